@@ -43,11 +43,11 @@ describe('a reservation', () => {
     expect(limiter.show('auth:a', null, NOW).map(({ left }) => left)).toEqual([59, 20])
   })
 
-  test('a request larger than the limit is told so', () => {
+  test('a request larger than the limit is rejected without retry', () => {
     const limiter = open({ default: { tokensPerMinute: 100 } })
     const { message, retryAfter } = refusal(() => limiter.reserve('auth:a', null, 101, NOW))
     expect(message).toContain('101 tokens')
-    expect(message).toContain('cannot pass')
+    expect(message).toContain('send a smaller request')
     expect(retryAfter).toBe('60')
   })
 

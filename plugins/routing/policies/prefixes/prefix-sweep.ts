@@ -1,51 +1,52 @@
-/** Brings workers that have more in the prefix table than they may back under the limit: what was used longest ago goes. */
-import { HOLDERS, type PrefixTable, SWEEP_ROUND } from './prefix-table.ts'
-import type { SlotLedger } from './slot-ledger.ts'
-import { claimsRound, type Slice } from './time-slices.ts'
+/** Removes the least recently used prefixes of workers that exceed their limit in the prefix table. */
 
-/** Ages are sorted into classes: 32 for each doubling, so that the cut is exact to some three percent. */
+import { claimsRound, type Slice } from '../sliced-sweep.ts'
+import type { WorkerCounters } from '../worker-counters.ts'
+import { HOLDERS, type PrefixTable, SWEEP_ROUND } from './prefix-table.ts'
+
+/** Ages are grouped into classes, 32 per doubling, so that the age limit is accurate to about 3 %. */
 const CLASSES_PER_DOUBLING = 32
 const CLASSES = 33 * CLASSES_PER_DOUBLING
 const ENTRIES_PER_STEP = 1_024
 
 export interface PrefixSweepOptions {
   readonly table: PrefixTable
-  readonly ledger: SlotLedger
+  readonly counters: WorkerCounters
   readonly maxWorkers: number
-  /** Bytes that one worker may have. */
+  /** Maximum bytes per worker. */
   readonly maxPerWorker: number
   readonly intervalMs: number
 }
 
-/** Starts a round; null when no worker has too much or another thread sweeps. */
+/** Starts a sweep; null if no worker exceeds its limit or another thread sweeps. */
 export function beginPrefixSweep(options: PrefixSweepOptions): Slice | null {
-  const { table, ledger, maxWorkers, maxPerWorker, intervalMs } = options
+  const { table, counters, maxWorkers, maxPerWorker, intervalMs } = options
   if (!claimsRound(table.cells, SWEEP_ROUND, intervalMs)) return null
   const over = new Map<number, Float64Array>()
   for (let slot = 0; slot < maxWorkers; slot++) {
-    if (ledger.cachedBytes(slot) > maxPerWorker) over.set(slot, new Float64Array(CLASSES))
+    if (counters.cachedBytes(slot) > maxPerWorker) over.set(slot, new Float64Array(CLASSES))
   }
   return over.size === 0 ? null : new PrefixSweep(options, over).slice
 }
 
-/** One round: counts what each worker has by age, decides how old is too old for whom, and drops that. */
+/** One sweep: counts the bytes of each worker by age, computes an age limit per worker, removes older entries. */
 class PrefixSweep {
   readonly slice: Slice = () => this.step()
   private readonly table: PrefixTable
-  private readonly ledger: SlotLedger
+  private readonly counters: WorkerCounters
   private readonly maxPerWorker: number
   private readonly clock: number
-  /** Slot of each worker with too much → its bytes by age class. */
+  /** Slot of each worker above its limit → its bytes by age class. */
   private readonly over: Map<number, Float64Array>
-  /** Slot → bytes, for all: the count is exact where the running one may have drifted. */
+  /** Slot → bytes of every worker; corrects drift of the running counts. */
   private readonly totals: Float64Array
-  /** Slot → first age class to go; null while counting. */
+  /** Slot → first age class to remove; null while counting. */
   private cuts: Map<number, number> | null = null
   private next = 0
 
   constructor(options: PrefixSweepOptions, over: Map<number, Float64Array>) {
     this.table = options.table
-    this.ledger = options.ledger
+    this.counters = options.counters
     this.maxPerWorker = options.maxPerWorker
     this.clock = options.table.clock
     this.over = over
@@ -72,7 +73,7 @@ class PrefixSweep {
     for (let place = 0; place < HOLDERS; place++) {
       const name = this.table.holderAt(entry, place)
       if (name === 0) continue
-      if (!this.ledger.isCurrent(name)) {
+      if (!this.counters.isCurrent(name)) {
         this.table.dropHolder(entry, place, name)
         continue
       }
@@ -86,7 +87,8 @@ class PrefixSweep {
   private decide(): Map<number, number> {
     const cuts = new Map<number, number>()
     for (let slot = 0; slot < this.totals.length; slot++) {
-      if (this.totals[slot] !== this.ledger.cachedBytes(slot)) this.ledger.setCached(slot, this.totals[slot])
+      if (this.totals[slot] !== this.counters.cachedBytes(slot))
+        this.counters.setCached(slot, this.totals[slot])
     }
     for (const [slot, byAge] of this.over) {
       let kept = 0
@@ -108,7 +110,7 @@ class PrefixSweep {
 
   private classOf(entry: number): number {
     const age = this.table.age(entry, this.clock)
-    // Used since the round began.
+    // Used since the sweep began.
     if (age > 0x7fff_ffff) return 0
     return Math.floor(Math.log2(age + 1) * CLASSES_PER_DOUBLING)
   }

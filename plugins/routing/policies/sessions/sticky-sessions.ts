@@ -1,6 +1,6 @@
 /**
- * Which session belongs to which workers: one table of fixed size in memory that all threads share, since the requests
- * of a session may come over any connection. Sessions longest idle make room for new ones.
+ * Table of sessions and their workers, of fixed size, in memory that all threads share, because requests of a session
+ * arrive on any thread. The session idle longest is evicted.
  * @hot
  *
  * ```
@@ -8,9 +8,9 @@
  * ```
  */
 import type { Metrics, PolicyParts } from '#kernel'
-import type { ManualConfig } from './config.ts'
-import type { SlotLedger } from './slot-ledger.ts'
-import { claimsRound, type Slice, SlicedSweep } from './time-slices.ts'
+import type { ManualConfig } from '../config.ts'
+import { claimsRound, type Slice, SlicedSweep } from '../sliced-sweep.ts'
+import type { WorkerCounters } from '../worker-counters.ts'
 
 const HEADER_CELLS = 16
 /** Header cells: when the last sweep began, and how many sessions there are. */
@@ -23,18 +23,18 @@ const FIRST = 2
 const SECOND = 3
 const RECORD_CELLS = 4
 const NONE = -1
-/** Tries for a lock before the thread sleeps: whoever holds it does so for a microsecond, unless it has no processor. */
+/** Attempts to take a lock before the thread sleeps; locks are held for about a microsecond. */
 const SPINS = 200
 const SLEEP_MS = 1
-/** Sleeps before the lock is taken all the same: its holder must have died with it. */
+/** Sleeps after which the lock is taken anyway, because its holder must have died. */
 const MOST_SLEEPS = 100
 const ENTRIES_PER_STEP = 1_024
 
 export interface StickySessionsOptions {
   readonly shared: PolicyParts['shared']
-  /** On control, which tells the number of sessions for all threads; null elsewhere. */
+  /** Set on control, which reports the number of sessions; null on other threads. */
   readonly metrics: Metrics | null
-  readonly ledger: SlotLedger
+  readonly counters: WorkerCounters
   readonly maxSessions: number
   readonly settings: Pick<ManualConfig, 'maxIdleSecs'>
   readonly sweepIntervalSecs: number
@@ -43,7 +43,7 @@ export interface StickySessionsOptions {
 export class StickySessions {
   readonly sweep: SlicedSweep
   private readonly cells: Int32Array
-  private readonly ledger: SlotLedger
+  private readonly counters: WorkerCounters
   private readonly settings: Pick<ManualConfig, 'maxIdleSecs'>
   private readonly entryCount: number
   private readonly bucketMask: number
@@ -58,7 +58,7 @@ export class StickySessions {
     const cells = this.recordsAt + this.entryCount * RECORD_CELLS
     this.cells = new Int32Array(options.shared('sessions', cells * Int32Array.BYTES_PER_ELEMENT))
     this.bucketMask = buckets - 1
-    this.ledger = options.ledger
+    this.counters = options.counters
     this.settings = options.settings
     if (options.metrics !== null) this.showCount(options.metrics)
     const intervalMs = options.sweepIntervalSecs * 1000
@@ -67,18 +67,18 @@ export class StickySessions {
     )
   }
 
-  /** @returns the session's entry, -1 when it is not known or has been idle too long */
+  /** @returns the entry of the session; -1 if it is unknown or has been idle too long */
   find(low: number, high: number): number {
     const entry = this.entryOf(low, high)
     return entry === NONE || this.isIdle(entry, nowSecs()) ? NONE : entry
   }
 
-  /** Name of the worker that the session had first; 0 for none. */
+  /** Name of the session's first worker; 0 for none. */
   first(entry: number): number {
     return this.cells[this.record(entry) + FIRST]
   }
 
-  /** Name of the one that it had while the first was away; 0 for none. */
+  /** Name of the worker used while the first was unavailable; 0 for none. */
   second(entry: number): number {
     return this.cells[this.record(entry) + SECOND]
   }
@@ -87,7 +87,7 @@ export class StickySessions {
     this.cells[this.record(entry) + LAST_USE] = nowSecs()
   }
 
-  /** Between `lock` and `unlock` no other thread gives a session of the same bucket a worker. */
+  /** Locks the bucket of the session against assignments by other threads. */
   lock(low: number): void {
     const { cells } = this
     const lock = HEADER_CELLS + ((low || 1) & this.bucketMask)
@@ -101,17 +101,17 @@ export class StickySessions {
     Atomics.store(this.cells, HEADER_CELLS + ((low || 1) & this.bucketMask), 0)
   }
 
-  /** Gives a session a worker, in place of the older one when it has two already. Call it while it is locked. */
+  /** Assigns a worker, replacing the older one if the session has two. Call while locked. */
   assign(low: number, high: number, name: number): void {
     const known = this.find(low, high)
     const entry = known === NONE ? this.take(low, high) : known
     const at = this.record(entry)
     this.cells[at + LAST_USE] = nowSecs()
-    this.ledger.addSession(name, 1)
+    this.counters.addSession(name, 1)
     const first = this.keptOrNone(at + FIRST)
     const second = this.keptOrNone(at + SECOND)
     if (first !== 0 && second !== 0) {
-      this.ledger.addSession(first, -1)
+      this.counters.addSession(first, -1)
       this.cells[at + FIRST] = second
       this.cells[at + SECOND] = name
     } else {
@@ -139,13 +139,13 @@ export class StickySessions {
     return (now - this.cells[this.record(entry) + LAST_USE]) >>> 0 > this.settings.maxIdleSecs
   }
 
-  /** A worker that has left its slot never comes back to it. */
+  /** 0 for a worker that no longer has its slot. */
   private keptOrNone(cell: number): number {
     const name = this.cells[cell]
-    return name !== 0 && this.ledger.isCurrent(name) ? name : 0
+    return name !== 0 && this.counters.isCurrent(name) ? name : 0
   }
 
-  /** The entry that the session had before it was idle for too long, since none may have two; else one for a new session. */
+  /** Reuses the expired entry of the session if there is one, else takes the least recently used entry. */
   private take(low: number, high: number): number {
     const key = low || 1
     const own = this.entryOf(low, high)
@@ -157,7 +157,7 @@ export class StickySessions {
     return taken
   }
 
-  /** An empty entry of the bucket, or the one that has been idle longest. */
+  /** An empty entry of the bucket, or the one idle longest. */
   private leastUsed(bucket: number): number {
     const now = nowSecs()
     let taken = bucket
@@ -175,8 +175,8 @@ export class StickySessions {
   private forget(entry: number): void {
     const at = this.record(entry)
     this.cells[this.keysAt + entry] = 0
-    if (this.cells[at + FIRST] !== 0) this.ledger.addSession(this.cells[at + FIRST], -1)
-    if (this.cells[at + SECOND] !== 0) this.ledger.addSession(this.cells[at + SECOND], -1)
+    if (this.cells[at + FIRST] !== 0) this.counters.addSession(this.cells[at + FIRST], -1)
+    if (this.cells[at + SECOND] !== 0) this.counters.addSession(this.cells[at + SECOND], -1)
     this.cells[at + FIRST] = 0
     this.cells[at + SECOND] = 0
     Atomics.sub(this.cells, COUNT, 1)
@@ -198,19 +198,19 @@ export class StickySessions {
     }
   }
 
-  /** From the first session on: who uses no sessions sees no metric of them. */
+  /** Reported only after the first session. */
   private showCount(metrics: Metrics): void {
     let wasUsed = false
     metrics.onCollect(() => {
       wasUsed ||= this.cells[COUNT] !== 0
       if (!wasUsed) return
-      const help = 'Sessions that stick to a worker.'
+      const help = 'Sticky sessions.'
       metrics.gauge({ name: 'weir_manual_policy_cache_entries', help }).labels().value = this.cells[COUNT]
     })
   }
 }
 
-/** Whole seconds, as a 32-bit number that wraps. */
+/** Wrapping 32-bit seconds. */
 function nowSecs(): number {
   return (Date.now() / 1000) | 0
 }

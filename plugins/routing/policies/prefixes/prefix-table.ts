@@ -1,29 +1,28 @@
 /**
- * Which workers were sent which prompt prefixes: one table of fixed size for all models, in memory that all threads
- * share, so that a session keeps its worker whichever thread takes its connection.
+ * Table of prompt prefixes and the workers that received them, of fixed size, for all models, in memory that all threads
+ * share.
  * @hot
  *
  * ```
  * header | bucket: eight keys (low lanes), eight stamps, eight records: high lane, bytes, four holders | bucket | …
  * ```
- * A bucket is 256 bytes, and keys and stamps are its first cache line: that one is most of a look-up, and tells the
- * entry used longest ago, whose place a new prefix takes when no entry of its bucket is empty.
- * Only the counting is atomic. Threads may write one entry at once: what comes of it matches no prefix, or names a
- * holder that does not hold it, and each costs one less suitable choice; whoever reads a holder checks that it is a
- * candidate.
+ * A bucket is 256 bytes; its keys and stamps share the first cache line, which is all that most lookups read. A new
+ * prefix replaces the least recently used entry of its bucket.
+ * Only counters are atomic. Concurrent writes to one entry may leave a prefix that never matches or a wrong holder,
+ * which causes one less suitable pick; readers check that a holder is a candidate.
  */
 import type { PolicyParts } from '#kernel'
+import type { WorkerCounters } from '../worker-counters.ts'
 import { MAX_PREFIXES, prefixEnds, prefixHighs, prefixLows } from './prefix-hashes.ts'
-import type { SlotLedger } from './slot-ledger.ts'
 
-/** Workers remembered for one prefix. */
+/** Workers stored per prefix. */
 export const HOLDERS = 4
 
 const ENTRY_BYTES = 32
 const HEADER_CELLS = 16
 const BUCKET = 8
 const BUCKET_BITS = 3
-/** Of an entry's key, to its stamp. */
+/** Offset from an entry's key to its stamp. */
 const TO_STAMP = BUCKET
 /** Cells of a record. */
 const HIGH = 0
@@ -33,7 +32,7 @@ const RECORD_CELLS = HOLDER + HOLDERS
 const RECORDS_AT = 2 * BUCKET
 const BUCKET_CELLS = RECORDS_AT + BUCKET * RECORD_CELLS
 
-/** Header cells: the logical clock, one tick a pick, and when the last sweep began. */
+/** Header cells: the logical clock (one tick per pick) and the start of the last sweep. */
 const CLOCK = 0
 export const SWEEP_ROUND = 1
 
@@ -42,17 +41,17 @@ const NONE = -1
 export class PrefixTable {
   readonly cells: Int32Array
   readonly entryCount: number
-  private readonly ledger: SlotLedger
+  private readonly counters: WorkerCounters
   private readonly bucketMask: number
-  /** Entries of the prefixes of the last `find`; NONE where there is none. */
+  /** Entries of the prefixes of the last `find`, or NONE. */
   private readonly found = new Int32Array(MAX_PREFIXES)
 
-  /** @param maxBytes of the table; the next lower power of two is used */
-  constructor(shared: PolicyParts['shared'], maxBytes: number, ledger: SlotLedger) {
+  /** @param maxBytes size of the table; rounded down to a power of two */
+  constructor(shared: PolicyParts['shared'], maxBytes: number, counters: WorkerCounters) {
     this.entryCount = 1 << Math.floor(Math.log2(maxBytes / ENTRY_BYTES))
     const headerBytes = HEADER_CELLS * Int32Array.BYTES_PER_ELEMENT
     this.cells = new Int32Array(shared('prefixes', headerBytes + this.entryCount * ENTRY_BYTES))
-    this.ledger = ledger
+    this.counters = counters
     this.bucketMask = this.entryCount / BUCKET - 1
   }
 
@@ -60,18 +59,18 @@ export class PrefixTable {
     return this.cells[CLOCK]
   }
 
-  /** Looks up the first `count` prefixes of `prefix-hashes.ts`, for the two calls below. */
+  /** Looks up the first `count` prefixes of `prefix-hashes.ts`, for `holder` and `insert`. */
   find(count: number): void {
     for (let i = 0; i < count; i++) this.found[i] = this.entryOf(prefixLows[i] || 1, prefixHighs[i])
   }
 
-  /** Name of a holder of a prefix that was found; 0 for none. @param place 0 to HOLDERS - 1 */
+  /** Name of a holder of a found prefix; 0 for none. @param place 0 to HOLDERS - 1 */
   holder(prefix: number, place: number): number {
     const entry = this.found[prefix]
     return entry === NONE ? 0 : this.cells[recordAt(entry) + HOLDER + place]
   }
 
-  /** Notes that a worker is sent a prompt with these prefixes; call it after `find`, with the same count. */
+  /** Records that a worker receives a prompt with these prefixes. Call after `find`, with the same count. */
   insert(count: number, name: number): void {
     const stamp = Atomics.add(this.cells, CLOCK, 1) + 1
     let start = 0
@@ -89,15 +88,15 @@ export class PrefixTable {
         added += this.addHolder(entry, stamp, name)
       }
     }
-    if (added > 0) this.ledger.addCached(name, added)
+    if (added > 0) this.counters.addCached(name, added)
   }
 
-  /** For sweeps: true when the entry holds a prefix. */
+  /** Whether the entry holds a prefix. */
   isUsed(entry: number): boolean {
     return this.cells[keyAt(entry)] !== 0
   }
 
-  /** For sweeps: picks since the entry was last used. */
+  /** Picks since the entry was last used. */
   age(entry: number, clock: number): number {
     return (clock - this.cells[keyAt(entry) + TO_STAMP]) >>> 0
   }
@@ -110,12 +109,12 @@ export class PrefixTable {
     return this.cells[recordAt(entry) + HOLDER + place]
   }
 
-  /** For sweeps: forgets that a worker holds the prefix, and the prefix when nobody else does. */
+  /** Removes a holder from the prefix, and the prefix with its last holder. */
   dropHolder(entry: number, place: number, name: number): void {
     const record = recordAt(entry)
     const cell = record + HOLDER + place
     if (Atomics.compareExchange(this.cells, cell, name, 0) !== name) return
-    this.ledger.addCached(name, -this.cells[record + SPAN])
+    this.counters.addCached(name, -this.cells[record + SPAN])
     for (let other = 0; other < HOLDERS; other++) if (this.cells[record + HOLDER + other] !== 0) return
     this.cells[keyAt(entry)] = 0
   }
@@ -133,8 +132,8 @@ export class PrefixTable {
   }
 
   /**
-   * Takes a free place, failing that one of a worker that left, failing that any: all four still hold it.
-   * @returns the bytes that the worker has more now
+   * Uses a free place, else that of a removed worker, else any.
+   * @returns bytes added to the worker
    */
   private addHolder(entry: number, stamp: number, name: number): number {
     const { cells } = this
@@ -143,12 +142,12 @@ export class PrefixTable {
     for (let i = 0; i < HOLDERS; i++) {
       const other = cells[record + HOLDER + i]
       if (other === name) return 0
-      if (place === NONE && (other === 0 || !this.ledger.isCurrent(other))) place = i
+      if (place === NONE && (other === 0 || !this.counters.isCurrent(other))) place = i
     }
     if (place === NONE) place = stamp & (HOLDERS - 1)
     const span = cells[record + SPAN]
     const old = Atomics.exchange(cells, record + HOLDER + place, name)
-    if (old !== 0) this.ledger.addCached(old, -span)
+    if (old !== 0) this.counters.addCached(old, -span)
     return span
   }
 
@@ -157,14 +156,14 @@ export class PrefixTable {
     const entry = this.victim(low, stamp)
     const key = keyAt(entry)
     const record = recordAt(entry)
-    // Nobody may match it while it changes.
+    // Clears the key first, so that no lookup matches a half-written entry.
     cells[key] = 0
     const oldSpan = cells[record + SPAN]
     for (let i = 0; i < HOLDERS; i++) {
       const old = cells[record + HOLDER + i]
       if (old === 0) continue
       cells[record + HOLDER + i] = 0
-      this.ledger.addCached(old, -oldSpan)
+      this.counters.addCached(old, -oldSpan)
     }
     cells[record + HIGH] = high
     cells[record + SPAN] = span
@@ -173,7 +172,7 @@ export class PrefixTable {
     cells[key] = low
   }
 
-  /** An empty entry of the bucket, or the one used longest ago. */
+  /** An empty entry of the bucket, or the least recently used one. */
   private victim(low: number, clock: number): number {
     const { cells } = this
     const bucket = low & this.bucketMask

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { pickRequest } from '../../../test/support/policy-fleet.ts'
+import { pickRequest } from '../../../../test/support/policy-fleet.ts'
 import { MAX_PROMPT_BYTES, promptWords, readPrompt, wholePromptBytes } from './prompt-bytes.ts'
 
 /** The prompt that is found in a body, as text. */

@@ -1,28 +1,27 @@
 /**
- * Hashes of the prefixes of the prompt in `prompt-bytes.ts`, at borders that lie closer together where it begins: every
- * 64 bytes (16 tokens) up to 1 KiB, then eight for each doubling, so that a match is known to an eighth of its length
- * and a prompt of 64 KiB has 65 of them.
+ * Hashes of prefixes of the prompt read by `prompt-bytes.ts`: every 64 bytes (16 tokens) up to 1 KiB, then eight per
+ * doubling, so that a match is accurate to an eighth of its length and a prompt of 64 KiB has 65 prefixes.
  * @hot
  */
-import { finish, hashHigh, hashLow, hashWords } from './hash64.ts'
+import { finish, hashHigh, hashLow, hashWords } from '../hash64.ts'
 import { promptBytes, promptWords } from './prompt-bytes.ts'
 
-/** Regular borders of the longest prompt, and its end. */
+/** Prefixes of the longest prompt. */
 export const MAX_PREFIXES = 65
 
 const FIRST_STEP_WORDS = 16
 const STEPS_PER_DOUBLING = 8
 
-/** The prefixes of the last call, shortest first. One set per thread, since picks are synchronous. */
+/** Prefixes of the last call, shortest first. One set per thread, because picks are synchronous. */
 export const prefixLows = new Int32Array(MAX_PREFIXES)
 export const prefixHighs = new Int32Array(MAX_PREFIXES)
 /** Bytes of each prefix. */
 export const prefixEnds = new Int32Array(MAX_PREFIXES)
 
 /**
- * @param seedLow keeps models apart, with seedHigh
- * @param countsRest also the end of the prompt is a border, wherever it lies, so that short prompts match too
- * @returns how many prefixes there are
+ * @param seedLow separates models, with seedHigh
+ * @param countsRest adds the whole prompt as a prefix, so that short prompts match too
+ * @returns the number of prefixes
  */
 export function hashPrefixes(seedLow: number, seedHigh: number, countsRest: boolean): number {
   const wholeWords = promptBytes >>> 2
@@ -51,7 +50,7 @@ function add(index: number, low: number, high: number, end: number): void {
   prefixEnds[index] = end
 }
 
-/** Words from one border to the next. */
+/** Words from one prefix end to the next. */
 function stepAt(word: number): number {
   const doubling = 1 << (31 - Math.clz32(word))
   return Math.max(FIRST_STEP_WORDS, doubling / STEPS_PER_DOUBLING)

@@ -1,29 +1,29 @@
-/** Repeats a long piece of work every so often without holding up requests: in slices, on timers that keep nothing alive. */
+/** Runs long work periodically in time slices, so that it does not delay requests; its timers are unreferenced. */
 import { performance } from 'node:perf_hooks'
 
-/** Longest time that requests wait for a slice, in milliseconds. */
+/** Maximum duration of a slice, in milliseconds. */
 const SLICE_MS = 2
-/** Between slices: requests that came meanwhile go first. */
+/** Pause between slices, in milliseconds. */
 const PAUSE_MS = 1
 
-/** One round of work. @returns false when it is done */
+/** A step of the work. @returns false when the work is done */
 export type Slice = () => boolean
 
-/** Runs work to its end in slices, beginning at once. */
+/** Runs work in slices until it is done; starts immediately. */
 export function runSliced(slice: Slice): void {
-  if (!runOne(slice)) setTimeout(() => runSliced(slice), PAUSE_MS).unref()
+  if (!runForSliceMs(slice)) setTimeout(() => runSliced(slice), PAUSE_MS).unref()
 }
 
 /** @returns true when the work is done */
-function runOne(slice: Slice): boolean {
+function runForSliceMs(slice: Slice): boolean {
   const endsAtMs = performance.now() + SLICE_MS
   while (slice()) if (performance.now() >= endsAtMs) return false
   return true
 }
 
 /**
- * Runs a round every `intervalMs` while at least one user holds on. Threads share the tables that are swept, so a round
- * is begun by whichever thread first notices that it is due.
+ * Runs a sweep every `intervalMs` while at least one user has it open. Threads share the swept tables, so the thread
+ * that first notices that a sweep is due runs it.
  */
 export class SlicedSweep {
   private readonly intervalMs: number
@@ -31,7 +31,7 @@ export class SlicedSweep {
   private users = 0
   private timer: NodeJS.Timeout | null = null
 
-  /** @param begin starts a round; null when there is nothing to do or another thread does it */
+  /** @param begin starts a sweep; returns null if there is nothing to do or another thread runs it */
   constructor(intervalMs: number, begin: () => Slice | null) {
     this.intervalMs = intervalMs
     this.begin = begin
@@ -58,19 +58,19 @@ export class SlicedSweep {
   }
 
   private run(slice: Slice): void {
-    if (runOne(slice)) this.schedule()
+    if (runForSliceMs(slice)) this.schedule()
     else this.timer = setTimeout(() => this.run(slice), PAUSE_MS).unref()
   }
 }
 
 /**
- * Decides which thread does a round, in a cell that all share: the first to come after `intervalMs` since the last one.
- * Seconds since the epoch would wrap in 2038, so it counts in milliseconds that wrap, and compares differences.
+ * Decides in a shared cell which thread runs a sweep: the first one at least `intervalMs` after the last sweep.
+ * Times are wrapping 32-bit milliseconds, so differences are compared.
  */
 export function claimsRound(cells: Int32Array, cell: number, intervalMs: number): boolean {
   const now = Date.now() | 0
   const last = Atomics.load(cells, cell)
-  // A timer may fire a little early; a round half an interval ago counts as this one.
+  // Timers may fire early: a sweep within the last half interval is the current one.
   if (last !== 0 && ((now - last) | 0) < intervalMs / 2) return false
   return Atomics.compareExchange(cells, cell, last, now === 0 ? 1 : now) === last
 }

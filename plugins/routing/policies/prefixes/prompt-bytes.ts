@@ -1,11 +1,11 @@
 /**
- * The prompt of a request as bytes, found in the body without parsing it. Equal bytes mean equal prompts; the reverse
- * need not hold, since JSON can be written in several ways, but one client writes it in one.
+ * Finds the bytes of the prompt in a request body without parsing JSON. Equal bytes mean equal prompts; equal prompts
+ * have equal bytes only if the client serializes them the same way.
  * @hot
  */
 import type { PickRequest } from '#kernel'
 
-/** What of a prompt is looked at: longer ones count as equal from here on. Also the bound of the work per pick. */
+/** Maximum bytes of a prompt that are compared; bounds the work per pick. */
 export const MAX_PROMPT_BYTES = 65_536
 
 const QUOTE = 0x22
@@ -16,37 +16,37 @@ const CLOSE_BRACE = 0x7d
 const OPEN_BRACKET = 0x5b
 const CLOSE_BRACKET = 0x5d
 const SPACE = 0x20
-/** How far behind the prompt, and behind the bytes looked at, the native search goes. */
+/** Maximum distance of a native search, in bytes. */
 const SEARCH_BYTES = 1_048_576
-/** Strings up to this are walked; longer ones are left to the native search. bench: micro/cache-aware */
+/** Strings up to this length are scanned by byte, longer ones by the native search. bench: micro/cache-aware */
 const SHORT_STRING = 32
 
-/** Members that hold the prompt itself, of chat, completions, generate, responses, embeddings, rerank. */
+/** Members that hold the prompt: chat, completions, generate, responses, embeddings, rerank. */
 const MAIN_KEYS = ['messages', 'prompt', 'input', 'text', 'input_ids', 'query'].map((key) => Buffer.from(key))
-/** Members that engines put in front of the prompt, of messages and responses. */
+/** Members that engines put before the prompt: messages and responses. */
 const LEAD_KEYS = ['system', 'instructions'].map((key) => Buffer.from(key))
 const LEAD_PATTERNS = ['"system":', '"instructions":'].map((pattern) => Buffer.from(pattern))
 /** `text` of a responses request is an object of settings, not the prompt. */
 const TEXT_KEY = 3
 
-/** The copy of the prompt under way: what leads first, then the prompt. One per thread, since picks are synchronous. */
+/** Copy of the current prompt: the leading member, then the prompt. One per thread, because picks are synchronous. */
 const copy = Buffer.from(new ArrayBuffer(MAX_PROMPT_BYTES + 8))
-/** The copy as little-endian words; bytes behind `promptBytes` up to the next word are zero. */
+/** The copy as little-endian words; the bytes from `promptBytes` to the end of the word are zero. */
 export const promptWords = new Int32Array(copy.buffer)
 /** Bytes in the copy. */
 export let promptBytes = 0
-/** Bytes of the whole prompt; exact up to MAX_PROMPT_BYTES, beyond that an upper bound. */
+/** Bytes of the whole prompt; an upper bound above MAX_PROMPT_BYTES. */
 export let wholePromptBytes = 0
 
-/** Of the scan: where the value found starts and ends. */
+/** Result of the scan: start and end of the values. */
 let leadStart = 0
 let leadEnd = 0
 let mainStart = 0
 let mainEnd = 0
-/** Of skipString and skipNested: they stop behind this position at the latest. */
+/** Position at which skipString and skipNested stop. */
 let stopAt = 0
 
-/** Copies the prompt to `promptWords`. @returns its bytes there, 0 when there is none */
+/** Copies the prompt to `promptWords`. @returns the bytes copied; 0 if there is no prompt */
 export function readPrompt(request: PickRequest): number {
   const { tokenIds } = request
   if (tokenIds !== null) return readTokens(tokenIds)
@@ -56,12 +56,12 @@ export function readPrompt(request: PickRequest): number {
   if (body === null || !findPrompt(body)) return 0
   append(body, leadStart, leadEnd)
   append(body, mainStart, mainEnd)
-  // The last word is compared whole.
+  // The last word is hashed completely.
   for (let at = promptBytes; at < promptBytes + 4; at++) copy[at] = 0
   return promptBytes
 }
 
-/** Token ids are words already: 16 of them are 64 bytes. */
+/** Token ids are 32-bit words: 16 of them are 64 bytes. */
 function readTokens(tokenIds: Uint32Array): number {
   const kept = Math.min(tokenIds.length, MAX_PROMPT_BYTES / 4)
   for (let i = 0; i < kept; i++) promptWords[i] = tokenIds[i]
@@ -78,8 +78,7 @@ function append(body: Buffer, start: number, end: number): void {
 }
 
 /**
- * Walks the top-level members up to the prompt. The body has passed the structure check of the peek; should it not be
- * well formed after all, the walk ends early and finds less.
+ * Scans the top-level members up to the prompt. The scan of a malformed body ends early.
  */
 function findPrompt(body: Buffer): boolean {
   leadStart = 0
@@ -99,7 +98,7 @@ function findPrompt(body: Buffer): boolean {
       mainStart = start
       mainEnd = skipValue(body, start)
       if (leadEnd === 0) findLateLead(body, mainEnd)
-      // Cut off: what is left of the body stands for what is left of the prompt.
+      // The prompt was truncated: the rest of the body is the upper bound of its size.
       if (mainEnd - start >= MAX_PROMPT_BYTES) mainEnd = body.length
       return true
     }
@@ -114,8 +113,8 @@ function findPrompt(body: Buffer): boolean {
 }
 
 /**
- * Looks for what leads behind the prompt, by the native search: a quote inside a string is escaped, so the pattern is
- * a key wherever it stands, at whatever depth. A deeper one of that name does no harm: it is as stable as the prompt.
+ * Searches for a leading member after the prompt. Quotes in strings are escaped, so the pattern only matches keys. A
+ * nested key may match too, which is harmless: it is as stable as the prompt.
  */
 function findLateLead(body: Buffer, from: number): void {
   const searched = within(body, from)
@@ -129,7 +128,7 @@ function findLateLead(body: Buffer, from: number): void {
   }
 }
 
-/** Keeps a native search from running through a body of many megabytes. */
+/** Bounds the native search in a large body. */
 function within(body: Buffer, from: number): Buffer {
   return body.length - from > SEARCH_BYTES ? body.subarray(0, from + SEARCH_BYTES) : body
 }
@@ -152,7 +151,7 @@ function matches(body: Buffer, start: number, key: Buffer): boolean {
   return true
 }
 
-/** @returns the position behind the next such byte, or the body's end */
+/** @returns the position after the next such byte, or the end of the body */
 function skipTo(body: Buffer, from: number, byte: number): number {
   let at = from
   while (at < body.length && body[at] !== byte) at++
@@ -165,7 +164,7 @@ function skipSpace(body: Buffer, from: number): number {
   return at
 }
 
-/** @returns the position behind the value that starts here */
+/** @returns the position after the value that starts here */
 function skipValue(body: Buffer, start: number): number {
   const first = body[start]
   if (first === QUOTE) return skipString(body, start)
@@ -191,7 +190,7 @@ function skipNested(body: Buffer, start: number): number {
   return stopAt
 }
 
-/** @param from position of the opening quote @returns the position behind the closing one, or stopAt */
+/** @param from position of the opening quote @returns the position after the closing one, or stopAt */
 function skipString(body: Buffer, from: number): number {
   const near = Math.min(stopAt, from + 1 + SHORT_STRING)
   let at = from + 1

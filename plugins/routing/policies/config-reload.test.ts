@@ -1,7 +1,7 @@
-/** Settings of policies that change while requests go on: policies that are in use already take them on. */
+/** Reloading settings: policies in use apply them. */
 import { expect, test } from 'vitest'
 import { fleetOf, PolicyThread, pickRequest, pickSlot } from '../../../test/support/policy-fleet.ts'
-import { RELOADS, takeOn } from './reload.ts'
+import { applyReload, RELOADS } from './config.ts'
 
 const defaults = () => structuredClone(new PolicyThread().state.config)
 
@@ -25,7 +25,7 @@ test('a session policy in use gives new sessions by the new rule', () => {
   const session = (key: string) => pickRequest({ headers: { 'x-smg-routing-key': key } })
   for (const key of ['a', 'b', 'c']) expect(pickSlot(policy, fleet, session(key))).toBe(0)
   const next = defaults()
-  takeOn(thread.state.config, { ...next, manual: { ...next.manual, assignmentMode: 'min_group' } })
+  applyReload(thread.state.config, { ...next, manual: { ...next.manual, assignmentMode: 'min_group' } })
   expect(new Set(['d', 'e'].map((key) => pickSlot(policy, fleet, session(key))))).toEqual(new Set([1, 2]))
   // Sessions of before stay where they are.
   expect(pickSlot(policy, fleet, session('a'))).toBe(0)
@@ -37,11 +37,11 @@ test('thresholds of KV memory switch the wish for reports on and off', () => {
   const wants = () => thread.registry.find('cache_aware')?.options.readsLoads
   expect(wants()).toBe(false)
   const next = defaults()
-  takeOn(thread.state.config, {
+  applyReload(thread.state.config, {
     ...next,
     cacheAware: { ...next.cacheAware, overloadTokenUsageThreshold: 0.9 },
   })
   expect(wants()).toBe(true)
-  takeOn(thread.state.config, defaults())
+  applyReload(thread.state.config, defaults())
   expect(wants()).toBe(false)
 })

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { pickRequest } from '../../../test/support/policy-fleet.ts'
+import { pickRequest } from '../../../../test/support/policy-fleet.ts'
 import { hashPrefixes, MAX_PREFIXES, prefixEnds, prefixHighs, prefixLows } from './prefix-hashes.ts'
 import { readPrompt } from './prompt-bytes.ts'
 

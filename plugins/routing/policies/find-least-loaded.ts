@@ -1,27 +1,27 @@
 /**
- * The worker with the fewest requests in flight, for policies that fall back to it.
+ * Finds the worker with the fewest requests in flight, the fallback of several policies.
  * @hot
  */
 import type { CandidateView } from '#kernel'
-import type { SlotLedger } from './slot-ledger.ts'
+import type { WorkerCounters } from './worker-counters.ts'
 
-/** So many are looked at: the best of them is nearly as good as the best of thousands, at a fixed price. */
+/** Maximum number of candidates examined per pick. */
 export const WINDOW = 256
 /** Where the next window of a large fleet begins. */
 let start = 0
 
-/** Of the last call: fewest and most in flight among the candidates that were looked at. */
+/** Result of the last call: fewest and most requests in flight among the examined candidates. */
 export let fewestInFlight = 0
 export let mostInFlight = 0
 
 /**
- * Fewest in flight, then lower cost, then fewest requests so far, then earliest. Of more than 256 candidates, the next
- * 256 in turn are looked at.
+ * Orders by requests in flight, then cost, then requests sent so far, then position. With more than 256 candidates,
+ * each call examines the next 256.
  *
  * @returns a position in the view
  * @source docs/decisions/0004-balancing.md
  */
-export function findLeastLoaded(candidates: CandidateView, ledger: SlotLedger): number {
+export function findLeastLoaded(candidates: CandidateView, counters: WorkerCounters): number {
   const { length, slots, inFlightBySlot, hasEqualCosts } = candidates
   let index = 0
   let left = length
@@ -33,7 +33,7 @@ export function findLeastLoaded(candidates: CandidateView, ledger: SlotLedger): 
   let best = index
   let fewest = inFlightBySlot[slots[index]]
   let most = fewest
-  let processed = ledger.processed(slots[index])
+  let processed = counters.processed(slots[index])
   for (left--; left > 0; left--) {
     index = index + 1 === length ? 0 : index + 1
     const slot = slots[index]
@@ -42,11 +42,11 @@ export function findLeastLoaded(candidates: CandidateView, ledger: SlotLedger): 
     if (inFlight > fewest) continue
     if (inFlight === fewest) {
       const cost = hasEqualCosts ? 0 : candidates.worker(index).cost - candidates.worker(best).cost
-      if (cost > 0 || (cost === 0 && ledger.processed(slot) >= processed)) continue
+      if (cost > 0 || (cost === 0 && counters.processed(slot) >= processed)) continue
     }
     best = index
     fewest = inFlight
-    processed = ledger.processed(slot)
+    processed = counters.processed(slot)
   }
   fewestInFlight = fewest
   mostInFlight = most

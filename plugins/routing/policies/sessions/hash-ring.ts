@@ -1,20 +1,20 @@
 /**
- * A consistent-hash ring: each worker has many places on a circle of 2^32, a key belongs to the next place clockwise.
- * Places follow from the worker's URL alone, so every thread and every start has the same ring.
+ * Consistent-hash ring: each worker has many points on a circle of 2^32; a key belongs to the next point clockwise.
+ * Points depend only on the worker's URL, so every thread and restart has the same ring.
  * @hot
  */
 import type { CandidateView, WorkerEntry } from '#kernel'
-import { hashHigh, hashLow, hashText, mix } from './hash64.ts'
+import { hashHigh, hashLow, hashText, mix } from '../hash64.ts'
 
 const GOLDEN = 0x9e3779b9
-/** Place and owner packed in one number for sorting: an owner takes 16 bits, as many as there are slots. */
+/** Point and owner are packed in one number for sorting; the owner takes 16 bits. */
 const OWNERS = 65_536
-/** Rings kept at a time: one a priority tier that is in use. */
+/** Cached rings: one for each priority tier in use. */
 const KEPT_RINGS = 4
 
 export class HashRing {
   members: readonly WorkerEntry[]
-  private readonly places: Uint32Array
+  private readonly points: Uint32Array
   /** Positions in `members`. */
   private readonly owners: Uint16Array
 
@@ -27,27 +27,27 @@ export class HashRing {
       const low = hashLow
       const high = hashHigh
       for (let node = 1; node <= virtualNodes; node++) {
-        const place = mix(mix(low + Math.imul(node, GOLDEN)) ^ high) >>> 0
-        packed[count++] = place * OWNERS + owner
+        const point = mix(mix(low + Math.imul(node, GOLDEN)) ^ high) >>> 0
+        packed[count++] = point * OWNERS + owner
       }
     }
     packed.sort()
-    this.places = new Uint32Array(count)
+    this.points = new Uint32Array(count)
     this.owners = new Uint16Array(count)
     for (let i = 0; i < count; i++) {
-      const place = Math.floor(packed[i] / OWNERS)
-      this.places[i] = place
-      this.owners[i] = packed[i] - place * OWNERS
+      const point = Math.floor(packed[i] / OWNERS)
+      this.points[i] = point
+      this.owners[i] = packed[i] - point * OWNERS
     }
   }
 
   /**
-   * The first available worker from a point on, clockwise.
+   * Finds the first available worker clockwise from a point.
    * @param point 32 bits
-   * @returns a position in the view, -1 when none of its candidates is on the ring
+   * @returns a position in the view; -1 if no candidate is on the ring
    */
   find(point: number, candidates: CandidateView): number {
-    const { length } = this.places
+    const { length } = this.points
     let at = this.firstFrom(point >>> 0)
     for (let walked = 0; walked < length; walked++) {
       if (at === length) at = 0
@@ -60,17 +60,17 @@ export class HashRing {
 
   private firstFrom(point: number): number {
     let low = 0
-    let high = this.places.length
+    let high = this.points.length
     while (low < high) {
       const middle = (low + high) >>> 1
-      if (this.places[middle] < point) low = middle + 1
+      if (this.points[middle] < point) low = middle + 1
       else high = middle
     }
     return low
   }
 }
 
-/** The rings of one model on one thread, each built at its first use. */
+/** Caches the rings of one model on one thread. */
 export class HashRings {
   private readonly virtualNodes: number
   private readonly rings: HashRing[] = []
@@ -85,7 +85,7 @@ export class HashRings {
     return this.sameRing(members) ?? this.add(new HashRing(members, this.virtualNodes))
   }
 
-  /** The table changes for other models' workers too, and for labels: then the ring still fits. */
+  /** Reuses a ring if the worker table changed but slots and URLs did not. */
   private sameRing(members: readonly WorkerEntry[]): HashRing | undefined {
     const ring = this.rings.find((known) => isSameRing(known.members, members))
     if (ring !== undefined) ring.members = members

@@ -1,6 +1,6 @@
 /**
- * What policies count about workers, in memory that all threads share: a row per worker slot. It also gives each worker
- * a tag, so that what was noted about a worker is never taken for news of the one that has its slot later.
+ * Counters of the policies by worker slot, in memory that all threads share. Each worker has a tag, so that data of a
+ * removed worker is not attributed to the next worker in its slot.
  * @hot
  */
 import type { PolicyParts, WorkerEntry } from '#kernel'
@@ -15,10 +15,9 @@ const SESSIONS = 4
 const CACHED = 5
 const ROW_CELLS = 8
 
-/** Rows of `maxWorkers` slots. One per thread; the memory is shared. */
-export class SlotLedger {
+export class WorkerCounters {
   private readonly cells: Int32Array
-  /** The entry last seen in a slot, by which a new tenant is noticed without hashing its id each time. */
+  /** The entry last seen in each slot, so that the id is hashed only when the entry changes. */
   private readonly seen: (WorkerEntry | undefined)[]
   private readonly tags: Int32Array
 
@@ -29,22 +28,22 @@ export class SlotLedger {
     this.tags = new Int32Array(maxWorkers)
   }
 
-  /** 16 bits that a worker keeps for life and that its slot's next tenant very likely does not have; never 0. */
+  /** 16-bit hash of the worker id; never 0. */
   tagOf(worker: WorkerEntry): number {
-    return this.seen[worker.slot] === worker ? this.tags[worker.slot] : this.meet(worker)
+    return this.seen[worker.slot] === worker ? this.tags[worker.slot] : this.register(worker)
   }
 
-  /** Slot and tag in one word that is never 0: how the shared tables name a worker. */
+  /** Slot and tag in one 32-bit word, never 0: identifies a worker in the shared tables. */
   nameOf(worker: WorkerEntry): number {
     return (worker.slot << 16) | this.tagOf(worker)
   }
 
-  /** True when the worker of this name has its slot now, as far as any thread knows. */
+  /** Whether the worker of this name still has its slot. */
   isCurrent(name: number): boolean {
     return this.cells[(name >>> 16) * ROW_CELLS + TAG] === (name & 0xffff)
   }
 
-  /** Requests that a policy sent to the worker; wraps. */
+  /** Requests sent to the worker; wraps around. */
   processed(slot: number): number {
     return this.cells[slot * ROW_CELLS + PROCESSED] >>> 0
   }
@@ -54,10 +53,10 @@ export class SlotLedger {
   }
 
   /**
-   * Tokens sent to the worker since a report of it. Threads learn of a report one after the other: the newest that any
-   * of them knows counts, and one that is behind goes on adding to it.
+   * Tokens sent to the worker since its last load report. Threads receive reports at different times; the newest report
+   * that any thread has received resets the count.
    *
-   * @param atMs of the report that this thread knows
+   * @param atMs time of the last report on this thread
    */
   credit(slot: number, atMs: number): number {
     const at = slot * ROW_CELLS
@@ -73,21 +72,21 @@ export class SlotLedger {
 
   addCredit(slot: number, tokens: number): void {
     const cell = slot * ROW_CELLS + CREDIT
-    // Without reports it would grow for ever.
+    // Bounded, because the count is never reset without reports.
     if (this.cells[cell] < 0x3fff_ffff) Atomics.add(this.cells, cell, tokens)
   }
 
-  /** Sessions that stick to the worker. */
+  /** Sticky sessions of the worker. */
   sessions(slot: number): number {
     return this.cells[slot * ROW_CELLS + SESSIONS]
   }
 
-  /** @param name of the worker; one that has left its slot is not counted any more */
+  /** @param name of the worker; ignored if it no longer has its slot */
   addSession(name: number, by: 1 | -1): void {
     if (this.isCurrent(name)) Atomics.add(this.cells, (name >>> 16) * ROW_CELLS + SESSIONS, by)
   }
 
-  /** Prompt bytes remembered for the worker. */
+  /** Prompt bytes of the worker in the prefix table. */
   cachedBytes(slot: number): number {
     return this.cells[slot * ROW_CELLS + CACHED]
   }
@@ -96,13 +95,13 @@ export class SlotLedger {
     if (this.isCurrent(name)) Atomics.add(this.cells, (name >>> 16) * ROW_CELLS + CACHED, bytes)
   }
 
-  /** After a count of the whole table, which is exact but for what changed meanwhile. */
+  /** Corrects the count after a sweep over the table. */
   setCached(slot: number, bytes: number): void {
     Atomics.store(this.cells, slot * ROW_CELLS + CACHED, bytes)
   }
 
-  /** Another entry has the slot: a changed worker keeps its row, a new one gets a clean one. */
-  private meet(worker: WorkerEntry): number {
+  /** A changed entry of the same worker keeps its row; a new worker gets a cleared row. */
+  private register(worker: WorkerEntry): number {
     hashText(worker.id)
     const tag = hashLow & 0xffff || 1
     const at = worker.slot * ROW_CELLS
