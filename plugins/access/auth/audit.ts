@@ -1,5 +1,6 @@
 /** The audit trail of the control plane: one log line per decision, passed or refused. */
 import type { GatewayError, Identity, Logger, RequestContext } from '#kernel'
+import { ANONYMOUS_TENANT } from '#shared'
 
 /** Longer values are cut, so that a caller cannot fill the log. Characters. */
 const MAX_VALUE_LENGTH = 1024
@@ -37,7 +38,7 @@ function write(
 }
 
 function methodOf(identity: Identity | null): string | null {
-  if (identity === null || identity.tenant === 'anonymous') return null
+  if (identity === null || identity.tenant === ANONYMOUS_TENANT) return null
   return identity.tenant.startsWith('jwt:') ? 'jwt' : 'api_key'
 }
 

@@ -1,11 +1,12 @@
 /** The Auth contract over configured keys: who may use serving routes, who may use the control plane. @hot */
 import type { Access, AuthService, Credentials, Identity } from '#kernel'
+import { ANONYMOUS_TENANT } from '#shared'
 import { authErrors } from './errors.ts'
 import { KeyTable } from './key-table.ts'
 import type { ConfiguredKeys } from './keys.ts'
 import type { TokenVerifier } from './tokens.ts'
 
-const ANONYMOUS: Identity = Object.freeze({ tenant: 'anonymous', role: null })
+const ANONYMOUS: Identity = Object.freeze({ tenant: ANONYMOUS_TENANT, role: null })
 const BEARER = 'Bearer '
 const CHALLENGE = ['www-authenticate', 'Bearer realm="control-plane"']
 

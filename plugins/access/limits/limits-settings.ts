@@ -1,5 +1,6 @@
 /** Current limits: semantic checks, changes by the limits routes, and replication to every thread. */
 import { defineCommand, defineReplica, defineValidator, type SettingProblem } from '#kernel'
+import { isObject } from '#shared'
 import { type LimitsConfig, limitsConfig, type TenantLimits } from './config.ts'
 import { limitsErrors } from './errors.ts'
 import { isTenantName, toTenant } from './rates/tenant-name.ts'
@@ -125,8 +126,4 @@ function merge(current: unknown, change: unknown): unknown {
   ])
   // Object.fromEntries also creates `__proto__` as a member, so that validation rejects it.
   return Object.fromEntries([...Object.entries(current), ...changed])
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

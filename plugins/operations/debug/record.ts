@@ -1,5 +1,6 @@
 /** Notes what happens to each request on this thread and makes the record of it when it is over. */
 import type { AttemptReport, Host, RequestContext, RequestSlot } from '#kernel'
+import { tenantOf } from '#shared'
 import type { AttemptView, RequestView } from './wire.ts'
 
 /** Candidates of one attempt that are kept: records of a large fleet must not fill the memory of control. */
@@ -36,7 +37,7 @@ export class RequestRecorder {
       method: ctx.method,
       path: ctx.path.slice(0, MAX_PATH_LENGTH),
       route: ctx.route.path,
-      tenant: ctx.identity?.tenant ?? 'anonymous',
+      tenant: tenantOf(ctx),
       model: modelOf(ctx),
       status: ctx.status,
       error_code: ctx.errorCode,

@@ -9,6 +9,7 @@ import type {
   SpanAttributes,
   WorkSpan,
 } from '#kernel'
+import { tenantOf } from '#shared'
 import { ServerAddresses } from './server-addresses.ts'
 import type { OpenSpan, SpanPipeline } from './span-pipeline.ts'
 
@@ -55,7 +56,7 @@ export class RequestSpans implements RequestTracingService {
         'url.path': ctx.path,
         'client.address': ctx.clientAddress,
         'weir.request_id': ctx.requestId,
-        'weir.tenant': ctx.identity?.tenant ?? 'anonymous',
+        'weir.tenant': tenantOf(ctx),
       },
       ctx.startedAtMs,
     )

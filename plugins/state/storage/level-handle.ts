@@ -3,7 +3,7 @@
  * failed, each closes its handle and opens a fresh one, since nothing may be added behind a record that is half written.
  */
 import type { Level } from 'level'
-import { storeErrors } from '#shared'
+import { errorMessage, storeErrors } from '#shared'
 import { prepareDataDir, probeRoom } from './data-dir.ts'
 import { storageErrors } from './errors.ts'
 
@@ -162,6 +162,5 @@ function toOpenError(dir: string, error: unknown) {
   if ((reason as { code?: string }).code === 'LEVEL_LOCKED') {
     return storageErrors.storage_locked.with({ cause: error }, dir)
   }
-  const problem = reason instanceof Error ? reason.message : String(reason)
-  return storageErrors.storage_unreadable.with({ cause: error }, dir, problem)
+  return storageErrors.storage_unreadable.with({ cause: error }, dir, errorMessage(reason))
 }

@@ -1,13 +1,13 @@
-/** Keeps label values that clients can influence from growing without bound. */
+/** Bounds the number of distinct label values that clients can cause. */
 
-/** What all values beyond the limit are counted as. */
+/** Label of values beyond the limit. */
 export const OTHER = 'other'
 
 const MAX_LABEL_LENGTH = 200
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const CONTROL_CHARACTER = /[\u0000-\u001f\u007f]/
 
-/** Admits the first `max` distinct values as they are; later ones become `other`. */
+/** Admits the first `max` distinct values; later ones become `other`. */
 export class LabelLimit {
   readonly #admitted = new Set<string>()
   readonly #max: number
@@ -16,7 +16,7 @@ export class LabelLimit {
     this.#max = max
   }
 
-  /** The label to count under. Values that are overlong or hold control characters are `other` too. */
+  /** @returns the label; `other` also for values that are too long or contain control characters */
   admit(value: string): string {
     if (this.#admitted.has(value)) return value
     if (this.#admitted.size >= this.#max) return OTHER
@@ -26,7 +26,7 @@ export class LabelLimit {
   }
 }
 
-/** Distinct model names per thread that have series of their own. */
+/** Distinct model labels per thread. */
 const MAX_MODELS = 1_000
 
 /** The limit of the `model` label; one instance is shared by all metrics of a thread. */

@@ -1,21 +1,21 @@
-/** Times of prefill/decode pairs, and bodies that could not be made into a pair of them. */
+/** Metrics of prefill/decode pairs. */
 import type { CounterHandle, HistogramHandle, MetricFamily, Metrics, WorkerEntry } from '#kernel'
-import { type LabelLimit, modelLabelLimit } from './formats/label-limit.ts'
+import { type LabelLimit, modelLabelLimit } from '../metrics/label-limit.ts'
 
-/** The times of pairs for one model and engine. */
+/** Histograms of one model and engine. */
 export interface PairTimes {
-  /** From sending both requests to the end of the prefill worker's answer, in seconds. */
+  /** From sending the requests to the end of the prefill response, in seconds. */
   readonly prefill: HistogramHandle
-  /** From sending both requests to the first byte of the decode worker's answer that goes on, in seconds. */
+  /** From sending the requests to the first relayed byte of the decode response, in seconds. */
   readonly firstToken: HistogramHandle
-  /** From the end of the prefill worker's answer to sending the decode worker's request, in seconds. */
+  /** From the end of the prefill response to sending the decode request, in seconds. */
   readonly transfer: HistogramHandle
 }
 
-/** How what a prefill engine holds gets to the decode engine, where the gateway has a part in it. */
+/** KV transfer between the engines of a pair in which the gateway takes part. */
 export type ConnectorMode = 'mooncake' | 'nixl' | 'passthrough'
 
-/** Declared by each plugin that has a way to pair workers; the series are the same. */
+/** Declared by each plugin that pairs workers; the series are shared. */
 export class PairMetrics {
   readonly #models: LabelLimit = modelLabelLimit()
   readonly #prefill: MetricFamily<HistogramHandle>
@@ -29,34 +29,34 @@ export class PairMetrics {
     const labels = ['backend_type', 'model', 'runtime']
     this.#prefill = metrics.histogram({
       name: 'weir_pd_prefill_duration_seconds',
-      help: 'Time that the prefill worker of a pair takes.',
+      help: 'Duration of the prefill request.',
       labels,
     })
     this.#firstToken = metrics.histogram({
       name: 'weir_pd_ttft_seconds',
-      help: 'Time from the start of prefill to the first byte of the answer of the decode worker.',
+      help: 'Time from the start of prefill to the first byte of the decode response.',
       labels,
     })
     this.#transfer = metrics.histogram({
       name: 'weir_pd_kv_transfer_duration_seconds',
-      help: 'Time from the end of prefill to the request to the decode worker, where one follows the other.',
+      help: 'Time from the end of prefill to the decode request, for sequential pairs.',
       labels,
     })
     this.#connectors = metrics.counter({
       name: 'weir_pd_kv_connector_mode_total',
-      help: 'Pairs whose decode worker was sent after the prefill worker, by the connector between them.',
+      help: 'Sequential pairs, by KV connector.',
       labels: ['mode'],
     })
     this.#transferFailures = metrics
       .counter({
         name: 'weir_pd_kv_transfer_failures_total',
-        help: 'Pairs whose prefill worker did not say what the decode worker needs to take over.',
+        help: 'Pairs whose prefill response lacked the KV transfer parameters.',
       })
       .labels()
     this.#bootstrapFailures = metrics
       .counter({
         name: 'weir_pd_bootstrap_failures_total',
-        help: 'Requests that could not be told how the workers of their pair meet.',
+        help: 'Requests to which the bootstrap parameters of the pair could not be added.',
       })
       .labels()
   }

@@ -1,17 +1,17 @@
-/** What a worker's answer can fail with beside its status, and what its format has no words for. */
+/** Errors of worker responses, and of requests that a worker's format cannot express. */
 import { defineErrors } from '#kernel'
 
 export const answerErrors = defineErrors('answer', {
   unsupported_by_worker: {
     kind: 'bad_request',
     source: 'client',
-    text: (what: string) => `the workers of this model have no way to be asked for ${what}`,
+    text: (what: string) => `the workers of this model do not support ${what}`,
   },
   worker_stream_failed: {
     kind: 'bad_gateway',
     source: 'worker',
     retry: 'before-first-byte',
-    text: (said: string) => `the worker's answer failed: ${said}`,
+    text: (said: string) => `the worker's response failed: ${said}`,
   },
   worker_refused: {
     kind: 'bad_gateway',
@@ -21,6 +21,6 @@ export const answerErrors = defineErrors('answer', {
   worker_answer_too_long: {
     kind: 'bad_gateway',
     source: 'worker',
-    text: (most: number) => `the worker's answer is longer than ${most} bytes`,
+    text: (limit: number) => `the worker's response exceeds ${limit} bytes`,
   },
 })

@@ -1,9 +1,9 @@
-/** Work in the background, such as removing what has expired: short slices with pauses, whatever happens to one of them. */
+/** Periodic background work in batches, such as deleting expired records; an error does not stop it. */
 import type { Logger } from '#kernel'
 
-/** What one slice may deal with. */
+/** Maximum records per batch. */
 const SLICE = 256
-/** Between two slices, for everybody else. */
+/** Pause between two batches, so that other work can run. */
 const PAUSE_MS = 10
 
 export class SlicedWork {
@@ -16,9 +16,9 @@ export class SlicedWork {
   #isStopped = false
 
   /**
-   * @param act deals with up to that many and says how many it did; fewer means that nothing is left for now
-   * @param intervalMs pause when nothing is left
-   * @param what for the log, such as `expired records could not be removed`
+   * @param act processes up to `limit` records and returns their number; fewer means that none is left
+   * @param intervalMs pause when none is left
+   * @param what log message of a failure, such as `expired records could not be deleted`
    */
   constructor(act: (limit: number) => Promise<number>, intervalMs: number, log: Logger, what: string) {
     this.#act = act
@@ -51,7 +51,7 @@ export class SlicedWork {
     try {
       count = await this.#act(SLICE)
     } catch (error) {
-      this.#log.warn({ err: error }, `${this.#what}; tried again later`)
+      this.#log.warn({ err: error }, this.#what)
     }
     if (!this.#isStopped) this.#schedule(count < SLICE ? this.#intervalMs : PAUSE_MS)
   }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { hostProblem } from './host-problem.ts'
+import { hostProblem } from './listen-host.ts'
 
 test.each(['127.0.0.1', '0.0.0.0', '::', '::1', 'fe80::1%eth0', 'localhost', 'gateway.internal'])(
   '%s may be listened on',

@@ -8,7 +8,7 @@ export class BodyExcerpt {
     this.#maxBytes = maxBytes
   }
 
-  /** More came than is kept. */
+  /** Whether the body exceeds the limit. */
   get isFull(): boolean {
     return this.#byteCount > this.#maxBytes
   }

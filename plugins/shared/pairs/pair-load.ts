@@ -1,9 +1,9 @@
-/** What engines of pairs say of the hand-over, in the words that their reports have in common. */
+/** Reads the load report of engines in prefill/decode pairs. */
 import type { PairLoad } from '#kernel'
 
-const UNTOLD = -1
+const NOT_REPORTED = -1
 
-/** As engines write it: over HTTP in these names. */
+/** Members of the report, as engines send them over HTTP. */
 export interface DisaggregationReport {
   readonly mode?: unknown
   readonly prefill_prealloc_queue_reqs?: unknown
@@ -15,7 +15,7 @@ export interface DisaggregationReport {
   readonly kv_transfer_latency_ms?: unknown
 }
 
-/** @returns undefined where the engine serves whole requests, or says nothing of it */
+/** @returns undefined if the engine is not part of a pair or does not report it */
 export function toPairLoad(report: DisaggregationReport | null | undefined): PairLoad | undefined {
   const role = report?.mode
   if (report === null || report === undefined || (role !== 'prefill' && role !== 'decode')) return undefined
@@ -27,15 +27,15 @@ export function toPairLoad(report: DisaggregationReport | null | undefined): Pai
           report.decode_transfer_queue_reqs,
           report.decode_retracted_queue_reqs,
         ]
-  const told = queues.map(toNumber).filter((count) => count !== UNTOLD)
+  const reported = queues.map(toNumber).filter((count) => count !== NOT_REPORTED)
   return {
     role,
-    queuedRequests: told.length === 0 ? UNTOLD : told.reduce((sum, count) => sum + count, 0),
+    queuedRequests: reported.length === 0 ? NOT_REPORTED : reported.reduce((sum, count) => sum + count, 0),
     transferMs: toNumber(report.kv_transfer_latency_ms),
     transferRate: toNumber(report.kv_transfer_speed_gb_s),
   }
 }
 
 function toNumber(value: unknown): number {
-  return typeof value === 'number' && Number.isFinite(value) && value >= 0 ? value : UNTOLD
+  return typeof value === 'number' && Number.isFinite(value) && value >= 0 ? value : NOT_REPORTED
 }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { makeRecord, openHistory } from '../../../test/contract/history-contract.ts'
 import { MemoryStore } from '../../../test/support/memory-store.ts'
-import { exportHistory, importHistory } from './portable.ts'
+import { exportHistory, importHistory } from './history-export.ts'
 
 async function linesOf(store: MemoryStore): Promise<string[]> {
   const lines: string[] = []
@@ -33,11 +33,11 @@ test('every line is one JSON text, and what was exported comes back, expiry incl
 })
 
 test.each<[string, (lines: string[]) => string[], string]>([
-  ['no head', (lines) => lines.slice(1), 'line 1'],
-  ['another head', (lines) => lines.with(0, '{"weir":"history","version":2}'), 'line 1'],
-  ['no end', (lines) => lines.slice(0, -1), 'ends in the middle'],
-  ['a record too few', (lines) => lines.toSpliced(2, 1), 'records and has'],
-  ['something after the end', (lines) => [...lines, lines[1]], 'after its end'],
+  ['no header', (lines) => lines.slice(1), 'line 1'],
+  ['another header', (lines) => lines.with(0, '{"weir":"history","version":2}'), 'line 1'],
+  ['no end', (lines) => lines.slice(0, -1), 'the trailer is missing'],
+  ['a record too few', (lines) => lines.toSpliced(2, 1), 'records, the file has'],
+  ['something after the end', (lines) => [...lines, lines[1]], 'after the trailer'],
   ['half a line', (lines) => lines.with(2, lines[2].slice(0, 9)), 'line 3'],
   [
     'another collection',
@@ -45,7 +45,7 @@ test.each<[string, (lines: string[]) => string[], string]>([
     'line 2',
   ],
   ['a list', (lines) => lines.with(1, '[]'), 'line 2'],
-  ['nothing', () => [], 'ends in the middle'],
+  ['nothing', () => [], 'the trailer is missing'],
 ])('a file with %s is refused', async (_, change, problem) => {
   const changed = change(await exported())
   await expect(importHistory(new MemoryStore(), given(changed))).rejects.toMatchObject({

@@ -1,6 +1,6 @@
 /**
- * The end of a response: record, turn, index of items, conversation, lock and job in one write. What others may have
- * changed since it was read stands in the write's conditions; a turn that finds its place taken begins a branch.
+ * Stores the end of a response in one write: record, turn, item index, conversation, lock and job. The write is
+ * conditional on everything read; a turn whose position is taken starts a branch.
  */
 import type {
   FinishedResponse,
@@ -10,35 +10,43 @@ import type {
   StoredRecord,
   StoreService,
 } from '#kernel'
+import { JobClaim } from './background-queue.ts'
 import type { ChainReader } from './chain-reader.ts'
 import {
   ageId,
+  type ChainPosition,
   ChangeList,
   type Collections,
   type ItemPointer,
   isId,
   isRunning,
-  type Place,
   positionId,
   type Segment,
   type StoredConversation,
   turnId,
 } from './collections.ts'
 import { HeldLock } from './conversation-lock.ts'
-import { HeldJob } from './held-job.ts'
-import { isFreshId, nextPlace, plainTurn, rootPlace } from './new-turn.ts'
-import { type ItemTexts, itemTextsOf, responseText, turnText } from './record-text.ts'
-import { again, tryUntil } from './try-until.ts'
+import { CONFLICT, retryOnConflict } from './retry-on-conflict.ts'
+import {
+  type ItemTexts,
+  isFreshId,
+  itemTextsOf,
+  nextPosition,
+  responseText,
+  rootPosition,
+  turnText,
+  turnWithoutReads,
+} from './turn-records.ts'
 
 const SYNCED = { durability: 'synced' } as const
 
-/** What of the past decides where a turn goes. */
+/** Records that determine the position of a turn. */
 interface Past {
-  readonly parent: Place | null
+  readonly parent: ChainPosition | null
   readonly conversation: StoredRecord<StoredConversation> | null
 }
 
-export class ResponseEnd {
+export class ResponseFinisher {
   readonly #store: StoreService
   readonly #collections: Collections
   readonly #chains: ChainReader
@@ -49,7 +57,7 @@ export class ResponseEnd {
     this.#chains = chains
   }
 
-  /** @param isNew it was not created before, as far as this thread knows */
+  /** @param isNew the response was not created before on this thread */
   async finish(
     tenant: string,
     record: FinishedResponse,
@@ -59,7 +67,7 @@ export class ResponseEnd {
     const lock = options.lock instanceof HeldLock ? options.lock : null
     let isFirstTry = true
     if (isNew && lock === null && options.job === undefined) {
-      const change = plainTurn(tenant, record, this.#collections, this.#chains)
+      const change = turnWithoutReads(tenant, record, this.#collections, this.#chains)
       if (change !== null) {
         if ((await this.#store.write(change.list.changes, SYNCED)) !== null) {
           this.#written(tenant, record, change.place)
@@ -68,16 +76,20 @@ export class ResponseEnd {
         isFirstTry = false
       }
     }
-    const result = await tryUntil(async () => {
+    const result = await retryOnConflict(async () => {
       const attempt = this.#attempt(tenant, record, options, lock, isFirstTry, isNew)
       isFirstTry = false
       return await attempt
     })
-    if (result === 'stored' || result === 'conversation_gone') lock?.onGone()
+    if (result === 'stored' || result === 'conversation_gone') lock?.onRemoved()
     return result
   }
 
-  #written(tenant: string, { id, previousResponseId, input, output }: FinishedResponse, place: Place): void {
+  #written(
+    tenant: string,
+    { id, previousResponseId, input, output }: FinishedResponse,
+    place: ChainPosition,
+  ): void {
     this.#chains.onWritten(tenant, id, previousResponseId, place, [...input, ...output])
   }
 
@@ -88,12 +100,12 @@ export class ResponseEnd {
     lock: HeldLock | null,
     isFirstTry: boolean,
     isNew: boolean,
-  ): Promise<FinishResult | typeof again> {
+  ): Promise<FinishResult | typeof CONFLICT> {
     const { responses, ages, locks } = this.#collections
     const lockVersion = lock === null ? null : await lock.settled()
     if (lock !== null && lockVersion === null) return 'lock_lost'
     const [before, parent, conversation, seenLock] = await Promise.all([
-      // A record that nobody has created is looked for by the write itself.
+      // The condition of the write checks that a new record does not exist.
       isFirstTry && isNew ? undefined : responses.read(tenant, record.id),
       this.#placeOfParent(tenant, record),
       lock === null ? undefined : this.#collections.conversations.read(tenant, lock.conversationId),
@@ -111,13 +123,13 @@ export class ResponseEnd {
     if (before === undefined) list.put(ages, ageId(record.createdAtSec, id), 0)
     if (lock !== null && lockVersion !== null) list.delete(locks, lock.conversationId, lockVersion)
     const { job } = options
-    const ended = job instanceof HeldJob ? [job.ending(this.#collections.claimedJobs)] : []
-    if ((await this.#store.write([...list.changes, ...ended], SYNCED)) === null) return again
+    const ended = job instanceof JobClaim ? [job.ending(this.#collections.claimedJobs)] : []
+    if ((await this.#store.write([...list.changes, ...ended], SYNCED)) === null) return CONFLICT
     if (place !== null) this.#written(tenant, record, place)
     return lock !== null && isUsable && conversation === undefined ? 'conversation_gone' : 'stored'
   }
 
-  /** @returns where it stands in its chain */
+  /** @returns its position in the chain */
   async #addTurn(
     tenant: string,
     list: ChangeList,
@@ -126,7 +138,7 @@ export class ResponseEnd {
     past: Past,
     lock: HeldLock | null,
     isFirstTry: boolean,
-  ): Promise<Place> {
+  ): Promise<ChainPosition> {
     const { turns, chains, branches } = this.#collections
     const { place, base } = await this.#placeOf(tenant, record, past, texts, isFirstTry)
     list.put(turns, turnId(place.chain, place.turn), turnText(record.id, texts), null)
@@ -144,22 +156,22 @@ export class ResponseEnd {
     { parent, conversation }: Past,
     texts: ItemTexts,
     isFirstTry: boolean,
-  ): Promise<{ place: Place; base: readonly Segment[] }> {
+  ): Promise<{ place: ChainPosition; base: readonly Segment[] }> {
     if (parent === null) {
       const to = conversation?.value.next ?? 0
       const base = conversation === null || to === 0 ? [] : [{ conversation: conversation.id, to }]
-      return { place: rootPlace(id, texts, base.length > 0), base }
+      return { place: rootPosition(id, texts, base.length > 0), base }
     }
     const next = turnId(parent.chain, parent.turn + 1)
-    // Looked at only after a write that failed: nearly always the parent is the end of its chain.
+    // Checked only after a conflict, because the parent is nearly always the end of its chain.
     const isTaken = !isFirstTry && (await this.#collections.turns.get(tenant, next)) !== undefined
-    if (!isTaken) return { place: nextPlace(parent, texts), base: [] }
+    if (!isTaken) return { place: nextPosition(parent, texts), base: [] }
     const inherited = parent.isBased ? await this.#collections.chains.get(tenant, parent.chain) : undefined
     const base = [...(inherited?.segments ?? []), { chain: parent.chain, to: parent.turn }]
-    return { place: { ...nextPlace(parent, texts), chain: id, turn: 0, isBased: true }, base }
+    return { place: { ...nextPosition(parent, texts), chain: id, turn: 0, isBased: true }, base }
   }
 
-  /** @returns positions of the items that were added */
+  /** @returns positions of the added items */
   async #addToConversation(
     tenant: string,
     list: ChangeList,
@@ -189,7 +201,7 @@ export class ResponseEnd {
     return linked
   }
 
-  /** Ids that came from a client are never given to something else. */
+  /** Existing pointers of client-supplied ids are not changed. */
   async #addPointers(
     tenant: string,
     list: ChangeList,
@@ -199,7 +211,7 @@ export class ResponseEnd {
     isFirstTry: boolean,
   ): Promise<void> {
     const { items } = this.#collections
-    // Ids that were made just now are nobody else's, nearly surely; the write's condition has the last word.
+    // Ids generated just now are almost certainly new; the condition of the write makes sure.
     const isSure = isFirstTry && input.every(({ id }) => isFreshId(id))
     const taken = isSure
       ? []
@@ -216,7 +228,10 @@ export class ResponseEnd {
     for (const { id } of output) if (!seen.has(id)) list.put(items, id, pointerTo(turn, linked.get(id)))
   }
 
-  async #placeOfParent(tenant: string, { previousResponseId }: FinishedResponse): Promise<Place | null> {
+  async #placeOfParent(
+    tenant: string,
+    { previousResponseId }: FinishedResponse,
+  ): Promise<ChainPosition | null> {
     if (previousResponseId === null) return null
     const known = this.#chains.placeOf(tenant, previousResponseId)
     return known ?? (await this.#collections.responses.get(tenant, previousResponseId))?.place ?? null

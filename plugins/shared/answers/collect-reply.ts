@@ -1,54 +1,54 @@
-/** Collects one whole answer for routes that rebuild it: a handler of calls, as the relay is one. */
-
-import type { WorkerReply } from '#kernel'
+/** Collects a complete worker response, for routes that transform it. */
 import {
   type Call,
   type CallHandler,
   type HeaderList,
+  headerOf,
   type OpenCall,
   type RelayContext,
   type RelayOptions,
   type RequestContext,
+  toClientHeaders,
   type Upstream,
   UpstreamFailure,
   type UpstreamRequest,
   upstreamErrors,
   type WorkerEntry,
+  type WorkerReply,
   withModel,
 } from '#kernel'
-import { toWorkerReply } from './worker-reply.ts'
+import { parseBoundedJson } from '../formats/bounded-json.ts'
 
-/** Longer answers of a route that rebuilds them are refused. */
+/** Maximum size of a collected response, in bytes. */
 const MAX_COLLECTED_BYTES = 67_108_864
 
-/** What collecting needs of the way to workers. */
+/** Parts of the upstream that collecting needs. */
 export type CollectingUpstream = Pick<Upstream, 'open' | 'headersFor'>
 
 /**
- * Like `Upstream.relay` up to the answer, which is collected instead of sent.
+ * Like `Upstream.relay`, but collects the response instead of sending it.
  *
- * @throws an upstream error (502, 504) or one of the choice (404, 503), which no attempt could mend; UpstreamFailure when
- * the client leaves or the request is failed meanwhile, so that the handler comes to its end
+ * @throws an upstream error (502, 504) or a selection error (404, 503) after all attempts; UpstreamFailure if the client
+ * disconnects or the request fails meanwhile
  */
 export function collectReply(
   upstream: CollectingUpstream,
   ctx: RequestContext,
   options: RelayOptions,
 ): Promise<WorkerReply> {
-  if (ctx.isAborted) return Promise.reject(notWanted())
+  if (ctx.isAborted) return Promise.reject(requestEnded())
   return new Promise((resolve, reject) => {
-    const handler = new WholeReply(resolve, reject)
-    // Whatever a route is given can be called with: there is one kind of request.
+    const handler = new ReplyCollector(resolve, reject)
     const run = upstream.open(new CollectedRequest(upstream, ctx as RelayContext, options), handler)
     handler.call = run
     ctx.onCancel(() => {
       run.abort()
-      reject(notWanted())
+      reject(requestEnded())
     })
   })
 }
 
-class WholeReply implements CallHandler {
+class ReplyCollector implements CallHandler {
   call: OpenCall | null = null
   readonly #resolve: (reply: WorkerReply) => void
   readonly #reject: (error: unknown) => void
@@ -70,7 +70,7 @@ class WholeReply implements CallHandler {
   onData(chunk: Buffer): void {
     this.#bytes += chunk.length
     if (this.#bytes > MAX_COLLECTED_BYTES)
-      this.call?.fail(upstreamErrors.read_response_body_failed('it is too long'))
+      this.call?.fail(upstreamErrors.read_response_body_failed(`it exceeds ${MAX_COLLECTED_BYTES} bytes`))
     else this.#chunks.push(Buffer.from(chunk))
   }
 
@@ -83,7 +83,7 @@ class WholeReply implements CallHandler {
   }
 }
 
-/** A client's own request as a call whose answer is collected. */
+/** The client's request as a call whose response is collected. */
 class CollectedRequest implements Call {
   readonly ctx: RelayContext
   readonly model: string | null
@@ -94,7 +94,7 @@ class CollectedRequest implements Call {
   readonly promptBytes = null
   readonly #upstream: CollectingUpstream
   readonly #options: RelayOptions
-  /** The handler may answer before the worker has, so its memory must not be used again by then. */
+  /** Read once, because the handler may finish before the worker has responded. */
   readonly #body: Buffer
 
   constructor(upstream: CollectingUpstream, ctx: RelayContext, options: RelayOptions) {
@@ -119,7 +119,19 @@ class CollectedRequest implements Call {
   }
 }
 
-/** The failure of an answer that nobody waits for any more; its reply goes nowhere. */
-function notWanted(): UpstreamFailure {
-  return new UpstreamFailure('reset', 'the request was over before the answer', false)
+/** Failure of a call whose request has ended. */
+function requestEnded(): UpstreamFailure {
+  return new UpstreamFailure('reset', 'the request ended before the response', false)
+}
+
+/** Builds a reply from its parts. */
+export function toWorkerReply(status: number, headers: HeaderList, body: Buffer): WorkerReply {
+  return {
+    status,
+    headers,
+    body,
+    header: (name) => headerOf(headers, name),
+    clientHeaders: () => toClientHeaders(headers),
+    json: () => parseBoundedJson(body),
+  }
 }

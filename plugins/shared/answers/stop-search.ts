@@ -1,13 +1,13 @@
 /**
  * @hot
- * Looks for stop strings in text that comes in pieces, and holds back only what may be the beginning of one.
+ * Finds stop strings in streamed text, and holds back only text that may be the beginning of one.
  */
 
-/** A stop string with its failure function, matched one UTF-16 unit at a time. */
+/** A stop string with its failure function (Knuth-Morris-Pratt), matched by UTF-16 unit. */
 class StopPattern {
   readonly text: string
   readonly #fallback: Int32Array
-  /** How much of the pattern the text ends with. */
+  /** Length of the prefix of the pattern that the text ends with. */
   matched = 0
 
   constructor(text: string) {
@@ -34,17 +34,17 @@ export class StopSearch {
   readonly #patterns: readonly StopPattern[]
   readonly #includesStop: boolean
   #held = ''
-  /** The stop that ended the text; null while none has. */
+  /** The stop string that was found, or null. */
   matched: string | null = null
 
-  /** @param stops empty ones are ignored; of two that end at one place, the one that began earlier counts */
+  /** @param stops empty ones are ignored; of two that end at the same position, the longer one wins */
   constructor(stops: readonly string[], includesStop: boolean) {
     const wanted = Array.from(new Set(stops)).filter((stop) => stop !== '')
     this.#patterns = wanted.sort((a, b) => b.length - a.length).map((stop) => new StopPattern(stop))
     this.#includesStop = includesStop
   }
 
-  /** The text that no stop can take back any more; empty once a stop has been found. */
+  /** @returns the text that cannot belong to a stop string; empty after a stop was found */
   push(text: string): string {
     if (this.matched !== null) return ''
     const all = this.#held + text
@@ -60,7 +60,7 @@ export class StopSearch {
     return all.slice(0, all.length - held)
   }
 
-  /** What was held back, when the text ended without a stop. Text behind it begins anew. */
+  /** Ends the text. @returns the text that was held back */
   end(): string {
     const held = this.#held
     this.#held = ''

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { type TaskPool, TaskStop } from '#kernel'
 import type { ScriptedTask } from '../../../test/fixtures/threads/scripted-task.ts'
-import { OwnTaskPool, type OwnTaskPoolOptions } from './own-task-pool.ts'
+import { OwnTaskPool, type OwnTaskPoolOptions } from './task-pool.ts'
 
 const pools: TaskPool[] = []
 afterEach(async () => {

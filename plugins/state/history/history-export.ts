@@ -1,8 +1,9 @@
 /**
- * History as JSON lines, to move it from one store to another: a head, one line a record, and an end that says how many
- * there were, so that a file that was cut is told from a whole one.
+ * Export and import of history as JSON lines: a header, one line per record, and a trailer with the number of records,
+ * which detects a truncated file. Also counts the records of each tenant.
  */
 import type { Change, Collection, StoreService } from '#kernel'
+import { isObject } from '#shared'
 import { type Collections, openCollections } from './collections.ts'
 import { historyErrors } from './errors.ts'
 
@@ -11,8 +12,8 @@ const BATCH_RECORDS = 500
 const BATCH_BYTES = 4 * 1024 * 1024
 const PAGE = 500
 
-/** What only means something to the gateways that run now. */
-const MOMENTARY: ReadonlySet<keyof Collections> = new Set(['locks', 'jobOwners'])
+/** Collections that are meaningful only to running gateways. */
+const NOT_EXPORTED: ReadonlySet<keyof Collections> = new Set(['locks', 'jobOwners'])
 
 interface Line {
   readonly collection: string
@@ -22,16 +23,15 @@ interface Line {
   readonly expiresAtMs?: number
 }
 
-/** Collections that move. */
 function portableCollections(store: StoreService): Collection<unknown>[] {
   return Object.entries(openCollections(store)).flatMap(([name, collection]) =>
-    MOMENTARY.has(name as keyof Collections) ? [] : [collection as Collection<unknown>],
+    NOT_EXPORTED.has(name as keyof Collections) ? [] : [collection as Collection<unknown>],
   )
 }
 
 /**
- * Every line, each with its line feed. Records that change meanwhile may be in it as before or after.
- * @param onProgress told how many records there were so far, every now and then
+ * Yields lines with line feed. Records that change during the export may be included in either state.
+ * @param onProgress called with the number of records so far
  */
 export async function* exportHistory(
   store: StoreService,
@@ -58,9 +58,9 @@ export async function* exportHistory(
 }
 
 /**
- * Puts every record of the lines, over what has the same id.
- * @returns how many
- * @throws invalid_history_file for what no export has written; what came before it is kept then
+ * Stores every record, replacing records with the same id.
+ * @returns the number of records
+ * @throws invalid_history_file; earlier lines remain imported
  */
 export async function importHistory(
   store: StoreService,
@@ -84,14 +84,14 @@ export async function importHistory(
     number++
     const line = parseLine(text, number)
     if (number === 1) checkHead(line)
-    else if (isEnded) throw historyErrors.invalid_history_file(number, 'it goes on after its end')
+    else if (isEnded) throw historyErrors.invalid_history_file(number, 'data after the trailer')
     else if (line.end === true) {
       isEnded = true
       const found = records + batch.length
       if (line.records !== found) {
         throw historyErrors.invalid_history_file(
           number,
-          `it says ${String(line.records)} records and has ${found}`,
+          `the trailer announces ${String(line.records)} records, the file has ${found}`,
         )
       }
     } else {
@@ -101,11 +101,12 @@ export async function importHistory(
     }
   }
   await flush()
-  if (!isEnded) throw historyErrors.invalid_history_file(number, 'it ends in the middle')
+  if (!isEnded)
+    throw historyErrors.invalid_history_file(number, 'the trailer is missing; the file is truncated')
   return records
 }
 
-/** Every tenant of a collection, page by page. */
+/** Yields every tenant of a collection. */
 export async function* tenantsOf(collection: Pick<Collection<unknown>, 'tenants'>): AsyncGenerator<string> {
   let after: string | undefined
   do {
@@ -122,17 +123,16 @@ function toLine(value: object): string {
 function parseLine(text: string, number: number): Record<string, unknown> {
   try {
     const line: unknown = JSON.parse(text)
-    if (typeof line === 'object' && line !== null && !Array.isArray(line))
-      return line as Record<string, unknown>
+    if (isObject(line)) return line
   } catch {
-    // Said below.
+    // Reported below.
   }
-  throw historyErrors.invalid_history_file(number, 'it is no JSON object')
+  throw historyErrors.invalid_history_file(number, 'it is not a JSON object')
 }
 
 function checkHead(line: Record<string, unknown>): void {
   if (line.weir === HEAD.weir && line.version === HEAD.version) return
-  throw historyErrors.invalid_history_file(1, 'it is not the head of exported history, version 1')
+  throw historyErrors.invalid_history_file(1, 'it is not the header of a history export, version 1')
 }
 
 function toChange(line: Record<string, unknown>, known: ReadonlySet<string>, number: number): Change {
@@ -144,6 +144,45 @@ function toChange(line: Record<string, unknown>, known: ReadonlySet<string>, num
     typeof id === 'string' &&
     value !== undefined &&
     (expiresAtMs === undefined || typeof expiresAtMs === 'number')
-  if (!isRecord) throw historyErrors.invalid_history_file(number, 'it is no record of history')
+  if (!isRecord) throw historyErrors.invalid_history_file(number, 'it is not a history record')
   return { kind: 'put', collection, tenant, id, value, expiresAtMs }
+}
+
+export interface TenantCounts {
+  readonly tenant: string
+  readonly responses: number
+  readonly conversations: number
+  readonly items: number
+  readonly waitingJobs: number
+}
+
+/** Sorted by tenant. Reads all records of the index collections. */
+export async function countHistory(store: StoreService): Promise<TenantCounts[]> {
+  const { ages, conversations, items, waitingJobs } = openCollections(store)
+  const tenants = new Set<string>()
+  for (const collection of [ages, conversations, items, waitingJobs]) {
+    for await (const tenant of tenantsOf(collection)) tenants.add(tenant)
+  }
+  const counts: TenantCounts[] = []
+  for (const tenant of [...tenants].sort()) {
+    counts.push({
+      tenant,
+      responses: await countRecords(ages, tenant),
+      conversations: await countRecords(conversations, tenant),
+      items: await countRecords(items, tenant),
+      waitingJobs: await countRecords(waitingJobs, tenant),
+    })
+  }
+  return counts
+}
+
+async function countRecords(collection: Collection<unknown>, tenant: string): Promise<number> {
+  let count = 0
+  let after: string | undefined
+  do {
+    const page = await collection.range(tenant, { limit: PAGE, after })
+    count += page.records.length
+    after = page.next ?? undefined
+  } while (after !== undefined)
+  return count
 }

@@ -1,9 +1,9 @@
-/** A streamed answer, read event by event within limits; what an event means is up to the format. @hot */
+/** Base of readers of event streams: splits the stream into events within a size limit. @hot */
 
 import type { EngineReader, EngineSink } from '#kernel'
 import { EventSplitter, nextEventEnd } from '#kernel'
+import { readEvent } from '../formats/sse-event.ts'
 import { answerErrors } from './answer-errors.ts'
-import { readEvent } from './sse-event.ts'
 
 export abstract class EventAnswerReader implements EngineReader {
   protected readonly sink: EngineSink
@@ -17,14 +17,14 @@ export abstract class EventAnswerReader implements EngineReader {
   }
 
   /**
-   * One event.
+   * Processes one event.
    * @param data never empty
-   * @returns true when the answer is over: finished, or failed
-   * @throws SyntaxError for data that is not whole
+   * @returns true if the answer has finished or failed
+   * @throws SyntaxError for incomplete data
    */
   protected abstract take(data: string): boolean
 
-  /** The stream is over, and no event has said so: unless the answer is whole all the same, it was cut. */
+  /** Called if the stream ends without a final event; the answer is truncated unless the format says otherwise. */
   protected ended(): void {}
 
   onStart(): void {}
@@ -48,7 +48,7 @@ export abstract class EventAnswerReader implements EngineReader {
     if (event !== null && event.data !== '') this.#isOver = this.take(event.data)
   }
 
-  /** Some workers leave out the last empty line; half an event at the end was cut. */
+  /** Accepts a last event without its empty line; ignores an incomplete one. */
   onEnd(): void {
     const rest = this.#splitter.takeRest()
     if (this.#isOver) return

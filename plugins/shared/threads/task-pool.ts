@@ -1,33 +1,34 @@
 /**
- * A pool of threads for work that may loop, crash or eat memory: a task is stopped by ending its thread, and the thread
- * is replaced. The only importer of piscina.
+ * A pool of threads for work that may loop, crash or exhaust memory: a task is stopped by terminating its thread, which is
+ * then replaced. The only importer of piscina.
  */
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import type { Worker } from 'node:worker_threads'
 import type { Piscina } from 'piscina'
-import { TaskFailure, type TaskPool, type TaskRun, TaskStop } from '#kernel'
+import { type Host, TaskFailure, type TaskPool, type TaskRun, TaskStop } from '#kernel'
+import { errorMessage } from '../values.ts'
 
 const require = createRequire(import.meta.url)
 
-/** A thread that has not loaded its modules by then is ended all the same, milliseconds. */
+/** Time after which a thread that is still loading its modules is terminated anyway, in milliseconds. */
 const LOAD_LIMIT_MS = 5_000
 
 export interface OwnTaskPoolOptions {
-  /** Module that every thread loads; its export `runTask` gets each task and gives back the result. */
+  /** Module that every thread loads; its export `runTask` receives a task and returns the result. */
   readonly file: URL
   readonly threads: number
-  /** Tasks that may wait while every thread is busy; one more is refused. */
+  /** Maximum number of waiting tasks; more are rejected. */
   readonly queueLimit: number
-  /** `workerData` of the threads. Their environment is empty. */
+  /** `workerData` of the threads. */
   readonly workerData?: unknown
-  /** Most JavaScript heap of one thread, MiB; a thread that needs more ends. */
+  /** Maximum JavaScript heap of a thread, MiB; a thread that exceeds it is terminated. */
   readonly heapMiB: number
-  /** MiB */
+  /** Stack size of a thread, MiB. */
   readonly stackMiB: number
-  /** What a thread posts on its `parentPort` while a task runs; of a process-wide pool told on control only. */
+  /** Receives what a thread posts on its `parentPort`; on control only for a process-wide pool. */
   readonly onMessage?: (message: unknown) => void
-  /** A thread has ended, whatever the reason; nothing of it runs any more. Of a process-wide pool told on control only. */
+  /** Called after a thread has ended; on control only for a process-wide pool. */
   readonly onThreadEnd?: (threadId: number) => void
 }
 
@@ -39,7 +40,7 @@ export class OwnTaskPool implements TaskPool {
   #running = 0
   readonly #waiting: PromiseWithResolvers<void>[] = []
   #isClosed = false
-  /** Threads that have their modules. One that is ended while it loads them may take the process along (a fault of V8's). */
+  /** Threads that have loaded their modules; terminating a thread before may crash the process (V8 bug). */
   readonly #loaded = new WeakSet<Worker>()
   readonly #loadLimitMs: number
 
@@ -57,17 +58,16 @@ export class OwnTaskPool implements TaskPool {
       idleTimeout: Number.POSITIVE_INFINITY,
       recordTiming: false,
       workerData,
-      // A thread that is ended while it loads a module with require() takes the whole process along (a fault of
-      // node's); with import() it does not.
+      // Terminating a thread while it loads a module with require() crashes the process (Node bug); import() does not.
       execArgv: ['--no-experimental-require-module'],
-      // No secret of the gateway's environment gets there.
+      // Keeps secrets in the gateway's environment from the threads.
       env: { NODE_NO_WARNINGS: '1' },
       resourceLimits: { maxOldGenerationSizeMb: heapMiB, stackSizeMb: stackMiB },
     })
-    // Threads that end without a task are replaced like others; there is nobody to tell.
+    // Threads that end without a task are replaced; there is no task to fail.
     this.#pool.on('error', () => {})
     if (onMessage !== undefined) this.#pool.on('message', onMessage)
-    // The library holds the first threads for ready from their start, and tells of later ones when they are.
+    // The library reports the first threads before they are ready, later ones when they are.
     const first = new Set(this.#pool.threads)
     for (const thread of first) thread.once('message', () => this.#loaded.add(thread))
     this.#pool.on('workerCreate', ({ id }: { id: number }) => {
@@ -88,23 +88,23 @@ export class OwnTaskPool implements TaskPool {
     return this.#open
   }
 
-  /** In the order in which they came. @throws TaskFailure */
+  /** Tasks run in order of arrival. @throws TaskFailure */
   async run<R>(task: unknown, { transfer = [], stop }: TaskRun): Promise<R> {
     if (this.#isClosed) throw new TaskFailure('closed', 'the task pool is closed')
     const { threads, queueLimit } = this.#options
     if (this.#open >= threads + queueLimit) throw new TaskFailure('full', 'the task queue is full')
     this.#open++
     try {
-      // Held here: piscina neither counts tasks that can be stopped against its limit, nor keeps their order.
+      // Queued here, because piscina neither limits nor orders abortable tasks.
       if (this.#running < threads) this.#running++
-      else await this.#turn(stop)
-      return await this.#hand<R>(task, transfer, stop)
+      else await this.#waitForThread(stop)
+      return await this.#runOnThread<R>(task, transfer, stop)
     } finally {
       this.#open--
     }
   }
 
-  /** Ends every thread, those that have just begun as soon as they can be; safe to call twice. */
+  /** Terminates every thread, those still loading as soon as they have loaded; idempotent. */
   async close(): Promise<void> {
     this.#isClosed = true
     const closed = new TaskFailure('closed', 'the task pool was closed')
@@ -113,12 +113,12 @@ export class OwnTaskPool implements TaskPool {
     await this.#pool.destroy()
   }
 
-  async #hand<R>(task: unknown, transfer: readonly ArrayBuffer[], stop: TaskStop): Promise<R> {
-    const handed = new TaskStop()
-    if (stop.aborted) handed.stop()
-    stop.once('abort', () => this.#stop(handed))
+  async #runOnThread<R>(task: unknown, transfer: readonly ArrayBuffer[], stop: TaskStop): Promise<R> {
+    const abort = new TaskStop()
+    if (stop.aborted) abort.stop()
+    stop.once('abort', () => this.#stop(abort))
     try {
-      return await this.#pool.run(task, { transferList: [...transfer], signal: handed as never })
+      return await this.#pool.run(task, { transferList: [...transfer], signal: abort as never })
     } catch (error) {
       throw this.#toFailure(error, stop)
     } finally {
@@ -129,24 +129,23 @@ export class OwnTaskPool implements TaskPool {
     }
   }
 
-  /** Resolves when it is this task's turn: the place of one that has ended is its own then. */
-  #turn(stop: TaskStop): Promise<void> {
-    const turn = Promise.withResolvers<void>()
-    this.#waiting.push(turn)
+  /** Resolves when a thread is free for this task. */
+  #waitForThread(stop: TaskStop): Promise<void> {
+    const waiter = Promise.withResolvers<void>()
+    this.#waiting.push(waiter)
     stop.once('abort', () => {
-      const place = this.#waiting.indexOf(turn)
-      if (place < 0) return
-      this.#waiting.splice(place, 1)
-      turn.reject(new TaskFailure('stopped', 'the task was stopped before it began'))
+      const index = this.#waiting.indexOf(waiter)
+      if (index < 0) return
+      this.#waiting.splice(index, 1)
+      waiter.reject(new TaskFailure('stopped', 'the task was stopped before it started'))
     })
-    return turn.promise
+    return waiter.promise
   }
 
   #toFailure(error: unknown, stop: TaskStop): TaskFailure {
     if (this.#isClosed) return new TaskFailure('closed', 'the task pool was closed', error)
     if (stop.aborted) return new TaskFailure('stopped', 'the task was stopped', error)
-    const reason = error instanceof Error ? error.message : String(error)
-    return new TaskFailure('crashed', `the thread of the task ended: ${reason}`, error)
+    return new TaskFailure('crashed', `the thread of the task ended: ${errorMessage(error)}`, error)
   }
 
   #watch(id: number, thread: Worker): void {
@@ -154,17 +153,17 @@ export class OwnTaskPool implements TaskPool {
     if (onThreadEnd !== undefined) thread.once('exit', () => onThreadEnd(id))
   }
 
-  /** Ends the task's thread, whichever of them that is. */
-  #stop(handed: TaskStop): void {
-    if (this.#isLoading) void this.#whenLoaded().then(() => handed.stop())
-    else handed.stop()
+  /** Terminates the thread of the task. */
+  #stop(abort: TaskStop): void {
+    if (this.#isLoading) void this.#whenLoaded().then(() => abort.stop())
+    else abort.stop()
   }
 
   get #isLoading(): boolean {
     return this.#pool.threads.some((thread) => !this.#loaded.has(thread))
   }
 
-  /** Resolves when no thread loads modules, or the time for it is over. */
+  /** Resolves when every thread has loaded its modules, or after the time limit. */
   async #whenLoaded(): Promise<void> {
     let isLate = false
     let timer: NodeJS.Timeout | undefined
@@ -174,20 +173,37 @@ export class OwnTaskPool implements TaskPool {
         resolve()
       }, this.#loadLimitMs)
     })
-    // One that ends meanwhile is replaced, and the other loads as well.
+    // A thread that ends meanwhile is replaced by one that has to load, too.
     while (this.#isLoading && !isLate) {
       const loading = this.#pool.threads.filter((thread) => !this.#loaded.has(thread))
-      await Promise.race([limit, Promise.all(loading.map(nextWord))])
+      await Promise.race([limit, Promise.all(loading.map(firstMessage))])
       for (const thread of loading) if (!isLate) this.#loaded.add(thread)
     }
     clearTimeout(timer)
   }
 }
 
-/** Its first word is that it is ready. */
-function nextWord(thread: Worker): Promise<void> {
+/** A thread's first message reports that it is ready. */
+function firstMessage(thread: Worker): Promise<void> {
   return new Promise((resolve) => {
     thread.once('message', () => resolve())
     thread.once('exit', () => resolve())
   })
+}
+
+export interface TaskPoolOptions extends OwnTaskPoolOptions {
+  /**
+   * `thread` (default): a pool for this thread only. `process`: one pool for all threads of the gateway, so that its
+   * modules and data are loaded once; control must open it in `start`, and tasks go through control.
+   */
+  readonly scope?: 'thread' | 'process'
+  /** Distinguishes the process-wide pools of a plugin. Default `tasks`. */
+  readonly name?: string
+}
+
+/** Opens a pool of threads for work that may loop or crash. Call in `start` or later; the plugin closes the pool. */
+export function openTaskPool(host: Pick<Host, 'processPool'>, options: TaskPoolOptions): TaskPool {
+  const { scope = 'thread', name = 'tasks', threads } = options
+  if (scope === 'thread') return new OwnTaskPool(options)
+  return host.processPool(name, threads, () => new OwnTaskPool(options))
 }
