@@ -13,7 +13,7 @@ test.each([
   ['[::1]', 'without brackets'],
   ['[::1]:24010', 'without brackets'],
   ['', 'not be empty'],
-  ['local host', 'no blanks'],
+  ['local host', 'must not contain spaces'],
 ])('%j is told: %s', (host, text) => {
   expect(hostProblem(host)).toContain(text)
 })

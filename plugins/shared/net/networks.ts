@@ -31,7 +31,7 @@ export function* networkProblems(
 ): Generator<SettingProblem> {
   for (const [index, text] of networks.entries())
     if (readNetwork(text) === null)
-      yield { path: [...path, String(index)], text: `${NO_NETWORK} (got ${JSON.stringify(text)})` }
+      yield { path: [...path, String(index)], text: `${NO_NETWORK}, got ${JSON.stringify(text)}` }
 }
 
 function readNetwork(text: string): Network | null {

@@ -1,57 +1,57 @@
 /**
- * Whose turn it is to write: one thread of the process at a time checks conditions and writes, so that nothing changes
- * between the two. Turns go by tickets, in shared memory; one whose thread has died is passed over.
+ * Lock over all threads of the process for conditional writes, so that nothing changes between check and write. A ticket
+ * lock in shared memory; the ticket of a dead thread expires.
  */
 
 /** Cells of the shared memory. */
 const NEXT_TICKET = 0
 const SERVED_TICKET = 1
 const RENEWED_AT = 2
-export const TURN_CELLS = 3
+export const LOCK_CELLS = 3
 
-/** A turn that was not renewed for so long belongs to a thread that is gone or hangs. */
+/** A lock that was not renewed for this long belongs to a thread that died or hangs. Milliseconds. */
 const LEASE_MS = 2_000
 const RENEW_MS = 500
-/** Asked again at least so often, since nobody wakes those who wait for a dead thread. */
+/** Polling interval, because a dead thread does not wake waiting threads. Milliseconds. */
 const WAIT_MS = 100
 
-export class WriteTurn {
+export class WriteLock {
   readonly #cells: Int32Array
   #ticket = 0
   #renewal: NodeJS.Timeout | null = null
 
-  /** @param cells TURN_CELLS cells that all threads share */
+  /** @param cells LOCK_CELLS cells that all threads share */
   constructor(cells: Int32Array) {
     this.#cells = cells
   }
 
-  /** False when this thread hung so long that its turn went to another. */
-  get isMine(): boolean {
+  /** False if this thread hung so long that its lock expired. */
+  get isHeld(): boolean {
     return Atomics.load(this.#cells, SERVED_TICKET) === this.#ticket
   }
 
-  async take(): Promise<void> {
+  async acquire(): Promise<void> {
     this.#ticket = Atomics.add(this.#cells, NEXT_TICKET, 1)
     for (;;) {
       const served = Atomics.load(this.#cells, SERVED_TICKET)
-      // Passed over while it waited for its own loop: a new ticket.
+      // The ticket expired while this thread was blocked: take a new one.
       if (((this.#ticket - served) | 0) < 0) this.#ticket = Atomics.add(this.#cells, NEXT_TICKET, 1)
       if (served === this.#ticket) break
-      if (this.#isOver()) this.#passOn(served)
+      if (this.#isExpired()) this.#passOn(served)
       else await this.#change(served)
     }
     this.#renew()
     this.#renewal = setInterval(() => this.#renew(), RENEW_MS)
   }
 
-  give(): void {
+  release(): void {
     if (this.#renewal !== null) clearInterval(this.#renewal)
     this.#renewal = null
     this.#passOn(this.#ticket)
   }
 
   #passOn(served: number): void {
-    // First, so that whoever comes next has its full time.
+    // Renewed first, so that the next holder has the full lease.
     this.#renewFor(served)
     const next = (served + 1) | 0
     if (Atomics.compareExchange(this.#cells, SERVED_TICKET, served, next) === served) {
@@ -59,7 +59,7 @@ export class WriteTurn {
     }
   }
 
-  /** Resolves when another ticket is served, or after a while. The timer also keeps the thread alive, a wait does not. */
+  /** Resolves when another ticket is served, or after WAIT_MS. The timer also keeps the event loop alive. */
   #change(served: number): Promise<void> {
     return new Promise((resolve) => {
       const timer = setTimeout(resolve, WAIT_MS)
@@ -73,7 +73,7 @@ export class WriteTurn {
     })
   }
 
-  #isOver(): boolean {
+  #isExpired(): boolean {
     return ((nowMs() - Atomics.load(this.#cells, RENEWED_AT)) | 0) > LEASE_MS
   }
 
@@ -86,7 +86,7 @@ export class WriteTurn {
   }
 }
 
-/** The same clock on every thread, in 32 bits: only differences mean something. */
+/** Clock that all threads share, in wrapping 32-bit milliseconds. */
 function nowMs(): number {
   return Math.trunc(performance.timeOrigin + performance.now()) | 0
 }
