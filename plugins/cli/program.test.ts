@@ -91,7 +91,7 @@ describe('weir config', () => {
   test.each([
     ['kernel: { policy: nearest }\n', 'kernel.policy must be one of round_robin, random, passthrough'],
     ['plugins: { chat: {} }\n', 'no plugin checks keys; enable plugin auth'],
-    ['plugins: { auth: { tenantKeys: [hunter2] } }\n', 'auth.tenantKeys.0 is not of the form'],
+    ['plugins: { auth: { tenantKeys: [hunter2] } }\n', 'auth.tenantKeys.0 must be of the form'],
     ['plugins: { auth: {}, workers: { urls: [localhost] } }\n', 'plugins.workers.urls.0 is not usable'],
     ['kernel: { host: "localhost:24010" }\n', 'kernel.host must be an address without a port'],
     ['plugins: { metrics: { host: "http://a" } }\n', 'plugins.metrics.host must be an address to listen on'],
