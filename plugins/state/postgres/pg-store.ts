@@ -6,7 +6,7 @@ import { Connections } from './connections.ts'
 import { postgresErrors } from './errors.ts'
 import { migrate } from './migrations.ts'
 import { PgCollection } from './pg-collection.ts'
-import { prepareWrite, WriteLane } from './write-lane.ts'
+import { prepareWrite, WriteBatcher } from './write-batcher.ts'
 
 const BOOT_PAUSE_MS = 250
 
@@ -19,14 +19,14 @@ export class PgStore implements StoreService {
   readonly #config: PostgresConfig
   readonly #metrics: StoreMetrics | null
   readonly #connections: Connections
-  readonly #lane: WriteLane
+  readonly #writes: WriteBatcher
   readonly #nextVersion = makeVersionStamps()
 
   constructor(config: PostgresConfig, options: PgStoreOptions = {}) {
     this.#config = config
     this.#metrics = options.metrics ?? null
     this.#connections = new Connections(config, options.onIdleError ?? (() => undefined))
-    this.#lane = new WriteLane(this.#connections, config)
+    this.#writes = new WriteBatcher(this.#connections, config)
   }
 
   /** Prepares the pool; connections are opened when needed. */
@@ -61,7 +61,7 @@ export class PgStore implements StoreService {
 
   /** Finishes pending writes first. */
   async close(): Promise<void> {
-    await this.#lane.idle()
+    await this.#writes.idle()
     await this.#connections.close()
   }
 
@@ -86,7 +86,7 @@ export class PgStore implements StoreService {
     const { durability = 'relaxed' } = options
     const write = prepareWrite(changes, version, durability, this.#config.maxRecordBytes)
     const verb = changes.every(({ kind }) => kind === 'delete') ? 'delete' : 'write'
-    const isDone = await this.#run(verb, changes[0]?.collection ?? '', () => this.#lane.write(write))
+    const isDone = await this.#run(verb, changes[0]?.collection ?? '', () => this.#writes.write(write))
     return isDone ? version : null
   }
 

@@ -1,6 +1,6 @@
 /**
- * Writes of one thread. Those without conditions that arrive while one statement is under way go together in the next,
- * so that many share one commit; each with conditions is a statement of its own.
+ * Batches the writes of one thread: unconditional writes that arrive while a statement runs share the next statement and
+ * its commit. A conditional write is a separate statement.
  */
 import type { Change, Durability } from '#kernel'
 import { storeErrors, toRecordJson } from '#shared'
@@ -13,14 +13,14 @@ interface Key {
   readonly id: string
 }
 
-/** What a record shall be after a write; null: gone. */
+/** State of a record after a write; null if deleted. */
 interface Outcome extends Key {
   readonly json: string | null
   readonly version: string
   readonly expiresAtMs: number | null
 }
 
-/** One write, checked and put into order. */
+/** A checked write, with its records in order. */
 interface PreparedWrite {
   readonly outcomes: readonly Outcome[]
   readonly conditions: readonly (Key & { readonly version: string | null })[]
@@ -37,7 +37,7 @@ interface WaitingWrite {
 const GROUP_BYTES = 8 * 1024 * 1024
 const GROUP_WRITES = 1_000
 
-export class WriteLane {
+export class WriteBatcher {
   readonly #connections: Connections
   readonly #sql: string
   readonly #maxWaitingBytes: number
@@ -56,7 +56,7 @@ export class WriteLane {
     this.#maxWaiting = maxWaiting
   }
 
-  /** @returns false when a condition did not hold */
+  /** @returns false if a condition failed */
   async write(write: PreparedWrite): Promise<boolean> {
     const isFull =
       this.#waiting.length >= this.#maxWaiting ||
@@ -78,7 +78,7 @@ export class WriteLane {
     }
   }
 
-  /** Resolves when nothing waits. */
+  /** Resolves when no write is pending. */
   async idle(): Promise<void> {
     await this.#running
   }
@@ -87,12 +87,12 @@ export class WriteLane {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ write, resolve, reject })
       this.#waitingBytes += write.bytes
-      // What other sockets have brought in this turn of the loop comes along.
+      // Collects writes of other requests in this turn of the event loop.
       this.#running ??= new Promise((started) => setImmediate(started)).then(() => this.#run())
     })
   }
 
-  /** Never rejects: each write hears of its own end. */
+  /** Never rejects: errors reject the writes of the batch. */
   async #run(): Promise<void> {
     while (this.#waiting.length > 0) {
       const group = this.#nextGroup()
@@ -138,7 +138,7 @@ export class WriteLane {
   }
 }
 
-/** @throws TypeError for what is no JSON value, record_too_large */
+/** @throws TypeError for a value without JSON representation, record_too_large */
 export function prepareWrite(
   changes: readonly Change[],
   version: string,
@@ -168,7 +168,7 @@ export function prepareWrite(
   }
 }
 
-/** One write that does what all do, the later ones winning. */
+/** Merges writes into one; later ones win. */
 function joinWrites(writes: readonly PreparedWrite[]): PreparedWrite {
   if (writes.length === 1) return writes[0]
   const outcomes = new Map<string, Outcome>()
@@ -177,7 +177,7 @@ function joinWrites(writes: readonly PreparedWrite[]): PreparedWrite {
   return { outcomes: inOrder(outcomes), conditions: [], isSynced, bytes: 0 }
 }
 
-/** Rows are locked in one order by every gateway, so that writes wait for each other instead of locking each other out. */
+/** Every gateway locks rows in the same order, which prevents deadlocks. */
 function inOrder<T>(byName: ReadonlyMap<string, T>): T[] {
   return [...byName].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, value]) => value)
 }
