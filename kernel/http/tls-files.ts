@@ -1,10 +1,19 @@
-/** The certificate files of the listener: tried before the server library gets them, since that one says nothing. */
+/** The certificate files of the listener, checked here because the server library does not report why it fails. */
 import { hash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { createSecureContext, getCACertificates, setDefaultCACertificates } from 'node:tls'
 import type { TlsConfig } from '../config/tls-config.ts'
+import { BootError } from '../errors/boot-error.ts'
 
-export class TlsFileError extends Error {}
+export class TlsFileError extends BootError {
+  /** Dotted path of the setting. */
+  readonly setting: string
+
+  constructor(setting: string, problem: string, cause?: unknown) {
+    super(`${setting} ${problem}`, cause)
+    this.setting = setting
+  }
+}
 
 /** What the library takes, and a mark that changes with the content of the files. */
 export interface TlsFiles {
@@ -26,7 +35,7 @@ export function checkTlsFiles({ certFile, keyFile, keyPassphrase, clientCaFile }
     createSecureContext({ cert, key, passphrase: keyPassphrase, ...(ca !== '' && { ca }) })
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause)
-    throw new TlsFileError(`certificate and key of kernel.tls do not work together: ${reason}`, { cause })
+    throw new TlsFileError('kernel.tls', `has a certificate and a key that cannot be used: ${reason}`, cause)
   }
   return hash('sha256', `${cert}\0${key}\0${ca}`)
 }
@@ -44,12 +53,10 @@ export function toTlsFiles({ certFile, keyFile, keyPassphrase, clientCaFile }: T
 export function trustAuthorities(caFile: string): void {
   const pem = read('kernel.caFile', caFile)
   if (certificatesIn(pem).length === 0)
-    throw new TlsFileError(`kernel.caFile: ${caFile} holds no PEM certificate`)
+    throw new TlsFileError('kernel.caFile', `must contain PEM certificates, ${caFile} has none`)
   // Since Node 22.19.
   if (typeof setDefaultCACertificates !== 'function')
-    throw new TlsFileError(
-      'kernel.caFile needs Node 22.19; with an older one set NODE_EXTRA_CA_CERTS instead',
-    )
+    throw new TlsFileError('kernel.caFile', 'requires Node 22.19; set NODE_EXTRA_CA_CERTS with an older one')
   const known = getCACertificates('default')
   const added = certificatesIn(pem).filter((one) => !known.includes(one))
   if (added.length > 0) setDefaultCACertificates([...known, ...added])
@@ -70,6 +77,6 @@ function read(setting: string, file: string): string {
     return readFileSync(file, 'utf8')
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause)
-    throw new TlsFileError(`${setting} cannot be read: ${reason}`, { cause })
+    throw new TlsFileError(setting, `cannot be read: ${reason}`, cause)
   }
 }

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import { BootError } from '../../kernel/errors/boot-error.ts'
 import { GatewayError } from '../../kernel/errors/gateway-error.ts'
+import { TlsFileError } from '../../kernel/http/tls-files.ts'
 import { PluginMistakes } from '../../kernel/plugin/plugin-errors.ts'
 import { addConfigOptions, loadFromOptions } from './config-options.ts'
 import { ConfigError, type ConfigProblem } from './configuration/config-error.ts'
@@ -71,8 +72,9 @@ async function checkFile(command: Command, file: string): Promise<void> {
 
 /** Each with the place where the plugin is enabled. */
 function problemsOfBoot(error: Error, file: string): ConfigProblem[] {
-  if (!(error instanceof PluginMistakes)) return [{ path: '', text: error.message, where: file }]
   const { locate } = parseSource(readFileSync(file, 'utf8'), file)
+  const place = error instanceof TlsFileError ? locate(error.setting.split('.')) : null
+  if (!(error instanceof PluginMistakes)) return [{ path: '', text: error.message, where: place ?? file }]
   return error.mistakes.map(({ plugin, text }) => ({
     path: '',
     text,

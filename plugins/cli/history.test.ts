@@ -92,7 +92,7 @@ describe('weir history', () => {
     expect(again.out.trimEnd().split('\n')).toEqual(linesOf('history.jsonl'))
     writeFileSync(join(dir, 'cut.jsonl'), linesOf('history.jsonl').slice(0, -1).join('\n'))
     for (const [file, problem] of [
-      ['cut.jsonl', 'ends in the middle'],
+      ['cut.jsonl', 'the trailer is missing'],
       ['missing.jsonl', 'missing.jsonl'],
     ]) {
       const refused = await weir('import', file, '--config', to)

@@ -82,7 +82,7 @@ async function within(
 }
 
 async function showStats({ store }: OpenedHistoryStore, asJson: boolean): Promise<void> {
-  const { countHistory } = await import('../state/history/count-history.ts')
+  const { countHistory } = await import('../state/history/history-export.ts')
   const counts = await countHistory(store)
   if (asJson) {
     console.log(JSON.stringify(counts))
@@ -100,7 +100,7 @@ async function showStats({ store }: OpenedHistoryStore, asJson: boolean): Promis
 }
 
 async function exportTo({ store }: OpenedHistoryStore, file: string | undefined): Promise<void> {
-  const { exportHistory } = await import('../state/history/portable.ts')
+  const { exportHistory } = await import('../state/history/history-export.ts')
   const progress = new Progress('exported')
   const lines = Readable.from(exportHistory(store, (records) => progress.show(records)))
   // Conversations and what was said in them: nobody else's business.
@@ -117,7 +117,7 @@ async function openPrivate(file: string): Promise<Writable> {
 }
 
 async function importFrom({ store }: OpenedHistoryStore, file: string): Promise<void> {
-  const { importHistory } = await import('../state/history/portable.ts')
+  const { importHistory } = await import('../state/history/history-export.ts')
   const input = file === '-' ? process.stdin : createReadStream(file)
   const failure = new Promise<never>((_, reject) => {
     input.once('error', (error: Error) =>
@@ -134,7 +134,7 @@ async function prune({ store, config }: OpenedHistoryStore, options: PruneOption
   const [{ Retention }, { openCollections }, { tenantsOf }] = await Promise.all([
     import('../state/history/retention.ts'),
     import('../state/history/collections.ts'),
-    import('../state/history/portable.ts'),
+    import('../state/history/history-export.ts'),
   ])
   const collections = openCollections(store)
   const retention = new Retention(store, collections, {

@@ -91,7 +91,7 @@ describe('weir config', () => {
   test.each([
     ['kernel: { policy: nearest }\n', 'kernel.policy must be one of round_robin, random, passthrough'],
     ['plugins: { chat: {} }\n', 'no plugin checks keys; enable plugin auth'],
-    ['plugins: { auth: { tenantKeys: [hunter2] } }\n', 'auth.tenantKeys.0 is not of the form'],
+    ['plugins: { auth: { tenantKeys: [hunter2] } }\n', 'auth.tenantKeys.0 must be of the form'],
     ['plugins: { auth: {}, workers: { urls: [localhost] } }\n', 'plugins.workers.urls.0 is not usable'],
     ['kernel: { host: "localhost:24010" }\n', 'kernel.host must be an address without a port'],
     ['plugins: { metrics: { host: "http://a" } }\n', 'plugins.metrics.host must be an address to listen on'],
@@ -103,6 +103,16 @@ describe('weir config', () => {
     expect(err).toMatch(/^weir: the configuration has a problem\n {2}boot\.yaml(:\d+:\d+)?: .+\n$/)
     expect(err).toContain(problem)
     expect(err).not.toContain('hunter2')
+  })
+
+  test.each([
+    ['kernel:\n  tls: { certFile: none.pem, keyFile: none.key }\n', 'tls.yaml:2:10: kernel.tls.certFile'],
+    ['kernel:\n  caFile: none.pem\n', 'tls.yaml:2:3: kernel.caFile'],
+  ])('check reports a certificate file that is missing: %j', async (text, place) => {
+    const { code, out, err } = await weir(['config', 'check', write('tls.yaml', text)])
+    expect(err).toContain(`  ${place} cannot be read: ENOENT: no such file or directory, open 'none.pem'\n`)
+    expect(err).not.toContain('    at ')
+    expect({ code, out }).toEqual({ code: 2, out: '' })
   })
 
   const foreign = (register: string) => {

@@ -1,20 +1,14 @@
-/** Helpers that several plugins use (`#shared`): no state that outlives a call site's object, no service tokens. */
-export { answerErrors } from './formats/answer-errors.ts'
-export { type AnswerLimits, AnswerReader } from './formats/answer-reader.ts'
-export { BodyExcerpt } from './formats/body-excerpt.ts'
+/** Helpers that several plugins use (`#shared`): no module state that outlives a caller's object, no service tokens. */
+export { answerErrors } from './answers/answer-errors.ts'
+export { type AnswerLimits, AnswerReader, WholeAnswerReader } from './answers/answer-reader.ts'
+export { BodyExcerpt } from './answers/body-excerpt.ts'
+export { type CollectingUpstream, collectReply, toWorkerReply } from './answers/collect-reply.ts'
+export { EventAnswerReader } from './answers/event-answer-reader.ts'
+export { StopSearch } from './answers/stop-search.ts'
+export { judgeByTail } from './answers/stream-completion.ts'
 export { parseBoundedJson, parseBoundedText } from './formats/bounded-json.ts'
-export { EventAnswerReader } from './formats/event-answer-reader.ts'
 export { arrayShape, type Member, topLevelMembers, withMembers } from './formats/json-members.ts'
-export { judgeByTail } from './formats/judge-by-tail.ts'
-export { LabelLimit, modelLabelLimit, OTHER } from './formats/label-limit.ts'
 export { MESSAGES_HEADERS, MESSAGES_VERSION_HEADER, messagesHeaders } from './formats/messages-headers.ts'
-export type { PrometheusFamily, PrometheusSample } from './formats/prometheus-text.ts'
-export {
-  parsePrometheusText,
-  printPrometheusText,
-  readPrometheusText,
-  writePrometheusText,
-} from './formats/prometheus-text.ts'
 export {
   bracketPath,
   FunctionCallItem,
@@ -33,23 +27,26 @@ export {
   withItemTypes,
 } from './formats/response-items.ts'
 export { type ReadEvent, readEvent, type SseEvent, writeEvent } from './formats/sse-event.ts'
-export { trimSlashes } from './formats/trim-slashes.ts'
 export { isUuid, uuidV7, uuidV7Hex } from './formats/uuid-v7.ts'
-export { WholeAnswerReader } from './formats/whole-answer-reader.ts'
-export { StopSearch } from './generation/stop-search.ts'
-export { hostProblem } from './net/host-problem.ts'
-export { isPrivateWay } from './net/is-private-way.ts'
+export { LabelLimit, modelLabelLimit, OTHER } from './metrics/label-limit.ts'
+export type { PrometheusFamily, PrometheusSample } from './metrics/prometheus-text.ts'
+export {
+  parsePrometheusText,
+  printPrometheusText,
+  readPrometheusText,
+  writePrometheusText,
+} from './metrics/prometheus-text.ts'
+export { hostProblem } from './net/listen-host.ts'
 export { isWithin, networkProblems, readNetworks } from './net/networks.ts'
 export { isPrivateAddress } from './net/private-addresses.ts'
-export { type DisaggregationReport, toPairLoad } from './pair-load.ts'
-export { type ConnectorMode, PairMetrics, type PairTimes } from './pair-metrics.ts'
+export { isPrivateWay, trimSlashes } from './net/urls.ts'
+export { type DisaggregationReport, toPairLoad } from './pairs/pair-load.ts'
+export { type ConnectorMode, PairMetrics, type PairTimes } from './pairs/pair-metrics.ts'
 export { messageSocket } from './socket/message-socket.ts'
 export { isPublic, isShown, toClientItems, withoutPrivate } from './store/client-items.ts'
-export { checkCollectionName, checkKeyPart, toRecordJson } from './store/record-rules.ts'
-export { SlicedWork } from './store/sliced-work.ts'
+export { SlicedWork } from './store/periodic-batches.ts'
+export { checkCollectionName, checkKeyPart, makeVersionStamps, toRecordJson } from './store/record-rules.ts'
 export { storeErrors } from './store/store-errors.ts'
 export { StoreMetrics } from './store/store-metrics.ts'
-export { makeVersionStamps } from './store/version-stamps.ts'
-export { openTaskPool, type TaskPoolOptions } from './threads/open-task-pool.ts'
-export { type CollectingUpstream, collectReply } from './upstream/collect-reply.ts'
-export { toWorkerReply } from './upstream/worker-reply.ts'
+export { openTaskPool, type TaskPoolOptions } from './threads/task-pool.ts'
+export { ANONYMOUS_TENANT, errorMessage, isObject, tenantOf } from './values.ts'

@@ -240,7 +240,7 @@ describe('55: tokens are settled after the reply', () => {
     const refused = await chat(fleet, A)
     expect(refused.status).toBe(429)
     expect(refused.headers.get('x-should-retry')).toBe('false')
-    expect(await refused.text()).toContain('cannot pass')
+    expect(await refused.text()).toContain('send a smaller request')
     expect(fleet.workers[0].requestsTo(CHAT)).toEqual([])
   })
 })

@@ -139,7 +139,7 @@ test('a configuration with a mistake changes nothing, and the answer says what i
   await expect.poll(async () => (await chat(gateway, 'a')).status, PATIENT).toBe(200)
   for (const [sections, kernel, text] of [
     [{ auth: { apiKey: 7 } }, {}, 'plugins.auth.apiKey'],
-    [{ auth: { apiKey: ' padded ' } }, {}, 'plugins.auth.apiKey has blanks'],
+    [{ auth: { apiKey: ' padded ' } }, {}, 'plugins.auth.apiKey must not start or end with spaces'],
     [{ auth: { apiKey: 'new' } }, { policy: 'nobodys' }, 'nobodys'],
     [{ workers: workersOf({ url: 'no-scheme' }) }, {}, 'begin with a scheme'],
   ] as const) {

@@ -87,13 +87,13 @@ describe('the address of the client', () => {
     gateway.rewrite({ 'trusted-proxies': { addresses: ['10.0.0.0/'] } })
     const refused = await apply()
     expect(refused.status).toBe(400)
-    expect(await refused.text()).toContain('plugins.trusted-proxies.addresses.0 is no network')
+    expect(await refused.text()).toContain('plugins.trusted-proxies.addresses.0 must be a network')
     expect(await seen()).toBe('198.51.100.1')
   })
 
   test('a boot with what is no network names it', async () => {
     await expect(start({ 'trusted-proxies': { addresses: ['127.0.0.1', 'localhost'] } })).rejects.toThrow(
-      'plugins.trusted-proxies.addresses.1 is no network such as 10.0.0.0/8 or fd00::/8, got "localhost"',
+      'plugins.trusted-proxies.addresses.1 must be a network such as 10.0.0.0/8 or fd00::/8, got "localhost"',
     )
   })
 })

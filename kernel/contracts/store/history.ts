@@ -1,15 +1,14 @@
 /**
- * The history contract: responses, items and conversations that outlive their request, and the queue of background work.
+ * The history contract: stored responses, items and conversations, and the queue of background jobs.
  *
- * Everything is under a tenant; another tenant's id is an unknown id. What a call has acknowledged is on disk (synced)
- * unless it says otherwise, and was written whole or not at all. Items are kept as they came; nothing in here reads
- * them beyond `id` and `type`. What a caller may have done wrong comes back as a `problem`, never as an exception; the
- * store's own errors (`storage_unavailable`, `storage_overloaded`, `storage_failed`, `record_too_large`) are thrown.
+ * All records belong to a tenant; ids of other tenants are unknown. Acknowledged writes are atomic and on disk (synced)
+ * unless stated otherwise. Only `id` and `type` of items are interpreted. Invalid calls return a `problem`; errors of the
+ * store (`storage_unavailable`, `storage_overloaded`, `storage_failed`, `record_too_large`) are thrown.
  */
 import { token } from '../token.ts'
 import type { JsonText } from './store.ts'
 
-/** An item as clients see it. Its id is unique within the tenant. */
+/** An item. Its id is unique within the tenant. */
 export interface HistoryItem {
   readonly id: string
   readonly type: string
@@ -20,58 +19,57 @@ type Json = Readonly<Record<string, unknown>>
 
 export type ResponseStatus = 'queued' | 'in_progress' | 'completed' | 'incomplete' | 'failed' | 'cancelled'
 
-/** What the API remembers of one response. */
+/** A stored response. */
 export interface ResponseRecord {
-  /** `resp_` and a version 7 UUID without hyphens, so that ids are in order of time. */
+  /** `resp_` and a version 7 UUID without hyphens, so that ids sort by time. */
   readonly id: string
   readonly createdAtSec: number
   readonly status: ResponseStatus
-  /** The reply object without `output`: every echoed member, usage, error and so on. */
+  /** The response object without `output`. */
   readonly reply: Json
-  /** This response's own new input, normalised, with ids; never the inherited history. */
+  /** New input of this response, normalized, with ids; without the inherited history. */
   readonly input: readonly HistoryItem[]
   readonly output: readonly HistoryItem[]
   readonly previousResponseId: string | null
   readonly conversationId: string | null
-  /** What the writer needs to know later and clients never see, such as the worker. No secrets. */
+  /** Internal data of the writer, such as the worker. Must not contain secrets. */
   readonly facts: Json
 }
 
-/** A response at its end. What its writer has as JSON already is stored as it stands. */
+/** A finished response. Members that are already JSON text are stored unchanged. */
 export interface FinishedResponse extends Omit<ResponseRecord, 'reply'> {
   readonly reply: Json | JsonText
   /** The JSON of `output`. */
   readonly outputText?: string
   /**
-   * True: its id and those of its input were made for it just now, so nothing is stored under any of them. The store then
-   * need not look.
+   * Whether its id and the ids of its input were generated for it, so that the store need not check whether they exist.
    */
   readonly hasNewIds?: boolean
 }
 
 export interface FinishOptions {
-  /** The lock of the record's conversation: input and output are appended to it in the same write. */
+  /** Lock of the conversation to which input and output are appended in the same write. */
   readonly lock?: ConversationLock
-  /** The job whose work this was: it is gone with the same write. */
+  /** Job to remove in the same write. */
   readonly job?: Job
 }
 
 /**
- * `stored`: all of it. `gone`: the response was deleted or had ended already; nothing was written. `lock_lost`: the
- * conversation's lock went to somebody else; nothing was written. `conversation_gone`: the conversation was deleted
- * meanwhile; the response is stored and linked to nothing.
+ * `stored`: written. `gone`: the response was deleted or had already ended; nothing was written. `lock_lost`: the lock of
+ * the conversation was lost; nothing was written. `conversation_gone`: the conversation was deleted meanwhile; the
+ * response is stored without it.
  */
 export type FinishResult = 'stored' | 'gone' | 'lock_lost' | 'conversation_gone'
 
 export interface ResponseHistory {
   /**
-   * Stores a response that has not ended, so that it can be found at once.
-   * @param isQueued also puts a job for it into the queue, in the same write
+   * Stores a response that has not ended.
+   * @param isQueued also adds a background job for it in the same write
    */
   create(tenant: string, record: ResponseRecord, isQueued?: boolean): Promise<void>
   /**
    * Changes a response that has not ended: status `queued` to `in_progress`, output so far, facts. Not synced.
-   * @returns false when it has ended or was deleted: whoever works on it stops then
+   * @returns false if it has ended or was deleted; the caller must stop working on it
    */
   update(
     tenant: string,
@@ -84,28 +82,28 @@ export interface ResponseHistory {
     },
   ): Promise<boolean>
   /**
-   * Ends a response: record, items, chain, conversation and job in one write. Of two ends the first one counts.
-   * @param record with a terminal status. One that was not created before is stored as new.
+   * Ends a response: record, items, chain, conversation and job in one write. A second end is ignored (`gone`).
+   * @param record with a terminal status; stored as new if it was not created before
    */
   finish(tenant: string, record: FinishedResponse, options?: FinishOptions): Promise<FinishResult>
   get(tenant: string, id: string): Promise<ResponseRecord | undefined>
-  /** Its own record and items go; in chains its place stays, without content. @returns false when there was none */
+  /** Deletes record and items; its position in chains remains, without content. @returns false if it did not exist */
   delete(tenant: string, id: string): Promise<boolean>
-  /** History for a follow-up of `previousResponseId`: all ancestors' items, from the root to that response itself. */
+  /** Items of all ancestors from the root up to and including `previousResponseId`. */
   loadChain(tenant: string, previousResponseId: string): Promise<LoadedHistory | HistoryProblem>
 }
 
 export interface LoadedHistory {
   readonly problem?: undefined
-  /** Oldest first. Shared between callers: never changed. */
+  /** Oldest first. Shared between callers; must not be modified. */
   readonly items: readonly HistoryItem[]
-  /** About how many bytes of JSON. */
+  /** Approximate bytes of JSON. */
   readonly bytes: number
 }
 
 /**
  * `not_found`: unknown, deleted or not stored. `in_progress`: has not ended. `unusable`: failed or cancelled.
- * `too_long`: more than the configured responses, items or bytes; nothing is ever cut silently.
+ * `too_long`: exceeds the configured responses, items or bytes; histories are never truncated.
  */
 export interface HistoryProblem {
   readonly problem: 'not_found' | 'in_progress' | 'unusable' | 'too_long'
@@ -121,11 +119,11 @@ export interface Conversation {
 /** An item in a conversation. */
 export interface ConversationItem {
   readonly item: HistoryItem
-  /** When it was added here. */
+  /** Time at which it was added to the conversation. */
   readonly createdAtSec: number
 }
 
-/** A new item, whose id must be new to the tenant, or the id of one that the tenant has already. */
+/** A new item, whose id must be new to the tenant, or a reference to an existing item of the tenant. */
 export type NewItem = { readonly item: HistoryItem } | { readonly reference: string }
 
 export interface ItemPage {
@@ -138,7 +136,7 @@ export interface PageOptions {
   readonly order: 'asc' | 'desc'
   /** 1 to 1,000. */
   readonly limit: number
-  /** Only what comes after this item in that order, also when it was removed meanwhile. */
+  /** Id of the item after which the page starts; may have been removed. */
   readonly after?: string
 }
 
@@ -147,7 +145,7 @@ export type ItemProblem =
   | { readonly problem: 'item_not_found' | 'item_exists'; readonly id: string }
 
 export interface ConversationHistory {
-  /** @returns the conversation, or what is wrong with one of its first items; nothing is kept then */
+  /** @returns the conversation, or a problem with one of its items; then nothing is stored */
   create(
     tenant: string,
     conversation: Conversation,
@@ -155,40 +153,40 @@ export interface ConversationHistory {
   ): Promise<Conversation | ItemProblem>
   get(tenant: string, id: string): Promise<Conversation | undefined>
   /**
-   * Changes the metadata, whoever else does so at the same time.
-   * @param change may run more than once; what it throws changes nothing and is thrown on
+   * Changes the metadata atomically.
+   * @param change may run more than once; exceptions are rethrown and nothing is changed
    */
   changeMetadata(
     tenant: string,
     id: string,
     change: (metadata: Readonly<Record<string, string>>) => Readonly<Record<string, string>>,
   ): Promise<Conversation | undefined>
-  /** Items that responses own stay there. @returns false when there was none */
+  /** Items of responses remain available there. @returns false if it did not exist */
   delete(tenant: string, id: string): Promise<boolean>
-  /** Appends all items or none, in order. `item_exists`: it is in this conversation, or the id is taken. */
+  /** Appends all items or none. `item_exists`: it is in this conversation, or the id is in use. */
   add(
     tenant: string,
     id: string,
     items: readonly NewItem[],
   ): Promise<readonly ConversationItem[] | ItemProblem>
   item(tenant: string, id: string, itemId: string): Promise<ConversationItem | ItemProblem>
-  /** Removes it from this conversation only. @returns the conversation */
+  /** Removes the item from this conversation only. @returns the conversation */
   removeItem(tenant: string, id: string, itemId: string): Promise<Conversation | ItemProblem>
-  /** `item_not_found` is about `after`. */
+  /** `item_not_found` refers to `after`. */
   page(tenant: string, id: string, options: PageOptions): Promise<ItemPage | ItemProblem>
   /** All items, oldest first. `not_found` and `too_long` are the only problems. */
   load(tenant: string, id: string): Promise<LoadedHistory | HistoryProblem>
   /**
-   * The right to append a turn: from before its history is read until `finish`. Held by a lease that renews itself, so
-   * that a gateway that dies lets go by itself, and checked again within the write of `finish`.
-   * @returns null while another turn has it
+   * Locks the conversation for a turn, from before its history is read until `finish`. The lock is a lease that is renewed
+   * automatically, expires if the gateway dies, and is checked in the write of `finish`.
+   * @returns null if another turn holds the lock
    */
   lock(tenant: string, id: string): Promise<ConversationLock | null>
 }
 
 export interface ConversationLock {
   readonly conversationId: string
-  /** Lets go, if `finish` did not already. Never rejects. */
+  /** Releases the lock unless `finish` has. Never rejects. */
   release(): Promise<void>
 }
 
@@ -196,33 +194,33 @@ export interface ConversationLock {
 export interface Job {
   readonly tenant: string
   readonly responseId: string
-  /** How often it was claimed before. */
+  /** Number of earlier claims. */
   readonly attempts: number
 }
 
 export interface BackgroundQueue {
   /**
-   * Takes waiting jobs, the oldest of each tenant first. They are this thread's until they end, or until it is gone.
-   * @param room how many more the tenant may have running; 0 leaves all of its jobs waiting
+   * Claims waiting jobs, the oldest of each tenant first, for this thread.
+   * @param room number of further jobs that may run for the tenant
    */
   claim(limit: number, room: (tenant: string) => number): Promise<Job[]>
-  /** Puts a claimed job back in its place. @param restMs so long others go first */
+  /** Returns a claimed job to the queue. @param restMs delay before it can be claimed again */
   giveBack(job: Job, restMs?: number): Promise<void>
-  /** Ends a claimed job without ending its response; `finish` does both. */
+  /** Removes a claimed job without ending its response; `finish` does both. */
   drop(job: Job): Promise<void>
-  /** Jobs whose thread is gone, now this thread's: restart them, give them back, or finish their responses as failed. */
+  /** Claims jobs of dead threads, to restart them, return them, or finish their responses as failed. */
   takeLost(limit: number): Promise<Job[]>
-  /** How many wait, counted up to `limit`. */
+  /** Number of waiting jobs, at most `limit`. */
   waiting(tenant: string, limit: number): Promise<number>
 }
 
-/** Events of a stream, kept so that it can be resumed from any thread and gateway. */
+/** Events of streams, stored so that a stream can be resumed on any thread and gateway. */
 export interface EventLog {
-  /** Appends frames that were numbered from `firstNumber` on. Not synced, and kept for a limited time. */
+  /** Appends frames with consecutive numbers from `firstNumber`. Not synced; kept for a limited time. */
   append(tenant: string, responseId: string, firstNumber: number, frames: readonly string[]): Promise<void>
-  /** Removes all of a response's, before it is made anew. */
+  /** Deletes all frames of a response, before it is restarted. */
   clear(tenant: string, responseId: string): Promise<void>
-  /** Frames numbered higher than `after`, in order, some at a time; none when there are no more yet. */
+  /** Returns some frames with numbers above `after`, in order; empty if there are none yet. */
   read(
     tenant: string,
     responseId: string,
@@ -231,18 +229,18 @@ export interface EventLog {
 }
 
 export interface HistoryService {
-  /** Other gateways may work on the same records. */
+  /** Whether other gateways use the same records. */
   readonly isShared: boolean
   readonly responses: ResponseHistory
   readonly conversations: ConversationHistory
   readonly queue: BackgroundQueue
   readonly events: EventLog
   /**
-   * Items by id, wherever they are: input, output or conversation. Unknown ids are left out.
-   * @returns null when they are more than one request may load
+   * Items by id, from responses and conversations. Unknown ids are omitted.
+   * @returns null if the items exceed the limits of a request
    */
   resolveItems(tenant: string, ids: readonly string[]): Promise<ReadonlyMap<string, HistoryItem> | null>
 }
 
-/** Kept by the SharedStore when a plugin provides one, else by the gateway's own Store. */
+/** Uses the SharedStore if a plugin provides one, else the Store. */
 export const History = token<HistoryService>('history')

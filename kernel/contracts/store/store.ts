@@ -1,14 +1,14 @@
 /**
- * The record store contract: JSON records under a tenant, written in atomic batches, read by id or by range.
+ * The record store contract: JSON records by tenant, written in atomic batches, read by id or by range.
  *
- * Two stores exist: `Store` is this gateway's own, `SharedStore` one that several gateways may use at once. What both
- * must do is written down as a test suite that every implementation passes.
+ * `Store` belongs to one gateway, `SharedStore` is used by several gateways at once. A contract test suite runs over every
+ * implementation.
  */
 import { token } from '../token.ts'
 
 /**
- * What a resolved write has survived. `relaxed`: the end of this process. `synced`: the loss of power; writes that
- * wait at the same time share the cost.
+ * What a resolved write survives. `relaxed`: the end of the process. `synced`: power loss; concurrent writes share the
+ * cost of a sync.
  */
 export type Durability = 'synced' | 'relaxed'
 
@@ -18,11 +18,11 @@ export interface WriteOptions {
 }
 
 export interface PutOptions extends WriteOptions {
-  /** Milliseconds since 1970. From then on nobody sees the record; it is removed some time later. */
+  /** Milliseconds since 1970. Then the record is no longer returned; it is deleted later. */
   readonly expiresAtMs?: number
 }
 
-/** A value whose JSON its owner has already; it is stored as it stands and read as any other. Never put inside another value. */
+/** A value that is already serialized. Must not be nested in another value. */
 export class JsonText {
   readonly text: string
 
@@ -32,36 +32,36 @@ export class JsonText {
   }
 }
 
-/** A record with what is known about it. */
+/** A record with version and expiry. */
 export interface StoredRecord<T> {
   readonly id: string
   readonly value: T
-  /** Another one after each write of the record; says nothing about order. */
+  /** Changes with each write of the record; not ordered. */
   readonly version: string
-  /** Null when it stays. */
+  /** Null if the record does not expire. */
   readonly expiresAtMs: number | null
 }
 
 /** Ids are ordered by their UTF-8 bytes. */
 export interface RangeOptions {
-  /** The first id, itself included. Default: from the beginning. */
+  /** First id, inclusive. Default: from the beginning. */
   readonly from?: string
-  /** The end, itself not included. Default: to the end. */
+  /** Last id, exclusive. Default: to the end. */
   readonly to?: string
-  /** From the highest id down. */
+  /** In descending order. */
   readonly reverse?: boolean
-  /** Cursor: only what comes beyond this id in the direction of reading, whether it still exists or not. */
+  /** Cursor: starts after this id in the direction of reading; the record need not exist. */
   readonly after?: string
-  /** Records at most, 1 to 1,000. Default 100. */
+  /** Maximum number of records, 1 to 1,000. Default 100. */
   readonly limit?: number
-  /** Bytes of JSON at most, but always one record. Default 4 MiB. */
+  /** Maximum bytes of JSON, but at least one record. Default 4 MiB. */
   readonly maxBytes?: number
 }
 
 export interface RecordPage<T> {
-  /** May be fewer than the limit, even none, while there is more. */
+  /** May be fewer than the limit, even none, although there are more. */
   readonly records: readonly StoredRecord<T>[]
-  /** What `after` must be to go on; null at the end. */
+  /** Value of `after` for the next page; null at the end. */
   readonly next: string | null
 }
 
@@ -71,28 +71,28 @@ export interface Collection<T> {
   get(tenant: string, id: string): Promise<T | undefined>
   /** Like `get`, with version and expiry. */
   read(tenant: string, id: string): Promise<StoredRecord<T> | undefined>
-  /** In the order asked for; undefined where there is none. */
+  /** In the order of `ids`; undefined for missing records. */
   getMany(tenant: string, ids: readonly string[]): Promise<(T | undefined)[]>
-  /** All records of a tenant in order of id: for collections that are known to be small. */
+  /** All records of a tenant in order of id; for small collections. */
   list(tenant: string): Promise<T[]>
   range(tenant: string, options?: RangeOptions): Promise<RecordPage<T>>
-  /** Tenants that have records here, in order, those beyond `after` only; at most `limit` (default 100). */
+  /** Tenants with records in this collection, in order, after `after`; at most `limit` (default 100). */
   tenants(options?: { readonly after?: string; readonly limit?: number }): Promise<string[]>
   put(tenant: string, id: string, value: T, options?: PutOptions): Promise<void>
-  /** Removing what is not there is no error. */
+  /** Deleting a missing record is not an error. */
   delete(tenant: string, id: string, options?: WriteOptions): Promise<void>
 }
 
-/** The record that a change is about. */
+/** The record to change. */
 interface ChangeTarget {
   readonly collection: string
   readonly tenant: string
   readonly id: string
-  /** Only if the record has this version; null: only if there is none. Left out: whatever there is. */
+  /** Condition: the record has this version; null: it does not exist; omitted: none. */
   readonly onlyIf?: string | null
 }
 
-/** One step of an atomic write. `check` changes nothing and only demands its `onlyIf`. */
+/** One step of an atomic write. `check` only adds its condition. */
 export type Change =
   /** `value`: any JSON value, or its `JsonText`. */
   | (ChangeTarget & { readonly kind: 'put'; readonly value: unknown; readonly expiresAtMs?: number })
@@ -106,19 +106,19 @@ export interface StoreService {
    */
   collection<T>(name: string): Collection<T>
   /**
-   * Makes all changes or none, over any collections and tenants. Conditions are about the time before the write; of two
-   * changes of one record the last one stays.
-   * @returns the version that the written records have now; null when a condition did not hold and nothing was changed
-   * @throws invalid_record_key, record_too_large, storage_overloaded (503) when too much waits already, or
-   * storage_failed, storage_unavailable (503) when the outcome is unknown
+   * Makes all changes or none, over any collections and tenants. Conditions apply to the state before the write; the last
+   * of several changes of one record wins.
+   * @returns the new version of the written records; null if a condition failed and nothing was changed
+   * @throws invalid_record_key, record_too_large, storage_overloaded (503), or storage_failed, storage_unavailable (503)
+   * if the outcome is unknown
    */
   write(changes: readonly Change[], options?: WriteOptions): Promise<string | null>
 }
 
-/** The gateway's own records. One process has them at a time. */
+/** Records of this gateway; used by one process at a time. */
 export const Store = token<StoreService>('store')
 
-/** Records that several gateways share. Who needs history uses it when a plugin provides it, and `Store` otherwise. */
+/** Records that several gateways share. History uses it if a plugin provides it, else `Store`. */
 export const SharedStore = token<StoreService>('shared-store')
 
 /** Tenant of records that belong to the gateway itself, such as its workers. */

@@ -1,15 +1,16 @@
-/** The audit trail of the control plane: one log line per decision, passed or refused. */
+/** Audit log of the control plane: one line per decision. */
 import type { GatewayError, Identity, Logger, RequestContext } from '#kernel'
+import { ANONYMOUS_TENANT } from '#shared'
 
-/** Longer values are cut, so that a caller cannot fill the log. Characters. */
+/** Maximum characters of a logged value. */
 const MAX_VALUE_LENGTH = 1024
 
-/** Logs that a control-plane request passed. */
+/** Logs an admitted control-plane request. */
 export function auditSuccess(log: Logger, ctx: RequestContext): void {
   write(log, ctx, ctx.identity, 'success')
 }
 
-/** Logs that a control-plane request was refused; errors of other rooms are none of its business. */
+/** Logs a rejected control-plane request; ignores errors that are not authentication errors. */
 export function auditDenial(log: Logger, ctx: RequestContext, error: GatewayError): void {
   if (error.code !== 'invalid_credential' && error.code !== 'insufficient_role') return
   write(log, ctx, isIdentity(error.cause) ? error.cause : null, 'denied')
@@ -37,11 +38,11 @@ function write(
 }
 
 function methodOf(identity: Identity | null): string | null {
-  if (identity === null || identity.tenant === 'anonymous') return null
+  if (identity === null || identity.tenant === ANONYMOUS_TENANT) return null
   return identity.tenant.startsWith('jwt:') ? 'jwt' : 'api_key'
 }
 
-/** Control characters are written as escapes, also where the log is read as plain text. */
+/** Escapes control characters. */
 function clean(value: string): string {
   const cut = value.length > MAX_VALUE_LENGTH ? value.slice(0, MAX_VALUE_LENGTH) : value
   return cut.replaceAll(/\p{Cc}/gu, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)

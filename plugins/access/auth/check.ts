@@ -1,21 +1,22 @@
-/** The Auth contract over configured keys: who may use serving routes, who may use the control plane. @hot */
+/** The Auth contract over configured keys and tokens. @hot */
 import type { Access, AuthService, Credentials, Identity } from '#kernel'
+import { ANONYMOUS_TENANT } from '#shared'
 import { authErrors } from './errors.ts'
 import { KeyTable } from './key-table.ts'
 import type { ConfiguredKeys } from './keys.ts'
 import type { TokenVerifier } from './tokens.ts'
 
-const ANONYMOUS: Identity = Object.freeze({ tenant: 'anonymous', role: null })
+const ANONYMOUS: Identity = Object.freeze({ tenant: ANONYMOUS_TENANT, role: null })
 const BEARER = 'Bearer '
 const CHALLENGE = ['www-authenticate', 'Bearer realm="control-plane"']
 
 /**
- * Decides by configured keys, and by tokens of one issuer where that is configured.
+ * Checks configured keys, and tokens of the configured issuer.
  *
- * Serving routes take the shared key and tenant keys, and are open when neither is configured. The control plane
- * takes control-plane keys of role admin when any is configured; else the shared key; else it is open, unless
- * tenant keys exist: then nobody passes. With an issuer nothing is open: its tokens are good for serving routes, and
- * those with the role admin for the control plane. Keys are looked at first, so they never wait for the issuer.
+ * Serving routes accept the shared key and tenant keys, and are open if neither is configured. The control plane accepts
+ * control-plane keys of role admin if any is configured, else the shared key; without keys it is open, unless tenant keys
+ * exist, which closes it. With an issuer, nothing is open: its tokens are accepted on serving routes, tokens with role
+ * admin also on the control plane. Keys are checked first, so that they never wait for the issuer.
  */
 export class KeyAuth implements AuthService {
   readonly #serving: KeyTable
@@ -44,7 +45,7 @@ export class KeyAuth implements AuthService {
 
   isGatewayKey(authorization: string): boolean {
     if (this.#own.size === 0 && this.#tokens === null) return false
-    // Wider than check: a key must not leak because its scheme word was misspelled or missing.
+    // Wider than `check`: a key must not leak because its scheme was misspelled or missing.
     const isBearer = authorization.slice(0, BEARER.length).toLowerCase() === 'bearer '
     const key = (isBearer ? authorization.slice(BEARER.length) : authorization).trim()
     return this.#own.find(key) !== undefined || this.#tokens?.isOwn(key) === true
@@ -72,13 +73,13 @@ export class KeyAuth implements AuthService {
       throw authErrors.invalid_credential.with({ headers: CHALLENGE })
     }
     if (this.#adminNeedsRole && found.role !== 'admin') {
-      // The cause tells the audit log who was refused; it is never shown to the caller.
+      // The cause identifies the caller for the audit log; it is not sent to the client.
       throw authErrors.insufficient_role.with({ cause: found })
     }
     return found
   }
 
-  /** Null where no token is presented. */
+  /** Null if the request has no token. */
   #tokenIn(authorization: string | undefined): Promise<Identity | null> | null {
     if (this.#tokens === null || authorization === undefined || !authorization.startsWith(BEARER)) return null
     const token = authorization.slice(BEARER.length)

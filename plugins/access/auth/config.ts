@@ -1,55 +1,59 @@
-/** The auth section of the configuration file: which keys open which routes. */
+/** Configuration section of the auth plugin. */
 import { type Static, Type } from '#kernel'
 
 const jwtConfig = Type.Object(
   {
-    issuer: Type.String({ minLength: 1, description: 'The claim `iss` of every token, compared as it is.' }),
-    audience: Type.String({ minLength: 1, description: 'What the claim `aud` of every token must hold.' }),
+    issuer: Type.String({ minLength: 1, description: 'Required `iss` claim, compared exactly.' }),
+    audience: Type.String({ minLength: 1, description: 'Required member of the `aud` claim.' }),
     jwksUrl: Type.String({
       minLength: 1,
-      description: "The issuer's key set (`jwks_uri` of OpenID discovery): https, or http on loopback.",
+      description: 'URL of the key set (`jwks_uri` of OpenID discovery); https, or http on loopback.',
     }),
     algorithms: Type.Array(
       Type.Enum(['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA']),
-      { default: ['RS256', 'PS256', 'ES256', 'EdDSA'], minItems: 1, description: 'Accepted signatures.' },
+      {
+        default: ['RS256', 'PS256', 'ES256', 'EdDSA'],
+        minItems: 1,
+        description: 'Accepted signature algorithms.',
+      },
     ),
     clockSkewMs: Type.Integer({
       default: 30_000,
       minimum: 0,
       maximum: 600_000,
-      description: 'How far the clocks of issuer and gateway may be apart, milliseconds.',
+      description: 'Tolerated clock difference to the issuer, in milliseconds.',
     }),
     tenantClaim: Type.String({
       default: 'sub',
       minLength: 1,
-      description:
-        'The claim that names the tenant, which becomes `jwt:<claim>`; a token without it is refused.',
+      description: 'Claim with the tenant name; the tenant is `jwt:<claim>`. Tokens without it are rejected.',
     }),
     roleClaim: Type.String({
       default: 'roles',
       minLength: 1,
-      description: 'The claim with roles: a list, or a text with blanks between.',
+      description: 'Claim with the roles: a list, or a space-separated string.',
     }),
     adminRole: Type.String({
       default: 'admin',
       minLength: 1,
-      description: 'The role that opens the control plane.',
+      description: 'Role that grants access to the control plane.',
     }),
     cacheMs: Type.Integer({
       default: 600_000,
       minimum: 1000,
-      description: 'How long a fetched key set is good, milliseconds.',
+      description: 'Time for which a fetched key set is cached, in milliseconds.',
     }),
     refetchMs: Type.Integer({
       default: 30_000,
       minimum: 100,
-      description: 'Least time between fetches for unknown keys, and after a failed one, milliseconds.',
+      description:
+        'Minimum interval between fetches for unknown keys and after a failed fetch, in milliseconds.',
     }),
     timeoutMs: Type.Integer({
       default: 5000,
       minimum: 100,
       maximum: 60_000,
-      description: 'Limit of one fetch of the key set, milliseconds.',
+      description: 'Timeout for fetching the key set, in milliseconds.',
     }),
   },
   {
@@ -59,7 +63,7 @@ const jwtConfig = Type.Object(
   },
 )
 
-/** The part about tokens with every default filled in. */
+/** The jwt section with all defaults. */
 export type JwtConfig = Static<typeof jwtConfig>
 
 export const authConfig = Type.Object(
@@ -68,12 +72,12 @@ export const authConfig = Type.Object(
       default: null,
       secret: true,
       description:
-        'Shared gateway key. Opens the serving routes, and the control plane while no control-plane key is configured.',
+        'Shared key. Accepted on serving routes, and on the control plane if no control-plane key is configured.',
     }),
     tenantKeys: Type.Array(Type.String(), {
       default: [],
       secret: true,
-      description: 'Keys of single tenants, each `tenant_id:key`. They open the serving routes only.',
+      description: 'Keys by tenant, each `tenant_id:key`. They are accepted on serving routes only.',
     }),
     controlPlaneKeys: Type.Array(Type.String(), {
       default: [],
@@ -84,7 +88,7 @@ export const authConfig = Type.Object(
     jwt: Type.Optional(jwtConfig),
     auditLog: Type.Boolean({
       default: true,
-      description: 'One log line, level info, per decision about a control-plane request.',
+      description: 'Logs every decision about a control-plane request at level info.',
     }),
   },
   { additionalProperties: false },

@@ -1,4 +1,4 @@
-/** The Auth contract as others hold it: the keys behind it may be exchanged while the gateway runs. @hot */
+/** The Auth contract with keys that can be replaced at runtime. @hot */
 import type { Access, AuthService, Credentials, Identity } from '#kernel'
 import type { KeyAuth } from './check.ts'
 
@@ -9,7 +9,7 @@ export class CurrentAuth implements AuthService {
     this.#current = first
   }
 
-  /** Checks that begin from now on go by these keys. */
+  /** Later checks use these keys. */
   use(next: KeyAuth): void {
     this.#current = next
   }

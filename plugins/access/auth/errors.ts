@@ -1,4 +1,4 @@
-/** Errors of authentication: refused callers, and keys that are refused at start-up. None of them shows a key. */
+/** Errors of authentication. None of them contains a key. */
 import { defineErrors } from '#kernel'
 
 export const authErrors = defineErrors('auth', {
@@ -10,11 +10,11 @@ export const authErrors = defineErrors('auth', {
   insufficient_role: {
     kind: 'forbidden',
     source: 'client',
-    text: () => 'this key may not use the control plane; the role admin is required',
+    text: () => 'the control plane requires a key with role admin',
   },
   identity_keys_unavailable: {
     kind: 'unavailable',
     source: 'gateway',
-    text: () => 'the token cannot be checked now: the keys of its issuer are out of reach',
+    text: () => 'the token cannot be verified: the key set of its issuer is unavailable; retry later',
   },
 })

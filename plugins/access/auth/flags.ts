@@ -1,4 +1,4 @@
-/** Flags and variables of keys. */
+/** Command-line flags and environment variables of the auth plugin. */
 import type { ConfigFlag } from '#kernel'
 
 export const authFlags: readonly ConfigFlag[] = [
@@ -8,7 +8,7 @@ export const authFlags: readonly ConfigFlag[] = [
     path: ['plugins', 'auth', 'apiKey'],
     kind: 'text',
     placeholder: 'key',
-    help: 'key that clients must present; better in the environment than here',
+    help: 'key that clients must send; prefer the environment variable',
     isSecret: true,
   },
   {
@@ -17,7 +17,7 @@ export const authFlags: readonly ConfigFlag[] = [
     path: ['plugins', 'auth', 'tenantKeys'],
     kind: 'list',
     placeholder: 'id:key',
-    help: 'key of one tenant; repeatable',
+    help: 'key of a tenant; repeatable',
     isSecret: true,
   },
   {

@@ -1,4 +1,4 @@
-/** The auth plugin: checks callers against configured keys and tokens, and keeps the audit trail of the control plane. */
+/** The auth plugin: API keys, tokens and the audit log of the control plane. */
 import { Auth, definePlugin, type Host, type RouteDefinition } from '#kernel'
 import { auditDenial, auditSuccess } from './audit.ts'
 import { KeyAuth } from './check.ts'
@@ -12,7 +12,7 @@ export default definePlugin({
   manifest: {
     name: 'auth',
     version: '0.1.0',
-    description: 'Gateway keys for serving routes, tenants and the control plane.',
+    description: 'API keys and tokens for serving routes, tenants and the control plane.',
     provides: [Auth],
     config: authConfig,
     flags: authFlags,
@@ -34,7 +34,7 @@ export default definePlugin({
 })
 
 function audit(host: Host): void {
-  // Early: a decision counts even where another plugin's hook answers the request.
+  // Early: logged even if another plugin's hook answers the request.
   const controlPlane = {
     scope: 'all',
     order: 'early',

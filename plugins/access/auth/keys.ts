@@ -1,27 +1,27 @@
-/** Reads the configured keys: syntax, duplicates and padding are settled here, at start-up. */
+/** Reads and checks the configured keys at startup. */
 import type { Identity, Logger, SettingProblem } from '#kernel'
 import type { AuthConfig } from './config.ts'
 
-/** One configured key and whom it stands for. */
+/** A configured key and its identity. */
 export interface ConfiguredKey {
   readonly key: string
   readonly identity: Identity
 }
 
 export interface ConfiguredKeys {
-  /** Null when none is configured. */
+  /** Null if not configured. */
   readonly shared: ConfiguredKey | null
   readonly tenants: readonly ConfiguredKey[]
   /** Well-formed entries only. */
   readonly controlPlane: readonly ConfiguredKey[]
-  /** True with any entry, well-formed or not: a list of nothing but mistakes must not open the control plane. */
+  /** True with any entry, valid or not, so that a list of invalid keys does not open the control plane. */
   readonly hasControlPlane: boolean
 }
 
 /**
  * Reads the section's keys.
  *
- * @throws Error for those of `keyProblems`: not even a section that nobody checked leaves a plane open
+ * @throws Error for the first of `keyProblems`, so that an unchecked section never opens a route
  */
 export function readKeys(config: AuthConfig, log: Pick<Logger, 'warn'>): ConfiguredKeys {
   for (const { path, text } of keyProblems(config)) throw new Error(`plugins.auth.${path.join('.')} ${text}`)
@@ -37,20 +37,20 @@ export function readKeys(config: AuthConfig, log: Pick<Logger, 'warn'>): Configu
   }
 }
 
-/** Names no key. */
+/** The texts contain no key. */
 export function* keyProblems({ apiKey, tenantKeys }: AuthConfig): Generator<SettingProblem> {
   if (apiKey !== null && isPadded(apiKey))
-    yield { path: ['apiKey'], text: 'has blanks at its ends, which no request header can carry' }
+    yield { path: ['apiKey'], text: 'must not start or end with spaces, which request headers cannot carry' }
   const seenIds = new Set<string>()
   const seenKeys = new Set<string>(apiKey === null ? [] : [apiKey])
   for (const [index, entry] of tenantKeys.entries()) {
     const path = ['tenantKeys', String(index)]
     const { id, key } = readTenantKey(entry)
     if (id === '' || key === '' || isPadded(id) || isPadded(key)) {
-      const text = 'is not of the form tenant_id:key, both non-empty and without blanks at their ends'
+      const text = 'must be of the form tenant_id:key, both non-empty and without spaces at their ends'
       yield { path, text }
     } else if (seenIds.has(id) || seenKeys.has(key)) {
-      yield { path, text: 'repeats a tenant id or a key that came before' }
+      yield { path, text: 'duplicates the tenant id or key of an earlier entry' }
     }
     seenIds.add(id)
     seenKeys.add(key)
@@ -65,14 +65,14 @@ function readTenantKey(entry: string): { id: string; key: string } {
 function readControlPlaneKeys(entries: readonly string[], log: Pick<Logger, 'warn'>): ConfiguredKey[] {
   const keys: ConfiguredKey[] = []
   for (const [index, entry] of entries.entries()) {
-    // Only the first three colons part the fields, so a key may hold colons of its own.
+    // Only the first three colons separate fields, so the key may contain colons.
     const [id = '', , role = '', ...rest] = entry.split(':')
     const key = rest.join(':')
     if (id === '' || key === '' || isPadded(id) || isPadded(key)) {
-      log.warn({ index }, 'a control-plane key is not of the form id:name:role:key and was skipped')
+      log.warn({ index }, 'control-plane key ignored: it must be of the form id:name:role:key')
       continue
     }
-    // Whatever is not spelled admin gets the lesser role.
+    // Any role other than admin is treated as user.
     const isAdmin = role.trim().toLowerCase() === 'admin'
     keys.push({ key, identity: { tenant: `auth:${id}`, role: isAdmin ? 'admin' : 'user' } })
   }

@@ -4,11 +4,11 @@ import type { Identity, SettingProblem } from '#kernel'
 import type { JwtConfig } from './config.ts'
 import { authErrors } from './errors.ts'
 
-/** Three parts of base64url, the last one not empty: unsigned tokens are not even looked at. */
+/** Three base64url parts with a non-empty signature; unsigned tokens are not tokens. */
 const SIGNED_TOKEN = /^[\w-]+\.[\w-]+\.[\w-]+$/
-/** A key set is some kilobytes. Bytes. */
+/** Maximum size of a key set, in bytes. */
 const MAX_KEY_SET_BYTES = 1 << 20
-/** Longer tenants are refused, as each is stored and logged. Characters. */
+/** Maximum characters of a tenant; longer ones are rejected, because tenants are stored and logged. */
 const MAX_TENANT_LENGTH = 256
 const LOOPBACK = new Set(['localhost', '127.0.0.1', '[::1]'])
 
@@ -17,36 +17,36 @@ type Jose = typeof import('jose')
 export function* jwtProblems({ jwksUrl }: JwtConfig): Generator<SettingProblem> {
   const url = URL.parse(jwksUrl)
   const isSafe = url?.protocol === 'https:' || (url?.protocol === 'http:' && LOOPBACK.has(url.hostname))
-  if (!isSafe) yield { path: ['jwt', 'jwksUrl'], text: 'must be an https URL, or http on loopback' }
+  if (!isSafe) yield { path: ['jwt', 'jwksUrl'], text: 'must be an https URL, or an http URL on loopback' }
 }
 
 /**
- * The issuer's keys are fetched when the first token comes and kept; a token that names an unknown key makes them
- * fetched again, at most once in `refetchMs`, and a failed fetch is not tried again for as long.
+ * The key set is fetched with the first token and cached. A token with an unknown key id causes another fetch, at most
+ * one per `refetchMs`; a failed fetch is not repeated for the same time.
  */
 export class TokenVerifier {
   readonly #config: JwtConfig
-  /** Loaded only where tokens are checked: it is in memory once per thread. */
+  /** Loaded lazily, because it takes memory in each thread. */
   readonly #jose = import('jose')
   readonly #keySet: URL
   #keys: JWTVerifyGetKey | null = null
 
-  /** @throws Error where the keys would come over a wire that anybody can write to */
+  /** @throws Error if the key set would be fetched over an insecure connection */
   constructor(config: JwtConfig) {
     this.#config = config
     for (const { path, text } of jwtProblems(config))
       throw new Error(`plugins.auth.${path.join('.')} ${text}`)
     this.#keySet = new URL(config.jwksUrl)
-    // Whoever verifies hears of it.
+    // Reported when a token is verified.
     this.#jose.catch(() => {})
   }
 
-  /** True for what has the shape of a signed token, whoever issued it. */
+  /** Whether the text has the form of a signed token of any issuer. */
   looksLikeToken(text: string): boolean {
     return SIGNED_TOKEN.test(text)
   }
 
-  /** True for a token that names this issuer, valid or not: it must not leave the gateway. */
+  /** Whether the token names this issuer, valid or not; such tokens are not forwarded. */
   isOwn(text: string): boolean {
     if (!SIGNED_TOKEN.test(text)) return false
     try {
@@ -57,7 +57,7 @@ export class TokenVerifier {
     }
   }
 
-  /** @returns null for a token that is not good; @throws identity_keys_unavailable when that cannot be known */
+  /** @returns null for an invalid token @throws identity_keys_unavailable if it cannot be verified */
   async verify(token: string): Promise<Identity | null> {
     const { issuer, audience, algorithms, clockSkewMs } = this.#config
     const jose = await this.#jose
@@ -72,7 +72,7 @@ export class TokenVerifier {
       })
       return this.#identityOf(payload)
     } catch (error) {
-      // Everything that is wrong with a token has a class of its own; the rest is about getting the keys.
+      // Other errors are failures to fetch the key set.
       if (isRefusal(error, jose.errors)) return null
       throw authErrors.identity_keys_unavailable.with({ cause: error })
     }
@@ -98,7 +98,7 @@ export class TokenVerifier {
       typeof roles === 'string'
         ? roles.split(' ').includes(adminRole)
         : Array.isArray(roles) && roles.includes(adminRole)
-    // Apart from the tenants of keys, so that no claim can name one of those.
+    // Prefixed, so that a claim cannot name the tenant of a key.
     return { tenant: `jwt:${tenant}`, role: isAdmin ? 'admin' : 'user' }
   }
 }
@@ -117,7 +117,7 @@ function isRefusal(error: unknown, jose: Jose['errors']): boolean {
   )
 }
 
-/** Fetches with a limit on the answer's size, and leaves an issuer that has just failed alone. */
+/** Fetches with a size limit, and not again shortly after a failure. */
 function patientFetch(pauseMs: number): FetchImplementation {
   let failedAtMs = Number.NEGATIVE_INFINITY
   let failure: unknown

@@ -1,17 +1,17 @@
-/** Admission takes nothing for a request whose end has been: nobody would give it back. */
+/** Admission takes nothing for a request that has ended, because nothing would release it. */
 import { expect, test } from 'vitest'
 import { defineValidator, type RequestContext, type RequestFacts } from '#kernel'
 import { Admission } from './admission.ts'
-import { BucketTable } from './bucket-table.ts'
+import type { AdmissionState } from './admission-state.ts'
+import { ConcurrencyLimiter } from './concurrency-limiter.ts'
 import { limitsConfig } from './config.ts'
-import { GateQueue } from './gate-queue.ts'
 import type { LimitsMetrics } from './limits-metrics.ts'
-import type { SchedulerMetrics } from './scheduler-metrics.ts'
-import type { SchedulerQueue } from './scheduler-queue.ts'
-import { SharedGate } from './shared-gate.ts'
-import type { Stay } from './stay.ts'
-import { TenantLimiter } from './tenant-limiter.ts'
-import { Turnstile } from './turnstile.ts'
+import { PermitQueue } from './permits/permit-queue.ts'
+import { SharedPermits } from './permits/shared-permits.ts'
+import { BucketTable } from './rates/bucket-table.ts'
+import { TenantLimiter } from './rates/tenant-limiter.ts'
+import type { SchedulerMetrics } from './scheduler/scheduler-metrics.ts'
+import type { SchedulerQueue } from './scheduler/scheduler-queue.ts'
 
 const NOW = 1_000_000_000_000n
 
@@ -22,29 +22,29 @@ function open() {
     requestsPerSecond: 1,
     tenants: { default: { requestsPerMinute: 1 } },
   })
-  const gate = new SharedGate(new SharedArrayBuffer(SharedGate.bytes(1)), 0, () => 0)
+  const gate = new SharedPermits(new SharedArrayBuffer(SharedPermits.bytes(1)), 0, () => 0)
   const allowed = { count: 0, inc: () => void allowed.count++ }
   const metrics = { allowed, refused() {}, waited() {} } as unknown as LimitsMetrics
-  const turnstile = new Turnstile(
+  const concurrency = new ConcurrencyLimiter(
     {
-      gate: new GateQueue(gate, config, () => 0),
-      queue: { close() {} } as SchedulerQueue,
+      permits: new PermitQueue(gate, config, () => 0),
+      scheduler: { close() {} } as SchedulerQueue,
       metrics,
       schedulerMetrics: {} as SchedulerMetrics,
     },
     config,
   )
-  const stays = new Map<RequestFacts, Stay>()
+  const states = new Map<RequestFacts, AdmissionState>()
   const admission = new Admission(
     {
-      slot: { get: (ctx) => stays.get(ctx), set: (ctx, stay) => void stays.set(ctx, stay) },
+      slot: { get: (ctx) => states.get(ctx), set: (ctx, state) => void states.set(ctx, state) },
       models: { canonical: (model) => model, served: () => null },
       rate: new BigInt64Array(new SharedArrayBuffer(BigInt64Array.BYTES_PER_ELEMENT)),
       tenants: new TenantLimiter(
         new BucketTable(new SharedArrayBuffer(BucketTable.bytes(64))),
         config.tenants,
       ),
-      turnstile,
+      concurrency,
       metrics,
       nowNs: () => NOW,
     },

@@ -1,41 +1,42 @@
 /**
- * Admission of one thread: tenant limits, then the rate, then a turn; and at the end everything is given back.
- * The cheapest and fairest question comes first, so that a tenant over its limit uses up nothing that others need.
+ * Admission on one thread: checks the tenant's limits, then the request rate, then the concurrency limit or scheduler,
+ * and releases everything when the request ends. Tenant limits come first, so that a tenant over its limit does not
+ * use up the shared limits.
  */
 import type { GenerationNotice, RequestContext, RequestSlot } from '#kernel'
-import { type BucketSize, bucketPerSecond, takeTokens, toRetryAfterSec } from './bucket.ts'
+import { AdmissionState } from './admission-state.ts'
+import type { ConcurrencyLimiter } from './concurrency-limiter.ts'
 import type { LimitsConfig } from './config.ts'
 import { limitsErrors, retryAfter } from './errors.ts'
 import type { LimitsMetrics } from './limits-metrics.ts'
 import { isCountingTokens, isLimitingTenants } from './limits-settings.ts'
-import { Stay } from './stay.ts'
-import type { Reservation, TenantLimiter } from './tenant-limiter.ts'
-import { tenantOf } from './tenant-name.ts'
-import type { Turnstile } from './turnstile.ts'
-import { ReplyUsage } from './usage.ts'
+import { ReplyUsage } from './rates/reply-usage.ts'
+import type { Reservation, TenantLimiter } from './rates/tenant-limiter.ts'
+import { tenantOf } from './rates/tenant-name.ts'
+import { type BucketSize, bucketPerSecond, takeTokens, toRetryAfterSec } from './rates/token-bucket.ts'
 
 const NO_MODELS: readonly string[] = Object.freeze([])
-/** Stands for "any worker". */
+/** A request with this model name may go to any worker. */
 const ANY_MODEL = 'unknown'
-/** Bytes of JSON that stand for a token where nobody counted. */
+/** Estimate used if no token count is available. */
 const BYTES_PER_TOKEN = 4
 
-/** What is known of models: a rule holds for a model by whatever name, and where none is named, for all that may serve. */
+/** Model names: rules apply to canonical names, and to every served model if the request names none. */
 export interface LimitedModels {
   canonical(model: string): string
-  /** Ids that workers name; null when a worker serves any. */
+  /** Ids that workers list; null if a worker serves any model. */
   served(): readonly string[] | null
 }
 
 export interface AdmissionParts {
-  readonly slot: RequestSlot<Stay>
+  readonly slot: RequestSlot<AdmissionState>
   readonly models: LimitedModels
-  /** One word, the bucket of all requests. */
+  /** The token bucket of `requestsPerSecond`, one word. */
   readonly rate: BigInt64Array
   readonly tenants: TenantLimiter
-  readonly turnstile: Turnstile
+  readonly concurrency: ConcurrencyLimiter
   readonly metrics: LimitsMetrics
-  /** Monotonic and the same on all threads, nanoseconds. */
+  /** Monotonic clock that all threads share, in nanoseconds. */
   readonly nowNs: () => bigint
 }
 
@@ -58,31 +59,31 @@ export class Admission {
     this.#limitsTenants = isLimitingTenants(settings)
     this.#countsTokens = isCountingTokens(settings)
     this.#parts.tenants.update(settings.tenants)
-    this.#parts.turnstile.setLimits(settings)
+    this.#parts.concurrency.setLimits(settings)
   }
 
-  /** @throws the refusals of the error table, 429 and 408 */
+  /** @throws errors of the limits table, 429 and 408 */
   enter(ctx: RequestContext): undefined | Promise<undefined> {
-    // It would hold what nobody gives back: its end has been.
+    // `end` has already run and would not release what is taken here.
     if (ctx.isDone || ctx.isFailing) return
-    const { slot, turnstile, metrics } = this.#parts
-    const stay = new Stay(ctx)
-    slot.set(ctx, stay)
+    const { slot, concurrency, metrics } = this.#parts
+    const state = new AdmissionState(ctx)
+    slot.set(ctx, state)
     try {
-      stay.reservation = this.#limitsTenants ? this.#reserve(ctx) : null
-      if (stay.reservation !== null && this.#countsTokens) stay.usage = new ReplyUsage()
+      state.reservation = this.#limitsTenants ? this.#reserve(ctx) : null
+      if (state.reservation !== null && this.#countsTokens) state.usage = new ReplyUsage()
       if (this.#rate !== null) this.#takeRate(this.#rate)
-      const pending = turnstile.enter(ctx, stay)
-      if (pending !== undefined) return this.#count(stay, pending)
+      const pending = concurrency.enter(ctx, state)
+      if (pending !== undefined) return this.#count(state, pending)
       metrics.allowed.inc()
     } catch (error) {
-      throw this.#refuse(stay, error)
+      throw this.#refuse(state, error)
     }
   }
 
   /**
-   * Takes a request from the tenant's limits for every generation after the first, which `enter` has taken. Tokens are
-   * settled at the end, by what the reply says of all of them.
+   * Counts every generation of a tool loop after the first, which `enter` has counted, as a request of the tenant.
+   * Tokens are settled at the end, by the usage that the response reports for all generations.
    * @throws tenant_rate_limit_exceeded (429)
    */
   onGeneration(ctx: RequestContext, { number, model }: GenerationNotice): void {
@@ -93,30 +94,30 @@ export class Admission {
     tenants.reserve(tenant, models, 0, nowNs())
   }
 
-  /** One piece of an event stream or another streamed body. */
+  /** Reads the usage from a chunk of a streamed response. */
   onChunk(ctx: RequestContext, chunk: Buffer): void {
     this.#parts.slot.get(ctx)?.usage?.readEvents(chunk)
   }
 
-  /** A whole reply, as far as it was short enough to be held. */
-  onReply(ctx: RequestContext, body: Buffer | null): void {
+  /** Reads the usage from a complete response body; null if it was too large to be kept. */
+  onResponseBody(ctx: RequestContext, body: Buffer | null): void {
     if (body !== null) this.#parts.slot.get(ctx)?.usage?.read(body)
   }
 
-  /** Whatever happened; a request that never came to `enter` holds nothing. */
+  /** Releases everything the request holds; idempotent. */
   end(ctx: RequestContext): void {
-    const { slot, turnstile, tenants, nowNs } = this.#parts
-    const stay = slot.get(ctx)
-    if (stay === undefined || stay.isOver) return
-    stay.isOver = true
-    const isWaiting = stay.waiting !== null
-    turnstile.leave(stay)
-    const { reservation } = stay
+    const { slot, concurrency, tenants, nowNs } = this.#parts
+    const state = slot.get(ctx)
+    if (state === undefined || state.isOver) return
+    state.isOver = true
+    const wasWaiting = state.queueEntry !== null
+    concurrency.leave(state)
+    const { reservation } = state
     if (reservation === null) return
-    // It left the queue: nothing was done for it.
-    if (isWaiting) tenants.refund(reservation, nowNs())
-    else if (stay.usage !== null)
-      tenants.settle(reservation, usedTokens(ctx, stay.usage, reservation), nowNs())
+    // Nothing ran for a request that left the queue.
+    if (wasWaiting) tenants.refund(reservation, nowNs())
+    else if (state.usage !== null)
+      tenants.settle(reservation, usedTokens(ctx, state.usage, reservation), nowNs())
   }
 
   #reserve(ctx: RequestContext): Reservation | null {
@@ -128,7 +129,7 @@ export class Admission {
     return tenants.reserve(tenant, models, tokens, nowNs())
   }
 
-  /** Null for any. */
+  /** @returns null for any model */
   #modelsNamed(name: string | null | undefined): readonly string[] | null {
     const { models } = this.#parts
     if (name === undefined) return NO_MODELS
@@ -143,19 +144,19 @@ export class Admission {
     throw limitsErrors.rate_limit_exceeded.with(retryAfter(seconds), requestsPerSecond, seconds)
   }
 
-  async #count(stay: Stay, pending: Promise<undefined>): Promise<undefined> {
+  async #count(state: AdmissionState, pending: Promise<undefined>): Promise<undefined> {
     try {
       await pending
     } catch (error) {
-      throw this.#refuse(stay, error)
+      throw this.#refuse(state, error)
     }
-    if (!stay.isOver) this.#parts.metrics.allowed.inc()
+    if (!state.isOver) this.#parts.metrics.allowed.inc()
   }
 
-  #refuse(stay: Stay, error: unknown): unknown {
+  #refuse(state: AdmissionState, error: unknown): unknown {
     const { metrics, tenants, nowNs } = this.#parts
-    if (stay.reservation !== null) tenants.refund(stay.reservation, nowNs())
-    stay.reservation = null
+    if (state.reservation !== null) tenants.refund(state.reservation, nowNs())
+    state.reservation = null
     const code = error instanceof Error && 'code' in error ? String(error.code) : ''
     if (Object.hasOwn(limitsErrors, code)) metrics.refused(code)
     return error
@@ -167,14 +168,14 @@ export function rateOf({ requestsPerSecond, burst }: LimitsConfig): BucketSize |
   return bucketPerSecond(requestsPerSecond, burst > 0 ? burst : Math.max(1, Math.ceil(requestsPerSecond)))
 }
 
-/** What the reply said; else the prompt's estimate and one token an event or per four bytes. A refusal used nothing. */
+/** Tokens that the response reports, else the prompt estimate plus one per event or per four bytes. Errors use none. */
 function usedTokens(ctx: RequestContext, usage: ReplyUsage, { tokens }: Reservation): number {
   if (usage.tokens >= 0) return usage.tokens
   if (ctx.status >= 400 && !ctx.isAborted) return 0
   return tokens + (usage.events > 0 ? usage.events : Math.ceil(ctx.bytesOut / BYTES_PER_TOKEN))
 }
 
-/** Undefined where the body is none that could name one: that is for the handler to say. */
+/** Undefined for an invalid body; the handler rejects it. */
 function modelOf(ctx: RequestContext): string | null | undefined {
   try {
     return ctx.peek().model
@@ -183,7 +184,7 @@ function modelOf(ctx: RequestContext): string | null | undefined {
   }
 }
 
-/** The announced length where there is one: asking for the body would keep its memory. */
+/** Prefers content-length, because reading `bodyBytes` keeps the body in memory. */
 function bodyLength(ctx: RequestContext): number {
   const announced = Number(ctx.header('content-length'))
   return Number.isInteger(announced) ? announced : ctx.bodyBytes.length

@@ -1,7 +1,7 @@
-/** The limits section of the configuration file: how many requests at once, how many a second, and for whom. */
+/** Configuration section of the limits plugin. */
 import { type Static, Type } from '#kernel'
-import { schedulerConfig } from './scheduler-config.ts'
-import { MAX_COUNT } from './shared-gate.ts'
+import { MAX_COUNT } from './permits/shared-permits.ts'
+import { schedulerConfig } from './scheduler/scheduler-config.ts'
 
 const ONE_DAY_MS = 86_400_000
 const MAX_PER_MINUTE = 1_000_000_000
@@ -13,26 +13,28 @@ const perMinute = (description: string) =>
   })
 
 const tenantLimits = {
-  requestsPerMinute: perMinute('Requests a minute, and as many at once; null: no limit.'),
-  tokensPerMinute: perMinute('Prompt and completion tokens a minute, and as many at once; null: no limit.'),
+  requestsPerMinute: perMinute('Requests per minute, also the burst; null disables the limit.'),
+  tokensPerMinute: perMinute(
+    'Prompt and completion tokens per minute, also the burst; null disables the limit.',
+  ),
   modelRules: Type.Array(
     Type.Object(
       {
-        ruleId: Type.String({ minLength: 1, description: 'Name of the rule, for refusals.' }),
+        ruleId: Type.String({ minLength: 1, description: 'Name of the rule, shown in errors.' }),
         match: Type.Enum(['exact', 'prefix'], {
           description:
-            'Whether `model` is the whole name or its beginning. Exact beats prefix, longer beats shorter.',
+            'Whether `model` is a full name or a prefix. An exact match wins over a prefix, a longer prefix over a shorter one.',
         }),
         model: Type.String({
           minLength: 1,
-          description: 'Name or beginning of the name, as the request says it.',
+          description: 'Model name or prefix.',
         }),
-        requestsPerMinute: perMinute('As above, for this rule alone.'),
-        tokensPerMinute: perMinute('As above, for this rule alone.'),
+        requestsPerMinute: perMinute('As for the tenant, for requests that match this rule.'),
+        tokensPerMinute: perMinute('As for the tenant, for requests that match this rule.'),
       },
       { additionalProperties: false },
     ),
-    { default: [], description: 'Further limits on some models; at most one rule applies to a request.' },
+    { default: [], description: 'Additional limits by model; at most one rule applies to a request.' },
   ),
 }
 
@@ -41,7 +43,7 @@ const tenantsConfig = Type.Object(
     default: Type.Object(tenantLimits, {
       default: {},
       additionalProperties: false,
-      description: 'Limits of each tenant that has none of its own.',
+      description: 'Limits of each tenant without an override.',
     }),
     overrides: Type.Array(
       Type.Object(
@@ -54,24 +56,24 @@ const tenantsConfig = Type.Object(
         },
         { additionalProperties: false },
       ),
-      { default: [], description: 'Limits of single tenants; each stands in place of the default, whole.' },
+      { default: [], description: 'Limits by tenant; an override replaces the default completely.' },
     ),
     trustTenantHeader: Type.Boolean({
       default: false,
       description:
-        'Callers without a key or token of their own are told apart by the tenant header. Only behind a proxy that sets it.',
+        'Identifies requests without credentials by the tenant header. Enable only behind a proxy that sets it.',
     }),
     tenantHeaderName: Type.String({
       default: 'x-weir-tenant-id',
       pattern: '^[a-z0-9-]+$',
-      description: 'Name of that header, lower-case. Fixed at boot.',
+      description: 'Name of the tenant header, lower-case. Requires a restart.',
     }),
     maxTenants: Type.Integer({
       default: 10_000,
       minimum: 8,
       maximum: 1_000_000,
       description:
-        'Tenants that may be busy at once; beyond it, the one that has used least starts anew. 64 bytes each. Fixed at boot.',
+        'Maximum number of tenants tracked at once (64 bytes each); beyond it, the tenant with the most remaining is evicted. Requires a restart.',
     }),
   },
   { default: {}, additionalProperties: false },
@@ -82,32 +84,31 @@ export const limitsConfig = Type.Object(
     maxConcurrentRequests: Type.Integer({
       default: -1,
       maximum: MAX_COUNT,
-      description: 'Requests that run at once, over all threads; 0 or less: no limit.',
+      description: 'Maximum number of running requests over all threads; 0 or less disables the limit.',
     }),
     queueSize: Type.Integer({
       default: 100,
       minimum: 0,
       maximum: MAX_COUNT,
-      description: 'Requests that may wait for one of them to end, over all threads; 0: none.',
+      description: 'Maximum number of requests waiting for a permit, over all threads; 0 disables the queue.',
     }),
     queueTimeoutMs: Type.Integer({
       default: 60_000,
       minimum: 1,
       maximum: ONE_DAY_MS,
-      description: 'How long each may wait, in milliseconds.',
+      description: 'Maximum time in the queue, in milliseconds.',
     }),
     requestsPerSecond: Type.Number({
       default: 0,
       minimum: 0,
       maximum: 1_000_000,
-      description:
-        'Requests that may begin each second, over all threads; fractions are allowed, 0: no limit.',
+      description: 'Requests admitted per second over all threads; may be fractional, 0 disables the limit.',
     }),
     burst: Type.Integer({
       default: 0,
       minimum: 0,
       maximum: 1_000_000,
-      description: 'Requests that may begin at the same moment; 0: as many as in one second, at least 1.',
+      description: 'Requests that may be admitted at once; 0 uses the requests of one second, at least 1.',
     }),
     tenants: tenantsConfig,
     scheduler: schedulerConfig,

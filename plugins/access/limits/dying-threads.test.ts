@@ -1,7 +1,7 @@
 /** A thread may die between any two writes to shared memory: what it held is given back, and never more than that. */
 import { afterEach, expect, test, vi } from 'vitest'
-import { SharedGate } from './shared-gate.ts'
-import { SharedSlots } from './shared-slots.ts'
+import { SharedPermits } from './permits/shared-permits.ts'
+import { SharedSlots } from './scheduler/shared-slots.ts'
 
 const WRITES = ['add', 'sub', 'exchange', 'compareExchange', 'store'] as const
 const BULK = 3
@@ -33,21 +33,21 @@ function diesAfter(writes: number, work: () => void): boolean {
 
 test('the gate: at most one permit and one place stay lost, whichever write was the last', () => {
   for (let writes = 0, hasDied = true; hasDied; writes++) {
-    const memory = new SharedArrayBuffer(SharedGate.bytes(2))
-    const open = (column: number) => new SharedGate(memory, column, () => 1)
+    const memory = new SharedArrayBuffer(SharedPermits.bytes(2))
+    const open = (column: number) => new SharedPermits(memory, column, () => 1)
     const [other, dying] = [open(0), open(1)]
     expect(other.enter(2, 10)).toBe('entered')
     hasDied = diesAfter(writes, () => {
       dying.enter(2, 10)
       for (const _place of [1, 2]) {
         dying.enter(2, 10)
-        dying.showHead(dying.takeTicket())
+        dying.publishHead(dying.takeTicket())
       }
       dying.release()
       dying.takeNext(2)
-      dying.showHead(3)
+      dying.publishHead(3)
       dying.leave()
-      dying.showHead(0)
+      dying.publishHead(0)
       dying.release()
     })
     open(1).reset()
@@ -59,7 +59,7 @@ test('the gate: at most one permit and one place stay lost, whichever write was 
   }
 })
 
-test('the slots: at most one of each kind stays lost, whichever write was the last', () => {
+test('the slots: at most one of each kind states lost, whichever write was the last', () => {
   for (let writes = 0, hasDied = true; hasDied; writes++) {
     const memory = new SharedArrayBuffer(SharedSlots.bytes(2))
     const open = (column: number) => new SharedSlots(memory, column)
@@ -68,11 +68,11 @@ test('the slots: at most one of each kind stays lost, whichever write was the la
     hasDied = diesAfter(writes, () => {
       for (const priority of [0, BULK]) {
         dying.take(priority, () => true)
-        dying.queue(priority, 5)
-        dying.unqueue(priority)
+        dying.joinQueue(priority, 5)
+        dying.leaveQueue(priority)
         dying.claimVictim(() => true)
         dying.victimEnded()
-        dying.giveBack(priority)
+        dying.release(priority)
       }
     })
     open(1).reset()

@@ -1,4 +1,4 @@
-/** Errors of admission: refused for now, with a time to come back, and refused settings. */
+/** Errors of the limits plugin. */
 import { defineErrors, type ErrorOptions } from '#kernel'
 
 export const limitsErrors = defineErrors('limits', {
@@ -6,18 +6,18 @@ export const limitsErrors = defineErrors('limits', {
     kind: 'rate_limited',
     source: 'gateway',
     text: (limit: number, queueSize: number) =>
-      `${limit} requests run and ${queueSize === 0 ? 'none may wait' : `${queueSize} wait`}; try again later`,
+      `the concurrency limit of ${limit} requests is reached and the queue of ${queueSize} is full; retry later`,
   },
   queue_timeout: {
     kind: 'timeout',
     source: 'gateway',
-    text: (waitedMs: number) => `no request ended within ${waitedMs} ms to make room for this one; try again`,
+    text: (waitedMs: number) => `the request waited ${waitedMs} ms in the queue, its maximum; retry later`,
   },
   rate_limit_exceeded: {
     kind: 'rate_limited',
     source: 'gateway',
     text: (perSecond: number, retrySec: number) =>
-      `more than ${perSecond} requests a second; try again in ${retrySec} s`,
+      `the limit of ${perSecond} requests per second is exceeded; retry in ${retrySec} s`,
   },
   tenant_rate_limit_exceeded: {
     kind: 'rate_limited',
@@ -28,18 +28,19 @@ export const limitsErrors = defineErrors('limits', {
     kind: 'rate_limited',
     source: 'gateway',
     text: (priority: string, queueSize: number) =>
-      `${queueSize} requests of priority ${priority} wait already; try again later`,
+      `the queue of priority ${priority} is full (${queueSize} requests); retry later`,
   },
   scheduler_queue_timeout: {
     kind: 'timeout',
     source: 'gateway',
     text: (priority: string, waitedMs: number) =>
-      `no room for a request of priority ${priority} within ${waitedMs} ms; try again`,
+      `the request waited ${waitedMs} ms in the queue of priority ${priority}, its maximum; retry later`,
   },
   scheduler_preempted: {
     kind: 'unavailable',
     source: 'gateway',
-    text: (by: string) => `gave way to a request of priority ${by} before its first byte; try again`,
+    text: (by: string) =>
+      `the request was preempted by a request of priority ${by} before its first byte; retry`,
   },
   invalid_limits: {
     kind: 'bad_request',
@@ -48,7 +49,7 @@ export const limitsErrors = defineErrors('limits', {
   },
 })
 
-/** The reply says when to come back. @param seconds whole, at least 1 */
+/** @param seconds whole, at least 1 */
 export function retryAfter(seconds: number): ErrorOptions {
   return { headers: ['retry-after', String(seconds)] }
 }

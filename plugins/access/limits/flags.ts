@@ -1,4 +1,4 @@
-/** Flags and variables of admission. */
+/** Command-line flags and environment variables of the limits plugin. */
 import type { ConfigFlag } from '#kernel'
 
 export const limitsFlags: readonly ConfigFlag[] = [
@@ -8,7 +8,7 @@ export const limitsFlags: readonly ConfigFlag[] = [
     path: ['plugins', 'limits', 'maxConcurrentRequests'],
     kind: 'integer',
     placeholder: 'count',
-    help: 'requests that run at once; others wait. Enables the limits plugin, as the next three do',
+    help: 'maximum number of running requests; enables the limits plugin, as do the next three flags',
   },
   {
     flag: 'queue-size',
@@ -16,7 +16,7 @@ export const limitsFlags: readonly ConfigFlag[] = [
     path: ['plugins', 'limits', 'queueSize'],
     kind: 'integer',
     placeholder: 'count',
-    help: 'requests that may wait; 0 refuses at once',
+    help: 'maximum number of waiting requests; 0 disables the queue',
   },
   {
     flag: 'queue-timeout-ms',
@@ -24,7 +24,7 @@ export const limitsFlags: readonly ConfigFlag[] = [
     path: ['plugins', 'limits', 'queueTimeoutMs'],
     kind: 'integer',
     placeholder: 'ms',
-    help: 'how long each may wait, in milliseconds',
+    help: 'maximum time in the queue, in milliseconds',
   },
   {
     flag: 'rate-limit',
@@ -32,6 +32,6 @@ export const limitsFlags: readonly ConfigFlag[] = [
     path: ['plugins', 'limits', 'requestsPerSecond'],
     kind: 'number',
     placeholder: 'per second',
-    help: 'requests that may begin each second',
+    help: 'requests admitted per second',
   },
 ]

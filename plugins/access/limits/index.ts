@@ -1,5 +1,6 @@
-/** The limits plugin: how many requests run at once, how many begin, who goes first, and what each tenant may use. */
+/** The limits plugin: concurrency, request rate, priority scheduling and tenant limits. */
 import { definePlugin } from '#kernel'
+import { PRIORITY_HEADERS } from './concurrency-limiter.ts'
 import { limitsConfig } from './config.ts'
 import { limitsFlags } from './flags.ts'
 import {
@@ -12,13 +13,12 @@ import {
 } from './limits-settings.ts'
 import { limitsRoutes } from './routes.ts'
 import { ThreadLimits } from './thread-limits.ts'
-import { PRIORITY_HEADERS } from './turnstile.ts'
 
 export default definePlugin({
   manifest: {
     name: 'limits',
     version: '0.1.0',
-    description: 'Limits of concurrency and rate, limits of tenants, admission by priority.',
+    description: 'Concurrency and rate limits, tenant limits, priority scheduling.',
     config: limitsConfig,
     flags: limitsFlags,
     reloads: [
@@ -36,10 +36,10 @@ export default definePlugin({
   check: limitsProblems,
   register(host, config) {
     const replica = host.replica(LimitsReplica)
-    // A thread that replaces a dead one finds what was changed since the boot.
+    // A thread that replaces a dead one starts with the current settings.
     const limits = new ThreadLimits(host, replica.current ?? config)
     const { admission } = limits
-    // Late: what other hooks answer themselves takes no place.
+    // Late: requests that other hooks answer are not counted.
     const serving = {
       scope: 'all',
       order: 'late',
@@ -47,14 +47,14 @@ export default definePlugin({
       startsOff: true,
     } as const
     const gates = [
-      // Queues have limits of their own.
+      // The queues have their own timeouts.
       host.hook('onRequest', (ctx) => admission.enter(ctx), { ...serving, timeoutMs: 0 }),
-      // The client's request is admitted once; each further generation that a tool loop makes of it counts for its tenant.
+      // Admission happens once per request; each further generation of a tool loop counts for the tenant.
       host.hook('onGeneration', (ctx, generation) => admission.onGeneration(ctx, generation), serving),
       host.hook('onDone', (ctx) => admission.end(ctx), serving),
     ]
     const meters = [
-      host.hook('onResponse', (ctx, { body }) => admission.onReply(ctx, body), serving),
+      host.hook('onResponse', (ctx, { body }) => admission.onResponseBody(ctx, body), serving),
       host.hook(
         'onChunk',
         (ctx, chunk) => {
@@ -83,7 +83,7 @@ export default definePlugin({
     })
     return {
       start: () => limits.start(),
-      // What PUT /limits has changed gives way to the file.
+      // The file replaces changes made by PUT /limits.
       reload: async (next) => {
         if (host.isControl) await host.publish(LimitsReplica, next)
       },

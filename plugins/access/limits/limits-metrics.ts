@@ -1,8 +1,7 @@
-/** The metrics of admission: counted where requests come in, gauges told by control for all threads together. */
+/** Metrics of the concurrency and rate limits. */
 import type { CounterHandle, Host, MetricFamily } from '#kernel'
-import type { GateUse } from './shared-gate.ts'
+import type { PermitUse } from './permits/shared-permits.ts'
 
-/** What all kinds of admission count. */
 export class LimitsMetrics {
   readonly allowed: CounterHandle
   readonly rejected: CounterHandle
@@ -12,18 +11,21 @@ export class LimitsMetrics {
   constructor({ metrics }: Host) {
     const results = metrics.counter({
       name: 'weir_http_rate_limit_total',
-      help: 'Requests that came to admission.',
+      help: 'Requests checked by the limits plugin, by result.',
       labels: ['result'],
     })
     this.allowed = results.labels('allowed')
     this.rejected = results.labels('rejected')
     this.#reasons = metrics.counter({
       name: 'weir_limits_rejections_total',
-      help: 'Requests that admission refused, by error code.',
+      help: 'Requests rejected by the limits plugin, by error code.',
       labels: ['reason'],
     })
     this.#wait = metrics
-      .histogram({ name: 'weir_limits_queue_wait_seconds', help: 'Waits at the concurrency limit.' })
+      .histogram({
+        name: 'weir_limits_queue_wait_seconds',
+        help: 'Time in the queue of the concurrency limit.',
+      })
       .labels()
   }
 
@@ -37,15 +39,15 @@ export class LimitsMetrics {
   }
 }
 
-/** On control only: what the numbers in shared memory say. */
-export function declareGateGauges({ metrics }: Host, use: () => GateUse): void {
+/** Gauges over all threads, read from shared memory. Call on control only. */
+export function declarePermitGauges({ metrics }: Host, use: () => PermitUse): void {
   const waiting = metrics
-    .gauge({ name: 'weir_limits_queue_depth', help: 'Requests that wait at the concurrency limit.' })
+    .gauge({ name: 'weir_limits_queue_depth', help: 'Requests in the queue of the concurrency limit.' })
     .labels()
   const inUse = metrics
     .gauge({
       name: 'weir_limits_concurrency_used',
-      help: 'Requests that hold a permit of the concurrency limit.',
+      help: 'Permits of the concurrency limit in use.',
     })
     .labels()
   metrics.onCollect(() => {

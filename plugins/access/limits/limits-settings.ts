@@ -1,41 +1,45 @@
-/** The settings that hold now: checked beyond their shape, changed in parts or as a whole, sent to every thread. */
+/** Current limits: semantic checks, changes by the limits routes, and replication to every thread. */
 import { defineCommand, defineReplica, defineValidator, type SettingProblem } from '#kernel'
+import { isObject } from '#shared'
 import { type LimitsConfig, limitsConfig, type TenantLimits } from './config.ts'
 import { limitsErrors } from './errors.ts'
-import { isTenantName, toTenant } from './tenant-name.ts'
+import { isTenantName, toTenant } from './rates/tenant-name.ts'
 
-/** What an operator asks for: a whole section, or members to be changed. */
+/** A change by PUT (the whole section) or PATCH (some members). */
 export interface LimitsChange {
   readonly body: unknown
   readonly isWhole: boolean
 }
 
-/** Null until somebody changes them: the configuration holds. */
+/** Null until the limits are changed; then the configuration applies. */
 export const LimitsReplica = defineReplica<LimitsConfig | null>('limits.settings', null)
 /** @throws invalid_field, invalid_limits (400) */
 export const ChangeLimits = defineCommand<LimitsChange, LimitsConfig>('limits.change')
 
 const validator = defineValidator(limitsConfig)
-/** Read once, when the memory for them was made. */
+/** Used once, to allocate shared memory. */
 const FIXED_AT_BOOT = ['tenantHeaderName', 'maxTenants'] as const
 
 /** @throws invalid_field, invalid_limits (400) naming the field */
 export function changedLimits(current: LimitsConfig, { body, isWhole }: LimitsChange): LimitsConfig {
   const wanted = isWhole ? structuredClone(body) : merge(structuredClone(current), body)
   const fixed = isObject(wanted) ? wanted.tenants : undefined
-  // Left out of a whole section they stay as they are: their defaults may not be what the memory was made for.
+  // Members that require a restart keep their value if PUT omits them.
   if (isWhole && isObject(wanted))
     wanted.tenants = { ...pickFixed(current), ...(isObject(fixed) ? fixed : {}) }
   const next = validator.parse(wanted)
   for (const name of FIXED_AT_BOOT) {
     if (next.tenants[name] !== current.tenants[name])
-      throw invalid(`tenants.${name}`, 'can be changed in the configuration file only')
+      throw invalid(
+        `tenants.${name}`,
+        'cannot be changed at runtime; change the configuration file and restart',
+      )
   }
   for (const { path, text } of limitsProblems(next)) throw invalid(path.join('.'), text)
   return next
 }
 
-/** What the schema cannot say. */
+/** Checks that the schema cannot express. */
 export function* limitsProblems({ tenants, scheduler }: LimitsConfig): Generator<SettingProblem> {
   yield* ruleProblems(['tenants', 'default'], tenants.default)
   const seen = new Set<string>()
@@ -43,7 +47,7 @@ export function* limitsProblems({ tenants, scheduler }: LimitsConfig): Generator
     const path = ['tenants', 'overrides', String(index)]
     yield* tenantProblems([...path, 'tenant'], override.tenant, seen)
     if (override.tenant.startsWith('header:') && !tenants.trustTenantHeader) {
-      const text = 'needs tenants.trustTenantHeader, or no request would count for it'
+      const text = 'requires tenants.trustTenantHeader; without it no request has this tenant'
       yield { path: [...path, 'tenant'], text }
     }
     yield* ruleProblems(path, override)
@@ -53,7 +57,7 @@ export function* limitsProblems({ tenants, scheduler }: LimitsConfig): Generator
     yield* tenantProblems(['scheduler', 'tenants', String(index), 'tenant'], tenant, listed)
 }
 
-/** Whether any limit is set at all. */
+/** Whether any limit is set. */
 export function isLimiting(settings: LimitsConfig): boolean {
   return (
     settings.maxConcurrentRequests > 0 ||
@@ -67,7 +71,7 @@ export function isLimitingTenants({ tenants }: LimitsConfig): boolean {
   return hasLimits(tenants.default) || tenants.overrides.some(hasLimits)
 }
 
-/** Whether replies must be looked at for their token counts. */
+/** Whether any token limit is set, so that responses must be read for their usage. */
 export function isCountingTokens({ tenants }: LimitsConfig): boolean {
   return [tenants.default, ...tenants.overrides].some((limits) =>
     [limits, ...limits.modelRules].some(({ tokensPerMinute }) => tokensPerMinute !== null),
@@ -90,7 +94,7 @@ function* tenantProblems(
     return
   }
   const name = toTenant(tenant)
-  if (seen.has(name)) yield { path, text: `repeats the tenant ${name}` }
+  if (seen.has(name)) yield { path, text: `duplicates tenant ${name}` }
   seen.add(name)
 }
 
@@ -98,10 +102,10 @@ function* ruleProblems(path: readonly string[], { modelRules }: TenantLimits): G
   const ids = new Set<string>()
   for (const [index, { ruleId, requestsPerMinute, tokensPerMinute }] of modelRules.entries()) {
     const at = [...path, 'modelRules', String(index)]
-    if (ids.has(ruleId)) yield { path: [...at, 'ruleId'], text: `repeats the rule ${ruleId}` }
+    if (ids.has(ruleId)) yield { path: [...at, 'ruleId'], text: `duplicates rule ${ruleId}` }
     ids.add(ruleId)
     if (requestsPerMinute === null && tokensPerMinute === null)
-      yield { path: at, text: 'limits nothing: give requestsPerMinute or tokensPerMinute' }
+      yield { path: at, text: 'must set requestsPerMinute or tokensPerMinute' }
   }
 }
 
@@ -113,17 +117,13 @@ function pickFixed({ tenants }: LimitsConfig): Record<string, unknown> {
   return Object.fromEntries(FIXED_AT_BOOT.map((name) => [name, tenants[name]]))
 }
 
-/** Members of objects one by one; lists and everything else are replaced. @source RFC 7396, without removal by null */
+/** JSON merge patch without removal by null (RFC 7396). */
 function merge(current: unknown, change: unknown): unknown {
   if (!isObject(current) || !isObject(change)) return change
   const changed = Object.entries(change).map(([name, value]) => [
     name,
     Object.hasOwn(current, name) ? merge(current[name], value) : value,
   ])
-  // Every name becomes a member, `__proto__` too, so that the check sees what was sent.
+  // Object.fromEntries also creates `__proto__` as a member, so that validation rejects it.
   return Object.fromEntries([...Object.entries(current), ...changed])
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -1,16 +1,55 @@
-/** The limits routes: show the limits with what is in use, change them on all threads while they run. */
+/** Routes of the limits: GET shows the limits and their use, PUT and PATCH change them on all threads until restart. */
 import { adminErrorFormat, type Host, type RequestContext, type RouteDefinition, Type } from '#kernel'
 import { limitsConfig } from './config.ts'
 import { ChangeLimits } from './limits-settings.ts'
-import { LimitsReplySchema } from './wire.ts'
+import { PRIORITIES } from './scheduler/scheduler-config.ts'
+
+const count = (description: string) => Type.Integer({ description })
+
+const ClassUseSchema = Type.Object({
+  running: count('Running requests.'),
+  waiting: count('Waiting requests.'),
+})
+
+const LimitsReply = Type.Object({
+  limits: limitsConfig,
+  use: Type.Object({
+    inUse: count('Permits of the concurrency limit in use, over all threads.'),
+    waiting: count('Requests waiting for a permit.'),
+    rateLeft: Type.Union([Type.Integer(), Type.Null()], {
+      description: 'Requests that may start now; null without a rate limit.',
+    }),
+    scheduler: Type.Union(
+      [
+        Type.Object({
+          capacity: count('Slots over all threads.'),
+          classes: Type.Object(Object.fromEntries(PRIORITIES.map((name) => [name, ClassUseSchema]))),
+        }),
+        Type.Null(),
+      ],
+      { description: 'Null if the scheduler is disabled.' },
+    ),
+    tenant: Type.Optional(
+      Type.Array(
+        Type.Object({
+          unit: Type.Enum(['requests', 'tokens']),
+          ruleId: Type.Union([Type.String(), Type.Null()]),
+          perMinute: count('The limit.'),
+          left: count('Remaining requests or tokens; negative after an overrun.'),
+        }),
+        { description: 'Limits of the tenant in the query parameter `tenant`.' },
+      ),
+    ),
+  }),
+})
 
 const TAG = 'Limits'
-const invalid = { description: 'Unknown member or wrong value; nothing has changed.' }
-const reply = { description: 'The limits that hold now, and what is in use.', schema: LimitsReplySchema }
+const invalid = { description: 'Unknown member or invalid value; nothing was changed.' }
+const reply = { description: 'Current limits and their use.', schema: LimitsReply }
 
 /**
  * @param headers that admission reads on other routes
- * @param show the reply for the settings that hold, with the limits of a tenant where one is asked for
+ * @param show returns the response body, with the limits of one tenant if its name is given
  */
 export function limitsRoutes(
   host: Host,
@@ -36,13 +75,17 @@ export function limitsRoutes(
       method: 'GET',
       handler: showTo,
       docs: {
-        summary: 'Show the limits of admission and their use',
+        summary: 'Show the limits and their use',
         tag: TAG,
         query: {
           tenant: Type.Optional(
-            Type.String({ description: 'Shows what is left to this tenant, such as auth:team-a.' }),
+            Type.String({
+              description: 'Adds the remaining requests and tokens of this tenant, such as auth:team-a.',
+            }),
           ),
-          model: Type.Optional(Type.String({ description: 'And its rule for this model.' })),
+          model: Type.Optional(
+            Type.String({ description: 'Includes the rule of the tenant for this model.' }),
+          ),
         },
         responses: { 200: reply },
       },
@@ -52,7 +95,7 @@ export function limitsRoutes(
       method: 'PUT',
       handler: change(true),
       docs: {
-        summary: 'Replace the limits; members left out take their defaults, until the next start',
+        summary: 'Replace the limits until the next restart; omitted members take their defaults',
         tag: TAG,
         body: limitsConfig,
         responses: { 200: reply, 400: invalid },
@@ -63,7 +106,7 @@ export function limitsRoutes(
       method: 'PATCH',
       handler: change(false),
       docs: {
-        summary: 'Change some members of the limits, until the next start; lists are replaced whole',
+        summary: 'Change members of the limits until the next restart; lists are replaced',
         tag: TAG,
         body: Type.Partial(limitsConfig),
         responses: { 200: reply, 400: invalid },

@@ -1,49 +1,53 @@
-/** Puts the parts of admission together on one thread, over memory that all threads share. */
+/** Builds the limits of one thread over the memory that all threads share. */
 import type { Host } from '#kernel'
 import { Admission, type LimitedModels, rateOf } from './admission.ts'
-import { tokensLeft } from './bucket.ts'
-import { BucketTable } from './bucket-table.ts'
+import type { AdmissionState } from './admission-state.ts'
+import { ConcurrencyLimiter } from './concurrency-limiter.ts'
 import type { LimitsConfig } from './config.ts'
-import { GateQueue } from './gate-queue.ts'
-import { declareGateGauges, LimitsMetrics } from './limits-metrics.ts'
-import { Scheduler } from './scheduler.ts'
-import { PRIORITIES } from './scheduler-config.ts'
-import { declareSchedulerGauges, SchedulerMetrics } from './scheduler-metrics.ts'
-import { SchedulerQueue } from './scheduler-queue.ts'
-import { sampleCapacity, schedulerRules } from './scheduler-rules.ts'
-import { SharedGate } from './shared-gate.ts'
-import { SharedSlots } from './shared-slots.ts'
-import type { SchedulerRules } from './slot-rules.ts'
-import type { Stay } from './stay.ts'
-import { TenantLimiter } from './tenant-limiter.ts'
-import { Turnstile } from './turnstile.ts'
+import { declarePermitGauges, LimitsMetrics } from './limits-metrics.ts'
+import { PermitQueue } from './permits/permit-queue.ts'
+import { SharedPermits } from './permits/shared-permits.ts'
+import { BucketTable } from './rates/bucket-table.ts'
+import { TenantLimiter } from './rates/tenant-limiter.ts'
+import { tokensLeft } from './rates/token-bucket.ts'
+import { Scheduler } from './scheduler/scheduler.ts'
+import { sampleCapacity, schedulerRules } from './scheduler/scheduler-capacity.ts'
+import { PRIORITIES } from './scheduler/scheduler-config.ts'
+import { declareSchedulerGauges, SchedulerMetrics } from './scheduler/scheduler-metrics.ts'
+import { SchedulerQueue } from './scheduler/scheduler-queue.ts'
+import { SharedSlots } from './scheduler/shared-slots.ts'
+import type { SchedulerRules } from './scheduler/slot-rules.ts'
 
-/** Two buckets of the tenant and two of a model rule. */
+/** Requests and tokens, of the tenant and of one model rule. */
 const BUCKETS_PER_TENANT = 4
-/** How often the slots of workers are added up. */
+/** Interval at which the capacity of the workers is recalculated, in milliseconds. */
 const SAMPLE_MS = 5_000
 
 export class ThreadLimits {
   readonly admission: Admission
   readonly #host: Host
-  readonly #gate: SharedGate
-  readonly #queue: GateQueue
+  readonly #permits: SharedPermits
+  readonly #permitQueue: PermitQueue
   readonly #rate: BigInt64Array
   readonly #tenants: TenantLimiter
-  readonly #scheduled: SchedulerQueue
+  readonly #schedulerQueue: SchedulerQueue
   readonly #slots: SharedSlots
   #settings: LimitsConfig
   #capacity: number
   #timer: NodeJS.Timeout | null = null
 
-  /** Only in `register`. */
+  /** Call in `register`, because it allocates shared memory. */
   constructor(host: Host, config: LimitsConfig) {
     const { threadIndex, kernelConfig } = host
     const columns = kernelConfig.threads + 1
     this.#host = host
     this.#settings = config
-    this.#gate = new SharedGate(host.shared('gate', SharedGate.bytes(columns)), threadIndex, nowMs)
-    this.#queue = new GateQueue(this.#gate, config, nowMs)
+    this.#permits = new SharedPermits(
+      host.shared('permits', SharedPermits.bytes(columns)),
+      threadIndex,
+      nowMs,
+    )
+    this.#permitQueue = new PermitQueue(this.#permits, config, nowMs)
     this.#rate = new BigInt64Array(host.shared('rate', BigInt64Array.BYTES_PER_ELEMENT))
     const rows = config.tenants.maxTenants * BUCKETS_PER_TENANT
     const table = new BucketTable(host.shared('tenants', BucketTable.bytes(rows)))
@@ -56,19 +60,19 @@ export class ThreadLimits {
       onPreemption: (victim, by) => schedulerMetrics.preempted(victim, by),
       onStarvation: (priority) => schedulerMetrics.starved(priority),
     })
-    this.#scheduled = new SchedulerQueue(scheduler, this.#slots, nowMs)
-    const turnstile = new Turnstile(
-      { gate: this.#queue, queue: this.#scheduled, metrics, schedulerMetrics },
+    this.#schedulerQueue = new SchedulerQueue(scheduler, this.#slots, nowMs)
+    const concurrency = new ConcurrencyLimiter(
+      { permits: this.#permitQueue, scheduler: this.#schedulerQueue, metrics, schedulerMetrics },
       config,
     )
-    const slot = host.slot<Stay>()
+    const slot = host.slot<AdmissionState>()
     this.admission = new Admission(
       {
         slot,
         models: modelsOf(host.balance),
         rate: this.#rate,
         tenants: this.#tenants,
-        turnstile,
+        concurrency,
         metrics,
         nowNs: process.hrtime.bigint,
       },
@@ -81,16 +85,16 @@ export class ThreadLimits {
     return this.#settings
   }
 
-  /** What a thread of this index held when it died is free again. */
+  /** Releases what a dead thread of this index held. */
   start(): void {
-    this.#gate.reset()
+    this.#permits.reset()
     this.#slots.reset()
     this.#followCapacity()
   }
 
   stop(): void {
-    this.#queue.close()
-    this.#scheduled.close()
+    this.#permitQueue.close()
+    this.#schedulerQueue.close()
     if (this.#timer !== null) clearInterval(this.#timer)
     this.#timer = null
   }
@@ -101,14 +105,14 @@ export class ThreadLimits {
     this.#followCapacity()
   }
 
-  /** The settings that hold, and what is in use. */
+  /** Current settings and their use. */
   show(tenant: string | null, model: string | null): unknown {
     const nowNs = process.hrtime.bigint()
     const rate = rateOf(this.#settings)
     return {
       limits: this.#settings,
       use: {
-        ...this.#gate.use,
+        ...this.#permits.use,
         rateLeft: rate === null ? null : tokensLeft(Atomics.load(this.#rate, 0), rate, nowNs),
         scheduler: this.#settings.scheduler.enabled ? this.#showScheduler() : null,
         ...(tenant === null ? {} : { tenant: this.#tenants.show(tenant, model, nowNs) }),
@@ -117,7 +121,7 @@ export class ThreadLimits {
   }
 
   #declareGauges(): void {
-    declareGateGauges(this.#host, () => this.#gate.use)
+    declarePermitGauges(this.#host, () => this.#permits.use)
     declareSchedulerGauges(this.#host, () => {
       if (!this.#settings.scheduler.enabled) return null
       return {
@@ -138,7 +142,7 @@ export class ThreadLimits {
     return schedulerRules(this.#settings.scheduler, this.#capacity)
   }
 
-  /** The clock runs only while the scheduler is on. */
+  /** The timer runs only while the scheduler is enabled. */
   #followCapacity(): void {
     const { enabled } = this.#settings.scheduler
     if (!this.#host.isData) return
@@ -153,7 +157,7 @@ export class ThreadLimits {
 
   #applyCapacity(): void {
     this.#capacity = this.#sample()
-    this.#scheduled.open(this.#rules)
+    this.#schedulerQueue.open(this.#rules)
   }
 
   #sample(): number {
@@ -168,7 +172,7 @@ export class ThreadLimits {
   }
 }
 
-/** Monotonic and the same on all threads. */
+/** Monotonic clock that all threads share. */
 function nowMs(): number {
   const [seconds, nanos] = process.hrtime()
   return seconds * 1_000 + nanos / 1e6

@@ -1,4 +1,4 @@
-/** Tells clients apart behind the operator's own proxies: limits, access lines, traces and modules see the client. */
+/** The trusted-proxies plugin: takes the client address for limits, logs, traces and modules from trusted proxies. */
 
 import { ClientAddresses, definePlugin } from '#kernel'
 import { networkProblems, readNetworks } from '#shared'
@@ -9,7 +9,7 @@ export default definePlugin({
   manifest: {
     name: 'trusted-proxies',
     version: '0.1.0',
-    description: 'Takes the address of clients from what trusted proxies in front of the gateway say.',
+    description: 'Takes client addresses from the forwarding headers of trusted proxies.',
     provides: [ClientAddresses],
     config: trustedProxiesConfig,
     reloads: ['addresses'],

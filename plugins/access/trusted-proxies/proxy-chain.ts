@@ -1,10 +1,10 @@
-/** Finds the client behind proxies: each that is trusted is believed about who asked it, and nobody else is. */
+/** Finds the client address behind a chain of trusted proxies. */
 import type { BlockList } from 'node:net'
 import { isIP } from 'node:net'
 import { type ClientAddressing, canonicalAddress, type HeaderList } from '#kernel'
 import { isWithin } from '#shared'
 
-/** Of one request; whoever writes more is one of them and means harm. */
+/** Maximum addresses evaluated per request. */
 const MAX_PROXIES = 32
 const ADDRESS_AND_PORT = /^(\d+\.\d+\.\d+\.\d+):\d+$/
 const BRACKETED = /^\[([^\]]+)\](:\d+)?$/
@@ -12,7 +12,7 @@ const BRACKETED = /^\[([^\]]+)\](:\d+)?$/
 export class ProxyChain implements ClientAddressing {
   readonly header: string
   #proxies: BlockList
-  /** Proxies are few and ask often: the verdict on the peer of last time. */
+  /** Cached result for the last peer, because proxies are few. */
   #lastPeer = ''
   #isLastTrusted = false
 
@@ -32,7 +32,7 @@ export class ProxyChain implements ClientAddressing {
     let count = 0
     for (const entry of this.#entriesFromLast(headers)) {
       const address = canonicalAddress(bareAddress(entry))
-      // Hidden or torn: the last one that is known stands for it.
+      // Obfuscated or malformed: use the last known address.
       if (isIP(address) === 0) return client
       client = address
       if (++count === MAX_PROXIES || !isWithin(this.#proxies, client)) return client
@@ -48,7 +48,7 @@ export class ProxyChain implements ClientAddressing {
     return this.#isLastTrusted
   }
 
-  /** A proxy may add to the last line, or a line of its own. */
+  /** Proxies append to the last header line or add a line. */
   *#entriesFromLast(headers: HeaderList): Generator<string> {
     for (let i = headers.length - 2; i >= 0; i -= 2) {
       if (headers[i] !== this.header) continue
@@ -63,7 +63,7 @@ export class ProxyChain implements ClientAddressing {
   }
 }
 
-/** Without port, brackets and blanks. */
+/** Removes port, brackets and spaces. */
 function bareAddress(entry: string): string {
   const text = entry.trim().toLowerCase()
   return ADDRESS_AND_PORT.exec(text)?.[1] ?? BRACKETED.exec(text)?.[1] ?? text

@@ -1,4 +1,4 @@
-/** The debug section of the configuration file: how much is remembered of past requests. */
+/** Configuration section of the debug plugin. */
 import { Type } from '#kernel'
 
 export const debugConfig = Type.Object(
@@ -7,13 +7,17 @@ export const debugConfig = Type.Object(
       minimum: 1,
       maximum: 1_000_000,
       default: 10_000,
-      description: 'Requests that are remembered; the oldest goes first.',
+      description: 'Maximum number of recorded requests; the oldest is deleted first.',
     }),
-    keepSecs: Type.Integer({ minimum: 1, default: 3_600, description: 'For how long, in seconds.' }),
+    keepSecs: Type.Integer({
+      minimum: 1,
+      default: 3_600,
+      description: 'Time for which records are kept, in seconds.',
+    }),
     serverTiming: Type.Union([Type.Literal('off'), Type.Literal('asked'), Type.Literal('always')], {
       default: 'asked',
       description:
-        'A Server-Timing header on replies: never, for requests with `x-weir-server-timing: 1`, or on all.',
+        'When responses have a Server-Timing header: `off` never, `asked` for requests with `x-weir-server-timing: 1`, `always`.',
     }),
   },
   { additionalProperties: false },

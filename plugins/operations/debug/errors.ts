@@ -1,4 +1,4 @@
-/** What may go wrong when somebody asks about a past request. */
+/** Errors of the debug plugin. */
 import { defineErrors } from '#kernel'
 
 export const debugErrors = defineErrors('debug', {
@@ -6,6 +6,6 @@ export const debugErrors = defineErrors('debug', {
     kind: 'not_found',
     source: 'client',
     text: (id: string) =>
-      `no request with id ${id.slice(0, 200)} is remembered; only the last ones are, for a limited time (plugins.debug)`,
+      `no record of request ${id.slice(0, 200)}; only recent requests are kept, see plugins.debug`,
   },
 })

@@ -1,4 +1,4 @@
-/** The debug plugin: what happened to a past request, and Server-Timing on replies. */
+/** The debug plugin: records of past requests, and the Server-Timing header. */
 import { defineCommand, definePlugin, type RouteDefinition } from '#kernel'
 import { debugConfig } from './config.ts'
 import { RequestRecorder, toKnownId } from './record.ts'
@@ -33,7 +33,7 @@ export default definePlugin({
     if (config.serverTiming === 'off') return
     const timing = new ServerTiming(host, config.serverTiming === 'always')
     host.hook('onUpstreamRequest', (ctx) => timing.noteAttempt(ctx), inference)
-    // Status and headers only: no body is held back for it.
+    // Needs status and headers only, so that no body is buffered.
     host.hook('onResponse', (ctx, response) => timing.addHeader(ctx, response), {
       ...inference,
       order: 'late',

@@ -1,10 +1,10 @@
-/** Sends records to control in batches, so that a request costs this thread no message of its own. */
+/** Sends records to control in batches instead of one message per request. */
 import type { Logger } from '#kernel'
 import type { RequestView } from './wire.ts'
 
-/** Longest wait of a record, milliseconds. */
+/** Maximum delay of a record, in milliseconds. */
 const FLUSH_MS = 50
-/** Records that wait at most; control is out of breath when more do, and the newest are dropped. */
+/** Maximum pending records; if control falls behind, the newest are dropped. */
 const MAX_WAITING = 5_000
 
 export class RecordSender {
@@ -36,10 +36,10 @@ export class RecordSender {
     try {
       await this.#send(views)
     } catch (err) {
-      this.#log.debug({ err }, 'records of past requests were not taken')
+      this.#log.debug({ err }, 'debug records could not be sent')
     }
     if (this.#dropped > 0)
-      this.#log.warn({ dropped: this.#dropped }, 'records of past requests were dropped: too many at once')
+      this.#log.warn({ dropped: this.#dropped }, 'debug records dropped: too many pending')
     this.#dropped = 0
     this.#isScheduled = this.#waiting.length > 0
     if (this.#isScheduled) setTimeout(() => void this.#flush(), FLUSH_MS).unref()

@@ -1,14 +1,15 @@
-/** Notes what happens to each request on this thread and makes the record of it when it is over. */
+/** Records the events of each request on this thread and builds its debug record. */
 import type { AttemptReport, Host, RequestContext, RequestSlot } from '#kernel'
+import { tenantOf } from '#shared'
 import type { AttemptView, RequestView } from './wire.ts'
 
-/** Candidates of one attempt that are kept: records of a large fleet must not fill the memory of control. */
+/** Maximum recorded candidates per attempt, which bounds memory on control. */
 const MAX_CANDIDATES = 16
-/** Longer paths and names are cut: a client must not fill the memory of control. Characters. */
+/** Maximum characters of recorded paths and names; longer ones are truncated. */
 const MAX_PATH_LENGTH = 500
 const MAX_NAME_LENGTH = 256
 
-/** What of a request id is remembered, and looked for. */
+/** The part of a request id that is recorded and compared. */
 export function toKnownId(requestId: string): string {
   return requestId.slice(0, MAX_NAME_LENGTH)
 }
@@ -28,7 +29,7 @@ export class RequestRecorder {
     else known.push(report)
   }
 
-  /** In `onDone`. */
+  /** Call in `onDone`. */
   toView(ctx: RequestContext): RequestView {
     const nowMs = performance.now()
     return {
@@ -36,7 +37,7 @@ export class RequestRecorder {
       method: ctx.method,
       path: ctx.path.slice(0, MAX_PATH_LENGTH),
       route: ctx.route.path,
-      tenant: ctx.identity?.tenant ?? 'anonymous',
+      tenant: tenantOf(ctx),
       model: modelOf(ctx),
       status: ctx.status,
       error_code: ctx.errorCode,
@@ -76,7 +77,7 @@ function attemptView(attempt: AttemptReport, arrivedAtMs: number): AttemptView {
   }
 }
 
-/** Found while the request was served; a body that was never looked at is not looked at now. */
+/** The model if the body was inspected while the request was served, else null. */
 function modelOf(ctx: RequestContext): string | null {
   try {
     return ctx.peek().model?.slice(0, MAX_NAME_LENGTH) ?? null
@@ -85,7 +86,7 @@ function modelOf(ctx: RequestContext): string | null {
   }
 }
 
-/** Microseconds are enough. */
+/** Rounds to microseconds. */
 function round(ms: number): number {
   return Math.round(ms * 1_000) / 1_000
 }

@@ -1,7 +1,7 @@
-/** Remembers the last requests of all threads, on control, within bounds of number and age. */
+/** Keeps the last requests of all threads on control, bounded by number and age. */
 import type { RequestView } from './wire.ts'
 
-/** Requests with one id that are shown at most. */
+/** Maximum requests returned for one id. */
 const MAX_PER_ID = 10
 
 interface Remembered {
@@ -12,7 +12,7 @@ interface Remembered {
 export class RequestLog {
   readonly #byId = new Map<string, Remembered[]>()
   readonly #inOrder: Remembered[] = []
-  /** Where the oldest is: the front of the list is cut off only now and then. */
+  /** Index of the oldest record; the front of the list is removed in batches. */
   #first = 0
   readonly #keep: number
   readonly #keepMs: number
@@ -40,7 +40,7 @@ export class RequestLog {
     this.#forget()
   }
 
-  /** The latest first; empty when none is remembered. */
+  /** Latest first. */
   find(requestId: string): RequestView[] {
     this.#forget()
     const found = this.#byId.get(requestId) ?? []
@@ -55,11 +55,11 @@ export class RequestLog {
     while (this.size > this.#keep || (this.size > 0 && this.#inOrder[this.#first].atMs < due)) {
       const { view } = this.#inOrder[this.#first++]
       const same = this.#byId.get(view.request_id)
-      // The oldest of an id is the first of its list.
+      // The first record in the list of an id is the oldest.
       if (same !== undefined && same.length > 1) same.shift()
       else this.#byId.delete(view.request_id)
     }
-    // The forgotten front is cut off in one go when it is as long as what is kept.
+    // Removes the deleted front when it is as long as the rest.
     if (this.#first <= this.#keep) return
     this.#inOrder.splice(0, this.#first)
     this.#first = 0

@@ -3,7 +3,7 @@ import { adminErrorFormat, type RouteDefinition } from '#kernel'
 import { debugErrors } from './errors.ts'
 import { RequestsReply, type RequestView } from './wire.ts'
 
-/** A request of another thread may still be on its way to control: asked once more after this. milliseconds */
+/** Delay before a second lookup, because records of other threads arrive late. Milliseconds. */
 const SECOND_LOOK_MS = 120
 
 export function requestRoute(find: (id: string) => Promise<readonly RequestView[]>): RouteDefinition {
@@ -23,11 +23,11 @@ export function requestRoute(find: (id: string) => Promise<readonly RequestView[
       ctx.json(200, { requests: [...requests] } satisfies RequestsReply)
     },
     docs: {
-      summary: 'What happened to a past request: workers considered, attempts, timings',
+      summary: 'Show a past request: candidate workers, attempts, timings',
       tag: 'Debugging',
       responses: {
-        200: { description: 'The latest first.', schema: RequestsReply },
-        404: { description: 'Not remembered, or not any more.' },
+        200: { description: 'Matching requests, latest first.', schema: RequestsReply },
+        404: { description: 'The request is unknown or its record has expired.' },
       },
     },
   }

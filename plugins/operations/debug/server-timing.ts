@@ -1,4 +1,4 @@
-/** The Server-Timing header: where the time of one request went until its reply began. @source W3C Server Timing, section 3 */
+/** The Server-Timing header: durations until the start of the response. @source W3C Server Timing, section 3 */
 import type { Host, IncomingResponse, RequestContext, RequestSlot } from '#kernel'
 
 export const ASK_HEADER = 'x-weir-server-timing'
@@ -18,7 +18,7 @@ export class ServerTiming {
     this.#isAlways = isAlways
   }
 
-  /** An attempt is about to be sent. */
+  /** Call before an attempt is sent. */
   noteAttempt(ctx: RequestContext): void {
     const nowMs = performance.now()
     const sent = this.#sent.get(ctx)
@@ -30,8 +30,8 @@ export class ServerTiming {
   }
 
   /**
-   * `gateway` until the first attempt, `retries` from there to the last one, `upstream` the last one until its head,
-   * `total` all of it, in milliseconds.
+   * Milliseconds: `gateway` until the first attempt, `retries` from there to the last attempt, `upstream` from there to
+   * the response headers, `total` overall.
    */
   addHeader(ctx: RequestContext, response: IncomingResponse): void {
     if (!this.#isAlways && ctx.header(ASK_HEADER) !== '1') return

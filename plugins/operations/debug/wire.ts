@@ -8,7 +8,7 @@ const Nullable = <T extends Parameters<typeof Type.Union>[0][number]>(type: T) =
 export const CandidateView = Type.Object({
   worker_id: Type.String(),
   url: Type.String(),
-  in_flight: Type.Integer({ description: 'Requests under way when the choice was made.' }),
+  in_flight: Type.Integer({ description: 'Requests in flight when the worker was picked.' }),
   breaker: Type.String({ description: 'closed, open or half_open.' }),
   is_available: Type.Boolean(),
 })
@@ -18,15 +18,15 @@ export const AttemptView = Type.Object({
   worker_id: Type.String(),
   worker_url: Type.String(),
   policy: Type.String({
-    description: 'Policy that chose, `hook`, or `fixed` where the route named the worker.',
+    description: 'Policy that picked the worker, `hook`, or `fixed` if the route specifies the worker.',
   }),
-  explanation: Nullable(Type.String({ description: 'Why it chose so.' })),
-  candidates: Nullable(Type.Array(CandidateView, { description: 'The first 16 of them.' })),
+  explanation: Nullable(Type.String({ description: 'Explanation of the policy.' })),
+  candidates: Nullable(Type.Array(CandidateView, { description: 'The first 16 candidates.' })),
   start_ms: Milliseconds('From the arrival of the request to the start of this attempt'),
   first_byte_ms: Nullable(Milliseconds('From the start of this attempt to the worker’s first byte')),
   duration_ms: Milliseconds('From the start of this attempt to its end'),
-  status: Nullable(Type.Integer({ description: 'Status of the worker; null when none came.' })),
-  failure: Nullable(Type.String({ description: 'What broke, such as `connect` or `reset`.' })),
+  status: Nullable(Type.Integer({ description: 'Status of the upstream response; null if there was none.' })),
+  failure: Nullable(Type.String({ description: 'Kind of failure, such as `connect` or `reset`.' })),
   outcome: Type.String({ description: 'success, failure, retried or cancelled.' }),
 })
 
@@ -36,16 +36,18 @@ export const RequestView = Type.Object({
   path: Type.String(),
   route: Type.String(),
   tenant: Type.String(),
-  model: Nullable(Type.String({ description: 'As the client named it.' })),
-  status: Type.Integer({ description: 'Sent to the client; 499 when it left before.' }),
+  model: Nullable(Type.String({ description: 'Model name in the request.' })),
+  status: Type.Integer({ description: 'Status sent to the client; 499 if it disconnected before.' }),
   error_code: Nullable(Type.String()),
-  is_aborted: Type.Boolean({ description: 'The client left before the reply was whole.' }),
+  is_aborted: Type.Boolean({
+    description: 'Whether the client disconnected before the end of the response.',
+  }),
   started_at: Type.String({ description: 'ISO 8601.' }),
   first_byte_ms: Nullable(Milliseconds('From arrival to the first byte to the client')),
   duration_ms: Milliseconds('From arrival to the end'),
   bytes_out: Type.Integer(),
-  modules: Type.Array(Type.String(), { description: 'Middleware modules that were called, each once.' }),
-  thread: Type.Integer({ description: 'Data thread that served it.' }),
+  modules: Type.Array(Type.String(), { description: 'Middleware modules that were called.' }),
+  thread: Type.Integer({ description: 'Data thread that served the request.' }),
   attempts: Type.Array(AttemptView),
 })
 
@@ -53,6 +55,6 @@ export const RequestView = Type.Object({
 export type RequestView = Static<typeof RequestView>
 export type AttemptView = Static<typeof AttemptView>
 
-/** The latest first: an id that clients chose may come again. */
+/** Latest first; client-supplied ids may repeat. */
 export const RequestsReply = Type.Object({ requests: Type.Array(RequestView) })
 export type RequestsReply = Static<typeof RequestsReply>

@@ -1,4 +1,4 @@
-/** Metrics about circuit breakers: outcomes and changes counted where they happen, gauges told by control. */
+/** Metrics of circuit breakers: counters on each thread, gauges on control. */
 import type { CandidateReport, CounterHandle, MetricFamily, Metrics } from '#kernel'
 import { LiveGauge } from './worker-metrics.ts'
 
@@ -11,27 +11,27 @@ const BREAKER_STATE_CODE: Readonly<Record<BreakerState, number>> = Object.freeze
   half_open: 2,
 })
 
-/** What of a worker its breaker is counted under. */
-export interface BrokenWorker {
+/** Identifies the worker of a breaker. */
+export interface BreakerWorker {
   readonly slot: number
   readonly id: string
   /** As registered; the `worker` label. */
   readonly url: string
 }
 
-/** The breakers as balancing shows them. */
+/** State of the breakers, read at each scrape. */
 export interface BreakerSource {
-  readonly workers: readonly BrokenWorker[]
+  readonly workers: readonly BreakerWorker[]
   breakerState(slot: number): BreakerState
   breakerRuns(slot: number): { readonly failures: number; readonly successes: number }
 }
 
-/** Series of one worker on this thread, made when first counted. */
+/** Series of one worker on this thread, created when first counted. */
 interface Series {
-  readonly worker: BrokenWorker
+  readonly worker: BreakerWorker
   success: CounterHandle | null
   failure: CounterHandle | null
-  /** Label values of the transitions that have been counted. */
+  /** Label values of the counted transitions. */
   readonly transitions: Map<string, readonly [from: BreakerState, to: BreakerState]>
 }
 
@@ -46,18 +46,18 @@ export class BreakerMetrics {
     this.#metrics = metrics
     this.#outcomes = metrics.counter({
       name: 'weir_worker_cb_outcomes_total',
-      help: 'Attempts by how they ended for the breaker of the worker.',
+      help: 'Attempts, by outcome for the circuit breaker of the worker.',
       labels: ['worker', 'outcome'],
     })
     this.#transitions = metrics.counter({
       name: 'weir_worker_cb_transitions_total',
-      help: 'Changes of state of the breaker of the worker.',
+      help: 'State changes of the circuit breaker of the worker.',
       labels: ['worker', 'from', 'to'],
     })
   }
 
-  /** Begins series of workers that are new, and drops those of workers that left. */
-  onWorkers(workers: readonly BrokenWorker[]): void {
+  /** Starts series of new workers and removes those of removed workers. */
+  onWorkers(workers: readonly BreakerWorker[]): void {
     const ids = new Set(workers.map((worker) => worker.id))
     for (const [slot, series] of this.#bySlot.entries()) {
       if (series === undefined || ids.has(series.worker.id)) continue
@@ -69,8 +69,8 @@ export class BreakerMetrics {
     }
   }
 
-  /** One attempt has ended well or not; of a worker that left meanwhile nothing is counted. */
-  onOutcome(worker: BrokenWorker, isSuccess: boolean): void {
+  /** Counts an attempt; ignored if the worker was removed meanwhile. */
+  onOutcome(worker: BreakerWorker, isSuccess: boolean): void {
     const series = this.#seriesOf(worker)
     if (series === undefined) return
     const { url } = series.worker
@@ -83,24 +83,27 @@ export class BreakerMetrics {
     }
   }
 
-  onTransition(worker: BrokenWorker, from: BreakerState, to: BreakerState): void {
+  onTransition(worker: BreakerWorker, from: BreakerState, to: BreakerState): void {
     const series = this.#seriesOf(worker)
     if (series === undefined) return
     series.transitions.set(`${from} ${to}`, [from, to])
     this.#transitions.labels(series.worker.url, from, to).inc()
   }
 
-  /** Fills the gauges at each scrape. Call it on control only: gauges of several threads add up. */
+  /** Sets the gauges at each scrape. Call on control only, because gauges of several threads are added up. */
   watch(source: BreakerSource): void {
     const gauge = (name: string, help: string) => new LiveGauge(this.#metrics, name, help, ['worker'])
-    const state = gauge('weir_worker_cb_state', 'Breaker of the worker: 0 closed, 1 open, 2 half-open.')
+    const state = gauge(
+      'weir_worker_cb_state',
+      'State of the circuit breaker: 0 closed, 1 open, 2 half-open.',
+    )
     const failures = gauge(
       'weir_worker_cb_consecutive_failures',
-      'Failures in a row; of an open breaker, those that opened it.',
+      'Consecutive failures; for an open breaker, those that opened it.',
     )
     const successes = gauge(
       'weir_worker_cb_consecutive_successes',
-      'Successes in a row of a half-open breaker.',
+      'Consecutive successes of a half-open breaker.',
     )
     const gauges = [state, failures, successes]
     this.#metrics.onCollect(() => {
@@ -115,7 +118,7 @@ export class BreakerMetrics {
     })
   }
 
-  #seriesOf({ slot, id }: BrokenWorker): Series | undefined {
+  #seriesOf({ slot, id }: BreakerWorker): Series | undefined {
     const series = this.#bySlot[slot]
     return series?.worker.id === id ? series : undefined
   }

@@ -1,4 +1,4 @@
-/** Counts one call: the worker's answer, time to first byte, the end. @hot */
+/** Measures one upstream call: response, time to first byte, end. @hot */
 import type { CallWatch, RequestContext, TokenCounts, UpstreamFailure, WorkerEntry } from '#kernel'
 import { type RoutedMetrics, type RouterKind, type RouterMetrics, routerErrorType } from './router-metrics.ts'
 import type { WorkerMetrics } from './worker-metrics.ts'
@@ -9,7 +9,7 @@ export class CallMeter implements CallWatch {
   readonly #kind: RouterKind
   readonly #routed: RoutedMetrics
   readonly #startedAtMs: number
-  /** Of the worker's head; 0 until it comes. */
+  /** Time of the response headers; 0 before. */
   #answeredAtMs = 0
   #outputTokens = 0
 
@@ -45,14 +45,14 @@ export class CallMeter implements CallWatch {
     this.#routed.onTokens(input, output)
   }
 
-  /** @param status of the reply to the client; 0 when the client left first */
+  /** @param status of the response to the client; 0 if the client disconnected first */
   done(ctx: RequestContext, status: number): void {
     const nowMs = performance.now()
     const firstByteAtMs = ctx.firstByteAtMs === 0 ? nowMs : ctx.firstByteAtMs
     if (status !== 0 && status < 400) {
       this.#routed.onFirstToken((firstByteAtMs - ctx.startedAtMs) / 1000)
       this.#routed.onGenerated((nowMs - firstByteAtMs) / 1000)
-      // A request may have several answers: the time of this one counts from its own beginning.
+      // A request may have several calls; this one is measured from its own start.
       const beganAtMs = Math.max(ctx.firstByteAtMs, this.#answeredAtMs)
       if (this.#outputTokens > 1) this.#routed.onPace((nowMs - beganAtMs) / 1000 / (this.#outputTokens - 1))
     }

@@ -1,4 +1,4 @@
-/** Settings of the metrics listener. */
+/** Configuration section of the metrics plugin. */
 import { type Static, Type } from '#kernel'
 
 export const metricsConfig = Type.Object(
@@ -8,7 +8,7 @@ export const metricsConfig = Type.Object(
       minimum: 0,
       maximum: 65535,
       default: 29000,
-      description: 'Port of the Prometheus listener; 0 takes any free one.',
+      description: 'Port of the Prometheus listener; 0 selects a free port.',
     }),
   },
   { additionalProperties: false },

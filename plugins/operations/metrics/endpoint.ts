@@ -1,9 +1,9 @@
-/** The metrics listener: all threads' values as Prometheus text, on a port of its own. */
+/** The metrics listener: Prometheus text over all threads, on a separate port. */
 import { adminErrorFormat, type Host } from '#kernel'
 import type { MetricsConfig } from './config.ts'
 import { PROMETHEUS_CONTENT_TYPE, renderPrometheus } from './prometheus.ts'
 
-/** On control alone: it speaks for all threads. @throws BootError when the port cannot be had */
+/** Call on control only. @throws BootError if the port cannot be opened */
 export async function openEndpoint(host: Host, { host: address, port }: MetricsConfig): Promise<void> {
   await host.listen({
     host: address,

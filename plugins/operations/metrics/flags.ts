@@ -1,4 +1,4 @@
-/** Flags and variables of the metrics listener. */
+/** Command-line flags and environment variables of the metrics plugin. */
 import type { ConfigFlag } from '#kernel'
 
 export const metricsFlags: readonly ConfigFlag[] = [
@@ -8,6 +8,6 @@ export const metricsFlags: readonly ConfigFlag[] = [
     path: ['plugins', 'metrics', 'port'],
     kind: 'integer',
     placeholder: 'port',
-    help: 'port of the Prometheus listener; 0 takes any free one',
+    help: 'port of the Prometheus listener; 0 selects a free port',
   },
 ]

@@ -1,5 +1,4 @@
-/** @hot Counts requests and replies by route. Children are found when a route is compiled; a request only adds to them. */
-
+/** @hot Counts requests and responses by route. Series are looked up when a route is compiled. */
 import type { CounterHandle, GaugeHandle, HistogramHandle, MetricFamily, Metrics, RouteWatch } from '#kernel'
 import { LabelLimit, OTHER } from '#shared'
 
@@ -13,15 +12,15 @@ const KNOWN_METHODS = new Set([
   'OPTIONS',
   'CONNECT',
   'TRACE',
-  // A message of a socket.
+  // A WebSocket message.
   'MESSAGE',
   'DETACHED',
 ])
 
-/** Distinct error codes with series of their own. */
+/** Maximum distinct error codes; further ones are counted as `other`. */
 const MAX_ERROR_CODES = 200
 
-/** What the request metrics of all routes share. */
+/** Metric families that all routes share. */
 interface SharedFamilies {
   readonly responses: MetricFamily<CounterHandle>
   readonly active: GaugeHandle
@@ -34,7 +33,7 @@ export class RouteMetrics implements RouteWatch {
   readonly #requests: CounterHandle
   readonly #duration: HistogramHandle
   readonly #shared: SharedFamilies
-  /** Replies without an error code, by status. */
+  /** Responses without an error code, by status. */
   readonly #plain = new Map<number, CounterHandle>()
 
   constructor(path: string, requests: CounterHandle, duration: HistogramHandle, shared: SharedFamilies) {
@@ -51,11 +50,11 @@ export class RouteMetrics implements RouteWatch {
   }
 
   /**
-   * The reply is whole or given up.
+   * The response has ended or was aborted.
    *
-   * @param status as sent; 0 when the client left before any was
-   * @param errorCode code of the error reply; null when it was none
-   * @param durationSeconds from arrival to the last byte of the reply
+   * @param status as sent; 0 if the client disconnected before
+   * @param errorCode code of the error response, or null
+   * @param durationSeconds from arrival to the last byte of the response
    */
   onDone(status: number, errorCode: string | null, durationSeconds: number): void {
     this.#shared.active.value -= 1
@@ -74,7 +73,7 @@ export class RouteMetrics implements RouteWatch {
   }
 }
 
-/** Declares the request metrics of one thread and hands out those of a route. */
+/** Declares the request metrics of one thread. */
 export class HttpMetrics {
   readonly #requests: MetricFamily<CounterHandle>
   readonly #duration: MetricFamily<HistogramHandle>
@@ -89,26 +88,24 @@ export class HttpMetrics {
     })
     this.#duration = metrics.histogram({
       name: 'weir_http_request_duration_seconds',
-      help: 'Time from the arrival of a request to the last byte of its reply.',
+      help: 'Time from the arrival of a request to the last byte of its response.',
       labels: ['method', 'path'],
     })
     this.#shared = {
       responses: metrics.counter({
         name: 'weir_http_responses_total',
-        help: 'Replies; status 0 means that the client left before any was sent.',
+        help: 'Responses; status 0 means that the client disconnected before a status was sent.',
         labels: ['path', 'status_code', 'error_code'],
       }),
-      active: metrics
-        .gauge({ name: 'weir_http_connections_active', help: 'Requests being handled.' })
-        .labels(),
+      active: metrics.gauge({ name: 'weir_http_connections_active', help: 'Requests in progress.' }).labels(),
       errorCodes: new LabelLimit(MAX_ERROR_CODES),
     }
   }
 
   /**
-   * The metrics of one route, made once and kept by the route.
+   * The metrics of one route.
    *
-   * @param method as received; anything unusual counts as `OTHER`
+   * @param method as received; unknown methods are counted as `OTHER`
    * @param path the route's template, never the path as received; null for requests that match no route
    */
   forRoute(method: string, path: string | null): RouteMetrics {

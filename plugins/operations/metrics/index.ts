@@ -1,5 +1,4 @@
-/** Prometheus metrics of requests, calls, workers, breakers and the process, on a listener of their own. */
-
+/** The metrics plugin: Prometheus metrics of requests, calls, workers, breakers and the process. */
 import { definePlugin, TrafficWatch } from '#kernel'
 import { hostProblem } from '#shared'
 import { metricsConfig } from './config.ts'
@@ -12,7 +11,7 @@ export default definePlugin({
   manifest: {
     name: 'metrics',
     version: '0.1.0',
-    description: 'Prometheus metrics on a port of their own.',
+    description: 'Prometheus metrics on a separate port.',
     provides: [TrafficWatch],
     config: metricsConfig,
     flags: metricsFlags,

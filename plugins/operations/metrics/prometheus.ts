@@ -1,23 +1,23 @@
-/** Renders a snapshot as the Prometheus text exposition. The only user of prom-client, loaded on the first scrape. */
+/** Renders a snapshot in the Prometheus text format. prom-client is loaded on the first scrape. */
 import type { Metric } from 'prom-client'
 import type { FamilySnapshot, HistogramFamily, MetricsSnapshot } from '#kernel'
 
 export const PROMETHEUS_CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
 
-/** A sample as prom-client's JSON format has it. */
+/** A sample in prom-client's JSON format. */
 interface Sample {
   readonly metricName?: string
   readonly labels: Readonly<Record<string, string>>
   readonly value: number
 }
 
-/** The text of one scrape. @param snapshot of all threads, added up */
+/** @param snapshot values of all threads, added up */
 export async function renderPrometheus(snapshot: MetricsSnapshot): Promise<string> {
   const { Registry } = await import('prom-client')
   const registry = new Registry()
   for (const family of snapshot) {
     const json = { name: family.name, help: family.help, type: family.type, values: samplesOf(family) }
-    // The registry reads nothing of a metric but its name and `get`; its type names the classes that count by themselves.
+    // The registry only uses `name` and `get`; its type requires prom-client's own metric classes.
     registry.registerMetric({ name: family.name, get: () => json } as unknown as Metric)
   }
   return registry.metrics()

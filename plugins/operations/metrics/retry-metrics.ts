@@ -1,7 +1,7 @@
-/** Counts further attempts: how often, how long they waited, and how often none was left. */
+/** Metrics of retries. */
 import type { CounterHandle, HistogramHandle, MetricFamily, Metrics, WorkerType } from '#kernel'
 
-/** Attempts with a label of their own; further ones share one, since settings allow any number. */
+/** Highest attempt number with its own label; later attempts are labelled `more`. */
 const MAX_ATTEMPT_LABEL = 20
 
 /** Declares the retry metrics of one thread. */
@@ -14,26 +14,26 @@ export class RetryMetrics {
     const labels = ['worker_type', 'endpoint']
     this.#retries = metrics.counter({
       name: 'weir_worker_retries_total',
-      help: 'Attempts that followed a failed one.',
+      help: 'Retries.',
       labels,
     })
     this.#exhausted = metrics.counter({
       name: 'weir_worker_retries_exhausted_total',
-      help: 'Requests whose last attempt failed too.',
+      help: 'Requests that failed after the last retry.',
       labels,
     })
     this.#backOff = metrics.histogram({
       name: 'weir_worker_retry_backoff_seconds',
-      help: 'Waits before further attempts, by number of the attempt.',
+      help: 'Backoff before a retry, by attempt number.',
       labels: ['attempt'],
     })
   }
 
   /**
-   * Another attempt begins.
+   * A retry starts.
    *
    * @param endpoint short label of the route, such as `chat`
-   * @param attempt its number; 2 is the first that is counted here
+   * @param attempt number of the attempt, at least 2
    */
   onRetry(workerType: WorkerType, endpoint: string, attempt: number, waitedMs: number): void {
     this.#retries.labels(workerType, endpoint).value += 1
@@ -41,7 +41,7 @@ export class RetryMetrics {
     this.#backOff.labels(label).observe(waitedMs / 1000)
   }
 
-  /** An attempt failed in a way that another might have mended, and none is left. */
+  /** A retryable failure occurred, but no attempt is left. */
   onExhausted(workerType: WorkerType, endpoint: string): void {
     this.#exhausted.labels(workerType, endpoint).value += 1
   }

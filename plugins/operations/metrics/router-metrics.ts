@@ -1,31 +1,29 @@
-/** @hot Counts routed requests by model and endpoint. One lookup per request finds a child; the rest are additions. */
-
+/** @hot Metrics of routed requests by model and endpoint; one lookup per request. */
 import type { CounterHandle, HistogramHandle, MetricFamily, Metrics } from '#kernel'
 import { LabelLimit, OTHER } from '#shared'
 
-/** Distinct error codes of workers' replies with series of their own. */
+/** Maximum distinct error codes of upstream responses; further ones are counted as `other`. */
 const MAX_ERROR_CODES = 200
 
-/** How a request is routed: three labels that go together. Compared by identity, see `routerKinds`. */
+/** Three routing labels that belong together. Compared by identity, see `routerKinds`. */
 export interface RouterKind {
   readonly routerType: string
   readonly backendType: string
   readonly connectionMode: string
 }
 
-/** What one connection mode is counted as. */
+/** Label sets of one connection mode. */
 export interface RouterKinds {
   readonly regular: RouterKind
-  /** Prefill and decode workers, which share the work of one request. */
+  /** Prefill/decode pairs. */
   readonly pair: RouterKind
-  /** Services of somebody else. */
+  /** External services. */
   readonly external: RouterKind
 }
 
-/** As many as there are transports. */
 const kindsOfMode = new Map<string, RouterKinds>()
 
-/** The same objects each time. @param mode connection mode of a transport */
+/** Returns the same objects for the same connection mode. */
 export function routerKinds(mode: string): RouterKinds {
   let kinds = kindsOfMode.get(mode)
   if (kinds === undefined) {
@@ -49,7 +47,7 @@ export type RouterErrorType =
   | 'backend_error'
   | 'internal_error'
 
-/** The error type that a reply's status stands for. */
+/** Maps the response status to an error type. */
 export function routerErrorType(status: number): RouterErrorType {
   if (status === 404) return 'no_workers'
   if (status === 408 || status === 504) return 'timeout'
@@ -66,7 +64,7 @@ export class RoutedMetrics {
   readonly #requests: CounterHandle
   readonly #duration: HistogramHandle
   readonly #firstToken: HistogramHandle
-  /** Null where answers are not streamed: their body is there at once. */
+  /** Null for responses that are not streamed. */
   readonly #generation: HistogramHandle | null
   readonly #pace: HistogramHandle | null
   readonly #inputTokens: CounterHandle
@@ -98,28 +96,28 @@ export class RoutedMetrics {
     this.#outputTokens = tokens.labels(routerType, backendType, model, endpoint, 'output')
   }
 
-  /** A request that no worker was chosen for. It has no duration: quick refusals would make answers look quick. */
+  /** A request without a worker; not in the duration histogram, which its short duration would distort. */
   onRefused(errorType: RouterErrorType): void {
     this.#requests.value += 1
     this.#errors(errorType).value += 1
   }
 
-  /** A request is routed: once per client request, not per attempt. */
+  /** Called once per client request, not per attempt. */
   onRequest(): void {
     this.#requests.value += 1
   }
 
-  /** @param seconds from arrival to the first body byte of the worker's answer */
+  /** @param seconds from arrival to the first body byte of the upstream response */
   onFirstToken(seconds: number): void {
     this.#firstToken.observe(seconds)
   }
 
-  /** @param seconds from the first to the last body byte of the answer; counts where it was streamed */
+  /** @param seconds from the first to the last body byte; recorded for streamed responses */
   onGenerated(seconds: number): void {
     this.#generation?.observe(seconds)
   }
 
-  /** @param secondsPerToken after the first; counts where the answer was streamed */
+  /** @param secondsPerToken after the first token; recorded for streamed responses */
   onPace(secondsPerToken: number): void {
     this.#pace?.observe(secondsPerToken)
   }
@@ -130,8 +128,8 @@ export class RoutedMetrics {
   }
 
   /**
-   * @param durationSeconds from the start of routing to the end of the reply
-   * @param errorType null when the request succeeded
+   * @param durationSeconds from the start of routing to the end of the response
+   * @param errorType null if the request succeeded
    */
   onDone(durationSeconds: number, errorType: RouterErrorType | null): void {
     this.#duration.observe(durationSeconds)
@@ -155,15 +153,15 @@ interface Families {
   readonly tokens: MetricFamily<CounterHandle>
 }
 
-/** Declares the routing metrics of one thread and finds those of a request. */
+/** Declares the routing metrics of one thread. */
 export class RouterMetrics {
   readonly #families: Families
   readonly #upstream: MetricFamily<CounterHandle>
   readonly #errorCodes = new LabelLimit(MAX_ERROR_CODES)
   readonly #models: LabelLimit
-  /** Few per model, so a list is searched faster than a joined key is built. */
+  /** Few entries per model, so that searching a list is faster than building a joined key. */
   readonly #byModel = new Map<string, RoutedMetrics[]>()
-  /** Successful upstream replies, by router type and status: what nearly every attempt ends with. */
+  /** Upstream responses without an error code, by router type and status. */
   readonly #plainUpstream = new Map<string, Map<number, CounterHandle>>()
 
   /** @param models shared by all metrics with a `model` label, see `modelLabelLimit` */
@@ -172,7 +170,7 @@ export class RouterMetrics {
     this.#families = declareFamilies(metrics)
     this.#upstream = metrics.counter({
       name: 'weir_router_upstream_responses_total',
-      help: 'Replies of workers, those included that another attempt replaced; status 0 means no reply, and one that breaks off counts once more, with the error code.',
+      help: 'Upstream responses, including those replaced by a retry; status 0 means no response. A response that breaks off is counted again with its error code.',
       labels: ['router_type', 'status_code', 'error_code'],
     })
   }
@@ -180,7 +178,7 @@ export class RouterMetrics {
   /**
    * The metrics of a request.
    *
-   * @param model canonical id of a model that some worker serves, or `unknown`; beyond 1,000 of them `other`
+   * @param model canonical id of a served model, or `unknown`; `other` beyond 1,000 models
    * @param endpoint short label of the route, such as `chat`
    */
   forRequest(kind: RouterKind, model: string, endpoint: string, streaming: boolean): RoutedMetrics {
@@ -194,10 +192,10 @@ export class RouterMetrics {
   }
 
   /**
-   * One attempt ended.
+   * An attempt has ended.
    *
-   * @param status of the worker's reply; 0 when there was none
-   * @param errorCode why there was no usable reply, such as `connect_failed`; null when there was one
+   * @param status of the upstream response; 0 if there was none
+   * @param errorCode reason such as `connect_failed` if there was no usable response, else null
    */
   onUpstreamResponse(kind: RouterKind, status: number, errorCode: string | null): void {
     const plain = errorCode === null ? this.#plainUpstream.get(kind.routerType)?.get(status) : undefined
@@ -233,37 +231,37 @@ function declareFamilies(metrics: Metrics): Families {
   return {
     requests: metrics.counter({
       name: 'weir_router_requests_total',
-      help: 'Requests for workers, those included that no worker could take.',
+      help: 'Inference requests, including those without an available worker.',
       labels: route.concat('streaming'),
     }),
     duration: metrics.histogram({
       name: 'weir_router_request_duration_seconds',
-      help: 'Time from the start of routing to the end of the reply, where a worker was chosen.',
+      help: 'Time from the start of routing to the end of the response, for requests with a worker.',
       labels: route,
     }),
     errors: metrics.counter({
       name: 'weir_router_request_errors_total',
-      help: 'Requests for workers that failed.',
+      help: 'Failed inference requests.',
       labels: route.concat('error_type'),
     }),
     firstToken: metrics.histogram({
       name: 'weir_router_ttft_seconds',
-      help: 'Time from the arrival of a request to the first body byte of the answer.',
+      help: 'Time to first token: from the arrival of a request to the first body byte of the response.',
       labels: answer,
     }),
     generation: metrics.histogram({
       name: 'weir_router_generation_duration_seconds',
-      help: 'Time from the first to the last body byte of a streamed answer that came whole.',
+      help: 'Time from the first to the last body byte of a complete streamed response.',
       labels: answer,
     }),
     pace: metrics.histogram({
       name: 'weir_router_tpot_seconds',
-      help: 'Time per output token after the first, of streamed answers whose tokens were counted.',
+      help: 'Time per output token after the first, for streamed responses with known token counts.',
       labels: answer,
     }),
     tokens: metrics.counter({
       name: 'weir_router_tokens_total',
-      help: 'Tokens of answers that the gateway has read itself; those that pass through as bytes are not counted.',
+      help: 'Tokens of responses that the gateway parses; responses relayed as bytes are not counted.',
       labels: answer.concat('token_type'),
     }),
   }

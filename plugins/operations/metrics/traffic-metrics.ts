@@ -1,5 +1,4 @@
-/** @hot What the thread's traffic is counted as: hands each event on to the metrics that it belongs to. */
-
+/** @hot Implements TrafficWatch: passes each event of the thread's traffic to its metrics. */
 import {
   type BreakerWatch,
   type CallWatch,
@@ -21,7 +20,7 @@ import { RetryMetrics } from './retry-metrics.ts'
 import { type RouterKind, RouterMetrics, routerKinds } from './router-metrics.ts'
 import { WorkerMetrics } from './worker-metrics.ts'
 
-/** Why nobody was chosen, by the kernel's codes. Anything else is a hook or a policy that failed. */
+/** Error codes of requests without an available worker; other codes are failures of hooks or policies. */
 const NO_WORKERS_CODES: ReadonlySet<string> = new Set([
   'no_workers',
   'model_not_found',
@@ -31,7 +30,7 @@ const NO_WORKERS_CODES: ReadonlySet<string> = new Set([
   'worker_overload_protection_shed',
 ])
 
-/** Labels of calls for which no worker was found: those of HTTP workers. */
+/** Labels of requests without a worker. */
 const UNROUTED = routerKinds('http')
 
 export class TrafficMetrics implements TrafficWatch {
@@ -40,7 +39,7 @@ export class TrafficMetrics implements TrafficWatch {
   readonly #router: RouterMetrics
   readonly #workers: WorkerMetrics
   readonly #retries: RetryMetrics
-  /** On threads that serve requests. */
+  /** Set on threads that serve requests. */
   #http: HttpMetrics | null = null
 
   constructor(metrics: Metrics) {
@@ -52,7 +51,7 @@ export class TrafficMetrics implements TrafficWatch {
     this.breakers = new BreakerMetrics(metrics)
   }
 
-  /** What belongs to the gateway as a whole is told by control alone: gauges of several threads add up. */
+  /** Declares gauges of the whole gateway; call on control only, because gauges of several threads are added up. */
   watchWorkers(balance: WorkerBalance): void {
     this.breakers.watch(balance)
     this.#workers.watch(() =>
@@ -76,7 +75,7 @@ export class TrafficMetrics implements TrafficWatch {
     declareOpenRequestAges(this.#metrics, openRequestTimesMs)
     if (openSockets === null) return
     const open = this.#metrics
-      .gauge({ name: 'weir_sockets_open', help: 'WebSockets that are open.' })
+      .gauge({ name: 'weir_sockets_open', help: 'Open WebSocket connections.' })
       .labels()
     this.#metrics.onCollect(() => {
       open.value = openSockets()
@@ -99,7 +98,7 @@ export class TrafficMetrics implements TrafficWatch {
     return new CallMeter(this.#router, this.#workers, kind, routed, startedAtMs)
   }
 
-  /** Names of models that nobody serves are the client's invention. */
+  /** Unknown models are labelled `other`, because clients choose their names. */
   unrouted(error: unknown, model: string, endpoint: string, streaming: boolean): void {
     const code = error instanceof GatewayError ? error.code : ''
     const kind = code === 'server_selection_failed' ? UNROUTED.pair : UNROUTED.regular
@@ -117,7 +116,7 @@ export class TrafficMetrics implements TrafficWatch {
   }
 }
 
-/** Of a pair, the decode worker stands for both. */
+/** A pair is identified by its decode worker. */
 function kindOf(worker: WorkerEntry): RouterKind {
   const kinds = routerKinds(worker.connectionMode)
   if (worker.workerType === 'decode') return kinds.pair

@@ -1,5 +1,4 @@
-/** Metrics about workers: gauges filled from the live table by control, counters wherever the event happens. */
-
+/** Metrics of workers: gauges from the worker table on control, counters on each thread. */
 import type { CounterHandle, GaugeHandle, MetricFamily, Metrics } from '#kernel'
 import {
   type ConnectionMode,
@@ -10,29 +9,29 @@ import {
 } from '#kernel'
 import { type LabelLimit, OTHER } from '#shared'
 
-/** One registered worker at the moment of a scrape. */
+/** A registered worker at the time of a scrape. */
 export interface WorkerSample {
   /** As registered; the `worker` label. */
   readonly url: string
   readonly workerType: WorkerType
   readonly connectionMode: ConnectionMode
-  /** Ids of the models it serves; empty for a wildcard, which counts under `unknown`. */
+  /** Ids of the served models; empty for a wildcard worker, which is counted as `unknown`. */
   readonly models: readonly string[]
-  /** Requests in flight to it, over all threads. */
+  /** Requests in flight over all threads. */
   readonly inFlight: number
   readonly status: WorkerStatus
 }
 
-/** Why work with a worker failed, such as `connect` or `idle_timeout`: a fixed set, never a message. */
+/** Failure kind such as `connect` or `idle_timeout`, from a fixed set. */
 export type WorkerErrorType = string
 
-/** What of a chosen worker its choice is counted under. */
+/** Labels of a picked worker. */
 export interface SelectedWorker {
   readonly workerType: WorkerType
   readonly connectionMode: ConnectionMode
 }
 
-/** Choices of one policy among workers of one kind, for one model. */
+/** Picks of one policy among workers of one kind, for one model. */
 interface Selection extends SelectedWorker {
   readonly policy: string
   readonly count: CounterHandle
@@ -44,7 +43,7 @@ export class WorkerMetrics {
   readonly #models: LabelLimit
   readonly #selections: MetricFamily<CounterHandle>
   readonly #errors: MetricFamily<CounterHandle>
-  /** Few per model, so a list is searched faster than a joined key is built. */
+  /** Few entries per model, so that searching a list is faster than building a joined key. */
   readonly #byModel = new Map<string, Selection[]>()
 
   /** @param models shared by all metrics with a `model` label, see `modelLabelLimit` */
@@ -53,19 +52,19 @@ export class WorkerMetrics {
     this.#models = models
     this.#selections = metrics.counter({
       name: 'weir_worker_selection_total',
-      help: 'Choices of a worker.',
+      help: 'Workers picked, by policy.',
       labels: ['worker_type', 'connection_mode', 'model', 'policy'],
     })
     this.#errors = metrics.counter({
       name: 'weir_worker_errors_total',
-      help: 'Attempts that failed at a worker.',
+      help: 'Failed attempts at workers.',
       labels: ['worker_type', 'connection_mode', 'error_type'],
     })
   }
 
   /**
-   * Fills the pool gauges at each scrape. Call it on control only: gauges of several threads add up.
-   * Series of workers that left are dropped.
+   * Sets the pool gauges at each scrape. Call on control only, because gauges of several threads are added up.
+   * Removes series of removed workers.
    */
   watch(workers: () => Iterable<WorkerSample>): void {
     const poolSize = new LiveGauge(this.#metrics, 'weir_worker_pool_size', 'Registered workers.', [
@@ -85,16 +84,13 @@ export class WorkerMetrics {
       'Requests in flight to the worker.',
       ['worker'],
     )
-    const health = new LiveGauge(
-      this.#metrics,
-      'weir_worker_health',
-      '1 when the worker is ready, otherwise 0.',
-      ['worker'],
-    )
+    const health = new LiveGauge(this.#metrics, 'weir_worker_health', '1 if the worker is ready, else 0.', [
+      'worker',
+    ])
     const state = new LiveGauge(
       this.#metrics,
       'weir_worker_state',
-      'Lifecycle: 0 pending, 1 ready, 2 not ready, 3 failed, 4 draining.',
+      'State of the worker: 0 pending, 1 ready, 2 not ready, 3 failed, 4 draining.',
       ['worker'],
     )
     const gauges = [poolSize, connections, requests, health, state]
@@ -114,10 +110,10 @@ export class WorkerMetrics {
   }
 
   /**
-   * A worker was chosen: one lookup and one addition per pick.
+   * A worker was picked.
    *
-   * @param model canonical id, or `unknown`; beyond 1,000 of them `other`
-   * @param policy wire name of the policy, or `hook` when a hook chose
+   * @param model canonical id, or `unknown`; `other` beyond 1,000 models
+   * @param policy name of the policy, or `hook` if a hook picked
    */
   onSelection(worker: SelectedWorker, model: string, policy: string): void {
     const known = this.#byModel.get(model)
@@ -155,10 +151,10 @@ export class WorkerMetrics {
   }
 }
 
-/** A gauge whose children are exactly what one pass added: begin, add any number of times, end. */
+/** A gauge whose series are exactly those added between `begin` and `end`. */
 export class LiveGauge {
   readonly #family: MetricFamily<GaugeHandle>
-  /** Children of the pass before the one under way, by key; what is not added again is removed. */
+  /** Series of the previous pass; those not added again are removed. */
   #stale = new Map<string, string[]>()
   #live = new Map<string, string[]>()
 

@@ -1,4 +1,4 @@
-/** The openapi section of the configuration file: what the document says of the gateway itself. */
+/** Configuration section of the openapi plugin. */
 import { Type } from '#kernel'
 
 export const openapiConfig = Type.Object(
@@ -6,7 +6,7 @@ export const openapiConfig = Type.Object(
     title: Type.String({ default: 'Weir', minLength: 1, description: 'Title of the document.' }),
     serverUrls: Type.Array(Type.String(), {
       default: ['/'],
-      description: 'Base URLs under which clients reach the gateway.',
+      description: 'Base URLs of the gateway for clients.',
     }),
   },
   { additionalProperties: false },

@@ -1,4 +1,4 @@
-/** The whole OpenAPI document, made of nothing but the declared routes. */
+/** Builds the OpenAPI document from the declared routes. */
 import type { RouteDefinition, TSchema } from '#kernel'
 import { ErrorSchemas, securitySchemes } from './error-schemas.ts'
 import { type Operation, toOperation, toTemplate } from './operation.ts'
@@ -7,7 +7,7 @@ export interface DocumentOptions {
   readonly title: string
   readonly version: string
   readonly serverUrls: readonly string[]
-  /** False when no route asks for a key. */
+  /** False if no route requires a key. */
   readonly usesAuth: boolean
 }
 

@@ -1,12 +1,12 @@
-/** Error schemas and security schemes, as the document's components. */
+/** Error schemas and security schemes of the document. */
 import type { ErrorFormat, RouteFacts, TSchema } from '#kernel'
 
-/** The error schemas of a set of routes, each under a name of its own. */
+/** Error schemas of a set of routes, by unique name. */
 export class ErrorSchemas {
   readonly #names = new Map<ErrorFormat, string>()
   readonly schemas: Record<string, TSchema> = Object.create(null)
 
-  /** Name of the format's schema; formats that share a name with another get a number. */
+  /** Name of the format's schema; numbered if formats share a name. */
   nameOf(format: ErrorFormat): string {
     const known = this.#names.get(format)
     if (known !== undefined) return known
@@ -21,21 +21,21 @@ export class ErrorSchemas {
 }
 
 export const securitySchemes = {
-  servingKey: { type: 'http', scheme: 'bearer', description: 'The gateway key or a tenant key.' },
+  servingKey: { type: 'http', scheme: 'bearer', description: 'The shared key or a tenant key.' },
   messagesKey: {
     type: 'apiKey',
     in: 'header',
     name: 'x-api-key',
-    description: 'The same keys, vendor style.',
+    description: 'The same keys in the x-api-key header.',
   },
   controlPlaneKey: {
     type: 'http',
     scheme: 'bearer',
-    description: 'A control-plane key of role admin; the gateway key where none is configured.',
+    description: 'A control-plane key of role admin; the shared key if none is configured.',
   },
 } as const
 
-/** Alternatives, as OpenAPI has them; empty for open routes. */
+/** Alternative security requirements; empty for open routes. */
 export function securityOf({ access, takesApiKeyHeader }: RouteFacts): Record<string, never[]>[] {
   if (access === 'public') return []
   if (access === 'admin') return [{ controlPlaneKey: [] }]

@@ -9,7 +9,7 @@ export default definePlugin({
   manifest: {
     name: 'openapi',
     version,
-    description: 'GET /openapi.json, generated from the declared routes.',
+    description: 'OpenAPI document of all routes at GET /openapi.json.',
     config: openapiConfig,
   },
   register(host, config) {
@@ -20,14 +20,14 @@ export default definePlugin({
       access: 'public',
       errors: apiErrorFormat,
       handler(ctx) {
-        // Built when first asked for: routes are complete by then, and most gateways are never asked.
+        // Built on the first request, when all routes are declared.
         json ??= JSON.stringify(
           buildDocument(host.routes(), { ...config, version, usesAuth: host.kernelConfig.auth !== 'off' }),
         )
         ctx.send(200, 'application/json', json)
       },
       docs: {
-        summary: 'This document',
+        summary: 'Get this OpenAPI document',
         tag: 'Documentation',
         responses: { 200: { description: 'An OpenAPI 3.1 document.', schema: Type.Object({}) } },
       },

@@ -29,7 +29,7 @@ export function toTemplate(path: string): string {
   return path.replaceAll(/:([A-Za-z0-9_]+)/g, '{$1}')
 }
 
-/** @param usesAuth false when the configuration says that no route asks for a key */
+/** @param usesAuth false if no route requires a key */
 export function toOperation(route: RouteDefinition, usesAuth: boolean, errors: ErrorSchemas): Operation {
   const { summary, tag, body } = route.docs
   const parameters = [...pathParameters(route), ...queryParameters(route)]
@@ -51,7 +51,7 @@ export function toOperation(route: RouteDefinition, usesAuth: boolean, errors: E
   }
 }
 
-/** Method and path in one word: unique because routes are, and stable as long as the route is. */
+/** Operation id from method and path. */
 function operationIdOf({ method, path }: RouteDefinition): string {
   const words = path.split(/[^A-Za-z0-9]+/).filter((word) => word !== '')
   return method.toLowerCase() + words.map((word) => word[0].toUpperCase() + word.slice(1)).join('')
@@ -88,7 +88,7 @@ function toResponses(
   }
   if (usesAuth && route.access !== 'public') {
     responses[401] ??= errorResponse('The credential is missing or wrong.')
-    if (route.access === 'admin') responses[403] ??= errorResponse('The key is not of role admin.')
+    if (route.access === 'admin') responses[403] ??= errorResponse('The key does not have role admin.')
   }
   responses.default = errorResponse('Any other error.')
   return responses

@@ -1,4 +1,4 @@
-/** The reload section of the configuration file: there is nothing to set. */
+/** Configuration section of the reload plugin, which has no settings. */
 import { Type } from '#kernel'
 
 export const reloadConfig = Type.Object({}, { additionalProperties: false })

@@ -1,4 +1,4 @@
-/** The reload plugin: takes on a changed configuration while the gateway runs, when an operator asks over HTTP. */
+/** The reload plugin: applies a changed configuration at runtime over HTTP. */
 import { definePlugin } from '#kernel'
 import { reloadConfig } from './config.ts'
 import { applyConfigRoute } from './routes.ts'
@@ -7,7 +7,8 @@ export default definePlugin({
   manifest: {
     name: 'reload',
     version: '0.1.0',
-    description: 'POST /config/apply, which `weir config apply` calls; SIGHUP does the same without it.',
+    description:
+      'Applies a changed configuration by POST /config/apply and `weir config apply`; SIGHUP works without this plugin.',
     config: reloadConfig,
   },
   register(host) {

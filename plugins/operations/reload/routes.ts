@@ -1,4 +1,4 @@
-/** The reload route: HTTP in and out only; control reads the file. */
+/** The reload route. */
 import { adminErrorFormat, type Host, type RouteDefinition } from '#kernel'
 import { AppliedReply } from './wire.ts'
 
@@ -13,12 +13,14 @@ export function applyConfigRoute(host: Host): RouteDefinition {
       ctx.json(200, { applied, needs_restart: needsRestart })
     },
     docs: {
-      summary: 'Read the configuration anew, as SIGHUP does',
+      summary: 'Reload the configuration, like SIGHUP',
       tag: 'Configuration',
       responses: {
-        200: { description: 'What changed; requests go on meanwhile.', schema: AppliedReply },
-        400: { description: 'The configuration has mistakes; nothing was changed.' },
-        409: { description: 'This gateway was started without a way to read its configuration.' },
+        200: { description: 'Changed settings. Requests are not interrupted.', schema: AppliedReply },
+        400: { description: 'The configuration is invalid; nothing was changed.' },
+        409: {
+          description: 'The gateway was started without a source from which to reload its configuration.',
+        },
       },
     },
   }

@@ -2,8 +2,8 @@
 import { Type } from '#kernel'
 
 export const AppliedReply = Type.Object({
-  applied: Type.Array(Type.String(), { description: 'Settings that changed and hold now, by path.' }),
+  applied: Type.Array(Type.String(), { description: 'Paths of changed settings that were applied.' }),
   needs_restart: Type.Array(Type.String(), {
-    description: 'Settings that changed in the file and hold after a restart only.',
+    description: 'Paths of changed settings that require a restart.',
   }),
 })

@@ -1,4 +1,4 @@
-/** The tracing plugin: OpenTelemetry spans of requests and upstream attempts, with W3C trace context on both sides. */
+/** The tracing plugin: OpenTelemetry spans of requests and upstream attempts, with W3C trace context. */
 import { definePlugin, RequestTracing, type RouteDefinition } from '#kernel'
 import { tracingConfig } from './config.ts'
 import { RequestSpans } from './request-spans.ts'
@@ -10,7 +10,7 @@ export default definePlugin({
   manifest: {
     name: 'tracing',
     version: VERSION,
-    description: 'OpenTelemetry traces of requests, sent as OTLP over HTTP.',
+    description: 'OpenTelemetry traces of requests, exported by OTLP over HTTP.',
     provides: [RequestTracing],
     config: tracingConfig,
   },
@@ -28,7 +28,7 @@ export default definePlugin({
     host.hook('onAttempt', (ctx, report) => spans.endAttempt(ctx, report), inference)
     host.hook('onDone', (ctx) => spans.close(ctx), { ...inference, order: 'late' })
     return {
-      // The SDK is large: nobody who only reads the manifest loads it.
+      // Loaded lazily, because the SDK is large.
       start: async () => {
         const { SpanPipeline } = await import('./span-pipeline.ts')
         pipeline = new SpanPipeline(config, VERSION, host)
@@ -36,7 +36,9 @@ export default definePlugin({
       stop: async () => {
         const last = pipeline
         pipeline = null
-        await last?.close().catch((err: unknown) => host.log.warn({ err }, 'the last spans were not sent'))
+        await last
+          ?.close()
+          .catch((err: unknown) => host.log.warn({ err }, 'last spans could not be exported'))
       },
     }
   },

@@ -1,4 +1,4 @@
-/** One span per request and one per upstream attempt, with the trace context handed on to the worker. */
+/** Spans of requests and upstream attempts; sends the trace context to the worker. */
 import type {
   AttemptReport,
   Host,
@@ -9,19 +9,20 @@ import type {
   SpanAttributes,
   WorkSpan,
 } from '#kernel'
+import { tenantOf } from '#shared'
 import { ServerAddresses } from './server-addresses.ts'
 import type { OpenSpan, SpanPipeline } from './span-pipeline.ts'
 
-/** What is open of one request. */
+/** Open spans of one request. */
 interface RequestTrace {
   readonly server: OpenSpan
-  /** By worker id: both workers of a pair are at work at once. */
+  /** By worker id, because both workers of a pair run at once. */
   readonly upstream: Map<string, OpenSpan>
-  /** Work of other plugins inside the request. */
+  /** Spans of other plugins inside the request. */
   readonly work: Set<OpenSpan>
 }
 
-/** What routes generate, in the words of the conventions for generative AI. @source OpenTelemetry, gen_ai.operation.name */
+/** Operation names by endpoint. @source OpenTelemetry semantic conventions, gen_ai.operation.name */
 const OPERATIONS: ReadonlyMap<string, string> = new Map([
   ['chat', 'chat'],
   ['messages', 'chat'],
@@ -36,7 +37,7 @@ export class RequestSpans implements RequestTracingService {
   readonly #pipeline: () => SpanPipeline | null
   readonly #addresses = new ServerAddresses()
 
-  /** @param pipeline null until the plugin has started, and again when it has stopped */
+  /** @param pipeline null before the plugin has started and after it has stopped */
   constructor(host: Host, pipeline: () => SpanPipeline | null) {
     this.#slot = host.slot()
     this.#pipeline = pipeline
@@ -55,7 +56,7 @@ export class RequestSpans implements RequestTracingService {
         'url.path': ctx.path,
         'client.address': ctx.clientAddress,
         'weir.request_id': ctx.requestId,
-        'weir.tenant': ctx.identity?.tenant ?? 'anonymous',
+        'weir.tenant': tenantOf(ctx),
       },
       ctx.startedAtMs,
     )
@@ -65,7 +66,7 @@ export class RequestSpans implements RequestTracingService {
   beginAttempt(ctx: RequestContext, attempt: OutgoingAttempt): void {
     const trace = this.#slot.get(ctx)
     if (trace === undefined) return
-    // An attempt whose end was not told is closed by the next on the same worker.
+    // The next attempt on a worker closes a span whose end was not reported.
     trace.upstream.get(attempt.worker.id)?.end('superseded', performance.now())
     const span = trace.server.child(
       `upstream ${ctx.route.endpoint ?? 'request'}`,
@@ -115,12 +116,12 @@ export class RequestSpans implements RequestTracingService {
   }
 
   close(ctx: RequestContext): void {
-    // Requests that were refused before any hook ran are traced too.
+    // Requests that were rejected before hooks ran are traced too.
     this.open(ctx)
     const trace = this.#slot.get(ctx)
     if (trace === undefined) return
     const nowMs = performance.now()
-    const left = ctx.isAborted ? 'client left' : null
+    const left = ctx.isAborted ? 'client disconnected' : null
     for (const span of trace.upstream.values()) span.end(left, nowMs)
     for (const span of trace.work) span.end(left, nowMs)
     trace.work.clear()
@@ -138,7 +139,7 @@ export class RequestSpans implements RequestTracingService {
   }
 }
 
-/** Requests that reached no worker have generated nothing. */
+/** Only requests that reached a worker are generations. */
 function generationOf({ model, tokens, route }: RequestContext): SpanAttributes {
   const operation = OPERATIONS.get(route.endpoint ?? '')
   if (model === null || operation === undefined) return {}

@@ -1,4 +1,4 @@
-/** Host and port of workers, as spans name them. */
+/** Span attributes for host and port of workers. */
 import type { SpanAttributes, WorkerEntry } from '#kernel'
 
 const DEFAULT_PORTS: ReadonlyMap<string, number> = new Map([
@@ -8,7 +8,7 @@ const DEFAULT_PORTS: ReadonlyMap<string, number> = new Map([
   ['grpcs:', 443],
 ])
 
-/** Each worker's URL is read once. */
+/** Caches the attributes of each worker. */
 export class ServerAddresses {
   readonly #known = new WeakMap<WorkerEntry, SpanAttributes>()
 
@@ -20,7 +20,7 @@ export class ServerAddresses {
   }
 }
 
-/** A data-parallel rank is reached at its engine. */
+/** A data-parallel rank has the address of its engine. */
 function toAttributes({ url, dataParallel }: Pick<WorkerEntry, 'url' | 'dataParallel'>): SpanAttributes {
   const parsed = URL.parse(dataParallel?.baseUrl ?? url)
   if (parsed === null || parsed.hostname === '') return { 'server.address': url }

@@ -1,4 +1,4 @@
-/** The OpenTelemetry SDK as this plugin uses it: sampling, batching, export. Loaded only by a gateway that traces. */
+/** Wraps the OpenTelemetry SDK: sampling, batching, export. Loaded lazily. */
 import { type Attributes, type Context, ROOT_CONTEXT, type Span, SpanKind, trace } from '@opentelemetry/api'
 import { W3CTraceContextPropagator } from '@opentelemetry/core'
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto'
@@ -13,26 +13,26 @@ import type { Host } from '#kernel'
 import type { TracingConfig } from './config.ts'
 import { WatchedExporter } from './watched-exporter.ts'
 
-/** The two headers of a trace context. @source W3C Trace Context, section 3 */
+/** Headers of a trace context. @source W3C Trace Context, section 3 */
 export interface TraceHeaders {
   readonly traceparent?: string
   readonly tracestate?: string
 }
 
-/** A span that is open. */
+/** An open span. */
 export interface OpenSpan {
   set(attributes: Attributes): void
-  /** @param error short reason; null when it went well @param atMs `performance.now()` */
+  /** @param error short reason, null on success @param atMs time of `performance.now()` */
   end(error: string | null, atMs: number): void
-  /** What the next hop is told. */
+  /** Headers for the next hop. */
   headers(): TraceHeaders
-  /** A span under this one, toward a worker. */
+  /** Starts a child span of a request to a worker. */
   child(name: string, attributes: Attributes, atMs: number): OpenSpan
-  /** A span under this one, of work in this process. */
+  /** Starts a child span of work in this process. */
   inner(name: string, attributes: Attributes, atMs: number): OpenSpan
 }
 
-/** Clients choose some of the values, and thousands of spans may wait. Characters. */
+/** Maximum characters of attribute values, some of which clients choose. */
 const MAX_VALUE_LENGTH = 1_024
 
 const propagator = new W3CTraceContextPropagator()
@@ -73,7 +73,7 @@ export class SpanPipeline {
     this.#tracer = this.#provider.getTracer('weir', version)
   }
 
-  /** The span of one request, under the caller's when it sent a trace context. */
+  /** Starts the span of a request, as a child of the caller's trace context if there is one. */
   openServerSpan(name: string, caller: TraceHeaders, attributes: Attributes, atMs: number): OpenSpan {
     const parent = propagator.extract(ROOT_CONTEXT, caller, {
       keys: () => ['traceparent', 'tracestate'],
@@ -96,7 +96,7 @@ export class SpanPipeline {
     }
   }
 
-  /** Sends what waits; a collector that does not answer costs no more than the export's time limit. */
+  /** Exports pending spans, within the export timeout. */
   async close(): Promise<void> {
     await this.#provider.shutdown()
   }

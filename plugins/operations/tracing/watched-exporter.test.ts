@@ -27,9 +27,9 @@ test('failed exports are counted, and told once until an export works again', ()
     send()
   }
   expect(lines).toEqual([
-    'spans cannot be exported and are lost connect ECONNREFUSED',
-    'spans are exported again ',
-    'spans cannot be exported and are lost connect ECONNREFUSED',
+    'span export failed, spans are lost connect ECONNREFUSED',
+    'span export recovered ',
+    'span export failed, spans are lost connect ECONNREFUSED',
   ])
   const values = metrics
     .snapshot()

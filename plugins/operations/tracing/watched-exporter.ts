@@ -1,4 +1,4 @@
-/** An exporter whose failures are counted, and told once until it works again. */
+/** Exporter with failure metrics; logs the first failure and the recovery. */
 import { type ExportResult, ExportResultCode } from '@opentelemetry/core'
 import type { ReadableSpan, SpanExporter } from '@opentelemetry/sdk-trace-base'
 import type { CounterHandle, Logger, Metrics } from '#kernel'
@@ -16,11 +16,11 @@ export class WatchedExporter implements SpanExporter {
     this.#failures = metrics
       .counter({
         name: 'weir_tracing_export_failures_total',
-        help: 'Exports of spans that the collector did not take.',
+        help: 'Failed exports of spans.',
       })
       .labels()
     this.#lostSpans = metrics
-      .counter({ name: 'weir_tracing_lost_spans_total', help: 'Spans of exports that failed.' })
+      .counter({ name: 'weir_tracing_lost_spans_total', help: 'Spans lost by failed exports.' })
       .labels()
   }
 
@@ -47,7 +47,7 @@ export class WatchedExporter implements SpanExporter {
     }
     if (hasFailed === this.#isFailing) return
     this.#isFailing = hasFailed
-    if (hasFailed) this.#log.warn({ reason: error?.message }, 'spans cannot be exported and are lost')
-    else this.#log.info({}, 'spans are exported again')
+    if (hasFailed) this.#log.warn({ reason: error?.message }, 'span export failed, spans are lost')
+    else this.#log.info({}, 'span export recovered')
   }
 }

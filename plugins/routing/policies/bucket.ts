@@ -1,20 +1,20 @@
 /**
- * bucket: prompts of similar length go to the same worker, so that short ones do not wait behind long ones.
+ * bucket: sends prompts of similar length to the same worker, so that short ones do not wait behind long ones.
  * @hot
  */
 
 import type { CandidateView, PickRequest, Policy, WorkerEntry } from '#kernel'
 import type { BucketConfig } from './config.ts'
-import { readPrompt, wholePromptBytes } from './prompt-bytes.ts'
+import { readPrompt, wholePromptBytes } from './prefixes/prompt-bytes.ts'
 
-/** Prompts up to this are spread evenly over the workers until sizes have been seen, in bytes. */
+/** Upper end of the initial size ranges, in bytes. */
 const FIRST_RANGE_BYTES = 4_096
-/** Requests that the window holds; with more in an interval, the newest count. */
+/** Maximum number of requests in the sample window. */
 const WINDOW = 4_096
-/** Borders move when the mean size a worker gets has changed by more than this factor. */
+/** Ranges are adjusted if the mean bytes per worker have changed by more than this factor. */
 const CHANGE_FACTOR = 2
 
-/** Each thread learns from the requests that it sees; they are a fair sample of all. */
+/** Each thread samples its own requests. */
 export class Bucket implements Policy {
   readonly name = 'bucket'
   readonly needsBody = true
@@ -27,7 +27,7 @@ export class Bucket implements Policy {
   /** The window: a ring of samples. */
   private readonly times = new Float64Array(WINDOW)
   private readonly sizes = new Float64Array(WINDOW)
-  private readonly takers = new Uint16Array(WINDOW)
+  private readonly workers = new Uint16Array(WINDOW)
   private oldest = 0
   private count = 0
   private adjustedAtMs = 0
@@ -46,13 +46,13 @@ export class Bucket implements Policy {
     this.expire(now)
     if (now - this.adjustedAtMs >= this.intervalMs) this.adjust(now)
     let index = this.isImbalanced() ? -1 : this.indexOf(candidates, this.bucketOf(size))
-    // The worker of the bucket may be away.
+    // The worker of the bucket may be unavailable.
     if (index < 0) index = this.lightest(candidates)
     this.note(candidates.slot(index), size, now)
     return index
   }
 
-  /** New buckets when workers came or left; another record of the same workers changes nothing. */
+  /** Resets the buckets if the set of workers has changed. */
   private follow(members: readonly WorkerEntry[], now: number): void {
     const isSame =
       members.length === this.members.length &&
@@ -74,28 +74,28 @@ export class Bucket implements Policy {
   }
 
   private dropOldest(): void {
-    this.sums[this.takers[this.oldest]] -= this.sizes[this.oldest]
+    this.sums[this.workers[this.oldest]] -= this.sizes[this.oldest]
     this.oldest = (this.oldest + 1) % WINDOW
     this.count--
   }
 
   private note(slot: number, size: number, now: number): void {
-    let taker = 0
-    while (taker < this.members.length - 1 && this.members[taker].slot !== slot) taker++
+    let member = 0
+    while (member < this.members.length - 1 && this.members[member].slot !== slot) member++
     if (this.count === WINDOW) this.dropOldest()
     const at = (this.oldest + this.count) % WINDOW
     this.times[at] = now
     this.sizes[at] = size
-    this.takers[at] = taker
-    this.sums[taker] += size
+    this.workers[at] = member
+    this.sums[member] += size
     this.count++
   }
 
-  /** Cuts the sizes seen so that every bucket carries as many bytes. One sort of at most WINDOW numbers an interval. */
   private get intervalMs(): number {
     return this.config.adjustIntervalSecs * 1000
   }
 
+  /** Sets the ranges so that every bucket receives the same number of bytes; sorts at most WINDOW sizes. */
   private adjust(now: number): void {
     this.adjustedAtMs = now
     if (this.count === 0) return
@@ -130,7 +130,7 @@ export class Bucket implements Policy {
     return most - fewest > this.config.balanceAbsThreshold && most > this.config.balanceRelThreshold * fewest
   }
 
-  /** The first bucket that ends above the size; the last one takes whatever is longer. */
+  /** The first bucket that ends above the size, else the last one. */
   private bucketOf(size: number): number {
     let low = 0
     let high = this.borders.length - 1
@@ -146,7 +146,7 @@ export class Bucket implements Policy {
     return candidates.indexOfSlot(this.members[bucket].slot)
   }
 
-  /** The available worker with the fewest bytes, the earliest of several. */
+  /** The available worker with the fewest bytes; the first one on a tie. */
   private lightest(candidates: CandidateView): number {
     let best = -1
     let fewest = Number.POSITIVE_INFINITY

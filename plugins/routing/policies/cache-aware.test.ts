@@ -205,11 +205,11 @@ describe('with sweeps', () => {
     const policy = thread.policy('cache_aware')
     const fleet = fleetOf(3)
     for (let i = 0; i < 200; i++) pickSlot(policy, fleet, promptOf(`${i} `.repeat(20), 500))
-    expect(thread.state.ledger.cachedBytes(0)).toBeGreaterThan(30_000)
+    expect(thread.state.counters.cachedBytes(0)).toBeGreaterThan(30_000)
     vi.advanceTimersByTime(121_000)
     for (const slot of [0, 1, 2]) {
-      expect(thread.state.ledger.cachedBytes(slot)).toBeLessThanOrEqual(1_000)
-      expect(thread.state.ledger.cachedBytes(slot)).toBeGreaterThan(0)
+      expect(thread.state.counters.cachedBytes(slot)).toBeLessThanOrEqual(1_000)
+      expect(thread.state.counters.cachedBytes(slot)).toBeGreaterThan(0)
     }
     policy.close?.()
     expect(vi.getTimerCount()).toBe(0)
@@ -239,7 +239,7 @@ describe('with sweeps', () => {
     const fleet = fleetOf(2)
     for (let i = 0; i < 200; i++) pickSlot(policies[i % 4], fleet, promptOf(`${i} `.repeat(20), 500))
     vi.advanceTimersByTime(121_000)
-    expect(threads[2].state.ledger.cachedBytes(0)).toBeLessThanOrEqual(1_000)
+    expect(threads[2].state.counters.cachedBytes(0)).toBeLessThanOrEqual(1_000)
     for (const policy of policies) policy.close?.()
     expect(vi.getTimerCount()).toBe(0)
   })
@@ -316,7 +316,7 @@ test('a request without a prompt goes to the least loaded worker and leaves no t
   // By requests so far, so an idle fleet is used evenly.
   expect(slots).toEqual([0, 1, 2, 0, 1, 2])
   expect(branch(thread, 'no_prompt')).toBe(6)
-  expect(thread.state.ledger.cachedBytes(0)).toBe(0)
+  expect(thread.state.counters.cachedBytes(0)).toBe(0)
 })
 
 test('a small table that overflows many times over still answers and stays within its size', () => {
@@ -325,7 +325,7 @@ test('a small table that overflows many times over still answers and stays withi
   const fleet = fleetOf(4)
   for (let i = 0; i < 3_000; i++) pickSlot(policy, fleet, promptOf(`${i} `.repeat(40), 2_000))
   expect(thread.state.prefixes.cells.byteLength).toBeLessThanOrEqual(65_536 + 64)
-  const total = [0, 1, 2, 3].reduce((sum, slot) => sum + thread.state.ledger.cachedBytes(slot), 0)
+  const total = [0, 1, 2, 3].reduce((sum, slot) => sum + thread.state.counters.cachedBytes(slot), 0)
   // 2048 entries, none larger than 128 bytes here; the running count follows what is pushed out.
   expect(total).toBeGreaterThan(0)
   expect(total).toBeLessThanOrEqual(2_048 * 128)
@@ -354,7 +354,7 @@ test('the running count of bytes for a worker is what a count of the table gives
             if (name !== 0) counted[name >>> 16] += table.span(entry)
           }
         }
-        expect([0, 1, 2].map((slot) => thread.state.ledger.cachedBytes(slot))).toEqual(counted)
+        expect([0, 1, 2].map((slot) => thread.state.counters.cachedBytes(slot))).toEqual(counted)
         policy.close?.()
       },
     ),

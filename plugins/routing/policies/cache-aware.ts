@@ -1,23 +1,23 @@
 /**
- * cache_aware: a prompt goes where most of it was sent before, unless that worker has too much to do.
+ * cache_aware: sends a prompt to the worker that received most of it before, unless that worker is overloaded.
  * @hot
  */
 
 import type { CandidateView, CounterHandle, PickRequest, Policy, PolicyParts } from '#kernel'
-import { branchCounters } from './branch-counters.ts'
 import type { CacheAwareConfig } from './config.ts'
+import { fewestInFlight, findLeastLoaded, mostInFlight } from './find-least-loaded.ts'
 import { hashHigh, hashLow, hashText } from './hash64.ts'
 import type { KvBlockIndex } from './kv-index/kv-block-index.ts'
 import type { KvIndexes } from './kv-index/kv-indexes.ts'
-import { fewestInFlight, findLeastLoaded, mostInFlight } from './least-loaded.ts'
-import { hashPrefixes, prefixEnds } from './prefix-hashes.ts'
-import { HOLDERS, type PrefixTable } from './prefix-table.ts'
-import { promptBytes, readPrompt } from './prompt-bytes.ts'
-import type { SlotLedger } from './slot-ledger.ts'
+import { branchCounters } from './policy-metrics.ts'
+import { hashPrefixes, prefixEnds } from './prefixes/prefix-hashes.ts'
+import { HOLDERS, type PrefixTable } from './prefixes/prefix-table.ts'
+import { promptBytes, readPrompt } from './prefixes/prompt-bytes.ts'
+import type { WorkerCounters } from './worker-counters.ts'
 
 /**
- * hit: sent to a holder · miss: no holder of enough · spill: the holder had too much to do for what it holds ·
- * imbalanced: load overruled any holder · single: the model has one worker · event_*: by what engines report.
+ * hit: sent to a holder · miss: no worker holds enough · spill: the holder's load outweighs what it holds ·
+ * imbalanced: load decided · single: the model has one worker · event_*: decided by KV events of the engines.
  */
 const BRANCHES = [
   'hit',
@@ -31,18 +31,18 @@ const BRANCHES = [
 ] as const
 type Branch = (typeof BRANCHES)[number]
 
-/** Token ids and text of equal bytes are different prompts. */
+/** Distinguishes token ids from text of equal bytes. */
 const TOKENS_SEED = 0x5bd1e995
 
-/** Of text, on average; exact for token ids, which are words of four bytes. */
+/** Average for text; exact for token ids. */
 const BYTES_PER_TOKEN = 4
 
-/** Requests in flight by which a holder may be ahead whatever it holds: so much comes and goes by chance. */
+/** Additional requests in flight that a holder may always have, because load varies by this much at random. */
 const SMALL_LEAD = 8
 
 export interface CacheAwareParts extends Pick<PolicyParts, 'metrics' | 'leg'> {
   readonly table: PrefixTable
-  readonly ledger: SlotLedger
+  readonly counters: WorkerCounters
   readonly kvIndexes: KvIndexes
   /** Called when the policy is closed. */
   readonly onClose: () => void
@@ -56,11 +56,11 @@ export class CacheAware implements Policy {
   private readonly branches: Readonly<Record<Branch, CounterHandle>>
   private readonly matchedBytes: CounterHandle
   private readonly seenBytes: CounterHandle
-  /** Seed of the model asked for last. */
+  /** Cached seed of the last model. */
   private seededModel: string | null = null
   private seedLow = 0
   private seedHigh = 0
-  /** Of the last pick, for `explain`. */
+  /** Result of the last pick, for `explain`. */
   private branch: Branch = 'no_prompt'
   private matched = 0
   private matchedPrefix = 0
@@ -74,22 +74,22 @@ export class CacheAware implements Policy {
     this.matchedBytes = metrics
       .counter({
         name: 'weir_cache_aware_policy_matched_bytes_total',
-        help: 'Prompt bytes that the chosen worker was sent before.',
+        help: 'Prompt bytes that the picked worker had received before.',
       })
       .labels()
     this.seenBytes = metrics
       .counter({
         name: 'weir_cache_aware_policy_prompt_bytes_total',
-        help: 'Prompt bytes looked up; with matched bytes, the hit rate.',
+        help: 'Prompt bytes looked up; matched bytes divided by these is the hit rate.',
       })
       .labels()
   }
 
   pick(candidates: CandidateView, request: PickRequest): number {
-    const { table, ledger } = this.parts
+    const { table, counters } = this.parts
     this.matched = 0
-    const leastLoaded = findLeastLoaded(candidates, ledger)
-    // With nobody to choose from there is nothing to remember.
+    const leastLoaded = findLeastLoaded(candidates, counters)
+    // A single worker needs no lookup.
     if (candidates.members.length === 1) return this.send(candidates, leastLoaded, 'single')
     const isImbalanced =
       this.isUneven(mostInFlight) || (readsKvUsage(this.config) && this.isKvImbalanced(candidates))
@@ -112,7 +112,7 @@ export class CacheAware implements Policy {
       if (branch === 'hit') index = holder
     }
     if (branch === 'hit') this.matchedBytes.inc(prefixEnds[this.matchedPrefix])
-    if (count > 0) table.insert(count, ledger.nameOf(candidates.worker(index)))
+    if (count > 0) table.insert(count, counters.nameOf(candidates.worker(index)))
     return this.send(candidates, index, branch)
   }
 
@@ -129,18 +129,18 @@ export class CacheAware implements Policy {
   private send(candidates: CandidateView, index: number, branch: Branch): number {
     this.branch = branch
     this.slot = candidates.slot(index)
-    this.parts.ledger.addProcessed(this.slot)
+    this.parts.counters.addProcessed(this.slot)
     this.branches[branch].inc()
     return index
   }
 
-  /** Whether so many in flight are too many beside the fewest. Follows findLeastLoaded. */
+  /** Whether `most` exceeds both balance thresholds. Call after findLeastLoaded. */
   private isUneven(most: number): boolean {
     const { balanceAbsThreshold, balanceRelThreshold } = this.config
     return most - fewestInFlight > balanceAbsThreshold && most > balanceRelThreshold * fewestInFlight
   }
 
-  /** Over the workers that have reported. */
+  /** Considers only workers that have reported their load. */
   private isKvImbalanced(candidates: CandidateView): boolean {
     let least = 1
     let most = 0
@@ -155,11 +155,11 @@ export class CacheAware implements Policy {
   }
 
   /**
-   * The least loaded available holder of the longest prefix that has one. A holder that is away is passed over and keeps
-   * its entries, so it gets its prompts back when it returns.
+   * The least loaded available holder of the longest prefix. Unavailable holders keep their entries and get their
+   * prompts again when they return.
    */
   private findHolder(candidates: CandidateView, count: number): number {
-    const { table, ledger } = this.parts
+    const { table, counters } = this.parts
     const least = this.config.cacheThreshold * promptBytes
     for (let prefix = count - 1; prefix >= 0 && prefixEnds[prefix] > least; prefix--) {
       let best = -1
@@ -167,7 +167,7 @@ export class CacheAware implements Policy {
         const name = table.holder(prefix, place)
         if (name === 0) continue
         const index = candidates.indexOfSlot(name >>> 16)
-        if (index < 0 || ledger.nameOf(candidates.worker(index)) !== name) continue
+        if (index < 0 || counters.nameOf(candidates.worker(index)) !== name) continue
         if (best < 0 || candidates.inFlight(index) < candidates.inFlight(best)) best = index
       }
       if (best < 0) continue
@@ -179,13 +179,13 @@ export class CacheAware implements Policy {
   }
 
   /**
-   * A worker that holds a part only, such as a system prompt that many sessions share, must be worth waiting for:
-   * computing that part elsewhere once gives the fleet one more holder. A prompt that is held whole stays.
+   * If a worker holds only part of the prompt, such as a shared system prompt, its additional load is weighed against
+   * that part: computing it on another worker adds a holder. A prompt that is held completely stays.
    */
   private holderBranch(candidates: CandidateView, holder: number, count: number): Branch {
     if (holder < 0) return 'miss'
     const inFlight = candidates.inFlight(holder)
-    // In a large fleet it need not be among those that were looked at before.
+    // In a large fleet findLeastLoaded may not have examined this worker.
     if (this.isUneven(inFlight)) return 'imbalanced'
     if (this.matchedPrefix === count - 1) return 'hit'
     const ahead = inFlight - fewestInFlight
@@ -194,7 +194,7 @@ export class CacheAware implements Policy {
     return ahead * this.config.queuedRequestTokens > heldTokens ? 'spill' : 'hit'
   }
 
-  /** Engines say what they hold, so nothing is noted here. */
+  /** Uses the blocks that engines report; the prefix table is not updated. */
   private pickByEvents(
     candidates: CandidateView,
     index: KvBlockIndex,
@@ -217,7 +217,7 @@ export class CacheAware implements Policy {
     return this.send(candidates, best, 'event_hit')
   }
 
-  /** Models never share, nor do the legs of a pair; aliases have been resolved before. */
+  /** Separates models and the legs of a pair; aliases are already resolved. */
   private seed(model: string): void {
     if (model === this.seededModel) return
     hashText(model, 0, this.parts.leg.length)
@@ -227,7 +227,7 @@ export class CacheAware implements Policy {
   }
 }
 
-/** Of two that hold as much: fewer in flight, then fewer blocks in all, then later. */
+/** Compares two holders of equally many blocks: fewer in flight, then fewer blocks in total, then the later one. */
 function isBetterHolder(candidates: CandidateView, index: KvBlockIndex, at: number, best: number): boolean {
   const load = candidates.inFlight(at) - candidates.inFlight(best)
   if (load !== 0) return load < 0
@@ -235,7 +235,7 @@ function isBetterHolder(candidates: CandidateView, index: KvBlockIndex, at: numb
   return blocks !== 0 ? blocks < 0 : at > best
 }
 
-/** Thresholds of 1 never overrule anything. */
+/** A threshold of 1 disables its check. */
 export function readsKvUsage(config: CacheAwareConfig): boolean {
   return config.balanceTokenUsageThreshold < 1 || config.overloadTokenUsageThreshold < 1
 }

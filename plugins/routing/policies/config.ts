@@ -1,7 +1,7 @@
-/** Settings of the load balancing policies. */
+/** Configuration of the policies plugin, and which settings can be reloaded. */
 import { type Static, type TSchema, Type } from '#kernel'
 
-/** All members have defaults, so a policy that the file does not name is complete too. */
+/** All members have defaults, so every section may be omitted. */
 const settings = <P extends Record<string, TSchema>>(members: P) =>
   Type.Object(members, { default: {}, additionalProperties: false })
 
@@ -10,53 +10,56 @@ const CacheAware = settings({
     minimum: 0,
     maximum: 1,
     default: 0.3,
-    description: 'A worker that holds more than this part of the prompt gets the request.',
+    description: 'Minimum cached share of the prompt for a worker to be preferred.',
   }),
   balanceAbsThreshold: Type.Integer({
     minimum: 0,
     default: 64,
-    description: 'In-flight spread that, together with balanceRelThreshold, overrules the prefix.',
+    description:
+      'Difference of requests in flight between workers above which, if balanceRelThreshold is exceeded too, the least loaded worker is picked.',
   }),
   balanceRelThreshold: Type.Number({
     minimum: 1,
     default: 1.5,
-    description: 'Ratio of most to least in flight that, together with balanceAbsThreshold, overrules it.',
+    description:
+      'Ratio of most to fewest requests in flight above which, if balanceAbsThreshold is exceeded too, the least loaded worker is picked.',
   }),
   balanceTokenUsageThreshold: Type.Number({
     exclusiveMinimum: 0,
     default: 1,
-    description: 'Spread of KV memory use (0 to 1) that overrules the prefix; 1 never does.',
+    description:
+      'Difference of KV cache use between workers (0 to 1) above which the least loaded worker is picked; 1 disables the check.',
   }),
   overloadTokenUsageThreshold: Type.Number({
     exclusiveMinimum: 0,
     default: 1,
-    description: 'KV memory use of any worker (0 to 1) that overrules the prefix; 1 never does.',
+    description:
+      'KV cache use of any worker (0 to 1) above which the least loaded worker is picked; 1 disables the check.',
   }),
   queuedRequestTokens: Type.Integer({
     minimum: 0,
     default: 64,
     description:
-      'A worker that holds part of a prompt is passed over when its requests in flight beyond those of the least loaded worker, at this many tokens each, outweigh the tokens it holds, and are more than 8; 0 never.',
+      'Cost of a request in flight in tokens. A worker with part of the prompt cached is not preferred if its additional requests in flight, more than 8, cost more than the cached tokens; 0 disables the check.',
   }),
   maxTreeSize: Type.Integer({
     minimum: 1,
     maximum: 1_073_741_824,
     default: 67_108_864,
-    description:
-      'Most prompt bytes remembered for one worker; with token ids, 4 bytes count for a token. Kept by the sweep.',
+    description: 'Maximum prompt bytes remembered per worker (4 bytes per token id); enforced by the sweep.',
   }),
   maxBytes: Type.Integer({
     minimum: 65_536,
     maximum: 4_294_967_296,
     default: 67_108_864,
     description:
-      'Memory of the prefix table that all threads share, taken as it fills: 32 bytes a block of prompt, about 1 KiB for 4 KiB of prompt. Rounded down to a power of two.',
+      'Size of the prefix table shared by all threads, in bytes: 32 bytes per prefix, about 1 KiB per 4 KiB of prompt. Rounded down to a power of two.',
   }),
   evictionIntervalSecs: Type.Number({
     exclusiveMinimum: 0,
     maximum: 86_400,
     default: 120,
-    description: 'Between sweeps that bring workers back under maxTreeSize.',
+    description: 'Interval of sweeps that enforce maxTreeSize, in seconds.',
   }),
 })
 
@@ -64,17 +67,18 @@ const LeastLoad = settings({
   kvPressureWeight: Type.Number({
     minimum: 0,
     default: 0.15,
-    description: 'Seconds that KV memory half full counts for; it grows without limit towards full.',
+    description:
+      'Seconds added to the estimated wait at 50 % KV cache use; grows towards infinity as the cache fills.',
   }),
   defaultThroughput: Type.Number({
     exclusiveMinimum: 0,
     default: 2000,
-    description: 'Tokens a second of an engine that reports none.',
+    description: 'Tokens per second of an engine that does not report its throughput.',
   }),
   meanPrefillTokens: Type.Integer({
     minimum: 1,
     default: 1024,
-    description: 'Tokens assumed for a prompt that the gateway has not tokenised.',
+    description: 'Assumed tokens of a prompt that was not tokenized by the gateway.',
   }),
 })
 
@@ -83,17 +87,20 @@ const Bucket = settings({
     exclusiveMinimum: 0,
     maximum: 86_400,
     default: 5,
-    description: 'Between adjustments of the size borders, and how long a request counts.',
+    description:
+      'Interval at which the size ranges are adjusted, and time for which a request is counted, in seconds.',
   }),
   balanceAbsThreshold: Type.Integer({
     minimum: 0,
     default: 64,
-    description: 'Spread of prompt bytes that, together with balanceRelThreshold, overrules the borders.',
+    description:
+      'Difference of prompt bytes between workers above which, if balanceRelThreshold is exceeded too, the least loaded worker is picked.',
   }),
   balanceRelThreshold: Type.Number({
     minimum: 1,
     default: 1.5,
-    description: 'Ratio of most to fewest prompt bytes that, together with the other, overrules them.',
+    description:
+      'Ratio of most to fewest prompt bytes above which, if balanceAbsThreshold is exceeded too, the least loaded worker is picked.',
   }),
 })
 
@@ -102,25 +109,25 @@ const Manual = settings({
     minimum: 1,
     maximum: 4_294_967_295,
     default: 14_400,
-    description: 'A session without requests is forgotten after this.',
+    description: 'Idle time after which a session is deleted, in seconds.',
   }),
   sweepIntervalSecs: Type.Number({
     exclusiveMinimum: 0,
     maximum: 86_400,
     default: 60,
-    description: 'Between sweeps that drop idle sessions.',
+    description: 'Interval of sweeps that delete idle sessions, in seconds.',
   }),
   assignmentMode: Type.Union([Type.Literal('random'), Type.Literal('min_load'), Type.Literal('min_group')], {
     default: 'random',
     description:
-      'Worker of a new session: any, the one with fewest requests in flight, or with fewest sessions.',
+      'Worker of a new session: random, fewest requests in flight (min_load), or fewest sessions (min_group).',
   }),
   maxSessions: Type.Integer({
     minimum: 1024,
     maximum: 16_777_216,
     default: 131_072,
     description:
-      'Sessions remembered, 21 bytes each, rounded up to a power of two; new ones push out those longest idle.',
+      'Maximum number of sessions (21 bytes each), rounded up to a power of two; the session idle longest is evicted.',
   }),
 })
 
@@ -129,7 +136,7 @@ const ConsistentHashing = settings({
     minimum: 1,
     maximum: 1000,
     default: 150,
-    description: 'Places of each worker on the ring; more share the keys more evenly.',
+    description: 'Points of each worker on the hash ring; more points distribute keys more evenly.',
   }),
 })
 
@@ -138,12 +145,13 @@ const PrefixHash = settings({
     minimum: 1,
     maximum: 16_384,
     default: 256,
-    description: 'Tokens that decide; four times as many bytes of a prompt that is not tokenised.',
+    description:
+      'Number of leading tokens that are hashed; four bytes per token for a prompt that was not tokenized.',
   }),
   loadFactor: Type.Number({
     minimum: 1,
     default: 1.25,
-    description: 'A worker with more than this many times the mean in flight is passed over.',
+    description: 'Maximum requests in flight of the chosen worker, as a multiple of the mean.',
   }),
 })
 
@@ -152,7 +160,7 @@ export const policiesConfig = Type.Object(
     stickyRoutingKeys: Type.Boolean({
       default: false,
       description:
-        'Requests with header x-weir-routing-key stay with one worker, whatever the policy; manual and consistent_hashing do so anyway.',
+        'Sends all requests with the same x-weir-routing-key header to one worker, under any policy; manual and consistent_hashing always do.',
     }),
     cacheAware: CacheAware,
     leastLoad: LeastLoad,
@@ -171,3 +179,25 @@ export type LeastLoadConfig = PoliciesConfig['leastLoad']
 export type BucketConfig = PoliciesConfig['bucket']
 export type ManualConfig = PoliciesConfig['manual']
 export type PrefixHashConfig = PoliciesConfig['prefixHash']
+
+/** Settings that can change at runtime: all except those that size memory, hash rings and timers. */
+export const RELOADS = [
+  'cacheAware.cacheThreshold',
+  'cacheAware.balanceAbsThreshold',
+  'cacheAware.balanceRelThreshold',
+  'cacheAware.balanceTokenUsageThreshold',
+  'cacheAware.overloadTokenUsageThreshold',
+  'cacheAware.queuedRequestTokens',
+  'cacheAware.maxTreeSize',
+  'leastLoad',
+  'bucket',
+  'manual.assignmentMode',
+  'manual.maxIdleSecs',
+  'prefixHash',
+] as const
+
+/** Changes the settings in place, because policies keep a reference to them. */
+export function applyReload(config: PoliciesConfig, next: PoliciesConfig): void {
+  for (const name of ['cacheAware', 'leastLoad', 'bucket', 'manual', 'prefixHash'] as const)
+    Object.assign(config[name], next[name])
+}

@@ -1,12 +1,12 @@
 /**
- * consistent_hashing: a session key decides, by a hash ring; few keys move when workers come and go.
+ * consistent_hashing: picks by a session key on a hash ring; few keys move when workers are added or removed.
  * @hot
  */
 import type { CandidateView, CounterHandle, PickRequest, Policy, PolicyParts, RandomSource } from '#kernel'
-import { branchCounters } from './branch-counters.ts'
-import { HashRings } from './hash-ring.ts'
 import { hashHigh, hashText } from './hash64.ts'
-import { implicitKey, routingKey, targetWorker } from './routing-key.ts'
+import { branchCounters } from './policy-metrics.ts'
+import { HashRings } from './sessions/hash-ring.ts'
+import { implicitKey, routingKey, targetWorker } from './sessions/routing-headers.ts'
 
 const BRANCHES = [
   'target_worker_hit',
@@ -47,7 +47,7 @@ export class ConsistentHashing implements Policy {
     return this.slot < 0 ? this.branch : `${this.branch}: slot ${this.slot}`
   }
 
-  /** The worker's number in order of registration, from 0; nobody stands in for one that is away or does not exist. */
+  /** `target` is the 0-based number in order of registration; there is no fallback if that worker is unavailable. */
   private pickTarget(candidates: CandidateView, target: string): number {
     const { members } = candidates
     const number = toNumber(target)

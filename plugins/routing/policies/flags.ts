@@ -1,4 +1,4 @@
-/** Flags of the policies. */
+/** Command-line flags of the policies plugin. */
 import type { ConfigFlag } from '#kernel'
 
 const setting = (...keys: string[]) => ['plugins', 'policies', ...keys]
@@ -9,7 +9,7 @@ export const policiesFlags: readonly ConfigFlag[] = [
     env: null,
     path: setting('stickyRoutingKeys'),
     kind: 'switch',
-    help: 'requests with a routing key stay with one worker, whatever the policy',
+    help: 'send requests with the same routing key to one worker, under any policy',
   },
   {
     flag: 'cache-threshold',
@@ -17,7 +17,7 @@ export const policiesFlags: readonly ConfigFlag[] = [
     path: setting('cacheAware', 'cacheThreshold'),
     kind: 'number',
     placeholder: '0 to 1',
-    help: 'a worker that holds more than this part of the prompt gets the request (cache_aware)',
+    help: 'minimum cached share of the prompt for a worker to be preferred (cache_aware)',
   },
   {
     flag: 'balance-abs-threshold',
@@ -26,7 +26,7 @@ export const policiesFlags: readonly ConfigFlag[] = [
     also: [setting('bucket', 'balanceAbsThreshold')],
     kind: 'integer',
     placeholder: 'count',
-    help: 'spread that, together with the next, overrules affinity (cache_aware, bucket)',
+    help: 'load difference above which the least loaded worker is picked, with --balance-rel-threshold (cache_aware, bucket)',
   },
   {
     flag: 'balance-rel-threshold',
@@ -35,7 +35,7 @@ export const policiesFlags: readonly ConfigFlag[] = [
     also: [setting('bucket', 'balanceRelThreshold')],
     kind: 'number',
     placeholder: 'ratio',
-    help: 'ratio of most to least that, together with the former, overrules it (cache_aware, bucket)',
+    help: 'load ratio above which the least loaded worker is picked, with --balance-abs-threshold (cache_aware, bucket)',
   },
   {
     flag: 'balance-token-usage-threshold',
@@ -43,7 +43,7 @@ export const policiesFlags: readonly ConfigFlag[] = [
     path: setting('cacheAware', 'balanceTokenUsageThreshold'),
     kind: 'number',
     placeholder: '0 to 1',
-    help: 'spread of KV memory use that overrules affinity (cache_aware)',
+    help: 'difference of KV cache use above which the least loaded worker is picked (cache_aware)',
   },
   {
     flag: 'overload-token-usage-threshold',
@@ -51,7 +51,7 @@ export const policiesFlags: readonly ConfigFlag[] = [
     path: setting('cacheAware', 'overloadTokenUsageThreshold'),
     kind: 'number',
     placeholder: '0 to 1',
-    help: 'KV memory use of any worker that overrules affinity (cache_aware)',
+    help: 'KV cache use of any worker above which the least loaded worker is picked (cache_aware)',
   },
   {
     flag: 'eviction-interval',
@@ -60,7 +60,7 @@ export const policiesFlags: readonly ConfigFlag[] = [
     also: [setting('manual', 'sweepIntervalSecs')],
     kind: 'number',
     placeholder: 'seconds',
-    help: 'between sweeps over what is remembered (cache_aware, manual)',
+    help: 'interval of sweeps that evict prefixes and sessions (cache_aware, manual)',
   },
   {
     flag: 'max-tree-size',
@@ -68,7 +68,7 @@ export const policiesFlags: readonly ConfigFlag[] = [
     path: setting('cacheAware', 'maxTreeSize'),
     kind: 'integer',
     placeholder: 'bytes',
-    help: 'most prompt bytes remembered for one worker (cache_aware)',
+    help: 'maximum prompt bytes remembered per worker (cache_aware)',
   },
   {
     flag: 'max-idle-secs',
@@ -76,7 +76,7 @@ export const policiesFlags: readonly ConfigFlag[] = [
     path: setting('manual', 'maxIdleSecs'),
     kind: 'integer',
     placeholder: 'seconds',
-    help: 'a session without requests is forgotten after this (manual)',
+    help: 'idle time after which a session is deleted (manual)',
   },
   {
     flag: 'assignment-mode',
@@ -92,7 +92,7 @@ export const policiesFlags: readonly ConfigFlag[] = [
     path: setting('prefixHash', 'prefixTokenCount'),
     kind: 'integer',
     placeholder: 'tokens',
-    help: 'tokens of the prompt that decide (prefix_hash)',
+    help: 'number of leading prompt tokens that are hashed (prefix_hash)',
   },
   {
     flag: 'prefix-hash-load-factor',
@@ -100,7 +100,7 @@ export const policiesFlags: readonly ConfigFlag[] = [
     path: setting('prefixHash', 'loadFactor'),
     kind: 'number',
     placeholder: 'factor',
-    help: 'a worker with more than this many times the mean in flight is passed over (prefix_hash)',
+    help: 'maximum requests in flight of the chosen worker, as a multiple of the mean (prefix_hash)',
   },
   {
     flag: 'least-load-kv-pressure-weight',
@@ -108,7 +108,7 @@ export const policiesFlags: readonly ConfigFlag[] = [
     path: setting('leastLoad', 'kvPressureWeight'),
     kind: 'number',
     placeholder: 'seconds',
-    help: 'what KV memory half full counts for (least_load)',
+    help: 'seconds added to the estimated wait at 50 % KV cache use (least_load)',
   },
   {
     flag: 'least-load-default-throughput',
@@ -116,7 +116,7 @@ export const policiesFlags: readonly ConfigFlag[] = [
     path: setting('leastLoad', 'defaultThroughput'),
     kind: 'number',
     placeholder: 'tokens per second',
-    help: 'of an engine that reports none (least_load)',
+    help: 'throughput of an engine that does not report it (least_load)',
   },
   {
     flag: 'least-load-mean-prefill-tokens',
@@ -124,6 +124,6 @@ export const policiesFlags: readonly ConfigFlag[] = [
     path: setting('leastLoad', 'meanPrefillTokens'),
     kind: 'integer',
     placeholder: 'tokens',
-    help: 'assumed for a prompt that is not tokenised (least_load)',
+    help: 'assumed length of a prompt that was not tokenized (least_load)',
   },
 ]

@@ -1,20 +1,20 @@
 /**
- * A hash of 64 bits in two 32-bit lanes, for prefixes, keys and rings: fast, stable over threads and restarts of one
- * release, and not cryptographic. A collision only ever sends a request to a less suitable worker.
+ * Non-cryptographic 64-bit hash in two 32-bit lanes, for prefixes, keys and rings; equal on all threads and restarts of
+ * one release. A collision only sends a request to a less suitable worker.
  * @hot
  */
 
-/** Result of the last call: two lanes, each any 32-bit integer. Read them at once. */
+/** Result of the last call, two 32-bit integers. Read them before the next call. */
 export let hashLow = 0
 export let hashHigh = 0
 
-/** Odd constants of the 32-bit xxHash and of murmur3, public domain. */
+/** Constants of 32-bit xxHash and murmur3 (public domain). */
 const P1 = 0x9e3779b1 | 0
 const P2 = 0x85ebca77 | 0
 const P3 = 0xc2b2ae3d | 0
 const P4 = 0x27d4eb2f | 0
 
-/** Spreads every input bit over the word. */
+/** Finalizer of murmur3: every input bit affects every output bit. */
 export function mix(word: number): number {
   let mixed = word ^ (word >>> 16)
   mixed = Math.imul(mixed, 0x85ebca6b)
@@ -23,7 +23,7 @@ export function mix(word: number): number {
   return mixed ^ (mixed >>> 16)
 }
 
-/** Hashes a text, by its UTF-16 code units, from a seed of two lanes. */
+/** Hashes the UTF-16 code units of a text. */
 export function hashText(text: string, seedLow = 0, seedHigh = 0): void {
   let low = seedLow ^ P3
   let high = seedHigh ^ P4
@@ -38,8 +38,8 @@ export function hashText(text: string, seedLow = 0, seedHigh = 0): void {
 }
 
 /**
- * Goes on with a hash over words, without the final mixing: feed the lanes of one call to the next. The lanes take every
- * other word, which halves the time: the processor works on both at once. bench: micro/cache-aware
+ * Continues a hash over words without finalizing: pass the lanes of one call to the next. The lanes take alternate
+ * words, which the processor computes in parallel. bench: micro/cache-aware
  */
 export function hashWords(
   words: Int32Array | Uint32Array,
@@ -65,7 +65,7 @@ export function hashWords(
   hashHigh = b
 }
 
-/** Ends a hash over words: the lanes take each other's bits and the length. */
+/** Finalizes a hash over words: mixes the lanes with each other and with the length. */
 export function finish(low: number, high: number, length: number): void {
   const a = mix(low ^ Math.imul(length, P4))
   const b = mix(high + Math.imul(a, P1))

@@ -1,18 +1,18 @@
-/** The policies plugin: how requests are spread over the workers of a model, beyond taking turns. */
+/** The policies plugin: load balancing policies beyond round robin. */
 import { definePlugin, KvEvents, WorkerTableReplica } from '#kernel'
-import { policiesConfig } from './config.ts'
+import { applyReload, policiesConfig, RELOADS } from './config.ts'
 import { policiesFlags } from './flags.ts'
 import { KvEventMonitor } from './kv-index/kv-event-monitor.ts'
+import { declareRoutingKeyGauge } from './policy-metrics.ts'
 import { PolicyState } from './policy-state.ts'
 import { POLICY_NAMES, registerPolicies } from './register-policies.ts'
-import { RELOADS, takeOn } from './reload.ts'
-import { showRoutingKeys } from './routing-key-gauge.ts'
 
 export default definePlugin({
   manifest: {
     name: 'policies',
     version: '0.1.0',
-    description: 'Load balancing by cached prompts, load, session or size; cache_aware becomes the default.',
+    description:
+      'Load balancing by prompt cache, load, session or prompt size; makes cache_aware the default policy.',
     usesOptionally: [KvEvents],
     config: policiesConfig,
     flags: policiesFlags,
@@ -30,7 +30,7 @@ export default definePlugin({
     })
     registerPolicies(host, config, state)
     if (host.isControl)
-      showRoutingKeys(
+      declareRoutingKeyGauge(
         metrics,
         () => balance.workers,
         (worker) => state.routingKeys(worker),
@@ -43,12 +43,12 @@ export default definePlugin({
         if (feed === undefined || !host.isData) return
         const opened = new KvEventMonitor({ feed, indexes: state.kvIndexes, metrics })
         monitor = opened
-        // Nobody else reads the index. Labels of workers may bring the policy into use later.
+        // Only cache_aware reads the index; worker labels may select that policy later.
         const follow = () => opened.update(balance.usesPolicy('cache_aware') ? balance.workers : [])
         host.replica(WorkerTableReplica).onChange(follow)
         follow()
       },
-      reload: (next) => takeOn(config, next),
+      reload: (next) => applyReload(config, next),
       stop: () => monitor?.close(),
     }
   },

@@ -1,49 +1,49 @@
 /**
- * least_load: shortest estimated wait by what engines report, requests in flight where they report nothing.
+ * least_load: picks the shortest estimated wait from engine load reports, or the fewest requests in flight without them.
  * @hot
  */
 
 import type { CandidateView, EngineLoad, PickRequest, Policy } from '#kernel'
 import type { LeastLoadConfig } from './config.ts'
-import { WINDOW } from './least-loaded.ts'
-import type { SlotLedger } from './slot-ledger.ts'
+import { WINDOW } from './find-least-loaded.ts'
+import type { WorkerCounters } from './worker-counters.ts'
 
 const NOT_KNOWN = -1
-/** KV memory counts as no fuller than this: at 1 the pressure would be infinite. */
-const FULLEST = 0.999
+/** Upper bound of KV cache use, because the pressure is infinite at 1. */
+const MAX_KV_USAGE = 0.999
 
 /**
- * The lowest score wins, then lower cost. Workers equal in both take turns: always taking the earliest would send all
- * of a quiet fleet's requests to its first worker, since each has finished before the next comes.
+ * The lowest score wins, then lower cost, then round robin: always taking the first would send all requests of an idle
+ * fleet to one worker.
  */
 export class LeastLoad implements Policy {
   readonly name = 'least_load'
   readonly needsBody = false
   private readonly config: LeastLoadConfig
-  private readonly ledger: SlotLedger
-  /** Where the search begins: behind the worker chosen last, so that ties go round. */
+  private readonly counters: WorkerCounters
+  /** The search starts after the last picked worker, so that ties are resolved round robin. */
   private start = 0
-  /** Of this pick: tokens a second of a worker that told none; 0 when nobody has reported. */
+  /** Assumed tokens per second of a worker without a report, in this pick; 0 if no worker has reported. */
   private nominal = 0
   private bestScore = 0
   private slot = -1
 
-  constructor(config: LeastLoadConfig, ledger: SlotLedger) {
+  constructor(config: LeastLoadConfig, counters: WorkerCounters) {
     this.config = config
-    this.ledger = ledger
+    this.counters = counters
   }
 
   pick(candidates: CandidateView, request: PickRequest): number {
     this.nominal = NOT_KNOWN
     let best = candidates.length === 1 || !candidates.hasLoads ? -1 : this.shortestWait(candidates)
     if (best < 0) best = this.fewestInFlight(candidates)
-    else this.giveCredit(candidates, best, request)
+    else this.countSentTokens(candidates, best, request)
     this.start = best + 1
     this.slot = candidates.slot(best)
     return best
   }
 
-  /** Nobody has reported: a worker with nothing to do is as good as any, so the search ends with the first. */
+  /** Used without reports; the search ends at the first idle worker. */
   private fewestInFlight(candidates: CandidateView): number {
     const { length, slots, inFlightBySlot, hasEqualCosts } = candidates
     let index = this.start < length ? this.start : 0
@@ -62,7 +62,7 @@ export class LeastLoad implements Policy {
     return best
   }
 
-  /** Of a large fleet, the next ones in turn are looked at. @returns -1 when none of these workers has reported */
+  /** Examines at most WINDOW candidates. @returns -1 if none of them has reported */
   private shortestWait(candidates: CandidateView): number {
     const { length, hasEqualCosts } = candidates
     let index = this.start < length ? this.start : 0
@@ -85,10 +85,10 @@ export class LeastLoad implements Policy {
     return `${score} on slot ${this.slot}`
   }
 
-  /** The mean of those that told theirs; 0 when no worker has reported anything. */
+  /** Mean throughput of the workers that report it; 0 if no worker has reported. */
   private nominalThroughput(candidates: CandidateView): number {
     let sum = 0
-    let told = 0
+    let count = 0
     let hasReport = false
     for (let i = 0; i < candidates.length; i++) {
       const load = candidates.load(i)
@@ -96,26 +96,26 @@ export class LeastLoad implements Policy {
       hasReport = true
       if (load.tokensPerSecond <= 0) continue
       sum += load.tokensPerSecond
-      told++
+      count++
     }
-    if (told > 0) return sum / told
+    if (count > 0) return sum / count
     return hasReport ? this.config.defaultThroughput : 0
   }
 
-  /** Seconds that a request would wait. */
+  /** Estimated wait in seconds. */
   private score(candidates: CandidateView, index: number): number {
     const load = candidates.load(index)
     if (load === null) {
-      // Looked up only when somebody has told nothing.
+      // Computed only if a worker has no report.
       if (this.nominal === NOT_KNOWN) this.nominal = this.nominalThroughput(candidates)
       return this.nominal === 0 ? 0 : this.inFlightTokens(candidates, index) / this.nominal
     }
     const throughput = load.tokensPerSecond > 0 ? load.tokensPerSecond : this.config.defaultThroughput
-    // An engine that does not tell its queue is judged by what is in flight, which has the sent ones in it.
+    // Without a reported queue, requests in flight are used, which include those sent since the report.
     const queued =
       load.queuedTokens < 0
         ? this.inFlightTokens(candidates, index)
-        : load.queuedTokens + this.ledger.credit(candidates.slot(index), load.atMs)
+        : load.queuedTokens + this.counters.credit(candidates.slot(index), load.atMs)
     return queued / throughput + this.pressure(load)
   }
 
@@ -125,15 +125,15 @@ export class LeastLoad implements Policy {
 
   private pressure(load: EngineLoad): number {
     if (load.kvUsage <= 0) return 0
-    const used = Math.min(load.kvUsage, FULLEST)
+    const used = Math.min(load.kvUsage, MAX_KV_USAGE)
     return (this.config.kvPressureWeight * used) / (1 - used)
   }
 
-  /** What was sent since the report is not in it: without this, all would run to one worker until the next. */
-  private giveCredit(candidates: CandidateView, index: number, request: PickRequest): void {
+  /** Counts tokens sent since the last report, so that not all requests go to one worker until the next. */
+  private countSentTokens(candidates: CandidateView, index: number, request: PickRequest): void {
     if (candidates.load(index) === null) return
     const tokens = request.tokenIds === null ? this.config.meanPrefillTokens : request.tokenIds.length
-    this.ledger.addCredit(candidates.slot(index), tokens)
+    this.counters.addCredit(candidates.slot(index), tokens)
   }
 }
 

@@ -1,25 +1,25 @@
 /**
- * manual: a session, named by a header, stays with its worker; it moves only while that is away.
+ * manual: keeps a session, named by a header, on its worker; it moves only while that worker is unavailable.
  * @hot
  */
 
 import type { CandidateView, CounterHandle, PickRequest, Policy, PolicyParts, RandomSource } from '#kernel'
-import { branchCounters } from './branch-counters.ts'
 import type { ManualConfig } from './config.ts'
 import { hashHigh, hashLow, hashText } from './hash64.ts'
-import { routingKey } from './routing-key.ts'
-import type { SlotLedger } from './slot-ledger.ts'
-import type { StickySessions } from './sticky-sessions.ts'
+import { branchCounters } from './policy-metrics.ts'
+import { routingKey } from './sessions/routing-headers.ts'
+import type { StickySessions } from './sessions/sticky-sessions.ts'
+import type { WorkerCounters } from './worker-counters.ts'
 
 const BRANCHES = ['occupied_hit', 'occupied_miss', 'vacant', 'no_routing_id'] as const
 type Branch = (typeof BRANCHES)[number]
 
-/** Read at each new session: it may change. */
+/** Read for each new session, because it can be reloaded. */
 type ManualSettings = Pick<ManualConfig, 'assignmentMode'>
 
 export interface ManualParts extends Pick<PolicyParts, 'random' | 'metrics' | 'leg'> {
   readonly sessions: StickySessions
-  readonly ledger: SlotLedger
+  readonly counters: WorkerCounters
 }
 
 export class Manual implements Policy {
@@ -28,9 +28,9 @@ export class Manual implements Policy {
   readonly needsBody = false
   private readonly settings: ManualSettings
   private readonly sessions: StickySessions
-  private readonly ledger: SlotLedger
+  private readonly counters: WorkerCounters
   private readonly random: RandomSource
-  /** One session has a worker of its own on each leg. */
+  /** A session has separate workers for prefill and decode. */
   private readonly keyPrefix: string
   private readonly branches: Readonly<Record<Branch, CounterHandle>>
   private seededModel: string | null = null
@@ -42,7 +42,7 @@ export class Manual implements Policy {
   constructor(settings: ManualSettings, parts: ManualParts) {
     this.settings = settings
     this.sessions = parts.sessions
-    this.ledger = parts.ledger
+    this.counters = parts.counters
     this.random = parts.random
     this.keyPrefix = parts.leg === 'whole' ? '' : `${parts.leg}:`
     this.branches = branchCounters(parts.metrics, 'weir_manual_policy_branch_total', BRANCHES)
@@ -71,7 +71,7 @@ export class Manual implements Policy {
     this.sessions.sweep.close()
   }
 
-  /** Another thread may have been first with the same session: then its choice stands. */
+  /** If another thread has assigned the session meanwhile, its choice is used. */
   private pickNew(candidates: CandidateView, low: number, high: number): number {
     const { sessions } = this
     sessions.lock(low)
@@ -80,13 +80,13 @@ export class Manual implements Policy {
     const branch = index >= 0 ? 'occupied_hit' : entry >= 0 ? 'occupied_miss' : 'vacant'
     if (index < 0) {
       index = this.assign(candidates)
-      sessions.assign(low, high, this.ledger.nameOf(candidates.worker(index)))
+      sessions.assign(low, high, this.counters.nameOf(candidates.worker(index)))
     }
     sessions.unlock(low)
     return this.chosen(candidates, index, branch)
   }
 
-  /** The first of the session's workers that is a candidate; -1 when neither is. */
+  /** The first available worker of the session; -1 if none is. */
   private available(candidates: CandidateView, entry: number): number {
     const first = this.indexOf(candidates, this.sessions.first(entry))
     return first >= 0 ? first : this.indexOf(candidates, this.sessions.second(entry))
@@ -95,10 +95,10 @@ export class Manual implements Policy {
   private indexOf(candidates: CandidateView, name: number): number {
     if (name === 0) return -1
     const index = candidates.indexOfSlot(name >>> 16)
-    return index >= 0 && this.ledger.nameOf(candidates.worker(index)) === name ? index : -1
+    return index >= 0 && this.counters.nameOf(candidates.worker(index)) === name ? index : -1
   }
 
-  /** Ties are drawn by lot. */
+  /** Ties are resolved at random. */
   private assign(candidates: CandidateView): number {
     const { length } = candidates
     if (this.settings.assignmentMode === 'random') return Math.floor(this.random() * length)
@@ -116,10 +116,10 @@ export class Manual implements Policy {
     return best
   }
 
-  /** Naming the worker clears the count of one that had the slot before. */
+  /** `tagOf` resets the count if another worker had the slot before. */
   private sessionsOf(candidates: CandidateView, index: number): number {
-    this.ledger.tagOf(candidates.worker(index))
-    return this.ledger.sessions(candidates.slot(index))
+    this.counters.tagOf(candidates.worker(index))
+    return this.counters.sessions(candidates.slot(index))
   }
 
   private chosen(candidates: CandidateView, index: number, branch: Branch): number {

@@ -1,5 +1,5 @@
 /**
- * passthrough: the first available worker; for one upstream, or a balancer behind the gateway.
+ * passthrough: picks the first available worker; for a single upstream or a balancer behind the gateway.
  * @hot
  */
 import type { CandidateView, Logger, Policy } from '#kernel'

@@ -1,19 +1,18 @@
-/** What the policies of one thread have in common: views of the memory that all threads share, and the sweeps over it. */
-
+/** State of the policies on one thread: views of the memory that all threads share, and the sweeps over it. */
 import type { Metrics, PolicyParts, WorkerEntry } from '#kernel'
 import type { CacheAwareParts } from './cache-aware.ts'
 import type { PoliciesConfig } from './config.ts'
 import { KvIndexes } from './kv-index/kv-indexes.ts'
-import { beginPrefixSweep } from './prefix-sweep.ts'
-import { PrefixTable } from './prefix-table.ts'
-import { SlotLedger } from './slot-ledger.ts'
-import { StickySessions } from './sticky-sessions.ts'
-import { SlicedSweep } from './time-slices.ts'
+import { beginPrefixSweep } from './prefixes/prefix-sweep.ts'
+import { PrefixTable } from './prefixes/prefix-table.ts'
+import { StickySessions } from './sessions/sticky-sessions.ts'
+import { SlicedSweep } from './sliced-sweep.ts'
+import { WorkerCounters } from './worker-counters.ts'
 
 export interface PolicyStateOptions {
   readonly config: PoliciesConfig
   readonly shared: PolicyParts['shared']
-  /** Of control, which tells what all threads share; null elsewhere. */
+  /** Set on control, which reports gauges for all threads; null on other threads. */
   readonly metrics: Metrics | null
   /** Rows of the worker counters. */
   readonly maxWorkers: number
@@ -21,7 +20,7 @@ export interface PolicyStateOptions {
 
 export class PolicyState {
   readonly config: PoliciesConfig
-  readonly ledger: SlotLedger
+  readonly counters: WorkerCounters
   readonly prefixes: PrefixTable
   readonly sessions: StickySessions
   readonly kvIndexes = new KvIndexes()
@@ -31,14 +30,14 @@ export class PolicyState {
     const { maxBytes, evictionIntervalSecs } = config.cacheAware
     const { maxSessions, sweepIntervalSecs } = config.manual
     this.config = config
-    const ledger = new SlotLedger(shared, maxWorkers)
-    const table = new PrefixTable(shared, maxBytes, ledger)
-    this.ledger = ledger
+    const counters = new WorkerCounters(shared, maxWorkers)
+    const table = new PrefixTable(shared, maxBytes, counters)
+    this.counters = counters
     this.prefixes = table
     this.sessions = new StickySessions({
       shared,
       metrics,
-      ledger,
+      counters,
       maxSessions,
       settings: config.manual,
       sweepIntervalSecs,
@@ -47,7 +46,7 @@ export class PolicyState {
     this.prefixSweep = new SlicedSweep(intervalMs, () =>
       beginPrefixSweep({
         table,
-        ledger,
+        counters,
         maxWorkers,
         maxPerWorker: config.cacheAware.maxTreeSize,
         intervalMs,
@@ -55,16 +54,16 @@ export class PolicyState {
     )
   }
 
-  /** Sessions that stick to the worker, for gauges. Naming it clears the count of one that had its slot before. */
+  /** Sticky sessions of the worker. `tagOf` resets the count if another worker had the slot before. */
   routingKeys(worker: WorkerEntry): number {
-    this.ledger.tagOf(worker)
-    return this.ledger.sessions(worker.slot)
+    this.counters.tagOf(worker)
+    return this.counters.sessions(worker.slot)
   }
 
-  /** For one instance of cache_aware: sweeps run while there is any. */
+  /** Parts of one cache_aware instance; sweeps run while an instance exists. */
   cacheAwareParts({ metrics, leg }: PolicyParts): CacheAwareParts {
     this.prefixSweep.open()
-    const { prefixes: table, ledger, kvIndexes } = this
-    return { metrics, leg, table, ledger, kvIndexes, onClose: () => this.prefixSweep.close() }
+    const { prefixes: table, counters, kvIndexes } = this
+    return { metrics, leg, table, counters, kvIndexes, onClose: () => this.prefixSweep.close() }
   }
 }

@@ -1,12 +1,11 @@
 /**
- * power_of_two: the less loaded of two workers drawn at random; nearly as even as looking at all, at a fixed price.
+ * power_of_two: picks the less loaded of two random workers, in constant time.
  * @hot
  */
 import type { CandidateView, Policy, RandomSource } from '#kernel'
 
 /**
- * Less KV memory in use where both have reported it, fewer in flight otherwise: units are never mixed. Then lower cost,
- * then the one drawn first.
+ * Compares KV cache use if both workers report it, else requests in flight; then cost, then the order of drawing.
  */
 export class PowerOfTwo implements Policy {
   readonly name = 'power_of_two'
@@ -28,7 +27,7 @@ export class PowerOfTwo implements Policy {
   }
 }
 
-/** @returns below zero when the second is less loaded */
+/** @returns a negative number if the second is less loaded */
 function compare(candidates: CandidateView, first: number, second: number): number {
   const usage = candidates.load(first)?.kvUsage ?? -1
   const otherUsage = candidates.load(second)?.kvUsage ?? -1

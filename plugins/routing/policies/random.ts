@@ -1,5 +1,5 @@
 /**
- * random: every available worker is equally likely.
+ * random: picks any available worker with equal probability.
  * @hot
  */
 import type { CandidateView, Policy, RandomSource } from '#kernel'

@@ -1,4 +1,4 @@
-/** Names each policy, and says what it needs. A later policy is one file and one line here. */
+/** Registers each policy with its options. A new policy is one file and one entry here. */
 import type { Host, PolicyFactory, PolicyOptions } from '#kernel'
 import { Bucket } from './bucket.ts'
 import { CacheAware, readsKvUsage } from './cache-aware.ts'
@@ -7,17 +7,17 @@ import { ConsistentHashing } from './consistent-hashing.ts'
 import { LeastLoad } from './least-load.ts'
 import { Manual } from './manual.ts'
 import { Passthrough } from './passthrough.ts'
-import { ROUTING_KEY_HEADERS, SESSION_HEADERS } from './policy-headers.ts'
 import type { PolicyState } from './policy-state.ts'
 import { PowerOfTwo } from './power-of-two.ts'
 import { PrefixHash } from './prefix-hash.ts'
 import { RandomChoice } from './random.ts'
+import { ROUTING_KEY_HEADERS, SESSION_HEADERS } from './sessions/routing-headers.ts'
 import { StickyOverlay } from './sticky-overlay.ts'
 
-/** What a pair's legs do under a policy that is not for them. */
+/** Policy of a pair's legs under a policy that does not support them. */
 const LEG_FALLBACK = 'least_load'
 
-/** As the manifest lists them. */
+/** Listed in the manifest. */
 export const POLICY_NAMES = [
   'random',
   'passthrough',
@@ -31,7 +31,6 @@ export const POLICY_NAMES = [
 ] as const
 type PolicyName = (typeof POLICY_NAMES)[number]
 
-/** A policy as the host takes it. */
 interface Registration {
   readonly make: PolicyFactory
   readonly options?: PolicyOptions
@@ -59,7 +58,7 @@ export function registerPolicies(
 }
 
 function registrationsOf(config: PoliciesConfig, state: PolicyState): Record<PolicyName, Registration> {
-  const { ledger, sessions } = state
+  const { counters, sessions } = state
   const { virtualNodes } = config.consistentHashing
   return {
     random: { make: ({ random }) => new RandomChoice(random) },
@@ -68,12 +67,12 @@ function registrationsOf(config: PoliciesConfig, state: PolicyState): Record<Pol
       options: { instead: { prefill: LEG_FALLBACK, decode: LEG_FALLBACK } },
     },
     power_of_two: { make: ({ random }) => new PowerOfTwo(random), options: { readsLoads: true } },
-    least_load: { make: () => new LeastLoad(config.leastLoad, ledger), options: { readsLoads: true } },
+    least_load: { make: () => new LeastLoad(config.leastLoad, counters), options: { readsLoads: true } },
     cache_aware: {
       make: (parts) => new CacheAware(config.cacheAware, state.cacheAwareParts(parts)),
       options: {
         isDefault: true,
-        // Its thresholds may change while the gateway runs.
+        // The thresholds can be reloaded.
         get readsLoads() {
           return readsKvUsage(config.cacheAware)
         },
@@ -82,7 +81,7 @@ function registrationsOf(config: PoliciesConfig, state: PolicyState): Record<Pol
     bucket: { make: () => new Bucket(config.bucket), options: { instead: { decode: LEG_FALLBACK } } },
     manual: {
       make: ({ random, metrics, leg }) =>
-        new Manual(config.manual, { random, metrics, leg, sessions, ledger }),
+        new Manual(config.manual, { random, metrics, leg, sessions, counters }),
       options: { headers: ROUTING_KEY_HEADERS },
     },
     consistent_hashing: {
@@ -90,7 +89,7 @@ function registrationsOf(config: PoliciesConfig, state: PolicyState): Record<Pol
       options: { headers: SESSION_HEADERS },
     },
     prefix_hash: {
-      make: ({ metrics }) => new PrefixHash(config.prefixHash, { metrics, virtualNodes, ledger }),
+      make: ({ metrics }) => new PrefixHash(config.prefixHash, { metrics, virtualNodes, counters }),
     },
   }
 }

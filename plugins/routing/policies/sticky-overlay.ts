@@ -1,17 +1,17 @@
 /**
- * Makes any policy sticky for requests that carry a routing key: those go where the `manual` policy remembers.
+ * Makes any policy sticky for requests with a routing key: those are picked by the `manual` policy.
  * @hot
  */
 import type { CandidateView, PickRequest, Policy } from '#kernel'
-import { routingKey } from './routing-key.ts'
+import { routingKey } from './sessions/routing-headers.ts'
 
-/** Carries the name of the policy underneath, so that metrics keep counting under it. */
+/** Has the name of the inner policy, which metrics use as a label. */
 export class StickyOverlay implements Policy {
   readonly name: string
   readonly needsBody: boolean
   private readonly inner: Policy
   private readonly manual: Policy
-  /** The one of both that chose last. */
+  /** The policy that made the last pick. */
   private last: Policy
 
   constructor(inner: Policy, manual: Policy) {

@@ -1,8 +1,6 @@
 /**
- * Finds and sets members of a JSON object on its bytes: what a request must carry for one kind of worker is added
- * without parsing and writing the whole body again.
- *
- * Only for bytes that are known to be JSON (the routing peek has checked them). What turns out not to be is null.
+ * Finds and sets top-level members of a JSON object in its bytes, without parsing and serializing the whole body.
+ * Intended for bytes that are known to be JSON; functions return null for others.
  */
 
 import {
@@ -25,13 +23,13 @@ const NOTHING = Buffer.alloc(0)
 /** One top-level member: byte offsets, ends exclusive. */
 export interface Member {
   readonly name: string
-  /** Of the opening quote of its name. */
+  /** Offset of the opening quote of the name. */
   readonly start: number
   readonly valueStart: number
   readonly valueEnd: number
 }
 
-/** The top-level members of an object, in order, repeated names repeated; null when the bytes are no object. */
+/** The top-level members in order, including duplicates; null if the bytes are not an object. */
 export function topLevelMembers(body: Buffer): Member[] | null {
   const members: Member[] = []
   let at = skipSpace(body, 0)
@@ -61,10 +59,10 @@ function memberAt(body: Buffer, start: number): Member | null {
 }
 
 /**
- * The same object with these members first, and no other members of their names; the rest stays byte for byte.
+ * Returns the object with the added members first, replacing members of the same name; the rest is unchanged.
  *
  * @param added JSON text of each value, by name
- * @returns null when the body is no JSON object
+ * @returns null if the body is not a JSON object
  */
 export function withMembers(body: Buffer, added: ReadonlyMap<string, string>): Buffer | null {
   const members = topLevelMembers(body)
@@ -88,7 +86,7 @@ function toMember([name, json]: readonly [string, string]): string {
   return `${JSON.stringify(name)}:${json}`
 }
 
-/** How many elements the array has that begins at `start`, and the first byte of the first; null when it is no array. */
+/** Number of elements of the array at `start`, and the first byte of the first one; null if it is not an array. */
 export function arrayShape(body: Buffer, start: number): { length: number; firstByte: number } | null {
   if (body[start] !== OPEN_BRACKET) return null
   let at = skipSpace(body, start + 1)
@@ -104,7 +102,7 @@ export function arrayShape(body: Buffer, start: number): { length: number; first
   }
 }
 
-/** A name with escapes is decoded, so that no spelling of it goes unnoticed. */
+/** Decodes escapes, so that every spelling of a name matches. */
 function toName(body: Buffer, start: number, end: number): string {
   const raw = body.toString('utf8', start + 1, end - 1)
   if (!raw.includes('\\')) return raw

@@ -1,19 +1,19 @@
-/** Headers of the Messages format, for workers that speak it. */
+/** Request headers of the Messages API. */
 import type { HeaderList, RequestContext } from '#kernel'
 
 export const MESSAGES_VERSION_HEADER = 'anthropic-version'
 const BETA_HEADER = 'anthropic-beta'
-/** Whom a vendor is to count the request for. */
+/** Billing scope at the vendor. */
 const SCOPE_HEADERS = ['anthropic-user-profile-id', 'anthropic-workspace-id'] as const
 
-/** To be declared by whoever calls `messagesHeaders`: only those are kept of a request. */
+/** Request headers that routes calling `messagesHeaders` must declare. */
 export const MESSAGES_HEADERS: readonly string[] = [MESSAGES_VERSION_HEADER, BETA_HEADER, ...SCOPE_HEADERS]
-/** What a client means that names no version. */
-const CLASSIC_VERSION = '2023-06-01'
+/** Version of clients that send none. */
+const DEFAULT_VERSION = '2023-06-01'
 
-/** What the client says of version, betas and scope; several lines of betas are one list, as a worker gets one line. */
+/** Version, beta and scope headers for the worker; several beta headers are joined into one. */
 export function messagesHeaders(ctx: RequestContext): HeaderList {
-  const headers = [MESSAGES_VERSION_HEADER, ctx.header(MESSAGES_VERSION_HEADER) ?? CLASSIC_VERSION]
+  const headers = [MESSAGES_VERSION_HEADER, ctx.header(MESSAGES_VERSION_HEADER) ?? DEFAULT_VERSION]
   const betas = joinedBetas(ctx.requestHeaders)
   if (betas !== '') headers.push(BETA_HEADER, betas)
   for (const name of SCOPE_HEADERS) {

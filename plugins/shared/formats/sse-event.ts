@@ -1,4 +1,4 @@
-/** Single events of an event stream: fields from bytes, bytes from fields. @source WHATWG HTML, server-sent events, 9.2 */
+/** Reads and writes single server-sent events. @source WHATWG HTML, Server-sent events */
 
 export interface SseEvent {
   /** Null when the event has no `event` field. */
@@ -8,7 +8,7 @@ export interface SseEvent {
 }
 
 export interface ReadEvent extends SseEvent {
-  /** `id` and `retry` as they stood, each line with its end; empty when there are none. */
+  /** `id` and `retry` lines, each with its line end. */
   readonly otherFields: string
 }
 
@@ -16,7 +16,7 @@ const LINE_ENDS = /\r\n|\n|\r/
 
 /**
  * @param bytes of one event, with or without its empty line
- * @returns null for comments and for events without data, which are not told to anybody
+ * @returns null for comments and for events without data, which are not dispatched
  */
 export function readEvent(bytes: Buffer): ReadEvent | null {
   const text = bytes.toString('utf8')
@@ -36,7 +36,7 @@ export function readEvent(bytes: Buffer): ReadEvent | null {
   return data === null ? null : { name, data, otherFields }
 }
 
-/** The data of an event that is one such line and nothing else, as nearly all are; null for any other. */
+/** Fast path: the data of an event that consists of one `data` line; null for any other event. */
 function onlyDataLine(text: string): string | null {
   if (!text.startsWith('data:')) return null
   const end = text.indexOf('\n')
@@ -50,7 +50,7 @@ function fieldValue(line: string, colon: number): string {
   return line.slice(line.charCodeAt(colon + 1) === 0x20 ? colon + 2 : colon + 1)
 }
 
-/** @param otherFields lines that go with the event, each with its end */
+/** @param otherFields further lines of the event, each with its line end */
 export function writeEvent({ name, data }: SseEvent, otherFields = ''): string {
   const head = name === null ? otherFields : `event: ${name}\n${otherFields}`
   if (!data.includes('\n') && !data.includes('\r')) return `${head}data: ${data}\n\n`

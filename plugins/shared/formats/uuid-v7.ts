@@ -1,12 +1,12 @@
-/** Ids of things that are registered: UUIDs whose order is the order in which they were made. */
+/** UUID version 7: ids that sort by time of creation. */
 import { randomBytes } from 'node:crypto'
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 const SEQUENCE_LIMIT = 0x1000
-/** The random source is asked for many tails at once: a call of it costs more than all the rest of an id. */
+/** Random bytes are drawn in blocks, because a call of the random source costs more than the rest of an id. */
 const POOL_BYTES = 4_096
 const TAIL_DIGITS = 16
-/** Two bits of the variant, then two of chance. @source RFC 9562 section 4.1 */
+/** Two variant bits, then two random bits. @source RFC 9562 section 4.1 */
 const VARIANTS = '89ab'
 
 let lastMs = 0
@@ -16,7 +16,7 @@ let pool = ''
 let poolAt = 0
 
 /**
- * A version 7 UUID, greater as text than every one made before it in this process.
+ * A version 7 UUID, greater as text than every earlier one of this process.
  *
  * @param nowMs Unix milliseconds
  * @source RFC 9562 section 5.7 and 6.2 method 1: the 12 bits after the version count within a millisecond
@@ -32,7 +32,7 @@ export function uuidV7Hex(nowMs = Date.now()): string {
   return `${time}7${counter}${tailStart()}${tailRest()}`
 }
 
-/** @returns the counter; the time stands in `time` */
+/** Advances `time`. @returns the counter */
 function advance(nowMs: number): string {
   const before = lastMs
   sequence = nowMs > lastMs ? 0 : sequence + 1
@@ -45,7 +45,7 @@ function advance(nowMs: number): string {
   return sequence.toString(16).padStart(3, '0')
 }
 
-/** The first four digits of the tail, and from here on it is used up. */
+/** The first four random digits. */
 function tailStart(): string {
   if (poolAt === pool.length) {
     pool = randomBytes(POOL_BYTES).toString('hex')
@@ -55,7 +55,7 @@ function tailStart(): string {
   return variant + pool.slice(poolAt + 1, poolAt + 4)
 }
 
-/** The other twelve: so short that an id holds a copy, not the pool. */
+/** The other twelve random digits. */
 function tailRest(): string {
   const rest = pool.slice(poolAt + 4, poolAt + TAIL_DIGITS)
   poolAt += TAIL_DIGITS

@@ -45,9 +45,9 @@ describe('what is no network', () => {
     expect([...networkProblems(['some', 'list'], ['10.0.0.0/8', network, '::1'])]).toEqual([
       {
         path: ['some', 'list', '1'],
-        text: `is no network such as 10.0.0.0/8 or fd00::/8, got ${JSON.stringify(network)}`,
+        text: `must be a network such as 10.0.0.0/8 or fd00::/8, got ${JSON.stringify(network)}`,
       },
     ])
-    expect(() => read('10.0.0.0/8', network)).toThrow(`'${network}' is no network`)
+    expect(() => read('10.0.0.0/8', network)).toThrow(`'${network}' must be a network`)
   })
 })

@@ -1,10 +1,10 @@
-/** Networks as operators write them: `10.0.0.0/8`, `fd00::/8`, or one address. */
+/** Networks in settings: CIDR blocks such as `10.0.0.0/8` and `fd00::/8`, or single addresses. */
 import { BlockList, isIP } from 'node:net'
 import type { SettingProblem } from '#kernel'
 
 const V4_BITS = 32
 const V6_BITS = 128
-const NO_NETWORK = 'is no network such as 10.0.0.0/8 or fd00::/8'
+const NO_NETWORK = 'must be a network such as 10.0.0.0/8 or fd00::/8'
 const BITS = /^\d{1,3}$/
 
 interface Network {
@@ -13,7 +13,7 @@ interface Network {
   readonly type: 'ipv4' | 'ipv6'
 }
 
-/** @throws Error naming the one that is no network */
+/** @throws Error for an invalid network */
 export function readNetworks(networks: readonly string[]): BlockList {
   const list = new BlockList()
   for (const text of networks) {
@@ -44,7 +44,7 @@ function readNetwork(text: string): Network | null {
   return { address, bits: Number(bits), type: family === 4 ? 'ipv4' : 'ipv6' }
 }
 
-/** @param address an address; of what is none, false */
+/** @returns false if `address` is not an IP address */
 export function isWithin(networks: BlockList, address: string): boolean {
   const family = isIP(address)
   return family !== 0 && networks.check(address, family === 4 ? 'ipv4' : 'ipv6')

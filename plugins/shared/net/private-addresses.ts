@@ -1,7 +1,7 @@
-/** Which addresses lie inside somebody's network: where what strangers name must not be reached. */
+/** Detects private and special-purpose addresses, to which requests for client-supplied URLs must not go. */
 import { BlockList, isIP } from 'node:net'
 
-/** Everything that is not plain unicast in the public internet. @source IANA special-purpose registries, RFC 6890 */
+/** IPv4 blocks that are not public unicast. @source IANA special-purpose registry, RFC 6890 */
 const PRIVATE_V4: readonly (readonly [string, number])[] = [
   ['0.0.0.0', 8],
   ['10.0.0.0', 8],
@@ -20,10 +20,10 @@ const PRIVATE_V4: readonly (readonly [string, number])[] = [
   ['240.0.0.0', 4],
 ]
 
-/** Public unicast of IPv6; what is private inside it follows. */
+/** Public unicast of IPv6, except the blocks below. */
 const GLOBAL_V6: readonly [string, number] = ['2000::', 3]
 
-/** Tunnels and translations carry an IPv4 address that nobody checked. */
+/** Includes tunnels and translations, which embed an unchecked IPv4 address. */
 const SPECIAL_V6: readonly (readonly [string, number])[] = [
   ['2001::', 23],
   ['2001:db8::', 32],
@@ -40,7 +40,7 @@ for (const [address, prefix] of SPECIAL_V6) specialV6.addSubnet(address, prefix,
 
 /**
  * True for loopback, link-local, private, shared, documentation, multicast and reserved addresses, for IPv4 inside
- * IPv6, and for what is no address at all.
+ * IPv6, and for text that is not an address.
  */
 export function isPrivateAddress(address: string): boolean {
   const zone = address.indexOf('%')

@@ -1,33 +1,33 @@
-/** What clients see of stored items: types and members that begin with an underscore are the gateway's alone. */
+/** Client view of stored items: types and members that begin with an underscore are internal to the gateway. */
 import type { HistoryItem } from '#kernel'
 
 const UNDERSCORE = 95
 
-/** Whether clients see all of its members. */
-function isWholePublic(item: HistoryItem): boolean {
+/** Whether no member of the item is internal. */
+function hasOnlyPublicMembers(item: HistoryItem): boolean {
   for (const name in item) if (name.charCodeAt(0) === UNDERSCORE) return false
   return true
 }
 
-/** Whether clients see it, at least in part. */
+/** Whether the item is visible to clients. */
 export function isShown({ type }: HistoryItem): boolean {
   return type.charCodeAt(0) !== UNDERSCORE
 }
 
-/** Whether clients see it, and as it is stored. */
+/** Whether the item is visible to clients with all of its members. */
 export function isPublic(item: HistoryItem): boolean {
-  return isShown(item) && isWholePublic(item)
+  return isShown(item) && hasOnlyPublicMembers(item)
 }
 
-/** As clients see it, and as they may have it kept. */
+/** The item without its internal members. */
 export function withoutPrivate(item: HistoryItem): HistoryItem {
-  if (isWholePublic(item)) return item
+  if (hasOnlyPublicMembers(item)) return item
   const shown: Record<string, unknown> = {}
   for (const name in item) if (name.charCodeAt(0) !== UNDERSCORE) shown[name] = item[name]
   return shown as HistoryItem
 }
 
-/** What clients see of stored items. */
+/** Visible items without their internal members. */
 export function toClientItems(items: readonly HistoryItem[]): HistoryItem[] {
   return items.filter(isShown).map(withoutPrivate)
 }

@@ -1,13 +1,14 @@
-/** What a record may be called, whoever keeps it: rules that every store shares, so that records can move between them. */
+/** Rules for keys, values and versions of records that every store shares, so that records can move between stores. */
+import { randomBytes } from 'node:crypto'
 import { JsonText } from '#kernel'
 import { storeErrors } from './store-errors.ts'
 
-/** Tenant and id together must fit into an index entry of any store. */
+/** Tenant and id together must fit into an index entry of every store. */
 const MAX_PART_BYTES = 1_024
-/** No text of fewer characters can be too long. */
-const SURELY_SHORT = MAX_PART_BYTES / 4
+/** A shorter text cannot exceed the limit in UTF-8. */
+const MAX_UNCHECKED_CHARS = MAX_PART_BYTES / 4
 
-/** Names that have been checked: they are written in code, so there are few. */
+/** Cache of checked names. */
 const knownNames = new Set<string>()
 const MAX_KNOWN = 1_000
 
@@ -20,23 +21,29 @@ export function checkCollectionName(name: string): void {
 
 /** @throws invalid_record_key (400) for a NUL, more than 1,024 bytes, and text that is not well-formed Unicode */
 export function checkKeyPart(part: 'tenant' | 'id', text: string): string {
-  // Lone surrogates would all be written as the same replacement character.
+  // Lone surrogates would all be encoded as the same replacement character.
   const isKey =
     !text.includes('\u0000') &&
     text.isWellFormed() &&
-    (text.length <= SURELY_SHORT || Buffer.byteLength(text) <= MAX_PART_BYTES)
+    (text.length <= MAX_UNCHECKED_CHARS || Buffer.byteLength(text) <= MAX_PART_BYTES)
   if (!isKey) throw storeErrors.invalid_record_key(part)
   return text
 }
 
 /**
- * The JSON of a record.
- * @param maxChars longest text
- * @throws TypeError for what is no JSON value, record_too_large (413)
+ * Serializes a record.
+ * @throws TypeError for a value without JSON representation, record_too_large (413)
  */
 export function toRecordJson(value: unknown, maxChars: number): string {
   const json = value instanceof JsonText ? value.text : JSON.stringify(value)
-  if (json === undefined) throw new TypeError('a record is a JSON value')
+  if (json === undefined) throw new TypeError('a record must be a JSON value')
   if (json.length > maxChars) throw storeErrors.record_too_large(json.length, maxChars)
   return json
+}
+
+/** @returns a generator of record versions, unique over threads and processes */
+export function makeVersionStamps(): () => string {
+  const instance = randomBytes(8).readBigUInt64LE().toString(36)
+  let count = 0
+  return () => `${instance}.${(count++).toString(36)}`
 }

@@ -1,4 +1,4 @@
-/** Errors that every implementation of the Store contract answers with. */
+/** Errors of every implementation of the Store contract. */
 import { defineErrors } from '#kernel'
 
 export const storeErrors = defineErrors('store', {
@@ -15,12 +15,12 @@ export const storeErrors = defineErrors('store', {
   storage_unavailable: {
     kind: 'unavailable',
     source: 'gateway',
-    text: (problem: string) => `records cannot be kept or read at the moment: ${problem}`,
+    text: (problem: string) => `the record store is unavailable: ${problem}`,
   },
   storage_overloaded: {
     kind: 'unavailable',
     source: 'gateway',
-    text: () => 'too many records wait to be written or read; try again later',
+    text: () => 'the record store is overloaded; retry later',
   },
   record_too_large: {
     kind: 'too_large',
@@ -31,12 +31,13 @@ export const storeErrors = defineErrors('store', {
   invalid_record_key: {
     kind: 'bad_request',
     source: 'client',
-    text: (part: string) => `the ${part} of a record is too long or holds characters that a key cannot have`,
+    text: (part: string) =>
+      `the ${part} of a record must be well-formed Unicode without NUL, at most 1024 bytes`,
   },
   invalid_collection_name: {
     kind: 'internal',
     source: 'gateway',
     text: (name: string) =>
-      `the collection name ${JSON.stringify(name)} is not made of at most 64 letters, digits and hyphens`,
+      `a collection name must be 1 to 64 letters, digits and hyphens (got ${JSON.stringify(name)})`,
   },
 })

@@ -1,4 +1,4 @@
-/** Counts what is done with records, and how long it takes. */
+/** Metrics of store operations. */
 import type { CounterHandle, HistogramHandle, Metrics } from '#kernel'
 
 const LABELS = ['storage_type', 'operation']
@@ -15,17 +15,17 @@ export class StoreMetrics {
     this.#storageType = storageType
     this.#operations = metrics.counter({
       name: 'weir_db_operations_total',
-      help: 'Reads, writes and deletions of records.',
+      help: 'Store operations, by result.',
       labels: LABELS.concat('result'),
     })
     this.#durations = metrics.histogram({
       name: 'weir_db_operation_duration_seconds',
-      help: 'Time that a read, write or deletion of records takes.',
+      help: 'Duration of store operations.',
       labels: LABELS,
     })
   }
 
-  /** @param startedAtMs as `performance.now()` has it */
+  /** @param startedAtMs time of `performance.now()` */
   onDone(operation: string, result: 'success' | 'error', startedAtMs: number): void {
     const key = result === 'success' ? operation : `${operation} ${result}`
     let handles = this.#handles.get(key)

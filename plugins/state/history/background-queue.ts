@@ -1,26 +1,58 @@
 /**
- * The queue of background work. Waiting jobs lie under their tenant in order of age; claimed ones under their owner, who
- * proves once for all of them that it lives, however many it has.
+ * The queue of background jobs. Waiting jobs are stored by tenant in order of age, claimed jobs by owner. An owner renews
+ * one lease for all of its jobs.
  */
 import { randomUUID } from 'node:crypto'
-import type { Logger } from '#kernel'
 import {
   type BackgroundQueue,
   type Change,
+  type Collection,
   GATEWAY_TENANT,
   type Job,
+  type Logger,
   type StoredRecord,
   type StoreService,
 } from '#kernel'
-import { type Collections, type WaitingJob, within } from './collections.ts'
-import { HeldJob } from './held-job.ts'
+import { type ClaimedJob, type Collections, type WaitingJob, within } from './collections.ts'
 
-/** A lease is renewed so many times before it would run out. */
+/** Renewals per lease period. */
 const RENEWALS = 3
 const TENANTS = 100
-/** Waiting jobs of a tenant that one claim reads where the first of them rest, and in how many readings. */
-const LOOKED_AT = 1_000
-const RESTING_PAGES = 10
+/** Maximum waiting jobs of a tenant that one claim reads if the first ones are delayed, and in how many pages. */
+const MAX_READ_JOBS = 1_000
+const DELAYED_JOB_PAGES = 10
+
+/** A job that this thread has claimed. */
+export class JobClaim implements Job {
+  readonly tenant: string
+  readonly responseId: string
+  readonly attempts: number
+  readonly #claimId: string
+
+  constructor({ tenant, responseId, attempts }: ClaimedJob, owner: string) {
+    this.tenant = tenant
+    this.responseId = responseId
+    this.attempts = attempts
+    this.#claimId = `${owner}.${responseId}`
+  }
+
+  /** The change that adds the claim. */
+  claiming({ name }: Collection<ClaimedJob>): Change {
+    const { tenant, responseId, attempts } = this
+    const value: ClaimedJob = { tenant, responseId, attempts }
+    return { kind: 'put', collection: name, tenant: GATEWAY_TENANT, id: this.#claimId, value }
+  }
+
+  /** The change that removes the claim. @param onlyIf required version of the claim */
+  ending({ name }: Collection<ClaimedJob>, onlyIf?: string): Change {
+    return { kind: 'delete', collection: name, tenant: GATEWAY_TENANT, id: this.#claimId, onlyIf }
+  }
+
+  /** Version of the stored claim; undefined if there is none. */
+  async version(claimedJobs: Collection<ClaimedJob>): Promise<string | undefined> {
+    return (await claimedJobs.read(GATEWAY_TENANT, this.#claimId))?.version
+  }
+}
 
 export class StoredQueue implements BackgroundQueue {
   readonly #store: StoreService
@@ -29,9 +61,9 @@ export class StoredQueue implements BackgroundQueue {
   readonly #log: Logger
   readonly #owner = randomUUID().replaceAll('-', '')
   #renewal: NodeJS.Timeout | null = null
-  /** Jobs that may have been taken, as the store failed meanwhile: of those that wait, and of those that were lost. */
-  readonly #unsure = { waiting: new Set<HeldJob>(), lost: new Set<HeldJob>() }
-  /** Where the last round over the tenants ended, so that each has its turn. */
+  /** Jobs whose claim failed with a store error, so that the write may have succeeded. */
+  readonly #uncertain = { waiting: new Set<JobClaim>(), lost: new Set<JobClaim>() }
+  /** Last tenant of the previous call, so that tenants are served round robin. */
   #lastTenant: string | undefined
 
   constructor(store: StoreService, collections: Collections, leaseMs: number, log: Logger) {
@@ -42,20 +74,20 @@ export class StoredQueue implements BackgroundQueue {
   }
 
   async claim(limit: number, room: (tenant: string) => number): Promise<Job[]> {
-    await this.#prove()
+    await this.#ensureLease()
     const { waitingJobs } = this.#collections
     const claimed: Job[] = []
-    await this.#keepingTaken(claimed, async () => {
-      await this.#findUnsure(this.#unsure.waiting, claimed)
+    await this.#keepClaimed(claimed, async () => {
+      await this.#recoverUncertain(this.#uncertain.waiting, claimed)
       const tenants = await waitingJobs.tenants({ after: this.#lastTenant, limit: TENANTS })
       this.#lastTenant = tenants.length < TENANTS ? undefined : tenants.at(-1)
       for (const tenant of tenants) {
         const most = Math.min(limit - claimed.length, room(tenant))
         if (most <= 0) continue
         const taken = (await this.#readyOf(tenant, most)).map(({ id, value: { attempts }, version }) => {
-          const job = new HeldJob({ tenant, responseId: id, attempts }, this.#owner)
+          const job = new JobClaim({ tenant, responseId: id, attempts }, this.#owner)
           const target = { collection: waitingJobs.name, tenant, id, onlyIf: version }
-          return this.#take(job, { kind: 'delete', ...target }, this.#unsure.waiting)
+          return this.#take(job, { kind: 'delete', ...target }, this.#uncertain.waiting)
         })
         await addAll(taken, claimed)
         if (claimed.length >= limit) {
@@ -68,11 +100,11 @@ export class StoredQueue implements BackgroundQueue {
   }
 
   async giveBack(job: Job, restMs = 0): Promise<void> {
-    if (!(job instanceof HeldJob)) return
+    if (!(job instanceof JobClaim)) return
     const { waitingJobs, claimedJobs } = this.#collections
     const { tenant, responseId: id, attempts } = job
     const version = await job.version(claimedJobs)
-    // Given back before, by a write that failed for this thread only; or somebody else's by now.
+    // Already returned by a write that reported an error, or claimed by another owner.
     if (version === undefined) return
     const value = { attempts: attempts + 1, ...(restMs > 0 && { notBeforeMs: Date.now() + restMs }) }
     const waiting: Change = { kind: 'put', collection: waitingJobs.name, tenant, id, value }
@@ -80,15 +112,15 @@ export class StoredQueue implements BackgroundQueue {
   }
 
   async drop(job: Job): Promise<void> {
-    if (job instanceof HeldJob) await this.#store.write([job.ending(this.#collections.claimedJobs)])
+    if (job instanceof JobClaim) await this.#store.write([job.ending(this.#collections.claimedJobs)])
   }
 
   async takeLost(limit: number): Promise<Job[]> {
-    await this.#prove()
+    await this.#ensureLease()
     const { claimedJobs, jobOwners } = this.#collections
     const lost: Job[] = []
-    await this.#keepingTaken(lost, async () => {
-      await this.#findUnsure(this.#unsure.lost, lost)
+    await this.#keepClaimed(lost, async () => {
+      await this.#recoverUncertain(this.#uncertain.lost, lost)
       let from = ''
       while (lost.length < limit) {
         const [next] = (await claimedJobs.range(GATEWAY_TENANT, { from, limit: 1 })).records
@@ -99,9 +131,9 @@ export class StoredQueue implements BackgroundQueue {
         if (owner === this.#owner || (await jobOwners.get(GATEWAY_TENANT, owner)) !== undefined) continue
         const { records } = await claimedJobs.range(GATEWAY_TENANT, { ...bounds, limit: limit - lost.length })
         const taken = records.map(({ id, value, version }) => {
-          const job = new HeldJob({ ...value, attempts: value.attempts + 1 }, this.#owner)
+          const job = new JobClaim({ ...value, attempts: value.attempts + 1 }, this.#owner)
           const target = { collection: claimedJobs.name, tenant: GATEWAY_TENANT, id, onlyIf: version }
-          return this.#take(job, { kind: 'delete', ...target }, this.#unsure.lost)
+          return this.#take(job, { kind: 'delete', ...target }, this.#uncertain.lost)
         })
         await addAll(taken, lost)
       }
@@ -123,7 +155,7 @@ export class StoredQueue implements BackgroundQueue {
     return count
   }
 
-  /** Other threads may take what this one has not ended. */
+  /** Ends the lease, so that other threads can take the unfinished jobs. */
   async stop(): Promise<void> {
     if (this.#renewal === null) return
     clearInterval(this.#renewal)
@@ -131,61 +163,61 @@ export class StoredQueue implements BackgroundQueue {
     await this.#collections.jobOwners.delete(GATEWAY_TENANT, this.#owner).catch(() => undefined)
   }
 
-  /** The oldest waiting jobs of a tenant that do not rest, looked for among the first of all. */
+  /** The oldest waiting jobs of a tenant that are not delayed, among the first MAX_READ_JOBS. */
   async #readyOf(tenant: string, most: number): Promise<StoredRecord<WaitingJob>[]> {
     const ready: StoredRecord<WaitingJob>[] = []
     const nowMs = Date.now()
     let looked = 0
     let after: string | undefined
     do {
-      const limit = looked === 0 ? most : Math.max(most, LOOKED_AT / RESTING_PAGES)
+      const limit = looked === 0 ? most : Math.max(most, MAX_READ_JOBS / DELAYED_JOB_PAGES)
       const page = await this.#collections.waitingJobs.range(tenant, { limit, after })
       for (const record of page.records)
         if (ready.length < most && (record.value.notBeforeMs ?? 0) <= nowMs) ready.push(record)
       looked += page.records.length
       after = page.next ?? undefined
-    } while (after !== undefined && ready.length < most && looked < LOOKED_AT)
+    } while (after !== undefined && ready.length < most && looked < MAX_READ_JOBS)
     return ready
   }
 
-  /** @param before takes it from where it is @returns null when somebody else was quicker */
-  async #take(job: HeldJob, before: Change, unsure: Set<HeldJob>): Promise<Job | null> {
+  /** @param before removes the job from its collection @returns null if another owner has claimed it */
+  async #take(job: JobClaim, before: Change, uncertain: Set<JobClaim>): Promise<Job | null> {
     try {
       const isTaken =
         (await this.#store.write([before, job.claiming(this.#collections.claimedJobs)])) !== null
       return isTaken ? job : null
     } catch (error) {
-      unsure.add(job)
+      uncertain.add(job)
       throw error
     }
   }
 
-  /** Takes up what was taken by a write that failed for this thread only: nobody else would. */
-  async #findUnsure(unsure: Set<HeldJob>, taken: Job[]): Promise<void> {
-    for (const job of unsure) {
+  /** Recovers jobs whose claim reported an error but was stored. */
+  async #recoverUncertain(uncertain: Set<JobClaim>, taken: Job[]): Promise<void> {
+    for (const job of uncertain) {
       const version = await job.version(this.#collections.claimedJobs)
-      unsure.delete(job)
+      uncertain.delete(job)
       if (version !== undefined) taken.push(job)
     }
   }
 
-  /** What was taken before the store failed has nobody else to work on it. @throws what failed, when nothing was */
-  async #keepingTaken(taken: readonly Job[], take: () => Promise<void>): Promise<void> {
+  /** Returns the jobs claimed before a store error. @throws the error if no job was claimed */
+  async #keepClaimed(taken: readonly Job[], take: () => Promise<void>): Promise<void> {
     try {
       await take()
     } catch (err) {
       if (taken.length === 0) throw err
-      this.#log.warn({ err }, 'background work could not be taken')
+      this.#log.warn({ err }, 'background jobs could not be claimed')
     }
   }
 
-  /** Says that this owner lives, before it has its first job and from then on. */
-  async #prove(): Promise<void> {
+  /** Creates the lease of this owner before its first job, then renews it periodically. */
+  async #ensureLease(): Promise<void> {
     if (this.#renewal !== null) return
     await this.#renew()
     this.#renewal ??= setInterval(() => {
       this.#renew().catch((err: unknown) =>
-        this.#log.warn({ err }, 'the lease of background work is not renewed'),
+        this.#log.warn({ err }, 'lease of background jobs could not be renewed'),
       )
     }, this.#leaseMs / RENEWALS)
     this.#renewal.unref()
@@ -197,7 +229,7 @@ export class StoredQueue implements BackgroundQueue {
   }
 }
 
-/** @throws what one of them failed with, when all have settled and those that did not fail are added */
+/** Adds the claimed jobs after all promises have settled. @throws the first rejection */
 async function addAll(taking: readonly Promise<Job | null>[], jobs: Job[]): Promise<void> {
   for (const taken of await Promise.allSettled(taking))
     if (taken.status === 'fulfilled' && taken.value !== null) jobs.push(taken.value)

@@ -1,16 +1,22 @@
 /**
- * Loads the history that ends with a response. The turns of a chain lie side by side in the store, so a history is one
- * range for its chain and one for each chain it branched off; what was loaded or written last is in memory.
+ * Loads the history that ends with a response. The turns of a chain are adjacent in the store, so a history is one range
+ * for its chain and one for each chain it branched from. Recently used histories are cached.
  */
 import type { HistoryItem, HistoryProblem, LoadedHistory } from '#kernel'
-import { approximateBytes } from './approximate-bytes.ts'
-import { type Collections, isId, type Place, positionId, type Segment, turnId } from './collections.ts'
+import {
+  type ChainPosition,
+  type Collections,
+  isId,
+  positionId,
+  type Segment,
+  turnId,
+} from './collections.ts'
 import type { HistoryConfig } from './config.ts'
-import { CACHED_MS, type CachedHistory, HistoryCache } from './history-cache.ts'
+import { approximateBytes, CACHED_MS, type CachedHistory, HistoryCache } from './history-cache.ts'
 
 interface CachedChain extends CachedHistory {
   readonly segments: readonly Segment[]
-  readonly place: Place
+  readonly place: ChainPosition
   readonly readAtMs: number
 }
 
@@ -28,7 +34,7 @@ export class ChainReader {
   }
 
   async load(tenant: string, responseId: string): Promise<LoadedHistory | HistoryProblem> {
-    // Whoever deletes a response leaves a mark on its chain: what is in memory without one is as it was.
+    // Deleting a response marks its chain, so an entry without a new mark is current.
     const cached = await this.#cached(tenant, responseId)
     if (cached !== undefined) return this.#checked(cached)
     const head = isId(responseId) ? await this.#collections.responses.get(tenant, responseId) : undefined
@@ -43,17 +49,17 @@ export class ChainReader {
     )
   }
 
-  /** Where a response stands that was used last; undefined when that is not in memory. */
-  placeOf(tenant: string, id: string): Place | undefined {
+  /** Chain position of a cached response. */
+  placeOf(tenant: string, id: string): ChainPosition | undefined {
     return this.#cache.get(tenant, id)?.place
   }
 
-  /** After a turn was written: its history is known when its parent's is. */
+  /** Caches the history of a written turn if the history of its parent is cached. */
   onWritten(
     tenant: string,
     id: string,
     parentId: string | null,
-    place: Place,
+    place: ChainPosition,
     items: readonly HistoryItem[],
   ): void {
     const own = { chain: place.chain, to: place.turn }
@@ -76,12 +82,12 @@ export class ChainReader {
     return undefined
   }
 
-  /** Where the parent is in memory and in the same chain, only this turn is read. */
+  /** Reads only this turn if its parent is cached and in the same chain. */
   async #fromParent(
     tenant: string,
     id: string,
     parentId: string | null,
-    place: Place,
+    place: ChainPosition,
   ): Promise<CachedChain | undefined> {
     if (parentId === null || place.turn === 0) return undefined
     const parent = await this.#cached(tenant, parentId)
@@ -98,25 +104,25 @@ export class ChainReader {
     id: string,
     parentId: string,
     parent: CachedChain,
-    place: Place,
+    place: ChainPosition,
     own: readonly HistoryItem[],
   ): CachedChain {
     const segments = [...parent.segments.slice(0, -1), { chain: place.chain, to: place.turn }]
-    // Of the conversation that a chain began in, its place does not tell.
+    // The position does not include the bytes of a conversation that the chain is based on.
     const bytes = parent.bytes + Math.max(0, place.bytes - parent.place.bytes)
     const { marks, readAtMs } = parent
     const cached = { items: [...parent.items, ...own], bytes, segments, marks, place, readAtMs }
-    // Most chains go on at their end: the list up to the parent is rarely wanted again.
+    // Most chains continue at their end, so the parent's entry is rarely needed again.
     this.#cache.delete(tenant, parentId)
     this.#cache.set(tenant, id, cached)
     return cached
   }
 
-  async #read(tenant: string, id: string, place: Place): Promise<CachedChain> {
+  async #read(tenant: string, id: string, place: ChainPosition): Promise<CachedChain> {
     const own = { chain: place.chain, to: place.turn }
     const base = place.isBased ? await this.#collections.chains.get(tenant, place.chain) : undefined
     const segments = [...(base?.segments ?? []), own]
-    // Before the turns: what is deleted from now on changes a mark that was seen.
+    // Read before the turns, so that a later deletion changes a mark that was read.
     const readAtMs = performance.now()
     const marks = await this.#marksOf(tenant, segments)
     const items: HistoryItem[] = []
@@ -157,7 +163,7 @@ export class ChainReader {
     } while (after !== undefined && items.length <= this.#config.maxHistoryItems)
   }
 
-  /** @returns about how many bytes of JSON were added; no more than one page beyond what a request may load */
+  /** @returns approximate bytes added; exceeds the limit of a request by at most one page */
   async #readConversation(
     tenant: string,
     { conversation, to }: { conversation: string; to: number },

@@ -1,34 +1,34 @@
-/** Everything that history keeps: one collection a line, the shape of its records, and how their ids are made. */
+/** Collections of history, the types of their records, and their ids. */
 import type { Change, Collection, HistoryItem, JsonText, ResponseStatus, StoreService } from '#kernel'
 import { uuidV7 } from '#shared'
 
-/** Where a turn stands: its chain, its number in it from 0, and what lies before its end, itself included. */
-export interface Place {
+/** Position of a turn: its chain, its 0-based number in it, and the totals up to and including it. */
+export interface ChainPosition {
   readonly chain: string
   readonly turn: number
-  /** Responses from the root on. */
+  /** Responses since the root. */
   readonly depth: number
-  /** About how many bytes of JSON from the root on. */
+  /** Approximate bytes of JSON since the root. */
   readonly bytes: number
-  /** The chain begins with something else: its record in `chains` says what. */
+  /** The chain continues another chain or a conversation: see its record in `chains`. */
   readonly isBased: boolean
 }
 
 export interface StoredResponse {
   readonly createdAtSec: number
-  /** `deleted`: nothing is left but its place. */
+  /** `deleted`: only the position is kept. */
   readonly status: ResponseStatus | 'deleted'
   readonly reply: Readonly<Record<string, unknown>>
   readonly previousResponseId: string | null
   readonly conversationId: string | null
   readonly facts: Readonly<Record<string, unknown>>
-  /** Input and output are the turn's there; null: they are here. */
-  readonly place: Place | null
+  /** Position of the turn that holds input and output; null if this record holds them. */
+  readonly place: ChainPosition | null
   readonly input?: readonly HistoryItem[]
   readonly output?: readonly HistoryItem[]
 }
 
-/** The content of one response in a chain. Empty lists where it was deleted. */
+/** Content of one response in a chain; empty if deleted. */
 export interface Turn {
   readonly id: string
   readonly input: readonly HistoryItem[]
@@ -44,9 +44,9 @@ export interface ChainBase {
   readonly segments: readonly Segment[]
 }
 
-/** Where an item can be found; more than one place while it is shared. */
+/** Locations of an item. */
 export interface ItemPointer {
-  /** Id of the turn, or of the response while it has none. */
+  /** Id of the turn, or of the response if it has no turn. */
   readonly turn?: string
   readonly conversations?: readonly { readonly id: string; readonly at: number }[]
 }
@@ -65,13 +65,13 @@ export interface StoredItem {
 
 export interface ItemPosition {
   readonly at: number
-  /** The item was removed; its position is still a place to go on from. */
+  /** The item was removed; the position remains valid as a cursor. */
   readonly isGone?: boolean
 }
 
 export interface WaitingJob {
   readonly attempts: number
-  /** It rests until then, in milliseconds since 1970. */
+  /** Not claimed before this time, in milliseconds since 1970. */
   readonly notBeforeMs?: number
 }
 
@@ -86,7 +86,7 @@ export interface Collections {
   /** By turnId. */
   readonly turns: Collection<Turn>
   readonly chains: Collection<ChainBase>
-  /** By base chain and chain, for each chain that begins inside another. */
+  /** By base chain and chain, for each chain that branches from another. */
   readonly branches: Collection<0>
   /** By ageId: responses in order of age. */
   readonly ages: Collection<0>
@@ -98,13 +98,13 @@ export interface Collections {
   /** By conversation and item id. */
   readonly positions: Collection<ItemPosition>
   readonly locks: Collection<string>
-  /** By chain or conversation: another value each time something inside was deleted. */
+  /** By chain or conversation: a new value for each deletion inside it. */
   readonly marks: Collection<string>
-  /** Deleted conversations whose items are still there. */
+  /** Deleted conversations whose items are not yet deleted. */
   readonly trash: Collection<0>
   /** By response id. */
   readonly waitingJobs: Collection<WaitingJob>
-  /** Of the gateway's own tenant, by owner and response id. */
+  /** Under GATEWAY_TENANT, by owner and response id. */
   readonly claimedJobs: Collection<ClaimedJob>
   readonly jobOwners: Collection<0>
   /** By response id and number of the first frame. */
@@ -132,12 +132,12 @@ export function openCollections(store: StoreService): Collections {
   }
 }
 
-/** Ids that can be anybody's: everything else is an unknown id, whatever it holds. */
+/** Whether the id is well-formed; any other id is treated as unknown. */
 export function isId(id: string): boolean {
   return /^[A-Za-z0-9_-]{1,128}$/.test(id)
 }
 
-/** Has not ended. */
+/** Whether the response has not ended. */
 export function isRunning({ status }: { readonly status: StoredResponse['status'] }): boolean {
   return status === 'queued' || status === 'in_progress'
 }
@@ -150,7 +150,7 @@ export function positionId(conversation: string, at: number): string {
   return `${conversation}.${padded(at)}`
 }
 
-/** Ids that begin with that name and a dot. */
+/** Range of ids that start with the name and a dot. */
 export function within(name: string): { from: string; to: string } {
   return { from: `${name}.`, to: `${name}/` }
 }
@@ -165,7 +165,7 @@ export function padded(number: number): string {
 
 const MARK_MS = 86_400_000
 
-/** Changes of one tenant, made with less to write. */
+/** Builds the changes of one write of a tenant. */
 export class ChangeList {
   readonly changes: Change[] = []
   readonly #tenant: string
@@ -179,7 +179,7 @@ export class ChangeList {
     return this
   }
 
-  /** Says that something inside a chain or conversation was deleted, for longer than anybody has it in memory. */
+  /** Marks a deletion inside a chain or conversation; kept longer than any cache entry. */
   mark({ name }: Collection<string>, id: string): this {
     const expiresAtMs = Date.now() + MARK_MS
     const target = { collection: name, tenant: this.#tenant, id }

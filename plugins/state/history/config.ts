@@ -1,4 +1,4 @@
-/** The history section of the configuration file: how much is kept, for how long, and what one request may load. */
+/** Configuration section of the history plugin. */
 import { type Static, Type } from '#kernel'
 
 export const historyConfig = Type.Object(
@@ -6,52 +6,54 @@ export const historyConfig = Type.Object(
     maxAgeDays: Type.Union([Type.Integer({ minimum: 1 }), Type.Null()], {
       default: 30,
       description:
-        'Responses older than this are removed, in days; null keeps them. Conversations stay until they are deleted. A turn that a younger one continues stays part of its history.',
+        'Age after which responses are deleted, in days; null disables deletion by age. Conversations are kept until deleted by the client. The text of a turn is kept while a newer response continues it.',
     }),
     maxResponsesPerTenant: Type.Union([Type.Integer({ minimum: 1 }), Type.Null()], {
       default: null,
-      description: 'Beyond so many responses of one tenant the oldest are removed; null keeps any number.',
+      description:
+        'Maximum number of responses per tenant, beyond which the oldest are deleted; null disables the limit.',
     }),
     pruneIntervalMs: Type.Integer({
       minimum: 1_000,
       default: 60_000,
-      description: 'Pause between two rounds that remove what is too old or too much, in milliseconds.',
+      description: 'Interval at which old and surplus responses are deleted, in milliseconds.',
     }),
     maxChainResponses: Type.Integer({
       minimum: 1,
       default: 2_000,
-      description: 'Longest chain of responses that a request may continue. A longer one is refused.',
+      description:
+        'Maximum length of a chain of responses that a request may continue; longer chains are rejected.',
     }),
     maxHistoryItems: Type.Integer({
       minimum: 1,
       default: 20_000,
-      description: 'Items of history that one request may load. More are refused.',
+      description: 'Maximum number of history items that a request may load; more are rejected.',
     }),
     maxHistoryBytes: Type.Integer({
       minimum: 1_024,
       default: 64 * 1024 * 1024,
-      description: 'Bytes of history that one request may load. More are refused.',
+      description: 'Maximum bytes of history that a request may load; more are rejected.',
     }),
     cacheBytes: Type.Integer({
       minimum: 0,
       default: 16 * 1024 * 1024,
-      description: 'Memory of each thread for histories that were used last, in bytes of their text.',
+      description: 'Size of the cache of recently used histories per thread, in bytes of text.',
     }),
     lockLeaseMs: Type.Integer({
       minimum: 1_000,
       default: 15_000,
       description:
-        "How long a conversation stays locked after its gateway has died, in milliseconds. Gateways' clocks must agree to a small part of it.",
+        'Time for which a conversation stays locked after its gateway has died, in milliseconds. The clocks of all gateways must agree to within a small fraction of it.',
     }),
     ownerLeaseMs: Type.Integer({
       minimum: 1_000,
       default: 20_000,
-      description: 'How long after its gateway has died background work counts as lost, in milliseconds.',
+      description: 'Time after which background jobs of a dead gateway are restarted, in milliseconds.',
     }),
     eventsKeptMs: Type.Integer({
       minimum: 1_000,
       default: 3_600_000,
-      description: 'How long the events of a stream can be resumed, in milliseconds after each was sent.',
+      description: 'Time for which the events of a stream are kept for resuming, in milliseconds.',
     }),
   },
   { additionalProperties: false },

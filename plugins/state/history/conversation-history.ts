@@ -14,7 +14,6 @@ import type {
   StoredRecord,
   StoreService,
 } from '#kernel'
-import { approximateBytes } from './approximate-bytes.ts'
 import {
   ChangeList,
   type Collections,
@@ -26,8 +25,8 @@ import {
 import type { HistoryConfig } from './config.ts'
 import type { ConversationItems } from './conversation-items.ts'
 import { HeldLock, putLock } from './conversation-lock.ts'
-import { CACHED_MS, type CachedHistory, HistoryCache } from './history-cache.ts'
-import { again, tryUntil } from './try-until.ts'
+import { approximateBytes, CACHED_MS, type CachedHistory, HistoryCache } from './history-cache.ts'
+import { CONFLICT, retryOnConflict } from './retry-on-conflict.ts'
 
 const SYNCED = { durability: 'synced' } as const
 const NOT_FOUND = { problem: 'conversation_not_found' } as const
@@ -65,13 +64,13 @@ export class StoredConversations implements ConversationHistory {
     conversation: Conversation,
     items: readonly NewItem[] = [],
   ): Promise<Conversation | ItemProblem> {
-    return tryUntil(async () => {
+    return retryOnConflict(async () => {
       const { id, createdAtSec, metadata } = conversation
       const list = new ChangeList(tenant)
       const added = await this.#items.append(tenant, list, id, 0, items)
       if ('problem' in added) return added
       list.put(this.#collections.conversations, id, { createdAtSec, metadata, next: items.length }, null)
-      return (await this.#store.write(list.changes, SYNCED)) === null ? again : conversation
+      return (await this.#store.write(list.changes, SYNCED)) === null ? CONFLICT : conversation
     })
   }
 
@@ -85,19 +84,19 @@ export class StoredConversations implements ConversationHistory {
     id: string,
     change: Parameters<ConversationHistory['changeMetadata']>[2],
   ): Promise<Conversation | undefined> {
-    return tryUntil(async () => {
+    return retryOnConflict(async () => {
       const found = await this.#read(tenant, id)
       if (found === undefined) return undefined
       const value = { ...found.value, metadata: change(found.value.metadata) }
       const list = new ChangeList(tenant).put(this.#collections.conversations, id, value, found.version)
       const isDone = (await this.#store.write(list.changes, SYNCED)) !== null
-      return isDone ? toConversation({ id, value }) : again
+      return isDone ? toConversation({ id, value }) : CONFLICT
     })
   }
 
   /** Its items are out of reach at once, and removed later. */
   delete(tenant: string, id: string): Promise<boolean> {
-    return tryUntil(async () => {
+    return retryOnConflict(async () => {
       const found = await this.#read(tenant, id)
       if (found === undefined) return false
       const { conversations, trash, marks } = this.#collections
@@ -105,7 +104,7 @@ export class StoredConversations implements ConversationHistory {
         .delete(conversations, id, found.version)
         .put(trash, id, 0)
         .mark(marks, id)
-      return (await this.#store.write(list.changes, SYNCED)) === null ? again : true
+      return (await this.#store.write(list.changes, SYNCED)) === null ? CONFLICT : true
     })
   }
 
@@ -114,7 +113,7 @@ export class StoredConversations implements ConversationHistory {
     id: string,
     items: readonly NewItem[],
   ): Promise<readonly ConversationItem[] | ItemProblem> {
-    return tryUntil(async () => {
+    return retryOnConflict(async () => {
       const found = await this.#read(tenant, id)
       if (found === undefined) return NOT_FOUND
       const list = new ChangeList(tenant)
@@ -123,7 +122,7 @@ export class StoredConversations implements ConversationHistory {
       if ('problem' in added) return added
       const value = { ...found.value, next: next + items.length }
       list.put(this.#collections.conversations, id, value, found.version)
-      return (await this.#store.write(list.changes, SYNCED)) === null ? again : added
+      return (await this.#store.write(list.changes, SYNCED)) === null ? CONFLICT : added
     })
   }
 
@@ -133,11 +132,11 @@ export class StoredConversations implements ConversationHistory {
   }
 
   removeItem(tenant: string, id: string, itemId: string): Promise<Conversation | ItemProblem> {
-    return tryUntil(async () => {
+    return retryOnConflict(async () => {
       const found = await this.#read(tenant, id)
       if (found === undefined) return NOT_FOUND
       const isRemoved = await this.#items.remove(tenant, id, itemId)
-      if (isRemoved === null) return again
+      if (isRemoved === null) return CONFLICT
       return isRemoved ? toConversation(found) : ({ problem: 'item_not_found', id: itemId } as const)
     })
   }

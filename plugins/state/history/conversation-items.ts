@@ -1,4 +1,4 @@
-/** The items of conversations: added all or none, found by id, read by pages, removed from one conversation only. */
+/** Items of conversations: appended atomically, found by id, read by page, removed from one conversation. */
 import type {
   ConversationItem,
   HistoryItem,
@@ -11,9 +11,9 @@ import type {
 import { ChangeList, type Collections, type ItemPointer, isId, positionId, within } from './collections.ts'
 import type { ItemIndex } from './item-index.ts'
 
-/** Places of a shared item that are remembered; older ones are found no more by the item's id alone. */
+/** Maximum conversations stored in the pointer of a shared item; older ones are not found by item id. */
 const MAX_SHARES = 50
-/** A page ends early when its items are very large. */
+/** Maximum bytes of a page. */
 const PAGE_BYTES = 16 * 1024 * 1024
 
 export class ConversationItems {
@@ -28,8 +28,8 @@ export class ConversationItems {
   }
 
   /**
-   * Adds to the list what appends these items from position `next` on.
-   * @returns the items as they will be, or what is wrong with one
+   * Adds the changes that append these items at position `next`.
+   * @returns the items, or a problem with one of them
    */
   async append(
     tenant: string,
@@ -74,7 +74,7 @@ export class ConversationItems {
     return conversationItems.get(tenant, positionId(conversation, position.at))
   }
 
-  /** @returns false when it is not in this conversation; null when somebody else was quicker */
+  /** @returns false if the item is not in this conversation; null on a conflict */
   async remove(tenant: string, conversation: string, itemId: string): Promise<boolean | null> {
     const { items, positions, conversationItems, marks } = this.#collections
     const name = `${conversation}.${itemId}`
@@ -118,7 +118,7 @@ export class ConversationItems {
   }
 }
 
-/** Null when nothing is left of it. */
+/** @returns null if no location is left */
 export function withoutConversation(pointer: ItemPointer, conversation: string): ItemPointer | null {
   const conversations = pointer.conversations?.filter(({ id }) => id !== conversation) ?? []
   if (conversations.length > 0) return { ...pointer, conversations }

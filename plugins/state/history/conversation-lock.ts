@@ -1,8 +1,8 @@
-/** The lock of a conversation: a record with an expiry that its holder puts off, and nobody else can replace. */
+/** Lock of a conversation: a record with an expiry that its holder renews. */
 import type { ConversationLock, StoreService } from '#kernel'
 import { ChangeList, type Collections } from './collections.ts'
 
-/** A holder renews its lease so many times before it would run out. */
+/** Renewals per lease period. */
 const RENEWALS = 3
 
 export class HeldLock implements ConversationLock {
@@ -33,24 +33,24 @@ export class HeldLock implements ConversationLock {
     this.#timer.unref()
   }
 
-  /** The version of the lock's record when no renewal is under way; null when the lock is lost. */
+  /** Waits for a renewal in progress. @returns the version of the lock record; null if the lock is lost */
   async settled(): Promise<string | null> {
     await this.#renewing
     return this.#version
   }
 
-  /** The write that ended the turn has removed it. */
-  onGone(): void {
+  /** The lock record was removed by the write that ended the turn. */
+  onRemoved(): void {
     clearInterval(this.#timer)
     this.#version = null
   }
 
   async release(): Promise<void> {
     const version = await this.settled()
-    this.onGone()
+    this.onRemoved()
     if (version === null) return
     const list = new ChangeList(this.#tenant).delete(this.#parts.locks, this.conversationId, version)
-    // A lock that cannot be let go ends with its lease.
+    // If the release fails, the lock expires with its lease.
     await this.#parts.store.write(list.changes).catch(() => null)
   }
 
@@ -59,13 +59,13 @@ export class HeldLock implements ConversationLock {
     try {
       this.#version = await putLock(this.#tenant, this.conversationId, this.#version, this.#parts)
     } catch {
-      // The store is gone for a while: the lease decides whether the lock is still held at the end.
+      // The store is unavailable: the lease decides whether the lock is still held.
     }
     if (this.#version === null) clearInterval(this.#timer)
   }
 }
 
-/** @param before null for a lock that nobody may have @returns null when somebody has it */
+/** @param before version to replace; null requires that the lock is free @returns null if the lock is held by another */
 export async function putLock(
   tenant: string,
   conversationId: string,

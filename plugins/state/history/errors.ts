@@ -1,21 +1,20 @@
-/** Errors of history; what callers of the contract do wrong comes back as a problem instead. */
+/** Errors of the history plugin; invalid calls of the contract return a problem instead. */
 import { defineErrors } from '#kernel'
 
 export const historyErrors = defineErrors('history', {
   history_contended: {
     kind: 'unavailable',
     source: 'gateway',
-    text: () => 'too many changes of one record at the same time; try again',
+    text: () => 'too many concurrent changes of the same record; retry',
   },
   invalid_history_file: {
     kind: 'bad_request',
     source: 'client',
-    text: (line: number, problem: string) =>
-      `line ${line} of the history file cannot be imported: ${problem}`,
+    text: (line: number, problem: string) => `line ${line} of the history file is invalid: ${problem}`,
   },
   history_store_missing: {
     kind: 'internal',
     source: 'gateway',
-    text: () => 'the plugin history needs a store: enable the plugin storage or the plugin postgres',
+    text: () => 'the history plugin requires a store: enable the storage or the postgres plugin',
   },
 })

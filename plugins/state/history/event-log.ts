@@ -1,8 +1,8 @@
-/** Events of streams, kept for a while in the pieces they were written in. */
+/** Stored events of streams, for resuming; each record holds the frames of one write. */
 import type { EventLog, StoreService } from '#kernel'
 import { ChangeList, type Collections, isId, padded, within } from './collections.ts'
 
-/** Bytes of frames that one reading gives at most, about. */
+/** Approximate maximum bytes of frames per read. */
 const READ_BYTES = 1024 * 1024
 
 export class StoredEvents implements EventLog {
@@ -46,7 +46,7 @@ export class StoredEvents implements EventLog {
   ): Promise<readonly { number: number; frame: string }[]> {
     if (!isId(responseId)) return []
     const { from: first, to } = within(responseId)
-    // The piece that the next frame is in may have begun before it.
+    // The record of the next frame may start before it.
     const upTo = `${first}${padded(Math.max(0, after + 2))}`
     const begun = await this.#events.range(tenant, { from: first, to: upTo, reverse: true, limit: 1 })
     const from = begun.records[0]?.id ?? first

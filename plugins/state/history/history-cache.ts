@@ -1,17 +1,17 @@
-/** Histories that were used last, so that the next turn of a chain reads its own parent only. Bounded by their text. */
+/** LRU cache of histories, bounded by text size, so that the next turn of a chain does not read the whole chain. */
 import type { HistoryItem } from '#kernel'
 
-/** What was read longer ago is read again: marks of deletions outlive everything that is in memory. */
+/** Maximum age of an entry; deletion marks are kept longer than this. */
 export const CACHED_MS = 3_600_000
 
 export interface CachedHistory {
   readonly items: readonly HistoryItem[]
   readonly bytes: number
-  /** What was found deleted inside when it was read; another value since means: read again. */
+  /** Deletion marks at the time of reading; the entry is stale if one has changed. */
   readonly marks: readonly (string | undefined)[]
 }
 
-/** Ids are hardly ever shared by tenants: they alone are the keys, and an entry that is another tenant's counts as none. */
+/** Keyed by id alone, because tenants rarely share ids; an entry of another tenant is a miss. */
 interface Kept<Entry> {
   readonly tenant: string
   readonly entry: Entry
@@ -55,4 +55,23 @@ export class HistoryCache<Entry extends { readonly bytes: number }> {
     this.#kept.delete(id)
     this.#bytes -= kept.entry.bytes
   }
+}
+
+const DEPTH_LIMIT = 64
+const PUNCTUATION = 4
+const SCALAR = 5
+
+/** Estimates the JSON length of a value without serializing it. */
+export function approximateBytes(value: unknown, depth = 0): number {
+  if (typeof value === 'string') return value.length + PUNCTUATION
+  if (typeof value !== 'object' || value === null || depth > DEPTH_LIMIT) return SCALAR
+  let bytes = PUNCTUATION
+  if (Array.isArray(value)) {
+    for (const item of value) bytes += approximateBytes(item, depth + 1)
+    return bytes
+  }
+  for (const key of Object.keys(value)) {
+    bytes += key.length + PUNCTUATION + approximateBytes((value as Record<string, unknown>)[key], depth + 1)
+  }
+  return bytes
 }

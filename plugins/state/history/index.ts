@@ -1,4 +1,4 @@
-/** The history plugin: responses, items, conversations and background work, over the shared store or the gateway's own. */
+/** The history plugin: responses, items, conversations and background jobs, in the shared or the local store. */
 import { definePlugin, History, SharedStore, Store } from '#kernel'
 import { SlicedWork } from '#shared'
 import { historyConfig } from './config.ts'
@@ -9,7 +9,7 @@ export default definePlugin({
   manifest: {
     name: 'history',
     version: '0.1.0',
-    description: 'Responses and conversations that outlive their request.',
+    description: 'Stored responses and conversations.',
     provides: [History],
     usesOptionally: [SharedStore, Store],
     config: historyConfig,
@@ -25,7 +25,7 @@ export default definePlugin({
       (limit) => history.retention.slice(limit),
       config.pruneIntervalMs,
       host.log,
-      'old responses could not be removed',
+      'old responses could not be deleted',
     )
     return {
       ready: () => {

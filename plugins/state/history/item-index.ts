@@ -1,10 +1,10 @@
-/** Finds items by id, wherever they are. */
+/** Finds items by id in turns and conversations. */
 import type { HistoryItem } from '#kernel'
-import { approximateBytes } from './approximate-bytes.ts'
-import { type Collections, type ItemPointer, isId, positionId } from './collections.ts'
+import { type ChangeList, type Collections, type ItemPointer, isId, positionId } from './collections.ts'
 import type { HistoryConfig } from './config.ts'
+import { approximateBytes } from './history-cache.ts'
 
-/** Read at a time. Of a turn, that is all of it, however few of its items are wanted. */
+/** Records per read; a turn is always read completely. */
 const TURNS = 16
 const ITEMS = 100
 
@@ -17,7 +17,7 @@ export class ItemIndex {
     this.#config = config
   }
 
-  /** Unknown ids, and ids whose item is gone, are left out. @returns null when it is more than one request may load */
+  /** Omits unknown ids. @returns null if the items exceed the limits of a request */
   async resolve(tenant: string, ids: readonly string[]): Promise<Map<string, HistoryItem> | null> {
     const { turns, conversationItems } = this.#collections
     const { maxHistoryBytes, maxHistoryItems } = this.#config
@@ -40,7 +40,7 @@ export class ItemIndex {
       }
       if (bytes > maxHistoryBytes) return null
     }
-    // What no turn has, or has no more, may be in a conversation.
+    // Items that are not in a turn may be in a conversation.
     const places = new Set<string>()
     for (const [id, { conversations = [] }] of pointers)
       if (!found.has(id)) for (const link of conversations) places.add(positionId(link.id, link.at))
@@ -63,4 +63,21 @@ export class ItemIndex {
 
 function* batchesOf(ids: readonly string[], size: number): Generator<readonly string[]> {
   for (let from = 0; from < ids.length; from += size) yield ids.slice(from, from + size)
+}
+
+/** Removes the turn from the pointers of its items; items that are also in a conversation remain found there. */
+export async function removeTurnPointers(
+  tenant: string,
+  list: ChangeList,
+  items: Collections['items'],
+  turnItems: readonly HistoryItem[],
+): Promise<void> {
+  const pointers = await Promise.all(turnItems.map(({ id }) => items.read(tenant, id)))
+  for (const [index, pointer] of pointers.entries()) {
+    if (pointer === undefined) continue
+    const { conversations } = pointer.value
+    const { id } = turnItems[index]
+    if (conversations === undefined) list.delete(items, id, pointer.version)
+    else list.put(items, id, { conversations }, pointer.version)
+  }
 }

@@ -1,9 +1,8 @@
-/** Responses: stored when they begin, changed while they run, ended once, deleted for good. */
+/** Stored responses: created, updated while running, finished once, deleted. */
 import type {
   FinishedResponse,
   FinishOptions,
   FinishResult,
-  HistoryItem,
   HistoryProblem,
   LoadedHistory,
   ResponseHistory,
@@ -20,8 +19,9 @@ import {
   type StoredResponse,
   turnId,
 } from './collections.ts'
-import { ResponseEnd } from './response-end.ts'
-import { again, tryUntil } from './try-until.ts'
+import { ResponseFinisher } from './finish-response.ts'
+import { removeTurnPointers } from './item-index.ts'
+import { CONFLICT, retryOnConflict } from './retry-on-conflict.ts'
 
 const MAX_CREATED = 20_000
 const SYNCED = { durability: 'synced' } as const
@@ -30,15 +30,15 @@ export class StoredResponses implements ResponseHistory {
   readonly #store: StoreService
   readonly #collections: Collections
   readonly #chains: ChainReader
-  readonly #end: ResponseEnd
-  /** Of this thread and still running: their end need not find out. */
+  readonly #end: ResponseFinisher
+  /** Running responses created by this thread, so that `finish` need not read whether they exist. */
   readonly #created = new Set<string>()
 
   constructor(store: StoreService, collections: Collections, chains: ChainReader) {
     this.#store = store
     this.#collections = collections
     this.#chains = chains
-    this.#end = new ResponseEnd(store, collections, chains)
+    this.#end = new ResponseFinisher(store, collections, chains)
   }
 
   async create(tenant: string, record: ResponseRecord, isQueued = false): Promise<void> {
@@ -48,7 +48,7 @@ export class StoredResponses implements ResponseHistory {
       .put(ages, ageId(record.createdAtSec, record.id), 0)
     if (isQueued) list.put(waitingJobs, record.id, { attempts: 0 })
     const isNew = (await this.#store.write(list.changes, SYNCED)) !== null
-    if (!isNew) throw new TypeError(`response ${record.id} exists`)
+    if (!isNew) throw new TypeError(`response ${record.id} already exists`)
     this.#created.add(record.id)
     for (const oldest of this.#created) {
       if (this.#created.size <= MAX_CREATED) break
@@ -58,11 +58,11 @@ export class StoredResponses implements ResponseHistory {
 
   update(tenant: string, id: string, change: Parameters<ResponseHistory['update']>[2]): Promise<boolean> {
     const { responses } = this.#collections
-    return tryUntil(async () => {
+    return retryOnConflict(async () => {
       const before = isId(id) ? await responses.read(tenant, id) : undefined
       if (before === undefined || !isRunning(before.value)) return false
       const list = new ChangeList(tenant).put(responses, id, { ...before.value, ...change }, before.version)
-      return (await this.#store.write(list.changes)) === null ? again : true
+      return (await this.#store.write(list.changes)) === null ? CONFLICT : true
     })
   }
 
@@ -78,7 +78,7 @@ export class StoredResponses implements ResponseHistory {
     let { input = [], output = [] } = stored
     if (place !== null) {
       const turn = await this.#collections.turns.get(tenant, turnId(place.chain, place.turn))
-      // Deleted between the two reads.
+      // The response was deleted between the two reads.
       if (turn === undefined || turn.id !== id) return undefined
       ;({ input, output } = turn)
     }
@@ -86,8 +86,8 @@ export class StoredResponses implements ResponseHistory {
   }
 
   delete(tenant: string, id: string): Promise<boolean> {
-    const { responses, turns, waitingJobs, marks } = this.#collections
-    return tryUntil(async () => {
+    const { responses, turns, items, waitingJobs, marks } = this.#collections
+    return retryOnConflict(async () => {
       const before = isId(id) ? await responses.read(tenant, id) : undefined
       if (before === undefined || before.value.status === 'deleted') return false
       const { place, createdAtSec, previousResponseId } = before.value
@@ -107,27 +107,14 @@ export class StoredResponses implements ResponseHistory {
         const turn = await turns.get(tenant, turnId(place.chain, place.turn))
         list.put(turns, turnId(place.chain, place.turn), { id: '', input: [], output: [] })
         list.mark(marks, place.chain)
-        await this.#dropPointers(tenant, list, [...(turn?.input ?? []), ...(turn?.output ?? [])])
+        await removeTurnPointers(tenant, list, items, [...(turn?.input ?? []), ...(turn?.output ?? [])])
       }
-      return (await this.#store.write(list.changes, SYNCED)) === null ? again : true
+      return (await this.#store.write(list.changes, SYNCED)) === null ? CONFLICT : true
     })
   }
 
   loadChain(tenant: string, previousResponseId: string): Promise<LoadedHistory | HistoryProblem> {
     return this.#chains.load(tenant, previousResponseId)
-  }
-
-  /** Items that a conversation has too are found there from now on. */
-  async #dropPointers(tenant: string, list: ChangeList, turnItems: readonly HistoryItem[]): Promise<void> {
-    const { items } = this.#collections
-    const found = await Promise.all(turnItems.map(({ id }) => items.read(tenant, id)))
-    for (const [index, pointer] of found.entries()) {
-      if (pointer === undefined) continue
-      const { conversations } = pointer.value
-      const { id } = turnItems[index]
-      if (conversations === undefined) list.delete(items, id, pointer.version)
-      else list.put(items, id, { conversations }, pointer.version)
-    }
   }
 }
 

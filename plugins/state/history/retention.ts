@@ -1,14 +1,23 @@
 /**
- * Removes responses that are too old or too many, and what deleted conversations have left: a few at a time. The text of
- * a turn stays while a younger response continues it; a chain goes when its last response does.
+ * Deletes old and surplus responses and the items of deleted conversations, in small batches. The text of a turn is kept
+ * while a newer response continues it; a chain is deleted with its last response.
  */
 import type { StoreService } from '#kernel'
-import { ageId, ChangeList, type Collections, type Place, positionId, turnId, within } from './collections.ts'
+import {
+  ageId,
+  type ChainPosition,
+  ChangeList,
+  type Collections,
+  positionId,
+  turnId,
+  within,
+} from './collections.ts'
 import type { HistoryConfig } from './config.ts'
 import { withoutConversation } from './conversation-items.ts'
+import { removeTurnPointers } from './item-index.ts'
 
 const DAY_SEC = 86_400
-/** Turns or items that one write removes. */
+/** Maximum turns or items deleted by one write. */
 const SLICE = 200
 const COUNT_PAGE = 1_000
 
@@ -25,11 +34,11 @@ export class Retention {
   }
 
   /**
-   * One slice of the work: some responses of one tenant, or some items of a deleted conversation.
-   * @returns `limit` while there may be more to do, 0 when a round over all tenants is done
+   * Deletes responses of one tenant, or items of a deleted conversation.
+   * @returns `limit` if more may be left, 0 after a round over all tenants
    */
   async slice(limit: number, nowMs = Date.now()): Promise<number> {
-    if (await this.#emptyTrash(limit)) return limit
+    if (await this.#removeDeletedConversation(limit)) return limit
     const [tenant] = await this.#collections.ages.tenants({ after: this.#lastTenant, limit: 1 })
     if (tenant === undefined) {
       this.#lastTenant = undefined
@@ -41,7 +50,7 @@ export class Retention {
     return limit
   }
 
-  /** @returns how many responses of the tenant were removed; fewer than `limit` when no more have to go */
+  /** @returns the number of responses deleted; fewer than `limit` if none is left to delete */
   async prune(tenant: string, limit: number, nowMs = Date.now()): Promise<number> {
     const { maxAgeDays, maxResponsesPerTenant } = this.#config
     const oldest = (await this.#collections.ages.range(tenant, { limit })).records
@@ -79,20 +88,14 @@ export class Retention {
     if (found !== undefined) list.delete(responses, id, found.version).delete(waitingJobs, id)
     if (place !== null) list.mark(marks, place.chain)
     const turn = place === null ? undefined : await turns.get(tenant, turnId(place.chain, place.turn))
-    for (const item of [...(turn?.input ?? []), ...(turn?.output ?? [])]) {
-      const pointer = await items.read(tenant, item.id)
-      if (pointer === undefined) continue
-      const { conversations } = pointer.value
-      if (conversations === undefined) list.delete(items, item.id, pointer.version)
-      else list.put(items, item.id, { conversations }, pointer.version)
-    }
-    // Somebody changed it meanwhile: the next round comes by.
+    await removeTurnPointers(tenant, list, items, [...(turn?.input ?? []), ...(turn?.output ?? [])])
+    // On a conflict, the next round retries.
     if ((await this.#store.write(list.changes)) === null || place === null) return
     await this.#dropChain(tenant, place)
   }
 
-  /** Removes the chain that ends with this turn, when nothing goes on from it. */
-  async #dropChain(tenant: string, { chain, turn }: Pick<Place, 'chain' | 'turn'>): Promise<void> {
+  /** Deletes the chain that ends with this turn, unless a turn or branch continues it. */
+  async #dropChain(tenant: string, { chain, turn }: Pick<ChainPosition, 'chain' | 'turn'>): Promise<void> {
     const { turns, chains, branches, responses } = this.#collections
     const isContinued = (await turns.get(tenant, turnId(chain, turn + 1))) !== undefined
     if (isContinued || (await branches.range(tenant, { ...within(chain), limit: 1 })).records.length > 0)
@@ -113,15 +116,15 @@ export class Retention {
     if (base !== undefined && 'chain' in base) list.delete(branches, `${base.chain}.${chain}`)
     await this.#store.write(list.changes)
     if (base === undefined || !('chain' in base)) return
-    // What it branched off may have waited for it.
+    // The chain it branched from may now be deletable too.
     const ends = await turns.range(tenant, { ...within(base.chain), reverse: true, limit: 1 })
     const end = ends.records[0]
     if (end === undefined || (await responses.get(tenant, end.value.id)) !== undefined) return
     await this.#dropChain(tenant, { chain: base.chain, turn: Number(end.id.slice(base.chain.length + 1)) })
   }
 
-  /** @returns false when no deleted conversation is left */
-  async #emptyTrash(limit: number): Promise<boolean> {
+  /** @returns false if no deleted conversation is left */
+  async #removeDeletedConversation(limit: number): Promise<boolean> {
     const { trash, positions, conversationItems, items } = this.#collections
     const [tenant] = await trash.tenants({ limit: 1 })
     if (tenant === undefined) return false

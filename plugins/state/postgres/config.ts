@@ -1,4 +1,4 @@
-/** The postgres section of the configuration file: which database, how it is reached, and how long anything may take. */
+/** Configuration section of the postgres plugin. */
 import { type Static, Type } from '#kernel'
 
 export const postgresConfig = Type.Object(
@@ -7,31 +7,33 @@ export const postgresConfig = Type.Object(
       minLength: 1,
       secret: true,
       description:
-        'Where the database is, such as `postgres://user:password@host:5432/weir`. Give it by reference: `{ "$env": "DATABASE_URL" }`. Its encoding must be UTF8.',
+        'Connection URL, such as `postgres://user:password@host:5432/weir`; usually a reference: `{ "$env": "DATABASE_URL" }`. The encoding of the database must be UTF8.',
     }),
     schema: Type.String({
       pattern: '^[a-z_][a-z0-9_]{0,62}$',
       default: 'weir',
-      description: 'Schema of the tables; made when missing. Gateways that share records name the same one.',
+      description:
+        'Schema of the tables, created if missing. Gateways with the same schema share their records.',
     }),
     tls: Type.Object(
       {
         mode: Type.Union([Type.Literal('url'), Type.Literal('off'), Type.Literal('verify')], {
           default: 'url',
           description:
-            '`url`: as `sslmode` in the URL says. `off`: plain. `verify`: TLS, and the certificate must be valid for the host.',
+            '`url`: according to `sslmode` in the URL. `off`: no TLS. `verify`: TLS with a certificate that is valid for the host.',
         }),
         caFile: Type.Union([Type.String({ minLength: 1 }), Type.Null()], {
           default: null,
-          description: 'Authorities to trust instead of the usual ones, a PEM file. With `verify`.',
+          description:
+            'PEM file of the trusted certificate authorities, instead of the default ones. For `verify`.',
         }),
         certFile: Type.Union([Type.String({ minLength: 1 }), Type.Null()], {
           default: null,
-          description: 'Certificate of the gateway, a PEM file. With `verify`.',
+          description: 'PEM file of the client certificate. For `verify`.',
         }),
         keyFile: Type.Union([Type.String({ minLength: 1 }), Type.Null()], {
           default: null,
-          description: 'Key of that certificate, a PEM file.',
+          description: 'PEM file of the key of the client certificate.',
         }),
       },
       { additionalProperties: false, default: {} },
@@ -40,43 +42,43 @@ export const postgresConfig = Type.Object(
       minimum: 2,
       maximum: 200,
       default: 8,
-      description: 'Connections of each thread.',
+      description: 'Maximum connections per thread.',
     }),
     connectTimeoutMs: Type.Integer({
       minimum: 100,
       default: 3_000,
-      description: 'How long an operation waits for a connection, in milliseconds.',
+      description: 'Maximum wait of an operation for a connection, in milliseconds.',
     }),
     statementTimeoutMs: Type.Integer({
       minimum: 100,
       default: 10_000,
-      description: 'How long one statement may take, in milliseconds; the server ends it then.',
+      description: 'Maximum duration of a statement, enforced by the server, in milliseconds.',
     }),
     bootWaitMs: Type.Integer({
       minimum: 0,
       default: 8_000,
-      description: 'How long the boot waits for a database that does not answer yet, in milliseconds.',
+      description: 'Maximum wait for the database at startup, in milliseconds.',
     }),
     maxWaiting: Type.Integer({
       minimum: 1,
       default: 2_000,
-      description: 'Operations of each thread that may wait; beyond it they are refused with 503.',
+      description: 'Maximum pending operations per thread; more are rejected with 503.',
     }),
     maxWaitingBytes: Type.Integer({
       minimum: 1_024,
       default: 64 * 1024 * 1024,
-      description: 'Bytes of writes of each thread that may wait; beyond it they are refused with 503.',
+      description: 'Maximum bytes of pending writes per thread; more are rejected with 503.',
     }),
     maxRecordBytes: Type.Integer({
       minimum: 1_024,
       maximum: 256 * 1024 * 1024,
       default: 64 * 1024 * 1024,
-      description: 'Largest record, in bytes of JSON. A larger one is refused with 413.',
+      description: 'Maximum size of a record in bytes of JSON; larger ones are rejected with 413.',
     }),
     sweepIntervalMs: Type.Integer({
       minimum: 100,
       default: 30_000,
-      description: 'Pause between two sweeps that remove expired records, in milliseconds.',
+      description: 'Interval at which expired records are deleted, in milliseconds.',
     }),
   },
   { additionalProperties: false },

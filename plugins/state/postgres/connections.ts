@@ -1,21 +1,21 @@
 /**
- * The connections of one thread: a pool with limits of time and length. Each statement is a transaction of its own. While
- * the server is gone, operations fail at once between two tries to reach it, so that nothing piles up.
+ * Connection pool of one thread with time and queue limits. Each statement is its own transaction. While the server is
+ * unreachable, operations fail immediately between connection attempts.
  */
 import { readFile } from 'node:fs/promises'
 import type { Pool, PoolClient, PoolConfig, QueryResultRow } from 'pg'
 import { storeErrors } from '#shared'
 import type { PostgresConfig } from './config.ts'
 
-/** After a failed try to connect, others are not made to wait for one. */
+/** Time after a failed connection attempt in which operations fail immediately, in milliseconds. */
 const DOWN_PAUSE_MS = 500
-/** The client gives up a little after the server should have. */
+/** Added to the statement timeout of the server for the timeout of the client, in milliseconds. */
 const ANSWER_GRACE_MS = 1_000
-/** Serialisation failure, deadlock: the same statement again may do. */
-const TRY_AGAIN = new Set(['40001', '40P01'])
+/** Serialization failure and deadlock: the statement can be retried. */
+const RETRYABLE_CODES = new Set(['40001', '40P01'])
 const TRIES = 4
 
-/** Classes of server errors that say nothing about the statement: connection, resources, operator, system. */
+/** Error classes that are not caused by the statement: connection, resources, operator, system. */
 const UNAVAILABLE_CLASSES = new Set(['08', '53', '57', '58'])
 const READ_ONLY = '25006'
 
@@ -25,10 +25,10 @@ export class Connections {
   #pool: Pool | null = null
   #waiting = 0
   #downUntilMs = 0
-  /** When a connection was last had, or a statement answered. */
-  #heardAtMs = 0
+  /** Time of the last successful connection or statement. */
+  #lastSuccessMs = 0
 
-  /** @param onIdleError hears of connections that broke while nobody used them */
+  /** @param onIdleError called when an idle connection breaks */
   constructor(config: PostgresConfig, onIdleError: (error: Error) => void) {
     this.#config = config
     this.#onIdleError = onIdleError
@@ -37,7 +37,7 @@ export class Connections {
   async open(): Promise<void> {
     if (this.#pool !== null) return
     const { maxConnections, connectTimeoutMs, statementTimeoutMs } = this.#config
-    // Loaded here, so that the package costs nothing where the plugin is not enabled.
+    // Loaded lazily, so that gateways without the plugin do not load the package.
     const { default: pg } = await import('pg')
     const pool = new pg.Pool({
       connectionString: this.#config.url,
@@ -51,7 +51,7 @@ export class Connections {
       keepAlive: true,
     })
     pool.on('error', this.#onIdleError)
-    // A connection that breaks under a statement fails that statement; its event, unheard, would end the process.
+    // The statement reports a broken connection; without a listener, the event would end the process.
     pool.on('connect', (client) => client.on('error', () => undefined))
     this.#pool = pool
   }
@@ -62,11 +62,11 @@ export class Connections {
     await pool?.end()
   }
 
-  /** A connection of one's own for some statements. @throws storage_not_open, or what connecting failed with */
+  /** Runs statements on one connection. @throws storage_not_open, or the connection error */
   async withClient<R>(act: (client: PoolClient) => Promise<R>): Promise<R> {
     if (this.#pool === null) throw storeErrors.storage_not_open()
     const client = await this.#pool.connect()
-    this.#heard()
+    this.#onSuccess()
     try {
       return await act(client)
     } finally {
@@ -76,7 +76,7 @@ export class Connections {
 
   /**
    * Runs one statement.
-   * @param isRepeatable it may be sent again when the connection broke and nobody knows whether it was done
+   * @param isRepeatable the statement can be repeated if the connection broke during it
    * @throws storage_overloaded, storage_unavailable, storage_not_open, or the server's error
    */
   async query<Row extends QueryResultRow>(
@@ -87,13 +87,13 @@ export class Connections {
     if (this.#waiting >= this.#config.maxWaiting) throw storeErrors.storage_overloaded()
     this.#waiting++
     try {
-      return await this.#tries<Row>(text, values, isRepeatable)
+      return await this.#queryWithRetry<Row>(text, values, isRepeatable)
     } finally {
       this.#waiting--
     }
   }
 
-  async #tries<Row extends QueryResultRow>(
+  async #queryWithRetry<Row extends QueryResultRow>(
     text: string,
     values: unknown[],
     isRepeatable: boolean,
@@ -105,58 +105,58 @@ export class Connections {
       let problem: Error | undefined
       try {
         const { rows } = await client.query<Row>(text, values)
-        this.#heard()
+        this.#onSuccess()
         return rows
       } catch (error) {
         problem = error as Error
         const isGone = isUnavailable(problem)
-        const isWorthAnother = TRY_AGAIN.has(codeOf(problem)) || (isGone && isRepeatable)
-        if (left === 0 || !isWorthAnother) {
+        const isRetryable = RETRYABLE_CODES.has(codeOf(problem)) || (isGone && isRepeatable)
+        if (left === 0 || !isRetryable) {
           throw isGone
-            ? storeErrors.storage_unavailable.with({ cause: error }, 'the database does not answer')
+            ? storeErrors.storage_unavailable.with({ cause: error }, 'the database does not respond')
             : error
         }
       } finally {
-        // A connection that failed, or still waits for an answer, is not used again.
+        // A connection that failed or is still busy is not reused.
         client.release(problem !== undefined && isUnavailable(problem))
       }
     }
   }
 
-  #heard(): void {
-    this.#heardAtMs = performance.now()
+  #onSuccess(): void {
+    this.#lastSuccessMs = performance.now()
     this.#downUntilMs = 0
   }
 
   async #connect(pool: Pool): Promise<PoolClient> {
     if (performance.now() < this.#downUntilMs && pool.idleCount === 0) {
-      throw storeErrors.storage_unavailable('the database cannot be reached')
+      throw storeErrors.storage_unavailable('the database is unreachable')
     }
     const startedAtMs = performance.now()
     try {
       const client = await pool.connect()
-      this.#heard()
+      this.#onSuccess()
       return client
     } catch (cause) {
-      // One that was begun while the server was away may fail when it is back: others have been answered since.
-      if (this.#heardAtMs < startedAtMs) this.#downUntilMs = performance.now() + DOWN_PAUSE_MS
-      throw storeErrors.storage_unavailable.with({ cause }, 'the database cannot be reached')
+      // Ignores the failure of an attempt that started before the last success.
+      if (this.#lastSuccessMs < startedAtMs) this.#downUntilMs = performance.now() + DOWN_PAUSE_MS
+      throw storeErrors.storage_unavailable.with({ cause }, 'the database is unreachable')
     }
   }
 }
 
-/** The server's five characters, or Node's word; empty when there is neither. */
+/** SQLSTATE of the server or code of Node; empty if there is none. */
 export function codeOf(error: unknown): string {
   return String((error as { code?: unknown }).code ?? '')
 }
 
-/** Not the statement's fault: the connection, the server's state, or its time limit. */
+/** Whether the error concerns the connection or the server, not the statement. */
 export function isUnavailable(error: Error): boolean {
   const code = codeOf(error)
   if (code.length === 5 && /^[0-9A-Z]{5}$/.test(code) && !code.startsWith('E')) {
     return UNAVAILABLE_CLASSES.has(code.slice(0, 2)) || code === READ_ONLY
   }
-  // Errors that do not come from the server: sockets, the client's own time limits, a connection that ended.
+  // Errors without a severity come from the client: sockets, timeouts, closed connections.
   return !('severity' in error)
 }
 

@@ -1,4 +1,4 @@
-/** What of a database stops the boot; all other errors are those of every store. */
+/** Errors of the database at startup. */
 import { defineErrors } from '#kernel'
 
 export const postgresErrors = defineErrors('postgres', {

@@ -1,4 +1,4 @@
-/** The postgres plugin: provides records that several gateways share, kept in a PostgreSQL database. */
+/** The postgres plugin: a record store that several gateways share, in a PostgreSQL database. */
 import { definePlugin, SharedStore } from '#kernel'
 import { SlicedWork, StoreMetrics } from '#shared'
 import { postgresConfig } from './config.ts'
@@ -8,21 +8,21 @@ export default definePlugin({
   manifest: {
     name: 'postgres',
     version: '0.1.0',
-    description: 'Records that several gateways share, in PostgreSQL.',
+    description: 'Record store in PostgreSQL, shared by several gateways.',
     provides: [SharedStore],
     config: postgresConfig,
   },
   register(host, config) {
     const store = new PgStore(config, {
       metrics: new StoreMetrics(host.metrics, 'postgres'),
-      onIdleError: (err) => host.log.warn({ err }, 'an idle connection to the database broke'),
+      onIdleError: (err) => host.log.warn({ err }, 'idle database connection failed'),
     })
     host.provide(SharedStore, store)
     const sweeper = new SlicedWork(
       (limit) => store.sweep(limit),
       config.sweepIntervalMs,
       host.log,
-      'expired records could not be removed',
+      'expired records could not be deleted',
     )
     return {
       start: async () => {

@@ -1,8 +1,8 @@
-/** The tables, step by step: each step runs once in a database, whichever gateway comes first. */
+/** Database migrations: each step runs once per database. */
 import type { PoolClient } from 'pg'
 import { postgresErrors } from './errors.ts'
 
-/** Any number of ours: gateways that start at once migrate one after the other. */
+/** Key of the advisory lock, so that gateways migrate one after the other. */
 const MIGRATION_LOCK = 7_303_014_226_781
 
 /** @param s the schema's name; a plain word, by its configuration */
@@ -108,7 +108,7 @@ export async function migrate(client: PoolClient, schema: string): Promise<void>
     const from = done.rows[0]?.step ?? 0
     if (from > STEPS.length) {
       throw postgresErrors.database_unsuitable(
-        `its tables in the schema ${schema} were made by a newer version of the gateway`,
+        `the tables in schema ${schema} were created by a newer version of the gateway`,
       )
     }
     for (const [index, step] of STEPS.entries()) {

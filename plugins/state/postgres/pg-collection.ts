@@ -1,4 +1,4 @@
-/** One collection in PostgreSQL: its reads; writes go through the store. */
+/** A collection in PostgreSQL. Reads are here; writes go through the store. */
 import type {
   Change,
   Collection,
@@ -18,14 +18,14 @@ interface Row {
   readonly id: string
   readonly value: string
   readonly version: string
-  /** A bigint as text, since it may be larger than a number can say. */
+  /** A bigint, which the driver returns as text. */
   readonly expires_at_ms: string | null
 }
 
-/** What a collection needs of its store. */
+/** Functions of the store that a collection uses. */
 export interface CollectionParts {
   readonly schema: string
-  /** Runs one reading statement; labels its failure. */
+  /** Runs a read with metrics and error mapping. */
   read<R extends object>(collection: string, sql: string, values: unknown[]): Promise<R[]>
   write(changes: readonly Change[], options: WriteOptions): Promise<string | null>
 }
@@ -77,13 +77,13 @@ export class PgCollection<T> implements Collection<T> {
       return ` AND id ${operator} $${values.length + 2}`
     }
     const where = `true${bound('>=', from)}${bound('<', to)}${bound(reverse ? '<' : '>', after)}`
-    // One more than asked for tells whether there is more; the sum of bytes ends a page on the server.
+    // Reads one more row to detect whether there are more; the server limits the sum of bytes.
     const order = `ORDER BY id ${reverse ? 'DESC' : 'ASC'}`
     const rows = await this.#cutRows(where, order, limit + 1, maxBytes, values)
     const isLimited = rows.length > limit
     if (isLimited) rows.pop()
     const last = rows.at(-1)
-    // As the server counts them: in bytes, not in characters.
+    // In bytes, as the server counts.
     const bytes = rows.reduce((sum, { value }) => sum + Buffer.byteLength(value), 0)
     const hasMore = last !== undefined && (isLimited || bytes >= maxBytes)
     return { records: rows.map((row) => toRecord<T>(row)), next: hasMore ? last.id : null }
@@ -93,7 +93,7 @@ export class PgCollection<T> implements Collection<T> {
     const { after, limit = DEFAULT_LIMIT } = options
     const beyond = after === undefined ? '' : checkKeyPart('tenant', after)
     const operator = after === undefined ? '>=' : '>'
-    // Jumps from tenant to tenant along the index, instead of reading every record.
+    // Skips from tenant to tenant in the index instead of reading every record.
     const sql = `
       WITH RECURSIVE found AS (
         (SELECT tenant, 1 AS place FROM ${this.#table} WHERE collection = $1 AND tenant ${operator} $2
@@ -118,7 +118,7 @@ export class PgCollection<T> implements Collection<T> {
     await this.#parts.write([{ kind: 'delete', collection: this.name, tenant, id }], options)
   }
 
-  /** @param where beyond collection and tenant; its own values begin at $4, since $1 is the collection, $2 the time, $3 the tenant */
+  /** @param where further conditions; their parameters start at $4 after collection, time and tenant */
   #rows(where: string, values: unknown[]): Promise<Row[]> {
     const sql = `SELECT id, value, version, expires_at_ms FROM ${this.#table}
       WHERE collection = $1 AND (expires_at_ms IS NULL OR expires_at_ms > $2) AND tenant = $3 AND ${where}`

@@ -1,4 +1,4 @@
-/** The Store contract over PostgreSQL: JSON records in one table, shared by all gateways that name its schema. */
+/** The Store contract over PostgreSQL: JSON records in one table. */
 import { type Change, type Collection, GatewayError, type StoreService, type WriteOptions } from '#kernel'
 import { checkCollectionName, checkKeyPart, makeVersionStamps, type StoreMetrics, storeErrors } from '#shared'
 import type { PostgresConfig } from './config.ts'
@@ -6,7 +6,7 @@ import { Connections } from './connections.ts'
 import { postgresErrors } from './errors.ts'
 import { migrate } from './migrations.ts'
 import { PgCollection } from './pg-collection.ts'
-import { prepareWrite, WriteLane } from './write-lane.ts'
+import { prepareWrite, WriteBatcher } from './write-batcher.ts'
 
 const BOOT_PAUSE_MS = 250
 
@@ -19,23 +19,23 @@ export class PgStore implements StoreService {
   readonly #config: PostgresConfig
   readonly #metrics: StoreMetrics | null
   readonly #connections: Connections
-  readonly #lane: WriteLane
+  readonly #writes: WriteBatcher
   readonly #nextVersion = makeVersionStamps()
 
   constructor(config: PostgresConfig, options: PgStoreOptions = {}) {
     this.#config = config
     this.#metrics = options.metrics ?? null
     this.#connections = new Connections(config, options.onIdleError ?? (() => undefined))
-    this.#lane = new WriteLane(this.#connections, config)
+    this.#writes = new WriteBatcher(this.#connections, config)
   }
 
-  /** Readies the connections; each is made when it is first needed. */
+  /** Prepares the pool; connections are opened when needed. */
   async open(): Promise<void> {
     await this.#connections.open()
   }
 
   /**
-   * Waits for the database and brings its tables up to date.
+   * Waits for the database and runs migrations.
    * @throws database_unreachable, database_unsuitable
    */
   async prepare(): Promise<void> {
@@ -47,7 +47,7 @@ export class PgStore implements StoreService {
         if (error instanceof GatewayError) throw error
         const isRefused = 'severity' in (error as object)
         const problem = (error as Error).message
-        // What the server itself refuses, such as a password, is not mended by waiting, unless it is still starting.
+        // Waiting does not help if the server rejects the connection, unless it is still starting (57P03).
         if (isRefused && (error as { code?: string }).code !== '57P03') {
           throw postgresErrors.database_unsuitable.with({ cause: error }, problem)
         }
@@ -59,9 +59,9 @@ export class PgStore implements StoreService {
     }
   }
 
-  /** What waits to be written is written first. */
+  /** Finishes pending writes first. */
   async close(): Promise<void> {
-    await this.#lane.idle()
+    await this.#writes.idle()
     await this.#connections.close()
   }
 
@@ -86,7 +86,7 @@ export class PgStore implements StoreService {
     const { durability = 'relaxed' } = options
     const write = prepareWrite(changes, version, durability, this.#config.maxRecordBytes)
     const verb = changes.every(({ kind }) => kind === 'delete') ? 'delete' : 'write'
-    const isDone = await this.#run(verb, changes[0]?.collection ?? '', () => this.#lane.write(write))
+    const isDone = await this.#run(verb, changes[0]?.collection ?? '', () => this.#writes.write(write))
     return isDone ? version : null
   }
 

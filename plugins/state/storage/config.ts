@@ -1,4 +1,4 @@
-/** The storage section of the configuration file: where records are kept, and how much may wait for the disk. */
+/** Configuration section of the storage plugin. */
 import { Type } from '#kernel'
 
 export const storageConfig = Type.Object(
@@ -7,23 +7,22 @@ export const storageConfig = Type.Object(
       minLength: 1,
       default: 'weir-data',
       description:
-        'Data directory of this gateway process, created if it does not exist, readable by its owner only. A relative path starts at the working directory. One process at a time may use it.',
+        'Data directory, created with access for the owner only. Relative to the working directory. Can be used by one process at a time.',
     }),
     maxRecordBytes: Type.Integer({
       minimum: 1_024,
       default: 64 * 1024 * 1024,
-      description: 'Largest record, in bytes of JSON. A larger one is refused with 413.',
+      description: 'Maximum size of a record in bytes of JSON; larger ones are rejected with 413.',
     }),
     maxWaitingBytes: Type.Integer({
       minimum: 1_024,
       default: 64 * 1024 * 1024,
-      description:
-        'What may wait for the disk on each thread, in bytes; beyond it writes are refused with 503.',
+      description: 'Maximum bytes of pending writes per thread; more are rejected with 503.',
     }),
     sweepIntervalMs: Type.Integer({
       minimum: 100,
       default: 30_000,
-      description: 'Pause between two sweeps that remove expired records, in milliseconds.',
+      description: 'Interval at which expired records are deleted, in milliseconds.',
     }),
   },
   { additionalProperties: false },

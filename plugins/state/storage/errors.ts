@@ -1,4 +1,4 @@
-/** Errors of the data directory that stop the boot; all others are those of every store. */
+/** Errors of the data directory at startup. */
 import { defineErrors } from '#kernel'
 
 export const storageErrors = defineErrors('storage', {
@@ -6,7 +6,7 @@ export const storageErrors = defineErrors('storage', {
     kind: 'internal',
     source: 'gateway',
     text: (dir: string) =>
-      `the data directory ${dir} is in use by another process; stop that one or set another storage.dir`,
+      `the data directory ${dir} is in use by another process; stop that process or set another storage.dir`,
   },
   storage_unreadable: {
     kind: 'internal',

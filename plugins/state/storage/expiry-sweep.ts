@@ -1,10 +1,10 @@
-/** Removes records whose time is over, by the index of expiry: a bounded slice at a time, under the records' versions. */
+/** Deletes expired records in batches, by the expiry index. */
 import type { Condition, GroupCommit, LevelChange } from './group-commit.ts'
 import type { Database } from './level-handle.ts'
 import { expiredRange, expiredRecordKey } from './record-key.ts'
 import { isExpired, readHead } from './record-value.ts'
 
-/** @returns how many index entries were dealt with; fewer than `limit` when none is left */
+/** @returns the number of index entries processed; fewer than `limit` if none is left */
 export async function sweepExpired(db: Database, commits: GroupCommit, limit: number): Promise<number> {
   const nowMs = Date.now()
   const { from, to } = expiredRange(nowMs)
@@ -20,7 +20,7 @@ export async function sweepExpired(db: Database, commits: GroupCommit, limit: nu
       const conditions: Condition[] = []
       if (head !== null && isExpired(head, nowMs)) {
         changes.push({ key: keys[index], value: null })
-        // A record that was put anew meanwhile has another entry in the index and stays.
+        // The condition keeps a record that was written again meanwhile.
         conditions.push({ key: keys[index], version: null })
       }
       return commits.write({ changes, conditions, isSynced: false, bytes: 0 })

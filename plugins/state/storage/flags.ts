@@ -1,4 +1,4 @@
-/** Flags and variables of the data directory. */
+/** Command-line flags and environment variables of the storage plugin. */
 import type { ConfigFlag } from '#kernel'
 
 export const storageFlags: readonly ConfigFlag[] = [
@@ -8,6 +8,6 @@ export const storageFlags: readonly ConfigFlag[] = [
     path: ['plugins', 'storage', 'dir'],
     kind: 'text',
     placeholder: 'folder',
-    help: 'keep records in this folder; enables the storage plugin',
+    help: 'data directory for records; enables the storage plugin',
   },
 ]

@@ -1,21 +1,21 @@
 /**
- * Group commit: what waits while one batch is on its way to the disk goes together in the next one, so that many writes
- * share one sync. Conditions are checked in the order of arrival, against what the writes before them in the group do.
+ * Group commit: writes that arrive while a batch is written to disk form the next batch, so that many writes share one
+ * sync. Conditions are checked in order of arrival, including the effects of earlier writes in the batch.
  */
 import { storeErrors } from '#shared'
 import type { LevelHandle } from './level-handle.ts'
 import { isExpired, readHead } from './record-value.ts'
-import type { WriteTurn } from './write-turn.ts'
+import type { WriteLock } from './write-lock.ts'
 
 export interface LevelChange {
   readonly key: string
-  /** Null removes the record. */
+  /** Null deletes the record. */
   readonly value: string | null
 }
 
 export interface Condition {
   readonly key: string
-  /** Null: there must be no record. */
+  /** Null requires that the record does not exist. */
   readonly version: string | null
 }
 
@@ -23,7 +23,7 @@ export interface LevelWrite {
   readonly changes: readonly LevelChange[]
   readonly conditions: readonly Condition[]
   readonly isSynced: boolean
-  /** About how much memory it takes while it waits. */
+  /** Approximate memory while pending. */
   readonly bytes: number
 }
 
@@ -33,28 +33,28 @@ interface WaitingWrite {
   reject(error: unknown): void
 }
 
-/** A group is closed when it holds so much. */
+/** Maximum bytes of a batch. */
 const GROUP_BYTES = 8 * 1024 * 1024
 
 type BatchStep = { type: 'put'; key: string; value: string } | { type: 'del'; key: string }
 
 export class GroupCommit {
   readonly #handle: LevelHandle
-  readonly #turn: WriteTurn
+  readonly #lock: WriteLock
   readonly #maxWaitingBytes: number
   #waiting: WaitingWrite[] = []
   #waitingBytes = 0
   #isRunning = false
   #onIdle: (() => void)[] = []
 
-  constructor(handle: LevelHandle, turn: WriteTurn, maxWaitingBytes: number) {
+  constructor(handle: LevelHandle, lock: WriteLock, maxWaitingBytes: number) {
     this.#handle = handle
-    this.#turn = turn
+    this.#lock = lock
     this.#maxWaitingBytes = maxWaitingBytes
   }
 
   /**
-   * @returns false when a condition did not hold and nothing was written
+   * @returns false if a condition failed and nothing was written
    * @throws storage_overloaded, storage_not_open, storage_unavailable, or the database's error
    */
   write(write: LevelWrite): Promise<boolean> {
@@ -66,17 +66,17 @@ export class GroupCommit {
       this.#waitingBytes += write.bytes
       if (this.#isRunning) return
       this.#isRunning = true
-      // What other sockets have brought in this turn of the loop comes along.
+      // Collects writes of other requests in this turn of the event loop.
       setImmediate(() => void this.#run())
     })
   }
 
-  /** Resolves when nothing waits. */
+  /** Resolves when no write is pending. */
   async idle(): Promise<void> {
     if (this.#isRunning) await new Promise<void>((resolve) => this.#onIdle.push(resolve))
   }
 
-  /** Never rejects: each write hears of its own end. */
+  /** Never rejects: errors reject the writes of the batch. */
   async #run(): Promise<void> {
     while (this.#waiting.length > 0) {
       const group = this.#nextGroup()
@@ -103,7 +103,7 @@ export class GroupCommit {
   }
 
   async #commit(writes: readonly LevelWrite[]): Promise<boolean[]> {
-    await this.#turn.take()
+    await this.#lock.acquire()
     try {
       const db = await this.#handle.forWriting()
       const versions = await this.#versionsOf(writes)
@@ -119,7 +119,7 @@ export class GroupCommit {
         return true
       })
       if (steps.length === 0) return results
-      if (!this.#turn.isMine) return await this.#commit(writes)
+      if (!this.#lock.isHeld) return await this.#commit(writes)
       try {
         await db.batch(steps, { sync: isSynced } as object)
       } catch (error) {
@@ -128,11 +128,11 @@ export class GroupCommit {
       }
       return results
     } finally {
-      this.#turn.give()
+      this.#lock.release()
     }
   }
 
-  /** What stands in the database under the keys that conditions are about. */
+  /** Current versions of the keys that have conditions. */
   async #versionsOf(writes: readonly LevelWrite[]): Promise<Map<string, string | null>> {
     const versions = new Map<string, string | null>()
     for (const { conditions } of writes) for (const { key } of conditions) versions.set(key, null)

@@ -1,4 +1,4 @@
-/** The storage plugin: provides the record store, kept in one directory on disk. */
+/** The storage plugin: the record store in a directory on disk. */
 import { definePlugin, Store } from '#kernel'
 import { SlicedWork, StoreMetrics } from '#shared'
 import { storageConfig } from './config.ts'
@@ -9,7 +9,7 @@ export default definePlugin({
   manifest: {
     name: 'storage',
     version: '0.1.0',
-    description: 'Durable JSON records in a data directory.',
+    description: 'Durable record store in a data directory.',
     provides: [Store],
     config: storageConfig,
     flags: storageFlags,
@@ -27,7 +27,7 @@ export default definePlugin({
       (limit) => store.sweep(limit),
       config.sweepIntervalMs,
       host.log,
-      'expired records could not be removed',
+      'expired records could not be deleted',
     )
     return {
       start: () => store.open(),

@@ -1,4 +1,4 @@
-/** One collection over LevelDB: its reads; writes go through the store. */
+/** A collection in LevelDB. Reads are here; writes go through the store. */
 import type {
   Change,
   Collection,
@@ -16,9 +16,9 @@ const DEFAULT_LIMIT = 100
 const MAX_LIMIT = 1_000
 const DEFAULT_PAGE_BYTES = 4 * 1024 * 1024
 
-/** What a collection needs of its store. */
+/** Functions of the store that a collection uses. */
 export interface CollectionParts {
-  /** Counts and times one operation, and labels its failure. */
+  /** Runs an operation with metrics and error mapping. */
   run<R>(verb: 'read', collection: string, act: (db: Database) => Promise<R>): Promise<R>
   write(changes: readonly Change[], options: WriteOptions): Promise<string | null>
 }
@@ -68,7 +68,7 @@ export class LevelCollection<T> implements Collection<T> {
     const maxBytes = options.maxBytes ?? DEFAULT_PAGE_BYTES
     const bounds = this.#bounds(tenant, options)
     return this.#read(async (db) => {
-      // One more than asked for tells whether there is more.
+      // Reads one more row to detect whether there are more.
       const iterator = db.iterator({ ...bounds, limit: limit + 1, highWaterMarkBytes: maxBytes } as object)
       try {
         const rows = await takeRows(iterator, limit + 1, maxBytes)
@@ -129,13 +129,13 @@ export class LevelCollection<T> implements Collection<T> {
     const high = to === undefined ? all.to : key(to)
     if (after === undefined) return { gte: low, lt: high, reverse }
     const cursor = key(after)
-    // Keys have no NUL inside an id, so the cursor with one at its end is the next key after it.
+    // Ids contain no NUL, so the cursor followed by NUL is the next possible key.
     if (reverse) return { gte: low, lt: smallerOf(high, cursor), reverse }
     return { gte: largerOf(low, `${cursor}\u0000`), lt: high, reverse }
   }
 }
 
-/** In the order of the database, which is that of bytes. */
+/** Compares in byte order, as the database does. */
 function smallerOf(a: string, b: string): string {
   return Buffer.compare(Buffer.from(a), Buffer.from(b)) <= 0 ? a : b
 }
@@ -148,7 +148,7 @@ interface RowIterator {
   nextv(size: number): Promise<[string, string][]>
 }
 
-/** Rows up to either limit, the bytes overshot by one read at most. */
+/** Reads rows up to either limit; may exceed the bytes by one read. */
 async function takeRows(iterator: RowIterator, limit: number, maxBytes: number): Promise<[string, string][]> {
   const rows: [string, string][] = []
   let bytes = 0
@@ -163,7 +163,7 @@ async function takeRows(iterator: RowIterator, limit: number, maxBytes: number):
   return rows
 }
 
-/** Null when its time is over. */
+/** @returns null for an expired record */
 function toRecord<T>(id: string, text: string, nowMs: number): StoredRecord<T> | null {
   const head = readHead(text)
   if (isExpired(head, nowMs)) return null

@@ -1,10 +1,10 @@
 /**
- * The open database of one thread. All threads of the process share one database underneath; when a write to disk has
- * failed, each closes its handle and opens a fresh one, since nothing may be added behind a record that is half written.
+ * The database handle of one thread. All threads share one database. After a failed write, every thread closes its handle
+ * and opens a new one, because nothing may be appended after an incomplete record.
  */
 import type { Level } from 'level'
-import { storeErrors } from '#shared'
-import { prepareDataDir, probeRoom } from './data-dir.ts'
+import { errorMessage, storeErrors } from '#shared'
+import { prepareDataDir, probeFreeSpace } from './data-dir.ts'
 import { storageErrors } from './errors.ts'
 
 export type Database = Level<string, string>
@@ -13,24 +13,24 @@ export type Database = Level<string, string>
 const EPOCH = 0
 const IS_BROKEN = 1
 const PROBED_AT = 2
-/** Handles that are open, by the parity of the epoch they were opened in. */
+/** Numbers of open handles, by parity of the epoch in which they were opened. */
 const OPEN_COUNTS = 3
 export const HANDLE_CELLS = 5
 
-/** How often a thread that does nothing looks whether it has to reopen. */
-const LOOK_MS = 250
+/** Interval at which an idle thread checks whether it must reopen, in milliseconds. */
+const CHECK_INTERVAL_MS = 250
 const PROBE_PAUSE_MS = 500
-const NO_ROOM = 'the disk takes nothing, it may be full'
-/** A thread that died keeps its count; nobody waits for it longer. */
+const NO_ROOM = 'writing to disk fails, the disk may be full'
+/** Maximum wait for other threads to close; the count of a dead thread never drops. */
 const REOPEN_WAIT_MS = 5_000
 const REOPEN_POLL_MS = 20
 
 const DATABASE_OPTIONS = {
   keyEncoding: 'utf8',
   valueEncoding: 'utf8',
-  // Larger than LevelDB's own 4 MiB: fewer, larger tables; a start after a crash reads at most this back.
+  // LevelDB's default is 4 MiB: larger means fewer tables, and more to replay after a crash.
   writeBufferSize: 16 * 1024 * 1024,
-  // Known to the native implementation, not to the types of the portable one.
+  // An option of the native implementation that the types lack.
   multithreading: true,
 }
 
@@ -51,7 +51,7 @@ export class LevelHandle {
     this.#warn = warn
   }
 
-  /** @throws storage_locked when another process has it, storage_unreadable for every other trouble */
+  /** @throws storage_locked if another process uses it, storage_unreadable for other errors */
   async open(): Promise<void> {
     if (this.#isOpen) return
     try {
@@ -63,9 +63,9 @@ export class LevelHandle {
     }
     this.#isOpen = true
     this.#look = setInterval(() => {
-      // Those who need the database hear of a failure; here it is tried again at the next look.
+      // Retried at the next check; operations report the error themselves.
       if (this.#isStale()) this.#reopen().catch(() => undefined)
-    }, LOOK_MS)
+    }, CHECK_INTERVAL_MS)
     this.#look.unref()
   }
 
@@ -82,18 +82,18 @@ export class LevelHandle {
     return this.#db !== null && !this.#isStale() ? this.#db : this.#reopen()
   }
 
-  /** The database for writing. @throws storage_not_open, storage_unavailable while the disk takes nothing */
+  /** The database for writing. @throws storage_not_open, storage_unavailable while writing to disk fails */
   forWriting(): Database | Promise<Database> {
-    return this.#isOpen && Atomics.load(this.#cells, IS_BROKEN) !== 0 ? this.#mend() : this.forReading()
+    return this.#isOpen && Atomics.load(this.#cells, IS_BROKEN) !== 0 ? this.#recover() : this.forReading()
   }
 
-  /** After a failed write: no other goes behind it, on any thread, before the database was opened anew. */
+  /** Blocks writes on every thread until the database has been reopened. */
   onWriteFailed(): void {
     Atomics.store(this.#cells, IS_BROKEN, 1)
   }
 
-  /** Reads go on with what is open until there is room again; opening needs some too. */
-  async #mend(): Promise<Database> {
+  /** Reopens once the disk has free space; until then, reads continue on the open handle. */
+  async #recover(): Promise<Database> {
     const probedAt = Atomics.load(this.#cells, PROBED_AT)
     const now = Math.trunc(performance.timeOrigin + performance.now()) | 0
     const isOurs = ((now - probedAt) | 0) >= PROBE_PAUSE_MS || probedAt === 0
@@ -101,7 +101,7 @@ export class LevelHandle {
       throw storeErrors.storage_unavailable(NO_ROOM)
     }
     try {
-      await probeRoom(this.#dir)
+      await probeFreeSpace(this.#dir)
     } catch (cause) {
       throw storeErrors.storage_unavailable.with({ cause }, NO_ROOM)
     }
@@ -137,7 +137,7 @@ export class LevelHandle {
   }
 
   async #openAt(epoch: number): Promise<Database> {
-    // Loaded here, so that the package costs nothing where storage is not enabled.
+    // Loaded lazily, so that gateways without storage do not load the package.
     const { Level } = await import('level')
     const db: Database = new Level<string, string>(this.#dir, DATABASE_OPTIONS)
     await db.open()
@@ -157,11 +157,10 @@ export class LevelHandle {
 }
 
 function toOpenError(dir: string, error: unknown) {
-  // The database wraps what happened: LEVEL_DATABASE_NOT_OPEN with the reason as its cause.
+  // The library reports LEVEL_DATABASE_NOT_OPEN with the reason as its cause.
   const reason = error instanceof Error && error.cause instanceof Error ? error.cause : error
   if ((reason as { code?: string }).code === 'LEVEL_LOCKED') {
     return storageErrors.storage_locked.with({ cause: error }, dir)
   }
-  const problem = reason instanceof Error ? reason.message : String(reason)
-  return storageErrors.storage_unreadable.with({ cause: error }, dir, problem)
+  return storageErrors.storage_unreadable.with({ cause: error }, dir, errorMessage(reason))
 }

@@ -8,18 +8,18 @@ import { LevelCollection } from './level-collection.ts'
 import { HANDLE_CELLS, LevelHandle } from './level-handle.ts'
 import { expiryKey, recordKey } from './record-key.ts'
 import { encodeRecord } from './record-value.ts'
-import { TURN_CELLS, WriteTurn } from './write-turn.ts'
+import { LOCK_CELLS, WriteLock } from './write-lock.ts'
 
 /** Bytes of the memory that the stores of all threads share. */
-export const SHARED_BYTES = (TURN_CELLS + HANDLE_CELLS) * 4
+export const SHARED_BYTES = (LOCK_CELLS + HANDLE_CELLS) * 4
 
 export interface LevelStoreOptions {
   readonly metrics?: StoreMetrics
-  /** SHARED_BYTES that all threads share. Without: no other thread writes under conditions. */
+  /** Memory of SHARED_BYTES that all threads share; omit it if only one thread writes. */
   readonly shared?: SharedArrayBuffer
-  /** Largest record, bytes of JSON. Default 64 MiB. */
+  /** Maximum bytes of JSON of a record. Default 64 MiB. */
   readonly maxRecordBytes?: number
-  /** What may wait for the disk on this thread, in bytes. Default 64 MiB. */
+  /** Maximum bytes of pending writes on this thread. Default 64 MiB. */
   readonly maxWaitingBytes?: number
   readonly warn?: (message: string) => void
 }
@@ -37,17 +37,17 @@ export class LevelStore implements StoreService {
     this.#metrics = options.metrics ?? null
     this.#maxRecordBytes = options.maxRecordBytes ?? DEFAULT_MAX_BYTES
     const cells = new Int32Array(options.shared ?? new SharedArrayBuffer(SHARED_BYTES))
-    this.#handle = new LevelHandle(dir, cells.subarray(TURN_CELLS), options.warn ?? (() => undefined))
-    const turn = new WriteTurn(cells.subarray(0, TURN_CELLS))
-    this.#commits = new GroupCommit(this.#handle, turn, options.maxWaitingBytes ?? DEFAULT_MAX_BYTES)
+    this.#handle = new LevelHandle(dir, cells.subarray(LOCK_CELLS), options.warn ?? (() => undefined))
+    const lock = new WriteLock(cells.subarray(0, LOCK_CELLS))
+    this.#commits = new GroupCommit(this.#handle, lock, options.maxWaitingBytes ?? DEFAULT_MAX_BYTES)
   }
 
-  /** @throws storage_locked when another process has it, storage_unreadable for every other trouble */
+  /** @throws storage_locked if another process uses it, storage_unreadable for other errors */
   async open(): Promise<void> {
     await this.#handle.open()
   }
 
-  /** What waits to be written is written first. */
+  /** Finishes pending writes first. */
   async close(): Promise<void> {
     await this.#commits.idle()
     await this.#handle.close()
@@ -83,8 +83,8 @@ export class LevelStore implements StoreService {
   }
 
   /**
-   * Removes records whose time is over, a few at a time.
-   * @returns how many were removed; fewer than `limit` when nothing is left
+   * Deletes expired records.
+   * @returns the number deleted; fewer than `limit` if none is left
    */
   async sweep(limit: number): Promise<number> {
     return sweepExpired(await this.#handle.forReading(), this.#commits, limit)

@@ -1,13 +1,13 @@
-/** Turns collection, tenant and id into one database key, so that no tenant can reach into another's records. */
+/** Encodes collection, tenant and id in one database key. */
 import { checkKeyPart } from '#shared'
 
-/** Ends the collection and the tenant. Neither may hold it, so no two triples share a key. */
+/** Terminates collection and tenant. Neither may contain it, so keys are unique. */
 const END = '\u0000'
-/** The next character: the first key beyond all ids of a tenant. */
+/** The next character; starts the first key after all ids of a tenant. */
 const AFTER_END = '\u0001'
-/** No collection's name has it, so the index of expiry lies apart from all records. */
+/** Collection names cannot contain `~`, so the expiry index is separate from all records. */
 const EXPIRY_INDEX = `~expiry${END}`
-/** Digits of a time in milliseconds, enough until the year 2286; ordered as text as they are as numbers. */
+/** Digits of a time in milliseconds until the year 2286; fixed, so that text order is numeric order. */
 const TIME_DIGITS = 13
 const LATEST_MS = 10 ** TIME_DIGITS - 1
 
@@ -38,17 +38,17 @@ export function splitKey(key: string): { collection: string; tenant: string; id:
   }
 }
 
-/** Where the index remembers that a record expires, in order of time. */
+/** Key in the expiry index, ordered by time. */
 export function expiryKey(expiresAtMs: number, key: string): string {
   return EXPIRY_INDEX + timeText(expiresAtMs) + END + key
 }
 
-/** Index entries of all records whose time is over, the oldest first. */
+/** Range of the index entries of expired records, oldest first. */
 export function expiredRange(nowMs: number): { from: string; to: string } {
   return { from: EXPIRY_INDEX, to: EXPIRY_INDEX + timeText(nowMs) + AFTER_END }
 }
 
-/** The key of the record that an index entry is about. */
+/** Record key of an index entry. */
 export function expiredRecordKey(indexKey: string): string {
   return indexKey.slice(EXPIRY_INDEX.length + TIME_DIGITS + 1)
 }

@@ -1,14 +1,14 @@
-/** A record as it stands in the database: a head with version and expiry, then the JSON. */
+/** Encoding of a record in the database: a head with version and expiry, then the JSON. */
 
-/** Begins a head; no JSON text begins with it, so records without a head are told apart. */
+/** Starts a head; no JSON text starts with it. */
 const HEAD = '@'
 
 export interface RecordHead {
-  /** Empty for a record that was written before there were versions. */
+  /** Empty for a record without a head. */
   readonly version: string
-  /** Milliseconds since 1970; null when the record stays. */
+  /** Milliseconds since 1970; null if the record does not expire. */
   readonly expiresAtMs: number | null
-  /** Where the JSON begins. */
+  /** Offset of the JSON. */
   readonly jsonStart: number
 }
 

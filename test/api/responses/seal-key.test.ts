@@ -1,6 +1,6 @@
 /** Encrypted reasoning over restarts, over gateways and over keys; and what becomes of it where it cannot be opened. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { exportHistory } from '../../../plugins/state/history/portable.ts'
+import { exportHistory } from '../../../plugins/state/history/history-export.ts'
 import { LevelStore } from '../../../plugins/state/storage/level-store.ts'
 import { NATIVE, nativeSays } from '../../support/native-says.ts'
 import { type PostgresServer, postgresSkipReason, startPostgres } from '../../support/postgres-server.ts'

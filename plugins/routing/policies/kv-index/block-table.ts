@@ -1,13 +1,13 @@
 /**
- * Prefix hash → the holders of that prefix, as small numbers. Entries keep their number for life, so that others may
- * refer to them; it grows as needed and uses freed entries again.
+ * Hash table from prefix hash to the holders of that prefix, which are small integers. Entry numbers are stable; freed
+ * entries are reused.
  * @hot
  */
 
 const FIRST_CAPACITY = 1_024
 const NONE = -1
 
-/** Nobody holds it, one holder, or `MANY - i`: the holders are in set i. */
+/** An entry has NOBODY, one holder, or `MANY - i` if its holders are in set i. */
 const NOBODY = -1
 const MANY = -2
 
@@ -41,7 +41,7 @@ export class BlockTable {
     return entry
   }
 
-  /** The entry of a prefix, made if need be. Give it a holder at once. */
+  /** The entry of a prefix, created if missing. Add a holder immediately. */
   findOrAdd(low: number, high: number): number {
     const known = this.find(low, high)
     if (known !== NONE) return known
@@ -72,7 +72,7 @@ export class BlockTable {
     }
   }
 
-  /** The entry is gone when this was its last holder. */
+  /** Deletes the entry with its last holder. */
   removeHolder(entry: number, holder: number): void {
     const first = this.holders[entry]
     if (first === holder) this.remove(entry)
@@ -120,7 +120,7 @@ export class BlockTable {
     this.next = widen(this.next, capacity)
     this.holders = widen(this.holders, capacity)
     this.heads = new Int32Array(capacity).fill(NONE)
-    // All entries are in use: it grows only when none is free.
+    // All entries are in use when the table grows.
     for (let entry = 0; entry < this.used; entry++) {
       const chain = this.lows[entry] & (capacity - 1)
       this.next[entry] = this.heads[chain]

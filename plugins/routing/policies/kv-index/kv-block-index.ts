@@ -1,24 +1,24 @@
 /**
- * Which worker has which blocks of one model in its KV cache, as the engines tell it, and how much of a prompt each
- * worker has. A block is known by the hash of the whole prompt up to its end, so its position is part of its name.
+ * Index of the KV cache blocks of one model by worker, from the KV events of the engines. A block is identified by the
+ * hash of the prompt up to its end.
  * @hot
  */
 import type { KvBlock, KvEvent } from '#kernel'
 import { finish, hashHigh, hashLow, hashWords } from '../hash64.ts'
 import { BlockTable } from './block-table.ts'
 
-/** Blocks of a prompt that are looked at. */
+/** Maximum blocks of a prompt that are matched. */
 const MAX_MATCH_BLOCKS = 4_096
-/** Blocks passed over at once where all that hold the near one hold the far one too. */
+/** Blocks skipped at once if all holders of the first also hold the last. */
 const STRIDE = 32
-/** Blocks that one worker may tell of; beyond that, further ones are not noted. */
+/** Maximum blocks stored per worker; more are ignored. */
 const MAX_BLOCKS_PER_WORKER = 4_194_304
 const ROOT_LOW = 0x51ed270b
 const ROOT_HIGH = 0x2545f491
 
 interface WorkerBlocks {
   readonly slot: number
-  /** Number in the table; never used again, so what is left of a worker that was cleared belongs to nobody. */
+  /** Number in the table; not reused, so that blocks of a cleared worker are not attributed to another. */
   readonly holder: number
   /** The engine's hash → entry of the table. */
   readonly entries: Map<bigint, number>
@@ -28,24 +28,24 @@ export class KvBlockIndex {
   /** Result of the last `match`: slots that hold the first block, and how many consecutive blocks each holds. */
   matchSlots = new Int32Array(64)
   matchBlocks = new Int32Array(64)
-  /** Tokens a block, until an engine tells. */
+  /** Tokens per block; a default until an engine reports it. */
   private blockSize: number
   private isBlockSizeLearned = false
   private readonly table = new BlockTable()
   private readonly bySlot = new Map<number, WorkerBlocks>()
-  /** By holder number; undefined for those cleared. */
+  /** By holder number; undefined for cleared workers. */
   private readonly byHolder: (WorkerBlocks | undefined)[] = []
   private readonly lows = new Int32Array(MAX_MATCH_BLOCKS)
   private readonly highs = new Int32Array(MAX_MATCH_BLOCKS)
-  /** Holders that have every block so far, in `match`. */
+  /** Holders of every block so far, in `match`. */
   private active = new Int32Array(64)
-  /** By holder number: the round in which it was last seen in a set. */
+  /** By holder number: the last round that marked it. */
   private marks = new Int32Array(64)
   private round = 0
   private readonly purge: (work: () => boolean) => void
 
   /**
-   * @param blockSize tokens a block until the first stored event says
+   * @param blockSize tokens per block until the first stored event
    * @param purge runs work in slices until it returns false
    */
   constructor(blockSize: number, purge: (work: () => boolean) => void) {
@@ -53,7 +53,7 @@ export class KvBlockIndex {
     this.purge = purge
   }
 
-  /** Blocks known to be held by anybody. */
+  /** Blocks held by any worker. */
   get size(): number {
     return this.table.size
   }
@@ -69,7 +69,7 @@ export class KvBlockIndex {
     else this.stored(slot, event.parentHash, event.blocks, event.blockSize)
   }
 
-  /** Forgets all blocks of a worker: it says so, or it left. Look-ups do so at once, the memory follows in slices. */
+  /** Removes all blocks of a worker: from lookups immediately, from memory in slices. */
   clear(slot: number): void {
     const worker = this.bySlot.get(slot)
     if (worker === undefined) return
@@ -87,8 +87,8 @@ export class KvBlockIndex {
   }
 
   /**
-   * Finds who has the beginning of a prompt.
-   * @returns how many workers are in `matchSlots` and `matchBlocks`
+   * Finds the workers that hold the beginning of a prompt.
+   * @returns the number of workers in `matchSlots` and `matchBlocks`
    */
   match(tokenIds: Uint32Array): number {
     const blocks = this.hashBlocks(tokenIds)
@@ -100,7 +100,7 @@ export class KvBlockIndex {
       const target = Math.min(at + STRIDE, blocks - 1)
       this.mark(target)
       if (!this.areAllMarked(activeCount)) {
-        // Somebody ends in between: step by step.
+        // A holder ends within the stride: check each block.
         for (let block = at + 1; block <= target && activeCount > 0; block++) {
           this.mark(block)
           let kept = 0
@@ -118,7 +118,7 @@ export class KvBlockIndex {
     return matches
   }
 
-  /** Hashes of the prompt at the end of each whole block. @returns how many */
+  /** Hashes the prompt at the end of each complete block. @returns the number of blocks */
   private hashBlocks(tokenIds: Uint32Array): number {
     const blocks = Math.min(MAX_MATCH_BLOCKS, Math.floor(tokenIds.length / this.blockSize))
     let low = ROOT_LOW
@@ -176,7 +176,7 @@ export class KvBlockIndex {
     return matches + 1
   }
 
-  /** An unknown parent counts as none, so such blocks begin a prompt. */
+  /** Blocks with an unknown parent are stored as the beginning of a prompt. */
   private stored(slot: number, parent: bigint | null, blocks: readonly KvBlock[], blockSize: number): void {
     if (blockSize > 0 && !this.isBlockSizeLearned) {
       this.blockSize = blockSize
@@ -187,7 +187,7 @@ export class KvBlockIndex {
     let low = before === undefined ? ROOT_LOW : this.table.low(before)
     let high = before === undefined ? ROOT_HIGH : this.table.high(before)
     for (const { hash, tokenIds } of blocks) {
-      // What is behind a part of a block cannot be asked for.
+      // Blocks after an incomplete block cannot be matched.
       if (tokenIds.length !== this.blockSize || worker.entries.size >= MAX_BLOCKS_PER_WORKER) return
       hashWords(tokenIds, 0, tokenIds.length, low, high)
       finish(hashLow, hashHigh, tokenIds.length)

@@ -1,4 +1,4 @@
-/** Keeps one subscription to KV events for each worker that may have them, and feeds the indexes. */
+/** Subscribes to the KV events of each worker that supports them and applies them to the indexes. */
 import type {
   CounterHandle,
   KvEventBatch,
@@ -11,8 +11,8 @@ import type {
 import type { KvBlockIndex } from './kv-block-index.ts'
 import type { KvIndexes } from './kv-indexes.ts'
 
-const FIRST_BACK_OFF_MS = 100
-const LONGEST_BACK_OFF_MS = 30_000
+const INITIAL_BACK_OFF_MS = 100
+const MAX_BACK_OFF_MS = 30_000
 
 /** Why a subscription failed; the `reason` label. */
 const FAILURES = ['gap', 'closed', 'failed', 'unsupported'] as const
@@ -34,12 +34,12 @@ export class KvEventMonitor {
     this.parts = parts
     this.failures = parts.metrics.counter({
       name: 'weir_kv_event_subscription_failures_total',
-      help: 'Subscriptions to KV events that ended or left a gap.',
+      help: 'KV event subscriptions that ended or had a gap, by reason.',
       labels: ['worker', 'reason'],
     })
   }
 
-  /** Follows the worker table: new workers are subscribed to, those that left are forgotten. */
+  /** Subscribes to new workers and closes the subscriptions of removed ones. */
   update(workers: readonly WorkerEntry[]): void {
     const listed = workers.filter((worker) => this.parts.feed.covers(worker))
     const ids = new Set(listed.map((worker) => worker.id))
@@ -51,7 +51,7 @@ export class KvEventMonitor {
     }
     for (const worker of listed) {
       const known = this.subscribers.get(worker.id)
-      // A worker that serves another model now has its blocks in another index.
+      // Resubscribe if the worker serves another model, because its index is another one.
       if (known !== undefined && known.index === this.parts.indexes.of(worker)) continue
       known?.close()
       this.subscribers.set(worker.id, this.open(worker))
@@ -78,12 +78,12 @@ class Subscriber {
   private subscription: KvEventSubscription | null = null
   private timer: NodeJS.Timeout | null = null
   private isClosed = false
-  /** Of the last batch applied; 0 before the first. */
+  /** Sequence number of the last applied batch; 0 before the first. */
   private lastSequence = 0
-  /** The stream was opened again because numbers were missing. */
+  /** The stream was reopened after a gap. */
   private isReplaying = false
-  private backOffMs = FIRST_BACK_OFF_MS
-  /** Streams opened so far: what a closed one still says is not heard. */
+  private backOffMs = INITIAL_BACK_OFF_MS
+  /** Number of the current stream; events of closed streams are ignored. */
   private stream = 0
 
   constructor(
@@ -116,13 +116,13 @@ class Subscriber {
         if (isCurrent()) this.onEnd(reason)
       },
     })
-    // The listener may have been called, and the stream given up, before `subscribe` returned.
+    // The listener may have closed this stream before `subscribe` returned.
     if (isCurrent()) this.subscription = opened
     else opened.close()
   }
 
   private onBatch({ sequence, events, snapshot }: KvEventBatch): void {
-    // Its numbers may be lower than those seen: the engine may have started anew.
+    // Sequence numbers restart if the engine restarted.
     if (snapshot === 'first') {
       this.index.clear(this.worker.slot)
       this.lastSequence = sequence - 1
@@ -133,16 +133,16 @@ class Subscriber {
         this.replay()
         return
       }
-      // The engine has no more of what was missed, removals among it: better to know nothing than wrong things.
+      // The engine no longer has the missing events, which may include removals.
       this.index.clear(this.worker.slot)
     }
     this.isReplaying = false
-    this.backOffMs = FIRST_BACK_OFF_MS
+    this.backOffMs = INITIAL_BACK_OFF_MS
     this.lastSequence = sequence
     for (const event of events) this.index.apply(this.worker.slot, event)
   }
 
-  /** At once, from the last number seen; that one comes again and is skipped. */
+  /** Reopens the stream from the last sequence number, whose batch is skipped when it is sent again. */
   private replay(): void {
     this.onFailure('gap')
     this.isReplaying = true
@@ -155,7 +155,7 @@ class Subscriber {
     this.drop()
     if (reason === 'unsupported') return
     this.timer = setTimeout(() => this.subscribe(), this.backOffMs).unref()
-    this.backOffMs = Math.min(this.backOffMs * 2, LONGEST_BACK_OFF_MS)
+    this.backOffMs = Math.min(this.backOffMs * 2, MAX_BACK_OFF_MS)
   }
 
   private drop(): void {

@@ -1,0 +1,137 @@
+/** Admits requests of one thread by the concurrency limit, or by the priority scheduler if it is enabled. */
+import type { RequestContext } from '#kernel'
+import type { AdmissionState } from './admission-state.ts'
+import type { LimitsConfig } from './config.ts'
+import { limitsErrors, retryAfter } from './errors.ts'
+import type { LimitsMetrics } from './limits-metrics.ts'
+import type { PermitQueue, QueueEntry, WaitOutcome } from './permits/permit-queue.ts'
+import { tenantOf } from './rates/tenant-name.ts'
+import { findPriority, MaxClasses } from './scheduler/scheduler-capacity.ts'
+import { PRIORITIES } from './scheduler/scheduler-config.ts'
+import type { ScheduleOutcome, SchedulerMetrics } from './scheduler/scheduler-metrics.ts'
+import type { SchedulerQueue } from './scheduler/scheduler-queue.ts'
+
+export const PRIORITY_HEADERS = ['x-weir-priority', 'x-smg-priority'] as const
+const DEFAULT_PRIORITY = PRIORITIES.indexOf('default')
+/** The end of a running request is not known in advance, so the shortest delay is returned. */
+const RETRY_SOON = retryAfter(1)
+
+const OUTCOMES: Readonly<Record<WaitOutcome, ScheduleOutcome>> = Object.freeze({
+  entered: 'admitted',
+  timed_out: 'rejected_queue_timeout',
+  left: 'client_cancelled',
+})
+
+export interface ConcurrencyLimiterParts {
+  readonly permits: PermitQueue
+  readonly scheduler: SchedulerQueue
+  readonly metrics: LimitsMetrics
+  readonly schedulerMetrics: SchedulerMetrics
+}
+
+export class ConcurrencyLimiter {
+  readonly #parts: ConcurrencyLimiterParts
+  #settings: LimitsConfig
+  #maxClasses: MaxClasses
+
+  constructor(parts: ConcurrencyLimiterParts, settings: LimitsConfig) {
+    this.#parts = parts
+    this.#settings = settings
+    this.#maxClasses = new MaxClasses(settings.scheduler)
+  }
+
+  setLimits(settings: LimitsConfig): void {
+    const { permits, scheduler } = this.#parts
+    this.#settings = settings
+    this.#maxClasses = new MaxClasses(settings.scheduler)
+    permits.setLimits(settings)
+    if (!settings.scheduler.enabled) scheduler.close()
+  }
+
+  /**
+   * Admits the request at once or when the promise resolves.
+   *
+   * @throws queue_full, scheduler_queue_full (429); queue_timeout, scheduler_queue_timeout (408)
+   */
+  enter(ctx: RequestContext, state: AdmissionState): undefined | Promise<undefined> {
+    if (this.#settings.scheduler.enabled) return this.#schedule(ctx, state)
+    if (this.#settings.maxConcurrentRequests > 0) return this.#takePermit(state)
+  }
+
+  /** Releases what the request holds; idempotent. */
+  leave(state: AdmissionState): void {
+    state.queueEntry?.leave()
+    state.queueEntry = null
+    if (state.scheduled !== null) this.#parts.scheduler.end(state.scheduled.entry)
+    state.scheduled = null
+    if (state.hasPermit) this.#parts.permits.release()
+    state.hasPermit = false
+  }
+
+  #takePermit(state: AdmissionState): undefined | Promise<undefined> {
+    const { permits, metrics } = this.#parts
+    const entered = permits.enter()
+    if (entered === true) {
+      state.hasPermit = true
+      return
+    }
+    const { maxConcurrentRequests, queueSize, queueTimeoutMs } = this.#settings
+    if (entered === false) throw limitsErrors.queue_full.with(RETRY_SOON, maxConcurrentRequests, queueSize)
+    return this.#wait(state, entered, (outcome, waitedMs) => {
+      metrics.waited(waitedMs)
+      if (outcome === 'left') return
+      if (outcome === 'timed_out') throw limitsErrors.queue_timeout(queueTimeoutMs)
+      state.hasPermit = true
+    })
+  }
+
+  #schedule(ctx: RequestContext, state: AdmissionState): undefined | Promise<undefined> {
+    const { scheduler, schedulerMetrics } = this.#parts
+    const priority = this.#priorityOf(ctx)
+    const { queueSize, queueTimeoutMs } = this.#settings.scheduler.classes[PRIORITIES[priority]]
+    const scheduled = scheduler.enter(priority, state)
+    if (scheduled === null) {
+      schedulerMetrics.outcome(priority, 'rejected_queue_full')
+      throw limitsErrors.scheduler_queue_full.with(RETRY_SOON, PRIORITIES[priority], queueSize)
+    }
+    state.scheduled = scheduled
+    if (scheduled.entry.state === 'running') {
+      schedulerMetrics.outcome(priority, 'admitted')
+      return
+    }
+    return this.#wait(state, scheduled, (outcome, waitedMs) => {
+      schedulerMetrics.waited(priority, waitedMs)
+      schedulerMetrics.outcome(priority, OUTCOMES[outcome])
+      if (outcome === 'timed_out')
+        throw limitsErrors.scheduler_queue_timeout(PRIORITIES[priority], queueTimeoutMs)
+    })
+  }
+
+  /** Returns without an error for a request that ended while it waited. */
+  async #wait(
+    state: AdmissionState,
+    entry: QueueEntry,
+    onEnd: (outcome: WaitOutcome, waitedMs: number) => void,
+  ): Promise<undefined> {
+    const sinceMs = performance.now()
+    state.queueEntry = entry
+    const outcome = await entry.outcome
+    state.queueEntry = null
+    onEnd(outcome, performance.now() - sinceMs)
+    // The request may have ended between its admission and this continuation.
+    if (state.isOver) this.leave(state)
+  }
+
+  #priorityOf(ctx: RequestContext): number {
+    const { schedulerMetrics } = this.#parts
+    const { tenants, scheduler } = this.#settings
+    const tenant = tenantOf(ctx, tenants)
+    const name = ctx.header(PRIORITY_HEADERS[0]) ?? ctx.header(PRIORITY_HEADERS[1])
+    const requested = name === undefined ? DEFAULT_PRIORITY : findPriority(name)
+    if (requested === undefined) schedulerMetrics.unknownPriority(tenant, scheduler.tenantMetricLimit)
+    const wanted = requested ?? DEFAULT_PRIORITY
+    const effective = Math.max(wanted, this.#maxClasses.of(tenant))
+    if (effective !== wanted) schedulerMetrics.clamped(tenant, wanted, effective, scheduler.tenantMetricLimit)
+    return effective
+  }
+}

@@ -1,0 +1,214 @@
+/** Request and token limits of tenants: takes from every bucket that applies or from none, settles at the end. */
+
+import type { LimitsConfig, ModelRule, TenantLimits } from '../config.ts'
+import { limitsErrors, retryAfter } from '../errors.ts'
+import { type BucketKey, type BucketTable, bucketKey } from './bucket-table.ts'
+import { toTenant } from './tenant-name.ts'
+import {
+  type BucketSize,
+  bucketPerMinute,
+  bucketWaitNs,
+  chargeTokens,
+  takeTokens,
+  tokensLeft,
+  toRetryAfterSec,
+} from './token-bucket.ts'
+
+/** Cached tenant and model combinations; the cache is cleared when it is full. */
+const MAX_KNOWN = 4_096
+const MINUTE_SEC = 60
+
+/** One bucket that applies to a request. */
+interface Scope {
+  readonly key: BucketKey
+  readonly size: BucketSize
+  readonly unit: 'requests' | 'tokens'
+  /** Null for the limit of the tenant. */
+  readonly ruleId: string | null
+}
+
+/** What one request has taken from its buckets. */
+export interface Reservation {
+  readonly scopes: readonly Scope[]
+  readonly tokens: number
+}
+
+export interface BucketState {
+  readonly unit: 'requests' | 'tokens'
+  readonly ruleId: string | null
+  readonly perMinute: number
+  /** Negative after an overrun. */
+  readonly left: number
+}
+
+type TenantsConfig = LimitsConfig['tenants']
+
+export class TenantLimiter {
+  readonly #table: BucketTable
+  readonly #known = new Map<string, readonly Scope[]>()
+  #config: TenantsConfig
+  #overrides: ReadonlyMap<string, TenantLimits> = new Map()
+
+  constructor(table: BucketTable, config: TenantsConfig) {
+    this.#table = table
+    this.#config = config
+    this.update(config)
+  }
+
+  update(config: TenantsConfig): void {
+    this.#config = config
+    this.#overrides = new Map(config.overrides.map((one) => [toTenant(one.tenant), one]))
+    this.#known.clear()
+  }
+
+  /** Whether the limits of the tenant depend on the model. */
+  hasModelRules(tenant: string): boolean {
+    return this.#limitsOf(tenant).modelRules.length > 0
+  }
+
+  /**
+   * Takes one request and its tokens from all buckets that apply, or nothing.
+   *
+   * @param models that may serve it, null for any; each matching rule counts once
+   * @param tokens estimated prompt tokens
+   * @returns null if the tenant has no limits
+   * @throws tenant_rate_limit_exceeded (429) with Retry-After
+   */
+  reserve(
+    tenant: string,
+    models: readonly string[] | null,
+    tokens: number,
+    nowNs: bigint,
+  ): Reservation | null {
+    const scopes = this.#scopesOf(tenant, models)
+    if (scopes.length === 0) return null
+    for (let taken = 0; taken < scopes.length; taken++) {
+      const { key, size, unit } = scopes[taken]
+      const wait = takeTokens(
+        this.#table.words,
+        this.#table.find(key, nowNs),
+        size,
+        costOf(unit, tokens),
+        nowNs,
+      )
+      if (wait === 0n) continue
+      this.#release(scopes.slice(0, taken), tokens, nowNs)
+      throw this.#refusal(scopes, tokens, nowNs)
+    }
+    return { scopes, tokens }
+  }
+
+  /** Replaces the estimate by the tokens used; the bucket may become negative. */
+  settle({ scopes, tokens }: Reservation, usedTokens: number, nowNs: bigint): void {
+    if (usedTokens === tokens) return
+    for (const { key, size, unit } of scopes) {
+      if (unit === 'tokens')
+        chargeTokens(this.#table.words, this.#table.find(key, nowNs), size, usedTokens - tokens, nowNs)
+    }
+  }
+
+  /** Returns everything, for a request that did not run. */
+  refund({ scopes, tokens }: Reservation, nowNs: bigint): void {
+    this.#release(scopes, tokens, nowNs)
+  }
+
+  /** Limits of a tenant and what remains of them. */
+  show(tenant: string, model: string | null, nowNs: bigint): BucketState[] {
+    return this.#scopes(toTenant(tenant), model).map(({ key, size, unit, ruleId }) => ({
+      unit,
+      ruleId,
+      perMinute: size.capacity,
+      left: tokensLeft(this.#table.peek(key), size, nowNs),
+    }))
+  }
+
+  #limitsOf(tenant: string): TenantLimits {
+    return this.#overrides.get(tenant) ?? this.#config.default
+  }
+
+  #scopesOf(tenant: string, models: readonly string[] | null): readonly Scope[] {
+    if (models !== null && models.length < 2) return this.#scopes(tenant, models[0] ?? null)
+    const limits = this.#limitsOf(tenant)
+    const found = models?.map((model) => findRule(limits.modelRules, model)) ?? limits.modelRules
+    const rules = new Set(found.filter((rule) => rule !== undefined))
+    return [
+      ...scopesOf(tenant, null, limits),
+      ...[...rules].flatMap((rule) => scopesOf(tenant, rule.ruleId, rule)),
+    ]
+  }
+
+  #scopes(tenant: string, model: string | null): readonly Scope[] {
+    const limits = this.#limitsOf(tenant)
+    const rule = model === null ? undefined : findRule(limits.modelRules, model)
+    const name = rule === undefined ? tenant : `${tenant}\n${rule.ruleId}`
+    const known = this.#known.get(name)
+    if (known !== undefined) return known
+    const scopes = [...scopesOf(tenant, null, limits), ...(rule ? scopesOf(tenant, rule.ruleId, rule) : [])]
+    if (this.#known.size >= MAX_KNOWN) this.#known.clear()
+    this.#known.set(name, scopes)
+    return scopes
+  }
+
+  #release(scopes: readonly Scope[], tokens: number, nowNs: bigint): void {
+    for (const { key, size, unit } of scopes)
+      chargeTokens(this.#table.words, this.#table.find(key, nowNs), size, -costOf(unit, tokens), nowNs)
+  }
+
+  /** Reports the bucket with the longest wait. */
+  #refusal(scopes: readonly Scope[], tokens: number, nowNs: bigint): Error {
+    const impossible = scopes.find(({ size, unit }) => costOf(unit, tokens) > size.capacity)
+    if (impossible !== undefined) {
+      // Clients that know `x-should-retry` do not retry.
+      const headers = ['retry-after', String(MINUTE_SEC), 'x-should-retry', 'false']
+      return limitsErrors.tenant_rate_limit_exceeded.with({ headers }, tooLargeText(impossible, tokens))
+    }
+    let longest = scopes[0]
+    let wait = 0n
+    for (const scope of scopes) {
+      const moment = this.#table.peek(scope.key)
+      const own = bucketWaitNs(moment, scope.size, costOf(scope.unit, tokens), nowNs)
+      if (own < wait) continue
+      longest = scope
+      wait = own
+    }
+    const seconds = toRetryAfterSec(wait)
+    const text = `the limit of ${limitText(longest)} is exceeded; retry in ${seconds} s`
+    return limitsErrors.tenant_rate_limit_exceeded.with(retryAfter(seconds), text)
+  }
+}
+
+/** Exact beats prefix, longer beats shorter. */
+export function findRule(rules: readonly ModelRule[], model: string): ModelRule | undefined {
+  let best: ModelRule | undefined
+  for (const rule of rules) {
+    if (rule.match === 'exact' && rule.model === model) return rule
+    if (rule.match === 'exact' || !model.startsWith(rule.model)) continue
+    if (best === undefined || rule.model.length > best.model.length) best = rule
+  }
+  return best
+}
+
+function scopesOf(
+  tenant: string,
+  ruleId: string | null,
+  limits: Pick<TenantLimits, 'requestsPerMinute' | 'tokensPerMinute'>,
+): Scope[] {
+  const scope = (unit: Scope['unit'], perMinute: number | null) =>
+    perMinute === null
+      ? []
+      : [{ key: bucketKey(tenant, ruleId ?? '', unit), size: bucketPerMinute(perMinute), unit, ruleId }]
+  return [...scope('requests', limits.requestsPerMinute), ...scope('tokens', limits.tokensPerMinute)]
+}
+
+function costOf(unit: Scope['unit'], tokens: number): number {
+  return unit === 'requests' ? 1 : tokens
+}
+
+function limitText({ size, unit, ruleId }: Scope): string {
+  const scope = ruleId === null ? 'this tenant' : `rule ${ruleId}`
+  return `${size.capacity} ${unit} per minute of ${scope}`
+}
+
+function tooLargeText(scope: Scope, tokens: number): string {
+  return `the request is estimated at ${tokens} tokens, above the limit of ${limitText(scope)}; send a smaller request`
+}

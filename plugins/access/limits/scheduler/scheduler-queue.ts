@@ -1,0 +1,110 @@
+/** Drives the scheduler of one thread: promises for waiting requests, the timer, and wake-ups by other threads. */
+
+import type { QueueEntry, WaitOutcome } from '../permits/permit-queue.ts'
+import type { Scheduler } from './scheduler.ts'
+import { SchedulerEntry } from './scheduler-entry.ts'
+import type { SharedSlots } from './shared-slots.ts'
+import type { SchedulerRules } from './slot-rules.ts'
+
+/** Interval at which deadlines and starvation are checked while requests wait, in milliseconds. */
+const CHECK_INTERVAL_MS = 50
+
+/** A request that the scheduler may preempt. */
+export interface Preemptible {
+  isPreemptible(): boolean
+  /** @param by class of the request that takes the slot, 0-based */
+  preempt(by: number): void
+}
+
+export class ScheduledRequest implements QueueEntry {
+  readonly outcome: Promise<WaitOutcome>
+  readonly entry: SchedulerEntry
+  readonly leave: () => void
+
+  constructor(priority: number, owner: Preemptible, onLeave: (entry: SchedulerEntry) => void) {
+    const { promise, resolve } = Promise.withResolvers<WaitOutcome>()
+    this.outcome = promise
+    const entry = new SchedulerEntry(priority, {
+      isPreemptible: () => owner.isPreemptible(),
+      onPreempted: (by) => owner.preempt(by),
+      onAdmitted: () => resolve('entered'),
+      onTimedOut: () => resolve('timed_out'),
+    })
+    this.entry = entry
+    this.leave = () => {
+      if (entry.state !== 'waiting') return
+      onLeave(entry)
+      resolve('left')
+    }
+  }
+}
+
+export class SchedulerQueue {
+  readonly #scheduler: Scheduler
+  readonly #slots: SharedSlots
+  readonly #nowMs: () => number
+  #timer: NodeJS.Timeout | null = null
+  #isListening = false
+  #isOpen = false
+
+  /** @param nowMs a clock that all threads share, milliseconds */
+  constructor(scheduler: Scheduler, slots: SharedSlots, nowMs: () => number) {
+    this.#scheduler = scheduler
+    this.#slots = slots
+    this.#nowMs = nowMs
+  }
+
+  /** @returns the running or waiting request; null if the queue of its class is full */
+  enter(priority: number, owner: Preemptible): ScheduledRequest | null {
+    const request = new ScheduledRequest(priority, owner, (entry) => this.end(entry))
+    const result = this.#scheduler.request(request.entry, this.#nowMs())
+    if (result === 'waiting') this.#timer ??= setInterval(() => this.#tick(), CHECK_INTERVAL_MS).unref()
+    return result === 'full' ? null : request
+  }
+
+  /** Releases the slot or the queue entry; idempotent. */
+  end(entry: SchedulerEntry): void {
+    this.#scheduler.end(entry, this.#nowMs())
+    this.#stopIdleTimer()
+  }
+
+  /** Applies the rules and starts listening for wake-ups by other threads. */
+  open(rules: SchedulerRules): void {
+    this.#isOpen = true
+    this.#scheduler.setRules(rules, this.#nowMs())
+    this.#listen()
+    this.#stopIdleTimer()
+  }
+
+  /** Admits every waiting request. */
+  close(): void {
+    this.#isOpen = false
+    this.#scheduler.admitAll()
+    this.#stopIdleTimer()
+  }
+
+  #tick(): void {
+    this.#scheduler.tick(this.#nowMs())
+    this.#stopIdleTimer()
+  }
+
+  /** Stops the timer if no request waits. */
+  #stopIdleTimer(): void {
+    if (this.#timer === null || this.#scheduler.hasWaiters) return
+    clearInterval(this.#timer)
+    this.#timer = null
+  }
+
+  #listen(): void {
+    if (this.#isListening || !this.#isOpen) return
+    let wake = this.#slots.nextWake()
+    while (wake === null) wake = this.#slots.nextWake()
+    this.#isListening = true
+    void wake.then(() => {
+      this.#isListening = false
+      this.#listen()
+      this.#scheduler.onWake(this.#nowMs())
+      this.#stopIdleTimer()
+    })
+  }
+}

@@ -1,0 +1,47 @@
+/** Reloading settings: policies in use apply them. */
+import { expect, test } from 'vitest'
+import { fleetOf, PolicyThread, pickRequest, pickSlot } from '../../../test/support/policy-fleet.ts'
+import { applyReload, RELOADS } from './config.ts'
+
+const defaults = () => structuredClone(new PolicyThread().state.config)
+
+test('every setting that is taken on exists, and what sizes memory and timers is not among them', () => {
+  const config = defaults() as unknown as Record<string, Record<string, unknown> | boolean>
+  for (const path of RELOADS) {
+    const [name, key] = path.split('.')
+    expect(key === undefined ? config[name] : (config[name] as Record<string, unknown>)[key]).toBeDefined()
+  }
+  for (const fixed of ['cacheAware.maxBytes', 'manual.maxSessions', 'consistentHashing.virtualNodes'])
+    expect(RELOADS).not.toContain(fixed)
+})
+
+test('a session policy in use gives new sessions by the new rule', () => {
+  const thread = new PolicyThread({ manual: { assignmentMode: 'min_load' } })
+  const policy = thread.policy('manual')
+  const fleet = fleetOf(3)
+  fleet[0].inFlight = 0
+  fleet[1].inFlight = 5
+  fleet[2].inFlight = 5
+  const session = (key: string) => pickRequest({ headers: { 'x-smg-routing-key': key } })
+  for (const key of ['a', 'b', 'c']) expect(pickSlot(policy, fleet, session(key))).toBe(0)
+  const next = defaults()
+  applyReload(thread.state.config, { ...next, manual: { ...next.manual, assignmentMode: 'min_group' } })
+  expect(new Set(['d', 'e'].map((key) => pickSlot(policy, fleet, session(key))))).toEqual(new Set([1, 2]))
+  // Sessions of before stay where they are.
+  expect(pickSlot(policy, fleet, session('a'))).toBe(0)
+  policy.close?.()
+})
+
+test('thresholds of KV memory switch the wish for reports on and off', () => {
+  const thread = new PolicyThread()
+  const wants = () => thread.registry.find('cache_aware')?.options.readsLoads
+  expect(wants()).toBe(false)
+  const next = defaults()
+  applyReload(thread.state.config, {
+    ...next,
+    cacheAware: { ...next.cacheAware, overloadTokenUsageThreshold: 0.9 },
+  })
+  expect(wants()).toBe(true)
+  applyReload(thread.state.config, defaults())
+  expect(wants()).toBe(false)
+})

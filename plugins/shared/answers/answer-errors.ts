@@ -1,0 +1,26 @@
+/** Errors of worker responses, and of requests that a worker's format cannot express. */
+import { defineErrors } from '#kernel'
+
+export const answerErrors = defineErrors('answer', {
+  unsupported_by_worker: {
+    kind: 'bad_request',
+    source: 'client',
+    text: (what: string) => `the workers of this model do not support ${what}`,
+  },
+  worker_stream_failed: {
+    kind: 'bad_gateway',
+    source: 'worker',
+    retry: 'before-first-byte',
+    text: (said: string) => `the worker's response failed: ${said}`,
+  },
+  worker_refused: {
+    kind: 'bad_gateway',
+    source: 'worker',
+    text: (said: string) => said,
+  },
+  worker_answer_too_long: {
+    kind: 'bad_gateway',
+    source: 'worker',
+    text: (limit: number) => `the worker's response exceeds ${limit} bytes`,
+  },
+})

@@ -1,0 +1,27 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { judgeByTail, StreamTail } from './stream-completion.ts'
+
+test('what is judged of one stream says nothing of the one before', () => {
+  const open = judgeByTail((tail) => tail.toString().endsWith('[DONE]'))
+  const [one, beside] = [open(), open()]
+  one.take(Buffer.from('data: [DO'))
+  beside.take(Buffer.from('data: a'))
+  one.take(Buffer.from('NE]'))
+  expect([one.isWhole(), beside.isWhole()]).toEqual([true, false])
+  one.leave()
+  beside.leave()
+  for (let i = 0; i < 3; i++) expect(open().isWhole()).toBe(false)
+})
+
+test('the last bytes of a stream, whatever pieces it comes in', () => {
+  const chunk = fc.uint8Array({ maxLength: 20 })
+  fc.assert(
+    fc.property(fc.array(chunk, { maxLength: 30 }), fc.integer({ min: 1, max: 8 }), (chunks, size) => {
+      const tail = new StreamTail(size)
+      for (const bytes of chunks) tail.push(Buffer.from(bytes))
+      const whole = Buffer.concat(chunks)
+      expect(tail.bytes()).toEqual(whole.subarray(Math.max(0, whole.length - size)))
+    }),
+  )
+})

@@ -1,0 +1,15 @@
+/** Helpers for URLs. */
+
+const LOOPBACK: ReadonlySet<string> = new Set(['127.0.0.1', 'localhost', '[::1]'])
+
+/** Whether secrets may be sent to the URL: it uses TLS or a loopback address. */
+export function isPrivateWay({ protocol, hostname }: URL): boolean {
+  return protocol === 'https:' || (protocol === 'http:' && LOOPBACK.has(hostname))
+}
+
+/** Removes trailing slashes in linear time; a regular expression would be quadratic. */
+export function trimSlashes(text: string): string {
+  let end = text.length
+  while (end > 0 && text.charCodeAt(end - 1) === 0x2f) end--
+  return text.slice(0, end)
+}

@@ -1,0 +1,59 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { SlicedWork } from './periodic-batches.ts'
+
+beforeEach(() => vi.useFakeTimers())
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+function makeLog() {
+  const warnings: string[] = []
+  return { warnings, log: { warn: (_: object, text: string) => warnings.push(text) } as never }
+}
+
+test('slices follow each other while there is more, then it rests', async () => {
+  const counts: number[] = []
+  const left = [3, 2, 1, 0]
+  const act = async (limit: number) => {
+    const more = (left.shift() ?? 0) > 0
+    counts.push(more ? limit : 0)
+    return more ? limit : 0
+  }
+  const { log } = makeLog()
+  const work = new SlicedWork(act, 60_000, log, 'x')
+  work.start()
+  work.start()
+  await vi.advanceTimersByTimeAsync(59_999)
+  expect(counts).toHaveLength(0)
+  await vi.advanceTimersByTimeAsync(100)
+  expect(counts).toHaveLength(4)
+  await vi.advanceTimersByTimeAsync(60_000)
+  expect(counts).toHaveLength(5)
+  await work.stop()
+})
+
+test('a slice that fails is told and tried again; stopping waits for the one under way', async () => {
+  let calls = 0
+  const slice = Promise.withResolvers<number>()
+  const act = () => (++calls === 1 ? Promise.reject(new Error('gone')) : slice.promise)
+  const { warnings, log } = makeLog()
+  const work = new SlicedWork(act, 1_000, log, 'old things could not be removed')
+  work.start()
+  await vi.advanceTimersByTimeAsync(1_000)
+  expect(warnings).toEqual(['old things could not be removed'])
+  await vi.advanceTimersByTimeAsync(1_000)
+  expect(calls).toBe(2)
+  let isStopped = false
+  const stopped = work.stop().then(() => {
+    isStopped = true
+  })
+  await vi.advanceTimersByTimeAsync(1)
+  expect(isStopped).toBe(false)
+  slice.resolve(0)
+  await stopped
+  await vi.advanceTimersByTimeAsync(10_000)
+  expect(calls).toBe(2)
+  work.start()
+  await vi.advanceTimersByTimeAsync(10_000)
+  expect(calls).toBe(2)
+})

@@ -1,0 +1,243 @@
+/**
+ * Stores the end of a response in one write: record, turn, item index, conversation, lock and job. The write is
+ * conditional on everything read; a turn whose position is taken starts a branch.
+ */
+import type {
+  FinishedResponse,
+  FinishOptions,
+  FinishResult,
+  HistoryItem,
+  StoredRecord,
+  StoreService,
+} from '#kernel'
+import { JobClaim } from './background-queue.ts'
+import type { ChainReader } from './chain-reader.ts'
+import {
+  ageId,
+  type ChainPosition,
+  ChangeList,
+  type Collections,
+  type ItemPointer,
+  isId,
+  isRunning,
+  positionId,
+  type Segment,
+  type StoredConversation,
+  turnId,
+} from './collections.ts'
+import { HeldLock } from './conversation-lock.ts'
+import { CONFLICT, retryOnConflict } from './retry-on-conflict.ts'
+import {
+  type ItemTexts,
+  isFreshId,
+  itemTextsOf,
+  nextPosition,
+  responseText,
+  rootPosition,
+  turnText,
+  turnWithoutReads,
+} from './turn-records.ts'
+
+const SYNCED = { durability: 'synced' } as const
+
+/** Records that determine the position of a turn. */
+interface Past {
+  readonly parent: ChainPosition | null
+  readonly conversation: StoredRecord<StoredConversation> | null
+}
+
+export class ResponseFinisher {
+  readonly #store: StoreService
+  readonly #collections: Collections
+  readonly #chains: ChainReader
+
+  constructor(store: StoreService, collections: Collections, chains: ChainReader) {
+    this.#store = store
+    this.#collections = collections
+    this.#chains = chains
+  }
+
+  /** @param isNew the response was not created before on this thread */
+  async finish(
+    tenant: string,
+    record: FinishedResponse,
+    options: FinishOptions,
+    isNew: boolean,
+  ): Promise<FinishResult> {
+    const lock = options.lock instanceof HeldLock ? options.lock : null
+    let isFirstTry = true
+    if (isNew && lock === null && options.job === undefined) {
+      const change = turnWithoutReads(tenant, record, this.#collections, this.#chains)
+      if (change !== null) {
+        if ((await this.#store.write(change.list.changes, SYNCED)) !== null) {
+          this.#written(tenant, record, change.place)
+          return 'stored'
+        }
+        isFirstTry = false
+      }
+    }
+    const result = await retryOnConflict(async () => {
+      const attempt = this.#attempt(tenant, record, options, lock, isFirstTry, isNew)
+      isFirstTry = false
+      return await attempt
+    })
+    if (result === 'stored' || result === 'conversation_gone') lock?.onRemoved()
+    return result
+  }
+
+  #written(
+    tenant: string,
+    { id, previousResponseId, input, output }: FinishedResponse,
+    place: ChainPosition,
+  ): void {
+    this.#chains.onWritten(tenant, id, previousResponseId, place, [...input, ...output])
+  }
+
+  async #attempt(
+    tenant: string,
+    record: FinishedResponse,
+    options: FinishOptions,
+    lock: HeldLock | null,
+    isFirstTry: boolean,
+    isNew: boolean,
+  ): Promise<FinishResult | typeof CONFLICT> {
+    const { responses, ages, locks } = this.#collections
+    const lockVersion = lock === null ? null : await lock.settled()
+    if (lock !== null && lockVersion === null) return 'lock_lost'
+    const [before, parent, conversation, seenLock] = await Promise.all([
+      // The condition of the write checks that a new record does not exist.
+      isFirstTry && isNew ? undefined : responses.read(tenant, record.id),
+      this.#placeOfParent(tenant, record),
+      lock === null ? undefined : this.#collections.conversations.read(tenant, lock.conversationId),
+      lock === null || isFirstTry ? undefined : locks.read(tenant, lock.conversationId),
+    ])
+    if (before !== undefined && !isRunning(before.value)) return 'gone'
+    if (lock !== null && !isFirstTry && seenLock?.version !== lockVersion) return 'lock_lost'
+    const list = new ChangeList(tenant)
+    const isUsable = record.status === 'completed' || record.status === 'incomplete'
+    const past = { parent, conversation: isUsable ? (conversation ?? null) : null }
+    const texts = itemTextsOf(record)
+    const place = isUsable ? await this.#addTurn(tenant, list, record, texts, past, lock, isFirstTry) : null
+    const { id } = record
+    list.put(responses, id, responseText(record, place, texts), before?.version ?? null)
+    if (before === undefined) list.put(ages, ageId(record.createdAtSec, id), 0)
+    if (lock !== null && lockVersion !== null) list.delete(locks, lock.conversationId, lockVersion)
+    const { job } = options
+    const ended = job instanceof JobClaim ? [job.ending(this.#collections.claimedJobs)] : []
+    if ((await this.#store.write([...list.changes, ...ended], SYNCED)) === null) return CONFLICT
+    if (place !== null) this.#written(tenant, record, place)
+    return lock !== null && isUsable && conversation === undefined ? 'conversation_gone' : 'stored'
+  }
+
+  /** @returns its position in the chain */
+  async #addTurn(
+    tenant: string,
+    list: ChangeList,
+    record: FinishedResponse,
+    texts: ItemTexts,
+    past: Past,
+    lock: HeldLock | null,
+    isFirstTry: boolean,
+  ): Promise<ChainPosition> {
+    const { turns, chains, branches } = this.#collections
+    const { place, base } = await this.#placeOf(tenant, record, past, texts, isFirstTry)
+    list.put(turns, turnId(place.chain, place.turn), turnText(record.id, texts), null)
+    if (base.length > 0) list.put(chains, place.chain, { segments: base })
+    const last = base.at(-1)
+    if (last !== undefined && 'chain' in last) list.put(branches, `${last.chain}.${place.chain}`, 0)
+    const linked = await this.#addToConversation(tenant, list, record, past, lock)
+    await this.#addPointers(tenant, list, record, turnId(place.chain, place.turn), linked, isFirstTry)
+    return place
+  }
+
+  async #placeOf(
+    tenant: string,
+    { id }: FinishedResponse,
+    { parent, conversation }: Past,
+    texts: ItemTexts,
+    isFirstTry: boolean,
+  ): Promise<{ place: ChainPosition; base: readonly Segment[] }> {
+    if (parent === null) {
+      const to = conversation?.value.next ?? 0
+      const base = conversation === null || to === 0 ? [] : [{ conversation: conversation.id, to }]
+      return { place: rootPosition(id, texts, base.length > 0), base }
+    }
+    const next = turnId(parent.chain, parent.turn + 1)
+    // Checked only after a conflict, because the parent is nearly always the end of its chain.
+    const isTaken = !isFirstTry && (await this.#collections.turns.get(tenant, next)) !== undefined
+    if (!isTaken) return { place: nextPosition(parent, texts), base: [] }
+    const inherited = parent.isBased ? await this.#collections.chains.get(tenant, parent.chain) : undefined
+    const base = [...(inherited?.segments ?? []), { chain: parent.chain, to: parent.turn }]
+    return { place: { ...nextPosition(parent, texts), chain: id, turn: 0, isBased: true }, base }
+  }
+
+  /** @returns positions of the added items */
+  async #addToConversation(
+    tenant: string,
+    list: ChangeList,
+    { input, output, createdAtSec }: FinishedResponse,
+    { conversation }: Past,
+    lock: HeldLock | null,
+  ): Promise<ReadonlyMap<string, { id: string; at: number }>> {
+    const linked = new Map<string, { id: string; at: number }>()
+    if (conversation === null || lock === null) return linked
+    const { conversations, conversationItems, positions } = this.#collections
+    const { conversationId } = lock
+    const nameOf = (item: HistoryItem) => `${conversationId}.${item.id}`
+    const named = input.filter(({ id }) => isId(id))
+    const seen = await positions.getMany(tenant, named.map(nameOf))
+    const known = new Set(
+      named.filter((_, index) => seen[index] !== undefined && !seen[index].isGone).map(({ id }) => id),
+    )
+    let at = conversation.value.next
+    for (const item of [...input, ...output]) {
+      if (known.has(item.id)) continue
+      known.add(item.id)
+      list.put(conversationItems, positionId(conversationId, at), { item, createdAtSec })
+      list.put(positions, nameOf(item), { at })
+      linked.set(item.id, { id: conversationId, at: at++ })
+    }
+    list.put(conversations, conversationId, { ...conversation.value, next: at }, conversation.version)
+    return linked
+  }
+
+  /** Existing pointers of client-supplied ids are not changed. */
+  async #addPointers(
+    tenant: string,
+    list: ChangeList,
+    { input, output }: FinishedResponse,
+    turn: string,
+    linked: ReadonlyMap<string, { id: string; at: number }>,
+    isFirstTry: boolean,
+  ): Promise<void> {
+    const { items } = this.#collections
+    // Ids generated just now are almost certainly new; the condition of the write makes sure.
+    const isSure = isFirstTry && input.every(({ id }) => isFreshId(id))
+    const taken = isSure
+      ? []
+      : await items.getMany(
+          tenant,
+          input.map(({ id }) => id),
+        )
+    const seen = new Set<string>()
+    for (const [index, { id }] of input.entries()) {
+      if (taken[index] !== undefined || seen.has(id)) continue
+      seen.add(id)
+      list.put(items, id, pointerTo(turn, linked.get(id)), null)
+    }
+    for (const { id } of output) if (!seen.has(id)) list.put(items, id, pointerTo(turn, linked.get(id)))
+  }
+
+  async #placeOfParent(
+    tenant: string,
+    { previousResponseId }: FinishedResponse,
+  ): Promise<ChainPosition | null> {
+    if (previousResponseId === null) return null
+    const known = this.#chains.placeOf(tenant, previousResponseId)
+    return known ?? (await this.#collections.responses.get(tenant, previousResponseId))?.place ?? null
+  }
+}
+
+function pointerTo(turn: string, link: { id: string; at: number } | undefined): ItemPointer {
+  return link === undefined ? { turn } : { turn, conversations: [link] }
+}
