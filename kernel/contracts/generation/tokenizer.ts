@@ -10,6 +10,8 @@ export interface TokenizerRequest {
   readonly source: string
   /** A Jinja template in place of the one that comes with the tokenizer. */
   readonly chatTemplatePath?: string
+  /** The configuration file names the source, which may then lie outside `plugins.tokenizers.roots`. */
+  readonly isConfigured?: boolean
 }
 
 /** `failed` is remembered for some minutes; afterwards the name is free again. */

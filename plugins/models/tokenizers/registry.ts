@@ -25,11 +25,8 @@ export interface RegistryParts {
   readonly now?: () => number
 }
 
-/** Who named the paths: the configuration file, a request, or a worker. */
-type Origin = 'configuration' | 'request' | 'worker'
-
 interface Entry extends TokenizerPlace {
-  readonly origin: Origin
+  readonly isConfigured: boolean
   readonly name: string
   state: TokenizerState
   message: string
@@ -62,10 +59,10 @@ export class Registry {
   /** Begins to load those of the configuration and the saved ones. */
   async start(): Promise<void> {
     const { config, saved } = this.#parts
-    for (const request of config.load) this.ensure(request, 'configuration')
+    for (const request of config.load) this.ensure({ ...request, isConfigured: true })
     for (const one of await saved.list()) {
       if (config.saved === 'forget') await saved.remove(one.id)
-      else if (this.#named(one.name) === undefined) this.#begin(one.id, one, 'request', false)
+      else if (this.#named(one.name) === undefined) this.#begin(one.id, one, false)
     }
   }
 
@@ -90,18 +87,18 @@ export class Registry {
       { tokenizer: name, source, principal: asker.principal, request_id: asker.requestId },
       'tokenizer added',
     )
-    return toStatus(this.#begin(uuidV7(), request, 'request', true))
+    return toStatus(this.#begin(uuidV7(), request, true))
   }
 
-  /** Loads it unless something of that name is there or on its way, or has just failed. */
-  ensure(request: TokenizerRequest, origin: Origin = 'worker'): void {
+  /** Loads a tokenizer unless one of that name is loaded, is loading or has failed within the last minutes. */
+  ensure(request: TokenizerRequest): void {
     this.#forgetOld()
     if (this.#named(request.name) !== undefined) return
     if (this.#entries.size >= this.#parts.config.maxTokenizers) {
       this.#parts.log.warn({ tokenizer: request.name }, 'no room for another tokenizer')
       return
     }
-    this.#begin(uuidV7(), request, origin, false)
+    this.#begin(uuidV7(), request, false)
   }
 
   /** By id, then by name. */
@@ -127,14 +124,14 @@ export class Registry {
     return true
   }
 
-  #begin(id: string, request: TokenizerRequest, origin: Origin, isSaved: boolean): Entry {
-    const { name, source, chatTemplatePath } = request
+  #begin(id: string, request: TokenizerRequest, isSaved: boolean): Entry {
+    const { name, source, chatTemplatePath, isConfigured = false } = request
     const entry: Entry = {
       id,
       name,
       source,
       chatTemplatePath,
-      origin,
+      isConfigured,
       state: 'pending',
       message: 'waits to be loaded',
       facts: null,
@@ -199,12 +196,10 @@ export class Registry {
     }
   }
 
-  /** Paths of requests lie inside of the roots; those of workers where there are any. */
-  #toPlace({ id, source, folder, chatTemplatePath, origin }: Entry): TokenizerPlace {
+  /** Only paths of the configuration file may lie outside the roots. */
+  #toPlace({ id, source, folder, chatTemplatePath, isConfigured }: Entry): TokenizerPlace {
     if (folder !== null) return { id, source: folder, chatTemplatePath }
-    const { roots } = this.#parts.config
-    const isRooted = origin === 'request' || (origin === 'worker' && roots.length > 0)
-    return { id, source, chatTemplatePath, roots: isRooted ? roots : undefined }
+    return { id, source, chatTemplatePath, roots: isConfigured ? undefined : this.#parts.config.roots }
   }
 
   #publish(): Promise<void> {

@@ -21,7 +21,7 @@ export interface FileRules {
  * @throws BadFile
  */
 export function resolveInRoots(path: string, roots: readonly string[] | null): string {
-  const outside = `${path} lies outside the folders of plugins.tokenizers.roots`
+  const outside = `${path} lies outside the folders of plugins.tokenizers.roots${roots?.length === 0 ? ', which is empty' : ''}`
   const realRoots = roots?.map(realRoot)
   const isInside = (real: string, folders: readonly string[]) =>
     folders.some((root) => real === root || real.startsWith(root.endsWith(sep) ? root : root + sep))

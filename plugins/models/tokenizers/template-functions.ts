@@ -415,7 +415,7 @@ function callFilter(name: string, item: Value, places: readonly Value[]): Value 
   if (!Object.hasOwn(FILTERS, name)) throw new TemplateRefusal(`there is no filter named ${name}`)
   spendSteps()
   checkValue(item.value)
-  const value = FILTERS[name](item, places, new Map())
+  const value = charged(FILTERS[name](item, places, new Map()))
   checkValue(value.value)
   return value
 }
@@ -461,12 +461,18 @@ function toJsonFilter(operand: Value, places: readonly Value[], names: ReadonlyM
 export function runFilter(name: string, args: readonly Value[]): Value {
   const { places, names } = splitArguments(args)
   if (isString(places[0])) spendCharacters(places[0].value.length)
-  return FILTERS[name](places[0] ?? UNDEFINED, places.slice(1), names)
+  return charged(FILTERS[name](places[0] ?? UNDEFINED, places.slice(1), names))
+}
+
+/** Charges the characters of a text that a function has written. @throws BudgetExceeded */
+function charged(value: Value): Value {
+  if (isString(value)) spendCharacters(value.value.length)
+  return value
 }
 
 /** Calls a method with the engine's arguments, the string first. */
 export function runMethod(name: string, args: readonly Value[]): Value {
   const { places, names } = splitArguments(args)
   spendCharacters(text(places[0]).length)
-  return METHODS[name](text(places[0]), places.slice(1), names)
+  return charged(METHODS[name](text(places[0]), places.slice(1), names))
 }

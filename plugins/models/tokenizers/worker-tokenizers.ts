@@ -12,12 +12,13 @@ export function workerTokenizers(
 ): TokenizerRequest[] {
   const wanted = new Map<string, TokenizerRequest>()
   for (const worker of workers) {
-    const { labels, models } = worker
+    const { labels, models, configuredLabels = {} } = worker
     const named = labels.tokenizer_path || labels.model_path || ''
+    const isConfigured = named === (configuredLabels.tokenizer_path || configuredLabels.model_path)
     const isLocal = isAbsolute(named) || named.startsWith('weir:')
     if (!isLocal && !serves(worker)) continue
     for (const { id } of models)
-      if (!wanted.has(id)) wanted.set(id, { name: id, source: isLocal ? named : '' })
+      if (!wanted.has(id)) wanted.set(id, { name: id, source: isLocal ? named : '', isConfigured })
   }
   return [...wanted.values()]
 }

@@ -133,7 +133,10 @@ export class WorkerManager {
     if (existing !== undefined) throw workerErrors.worker_already_exists(existing.spec.url, existing.id)
     const known = registry.reservationOf(spec.url)
     const isUnderWay = known !== undefined && this.#registrations.isUnderWay(spec.url)
-    if (isUnderWay && isDeepStrictEqual(known.spec, spec)) return accepted(known)
+    if (isUnderWay) {
+      const { configuredLabels: _, ...described } = known.spec
+      if (isDeepStrictEqual(described, spec)) return accepted(known)
+    }
     if (known === undefined && registry.size >= maxWorkers)
       throw workerErrors.worker_limit_reached(maxWorkers)
     jobs.requireRoom()
@@ -244,7 +247,11 @@ export class WorkerManager {
 }
 
 function specsOf({ urls, workers }: ConfiguredWorkers): WorkerSpec[] {
-  return [...urls.map(specOfUrl), ...workers.map(toWorkerSpec)]
+  const described = workers.map((wire) => {
+    const spec = toWorkerSpec(wire)
+    return { ...spec, configuredLabels: spec.labels }
+  })
+  return [...urls.map(specOfUrl), ...described]
 }
 
 function specsByKey(config: ConfiguredWorkers): Map<string, WorkerSpec> {

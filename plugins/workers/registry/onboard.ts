@@ -49,7 +49,8 @@ export async function onboard(
 }
 
 export function toWish(spec: WorkerSpec, origin: Origin): WorkerWish {
-  const { url, apiKey, runtimeType, models, labels, carried } = spec
+  const { url, apiKey, runtimeType, models, labels, configuredLabels, carried } = spec
   const provider = carried.provider ?? null
-  return { url, apiKey, runtimeType, models, labels, provider, isConfigured: origin === 'config' }
+  const isConfigured = origin === 'config'
+  return { url, apiKey, runtimeType, models, labels, configuredLabels, provider, isConfigured }
 }

@@ -34,6 +34,8 @@ export interface WorkerSpec {
   readonly priority: number
   readonly cost: number
   readonly labels: Readonly<Record<string, string>>
+  /** Labels as the configuration file has them; a PATCH changes `labels` only. */
+  readonly configuredLabels?: Readonly<Record<string, string>>
   readonly health: HealthOverrides
   readonly maxConnectionAttempts: number
   readonly carried: CarriedMembers
