@@ -7,7 +7,7 @@ import { harmonyAnswerTag } from './structural-tags.ts'
 export function answerConstraint(demands: AnswerDemands, isHarmony: boolean): OutputConstraint | null {
   const { toolConstraint = null, constraint = null } = demands
   if (toolConstraint !== null && constraint !== null)
-    throw parsersErrors.multiple_constraints('a demanded tool call', constraint.kind)
+    throw parsersErrors.multiple_constraints('tool_choice', constraint.kind)
   if (constraint === null) return toolConstraint
   const schema = isHarmony ? schemaOf(constraint) : null
   return schema === null ? constraint : { kind: 'structural_tag', tag: harmonyAnswerTag(schema) }

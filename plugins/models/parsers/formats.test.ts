@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { examples } from './fixtures/examples.ts'
-import { nearly, soup } from './fixtures/soup.ts'
-import { cut, formatOf, openOutput, streamed, whole } from './fixtures/stream-parts.ts'
+import { cut, formatOf, openOutput, streamed, whole } from './fixtures/parse-in-chunks.ts'
+import { nearly, soup } from './fixtures/random-outputs.ts'
 import { findToolFormat, toolFormats } from './formats/format-table.ts'
 
 const names = toolFormats.map(({ name }) => name)

@@ -18,7 +18,6 @@ import type {
 import { answerConstraint, engineConstraint } from './answer-constraint.ts'
 import { type CallLimits, type CallOptions, CallOutput } from './calls/call-output.ts'
 import type { CallReader } from './calls/call-reader.ts'
-import { PassthroughReader } from './calls/passthrough-reader.ts'
 import {
   type ChosenFormats,
   chooseFormats,
@@ -28,13 +27,12 @@ import {
 } from './choose-formats.ts'
 import { parsersErrors } from './errors.ts'
 import { findToolFormat } from './formats/format-table.ts'
-import { passthrough } from './formats/passthrough.ts'
+import { PassthroughReader, passthrough } from './formats/passthrough.ts'
 import type { ToolFormat } from './formats/tool-format.ts'
+import { HARMONY_STOP_IDS } from './harmony/harmony-format.ts'
 import { harmonyPrompt } from './harmony/harmony-prompt.ts'
 import { HarmonyStream } from './harmony/harmony-stream.ts'
-import { HARMONY_STOP_IDS } from './harmony/harmony-tokens.ts'
-import { LateStream } from './late-stream.ts'
-import { AnswerInput, AnswerSink, ParserStream } from './output-stream.ts'
+import { AnswerInput, AnswerSink, LateStream, ParserStream } from './output-stream.ts'
 import {
   type Demands,
   demandsOf,

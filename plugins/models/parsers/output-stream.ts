@@ -1,8 +1,8 @@
 /** One choice's way from decoded text through reasoning and calls to the sink. @hot */
-import type { OutputSink, OutputStream } from '#kernel'
-import type { CallIds } from './call-ids.ts'
+import type { OutputSink, OutputStream, ParsedOutput } from '#kernel'
 import type { CallSink } from './calls/call-output.ts'
 import type { CallReader } from './calls/call-reader.ts'
+import type { CallIds } from './parser-demands.ts'
 import type { ReasoningReader, ReasoningSink } from './reasoning/reasoning-reader.ts'
 import { isSpace } from './scan/json-scanner.ts'
 
@@ -115,4 +115,97 @@ export class ParserStream implements OutputStream {
 function isBlank(text: string): boolean {
   for (let i = 0; i < text.length; i++) if (!isSpace(text.charCodeAt(i))) return false
   return true
+}
+
+interface Call {
+  readonly id: string
+  readonly name: string
+  arguments: string
+  isComplete: boolean
+}
+
+export class OutputCollector implements OutputSink {
+  readonly #reasoning: string[] = []
+  readonly #text: string[] = []
+  readonly #calls: Call[] = []
+
+  reasoning(delta: string): void {
+    this.#reasoning.push(delta)
+  }
+
+  text(delta: string): void {
+    this.#text.push(delta)
+  }
+
+  toolCallStarted(_index: number, id: string, name: string): void {
+    this.#calls.push({ id, name, arguments: '', isComplete: false })
+  }
+
+  toolCallArguments(index: number, delta: string): void {
+    this.#calls[index].arguments += delta
+  }
+
+  toolCallDone(index: number, isComplete: boolean): void {
+    this.#calls[index].isComplete = isComplete
+  }
+
+  /** Without calls that were cut off. */
+  output(): ParsedOutput {
+    return {
+      reasoning: this.#reasoning.join(''),
+      text: this.#text.join(''),
+      toolCalls: this.#calls
+        .filter(({ isComplete }) => isComplete)
+        .map(({ id, name, arguments: written }) => ({ id, name, arguments: written })),
+    }
+  }
+}
+
+const JSON_START = /^\s*(?:\{\s*["}]|\[\s*["{[\]])/
+const UNDECIDED = /^\s*[{[]?\s*$/
+/** Space that is held back at most. */
+const MAX_HELD = 64
+
+export class LateStream implements OutputStream {
+  readonly separatesReasoning = true
+  readonly #open: (isJson: boolean) => OutputStream
+  #held = ''
+  #stream: OutputStream | null = null
+
+  /** @param open makes the stream that reads, once it is known how the answer begins */
+  constructor(open: (isJson: boolean) => OutputStream) {
+    this.#open = open
+  }
+
+  get toolCalls(): number {
+    return this.#stream?.toolCalls ?? 0
+  }
+
+  get isReasoning(): boolean {
+    return this.#stream?.isReasoning ?? true
+  }
+
+  push(text: string): void {
+    if (this.#stream !== null) {
+      this.#stream.push(text)
+      return
+    }
+    this.#held += text
+    if (this.#held.length < MAX_HELD && UNDECIDED.test(this.#held)) return
+    this.#begin()
+  }
+
+  end(isFinished?: boolean): void {
+    const stream = this.#stream ?? this.#begin()
+    stream.end(isFinished)
+  }
+
+  #begin(): OutputStream {
+    const held = this.#held
+    this.#held = ''
+    const stream = this.#open(JSON_START.test(held))
+    this.#stream = stream
+    stream.push(held)
+    return stream
+  }
 }

@@ -1,11 +1,11 @@
 /** What every kind of parser keeps of a request. */
 import type { OutputConstraint, OutputParser, OutputParserRequest, ParsedOutput } from '#kernel'
-import { type CallIds, callIdsOf } from './call-ids.ts'
+import { uuidV7 } from '#shared'
 import type { CallLimits, CallOutput } from './calls/call-output.ts'
 import type { CallReader } from './calls/call-reader.ts'
 import { ForcedCallReader } from './calls/forced-call-reader.ts'
 import { json } from './formats/json.ts'
-import { OutputCollector } from './output-collector.ts'
+import { OutputCollector } from './output-stream.ts'
 import type { DeclaredTool } from './scan/tool-types.ts'
 import { type CallChoice, callDemand, toolConstraint } from './tool-constraint.ts'
 
@@ -61,4 +61,19 @@ export function parseWhole(parser: OutputParser, text: string): ParsedOutput {
   stream.push(text)
   stream.end()
   return collector.output()
+}
+
+/** @returns the id of the call at an index of one message */
+export type CallIds = (index: number, name: string) => string
+
+/** @param earlierCalls tool calls in earlier messages of the request */
+export function callIdsOf(model: string, earlierCalls: number): CallIds {
+  const id = model.toLowerCase()
+  if (!id.includes('kimi')) return randomCallId
+  if (id.includes('k3')) return (index, name) => `${name}:${index}`
+  return (index, name) => `functions.${name}:${earlierCalls + index}`
+}
+
+function randomCallId(): string {
+  return `call_${uuidV7().replaceAll('-', '').slice(0, 24)}`
 }

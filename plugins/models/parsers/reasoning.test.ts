@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { cut, reasoned } from './fixtures/stream-parts.ts'
-import { parseReasoning } from './parse-reasoning.ts'
+import { cut, reasoned } from './fixtures/parse-in-chunks.ts'
+import { parseReasoning } from './parse-text.ts'
 import { findReasoningFormat, reasoningFormats } from './reasoning/reasoning-table.ts'
 
 const marks = new Map([

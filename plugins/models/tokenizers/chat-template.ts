@@ -109,7 +109,7 @@ export class ChatTemplates {
         this.#compile(name)
       } catch (cause) {
         if (cause instanceof BudgetExceeded) throw cause
-        throw new SyntaxError(`the chat template '${name}' cannot be read: ${(cause as Error).message}`, {
+        throw new SyntaxError(`the chat template '${name}' is invalid: ${(cause as Error).message}`, {
           cause,
         })
       }
@@ -209,7 +209,9 @@ export class ChatTemplates {
 function takeBeginning(messages: Readonly<Record<string, unknown>>[]): string {
   const last = messages.at(-1)
   if (last?.role !== 'assistant' || last.tool_calls !== undefined)
-    throw new TemplateRefusal('continue_final_message needs an assistant message with text at the end')
+    throw new TemplateRefusal(
+      'continue_final_message requires that the last message is an assistant message with text',
+    )
   messages.pop()
   const { content } = last
   if (typeof content === 'string') return content

@@ -59,7 +59,7 @@ export class EncoderPool {
   async load(place: TokenizerPlace): Promise<TokenizerFacts> {
     const reply = await this.#run({ kind: 'load', place }, this.#parts.config.loadMs)
     if (reply.kind === 'loaded') return reply.facts
-    throw new BadSource(reply.kind === 'unusable' ? reply.message : 'the thread gave no answer')
+    throw new BadSource(reply.kind === 'unusable' ? reply.message : 'the tokenizer thread did not respond')
   }
 
   /** Files of an archive. @throws BadSource */
@@ -67,7 +67,7 @@ export class EncoderPool {
     const task: EncoderTask = { kind: 'unpack', archive, folder, limits: BUNDLE_LIMITS }
     const reply = await this.#run(task, this.#parts.config.loadMs)
     if (reply.kind !== 'unpacked')
-      throw new BadSource(reply.kind === 'unusable' ? reply.message : 'the thread gave no answer')
+      throw new BadSource(reply.kind === 'unusable' ? reply.message : 'the tokenizer thread did not respond')
   }
 
   /** In order. Never rejects but for a full queue. @throws tokenizer_busy (503) */
@@ -140,7 +140,7 @@ export class EncoderPool {
 
   async #runBatch(batch: readonly Waiting[]): Promise<void> {
     let results: readonly ItemResult[] = []
-    let problem = 'the thread gave no answer'
+    let problem = 'the tokenizer thread did not respond'
     try {
       const items = batch.map(({ item }) => item)
       const task: EncoderTask = { kind: 'encode', items, places: this.#parts.places() }
@@ -151,7 +151,7 @@ export class EncoderPool {
       }
     } catch (error) {
       problem = error instanceof Error ? error.message : String(error)
-      this.#parts.host.log.warn({ err: error }, 'texts could not be encoded')
+      this.#parts.host.log.warn({ err: error }, 'encoding batch failed')
     }
     const postponed: Waiting[] = []
     for (const [place, waiting] of batch.entries()) {
@@ -171,7 +171,7 @@ export class EncoderPool {
       return await this.#open().run<EncoderReply>(task, { stop })
     } catch (error) {
       if (error instanceof TaskFailure && error.kind === 'stopped')
-        throw new Error(`it took longer than ${deadlineMs} ms`, { cause: error })
+        throw new Error(`timed out after ${deadlineMs} ms`, { cause: error })
       throw error
     } finally {
       clearTimeout(timer)

@@ -10,7 +10,7 @@ export default definePlugin({
   manifest: {
     name: 'tokenizers',
     version: '0.1.0',
-    description: 'Tokenizers and chat templates: tokenize, detokenize, prompts as token ids.',
+    description: 'Tokenizers and chat templates: tokenize, detokenize, and render prompts as token ids.',
     provides: [Tokenizers],
     usesOptionally: [Store],
     config: tokenizersConfig,

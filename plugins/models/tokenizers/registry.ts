@@ -1,13 +1,19 @@
 /** The tokenizers, on control: loads them in the background, publishes those that are ready, remembers failures for a while. */
 
-import type { Logger, TokenizerRequest, TokenizerState } from '#kernel'
+import {
+  type Collection,
+  GATEWAY_TENANT,
+  type Logger,
+  type StoreService,
+  type TokenizerRequest,
+  type TokenizerState,
+} from '#kernel'
 import { uuidV7 } from '#shared'
 import type { Asker, TokenizerRecord, TokenizerStatus } from './commands.ts'
 import type { TokenizersConfig } from './config.ts'
 import type { EncoderPool } from './encoder-pool.ts'
 import type { TokenizerFacts, TokenizerPlace } from './encoder-task.ts'
 import { tokenizerErrors } from './errors.ts'
-import type { SavedTokenizers } from './saved-tokenizers.ts'
 import { BadSource, SAMPLE_SOURCE } from './source-files.ts'
 import type { WorkerBundles } from './worker-bundles.ts'
 
@@ -95,7 +101,7 @@ export class Registry {
     this.#forgetOld()
     if (this.#named(request.name) !== undefined) return
     if (this.#entries.size >= this.#parts.config.maxTokenizers) {
-      this.#parts.log.warn({ tokenizer: request.name }, 'no room for another tokenizer')
+      this.#parts.log.warn({ tokenizer: request.name }, 'tokenizer not loaded: limit reached')
       return
     }
     this.#begin(uuidV7(), request, false)
@@ -133,7 +139,7 @@ export class Registry {
       chatTemplatePath,
       isConfigured,
       state: 'pending',
-      message: 'waits to be loaded',
+      message: 'queued for loading',
       facts: null,
       failedAtMs: 0,
       folder: null,
@@ -151,17 +157,17 @@ export class Registry {
       // The caller sees it pending first.
       await Promise.resolve()
       entry.state = 'processing'
-      entry.message = 'is being loaded'
+      entry.message = 'loading'
       const facts = isSaved ? await pool.load(this.#toPlace(entry)) : await this.#loadAnyhow(entry)
       const other = [...this.#entries.values()].find(
         ({ name, state }) => name === entry.name && state === 'completed',
       )
-      if (other !== undefined) throw new Error(`a tokenizer named '${entry.name}' was loaded in the meantime`)
+      if (other !== undefined) throw new Error(`a tokenizer named '${entry.name}' has been loaded meanwhile`)
       const { id, name, source, chatTemplatePath } = entry
       if (isSaved) await saved.save({ id, name, source, chatTemplatePath })
       entry.facts = facts
       entry.state = 'completed'
-      entry.message = `is loaded, with ${facts.vocabSize} tokens`
+      entry.message = `loaded, ${facts.vocabSize} tokens`
       await this.#publish()
     } catch (error) {
       entry.state = 'failed'
@@ -169,14 +175,14 @@ export class Registry {
       entry.message = error instanceof Error ? error.message : String(error)
       entry.failedAtMs = this.#now()
       if (!this.#isStopped)
-        log.warn({ tokenizer: entry.name, reason: entry.message }, 'a tokenizer could not be loaded')
+        log.warn({ tokenizer: entry.name, reason: entry.message }, 'tokenizer failed to load')
     }
   }
 
   /** From this machine, else from a worker of the model. @throws BadSource */
   async #loadAnyhow(entry: Entry): Promise<TokenizerFacts> {
     const { pool, bundles } = this.#parts
-    let reason = 'no worker says where it is'
+    let reason = 'no path is known'
     if (entry.source !== '') {
       try {
         return await pool.load(this.#toPlace(entry))
@@ -192,7 +198,7 @@ export class Registry {
       if (entry.folder !== null) await bundles.forget(entry.folder)
       entry.folder = null
       const why = cause instanceof Error ? cause.message : String(cause)
-      throw new BadSource(`${reason}; no worker has one that can be used: ${why}`, { cause })
+      throw new BadSource(`${reason}; no worker provides a usable tokenizer: ${why}`, { cause })
     }
   }
 
@@ -242,4 +248,33 @@ export class Registry {
 
 function toStatus({ id, state, message, facts }: Entry): TokenizerStatus {
   return { id, state, message, vocabSize: facts?.vocabSize ?? null }
+}
+
+export interface SavedTokenizer {
+  readonly id: string
+  readonly name: string
+  readonly source: string
+  readonly chatTemplatePath?: string
+}
+
+export class SavedTokenizers {
+  readonly #collection: Collection<SavedTokenizer> | null
+
+  /** @param store undefined where no plugin provides one: nothing is kept then */
+  constructor(store: StoreService | undefined) {
+    this.#collection = store?.collection<SavedTokenizer>('tokenizers') ?? null
+  }
+
+  async save(tokenizer: SavedTokenizer): Promise<void> {
+    await this.#collection?.put(GATEWAY_TENANT, tokenizer.id, tokenizer)
+  }
+
+  async remove(id: string): Promise<void> {
+    await this.#collection?.delete(GATEWAY_TENANT, id)
+  }
+
+  /** In the order in which they were added, which is that of the ids. */
+  async list(): Promise<SavedTokenizer[]> {
+    return (await this.#collection?.list(GATEWAY_TENANT)) ?? []
+  }
 }

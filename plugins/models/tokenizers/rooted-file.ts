@@ -67,7 +67,7 @@ function readWhole(descriptor: number, size: number, path: string): Buffer {
   let read = 0
   while (read < size) {
     const count = readSync(descriptor, bytes, read, size - read, read)
-    if (count === 0) throw new BadFile(`${path} became shorter while it was read`)
+    if (count === 0) throw new BadFile(`${path} was truncated while it was read`)
     read += count
   }
   return bytes

@@ -150,7 +150,8 @@ export class ServedTokenizer implements LoadedTokenizer {
   /** @throws detokenization_failed (500) where the vocabulary's decoder is of a kind that is not known */
   openDecoder(options?: DecoderOptions): TokenDecoder {
     const { rules, table } = this.#record.facts
-    if (rules === null) throw tokenizerErrors.detokenization_failed('its kind of decoder is not supported')
+    if (rules === null)
+      throw tokenizerErrors.detokenization_failed('the decoder type of the vocabulary is not supported')
     this.#table ??= new TokenTable(table)
     return openDecoder(this.#table, rules, options)
   }

@@ -59,7 +59,7 @@ export function unpackBundle(archive: string, folder: string, limits: UnpackLimi
     const read = (start: number, length: number): Buffer => {
       const bytes = Buffer.alloc(length)
       if (start < 0 || start + length > size || readSync(descriptor, bytes, 0, length, start) !== length)
-        throw new BadSource('the archive is cut short')
+        throw new BadSource('the archive is truncated')
       return bytes
     }
     const names = new Set<string>()
@@ -85,7 +85,7 @@ function entriesOf(read: Read, size: number, maxEntries: number): Entry[] {
   const tail = read(size - tailBytes, tailBytes)
   let end = tailBytes - END_BYTES
   while (end >= 0 && tail.readUInt32LE(end) !== END_SIGNATURE) end--
-  if (end < 0) throw new BadSource('this is no zip archive')
+  if (end < 0) throw new BadSource('not a zip archive')
   const count = tail.readUInt16LE(end + 10)
   const length = tail.readUInt32LE(end + 12)
   const start = tail.readUInt32LE(end + 16)
@@ -95,7 +95,7 @@ function entriesOf(read: Read, size: number, maxEntries: number): Entry[] {
   const entries: Entry[] = []
   for (let at = 0; entries.length < count; ) {
     if (at + ENTRY_BYTES > length || directory.readUInt32LE(at) !== ENTRY_SIGNATURE)
-      throw new BadSource('the directory of the archive is broken')
+      throw new BadSource('the directory of the archive is corrupt')
     const nameEnd = at + ENTRY_BYTES + directory.readUInt16LE(at + 28)
     entries.push({
       name: directory.toString('utf8', at + ENTRY_BYTES, nameEnd),
@@ -129,13 +129,13 @@ function contentOf(
   left: number,
 ) {
   if ((flags & ENCRYPTED) !== 0 || (method !== STORED && method !== DEFLATED))
-    throw new BadSource(`${name} is packed in a way that is not known`)
-  if (bytes > left) throw new BadSource('the archive is too large when it is unpacked')
+    throw new BadSource(`${name} uses an unsupported compression method`)
+  if (bytes > left) throw new BadSource('the unpacked archive is too large')
   const head = read(offset, FILE_BYTES)
-  if (head.readUInt32LE(0) !== FILE_SIGNATURE) throw new BadSource('the archive is broken')
+  if (head.readUInt32LE(0) !== FILE_SIGNATURE) throw new BadSource('the archive is corrupt')
   const packed = read(offset + FILE_BYTES + head.readUInt16LE(26) + head.readUInt16LE(28), packedBytes)
   const content = method === STORED ? packed : inflated(name, packed, bytes)
-  if (content.length !== bytes || crc32(content) !== crc) throw new BadSource(`${name} is broken`)
+  if (content.length !== bytes || crc32(content) !== crc) throw new BadSource(`${name} is corrupt`)
   return content
 }
 
@@ -144,6 +144,6 @@ function inflated(name: string, packed: Buffer, bytes: number): Buffer {
   try {
     return inflateRawSync(packed, { maxOutputLength: Math.max(bytes, 1) })
   } catch (cause) {
-    throw new BadSource(`${name} is broken: ${(cause as Error).message}`, { cause })
+    throw new BadSource(`${name} is corrupt: ${(cause as Error).message}`, { cause })
   }
 }

@@ -48,7 +48,7 @@ export class WorkerBundles {
 
   /** A folder with the tokenizer's files. @throws BadSource with the last reason */
   async fetch(model: string): Promise<string> {
-    let reason = 'no worker of the model serves it'
+    let reason = 'no worker of the model provides it'
     for (let round = 0; round < ROUNDS && !this.#isClosed; round++) {
       // Workers that are being registered come into the table a little later.
       if (round > 0) await this.#wait(PAUSE_MS)

@@ -69,9 +69,7 @@ export class GatewayToolLoop implements ToolLoopService {
       listener,
     )
     ctx.onCancel(() => run.abort())
-    run
-      .run()
-      .catch((error: unknown) => this.#host.log.error({ err: error }, 'a listener of tool events failed'))
+    run.run().catch((error: unknown) => this.#host.log.error({ err: error }, 'tool event listener failed'))
     return run
   }
 

@@ -2,9 +2,8 @@
 import { DONE, FAILED, isSpace, RUNNING } from '../scan/json-scanner.ts'
 import type { CallOutput } from './call-output.ts'
 import { CallReader, MORE, NO, TEXT, YES } from './call-reader.ts'
-import type { CompiledHeads } from './headed-format.ts'
+import { type CompiledHeads, writePair } from './headed-format.ts'
 import { JsonArguments } from './json-arguments.ts'
-import { writePair } from './write-pair.ts'
 
 /** Keys and what stands between pairs are no longer than this. */
 const MAX_HEAD = 1_024

@@ -1,8 +1,9 @@
 /** How a format with heads is written down, and what is made of that once, when the format is first used. */
 import type { JsonStyle } from '../scan/json-scanner.ts'
+import { quote } from '../scan/json-text.ts'
 import { MarkerSearch } from '../scan/marker-search.ts'
-import type { ToolTypes } from '../scan/tool-types.ts'
-import type { Untyped } from '../scan/typed-value.ts'
+import { type ToolTypes, typeOf } from '../scan/tool-types.ts'
+import { toTypedJson, type Untyped } from '../scan/typed-value.ts'
 import type { JsonArgumentsRules } from './json-arguments.ts'
 
 /** A key and what its header says of the type; undefined leaves that to the tool's schema. */
@@ -168,4 +169,29 @@ function compilePair(pair: PairFormat): CompiledPair {
     isTyped: pair.isTyped ?? true,
     untyped: pair.untyped ?? 'infer',
   }
+}
+
+/** @returns null when the header names no key */
+export function writePair(
+  format: CompiledHeads,
+  tools: ToolTypes,
+  tool: string,
+  header: string,
+  text: string,
+): string | null {
+  const { pair } = format
+  const key = pair === null ? null : pair.toKey(header)
+  if (pair === null || key === null) return null
+  const value = pair.toValue(text)
+  const json = toTypedJson(
+    value,
+    key.type ?? declared(format, tools, tool, key.name),
+    pair.untyped,
+    format.style,
+  )
+  return `${quote(key.name)}${format.colon}${json}`
+}
+
+function declared(format: CompiledHeads, tools: ToolTypes, tool: string, key: string): string | undefined {
+  return format.pair?.isTyped === true ? typeOf(tools.parameter(tool, key)) : undefined
 }

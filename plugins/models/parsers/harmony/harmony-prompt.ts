@@ -1,7 +1,7 @@
 /** Writes a chat as Harmony messages, which no template does as exactly. */
 import type { ChatMessage, ChatTool, PromptPiece, WrittenChat } from '#kernel'
 import { parsersErrors } from '../errors.ts'
-import { CALL, CHANNEL, CONSTRAIN, END, MESSAGE, START } from './harmony-tokens.ts'
+import { CALL, CHANNEL, CONSTRAIN, END, MESSAGE, START } from './harmony-format.ts'
 import { toolNamespace } from './tool-namespace.ts'
 
 const IDENTITY = 'You are ChatGPT, a large language model trained by OpenAI.\nKnowledge cutoff: 2024-06'

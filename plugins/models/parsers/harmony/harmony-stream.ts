@@ -1,10 +1,9 @@
 /** Reads Harmony messages out of text that kept its control tokens. @hot */
 import type { OutputSink, OutputStream } from '#kernel'
-import type { CallIds } from '../call-ids.ts'
 import { MAX_NAME_LENGTH } from '../calls/call-output.ts'
+import type { CallIds } from '../parser-demands.ts'
 import { MarkerSearch } from '../scan/marker-search.ts'
-import { type HarmonyKind, readHeader } from './harmony-header.ts'
-import { CALL, END, MESSAGE, RETURN, START } from './harmony-tokens.ts'
+import { CALL, END, type HarmonyKind, MESSAGE, RETURN, readHeader, START } from './harmony-format.ts'
 
 const MAX_HEADER = 1_024
 const STARTS = new MarkerSearch([START])

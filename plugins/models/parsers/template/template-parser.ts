@@ -9,11 +9,9 @@ import type {
 } from '#kernel'
 import { type CallLimits, CallOutput, MAX_NAME_LENGTH } from '../calls/call-output.ts'
 import type { CallReader } from '../calls/call-reader.ts'
-import { PassthroughReader } from '../calls/passthrough-reader.ts'
 import { TEMPLATE_FORMAT } from '../choose-formats.ts'
-import { passthrough } from '../formats/passthrough.ts'
-import { LateStream } from '../late-stream.ts'
-import { AnswerSink, ParserStream } from '../output-stream.ts'
+import { PassthroughReader, passthrough } from '../formats/passthrough.ts'
+import { AnswerSink, LateStream, ParserStream } from '../output-stream.ts'
 import {
   type Demands,
   demandsOf,

@@ -150,7 +150,7 @@ export class ConnectionPool {
     for (const entry of this.#entries.values())
       if (entry.users === 0 && (oldest === null || entry.usedAtMs < oldest.usedAtMs)) oldest = entry
     if (oldest === null)
-      throw new ToolServerError('http_error', 0, 'too many tool servers are in use; try again')
+      throw new ToolServerError('http_error', 0, 'too many tool servers are in use; retry later')
     this.#drop(oldest)
   }
 

@@ -5,13 +5,12 @@ import type { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/cl
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import type { HeaderList, OutgoingHttp } from '#kernel'
 import { GuardedFetch } from '../net/guarded-fetch.ts'
-import { pinnedLookup } from '../net/pinned-lookup.ts'
-import { PostLane } from '../net/post-lane.ts'
-import { checkHost } from '../net/reach-rules.ts'
-import { QuickCalls } from './quick-calls.ts'
+import { PostClient } from '../net/post-client.ts'
+import { checkHost, pinnedLookup } from '../net/reach-rules.ts'
+import { DirectCalls } from './direct-calls.ts'
 import type { ConnectionLimits, HttpTarget, ServerTarget, StdioTarget } from './server-target.ts'
 import { ToolServerError, toToolServerError } from './tool-server-error.ts'
-import { WatchedTransport } from './watched-transport.ts'
+import { ObservedTransport } from './watched-transport.ts'
 
 export interface OpenListeners {
   /** @param reason set when we ended it, since the server broke a limit */
@@ -26,7 +25,7 @@ export interface OpenClient {
   readonly client: Client
   readonly transport: 'streamable' | 'sse' | 'stdio'
   /** A shorter way for calls of tools; null where there is none. */
-  readonly quick: QuickCalls | null
+  readonly quick: DirectCalls | null
   /** Ends the session with the server, then the connections. */
   close(): Promise<void>
 }
@@ -104,12 +103,12 @@ async function openHttp(
     protocol === 'streamable'
       ? streamable
       : new (await import('@modelcontextprotocol/sdk/client/sse.js')).SSEClientTransport(target.url, options)
-  const watched = new WatchedTransport(transport, protocol === 'sse')
+  const watched = new ObservedTransport(transport, protocol === 'sse')
   const quick =
     http === null
       ? null
-      : new QuickCalls({
-          lane: openLane(http, target, limits, { answerMs, ca, onFlood }),
+      : new DirectCalls({
+          posts: openPostClient(http, target, limits, { answerMs, ca, onFlood }),
           transport: watched,
           headers: () => headersOf(target, streamable, authProvider?.tokens()?.access_token),
           answerWith: (id, response) => guarded.answerWith(id, response),
@@ -133,16 +132,16 @@ async function openHttp(
   return { client, transport: protocol, quick, close }
 }
 
-function openLane(
+function openPostClient(
   http: OutgoingHttp,
   { url, rules }: HttpTarget,
   { connectMs, maxMessageBytes }: ConnectionLimits,
   { answerMs, ca, onFlood }: { answerMs: number; ca: string | undefined; onFlood: (error: Error) => void },
-): PostLane {
+): PostClient {
   checkHost(url, rules)
   const lookup = pinnedLookup(rules)
   const peer = http.connect({ origin: url.origin, lookup, ca, keepAliveMs: IDLE_MS, maxIdle: MAX_IDLE })
-  return new PostLane({
+  return new PostClient({
     peer,
     path: url.pathname + url.search,
     limits: { connectMs, firstByteMs: 0, idleMs: 0, requestMs: answerMs },
@@ -189,7 +188,7 @@ async function openProgram(
   })
   readLines(transport.stderr, listeners.onProgramLine)
   client.onclose = () => listeners.onClosed(null)
-  await handshake(client, new WatchedTransport(transport, false), limits.connectMs)
+  await handshake(client, new ObservedTransport(transport, false), limits.connectMs)
   return { client, transport: 'stdio', quick: null, close: () => client.close().catch(ignore) }
 }
 
@@ -222,7 +221,7 @@ async function readAuthorities(file: string): Promise<string> {
   try {
     return await readFile(file, 'utf8')
   } catch (cause) {
-    throw new ToolServerError('http_error', 0, 'the file of authorities cannot be read', { cause })
+    throw new ToolServerError('http_error', 0, 'caFile cannot be read', { cause })
   }
 }
 

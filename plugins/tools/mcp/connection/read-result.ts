@@ -22,11 +22,11 @@ const CUT_MARK = '\n[output cut off here]'
  */
 export function readResult(result: unknown, maxBytes: number): ToolOutput {
   if (typeof result !== 'object' || result === null)
-    throw new ToolServerError('mcp_protocol_error', 0, 'the result is no object')
+    throw new ToolServerError('mcp_protocol_error', 0, 'the result is not an object')
   const { content, structuredContent, isError } = result as Record<string, unknown>
   const blocks = Array.isArray(content) ? content : []
   if (content !== undefined && !Array.isArray(content))
-    throw new ToolServerError('mcp_protocol_error', 0, 'the result holds no content')
+    throw new ToolServerError('mcp_protocol_error', 0, 'the result has no content')
   const parts = blocks.map(toText)
   if (parts.length === 0 && structuredContent !== undefined) parts.push(JSON.stringify(structuredContent))
   const text = parts.join('\n')

@@ -61,8 +61,7 @@ export class ServerConnection {
       onToolsChanged: () => {
         if (connection !== null) connection.#list = null
       },
-      onProgramLine: (line) =>
-        log.debug({ line: redact(line, secrets) }, 'a tool server wrote to its standard error'),
+      onProgramLine: (line) => log.debug({ line: redact(line, secrets) }, 'tool server stderr'),
     }
     const opened = await openClient(target, limits, listeners, http).catch((error: unknown) => {
       throw withoutSecrets(toToolServerError(error), secrets)

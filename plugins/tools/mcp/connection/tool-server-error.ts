@@ -1,6 +1,6 @@
 /** What goes wrong with a tool server, in words that hold no address, no credential and no stack. */
 
-import { ANSWER_BROKEN, SERVER_CLOSED } from '../net/answer-stream.ts'
+import { ANSWER_BROKEN, SERVER_CLOSED } from '../net/response-stream.ts'
 
 /** The three kinds that clients know. */
 export type ToolErrorType = 'http_error' | 'mcp_protocol_error' | 'mcp_tool_execution_error'
@@ -33,8 +33,8 @@ export class ToolServerError extends Error {
 
 /** As the protocol library says it; servers use the same codes for other things. */
 const LIBRARY_WORDS: ReadonlyMap<string, string> = new Map([
-  ['Request timed out', 'no answer in time'],
-  ['Maximum total timeout exceeded', 'no answer in time'],
+  ['Request timed out', 'no response in time'],
+  ['Maximum total timeout exceeded', 'no response in time'],
   ['Connection closed', SERVER_CLOSED],
 ])
 const MAX_WORDS = 1_000
@@ -45,9 +45,9 @@ export function toToolServerError(error: unknown): ToolServerError {
   const { name, code, message } = readError(error)
   const options = { cause: error }
   if (name === 'UnreachableByRule') return new ToolServerError('http_error', 0, message, options)
-  if (name === 'TooMuchData') return new ToolServerError('http_error', 0, message, options)
+  if (name === 'ByteLimitExceeded') return new ToolServerError('http_error', 0, message, options)
   if (name === 'UnauthorizedError')
-    return new ToolServerError('http_error', 401, 'the server wants other credentials', options)
+    return new ToolServerError('http_error', 401, 'the server rejected the credentials', options)
   if (name === 'McpError') return fromProtocol(Number(code), message, error)
   if (/^Error POSTing|^Streamable HTTP error|^SSE error/.test(message) && Number(code) >= 100)
     return new ToolServerError('http_error', Number(code), `the server answered ${String(code)}`, {
@@ -62,12 +62,17 @@ export function toToolServerError(error: unknown): ToolServerError {
       options,
     )
   if (error instanceof Error && 'errorCode' in error)
-    return new ToolServerError('http_error', 401, 'the authorization server refused', options)
+    return new ToolServerError(
+      'http_error',
+      401,
+      'the authorization server rejected the credentials',
+      options,
+    )
   const inner = findCause(error)
   if (inner !== null) return inner
   if (typeof code === 'string')
     return new ToolServerError('http_error', 0, `cannot reach the server (${code})`, options)
-  if (message === SERVER_CLOSED || /^(no connection|no whole answer) within \d+ ms$/.test(message))
+  if (message === SERVER_CLOSED || /^(no connection|no complete response) within \d+ ms$/.test(message))
     return new ToolServerError('http_error', 0, message, options)
   return new ToolServerError('http_error', 0, 'cannot reach the server', options)
 }
@@ -91,6 +96,7 @@ function readError(error: unknown): { name: string; code: unknown; message: stri
 function findCause(error: unknown): ToolServerError | null {
   const cause = error instanceof Error ? error.cause : undefined
   const isOurs =
-    cause instanceof Error && ['UnreachableByRule', 'TooMuchData', 'ToolServerError'].includes(cause.name)
+    cause instanceof Error &&
+    ['UnreachableByRule', 'ByteLimitExceeded', 'ToolServerError'].includes(cause.name)
   return isOurs ? toToolServerError(cause) : null
 }

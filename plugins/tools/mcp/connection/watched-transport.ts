@@ -7,7 +7,7 @@ const MAX_OPEN_ANSWERS = 16
 const MAX_MESSAGE_DEPTH = 200
 const INTERNAL_ERROR = -32603
 
-export class WatchedTransport implements Transport {
+export class ObservedTransport implements Transport {
   onclose?: () => void
   onerror?: (error: Error) => void
   onmessage?: <T extends JSONRPCMessage>(message: T, extra?: MessageExtraInfo) => void
@@ -66,7 +66,7 @@ export class WatchedTransport implements Transport {
   receive(message: JSONRPCMessage, extra?: MessageExtraInfo): void {
     const isRequest = 'method' in message && 'id' in message
     if (isRequest && this.#openAnswers >= MAX_OPEN_ANSWERS) {
-      this.onerror?.(new Error('the server asks more than can be answered'))
+      this.onerror?.(new Error('the server sends too many requests'))
       void this.close()
       return
     }

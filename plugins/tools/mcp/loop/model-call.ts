@@ -1,6 +1,7 @@
-/** One call that a model makes, while it is being written and after. */
+/** One call that a model makes, and the result of a call that is not run. */
 import type { NativeAnswer } from '#kernel'
 import type { OfferedTool } from './offered-tools.ts'
+import type { ToolAnswer } from './turn-messages.ts'
 
 /**
  * Who answers it. `function`: the client. `gateway`: we do. `approval`: we do, once a person agrees. `refused`: nobody; it
@@ -32,4 +33,23 @@ export interface ModelTurn {
   readonly calls: readonly ModelCall[]
   /** Null unless its worker has told it in its own words too. */
   readonly native: NativeAnswer | null
+}
+
+export const LIMIT_REACHED = 'The limit of tool calls for this request is reached. Answer with what you know.'
+export const TOOL_IS_GONE = 'This tool is no longer available.'
+const NO_APPROVAL = "This tool needs a person's approval, which this client cannot give."
+const MAX_NAME = 128
+
+export function refuse(callId: string, text: string): ToolAnswer {
+  return { callId, text, isError: true, images: [] }
+}
+
+/** Null for calls that somebody answers. */
+export function refusalOf({ id, name, route }: ModelCall): ToolAnswer | null {
+  if (route.kind !== 'refused') return null
+  if (route.reason === 'limit') return refuse(id, LIMIT_REACHED)
+  return refuse(
+    id,
+    route.reason === 'approval' ? NO_APPROVAL : `There is no tool named ${name.slice(0, MAX_NAME)}.`,
+  )
 }

@@ -68,7 +68,7 @@ function tell(call: PendingCall, result: ToolCallResult, parts: RunParts): void 
 }
 
 /** Calls of an answer that was cut off. */
-export function tellCut(calls: readonly ModelCall[], emit: (event: ToolLoopEvent) => void): void {
+export function emitCutCalls(calls: readonly ModelCall[], emit: (event: ToolLoopEvent) => void): void {
   for (const { id, route, index, argumentText } of calls) {
     if (route.kind !== 'gateway' || index === null) continue
     const tool = route.tool.called
@@ -98,5 +98,22 @@ function toToolCall({ tool, argumentText }: PendingCall): ToolCall {
         builtIn === null ? input : toServerArguments(input, builtIn.config, builtIn.request),
         { signal, timeoutMs },
       ),
+  }
+}
+
+export class CallBudget {
+  readonly #most: number
+  used = 0
+
+  /** @param wanted of the request; null: only the operator's limit holds */
+  constructor(wanted: number | null, most: number) {
+    this.#most = Math.min(wanted ?? most, most)
+  }
+
+  /** False when none is left. */
+  take(): boolean {
+    if (this.used >= this.#most) return false
+    this.used++
+    return true
   }
 }

@@ -2,16 +2,16 @@
 import { EventCounter } from '#kernel'
 
 /** The server sent more than it may; the answer is given up. */
-export class TooMuchData extends Error {
+export class ByteLimitExceeded extends Error {
   constructor(maxBytes: number) {
     super(`the server sent more than ${maxBytes} bytes`)
-    this.name = 'TooMuchData'
+    this.name = 'ByteLimitExceeded'
   }
 }
 
 /** Counts the bytes of one answer. */
 export interface ByteLimit {
-  /** @throws TooMuchData */
+  /** @throws ByteLimitExceeded */
   take(chunk: Buffer): void
 }
 
@@ -26,7 +26,7 @@ export function wholeLimit(maxBytes: number, isEventStream: boolean): ByteLimit 
     take(chunk) {
       left -= chunk.length
       if (isEventStream) left -= events.push(chunk) * EVENT_COST
-      if (left < 0) throw new TooMuchData(maxBytes)
+      if (left < 0) throw new ByteLimitExceeded(maxBytes)
     },
   }
 }
@@ -44,7 +44,7 @@ export function streamLimit(maxBytes: number, now: () => number = Date.now): Byt
       allowance = Math.min(maxBytes, allowance + ((nowMs - lastMs) / 60_000) * maxBytes)
       allowance -= chunk.length + events.push(chunk) * EVENT_COST
       lastMs = nowMs
-      if (allowance < 0) throw new TooMuchData(maxBytes)
+      if (allowance < 0) throw new ByteLimitExceeded(maxBytes)
     },
   }
 }

@@ -10,12 +10,10 @@ import {
 } from 'node:http'
 import { request as requestSecure, Agent as SecureAgent } from 'node:https'
 import type { Socket } from 'node:net'
-import { AnswerStream, readWhole } from './answer-stream.ts'
 import { type ByteLimit, streamLimit, wholeLimit } from './byte-limit.ts'
-import { pinnedLookup, type Resolver } from './pinned-lookup.ts'
-import { checkHost, type ReachRules } from './reach-rules.ts'
-import { cancelledIdOf, requestIdOf } from './rpc-text.ts'
-import { StreamPace } from './stream-pace.ts'
+import { checkHost, pinnedLookup, type ReachRules, type Resolver } from './reach-rules.ts'
+import { ResponseStream, readWhole } from './response-stream.ts'
+import { cancelledIdOf, requestIdOf } from './rpc-messages.ts'
 
 export interface FetchOptions {
   readonly rules: ReachRules
@@ -51,7 +49,7 @@ export class GuardedFetch {
   readonly #secure: SecureAgent
   /** How each request under way is given up, by its id. */
   readonly #open = new Map<number, () => void>()
-  readonly #pace = new StreamPace()
+  readonly #reconnects = new ReconnectLimiter()
   /** Answers that are there before their request is made, by its id. */
   readonly #ready = new Map<number, Response>()
 
@@ -71,7 +69,7 @@ export class GuardedFetch {
     const given = body === null ? null : cancelledIdOf(body)
     if (given !== null) this.#open.get(given)?.()
     const isOwnStream = (init.method ?? 'GET') === 'GET' && acceptsOnlyEvents(init)
-    if (isOwnStream) await this.#pace.wait(init.signal ?? null)
+    if (isOwnStream) await this.#reconnects.wait(init.signal ?? null)
     const requestId = body === null ? null : requestIdOf(body)
     const ready = requestId === null ? undefined : this.#ready.get(requestId)
     if (requestId === null || ready === undefined)
@@ -106,13 +104,13 @@ export class GuardedFetch {
     }
     return new Promise((resolve, reject) => {
       const request = isSecure ? requestSecure(url, options) : requestPlain(url, options)
-      const giveUp = () => request.destroy(new Error('given up'))
+      const giveUp = () => request.destroy(new Error('cancelled'))
       init.signal?.addEventListener('abort', giveUp, { once: true })
       if (exchange.requestId !== null) this.#open.set(exchange.requestId, giveUp)
       const timer = exchange.isOwnStream ? null : setTimeout(() => late(), this.#options.answerMs)
-      let answer: AnswerStream | null = null
+      let answer: ResponseStream | null = null
       const late = () => {
-        const error = new Error(`no whole answer within ${this.#options.answerMs} ms`)
+        const error = new Error(`no complete response within ${this.#options.answerMs} ms`)
         if (answer === null) request.destroy(error)
         else answer.fail(error)
       }
@@ -129,7 +127,7 @@ export class GuardedFetch {
         const limit = this.#limitOf(exchange, message)
         if (isEventStream(message)) {
           const { requestId } = exchange
-          answer = new AnswerStream(message, {
+          answer = new ResponseStream(message, {
             limit,
             maxEventBytes: this.#options.maxAnswerBytes,
             requestId,
@@ -194,9 +192,35 @@ function bodyOf({ body }: RequestInit): string | null {
   if (body === undefined || body === null) return null
   if (typeof body === 'string') return body
   if (body instanceof URLSearchParams) return body.toString()
-  throw new TypeError('a body of this kind is not sent')
+  throw new TypeError('unsupported type of request body')
 }
 
 function acceptsOnlyEvents(init: RequestInit): boolean {
   return new Headers(init.headers).get('accept') === 'text/event-stream'
+}
+
+const BURST = 5
+const GAP_MS = 1_000
+
+export class ReconnectLimiter {
+  #left = BURST
+  #lastMs = 0
+
+  /** Resolves when the next stream may be opened. Rejects when the signal is aborted first. */
+  async wait(signal: AbortSignal | null, now: number = Date.now()): Promise<void> {
+    this.#left = Math.min(BURST, this.#left + (now - this.#lastMs) / GAP_MS) - 1
+    this.#lastMs = now
+    if (this.#left >= 0) return
+    await new Promise<void>((resolve, reject) => {
+      const giveUp = () => {
+        clearTimeout(timer)
+        reject(new Error('cancelled'))
+      }
+      const timer = setTimeout(() => {
+        signal?.removeEventListener('abort', giveUp)
+        resolve()
+      }, -this.#left * GAP_MS)
+      signal?.addEventListener('abort', giveUp, { once: true })
+    })
+  }
 }

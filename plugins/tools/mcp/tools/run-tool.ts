@@ -6,7 +6,6 @@ import type { CalledTool, GuardedCall, Logger, SpanAttributes, ToolCallResult, W
 import type { ToolOutput } from '../connection/read-result.ts'
 import { ToolServerError, toToolServerError } from '../connection/tool-server-error.ts'
 import { parseArguments } from './parse-arguments.ts'
-import type { TenantCalls } from './tenant-calls.ts'
 import type { ToolCallGuardList } from './tool-call-guard-list.ts'
 import type { ToolMetrics } from './tool-metrics.ts'
 
@@ -161,4 +160,27 @@ function failed({ type, code, message }: ToolServerError, structured: unknown = 
 
 function refused(label: string, text: string): Outcome {
   return { ...failed(new ToolServerError('mcp_tool_execution_error', 0, text)), label }
+}
+
+export class TenantCalls {
+  readonly #most: number
+  readonly #running = new Map<string, number>()
+
+  constructor(most: number) {
+    this.#most = most
+  }
+
+  /** False when the tenant has as many as it may; otherwise `leave` has to follow. */
+  enter(tenant: string): boolean {
+    const count = this.#running.get(tenant) ?? 0
+    if (count >= this.#most) return false
+    this.#running.set(tenant, count + 1)
+    return true
+  }
+
+  leave(tenant: string): void {
+    const count = this.#running.get(tenant) ?? 0
+    if (count <= 1) this.#running.delete(tenant)
+    else this.#running.set(tenant, count - 1)
+  }
 }

@@ -22,7 +22,7 @@ export class ToolCallGuardList implements ToolCallGuardsService {
         if (decision.action === 'reject') return decision
         if (decision.action === 'modify') current = { ...current, arguments: decision.arguments }
       } catch (error) {
-        log.error({ guard: guard.name, error: (error as Error)?.message }, 'a guard of tool calls failed')
+        log.error({ guard: guard.name, error: (error as Error)?.message }, 'tool call guard failed')
         return { action: 'reject', text: STOPPED }
       }
     }

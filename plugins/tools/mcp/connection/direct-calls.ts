@@ -6,15 +6,15 @@
 import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js'
 import type { HeaderList, UpstreamFailure } from '#kernel'
 import { parseBoundedText } from '#shared'
-import { SERVER_CLOSED } from '../net/answer-stream.ts'
-import type { Post, PostLane, PostListener, StreamPlace } from '../net/post-lane.ts'
+import type { Post, PostClient, PostListener, ResumePoint } from '../net/post-client.ts'
+import { SERVER_CLOSED } from '../net/response-stream.ts'
 import { ToolServerError, toToolServerError } from './tool-server-error.ts'
-import type { WatchedTransport } from './watched-transport.ts'
+import type { ObservedTransport } from './watched-transport.ts'
 
-export interface QuickCallParts {
-  readonly lane: PostLane
-  /** The library's way to the server, for what does not go over the lane. */
-  readonly transport: WatchedTransport
+export interface DirectCallParts {
+  readonly posts: PostClient
+  /** The library's way to the server, for what does not go over the posts. */
+  readonly transport: ObservedTransport
   /** Headers of the next request, session and credentials among them. */
   readonly headers: () => HeaderList
   /** The next request of this id is answered with this, in place of being sent. */
@@ -35,13 +35,13 @@ const AFTER_ANSWER_MS = 1_000
 const MAX_WORDS = 1_000
 const NO_BODY = new Set([204, 205, 304])
 
-export class QuickCalls {
-  readonly parts: QuickCallParts
-  readonly #open = new Map<number, QuickCall>()
+export class DirectCalls {
+  readonly parts: DirectCallParts
+  readonly #open = new Map<number, DirectCall>()
   #lastId = FIRST_ID
   #isClosed = false
 
-  constructor(parts: QuickCallParts) {
+  constructor(parts: DirectCallParts) {
     this.parts = parts
   }
 
@@ -63,7 +63,7 @@ export class QuickCalls {
       id,
     }
     return new Promise((resolve, reject) => {
-      const call = new QuickCall(this, message, signal, resolve, reject)
+      const call = new DirectCall(this, message, signal, resolve, reject)
       this.#open.set(id, call)
       call.start(timeoutMs)
     })
@@ -83,7 +83,7 @@ export class QuickCalls {
   close(): void {
     this.#isClosed = true
     for (const call of this.#open.values()) call.fail(new ToolServerError('http_error', 0, SERVER_CLOSED))
-    this.parts.lane.close()
+    this.parts.posts.close()
   }
 
   /** For calls: it is over. */
@@ -92,19 +92,19 @@ export class QuickCalls {
   }
 }
 
-class QuickCall implements PostListener {
-  readonly #calls: QuickCalls
+class DirectCall implements PostListener {
+  readonly #calls: DirectCalls
   readonly #message: CallMessage
   readonly #signal: AbortSignal
   readonly #resolve: (result: unknown) => void
   readonly #reject: (error: Error) => void
-  readonly #giveUp = () => this.#cancel('given up')
+  readonly #giveUp = () => this.#cancel('cancelled')
   #timer: NodeJS.Timeout | null = null
   #post: Post | null = null
   #isOver = false
 
   constructor(
-    calls: QuickCalls,
+    calls: DirectCalls,
     message: CallMessage,
     signal: AbortSignal,
     resolve: (result: unknown) => void,
@@ -118,14 +118,14 @@ class QuickCall implements PostListener {
   }
 
   start(timeoutMs: number): void {
-    const { lane, headers } = this.#calls.parts
+    const { posts, headers } = this.#calls.parts
     if (this.#signal.aborted) {
-      this.fail(new ToolServerError('http_error', 0, 'given up'))
+      this.fail(new ToolServerError('http_error', 0, 'cancelled'))
       return
     }
     this.#signal.addEventListener('abort', this.#giveUp)
-    this.#timer = setTimeout(() => this.#cancel('no answer in time'), timeoutMs)
-    this.#post = lane.post(headers(), Buffer.from(JSON.stringify(this.#message)), this)
+    this.#timer = setTimeout(() => this.#cancel('no response in time'), timeoutMs)
+    this.#post = posts.post(headers(), Buffer.from(JSON.stringify(this.#message)), this)
   }
 
   succeed(result: unknown): void {
@@ -146,10 +146,10 @@ class QuickCall implements PostListener {
     if (this.#isOver) {
       if (!isWhole) this.#cutLater()
     } else if (isWhole)
-      this.fail(new ToolServerError('mcp_protocol_error', 0, 'the body answers another request'))
+      this.fail(new ToolServerError('mcp_protocol_error', 0, 'the response is for another request'))
   }
 
-  onEnd(place: StreamPlace | null): void {
+  onEnd(place: ResumePoint | null): void {
     this.#post = null
     if (this.#timer !== null && this.#isOver) this.#stopTimer()
     if (this.#isOver) return
@@ -171,7 +171,7 @@ class QuickCall implements PostListener {
   }
 
   /** The rest of the stream is the library's: it knows how often to ask. */
-  #resume({ lastId, retryMs }: StreamPlace): void {
+  #resume({ lastId, retryMs }: ResumePoint): void {
     const wait = setTimeout(() => {
       if (this.#isOver) return
       this.#calls.parts.transport
@@ -181,7 +181,7 @@ class QuickCall implements PostListener {
     wait.unref()
   }
 
-  /** Most streams end with their answer; another would keep its place on the lane. */
+  /** Most streams end with their answer; another would keep its place on the posts. */
   #cutLater(): void {
     if (this.#post === null || this.#timer !== null) return
     this.#timer = setTimeout(() => this.#post?.giveUp(), AFTER_ANSWER_MS).unref()
@@ -233,7 +233,10 @@ function parse(text: string): unknown {
 
 function toProtocolError(error: unknown): ToolServerError {
   const { code, message } = (error ?? {}) as Record<string, unknown>
-  const words = typeof message === 'string' ? message.slice(0, MAX_WORDS) : 'the server failed without a word'
+  const words =
+    typeof message === 'string'
+      ? message.slice(0, MAX_WORDS)
+      : 'the server reported an error without a message'
   return new ToolServerError('mcp_protocol_error', typeof code === 'number' ? code : 0, words)
 }
 

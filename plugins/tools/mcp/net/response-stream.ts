@@ -1,10 +1,9 @@
 /** The body of a server's answer: counted, held back for a slow reader, and never ending unnoticed. */
 import type { IncomingMessage } from 'node:http'
 import { EventSplitter } from '#kernel'
-import { type ByteLimit, TooMuchData } from './byte-limit.ts'
-import { IdLine } from './id-line.ts'
+import { type ByteLimit, ByteLimitExceeded } from './byte-limit.ts'
 
-export interface AnswerOptions {
+export interface ResponseStreamOptions {
   readonly limit: ByteLimit
   /** Bytes of one event. */
   readonly maxEventBytes: number
@@ -39,16 +38,16 @@ export function readWhole(message: IncomingMessage, limit: ByteLimit): Promise<B
 }
 
 /** An event stream, handed on in whole events: a half one costs its reader more than it costs us. */
-export class AnswerStream {
+export class ResponseStream {
   readonly body: ReadableStream<Uint8Array>
   readonly #message: IncomingMessage
-  readonly #options: AnswerOptions
+  readonly #options: ResponseStreamOptions
   #controller: ReadableStreamDefaultController<Uint8Array> | null = null
-  readonly #ids = new IdLine()
+  readonly #ids = new EventIdSearch()
   readonly #splitter = new EventSplitter()
   #hasBrokenLimit = false
 
-  constructor(message: IncomingMessage, options: AnswerOptions) {
+  constructor(message: IncomingMessage, options: ResponseStreamOptions) {
     this.#message = message
     this.#options = options
     this.body = new ReadableStream<Uint8Array>(
@@ -102,7 +101,8 @@ export class AnswerStream {
     const { limit, maxEventBytes } = this.#options
     try {
       limit.take(chunk)
-      if (this.#splitter.waitingBytes + chunk.length > maxEventBytes) throw new TooMuchData(maxEventBytes)
+      if (this.#splitter.waitingBytes + chunk.length > maxEventBytes)
+        throw new ByteLimitExceeded(maxEventBytes)
     } catch (error) {
       this.#hasBrokenLimit = true
       this.fail(error as Error)
@@ -146,5 +146,28 @@ export class AnswerStream {
     const controller = this.#controller
     this.#controller = null
     return controller
+  }
+}
+
+const WANTED = Buffer.from('id')
+const LINE_FEED = 10
+const CARRIAGE_RETURN = 13
+const COLON = 58
+
+export class EventIdSearch {
+  /** Some line of the stream is an `id` field. */
+  isFound = false
+  /** Bytes of the line that match so far; -1: this line is another. */
+  #matched = 0
+
+  read(chunk: Uint8Array): void {
+    if (this.isFound) return
+    for (const byte of chunk) {
+      if (byte === LINE_FEED || byte === CARRIAGE_RETURN) this.#matched = 0
+      else if (this.#matched === WANTED.length && byte === COLON) {
+        this.isFound = true
+        return
+      } else this.#matched = this.#matched >= 0 && byte === WANTED[this.#matched] ? this.#matched + 1 : -1
+    }
   }
 }

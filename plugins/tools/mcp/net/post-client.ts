@@ -4,39 +4,39 @@
  *
  * @hot one per call of a tool
  */
-import type { HttpPeer } from '#kernel'
 import {
   EventSplitter,
   type Exchange,
   type HeaderList,
+  type HttpPeer,
   headerOf,
   nextEventEnd,
   type UpstreamFailure,
   type UpstreamHandler,
   type UpstreamLimits,
 } from '#kernel'
-import { type ByteLimit, TooMuchData, wholeLimit } from './byte-limit.ts'
-import { type RpcEvent, readRpcEvent } from './rpc-event.ts'
+import { type ByteLimit, ByteLimitExceeded, wholeLimit } from './byte-limit.ts'
+import { type RpcEvent, readRpcEvent } from './rpc-messages.ts'
 
 /** Told about one answer; one of the last three comes last, and nothing after it. */
 export interface PostListener {
   /** A JSON text. @param isWhole it is the body, not the data of one of its events */
   onText(text: string, isWhole: boolean): void
   /** The answer is over. @param place where its stream can be taken up again; null when it cannot */
-  onEnd(place: StreamPlace | null): void
+  onEnd(place: ResumePoint | null): void
   /** An answer with another status or of another type; `body` is whole. */
   onOther(status: number, headers: HeaderList, body: Buffer<ArrayBuffer>): void
   onError(error: Error): void
 }
 
 /** How far an event stream that can be resumed has come. */
-export interface StreamPlace {
+export interface ResumePoint {
   readonly lastId: string
   /** As the server asked, in milliseconds. */
   readonly retryMs: number | null
 }
 
-export interface LaneSettings {
+export interface PostClientSettings {
   readonly peer: HttpPeer
   /** On the server, with its query. */
   readonly path: string
@@ -50,12 +50,12 @@ export interface LaneSettings {
 /** Requests that run at once; the others wait for their turn. */
 const MAX_AT_ONCE = 32
 
-export class PostLane {
-  readonly settings: LaneSettings
+export class PostClient {
+  readonly settings: PostClientSettings
   readonly #waiting = new Set<Post>()
   #running = 0
 
-  constructor(settings: LaneSettings) {
+  constructor(settings: PostClientSettings) {
     this.settings = settings
   }
 
@@ -91,7 +91,7 @@ export class PostLane {
 
 /** One request and its answer. */
 export class Post implements UpstreamHandler {
-  readonly #lane: PostLane
+  readonly #client: PostClient
   readonly #headers: HeaderList
   readonly #body: Buffer
   readonly #listener: PostListener
@@ -110,15 +110,15 @@ export class Post implements UpstreamHandler {
   #lastId: string | null = null
   #retryMs: number | null = null
 
-  constructor(lane: PostLane, headers: HeaderList, body: Buffer, listener: PostListener) {
-    this.#lane = lane
+  constructor(client: PostClient, headers: HeaderList, body: Buffer, listener: PostListener) {
+    this.#client = client
     this.#headers = headers
     this.#body = body
     this.#listener = listener
   }
 
   start(): void {
-    const { peer, path, limits } = this.#lane.settings
+    const { peer, path, limits } = this.#client.settings
     const request = { method: 'POST', path, headers: this.#headers, body: this.#body }
     this.#exchange = peer.send(request, limits, this)
   }
@@ -134,7 +134,7 @@ export class Post implements UpstreamHandler {
     this.#answerHeaders = headers
     this.#length = contentLength
     if (this.#type === 'events') this.#splitter = new EventSplitter()
-    this.#limit = wholeLimit(this.#lane.settings.maxAnswerBytes, this.#type === 'events')
+    this.#limit = wholeLimit(this.#client.settings.maxAnswerBytes, this.#type === 'events')
   }
 
   onResponseData(chunk: Buffer): void {
@@ -168,14 +168,14 @@ export class Post implements UpstreamHandler {
     else this.#listener.onError(failure)
   }
 
-  get #place(): StreamPlace | null {
+  get #place(): ResumePoint | null {
     return this.#lastId === null ? null : { lastId: this.#lastId, retryMs: this.#retryMs }
   }
 
   #readEvents(splitter: EventSplitter, chunk: Buffer): void {
-    const { maxAnswerBytes } = this.#lane.settings
+    const { maxAnswerBytes } = this.#client.settings
     if (splitter.waitingBytes + chunk.length > maxAnswerBytes) {
-      this.#flooded(new TooMuchData(maxAnswerBytes))
+      this.#flooded(new ByteLimitExceeded(maxAnswerBytes))
       return
     }
     const events = splitter.push(chunk)
@@ -197,7 +197,7 @@ export class Post implements UpstreamHandler {
     if (!this.#leave()) return
     this.#exchange?.abort()
     this.#parts = []
-    setImmediate(this.#lane.settings.onFlood, error)
+    setImmediate(this.#client.settings.onFlood, error)
     this.#listener.onError(error)
   }
 
@@ -205,7 +205,7 @@ export class Post implements UpstreamHandler {
   #leave(): boolean {
     if (this.#isOver) return false
     this.#isOver = true
-    this.#lane.leave(this)
+    this.#client.leave(this)
     return true
   }
 }

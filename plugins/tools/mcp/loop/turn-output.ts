@@ -1,7 +1,7 @@
 /** What all parts of a turn share when they speak: one listener, one counter of items, ids that no two calls have. */
 import type { ChatMessage, ToolLoopEvent, ToolLoopListener } from '#kernel'
 
-export class TurnVoice {
+export class TurnOutput {
   readonly #listener: ToolLoopListener
   readonly #callIds = new Set<string>()
   #indexes = 0

@@ -1,4 +1,20 @@
-/** Reads one event of a tool server's stream. @source WHATWG HTML, server-sent events, 9.2 */
+/** Reads what the HTTP side needs of JSON-RPC messages and of the events that carry them. */
+const CANCELLED = '"method":"notifications/cancelled"'
+const TAIL = /"jsonrpc":"2\.0","id":(\d{1,15})\}$/
+const CANCELLED_ID = /"requestId":(\d{1,15})[,}]/
+
+/** Id of a request as the protocol library writes it, id last; null for notifications, answers and anything else. */
+export function requestIdOf(body: string): number | null {
+  const tail = TAIL.exec(body.slice(-48))
+  return tail === null ? null : Number(tail[1])
+}
+
+/** Id of the request that this message gives up; null for all other messages. */
+export function cancelledIdOf(body: string): number | null {
+  if (body.length > 4096 || !body.includes(CANCELLED)) return null
+  const found = CANCELLED_ID.exec(body)
+  return found === null ? null : Number(found[1])
+}
 
 export interface RpcEvent {
   /** Of the `id` field; null when there is none, or an empty one. */
