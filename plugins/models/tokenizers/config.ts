@@ -1,4 +1,4 @@
-/** The tokenizers section of the configuration file: which tokenizers, from where, and what they may cost. */
+/** The tokenizers section of the configuration file. */
 import { type Static, Type } from '#kernel'
 import { DEFAULT_LIMITS } from './render-budget.ts'
 

@@ -1,4 +1,4 @@
-/** The tokenizers plugin: vocabularies and chat templates, for engines that take token ids and for whoever counts them. */
+/** The tokenizers plugin: vocabularies and chat templates, for engines that take token ids and for counting tokens. */
 import { definePlugin, Store, Tokenizers } from '#kernel'
 import { TokenizersReplica } from './commands.ts'
 import { tokenizersConfig } from './config.ts'

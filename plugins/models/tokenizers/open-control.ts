@@ -1,4 +1,4 @@
-/** What of the plugin runs on control alone: the threads that encode, and the list of tokenizers. */
+/** The part of the plugin that runs on control: the encoding threads and the list of tokenizers. */
 
 import { isAbsolute } from 'node:path'
 import {
@@ -34,7 +34,7 @@ export interface TokenizerControl {
   readonly bundles: WorkerBundles
 }
 
-/** @param sources grows while plugins register */
+/** @param sources sources of bundles; plugins add to it while they register */
 export function openControl(
   host: Host,
   config: TokenizersConfig,
@@ -78,8 +78,8 @@ export function openControl(
 }
 
 /**
- * Only paths of this machine: names of hubs are not looked up.
- * @param serves whether a worker may have the files itself
+ * Tokenizers named by labels of workers, one per model. Only paths of this machine: names of model hubs are ignored.
+ * @param serves whether the files can be fetched from a worker
  */
 export function workerTokenizers(
   { workers }: WorkerTable,

@@ -1,4 +1,4 @@
-/** The tokenizers, on control: loads them in the background, publishes those that are ready, remembers failures for a while. */
+/** The tokenizers on control: loads them in the background, publishes the loaded ones and keeps failures for some minutes. */
 
 import {
   type Collection,
@@ -14,10 +14,10 @@ import type { TokenizersConfig } from './config.ts'
 import type { EncoderPool } from './encoder-pool.ts'
 import type { TokenizerFacts, TokenizerPlace } from './encoder-task.ts'
 import { tokenizerErrors } from './errors.ts'
-import { BadSource, SAMPLE_SOURCE } from './source-files.ts'
+import { SAMPLE_SOURCE, SourceError } from './source-files.ts'
 import type { WorkerBundles } from './worker-bundles.ts'
 
-/** How long a failure is remembered, milliseconds. */
+/** Time for which a failure is kept, milliseconds. */
 const FAILED_LIFE_MS = 300_000
 
 export interface RegistryParts {
@@ -38,14 +38,14 @@ interface Entry extends TokenizerPlace {
   message: string
   facts: TokenizerFacts | null
   failedAtMs: number
-  /** Where the files are that a worker gave. */
+  /** Folder with the files of a worker. */
   folder: string | null
 }
 
 export class Registry {
   readonly #parts: RegistryParts
   readonly #now: () => number
-  /** In the order in which they were added. */
+  /** Oldest first. */
   readonly #entries = new Map<string, Entry>()
   readonly #jobs = new Set<Promise<void>>()
   #isStopped = false
@@ -55,14 +55,14 @@ export class Registry {
     this.#now = parts.now ?? Date.now
   }
 
-  /** What threads may have to load. */
+  /** Tokenizers that threads may have to load. */
   places(): readonly TokenizerPlace[] {
     return [...this.#entries.values()]
       .filter(({ state }) => state !== 'failed')
       .map((entry) => this.#toPlace(entry))
   }
 
-  /** Begins to load those of the configuration and the saved ones. */
+  /** Starts loading the configured and the saved tokenizers. */
   async start(): Promise<void> {
     const { config, saved } = this.#parts
     for (const request of config.load) this.ensure({ ...request, isConfigured: true })
@@ -72,7 +72,7 @@ export class Registry {
     }
   }
 
-  /** Resolves when nothing is being loaded any more. */
+  /** Resolves when no tokenizer is loading. */
   async settled(): Promise<void> {
     while (this.#jobs.size > 0) await Promise.all(this.#jobs)
   }
@@ -114,7 +114,7 @@ export class Registry {
     return entry === undefined ? null : toStatus(entry)
   }
 
-  /** By id, then by name; false when nothing is loaded under it: loading is not cancelled. */
+  /** Removes by id, then by name; false if it is not loaded. Loading is not cancelled. */
   async remove(idOrName: string, asker: Asker): Promise<boolean> {
     const entry = this.#find(idOrName)
     if (entry?.state !== 'completed') return false
@@ -154,7 +154,7 @@ export class Registry {
   async #load(entry: Entry, isSaved: boolean): Promise<void> {
     const { pool, saved, log } = this.#parts
     try {
-      // The caller sees it pending first.
+      // The caller reports the state pending first.
       await Promise.resolve()
       entry.state = 'processing'
       entry.message = 'loading'
@@ -179,7 +179,7 @@ export class Registry {
     }
   }
 
-  /** From this machine, else from a worker of the model. @throws BadSource */
+  /** Loads from this machine, else from a worker of the model. @throws SourceError */
   async #loadAnyhow(entry: Entry): Promise<TokenizerFacts> {
     const { pool, bundles } = this.#parts
     let reason = 'no path is known'
@@ -198,7 +198,7 @@ export class Registry {
       if (entry.folder !== null) await bundles.forget(entry.folder)
       entry.folder = null
       const why = cause instanceof Error ? cause.message : String(cause)
-      throw new BadSource(`${reason}; no worker provides a usable tokenizer: ${why}`, { cause })
+      throw new SourceError(`${reason}; no worker provides a usable tokenizer: ${why}`, { cause })
     }
   }
 
@@ -219,7 +219,7 @@ export class Registry {
     return this.#entries.get(idOrName) ?? this.#named(idOrName)
   }
 
-  /** A loaded one before one that is not. */
+  /** Prefers a loaded tokenizer. */
   #named(name: string): Entry | undefined {
     const named = [...this.#entries.values()].filter((entry) => entry.name === name)
     return named.find(({ state }) => state === 'completed') ?? named[0]

@@ -92,12 +92,12 @@ export function parseTemplate(template: string): Program {
   return program
 }
 
-/** In the members of a loop: `loop` is asked for as a whole. */
+/** Marker in the members of a loop: `loop` is used as a whole. */
 export const WHOLE_LOOP = '*'
 
 /**
- * Notes at each loop which members of `loop` anything in it asks for: the others are spared their making.
- * @param asked takes what this node asks for
+ * Records at each loop which members of `loop` its body uses; only these are created.
+ * @param asked collects the members that this node uses
  */
 function markLoops(node: unknown, asked = new Set<string>()): Set<string> {
   if (Array.isArray(node)) for (const item of node) markLoops(item, asked)
@@ -114,7 +114,7 @@ function markLoops(node: unknown, asked = new Set<string>()): Set<string> {
   return asked
 }
 
-/** What a node itself asks of `loop`; null for nothing. */
+/** The member of `loop` that a node itself uses; null for none. */
 function loopMember(node: Node): string | null {
   if (node.type === 'Identifier') return node.value === 'loop' ? WHOLE_LOOP : null
   if (node.type !== 'MemberExpression' || !isNode(node.object) || !isNode(node.property)) return null

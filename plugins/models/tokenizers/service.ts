@@ -1,4 +1,4 @@
-/** The loaded tokenizers as one serving thread uses them: encoding goes to control's threads, decoding stays here. */
+/** The loaded tokenizers on a serving thread: texts are encoded by the threads of control and decoded on this thread. */
 import type {
   BundleSource,
   ChatPrompt,
@@ -30,7 +30,7 @@ export class Service implements TokenizerService {
   readonly #host: Pick<Host, 'command'>
   readonly #batch: WaitingItem[] = []
   #tokenizers: readonly ServedTokenizer[] = []
-  /** Of the transports; asked on control. */
+  /** Sources of the transports; used on control. */
   readonly bundles: BundleSource[] = []
 
   constructor(host: Pick<Host, 'command'>) {

@@ -37,7 +37,7 @@ const EngineScope: new (parent?: Scope) => Scope = Environment
 
 /** Every expression and statement of a template passes through `evaluate`, also within the engine. */
 export class TemplateInterpreter extends EngineInterpreter {
-  /** @throws BudgetExceeded */
+  /** @throws RenderLimitExceeded */
   override evaluate(statement: unknown, scope: Scope): Value {
     if (statement === undefined || statement === null) return UNDEFINED
     spendSteps()
