@@ -1,4 +1,4 @@
-/** The mcp section of the configuration file: tool servers, built-in tools made of them, who may use them, and limits. */
+/** The mcp section of the configuration file: tool servers, built-in tools, access rules and limits. */
 import { type Static, Type } from '#kernel'
 
 const ONE_HOUR_MS = 3_600_000

@@ -1,7 +1,7 @@
-/** Errors of tools that the gateway runs: what a request may not ask for, and servers that cannot be reached. */
+/** Errors of the mcp plugin. */
 import { defineErrors } from '#kernel'
 
-/** Longer labels, and longer lists of them, are cut in messages. */
+/** Limits of labels in messages. */
 const MAX_SHOWN_CHARS = 64
 const MAX_SHOWN_LABELS = 10
 

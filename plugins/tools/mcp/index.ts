@@ -1,4 +1,4 @@
-/** The mcp plugin: tools that the gateway runs itself, on servers that speak the Model Context Protocol. */
+/** The mcp plugin: runs tools on servers of the Model Context Protocol. */
 import { definePlugin, Generations, OutgoingHttp, RequestTracing, ToolCallGuards, ToolLoop } from '#kernel'
 import { mcpConfig } from './config.ts'
 import { ConnectionPool } from './connection/connection-pool.ts'

@@ -1,15 +1,15 @@
-/** What goes wrong with a tool server, in words that hold no address, no credential and no stack. */
+/** Errors of tool servers; their messages contain no address, credential or stack trace. */
 
-import { ANSWER_BROKEN, SERVER_CLOSED } from '../net/response-stream.ts'
+import { RESPONSE_INCOMPLETE, SERVER_CLOSED } from '../net/response-stream.ts'
 
-/** The three kinds that clients know. */
+/** Error types of the public API. */
 export type ToolErrorType = 'http_error' | 'mcp_protocol_error' | 'mcp_tool_execution_error'
 
 export class ToolServerError extends Error {
   readonly type: ToolErrorType
   /** HTTP status or JSON-RPC code; 0 when there is neither. */
   readonly code: number
-  /** The server no longer knows the session: a new connection may do. Nothing was executed. */
+  /** The server lost the session: the call was not executed and can be retried on a new connection. */
   readonly isSessionLost: boolean
 
   constructor(
@@ -25,21 +25,21 @@ export class ToolServerError extends Error {
     this.isSessionLost = options.isSessionLost ?? false
   }
 
-  /** The connection broke under the request. */
+  /** Whether the connection closed during the request. */
   get isClosed(): boolean {
     return this.message === SERVER_CLOSED
   }
 }
 
-/** As the protocol library says it; servers use the same codes for other things. */
-const LIBRARY_WORDS: ReadonlyMap<string, string> = new Map([
+/** Messages of the protocol library; servers use the same codes for other errors. */
+const LIBRARY_MESSAGES: ReadonlyMap<string, string> = new Map([
   ['Request timed out', 'no response in time'],
   ['Maximum total timeout exceeded', 'no response in time'],
   ['Connection closed', SERVER_CLOSED],
 ])
-const MAX_WORDS = 1_000
+const MAX_MESSAGE_CHARACTERS = 1_000
 
-/** Makes any failure of the protocol library, of sockets and of our own guards one of ours. */
+/** Converts any error of the protocol library, of sockets and of the rules to a ToolServerError. */
 export function toToolServerError(error: unknown): ToolServerError {
   if (error instanceof ToolServerError) return error
   const { name, code, message } = readError(error)
@@ -78,21 +78,21 @@ export function toToolServerError(error: unknown): ToolServerError {
 }
 
 function fromProtocol(code: number, message: string, cause: unknown): ToolServerError {
-  const words = message.replace(/^MCP error -?\d+: /, '').slice(0, MAX_WORDS)
-  if (code === ANSWER_BROKEN) return new ToolServerError('http_error', 0, words, { cause })
-  const ours = LIBRARY_WORDS.get(words)
+  const words = message.replace(/^MCP error -?\d+: /, '').slice(0, MAX_MESSAGE_CHARACTERS)
+  if (code === RESPONSE_INCOMPLETE) return new ToolServerError('http_error', 0, words, { cause })
+  const ours = LIBRARY_MESSAGES.get(words)
   if (ours !== undefined) return new ToolServerError('http_error', 0, ours, { cause })
   return new ToolServerError('mcp_protocol_error', code, words, { cause })
 }
 
 function readError(error: unknown): { name: string; code: unknown; message: string } {
   if (!(error instanceof Error)) return { name: '', code: undefined, message: '' }
-  // The protocol library's errors bear the name Error; their class tells more.
+  // Errors of the protocol library have the name Error; their class is more specific.
   const name = error.name === 'Error' ? error.constructor.name : error.name
   return { name, code: (error as { code?: unknown }).code, message: error.message }
 }
 
-/** Libraries wrap what our own guards throw. */
+/** Finds an error of the gateway that a library has wrapped. */
 function findCause(error: unknown): ToolServerError | null {
   const cause = error instanceof Error ? error.cause : undefined
   const isOurs =

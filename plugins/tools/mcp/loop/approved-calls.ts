@@ -1,6 +1,6 @@
 /** Calls that had to wait and now have an answer: what is approved is begun, what is denied is told to the model. */
 import type { ApprovalAnswer, ChatMessage, ToolCallResult } from '#kernel'
-import { LIMIT_REACHED, refuse, TOOL_IS_GONE } from './model-call.ts'
+import { LIMIT_REACHED, refuse, TOOL_NOT_AVAILABLE } from './model-call.ts'
 import type { OfferedTools } from './offered-tools.ts'
 import type { CallBudget, PendingCall } from './run-calls.ts'
 import { nameToday, type ToolAnswer } from './turn-messages.ts'
@@ -52,7 +52,7 @@ function begin(
     output.emit({ type: 'call_arguments_done', index, arguments: argumentText })
   }
   if (tool !== undefined && budget.take()) return { callId, tool, argumentText, index, approvalId }
-  const text = tool === undefined ? TOOL_IS_GONE : LIMIT_REACHED
+  const text = tool === undefined ? TOOL_NOT_AVAILABLE : LIMIT_REACHED
   // The client has agreed to this call, and is shown that it does not run.
   if (output !== null && index !== null)
     output.emit({

@@ -1,4 +1,4 @@
-/** Runs the calls of one model turn: some at once, told in the model's order. */
+/** Runs the calls of one model turn, several in parallel, and reports them in the order of the model. */
 import type { ToolCallResult, ToolLoopEvent } from '#kernel'
 import type { Caller, RanCall, ToolCall, ToolRunner } from '../tools/run-tool.ts'
 import { toServerArguments } from './built-in-functions.ts'
@@ -15,7 +15,7 @@ const CUT: ToolCallResult = {
   durationMs: 0,
 }
 
-/** A call that is to be run. */
+/** A call to run. */
 export interface PendingCall {
   readonly callId: string
   readonly tool: OfferedTool
@@ -29,12 +29,12 @@ export interface RunParts {
   readonly runner: ToolRunner
   readonly caller: Caller
   readonly signal: AbortSignal
-  /** How many run at once. */
+  /** Maximum number of parallel calls. */
   readonly atOnce: number
   emit(event: ToolLoopEvent): void
 }
 
-/** Never rejects. @returns one answer for each call, in order */
+/** Never rejects. @returns one result for each call, in order */
 export async function runCalls(calls: readonly PendingCall[], parts: RunParts): Promise<ToolAnswer[]> {
   const ran = new Array<Promise<RanCall>>(calls.length)
   const finished = calls.map(() => Promise.withResolvers<RanCall>())
@@ -67,7 +67,7 @@ function tell(call: PendingCall, result: ToolCallResult, parts: RunParts): void 
   else parts.emit({ type: 'call_done', index, callId, tool, arguments: argumentText, approvalId, result })
 }
 
-/** Calls of an answer that was cut off. */
+/** Reports calls of a truncated answer as incomplete. */
 export function emitCutCalls(calls: readonly ModelCall[], emit: (event: ToolLoopEvent) => void): void {
   for (const { id, route, index, argumentText } of calls) {
     if (route.kind !== 'gateway' || index === null) continue
@@ -105,12 +105,12 @@ export class CallBudget {
   readonly #most: number
   used = 0
 
-  /** @param wanted of the request; null: only the operator's limit holds */
+  /** @param wanted limit of the request; null if only the configured limit applies */
   constructor(wanted: number | null, most: number) {
     this.#most = Math.min(wanted ?? most, most)
   }
 
-  /** False when none is left. */
+  /** False if no call is left. */
   take(): boolean {
     if (this.used >= this.#most) return false
     this.used++

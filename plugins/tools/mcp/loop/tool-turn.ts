@@ -205,15 +205,15 @@ export class ToolTurnRun implements RunningTurn {
         reader.read(event)
       }
     }
-    const giveUp = () => done.resolve()
-    this.#stopping.signal.addEventListener('abort', giveUp)
+    const abort = () => done.resolve()
+    this.#stopping.signal.addEventListener('abort', abort)
     const { stream, accepts } = this.#turn
     this.#generation = this.#parts.generate(this.#nextRequest(), { stream, accepts, listener: { onEvent } })
     try {
       await done.promise
     } finally {
       this.#generation = null
-      this.#stopping.signal.removeEventListener('abort', giveUp)
+      this.#stopping.signal.removeEventListener('abort', abort)
     }
   }
 

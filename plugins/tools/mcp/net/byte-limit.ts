@@ -1,7 +1,7 @@
-/** How much one answer of a tool server may hold, and how fast a stream that never ends may come. */
+/** Limits the size of a response of a tool server, and the rate of a stream without end. */
 import { EventCounter } from '#kernel'
 
-/** The server sent more than it may; the answer is given up. */
+/** The server exceeded a size limit; reading the response stops. */
 export class ByteLimitExceeded extends Error {
   constructor(maxBytes: number) {
     super(`the server sent more than ${maxBytes} bytes`)
@@ -9,16 +9,16 @@ export class ByteLimitExceeded extends Error {
   }
 }
 
-/** Counts the bytes of one answer. */
+/** Counts the bytes of one response. */
 export interface ByteLimit {
   /** @throws ByteLimitExceeded */
   take(chunk: Buffer): void
 }
 
-/** What one event costs beside its bytes: reading a small one takes far longer than receiving it. */
+/** Cost of an event in addition to its bytes: parsing a small event takes far longer than receiving it. */
 const EVENT_COST = 2_048
 
-/** An answer to one request: so much and no more. */
+/** Limit for the response to one request. */
 export function wholeLimit(maxBytes: number, isEventStream: boolean): ByteLimit {
   const events = new EventCounter()
   let left = maxBytes
@@ -32,7 +32,7 @@ export function wholeLimit(maxBytes: number, isEventStream: boolean): ByteLimit 
 }
 
 /**
- * A stream of the server's own that stays open: over time no more than the limit each minute, with as much to begin with.
+ * Limit for the server's own event stream, which stays open: the limit per minute, plus the same amount at the start.
  */
 export function streamLimit(maxBytes: number, now: () => number = Date.now): ByteLimit {
   const events = new EventCounter()

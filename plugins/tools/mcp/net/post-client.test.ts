@@ -5,7 +5,7 @@ import { type HttpPeer, UpstreamFailure, type UpstreamHandler } from '#kernel'
 import { type Post, PostClient } from './post-client.ts'
 
 /** A peer that a test plays, request by request. */
-function openPostClient(maxAnswerBytes = 100_000) {
+function openPostClient(maxResponseBytes = 100_000) {
   const asked: UpstreamHandler[] = []
   const given: UpstreamHandler[] = []
   const floods: string[] = []
@@ -19,7 +19,7 @@ function openPostClient(maxAnswerBytes = 100_000) {
   const limits = { connectMs: 1, firstByteMs: 0, idleMs: 0, requestMs: 1 }
   const onFlood = (error: Error) => void floods.push(error.message)
   return {
-    client: new PostClient({ peer, path: '/mcp', limits, maxAnswerBytes, onFlood }),
+    client: new PostClient({ peer, path: '/mcp', limits, maxResponseBytes, onFlood }),
     asked,
     given,
     floods,
@@ -132,9 +132,9 @@ test('so many run at once, the others follow; one that is given up while it wait
   const listener = listen()
   const posts: Post[] = Array.from({ length: 40 }, () => client.post([], Buffer.from(''), listener))
   expect(asked).toHaveLength(32)
-  posts[39].giveUp()
-  posts[0].giveUp()
-  posts[0].giveUp()
+  posts[39].abort()
+  posts[0].abort()
+  posts[0].abort()
   expect([asked.length, given.length]).toEqual([33, 1])
   for (let i = 1; i < asked.length; i++) {
     asked[i].onResponseStart(200, ['content-type', 'application/json'], 2)

@@ -1,6 +1,6 @@
 /**
- * Messages to a tool server over the gateway's own HTTP client. What an answer usually is, one JSON text or an event
- * stream, is read here from the bytes; any other answer is handed over whole.
+ * Sends messages to a tool server with the gateway's HTTP client. Usual responses, a JSON text or an event stream, are
+ * parsed here; any other response is passed on as a whole.
  *
  * @hot one per call of a tool
  */
@@ -18,36 +18,36 @@ import {
 import { type ByteLimit, ByteLimitExceeded, wholeLimit } from './byte-limit.ts'
 import { type RpcEvent, readRpcEvent } from './rpc-messages.ts'
 
-/** Told about one answer; one of the last three comes last, and nothing after it. */
+/** Receives one response; exactly one of the last three methods is called, as the last one. */
 export interface PostListener {
   /** A JSON text. @param isWhole it is the body, not the data of one of its events */
   onText(text: string, isWhole: boolean): void
-  /** The answer is over. @param place where its stream can be taken up again; null when it cannot */
+  /** The response is complete. @param place where its stream can be resumed; null if it cannot */
   onEnd(place: ResumePoint | null): void
-  /** An answer with another status or of another type; `body` is whole. */
+  /** A response with another status or content type; `body` is complete. */
   onOther(status: number, headers: HeaderList, body: Buffer<ArrayBuffer>): void
   onError(error: Error): void
 }
 
-/** How far an event stream that can be resumed has come. */
+/** Position in an event stream at which it can be resumed. */
 export interface ResumePoint {
   readonly lastId: string
-  /** As the server asked, in milliseconds. */
+  /** Delay requested by the server, milliseconds. */
   readonly retryMs: number | null
 }
 
 export interface PostClientSettings {
   readonly peer: HttpPeer
-  /** On the server, with its query. */
+  /** Path and query. */
   readonly path: string
   readonly limits: UpstreamLimits
-  /** Bytes of one answer. */
-  readonly maxAnswerBytes: number
-  /** The server broke that limit: it is not to be spoken with again on this connection. */
+  /** Maximum bytes of one response. */
+  readonly maxResponseBytes: number
+  /** Called when the server exceeds that limit; the connection must be closed. */
   readonly onFlood: (error: Error) => void
 }
 
-/** Requests that run at once; the others wait for their turn. */
+/** Maximum number of parallel requests; others are queued. */
 const MAX_AT_ONCE = 32
 
 export class PostClient {
@@ -59,7 +59,7 @@ export class PostClient {
     this.settings = settings
   }
 
-  /** Never calls the listener before it has returned. */
+  /** Sends a message; never calls the listener synchronously. */
   post(headers: HeaderList, body: Buffer, listener: PostListener): Post {
     const post = new Post(this, headers, body, listener)
     if (this.#running < MAX_AT_ONCE) this.#start(post)
@@ -67,13 +67,13 @@ export class PostClient {
     return post
   }
 
-  /** What waits is told to nobody; what runs fails. */
+  /** Drops queued requests silently; active ones fail. */
   close(): void {
     this.#waiting.clear()
     this.settings.peer.close()
   }
 
-  /** For posts: it is over. */
+  /** Called by a post when it ends. */
   leave(post: Post): void {
     if (this.#waiting.delete(post)) return
     this.#running--
@@ -98,12 +98,12 @@ export class Post implements UpstreamHandler {
   #exchange: Exchange | null = null
   #isOver = false
   #limit: ByteLimit | null = null
-  /** Set for answers that are read here. */
+  /** Set for responses that are parsed here. */
   #type: 'json' | 'events' | null = null
   #status = 0
   #answerHeaders: HeaderList = []
   #length = -1
-  /** A body that came in one piece. */
+  /** A body received in one chunk. */
   #text: string | null = null
   #parts: Buffer[] = []
   #splitter: EventSplitter | null = null
@@ -123,8 +123,8 @@ export class Post implements UpstreamHandler {
     this.#exchange = peer.send(request, limits, this)
   }
 
-  /** The listener hears no more. */
-  giveUp(): void {
+  /** Cancels the request; the listener is not called again. */
+  abort(): void {
     if (this.#leave()) this.#exchange?.abort()
   }
 
@@ -134,7 +134,7 @@ export class Post implements UpstreamHandler {
     this.#answerHeaders = headers
     this.#length = contentLength
     if (this.#type === 'events') this.#splitter = new EventSplitter()
-    this.#limit = wholeLimit(this.#client.settings.maxAnswerBytes, this.#type === 'events')
+    this.#limit = wholeLimit(this.#client.settings.maxResponseBytes, this.#type === 'events')
   }
 
   onResponseData(chunk: Buffer): void {
@@ -163,7 +163,7 @@ export class Post implements UpstreamHandler {
 
   onResponseError(failure: UpstreamFailure): void {
     if (!this.#leave()) return
-    // A stream with ids may break off: the rest of it can be had.
+    // A stream with event ids can be resumed after a premature end.
     if (this.#place !== null) this.#listener.onEnd(this.#place)
     else this.#listener.onError(failure)
   }
@@ -173,9 +173,9 @@ export class Post implements UpstreamHandler {
   }
 
   #readEvents(splitter: EventSplitter, chunk: Buffer): void {
-    const { maxAnswerBytes } = this.#client.settings
-    if (splitter.waitingBytes + chunk.length > maxAnswerBytes) {
-      this.#flooded(new ByteLimitExceeded(maxAnswerBytes))
+    const { maxResponseBytes } = this.#client.settings
+    if (splitter.waitingBytes + chunk.length > maxResponseBytes) {
+      this.#flooded(new ByteLimitExceeded(maxResponseBytes))
       return
     }
     const events = splitter.push(chunk)
@@ -192,7 +192,7 @@ export class Post implements UpstreamHandler {
     if (data !== null && data !== '') this.#listener.onText(data, false)
   }
 
-  /** The connection ends too, once the listener has been told: it hears the reason, not a closed connection. */
+  /** Closes the connection after the listener has received the reason. */
   #flooded(error: Error): void {
     if (!this.#leave()) return
     this.#exchange?.abort()
@@ -201,7 +201,7 @@ export class Post implements UpstreamHandler {
     this.#listener.onError(error)
   }
 
-  /** False when it was over before. */
+  /** False if the request has already ended. */
   #leave(): boolean {
     if (this.#isOver) return false
     this.#isOver = true

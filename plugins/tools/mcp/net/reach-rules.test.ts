@@ -32,7 +32,7 @@ test('public hosts are open by default, lists narrow them', () => {
 test('a switch opens private addresses, another closes plain HTTP or everything', () => {
   expect(readServerUrl('http://127.0.0.1:9/mcp', ANYWHERE).port).toBe('9')
   expect(() => readServerUrl('http://example.com/', { ...open, requiresHttps: true })).toThrow('https')
-  expect(() => readServerUrl('https://example.com/', { ...open, isAllowed: false })).toThrow('not allowed')
+  expect(() => readServerUrl('https://example.com/', { ...open, isAllowed: false })).toThrow('disabled')
 })
 
 const PUBLIC = { address: '8.8.8.8', family: 4 }
