@@ -1,4 +1,4 @@
-/** The parsers section of the configuration file: which formats are read where a model does not tell, and limits. */
+/** The parsers section of the configuration file: formats and limits. */
 import { type Static, Type } from '#kernel'
 
 const parserName = (what: string) =>

@@ -1,4 +1,4 @@
-/** The parsers plugin: reads reasoning and tool calls out of model output, for engines that give text or tokens. */
+/** The parsers plugin: parses reasoning and tool calls in model output of engines that return text or tokens. */
 import { definePlugin, OutputParsers } from '#kernel'
 import { parserProblems } from './choose-formats.ts'
 import { parsersConfig } from './config.ts'

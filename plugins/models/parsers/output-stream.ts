@@ -6,10 +6,10 @@ import type { CallIds } from './parser-demands.ts'
 import type { ReasoningReader, ReasoningSink } from './reasoning/reasoning-reader.ts'
 import { isSpace } from './scan/json-scanner.ts'
 
-/** Space at the beginning of an answer that is held back at most. */
+/** Maximum length of buffered space at the beginning of an answer. */
 const MAX_SPACE = 65_536
 
-/** Gives calls their ids, and keeps space that stands between reasoning and calls to itself. */
+/** Assigns ids to calls, and drops space between reasoning and calls. */
 export class AnswerSink implements CallSink {
   started = 0
   readonly #sink: OutputSink
@@ -55,7 +55,7 @@ export class AnswerSink implements CallSink {
   }
 }
 
-/** What has been separated from reasoning goes on to the reader of calls. */
+/** Passes text outside reasoning to the reader of calls. */
 export class AnswerInput implements ReasoningSink {
   readonly #sink: Pick<OutputSink, 'reasoning'>
   readonly #calls: CallReader
@@ -149,7 +149,7 @@ export class OutputCollector implements OutputSink {
     this.#calls[index].isComplete = isComplete
   }
 
-  /** Without calls that were cut off. */
+  /** The output without incomplete calls. */
   output(): ParsedOutput {
     return {
       reasoning: this.#reasoning.join(''),
@@ -163,16 +163,20 @@ export class OutputCollector implements OutputSink {
 
 const JSON_START = /^\s*(?:\{\s*["}]|\[\s*["{[\]])/
 const UNDECIDED = /^\s*[{[]?\s*$/
-/** Space that is held back at most. */
+/** Maximum length of buffered space. */
 const MAX_HELD = 64
 
-export class LateStream implements OutputStream {
+/**
+ * Stream of an engine that may reason before constrained JSON. Whether it reasons depends on how the engine was started,
+ * which it need not report: an answer that begins as JSON has no reasoning.
+ */
+export class UndecidedStream implements OutputStream {
   readonly separatesReasoning = true
   readonly #open: (isJson: boolean) => OutputStream
   #held = ''
   #stream: OutputStream | null = null
 
-  /** @param open makes the stream that reads, once it is known how the answer begins */
+  /** @param open creates the stream, once the beginning of the answer is known */
   constructor(open: (isJson: boolean) => OutputStream) {
     this.#open = open
   }

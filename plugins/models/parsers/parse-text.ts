@@ -41,7 +41,7 @@ export class CallCollector implements CallSink {
   }
 }
 
-/** Never throws; a call that is not whole is text. */
+/** Never throws; an incomplete call is returned as text. */
 export function parseToolCalls(
   format: ToolFormat,
   text: string,
@@ -60,7 +60,7 @@ export interface ParsedReasoning {
   readonly text: string
 }
 
-/** @param isInside the prompt ended inside of reasoning; undefined: as the format says */
+/** @param isInside whether the prompt ended inside reasoning; undefined: depends on the format */
 export function parseReasoning(format: ReasoningFormat, text: string, isInside?: boolean): ParsedReasoning {
   const reasoning: string[] = []
   const answer: string[] = []

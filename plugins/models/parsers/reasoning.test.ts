@@ -85,16 +85,21 @@ test.each(formats)('$name gives the same however the text is cut', ({ name, star
     '<|content_text|>',
     '{"a":1}',
   ]
-  const soup = fc.array(fc.constantFrom(...shards, ...more, '<|content_invoke_tool_json|>'), {
+  const randomOutput = fc.array(fc.constantFrom(...shards, ...more, '<|content_invoke_tool_json|>'), {
     maxLength: 12,
   })
   fc.assert(
-    fc.property(soup, fc.array(fc.nat(), { maxLength: 8 }), fc.boolean(), (parts, places, isInside) => {
-      const text = parts.join('')
-      const whole = reasoned(name, [text], { isInside })
-      expect(reasoned(name, cut(text, places), { isInside })).toEqual(whole)
-      expect(reasoned(name, text.split(''), { isInside })).toEqual(whole)
-    }),
+    fc.property(
+      randomOutput,
+      fc.array(fc.nat(), { maxLength: 8 }),
+      fc.boolean(),
+      (parts, places, isInside) => {
+        const text = parts.join('')
+        const whole = reasoned(name, [text], { isInside })
+        expect(reasoned(name, cut(text, places), { isInside })).toEqual(whole)
+        expect(reasoned(name, text.split(''), { isInside })).toEqual(whole)
+      },
+    ),
     { numRuns: 1_000 },
   )
 })

@@ -17,7 +17,7 @@ export function thinkingOf(request: ThinkingRequest, toolParser: string | null):
   const { chatTemplate, prompt } = request
   const native = toolParser === null ? undefined : NATIVE.get(toolParser)
   const toggle = native === undefined ? toggleOf(chatTemplate ?? '') : { key: 'thinking', ...native }
-  // How a prompt ends is certain; what a template does when nobody asks is a guess.
+  // The end of the prompt is certain; the default of a template is a guess.
   const left = prompt === undefined ? null : isReasoningOpenAfter(prompt)
   if (toggle === null) return { key: null, wish: null, isOn: false, isReasoningOpen: left }
   const { key, isOnByDefault } = toggle
@@ -65,7 +65,7 @@ const marks = reasoningFormats
   .concat(OTHER_MARKS)
   .map(({ start, end }) => ({ start: start.trimEnd(), end: end.trimEnd() }))
 
-/** True inside of it, false behind it, null where the prompt says nothing. */
+/** Whether the prompt ends inside reasoning (true) or behind it (false); null if unknown. */
 export function isReasoningOpenAfter(prompt: string): boolean | null {
   const tail = prompt.slice(-TAIL_LENGTH).trimEnd()
   const think = THINK.exec(tail)

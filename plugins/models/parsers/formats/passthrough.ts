@@ -1,4 +1,4 @@
-/** No calls: text is text. */
+/** No calls: all output is text. @hot */
 
 import { CallReader } from '../calls/call-reader.ts'
 import { ALL_TEXT, type ToolFormat } from './tool-format.ts'

@@ -1,4 +1,4 @@
-/** The control tokens of Harmony, and the header of a message, which says where its content goes. */
+/** The control tokens of Harmony, and the header of a message, which determines the channel of its content. */
 export const START = '<|start|>'
 export const CHANNEL = '<|channel|>'
 export const MESSAGE = '<|message|>'
@@ -49,7 +49,7 @@ function nameOf(recipient: string): string {
 
 function kindOf(recipient: string, channel: string): HarmonyKind {
   if (nameOf(recipient) !== '') return 'call'
-  // Tools of the model's own, which nobody here runs.
+  // Built-in tools of the model, which are not supported.
   if (/^(?:python|browser|container)/.test(recipient)) return 'reasoning'
   return channel === 'analysis' ? 'reasoning' : 'text'
 }

@@ -38,7 +38,7 @@ export function harmonyPrompt(chat: WrittenChat, now: Date): PromptPiece[] {
   return pieces.list
 }
 
-/** The model's own message, and the one that holds instructions and tools. */
+/** The system message, and the developer message with instructions and tools. */
 function openingMessages({ messages, tools, effort }: WrittenChat, now: Date): Message[] {
   const namespace = toolNamespace(tools)
   const said = messages.slice(0, leadingInstructions(messages)).map(textOf)
