@@ -41,7 +41,7 @@ test('a listener of a plugin takes public routes only', async () => {
 
 test('a service that nobody provides names who uses it and the plugin that would provide it', async () => {
   const finder = plugin('finder', () => {}, { uses: [WorkerRegistry] })
-  await expect(startGateway({ own: [finder], plugins: {} })).rejects.toThrow(
+  await expect(startGateway({ own: [finder], plugins: { workers: false } })).rejects.toThrow(
     'plugin finder uses the service worker-registry, which no enabled plugin provides; ' +
       'enable plugin workers, which provides it',
   )

@@ -293,7 +293,7 @@ test('a place in the events of what is asked for as a whole is refused by name',
 
 test('1.1: without a store nothing is kept, and the reply says so', async () => {
   const { create, fetchJson } = await openResponses(says('x'), {
-    plugins: { storage: { dir: newDirectory() }, history: undefined },
+    plugins: { storage: { dir: newDirectory() }, history: false },
   })
   const reply = await create({ input: 'hi' })
   expect(reply.store).toBe(false)
