@@ -289,7 +289,7 @@ function nativeNamesOf({ native }: GenerationRequest): ReadonlySet<string> {
 }
 
 /** Null and something is something. */
-export function addUsage(sum: GenerationUsage | null, more: GenerationUsage | null): GenerationUsage | null {
+function addUsage(sum: GenerationUsage | null, more: GenerationUsage | null): GenerationUsage | null {
   if (sum === null || more === null) return sum ?? more
   return {
     inputTokens: sum.inputTokens + more.inputTokens,

@@ -202,7 +202,7 @@ function acceptsOnlyEvents(init: RequestInit): boolean {
 const BURST = 5
 const GAP_MS = 1_000
 
-export class ReconnectLimiter {
+class ReconnectLimiter {
   #left = BURST
   #lastMs = 0
 
