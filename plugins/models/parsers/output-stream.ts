@@ -2,9 +2,11 @@
 import type { OutputSink, OutputStream, ParsedOutput } from '#kernel'
 import type { CallSink } from './calls/call-output.ts'
 import type { CallReader } from './calls/call-reader.ts'
-import type { CallIds } from './parser-demands.ts'
 import type { ReasoningReader, ReasoningSink } from './reasoning/reasoning-reader.ts'
 import { isSpace } from './scan/json-scanner.ts'
+
+/** @returns the id of the call at an index of one message */
+export type CallIds = (index: number, name: string) => string
 
 /** Maximum length of buffered space at the beginning of an answer. */
 const MAX_SPACE = 65_536

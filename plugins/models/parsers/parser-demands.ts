@@ -5,7 +5,7 @@ import type { CallLimits, CallOutput } from './calls/call-output.ts'
 import type { CallReader } from './calls/call-reader.ts'
 import { ForcedCallReader } from './calls/forced-call-reader.ts'
 import { json } from './formats/json.ts'
-import { OutputCollector } from './output-stream.ts'
+import { type CallIds, OutputCollector } from './output-stream.ts'
 import type { DeclaredTool } from './scan/tool-types.ts'
 import { type CallChoice, callDemand, toolConstraint } from './tool-constraint.ts'
 
@@ -62,9 +62,6 @@ export function parseWhole(parser: OutputParser, text: string): ParsedOutput {
   stream.end()
   return collector.output()
 }
-
-/** @returns the id of the call at an index of one message */
-export type CallIds = (index: number, name: string) => string
 
 /** @param earlierCalls tool calls in earlier messages of the request */
 export function callIdsOf(model: string, earlierCalls: number): CallIds {

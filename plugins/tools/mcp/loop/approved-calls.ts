@@ -1,9 +1,9 @@
 /** Calls that had to wait and now have an answer: what is approved is begun, what is denied is told to the model. */
 import type { ApprovalAnswer, ChatMessage, ToolCallResult } from '#kernel'
-import { LIMIT_REACHED, refuse, TOOL_NOT_AVAILABLE } from './model-call.ts'
+import { LIMIT_REACHED, refuse, TOOL_NOT_AVAILABLE, type ToolAnswer } from './model-call.ts'
 import type { OfferedTools } from './offered-tools.ts'
 import type { CallBudget, PendingCall } from './run-calls.ts'
-import { nameToday, type ToolAnswer } from './turn-messages.ts'
+import { nameToday } from './turn-messages.ts'
 import type { TurnOutput } from './turn-output.ts'
 
 export interface ApprovedCalls {

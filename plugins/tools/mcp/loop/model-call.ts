@@ -1,7 +1,6 @@
 /** One call that a model makes, and the result of a call that is not run. */
 import type { NativeAnswer } from '#kernel'
 import type { OfferedTool } from './offered-tools.ts'
-import type { ToolAnswer } from './turn-messages.ts'
 
 /**
  * Who runs the call. `function`: the client. `gateway`: the gateway. `approval`: the gateway after approval. `refused`: the
@@ -33,6 +32,14 @@ export interface ModelTurn {
   readonly calls: readonly ModelCall[]
   /** The answer in the worker's own format; null if the worker does not provide it. */
   readonly native: NativeAnswer | null
+}
+
+/** Result of one call, as the model receives it. */
+export interface ToolAnswer {
+  readonly callId: string
+  readonly text: string
+  readonly isError: boolean
+  readonly images: readonly { readonly mimeType: string; readonly data: string }[]
 }
 
 export const LIMIT_REACHED = 'The limit of tool calls for this request is reached. Answer with what you know.'

@@ -2,9 +2,8 @@
 import type { ToolCallResult, ToolLoopEvent } from '#kernel'
 import type { Caller, RanCall, ToolCall, ToolRunner } from '../tools/run-tool.ts'
 import { toServerArguments } from './built-in-functions.ts'
-import type { ModelCall } from './model-call.ts'
+import type { ModelCall, ToolAnswer } from './model-call.ts'
 import type { OfferedTool } from './offered-tools.ts'
-import type { ToolAnswer } from './turn-messages.ts'
 
 const CUT: ToolCallResult = {
   status: 'incomplete',

@@ -1,16 +1,8 @@
 /** The messages of a turn: the history with the current tool names, then the messages of each iteration. */
 import type { CallOrigin, ChatMessage, ContentPart } from '#kernel'
 import { safeName } from '../tools/exposed-names.ts'
-import type { ModelTurn } from './model-call.ts'
+import type { ModelTurn, ToolAnswer } from './model-call.ts'
 import type { OfferedTools } from './offered-tools.ts'
-
-/** Result of one call, as the model receives it. */
-export interface ToolAnswer {
-  readonly callId: string
-  readonly text: string
-  readonly isError: boolean
-  readonly images: readonly { readonly mimeType: string; readonly data: string }[]
-}
 
 /** Renames earlier calls of gateway tools to the current names of these tools. */
 export function renameHistory(
