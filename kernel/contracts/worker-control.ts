@@ -22,6 +22,8 @@ export interface WorkerWish {
   /** Null asks for discovery; an empty list is a wildcard on purpose. */
   readonly models: readonly ModelCard[] | null
   readonly labels: Readonly<Record<string, string>>
+  /** Those of `labels` that the configuration file sets; absent for a worker registered through the API. */
+  readonly configuredLabels?: Readonly<Record<string, string>>
   /** The service behind the worker, where the registration names it. */
   readonly provider: string | null
   /** The configuration names the worker, not somebody who called the API: keys of the gateway's own may go to it. */

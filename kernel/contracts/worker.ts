@@ -96,6 +96,8 @@ export interface WorkerEntry {
   /** Lower wins between workers that a policy holds equal. Default 1. */
   readonly cost: number
   readonly labels: Readonly<Record<string, string>>
+  /** Those of `labels` that the configuration file sets; absent for a worker registered through the API. */
+  readonly configuredLabels?: Readonly<Record<string, string>>
   /** Port of the hand-over of KV blocks from prefill to decode workers; null when unset. */
   readonly bootstrapPort: number | null
   /** Host for the same; null stands for the host of the URL. */

@@ -10,6 +10,8 @@ export interface TokenizerRequest {
   readonly source: string
   /** A Jinja template that replaces the tokenizer's own. */
   readonly chatTemplatePath?: string
+  /** The configuration file names the source, which may then lie outside `plugins.tokenizers.roots`. */
+  readonly isConfigured?: boolean
 }
 
 /** `failed` is kept for some minutes; after that the name can be loaded again. */

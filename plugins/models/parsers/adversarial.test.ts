@@ -1,7 +1,7 @@
-/** Texts that are nearly calls, through every format, wherever they are cut. */
+/** Texts that are nearlyValidOutput calls, through every format, wherever they are cut. */
 import { expect, test } from 'vitest'
 import { examples } from './fixtures/examples.ts'
-import { reasoned, streamed, whole } from './fixtures/stream-parts.ts'
+import { reasoned, streamed, whole } from './fixtures/parse-in-chunks.ts'
 import { toolFormats } from './formats/format-table.ts'
 import { reasoningFormats } from './reasoning/reasoning-table.ts'
 

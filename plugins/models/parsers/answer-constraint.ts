@@ -1,13 +1,13 @@
-/** What an engine must be held to for a structured answer, and under which name each kind of engine takes it. */
+/** The constraint for a structured answer, and its name in each kind of engine. */
 import type { AnswerDemands, EngineConstraint, OutputConstraint } from '#kernel'
 import { parsersErrors } from './errors.ts'
 import { harmonyAnswerTag } from './structural-tags.ts'
 
-/** The tool's demand or the request's own; two of them are refused. */
+/** The constraint of the tool choice or of the request. @throws multiple_constraints (400) for both */
 export function answerConstraint(demands: AnswerDemands, isHarmony: boolean): OutputConstraint | null {
   const { toolConstraint = null, constraint = null } = demands
   if (toolConstraint !== null && constraint !== null)
-    throw parsersErrors.multiple_constraints('a demanded tool call', constraint.kind)
+    throw parsersErrors.multiple_constraints('tool_choice', constraint.kind)
   if (constraint === null) return toolConstraint
   const schema = isHarmony ? schemaOf(constraint) : null
   return schema === null ? constraint : { kind: 'structural_tag', tag: harmonyAnswerTag(schema) }

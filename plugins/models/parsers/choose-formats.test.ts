@@ -1,7 +1,9 @@
 import { expect, test } from 'vitest'
-import { chooseFormats } from './choose-formats.ts'
-import { findToolFormat } from './formats/format-table.ts'
-import { findReasoningFormat } from './reasoning/reasoning-table.ts'
+import { defineValidator } from '#kernel'
+import { chooseFormats, parserProblems } from './choose-formats.ts'
+import { parsersConfig } from './config.ts'
+import { findToolFormat, toolFormats } from './formats/format-table.ts'
+import { findReasoningFormat, reasoningFormats } from './reasoning/reasoning-table.ts'
 
 const rows: [model: string, tool: string | null, reasoning: string | null][] = [
   ['openai/gpt-oss-20b', 'harmony', 'harmony'],
@@ -154,4 +156,22 @@ test('a template tells where the id does not', () => {
   expect(chooseFormats({ model: 'house-model', chatTemplate })).toEqual({ tool: 'qwen', reasoning: 'base' })
   const xml = '<tool_call><function=x><parameter=y></tool_call>'
   expect(chooseFormats({ model: 'house-model', chatTemplate: xml }).tool).toBe('qwen_xml')
+})
+
+const problemsOf = (section: object) => [...parserProblems(defineValidator(parsersConfig).parse(section))]
+
+test('an unknown parser is refused with the names that there are', () => {
+  const [tool, reasoning] = problemsOf({ toolParser: 'qwenn', reasoningParser: 'deep' })
+  expect(tool.path).toEqual(['toolParser'])
+  expect(tool.text).toMatch(/^must be the name of a tool parser \(got "qwenn"\), one of /)
+  for (const { name } of toolFormats) expect(tool.text).toContain(name)
+  expect(reasoning.path).toEqual(['reasoningParser'])
+  for (const { name } of reasoningFormats) expect(reasoning.text).toContain(name)
+})
+
+test.each(['toolParser', 'reasoningParser'])('every name of %s that is listed is taken', (setting) => {
+  const [{ text }] = problemsOf({ [setting]: 'nobodys' })
+  const names = /one of (.*)$/.exec(text)?.[1].split(', ') ?? []
+  expect(names.length).toBeGreaterThan(10)
+  for (const known of names) expect(problemsOf({ [setting]: known })).toEqual([])
 })

@@ -1,5 +1,9 @@
 /** Which formats a model writes: by its class, its id, its template. */
-import { toolFormats } from './formats/format-table.ts'
+
+import type { SettingProblem } from '#kernel'
+import type { ParsersConfig } from './config.ts'
+import { findToolFormat, toolFormats } from './formats/format-table.ts'
+import { findReasoningFormat, hasNoReasoning, reasoningFormats } from './reasoning/reasoning-table.ts'
 
 export interface ModelFacts {
   readonly model: string
@@ -19,7 +23,7 @@ export interface ChosenFormats {
 export const HARMONY = 'harmony'
 /** Reads by the response template of the tokenizer. */
 export const TEMPLATE_FORMAT = 'hf'
-/** What engines call it. */
+/** Names of Harmony in engines. */
 export const HARMONY_NAMES: ReadonlySet<string> = new Set(['gpt-oss', 'gpt_oss', 'openai', 'openai_gptoss'])
 
 type Row = readonly [stems: readonly string[], tool: string | null, reasoning: string | null]
@@ -108,7 +112,7 @@ export function chooseFormats(facts: ModelFacts): ChosenFormats {
   const id = facts.model.toLowerCase()
   const known = byParts(id.slice(id.lastIndexOf('/') + 1))
   if (known !== null) return known
-  // It says what the marks of a chat template only hint at.
+  // A response template is more precise than the marks of a chat template.
   if (facts.hasResponseTemplate === true) return { tool: TEMPLATE_FORMAT, reasoning: TEMPLATE_FORMAT }
   return byTemplate(facts.chatTemplate ?? '')
 }
@@ -125,7 +129,7 @@ function isIn(stem: string, id: string): boolean {
   return stem.startsWith('^') ? id.startsWith(stem.slice(1)) : id.includes(stem)
 }
 
-/** Marks of reasoning that say which format it is. */
+/** Marks of reasoning that identify the format. */
 const reasoningMarks: readonly (readonly [mark: string, name: string])[] = [
   ['<|channel|>analysis', HARMONY],
   ['<mm:think>', 'minimax_m3'],
@@ -147,4 +151,28 @@ function byTemplate(template: string): ChosenFormats {
     ({ templateMarks }) => templateMarks.length > 0 && templateMarks.every((mark) => template.includes(mark)),
   )
   return { tool: tool?.name ?? null, reasoning }
+}
+
+/** Formats that depend on the model, not on a name. */
+const ofModel: ReadonlySet<string> = new Set([HARMONY, TEMPLATE_FORMAT])
+
+export function* parserProblems({ toolParser, reasoningParser }: ParsersConfig): Generator<SettingProblem> {
+  if (toolParser !== null && !ofModel.has(toolParser) && findToolFormat(toolParser) === undefined)
+    yield { path: ['toolParser'], text: unknown('tool', toolParser, [...ofModel, ...namesOf(toolFormats)]) }
+  if (reasoningParser === null || hasNoReasoning(reasoningParser) || ofModel.has(reasoningParser)) return
+  if (findReasoningFormat(reasoningParser) === undefined)
+    yield {
+      path: ['reasoningParser'],
+      text: unknown('reasoning', reasoningParser, [...ofModel, 'passthrough', ...namesOf(reasoningFormats)]),
+    }
+}
+
+function namesOf(formats: readonly { readonly name: string }[]): string[] {
+  return formats.map(({ name }) => name)
+}
+
+/** @param names names without aliases */
+function unknown(kind: 'tool' | 'reasoning', given: string, names: readonly string[]): string {
+  const list = [...new Set(names)].sort().join(', ')
+  return `must be the name of a ${kind} parser (got ${JSON.stringify(given)}), one of ${list}`
 }

@@ -1,7 +1,7 @@
 /** Texts that were also given to the Rust reference gateway: ours are as the lists say, and each difference is judged. */
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { whole } from './fixtures/stream-parts.ts'
+import { whole } from './fixtures/parse-in-chunks.ts'
 import { OutputParsersOf } from './output-parsers.ts'
 import { findReasoningFormat } from './reasoning/reasoning-table.ts'
 import type { DeclaredTool } from './scan/tool-types.ts'

@@ -5,18 +5,18 @@ export const parsersErrors = defineErrors('parsers', {
   unknown_parser: {
     kind: 'bad_request',
     source: 'client',
-    text: (kind: 'tool' | 'reasoning', name: string) =>
-      `there is no ${kind} parser named '${name.slice(0, 100)}'`,
+    text: (kind: 'tool' | 'reasoning', name: string) => `no ${kind} parser is named '${name.slice(0, 100)}'`,
   },
   tool_choice_requires_tools: {
     kind: 'bad_request',
     source: 'client',
-    text: () => 'tool_choice demands a call, but there are no tools',
+    text: () => 'tool_choice requires a tool call, but the request has no tools',
   },
   tool_choice_function_not_found: {
     kind: 'bad_request',
     source: 'client',
-    text: (name: string) => `tool_choice names '${name.slice(0, 100)}', which is not among the tools`,
+    text: (name: string) =>
+      `tool_choice names '${name.slice(0, 100)}', which the request does not define in tools`,
   },
   invalid_tool_configuration: {
     kind: 'bad_request',
@@ -27,12 +27,13 @@ export const parsersErrors = defineErrors('parsers', {
   harmony_build_failed: {
     kind: 'bad_request',
     source: 'client',
-    text: (problem: string) => `the chat cannot be written as Harmony messages: ${problem}`,
+    text: (problem: string) => `the messages cannot be converted to the Harmony format: ${problem}`,
   },
   ignore_eos_not_supported: {
     kind: 'bad_request',
     source: 'client',
-    text: () => 'ignore_eos cannot be used with Harmony models, whose answers end by tokens of their own',
+    text: () =>
+      'ignore_eos is not supported for Harmony models, which stop at the tokens <|return|> and <|call|>',
   },
   multiple_constraints: {
     kind: 'bad_request',

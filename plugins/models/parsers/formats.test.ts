@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { examples } from './fixtures/examples.ts'
-import { nearly, soup } from './fixtures/soup.ts'
-import { cut, formatOf, openOutput, streamed, whole } from './fixtures/stream-parts.ts'
+import { cut, formatOf, openOutput, streamed, whole } from './fixtures/parse-in-chunks.ts'
+import { nearlyValidOutput, randomOutput } from './fixtures/random-outputs.ts'
 import { findToolFormat, toolFormats } from './formats/format-table.ts'
 
 const names = toolFormats.map(({ name }) => name)
@@ -51,7 +51,7 @@ test('every format has examples, under each name of the reference and of its tab
 test.each(names)('%s gives the same however the text is cut', (name) => {
   fc.assert(
     fc.property(
-      fc.oneof(nearly, soup),
+      fc.oneof(nearlyValidOutput, randomOutput),
       places,
       fc.boolean(),
       fc.boolean(),
@@ -70,7 +70,7 @@ test.each(names)('%s gives the same however the text is cut', (name) => {
 
 test.each(names)('%s gives valid JSON as arguments of every whole call', (name) => {
   fc.assert(
-    fc.property(fc.oneof(nearly, soup), (text) => {
+    fc.property(fc.oneof(nearlyValidOutput, randomOutput), (text) => {
       for (const [, written] of whole(name, text).calls) JSON.parse(written)
     }),
     { numRuns: 1_000 },

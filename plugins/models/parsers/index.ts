@@ -1,6 +1,6 @@
-/** The parsers plugin: reads reasoning and tool calls out of model output, for engines that give text or tokens. */
+/** The parsers plugin: parses reasoning and tool calls in model output of engines that return text or tokens. */
 import { definePlugin, OutputParsers } from '#kernel'
-import { parserProblems } from './check-names.ts'
+import { parserProblems } from './choose-formats.ts'
 import { parsersConfig } from './config.ts'
 import { OutputParsersOf } from './output-parsers.ts'
 import { functionCallRoute, reasoningRoute } from './routes.ts'
@@ -9,7 +9,8 @@ export default definePlugin({
   manifest: {
     name: 'parsers',
     version: '0.1.0',
-    description: 'Tool calls and reasoning of model output; POST /parse/function_call and /parse/reasoning.',
+    description:
+      'Parses tool calls and reasoning in model output; POST /parse/function_call and /parse/reasoning.',
     provides: [OutputParsers],
     config: parsersConfig,
   },
@@ -23,16 +24,16 @@ export default definePlugin({
         reasoningParser: config.reasoningParser,
         limits,
         onChoice: (model, chosen) =>
-          host.log.info({ model: model.slice(0, 200), ...chosen }, 'output formats of a model'),
+          host.log.info({ model: model.slice(0, 200), ...chosen }, 'output formats selected'),
         onTemplate: (model, reason) =>
           host.log.warn(
             { model: model.slice(0, 200), reason: reason.slice(0, 500) },
-            'the response template of a model cannot be used: the format is chosen by the model',
+            'response template not usable, format selected by model',
           ),
         onUnknown: (kind, name, model) =>
           host.log.warn(
             { model: model.slice(0, 200), kind, parser: name.slice(0, 200) },
-            'a worker names a parser that is not there: the format is chosen by the model',
+            'worker names an unknown parser, format selected by model',
           ),
       }),
     )

@@ -2,11 +2,11 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { callsFor, callWriters, expectedCalls, toolsOf } from './fixtures/call-writers.ts'
-import { nearly, soup } from './fixtures/soup.ts'
-import { cut, formatOf, openOutput, reasoned, streamed, whole } from './fixtures/stream-parts.ts'
+import { cut, formatOf, openOutput, reasoned, streamed, whole } from './fixtures/parse-in-chunks.ts'
+import { nearlyValidOutput, randomOutput } from './fixtures/random-outputs.ts'
 import { toolFormats } from './formats/format-table.ts'
-import { OutputCollector } from './output-collector.ts'
 import { OutputParsersOf } from './output-parsers.ts'
+import { OutputCollector } from './output-stream.ts'
 import { reasoningFormats } from './reasoning/reasoning-table.ts'
 import { rewriteJson } from './scan/json-text.ts'
 
@@ -32,7 +32,7 @@ function recorder() {
 
 test.each(names)('%s tells one call after the other, each once', (name) => {
   fc.assert(
-    fc.property(fc.oneof(nearly, soup), places, (text, at) => {
+    fc.property(fc.oneof(nearlyValidOutput, randomOutput), places, (text, at) => {
       const sink = recorder()
       const format = formatOf(name)
       const reader = format.open(openOutput(format, sink, kept))
@@ -55,25 +55,30 @@ test.each(names)('%s tells one call after the other, each once', (name) => {
 test.each(names)('two texts in %s do not know of each other', (name) => {
   const format = formatOf(name)
   fc.assert(
-    fc.property(nearly, nearly, fc.array(fc.nat(), { maxLength: 30 }), (first, second, turns) => {
-      const sides = [first, second].map((input) => {
-        const sink = recorder()
-        return { input, sink, reader: format.open(openOutput(format, sink, kept)), at: 0 }
-      })
-      for (const turn of turns) {
-        const side = sides[turn % 2]
-        side.reader.push(side.input.slice(side.at, side.at + (turn % 13)))
-        side.at = Math.min(side.at + (turn % 13), side.input.length)
-      }
-      for (const { reader, input, at } of sides.toReversed()) reader.push(input.slice(at))
-      for (const { reader } of sides) reader.end()
-      for (const { input, sink } of sides) {
-        const { text, calls } = streamed(name, [input], kept)
-        expect(sink.joined('text').join('')).toBe(text)
-        expect(sink.joined('start')).toEqual(calls.map(([called]) => called))
-        expect(sink.joined('arguments').join('')).toBe(calls.map(([, written]) => written).join(''))
-      }
-    }),
+    fc.property(
+      nearlyValidOutput,
+      nearlyValidOutput,
+      fc.array(fc.nat(), { maxLength: 30 }),
+      (first, second, turns) => {
+        const sides = [first, second].map((input) => {
+          const sink = recorder()
+          return { input, sink, reader: format.open(openOutput(format, sink, kept)), at: 0 }
+        })
+        for (const turn of turns) {
+          const side = sides[turn % 2]
+          side.reader.push(side.input.slice(side.at, side.at + (turn % 13)))
+          side.at = Math.min(side.at + (turn % 13), side.input.length)
+        }
+        for (const { reader, input, at } of sides.toReversed()) reader.push(input.slice(at))
+        for (const { reader } of sides) reader.end()
+        for (const { input, sink } of sides) {
+          const { text, calls } = streamed(name, [input], kept)
+          expect(sink.joined('text').join('')).toBe(text)
+          expect(sink.joined('start')).toEqual(calls.map(([called]) => called))
+          expect(sink.joined('arguments').join('')).toBe(calls.map(([, written]) => written).join(''))
+        }
+      },
+    ),
     { numRuns: 1_000 },
   )
 })
@@ -132,7 +137,7 @@ const dropsMarkup = new Set(['inkling', 'kimi_k3', 'cohere', 'sarashina'])
 
 test.each(names)('of a text without calls %s loses nothing', (name) => {
   fc.assert(
-    fc.property(fc.oneof(nearly, soup), places, fc.boolean(), (input, at, holdCalls) => {
+    fc.property(fc.oneof(nearlyValidOutput, randomOutput), places, fc.boolean(), (input, at, holdCalls) => {
       const { text, calls } = streamed(name, cut(input, at), { ...kept, holdCalls })
       if (dropsMarkup.has(name)) expect(isWithin(text, input)).toBe(true)
       else if (calls.length === 0) expect(text).toBe(input)

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { attribute } from './calls/tag-attributes.ts'
 import { examples } from './fixtures/examples.ts'
-import { reasoned, streamed } from './fixtures/stream-parts.ts'
+import { reasoned, streamed } from './fixtures/parse-in-chunks.ts'
 import { toolFormats } from './formats/format-table.ts'
 import { reasoningFormats } from './reasoning/reasoning-table.ts'
 

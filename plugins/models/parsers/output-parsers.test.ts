@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest'
 import type { ChatTool, OpenOptions, OutputConstraint, OutputParserRequest } from '#kernel'
-import { OutputCollector } from './output-collector.ts'
 import { OutputParsersOf } from './output-parsers.ts'
+import { OutputCollector } from './output-stream.ts'
 
 function service(settings: { toolParser?: string; reasoningParser?: string } = {}) {
   const onChoice = vi.fn()

@@ -1,4 +1,4 @@
-/** The output parsers service: from what a request says to readers for each of its choices. */
+/** The output parsers service: selects the parser of a request and opens a stream for each of its choices. */
 import type {
   AnswerDemands,
   EngineConstraint,
@@ -18,7 +18,6 @@ import type {
 import { answerConstraint, engineConstraint } from './answer-constraint.ts'
 import { type CallLimits, type CallOptions, CallOutput } from './calls/call-output.ts'
 import type { CallReader } from './calls/call-reader.ts'
-import { PassthroughReader } from './calls/passthrough-reader.ts'
 import {
   type ChosenFormats,
   chooseFormats,
@@ -28,13 +27,12 @@ import {
 } from './choose-formats.ts'
 import { parsersErrors } from './errors.ts'
 import { findToolFormat } from './formats/format-table.ts'
-import { passthrough } from './formats/passthrough.ts'
+import { PassthroughReader, passthrough } from './formats/passthrough.ts'
 import type { ToolFormat } from './formats/tool-format.ts'
+import { HARMONY_STOP_IDS } from './harmony/harmony-format.ts'
 import { harmonyPrompt } from './harmony/harmony-prompt.ts'
 import { HarmonyStream } from './harmony/harmony-stream.ts'
-import { HARMONY_STOP_IDS } from './harmony/harmony-tokens.ts'
-import { LateStream } from './late-stream.ts'
-import { AnswerInput, AnswerSink, ParserStream } from './output-stream.ts'
+import { AnswerInput, AnswerSink, ParserStream, UndecidedStream } from './output-stream.ts'
 import {
   type Demands,
   demandsOf,
@@ -51,15 +49,15 @@ import { TemplateParser } from './template/template-parser.ts'
 import { thinkingOf } from './thinking.ts'
 
 export interface ParserSettings {
-  /** The gateway's own choice, where the request makes none; null: by the model. */
+  /** Configured format; null selects the format by model. */
   readonly toolParser: string | null
   readonly reasoningParser: string | null
   readonly limits: CallLimits
   /** Told once for each model. */
   readonly onChoice: (model: string, chosen: ChosenFormats) => void
-  /** Told once for each name that a worker gives and nothing goes by. */
+  /** Called once for each unknown name that a worker reports. */
   readonly onUnknown: (kind: ParserKind, name: string, model: string) => void
-  /** Told once for each model whose response template is wanted and cannot be had. */
+  /** Called once for each model whose response template is requested and not usable. */
   readonly onTemplate: (model: string, reason: string) => void
   /** The clock that prompts show the date of. Default: the machine's. */
   readonly now?: () => Date
@@ -102,7 +100,7 @@ export class OutputParsersOf implements OutputParsersService {
     return thinkingOf(request, parser.toolParser)
   }
 
-  /** Null where the tokenizer has none, or one that cannot be used, which is told. */
+  /** Null if the tokenizer has none, or one that is not usable, which is reported. */
   #templateOf({ responseTemplate, model }: OutputParserRequest): ResponseTemplate | null {
     if (!responseTemplate) return null
     const template = loadResponseTemplate(responseTemplate)
@@ -144,7 +142,7 @@ export class OutputParsersOf implements OutputParsersService {
     return { tool: other(tool) ?? detected.tool, reasoning: other(reasoning) ?? detected.reasoning }
   }
 
-  /** Null for a name that nothing goes by: an engine may know more formats than are read here. */
+  /** Null for an unknown name: an engine may support more formats than the gateway. */
   #known(kind: ParserKind, given: string | null | undefined, { model }: OutputParserRequest): string | null {
     if (given === null || given === undefined || given === '') return null
     const name = HARMONY_NAMES.has(given) ? HARMONY : given
@@ -214,11 +212,11 @@ class TextParser implements OutputParser {
   open(sink: OutputSink, { isWhole = false, constraintWaits = false }: OpenOptions = {}): OutputStream {
     const begin = (isInside: boolean | undefined) =>
       this.#begin(sink, { start: { isInside, isWhole }, constraintWaits })
-    // A grammar from the first token on leaves no room for reasoning.
+    // With a grammar from the first token on there is no reasoning.
     const { isConstrained, isJson } = this.#held
     if (isConstrained && !constraintWaits) return begin(false)
     if (!isJson || this.#reasoning === null || this.#isInside === false) return begin(this.#isInside)
-    return new LateStream((startsAsJson) => begin(startsAsJson ? false : this.#isInside))
+    return new UndecidedStream((startsAsJson) => begin(startsAsJson ? false : this.#isInside))
   }
 
   #begin(
@@ -234,7 +232,7 @@ class TextParser implements OutputParser {
     return new ParserStream(reasoning, calls, answer)
   }
 
-  /** Reasoning that is not separated is text with its marks; frames of the format, and what stands before JSON, are none. */
+  /** Unseparated reasoning is text with its marks, except for frames of the format and text before JSON. */
   #readsReasoning(constraintWaits: boolean): boolean {
     if (this.#isSeparated || this.#reasoning?.isFramed === true) return true
     return constraintWaits && this.#held.hasCallSchema
@@ -275,7 +273,7 @@ class HarmonyParser implements OutputParser {
 
   promptOf(chat: WrittenChat): readonly PromptPiece[] {
     if (chat.ignoresEos) throw parsersErrors.ignore_eos_not_supported()
-    // A model that may call none is told of none: it has no other way to know.
+    // With tool_choice none the prompt contains no tools.
     return harmonyPrompt(this.#demands.choice === 'none' ? { ...chat, tools: [] } : chat, this.#now())
   }
 

@@ -1,15 +1,17 @@
 /** One choice's way from decoded text through reasoning and calls to the sink. @hot */
-import type { OutputSink, OutputStream } from '#kernel'
-import type { CallIds } from './call-ids.ts'
+import type { OutputSink, OutputStream, ParsedOutput } from '#kernel'
 import type { CallSink } from './calls/call-output.ts'
 import type { CallReader } from './calls/call-reader.ts'
 import type { ReasoningReader, ReasoningSink } from './reasoning/reasoning-reader.ts'
 import { isSpace } from './scan/json-scanner.ts'
 
-/** Space at the beginning of an answer that is held back at most. */
+/** @returns the id of the call at an index of one message */
+export type CallIds = (index: number, name: string) => string
+
+/** Maximum length of buffered space at the beginning of an answer. */
 const MAX_SPACE = 65_536
 
-/** Gives calls their ids, and keeps space that stands between reasoning and calls to itself. */
+/** Assigns ids to calls, and drops space between reasoning and calls. */
 export class AnswerSink implements CallSink {
   started = 0
   readonly #sink: OutputSink
@@ -55,7 +57,7 @@ export class AnswerSink implements CallSink {
   }
 }
 
-/** What has been separated from reasoning goes on to the reader of calls. */
+/** Passes text outside reasoning to the reader of calls. */
 export class AnswerInput implements ReasoningSink {
   readonly #sink: Pick<OutputSink, 'reasoning'>
   readonly #calls: CallReader
@@ -115,4 +117,101 @@ export class ParserStream implements OutputStream {
 function isBlank(text: string): boolean {
   for (let i = 0; i < text.length; i++) if (!isSpace(text.charCodeAt(i))) return false
   return true
+}
+
+interface Call {
+  readonly id: string
+  readonly name: string
+  arguments: string
+  isComplete: boolean
+}
+
+export class OutputCollector implements OutputSink {
+  readonly #reasoning: string[] = []
+  readonly #text: string[] = []
+  readonly #calls: Call[] = []
+
+  reasoning(delta: string): void {
+    this.#reasoning.push(delta)
+  }
+
+  text(delta: string): void {
+    this.#text.push(delta)
+  }
+
+  toolCallStarted(_index: number, id: string, name: string): void {
+    this.#calls.push({ id, name, arguments: '', isComplete: false })
+  }
+
+  toolCallArguments(index: number, delta: string): void {
+    this.#calls[index].arguments += delta
+  }
+
+  toolCallDone(index: number, isComplete: boolean): void {
+    this.#calls[index].isComplete = isComplete
+  }
+
+  /** The output without incomplete calls. */
+  output(): ParsedOutput {
+    return {
+      reasoning: this.#reasoning.join(''),
+      text: this.#text.join(''),
+      toolCalls: this.#calls
+        .filter(({ isComplete }) => isComplete)
+        .map(({ id, name, arguments: written }) => ({ id, name, arguments: written })),
+    }
+  }
+}
+
+const JSON_START = /^\s*(?:\{\s*["}]|\[\s*["{[\]])/
+const UNDECIDED = /^\s*[{[]?\s*$/
+/** Maximum length of buffered space. */
+const MAX_HELD = 64
+
+/**
+ * Stream of an engine that may reason before constrained JSON. Whether it reasons depends on how the engine was started,
+ * which it need not report: an answer that begins as JSON has no reasoning.
+ */
+export class UndecidedStream implements OutputStream {
+  readonly separatesReasoning = true
+  readonly #open: (isJson: boolean) => OutputStream
+  #held = ''
+  #stream: OutputStream | null = null
+
+  /** @param open creates the stream, once the beginning of the answer is known */
+  constructor(open: (isJson: boolean) => OutputStream) {
+    this.#open = open
+  }
+
+  get toolCalls(): number {
+    return this.#stream?.toolCalls ?? 0
+  }
+
+  get isReasoning(): boolean {
+    return this.#stream?.isReasoning ?? true
+  }
+
+  push(text: string): void {
+    if (this.#stream !== null) {
+      this.#stream.push(text)
+      return
+    }
+    this.#held += text
+    if (this.#held.length < MAX_HELD && UNDECIDED.test(this.#held)) return
+    this.#begin()
+  }
+
+  end(isFinished?: boolean): void {
+    const stream = this.#stream ?? this.#begin()
+    stream.end(isFinished)
+  }
+
+  #begin(): OutputStream {
+    const held = this.#held
+    this.#held = ''
+    const stream = this.#open(JSON_START.test(held))
+    this.#stream = stream
+    stream.push(held)
+    return stream
+  }
 }

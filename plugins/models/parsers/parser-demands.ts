@@ -1,11 +1,11 @@
-/** What every kind of parser keeps of a request. */
+/** What a request demands of calls, in the form that all parsers use; ids of calls. */
 import type { OutputConstraint, OutputParser, OutputParserRequest, ParsedOutput } from '#kernel'
-import { type CallIds, callIdsOf } from './call-ids.ts'
+import { uuidV7 } from '#shared'
 import type { CallLimits, CallOutput } from './calls/call-output.ts'
 import type { CallReader } from './calls/call-reader.ts'
 import { ForcedCallReader } from './calls/forced-call-reader.ts'
 import { json } from './formats/json.ts'
-import { OutputCollector } from './output-collector.ts'
+import { type CallIds, OutputCollector } from './output-stream.ts'
 import type { DeclaredTool } from './scan/tool-types.ts'
 import { type CallChoice, callDemand, toolConstraint } from './tool-constraint.ts'
 
@@ -30,9 +30,9 @@ export function demandsOf(request: OutputParserRequest, limits: CallLimits, form
   }
 }
 
-/** What the engine is held to, as far as it matters for reading the answer. */
+/** Constraints of the engine that matter for parsing its output. */
 export interface HeldTo {
-  /** A grammar holds from the first token on. */
+  /** A grammar applies from the first token on. */
   readonly isConstrained: boolean
   readonly isJson: boolean
   /** Calls are written as JSON, whatever the format of the model. */
@@ -44,7 +44,7 @@ export function heldTo({ constraint: ofCalls }: Demands, request: OutputParserRe
   const { constraint = null } = request
   return {
     hasCallSchema,
-    // A structural tag holds from its triggers on, and leaves what stands before them alone.
+    // A structural tag applies from its triggers on only.
     isConstrained: hasCallSchema || (constraint !== null && constraint.kind !== 'structural_tag'),
     isJson: hasCallSchema || constraint?.kind === 'json_schema' || constraint?.kind === 'json_object',
   }
@@ -61,4 +61,16 @@ export function parseWhole(parser: OutputParser, text: string): ParsedOutput {
   stream.push(text)
   stream.end()
   return collector.output()
+}
+
+/** @param earlierCalls tool calls in earlier messages of the request */
+export function callIdsOf(model: string, earlierCalls: number): CallIds {
+  const id = model.toLowerCase()
+  if (!id.includes('kimi')) return randomCallId
+  if (id.includes('k3')) return (index, name) => `${name}:${index}`
+  return (index, name) => `functions.${name}:${earlierCalls + index}`
+}
+
+function randomCallId(): string {
+  return `call_${uuidV7().replaceAll('-', '').slice(0, 24)}`
 }

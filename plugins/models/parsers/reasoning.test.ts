@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { cut, reasoned } from './fixtures/stream-parts.ts'
-import { parseReasoning } from './parse-reasoning.ts'
+import { cut, reasoned } from './fixtures/parse-in-chunks.ts'
+import { parseReasoning } from './parse-text.ts'
 import { findReasoningFormat, reasoningFormats } from './reasoning/reasoning-table.ts'
 
 const marks = new Map([
@@ -85,16 +85,21 @@ test.each(formats)('$name gives the same however the text is cut', ({ name, star
     '<|content_text|>',
     '{"a":1}',
   ]
-  const soup = fc.array(fc.constantFrom(...shards, ...more, '<|content_invoke_tool_json|>'), {
+  const randomOutput = fc.array(fc.constantFrom(...shards, ...more, '<|content_invoke_tool_json|>'), {
     maxLength: 12,
   })
   fc.assert(
-    fc.property(soup, fc.array(fc.nat(), { maxLength: 8 }), fc.boolean(), (parts, places, isInside) => {
-      const text = parts.join('')
-      const whole = reasoned(name, [text], { isInside })
-      expect(reasoned(name, cut(text, places), { isInside })).toEqual(whole)
-      expect(reasoned(name, text.split(''), { isInside })).toEqual(whole)
-    }),
+    fc.property(
+      randomOutput,
+      fc.array(fc.nat(), { maxLength: 8 }),
+      fc.boolean(),
+      (parts, places, isInside) => {
+        const text = parts.join('')
+        const whole = reasoned(name, [text], { isInside })
+        expect(reasoned(name, cut(text, places), { isInside })).toEqual(whole)
+        expect(reasoned(name, text.split(''), { isInside })).toEqual(whole)
+      },
+    ),
     { numRuns: 1_000 },
   )
 })

@@ -1,18 +1,53 @@
 /** The parse routes: HTTP in and out only. */
-import { adminErrorFormat, defineValidator, type RequestContext, type RouteDefinition } from '#kernel'
+import { adminErrorFormat, defineValidator, type RequestContext, type RouteDefinition, Type } from '#kernel'
 import type { CallLimits } from './calls/call-output.ts'
 import { findToolFormat } from './formats/format-table.ts'
-import { parseReasoning } from './parse-reasoning.ts'
-import { parseToolCalls } from './parse-tool-calls.ts'
+import { parseReasoning, parseToolCalls } from './parse-text.ts'
 import { findReasoningFormat, hasNoReasoning } from './reasoning/reasoning-table.ts'
 import { ToolTypes } from './scan/tool-types.ts'
-import {
-  FunctionCallReply,
-  FunctionCallRequest,
-  ParseFailure,
-  ReasoningReply,
-  ReasoningRequest,
-} from './wire.ts'
+
+export const FunctionCallRequest = Type.Object({
+  text: Type.String(),
+  tool_call_parser: Type.String({ description: 'Exact name of a format, such as `qwen`.' }),
+  tools: Type.Array(
+    Type.Object({
+      type: Type.Optional(Type.String()),
+      function: Type.Object({
+        name: Type.String(),
+        description: Type.Optional(Type.Union([Type.String(), Type.Null()])),
+        parameters: Type.Optional(Type.Unknown()),
+        strict: Type.Optional(Type.Union([Type.Boolean(), Type.Null()])),
+      }),
+    }),
+  ),
+})
+
+export const FunctionCallReply = Type.Object({
+  remaining_text: Type.String(),
+  tool_calls: Type.Array(
+    Type.Object({ function: Type.Object({ name: Type.String(), arguments: Type.String() }) }),
+  ),
+  success: Type.Boolean(),
+})
+
+export const ReasoningRequest = Type.Object({
+  text: Type.String(),
+  reasoning_parser: Type.String({ description: 'Exact name of a format, such as `qwen3`.' }),
+  in_reasoning: Type.Optional(
+    Type.Boolean({
+      description: 'Whether the prompt ended inside reasoning. Default: depends on the format.',
+    }),
+  ),
+})
+
+export const ReasoningReply = Type.Object({
+  normal_text: Type.String(),
+  reasoning_text: Type.String(),
+  success: Type.Boolean(),
+})
+
+/** Other than elsewhere the error is a plain string. */
+export const ParseFailure = Type.Object({ error: Type.String(), success: Type.Boolean() })
 
 const base = {
   method: 'POST',
@@ -26,8 +61,8 @@ const functionCallRequest = defineValidator(FunctionCallRequest)
 const reasoningRequest = defineValidator(ReasoningRequest)
 
 const failures = {
-  400: { description: 'Bad body, or no parser of that name.', schema: ParseFailure },
-  415: { description: 'The body is not JSON by its content type.', schema: ParseFailure },
+  400: { description: 'Invalid body, or no parser has that name.', schema: ParseFailure },
+  415: { description: 'The content type is not JSON.', schema: ParseFailure },
   422: { description: 'A field is missing or of the wrong type.', schema: ParseFailure },
 } as const
 
@@ -37,10 +72,13 @@ export function functionCallRoute(limits: CallLimits): RouteDefinition {
     path: '/parse/function_call',
     handler: (ctx) => parseFunctionCall(ctx, limits),
     docs: {
-      summary: 'Read the tool calls out of a model output',
+      summary: 'Parse the tool calls of a model output',
       tag,
       body: FunctionCallRequest,
-      responses: { 200: { description: 'The calls and the rest.', schema: FunctionCallReply }, ...failures },
+      responses: {
+        200: { description: 'Tool calls and remaining text.', schema: FunctionCallReply },
+        ...failures,
+      },
     },
   }
 }
@@ -55,7 +93,7 @@ export function reasoningRoute(maxBytes: number): RouteDefinition {
       summary: 'Separate reasoning from the answer in a model output',
       tag,
       body: ReasoningRequest,
-      responses: { 200: { description: 'Both parts.', schema: ReasoningReply }, ...failures },
+      responses: { 200: { description: 'Reasoning and answer.', schema: ReasoningReply }, ...failures },
     },
   }
 }

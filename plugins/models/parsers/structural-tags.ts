@@ -31,7 +31,7 @@ const builders: ReadonlyMap<string, TagsOf> = new Map<string, TagsOf>([
   ['harmony', harmonyTags],
 ])
 
-/** Null for formats that engines are not told of. */
+/** Null for formats without a structural tag. */
 export function structuralTagOf(
   format: string,
   tools: readonly DeclaredTool[],

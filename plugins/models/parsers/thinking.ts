@@ -1,6 +1,6 @@
 /** Whether a model thinks on a request, and where its output begins then. */
 import type { ThinkingRequest, ThinkingState } from '#kernel'
-import { isReasoningOpenAfter } from './prompt-end.ts'
+import { reasoningFormats } from './reasoning/reasoning-table.ts'
 
 /** Output formats whose prompts are written by the gateway, with their toggles. */
 const NATIVE: ReadonlyMap<string, { readonly isOnByDefault: boolean }> = new Map([
@@ -17,7 +17,7 @@ export function thinkingOf(request: ThinkingRequest, toolParser: string | null):
   const { chatTemplate, prompt } = request
   const native = toolParser === null ? undefined : NATIVE.get(toolParser)
   const toggle = native === undefined ? toggleOf(chatTemplate ?? '') : { key: 'thinking', ...native }
-  // How a prompt ends is certain; what a template does when nobody asks is a guess.
+  // The end of the prompt is certain; the default of a template is a guess.
   const left = prompt === undefined ? null : isReasoningOpenAfter(prompt)
   if (toggle === null) return { key: null, wish: null, isOn: false, isReasoningOpen: left }
   const { key, isOnByDefault } = toggle
@@ -49,4 +49,27 @@ function wishOf(request: ThinkingRequest, key: string): boolean | null {
     if (typeof value === 'boolean') return value
   }
   return typeof reasoningEffort === 'string' && OFF_EFFORTS.has(reasoningEffort) ? false : null
+}
+
+/** Longer than any mark, and the space behind it. */
+const TAIL_LENGTH = 256
+
+const THINK = /<(\/?)think(?::[\w-]{1,64})?>$/
+/** In formats without two marks: what opens the reasoning, and what opens the answer in its place. */
+const OTHER_MARKS = [
+  { start: '<|open|>think<|sep|>', end: '<|open|>response<|sep|>' },
+  { start: '<|content_thinking|>', end: '<|content_text|>' },
+]
+const marks = reasoningFormats
+  .flatMap(({ marks }) => marks ?? [])
+  .concat(OTHER_MARKS)
+  .map(({ start, end }) => ({ start: start.trimEnd(), end: end.trimEnd() }))
+
+/** Whether the prompt ends inside reasoning (true) or behind it (false); null if unknown. */
+export function isReasoningOpenAfter(prompt: string): boolean | null {
+  const tail = prompt.slice(-TAIL_LENGTH).trimEnd()
+  const think = THINK.exec(tail)
+  if (think !== null) return think[1] === ''
+  const found = marks.find(({ start, end }) => tail.endsWith(start) || tail.endsWith(end))
+  return found === undefined ? null : tail.endsWith(found.start)
 }

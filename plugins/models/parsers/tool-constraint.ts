@@ -1,10 +1,10 @@
-/** What an engine must be held to so that a model calls as the request demands. */
+/** The constraint that makes a model call tools as the request demands. */
 import type { ChatTool, OutputConstraint, ToolChoice } from '#kernel'
 import { parsersErrors } from './errors.ts'
 import type { DeclaredTool } from './scan/tool-types.ts'
 import { structuralTagOf } from './structural-tags.ts'
 
-/** What a request says about calling, once the tools that it does not allow are gone. */
+/** The tool choice of a request, applied to its allowed tools. */
 export type CallChoice = 'auto' | 'none' | 'required' | { readonly name: string }
 
 export interface CallDemand {
@@ -47,7 +47,7 @@ export function demandedTools(
   return [tool]
 }
 
-/** @param format name of the tool parser, whose own marks are demanded where the engine can be told of them */
+/** @param format name of the tool parser; its marks are required if they have a structural tag */
 export function toolConstraint(
   choice: CallChoice,
   tools: readonly DeclaredTool[],

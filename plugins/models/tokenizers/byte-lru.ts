@@ -3,7 +3,7 @@
 /** Of one entry beyond its text and ids: map slot, string and array headers. Bytes. */
 const ENTRY_BYTES = 200
 
-/** One of a ring in the order of use, so that a use costs one look-up and keeps nothing of the text that asked. */
+/** An entry of a ring in order of use, so that a use costs one look-up and retains no text of the caller. */
 interface Entry {
   readonly text: string
   readonly ids: Uint32Array
@@ -76,7 +76,7 @@ function takeOut({ newer, older }: Entry): void {
   older.newer = newer
 }
 
-/** Two bytes a letter: whether a text needs one or two is not told. */
+/** Two bytes per character: whether the engine stores one or two is not known. */
 function entryBytes(text: string, ids: Uint32Array): number {
   return 2 * text.length + ids.byteLength + ENTRY_BYTES
 }

@@ -1,12 +1,18 @@
-/** A tokenizer's chat templates, compiled once: chooses the one that fits a request and renders it. */
+/** The chat templates of a tokenizer, compiled once: selects the template of a request and renders it. */
 import { Environment } from '@huggingface/jinja'
 import type { ChatPrompt, ContentFormat, SpecialTokens } from '#kernel'
 import { type MessageForm, toTemplateMessages } from './chat-values.ts'
 import { detectContentFormat } from './content-format.ts'
 import { formatTime } from './format-time.ts'
-import { BudgetExceeded, DEFAULT_LIMITS, type RenderLimits, spendSteps, withBudget } from './render-budget.ts'
+import {
+  DEFAULT_LIMITS,
+  RenderLimitExceeded,
+  type RenderLimits,
+  spendSteps,
+  withBudget,
+} from './render-budget.ts'
 import { type Program, parseTemplate, REWRITE_FUNCTIONS } from './rewrite-template.ts'
-import { TemplateRefusal } from './template-functions.ts'
+import { TemplateError } from './template-functions.ts'
 import { TemplateInterpreter } from './template-interpreter.ts'
 import {
   type EngineValue,
@@ -18,12 +24,12 @@ import {
   type Value,
 } from './template-values.ts'
 
-/** Numbers of one `range()`, as Python's sandbox allows. */
+/** Maximum length of a `range()`, as in Jinja2's sandbox. */
 const MAX_RANGE = 100_000
 /** Characters of a refusal, which is part of an error message, and of a format of `strftime_now`. */
 const MAX_MESSAGE = 2_000
 const MAX_FORMAT = 1_000
-/** Variables that a client may not set: the engine would be told twice. */
+/** Variables that a client may not set, because the gateway sets them. */
 const RESERVED = new Set(['messages', 'true', 'false', 'none', 'True', 'False', 'None'])
 
 const CONSTANTS: Readonly<Record<string, unknown>> = {
@@ -35,7 +41,7 @@ const CONSTANTS: Readonly<Record<string, unknown>> = {
   None: null,
 }
 
-/** A word that no template has. */
+/** A word that occurs in no template. */
 const PROBE = 'weir-probe-text'
 
 const PROBE_CALL = (given: unknown) => [
@@ -56,9 +62,9 @@ interface CompiledTemplate {
 type TrialTemplate = Pick<CompiledTemplate, 'name' | 'program'>
 
 export interface ChatTemplateOptions {
-  /** Of each rendering, and of all trials together. */
+  /** Limits of each rendering, and of the check of all templates together. */
   readonly limits?: RenderLimits
-  /** The clock that templates see. */
+  /** Clock of the templates. */
   readonly now?: () => Date
 }
 
@@ -96,8 +102,8 @@ export class ChatTemplates {
   }
 
   /**
-   * Compiles all, which renders each with a short chat.
-   * @throws SyntaxError naming the one that is no template; BudgetExceeded naming the one that takes too much
+   * Compiles all templates, which renders each with a short chat.
+   * @throws SyntaxError for an invalid template; RenderLimitExceeded for one that exceeds a limit
    */
   check(): void {
     withBudget(this.#limits, () => this.#compileAll())
@@ -108,18 +114,18 @@ export class ChatTemplates {
       try {
         this.#compile(name)
       } catch (cause) {
-        if (cause instanceof BudgetExceeded) throw cause
-        throw new SyntaxError(`the chat template '${name}' cannot be read: ${(cause as Error).message}`, {
+        if (cause instanceof RenderLimitExceeded) throw cause
+        throw new SyntaxError(`the chat template '${name}' is invalid: ${(cause as Error).message}`, {
           cause,
         })
       }
     }
   }
 
-  /** @throws TemplateRefusal, BudgetExceeded: both with a message for the client */
+  /** @throws TemplateError, RenderLimitExceeded: both with a message for the client */
   render(prompt: ChatPrompt): string {
     const { tools, continueFinalMessage = false } = prompt
-    if (this.#sources.size === 0) throw new TemplateRefusal('the tokenizer has no chat template')
+    if (this.#sources.size === 0) throw new TemplateError('the tokenizer has no chat template')
     const hasTools = tools !== undefined && tools.length > 0
     const compiled = this.#compile(this.#nameFor(hasTools))
     const messages = toTemplateMessages(prompt.messages, compiled.form)
@@ -127,14 +133,14 @@ export class ChatTemplates {
     return this.#run(compiled, this.#variables(prompt, messages)) + beginning
   }
 
-  /** Most templates write the values of arguments themselves; some want the text as it came. */
+  /** Most templates serialize the arguments of calls; some expect the JSON text. */
   #takesValues(template: TrialTemplate): boolean {
     const renders = (given: unknown) => {
       const messages = PROBE_CALL(given)
       try {
         return this.#run(template, this.#variables({ messages }, messages)) !== ''
       } catch (error) {
-        if (error instanceof BudgetExceeded) throw error
+        if (error instanceof RenderLimitExceeded) throw error
         return false
       }
     }
@@ -146,7 +152,7 @@ export class ChatTemplates {
     const variables = new Map<string, unknown>()
     variables.set('messages', messages)
     variables.set('add_generation_prompt', continueFinalMessage || (prompt.addGenerationPrompt ?? true))
-    // Absent ones are none and not undefined: templates are written against a renderer that passes them so.
+    // Missing tools and documents are none, not undefined, as in transformers.
     variables.set('tools', tools !== undefined && tools.length > 0 ? tools : null)
     variables.set('documents', documents ?? null)
     for (const [name, value] of Object.entries(templateKwargs ?? {}))
@@ -163,9 +169,9 @@ export class ChatTemplates {
       return isString(text) ? text.value : ''
     } catch (cause) {
       const message = cause instanceof Error ? cause.message : String(cause)
-      if (cause instanceof BudgetExceeded)
-        throw new BudgetExceeded(`the chat template '${name}' needs more than ${message}`, { cause })
-      throw new TemplateRefusal(message.slice(0, MAX_MESSAGE), { cause })
+      if (cause instanceof RenderLimitExceeded)
+        throw new RenderLimitExceeded(`the chat template '${name}' needs more than ${message}`, { cause })
+      throw new TemplateError(message.slice(0, MAX_MESSAGE), { cause })
     }
   }
 
@@ -192,38 +198,40 @@ export class ChatTemplates {
     return compiled
   }
 
-  /** Templates that go through the content of some messages may still want that of the user as one string. */
+  /** Templates that iterate over the content of some messages may still expect the user's as one string. */
   #takesParts(template: TrialTemplate): boolean {
     const message = { role: 'user', content: [{ type: 'text', text: PROBE }] }
     try {
       const text = this.#run(template, this.#variables({ messages: [message] }, [message]))
       return text.includes(PROBE) && !/["']type["']\s*:\s*["']text["']/.test(text)
     } catch (error) {
-      if (error instanceof BudgetExceeded) throw error
+      if (error instanceof RenderLimitExceeded) throw error
       return false
     }
   }
 }
 
-/** Takes the last message away and gives its text, which the prompt ends with. */
+/** Removes the last message and returns its text, which ends the prompt. */
 function takeBeginning(messages: Readonly<Record<string, unknown>>[]): string {
   const last = messages.at(-1)
   if (last?.role !== 'assistant' || last.tool_calls !== undefined)
-    throw new TemplateRefusal('continue_final_message needs an assistant message with text at the end')
+    throw new TemplateError(
+      'continue_final_message requires that the last message is an assistant message with text',
+    )
   messages.pop()
   const { content } = last
   if (typeof content === 'string') return content
-  if (!Array.isArray(content)) throw new TemplateRefusal('the final message has no text to continue')
+  if (!Array.isArray(content)) throw new TemplateError('the final message has no text to continue')
   return content.map((part) => String((part as { text?: unknown }).text ?? '')).join('')
 }
 
 function refuse(message: Value | undefined): never {
-  throw new TemplateRefusal(isString(message) ? message.value : 'no reason given')
+  throw new TemplateError(isString(message) ? message.value : 'no reason given')
 }
 
 function toFormat(format: Value | undefined): string {
   const text = String(format?.value)
-  if (text.length > MAX_FORMAT) throw new TemplateRefusal('the format of strftime_now() is too long')
+  if (text.length > MAX_FORMAT) throw new TemplateError('the format of strftime_now() is too long')
   return text
 }
 
@@ -232,7 +240,7 @@ function range(args: readonly Value[]): Value {
   const [start, stop] = numbers.length > 1 ? numbers : [0, numbers[0]]
   const step = numbers[2] ?? 1
   const size = Math.max(0, Math.ceil((stop - start) / step))
-  if (!(size <= MAX_RANGE)) throw new TemplateRefusal('range() is too long')
+  if (!(size <= MAX_RANGE)) throw new TemplateError('range() is too long')
   spendSteps(size / 4)
   return toArrayValue(Array.from({ length: size }, (_, place) => toIntegerValue(start + place * step)))
 }

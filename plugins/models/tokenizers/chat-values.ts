@@ -1,11 +1,10 @@
-/** Brings the messages of a chat request into the form that templates expect. */
+/** Converts the messages of a chat request to the form that templates expect. */
 import type { ContentFormat } from '#kernel'
-import { isDeeperThan } from './json-depth.ts'
-import { TemplateRefusal } from './template-functions.ts'
+import { TemplateError } from './template-functions.ts'
 
 type Json = Readonly<Record<string, unknown>>
 
-/** Parts of media, by the names that requests use. */
+/** Media types by type of the content part in requests. */
 const MEDIA: ReadonlyMap<unknown, string> = new Map([
   ['image_url', 'image'],
   ['input_image', 'image'],
@@ -18,20 +17,20 @@ const MEDIA: ReadonlyMap<unknown, string> = new Map([
 ])
 const TEXT_TYPES: readonly unknown[] = ['text', 'input_text', 'output_text']
 
-/** As of request bodies, in which they are a text. */
+/** Maximum nesting of arguments, as for request bodies. */
 const MAX_DEPTH = 128
 
-/** What a template takes. */
+/** Forms that a template expects. */
 export interface MessageForm {
   readonly content: ContentFormat
-  /** Whether arguments of tool calls are JSON text, as in requests, or values. */
+  /** Arguments of tool calls as JSON text, as in requests, or as values. */
   readonly toolArguments: 'text' | 'value'
 }
 
-/** @throws TemplateRefusal for arguments of tool calls that are not JSON */
+/** @throws TemplateError for messages that are not objects and for arguments of tool calls that are not JSON */
 export function toTemplateMessages(messages: readonly unknown[], form: MessageForm): Json[] {
   return messages.map((message) => {
-    if (!isObject(message)) throw new TemplateRefusal('each message must be an object')
+    if (!isObject(message)) throw new TemplateError('each message must be an object')
     const { content, tool_calls: calls, ...rest } = message
     const value: Record<string, unknown> = { ...rest }
     if (content !== undefined || rest.role === 'assistant')
@@ -71,14 +70,38 @@ function toToolCall(call: unknown, form: MessageForm): unknown {
 
 function parseArguments(text: string): unknown {
   if (isDeeperThan(MAX_DEPTH, text))
-    throw new TemplateRefusal(`the arguments of a tool call are nested more than ${MAX_DEPTH} levels deep`)
+    throw new TemplateError(`the arguments of a tool call are nested more than ${MAX_DEPTH} levels deep`)
   try {
     return JSON.parse(text === '' ? '{}' : text)
   } catch (cause) {
-    throw new TemplateRefusal('the arguments of a tool call are not valid JSON', { cause })
+    throw new TemplateError('the arguments of a tool call are not valid JSON', { cause })
   }
 }
 
 function isObject(value: unknown): value is Json {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+const QUOTE = 0x22
+const BACKSLASH = 0x5c
+const OPEN_BRACKET = 0x5b
+const CLOSE_BRACKET = 0x5d
+const OPEN_BRACE = 0x7b
+const CLOSE_BRACE = 0x7d
+
+/** Whether a JSON text is nested deeper than the given number of levels. The result for other texts is undefined. */
+export function isDeeperThan(levels: number, text: string): boolean {
+  let depth = 0
+  let isString = false
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at)
+    if (isString) {
+      if (code === QUOTE) isString = false
+      else if (code === BACKSLASH) at++
+    } else if (code === QUOTE) isString = true
+    else if (code === OPEN_BRACKET || code === OPEN_BRACE) {
+      if (++depth > levels) return true
+    } else if (code === CLOSE_BRACKET || code === CLOSE_BRACE) depth--
+  }
+  return false
 }

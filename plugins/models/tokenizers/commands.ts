@@ -1,9 +1,9 @@
-/** What the serving threads ask of control, and what control tells them. */
+/** Commands of the serving threads to control, and the replica that control publishes. */
 import type { TokenizerRequest, TokenizerState } from '#kernel'
 import { defineCommand, defineReplica } from '#kernel'
 import type { EncodeItem, EncodeResult, TokenizerFacts } from './encoder-task.ts'
 
-/** Who asked, for the audit trail. */
+/** The caller, for the audit log. */
 export interface Asker {
   /** Null when the routes are open. */
   readonly principal: string | null

@@ -1,5 +1,5 @@
 /**
- * Finds out from a template's syntax tree whether it wants message content as one string or as a list of parts.
+ * Determines from a template's syntax tree whether it expects message content as one string or as a list of parts.
  */
 import { parse, tokenize } from '@huggingface/jinja'
 import type { ContentFormat } from '#kernel'
@@ -20,7 +20,7 @@ export function detectContentFormat(template: string): ContentFormat {
 
 class Detector {
   readonly usesParts: boolean
-  /** Variables that hold a message's content somewhere. */
+  /** Variables that are assigned the content of a message. */
   readonly #contents = new Set<string>()
   readonly #nodes: readonly Node[]
 
@@ -48,7 +48,7 @@ class Detector {
     return node.property.type === 'IntegerLiteral' && isNode(node.object) && this.#isContent(node.object)
   }
 
-  /** `message.content`, `message['content']`, or a variable that holds one. */
+  /** `message.content`, `message['content']`, or a variable with the content. */
   #isContent(node: unknown): boolean {
     if (!isNode(node)) return false
     if (node.type === 'Identifier') return this.#contents.has(String(node.value))
@@ -56,7 +56,7 @@ class Detector {
     return node.property.value === 'content' && ['Identifier', 'StringLiteral'].includes(node.property.type)
   }
 
-  /** A macro that asks for its argument's type and loops over it, where some call hands it content. */
+  /** A macro that tests the type of its argument and loops over it, and that is called with content. */
   #hasPartsMacro(): boolean {
     return this.#nodes.some(({ type, args, body }) => {
       if (type !== 'Macro') return false

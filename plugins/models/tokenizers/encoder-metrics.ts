@@ -5,7 +5,7 @@ import type { CacheReport } from './encoder-task.ts'
 export class EncoderMetrics {
   readonly #lookups
   readonly #bytes
-  /** Bytes of each tokenizer's caches, as last told. */
+  /** Last reported bytes of the caches of each tokenizer. */
   readonly #held = new Map<string, number>()
 
   constructor(metrics: Metrics) {

@@ -1,6 +1,6 @@
 /**
- * The threads that hold the vocabularies. Control alone opens them, so that the process has one set of them whatever the
- * number of serving threads: the texts of those come by command. The only file that knows where the threads run.
+ * The threads that load the vocabularies. Only control opens them, so that the process has one set of threads for any
+ * number of serving threads, which send their texts by command.
  */
 
 import { type Host, TaskFailure, type TaskPool, TaskStop } from '#kernel'
@@ -18,15 +18,15 @@ import type {
   TokenizerPlace,
 } from './encoder-task.ts'
 import { tokenizerErrors } from './errors.ts'
-import { BadSource } from './source-files.ts'
+import { SourceError } from './source-files.ts'
 import { BUNDLE_LIMITS } from './worker-bundles.ts'
 
-/** Texts of one message to a thread, and letters at which it is full: one large text must not make many wait. */
+/** Maximum texts and characters of one message to a thread, so that one large text does not delay many. */
 const MAX_BATCH_ITEMS = 64
 const MAX_BATCH_LETTERS = 65_536
 /** The native library and the template engine nest deeper than the default allows. MiB */
 const STACK_MIB = 8
-/** Loads that may wait. */
+/** Maximum number of queued loads. */
 const LOAD_QUEUE = 1_024
 
 export interface EncoderPoolParts {
@@ -44,7 +44,7 @@ interface Waiting {
 
 export class EncoderPool {
   readonly #parts: EncoderPoolParts
-  /** By tokenizer; the one whose turn it is comes first, so that no tokenizer holds up the others. */
+  /** Queues by tokenizer, next one first, so that no tokenizer delays the others. */
   readonly #waiting = new Map<string, Waiting[]>()
   #waitingCount = 0
   #pool: TaskPool | null = null
@@ -55,22 +55,24 @@ export class EncoderPool {
     this.#parts = parts
   }
 
-  /** @throws BadSource with the reason for whoever asked */
+  /** @throws SourceError with the reason */
   async load(place: TokenizerPlace): Promise<TokenizerFacts> {
     const reply = await this.#run({ kind: 'load', place }, this.#parts.config.loadMs)
     if (reply.kind === 'loaded') return reply.facts
-    throw new BadSource(reply.kind === 'unusable' ? reply.message : 'the thread gave no answer')
+    throw new SourceError(reply.kind === 'unusable' ? reply.message : 'the tokenizer thread did not respond')
   }
 
-  /** Files of an archive. @throws BadSource */
+  /** Files of an archive. @throws SourceError */
   async unpack(archive: string, folder: string): Promise<void> {
     const task: EncoderTask = { kind: 'unpack', archive, folder, limits: BUNDLE_LIMITS }
     const reply = await this.#run(task, this.#parts.config.loadMs)
     if (reply.kind !== 'unpacked')
-      throw new BadSource(reply.kind === 'unusable' ? reply.message : 'the thread gave no answer')
+      throw new SourceError(
+        reply.kind === 'unusable' ? reply.message : 'the tokenizer thread did not respond',
+      )
   }
 
-  /** In order. Never rejects but for a full queue. @throws tokenizer_busy (503) */
+  /** Results in order of the items. @throws tokenizer_busy (503) if the queue is full */
   encode(items: readonly EncodeItem[]): Promise<EncodeResult[]> {
     if (this.#isClosed || this.#waitingCount + items.length > this.#parts.config.queueLimit)
       throw tokenizerErrors.tokenizer_busy()
@@ -84,7 +86,7 @@ export class EncoderPool {
     return Promise.all(results)
   }
 
-  /** For good. */
+  /** Fails queued items and stops the threads. */
   async close(): Promise<void> {
     this.#isClosed = true
     for (const queue of this.#waiting.values())
@@ -109,7 +111,7 @@ export class EncoderPool {
     return queue
   }
 
-  /** Of one tokenizer, which then comes last. */
+  /** Takes a batch of one tokenizer and moves it to the end of the order. */
   #takeBatch(): Waiting[] {
     const [[tokenizer, queue] = ['', []]] = this.#waiting
     let letters = 0
@@ -126,7 +128,7 @@ export class EncoderPool {
     return batch
   }
 
-  /** In front of those of its tokenizer that came later. */
+  /** Puts items back at the front of the queue of their tokenizer. */
   #postpone(batch: readonly Waiting[]): void {
     if (batch.length === 0) return
     if (this.#isClosed) {
@@ -140,7 +142,7 @@ export class EncoderPool {
 
   async #runBatch(batch: readonly Waiting[]): Promise<void> {
     let results: readonly ItemResult[] = []
-    let problem = 'the thread gave no answer'
+    let problem = 'the tokenizer thread did not respond'
     try {
       const items = batch.map(({ item }) => item)
       const task: EncoderTask = { kind: 'encode', items, places: this.#parts.places() }
@@ -151,7 +153,7 @@ export class EncoderPool {
       }
     } catch (error) {
       problem = error instanceof Error ? error.message : String(error)
-      this.#parts.host.log.warn({ err: error }, 'texts could not be encoded')
+      this.#parts.host.log.warn({ err: error }, 'encoding batch failed')
     }
     const postponed: Waiting[] = []
     for (const [place, waiting] of batch.entries()) {
@@ -171,7 +173,7 @@ export class EncoderPool {
       return await this.#open().run<EncoderReply>(task, { stop })
     } catch (error) {
       if (error instanceof TaskFailure && error.kind === 'stopped')
-        throw new Error(`it took longer than ${deadlineMs} ms`, { cause: error })
+        throw new Error(`timed out after ${deadlineMs} ms`, { cause: error })
       throw error
     } finally {
       clearTimeout(timer)
@@ -202,7 +204,7 @@ function failed(message: string): EncodeResult {
   return { kind: 'failed', message }
 }
 
-/** Roughly, for chats. */
+/** Number of characters, estimated for chats. */
 function lettersOf(item: EncodeItem): number {
   if (item.kind === 'text') return item.text.length
   if (item.kind === 'pieces') return item.pieces.reduce((sum, { text }) => sum + text.length, 0)

@@ -1,20 +1,20 @@
-/** What crosses between control and the threads that load tokenizers, render templates and encode. */
+/** Messages between control and the threads that load tokenizers, render templates and encode. */
 import type { ChatPrompt, ContentFormat, PromptPiece, SpecialTokens } from '#kernel'
 import type { CacheCounts, CacheSettings } from './cached-encoder.ts'
 import type { DecoderRules } from './decoder-rules.ts'
 import type { RenderLimits } from './render-budget.ts'
 import type { UnpackLimits } from './unpack-bundle.ts'
 
-/** Where a tokenizer is found again: threads load it when they first need it. */
+/** Source of a tokenizer; threads load it on first use. */
 export interface TokenizerPlace {
   readonly id: string
   readonly source: string
   readonly chatTemplatePath?: string
-  /** Folders that its files have to lie in; absent where any will do. */
+  /** Folders that must contain its files; absent for any. */
   readonly roots?: readonly string[]
 }
 
-/** What is known of a tokenizer once it is loaded; the same on every thread. */
+/** Properties of a loaded tokenizer; the same on every thread. */
 export interface TokenizerFacts {
   readonly vocabSize: number
   readonly special: SpecialTokens
@@ -38,13 +38,13 @@ export type EncodeItem = { readonly tokenizer: string } & (
 
 export type EncodeResult =
   | { readonly kind: 'done'; readonly text: string; readonly ids: Uint32Array }
-  /** The template does not want such a request; the message is for the client. */
+  /** The template rejected the request; the message is for the client. */
   | { readonly kind: 'refused'; readonly message: string }
-  /** Rendering takes more than it may; the message is for the client. */
+  /** Rendering exceeded a limit; the message is for the client. */
   | { readonly kind: 'exceeded'; readonly message: string }
   | { readonly kind: 'failed'; readonly message: string }
 
-/** Of one item of a task; one that is postponed was not begun, since others took long. */
+/** Result of one item of a task; a postponed item was not started because others took long. */
 export type ItemResult = EncodeResult | { readonly kind: 'postponed' }
 
 export type EncoderTask =
@@ -58,7 +58,7 @@ export type EncoderTask =
   | {
       readonly kind: 'encode'
       readonly items: readonly EncodeItem[]
-      /** All that are registered: a thread loads those it lacks and drops the others. */
+      /** All registered tokenizers; a thread loads missing ones and drops all others. */
       readonly places: readonly TokenizerPlace[]
     }
 
@@ -68,7 +68,7 @@ export type EncoderReply =
   | { readonly kind: 'unusable'; readonly message: string }
   | { readonly kind: 'encoded'; readonly results: readonly ItemResult[]; readonly report: CacheReport }
 
-/** What the caches did in one task, by tokenizer. */
+/** Cache counters of one task by tokenizer. */
 export type CacheReport = readonly (CacheCounts & { readonly tokenizer: string; readonly bytes: number })[]
 
 /** `workerData` of these threads. */

@@ -1,4 +1,4 @@
-/** What a pool thread does with a task. Loaded by threads that know nothing else of the gateway. */
+/** Runs tasks on a pool thread, which loads no other part of the gateway. */
 import { workerData } from 'node:worker_threads'
 import type {
   CacheReport,
@@ -10,15 +10,15 @@ import type {
   TokenizerPlace,
 } from './encoder-task.ts'
 import { loadTokenizer, type OpenTokenizer } from './load-tokenizer.ts'
-import { BudgetExceeded } from './render-budget.ts'
-import { TemplateRefusal } from './template-functions.ts'
+import { RenderLimitExceeded } from './render-budget.ts'
+import { TemplateError } from './template-functions.ts'
 import { unpackBundle } from './unpack-bundle.ts'
 
-/** Chats of a task that are not begun when others have been rendered for so long go back to their queue. */
+/** Time after which the remaining chats of a task return to their queue. */
 const RENDERING_SLICE_MS = 100
 
 const data = workerData as EncoderThreadData
-/** By id of the registration, which never changes what it stands for. */
+/** Loaded tokenizers by id. */
 const open = new Map<string, Promise<OpenTokenizer>>()
 
 /** Called by the pool, one task at a time. */
@@ -49,7 +49,7 @@ function unpack({ archive, folder, limits }: Extract<EncoderTask, { kind: 'unpac
   }
 }
 
-/** The time of one task that chats may be rendered in; it begins with the first one, which is rendered anyway. */
+/** Time for rendering chats in one task; it starts with the first chat, which is always rendered. */
 class RenderingSlice {
   #endMs: number | null = null
 
@@ -73,11 +73,11 @@ async function encode(
     const text = item.kind === 'chat' ? tokenizer.templates.render(item.prompt) : item.text
     const isSpecial = item.kind === 'text' && item.addSpecialTokens
     const ids = isSpecial ? await tokenizer.encodeSpecial(text) : await tokenizer.encoder.encode(text)
-    // The caller has the text of other items already.
+    // The caller already has the text of other items.
     return { kind: 'done', text: item.kind === 'chat' ? text : '', ids }
   } catch (error) {
-    if (error instanceof TemplateRefusal) return { kind: 'refused', message: error.message }
-    if (error instanceof BudgetExceeded) return { kind: 'exceeded', message: error.message }
+    if (error instanceof TemplateError) return { kind: 'refused', message: error.message }
+    if (error instanceof RenderLimitExceeded) return { kind: 'exceeded', message: error.message }
     return { kind: 'failed', message: messageOf(error) }
   }
 }

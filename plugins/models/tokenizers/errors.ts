@@ -5,7 +5,7 @@ export const tokenizerErrors = defineErrors('tokenizers', {
   tokenizer_not_found: {
     kind: 'not_found',
     source: 'client',
-    text: (id: string) => `no tokenizer has the id or name ${id}`,
+    text: (id: string) => `no tokenizer has the id or name '${id}'`,
   },
   tokenizer_unknown: {
     kind: 'bad_request',
@@ -22,22 +22,22 @@ export const tokenizerErrors = defineErrors('tokenizers', {
   tokenizer_exists: {
     kind: 'conflict',
     source: 'client',
-    text: (name: string) => `a tokenizer named '${name}' is loaded already; DELETE it first`,
+    text: (name: string) => `a tokenizer named '${name}' is already loaded; DELETE it first`,
   },
   tokenizer_limit_reached: {
     kind: 'unavailable',
     source: 'gateway',
-    text: (limit: number) => `there are ${limit} tokenizers already, the limit`,
+    text: (limit: number) => `the limit of ${limit} tokenizers is reached (plugins.tokenizers.maxTokenizers)`,
   },
   tokenizer_busy: {
     kind: 'unavailable',
     source: 'gateway',
-    text: () => 'too many texts wait for the tokenizer',
+    text: () => 'the tokenizer queue is full (plugins.tokenizers.queueLimit); retry later',
   },
   chat_template_failed: {
     kind: 'bad_request',
     source: 'client',
-    text: (problem: string) => `the chat template refused the request: ${problem}`,
+    text: (problem: string) => `the chat template rejected the request: ${problem}`,
   },
   chat_template_limit_exceeded: {
     kind: 'bad_request',
@@ -48,7 +48,7 @@ export const tokenizerErrors = defineErrors('tokenizers', {
   token_id_out_of_range: {
     kind: 'bad_request',
     source: 'client',
-    text: () => 'tokens must be whole numbers from 0 to 4294967295, all in one list or all in lists',
+    text: () => 'tokens must be integers from 0 to 4294967295, in one list or in a list of lists',
   },
   tokenization_failed: {
     kind: 'internal',

@@ -1,4 +1,4 @@
-/** The tokenizers plugin: vocabularies and chat templates, for engines that take token ids and for whoever counts them. */
+/** The tokenizers plugin: vocabularies and chat templates, for engines that take token ids and for counting tokens. */
 import { definePlugin, Store, Tokenizers } from '#kernel'
 import { TokenizersReplica } from './commands.ts'
 import { tokenizersConfig } from './config.ts'
@@ -10,7 +10,7 @@ export default definePlugin({
   manifest: {
     name: 'tokenizers',
     version: '0.1.0',
-    description: 'Tokenizers and chat templates: tokenize, detokenize, prompts as token ids.',
+    description: 'Tokenizers and chat templates: tokenize, detokenize, and render prompts as token ids.',
     provides: [Tokenizers],
     usesOptionally: [Store],
     config: tokenizersConfig,

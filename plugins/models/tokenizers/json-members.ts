@@ -60,7 +60,7 @@ function skipString(bytes: Buffer, start: number): number {
   throw new SyntaxError('the file ends inside a string')
 }
 
-/** Leaves it to whoever parses the member to find what is wrong inside. */
+/** Skips a value; errors inside it are found when the member is parsed. */
 function skipValue(bytes: Buffer, start: number): number {
   if (bytes[start] === QUOTE) return skipString(bytes, start)
   let depth = 0

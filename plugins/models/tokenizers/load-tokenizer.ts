@@ -10,7 +10,7 @@ import { toDecoderRules } from './decoder-rules.ts'
 import type { EncoderThreadData, TokenizerFacts, TokenizerPlace } from './encoder-task.ts'
 import { jsonMember, jsonMembers } from './json-members.ts'
 import { type MarkerToken, Segmenter, withoutMarkers } from './segments.ts'
-import { BadSource, findSource, readJson, readVocabulary, type SourceFiles } from './source-files.ts'
+import { findSource, readJson, readVocabulary, SourceError, type SourceFiles } from './source-files.ts'
 import { readEosIds, readSpecialTokens } from './special-tokens.ts'
 import { readTemplates } from './template-files.ts'
 import { readTiktoken } from './tiktoken-file.ts'
@@ -27,7 +27,7 @@ export interface OpenTokenizer {
   readonly facts: TokenizerFacts
   readonly templates: ChatTemplates
   readonly encoder: CachedEncoder
-  /** With the tokens that the tokenizer puts around a text by itself. */
+  /** Encodes with the tokens that the tokenizer adds around a text. */
   encodeSpecial(text: string): Promise<Uint32Array>
   /** Special tokens are those that are given as such. @throws Error naming a token that the vocabulary lacks */
   encodePieces(pieces: readonly PromptPiece[]): Promise<Uint32Array>
@@ -35,7 +35,7 @@ export interface OpenTokenizer {
 
 const require = createRequire(import.meta.url)
 
-/** @throws BadSource, or what the library says about the file */
+/** @throws SourceError, or the error of the library */
 export async function loadTokenizer(
   place: TokenizerPlace,
   { maxFileBytes, rendering, promptCache, segmentCache }: EncoderThreadData,
@@ -79,7 +79,7 @@ function responseTemplateOf({ response_template: template }: Json): object | nul
   return JSON.stringify(template).length > MAX_RESPONSE_TEMPLATE ? null : template
 }
 
-/** A vocabulary that can be asked, our own or the library's. */
+/** A vocabulary, encoded by the gateway or by the library. */
 interface Model {
   readonly vocabSize: number
   encode(text: string, addSpecialTokens: boolean): Uint32Array | Promise<Uint32Array>
@@ -106,7 +106,7 @@ function readModel(files: SourceFiles, config: Json, maxFileBytes: number): Read
   }
   const members = jsonMembers(bytes)
   const added = (jsonMember(bytes, members, 'added_tokens') ?? []) as MarkerToken[]
-  if (!Array.isArray(added)) throw new BadSource('added_tokens of tokenizer.json is not a list')
+  if (!Array.isArray(added)) throw new SourceError('added_tokens of tokenizer.json is not a list')
   const normalizer = jsonMember(bytes, members, 'normalizer') as {
     type?: string
     normalizers?: unknown[]

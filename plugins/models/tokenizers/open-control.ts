@@ -1,10 +1,14 @@
-/** What of the plugin runs on control alone: the threads that encode, and the list of tokenizers. */
+/** The part of the plugin that runs on control: the encoding threads and the list of tokenizers. */
+
+import { isAbsolute } from 'node:path'
 import {
   type BundleSource,
   defineValidator,
   type Host,
   Store,
+  type TokenizerRequest,
   type WorkerEntry,
+  type WorkerTable,
   WorkerTableReplica,
 } from '#kernel'
 import {
@@ -18,11 +22,9 @@ import {
 import type { TokenizersConfig } from './config.ts'
 import { EncoderMetrics } from './encoder-metrics.ts'
 import { EncoderPool } from './encoder-pool.ts'
-import { Registry } from './registry.ts'
-import { SavedTokenizers } from './saved-tokenizers.ts'
+import { Registry, SavedTokenizers } from './registry.ts'
 import { AddTokenizerSchema } from './wire.ts'
 import { WorkerBundles } from './worker-bundles.ts'
-import { workerTokenizers } from './worker-tokenizers.ts'
 
 const addValidator = defineValidator(AddTokenizerSchema)
 
@@ -32,7 +34,7 @@ export interface TokenizerControl {
   readonly bundles: WorkerBundles
 }
 
-/** @param sources grows while plugins register */
+/** @param sources sources of bundles; plugins add to it while they register */
 export function openControl(
   host: Host,
   config: TokenizersConfig,
@@ -73,4 +75,25 @@ export function openControl(
       for (const request of workerTokenizers(workers, serves)) registry.ensure(request)
     })
   return { registry, pool, bundles }
+}
+
+/**
+ * Tokenizers named by labels of workers, one per model. Only paths of this machine: names of model hubs are ignored.
+ * @param serves whether the files can be fetched from a worker
+ */
+export function workerTokenizers(
+  { workers }: WorkerTable,
+  serves: (worker: WorkerEntry) => boolean = () => false,
+): TokenizerRequest[] {
+  const wanted = new Map<string, TokenizerRequest>()
+  for (const worker of workers) {
+    const { labels, models, configuredLabels = {} } = worker
+    const named = labels.tokenizer_path || labels.model_path || ''
+    const isConfigured = named === (configuredLabels.tokenizer_path || configuredLabels.model_path)
+    const isLocal = isAbsolute(named) || named.startsWith('weir:')
+    if (!isLocal && !serves(worker)) continue
+    for (const { id } of models)
+      if (!wanted.has(id)) wanted.set(id, { name: id, source: isLocal ? named : '', isConfigured })
+  }
+  return [...wanted.values()]
 }

@@ -47,7 +47,7 @@ class StoppingDecoder implements TokenDecoder {
     return this.matchedStop === null && this.#search !== null ? text + this.#search.end() : text
   }
 
-  /** A stop id: what was held back is text after all, and the id itself is if it is to be seen. */
+  /** Flushes the held back text at a stop id, and the id itself if it is visible. */
   #stopAt(id: number): string {
     const text = this.#includesStop ? this.#searched(this.#decoder.push(id)) : ''
     const rest = this.end()

@@ -1,17 +1,23 @@
-/** The tokenizers, on control: loads them in the background, publishes those that are ready, remembers failures for a while. */
+/** The tokenizers on control: loads them in the background, publishes the loaded ones and keeps failures for some minutes. */
 
-import type { Logger, TokenizerRequest, TokenizerState } from '#kernel'
+import {
+  type Collection,
+  GATEWAY_TENANT,
+  type Logger,
+  type StoreService,
+  type TokenizerRequest,
+  type TokenizerState,
+} from '#kernel'
 import { uuidV7 } from '#shared'
 import type { Asker, TokenizerRecord, TokenizerStatus } from './commands.ts'
 import type { TokenizersConfig } from './config.ts'
 import type { EncoderPool } from './encoder-pool.ts'
 import type { TokenizerFacts, TokenizerPlace } from './encoder-task.ts'
 import { tokenizerErrors } from './errors.ts'
-import type { SavedTokenizers } from './saved-tokenizers.ts'
-import { BadSource, SAMPLE_SOURCE } from './source-files.ts'
+import { SAMPLE_SOURCE, SourceError } from './source-files.ts'
 import type { WorkerBundles } from './worker-bundles.ts'
 
-/** How long a failure is remembered, milliseconds. */
+/** Time for which a failure is kept, milliseconds. */
 const FAILED_LIFE_MS = 300_000
 
 export interface RegistryParts {
@@ -25,24 +31,21 @@ export interface RegistryParts {
   readonly now?: () => number
 }
 
-/** Who named the paths: the configuration file, a request, or a worker. */
-type Origin = 'configuration' | 'request' | 'worker'
-
 interface Entry extends TokenizerPlace {
-  readonly origin: Origin
+  readonly isConfigured: boolean
   readonly name: string
   state: TokenizerState
   message: string
   facts: TokenizerFacts | null
   failedAtMs: number
-  /** Where the files are that a worker gave. */
+  /** Folder with the files of a worker. */
   folder: string | null
 }
 
 export class Registry {
   readonly #parts: RegistryParts
   readonly #now: () => number
-  /** In the order in which they were added. */
+  /** Oldest first. */
   readonly #entries = new Map<string, Entry>()
   readonly #jobs = new Set<Promise<void>>()
   #isStopped = false
@@ -52,24 +55,24 @@ export class Registry {
     this.#now = parts.now ?? Date.now
   }
 
-  /** What threads may have to load. */
+  /** Tokenizers that threads may have to load. */
   places(): readonly TokenizerPlace[] {
     return [...this.#entries.values()]
       .filter(({ state }) => state !== 'failed')
       .map((entry) => this.#toPlace(entry))
   }
 
-  /** Begins to load those of the configuration and the saved ones. */
+  /** Starts loading the configured and the saved tokenizers. */
   async start(): Promise<void> {
     const { config, saved } = this.#parts
-    for (const request of config.load) this.ensure(request, 'configuration')
+    for (const request of config.load) this.ensure({ ...request, isConfigured: true })
     for (const one of await saved.list()) {
       if (config.saved === 'forget') await saved.remove(one.id)
-      else if (this.#named(one.name) === undefined) this.#begin(one.id, one, 'request', false)
+      else if (this.#named(one.name) === undefined) this.#begin(one.id, one, false)
     }
   }
 
-  /** Resolves when nothing is being loaded any more. */
+  /** Resolves when no tokenizer is loading. */
   async settled(): Promise<void> {
     while (this.#jobs.size > 0) await Promise.all(this.#jobs)
   }
@@ -90,18 +93,18 @@ export class Registry {
       { tokenizer: name, source, principal: asker.principal, request_id: asker.requestId },
       'tokenizer added',
     )
-    return toStatus(this.#begin(uuidV7(), request, 'request', true))
+    return toStatus(this.#begin(uuidV7(), request, true))
   }
 
-  /** Loads it unless something of that name is there or on its way, or has just failed. */
-  ensure(request: TokenizerRequest, origin: Origin = 'worker'): void {
+  /** Loads a tokenizer unless one of that name is loaded, is loading or has failed within the last minutes. */
+  ensure(request: TokenizerRequest): void {
     this.#forgetOld()
     if (this.#named(request.name) !== undefined) return
     if (this.#entries.size >= this.#parts.config.maxTokenizers) {
-      this.#parts.log.warn({ tokenizer: request.name }, 'no room for another tokenizer')
+      this.#parts.log.warn({ tokenizer: request.name }, 'tokenizer not loaded: limit reached')
       return
     }
-    this.#begin(uuidV7(), request, origin, false)
+    this.#begin(uuidV7(), request, false)
   }
 
   /** By id, then by name. */
@@ -111,7 +114,7 @@ export class Registry {
     return entry === undefined ? null : toStatus(entry)
   }
 
-  /** By id, then by name; false when nothing is loaded under it: loading is not cancelled. */
+  /** Removes by id, then by name; false if it is not loaded. Loading is not cancelled. */
   async remove(idOrName: string, asker: Asker): Promise<boolean> {
     const entry = this.#find(idOrName)
     if (entry?.state !== 'completed') return false
@@ -127,16 +130,16 @@ export class Registry {
     return true
   }
 
-  #begin(id: string, request: TokenizerRequest, origin: Origin, isSaved: boolean): Entry {
-    const { name, source, chatTemplatePath } = request
+  #begin(id: string, request: TokenizerRequest, isSaved: boolean): Entry {
+    const { name, source, chatTemplatePath, isConfigured = false } = request
     const entry: Entry = {
       id,
       name,
       source,
       chatTemplatePath,
-      origin,
+      isConfigured,
       state: 'pending',
-      message: 'waits to be loaded',
+      message: 'queued for loading',
       facts: null,
       failedAtMs: 0,
       folder: null,
@@ -151,20 +154,20 @@ export class Registry {
   async #load(entry: Entry, isSaved: boolean): Promise<void> {
     const { pool, saved, log } = this.#parts
     try {
-      // The caller sees it pending first.
+      // The caller reports the state pending first.
       await Promise.resolve()
       entry.state = 'processing'
-      entry.message = 'is being loaded'
+      entry.message = 'loading'
       const facts = isSaved ? await pool.load(this.#toPlace(entry)) : await this.#loadAnyhow(entry)
       const other = [...this.#entries.values()].find(
         ({ name, state }) => name === entry.name && state === 'completed',
       )
-      if (other !== undefined) throw new Error(`a tokenizer named '${entry.name}' was loaded in the meantime`)
+      if (other !== undefined) throw new Error(`a tokenizer named '${entry.name}' has been loaded meanwhile`)
       const { id, name, source, chatTemplatePath } = entry
       if (isSaved) await saved.save({ id, name, source, chatTemplatePath })
       entry.facts = facts
       entry.state = 'completed'
-      entry.message = `is loaded, with ${facts.vocabSize} tokens`
+      entry.message = `loaded, ${facts.vocabSize} tokens`
       await this.#publish()
     } catch (error) {
       entry.state = 'failed'
@@ -172,14 +175,14 @@ export class Registry {
       entry.message = error instanceof Error ? error.message : String(error)
       entry.failedAtMs = this.#now()
       if (!this.#isStopped)
-        log.warn({ tokenizer: entry.name, reason: entry.message }, 'a tokenizer could not be loaded')
+        log.warn({ tokenizer: entry.name, reason: entry.message }, 'tokenizer failed to load')
     }
   }
 
-  /** From this machine, else from a worker of the model. @throws BadSource */
+  /** Loads from this machine, else from a worker of the model. @throws SourceError */
   async #loadAnyhow(entry: Entry): Promise<TokenizerFacts> {
     const { pool, bundles } = this.#parts
-    let reason = 'no worker says where it is'
+    let reason = 'no path is known'
     if (entry.source !== '') {
       try {
         return await pool.load(this.#toPlace(entry))
@@ -195,16 +198,14 @@ export class Registry {
       if (entry.folder !== null) await bundles.forget(entry.folder)
       entry.folder = null
       const why = cause instanceof Error ? cause.message : String(cause)
-      throw new BadSource(`${reason}; no worker has one that can be used: ${why}`, { cause })
+      throw new SourceError(`${reason}; no worker provides a usable tokenizer: ${why}`, { cause })
     }
   }
 
-  /** Paths of requests lie inside of the roots; those of workers where there are any. */
-  #toPlace({ id, source, folder, chatTemplatePath, origin }: Entry): TokenizerPlace {
+  /** Only paths of the configuration file may lie outside the roots. */
+  #toPlace({ id, source, folder, chatTemplatePath, isConfigured }: Entry): TokenizerPlace {
     if (folder !== null) return { id, source: folder, chatTemplatePath }
-    const { roots } = this.#parts.config
-    const isRooted = origin === 'request' || (origin === 'worker' && roots.length > 0)
-    return { id, source, chatTemplatePath, roots: isRooted ? roots : undefined }
+    return { id, source, chatTemplatePath, roots: isConfigured ? undefined : this.#parts.config.roots }
   }
 
   #publish(): Promise<void> {
@@ -218,7 +219,7 @@ export class Registry {
     return this.#entries.get(idOrName) ?? this.#named(idOrName)
   }
 
-  /** A loaded one before one that is not. */
+  /** Prefers a loaded tokenizer. */
   #named(name: string): Entry | undefined {
     const named = [...this.#entries.values()].filter((entry) => entry.name === name)
     return named.find(({ state }) => state === 'completed') ?? named[0]
@@ -247,4 +248,33 @@ export class Registry {
 
 function toStatus({ id, state, message, facts }: Entry): TokenizerStatus {
   return { id, state, message, vocabSize: facts?.vocabSize ?? null }
+}
+
+export interface SavedTokenizer {
+  readonly id: string
+  readonly name: string
+  readonly source: string
+  readonly chatTemplatePath?: string
+}
+
+export class SavedTokenizers {
+  readonly #collection: Collection<SavedTokenizer> | null
+
+  /** @param store undefined where no plugin provides one: nothing is kept then */
+  constructor(store: StoreService | undefined) {
+    this.#collection = store?.collection<SavedTokenizer>('tokenizers') ?? null
+  }
+
+  async save(tokenizer: SavedTokenizer): Promise<void> {
+    await this.#collection?.put(GATEWAY_TENANT, tokenizer.id, tokenizer)
+  }
+
+  async remove(id: string): Promise<void> {
+    await this.#collection?.delete(GATEWAY_TENANT, id)
+  }
+
+  /** In the order in which they were added, which is that of the ids. */
+  async list(): Promise<SavedTokenizer[]> {
+    return (await this.#collection?.list(GATEWAY_TENANT)) ?? []
+  }
 }

@@ -1,6 +1,6 @@
 /**
- * Bounds one rendering of a chat template: steps, length of texts and lists, time and heap. A rendering is synchronous, so
- * that a thread has one budget at a time; the interpreter and the functions of templates draw on it.
+ * Limits one rendering of a chat template: steps, length of texts and lists, time and heap. A rendering is synchronous, so
+ * a thread has one budget at a time, which the interpreter and the functions of templates consume.
  */
 import { getHeapStatistics } from 'node:v8'
 
@@ -15,18 +15,18 @@ export interface RenderLimits {
 
 export const DEFAULT_LIMITS: RenderLimits = { maxSteps: 5_000_000, maxCharacters: 8_388_608, maxMs: 5_000 }
 
-/** A rendering that was stopped; the message names the limit. */
-export class BudgetExceeded extends Error {}
+/** A rendering exceeded a limit, which the message names. */
+export class RenderLimitExceeded extends Error {}
 
-/** Items of any list. */
+/** Maximum length of a list. */
 export const MAX_ITEMS = 1_000_000
-/** Characters and items from which a value is large enough to look at clock and heap. */
+/** Length of a text or list from which clock and heap are checked. */
 const LARGE = 4_096
 const STEPS_PER_CHECK = 128
 const STEPS_PER_HEAP_CHECK = 65_536
 const CHARACTERS_PER_STEP = 64
 const CHARACTERS_PER_HEAP_CHECK = 16_777_216
-/** Share of the thread's heap that may be in use; running out of it would end the thread. */
+/** Maximum share of the thread's heap in use; exhausting the heap would end the thread. */
 const MAX_HEAP_SHARE = 0.75
 /** Patterns longer than this make a search cost more than one pass over the text. */
 const SHORT_PATTERN = 16
@@ -38,7 +38,7 @@ let nextHeapCheck = 0
 let endMs = 0
 let characters = 0
 
-/** Runs it within the limits; inside of another one it shares that one's budget. @throws BudgetExceeded */
+/** Runs a rendering within the limits; a nested call shares the budget of the outer one. @throws RenderLimitExceeded */
 export function withBudget<T>(given: RenderLimits, run: () => T): T {
   if (limits !== null) return run()
   limits = given
@@ -54,39 +54,40 @@ export function withBudget<T>(given: RenderLimits, run: () => T): T {
   }
 }
 
-/** @throws BudgetExceeded */
+/** @throws RenderLimitExceeded */
 export function spendSteps(count = 1): void {
   stepsLeft -= count
   if (stepsLeft <= nextCheck) check()
 }
 
-/** For a function that reads or writes so many characters, or copies so many items. @throws BudgetExceeded */
+/** Charges characters that a function reads or writes, or items that it copies. @throws RenderLimitExceeded */
 export function spendCharacters(count: number): void {
   characters += count
   if (count > LARGE) nextCheck = stepsLeft
   spendSteps(count / CHARACTERS_PER_STEP)
 }
 
-/** For a search of a pattern in a text: the worst case of the engine's algorithm is their product. @throws BudgetExceeded */
+/** Charges the search of a pattern in a text; the worst case of V8's algorithm is the product of their lengths. @throws RenderLimitExceeded */
 export function spendSearch(text: string, pattern: string): void {
   const passes = pattern.length > SHORT_PATTERN ? pattern.length / 4 : 1
   spendCharacters(text.length * passes)
 }
 
-/** Checks a value that was computed. @throws BudgetExceeded */
+/** Checks the size of a computed value. @throws RenderLimitExceeded */
 export function checkValue(value: unknown): void {
   if (typeof value === 'string') {
     if (value.length > LARGE) checkLarge(value.length)
   } else if (Array.isArray(value) && value.length > LARGE) {
-    if (value.length > MAX_ITEMS) throw new BudgetExceeded(`${MAX_ITEMS} items of a list`)
+    if (value.length > MAX_ITEMS) throw new RenderLimitExceeded(`${MAX_ITEMS} items of a list`)
     checkLarge(0)
   }
 }
 
-/** Checks the length that a text is going to have, or has already. @throws BudgetExceeded */
+/** Checks the current or future length of a text. @throws RenderLimitExceeded */
 export function checkLength(length: number): void {
   const max = limits?.maxCharacters ?? Number.POSITIVE_INFINITY
-  if (length > max) throw new BudgetExceeded(`${max} characters (plugins.tokenizers.rendering.maxCharacters)`)
+  if (length > max)
+    throw new RenderLimitExceeded(`${max} characters (plugins.tokenizers.rendering.maxCharacters)`)
 }
 
 function checkLarge(length: number): void {
@@ -99,13 +100,13 @@ function check(): void {
   nextCheck = stepsLeft - STEPS_PER_CHECK
   if (limits === null) return
   if (stepsLeft < 0)
-    throw new BudgetExceeded(`${limits.maxSteps} steps (plugins.tokenizers.rendering.maxSteps)`)
+    throw new RenderLimitExceeded(`${limits.maxSteps} steps (plugins.tokenizers.rendering.maxSteps)`)
   if (performance.now() > endMs)
-    throw new BudgetExceeded(`${limits.maxMs} ms (plugins.tokenizers.rendering.maxMs)`)
+    throw new RenderLimitExceeded(`${limits.maxMs} ms (plugins.tokenizers.rendering.maxMs)`)
   if (characters < CHARACTERS_PER_HEAP_CHECK && stepsLeft > nextHeapCheck) return
   characters = 0
   nextHeapCheck = stepsLeft - STEPS_PER_HEAP_CHECK
   const { used_heap_size: used, heap_size_limit: limit } = getHeapStatistics()
   if (used > limit * MAX_HEAP_SHARE)
-    throw new BudgetExceeded('the memory of its thread (plugins.tokenizers.heapMiB)')
+    throw new RenderLimitExceeded('the memory of its thread (plugins.tokenizers.heapMiB)')
 }

@@ -7,6 +7,7 @@ import { FILTERS, isMember, METHODS, runFilter, runMethod } from './template-fun
 import {
   concat,
   isEqual,
+  isList,
   isString,
   splitArguments,
   sum,
@@ -51,6 +52,7 @@ const OWN: ReadonlyMap<string, OwnFunction> = new Map<string, OwnFunction>([
   ['weir_eq', ([left, right]) => toBooleanValue(isEqual(left, right))],
   ['weir_ne', ([left, right]) => toBooleanValue(!isEqual(left, right))],
   ['weir_in', ([left, right]) => toBooleanValue(isMember(left, right))],
+  ['weir_operand', ([value]) => operand(value)],
   ['weir_not_in', ([left, right]) => toBooleanValue(!isMember(left, right))],
   ...Object.keys(FILTERS).map(
     (name) => [`weir_filter_${name}`, (args: readonly Value[]) => runFilter(name, args)] as const,
@@ -59,6 +61,11 @@ const OWN: ReadonlyMap<string, OwnFunction> = new Map<string, OwnFunction>([
     (name) => [`weir_method_${name}`, (args: readonly Value[]) => callOn(name, args)] as const,
   ),
 ])
+
+function operand(value: Value): Value {
+  if (isList(value)) throw new Error('the operator does not apply to a list')
+  return value
+}
 
 /** Functions that rewritten templates call by name, where arguments have names or are spread. */
 export const REWRITE_FUNCTIONS: ReadonlyMap<string, Value> = new Map(
@@ -85,12 +92,12 @@ export function parseTemplate(template: string): Program {
   return program
 }
 
-/** In the members of a loop: `loop` is asked for as a whole. */
+/** Marker in the members of a loop: `loop` is used as a whole. */
 export const WHOLE_LOOP = '*'
 
 /**
- * Notes at each loop which members of `loop` anything in it asks for: the others are spared their making.
- * @param asked takes what this node asks for
+ * Records at each loop which members of `loop` its body uses; only these are created.
+ * @param asked collects the members that this node uses
  */
 function markLoops(node: unknown, asked = new Set<string>()): Set<string> {
   if (Array.isArray(node)) for (const item of node) markLoops(item, asked)
@@ -107,7 +114,7 @@ function markLoops(node: unknown, asked = new Set<string>()): Set<string> {
   return asked
 }
 
-/** What a node itself asks of `loop`; null for nothing. */
+/** The member of `loop` that a node itself uses; null for none. */
 function loopMember(node: Node): string | null {
   if (node.type === 'Identifier') return node.value === 'loop' ? WHOLE_LOOP : null
   if (node.type !== 'MemberExpression' || !isNode(node.object) || !isNode(node.property)) return null
@@ -150,11 +157,15 @@ class Rewriter {
   /** The engine drops what an iteration printed before it broke off: flags take the place of the jumps. */
   #loop(loop: Node): Node[] {
     const body = loop.body as Node[]
-    if (!body.some(jumps)) return [loop]
+    loop.defaultBlock = program(loop.defaultBlock)
+    if (!body.some(jumps)) {
+      loop.body = program(body)
+      return [loop]
+    }
     const flags = `weir_loop_${++this.#loops}`
-    loop.body = [
+    loop.body = program([
       ifNot(`${flags}.stop`, [...statementsOf(`{% set ${flags}.skip = false %}`), ...withFlags(body, flags)]),
-    ]
+    ])
     return [...statementsOf(`{% set ${flags} = namespace(skip=false, stop=false) %}`), loop]
   }
 }
@@ -188,10 +199,19 @@ function jumps(node: Node): boolean {
   return node.type === 'If' && [...(node.body as Node[]), ...(node.alternate as Node[])].some(jumps)
 }
 
+/** Statements as one node, so that what they print passes through `evaluate`, which checks its length. */
+function program(body: unknown): Node {
+  return { type: 'Program', body }
+}
+
 function replaced(node: Node): Node {
+  if (node.type === 'Set' && !node.value) node.value = program(node.body)
   if (node.type === 'BinaryExpression') {
-    const name = BINARY[(node.operator as { value: string }).value]
+    const operator = (node.operator as { value: string }).value
+    const name = BINARY[operator]
     const [left, right] = [node.left as Node, node.right as Node]
+    // The engine would search a list on the right of any operator.
+    if (name === undefined && !LOGICAL.has(operator)) node.right = call('weir_operand', [right])
     if (name === undefined) return node
     // A sum of many is one call: that of its left part takes one more.
     const isLonger = name === 'weir_add' && nameOfCall(left) === name
@@ -202,8 +222,7 @@ function replaced(node: Node): Node {
     const isCall = filter.type === 'CallExpression'
     const name = (isCall ? (filter.callee as Node) : filter).value as string
     if (!Object.hasOwn(FILTERS, name)) return node
-    const operand =
-      node.type === 'FilterStatement' ? { type: 'Program', body: node.body } : (node.operand as Node)
+    const operand = node.type === 'FilterStatement' ? program(node.body) : (node.operand as Node)
     return call(`weir_filter_${name}`, [operand, ...(isCall ? (filter.args as Node[]) : [])])
   }
   if (node.type === 'CallExpression') {
@@ -240,6 +259,8 @@ function sumOf(parts: readonly Value[]): Value {
   }
   return toStringValue(text)
 }
+
+const LOGICAL = new Set(['and', 'or'])
 
 const BINARY: Readonly<Record<string, string>> = {
   '+': 'weir_add',

@@ -17,12 +17,13 @@ import {
 } from './commands.ts'
 import { tokenizerErrors } from './errors.ts'
 import type { ServedTokenizer, Service } from './service.ts'
-import { detokenize, tokenize } from './tokenize.ts'
 import {
   AddTokenizerSchema,
+  type Detokenize,
   DetokenizeReplySchema,
   DetokenizeSchema,
   RemovedSchema,
+  type Tokenize,
   TokenizeReplySchema,
   TokenizerListSchema,
   TokenizerRecordSchema,
@@ -57,7 +58,7 @@ const tokenizeValidator = defineValidator(TokenizeSchema)
 const detokenizeValidator = defineValidator(DetokenizeSchema)
 
 export function tokenizerRoutes(host: Host, service: Service): readonly RouteDefinition[] {
-  const notFound = { 404: { description: 'No such tokenizer, or not loaded yet.' } }
+  const notFound = { 404: { description: 'No such tokenizer, or not yet loaded.' } }
   return [
     {
       ...admin,
@@ -72,9 +73,9 @@ export function tokenizerRoutes(host: Host, service: Service): readonly RouteDef
         tag,
         body: AddTokenizerSchema,
         responses: {
-          202: { description: 'Accepted; ask for its status.', schema: TokenizerStatusSchema },
-          400: { description: 'The path may not be named: plugins.tokenizers.roots is empty.' },
-          409: { description: 'The name is taken.' },
+          202: { description: 'Accepted; poll the status.', schema: TokenizerStatusSchema },
+          400: { description: 'The path is not allowed: plugins.tokenizers.roots is empty.' },
+          409: { description: 'A tokenizer with this name is loaded.' },
         },
       },
     },
@@ -86,7 +87,7 @@ export function tokenizerRoutes(host: Host, service: Service): readonly RouteDef
       docs: {
         summary: 'List loaded tokenizers',
         tag,
-        responses: { 200: { description: 'In the order of adding.', schema: TokenizerListSchema } },
+        responses: { 200: { description: 'Loaded tokenizers, oldest first.', schema: TokenizerListSchema } },
       },
     },
     {
@@ -95,7 +96,7 @@ export function tokenizerRoutes(host: Host, service: Service): readonly RouteDef
       path: '/v1/tokenizers/:tokenizer_id',
       handler: (ctx) => ctx.json(200, toRecord(byIdFirst(service, ctx.param('tokenizer_id')))),
       docs: {
-        summary: 'A loaded tokenizer, by id or name',
+        summary: 'Get a loaded tokenizer by id or name',
         tag,
         responses: { 200: { description: 'The tokenizer.', schema: TokenizerRecordSchema }, ...notFound },
       },
@@ -111,7 +112,7 @@ export function tokenizerRoutes(host: Host, service: Service): readonly RouteDef
         ctx.json(200, toWire(status))
       },
       docs: {
-        summary: 'How loading goes',
+        summary: 'Get the loading state of a tokenizer',
         tag,
         responses: { 200: { description: 'Its state.', schema: TokenizerStatusSchema }, ...notFound },
       },
@@ -138,10 +139,15 @@ export function tokenizerRoutes(host: Host, service: Service): readonly RouteDef
       endpoint: 'tokenize',
       handler: async (ctx) => ctx.json(200, await tokenize(service, ctx.body(tokenizeValidator))),
       docs: {
-        summary: 'Text to token ids',
+        summary: 'Convert text to token ids',
         tag,
         body: TokenizeSchema,
-        responses: { 200: { description: 'Lists for a list of texts.', schema: TokenizeReplySchema } },
+        responses: {
+          200: {
+            description: 'Token ids; a list of lists for a list of texts.',
+            schema: TokenizeReplySchema,
+          },
+        },
       },
     },
     {
@@ -150,10 +156,15 @@ export function tokenizerRoutes(host: Host, service: Service): readonly RouteDef
       endpoint: 'detokenize',
       handler: (ctx) => ctx.json(200, detokenize(service, ctx.body(detokenizeValidator))),
       docs: {
-        summary: 'Token ids to text',
+        summary: 'Convert token ids to text',
         tag,
         body: DetokenizeSchema,
-        responses: { 200: { description: 'A list for lists of ids.', schema: DetokenizeReplySchema } },
+        responses: {
+          200: {
+            description: 'Text; a list of texts for a list of lists of ids.',
+            schema: DetokenizeReplySchema,
+          },
+        },
       },
     },
   ]
@@ -177,4 +188,58 @@ function toWire({ id, state, message, vocabSize }: TokenizerStatus) {
 
 function askerOf(ctx: RequestContext): Asker {
   return { principal: ctx.identity?.tenant ?? null, requestId: ctx.requestId }
+}
+
+const MAX_ID = 0xffff_ffff
+/** Names that the message of an unknown one lists. */
+const MAX_NAMES = 10
+
+/** @throws tokenizer_unknown (400), tokenization_failed (500), tokenizer_busy (503) */
+export async function tokenize(service: Service, { model, prompt }: Tokenize): Promise<object> {
+  const tokenizer = forModel(service, model)
+  if (typeof prompt === 'string') {
+    const tokens = [...(await tokenizer.encode(prompt))]
+    return { tokens, count: tokens.length, char_count: codePoints(prompt) }
+  }
+  const tokens = await Promise.all(prompt.map(async (text) => [...(await tokenizer.encode(text))]))
+  return { tokens, count: tokens.map(({ length }) => length), char_count: prompt.map(codePoints) }
+}
+
+/** @throws tokenizer_unknown, token_id_out_of_range (400), detokenization_failed (500) */
+export function detokenize(service: Service, request: Detokenize): object {
+  const tokenizer = forModel(service, request.model)
+  const { tokens } = request
+  const skipSpecialTokens = request.skip_special_tokens ?? true
+  const isBatch = Array.isArray(tokens[0])
+  const lists = (isBatch ? tokens : [tokens]).map(toIds)
+  const texts = lists.map((ids) => {
+    const decoder = tokenizer.openDecoder({ skipSpecialTokens })
+    let text = ''
+    for (const id of ids) text += decoder.push(id)
+    return text + decoder.end()
+  })
+  return { text: isBatch ? texts : texts[0] }
+}
+
+/** By name, then by id; none and `unknown` stand for the first. @throws tokenizer_unknown (400) */
+function forModel(service: Service, model: string): ServedTokenizer {
+  const [first] = service.list()
+  const found = service.find(model) ?? (model === '' || model === 'unknown' ? first : undefined)
+  if (found !== undefined) return found
+  const names = service.list().map(({ name }) => name)
+  const known = names.slice(0, MAX_NAMES).join(', ') + (names.length > MAX_NAMES ? ', …' : '')
+  throw tokenizerErrors.tokenizer_unknown(model, known || 'none')
+}
+
+function toIds(list: unknown): readonly number[] {
+  const isId = (id: unknown) => typeof id === 'number' && Number.isInteger(id) && id >= 0 && id <= MAX_ID
+  if (!Array.isArray(list) || !list.every(isId))
+    throw tokenizerErrors.token_id_out_of_range.with({ param: 'tokens' })
+  return list
+}
+
+function codePoints(text: string): number {
+  let count = 0
+  for (let at = 0; at < text.length; count++) at += (text.codePointAt(at) ?? 0) > 0xffff ? 2 : 1
+  return count
 }

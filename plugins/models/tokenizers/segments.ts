@@ -50,7 +50,7 @@ export class Segmenter {
   }
 }
 
-/** Parts that make up the text, none of which holds a token: each is cut behind its first character. */
+/** Splits the text into parts without a special token: each token is cut behind its first character. */
 export function withoutMarkers(text: string, added: readonly MarkerToken[]): string[] {
   const index = new MarkerIndex(added.flatMap(({ content }) => (content === '' ? [] : [content])))
   const parts: string[] = []
@@ -68,7 +68,7 @@ function isMarker(token: MarkerToken, isPlain: boolean): boolean {
   const { content } = token
   if (token.lstrip === true || token.rstrip === true || token.single_word === true) return false
   if (token.normalized === true && !isPlain) return false
-  // Of those not called special, only what nobody writes by accident.
+  // Tokens not marked as special count only if users do not write them by accident.
   return content !== '' && (token.special || (content.length > 3 && /^[<[].*[>\]]$/s.test(content)))
 }
 

@@ -1,4 +1,4 @@
-/** The loaded tokenizers as one serving thread uses them: encoding goes to control's threads, decoding stays here. */
+/** The loaded tokenizers on a serving thread: texts are encoded by the threads of control and decoded on this thread. */
 import type {
   BundleSource,
   ChatPrompt,
@@ -20,15 +20,17 @@ import { TokenTable } from './token-table.ts'
 
 type Done = Extract<EncodeResult, { kind: 'done' }>
 
+interface WaitingItem {
+  readonly item: EncodeItem
+  readonly resolve: (result: EncodeResult) => void
+  readonly reject: (error: unknown) => void
+}
+
 export class Service implements TokenizerService {
   readonly #host: Pick<Host, 'command'>
-  readonly #batch: {
-    item: EncodeItem
-    resolve: (result: EncodeResult) => void
-    reject: (error: unknown) => void
-  }[] = []
+  readonly #batch: WaitingItem[] = []
   #tokenizers: readonly ServedTokenizer[] = []
-  /** Of the transports; asked on control. */
+  /** Sources of the transports; used on control. */
   readonly bundles: BundleSource[] = []
 
   constructor(host: Pick<Host, 'command'>) {
@@ -63,11 +65,11 @@ export class Service implements TokenizerService {
     this.bundles.push(source)
   }
 
-  /** Texts of one turn of the loop go in one message. @throws tokenizer_busy, tokenization_failed, chat_template_failed, chat_template_limit_exceeded */
+  /** Texts of one turn of the event loop and one tokenizer go in one message. @throws tokenizer_busy, tokenization_failed, chat_template_failed, chat_template_limit_exceeded */
   async encode(item: EncodeItem): Promise<Done> {
     const { promise, resolve, reject } = Promise.withResolvers<EncodeResult>()
     this.#batch.push({ item, resolve, reject })
-    if (this.#batch.length === 1) setImmediate(() => void this.#send())
+    if (this.#batch.length === 1) setImmediate(() => this.#send())
     const result = await promise
     if (result.kind === 'done') return result
     if (result.kind === 'refused') throw tokenizerErrors.chat_template_failed(result.message)
@@ -78,8 +80,13 @@ export class Service implements TokenizerService {
     throw tokenizerErrors.tokenization_failed(result.message)
   }
 
-  async #send(): Promise<void> {
-    const batch = this.#batch.splice(0)
+  /** One message per tokenizer, because a message is answered as a whole. */
+  #send(): void {
+    const batches = Map.groupBy(this.#batch.splice(0), ({ item }) => item.tokenizer)
+    for (const batch of batches.values()) void this.#sendBatch(batch)
+  }
+
+  async #sendBatch(batch: readonly WaitingItem[]): Promise<void> {
     try {
       const results = await this.#host.command(
         EncodeTexts,
@@ -143,7 +150,8 @@ export class ServedTokenizer implements LoadedTokenizer {
   /** @throws detokenization_failed (500) where the vocabulary's decoder is of a kind that is not known */
   openDecoder(options?: DecoderOptions): TokenDecoder {
     const { rules, table } = this.#record.facts
-    if (rules === null) throw tokenizerErrors.detokenization_failed('its kind of decoder is not supported')
+    if (rules === null)
+      throw tokenizerErrors.detokenization_failed('the decoder type of the vocabulary is not supported')
     this.#table ??= new TokenTable(table)
     return openDecoder(this.#table, rules, options)
   }

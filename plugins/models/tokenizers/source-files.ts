@@ -2,10 +2,10 @@
 import { readdirSync, statSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { BadFile, readRootedFile, resolveInRoots } from './rooted-file.ts'
+import { FileError, readRootedFile, resolveInRoots } from './read-rooted-file.ts'
 
-/** A source that cannot be used; the message is for whoever named it. */
-export class BadSource extends BadFile {}
+/** A source that cannot be used; the message is for the caller. */
+export class SourceError extends FileError {}
 
 export interface SourceFiles {
   readonly folder: string
@@ -14,17 +14,17 @@ export interface SourceFiles {
   readonly file: string
   /** Names of files in the folder, sorted. */
   readonly names: readonly string[]
-  /** Folders that each file has to lie in; null for any. */
+  /** Folders that must contain each file; null for any. */
   readonly roots: readonly string[] | null
 }
 
 /** Of configuration files and templates, bytes. gemma's `tokenizer_config.json` has 1.1 MB. */
 const MAX_SMALL_FILE_BYTES = 16_777_216
 
-/** Of files that a request may name. */
+/** Extensions of files that a request may name. */
 const EXTENSIONS = ['.json', '.jinja', '.model', '.tiktoken']
 
-/** Names the tokenizer that comes with the gateway. */
+/** Source of the tokenizer that is part of the gateway. */
 export const SAMPLE_SOURCE = 'weir:sample'
 /** Data files are not compiled: both the sources and `dist` read these. */
 const SAMPLE_FOLDER = fileURLToPath(
@@ -34,14 +34,14 @@ const SAMPLE_FOLDER = fileURLToPath(
   ),
 )
 
-/** @param allowedRoots folders that the source has to lie in; null for any. @throws BadFile */
+/** @param allowedRoots folders that the source has to lie in; null for any. @throws FileError */
 export function findSource(source: string, allowedRoots: readonly string[] | null): SourceFiles {
   const isSample = source === SAMPLE_SOURCE
   const path = isSample ? SAMPLE_FOLDER : resolve(source)
   const roots = isSample ? null : allowedRoots
   if (!statSync(resolveInRoots(isSample ? path : source, roots)).isDirectory()) {
     const kind = path.endsWith('.json') ? 'json' : isTiktokenName(basename(path)) ? 'tiktoken' : null
-    if (kind === null) throw new BadSource(`${source} is neither a .json nor a .tiktoken file`)
+    if (kind === null) throw new SourceError(`${source} is neither a .json nor a .tiktoken file`)
     return { folder: dirname(path), kind, file: path, names: listFolder(dirname(path), roots), roots }
   }
   const names = listFolder(path, roots)
@@ -49,26 +49,26 @@ export function findSource(source: string, allowedRoots: readonly string[] | nul
     return { folder: path, kind: 'json', file: join(path, 'tokenizer.json'), names, roots }
   const ranks = names.find(isTiktokenName)
   if (ranks !== undefined) return { folder: path, kind: 'tiktoken', file: join(path, ranks), names, roots }
-  throw new BadSource(`${source} has no tokenizer.json, tiktoken.model or .tiktoken file`)
+  throw new SourceError(`${source} has no tokenizer.json, tiktoken.model or .tiktoken file`)
 }
 
-/** @throws BadFile */
+/** @throws FileError */
 export function readVocabulary({ file, roots }: SourceFiles, maxBytes: number): Buffer {
   return readRootedFile(file, { roots, extensions: extensionsFor(roots), maxBytes })
 }
 
-/** A small text file of the folder; null when there is none. @throws BadFile */
+/** A small text file of the folder; null when there is none. @throws FileError */
 export function readText({ folder, names, roots }: SourceFiles, name: string): string | null {
   return names.includes(name) ? readTextFile(join(folder, name), roots) : null
 }
 
-/** @param roots null for any folder. @throws BadFile */
+/** @param roots null for any folder. @throws FileError */
 export function readTextFile(file: string, roots: readonly string[] | null): string {
   const rules = { roots, extensions: extensionsFor(roots), maxBytes: MAX_SMALL_FILE_BYTES }
   return readRootedFile(file, rules).toString('utf8')
 }
 
-/** A small JSON object of the folder; empty when there is none. @throws BadSource when it is not one */
+/** A small JSON object of the folder; empty when there is none. @throws SourceError when it is not one */
 export function readJson(files: SourceFiles, name: string): Readonly<Record<string, unknown>> {
   const text = readText(files, name)
   if (text === null) return {}
@@ -76,12 +76,12 @@ export function readJson(files: SourceFiles, name: string): Readonly<Record<stri
   return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
 }
 
-/** @throws BadSource */
+/** @throws SourceError */
 export function parseJson(name: string, text: string): unknown {
   try {
     return JSON.parse(text)
   } catch (cause) {
-    throw new BadSource(`${name} is not JSON: ${(cause as Error).message}`, { cause })
+    throw new SourceError(`${name} is not JSON: ${(cause as Error).message}`, { cause })
   }
 }
 
@@ -89,7 +89,7 @@ function extensionsFor(roots: readonly string[] | null): readonly string[] | nul
   return roots === null ? null : EXTENSIONS
 }
 
-/** Names in a folder, sorted. @throws BadFile */
+/** Names in a folder, sorted. @throws FileError */
 export function listFolder(folder: string, roots: readonly string[] | null): string[] {
   return readdirSync(resolveInRoots(folder, roots)).sort()
 }

@@ -1,12 +1,12 @@
 /** Finds the chat templates of a tokenizer. */
 import { join } from 'node:path'
 import {
-  BadSource,
   listFolder,
   parseJson,
   readJson,
   readText,
   readTextFile,
+  SourceError,
   type SourceFiles,
 } from './source-files.ts'
 
@@ -17,14 +17,14 @@ const NAMED_FOLDER = 'additional_chat_templates'
 const MAX_TEMPLATE_CHARACTERS = 262_144
 const MAX_TEMPLATES = 32
 
-/** Template text by name; empty when there is none. @param explicitPath wins over all others @throws BadSource */
+/** Template text by name; empty when there is none. @param explicitPath wins over all others @throws SourceError */
 export function readTemplates(...args: Parameters<typeof findTemplates>): Map<string, string> {
   const templates = findTemplates(...args)
   if (templates.size > MAX_TEMPLATES)
-    throw new BadSource(`there are ${templates.size} chat templates, the limit is ${MAX_TEMPLATES}`)
+    throw new SourceError(`there are ${templates.size} chat templates, the limit is ${MAX_TEMPLATES}`)
   for (const [name, { length }] of templates)
     if (length > MAX_TEMPLATE_CHARACTERS)
-      throw new BadSource(
+      throw new SourceError(
         `the chat template '${name}' has ${length} characters, the limit is ${MAX_TEMPLATE_CHARACTERS}`,
       )
   return templates
@@ -65,7 +65,7 @@ function fromJson(value: unknown): Map<string, string> {
   const named = entries.filter((entry): entry is readonly [string, string] =>
     entry.every((part) => typeof part === 'string'),
   )
-  if (named.length === 0) throw new BadSource('chat_template is neither a text nor a list of named texts')
+  if (named.length === 0) throw new SourceError('chat_template is neither a text nor a list of named texts')
   return new Map(named)
 }
 

@@ -1,9 +1,9 @@
-/** What templates may call: the filters and methods of strings that the engine lacks or treats otherwise than Python does. */
+/** Filters and string methods that the template engine lacks or that differ from Python's. */
 import {
-  BudgetExceeded,
   checkLength,
   checkValue,
   MAX_ITEMS,
+  RenderLimitExceeded,
   spendCharacters,
   spendSearch,
   spendSteps,
@@ -29,16 +29,16 @@ import {
   type Value,
 } from './template-values.ts'
 
-/** A template that refuses a request; the message is for the client. */
-export class TemplateRefusal extends Error {}
+/** The template rejects a request or fails; the message is for the client. */
+export class TemplateError extends Error {}
 
-/** Longest text that a template may pad to. */
+/** Maximum width that a template can pad to. */
 const MAX_WIDTH = 100_000
 
-/** Longest `path.of.an.attribute`. */
+/** Maximum length of a `path.of.an.attribute`. */
 const MAX_PATH = 1_024
 
-/** Letters that Python's `strip` takes for spaces and JavaScript's `trim` does not. */
+/** Characters that are spaces for Python's `strip` but not for JavaScript's `trim`. */
 const PYTHON_SPACES = ['\u001c', '\u001d', '\u001e', '\u001f', '\u0085']
 
 type Method = (text: string, places: readonly Value[], names: ReadonlyMap<string, Value>) => Value
@@ -46,17 +46,17 @@ type Filter = (operand: Value, places: readonly Value[], names: ReadonlyMap<stri
 
 const text = (value: Value | undefined): string => {
   if (!isString(value))
-    throw new TemplateRefusal(`a string is expected, got ${value === undefined ? 'nothing' : toText(value)}`)
+    throw new TemplateError(`a string is expected, got ${value === undefined ? 'nothing' : toText(value)}`)
   return value.value
 }
 const strings = (items: readonly string[]): Value => {
-  if (items.length > MAX_ITEMS) throw new BudgetExceeded(`${MAX_ITEMS} items of a list`)
+  if (items.length > MAX_ITEMS) throw new RenderLimitExceeded(`${MAX_ITEMS} items of a list`)
   return toArrayValue(items.map(toStringValue))
 }
-/** One more than may be, so that too many are noticed. */
+/** One more than allowed, so that an excess is detected. */
 const SPLIT_LIMIT = MAX_ITEMS + 1
 
-/** The part that a method looks for in the text. */
+/** The part that a method searches in the text. */
 function searched(given: string, value: Value | undefined): string {
   const part = text(value)
   spendSearch(given, part)
@@ -67,7 +67,7 @@ function searched(given: string, value: Value | undefined): string {
 function split(given: string, part: Value | undefined, most = -1): string[] {
   const isWords = part === undefined || part.type === 'NullValue'
   const separator = isWords ? '' : searched(given, part)
-  if (!isWords && separator === '') throw new TemplateRefusal('empty separator')
+  if (!isWords && separator === '') throw new TemplateError('empty separator')
   if (most < 0) {
     if (!isWords) return given.split(separator, SPLIT_LIMIT)
     const words = given.trim()
@@ -207,22 +207,22 @@ function cut(given: string, at: number, part: string, otherwise: readonly string
   return strings(at < 0 ? otherwise : [given.slice(0, at), part, given.slice(at + part.length)])
 }
 
-/** Items of a list, keys of a mapping, characters of a text. @throws BudgetExceeded */
+/** Items of a list, keys of a mapping, characters of a text. @throws RenderLimitExceeded */
 function itemsOf(value: Value | undefined): readonly Value[] {
   if (isList(value)) return value.value
   if (isMapping(value)) return [...value.value.keys()].map(toStringValue)
   if (isString(value)) {
-    if (value.value.length > MAX_ITEMS) throw new BudgetExceeded(`${MAX_ITEMS} items of a list`)
+    if (value.value.length > MAX_ITEMS) throw new RenderLimitExceeded(`${MAX_ITEMS} items of a list`)
     spendSteps(value.value.length / 4)
     return [...value.value].map(toStringValue)
   }
   if (value === undefined || value.type === 'UndefinedValue') return []
-  throw new TemplateRefusal(`a list is expected, got ${toText(value)}`)
+  throw new TemplateError(`a list is expected, got ${toText(value)}`)
 }
 
 function pathOf(value: Value | undefined): readonly string[] {
   const path = isString(value) || value?.type === 'IntegerValue' ? String(value.value) : text(value)
-  if (path.length > MAX_PATH) throw new TemplateRefusal('the name of an attribute is too long')
+  if (path.length > MAX_PATH) throw new TemplateError('the name of an attribute is too long')
   return path.split('.')
 }
 
@@ -243,16 +243,16 @@ function attribute(item: Value, path: readonly string[]): Value {
 function passes(value: Value, [name, operand]: readonly Value[]): boolean {
   spendSteps()
   if (name === undefined) return isTrue(value)
-  if (!Object.hasOwn(TESTS, text(name))) throw new TemplateRefusal(`there is no test named ${text(name)}`)
+  if (!Object.hasOwn(TESTS, text(name))) throw new TemplateError(`there is no test named ${text(name)}`)
   return TESTS[text(name)](value, operand ?? UNDEFINED)
 }
 
-/** What Python's `in` gives. @throws TemplateRefusal where nothing can be in it */
+/** Python's `in`. @throws TemplateError if the value is not a container */
 export function isMember(value: Value, set: Value): boolean {
   if (set.type === 'UndefinedValue') return false
   if (isString(set)) return set.value.includes(searched(set.value, value))
   if (isMapping(set)) return isString(value) && set.value.has(value.value)
-  if (!isList(set)) throw new TemplateRefusal(`nothing can be in a value of type ${typeName(set)}`)
+  if (!isList(set)) throw new TemplateError(`nothing can be in a value of type ${typeName(set)}`)
   return set.value.some((item) => {
     spendSteps()
     return isEqual(item, value)
@@ -367,11 +367,11 @@ interface SortOrder {
   readonly isCaseSensitive: boolean
 }
 
-/** Numbers and booleans, or texts, or what is of no value. @throws TemplateRefusal for a mixture */
+/** Numbers and booleans, or texts, or what is of no value. @throws TemplateError for a mixture */
 function sorted(items: readonly Value[], keyOf: (item: Value) => Value, order: SortOrder): Value {
   const keyed = items.map((item) => ({ item, key: sortKey(keyOf(item), order.isCaseSensitive) }))
   keyed.sort(({ key: a }, { key: b }) => {
-    if (typeof a !== typeof b) throw new TemplateRefusal('values of different types have no order')
+    if (typeof a !== typeof b) throw new TemplateError('values of different types have no order')
     spendSteps()
     if (typeof a === 'string') spendCharacters(a.length)
     const sign = a < b ? -1 : a > b ? 1 : 0
@@ -387,7 +387,7 @@ function sortKey(key: Value, isCaseSensitive: boolean): string | number | boolea
   }
   if (key.type === 'NullValue' || key.type === 'UndefinedValue') return false
   if (isList(key) || typeof key.value === 'object')
-    throw new TemplateRefusal(`values of type ${typeName(key)} have no order`)
+    throw new TemplateError(`values of type ${typeName(key)} have no order`)
   return Number(key.value)
 }
 
@@ -400,7 +400,7 @@ function indentFilter(operand: Value, places: readonly Value[], names: ReadonlyM
   if (!isString(width)) checkLength(size)
   const by = isString(width) ? width.value : ' '.repeat(size)
   const lines = toText(operand).split('\n', SPLIT_LIMIT)
-  if (lines.length > MAX_ITEMS) throw new BudgetExceeded(`${MAX_ITEMS} lines`)
+  if (lines.length > MAX_ITEMS) throw new RenderLimitExceeded(`${MAX_ITEMS} lines`)
   let isFirst = true
   return toStringValue(
     joinTexts(lines, '\n', (line) => {
@@ -412,10 +412,10 @@ function indentFilter(operand: Value, places: readonly Value[], names: ReadonlyM
 }
 
 function callFilter(name: string, item: Value, places: readonly Value[]): Value {
-  if (!Object.hasOwn(FILTERS, name)) throw new TemplateRefusal(`there is no filter named ${name}`)
+  if (!Object.hasOwn(FILTERS, name)) throw new TemplateError(`there is no filter named ${name}`)
   spendSteps()
   checkValue(item.value)
-  const value = FILTERS[name](item, places, new Map())
+  const value = charged(FILTERS[name](item, places, new Map()))
   checkValue(value.value)
   return value
 }
@@ -440,7 +440,7 @@ function lengthOf(value: Value): number {
 function toJsonFilter(operand: Value, places: readonly Value[], names: ReadonlyMap<string, Value>): Value {
   const known = ['ensure_ascii', 'indent', 'separators', 'sort_keys']
   for (const name of names.keys())
-    if (!known.includes(name)) throw new TemplateRefusal(`tojson has no argument named ${name}`)
+    if (!known.includes(name)) throw new TemplateError(`tojson has no argument named ${name}`)
   const [ascii, indent, separators, sortKeys] = known.map(
     (name, place) => names.get(name) ?? places[place] ?? NONE,
   )
@@ -461,12 +461,18 @@ function toJsonFilter(operand: Value, places: readonly Value[], names: ReadonlyM
 export function runFilter(name: string, args: readonly Value[]): Value {
   const { places, names } = splitArguments(args)
   if (isString(places[0])) spendCharacters(places[0].value.length)
-  return FILTERS[name](places[0] ?? UNDEFINED, places.slice(1), names)
+  return charged(FILTERS[name](places[0] ?? UNDEFINED, places.slice(1), names))
+}
+
+/** Charges the characters of a text that a function has written. @throws RenderLimitExceeded */
+function charged(value: Value): Value {
+  if (isString(value)) spendCharacters(value.value.length)
+  return value
 }
 
 /** Calls a method with the engine's arguments, the string first. */
 export function runMethod(name: string, args: readonly Value[]): Value {
   const { places, names } = splitArguments(args)
   spendCharacters(text(places[0]).length)
-  return METHODS[name](text(places[0]), places.slice(1), names)
+  return charged(METHODS[name](text(places[0]), places.slice(1), names))
 }

@@ -1,6 +1,7 @@
 /**
- * Runs rewritten templates: what chats are made of — texts, members, conditions, loops and our own calls — without the
- * engine's copies; all else is left to the engine. The value of a template is the same either way.
+ * Evaluates rewritten templates with the template engine's interpreter, within the budget of a rendering. Replaced are
+ * loops, whose scopes differ from Jinja2's, calls of the gateway's functions, and the look-up of variables and members,
+ * which the engine does with exceptions and copies (measured by bench/micro/tokenizers.ts).
  */
 import { Environment, Interpreter } from '@huggingface/jinja'
 import { checkLength, checkValue, spendSteps } from './render-budget.ts'
@@ -9,7 +10,6 @@ import {
   isList,
   isString,
   isTrue,
-  NONE,
   toBooleanValue,
   toIntegerValue,
   toMappingValue,
@@ -19,10 +19,10 @@ import {
   type Value,
 } from './template-values.ts'
 
-/** Methods of the engine that may be used: what they do takes no longer than a pass over their value. */
+/** Methods of the engine that templates may call: each takes at most one pass over its value. */
 const ENGINE_METHODS = new Set(['get', 'items', 'keys', 'values', 'upper', 'lower'])
 
-/** Of the engine, what is used here: its declarations cannot be resolved by this project's rules. */
+/** The parts of the engine that are used here: its declarations cannot be resolved by this project's rules. */
 interface Scope {
   readonly parent?: Scope
   readonly variables: ReadonlyMap<string, Value>
@@ -35,9 +35,9 @@ interface EngineInterpreter {
 const EngineInterpreter: new (scope: Scope) => EngineInterpreter = Interpreter
 const EngineScope: new (parent?: Scope) => Scope = Environment
 
-/** Every expression and statement of a template, those that the engine evaluates included, passes through `evaluate`. */
+/** Every expression and statement of a template passes through `evaluate`, also within the engine. */
 export class TemplateInterpreter extends EngineInterpreter {
-  /** @throws BudgetExceeded */
+  /** @throws RenderLimitExceeded */
   override evaluate(statement: unknown, scope: Scope): Value {
     if (statement === undefined || statement === null) return UNDEFINED
     spendSteps()
@@ -49,21 +49,15 @@ export class TemplateInterpreter extends EngineInterpreter {
 
   #byEngine(node: Node, scope: Scope): Value {
     const value = super.evaluate(node, scope)
-    // What a macro printed; other functions may give values that the engine would write without limits.
+    // The engine would print the value of a function without a limit.
     if (node.type === 'CallStatement') return isString(value) ? value : toStringValue(toText(value))
     if (node.type === 'MemberExpression' && value.type === 'FunctionValue') requireEngineMethod(node)
     return value
   }
 
-  /** Null for what the engine does itself. */
+  /** Null for nodes that the engine evaluates. */
   #evaluate(node: Node, scope: Scope): Value | null {
     switch (node.type) {
-      case 'StringLiteral':
-        node.made ??= toStringValue(node.value as string)
-        return node.made as Value
-      case 'IntegerLiteral':
-        node.made ??= toIntegerValue(node.value as number)
-        return node.made as Value
       case 'Identifier':
         return find(node.value as string, scope)
       case 'MemberExpression':
@@ -72,25 +66,8 @@ export class TemplateInterpreter extends EngineInterpreter {
         return (node.call as (args: readonly Value[]) => Value)(
           (node.args as Node[]).map((argument) => this.#value(argument, scope)),
         )
-      case 'BinaryExpression':
-        return this.#choice(node, scope)
-      case 'Made':
-        return node.made as Value
-      case 'UnaryExpression':
-        if ((node.operator as { value: string }).value !== 'not') return null
-        return toBooleanValue(!isTrue(this.#value(node.argument, scope)))
-      case 'Ternary':
-        return this.#value(isTrue(this.#value(node.condition, scope)) ? node.trueExpr : node.falseExpr, scope)
-      case 'If':
-        return toStringValue(
-          this.#block(isTrue(this.#value(node.test, scope)) ? node.body : node.alternate, scope),
-        )
       case 'For':
         return this.#loop(node, scope)
-      case 'Set':
-        return this.#set(node, scope)
-      case 'Program':
-        return toStringValue(this.#block(node.body, scope))
       default:
         return null
     }
@@ -100,15 +77,8 @@ export class TemplateInterpreter extends EngineInterpreter {
     return this.evaluate(node, scope)
   }
 
-  #block(statements: unknown, scope: Scope): string {
-    let text = ''
-    for (const statement of statements as Node[]) {
-      const value = this.#value(statement, scope)
-      if (value.type === 'NullValue') continue
-      text += toText(value)
-      checkLength(text.length)
-    }
-    return text
+  #text(program: unknown, scope: Scope): string {
+    return toText(this.#value(program, scope))
   }
 
   #member(node: Node, scope: Scope): Value | null {
@@ -116,7 +86,7 @@ export class TemplateInterpreter extends EngineInterpreter {
     if (node.computed === true && property.type !== 'StringLiteral' && property.type !== 'IntegerLiteral')
       return null
     const object = node.object as Node
-    // What the engine evaluates again has to be free of effects.
+    // The engine evaluates the object again, which must have no effects.
     if (object.type !== 'Identifier' && object.type !== 'MemberExpression') return null
     const holder = this.#value(object, scope)
     if (property.type === 'IntegerLiteral')
@@ -125,27 +95,7 @@ export class TemplateInterpreter extends EngineInterpreter {
     return (holder.value as ReadonlyMap<string, Value>).get(property.value as string) ?? null
   }
 
-  /** `and` and `or`; arithmetic is the engine's, but for lists, which it would search. */
-  #choice(node: Node, scope: Scope): Value {
-    const operator = (node.operator as { value: string }).value
-    const left = this.#value(node.left, scope)
-    if (operator !== 'and' && operator !== 'or') {
-      const right = this.#value(node.right, scope)
-      if (isList(right)) throw new Error(`the operator ${operator} does not apply to a list`)
-      return super.evaluate({ ...node, left: made(left), right: made(right) }, scope)
-    }
-    return isTrue(left) === (operator === 'and') ? this.#value(node.right, scope) : left
-  }
-
-  #set(node: Node, scope: Scope): Value | null {
-    const assignee = node.assignee as Node
-    if (assignee.type !== 'Identifier') return null
-    const value = node.value ? this.#value(node.value, scope) : toStringValue(this.#block(node.body, scope))
-    scope.setVariable(assignee.value as string, value)
-    return NONE
-  }
-
-  /** What an item sets is gone with it, as in Jinja2; only an item that sets something costs the next one a scope. */
+  /** Variables set by an iteration end with it, as in Jinja2; only then does the next iteration need a new scope. */
   #loop(node: Node, outer: Scope): Value {
     const variable = node.loopvar as Node
     const items = this.#items(node.iterable as Node, variable, outer)
@@ -156,14 +106,14 @@ export class TemplateInterpreter extends EngineInterpreter {
       if (asked === undefined || asked.size > 0) scope.setVariable('loop', loopValue(items, place, asked))
       bind(variable, items[place], scope)
       const { size } = scope.variables
-      text += this.#block(node.body, scope)
+      text += this.#text(node.body, scope)
       checkLength(text.length)
       if (scope.variables.size > size) scope = new EngineScope(outer)
     }
-    return toStringValue(items.length === 0 ? this.#block(node.defaultBlock, scope) : text)
+    return toStringValue(items.length === 0 ? this.#text(node.defaultBlock, scope) : text)
   }
 
-  /** Of a loop with a condition, those that meet it. */
+  /** Items of the loop; those that meet its condition if it has one. */
   #items(iterable: Node, variable: Node, outer: Scope): readonly Value[] {
     const isSelection = iterable.type === 'SelectExpression'
     const list = this.#value(isSelection ? iterable.lhs : iterable, outer)
@@ -177,19 +127,14 @@ export class TemplateInterpreter extends EngineInterpreter {
   }
 }
 
-/** A node that has been evaluated. */
-function made(value: Value): Node {
-  return { type: 'Made', made: value }
-}
-
-/** Methods with limits are called by name: what the engine offers under other names, or as a value, has none. */
+/** Only methods called by their name are bounded; the engine's own methods, as values or computed names, are not. */
 function requireEngineMethod({ computed, property }: Node): void {
   const name = (property as Node).value
   if (computed === true || typeof name !== 'string' || !ENGINE_METHODS.has(name))
     throw new Error(`the method ${String(name)} can only be called by its name`)
 }
 
-/** Gives a loop's variable, or each of several, its value. */
+/** Sets the variables of a loop. */
 function bind(variable: Node, item: Value, scope: Scope): void {
   if (variable.type === 'Identifier') {
     scope.setVariable(variable.value as string, item)
@@ -223,7 +168,7 @@ const LOOP_MEMBERS: ReadonlyMap<string, LoopMember> = new Map<string, LoopMember
   ['nextitem', (items, place) => items[place + 1] ?? UNDEFINED],
 ])
 
-/** @param asked names of the members that are wanted; undefined for all */
+/** @param asked names of the members to make; undefined for all */
 function loopValue(items: readonly Value[], place: number, asked: ReadonlySet<string> | undefined): Value {
   const members = new Map<string, Value>()
   const names = asked === undefined || asked.has(WHOLE_LOOP) ? LOOP_MEMBERS.keys() : asked

@@ -1,7 +1,7 @@
 /** Templates that would take minutes, or all memory: each is stopped, and says by which limit. */
 import { describe, expect, test } from 'vitest'
 import { ChatTemplates } from './chat-template.ts'
-import { BudgetExceeded, DEFAULT_LIMITS } from './render-budget.ts'
+import { DEFAULT_LIMITS, RenderLimitExceeded } from './render-budget.ts'
 
 const SPECIAL = { bos: null, eos: null, unk: null, pad: null, all: [] }
 /** Only when a chat says so: the trials at loading pass. */
@@ -95,10 +95,10 @@ describe.each(HOSTILE)('%s', (_what, body) => {
     onUse.check()
     const startMs = performance.now()
     const render = () => onUse.render({ messages: [{ role: 'user', content: 'go' }] })
-    expect(render).toThrow(BudgetExceeded)
+    expect(render).toThrow(RenderLimitExceeded)
     expect(performance.now() - startMs).toBeLessThan(15_000)
     expect(render).toThrow(/^the chat template 'odd' needs more than .*/)
     expect(onUse.render({ messages: [{ role: 'user', content: 'other' }] })).toBe('ok')
-    expect(() => new ChatTemplates(sources(body), SPECIAL, { limits }).check()).toThrow(BudgetExceeded)
+    expect(() => new ChatTemplates(sources(body), SPECIAL, { limits }).check()).toThrow(RenderLimitExceeded)
   }, 60_000)
 })

@@ -1,8 +1,8 @@
-/** Values of the template engine, and how Python would write, print and compare them. */
+/** Values of the template engine, printed and compared as in Python. */
 import { Environment } from '@huggingface/jinja'
 import { checkLength, spendCharacters, spendSteps } from './render-budget.ts'
 
-/** A value as the engine holds it. */
+/** A value of the template engine. */
 export interface Value {
   readonly type: string
   readonly value: unknown
@@ -58,19 +58,19 @@ export function splitArguments(args: readonly Value[]): {
   return { places: args.slice(0, -1), names: last.value as Map<string, Value> }
 }
 
-/** What the value looks like where it is printed. */
+/** Text of a printed value. */
 export function toText(value: Value): string {
   if (isString(value)) return value.value
   return value.type === 'UndefinedValue' ? '' : toRepr(value)
 }
 
-/** Both texts; the engine of JavaScript copies neither. @throws BudgetExceeded */
+/** Concatenates two texts; V8 copies neither. @throws RenderLimitExceeded */
 export function concat(left: string, right: string): string {
   checkLength(left.length + right.length)
   return left + right
 }
 
-/** Joins what each item gives, and stops where that gets too long. @throws BudgetExceeded */
+/** Joins the text of each item; stops when the result exceeds the limit. @throws RenderLimitExceeded */
 export function joinTexts<T>(items: Iterable<T>, separator: string, toPart: (item: T) => string): string {
   const parts: string[] = []
   let length = 0
@@ -85,7 +85,7 @@ export function joinTexts<T>(items: Iterable<T>, separator: string, toPart: (ite
   return parts.join(separator)
 }
 
-/** What Python's `repr` gives. */
+/** Python's `repr`. */
 export function toRepr(value: Value): string {
   switch (value.type) {
     case 'StringValue':
@@ -147,14 +147,14 @@ function floatText(number: number): string {
 
 const isNumber = (value: Value) => ['IntegerValue', 'FloatValue', 'BooleanValue'].includes(value.type)
 
-/** What Python's `==` gives. */
+/** Python's `==`. */
 export function isEqual(a: Value, b: Value): boolean {
   if (isString(a) && isString(b)) {
     if (a.value.length !== b.value.length) return false
     spendCharacters(a.value.length)
     return a.value === b.value
   }
-  // Lists may hold one another many times over.
+  // Nested lists may contain the same list many times.
   spendSteps()
   if (isNumber(a) && isNumber(b)) return Number(a.value) === Number(b.value)
   if (isList(a) && isList(b)) {
@@ -176,7 +176,7 @@ export function isEqual(a: Value, b: Value): boolean {
   return a.type === b.type && a.value === b.value
 }
 
-/** What Python's `+` gives. @throws Error where the two do not go together */
+/** Python's `+`. @throws Error for unsupported operand types */
 export function sum(a: Value, b: Value): Value {
   if (isString(a) && isString(b)) return toStringValue(concat(a.value, b.value))
   if (isList(a) && isList(b)) {
@@ -203,7 +203,7 @@ export interface JsonStyle {
   readonly sortsKeys: boolean
 }
 
-/** What Python's `json.dumps` gives. @throws Error for values that are no JSON */
+/** Python's `json.dumps`. @throws Error for values that are not JSON */
 export function toJson(value: Value, style: JsonStyle, depth = 0): string {
   switch (value.type) {
     case 'StringValue':

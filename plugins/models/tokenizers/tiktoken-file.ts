@@ -5,7 +5,7 @@
 import { basename } from 'node:path'
 import type { AddedToken } from './build-token-table.ts'
 import { toByteLetters } from './byte-letters.ts'
-import { BadSource } from './source-files.ts'
+import { SourceError } from './source-files.ts'
 
 const CL100K =
   "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
@@ -32,7 +32,7 @@ const HAN = [
 ].join('|')
 const R50K = "'(?:[sdmt]|ll|ve|re)| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
 
-/** What the file does not say: how text is split, and the tokens that control the model. */
+/** What the file does not contain: the split pattern and the control tokens. */
 interface Encoding {
   readonly pattern: string
   readonly special: Readonly<Record<string, number>>
@@ -84,7 +84,7 @@ export interface TiktokenFile {
 
 /**
  * @param config `tokenizer_config.json` beside it, for special tokens (`added_tokens_decoder`) and the kind
- * @throws BadSource naming the line at fault
+ * @throws SourceError naming the line at fault
  */
 export function readTiktoken(
   file: string,
@@ -138,10 +138,10 @@ function readRanks(bytes: Buffer): Map<string, number> {
     const rank = Number(row.slice(space + 1))
     const piece = space < 0 ? '' : Buffer.from(row.slice(0, space), 'base64').toString('latin1')
     if (piece === '' || !Number.isInteger(rank) || rank < 0 || rank > 0xff_ffff)
-      throw new BadSource(`line ${line} of the tiktoken file is not a piece and its rank`)
+      throw new SourceError(`line ${line} of the tiktoken file is not a piece and its rank`)
     ranks.set(piece, rank)
   }
-  if (ranks.size === 0) throw new BadSource('the tiktoken file is empty')
+  if (ranks.size === 0) throw new SourceError('the tiktoken file is empty')
   return ranks
 }
 

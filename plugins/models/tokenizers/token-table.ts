@@ -20,7 +20,7 @@ export class TokenTable {
   readonly #ends: Uint32Array
   readonly #flags: Uint8Array
   readonly #bytes: Buffer
-  /** Text of ids that stand for whole characters, made when first asked for. */
+  /** Text of ids that are whole characters, created on first use. */
   readonly #texts: (string | undefined)[] = []
 
   /** @param memory as `buildTokenTable` made it, on whatever thread */

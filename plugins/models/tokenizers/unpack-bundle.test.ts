@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, beforeEach, expect, test } from 'vitest'
 import { type ZipEntry, zipArchive } from '../../../test/support/zip-archive.ts'
-import { BadSource } from './source-files.ts'
+import { SourceError } from './source-files.ts'
 import { unpackBundle } from './unpack-bundle.ts'
 
 const base = mkdtempSync(join(tmpdir(), 'weir-unpack-'))
@@ -66,7 +66,7 @@ test.each<[string, ZipEntry[]]>([
   ['an unknown method', [{ name: 'a.jinja', content: 'x', claims: { method: 12 } }]],
   ['the same name twice', ['a', 'a'].map((name) => ({ name: `${name}.jinja`, content: 'x' }))],
 ])('%s is refused', (_what, entries) => {
-  expect(() => unpack(zipArchive(entries))).toThrow(BadSource)
+  expect(() => unpack(zipArchive(entries))).toThrow(SourceError)
   expect(existsSync(join(base, 'tokenizer.json'))).toBe(false)
 })
 
@@ -87,7 +87,7 @@ test('whatever is broken in an archive, nothing but a refusal comes of it', () =
         try {
           unpack(bytes)
         } catch (error) {
-          expect(error).toBeInstanceOf(BadSource)
+          expect(error).toBeInstanceOf(SourceError)
         }
         for (const name of readdirSync(folder)) expect(name).toMatch(/^[^/]+$/)
       },

@@ -5,7 +5,7 @@
 import { closeSync, fstatSync, openSync, readSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { crc32, inflateRawSync } from 'node:zlib'
-import { BadSource } from './source-files.ts'
+import { SourceError } from './source-files.ts'
 
 export interface UnpackLimits {
   readonly maxEntries: number
@@ -35,7 +35,7 @@ const ENTRY_BYTES = 46
 const FILE_BYTES = 30
 /** Longest comment of an archive. */
 const MAX_COMMENT = 65_535
-/** A size that is told elsewhere, in archives of another kind. */
+/** Value that stands for a size in a ZIP64 record, which is not supported. */
 const ELSEWHERE = 0xffff_ffff
 const ENCRYPTED = 1
 const STORED = 0
@@ -51,7 +51,7 @@ interface Entry {
   readonly offset: number
 }
 
-/** @param folder exists and is empty. @throws BadSource */
+/** @param folder exists and is empty. @throws SourceError */
 export function unpackBundle(archive: string, folder: string, limits: UnpackLimits): void {
   const descriptor = openSync(archive, 'r')
   try {
@@ -59,7 +59,7 @@ export function unpackBundle(archive: string, folder: string, limits: UnpackLimi
     const read = (start: number, length: number): Buffer => {
       const bytes = Buffer.alloc(length)
       if (start < 0 || start + length > size || readSync(descriptor, bytes, 0, length, start) !== length)
-        throw new BadSource('the archive is cut short')
+        throw new SourceError('the archive is truncated')
       return bytes
     }
     const names = new Set<string>()
@@ -67,7 +67,7 @@ export function unpackBundle(archive: string, folder: string, limits: UnpackLimi
     for (const entry of entriesOf(read, size, limits.maxEntries)) {
       checkName(entry.name)
       if (!isWanted(entry.name)) continue
-      if (names.has(entry.name)) throw new BadSource(`the archive has ${entry.name} twice`)
+      if (names.has(entry.name)) throw new SourceError(`the archive has ${entry.name} twice`)
       names.add(entry.name)
       const bytes = contentOf(entry, read, left)
       left -= bytes.length
@@ -85,17 +85,17 @@ function entriesOf(read: Read, size: number, maxEntries: number): Entry[] {
   const tail = read(size - tailBytes, tailBytes)
   let end = tailBytes - END_BYTES
   while (end >= 0 && tail.readUInt32LE(end) !== END_SIGNATURE) end--
-  if (end < 0) throw new BadSource('this is no zip archive')
+  if (end < 0) throw new SourceError('not a zip archive')
   const count = tail.readUInt16LE(end + 10)
   const length = tail.readUInt32LE(end + 12)
   const start = tail.readUInt32LE(end + 16)
-  if (count > maxEntries) throw new BadSource(`the archive has ${count} files, the limit is ${maxEntries}`)
-  if (length === ELSEWHERE || start === ELSEWHERE) throw new BadSource('the archive is too large')
+  if (count > maxEntries) throw new SourceError(`the archive has ${count} files, the limit is ${maxEntries}`)
+  if (length === ELSEWHERE || start === ELSEWHERE) throw new SourceError('the archive is too large')
   const directory = read(start, length)
   const entries: Entry[] = []
   for (let at = 0; entries.length < count; ) {
     if (at + ENTRY_BYTES > length || directory.readUInt32LE(at) !== ENTRY_SIGNATURE)
-      throw new BadSource('the directory of the archive is broken')
+      throw new SourceError('the directory of the archive is corrupt')
     const nameEnd = at + ENTRY_BYTES + directory.readUInt16LE(at + 28)
     entries.push({
       name: directory.toString('utf8', at + ENTRY_BYTES, nameEnd),
@@ -115,7 +115,7 @@ function entriesOf(read: Read, size: number, maxEntries: number): Entry[] {
 function checkName(name: string): void {
   const isOutside = name.startsWith('/') || /^[a-z]:/i.test(name) || name.split(/[/\\]/).includes('..')
   if (isOutside || name === '' || name.includes('\\') || name.includes('\0'))
-    throw new BadSource(`the archive has a file named ${JSON.stringify(name)}`)
+    throw new SourceError(`the archive has a file named ${JSON.stringify(name)}`)
 }
 
 function isWanted(name: string): boolean {
@@ -129,13 +129,13 @@ function contentOf(
   left: number,
 ) {
   if ((flags & ENCRYPTED) !== 0 || (method !== STORED && method !== DEFLATED))
-    throw new BadSource(`${name} is packed in a way that is not known`)
-  if (bytes > left) throw new BadSource('the archive is too large when it is unpacked')
+    throw new SourceError(`${name} uses an unsupported compression method`)
+  if (bytes > left) throw new SourceError('the unpacked archive is too large')
   const head = read(offset, FILE_BYTES)
-  if (head.readUInt32LE(0) !== FILE_SIGNATURE) throw new BadSource('the archive is broken')
+  if (head.readUInt32LE(0) !== FILE_SIGNATURE) throw new SourceError('the archive is corrupt')
   const packed = read(offset + FILE_BYTES + head.readUInt16LE(26) + head.readUInt16LE(28), packedBytes)
   const content = method === STORED ? packed : inflated(name, packed, bytes)
-  if (content.length !== bytes || crc32(content) !== crc) throw new BadSource(`${name} is broken`)
+  if (content.length !== bytes || crc32(content) !== crc) throw new SourceError(`${name} is corrupt`)
   return content
 }
 
@@ -144,6 +144,6 @@ function inflated(name: string, packed: Buffer, bytes: number): Buffer {
   try {
     return inflateRawSync(packed, { maxOutputLength: Math.max(bytes, 1) })
   } catch (cause) {
-    throw new BadSource(`${name} is broken: ${(cause as Error).message}`, { cause })
+    throw new SourceError(`${name} is corrupt: ${(cause as Error).message}`, { cause })
   }
 }

@@ -4,11 +4,16 @@ import { type Static, Type } from '#kernel'
 const id = Type.String({ format: 'uuid' })
 
 export const AddTokenizerSchema = Type.Object({
-  name: Type.String({ minLength: 1, maxLength: 1_024, description: 'Unique; what tokenize finds it by.' }),
+  name: Type.String({
+    minLength: 1,
+    maxLength: 1_024,
+    description: 'Unique name, by which requests select the tokenizer.',
+  }),
   source: Type.String({
     minLength: 1,
     maxLength: 4_096,
-    description: 'Folder or file on the gateway’s machine, inside plugins.tokenizers.roots; or weir:sample.',
+    description:
+      'Path of a folder or file on the gateway’s machine, inside plugins.tokenizers.roots; or weir:sample.',
   }),
   chat_template_path: Type.Optional(
     Type.Union([Type.String({ minLength: 1, maxLength: 4_096 }), Type.Null()], {
@@ -24,7 +29,7 @@ export const TokenizerStatusSchema = Type.Object({
   id,
   status: state,
   message: Type.String(),
-  vocab_size: Type.Optional(Type.Integer({ description: 'Once it is loaded.' })),
+  vocab_size: Type.Optional(Type.Integer({ description: 'Present once the tokenizer is loaded.' })),
 })
 
 export const TokenizerRecordSchema = Type.Object({
@@ -39,7 +44,7 @@ export const TokenizerListSchema = Type.Object({ tokenizers: Type.Array(Tokenize
 export const RemovedSchema = Type.Object({ success: Type.Boolean(), message: Type.String() })
 
 const model = Type.String({
-  description: 'Name or id of a tokenizer; empty or `unknown` takes the first one.',
+  description: 'Name or id of a tokenizer; empty or `unknown` selects the first one.',
 })
 
 /** Most texts or token lists of one request. */
@@ -55,7 +60,7 @@ export const TokenizeReplySchema = Type.Object({
   tokens: Type.Array(Type.Union([Type.Integer(), Type.Array(Type.Integer())])),
   count: Type.Union([Type.Integer(), Type.Array(Type.Integer())]),
   char_count: Type.Union([Type.Integer(), Type.Array(Type.Integer())], {
-    description: 'Unicode code points.',
+    description: 'Number of Unicode code points.',
   }),
 })
 

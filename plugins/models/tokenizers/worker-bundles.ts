@@ -1,13 +1,13 @@
 /**
- * Tokenizers that only the workers have: asks those of the model in turn, and keeps the files in a folder that nobody
- * else can write to, until the gateway stops.
+ * Fetches tokenizers from the workers of a model, one after the other, and keeps the files in a private folder until the
+ * gateway stops.
  */
 import { mkdirSync, mkdtempSync, realpathSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { BundleSource, WorkerEntry } from '#kernel'
-import { BadSource } from './source-files.ts'
+import { SourceError } from './source-files.ts'
 
 /** Of an archive and of what is in it. */
 export const BUNDLE_LIMITS = { archiveBytes: 209_715_200, maxEntries: 50, maxBytes: 524_288_000 }
@@ -40,15 +40,15 @@ export class WorkerBundles {
     return this.#parts.sources.length > 0
   }
 
-  /** Where all folders are; made when first asked for. */
+  /** Parent of all folders, created on first use. */
   get root(): string {
     this.#folder ??= mkdtempSync(join(realpathSync(tmpdir()), 'weir-tokenizers-'))
     return this.#folder
   }
 
-  /** A folder with the tokenizer's files. @throws BadSource with the last reason */
+  /** A folder with the tokenizer's files. @throws SourceError with the last reason */
   async fetch(model: string): Promise<string> {
-    let reason = 'no worker of the model serves it'
+    let reason = 'no worker of the model provides it'
     for (let round = 0; round < ROUNDS && !this.#isClosed; round++) {
       // Workers that are being registered come into the table a little later.
       if (round > 0) await this.#wait(PAUSE_MS)
@@ -60,7 +60,7 @@ export class WorkerBundles {
         }
       }
     }
-    throw new BadSource(reason)
+    throw new SourceError(reason)
   }
 
   async forget(folder: string): Promise<void> {

@@ -1,6 +1,51 @@
-/** The mcp section of the configuration file: tool servers, built-in tools made of them, who may use them, and limits. */
+/** The mcp section of the configuration file: tool servers, built-in tools, access rules and limits. */
 import { type Static, Type } from '#kernel'
-import { limitsConfig } from './limits-config.ts'
+
+const ONE_HOUR_MS = 3_600_000
+const ms = (value: number, description: string) =>
+  Type.Integer({
+    default: value,
+    minimum: 10,
+    maximum: ONE_HOUR_MS,
+    description: `${description}, milliseconds.`,
+  })
+const count = (value: number, maximum: number, description: string) =>
+  Type.Integer({ default: value, minimum: 1, maximum, description })
+
+export const limitsConfig = Type.Object(
+  {
+    connectMs: ms(10_000, 'Timeout for connecting to a server and the handshake'),
+    listMs: ms(30_000, 'Timeout for listing the tools of a server'),
+    callMs: ms(120_000, 'Timeout for one tool call'),
+    idleMs: ms(300_000, 'Idle time after which a connection is closed'),
+    maxConnections: count(
+      100,
+      10_000,
+      'Maximum number of connections to tool servers; the least recently used is closed first.',
+    ),
+    maxMessageBytes: count(
+      4_194_304,
+      1_073_741_824,
+      'Maximum size of one response of a server, bytes; a server that exceeds it is disconnected.',
+    ),
+    maxOutputBytes: count(
+      1_048_576,
+      67_108_864,
+      'Maximum size of tool output passed to the model, bytes; longer output is truncated and marked.',
+    ),
+    maxTools: count(512, 10_000, 'Maximum number of tools of one server; more are ignored.'),
+    maxServersPerRequest: count(16, 1_000, 'Maximum number of servers in one request.'),
+    maxIterations: count(32, 1_000, 'Maximum number of model turns in one request.'),
+    maxToolCalls: count(128, 100_000, 'Maximum number of tool calls in one request.'),
+    parallelCalls: count(8, 1_000, 'Maximum number of parallel calls of one model turn.'),
+    maxCallsPerTenant: count(
+      256,
+      100_000,
+      'Maximum number of parallel calls of one tenant; more fail immediately.',
+    ),
+  },
+  { default: {}, additionalProperties: false },
+)
 
 const closed = { additionalProperties: false } as const
 const names = (description: string) => Type.Array(Type.String({ minLength: 1 }), { default: [], description })
@@ -9,23 +54,26 @@ const secrets = (description: string) =>
 
 const oauthConfig = Type.Object(
   {
-    clientId: Type.String({ minLength: 1, description: 'The gateway’s own account.' }),
+    clientId: Type.String({ minLength: 1, description: 'Client id of the gateway.' }),
     clientSecret: Type.Optional(
-      Type.String({ minLength: 1, secret: true, description: 'Its secret; this or a private key.' }),
+      Type.String({ minLength: 1, secret: true, description: 'Client secret; either this or privateKey.' }),
     ),
     privateKey: Type.Optional(
       Type.String({
         minLength: 1,
         secret: true,
-        description: 'PEM (PKCS #8) with which assertions are signed.',
+        description: 'Private key that signs client assertions, PEM (PKCS #8).',
       }),
     ),
-    algorithm: Type.String({ default: 'RS256', description: 'Of the private key, such as `ES256`.' }),
+    algorithm: Type.String({
+      default: 'RS256',
+      description: 'Signature algorithm of the private key, such as `ES256`.',
+    }),
     issuer: Type.String({
       pattern: '^https?://',
-      description: 'The authorization server; the secret goes to no other, whatever the tool server says.',
+      description: 'URL of the authorization server; credentials are sent to no other server.',
     }),
-    scope: Type.Optional(Type.String({ description: 'Scopes to ask for, separated by spaces.' })),
+    scope: Type.Optional(Type.String({ description: 'Requested scopes, separated by spaces.' })),
   },
   { ...closed, description: 'OAuth client credentials.' },
 )
@@ -36,45 +84,45 @@ const serverConfig = Type.Object(
       pattern: '^[A-Za-z][A-Za-z0-9_-]{0,63}$',
       description: 'Name by which requests select the server.',
     }),
-    url: Type.Optional(Type.String({ pattern: '^https?://', description: 'For a server that speaks HTTP.' })),
+    url: Type.Optional(Type.String({ pattern: '^https?://', description: 'URL of an HTTP server.' })),
     protocol: Type.Enum(['auto', 'streamable', 'sse'], {
       default: 'auto',
-      description: '`auto`: streamable HTTP, and the older event stream where the server answers 404 or 405.',
+      description: '`auto`: streamable HTTP, or the older SSE transport if the server responds 404 or 405.',
     }),
-    headers: secrets('Sent with each request, such as `authorization`.'),
+    headers: secrets('Headers of each request, such as `authorization`.'),
     caFile: Type.Optional(
-      Type.String({ description: 'PEM of authorities to trust in place of the system’s.' }),
+      Type.String({ description: 'PEM file of certificate authorities that replace those of the system.' }),
     ),
     oauth: Type.Optional(oauthConfig),
     command: Type.Optional(
       Type.String({
         minLength: 1,
-        description: 'For a program that speaks on its standard input and output.',
+        description: 'Program that serves on standard input and output.',
       }),
     ),
     args: Type.Array(Type.String(), { default: [], description: 'Arguments of the program.' }),
-    env: secrets('Environment of the program, beside PATH, HOME, USER and the like.'),
-    cwd: Type.Optional(Type.String({ description: 'Folder in which the program runs.' })),
+    env: secrets('Environment variables of the program, in addition to PATH, HOME, USER and similar.'),
+    cwd: Type.Optional(Type.String({ description: 'Working directory of the program.' })),
     isInternal: Type.Boolean({
       default: false,
-      description: 'Clients see nothing of it: no list, no calls, no errors. The model uses it all the same.',
+      description:
+        'Hides the server from clients: its tools, calls and errors are not reported. The model can use it.',
     }),
     isShared: Type.Optional(
       Type.Boolean({
-        description:
-          'One session for all tenants. Default: true for programs, false for servers that speak HTTP.',
+        description: 'Use one session for all tenants. Default: true for programs, false for HTTP servers.',
       }),
     ),
-    tenants: names('Tenants that may use it, as `auth:team-a`; empty: all.'),
+    tenants: names('Tenants that may use the server, such as `auth:team-a`; empty allows all.'),
     allowedTools: Type.Optional(
       Type.Array(Type.String(), {
-        description: 'Tools that exist for requests. Default: all of the server.',
+        description: 'Tools that requests can use. Default: all tools of the server.',
       }),
     ),
-    deniedTools: names('Tools that do not.'),
+    deniedTools: names('Tools that requests cannot use.'),
     approval: Type.Optional(
       Type.Enum(['never', 'always'], {
-        description: 'When a request does not say whether calls need approval. Default: `defaultApproval`.',
+        description: 'Approval of calls if the request does not set it. Default: `defaultApproval`.',
       }),
     ),
   },
@@ -84,23 +132,23 @@ const serverConfig = Type.Object(
 const builtInConfig = Type.Object(
   {
     type: Type.Enum(['web_search', 'code_interpreter', 'file_search'], {
-      description: 'What requests declare.',
+      description: 'Type of the tool in requests.',
     }),
-    server: Type.String({ description: 'Label of the server that does the work.' }),
-    tool: Type.String({ minLength: 1, description: 'Its tool.' }),
+    server: Type.String({ description: 'Label of the server that provides the tool.' }),
+    tool: Type.String({ minLength: 1, description: 'Name of the tool on the server.' }),
     arguments: Type.Record(Type.String(), Type.String(), {
       default: {},
       description:
-        'Names of the tool’s arguments for those of the built-in (`query`, `code`), where they differ.',
+        'Argument names of the tool by argument names of the built-in tool (`query`, `code`), where they differ.',
     }),
     settings: Type.Record(Type.String(), Type.String(), {
       default: {},
       description:
-        'Members of the declaration (`user_location`, `container`, …) that are passed on, and the arguments that take them.',
+        'Argument names by member of the declaration (`user_location`, `container`, …) that is passed on.',
     }),
     fixed: Type.Record(Type.String(), Type.Unknown(), {
       default: {},
-      description: 'Arguments that the tool always gets, whatever the model says.',
+      description: 'Arguments with fixed values, which the model cannot set.',
     }),
   },
   closed,
@@ -108,43 +156,45 @@ const builtInConfig = Type.Object(
 
 const clientServersConfig = Type.Object(
   {
-    isAllowed: Type.Boolean({ default: true, description: 'Requests may name servers by URL.' }),
-    hosts: names('Hosts that they may name, `*.example.com` for all below one; empty: any.'),
-    deniedHosts: names('Hosts that they may not.'),
+    isAllowed: Type.Boolean({ default: true, description: 'Whether requests may name servers by URL.' }),
+    hosts: names('Allowed hosts; `*.example.com` allows all subdomains; empty allows all.'),
+    deniedHosts: names('Denied hosts.'),
     allowsPrivate: Type.Boolean({
       default: false,
-      description: 'Loopback, link-local and private addresses too. For closed networks and tests.',
+      description: 'Allow loopback, link-local and private addresses. For closed networks and tests.',
     }),
-    requiresHttps: Type.Boolean({ default: false, description: 'Plain HTTP is refused.' }),
-    tenants: names('Tenants that may name servers; empty: all.'),
+    requiresHttps: Type.Boolean({ default: false, description: 'Reject URLs without TLS.' }),
+    tenants: names('Tenants that may name servers; empty allows all.'),
   },
   { ...closed, default: {} },
 )
 
 export const mcpConfig = Type.Object(
   {
-    servers: Type.Array(serverConfig, { default: [], description: 'Servers that requests select by label.' }),
+    servers: Type.Array(serverConfig, {
+      default: [],
+      description: 'Tool servers that requests select by label.',
+    }),
     clientServers: clientServersConfig,
     builtIns: Type.Array(builtInConfig, {
       default: [],
-      description: 'Built-in tools; one that is not here is accepted in requests and does nothing.',
+      description: 'Built-in tools; a tool that is not configured is accepted in requests and ignored.',
     }),
     isStrict: Type.Boolean({
       default: false,
-      description: 'A built-in tool that is not mapped is an error instead.',
+      description: 'Reject requests with a built-in tool that is not configured.',
     }),
     defaultApproval: Type.Enum(['never', 'always'], {
       default: 'never',
-      description: 'Whether calls wait for approval when the request does not say.',
+      description: 'Approval of calls if neither the request nor the server sets it.',
     }),
     audit: Type.Enum(['off', 'calls', 'arguments'], {
       default: 'calls',
-      description:
-        'A log line for each call: who, which tool, how long, how it ended; arguments only when asked.',
+      description: 'Log each call with tenant, tool, duration and outcome; `arguments` adds the arguments.',
     }),
     imagesToModel: Type.Boolean({
       default: false,
-      description: 'Images that tools give are shown to the model as images, not as text.',
+      description: 'Pass images of tool results to the model as images instead of text.',
     }),
     limits: limitsConfig,
   },

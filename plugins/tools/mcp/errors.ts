@@ -1,7 +1,7 @@
-/** Errors of tools that the gateway runs: what a request may not ask for, and servers that cannot be reached. */
+/** Errors of the mcp plugin. */
 import { defineErrors } from '#kernel'
 
-/** Longer labels, and longer lists of them, are cut in messages. */
+/** Limits of labels in messages. */
 const MAX_SHOWN_CHARS = 64
 const MAX_SHOWN_LABELS = 10
 
@@ -28,18 +28,17 @@ export const mcpErrors = defineErrors('mcp', {
     text: (label: string, declared: readonly string[] | null, configured: readonly string[]) =>
       declared === null
         ? `no tool server is named ${shown(label)}, and no server_url was given (configured: ${shownAll(configured)})`
-        : `a call of the tool server ${shown(label)} was approved, but 'tools' does not declare that server (declared: ${shownAll(declared)}; configured: ${shownAll(configured)})`,
+        : `a call to the tool server ${shown(label)} was approved, but 'tools' does not declare that server (declared: ${shownAll(declared)}; configured: ${shownAll(configured)})`,
   },
   invalid_server_url: {
     kind: 'bad_request',
     source: 'client',
-    text: (label: string, reason: string) => `server_url of '${label}' is refused: ${reason}`,
+    text: (label: string, reason: string) => `server_url of '${label}' is not allowed: ${reason}`,
   },
   invalid_server_label: {
     kind: 'bad_request',
     source: 'client',
-    text: () =>
-      'server_label begins with a letter and goes on with letters, digits, - and _, at most 64 in all',
+    text: () => 'server_label must begin with a letter and consist of at most 64 letters, digits, - and _',
   },
   mcp_tool_duplicate_server_label: {
     kind: 'bad_request',
@@ -49,7 +48,7 @@ export const mcpErrors = defineErrors('mcp', {
   invalid_mcp_header: {
     kind: 'bad_request',
     source: 'client',
-    text: (label: string, problem: string) => `headers of '${label}' are refused: ${problem}`,
+    text: (label: string, problem: string) => `headers of '${label}' are not allowed: ${problem}`,
   },
   too_many_mcp_servers: {
     kind: 'bad_request',
@@ -59,7 +58,7 @@ export const mcpErrors = defineErrors('mcp', {
   tool_not_available: {
     kind: 'bad_request',
     source: 'client',
-    text: (type: string) => `the built-in tool ${type} is not available here`,
+    text: (type: string) => `the built-in tool ${type} is not configured`,
   },
   tool_choice_tool_not_found: {
     kind: 'bad_request',
@@ -74,16 +73,17 @@ export const mcpErrors = defineErrors('mcp', {
   internal_tools_failed: {
     kind: 'failed_dependency',
     source: 'gateway',
-    text: () => 'tools that this request needs are not available now',
+    text: () => 'tools that this request needs are currently unavailable',
   },
   tool_iterations_exceeded: {
     kind: 'internal',
     source: 'worker',
-    text: (iterations: number) => `the model still called tools after ${iterations} turns`,
+    text: (iterations: number) =>
+      `the model still called tools after ${iterations} turns (plugins.mcp.limits.maxIterations)`,
   },
   tool_loop_failed: {
     kind: 'internal',
     source: 'gateway',
-    text: () => 'the tools of this request failed in a way that nobody foresaw',
+    text: () => 'the tool loop failed with an unexpected error',
   },
 })

@@ -1,12 +1,11 @@
-/** The mcp plugin: tools that the gateway runs itself, on servers that speak the Model Context Protocol. */
+/** The mcp plugin: runs tools on servers of the Model Context Protocol. */
 import { definePlugin, Generations, OutgoingHttp, RequestTracing, ToolCallGuards, ToolLoop } from '#kernel'
 import { mcpConfig } from './config.ts'
 import { ConnectionPool } from './connection/connection-pool.ts'
 import { ServerConnection } from './connection/server-connection.ts'
 import { GatewayToolLoop } from './tool-loop-service.ts'
 import { ConfiguredServers } from './tools/configured-servers.ts'
-import { ToolRunner } from './tools/run-tool.ts'
-import { TenantCalls } from './tools/tenant-calls.ts'
+import { TenantCalls, ToolRunner } from './tools/run-tool.ts'
 import { ToolCallGuardList } from './tools/tool-call-guard-list.ts'
 import { ToolMetrics } from './tools/tool-metrics.ts'
 

@@ -1,4 +1,4 @@
-/** The tool loop as front formats find it: checks what a turn asks for, then sets it running. */
+/** The tool loop of the protocols: checks the tools of a turn, then runs it. */
 
 import type { Host, RequestContext } from '#kernel'
 import {
@@ -25,12 +25,12 @@ export interface ToolLoopParts {
   readonly pool: ConnectionPool
   readonly runner: ToolRunner
   readonly metrics: ToolMetrics
-  /** Undefined where nothing is traced. */
+  /** Undefined if tracing is disabled. */
   readonly tracing: RequestTracingService | undefined
 }
 
-/** Of callers that are not told apart, as elsewhere in the gateway. */
-const NOBODY = 'anonymous'
+/** Tenant of unauthenticated callers. */
+const ANONYMOUS = 'anonymous'
 
 export class GatewayToolLoop implements ToolLoopService {
   readonly #host: Host
@@ -47,7 +47,7 @@ export class GatewayToolLoop implements ToolLoopService {
 
   run(ctx: RequestContext, turn: ToolTurn, listener: ToolLoopListener): RunningTurn {
     const { config, pool, runner, metrics, tracing } = this.#parts
-    const tenant = ctx.identity?.tenant ?? NOBODY
+    const tenant = ctx.identity?.tenant ?? ANONYMOUS
     const plans = this.#plan(tenant, turn)
     const caller: Caller = {
       tenant,
@@ -69,9 +69,7 @@ export class GatewayToolLoop implements ToolLoopService {
       listener,
     )
     ctx.onCancel(() => run.abort())
-    run
-      .run()
-      .catch((error: unknown) => this.#host.log.error({ err: error }, 'a listener of tool events failed'))
+    run.run().catch((error: unknown) => this.#host.log.error({ err: error }, 'tool event listener failed'))
     return run
   }
 

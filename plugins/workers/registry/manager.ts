@@ -132,7 +132,10 @@ export class WorkerManager {
     if (existing !== undefined) throw workerErrors.worker_already_exists(existing.spec.url, existing.id)
     const known = registry.reservationOf(spec.url)
     const isRunning = known !== undefined && this.#registrations.isRunning(spec.url)
-    if (isRunning && isDeepStrictEqual(known.spec, spec)) return accepted(known)
+    if (isRunning) {
+      const { configuredLabels: _, ...described } = known.spec
+      if (isDeepStrictEqual(described, spec)) return accepted(known)
+    }
     if (known === undefined && registry.size >= maxWorkers)
       throw workerErrors.worker_limit_reached(maxWorkers)
     jobs.requireRoom()
@@ -242,7 +245,11 @@ export class WorkerManager {
 }
 
 function specsOf({ urls, workers }: ConfiguredWorkers): WorkerSpec[] {
-  return [...urls.map(specOfUrl), ...workers.map(toWorkerSpec)]
+  const described = workers.map((wire) => {
+    const spec = toWorkerSpec(wire)
+    return { ...spec, configuredLabels: spec.labels }
+  })
+  return [...urls.map(specOfUrl), ...described]
 }
 
 function specsByKey(config: ConfiguredWorkers): Map<string, WorkerSpec> {

@@ -43,6 +43,8 @@ export interface WorkerSpec {
   readonly priority: number
   readonly cost: number
   readonly labels: Readonly<Record<string, string>>
+  /** Labels as the configuration file has them; a PATCH changes `labels` only. */
+  readonly configuredLabels?: Readonly<Record<string, string>>
   readonly health: HealthOverrides
   readonly maxConnectionAttempts: number
   readonly carried: CarriedMembers
@@ -217,7 +219,8 @@ export type Origin = 'api' | 'config'
 
 /** The part of a specification that a connection mode needs to describe the worker. */
 export function toDescribeTarget(spec: WorkerSpec, origin: Origin): WorkerWish {
-  const { url, apiKey, runtimeType, models, labels, carried } = spec
+  const { url, apiKey, runtimeType, models, labels, configuredLabels, carried } = spec
   const provider = carried.provider ?? null
-  return { url, apiKey, runtimeType, models, labels, provider, isConfigured: origin === 'config' }
+  const isConfigured = origin === 'config'
+  return { url, apiKey, runtimeType, models, labels, configuredLabels, provider, isConfigured }
 }

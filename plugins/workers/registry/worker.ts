@@ -78,6 +78,7 @@ export function buildWorker(
       priority: spec.priority,
       cost: spec.cost,
       labels: { ...findings.labels, ...spec.labels },
+      configuredLabels: spec.configuredLabels,
       bootstrapPort: spec.carried.bootstrap_port || null,
       bootstrapHost: spec.carried.bootstrap_host ?? null,
       dataParallel,

@@ -15,13 +15,13 @@ export interface CallSink {
   callDone(index: number, isComplete: boolean): void
 }
 
-/** Text of a format that stands beside its calls. */
+/** Rules for text outside calls. */
 export interface TextRules {
-  /** `prefix`: what follows the first call is, in the reference's words, ignored; `verbatim`: it is an answer. */
+  /** `prefix`: text after the first call is ignored; `verbatim`: it is part of the answer. */
   readonly trailing: 'prefix' | 'verbatim'
   /**
    * Space at the borders: `keep`; `before-calls`: dropped before a block; `blank-line`: exactly one empty line is;
-   * `trim`: dropped at both ends of the whole.
+   * `trim`: removed at both ends of the text.
    */
   readonly space: 'keep' | 'before-calls' | 'blank-line' | 'trim'
 }
@@ -35,16 +35,16 @@ export interface CallLimits {
 export interface CallOptions {
   readonly tools: ToolTypes
   readonly limits: CallLimits
-  /** Hand out a call only when it is whole, and as text when it never is. */
+  /** Reports a call only once it is complete, and an incomplete call as text. */
   readonly holdCalls: boolean
-  /** Drop what follows the first call where the format's rule says so. */
+  /** Drops text after the first call if the rule of the format is `prefix`. */
   readonly dropsTrailing: boolean
   /** A call of an undeclared name: handed on, or left as text. */
   readonly unknownTools: 'forward' | 'text'
 }
 
 export const MAX_NAME_LENGTH = 256
-/** Space that is held back at most; more of it is text. */
+/** Maximum length of buffered space; longer space is text. */
 const MAX_SPACE = 65_536
 
 interface HeldCall {
@@ -57,7 +57,7 @@ export class CallOutput {
   readonly #sink: CallSink
   readonly #rules: TextRules
   readonly #held: HeldCall[] = []
-  /** Consumed text that becomes text again if no call comes of it. */
+  /** Consumed text that is returned as text if it does not become a call. */
   #raw = ''
   #isOpen = false
   #isInCall = false
@@ -83,7 +83,7 @@ export class CallOutput {
     return this.#isOpen
   }
 
-  /** Consumed text that waits for a decision. */
+  /** Adds consumed text that is not yet decided. */
   get rawText(): string {
     return this.#raw
   }
@@ -102,7 +102,7 @@ export class CallOutput {
     else this.#holdSpace(part)
   }
 
-  /** Space between calls, and behind the last, belongs to the calls. */
+  /** Space between and after calls is dropped with the calls. */
   #textBehindCall(part: string): void {
     this.#space += part
     if (isBlank(part) && this.#space.length < MAX_SPACE) return
@@ -137,7 +137,7 @@ export class CallOutput {
     this.#sink.text(part)
   }
 
-  /** Something begins that may hold calls. */
+  /** Begins a part that may contain calls. */
   begin(): void {
     this.#isOpen = true
   }
@@ -162,14 +162,14 @@ export class CallOutput {
     return true
   }
 
-  /** Text of the arguments goes on. */
+  /** Appends text of the arguments. */
   arguments(part: string): void {
     if (part === '') return
     if (this.options.holdCalls) this.#held[this.#held.length - 1].arguments += part
     else this.#sink.callArguments(this.#count - 1, part)
   }
 
-  /** The call is whole. */
+  /** Completes the call. */
   done(): void {
     this.#isInCall = false
     if (this.options.holdCalls) return
@@ -177,7 +177,7 @@ export class CallOutput {
     this.#sink.callDone(this.#count - 1, true)
   }
 
-  /** What was begun has come to its proper end. */
+  /** Ends the part that was begun. */
   close(): void {
     this.#isOpen = false
     this.#raw = ''
@@ -189,7 +189,7 @@ export class CallOutput {
     this.#held.length = 0
   }
 
-  /** What was begun is none after all: its text is text, a call that is under way already stays as far as it got. */
+  /** Returns the part as text because it contains no call; a call that was already reported stays incomplete. */
   fail(): void {
     const raw = this.#raw
     this.#raw = ''
@@ -200,7 +200,7 @@ export class CallOutput {
     this.text(raw)
   }
 
-  /** What was begun is markup of no use to anybody: it is neither call nor text. */
+  /** Drops the part: it is neither call nor text. */
   discard(): void {
     this.#raw = ''
     this.fail()

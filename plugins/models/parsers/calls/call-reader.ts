@@ -1,4 +1,4 @@
-/** What all readers of calls share: the text that waits, and small steps over it whose outcome no border of chunks can change. @hot */
+/** Base class of the readers of calls: buffers undecided text, and reads it in steps that do not depend on chunk borders. @hot */
 import type { BracketScan } from '../scan/bracket-scan.ts'
 import { isSpace } from '../scan/json-scanner.ts'
 import { forgetSearchedText, type MarkerSearch } from '../scan/marker-search.ts'
@@ -13,17 +13,17 @@ export const TEXT = 0
 
 /**
  * Reads the text of one choice, chunk by chunk. A format's reader is a machine of states: `step` does one thing with the
- * text at `at` and says whether it could; what it cannot decide yet stays.
+ * text at `at` and returns whether it could; undecided text stays in the buffer.
  */
 export abstract class CallReader {
   protected readonly out: CallOutput
   protected input = ''
   protected at = 0
-  /** No more text comes: what is undecided is decided. */
+  /** The text is complete: undecided text is decided. */
   protected isEnd = false
-  /** Of what was begun: a name, a key, a value. */
+  /** Text of the current name, key or value. */
   protected gathered = ''
-  /** Of the format's own machine. */
+  /** State of the format's state machine. */
   protected state = TEXT
 
   constructor(out: CallOutput) {
@@ -42,7 +42,7 @@ export abstract class CallReader {
     while (this.step());
     forgetSearchedText()
     const rest = this.input.slice(this.at)
-    // What is left of closing marks is nobody's text when their call is out.
+    // The rest of closing marks is dropped if their call was already reported.
     if (this.isClosing && !this.out.options.holdCalls) this.out.close()
     else {
       if (this.out.isOpen) this.out.fail()
@@ -51,10 +51,10 @@ export abstract class CallReader {
     this.out.end()
   }
 
-  /** The call is whole and its closing marks are awaited. */
+  /** The call is complete and its closing marks are expected. */
   protected abstract get isClosing(): boolean
 
-  /** @returns false when nothing can be done before more text comes */
+  /** @returns false if more text is needed */
   protected abstract step(): boolean
 
   protected enter(state: number): boolean {
@@ -62,7 +62,7 @@ export abstract class CallReader {
     return true
   }
 
-  /** What was begun is no call: it was text. */
+  /** The part is not a call but text. */
   protected fail(): boolean {
     this.out.fail()
     this.gathered = ''
@@ -84,7 +84,7 @@ export abstract class CallReader {
     this.at = place
   }
 
-  /** Passes on what comes before the first of some markers, which stands here then. @returns false when none has come */
+  /** Passes on the text before the first of some markers. @returns false if none was found */
   protected textBefore(search: MarkerSearch): boolean {
     const place = search.find(this.input, this.at)
     const isFound = search.found >= 0
@@ -98,7 +98,7 @@ export abstract class CallReader {
     this.consume(length)
   }
 
-  /** Consumes a marker if it stands here. */
+  /** Consumes a marker at the current position. */
   protected match(marker: string): number {
     const left = this.input.length - this.at
     if (left >= marker.length) {

@@ -1,5 +1,5 @@
 /**
- * Reads calls out of channels that are written as `<|open|>tag attributes<|sep|> … <|close|>tag<|sep|>`. @hot
+ * Reads calls in channels of the form `<|open|>tag attributes<|sep|> … <|close|>tag<|sep|>`. @hot
  */
 import { quote } from '../scan/json-text.ts'
 import { MarkerSearch } from '../scan/marker-search.ts'
@@ -64,7 +64,7 @@ export class ChannelTagsReader extends CallReader {
     return this.enter(HEAD)
   }
 
-  /** Tags of the answer itself are no text; unknown ones are. */
+  /** Tags of the answer are removed; unknown tags are text. */
   #readHead(): boolean {
     const is = this.readUntil(SEPARATOR, MAX_HEAD)
     if (is === MORE) return false

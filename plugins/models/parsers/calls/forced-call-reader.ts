@@ -1,4 +1,4 @@
-/** Reads output that a schema holds to the arguments of one named call, and nothing but JSON. @hot */
+/** Reads output that a schema restricts to the arguments of one named call. @hot */
 import { DONE, RUNNING } from '../scan/json-scanner.ts'
 import type { CallOutput } from './call-output.ts'
 import { CallReader } from './call-reader.ts'

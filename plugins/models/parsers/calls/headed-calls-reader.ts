@@ -1,12 +1,11 @@
-/** Reads calls with a head that holds the name, followed by a JSON value or by pairs of key and value. @hot */
+/** Reads calls with a head that contains the name, followed by a JSON value or by pairs of key and value. @hot */
 import { DONE, FAILED, isSpace, RUNNING } from '../scan/json-scanner.ts'
 import type { CallOutput } from './call-output.ts'
 import { CallReader, MORE, NO, TEXT, YES } from './call-reader.ts'
-import type { CompiledHeads } from './headed-format.ts'
+import { type CompiledHeads, writePair } from './headed-format.ts'
 import { JsonArguments } from './json-arguments.ts'
-import { writePair } from './write-pair.ts'
 
-/** Keys and what stands between pairs are no longer than this. */
+/** Maximum length of keys and of text between pairs. */
 const MAX_HEAD = 1_024
 const MAX_SUFFIX = 64
 
@@ -175,7 +174,7 @@ export class HeadedCallsReader extends CallReader {
     return this.enter(BODY_START)
   }
 
-  /** A name that ends by itself: with its line, with its word, or before a tag. */
+  /** A name without an end mark: it ends with its line, with its word, or before a tag. */
   #readBareName(): number {
     const { nameStop } = this.#format
     if (this.gathered === '' && nameStop !== 'line' && !this.skipSpace()) return MORE
@@ -200,7 +199,7 @@ export class HeadedCallsReader extends CallReader {
     return is
   }
 
-  /** The whole body at once, up to a closing mark that is not inside a quoted string. */
+  /** Reads the whole body, up to a closing mark outside quoted strings. */
   #readBlock(): boolean {
     const { block } = this.#format
     if (block === null) return this.fail()
@@ -343,7 +342,7 @@ export class HeadedCallsReader extends CallReader {
     return this.#endPairs(found === 1 ? 1 : 0)
   }
 
-  /** The call is whole; end markers that are missing are not missed. */
+  /** The call is complete; missing end marks are ignored. */
   #close(): boolean {
     const { close } = this.#format
     while (this.#sequenceAt < close.length) {

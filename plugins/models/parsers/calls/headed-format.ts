@@ -1,11 +1,12 @@
-/** How a format with heads is written down, and what is made of that once, when the format is first used. */
+/** Description of a format with heads, and its compiled form. */
 import type { JsonStyle } from '../scan/json-scanner.ts'
+import { quote } from '../scan/json-text.ts'
 import { MarkerSearch } from '../scan/marker-search.ts'
-import type { ToolTypes } from '../scan/tool-types.ts'
-import type { Untyped } from '../scan/typed-value.ts'
+import { type ToolTypes, typeOf } from '../scan/tool-types.ts'
+import { toTypedJson, type Untyped } from '../scan/typed-value.ts'
 import type { JsonArgumentsRules } from './json-arguments.ts'
 
-/** A key and what its header says of the type; undefined leaves that to the tool's schema. */
+/** A key and the type in its header; undefined uses the schema of the tool. */
 export interface PairKey {
   readonly name: string
   readonly type?: string
@@ -16,12 +17,12 @@ export interface PairFormat {
   readonly keyEnd: string
   /** Null when the header names no key. */
   readonly toKey: (header: string) => PairKey | null
-  /** What stands between key and value beyond `keyEnd`; null for nothing. */
+  /** Mark between key and value after `keyEnd`; null for none. */
   readonly valueOpen?: string
   readonly close: string
   /** Marks of a value at its beginning, between which a closing mark is data. */
   readonly verbatim?: readonly [open: string, close: string]
-  /** What the text between the marks means; default: as it stands. */
+  /** Converts the text between the marks; default: unchanged. */
   readonly toValue?: (text: string) => string
   /** Whether the tool's schema decides types; default true. */
   readonly isTyped?: boolean
@@ -29,7 +30,7 @@ export interface PairFormat {
   readonly untyped?: Untyped
 }
 
-/** A body that is read as a whole, up to the first closing mark. */
+/** A body that is buffered up to the first closing mark. */
 export interface BlockFormat {
   /** Mark around strings in which a closing mark is data. */
   readonly quote?: string
@@ -168,4 +169,29 @@ function compilePair(pair: PairFormat): CompiledPair {
     isTyped: pair.isTyped ?? true,
     untyped: pair.untyped ?? 'infer',
   }
+}
+
+/** @returns null when the header names no key */
+export function writePair(
+  format: CompiledHeads,
+  tools: ToolTypes,
+  tool: string,
+  header: string,
+  text: string,
+): string | null {
+  const { pair } = format
+  const key = pair === null ? null : pair.toKey(header)
+  if (pair === null || key === null) return null
+  const value = pair.toValue(text)
+  const json = toTypedJson(
+    value,
+    key.type ?? declared(format, tools, tool, key.name),
+    pair.untyped,
+    format.style,
+  )
+  return `${quote(key.name)}${format.colon}${json}`
+}
+
+function declared(format: CompiledHeads, tools: ToolTypes, tool: string, key: string): string | undefined {
+  return format.pair?.isTyped === true ? typeOf(tools.parameter(tool, key)) : undefined
 }

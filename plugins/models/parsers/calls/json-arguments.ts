@@ -1,10 +1,10 @@
-/** Streams one JSON value as the arguments of a call whose name is known already. @hot */
+/** Streams one JSON value as the arguments of a call whose name is known. @hot */
 import { DONE, FAILED, JsonScanner, type JsonStyle, RUNNING } from '../scan/json-scanner.ts'
 import type { CallOutput } from './call-output.ts'
 
 export interface JsonArgumentsRules {
   readonly style: JsonStyle
-  /** What a value that is no object becomes: the arguments as they are, wrapped as `{"value":…}`, or no call. */
+  /** Treatment of a value that is not an object: kept, wrapped as `{"value":…}`, or rejected as no call. */
   readonly other: 'keep' | 'wrap' | 'refuse'
 }
 
@@ -31,7 +31,7 @@ export class JsonArguments {
     this.#scanner.reset(this.#rules.style, this.#out.options.limits.maxArgumentChars)
   }
 
-  /** @returns the place up to which the text belongs to the value */
+  /** @returns the end of the value's text */
   feed(text: string, at: number): number {
     const stop = this.#scanner.feed(text, at, text.length)
     this.#settle()
@@ -43,7 +43,7 @@ export class JsonArguments {
     this.#settle()
   }
 
-  /** The name goes out when the value has shown that it is one: `{bad` never does. */
+  /** Reports the name once the text is certain to be a value, unlike `{bad`. */
   #settle(): void {
     const { status, firstCode, hasEntry } = this.#scanner
     this.status = status

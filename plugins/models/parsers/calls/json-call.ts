@@ -4,7 +4,7 @@ import { unquote } from '../scan/json-text.ts'
 import { type CallOutput, MAX_NAME_LENGTH } from './call-output.ts'
 
 export interface JsonCallRules {
-  /** The first is the usual one; a name under another counts only when the object is whole. */
+  /** Usual key first; a name under another key counts only once the object is complete. */
   readonly nameKeys: readonly string[]
   readonly argumentKeys: readonly string[]
   /** The first key must be one of these or of the two lists: for formats in which any JSON of an answer may be no call. */
@@ -70,7 +70,7 @@ export class JsonCall {
     return !this.#isFirstKey
   }
 
-  /** @returns the place up to which the text belongs to the object */
+  /** @returns the end of the object's text */
   feed(text: string, from: number): number {
     let at = from
     while (this.status === RUNNING && at < text.length) {
@@ -125,7 +125,7 @@ export class JsonCall {
         }
         return code === 0x7d && this.#ends()
       default:
-        // A brace where a key is wanted: fine in an empty object only, and that one is no call.
+        // A brace where a key is expected: fine in an empty object only, and that one is no call.
         return false
     }
   }

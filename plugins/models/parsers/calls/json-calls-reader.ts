@@ -1,4 +1,4 @@
-/** Reads calls that are JSON objects, alone or in an array, between marks or wherever JSON stands in the text. @hot */
+/** Reads calls that are JSON objects, alone or in an array, between marks or anywhere in the text. @hot */
 import { DONE, FAILED, JsonScanner, RUNNING } from '../scan/json-scanner.ts'
 import { MarkerSearch } from '../scan/marker-search.ts'
 import { type CallOutput, MAX_NAME_LENGTH } from './call-output.ts'
@@ -17,7 +17,7 @@ export interface JsonCallsFormat {
   readonly shape: 'object' | 'array' | 'either'
   /** Where JSON without a mark may be a call: nowhere, anywhere, or as the first thing of the text. */
   readonly bare: 'no' | 'anywhere' | 'start'
-  /** What stands between objects outside of an array; such a list ends with the text. */
+  /** Separator of objects outside an array; such a list ends with the text. */
   readonly separator?: string
   /** After the first value the rest is text. */
   readonly isOnce: boolean
@@ -25,7 +25,7 @@ export interface JsonCallsFormat {
   readonly argumentsMark?: string
 }
 
-/** What is made of a format once. */
+/** A compiled format. */
 export interface CompiledJsonCalls {
   readonly format: JsonCallsFormat
   /** Found: 0 the mark before calls, others are wrappers; null when there are no marks. */
@@ -43,7 +43,7 @@ export function compileJsonCalls(format: JsonCallsFormat): CompiledJsonCalls {
   }
 }
 
-/** Prose that begins like a call is held back no longer than this, in characters. */
+/** Maximum length of buffered prose that begins like a call, characters. */
 const MAX_BARE = 65_536
 /** An object behind a mark. */
 const MAX_MARKED = 8 * 1024 * 1024

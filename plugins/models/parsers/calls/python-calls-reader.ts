@@ -80,7 +80,7 @@ export class PythonCallsReader extends CallReader {
     const { found } = marks
     const length = marks.markers[found].length
     if (found === 1) {
-      // Behind calls it is theirs, elsewhere it is nobody's.
+      // After calls it belongs to them, elsewhere it is dropped.
       if (this.out.count > 0) this.at += length
       else this.textUntil(this.at + length)
       return true
@@ -174,7 +174,7 @@ export class PythonCallsReader extends CallReader {
   }
 }
 
-/** Letters of any script, digits, underscore, and what tool names hold besides. */
+/** Letters of any script, digits, underscore, and other characters of tool names. */
 function isNameCode(code: number): boolean {
   if (code >= 0x80) return code !== 0xa0 && code !== 0x3000 && code !== 0xfeff
   if (code >= 0x30 && code <= 0x39) return true

@@ -1,4 +1,4 @@
-/** Reads calls written as a Python list of dicts with a name and arguments; the list is read as a whole. @hot */
+/** Reads calls written as a Python list of dicts with a name and arguments; the list is buffered. @hot */
 import { BracketScan } from '../scan/bracket-scan.ts'
 import { DONE, isSpace } from '../scan/json-scanner.ts'
 import type { MarkerSearch } from '../scan/marker-search.ts'
@@ -7,7 +7,7 @@ import type { CallOutput } from './call-output.ts'
 import { CallReader, MORE, NO, TEXT } from './call-reader.ts'
 import { JsonCall } from './json-call.ts'
 
-/** Without the mark an answer that begins like calls is held back no longer than this, in characters. */
+/** Maximum length of buffered text that begins like calls without the mark, characters. */
 const MAX_BARE = 65_536
 /** Space between the first two brackets. */
 const MAX_SPACE = 256
@@ -61,7 +61,7 @@ export class PythonDictsReader extends CallReader {
   #readText(): boolean {
     const mark = this.#mark
     if (!this.textBefore(mark)) return false
-    // The mark never shows, whatever comes behind it.
+    // The mark is always removed.
     this.at += mark.markers[0].length
     this.out.begin()
     this.#isBare = false

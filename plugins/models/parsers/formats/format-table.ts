@@ -28,7 +28,7 @@ export interface NamedFormat {
   readonly name: string
   readonly aliases: readonly string[]
   readonly format: ToolFormat
-  /** What only templates of this format hold, all of it; empty where nothing is certain. */
+  /** Texts that together occur only in templates of this format; empty if there are none. */
   readonly templateMarks: readonly string[]
 }
 
@@ -41,7 +41,7 @@ function row(
   return { name, aliases, format, templateMarks: templateMark === null ? [] : [templateMark].flat() }
 }
 
-/** Aliases are other common names, those of the engines' own flags among them. Of two marks in one template the one further up wins. */
+/** Aliases are other common names, such as those of engine flags. The first format whose marks a template contains wins. */
 export const toolFormats: readonly NamedFormat[] = [
   row('passthrough', passthrough, null, ['plain']),
   row('seed_oss', seedOss, '<seed:tool_call>'),
@@ -86,7 +86,7 @@ const byName = new Map(
   toolFormats.flatMap((row) => [row.name, ...row.aliases].map((name) => [name, row] as const)),
 )
 
-/** Exact and case-sensitive; undefined for names that nothing goes by. */
+/** Finds a format by its exact, case-sensitive name or alias. */
 export function findToolFormat(name: string): NamedFormat | undefined {
   return byName.get(name)
 }

@@ -1,5 +1,17 @@
-/** No calls: text is text. */
-import { PassthroughReader } from '../calls/passthrough-reader.ts'
+/** No calls: all output is text. @hot */
+
+import { CallReader } from '../calls/call-reader.ts'
 import { ALL_TEXT, type ToolFormat } from './tool-format.ts'
+
+export class PassthroughReader extends CallReader {
+  protected override get isClosing(): boolean {
+    return false
+  }
+
+  protected override step(): boolean {
+    this.textUntil(this.input.length)
+    return false
+  }
+}
 
 export const passthrough: ToolFormat = { text: ALL_TEXT, open: (out) => new PassthroughReader(out) }

@@ -1,4 +1,4 @@
-/** What a tool-call format is: its rules about text, and how a reader of it is opened. */
+/** A tool-call format: its rules for text, and the factory of its reader. */
 import type { CallOutput, TextRules } from '../calls/call-output.ts'
 import type { CallReader } from '../calls/call-reader.ts'
 import { HeadedCallsReader } from '../calls/headed-calls-reader.ts'
@@ -15,7 +15,7 @@ export interface ToolFormat {
 
 /** Text before the first call is the answer; what follows is, strictly read, ignored. */
 export const PREFIX_TEXT: TextRules = { trailing: 'prefix', space: 'keep' }
-/** Text around the calls is the answer as it stands. */
+/** Text around the calls is the answer, unchanged. */
 export const ALL_TEXT: TextRules = { trailing: 'verbatim', space: 'keep' }
 
 /** Marks are compiled when the first stream of the format is opened. */

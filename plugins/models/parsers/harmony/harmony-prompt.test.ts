@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import type { ChatMessage, ChatTool, WrittenChat } from '#kernel'
 import { OutputParsersOf } from '../output-parsers.ts'
 import { harmonyPrompt } from './harmony-prompt.ts'
-import { schemaType } from './schema-type.ts'
+import { schemaType } from './tool-namespace.ts'
 
 interface Row {
   readonly name: string

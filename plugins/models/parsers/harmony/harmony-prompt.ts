@@ -1,7 +1,7 @@
 /** Writes a chat as Harmony messages, which no template does as exactly. */
 import type { ChatMessage, ChatTool, PromptPiece, WrittenChat } from '#kernel'
 import { parsersErrors } from '../errors.ts'
-import { CALL, CHANNEL, CONSTRAIN, END, MESSAGE, START } from './harmony-tokens.ts'
+import { CALL, CHANNEL, CONSTRAIN, END, MESSAGE, START } from './harmony-format.ts'
 import { toolNamespace } from './tool-namespace.ts'
 
 const IDENTITY = 'You are ChatGPT, a large language model trained by OpenAI.\nKnowledge cutoff: 2024-06'
@@ -38,7 +38,7 @@ export function harmonyPrompt(chat: WrittenChat, now: Date): PromptPiece[] {
   return pieces.list
 }
 
-/** The model's own message, and the one that holds instructions and tools. */
+/** The system message, and the developer message with instructions and tools. */
 function openingMessages({ messages, tools, effort }: WrittenChat, now: Date): Message[] {
   const namespace = toolNamespace(tools)
   const said = messages.slice(0, leadingInstructions(messages)).map(textOf)

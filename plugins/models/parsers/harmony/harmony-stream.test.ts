@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { cut } from '../fixtures/stream-parts.ts'
-import { OutputCollector } from '../output-collector.ts'
+import { cut } from '../fixtures/parse-in-chunks.ts'
 import { OutputParsersOf } from '../output-parsers.ts'
+import { OutputCollector } from '../output-stream.ts'
 
 const parsers = new OutputParsersOf({
   toolParser: null,

@@ -1,10 +1,9 @@
-/** Reads Harmony messages out of text that kept its control tokens. @hot */
+/** Reads Harmony messages in text with control tokens. @hot */
 import type { OutputSink, OutputStream } from '#kernel'
-import type { CallIds } from '../call-ids.ts'
 import { MAX_NAME_LENGTH } from '../calls/call-output.ts'
+import type { CallIds } from '../parser-demands.ts'
 import { MarkerSearch } from '../scan/marker-search.ts'
-import { type HarmonyKind, readHeader } from './harmony-header.ts'
-import { CALL, END, MESSAGE, RETURN, START } from './harmony-tokens.ts'
+import { CALL, END, type HarmonyKind, MESSAGE, RETURN, readHeader, START } from './harmony-format.ts'
 
 const MAX_HEADER = 1_024
 const STARTS = new MarkerSearch([START])
@@ -20,7 +19,7 @@ const BETWEEN = 2
 export interface HarmonyStart {
   /** The prompt ended inside of a final message. */
   readonly startsInAnswer: boolean
-  /** A call that is cut off is left out: its arguments are no answer, and nobody was told its name. */
+  /** A truncated call is dropped: it was not yet reported. */
   readonly isWhole: boolean
 }
 
@@ -31,7 +30,7 @@ export class HarmonyStream implements OutputStream {
   readonly #ids: CallIds
   readonly #maxCalls: number
   readonly #isWhole: boolean
-  /** A call that is handed out when it is whole. */
+  /** A call that is reported once it is complete. */
   #held: { readonly name: string; arguments: string } | null = null
   #input = ''
   #at = 0

@@ -75,7 +75,7 @@ export class ChannelReasoningReader extends ReasoningReader {
       return true
     }
     if (isOpening || !this.#isAssumed || (tag !== 'response' && tag !== 'message')) return false
-    // Nobody reasoned: the whole was the answer.
+    // No reasoning: the whole text is the answer.
     const answer = this.#held
     this.#held = ''
     this.inside = false

@@ -1,4 +1,4 @@
-/** What all readers of reasoning share: the text that waits, and who gets the parts. @hot */
+/** Base class of the readers of reasoning: buffers undecided text and passes on the parts. @hot */
 
 import { forgetSearchedText } from '../scan/marker-search.ts'
 
@@ -9,7 +9,7 @@ export interface ReasoningSink {
 
 /** How a reader begins. */
 export interface ReasoningStart {
-  /** The prompt ended inside of reasoning; undefined: as the format says. */
+  /** Whether the prompt ended inside reasoning; undefined: depends on the format. */
   readonly isInside?: boolean
   /** One text and no stream: what proves wrong later may wait. */
   readonly isWhole: boolean
@@ -50,7 +50,7 @@ export abstract class ReasoningReader {
     this.flush(this.input.length)
   }
 
-  /** @returns false when nothing can be done before more text comes */
+  /** @returns false if more text is needed */
   protected abstract step(): boolean
 
   /** Hands on everything up to a place, as what it is. */

@@ -9,7 +9,7 @@ import { compileReasoning, type TaggedReasoning, TaggedReasoningReader } from '.
 export interface ReasoningFormat {
   readonly name: string
   readonly aliases: readonly string[]
-  /** Output begins inside of reasoning whatever the prompt says. */
+  /** Output always begins inside reasoning. */
   readonly isAlwaysInside: boolean
   /** Around the reasoning; null where it has none that are fixed. */
   readonly marks: Pick<TaggedReasoning, 'start' | 'end'> | null
@@ -126,7 +126,7 @@ const byName = new Map(
   ),
 )
 
-/** Exact and case-sensitive; undefined for names that nothing goes by. */
+/** Finds a format by its exact, case-sensitive name or alias. */
 export function findReasoningFormat(name: string): ReasoningFormat | undefined {
   return byName.get(name)
 }

@@ -1,4 +1,4 @@
-/** Reasoning between `<think>` marks that may end in a suffix of their own. @hot */
+/** Reads reasoning between `<think>` marks with an optional suffix. @hot */
 import { MarkerSearch } from '../scan/marker-search.ts'
 import { ReasoningReader } from './reasoning-reader.ts'
 
@@ -7,11 +7,11 @@ const START = '<think'
 const END = '</think'
 const PLAIN_END = '</think>'
 const OUTSIDE = new MarkerSearch([START, PLAIN_END])
-/** Any end: the prompt may have opened the reasoning, with a suffix that is not known here. */
+/** Any end mark: the prompt may have opened the reasoning with an unknown suffix. */
 const ENDS = new MarkerSearch([END])
 
 export class SuffixedReasoningReader extends ReasoningReader {
-  /** The one that belongs to the beginning that was read; null before one was. */
+  /** End mark of the start mark that was read; null before the first one. */
   #end: MarkerSearch | null = null
 
   protected override step(): boolean {

@@ -5,9 +5,9 @@ import { ReasoningReader, type ReasoningSink } from './reasoning-reader.ts'
 export interface TaggedReasoning {
   readonly start: string
   readonly end: string
-  /** Marks of the answer that are never shown. */
+  /** Marks that are removed from the answer. */
   readonly wrappers?: readonly string[]
-  /** An end mark without a beginning is dropped instead of shown. */
+  /** Removes an end mark without a start mark from the answer. */
   readonly dropsStrayEnd?: boolean
 }
 
@@ -45,7 +45,7 @@ export class TaggedReasoningReader extends ReasoningReader {
     this.flush(found < 0 && this.isEnd ? this.input.length : place)
     if (found < 0) return false
     this.at += search.markers[found].length
-    // A start mark inside of reasoning, as after a prompt that ended with one, says nothing new.
+    // A start mark inside reasoning, as after a prompt that ended with one, is ignored.
     if (isInside ? found === END : found === START) this.inside = !isInside
     return true
   }

@@ -22,7 +22,7 @@ const CLOSE_BRACE = 0x7d
 const OPEN_BRACKET = 0x5b
 const CLOSE_BRACKET = 0x5d
 
-/** What may come next outside strings, numbers and words. */
+/** Expected next token outside strings, numbers and words. */
 const VALUE = 0
 const VALUE_OR_CLOSE = 1
 const KEY = 2
@@ -30,7 +30,7 @@ const KEY_OR_CLOSE = 3
 const COLON_NEXT = 4
 const COMMA_OR_CLOSE = 5
 
-/** What the scan is inside of. */
+/** Kind of the current token. */
 const NOTHING = 0
 const STRING = 1
 const ESCAPE = 2

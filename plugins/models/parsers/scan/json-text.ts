@@ -1,4 +1,4 @@
-/** JSON texts as a whole: checked and rewritten without a detour over numbers and objects of JavaScript. */
+/** Validates and rewrites whole JSON texts without parsing them to JavaScript values. */
 import { DONE, JsonScanner, type JsonStyle } from './json-scanner.ts'
 
 /** Longest value that is rewritten, in characters. */

@@ -46,7 +46,7 @@ function readElements(text: string): Element | null {
   return open.length === 1 ? root : null
 }
 
-/** A key that comes again makes an array of its values. */
+/** The values of a repeated key become an array. */
 function objectOf(elements: readonly Element[], schemaOf: (key: string) => unknown, text = ''): string {
   const members = new Map<string, string[]>()
   for (const element of elements) {

@@ -1,8 +1,8 @@
-/** Reads Python literals and keyword arguments as models write them, and gives JSON text. */
+/** Converts Python literals and keyword arguments to JSON text. */
 import { MAX_DEPTH } from './json-scanner.ts'
 import { quote } from './json-text.ts'
 
-/** Largest whole number that stays a number; what is beyond becomes a string of its digits. */
+/** Maximum integer that stays a number; larger ones become strings of digits. */
 const MAX_INTEGER = 18_446_744_073_709_551_615n
 const MIN_INTEGER = -9_223_372_036_854_775_808n
 

@@ -1,4 +1,4 @@
-/** What the request's tools say about their parameters: the declared types that untyped formats need. */
+/** Declared parameter types of the request's tools, which untyped formats need. */
 
 /** A tool as a request declares it; whatever does not look like one is passed over. */
 export interface DeclaredTool {

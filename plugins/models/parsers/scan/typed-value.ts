@@ -2,7 +2,7 @@
 import type { JsonStyle } from './json-scanner.ts'
 import { quote, rewriteJson, unquote } from './json-text.ts'
 
-/** What the text of a value becomes where no type is declared. */
+/** Conversion of a value without a declared type. */
 export type Untyped = 'infer' | 'string'
 
 /** @param type declared type, undefined when there is none */

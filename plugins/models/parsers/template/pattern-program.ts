@@ -1,7 +1,7 @@
 /**
  * Patterns of response templates, compiled to programs that `PatternRun` runs in linear time. The patterns are Python's, of
  * the kind that says where a part of an answer begins: what would need a step back, or a look at what stands before, is
- * refused. They come with a model's files, which are strangers' words: no engine that steps back may run them.
+ * rejected. Patterns come from files of a model, which are untrusted: a backtracking engine must not run them.
  */
 
 import { type CharSet, literal, type Node, parsePattern } from './pattern-syntax.ts'
@@ -41,7 +41,7 @@ export function compileLiterals(literals: readonly string[]): PatternProgram {
   return assemble({ kind: 'any', nodes }, [])
 }
 
-/** @throws Error saying what is wrong, or what is not known here */
+/** @throws Error for invalid or unsupported syntax */
 export function compilePattern(pattern: string): PatternProgram {
   const { node, groups } = parsePattern(pattern)
   return assemble(node, groups)

@@ -1,4 +1,4 @@
-/** Reads patterns as Python writes them: what stands in them, as a tree. Linear in the pattern. */
+/** Parses Python patterns to a syntax tree, in time linear in the pattern. */
 
 const MAX_PATTERN = 4_096
 const MAX_NESTING = 32
@@ -64,7 +64,7 @@ export function literal(char: string): Node {
 function escaped(code: number): string {
   return `\\u{${code.toString(16)}}`
 }
-/** @throws Error saying what is wrong, or what is not known here */
+/** @throws Error for invalid or unsupported syntax */
 export function parsePattern(pattern: string): { readonly node: Node; readonly groups: readonly string[] } {
   if (pattern.length > MAX_PATTERN) throw new Error(`it is longer than ${MAX_PATTERN} characters`)
   const parser = new PatternParser(pattern)

@@ -1,5 +1,5 @@
 /** Calls in the value of a part: name and arguments, typed as the tools declare them. */
-import type { ParsedCall } from '../parse-tool-calls.ts'
+import type { ParsedCall } from '../parse-text.ts'
 import { quote, rewriteJson } from '../scan/json-text.ts'
 import type { ToolTypes } from '../scan/tool-types.ts'
 import { toTypedJson } from '../scan/typed-value.ts'

@@ -1,11 +1,11 @@
-/** What stands in one part of an answer, as the value that its template makes of it. */
+/** Converts one part of an answer to the value that its template describes. */
 import { parseBoundedText } from '#shared'
 import { compilePattern, type PatternProgram } from './pattern-program.ts'
 import { allMatches } from './pattern-run.ts'
 
 type Args = Readonly<Record<string, unknown>>
 
-/** What a template says of the text of a part. */
+/** Description of the text of a part. */
 export interface ContentRules {
   /** Name of the parser of its text. */
   readonly content: string

@@ -24,9 +24,9 @@ export interface RegionOptions {
   readonly separatesReasoning: boolean
   /** Otherwise calls are text. */
   readonly readsCalls: boolean
-  /** Text outside of all parts is the answer: a grammar leaves it no room inside of one. */
+  /** Text outside all parts is the answer, because a grammar applies. */
   readonly keepsOutside: boolean
-  /** What the prompt has written of the answer: it is read, and nothing of it goes out. */
+  /** Beginning of the answer in the prompt: it is parsed but not reported. */
   readonly prefix: string
 }
 

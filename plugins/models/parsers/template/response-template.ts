@@ -45,7 +45,7 @@ const validator = defineValidator(templateSchema)
 
 type FieldSource = Static<typeof fieldSchema>
 
-/** What becomes of a part: the answer, what was thought before it, or calls. */
+/** Kind of a part: answer, reasoning or calls. */
 export type FieldRole = 'text' | 'reasoning' | 'calls'
 
 export interface TemplateField extends ContentRules {

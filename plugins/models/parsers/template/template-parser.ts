@@ -1,4 +1,4 @@
-/** The output parser of models whose tokenizer says in a response template how they write. */
+/** The output parser of models whose tokenizer has a response template. */
 import type {
   OpenOptions,
   OutputParser,
@@ -9,11 +9,9 @@ import type {
 } from '#kernel'
 import { type CallLimits, CallOutput, MAX_NAME_LENGTH } from '../calls/call-output.ts'
 import type { CallReader } from '../calls/call-reader.ts'
-import { PassthroughReader } from '../calls/passthrough-reader.ts'
 import { TEMPLATE_FORMAT } from '../choose-formats.ts'
-import { passthrough } from '../formats/passthrough.ts'
-import { LateStream } from '../late-stream.ts'
-import { AnswerSink, ParserStream } from '../output-stream.ts'
+import { PassthroughReader, passthrough } from '../formats/passthrough.ts'
+import { AnswerSink, ParserStream, UndecidedStream } from '../output-stream.ts'
 import {
   type Demands,
   demandsOf,
@@ -79,7 +77,7 @@ export class TemplateParser implements OutputParser {
     // A grammar from the first token on leaves no room for parts.
     if (isConstrained && !constraintWaits) return plain()
     if (!isJson || !this.#template.hasReasoning) return read()
-    return new LateStream((startsAsJson) => (startsAsJson ? plain() : read()))
+    return new UndecidedStream((startsAsJson) => (startsAsJson ? plain() : read()))
   }
 
   /** What reads text that the template has nothing to say of. */

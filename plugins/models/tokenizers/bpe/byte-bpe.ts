@@ -8,7 +8,7 @@ import type { MarkerIndex } from './marker-index.ts'
 import { mergeWord } from './merge-word.ts'
 import type { SplitWords } from './split-words.ts'
 
-/** Words whose ids are remembered, and the longest of them: texts repeat few words. */
+/** Number of cached words, and the maximum length of a cached word: texts repeat few words. */
 const MAX_WORDS = 32_768
 const MAX_WORD_LENGTH = 24
 /** Parts of strings that are shorter are copies already. */
@@ -24,7 +24,7 @@ export interface ByteBpeParts {
   readonly tables: BpeTables
   readonly split: SplitWords
   readonly isNfc: boolean
-  /** A word that is a piece is that piece, whatever the merges say. */
+  /** A word that is a piece is encoded as that piece, regardless of the merges. */
   readonly ignoresMerges: boolean
   readonly raw: MarkerStage
   readonly normalized: MarkerStage
@@ -114,7 +114,7 @@ export class ByteBpe {
     this.#words.set(key, out.length === first + 1 ? out[first] : out.slice(first))
   }
 
-  /** The word's UTF-8 into `#bytes`. */
+  /** Writes the UTF-8 of the word to `#bytes`. */
   #write(word: string): number {
     if (this.#bytes.length < 3 * word.length) this.#bytes = new Uint8Array(6 * word.length)
     const bytes = this.#bytes

@@ -35,7 +35,7 @@ interface Model {
   readonly ignore_merges?: unknown
 }
 
-/** Null for what is not known here, or is broken: the library says what is wrong. @param added `added_tokens` */
+/** Null for unsupported or broken vocabularies, for which the library reports the error. @param added `added_tokens` */
 export function openBpe(file: Buffer, members: Members, added: readonly MarkerToken[]): OpenBpe | null {
   try {
     return open(file, members, added)
@@ -175,7 +175,7 @@ function letterPiece(tables: BpeTables, content: string): number | null {
   return id === NONE ? null : id
 }
 
-/** Ids of added tokens as the library gives them: it numbers unknown ones anew. Null where the file says otherwise. */
+/** Ids of added tokens as the library assigns them: it renumbers unknown ones. Null if the file contradicts them. */
 function numbered(
   added: readonly AddedToken[],
   pieceId: (content: string) => number | null,

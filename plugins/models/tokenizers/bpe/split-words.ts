@@ -6,7 +6,7 @@ export type SplitWords = (text: string) => readonly string[]
 
 interface Step {
   readonly pattern: RegExp
-  /** What the pattern does not match is no word. */
+  /** Text that the pattern does not match is not a word. */
   readonly dropsRest: boolean
 }
 

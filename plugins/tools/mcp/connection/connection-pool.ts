@@ -1,7 +1,6 @@
 /**
- * Connections to tool servers, kept between requests. One belongs to one tenant, one place and one set of credentials;
- * who gets it holds it until the turn ends. What nobody has used for a while is closed, what cannot be reached is left
- * alone for longer each time.
+ * Pool of connections to tool servers. A connection belongs to one tenant, server and set of credentials, and is leased
+ * until the turn ends. Idle connections are closed; failed servers are retried with growing delays.
  */
 import type { Logger } from '#kernel'
 import { ServerConnection } from './server-connection.ts'
@@ -13,7 +12,7 @@ export interface PoolLimits extends ConnectionLimits {
   readonly maxConnections: number
 }
 
-/** A connection in somebody's hands. */
+/** A leased connection. */
 export interface Lease {
   readonly connection: ServerConnection
   /** Safe to call twice. */
@@ -63,7 +62,7 @@ export class ConnectionPool {
     return this.#entries.size
   }
 
-  /** A connection that stands, opened when there is none. @throws ToolServerError */
+  /** Leases an open connection, or opens one. @throws ToolServerError */
   async lease(key: string, target: ServerTarget): Promise<Lease> {
     const standing = this.#entries.get(key)
     if (standing?.connection?.isClosed === true) this.#drop(standing)
@@ -77,19 +76,19 @@ export class ConnectionPool {
     }
   }
 
-  /** Closes everything; what is in use breaks. */
+  /** Closes all connections, also leased ones. */
   async close(): Promise<void> {
     this.#isClosed = true
     if (this.#sweeper !== null) clearInterval(this.#sweeper)
     this.#sweeper = null
     const all = [...this.#entries.values()]
     this.#entries.clear()
-    // What is still being opened closes when it is there; nobody waits for a server that does not answer.
+    // Connections that are still opening are closed once open; the stop does not wait for unresponsive servers.
     for (const entry of all) if (entry.connection === null) closeQuietly(entry)
     await Promise.allSettled(all.map((entry) => entry.connection?.close()))
   }
 
-  /** Closes what nobody has used for long. */
+  /** Closes idle connections. */
   sweep(nowMs: number): void {
     for (const entry of this.#entries.values()) {
       const isIdle = entry.users === 0 && nowMs - entry.usedAtMs >= this.#limits.idleMs
@@ -106,7 +105,7 @@ export class ConnectionPool {
         isHeld = false
         entry.users--
         entry.usedAtMs = Date.now()
-        // Dropped while it was in use: the last one closes it.
+        // Dropped while leased: the last lease closes it.
         if (entry.users === 0 && this.#entries.get(entry.key) !== entry) closeQuietly(entry)
       },
     }
@@ -143,14 +142,14 @@ export class ConnectionPool {
     if (entry.users === 0) closeQuietly(entry)
   }
 
-  /** The one that was used longest ago gives way; what is in use stays. */
+  /** Closes the least recently used connection that is not leased. */
   #makeRoom(): void {
     if (this.#entries.size < this.#limits.maxConnections) return
     let oldest: Entry | null = null
     for (const entry of this.#entries.values())
       if (entry.users === 0 && (oldest === null || entry.usedAtMs < oldest.usedAtMs)) oldest = entry
     if (oldest === null)
-      throw new ToolServerError('http_error', 0, 'too many tool servers are in use; try again')
+      throw new ToolServerError('http_error', 0, 'too many tool servers are in use; retry later')
     this.#drop(oldest)
   }
 

@@ -76,7 +76,7 @@ describe.each(ways)('over %s', (_name, client) => {
       response.on('close', () => closed.resolve())
     })
     const connection = await connect(target(server.url))
-    expect(await failure(call(connection, 100))).toMatchObject({ message: 'no answer in time' })
+    expect(await failure(call(connection, 100))).toMatchObject({ message: 'no response in time' })
     await closed.promise
     expect((await call(connection)).text).toBe('ok')
     expect(server.heard).toContain('notifications/cancelled')

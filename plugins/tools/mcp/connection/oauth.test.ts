@@ -106,6 +106,6 @@ test('a wrong secret is refused, and not shown', async () => {
   const { issuer } = await startAuthorization()
   const server = await startProtected(issuer)
   await expect(connect(server.url, issuer, 'wrong-secret')).rejects.toThrow(
-    /^the authorization server refused$/,
+    /^the authorization server rejected the credentials$/,
   )
 })

@@ -1,44 +1,43 @@
-/** Opens one conversation with a tool server: the transport that it speaks, the handshake, and a deadline for both. */
+/** Opens a session with a tool server: selects the transport and performs the handshake, with a deadline for both. */
 import { readFile } from 'node:fs/promises'
 import type { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import type { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import type { HeaderList, OutgoingHttp } from '#kernel'
 import { GuardedFetch } from '../net/guarded-fetch.ts'
-import { pinnedLookup } from '../net/pinned-lookup.ts'
-import { PostLane } from '../net/post-lane.ts'
-import { checkHost } from '../net/reach-rules.ts'
-import { QuickCalls } from './quick-calls.ts'
+import { PostClient } from '../net/post-client.ts'
+import { checkHost, pinnedLookup } from '../net/reach-rules.ts'
+import { DirectCalls } from './direct-calls.ts'
 import type { ConnectionLimits, HttpTarget, ServerTarget, StdioTarget } from './server-target.ts'
 import { ToolServerError, toToolServerError } from './tool-server-error.ts'
-import { WatchedTransport } from './watched-transport.ts'
+import { ObservedTransport } from './watched-transport.ts'
 
 export interface OpenListeners {
-  /** @param reason set when we ended it, since the server broke a limit */
+  /** @param reason set if the gateway closed it because the server exceeded a limit */
   onClosed(reason: Error | null): void
   onToolsChanged(): void
-  /** What a program writes to its standard error, a line at a time, cut at 1 KiB. */
+  /** Receives lines of a program's standard error, truncated to 1 KiB. */
   onProgramLine(line: string): void
 }
 
-/** A conversation that has begun. */
+/** An open session. */
 export interface OpenClient {
   readonly client: Client
   readonly transport: 'streamable' | 'sse' | 'stdio'
-  /** A shorter way for calls of tools; null where there is none. */
-  readonly quick: QuickCalls | null
+  /** Sends tool calls without the library; null if not available. */
+  readonly quick: DirectCalls | null
   /** Ends the session with the server, then the connections. */
   close(): Promise<void>
 }
 
-/** Beyond the time limit of a call, so that the protocol's own limit comes first and the server is told. */
+/** Added to the timeout of a call, so that the protocol's own timeout expires first and notifies the server. */
 const ANSWER_GRACE_MS = 2_000
 const CLOSE_SESSION_MS = 1_000
 const MAX_LINE = 1_024
 /** Below the five seconds after which many servers close an idle connection. */
 const IDLE_MS = 4_000
 const MAX_IDLE = 32
-/** The protocol's own, which no configuration changes. */
+/** Headers of the protocol, which the configuration cannot change. */
 const OWN_HEADERS = new Set([
   'content-type',
   'accept',
@@ -49,7 +48,7 @@ const OWN_HEADERS = new Set([
 const CLIENT_INFO = { name: 'weir', version: '0.1.0' }
 
 /**
- * @param http the gateway's own client, where a plugin has one
+ * @param http the gateway's HTTP client, if a plugin provides one
  * @throws ToolServerError
  */
 export async function openClient(
@@ -82,12 +81,12 @@ async function openHttp(
     client.close().catch(ignore)
   }
   const ca = target.caFile === undefined ? undefined : await readAuthorities(target.caFile)
-  const answerMs = Math.max(limits.callMs, limits.listMs) + ANSWER_GRACE_MS
+  const responseMs = Math.max(limits.callMs, limits.listMs) + ANSWER_GRACE_MS
   const guarded = new GuardedFetch({
     rules: target.rules,
     connectMs: limits.connectMs,
-    answerMs,
-    maxAnswerBytes: limits.maxMessageBytes,
+    responseMs,
+    maxResponseBytes: limits.maxMessageBytes,
     ca,
     onFlood,
   })
@@ -104,12 +103,12 @@ async function openHttp(
     protocol === 'streamable'
       ? streamable
       : new (await import('@modelcontextprotocol/sdk/client/sse.js')).SSEClientTransport(target.url, options)
-  const watched = new WatchedTransport(transport, protocol === 'sse')
+  const watched = new ObservedTransport(transport, protocol === 'sse')
   const quick =
     http === null
       ? null
-      : new QuickCalls({
-          lane: openLane(http, target, limits, { answerMs, ca, onFlood }),
+      : new DirectCalls({
+          posts: openPostClient(http, target, limits, { responseMs, ca, onFlood }),
           transport: watched,
           headers: () => headersOf(target, streamable, authProvider?.tokens()?.access_token),
           answerWith: (id, response) => guarded.answerWith(id, response),
@@ -120,7 +119,7 @@ async function openHttp(
     watched.onclose = () => quick.close()
   }
   const close = async () => {
-    // A server that does not answer must not hold up the end.
+    // An unresponsive server must not delay closing.
     if (protocol === 'streamable') await within(CLOSE_SESSION_MS, streamable.terminateSession()).catch(ignore)
     await client.close().catch(ignore)
     guarded.close()
@@ -133,25 +132,29 @@ async function openHttp(
   return { client, transport: protocol, quick, close }
 }
 
-function openLane(
+function openPostClient(
   http: OutgoingHttp,
   { url, rules }: HttpTarget,
   { connectMs, maxMessageBytes }: ConnectionLimits,
-  { answerMs, ca, onFlood }: { answerMs: number; ca: string | undefined; onFlood: (error: Error) => void },
-): PostLane {
+  {
+    responseMs,
+    ca,
+    onFlood,
+  }: { responseMs: number; ca: string | undefined; onFlood: (error: Error) => void },
+): PostClient {
   checkHost(url, rules)
   const lookup = pinnedLookup(rules)
   const peer = http.connect({ origin: url.origin, lookup, ca, keepAliveMs: IDLE_MS, maxIdle: MAX_IDLE })
-  return new PostLane({
+  return new PostClient({
     peer,
     path: url.pathname + url.search,
-    limits: { connectMs, firstByteMs: 0, idleMs: 0, requestMs: answerMs },
-    maxAnswerBytes: maxMessageBytes,
+    limits: { connectMs, firstByteMs: 0, idleMs: 0, requestMs: responseMs },
+    maxResponseBytes: maxMessageBytes,
     onFlood,
   })
 }
 
-/** What the library sends with each request of a session. */
+/** Headers that the library sends with each request of a session. */
 function headersOf(
   { headers }: HttpTarget,
   { sessionId, protocolVersion }: StreamableHTTPClientTransport,
@@ -189,7 +192,7 @@ async function openProgram(
   })
   readLines(transport.stderr, listeners.onProgramLine)
   client.onclose = () => listeners.onClosed(null)
-  await handshake(client, new WatchedTransport(transport, false), limits.connectMs)
+  await handshake(client, new ObservedTransport(transport, false), limits.connectMs)
   return { client, transport: 'stdio', quick: null, close: () => client.close().catch(ignore) }
 }
 
@@ -198,12 +201,12 @@ async function makeClient(listeners: OpenListeners): Promise<Client> {
     import('@modelcontextprotocol/sdk/client/index.js'),
     import('@modelcontextprotocol/sdk/types.js'),
   ])
-  // No capabilities: what the server asks of a client (sampling, elicitation, roots) is answered "method not found".
-  // The library would compile the server's schemas to check its results; nobody here wants that.
+  // No capabilities: the library responds "method not found" to sampling, elicitation and roots requests.
+  // Prevents the library from compiling the server's schemas to validate results.
   const getValidator = () => () => ({ valid: true, data: undefined, errorMessage: undefined }) as never
   const client = new Client(CLIENT_INFO, { capabilities: {}, jsonSchemaValidator: { getValidator } })
   client.setNotificationHandler(ToolListChangedNotificationSchema, () => listeners.onToolsChanged())
-  // Every failure that matters reaches a request or `onclose`; the library reports it here a second time.
+  // Every relevant failure also reaches a request or `onclose`.
   client.onerror = ignore
   return client
 }
@@ -222,7 +225,7 @@ async function readAuthorities(file: string): Promise<string> {
   try {
     return await readFile(file, 'utf8')
   } catch (cause) {
-    throw new ToolServerError('http_error', 0, 'the file of authorities cannot be read', { cause })
+    throw new ToolServerError('http_error', 0, 'caFile cannot be read', { cause })
   }
 }
 
@@ -236,7 +239,7 @@ async function providerOf({ oauth }: HttpTarget) {
   return new sdk.PrivateKeyJwtProvider({ ...account, privateKey, algorithm })
 }
 
-/** Rejects when the work takes longer; the work itself goes on, and its failure is nobody's any more. */
+/** Rejects if the work takes longer; the work continues and its failure is ignored. */
 async function within<T>(limitMs: number, work: Promise<T>): Promise<T> {
   const late = Promise.withResolvers<never>()
   const timer = setTimeout(

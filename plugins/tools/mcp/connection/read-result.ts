@@ -1,13 +1,13 @@
-/** Reads what a tool gave: text for the model, and whether it calls itself failed. */
+/** Parses a tool result: text for the model, and whether the tool reports a failure. */
 import { ToolServerError } from './tool-server-error.ts'
 
-/** What a tool gave. */
+/** A tool result. */
 export interface ToolOutput {
   /** Text for the model. */
   readonly text: string
-  /** The tool says that it failed; the text says why. */
+  /** The tool reports a failure, which the text describes. */
   readonly isError: boolean
-  /** The tool's own structure beside its text; null when it gave none or too much. */
+  /** Structured content of the result; null if absent or too large. */
   readonly structured: unknown
   readonly images: readonly { readonly mimeType: string; readonly data: string }[]
 }
@@ -15,18 +15,18 @@ export interface ToolOutput {
 const CUT_MARK = '\n[output cut off here]'
 
 /**
- * Text blocks joined by line feeds; other blocks (images, resources, links) as compact JSON; a structure only when there
- * is no block at all.
- * @param maxBytes the rest is cut off, with a mark
- * @throws ToolServerError when this is no tool result
+ * Joins text blocks by line feeds; other blocks (images, resources, links) become compact JSON; structured content is used
+ * only if there are no blocks.
+ * @param maxBytes longer text is truncated and marked
+ * @throws ToolServerError if the value is not a tool result
  */
 export function readResult(result: unknown, maxBytes: number): ToolOutput {
   if (typeof result !== 'object' || result === null)
-    throw new ToolServerError('mcp_protocol_error', 0, 'the result is no object')
+    throw new ToolServerError('mcp_protocol_error', 0, 'the result is not an object')
   const { content, structuredContent, isError } = result as Record<string, unknown>
   const blocks = Array.isArray(content) ? content : []
   if (content !== undefined && !Array.isArray(content))
-    throw new ToolServerError('mcp_protocol_error', 0, 'the result holds no content')
+    throw new ToolServerError('mcp_protocol_error', 0, 'the result has no content')
   const parts = blocks.map(toText)
   if (parts.length === 0 && structuredContent !== undefined) parts.push(JSON.stringify(structuredContent))
   const text = parts.join('\n')
@@ -49,7 +49,7 @@ function toImage(block: unknown): { mimeType: string; data: string }[] {
   return isImage && /^image\/[a-z0-9.+-]{1,40}$/.test(mimeType) ? [{ mimeType, data }] : []
 }
 
-/** Never splits a character. */
+/** Truncates without splitting a character. */
 function cut(text: string, maxBytes: number): string {
   if (text.length * 3 <= maxBytes || Buffer.byteLength(text) <= maxBytes) return text
   const bytes = Buffer.from(text)

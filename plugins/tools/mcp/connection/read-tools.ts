@@ -1,4 +1,4 @@
-/** Reads what a server says about its tools; whatever does not fit is left out or replaced, so that one bad tool spoils none. */
+/** Parses the tool list of a server; invalid parts are dropped or replaced, so that one invalid tool does not affect others. */
 
 /** A tool as its server declares it. */
 export interface ServerTool {
@@ -6,7 +6,7 @@ export interface ServerTool {
   readonly description: string | null
   /** Always a schema of an object. */
   readonly inputSchema: Readonly<Record<string, unknown>>
-  /** As the server gave them; null when it gave none. */
+  /** Annotations of the server; null if absent. */
   readonly annotations: Readonly<Record<string, unknown>> | null
 }
 
@@ -16,19 +16,19 @@ const MAX_SCHEMA_BYTES = 65_536
 const MAX_ANNOTATION_BYTES = 4_096
 const ANY_OBJECT = Object.freeze({ type: 'object', properties: {} })
 
-/** Tools of one page; entries that are no tools are left out. */
+/** Tools of one page; invalid entries are dropped. */
 export function readTools(page: unknown): ServerTool[] {
   const { tools } = page as { tools?: unknown }
   return Array.isArray(tools) ? tools.flatMap(readTool) : []
 }
 
-/** Where the next page begins; null at the end. */
+/** Cursor of the next page; null at the end. */
 export function readCursor(page: unknown): string | null {
   const { nextCursor } = page as { nextCursor?: unknown }
   return typeof nextCursor === 'string' && nextCursor.length <= 4_096 ? nextCursor : null
 }
 
-/** True when the server says that the tool only reads. Nobody checks it. */
+/** Whether the server declares the tool as read-only; not verified. */
 export function isReadOnly(tool: ServerTool): boolean {
   return tool.annotations?.readOnlyHint === true
 }
@@ -50,7 +50,7 @@ function readTool(entry: unknown): ServerTool[] {
   ]
 }
 
-/** A missing schema, or one that is not an object, becomes the empty one. */
+/** Replaces a missing or invalid schema by one without properties. */
 function readSchema(schema: unknown): Readonly<Record<string, unknown>> {
   if (!isObject(schema) || schema.type !== 'object') return ANY_OBJECT
   if (schema.properties !== undefined && !isObject(schema.properties)) return ANY_OBJECT

@@ -1,4 +1,4 @@
-/** One connection to a tool server: its tools, its calls, and whether it still stands. */
+/** One connection to a tool server: lists its tools, runs calls and detects its end. */
 import { createHash } from 'node:crypto'
 import type { Logger, OutgoingHttp } from '#kernel'
 import { type OpenClient, type OpenListeners, openClient } from './open-client.ts'
@@ -8,13 +8,13 @@ import { type ConnectionLimits, redact, redactJson, type ServerTarget, secretsOf
 import { ToolServerError, toToolServerError } from './tool-server-error.ts'
 
 const MAX_PAGES = 64
-/** A list is asked for again after this long, even when the server never says that it changed. */
+/** Time after which the tool list is requested again, also without a change notification. */
 const LIST_AGE_MS = 300_000
 
 export interface CallOptions {
   readonly signal: AbortSignal
   readonly timeoutMs: number
-  /** The server says that it is still at work. */
+  /** Called when the server reports progress. */
   readonly onProgress?: () => void
 }
 
@@ -30,7 +30,7 @@ export class ServerConnection {
   readonly #secrets: readonly string[]
   #list: Promise<ToolList> | null = null
   #isOpen = true
-  /** Why we ended it, when we did. */
+  /** Reason if the gateway closed the connection. */
   #closeReason: Error | null = null
 
   private constructor(opened: OpenClient, target: ServerTarget, limits: ConnectionLimits) {
@@ -41,7 +41,7 @@ export class ServerConnection {
   }
 
   /**
-   * @param http the gateway's own client, where a plugin has one: calls then cost a fraction
+   * @param http the gateway's HTTP client, if a plugin provides one; calls are much cheaper with it
    * @throws ToolServerError
    */
   static async open(
@@ -61,8 +61,7 @@ export class ServerConnection {
       onToolsChanged: () => {
         if (connection !== null) connection.#list = null
       },
-      onProgramLine: (line) =>
-        log.debug({ line: redact(line, secrets) }, 'a tool server wrote to its standard error'),
+      onProgramLine: (line) => log.debug({ line: redact(line, secrets) }, 'tool server stderr'),
     }
     const opened = await openClient(target, limits, listeners, http).catch((error: unknown) => {
       throw withoutSecrets(toToolServerError(error), secrets)
@@ -76,13 +75,13 @@ export class ServerConnection {
     return !this.#isOpen
   }
 
-  /** Name and version by which the server calls itself. */
+  /** Name and version that the server reports. */
   get server(): { readonly name: string; readonly version: string } | null {
     const info = this.#opened.client.getServerVersion()
     return info === undefined ? null : { name: info.name, version: info.version }
   }
 
-  /** Every tool of the server, in its order; asked for once and kept. @throws ToolServerError */
+  /** All tools of the server, in its order; cached. @throws ToolServerError */
   async tools(): Promise<readonly ServerTool[]> {
     const kept = this.#list
     if (kept !== null) {
@@ -94,7 +93,7 @@ export class ServerConnection {
     return (await this.#list).tools
   }
 
-  /** @throws ToolServerError when the server did not answer, or not with a result */
+  /** @throws ToolServerError if the server does not respond with a result */
   async call(name: string, input: Record<string, unknown>, options: CallOptions): Promise<ToolOutput> {
     const { quick } = this.#opened
     try {
@@ -119,11 +118,11 @@ export class ServerConnection {
     { signal, timeoutMs, onProgress }: CallOptions,
   ): Promise<unknown> {
     const { ResultSchema } = await import('@modelcontextprotocol/sdk/types.js')
-    // The library never stops listening to a signal, and would cancel what has long been answered.
+    // The library never removes its abort listener and would cancel completed requests.
     const own = new AbortController()
-    const giveUp = () => own.abort(signal.reason)
-    if (signal.aborted) giveUp()
-    else signal.addEventListener('abort', giveUp)
+    const abort = () => own.abort(signal.reason)
+    if (signal.aborted) abort()
+    else signal.addEventListener('abort', abort)
     try {
       return await this.#opened.client.request(
         { method: 'tools/call', params: { name, arguments: input } },
@@ -136,7 +135,7 @@ export class ServerConnection {
         },
       )
     } finally {
-      signal.removeEventListener('abort', giveUp)
+      signal.removeEventListener('abort', abort)
     }
   }
 
@@ -196,7 +195,7 @@ export class ServerConnection {
   }
 }
 
-/** What it was made of may hold secrets too, and is left behind. */
+/** Redacts secrets; the cause may contain secrets too and is dropped. */
 function withoutSecrets(
   { type, code, message, isSessionLost }: ToolServerError,
   secrets: readonly string[],
@@ -204,10 +203,10 @@ function withoutSecrets(
   return new ToolServerError(type, code, redact(message, secrets), { isSessionLost })
 }
 
-/** The list of a connection is the same array for as long as it holds. */
+/** Fingerprints by list; a connection returns the same array until its list changes. */
 const fingerprints = new WeakMap<readonly ServerTool[], { readonly place: string; readonly text: string }>()
 
-/** Tells whether two lists are the same, for those who keep a list between turns. */
+/** Fingerprint of a tool list, which clients keep between turns. */
 export function fingerprintOf(place: string, tools: readonly ServerTool[]): string {
   const known = fingerprints.get(tools)
   if (known?.place === place) return known.text

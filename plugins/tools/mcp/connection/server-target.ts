@@ -1,21 +1,21 @@
-/** Where a tool server is and what it is told about us: all that a connection needs to know. */
+/** Address, credentials and limits of a tool server. */
 import { createHash } from 'node:crypto'
 import type { ReachRules } from '../net/reach-rules.ts'
 
 export interface HttpTarget {
   readonly kind: 'http'
   readonly url: URL
-  /** `auto`: streamable HTTP, and the older event stream where the server does not know it. */
+  /** `auto`: streamable HTTP, or the older SSE transport if the server does not support it. */
   readonly protocol: 'auto' | 'streamable' | 'sse'
-  /** Sent with each request, names lower-case; secrets. */
+  /** Headers of each request, names in lower case; secrets. */
   readonly headers: ReadonlyMap<string, string>
   readonly rules: ReachRules
-  /** PEM file of authorities to trust in place of the system's; read for each connection. */
+  /** PEM file of certificate authorities that replace those of the system; read for each connection. */
   readonly caFile?: string
   readonly oauth?: OauthClient
 }
 
-/** The gateway's own account with an authorization server. */
+/** Client credentials of the gateway at an authorization server. */
 export interface OauthClient {
   readonly clientId: string
   /** Either this or a key. */
@@ -23,17 +23,17 @@ export interface OauthClient {
   /** PEM; signs assertions in place of a secret. */
   readonly privateKey?: string
   readonly algorithm: string
-  /** Secret and assertions go to this authorization server and to no other. */
+  /** The only authorization server that receives the secret and assertions. */
   readonly issuer: string
   readonly scope?: string
 }
 
-/** A program that the operator named; it speaks on its standard input and output. */
+/** A configured program that serves on standard input and output. */
 export interface StdioTarget {
   readonly kind: 'stdio'
   readonly command: string
   readonly args: readonly string[]
-  /** Beside PATH, HOME and the like; nothing else of the gateway's environment is passed on. */
+  /** In addition to PATH, HOME and similar; no other variables of the gateway are passed on. */
   readonly env: Readonly<Record<string, string>>
   readonly cwd?: string
 }
@@ -45,14 +45,14 @@ export interface ConnectionLimits {
   readonly connectMs: number
   readonly listMs: number
   readonly callMs: number
-  /** Bytes of one message of the server. */
+  /** Maximum bytes of one message of the server. */
   readonly maxMessageBytes: number
   readonly maxTools: number
-  /** Bytes of the text that a call gives the model; the rest is cut off, with a mark. */
+  /** Maximum bytes of the text of a result; longer text is truncated and marked. */
   readonly maxOutputBytes: number
 }
 
-/** What must never be seen again in a text of the server: it may send back what it was sent. */
+/** Secrets to redact in texts of the server, which may send them back. */
 export function secretsOf(target: ServerTarget): readonly string[] {
   const values =
     target.kind === 'http'
@@ -62,14 +62,14 @@ export function secretsOf(target: ServerTarget): readonly string[] {
   return bare.filter((value) => value.length >= 8)
 }
 
-/** Replaces secrets by a mark. */
+/** Redacts secrets in a text. */
 export function redact(text: string, secrets: readonly string[]): string {
   let clean = text
   for (const secret of secrets) if (clean.includes(secret)) clean = clean.replaceAll(secret, '[redacted]')
   return clean
 }
 
-/** The same for all texts and names of a value out of JSON; the value itself where it holds no secret. */
+/** Redacts secrets in all texts and names of a JSON value; returns the same value if it has none. */
 export function redactJson<T>(value: T, secrets: readonly string[]): T {
   if (secrets.length === 0) return value
   const text = JSON.stringify(value)
@@ -83,7 +83,7 @@ export function redactJson<T>(value: T, secrets: readonly string[]): T {
 }
 
 /**
- * Names a connection: two requests share one only when tenant, place and credentials are the same. Holds no secret.
+ * Key of a connection: requests share one only if tenant, server and credentials are equal. Contains no secret.
  * @param tenant null for servers that all tenants share
  */
 export function connectionKey(tenant: string | null, place: string, target: ServerTarget): string {
@@ -95,10 +95,10 @@ export function connectionKey(tenant: string | null, place: string, target: Serv
   return JSON.stringify([tenant, place, digest])
 }
 
-/** Of targets that live on, which are those of the configuration. */
+/** Cached keys of configured targets. */
 const digests = new WeakMap<ServerTarget, string>()
 
-/** Of the credentials, which are all in the headers. */
+/** Digest of the credentials, which are all in the headers. */
 function digestOf(target: ServerTarget): string {
   const hash = createHash('sha256')
   if (target.kind === 'http')

@@ -1,15 +1,15 @@
-/** What goes wrong with a tool server, in words that hold no address, no credential and no stack. */
+/** Errors of tool servers; their messages contain no address, credential or stack trace. */
 
-import { ANSWER_BROKEN, SERVER_CLOSED } from '../net/answer-stream.ts'
+import { RESPONSE_INCOMPLETE, SERVER_CLOSED } from '../net/response-stream.ts'
 
-/** The three kinds that clients know. */
+/** Error types of the public API. */
 export type ToolErrorType = 'http_error' | 'mcp_protocol_error' | 'mcp_tool_execution_error'
 
 export class ToolServerError extends Error {
   readonly type: ToolErrorType
   /** HTTP status or JSON-RPC code; 0 when there is neither. */
   readonly code: number
-  /** The server no longer knows the session: a new connection may do. Nothing was executed. */
+  /** The server lost the session: the call was not executed and can be retried on a new connection. */
   readonly isSessionLost: boolean
 
   constructor(
@@ -25,29 +25,29 @@ export class ToolServerError extends Error {
     this.isSessionLost = options.isSessionLost ?? false
   }
 
-  /** The connection broke under the request. */
+  /** Whether the connection closed during the request. */
   get isClosed(): boolean {
     return this.message === SERVER_CLOSED
   }
 }
 
-/** As the protocol library says it; servers use the same codes for other things. */
-const LIBRARY_WORDS: ReadonlyMap<string, string> = new Map([
-  ['Request timed out', 'no answer in time'],
-  ['Maximum total timeout exceeded', 'no answer in time'],
+/** Messages of the protocol library; servers use the same codes for other errors. */
+const LIBRARY_MESSAGES: ReadonlyMap<string, string> = new Map([
+  ['Request timed out', 'no response in time'],
+  ['Maximum total timeout exceeded', 'no response in time'],
   ['Connection closed', SERVER_CLOSED],
 ])
-const MAX_WORDS = 1_000
+const MAX_MESSAGE_CHARACTERS = 1_000
 
-/** Makes any failure of the protocol library, of sockets and of our own guards one of ours. */
+/** Converts any error of the protocol library, of sockets and of the rules to a ToolServerError. */
 export function toToolServerError(error: unknown): ToolServerError {
   if (error instanceof ToolServerError) return error
   const { name, code, message } = readError(error)
   const options = { cause: error }
   if (name === 'UnreachableByRule') return new ToolServerError('http_error', 0, message, options)
-  if (name === 'TooMuchData') return new ToolServerError('http_error', 0, message, options)
+  if (name === 'ByteLimitExceeded') return new ToolServerError('http_error', 0, message, options)
   if (name === 'UnauthorizedError')
-    return new ToolServerError('http_error', 401, 'the server wants other credentials', options)
+    return new ToolServerError('http_error', 401, 'the server rejected the credentials', options)
   if (name === 'McpError') return fromProtocol(Number(code), message, error)
   if (/^Error POSTing|^Streamable HTTP error|^SSE error/.test(message) && Number(code) >= 100)
     return new ToolServerError('http_error', Number(code), `the server answered ${String(code)}`, {
@@ -62,35 +62,41 @@ export function toToolServerError(error: unknown): ToolServerError {
       options,
     )
   if (error instanceof Error && 'errorCode' in error)
-    return new ToolServerError('http_error', 401, 'the authorization server refused', options)
+    return new ToolServerError(
+      'http_error',
+      401,
+      'the authorization server rejected the credentials',
+      options,
+    )
   const inner = findCause(error)
   if (inner !== null) return inner
   if (typeof code === 'string')
     return new ToolServerError('http_error', 0, `cannot reach the server (${code})`, options)
-  if (message === SERVER_CLOSED || /^(no connection|no whole answer) within \d+ ms$/.test(message))
+  if (message === SERVER_CLOSED || /^(no connection|no complete response) within \d+ ms$/.test(message))
     return new ToolServerError('http_error', 0, message, options)
   return new ToolServerError('http_error', 0, 'cannot reach the server', options)
 }
 
 function fromProtocol(code: number, message: string, cause: unknown): ToolServerError {
-  const words = message.replace(/^MCP error -?\d+: /, '').slice(0, MAX_WORDS)
-  if (code === ANSWER_BROKEN) return new ToolServerError('http_error', 0, words, { cause })
-  const ours = LIBRARY_WORDS.get(words)
+  const words = message.replace(/^MCP error -?\d+: /, '').slice(0, MAX_MESSAGE_CHARACTERS)
+  if (code === RESPONSE_INCOMPLETE) return new ToolServerError('http_error', 0, words, { cause })
+  const ours = LIBRARY_MESSAGES.get(words)
   if (ours !== undefined) return new ToolServerError('http_error', 0, ours, { cause })
   return new ToolServerError('mcp_protocol_error', code, words, { cause })
 }
 
 function readError(error: unknown): { name: string; code: unknown; message: string } {
   if (!(error instanceof Error)) return { name: '', code: undefined, message: '' }
-  // The protocol library's errors bear the name Error; their class tells more.
+  // Errors of the protocol library have the name Error; their class is more specific.
   const name = error.name === 'Error' ? error.constructor.name : error.name
   return { name, code: (error as { code?: unknown }).code, message: error.message }
 }
 
-/** Libraries wrap what our own guards throw. */
+/** Finds an error of the gateway that a library has wrapped. */
 function findCause(error: unknown): ToolServerError | null {
   const cause = error instanceof Error ? error.cause : undefined
   const isOurs =
-    cause instanceof Error && ['UnreachableByRule', 'TooMuchData', 'ToolServerError'].includes(cause.name)
+    cause instanceof Error &&
+    ['UnreachableByRule', 'ByteLimitExceeded', 'ToolServerError'].includes(cause.name)
   return isOurs ? toToolServerError(cause) : null
 }

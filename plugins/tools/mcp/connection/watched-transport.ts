@@ -1,23 +1,23 @@
-/** Stands between the protocol library and a transport: counts what the server asks of us, and closes when it is too much. */
+/** Wraps a transport of the protocol library: counts requests of the server and closes the connection when they exceed a limit. */
 import type { Transport, TransportSendOptions } from '@modelcontextprotocol/sdk/shared/transport.js'
 import type { JSONRPCMessage, MessageExtraInfo } from '@modelcontextprotocol/sdk/types.js'
 
-/** Requests of the server (pings and the like) that wait for our answer to leave. */
+/** Maximum number of server requests (such as pings) whose response is not yet sent. */
 const MAX_OPEN_ANSWERS = 16
 const MAX_MESSAGE_DEPTH = 200
 const INTERNAL_ERROR = -32603
 
-export class WatchedTransport implements Transport {
+export class ObservedTransport implements Transport {
   onclose?: () => void
   onerror?: (error: Error) => void
   onmessage?: <T extends JSONRPCMessage>(message: T, extra?: MessageExtraInfo) => void
-  /** Takes answers that the library knows nothing of. */
+  /** Receives responses to requests that the library did not send. */
   onanswer?: (message: JSONRPCMessage) => boolean
   readonly #inner: Transport
   #openAnswers = 0
   #isClosed = false
 
-  /** @param endsOnError an error after the start means that nothing will be heard any more */
+  /** @param endsOnError whether an error after the start ends the transport */
   constructor(inner: Transport, endsOnError: boolean) {
     this.#inner = inner
     let hasStarted = false
@@ -62,11 +62,11 @@ export class WatchedTransport implements Transport {
     }
   }
 
-  /** A message of the server, also one that did not come over the inner transport. */
+  /** Handles a message of the server, also one that was not received by the inner transport. */
   receive(message: JSONRPCMessage, extra?: MessageExtraInfo): void {
     const isRequest = 'method' in message && 'id' in message
     if (isRequest && this.#openAnswers >= MAX_OPEN_ANSWERS) {
-      this.onerror?.(new Error('the server asks more than can be answered'))
+      this.onerror?.(new Error('the server sends too many requests'))
       void this.close()
       return
     }
@@ -88,7 +88,7 @@ export class WatchedTransport implements Transport {
   }
 }
 
-/** Deeply nested values end recursive readers with an error; walks level by level, so that it has no such limit itself. */
+/** Whether a value is nested too deeply for recursive readers. Iterates by level, without recursion. */
 function isTooDeep(message: unknown): boolean {
   let level: unknown[] = [message]
   for (let depth = 0; level.length > 0; depth++) {

@@ -1,11 +1,10 @@
 /** Calls that had to wait and now have an answer: what is approved is begun, what is denied is told to the model. */
 import type { ApprovalAnswer, ChatMessage, ToolCallResult } from '#kernel'
-import type { CallBudget } from './call-budget.ts'
+import { LIMIT_REACHED, refuse, TOOL_NOT_AVAILABLE, type ToolAnswer } from './model-call.ts'
 import type { OfferedTools } from './offered-tools.ts'
-import { LIMIT_REACHED, refuse, TOOL_IS_GONE } from './refused-calls.ts'
-import type { PendingCall } from './run-calls.ts'
-import { nameToday, type ToolAnswer } from './turn-messages.ts'
-import type { TurnVoice } from './turn-voice.ts'
+import type { CallBudget, PendingCall } from './run-calls.ts'
+import { nameToday } from './turn-messages.ts'
+import type { TurnOutput } from './turn-output.ts'
 
 export interface ApprovedCalls {
   /** The assistant's message that holds all of them. */
@@ -18,11 +17,11 @@ export function beginApproved(
   answers: readonly ApprovalAnswer[],
   offered: OfferedTools,
   budget: CallBudget,
-  voice: TurnVoice,
+  output: TurnOutput,
   isHidden: (label: string) => boolean,
 ): ApprovedCalls {
   const calls = answers.map((answer) => {
-    const id = voice.callId(answer.approvalId)
+    const id = output.callId(answer.approvalId)
     const name = nameToday({ kind: 'mcp', label: answer.label, name: answer.name }, offered)
     return { id, type: 'function' as const, function: { name, arguments: answer.arguments } }
   })
@@ -31,32 +30,32 @@ export function beginApproved(
     const { isApproved, reason, label } = answer
     if (!isApproved)
       return refuse(id, reason ? `The user denied this call: ${reason}` : 'The user denied this call.')
-    return begin(answer, id, offered, budget, isHidden(label) ? null : voice)
+    return begin(answer, id, offered, budget, isHidden(label) ? null : output)
   })
   return { message: { role: 'assistant', content: null, tool_calls: calls }, steps }
 }
 
-/** @param voice null for calls that clients do not see */
+/** @param output null for calls that clients do not see */
 function begin(
   { approvalId, label, name, arguments: argumentText }: ApprovalAnswer,
   callId: string,
   offered: OfferedTools,
   budget: CallBudget,
-  voice: TurnVoice | null,
+  output: TurnOutput | null,
 ): PendingCall | ToolAnswer {
   const tool = offered.findOrigin({ kind: 'mcp', label, name })
   const called = tool?.called ?? { kind: 'mcp', label, name }
-  const index = voice?.nextIndex() ?? null
-  if (voice !== null && index !== null) {
-    voice.emit({ type: 'call_started', index, callId, tool: called, approvalId })
-    if (argumentText !== '') voice.emit({ type: 'call_arguments', index, delta: argumentText })
-    voice.emit({ type: 'call_arguments_done', index, arguments: argumentText })
+  const index = output?.nextIndex() ?? null
+  if (output !== null && index !== null) {
+    output.emit({ type: 'call_started', index, callId, tool: called, approvalId })
+    if (argumentText !== '') output.emit({ type: 'call_arguments', index, delta: argumentText })
+    output.emit({ type: 'call_arguments_done', index, arguments: argumentText })
   }
   if (tool !== undefined && budget.take()) return { callId, tool, argumentText, index, approvalId }
-  const text = tool === undefined ? TOOL_IS_GONE : LIMIT_REACHED
+  const text = tool === undefined ? TOOL_NOT_AVAILABLE : LIMIT_REACHED
   // The client has agreed to this call, and is shown that it does not run.
-  if (voice !== null && index !== null)
-    voice.emit({
+  if (output !== null && index !== null)
+    output.emit({
       type: 'call_done',
       index,
       callId,

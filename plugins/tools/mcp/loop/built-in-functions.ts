@@ -1,5 +1,5 @@
 /**
- * Built-in tools as functions: what the model is offered, and how its arguments become those of the server's tool.
+ * Built-in tools as functions: their definition for the model, and the mapping of arguments to the server's tool.
  */
 import type { BuiltInToolRequest, BuiltInType, ChatTool } from '#kernel'
 import type { BuiltInConfig } from '../config.ts'
@@ -41,7 +41,7 @@ export function builtInFunction(type: BuiltInType, name: string, tool: ServerToo
   return { type: 'function', function: { name, description: tool.description ?? description, parameters } }
 }
 
-/** What the server's tool is sent: the model's arguments renamed, then the declaration's settings, then the fixed ones. */
+/** Arguments for the server's tool: the model's renamed ones, then the declaration's settings, then the fixed ones. */
 export function toServerArguments(
   input: Readonly<Record<string, unknown>>,
   config: BuiltInConfig,

@@ -1,4 +1,4 @@
-/** Opens the servers of a turn, all at once, and tells their tools in the order in which the request names them. */
+/** Lists the tools of all servers of a turn in parallel, and reports them in the order of the request. */
 import type { ListedServer, ListedTool, ToolLoopEvent } from '#kernel'
 import type { ServerTool } from '../connection/read-tools.ts'
 import { fingerprintOf } from '../connection/server-connection.ts'
@@ -12,7 +12,7 @@ export interface ListOutput {
   nextIndex(): number
 }
 
-/** @throws connect_mcp_server_failed, internal_tools_failed (424) at the first server that fails; nothing else is told then */
+/** @throws connect_mcp_server_failed, internal_tools_failed (424) at the first server that fails; no further events follow */
 export async function listTools(
   servers: readonly OpenServer[],
   listed: readonly ListedServer[],
@@ -22,10 +22,10 @@ export async function listTools(
   const found: ServerWithTools[] = []
   for (const [i, server] of servers.entries()) {
     const seen = findListed(server, listed)
-    // A list that may be as the client knows it is not announced before it is there.
+    // A list that the client may already know is announced only if it differs.
     let index = server.plan.isHidden || seen !== null ? null : begin(server, output)
     const answer = await asked[i]
-    if (!Array.isArray(answer)) throw tellFailure(server, index, answer as ToolServerError, output)
+    if (!Array.isArray(answer)) throw reportFailure(server, index, answer as ToolServerError, output)
     const fingerprint = fingerprintOf(server.plan.place, answer)
     if (seen !== null && seen.fingerprint !== null && seen.fingerprint !== fingerprint)
       index = begin(server, output)
@@ -49,7 +49,12 @@ function findListed({ plan }: OpenServer, listed: readonly ListedServer[]): List
   return listed.find(({ label }) => label.toLowerCase() === plan.label.toLowerCase()) ?? null
 }
 
-function tellFailure(server: OpenServer, index: number | null, failure: ToolServerError, output: ListOutput) {
+function reportFailure(
+  server: OpenServer,
+  index: number | null,
+  failure: ToolServerError,
+  output: ListOutput,
+) {
   const { label, isHidden, builtIn } = server.plan
   if (isHidden || builtIn !== null) return mcpErrors.internal_tools_failed()
   const { type, code, message } = failure
@@ -62,7 +67,7 @@ function toListedTool({ name, description, inputSchema, annotations }: ServerToo
   return { name, description, inputSchema, annotations }
 }
 
-/** All are asked at once and heard one after the other, so none may reject before its turn. */
+/** All requests run in parallel and are awaited in order, so none may reject before it is awaited. */
 function settle(asked: Promise<readonly ServerTool[]>): Promise<readonly ServerTool[] | ToolServerError> {
   return asked.catch(toToolServerError)
 }

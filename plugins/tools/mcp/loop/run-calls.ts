@@ -1,10 +1,9 @@
-/** Runs the calls of one model turn: some at once, told in the model's order. */
+/** Runs the calls of one model turn, several in parallel, and reports them in the order of the model. */
 import type { ToolCallResult, ToolLoopEvent } from '#kernel'
 import type { Caller, RanCall, ToolCall, ToolRunner } from '../tools/run-tool.ts'
 import { toServerArguments } from './built-in-functions.ts'
-import type { ModelCall } from './model-call.ts'
+import type { ModelCall, ToolAnswer } from './model-call.ts'
 import type { OfferedTool } from './offered-tools.ts'
-import type { ToolAnswer } from './turn-messages.ts'
 
 const CUT: ToolCallResult = {
   status: 'incomplete',
@@ -15,7 +14,7 @@ const CUT: ToolCallResult = {
   durationMs: 0,
 }
 
-/** A call that is to be run. */
+/** A call to run. */
 export interface PendingCall {
   readonly callId: string
   readonly tool: OfferedTool
@@ -29,12 +28,12 @@ export interface RunParts {
   readonly runner: ToolRunner
   readonly caller: Caller
   readonly signal: AbortSignal
-  /** How many run at once. */
+  /** Maximum number of parallel calls. */
   readonly atOnce: number
   emit(event: ToolLoopEvent): void
 }
 
-/** Never rejects. @returns one answer for each call, in order */
+/** Never rejects. @returns one result for each call, in order */
 export async function runCalls(calls: readonly PendingCall[], parts: RunParts): Promise<ToolAnswer[]> {
   const ran = new Array<Promise<RanCall>>(calls.length)
   const finished = calls.map(() => Promise.withResolvers<RanCall>())
@@ -67,8 +66,8 @@ function tell(call: PendingCall, result: ToolCallResult, parts: RunParts): void 
   else parts.emit({ type: 'call_done', index, callId, tool, arguments: argumentText, approvalId, result })
 }
 
-/** Calls of an answer that was cut off. */
-export function tellCut(calls: readonly ModelCall[], emit: (event: ToolLoopEvent) => void): void {
+/** Reports calls of a truncated answer as incomplete. */
+export function emitCutCalls(calls: readonly ModelCall[], emit: (event: ToolLoopEvent) => void): void {
   for (const { id, route, index, argumentText } of calls) {
     if (route.kind !== 'gateway' || index === null) continue
     const tool = route.tool.called
@@ -98,5 +97,22 @@ function toToolCall({ tool, argumentText }: PendingCall): ToolCall {
         builtIn === null ? input : toServerArguments(input, builtIn.config, builtIn.request),
         { signal, timeoutMs },
       ),
+  }
+}
+
+export class CallBudget {
+  readonly #most: number
+  used = 0
+
+  /** @param wanted limit of the request; null if only the configured limit applies */
+  constructor(wanted: number | null, most: number) {
+    this.#most = Math.min(wanted ?? most, most)
+  }
+
+  /** False if no call is left. */
+  take(): boolean {
+    if (this.used >= this.#most) return false
+    this.used++
+    return true
   }
 }

@@ -161,7 +161,7 @@ test('a tool that takes too long is a failed call, and the server is told', asyn
   const model = scriptedModel({ calls: [['slow', {}]] }, { text: 'done' })
   const events = await openLoop({ limits: { callMs: 100 } }).run(model, { tools: [mcpTool('s', server.url)] })
   const { error } = only(events, 'call_done')[0].result
-  expect(error).toEqual({ type: 'http_error', code: 0, message: 'no answer in time' })
+  expect(error).toEqual({ type: 'http_error', code: 0, message: 'no response in time' })
   expect(events.at(-1)).toMatchObject({ type: 'finished', reason: 'stop' })
   await cancelled.promise
 })

@@ -2,36 +2,33 @@
  * One turn: lists the tools, runs what a person has approved, then asks the model and runs what it calls, again and
  * again, until it has answered, a limit is reached, or something waits for the client.
  */
-import type {
-  ChatMessage,
-  GenerateOptions,
-  Generation,
-  GenerationEvent,
-  GenerationRequest,
-  GenerationUsage,
-  NativeAnswer,
-  RunningTurn,
-  ToolLoopEvent,
-  ToolLoopListener,
-  ToolTurn,
+import {
+  type ChatMessage,
+  GatewayError,
+  type GenerateOptions,
+  type Generation,
+  type GenerationEvent,
+  type GenerationRequest,
+  type GenerationUsage,
+  type NativeAnswer,
+  type RunningTurn,
+  type ToolLoopEvent,
+  type ToolLoopListener,
+  type ToolTurn,
 } from '#kernel'
-import { GatewayError } from '#kernel'
 import type { McpConfig } from '../config.ts'
 import { mcpErrors } from '../errors.ts'
 import type { OpenServer } from '../tools/open-server.ts'
 import type { Caller, ToolRunner } from '../tools/run-tool.ts'
 import { beginApproved } from './approved-calls.ts'
-import { CallBudget } from './call-budget.ts'
 import { listTools } from './list-tools.ts'
-import type { CallRoute, ModelCall } from './model-call.ts'
+import { type CallRoute, type ModelCall, refusalOf, type ToolAnswer } from './model-call.ts'
 import { OfferedTools } from './offered-tools.ts'
-import { refusalOf } from './refused-calls.ts'
-import { type PendingCall, runCalls, tellCut } from './run-calls.ts'
+import { CallBudget, emitCutCalls, type PendingCall, runCalls } from './run-calls.ts'
 import { lastOffer, type Offer, offerFor } from './turn-choice.ts'
-import { renameHistory, type ToolAnswer, toAssistantMessage, toToolMessages } from './turn-messages.ts'
+import { renameHistory, toAssistantMessage, toToolMessages } from './turn-messages.ts'
+import { TurnOutput } from './turn-output.ts'
 import { TurnReader } from './turn-reader.ts'
-import { addUsage } from './turn-usage.ts'
-import { TurnVoice } from './turn-voice.ts'
 
 export interface TurnParts {
   readonly config: McpConfig
@@ -49,7 +46,7 @@ type Finish = Extract<ToolLoopEvent, { type: 'finished' }>
 export class ToolTurnRun implements RunningTurn {
   readonly #turn: ToolTurn
   readonly #parts: TurnParts
-  readonly #voice: TurnVoice
+  readonly #output: TurnOutput
   readonly #stopping = new AbortController()
   readonly #budget: CallBudget
   #offered: OfferedTools
@@ -72,7 +69,7 @@ export class ToolTurnRun implements RunningTurn {
   constructor(turn: ToolTurn, parts: TurnParts, listener: ToolLoopListener) {
     this.#turn = turn
     this.#parts = parts
-    this.#voice = new TurnVoice(listener)
+    this.#output = new TurnOutput(listener)
     this.#nativeNames = nativeNamesOf(turn.request)
     this.#offered = new OfferedTools(turn.request.tools, [], 'never')
     this.#budget = new CallBudget(turn.limits.maxToolCalls, parts.config.limits.maxToolCalls)
@@ -104,19 +101,19 @@ export class ToolTurnRun implements RunningTurn {
 
   abort(): void {
     if (this.#isOver) return
-    this.#voice.silence()
-    this.#stop(new Error('the request was given up'))
+    this.#output.silence()
+    this.#stop(new Error('the request was cancelled'))
     this.resume()
   }
 
   async #begin(): Promise<void> {
     const { request, listed, origins, approvals, toolChoice } = this.#turn
-    const found = await listTools(this.#parts.servers, listed, this.#voice)
+    const found = await listTools(this.#parts.servers, listed, this.#output)
     const { defaultApproval } = this.#parts.config
     this.#offered = new OfferedTools(request.tools, found, defaultApproval, this.#nativeNames)
     const history = request.prompt.kind === 'chat' ? request.prompt.messages : []
     this.#messages = renameHistory(history, origins, this.#offered)
-    this.#voice.noteHistory(history)
+    this.#output.noteHistory(history)
     // Before a tool runs: what a wrong choice asks for must not have happened.
     this.#offer = offerFor(toolChoice, this.#offered, 0)
     if (approvals.length === 0 || this.#isOver) return
@@ -124,7 +121,7 @@ export class ToolTurnRun implements RunningTurn {
       this.#parts.servers.flatMap(({ plan }) => (plan.isHidden ? plan.label.toLowerCase() : [])),
     )
     const isHidden = (label: string) => hidden.has(label.toLowerCase())
-    const { message, steps } = beginApproved(approvals, this.#offered, this.#budget, this.#voice, isHidden)
+    const { message, steps } = beginApproved(approvals, this.#offered, this.#budget, this.#output, isHidden)
     const ran = await this.#runAll(steps.filter((step) => 'tool' in step))
     const answers = steps.map((step) => ('tool' in step ? (ran.get(step.callId) as ToolAnswer) : step))
     this.#messages = [...this.#messages, message, ...toToolMessages(answers)]
@@ -134,7 +131,7 @@ export class ToolTurnRun implements RunningTurn {
     while (this.#resumed !== null) await this.#resumed.promise
     if (this.#isOver) return
     const reader = new TurnReader(
-      { ...this.#voice, routeOf: (name) => this.#routeOf(name) },
+      { ...this.#output, routeOf: (name) => this.#routeOf(name) },
       this.#iterations === 0,
     )
     await this.#generate(reader)
@@ -145,7 +142,7 @@ export class ToolTurnRun implements RunningTurn {
     this.#native = turn.native
     if (reason !== 'stop' && reason !== 'tool_calls') {
       // The answer was cut off: nothing of it is run.
-      tellCut(turn.calls, this.#voice.emit)
+      emitCutCalls(turn.calls, this.#output.emit)
       return this.#finish(reason, matchedStop)
     }
     if (turn.calls.length === 0) return this.#finish(reason, matchedStop)
@@ -191,7 +188,7 @@ export class ToolTurnRun implements RunningTurn {
     const { runner, caller, config } = this.#parts
     const atOnce = this.#turn.request.parallelToolCalls === false ? 1 : config.limits.parallelCalls
     const { signal } = this.#stopping
-    const answers = await runCalls(calls, { runner, caller, signal, atOnce, emit: this.#voice.emit })
+    const answers = await runCalls(calls, { runner, caller, signal, atOnce, emit: this.#output.emit })
     return new Map(answers.map((answer) => [answer.callId, answer]))
   }
 
@@ -208,15 +205,15 @@ export class ToolTurnRun implements RunningTurn {
         reader.read(event)
       }
     }
-    const giveUp = () => done.resolve()
-    this.#stopping.signal.addEventListener('abort', giveUp)
+    const abort = () => done.resolve()
+    this.#stopping.signal.addEventListener('abort', abort)
     const { stream, accepts } = this.#turn
     this.#generation = this.#parts.generate(this.#nextRequest(), { stream, accepts, listener: { onEvent } })
     try {
       await done.promise
     } finally {
       this.#generation = null
-      this.#stopping.signal.removeEventListener('abort', giveUp)
+      this.#stopping.signal.removeEventListener('abort', abort)
     }
   }
 
@@ -261,7 +258,7 @@ export class ToolTurnRun implements RunningTurn {
     this.#isOver = true
     const toolCalls = this.#budget.used
     const native = this.#native
-    this.#voice.end({
+    this.#output.end({
       type: 'finished',
       reason,
       matchedStop,
@@ -276,7 +273,7 @@ export class ToolTurnRun implements RunningTurn {
     if (this.#isOver) return
     const failure = error instanceof GatewayError ? error : mcpErrors.tool_loop_failed.with({ cause: error })
     this.#stop(failure)
-    this.#voice.end({ type: 'failed', error: failure, usage: this.#usage })
+    this.#output.end({ type: 'failed', error: failure, usage: this.#usage })
   }
 
   #stop(reason: Error): void {
@@ -289,4 +286,16 @@ export class ToolTurnRun implements RunningTurn {
 function nativeNamesOf({ native }: GenerationRequest): ReadonlySet<string> {
   const names = native?.tools.flatMap(({ name }) => (typeof name === 'string' ? name : []))
   return new Set(names)
+}
+
+/** Null and something is something. */
+function addUsage(sum: GenerationUsage | null, more: GenerationUsage | null): GenerationUsage | null {
+  if (sum === null || more === null) return sum ?? more
+  return {
+    inputTokens: sum.inputTokens + more.inputTokens,
+    cachedTokens: sum.cachedTokens + more.cachedTokens,
+    cacheWriteTokens: sum.cacheWriteTokens + more.cacheWriteTokens,
+    outputTokens: sum.outputTokens + more.outputTokens,
+    reasoningTokens: sum.reasoningTokens + more.reasoningTokens,
+  }
 }

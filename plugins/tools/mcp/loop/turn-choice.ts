@@ -1,18 +1,18 @@
-/** What the model is offered in each iteration, and whether it has to call: a forced choice holds for the first one only. */
+/** Tools and tool choice of each iteration; a forced choice applies to the first iteration only. */
 import type { LoopToolChoice, ToolChoice, ToolReference } from '#kernel'
 import { mcpErrors } from '../errors.ts'
 import type { OfferedTools } from './offered-tools.ts'
 
-/** Part of a generation request. */
+/** Tools and tool choice of a generation request. */
 export interface Offer {
-  /** Names that may be called; null: all. */
+  /** Names that the model may call; null for all. */
   readonly only: ReadonlySet<string> | null
   readonly toolChoice: ToolChoice | null
 }
 
 /**
  * @param iteration 0-based
- * @throws tool_choice_tool_not_found (400) when the choice names what the turn does not have
+ * @throws tool_choice_tool_not_found (400) if the choice names a tool that the turn does not have
  */
 export function offerFor(choice: LoopToolChoice | null, offered: OfferedTools, iteration: number): Offer {
   if (choice === null) return { only: null, toolChoice: null }
@@ -31,7 +31,7 @@ export function offerFor(choice: LoopToolChoice | null, offered: OfferedTools, i
   return { only: null, toolChoice: { mode: choice.mode === 'required' && !isFirst ? 'auto' : choice.mode } }
 }
 
-/** Functions of the client alone, when the gateway's tools have had their turn. */
+/** Offers only functions of the client, after the limit of gateway calls is reached. */
 export function lastOffer(offered: OfferedTools, { only, toolChoice }: Offer): Offer {
   const own = offered.functions.map((tool) => tool.function.name)
   const mayCall = own.filter((name) => only === null || only.has(name))

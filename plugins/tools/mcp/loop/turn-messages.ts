@@ -1,18 +1,10 @@
-/** The messages of a turn: the history under today's names, then what each iteration adds. */
+/** The messages of a turn: the history with the current tool names, then the messages of each iteration. */
 import type { CallOrigin, ChatMessage, ContentPart } from '#kernel'
 import { safeName } from '../tools/exposed-names.ts'
-import type { ModelTurn } from './model-call.ts'
+import type { ModelTurn, ToolAnswer } from './model-call.ts'
 import type { OfferedTools } from './offered-tools.ts'
 
-/** What the model is told about one call. */
-export interface ToolAnswer {
-  readonly callId: string
-  readonly text: string
-  readonly isError: boolean
-  readonly images: readonly { readonly mimeType: string; readonly data: string }[]
-}
-
-/** Calls of tools that the gateway ran earlier get the names that these tools have today. */
+/** Renames earlier calls of gateway tools to the current names of these tools. */
 export function renameHistory(
   messages: readonly ChatMessage[],
   origins: ReadonlyMap<string, CallOrigin>,
@@ -30,13 +22,13 @@ export function renameHistory(
   })
 }
 
-/** Also for a tool that is gone: its calls keep a name that models can read. */
+/** Name for a tool that no longer exists. */
 export function nameToday(origin: CallOrigin, offered: OfferedTools): string {
   const found = offered.findOrigin(origin)
   return found?.exposedName ?? safeName(origin.kind === 'mcp' ? origin.name : origin.type)
 }
 
-/** The assistant's message of one iteration, as it is sent back. */
+/** The assistant message of one iteration. */
 export function toAssistantMessage(turn: ModelTurn): ChatMessage {
   const calls = turn.calls.map(({ id, name, argumentText }) => ({
     id,
@@ -54,7 +46,7 @@ export function toAssistantMessage(turn: ModelTurn): ChatMessage {
   }
 }
 
-/** Results in the order of the calls; images that the model may see follow as a user's message. */
+/** Results in the order of the calls; images follow in a user message. */
 export function toToolMessages(answers: readonly ToolAnswer[]): ChatMessage[] {
   const messages: ChatMessage[] = answers.map(({ callId, text, isError }) => ({
     role: 'tool',

@@ -17,7 +17,7 @@ import type { CallRoute, ModelCall, ModelTurn } from './model-call.ts'
 /** The turn, as its reader needs it. */
 export interface TurnOutput {
   emit(event: ToolLoopEvent): void
-  /** The number of the next output item. */
+  /** Index of the next output item. */
   nextIndex(): number
   /** Who answers a call of this name; counts it when it is ours. */
   routeOf(name: string): CallRoute

@@ -1,24 +1,24 @@
-/** How much one answer of a tool server may hold, and how fast a stream that never ends may come. */
+/** Limits the size of a response of a tool server, and the rate of a stream without end. */
 import { EventCounter } from '#kernel'
 
-/** The server sent more than it may; the answer is given up. */
-export class TooMuchData extends Error {
+/** The server exceeded a size limit; reading the response stops. */
+export class ByteLimitExceeded extends Error {
   constructor(maxBytes: number) {
     super(`the server sent more than ${maxBytes} bytes`)
-    this.name = 'TooMuchData'
+    this.name = 'ByteLimitExceeded'
   }
 }
 
-/** Counts the bytes of one answer. */
+/** Counts the bytes of one response. */
 export interface ByteLimit {
-  /** @throws TooMuchData */
+  /** @throws ByteLimitExceeded */
   take(chunk: Buffer): void
 }
 
-/** What one event costs beside its bytes: reading a small one takes far longer than receiving it. */
+/** Cost of an event in addition to its bytes: parsing a small event takes far longer than receiving it. */
 const EVENT_COST = 2_048
 
-/** An answer to one request: so much and no more. */
+/** Limit for the response to one request. */
 export function wholeLimit(maxBytes: number, isEventStream: boolean): ByteLimit {
   const events = new EventCounter()
   let left = maxBytes
@@ -26,13 +26,13 @@ export function wholeLimit(maxBytes: number, isEventStream: boolean): ByteLimit 
     take(chunk) {
       left -= chunk.length
       if (isEventStream) left -= events.push(chunk) * EVENT_COST
-      if (left < 0) throw new TooMuchData(maxBytes)
+      if (left < 0) throw new ByteLimitExceeded(maxBytes)
     },
   }
 }
 
 /**
- * A stream of the server's own that stays open: over time no more than the limit each minute, with as much to begin with.
+ * Limit for the server's own event stream, which stays open: the limit per minute, plus the same amount at the start.
  */
 export function streamLimit(maxBytes: number, now: () => number = Date.now): ByteLimit {
   const events = new EventCounter()
@@ -44,7 +44,7 @@ export function streamLimit(maxBytes: number, now: () => number = Date.now): Byt
       allowance = Math.min(maxBytes, allowance + ((nowMs - lastMs) / 60_000) * maxBytes)
       allowance -= chunk.length + events.push(chunk) * EVENT_COST
       lastMs = nowMs
-      if (allowance < 0) throw new TooMuchData(maxBytes)
+      if (allowance < 0) throw new ByteLimitExceeded(maxBytes)
     },
   }
 }

@@ -1,6 +1,6 @@
 /**
- * The `fetch` that the protocol library is given. It differs from the platform's in what a server may do to us: addresses
- * are checked and pinned, answers are counted, nothing waits for ever, and no redirect is followed here.
+ * The `fetch` of the protocol library. Unlike the platform's it checks and pins addresses, limits the size of responses,
+ * has timeouts and follows no redirects.
  */
 import {
   type IncomingMessage,
@@ -10,29 +10,27 @@ import {
 } from 'node:http'
 import { request as requestSecure, Agent as SecureAgent } from 'node:https'
 import type { Socket } from 'node:net'
-import { AnswerStream, readWhole } from './answer-stream.ts'
 import { type ByteLimit, streamLimit, wholeLimit } from './byte-limit.ts'
-import { pinnedLookup, type Resolver } from './pinned-lookup.ts'
-import { checkHost, type ReachRules } from './reach-rules.ts'
-import { cancelledIdOf, requestIdOf } from './rpc-text.ts'
-import { StreamPace } from './stream-pace.ts'
+import { checkHost, pinnedLookup, type ReachRules, type Resolver } from './reach-rules.ts'
+import { ResponseStream, readWhole } from './response-stream.ts'
+import { cancelledIdOf, requestIdOf } from './rpc-messages.ts'
 
 export interface FetchOptions {
   readonly rules: ReachRules
   /** DNS, TCP and TLS together, milliseconds. */
   readonly connectMs: number
-  /** From a request to the end of its answer, milliseconds; streams of the server's own have no end. */
-  readonly answerMs: number
-  /** Bytes of one answer, or of one event of a stream that stays open. */
-  readonly maxAnswerBytes: number
-  /** PEM of authorities to trust in place of the system's. */
+  /** From a request to the end of its response, milliseconds; not for the server's own event stream. */
+  readonly responseMs: number
+  /** Maximum bytes of one response, or of one event of a stream that stays open. */
+  readonly maxResponseBytes: number
+  /** PEM of certificate authorities that replace those of the system. */
   readonly ca?: string
-  /** A server broke a limit: it is not to be spoken with again on this connection. */
+  /** Called when the server exceeds a limit; the connection must be closed. */
   readonly onFlood: (error: Error) => void
   readonly resolve?: Resolver
 }
 
-/** Where one `fetch` stands until its answer has begun. */
+/** State of one `fetch` until its response begins. */
 interface Exchange {
   readonly url: URL
   readonly init: RequestInit
@@ -49,10 +47,10 @@ export class GuardedFetch {
   readonly #options: FetchOptions
   readonly #plain: PlainAgent
   readonly #secure: SecureAgent
-  /** How each request under way is given up, by its id. */
+  /** Cancels each active request, by its id. */
   readonly #open = new Map<number, () => void>()
-  readonly #pace = new StreamPace()
-  /** Answers that are there before their request is made, by its id. */
+  readonly #reconnects = new ReconnectLimiter()
+  /** Responses received before their request is sent, by its id. */
   readonly #ready = new Map<number, Response>()
 
   constructor(options: FetchOptions) {
@@ -71,7 +69,7 @@ export class GuardedFetch {
     const given = body === null ? null : cancelledIdOf(body)
     if (given !== null) this.#open.get(given)?.()
     const isOwnStream = (init.method ?? 'GET') === 'GET' && acceptsOnlyEvents(init)
-    if (isOwnStream) await this.#pace.wait(init.signal ?? null)
+    if (isOwnStream) await this.#reconnects.wait(init.signal ?? null)
     const requestId = body === null ? null : requestIdOf(body)
     const ready = requestId === null ? undefined : this.#ready.get(requestId)
     if (requestId === null || ready === undefined)
@@ -80,12 +78,12 @@ export class GuardedFetch {
     return ready
   }
 
-  /** The next request of this id is answered with this and not sent: it was, by another way. */
+  /** Responds to the next request of this id without sending it, because it was sent by `DirectCalls`. */
   answerWith(requestId: number, response: Response): void {
     this.#ready.set(requestId, response)
   }
 
-  /** Ends every connection. */
+  /** Closes all connections. */
   close(): void {
     this.#plain.destroy()
     this.#secure.destroy()
@@ -106,13 +104,13 @@ export class GuardedFetch {
     }
     return new Promise((resolve, reject) => {
       const request = isSecure ? requestSecure(url, options) : requestPlain(url, options)
-      const giveUp = () => request.destroy(new Error('given up'))
-      init.signal?.addEventListener('abort', giveUp, { once: true })
-      if (exchange.requestId !== null) this.#open.set(exchange.requestId, giveUp)
-      const timer = exchange.isOwnStream ? null : setTimeout(() => late(), this.#options.answerMs)
-      let answer: AnswerStream | null = null
+      const abort = () => request.destroy(new Error('cancelled'))
+      init.signal?.addEventListener('abort', abort, { once: true })
+      if (exchange.requestId !== null) this.#open.set(exchange.requestId, abort)
+      const timer = exchange.isOwnStream ? null : setTimeout(() => late(), this.#options.responseMs)
+      let answer: ResponseStream | null = null
       const late = () => {
-        const error = new Error(`no whole answer within ${this.#options.answerMs} ms`)
+        const error = new Error(`no complete response within ${this.#options.responseMs} ms`)
         if (answer === null) request.destroy(error)
         else answer.fail(error)
       }
@@ -122,33 +120,33 @@ export class GuardedFetch {
       request.on('error', reject)
       request.on('close', () => {
         if (timer !== null) clearTimeout(timer)
-        init.signal?.removeEventListener('abort', giveUp)
+        init.signal?.removeEventListener('abort', abort)
         if (exchange.requestId !== null) this.#open.delete(exchange.requestId)
       })
       request.on('response', (message) => {
         const limit = this.#limitOf(exchange, message)
         if (isEventStream(message)) {
           const { requestId } = exchange
-          answer = new AnswerStream(message, {
+          answer = new ResponseStream(message, {
             limit,
-            maxEventBytes: this.#options.maxAnswerBytes,
+            maxEventBytes: this.#options.maxResponseBytes,
             requestId,
           })
-          if (requestId !== null) this.#open.set(requestId, () => answer?.giveUp())
+          if (requestId !== null) this.#open.set(requestId, () => answer?.abort())
           resolve(toResponse(message, answer.body))
         } else readWhole(message, limit).then((whole) => resolve(toResponse(message, whole)), reject)
       })
-      if (init.signal?.aborted === true) giveUp()
+      if (init.signal?.aborted === true) abort()
       else request.end(body ?? undefined)
     })
   }
 
-  /** A limit that also ends the connection, once the reader has been told: it hears the reason, not a closed connection. */
+  /** Closes the connection when a limit is exceeded, after the reader has received the reason. */
   #limitOf(exchange: Exchange, message: IncomingMessage): ByteLimit {
-    const { maxAnswerBytes, onFlood } = this.#options
+    const { maxResponseBytes, onFlood } = this.#options
     const limit = exchange.isOwnStream
-      ? streamLimit(maxAnswerBytes)
-      : wholeLimit(maxAnswerBytes, isEventStream(message))
+      ? streamLimit(maxResponseBytes)
+      : wholeLimit(maxResponseBytes, isEventStream(message))
     return {
       take(chunk) {
         try {
@@ -161,7 +159,7 @@ export class GuardedFetch {
     }
   }
 
-  /** A socket that is new has so long to stand; one from the agent stands already. */
+  /** Applies the connect timeout to a new socket; a socket of the agent's pool is connected. */
   #watchConnect(socket: Socket, isSecure: boolean, fail: (error: Error) => void): void {
     if (!socket.connecting) return
     socket.setKeepAlive(true, 60_000)
@@ -189,14 +187,40 @@ function toResponse(
   return new Response(isBare ? null : body, { status: Math.min(Math.max(status, 200), 599), headers })
 }
 
-/** The protocol library sends text, and forms when it asks for a token. */
+/** The protocol library sends text, and forms for token requests. */
 function bodyOf({ body }: RequestInit): string | null {
   if (body === undefined || body === null) return null
   if (typeof body === 'string') return body
   if (body instanceof URLSearchParams) return body.toString()
-  throw new TypeError('a body of this kind is not sent')
+  throw new TypeError('unsupported type of request body')
 }
 
 function acceptsOnlyEvents(init: RequestInit): boolean {
   return new Headers(init.headers).get('accept') === 'text/event-stream'
+}
+
+const BURST = 5
+const GAP_MS = 1_000
+
+class ReconnectLimiter {
+  #left = BURST
+  #lastMs = 0
+
+  /** Resolves when the next stream may be opened. Rejects if the signal is aborted first. */
+  async wait(signal: AbortSignal | null, now: number = Date.now()): Promise<void> {
+    this.#left = Math.min(BURST, this.#left + (now - this.#lastMs) / GAP_MS) - 1
+    this.#lastMs = now
+    if (this.#left >= 0) return
+    await new Promise<void>((resolve, reject) => {
+      const abort = () => {
+        clearTimeout(timer)
+        reject(new Error('cancelled'))
+      }
+      const timer = setTimeout(() => {
+        signal?.removeEventListener('abort', abort)
+        resolve()
+      }, -this.#left * GAP_MS)
+      signal?.addEventListener('abort', abort, { once: true })
+    })
+  }
 }

@@ -1,6 +1,6 @@
 /** Server URLs that clients may and may not name. */
 import { expect, test } from 'vitest'
-import { ANYWHERE, type ReachRules, readServerUrl, UnreachableByRule } from './reach-rules.ts'
+import { ANYWHERE, pinnedLookup, type ReachRules, readServerUrl, UnreachableByRule } from './reach-rules.ts'
 
 const open: ReachRules = { ...ANYWHERE, allowsPrivate: false }
 
@@ -32,5 +32,34 @@ test('public hosts are open by default, lists narrow them', () => {
 test('a switch opens private addresses, another closes plain HTTP or everything', () => {
   expect(readServerUrl('http://127.0.0.1:9/mcp', ANYWHERE).port).toBe('9')
   expect(() => readServerUrl('http://example.com/', { ...open, requiresHttps: true })).toThrow('https')
-  expect(() => readServerUrl('https://example.com/', { ...open, isAllowed: false })).toThrow('not allowed')
+  expect(() => readServerUrl('https://example.com/', { ...open, isAllowed: false })).toThrow('disabled')
+})
+
+const PUBLIC = { address: '8.8.8.8', family: 4 }
+const PUBLIC_V6 = { address: '2606:4700::1111', family: 6 }
+const PRIVATE = { address: '10.0.0.1', family: 4 }
+
+function lookup(
+  found: readonly { address: string; family: number }[],
+  options: object,
+  allowsPrivate = false,
+) {
+  const rules = { ...ANYWHERE, allowsPrivate }
+  return new Promise((resolve, reject) => {
+    pinnedLookup(rules, (_, done) => done(null, found))('host', options, (error, address, family) =>
+      error ? reject(error) : resolve(family === undefined ? address : [address, family]),
+    )
+  })
+}
+
+test('the address that was checked is the one that is given', async () => {
+  expect(await lookup([PUBLIC, PUBLIC_V6], { all: true })).toEqual([PUBLIC, PUBLIC_V6])
+  expect(await lookup([PUBLIC, PUBLIC_V6], { family: 6 })).toEqual([PUBLIC_V6.address, 6])
+  expect(await lookup([PRIVATE], {}, true)).toEqual([PRIVATE.address, 4])
+})
+
+test('one private address among them is enough to refuse the name', async () => {
+  await expect(lookup([PUBLIC, PRIVATE], { all: true })).rejects.toThrow('private')
+  await expect(lookup([PUBLIC_V6, PRIVATE], { family: 6 })).rejects.toThrow('private')
+  await expect(lookup([], { all: true })).rejects.toThrow('no address')
 })

@@ -1,7 +1,7 @@
-/** Reads the arguments of a call as a model wrote them. */
+/** Parses the arguments of a call of a model. */
 import { parseBoundedText } from '#shared'
 
-/** Null when the text is no JSON object; nothing at all is an empty one. */
+/** Null if the text is not a JSON object; an empty text is an empty object. */
 export function parseArguments(text: string): Record<string, unknown> | null {
   if (text.trim() === '') return {}
   try {

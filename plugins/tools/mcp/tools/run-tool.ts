@@ -1,22 +1,21 @@
 /**
- * Runs one call: guards may stop or change it, the tenant's limit holds, the tool has so long, and whatever happens is a
- * result that the model can read. A log line and metrics say that it ran.
+ * Runs one call: guards can reject or change it, the tenant's limit and a timeout apply, and every failure becomes a
+ * result that the model can read. Each call is logged and counted.
  */
 import type { CalledTool, GuardedCall, Logger, SpanAttributes, ToolCallResult, WorkSpan } from '#kernel'
 import type { ToolOutput } from '../connection/read-result.ts'
 import { ToolServerError, toToolServerError } from '../connection/tool-server-error.ts'
 import { parseArguments } from './parse-arguments.ts'
-import type { TenantCalls } from './tenant-calls.ts'
 import type { ToolCallGuardList } from './tool-call-guard-list.ts'
 import type { ToolMetrics } from './tool-metrics.ts'
 
-/** Whose call it is. */
+/** The tenant and request of a call. */
 export interface Caller {
   readonly tenant: string
   readonly requestId: string
   readonly model: string | null
   readonly log: Logger
-  /** Begins a span of the request; absent where nothing is traced. */
+  /** Starts a span of the request; absent if tracing is disabled. */
   readonly trace?: (name: string, attributes: SpanAttributes) => WorkSpan | null
 }
 
@@ -24,7 +23,7 @@ export interface ToolCall {
   readonly tool: CalledTool
   /** For guards; see `GuardedCall`. */
   readonly server: string
-  /** For metrics: a label of the configuration, the type of a built-in, `client` for all that clients named. */
+  /** Metric label: a configured label, the type of a built-in tool, or `client` for servers named by clients. */
   readonly metricLabel: string
   /** As the model wrote them. */
   readonly argumentText: string
@@ -39,11 +38,11 @@ export interface ToolCall {
 export interface RunSettings {
   readonly callMs: number
   readonly audit: 'off' | 'calls' | 'arguments'
-  /** Of the operator: images are handed over as images, not as text. */
+  /** Passes images as images instead of text. */
   readonly imagesToModel: boolean
 }
 
-/** A result, and what it holds for the model beside the text. */
+/** A result with images for the model. */
 export interface RanCall {
   readonly result: ToolCallResult
   readonly images: ToolOutput['images']
@@ -161,4 +160,27 @@ function failed({ type, code, message }: ToolServerError, structured: unknown = 
 
 function refused(label: string, text: string): Outcome {
   return { ...failed(new ToolServerError('mcp_tool_execution_error', 0, text)), label }
+}
+
+export class TenantCalls {
+  readonly #most: number
+  readonly #running = new Map<string, number>()
+
+  constructor(most: number) {
+    this.#most = most
+  }
+
+  /** False if the tenant has reached its limit; otherwise the caller must call `leave`. */
+  enter(tenant: string): boolean {
+    const count = this.#running.get(tenant) ?? 0
+    if (count >= this.#most) return false
+    this.#running.set(tenant, count + 1)
+    return true
+  }
+
+  leave(tenant: string): void {
+    const count = this.#running.get(tenant) ?? 0
+    if (count <= 1) this.#running.delete(tenant)
+    else this.#running.set(tenant, count - 1)
+  }
 }

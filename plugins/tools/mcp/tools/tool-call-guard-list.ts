@@ -1,4 +1,4 @@
-/** Guards of other plugins, asked in turn before a call runs: the first that rejects ends it, changes add up. */
+/** Guards of other plugins, called in order before a call: the first rejection ends it, changes accumulate. */
 import type { GuardDecision, GuardedCall, Logger, ToolCallGuard, ToolCallGuardsService } from '#kernel'
 
 const STOPPED = 'The call was stopped by a guard that failed.'
@@ -13,7 +13,7 @@ export class ToolCallGuardList implements ToolCallGuardsService {
     }
   }
 
-  /** Never rejects: a guard that fails stops the call. */
+  /** Never rejects: a failing guard rejects the call. */
   async check(call: GuardedCall, log: Logger): Promise<GuardDecision> {
     let current = call
     for (const guard of this.#guards) {
@@ -22,7 +22,7 @@ export class ToolCallGuardList implements ToolCallGuardsService {
         if (decision.action === 'reject') return decision
         if (decision.action === 'modify') current = { ...current, arguments: decision.arguments }
       } catch (error) {
-        log.error({ guard: guard.name, error: (error as Error)?.message }, 'a guard of tool calls failed')
+        log.error({ guard: guard.name, error: (error as Error)?.message }, 'tool call guard failed')
         return { action: 'reject', text: STOPPED }
       }
     }

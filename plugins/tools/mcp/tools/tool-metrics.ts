@@ -14,12 +14,12 @@ export class ToolMetrics {
     })
     this.#seconds = metrics.histogram({
       name: 'weir_mcp_tool_call_duration_seconds',
-      help: 'How long tool calls took.',
+      help: 'Duration of tool calls.',
       labels: ['server'],
     })
     this.#turns = metrics.histogram({
       name: 'weir_mcp_turn_iterations',
-      help: 'Model turns of one request with tools of the gateway.',
+      help: 'Model turns per request with tools of the gateway.',
       buckets: [1, 2, 3, 5, 8, 13, 21, 34],
     })
     const connections = metrics

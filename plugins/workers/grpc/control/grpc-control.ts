@@ -85,7 +85,7 @@ export class GrpcControl implements WorkerControl {
     const found = toLabels(model, server)
     const labels = { ...found, ...worker.labels }
     const models = toCards(worker.models, labels)
-    await this.#loadTokenizer(models, labels)
+    await this.#loadTokenizer(models, labels, worker.configuredLabels)
     return {
       runtimeType: runtime.name,
       models,
@@ -254,11 +254,13 @@ export class GrpcControl implements WorkerControl {
   async #loadTokenizer(
     models: WorkerDescription['models'],
     labels: Readonly<Record<string, string>>,
+    configured: Readonly<Record<string, string>> = {},
   ): Promise<void> {
     const source = labels.tokenizer_path || labels.model_path || ''
     if (!source.startsWith('/') && !source.startsWith('weir:')) return
+    const isConfigured = source === (configured.tokenizer_path || configured.model_path)
     for (const { id } of models) {
-      await this.#parts.tokenizers.ensure({ name: id, source }).catch((error: unknown) => {
+      await this.#parts.tokenizers.ensure({ name: id, source, isConfigured }).catch((error: unknown) => {
         this.#parts.log.warn({ model: id, reason: reasonOf(error) }, 'tokenizer not loaded')
       })
     }

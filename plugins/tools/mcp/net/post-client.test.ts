@@ -1,12 +1,11 @@
 /** Answers of tool servers in pieces of any size, and what is told of them. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { HttpPeer } from '#kernel'
-import { UpstreamFailure, type UpstreamHandler } from '#kernel'
-import { type Post, PostLane } from './post-lane.ts'
+import { type HttpPeer, UpstreamFailure, type UpstreamHandler } from '#kernel'
+import { type Post, PostClient } from './post-client.ts'
 
 /** A peer that a test plays, request by request. */
-function openLane(maxAnswerBytes = 100_000) {
+function openPostClient(maxResponseBytes = 100_000) {
   const asked: UpstreamHandler[] = []
   const given: UpstreamHandler[] = []
   const floods: string[] = []
@@ -19,7 +18,12 @@ function openLane(maxAnswerBytes = 100_000) {
   }
   const limits = { connectMs: 1, firstByteMs: 0, idleMs: 0, requestMs: 1 }
   const onFlood = (error: Error) => void floods.push(error.message)
-  return { lane: new PostLane({ peer, path: '/mcp', limits, maxAnswerBytes, onFlood }), asked, given, floods }
+  return {
+    client: new PostClient({ peer, path: '/mcp', limits, maxResponseBytes, onFlood }),
+    asked,
+    given,
+    floods,
+  }
 }
 
 function listen() {
@@ -48,9 +52,9 @@ const anyText = fc.string({ unit: 'grapheme', minLength: 1 }).map((text) => JSON
 test('a body is one text, whatever pieces it comes in', () => {
   fc.assert(
     fc.property(anyText, anyCuts, fc.boolean(), (text, cuts, isAnnounced) => {
-      const { lane, asked } = openLane()
+      const { client, asked } = openPostClient()
       const listener = listen()
-      lane.post([], Buffer.from(''), listener)
+      client.post([], Buffer.from(''), listener)
       const bytes = Buffer.from(text)
       const type = 'application/json; charset=utf-8'
       asked[0].onResponseStart(200, ['content-type', type], isAnnounced ? bytes.length : -1)
@@ -65,9 +69,9 @@ test('events are texts, whatever pieces and line ends they come in, and the last
   const anyEvents = fc.array(fc.tuple(anyText, fc.option(fc.nat(99))), { minLength: 1, maxLength: 5 })
   fc.assert(
     fc.property(anyEvents, anyCuts, fc.constantFrom('\n', '\r\n'), (events, cuts, line) => {
-      const { lane, asked } = openLane()
+      const { client, asked } = openPostClient()
       const listener = listen()
-      lane.post([], Buffer.from(''), listener)
+      client.post([], Buffer.from(''), listener)
       const bytes = Buffer.from(
         events.map(([t, id]) => `${id === null ? '' : `id: ${id}${line}`}data: ${t}${line}${line}`).join(''),
       )
@@ -86,9 +90,9 @@ test('what breaks off is an error, unless its stream can be taken up again', () 
     ['data: x\n\n', ['x', { error: 'gone' }]],
     ['id: 4\nretry: 20\ndata: x\n\n', ['x', { end: { lastId: '4', retryMs: 20 } }]],
   ] as const) {
-    const { lane, asked } = openLane()
+    const { client, asked } = openPostClient()
     const listener = listen()
-    lane.post([], Buffer.from(''), listener)
+    client.post([], Buffer.from(''), listener)
     asked[0].onResponseStart(200, ['content-type', 'text/event-stream'], -1)
     asked[0].onResponseData(Buffer.from(text))
     asked[0].onResponseError(new UpstreamFailure('reset', 'gone', true))
@@ -97,9 +101,9 @@ test('what breaks off is an error, unless its stream can be taken up again', () 
 })
 
 test('an answer of another status or type is handed over whole', () => {
-  const { lane, asked } = openLane()
+  const { client, asked } = openPostClient()
   const listener = listen()
-  for (let i = 0; i < 2; i++) lane.post([], Buffer.from(''), listener)
+  for (let i = 0; i < 2; i++) client.post([], Buffer.from(''), listener)
   asked[0].onResponseStart(401, ['content-type', 'application/json'], 2)
   asked[0].onResponseData(Buffer.from('{}'))
   asked[0].onResponseEnd()
@@ -112,9 +116,9 @@ test('an answer of another status or type is handed over whole', () => {
 })
 
 test('an answer beyond the limit is cut, and the connection is told', async () => {
-  const { lane, asked, given, floods } = openLane(10)
+  const { client, asked, given, floods } = openPostClient(10)
   const listener = listen()
-  lane.post([], Buffer.from(''), listener)
+  client.post([], Buffer.from(''), listener)
   asked[0].onResponseStart(200, ['content-type', 'application/json'], -1)
   asked[0].onResponseData(Buffer.alloc(11))
   asked[0].onResponseData(Buffer.alloc(11))
@@ -124,13 +128,13 @@ test('an answer beyond the limit is cut, and the connection is told', async () =
 })
 
 test('so many run at once, the others follow; one that is given up while it waits is never sent', () => {
-  const { lane, asked, given } = openLane()
+  const { client, asked, given } = openPostClient()
   const listener = listen()
-  const posts: Post[] = Array.from({ length: 40 }, () => lane.post([], Buffer.from(''), listener))
+  const posts: Post[] = Array.from({ length: 40 }, () => client.post([], Buffer.from(''), listener))
   expect(asked).toHaveLength(32)
-  posts[39].giveUp()
-  posts[0].giveUp()
-  posts[0].giveUp()
+  posts[39].abort()
+  posts[0].abort()
+  posts[0].abort()
   expect([asked.length, given.length]).toEqual([33, 1])
   for (let i = 1; i < asked.length; i++) {
     asked[i].onResponseStart(200, ['content-type', 'application/json'], 2)

@@ -1,5 +1,14 @@
-/** Reads the head of a message, which says where its content goes. Nothing in it is an error. */
-import { CHANNEL, CONSTRAIN } from './harmony-tokens.ts'
+/** The control tokens of Harmony, and the header of a message, which determines the channel of its content. */
+export const START = '<|start|>'
+export const CHANNEL = '<|channel|>'
+export const MESSAGE = '<|message|>'
+export const CONSTRAIN = '<|constrain|>'
+export const END = '<|end|>'
+export const RETURN = '<|return|>'
+export const CALL = '<|call|>'
+
+/** Ids of `<|return|>` and `<|call|>`, at which the model stops. */
+export const HARMONY_STOP_IDS: readonly number[] = [200002, 200012]
 
 export type HarmonyKind = 'reasoning' | 'text' | 'call' | 'ignored'
 
@@ -40,7 +49,7 @@ function nameOf(recipient: string): string {
 
 function kindOf(recipient: string, channel: string): HarmonyKind {
   if (nameOf(recipient) !== '') return 'call'
-  // Tools of the model's own, which nobody here runs.
+  // Built-in tools of the model, which are not supported.
   if (/^(?:python|browser|container)/.test(recipient)) return 'reasoning'
   return channel === 'analysis' ? 'reasoning' : 'text'
 }

@@ -1,7 +1,7 @@
-/** What all parts of a turn share when they speak: one listener, one counter of items, ids that no two calls have. */
+/** Output of a turn: the listener, the counter of output items, and unique call ids. */
 import type { ChatMessage, ToolLoopEvent, ToolLoopListener } from '#kernel'
 
-export class TurnVoice {
+export class TurnOutput {
   readonly #listener: ToolLoopListener
   readonly #callIds = new Set<string>()
   #indexes = 0
@@ -15,7 +15,7 @@ export class TurnVoice {
     if (!this.#isSilent) this.#listener.onEvent(event)
   }
 
-  /** The last event; nothing is heard after it. */
+  /** Emits the last event; later events are dropped. */
   end(event: ToolLoopEvent): void {
     if (this.#isSilent) return
     this.#isSilent = true
@@ -26,10 +26,10 @@ export class TurnVoice {
     this.#isSilent = true
   }
 
-  /** The number of the next output item. */
+  /** Index of the next output item. */
   readonly nextIndex = (): number => this.#indexes++
 
-  /** Engines that count their calls anew in each answer repeat ids. */
+  /** Returns a unique id: engines that number the calls of each answer repeat ids. */
   readonly callId = (wanted: string): string => {
     let id = wanted
     for (let n = 2; this.#callIds.has(id); n++) id = `${wanted}_${n}`
@@ -37,7 +37,7 @@ export class TurnVoice {
     return id
   }
 
-  /** Ids of the history are taken. */
+  /** Reserves the ids of the history. */
   noteHistory(messages: readonly ChatMessage[]): void {
     for (const { tool_calls: calls } of messages) for (const { id } of calls ?? []) this.#callIds.add(id)
   }

@@ -1,25 +1,24 @@
-/** The body of a server's answer: counted, held back for a slow reader, and never ending unnoticed. */
+/** Reads the body of a server's response: limits its size, pauses for a slow reader and reports every premature end. */
 import type { IncomingMessage } from 'node:http'
 import { EventSplitter } from '#kernel'
-import { type ByteLimit, TooMuchData } from './byte-limit.ts'
-import { IdLine } from './id-line.ts'
+import { type ByteLimit, ByteLimitExceeded } from './byte-limit.ts'
 
-export interface AnswerOptions {
+export interface ResponseStreamOptions {
   readonly limit: ByteLimit
   /** Bytes of one event. */
   readonly maxEventBytes: number
   /**
-   * The request that the stream answers; null for streams of the server's own. When the stream ends, and could not be
-   * resumed, this request is answered with an error, or it would wait for its time limit.
+   * The request that the stream belongs to; null for the server's own event stream. If the stream ends and cannot be
+   * resumed, the request receives an error; otherwise it would wait for its timeout.
    */
   readonly requestId: number | null
 }
 
 export const SERVER_CLOSED = 'the server closed the connection'
-/** JSON-RPC code of the answers that are made up here, for whoever reads the error. */
-export const ANSWER_BROKEN = -32_098
+/** JSON-RPC code of the error responses that the gateway creates itself. */
+export const RESPONSE_INCOMPLETE = -32_098
 
-/** A body that is no event stream. Rejects when it breaks off or breaks the limit. */
+/** Reads a body that is not an event stream. Rejects if it ends prematurely or exceeds the limit. */
 export function readWhole(message: IncomingMessage, limit: ByteLimit): Promise<Buffer<ArrayBuffer>> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
@@ -38,17 +37,17 @@ export function readWhole(message: IncomingMessage, limit: ByteLimit): Promise<B
   })
 }
 
-/** An event stream, handed on in whole events: a half one costs its reader more than it costs us. */
-export class AnswerStream {
+/** An event stream, passed on in whole events: partial events are expensive for the reader. */
+export class ResponseStream {
   readonly body: ReadableStream<Uint8Array>
   readonly #message: IncomingMessage
-  readonly #options: AnswerOptions
+  readonly #options: ResponseStreamOptions
   #controller: ReadableStreamDefaultController<Uint8Array> | null = null
-  readonly #ids = new IdLine()
+  readonly #ids = new EventIdSearch()
   readonly #splitter = new EventSplitter()
   #hasBrokenLimit = false
 
-  constructor(message: IncomingMessage, options: AnswerOptions) {
+  constructor(message: IncomingMessage, options: ResponseStreamOptions) {
     this.#message = message
     this.#options = options
     this.body = new ReadableStream<Uint8Array>(
@@ -61,15 +60,15 @@ export class AnswerStream {
     )
   }
 
-  /** The request was given up: its stream ends as if it had been answered, so that nobody asks for the rest. */
-  giveUp(): void {
+  /** Ends the stream of a cancelled request as if it had a result, so that the library does not resume it. */
+  abort(): void {
     const { requestId } = this.#options
     if (requestId !== null) this.#say(`{"jsonrpc":"2.0","id":${requestId},"result":{}}`)
     this.#close()
     this.#message.destroy()
   }
 
-  /** Ends with an error, such as a time limit. */
+  /** Ends the stream with an error, such as a timeout. */
   fail(error: Error): void {
     if (this.#options.requestId !== null && !this.#isResumable) {
       this.#sayClosed(error.message)
@@ -78,7 +77,7 @@ export class AnswerStream {
     this.#message.destroy()
   }
 
-  /** Nobody reads on; a connection whose answer is whole already can be used again. */
+  /** The reader is gone; a connection with a complete response is kept for reuse. */
   #drop(): void {
     this.#controller = null
     if (this.#message.complete) this.#message.resume()
@@ -89,7 +88,7 @@ export class AnswerStream {
     this.#controller = controller
     this.#message.on('data', (chunk: Buffer) => this.#onData(chunk))
     this.#message.on('end', () => this.#onEnd())
-    // Whatever the socket says, the answer is broken.
+    // Any socket error means that the response is incomplete.
     this.#message.on('error', () => this.fail(new Error(SERVER_CLOSED)))
     this.#message.on('close', () => {
       if (this.#controller !== null) this.fail(new Error(SERVER_CLOSED))
@@ -102,7 +101,8 @@ export class AnswerStream {
     const { limit, maxEventBytes } = this.#options
     try {
       limit.take(chunk)
-      if (this.#splitter.waitingBytes + chunk.length > maxEventBytes) throw new TooMuchData(maxEventBytes)
+      if (this.#splitter.waitingBytes + chunk.length > maxEventBytes)
+        throw new ByteLimitExceeded(maxEventBytes)
     } catch (error) {
       this.#hasBrokenLimit = true
       this.fail(error as Error)
@@ -115,7 +115,7 @@ export class AnswerStream {
     if ((this.#controller.desiredSize ?? 0) <= 0) this.#message.pause()
   }
 
-  /** The protocol library asks for the rest of a stream with ids, unless it is not to have it. */
+  /** The protocol library resumes a stream with event ids, except after a limit was exceeded. */
   get #isResumable(): boolean {
     return this.#ids.isFound && !this.#hasBrokenLimit
   }
@@ -129,11 +129,11 @@ export class AnswerStream {
   }
 
   #sayClosed(text: string): void {
-    const error = { code: ANSWER_BROKEN, message: text }
+    const error = { code: RESPONSE_INCOMPLETE, message: text }
     this.#say(JSON.stringify({ jsonrpc: '2.0', id: this.#options.requestId, error }))
   }
 
-  /** An event of our own; the blank line ends whatever was left half. */
+  /** Writes an event of the gateway; the blank line ends an incomplete one. */
   #say(data: string): void {
     this.#controller?.enqueue(Buffer.from(`\n\ndata: ${data}\n\n`))
   }
@@ -146,5 +146,28 @@ export class AnswerStream {
     const controller = this.#controller
     this.#controller = null
     return controller
+  }
+}
+
+const WANTED = Buffer.from('id')
+const LINE_FEED = 10
+const CARRIAGE_RETURN = 13
+const COLON = 58
+
+export class EventIdSearch {
+  /** Whether a line of the stream is an `id` field. */
+  isFound = false
+  /** Bytes of the line that match so far; -1 if the line does not match. */
+  #matched = 0
+
+  read(chunk: Uint8Array): void {
+    if (this.isFound) return
+    for (const byte of chunk) {
+      if (byte === LINE_FEED || byte === CARRIAGE_RETURN) this.#matched = 0
+      else if (this.#matched === WANTED.length && byte === COLON) {
+        this.isFound = true
+        return
+      } else this.#matched = this.#matched >= 0 && byte === WANTED[this.#matched] ? this.#matched + 1 : -1
+    }
   }
 }

@@ -1,65 +1,65 @@
 /**
- * Messages to a tool server over the gateway's own HTTP client. What an answer usually is, one JSON text or an event
- * stream, is read here from the bytes; any other answer is handed over whole.
+ * Sends messages to a tool server with the gateway's HTTP client. Usual responses, a JSON text or an event stream, are
+ * parsed here; any other response is passed on as a whole.
  *
  * @hot one per call of a tool
  */
-import type { HttpPeer } from '#kernel'
 import {
   EventSplitter,
   type Exchange,
   type HeaderList,
+  type HttpPeer,
   headerOf,
   nextEventEnd,
   type UpstreamFailure,
   type UpstreamHandler,
   type UpstreamLimits,
 } from '#kernel'
-import { type ByteLimit, TooMuchData, wholeLimit } from './byte-limit.ts'
-import { type RpcEvent, readRpcEvent } from './rpc-event.ts'
+import { type ByteLimit, ByteLimitExceeded, wholeLimit } from './byte-limit.ts'
+import { type RpcEvent, readRpcEvent } from './rpc-messages.ts'
 
-/** Told about one answer; one of the last three comes last, and nothing after it. */
+/** Receives one response; exactly one of the last three methods is called, as the last one. */
 export interface PostListener {
   /** A JSON text. @param isWhole it is the body, not the data of one of its events */
   onText(text: string, isWhole: boolean): void
-  /** The answer is over. @param place where its stream can be taken up again; null when it cannot */
-  onEnd(place: StreamPlace | null): void
-  /** An answer with another status or of another type; `body` is whole. */
+  /** The response is complete. @param place where its stream can be resumed; null if it cannot */
+  onEnd(place: ResumePoint | null): void
+  /** A response with another status or content type; `body` is complete. */
   onOther(status: number, headers: HeaderList, body: Buffer<ArrayBuffer>): void
   onError(error: Error): void
 }
 
-/** How far an event stream that can be resumed has come. */
-export interface StreamPlace {
+/** Position in an event stream at which it can be resumed. */
+export interface ResumePoint {
   readonly lastId: string
-  /** As the server asked, in milliseconds. */
+  /** Delay requested by the server, milliseconds. */
   readonly retryMs: number | null
 }
 
-export interface LaneSettings {
+export interface PostClientSettings {
   readonly peer: HttpPeer
-  /** On the server, with its query. */
+  /** Path and query. */
   readonly path: string
   readonly limits: UpstreamLimits
-  /** Bytes of one answer. */
-  readonly maxAnswerBytes: number
-  /** The server broke that limit: it is not to be spoken with again on this connection. */
+  /** Maximum bytes of one response. */
+  readonly maxResponseBytes: number
+  /** Called when the server exceeds that limit; the connection must be closed. */
   readonly onFlood: (error: Error) => void
 }
 
-/** Requests that run at once; the others wait for their turn. */
+/** Maximum number of parallel requests; others are queued. */
 const MAX_AT_ONCE = 32
 
-export class PostLane {
-  readonly settings: LaneSettings
+export class PostClient {
+  readonly settings: PostClientSettings
   readonly #waiting = new Set<Post>()
   #running = 0
 
-  constructor(settings: LaneSettings) {
+  constructor(settings: PostClientSettings) {
     this.settings = settings
   }
 
-  /** Never calls the listener before it has returned. */
+  /** Sends a message; never calls the listener synchronously. */
   post(headers: HeaderList, body: Buffer, listener: PostListener): Post {
     const post = new Post(this, headers, body, listener)
     if (this.#running < MAX_AT_ONCE) this.#start(post)
@@ -67,13 +67,13 @@ export class PostLane {
     return post
   }
 
-  /** What waits is told to nobody; what runs fails. */
+  /** Drops queued requests silently; active ones fail. */
   close(): void {
     this.#waiting.clear()
     this.settings.peer.close()
   }
 
-  /** For posts: it is over. */
+  /** Called by a post when it ends. */
   leave(post: Post): void {
     if (this.#waiting.delete(post)) return
     this.#running--
@@ -91,40 +91,40 @@ export class PostLane {
 
 /** One request and its answer. */
 export class Post implements UpstreamHandler {
-  readonly #lane: PostLane
+  readonly #client: PostClient
   readonly #headers: HeaderList
   readonly #body: Buffer
   readonly #listener: PostListener
   #exchange: Exchange | null = null
   #isOver = false
   #limit: ByteLimit | null = null
-  /** Set for answers that are read here. */
+  /** Set for responses that are parsed here. */
   #type: 'json' | 'events' | null = null
   #status = 0
   #answerHeaders: HeaderList = []
   #length = -1
-  /** A body that came in one piece. */
+  /** A body received in one chunk. */
   #text: string | null = null
   #parts: Buffer[] = []
   #splitter: EventSplitter | null = null
   #lastId: string | null = null
   #retryMs: number | null = null
 
-  constructor(lane: PostLane, headers: HeaderList, body: Buffer, listener: PostListener) {
-    this.#lane = lane
+  constructor(client: PostClient, headers: HeaderList, body: Buffer, listener: PostListener) {
+    this.#client = client
     this.#headers = headers
     this.#body = body
     this.#listener = listener
   }
 
   start(): void {
-    const { peer, path, limits } = this.#lane.settings
+    const { peer, path, limits } = this.#client.settings
     const request = { method: 'POST', path, headers: this.#headers, body: this.#body }
     this.#exchange = peer.send(request, limits, this)
   }
 
-  /** The listener hears no more. */
-  giveUp(): void {
+  /** Cancels the request; the listener is not called again. */
+  abort(): void {
     if (this.#leave()) this.#exchange?.abort()
   }
 
@@ -134,7 +134,7 @@ export class Post implements UpstreamHandler {
     this.#answerHeaders = headers
     this.#length = contentLength
     if (this.#type === 'events') this.#splitter = new EventSplitter()
-    this.#limit = wholeLimit(this.#lane.settings.maxAnswerBytes, this.#type === 'events')
+    this.#limit = wholeLimit(this.#client.settings.maxResponseBytes, this.#type === 'events')
   }
 
   onResponseData(chunk: Buffer): void {
@@ -163,19 +163,19 @@ export class Post implements UpstreamHandler {
 
   onResponseError(failure: UpstreamFailure): void {
     if (!this.#leave()) return
-    // A stream with ids may break off: the rest of it can be had.
+    // A stream with event ids can be resumed after a premature end.
     if (this.#place !== null) this.#listener.onEnd(this.#place)
     else this.#listener.onError(failure)
   }
 
-  get #place(): StreamPlace | null {
+  get #place(): ResumePoint | null {
     return this.#lastId === null ? null : { lastId: this.#lastId, retryMs: this.#retryMs }
   }
 
   #readEvents(splitter: EventSplitter, chunk: Buffer): void {
-    const { maxAnswerBytes } = this.#lane.settings
-    if (splitter.waitingBytes + chunk.length > maxAnswerBytes) {
-      this.#flooded(new TooMuchData(maxAnswerBytes))
+    const { maxResponseBytes } = this.#client.settings
+    if (splitter.waitingBytes + chunk.length > maxResponseBytes) {
+      this.#flooded(new ByteLimitExceeded(maxResponseBytes))
       return
     }
     const events = splitter.push(chunk)
@@ -192,20 +192,20 @@ export class Post implements UpstreamHandler {
     if (data !== null && data !== '') this.#listener.onText(data, false)
   }
 
-  /** The connection ends too, once the listener has been told: it hears the reason, not a closed connection. */
+  /** Closes the connection after the listener has received the reason. */
   #flooded(error: Error): void {
     if (!this.#leave()) return
     this.#exchange?.abort()
     this.#parts = []
-    setImmediate(this.#lane.settings.onFlood, error)
+    setImmediate(this.#client.settings.onFlood, error)
     this.#listener.onError(error)
   }
 
-  /** False when it was over before. */
+  /** False if the request has already ended. */
   #leave(): boolean {
     if (this.#isOver) return false
     this.#isOver = true
-    this.#lane.leave(this)
+    this.#client.leave(this)
     return true
   }
 }

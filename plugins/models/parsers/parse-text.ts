@@ -1,6 +1,8 @@
-/** Reads the calls of a whole text, as the parse route and replies that are not streamed want them. */
+/** Parses the whole text of an output: its tool calls, or its reasoning. */
 import { type CallOptions, CallOutput, type CallSink } from './calls/call-output.ts'
 import type { ToolFormat } from './formats/tool-format.ts'
+import type { ReasoningSink } from './reasoning/reasoning-reader.ts'
+import type { ReasoningFormat } from './reasoning/reasoning-table.ts'
 
 /** A call with its arguments as JSON text. */
 export interface ParsedCall {
@@ -39,7 +41,7 @@ export class CallCollector implements CallSink {
   }
 }
 
-/** Never throws; a call that is not whole is text. */
+/** Never throws; an incomplete call is returned as text. */
 export function parseToolCalls(
   format: ToolFormat,
   text: string,
@@ -51,4 +53,20 @@ export function parseToolCalls(
   reader.end()
   const calls = collector.calls.map(({ name, arguments: written }) => ({ name, arguments: written }))
   return { text: collector.joinedText, calls }
+}
+
+export interface ParsedReasoning {
+  readonly reasoning: string
+  readonly text: string
+}
+
+/** @param isInside whether the prompt ended inside reasoning; undefined: depends on the format */
+export function parseReasoning(format: ReasoningFormat, text: string, isInside?: boolean): ParsedReasoning {
+  const reasoning: string[] = []
+  const answer: string[] = []
+  const sink: ReasoningSink = { reasoning: (part) => reasoning.push(part), text: (part) => answer.push(part) }
+  const reader = format.open(sink, { isInside, isWhole: true })
+  reader.push(text)
+  reader.end()
+  return { reasoning: reasoning.join(''), text: answer.join('') }
 }

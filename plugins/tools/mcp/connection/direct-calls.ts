@@ -1,51 +1,51 @@
 /**
- * Calls of tools that do not go through the protocol library: one message, one answer, which is most of what a gateway
- * says to a tool server. All else stays with the library: the handshake, lists, what the server asks, streams that are
- * taken up again, and every answer that is not simply 200 (credentials, redirects, a session that is gone).
+ * Sends tool calls without the protocol library: one request, one response. Everything else uses the library: the
+ * handshake, lists, requests of the server, resumed streams, and every response other than 200 (credentials, redirects, a
+ * lost session).
  */
 import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js'
 import type { HeaderList, UpstreamFailure } from '#kernel'
 import { parseBoundedText } from '#shared'
-import { SERVER_CLOSED } from '../net/answer-stream.ts'
-import type { Post, PostLane, PostListener, StreamPlace } from '../net/post-lane.ts'
+import type { Post, PostClient, PostListener, ResumePoint } from '../net/post-client.ts'
+import { SERVER_CLOSED } from '../net/response-stream.ts'
 import { ToolServerError, toToolServerError } from './tool-server-error.ts'
-import type { WatchedTransport } from './watched-transport.ts'
+import type { ObservedTransport } from './watched-transport.ts'
 
-export interface QuickCallParts {
-  readonly lane: PostLane
-  /** The library's way to the server, for what does not go over the lane. */
-  readonly transport: WatchedTransport
+export interface DirectCallParts {
+  readonly posts: PostClient
+  /** The library's transport, for all messages that `posts` does not send. */
+  readonly transport: ObservedTransport
   /** Headers of the next request, session and credentials among them. */
   readonly headers: () => HeaderList
-  /** The next request of this id is answered with this, in place of being sent. */
+  /** Responds to the next request of this id without sending it. */
   readonly answerWith: (id: number, response: Response) => void
-  /** For the text of an error, in milliseconds. */
+  /** Connect timeout for the text of an error, milliseconds. */
   readonly connectMs: number
 }
 
 type CallMessage = JSONRPCMessage & { readonly id: number }
 
-/** The library counts from 0; servers may read ids as 32 bits. */
+/** The library uses ids from 0; servers may store ids in 32 bits. */
 const FIRST_ID = 1_000_000_000
 const LAST_ID = 2_000_000_000
-/** Before a stream that ended without its answer is taken up again, where the server names no time. */
+/** Delay before a stream that ended without its response is resumed, if the server sets none. */
 const RETRY_MS = 1_000
-/** A stream may go on for so long after its answer before it is cut. */
+/** Time that a stream may stay open after its response. */
 const AFTER_ANSWER_MS = 1_000
-const MAX_WORDS = 1_000
+const MAX_MESSAGE_CHARACTERS = 1_000
 const NO_BODY = new Set([204, 205, 304])
 
-export class QuickCalls {
-  readonly parts: QuickCallParts
-  readonly #open = new Map<number, QuickCall>()
+export class DirectCalls {
+  readonly parts: DirectCallParts
+  readonly #open = new Map<number, DirectCall>()
   #lastId = FIRST_ID
   #isClosed = false
 
-  constructor(parts: QuickCallParts) {
+  constructor(parts: DirectCallParts) {
     this.parts = parts
   }
 
-  /** @returns what the server calls its result, unchecked. @throws what `toToolServerError` takes */
+  /** @returns the result of the server, unchecked. @throws errors that `toToolServerError` converts */
   call(
     name: string,
     input: Record<string, unknown>,
@@ -55,7 +55,7 @@ export class QuickCalls {
     if (this.#isClosed) return Promise.reject(new ToolServerError('http_error', 0, SERVER_CLOSED))
     this.#lastId = this.#lastId >= LAST_ID ? FIRST_ID : this.#lastId + 1
     const id = this.#lastId
-    // The members in the order in which the library writes them, since its way may have to take the message over.
+    // Members in the order of the library, which may have to send the message.
     const message = {
       method: 'tools/call',
       params: { name, arguments: input },
@@ -63,13 +63,13 @@ export class QuickCalls {
       id,
     }
     return new Promise((resolve, reject) => {
-      const call = new QuickCall(this, message, signal, resolve, reject)
+      const call = new DirectCall(this, message, signal, resolve, reject)
       this.#open.set(id, call)
       call.start(timeoutMs)
     })
   }
 
-  /** A message of the server, whatever way it came. @returns true when it was the answer to one of these calls */
+  /** Handles a message of the server. @returns true if it is the response to one of these calls */
   take(message: JSONRPCMessage): boolean {
     if (!('id' in message) || 'method' in message || typeof message.id !== 'number') return false
     const call = this.#open.get(message.id)
@@ -79,32 +79,32 @@ export class QuickCalls {
     return true
   }
 
-  /** The connection is gone, and every call with it. */
+  /** Fails all calls. */
   close(): void {
     this.#isClosed = true
     for (const call of this.#open.values()) call.fail(new ToolServerError('http_error', 0, SERVER_CLOSED))
-    this.parts.lane.close()
+    this.parts.posts.close()
   }
 
-  /** For calls: it is over. */
+  /** Called by a call when it ends. */
   forget(id: number): void {
     this.#open.delete(id)
   }
 }
 
-class QuickCall implements PostListener {
-  readonly #calls: QuickCalls
+class DirectCall implements PostListener {
+  readonly #calls: DirectCalls
   readonly #message: CallMessage
   readonly #signal: AbortSignal
   readonly #resolve: (result: unknown) => void
   readonly #reject: (error: Error) => void
-  readonly #giveUp = () => this.#cancel('given up')
+  readonly #abort = () => this.#cancel('cancelled')
   #timer: NodeJS.Timeout | null = null
   #post: Post | null = null
   #isOver = false
 
   constructor(
-    calls: QuickCalls,
+    calls: DirectCalls,
     message: CallMessage,
     signal: AbortSignal,
     resolve: (result: unknown) => void,
@@ -118,14 +118,14 @@ class QuickCall implements PostListener {
   }
 
   start(timeoutMs: number): void {
-    const { lane, headers } = this.#calls.parts
+    const { posts, headers } = this.#calls.parts
     if (this.#signal.aborted) {
-      this.fail(new ToolServerError('http_error', 0, 'given up'))
+      this.fail(new ToolServerError('http_error', 0, 'cancelled'))
       return
     }
-    this.#signal.addEventListener('abort', this.#giveUp)
-    this.#timer = setTimeout(() => this.#cancel('no answer in time'), timeoutMs)
-    this.#post = lane.post(headers(), Buffer.from(JSON.stringify(this.#message)), this)
+    this.#signal.addEventListener('abort', this.#abort)
+    this.#timer = setTimeout(() => this.#cancel('no response in time'), timeoutMs)
+    this.#post = posts.post(headers(), Buffer.from(JSON.stringify(this.#message)), this)
   }
 
   succeed(result: unknown): void {
@@ -142,14 +142,14 @@ class QuickCall implements PostListener {
     const messages = parse(text)
     for (const message of Array.isArray(messages) ? messages : [messages])
       if (typeof message === 'object' && message !== null) this.#calls.parts.transport.receive(message)
-    // In a stream, one event that nobody can read spoils none of the others.
+    // An invalid event of a stream does not affect the others.
     if (this.#isOver) {
       if (!isWhole) this.#cutLater()
     } else if (isWhole)
-      this.fail(new ToolServerError('mcp_protocol_error', 0, 'the body answers another request'))
+      this.fail(new ToolServerError('mcp_protocol_error', 0, 'the response is for another request'))
   }
 
-  onEnd(place: StreamPlace | null): void {
+  onEnd(place: ResumePoint | null): void {
     this.#post = null
     if (this.#timer !== null && this.#isOver) this.#stopTimer()
     if (this.#isOver) return
@@ -170,8 +170,8 @@ class QuickCall implements PostListener {
     this.fail(this.#toFailure(error))
   }
 
-  /** The rest of the stream is the library's: it knows how often to ask. */
-  #resume({ lastId, retryMs }: StreamPlace): void {
+  /** The library resumes the stream; it limits the number of attempts. */
+  #resume({ lastId, retryMs }: ResumePoint): void {
     const wait = setTimeout(() => {
       if (this.#isOver) return
       this.#calls.parts.transport
@@ -181,16 +181,16 @@ class QuickCall implements PostListener {
     wait.unref()
   }
 
-  /** Most streams end with their answer; another would keep its place on the lane. */
+  /** Most streams end with their response; one that stays open would occupy a connection. */
   #cutLater(): void {
     if (this.#post === null || this.#timer !== null) return
-    this.#timer = setTimeout(() => this.#post?.giveUp(), AFTER_ANSWER_MS).unref()
+    this.#timer = setTimeout(() => this.#post?.abort(), AFTER_ANSWER_MS).unref()
   }
 
-  /** The server is told, so that it need not go on. */
+  /** Cancels the call and notifies the server. */
   #cancel(reason: string): void {
     if (this.#isOver) return
-    this.#post?.giveUp()
+    this.#post?.abort()
     const params = { requestId: this.#message.id, reason }
     const notice = { jsonrpc: '2.0' as const, method: 'notifications/cancelled', params }
     this.#calls.parts.transport.send(notice).catch(() => {})
@@ -211,7 +211,7 @@ class QuickCall implements PostListener {
     if (this.#isOver) return false
     this.#isOver = true
     this.#calls.forget(this.#message.id)
-    this.#signal.removeEventListener('abort', this.#giveUp)
+    this.#signal.removeEventListener('abort', this.#abort)
     this.#stopTimer()
     return true
   }
@@ -222,7 +222,7 @@ class QuickCall implements PostListener {
   }
 }
 
-/** Undefined when it is no JSON, or nested so deeply that reading it would stop the thread. */
+/** Undefined if the text is not JSON or is nested too deeply. */
 function parse(text: string): unknown {
   try {
     return parseBoundedText(text)
@@ -233,11 +233,14 @@ function parse(text: string): unknown {
 
 function toProtocolError(error: unknown): ToolServerError {
   const { code, message } = (error ?? {}) as Record<string, unknown>
-  const words = typeof message === 'string' ? message.slice(0, MAX_WORDS) : 'the server failed without a word'
+  const words =
+    typeof message === 'string'
+      ? message.slice(0, MAX_MESSAGE_CHARACTERS)
+      : 'the server reported an error without a message'
   return new ToolServerError('mcp_protocol_error', typeof code === 'number' ? code : 0, words)
 }
 
-/** As the library's `fetch` would have given it. */
+/** Response as the `fetch` of the library returns it. */
 function toResponse(status: number, list: HeaderList, body: Buffer<ArrayBuffer>): Response {
   const headers = new Headers()
   for (let at = 0; at + 1 < list.length; at += 2) headers.append(list[at], list[at + 1])

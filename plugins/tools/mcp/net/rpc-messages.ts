@@ -1,10 +1,26 @@
-/** Reads one event of a tool server's stream. @source WHATWG HTML, server-sent events, 9.2 */
+/** Reads what the HTTP side needs of JSON-RPC messages and of the events that carry them. */
+const CANCELLED = '"method":"notifications/cancelled"'
+const TAIL = /"jsonrpc":"2\.0","id":(\d{1,15})\}$/
+const CANCELLED_ID = /"requestId":(\d{1,15})[,}]/
+
+/** Id of a request as the protocol library writes it, id last; null for all other messages. */
+export function requestIdOf(body: string): number | null {
+  const tail = TAIL.exec(body.slice(-48))
+  return tail === null ? null : Number(tail[1])
+}
+
+/** Id of the request that this message cancels; null for all other messages. */
+export function cancelledIdOf(body: string): number | null {
+  if (body.length > 4096 || !body.includes(CANCELLED)) return null
+  const found = CANCELLED_ID.exec(body)
+  return found === null ? null : Number(found[1])
+}
 
 export interface RpcEvent {
-  /** Of the `id` field; null when there is none, or an empty one. */
+  /** The `id` field; null if absent or empty. */
   readonly id: string | null
   readonly retryMs: number | null
-  /** Null for events without data, and for those of another name than `message`. */
+  /** Null for events without data and for events of another type than `message`. */
   readonly data: string | null
 }
 
@@ -12,7 +28,7 @@ const LINE_ENDS = /\r\n|\n|\r/
 const MAX_ID = 4_096
 const MAX_RETRY_MS = 600_000
 
-/** @param text one event, with or without its empty line */
+/** @param text one event, with or without the final empty line */
 export function readRpcEvent(text: string): RpcEvent {
   let id: string | null = null
   let retryMs: number | null = null

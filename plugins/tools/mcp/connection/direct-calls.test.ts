@@ -85,7 +85,7 @@ test('a body that answers another request fails the call at once', async () => {
   )
   await expect(call()).rejects.toMatchObject({
     type: 'mcp_protocol_error',
-    message: 'the body answers another request',
+    message: 'the response is for another request',
   })
 })
 

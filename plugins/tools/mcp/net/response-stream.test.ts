@@ -1,10 +1,10 @@
 /** Ids of events, whatever the chunks. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { IdLine } from './id-line.ts'
+import { EventIdSearch } from './response-stream.ts'
 
 function find(text: string, cuts: readonly number[]): boolean {
-  const line = new IdLine()
+  const line = new EventIdSearch()
   const bytes = Buffer.from(text)
   const borders = [0, ...cuts.map((cut) => cut % (bytes.length + 1)).toSorted((a, b) => a - b), bytes.length]
   for (let i = 1; i < borders.length; i++) line.read(bytes.subarray(borders[i - 1], borders[i]))
