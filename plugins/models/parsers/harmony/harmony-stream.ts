@@ -1,7 +1,7 @@
 /** Reads Harmony messages in text with control tokens. @hot */
 import type { OutputSink, OutputStream } from '#kernel'
 import { MAX_NAME_LENGTH } from '../calls/call-output.ts'
-import type { CallIds } from '../parser-demands.ts'
+import type { CallIds } from '../output-stream.ts'
 import { MarkerSearch } from '../scan/marker-search.ts'
 import { CALL, END, type HarmonyKind, MESSAGE, RETURN, readHeader, START } from './harmony-format.ts'
 
