@@ -12,10 +12,9 @@ import { isObject } from '../json.ts'
 import { CompactBody, CompactedReply } from '../wire.ts'
 import { newId, newItemId } from './item-ids.ts'
 import { toWireUsage } from './output/response-encoder.ts'
-import type { ServeParts } from './parts.ts'
 import { toTask } from './prompt/compaction.ts'
 import { makePlan, warningHeaders } from './run/plan.ts'
-import { nowSec, readCreate, tenantOf } from './run/serve-create.ts'
+import { nowSec, readCreate, type ServeParts, tenantOf } from './run/serve-create.ts'
 
 export function compactRoute(parts: ServeParts, errors: ErrorFormat): RouteDefinition {
   return {

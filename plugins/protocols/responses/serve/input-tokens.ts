@@ -3,10 +3,9 @@ import { type ErrorFormat, type RequestContext, type RouteDefinition, Type } fro
 import { failures } from '../error-format.ts'
 import { responsesErrors } from '../errors.ts'
 import { CreateBody } from '../wire.ts'
-import type { ServeParts } from './parts.ts'
 import { countTokens } from './prompt/prompt-tokens.ts'
 import { makePlan, warningHeaders } from './run/plan.ts'
-import { readCreate, tenantOf } from './run/serve-create.ts'
+import { readCreate, type ServeParts, tenantOf } from './run/serve-create.ts'
 
 export function inputTokensRoute(parts: ServeParts, errors: ErrorFormat): RouteDefinition {
   return {

@@ -4,8 +4,7 @@ import { failures } from '../error-format.ts'
 import type { Json } from '../json.ts'
 import { CreateBody, ResponseReply } from '../wire.ts'
 import { acceptBackground } from './background/accept-background.ts'
-import type { ServeParts } from './parts.ts'
-import { readCreate, serveCreate } from './run/serve-create.ts'
+import { readCreate, type ServeParts, serveCreate } from './run/serve-create.ts'
 
 /** @param onQueued called when a background response waits */
 export function createRoute(parts: ServeParts, errors: ErrorFormat, onQueued: () => void): RouteDefinition {

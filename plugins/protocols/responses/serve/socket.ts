@@ -11,10 +11,9 @@ import {
 import { messageSocket } from '#shared'
 import { responsesErrors } from '../errors.ts'
 import { isObject, type Json } from '../json.ts'
-import type { ServeParts } from './parts.ts'
 import type { RememberedTurn } from './run/load-past.ts'
 import type { RunEnd } from './run/response-run.ts'
-import { readCreate, serveCreate } from './run/serve-create.ts'
+import { readCreate, type ServeParts, serveCreate } from './run/serve-create.ts'
 
 const MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 const MS_PER_MINUTE = 60_000

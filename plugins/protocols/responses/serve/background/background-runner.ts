@@ -1,6 +1,6 @@
 /** Runs background responses: those of its own thread at once, and those that other threads or gateways left. */
 import type { HistoryService, Job } from '#kernel'
-import type { StoredParts } from '../parts.ts'
+import type { StoredParts } from '../stored/stored-routes.ts'
 import { JobEnds } from './job-ends.ts'
 import { retryUntilStopped } from './retry.ts'
 import { RunningResponse } from './running-response.ts'

@@ -1,14 +1,19 @@
 /** POST /v1/responses: the response as one object or as an event stream. */
-import type { RequestContext, SseWriter } from '#kernel'
+import type { RequestContext, RequestSlot, SseWriter } from '#kernel'
 import type { Json } from '../../json.ts'
 import { newId } from '../item-ids.ts'
 import { DONE } from '../output/event-encoder.ts'
-import type { RunParts, ServeParts } from '../parts.ts'
+import type { RunParts } from '../parts.ts'
 import { type CreateRequest, readCreateRequest } from '../read/read-request.ts'
 import { compacted } from './auto-compact.ts'
 import type { RememberedTurn } from './load-past.ts'
 import { makePlan, type Plan, warningHeaders } from './plan.ts'
 import { ResponseRun, type RunEnd } from './response-run.ts'
+
+export interface ServeParts extends RunParts {
+  /** The run of a request, for its error format. */
+  readonly runs: RequestSlot<ResponseRun>
+}
 
 export interface ServeOptions {
   /** On a WebSocket each event is a message, and no `[DONE]` follows the last one. */

@@ -6,7 +6,7 @@ import { defineTopic, type RequestContext, type SseWriter, type Topic } from '#k
 import { responsesErrors } from '../../errors.ts'
 import { DONE } from '../output/event-encoder.ts'
 import { replayFrames, terminalFrame } from '../output/replay.ts'
-import type { StoredParts } from '../parts.ts'
+import type { RunParts } from '../parts.ts'
 import { isRunning, runOf } from '../run/response-record.ts'
 import { tenantOf } from '../run/serve-create.ts'
 
@@ -27,9 +27,13 @@ const POLL_MS = 500
 
 const TERMINAL = /^event: response\.(completed|incomplete|failed)\n/
 
+interface FollowParts extends RunParts {
+  readonly live: LiveResponses
+}
+
 /** @param after number of the last event that the client has; -1 for none */
 export async function followResponse(
-  parts: StoredParts,
+  parts: FollowParts,
   ctx: RequestContext,
   record: ResponseRecord,
   after: number,
@@ -40,7 +44,7 @@ export async function followResponse(
 }
 
 class Follower {
-  readonly #parts: StoredParts
+  readonly #parts: FollowParts
   readonly #ctx: RequestContext
   readonly #tenant: string
   readonly #id: string
@@ -55,7 +59,7 @@ class Follower {
   #writer: SseWriter | null = null
   #wake: () => void = () => {}
 
-  constructor(parts: StoredParts, ctx: RequestContext, tenant: string, id: string, after: number) {
+  constructor(parts: FollowParts, ctx: RequestContext, tenant: string, id: string, after: number) {
     this.#parts = parts
     this.#ctx = ctx
     this.#tenant = tenant

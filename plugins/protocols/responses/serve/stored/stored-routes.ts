@@ -11,17 +11,23 @@ import { toClientItems } from '#shared'
 import { failures } from '../../error-format.ts'
 import { responsesErrors, shown, wrongValue } from '../../errors.ts'
 import { DeletedReply, ItemList, ResponseReply } from '../../wire.ts'
+import type { Cancellation } from '../background/cancellation.ts'
 import { storedReply } from '../output/response-encoder.ts'
-import type { RunParts, StoredParts } from '../parts.ts'
+import type { RunParts } from '../parts.ts'
 import { readInclude } from '../read/read-request.ts'
 import { isRunning } from '../run/response-record.ts'
 import { tenantOf } from '../run/serve-create.ts'
-import { followResponse } from './follow-response.ts'
+import { followResponse, type LiveResponses } from './follow-response.ts'
 
 const PATH = '/v1/responses/:response_id'
 const DEFAULT_LIMIT = 20
 const MAX_LIMIT = 100
 const INCLUDE = Type.Optional(Type.Array(Type.String()))
+
+export interface StoredParts extends RunParts {
+  readonly live: LiveResponses
+  readonly cancellation: Cancellation
+}
 
 export function storedRoutes(parts: StoredParts, errors: ErrorFormat): RouteDefinition[] {
   const shared = { access: 'api', errors, endpoint: 'responses' } as const
