@@ -40,6 +40,7 @@ import { PluginSet } from './plugin/plugin-set.ts'
 import { Services } from './plugin/services.ts'
 import type { ThreadLink } from './threads/link.ts'
 import type { SharedMemory } from './threads/shared-memory.ts'
+import { Topics, topicBytes } from './threads/topics.ts'
 import { within } from './threads/within.ts'
 import { ThreadUpstream } from './upstream/thread-upstream.ts'
 
@@ -111,6 +112,7 @@ export class GatewayThread {
   readonly #declarations = new Declarations()
   readonly #services = new Services()
   readonly #background: BackgroundWorks
+  readonly #topics: Topics
   readonly #plugins: PluginSet
   readonly #listeners: HttpServer[] = []
   /** Where plugins of this thread listen. */
@@ -133,6 +135,11 @@ export class GatewayThread {
     this.metrics = new ThreadMetrics((error) => log.error({ err: error }, 'a metrics refresh failed'))
     this.#background = new BackgroundWorks(this.metrics, log)
     const counters = new Counters(options.counters, link.index)
+    this.#topics = new Topics({
+      memory: options.shared.block('topics', topicBytes(counters.layout.columnCount)),
+      threadIndex: link.index,
+      log,
+    })
     const table = openReplica(link, WorkerTableReplica)
     this.balance = new ThreadBalance({
       counters,
@@ -168,6 +175,7 @@ export class GatewayThread {
         policies: this.balance.registry,
         upstream: this.upstream,
         shared: options.shared,
+        topics: this.#topics,
         background: this.#background,
         detach: (work) => this.#detach(work),
         listen: (plugin, listen) => this.#listen(plugin, listen),
@@ -282,6 +290,7 @@ export class GatewayThread {
     await this.#plugins.stop()
     this.upstream.close()
     this.balance.close()
+    this.#topics.close()
   }
 
   /** At once and synchronously; safe to call twice. Every app must be closed before its thread ends. */

@@ -165,7 +165,7 @@ export interface Host {
   /** Control only: swaps the value everywhere; resolves when every thread has acknowledged. */
   publish<T>(token: ReplicaToken<T>, next: T): Promise<void>
 
-  /** Events under keys, from any thread to any. */
+  /** Hints under a key, from any thread to all threads that subscribed to the key. */
   topic<Event>(token: TopicToken<Event>): Topic<Event>
 
   /**

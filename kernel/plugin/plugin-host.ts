@@ -21,6 +21,7 @@ import type { Topic, TopicToken } from '../contracts/topic.ts'
 import type { Transport } from '../contracts/transport.ts'
 import type { ThreadLink } from '../threads/link.ts'
 import type { SharedMemory } from '../threads/shared-memory.ts'
+import type { Topics } from '../threads/topics.ts'
 import type { ThreadUpstream } from '../upstream/thread-upstream.ts'
 import type { BackgroundWorks } from './background-works.ts'
 import type { Declarations } from './declarations.ts'
@@ -40,6 +41,7 @@ export interface HostParts {
   readonly policies: PolicyRegistry
   readonly upstream: ThreadUpstream
   readonly shared: SharedMemory
+  readonly topics: Topics
   readonly background: BackgroundWorks
   detach(work: DetachedWork): Detached
   listen(plugin: string, options: ListenOptions): Promise<Listener>
@@ -158,7 +160,7 @@ export class PluginHost implements Host {
   }
 
   topic<Event>(token: TopicToken<Event>): Topic<Event> {
-    return this.#parts.link.topics.topic(token)
+    return this.#parts.topics.topic(token)
   }
 
   shared(name: string, bytes: number): SharedArrayBuffer {

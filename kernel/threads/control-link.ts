@@ -7,8 +7,6 @@ import type { LinkDownMessage, LinkUpMessage, ReplicaState, SendDown } from './m
 import { ProcessPools } from './process-pools.ts'
 import { ReplicaCells } from './replica-cells.ts'
 import { threadErrors, toFailure } from './thread-errors.ts'
-import { TopicExchange, type TopicThread } from './topic-exchange.ts'
-import { TopicHub } from './topic-hub.ts'
 
 export interface ControlLinkOptions {
   readonly log: Logger
@@ -32,7 +30,7 @@ interface Publication {
 
 type CommandMessage = Extract<LinkUpMessage, { type: 'command' }>
 
-interface DataPort extends TopicThread {
+interface DataPort {
   readonly send: SendDown
 }
 
@@ -46,16 +44,12 @@ export class ControlLink implements ThreadLink {
   readonly #ports = new Set<DataPort>()
   /** By replica name and version. */
   readonly #publications = new Map<string, Publication>()
-  readonly #exchange = new TopicExchange()
   readonly #pools = new ProcessPools()
-  readonly #own: TopicThread = { index: 0, send: (message) => this.topics.receive(message) }
-  readonly topics = new TopicHub((message) => this.#exchange.receive(this.#own, message))
 
   constructor({ log, isData = false }: ControlLinkOptions) {
     this.#log = log
     this.isData = isData
     this.#cells = new ReplicaCells(log)
-    this.#exchange.add(this.#own)
   }
 
   async command(name: string, payload: unknown): Promise<unknown> {
@@ -99,16 +93,13 @@ export class ControlLink implements ThreadLink {
     return this.#pools.add(name, open())
   }
 
-  /** @param index of the thread, 1-based */
-  attach(index: number, send: SendDown): Attachment {
-    const port: DataPort = { index, send }
+  attach(send: SendDown): Attachment {
+    const port: DataPort = { send }
     this.#ports.add(port)
-    this.#exchange.add(port)
     return {
       receive: (message) => this.#receive(port, message),
       detach: () => {
         this.#ports.delete(port)
-        this.#exchange.remove(port)
         this.#pools.remove(port)
         for (const key of this.#publications.keys()) this.#acknowledge(key, port)
       },
@@ -136,8 +127,7 @@ export class ControlLink implements ThreadLink {
     if (!this.#ports.has(port)) return
     if (message.type === 'replica_ack') this.#acknowledge(publicationKey(message.name, message.version), port)
     else if (message.type === 'command') void this.#runCommand(port, message)
-    else if (message.type === 'task' || message.type === 'task_stop') this.#pools.receive(port, message)
-    else this.#exchange.receive(port, message)
+    else this.#pools.receive(port, message)
   }
 
   /** Never rejects: whatever goes wrong is the answer. */

@@ -7,7 +7,6 @@ import type { DownMessage, LifeDownMessage, LifeUpMessage, ReplicaState, UpMessa
 import { RemoteTasks } from './remote-task-pool.ts'
 import { ReplicaCells } from './replica-cells.ts'
 import { fromFailure } from './thread-errors.ts'
-import { TopicHub } from './topic-hub.ts'
 
 export interface DataLinkOptions {
   /** The thread's `parentPort`. */
@@ -28,7 +27,6 @@ export class DataLink implements ThreadLink {
   readonly isControl = false
   readonly isData = true
   readonly index: number
-  readonly topics = new TopicHub((message) => this.#post(message))
   readonly #tasks = new RemoteTasks((message, transfer) => this.#post(message, transfer))
   readonly #port: MessagePort
   readonly #cells: ReplicaCells
@@ -100,13 +98,6 @@ export class DataLink implements ThreadLink {
       case 'task_done':
       case 'task_failed':
         this.#tasks.receive(message)
-        return
-      case 'topic_listens':
-      case 'topic_left':
-      case 'topic_gone':
-      case 'topic_ready':
-      case 'topic_port':
-        this.topics.receive(message)
         return
       default:
         if (this.#onLife === null) this.#earlyLife.push(message)

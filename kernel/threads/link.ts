@@ -1,11 +1,9 @@
 /**
- * The link between threads as one thread sees it: commands go up to control, replicas come down from it, events of topics
- * go from any thread to any.
+ * The link between threads as one thread sees it: commands go up to control, replicas come down from it.
  * Control and data threads, and the single thread of `threads: 0`, hold the same interface.
  */
 
 import type { TaskPool } from '../contracts/task-pool.ts'
-import type { TopicHub } from './topic-hub.ts'
 
 /** One replicated value on this thread. */
 export interface ReplicaCell {
@@ -29,7 +27,6 @@ export interface ThreadLink {
   replica(name: string, initial: unknown): ReplicaCell
   /** Control only: next version on every thread; resolves when all that live have acknowledged, their listeners included. */
   publish(name: string, value: unknown): Promise<void>
-  readonly topics: TopicHub
   /**
    * The process-wide task pool of that name: control opens it, the others send it tasks.
    * @param threads how many it has

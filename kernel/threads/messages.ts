@@ -1,10 +1,9 @@
 /** The messages between control and a data thread. Besides shared memory and events of topics, nothing else crosses. */
-import type { MessagePort, Transferable } from 'node:worker_threads'
+import type { MessagePort } from 'node:worker_threads'
 import type { TaskFailureKind } from '../contracts/task-pool.ts'
 import type { PlainError } from '../errors/gateway-error.ts'
 import type { MetricsSnapshot } from '../observe/metrics-snapshot.ts'
 import type { SharedBlocks } from './shared-memory.ts'
-import type { TopicDownMessage, TopicUpMessage } from './topic-messages.ts'
 
 /** A replica's value and the number of its publication, 1-based. */
 export interface ReplicaState {
@@ -32,13 +31,12 @@ export type TaskDownMessage =
     }
 
 /** Posts to a thread; messages to one that has ended vanish. */
-export type SendDown = (message: LinkDownMessage, transfer?: readonly Transferable[]) => void
+export type SendDown = (message: LinkDownMessage, transfer?: readonly ArrayBuffer[]) => void
 
 /** Link messages from a data thread to control. */
 export type LinkUpMessage =
   | { readonly type: 'command'; readonly id: number; readonly name: string; readonly payload: unknown }
   | { readonly type: 'replica_ack'; readonly name: string; readonly version: number }
-  | TopicUpMessage
   | TaskUpMessage
 
 /** Link messages from control to a data thread. */
@@ -46,7 +44,6 @@ export type LinkDownMessage =
   | { readonly type: 'command_done'; readonly id: number; readonly value: unknown }
   | { readonly type: 'command_failed'; readonly id: number; readonly failure: CommandFailure }
   | { readonly type: 'replica'; readonly name: string; readonly state: ReplicaState }
-  | TopicDownMessage
   | TaskDownMessage
 
 /** Reports of a data thread about its own life. */

@@ -9,12 +9,6 @@ export const threadErrors = defineErrors('threads', {
     source: 'gateway',
     text: (name: string) => `no plugin handles the command ${name}`,
   },
-  topic_listener_slow: {
-    kind: 'unavailable',
-    source: 'gateway',
-    text: (topic: string, limit: number) =>
-      `a listener of ${topic} was more than ${limit} events behind and gets no more`,
-  },
 })
 
 /** What crosses of an error: all of a GatewayError, only the message of others. */

@@ -1,5 +1,5 @@
 /** One running data thread as control sees it: its port, its metrics, and its end. */
-import { MessageChannel, type Transferable, Worker } from 'node:worker_threads'
+import { MessageChannel, Worker } from 'node:worker_threads'
 import type { MetricsSnapshot } from '../observe/metrics-snapshot.ts'
 import type { Attachment, ControlLink } from './control-link.ts'
 import type { DownMessage, ThreadSeed, ThreadWorkerData, UpMessage } from './messages.ts'
@@ -54,7 +54,7 @@ export class ThreadHandle {
       name: `data-${seed.index}`,
     })
     // In the same tick as the copy of the replicas, so that no publication falls between the two.
-    this.#attachment = link.attach(seed.index, (message, transfer) => this.#post(message, transfer))
+    this.#attachment = link.attach((message, transfer) => this.#post(message, transfer))
     this.listening = this.#listening.promise
     // Seen by whoever waits for it; a restart that nobody waits for must not bring the process down.
     this.listening.catch(() => {})
@@ -94,7 +94,7 @@ export class ThreadHandle {
     this.#post({ type: 'stop' })
   }
 
-  #post(message: DownMessage, transfer: readonly Transferable[] = []): void {
+  #post(message: DownMessage, transfer: readonly ArrayBuffer[] = []): void {
     this.#worker.postMessage(message, transfer)
   }
 

@@ -36,31 +36,23 @@ export class Cancellation {
   /** Waits until it has ended its work; at once where nobody in this gateway works on it. */
   async #askWorker(key: string): Promise<void> {
     const over = Promise.withResolvers<void>()
-    const subscription = this.#live.subscribe(key, {
-      onEvent: ({ isOver }) => {
-        if (isOver) over.resolve()
-      },
-      onLost: () => over.resolve(),
+    const unsubscribe = this.#live.subscribe(key, ({ isOver }) => {
+      if (isOver) over.resolve()
     })
     const timer = setTimeout(over.resolve, LAST_WORDS_MS)
     try {
-      await subscription.ready
       if (this.#wishes.publish(key, null)) await over.promise
     } finally {
       clearTimeout(timer)
-      subscription.close()
+      unsubscribe()
     }
   }
 
   /** @param stop called when somebody wants it to end. @returns stops listening */
   listen(tenant: string, id: string, stop: () => void): () => void {
-    const subscription = this.#wishes.subscribe(liveKey(tenant, id), { onEvent: stop, onLost: nothing })
-    return () => subscription.close()
+    return this.#wishes.subscribe(liveKey(tenant, id), stop)
   }
 }
-
-/** Where events were lost, the store says what became of it. */
-function nothing(): void {}
 
 const noUsage = {
   input_tokens: 0,
