@@ -2,7 +2,6 @@
 import { performance } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
-import { assertPortFree } from './assert-port-free.ts'
 import { Counters } from './balance/counters.ts'
 import { ThreadBalance } from './balance/thread-balance.ts'
 import { deepFreeze } from './config/deep-freeze.ts'
@@ -39,9 +38,10 @@ import { openReplica } from './plugin/plugin-host.ts'
 import { PluginSet } from './plugin/plugin-set.ts'
 import { Services } from './plugin/services.ts'
 import type { ThreadLink } from './threads/link.ts'
+import { assertPortFree } from './threads/ports.ts'
 import type { SharedMemory } from './threads/shared-memory.ts'
 import { Topics, topicBytes } from './threads/topics.ts'
-import { within } from './threads/within.ts'
+import { settlesWithin } from './threads/settles-within.ts'
 import { ThreadUpstream } from './upstream/thread-upstream.ts'
 
 /** Plugins by name, each imported only when it is enabled. */
@@ -241,7 +241,7 @@ export class GatewayThread {
       // Open listeners keep the process alive meanwhile; when a second signal has closed them, nothing should.
       if (settleMs > 0) await sleep(Math.min(settleMs, graceMs / 2), undefined, { ref: false })
       this.#server.stopListening()
-      await within(this.#server.whenIdle(), endsAtMs - performance.now())
+      await settlesWithin(this.#server.whenIdle(), endsAtMs - performance.now())
       const left = this.#server.openRequests.size
       if (left > 0)
         this.#options.log.warn(
@@ -251,14 +251,14 @@ export class GatewayThread {
     }
     // What plugins serve comes after: the gateway's own requests may need it.
     for (const listener of this.#listeners) listener.stopListening()
-    await within(Promise.all(this.#listeners.map((one) => one.whenIdle())), endsAtMs - performance.now())
+    await settlesWithin(Promise.all(this.#listeners.map((one) => one.whenIdle())), endsAtMs - performance.now())
     await this.#endBackground(endsAtMs)
     await this.#plugins.drain(Math.max(1, endsAtMs - performance.now()))
   }
 
   /** What requests have left running may end too; what does not is told. */
   async #endBackground(endsAtMs: number): Promise<void> {
-    await within(this.#background.whenIdle(), endsAtMs - performance.now())
+    await settlesWithin(this.#background.whenIdle(), endsAtMs - performance.now())
     const left = this.#background.cancel()
     if (left > 0)
       this.#options.log.warn(

@@ -1,7 +1,7 @@
 /** Runs one step of one plugin within its deadline; failures carry plugin and step. */
 
 import { BootError } from '../errors/boot-error.ts'
-import { within } from '../threads/within.ts'
+import { settlesWithin } from '../threads/settles-within.ts'
 import { pluginFailure } from './plugin-errors.ts'
 
 /**
@@ -17,7 +17,7 @@ export async function runStep(
   try {
     const work = Promise.resolve().then(run)
     if (limitMs === 0) await work
-    else if (!(await within(work, limitMs))) throw new BootError(`it did not finish within ${limitMs} ms`)
+    else if (!(await settlesWithin(work, limitMs))) throw new BootError(`it did not finish within ${limitMs} ms`)
   } catch (cause) {
     throw pluginFailure(plugin, step, cause)
   }

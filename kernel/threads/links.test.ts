@@ -7,7 +7,7 @@ import { ControlLink } from './control-link.ts'
 import { DataLink } from './data-link.ts'
 import type { LinkUpMessage } from './messages.ts'
 import { ReplicaCells } from './replica-cells.ts'
-import { RestartBackOff } from './restart-back-off.ts'
+import { RestartBackOff } from './data-threads.ts'
 
 const log = createLogger({ level: 'silent', thread: 0 })
 const closers: (() => void)[] = []
