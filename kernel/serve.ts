@@ -1,14 +1,15 @@
 /** Runs the gateway: control on the main thread, data on the others. Imported by entry files only. */
 import { Counters, createCounters } from './balance/counters.ts'
-import type { GatewayThread, PluginCatalog, PluginListener } from './boot.ts'
+import type { GatewayThread, PluginListener } from './boot.ts'
 import type { KernelConfig } from './config/kernel-config.ts'
 import type { LoadedConfig } from './config/loaded-config.ts'
 import type { ReadChange } from './config/reload.ts'
 import type { Logger } from './contracts/log.ts'
 import type { ReloadReport } from './contracts/reload.ts'
 import { type ControlError, guardControl } from './control-guard.ts'
-import { checkServerBinary } from './http/server-binary.ts'
 import { messageOf } from './errors/message-of.ts'
+import { checkServerBinary } from './http/server-binary.ts'
+import { loadPlugins, type PluginCatalog } from './load-plugins.ts'
 import { createLogger } from './observe/log.ts'
 import { type MetricsSnapshot, mergeSnapshots } from './observe/metrics-snapshot.ts'
 import {
@@ -17,9 +18,9 @@ import {
   RequestShutdown,
   RunningConfig,
   type RunningConfigState,
+  reloadErrors,
   type ShutdownDemand,
 } from './plugin/kernel-commands.ts'
-import { reloadErrors } from './plugin/reload-errors.ts'
 import { ShutdownRequest } from './shutdown-request.ts'
 import { ControlLink } from './threads/control-link.ts'
 import { connectDataLink, readThreadSeed, runDataThread } from './threads/data-thread.ts'
@@ -28,7 +29,7 @@ import type { ThreadSeed } from './threads/messages.ts'
 import { assertPortFree, findFreePort } from './threads/ports.ts'
 import { SharedMemory } from './threads/shared-memory.ts'
 
-export type { PluginCatalog } from './boot.ts'
+export type { PluginCatalog } from './load-plugins.ts'
 
 /** Header limit of the server library in bytes, which reads it from the environment when it is loaded. */
 const HEADER_BLOCK_BYTES = 65_536
@@ -86,10 +87,10 @@ function serveData({ catalog }: ServeOptions, seed: ThreadSeed): void {
     link,
     log,
     start: async () => {
-      const { GatewayThread, loadPlugins } = await import('./boot.ts')
+      const { GatewayThread } = await import('./boot.ts')
       const plugins = await loadPlugins(config, catalog)
       const shared = new SharedMemory(seed.shared, seed.sharedPort)
-      thread = new GatewayThread({ config, catalog, link, counters: seed.counters, shared, log }, plugins)
+      thread = new GatewayThread({ config, link, counters: seed.counters, shared, log }, plugins)
       await thread.start()
       const port = await thread.listen(seed.port)
       await thread.ready()
@@ -161,12 +162,11 @@ class Control {
     const hasApi = this.#options.apiListener !== false
     if (hasApi) await assertPortFree(kernel.host, kernel.port, '--port')
     checkServerBinary({ expected: kernel.http.binarySha256, log: this.#log })
-    const { GatewayThread, loadPlugins } = await import('./boot.ts')
+    const { GatewayThread } = await import('./boot.ts')
     const plugins = await loadPlugins(this.#config, this.#options.catalog)
     this.#thread = new GatewayThread(
       {
         config: this.#config,
-        catalog: this.#options.catalog,
         link: this.#link,
         counters: this.#counters,
         shared: this.#shared,
@@ -225,8 +225,7 @@ class Control {
   #answerPlugins(): void {
     this.#link.onCommand(RequestShutdown.name, (request) => {
       const isFirst = this.#shutdown.ask(this.#shutdownTimes.settleMs)
-      if (isFirst)
-        this.#log.info({ ...(request as ShutdownDemand) }, 'plugin requested shutdown')
+      if (isFirst) this.#log.info({ ...(request as ShutdownDemand) }, 'plugin requested shutdown')
     })
     this.#link.onCommand(ReloadConfig.name, () => this.#reload())
     this.#link.onCommand(ReadMetrics.name, async () => mergeSnapshots(await this.#collect()))

@@ -29,7 +29,7 @@ import type { Host, Listener, ListenOptions, PluginManifest, ReplicaView } from 
 import { ReadMetrics, ReloadConfig, RequestShutdown } from './kernel-commands.ts'
 import type { Services, ServiceTerms } from './services.ts'
 
-/** What the hosts of all plugins on a thread share. */
+/** Shared by the hosts of all plugins of a thread. */
 export interface HostParts {
   readonly link: ThreadLink
   readonly declarations: Declarations
@@ -48,7 +48,7 @@ export interface HostParts {
   isDraining(): boolean
 }
 
-/** A request context as slots see it; plugins never do. */
+/** The slots of a request context, which are not part of its public type. */
 interface SlottedContext {
   slots: unknown[] | null
 }
@@ -169,7 +169,7 @@ export class PluginHost implements Host {
 
   shutdown(reason: string): void {
     this.command(RequestShutdown, { plugin: this.plugin, reason }).catch((err: unknown) =>
-      this.log.error({ err }, 'control could not be asked to shut down'),
+      this.log.error({ err }, 'shutdown request failed'),
     )
   }
 
@@ -191,7 +191,9 @@ export class PluginHost implements Host {
 
   policy(name: string, make: PolicyFactory, options?: PolicyOptions): void {
     if (!this.#policyNames.includes(name))
-      throw new Error(`policy '${name}' is missing in \`policies\` of the manifest of plugin ${this.plugin}`)
+      throw new Error(
+        `policy '${name}' is not listed under policies in the manifest of plugin ${this.plugin}`,
+      )
     this.#parts.policies.register(name, (parts) => make(this.#own(parts)), options)
   }
 
@@ -232,13 +234,13 @@ export class PluginHost implements Host {
     return null
   }
 
-  /** Names of shared memory are the plugin's own, and its log says who speaks. */
+  /** Shared memory is named per plugin, and log lines carry the plugin's name. */
   #own(parts: PolicyParts): PolicyParts {
     return { ...parts, shared: (name, bytes) => this.shared(name, bytes), log: this.log }
   }
 }
 
-/** A replica as its readers see it. */
+/** The read side of a replica. */
 export function openReplica<T>(link: ThreadLink, token: ReplicaToken<T>): ReplicaView<T> {
   const cell = link.replica(token.name, token.initial)
   return {
@@ -249,7 +251,7 @@ export function openReplica<T>(link: ThreadLink, token: ReplicaToken<T>): Replic
       return cell.version
     },
     onChange: (listener) => {
-      // A plugin's listener answers at once, whatever it gives.
+      // Publications do not wait for listeners of plugins.
       cell.listeners.push((next) => void listener(next as T))
     },
   }

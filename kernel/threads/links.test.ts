@@ -5,9 +5,9 @@ import { afterEach, expect, test } from 'vitest'
 import { createLogger } from '../observe/log.ts'
 import { ControlLink } from './control-link.ts'
 import { DataLink } from './data-link.ts'
+import { RestartBackOff } from './data-threads.ts'
 import type { LinkUpMessage } from './messages.ts'
 import { ReplicaCells } from './replica-cells.ts'
-import { RestartBackOff } from './data-threads.ts'
 
 const log = createLogger({ level: 'silent', thread: 0 })
 const closers: (() => void)[] = []

@@ -80,6 +80,7 @@ function buffersOf(value: unknown): ArrayBuffer[] {
     if (buffer instanceof ArrayBuffer) buffers.add(buffer)
   }
   add(value)
-  if (typeof value === 'object' && value !== null && !ArrayBuffer.isView(value)) Object.values(value).forEach(add)
+  if (typeof value === 'object' && value !== null && !ArrayBuffer.isView(value))
+    Object.values(value).forEach(add)
   return [...buffers]
 }

@@ -82,7 +82,8 @@ export class SharedMemory {
   /** Blocks the thread: `register` is synchronous and needs the block. */
   #request(name: string, bytes: number): SharedArrayBuffer {
     const control = this.#control
-    if (control === null) throw new Error(`shared block ${name} is unknown, and this thread has no port to control`)
+    if (control === null)
+      throw new Error(`shared block ${name} is unknown, and this thread has no port to control`)
     const id = ++this.#lastId
     const done = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT)
     control.postMessage({ id, name, bytes, done } satisfies BlockRequest)

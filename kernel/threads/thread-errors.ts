@@ -1,7 +1,7 @@
 /** Errors of the thread links, and the conversion of any error to a message between threads. */
 import { defineErrors } from '../errors/define-errors.ts'
-import { messageOf } from '../errors/message-of.ts'
 import { fromPlainError, GatewayError, toPlainError } from '../errors/gateway-error.ts'
+import { messageOf } from '../errors/message-of.ts'
 import type { CommandFailure } from './messages.ts'
 
 export const threadErrors = defineErrors('threads', {

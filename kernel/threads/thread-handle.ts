@@ -4,8 +4,8 @@ import { messageOf } from '../errors/message-of.ts'
 import type { MetricsSnapshot } from '../observe/metrics-snapshot.ts'
 import type { Attachment, ControlLink } from './control-link.ts'
 import type { DownMessage, ThreadSeed, ThreadWorkerData, UpMessage } from './messages.ts'
-import type { SharedMemory } from './shared-memory.ts'
 import { settlesWithin } from './settles-within.ts'
+import type { SharedMemory } from './shared-memory.ts'
 
 export interface ThreadHandleOptions {
   readonly entry: URL

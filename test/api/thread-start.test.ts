@@ -66,7 +66,7 @@ async function begin(control: ControlLink, config: LoadedConfig) {
   const link = new DataLink({ port: port2, index: 1, replicas, log })
   const open = () => {
     const counters = createCounters(config.kernel.limits.maxWorkers, 1)
-    const parts = { config, catalog: {}, link, counters, shared: new SharedMemory(), log }
+    const parts = { config, link, counters, shared: new SharedMemory(), log }
     const thread = new GatewayThread(parts, [keys, same])
     closers.push(() => thread.stop())
     return thread
