@@ -1,6 +1,6 @@
 /**
- * Work without a client: a background response, a warm-up, a try-out. It runs as a request of its own (identity, hooks,
- * limits, counters, log line, traces), and its reply goes to whoever began it.
+ * Work without a client, such as a background response. It runs as a request (identity, hooks, limits, counters, log line,
+ * traces), and its caller gets the response.
  */
 import type { Identity } from './auth.ts'
 import type { RequestContext } from './request.ts'
@@ -8,32 +8,32 @@ import type { Method } from './route-facts.ts'
 import type { HeaderList } from './transport.ts'
 
 export interface DetachedWork {
-  /** A declared route whose hooks, limits, endpoint and error format hold; its handler and access check do not run. */
+  /** A declared route whose hooks, limits, endpoint and error format apply; its handler and access check do not run. */
   readonly route: { readonly method: Method; readonly path: string }
-  /** On whose behalf; null where routes are open. */
+  /** Caller that the work counts for; null if routes are open. */
   readonly identity: Identity | null
-  /** Default: made anew. */
+  /** Default: a new id. */
   readonly requestId?: string
-  /** [name, value, …], lower-case: what calls to workers may read and pass on. Default none. */
+  /** [name, value, …], names lower-case: request headers that calls to workers may forward. Default none. */
   readonly headers?: HeaderList
   /** Default empty. */
   readonly body?: Buffer
-  /** In place of the route's handler, once the hooks have let it in. Must end the context with a reply, as a handler must. */
+  /** Replaces the route's handler after the onRequest hooks. Must send a response, as a handler must. */
   readonly run: (ctx: RequestContext) => void | Promise<void>
 }
 
 export interface DetachedOutcome {
-  /** Of the reply; 499 when it was cancelled before one. */
+  /** Status of the response; 499 if cancelled before one. */
   readonly status: number
-  /** Of an error reply; null otherwise. */
+  /** Code of an error response; null otherwise. */
   readonly errorCode: string | null
-  /** Of the reply, the first 1 MiB. */
+  /** The first 1 MiB of the response body. */
   readonly body: Buffer
 }
 
 export interface Detached {
   /** Never rejects. */
   readonly done: Promise<DetachedOutcome>
-  /** As if its client had left: calls to workers stop. Safe at any time, also twice. */
+  /** Cancels as if the client had disconnected: calls to workers are aborted. Safe at any time, also twice. */
   cancel(): void
 }

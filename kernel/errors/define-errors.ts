@@ -1,4 +1,4 @@
-/** Error tables: each room lists its errors once; a row becomes a function that makes the error. */
+/** Error tables: each module lists its errors once; a row becomes a function that creates the error. */
 import { type ErrorKind, type ErrorOptions, type ErrorSource, GatewayError } from './gateway-error.ts'
 
 export interface ErrorRow<Args extends readonly unknown[]> {
@@ -6,11 +6,11 @@ export interface ErrorRow<Args extends readonly unknown[]> {
   readonly source: ErrorSource
   /** `before-first-byte`: another worker may be tried while the client has seen nothing. Default: never. */
   readonly retry?: 'before-first-byte'
-  /** The message: what is wrong, and what to do where that is not plain. */
+  /** The message: what failed, and what to do about it. */
   readonly text: (...args: Args) => string
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: the only way to say "a row with whatever arguments"
+// biome-ignore lint/suspicious/noExplicitAny: a row with any arguments
 type AnyRow = ErrorRow<any>
 
 export type ErrorTable<Rows extends Record<string, AnyRow>> = {
@@ -23,17 +23,17 @@ export interface ErrorMaker<Args extends readonly unknown[]> {
   with(options: ErrorOptions, ...args: Args): GatewayError
 }
 
-/** Every row ever defined in this process, for the documentation check. */
-export const definedErrors: { room: string; code: string; kind: ErrorKind }[] = []
+/** Every row defined in this process, for the documentation test. */
+export const definedErrors: { module: string; code: string; kind: ErrorKind }[] = []
 
-/** Declares the errors of one room; the key of a row is its wire code. */
+/** Declares the errors of one module; the key of a row is its code on the wire. */
 export function defineErrors<const Rows extends Record<string, AnyRow>>(
-  room: string,
+  module: string,
   rows: Rows,
 ): ErrorTable<Rows> {
   const table: Record<string, ErrorMaker<readonly unknown[]>> = {}
   for (const [code, row] of Object.entries(rows)) {
-    definedErrors.push({ room, code, kind: row.kind })
+    definedErrors.push({ module, code, kind: row.kind })
     const make = (options: ErrorOptions | undefined, args: readonly unknown[]) =>
       new GatewayError(
         {

@@ -1,10 +1,9 @@
-/** The error formats that the kernel brings: of the inference API and of the control plane. */
+/** The kernel's error formats: of the inference API and of the admin API. */
 import type { TSchema } from 'typebox'
 import type { ErrorFormat } from '../contracts/error-format.ts'
 import { Type } from '../contracts/type.ts'
 import type { ErrorKind, GatewayError } from './gateway-error.ts'
 
-/** @source API spec 7.1, routes facts 20.1 for the kinds it leaves out */
 const API_TYPE: Readonly<Record<ErrorKind, string>> = {
   bad_request: 'invalid_request_error',
   unauthorized: 'authentication_error',
@@ -25,7 +24,6 @@ const API_TYPE: Readonly<Record<ErrorKind, string>> = {
   gateway_timeout: 'internal_error',
 }
 
-/** @source API spec 7.2, routes facts 20.1 */
 const ADMIN_TYPE: Readonly<Record<ErrorKind, string>> = {
   bad_request: 'bad_request',
   unauthorized: 'unauthorized',
@@ -49,11 +47,11 @@ const ADMIN_TYPE: Readonly<Record<ErrorKind, string>> = {
 const errorFields = {
   message: Type.String(),
   type: Type.String(),
-  param: Type.Optional(Type.String({ description: 'The request field at fault.' })),
-  code: Type.Optional(Type.String({ description: 'What is wrong, for programs.' })),
+  param: Type.Optional(Type.String({ description: 'The invalid request field.' })),
+  code: Type.Optional(Type.String({ description: 'Machine-readable error code.' })),
 }
 
-/** `{ error: { message, type, param?, code } }`, in the words of one API; a broken stream ends with it as an event. */
+/** `{ error: { message, type, param?, code } }` with the types of one API; a broken stream ends with it as an event. */
 function envelopeFormat(name: string, typeOf: Readonly<Record<ErrorKind, string>>): ErrorFormat {
   const body = ({ message, code, param, kind }: GatewayError) => {
     const type = typeOf[kind]
@@ -67,8 +65,6 @@ function envelopeFormat(name: string, typeOf: Readonly<Record<ErrorKind, string>
   })
 }
 
-/** @source API spec 7.1 */
 export const apiErrorFormat: ErrorFormat = envelopeFormat('ApiError', API_TYPE)
 
-/** @source API spec 7.2 */
 export const adminErrorFormat: ErrorFormat = envelopeFormat('AdminError', ADMIN_TYPE)

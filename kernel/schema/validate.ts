@@ -1,4 +1,4 @@
-/** Validation with ajv: a TypeBox schema becomes a function that says which field is wrong. The only user of ajv. */
+/** Validation with ajv: compiles a TypeBox schema to a function that reports the first invalid field. The only user of ajv. */
 import { createRequire } from 'node:module'
 import type { Ajv, ErrorObject, ValidateFunction } from 'ajv'
 import type { Static, TSchema } from 'typebox'
@@ -12,19 +12,19 @@ export const schemaErrors = defineErrors('schema', {
   },
 })
 
-/** Checks values of one schema. */
+/** Validates values of one schema. */
 export interface Validator<T> {
   readonly schema: TSchema
-  /** @throws invalid_field (400) naming the first wrong field. Defaults of the schema are filled in place. */
+  /** Fills in defaults in place. @throws invalid_field (400) naming the first invalid field */
   parse(value: unknown): T
-  /** The first problem, or null. Field as a dotted path, empty for the value itself. */
+  /** The first problem, or null. The field is a dotted path, empty for the value itself. */
   problem(value: unknown): { field: string; text: string } | null
 }
 
 const require = createRequire(import.meta.url)
 let ajv: Ajv | null = null
 
-/** Loaded with the first schema that is compiled: 10 MB that a thread without validated requests never takes. */
+/** Loaded with the first compiled schema: it costs 10 MB, which a thread without validated requests saves. */
 function openAjv(): Ajv {
   if (ajv !== null) return ajv
   const library = require('ajv') as typeof import('ajv')
@@ -34,7 +34,7 @@ function openAjv(): Ajv {
     strict: false,
     allowUnionTypes: true,
     verbose: true,
-    // Schemas are the product's own, and most are used a few times: half of the time of a start went into these two.
+    // Schemas are trusted and most are used a few times; these two took half of the start-up time.
     validateSchema: false,
     code: { optimize: false },
   })
@@ -62,15 +62,15 @@ export function defineValidator<S extends TSchema>(schema: S): Validator<Static<
 }
 
 function explain(errors: readonly ErrorObject[]): { field: string; text: string } {
-  // Of a union that nothing fits, the branches come first and the union last.
+  // For a union, ajv reports the errors of the branches first and the union last.
   const last = errors.at(-1)
   if (last === undefined) return { field: '', text: 'is not valid' }
   if (last.keyword !== 'anyOf' && last.keyword !== 'oneOf') return explainOne(last)
-  // A branch that complains of something else than the type is the one that was meant.
+  // A branch that fails by a limit instead of the type is the intended one.
   const meant = errors.find((error) => error.instancePath === last.instancePath && isBeyondType(error))
   const options = meant === undefined ? unionNames(last) : null
   if (options !== null) return { field: fieldOf(last), text: expectedText(options) }
-  // Failing that, the branch that got furthest.
+  // Otherwise the branch with the deepest error.
   const deepest = errors.reduce((best, error) =>
     error.instancePath.length > best.instancePath.length ? error : best,
   )
@@ -78,7 +78,7 @@ function explain(errors: readonly ErrorObject[]): { field: string; text: string 
   return explainOne(isDeeper ? deepest : (meant ?? deepest))
 }
 
-/** The type was right and a limit was not: such as 0 where 1 is the least. */
+/** True if the type is valid and a limit is not, such as 0 for a minimum of 1. */
 function isBeyondType(error: ErrorObject): boolean {
   return LIMITS.has(error.keyword)
 }
@@ -103,13 +103,13 @@ interface UnionMember {
   readonly type?: string
 }
 
-/** Names of a union's members for a value that is none of them; null when a member is an object that may be meant. */
+/** Names of a union's members for a value that matches none; null if a member is an object or array that may be intended. */
 function unionNames(error: ErrorObject): string[] | null {
   const schema = error.parentSchema as { anyOf?: UnionMember[]; oneOf?: UnionMember[] } | undefined
   const members = schema?.anyOf ?? schema?.oneOf ?? []
   const isObject = typeof error.data === 'object' && error.data !== null
   if (isObject && members.some((member) => member.type === 'object' || member.type === 'array')) return null
-  // Null stands for absent: nobody who sent a wrong value looks for it.
+  // Null means absent and is no useful hint.
   const wanted = members.filter((member) => member.type !== 'null')
   const names = wanted.map((member) =>
     member.const === undefined ? member.type : JSON.stringify(member.const),
@@ -123,7 +123,7 @@ function expectedText(names: readonly string[]): string {
   return names.length === 1 ? `must be ${withArticle(only)}` : `must be one of ${names.join(', ')}`
 }
 
-/** A type's name in a sentence; anything else stays as it is. */
+/** A type name with its article; any other text unchanged. */
 function withArticle(name: string): string {
   if (name === 'string' || name === 'number' || name === 'boolean') return `a ${name}`
   return name === 'integer' || name === 'object' || name === 'array' ? `an ${name}` : name
@@ -162,7 +162,7 @@ function countText(bound: 'least' | 'most', limit: unknown, what: string): strin
   return bound === 'least' && limit === 1 ? 'must not be empty' : `must have at ${bound} ${limit} ${what}`
 }
 
-/** Dotted path of the value at fault; empty for the whole. */
+/** Dotted path of the invalid value; empty for the whole. */
 function fieldOf(error: ErrorObject): string {
   return error.instancePath.slice(1).split('/').filter(Boolean).map(unescapePointer).join('.')
 }
