@@ -23,8 +23,17 @@ export interface ErrorMaker<Args extends readonly unknown[]> {
   with(options: ErrorOptions, ...args: Args): GatewayError
 }
 
-/** Every row defined in this process, for the documentation test. */
-export const definedErrors: { module: string; code: string; kind: ErrorKind }[] = []
+/** One row of one table, for the error reference. */
+export interface DefinedError {
+  readonly module: string
+  readonly code: string
+  readonly kind: ErrorKind
+  readonly isRetryable: boolean
+  readonly text: (...args: readonly unknown[]) => string
+}
+
+/** Every row defined in this process. */
+export const definedErrors: DefinedError[] = []
 
 /** Declares the errors of one module; the key of a row is its code on the wire. */
 export function defineErrors<const Rows extends Record<string, AnyRow>>(
@@ -33,7 +42,7 @@ export function defineErrors<const Rows extends Record<string, AnyRow>>(
 ): ErrorTable<Rows> {
   const table: Record<string, ErrorMaker<readonly unknown[]>> = {}
   for (const [code, row] of Object.entries(rows)) {
-    definedErrors.push({ module, code, kind: row.kind })
+    definedErrors.push({ module, code, kind: row.kind, isRetryable: row.retry !== undefined, text: row.text })
     const make = (options: ErrorOptions | undefined, args: readonly unknown[]) =>
       new GatewayError(
         {

@@ -13,7 +13,7 @@ export const WASI_NAMESPACE = 'wasi_snapshot_preview1'
 /** Called once, before anything else, where a module has it. */
 export const INITIALIZE_EXPORT = '_initialize'
 
-/** Those of the host SDK, and those that we add for newer guest libraries. @source wasm facts 13, 13.1 */
+/** Those of the host SDK, and those that we add for newer guest libraries. */
 const KERNEL_FUNCTIONS = new Set([
   'alloc',
   'config_get',

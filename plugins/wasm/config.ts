@@ -8,7 +8,6 @@ import { ConfiguredModuleSchema } from './wire.ts'
 const count = (value: number, minimum: number, maximum: number, description: string) =>
   Type.Integer({ minimum, maximum, default: value, description })
 
-/** @source wasm facts 2, 15, 18 */
 export const wasmConfig = Type.Object(
   {
     roots: Type.Array(Type.String({ minLength: 1 }), {

@@ -37,7 +37,7 @@ const CONTINUE: PhaseOutput = Object.freeze({
   fetch: null,
 })
 
-/** @param output null when the guest gave none: it continues @throws BadOutput @source wasm facts 16 */
+/** @param output null when the guest gave none: it continues @throws BadOutput */
 export function readPhaseOutput(output: Uint8Array | null, isRequestPhase: boolean): PhaseOutput {
   if (output === null || output.length === 0) return CONTINUE
   const { head, body } = readFrame(output)

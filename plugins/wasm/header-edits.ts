@@ -26,7 +26,7 @@ export class EditList {
     else this.edits.push(kind, name, value)
   }
 
-  /** Set, then add, then remove. @source wasm facts 5 */
+  /** Set, then add, then remove. */
   addAll({ headers_set, headers_add, headers_remove }: ModifyAction): void {
     for (const [name, value] of headers_set ?? []) this.add('set', name, value)
     for (const [name, value] of headers_add ?? []) this.add('add', name, value)

@@ -1,4 +1,4 @@
-/** Finds and reads a module's file: where it may lie, what it may be called, how large it may be. @source wasm facts 3 */
+/** Finds and reads a module's file: where it may lie, what it may be called, how large it may be. */
 import { constants } from 'node:fs'
 import { open, realpath } from 'node:fs/promises'
 import { extname, isAbsolute, sep } from 'node:path'

@@ -1,4 +1,4 @@
-/** The registered modules as GET /wasm shows them. @source API spec 2.14, wasm facts 4 */
+/** The registered modules as GET /wasm shows them. */
 import type { LoadedModule } from './guest-task.ts'
 import { type ModuleStats, toNanosecondTime } from './module-stats.ts'
 import type { ModuleDescriptor, ModuleList, ModuleRecord, ModuleVersion } from './wire.ts'

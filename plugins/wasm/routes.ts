@@ -1,4 +1,4 @@
-/** The /wasm routes: HTTP in and out only; what they ask is decided on control. @source API spec 4.7, wasm facts 4 */
+/** The /wasm routes: HTTP in and out only; what they ask is decided on control. */
 
 import { adminErrorFormat, type Host, type RequestContext, type RouteDefinition, Type } from '#kernel'
 import { isUuid } from '#shared'

@@ -2,7 +2,7 @@
  * Reads the binary format of WebAssembly as far as the gateway must know it: what kind of file it is, which sections
  * there are. `rewrite` reads the rest, once the engine has found it valid.
  *
- * @source WebAssembly core specification 1.0, chapter 5 (binary format); wasm facts 12, 15
+ * @source WebAssembly core specification 1.0, chapter 5 (binary format)
  */
 import { BadModule } from './bad-module.ts'
 

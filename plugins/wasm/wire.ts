@@ -1,4 +1,4 @@
-/** Payloads of the /wasm routes. @source API spec 2.14, 4.7 */
+/** Payloads of the /wasm routes. */
 import { type Static, Type } from '#kernel'
 
 const AttachPointSchema = Type.Object(

@@ -113,7 +113,7 @@ describe('loadConfig', () => {
     expect(config.plugins).toHaveProperty('chat')
   })
 
-  test('§5.8 a flag wins over the environment, that over the file, that over the default', async () => {
+  test('a flag wins over the environment, that over the file, that over the default', async () => {
     const file = write('order.yaml', 'kernel: { host: file, port: 1111, threads: 1, policy: least_load }\n')
     const config = await load({
       file,
@@ -142,14 +142,14 @@ describe('loadConfig', () => {
     ['WEIR_API_KEY', ''],
     ['WEIR_CONTROL_PLANE_API_KEYS', ''],
     ['WEIR_CONTROL_PLANE_API_KEYS', ' , '],
-  ])('A11: %s=%j is refused: it would open what it was to close', async (name, value) => {
+  ])('%s=%j is refused: it would open what it was to close', async (name, value) => {
     const text = 'plugins: { auth: { controlPlaneKeys: ["1:ops:admin:k"] } }'
     expect(await problemsOf({ text, env: { [name]: value } })).toEqual([
       expect.stringMatching(new RegExp(`^${name}: .*must not be empty`)),
     ])
   })
 
-  test('A11: an empty flag is refused like an empty variable', async () => {
+  test('an empty flag is refused like an empty variable', async () => {
     expect(await problemsOf({ text: 'plugins: {}', overrides: flags({ 'api-key': '' }) })).toEqual([
       expect.stringMatching(/--api-key.*must not be empty/),
     ])
@@ -256,7 +256,7 @@ test('a time that no timer can wait for is refused: it would be over at once', a
 })
 
 describe('waits of retries', () => {
-  test('a longest wait below the first one is refused by name (routing facts 5.9)', async () => {
+  test('a longest wait below the first one is refused by name', async () => {
     const text = 'kernel:\n  retry:\n    initialBackoffMs: 200\n    maxBackoffMs: 100\n'
     expect(await problemsOf({ text })).toEqual([
       'configuration:4:5: kernel.retry.maxBackoffMs must be at least kernel.retry.initialBackoffMs, which is 200, got 100',
@@ -403,7 +403,7 @@ describe('what only the plugin can see', () => {
   const file = (text: string) => write('picky.yaml', text)
   const at = (line: string) => `${join(dir, 'picky.yaml')}:${line}:`
 
-  test('D5 is reported with all of its places, whatever the plugin', async () => {
+  test('what only a plugin can see is reported with all of its places', async () => {
     const wrong = file(
       'kernel: { port: 5 }\nplugins:\n  picky:\n    ports: [4, 5, 6,\n      5]\n  auth: {}\n',
     )
@@ -416,7 +416,7 @@ describe('what only the plugin can see', () => {
     expect((await load({ file: right, pluginSchemas: taken })).plugins).toEqual({ picky: { ports: [4] } })
   })
 
-  test('D5 is reported beside what no schema can say of the kernel', async () => {
+  test('it is reported beside what no schema can say of the kernel', async () => {
     const wrong = file(
       'kernel: { host: "localhost:5", port: 5, retry: { initialBackoffMs: 9, maxBackoffMs: 3 } }\nplugins: { picky: { ports: [5] } }\n',
     )
@@ -448,7 +448,7 @@ describe('what only the plugin can see', () => {
 })
 
 describe('policies', () => {
-  test('routing check 30: one that nobody offers is reported together with every other mistake', async () => {
+  test('one that nobody offers is reported together with every other mistake', async () => {
     const text =
       'kernel:\n  policy: cash_aware\n  prefillPolicy: fastest\n  port: -1\nplugins:\n  policies: {}\n'
     const problems = await problemsOf({ text })

@@ -43,7 +43,6 @@ export interface LoadOptions {
  * Precedence: flags, environment, file, defaults.
  *
  * @throws ConfigError with every problem, each with its line and column where it came from the file
- * @source routing facts 5 (names), 5.9 (an invalid configuration stops the start)
  */
 export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   const file = options.file === undefined ? null : resolve(options.file)

@@ -1,4 +1,4 @@
-/** `weir wasm add`, `list`, `remove`: the modules of a running gateway. @source API spec 4.7 */
+/** `weir wasm add`, `list`, `remove`: the modules of a running gateway. */
 import { existsSync } from 'node:fs'
 import { relative } from 'node:path'
 import type { Command } from 'commander'
@@ -60,7 +60,6 @@ export async function addModule(command: Command, place: string, options: AddOpt
   console.log(`${descriptor.name} is registered as ${add_result.Success}, attached to ${points}`)
 }
 
-/** @source API spec 2.14 */
 async function describe(place: string, options: AddOptions) {
   const file = moduleFileOf(place)
   const points = readAttachPoints(options.attach) ?? (await pointsOf(place, file))
