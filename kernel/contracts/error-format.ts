@@ -6,6 +6,9 @@ import type { TSchema } from 'typebox'
 import type { GatewayError } from '../errors/gateway-error.ts'
 import type { RequestFacts } from './request-facts.ts'
 
+/** Encodes the error that ends a stream, in the format of the stream. */
+export type ErrorEncoder = (error: GatewayError) => string | Buffer
+
 /**
  * The functions may be called for any error, also before the access check and for a request without a body. If one throws
  * or returns an invalid response, this is logged and the error is sent in the `api` format.

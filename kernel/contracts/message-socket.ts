@@ -1,33 +1,33 @@
-/** Sockets whose messages are requests, as plugins see them. */
+/** WebSockets whose messages are requests. */
 import type { RequestContext } from './request.ts'
 import type { SocketBounds, SocketRouteDefinition } from './socket.ts'
 
 export interface SocketLimits extends SocketBounds {
-  /** A socket without messages and without running work is closed with 1000. 0 never. Default 10 minutes. */
+  /** A socket without messages and without running work closes with 1000 after this. 0 disables it. Default 10 minutes. */
   readonly idleMs: number
-  /** Messages of one socket that run at a time. Default 1. */
+  /** Messages of one socket that run at the same time. Default 1. */
   readonly maxRunning: number
-  /** Messages of one socket that may wait for their turn; one more closes it with 1008. Default 16. */
+  /** Messages of one socket that wait to run; one more closes it with 1008. Default 16. */
   readonly maxWaiting: number
 }
 
-/** One open socket. Its own object for as long as it lives: a key for what a plugin keeps beside it. */
+/** One open socket. The object stays the same while it is open: a key for what a plugin keeps beside it. */
 export interface Socket {
-  /** The request that opened it, for its parameters, headers and identity; its reply is over. */
+  /** The request that opened it, for its parameters, headers and identity; its response is complete. */
   readonly request: RequestContext
-  /** The subprotocol agreed on; empty when there is none. */
+  /** The negotiated subprotocol; empty when there is none. */
   readonly protocol: string
   readonly isOpen: boolean
   /** Sends text as a text message, bytes as a binary one. @returns false when the client is slow */
   send(message: string | Buffer): boolean
-  /** Says goodbye with a code of RFC 6455 §7.4; running work is cancelled. Safe to call twice. */
+  /** Closes with a code of RFC 6455 §7.4; running messages are cancelled. Safe to call twice. */
   close(code: number, reason?: string): void
 }
 
 /**
- * A message; as the body of its request, too. A whole reply is sent as one message, text where its content type is, each
- * event of an event stream as a text message with the event's data. Status and headers reach the log and the metrics
- * only. Status 204 ends it without a message.
+ * A message, which is also the body of its request. A complete response is sent as one message, text where its content
+ * type is text or JSON; of an event stream the data of each event is a text message; of any other stream each chunk is one.
+ * Status and headers appear in the log and the metrics only. Status 204 ends it without a message.
  */
 export interface SocketMessage {
   readonly socket: Socket
@@ -35,11 +35,11 @@ export interface SocketMessage {
 }
 
 export interface MessageSocketDefinition extends Omit<SocketRouteDefinition, 'bounds' | 'open'> {
-  /** Default: 16 MiB a message, 1,000 sockets a thread, 16 MiB untaken. */
+  /** Default: 16 MiB a message, 1,000 sockets a thread, 16 MiB buffered. */
   readonly limits?: Partial<SocketLimits>
-  /** Must end each message with a reply, now or later; what it throws becomes the error reply. */
+  /** Must end each message with a response, now or later. An exception becomes the error response. */
   readonly onMessage: (ctx: RequestContext, message: SocketMessage) => void | Promise<void>
   readonly onOpen?: (socket: Socket) => void
-  /** @param code of RFC 6455 §7.4; 1006 when the connection just ended */
+  /** @param code of RFC 6455 §7.4; 1006 when there was no close frame */
   readonly onClose?: (socket: Socket, code: number) => void
 }

@@ -1,6 +1,6 @@
 /**
- * Memory for large request bodies, used again as soon as a request is over: fresh memory costs page faults and
- * collections that a 100 KB prompt would pay for every time. bench: relay-json-100k
+ * Reuses the memory of large request bodies: fresh memory costs page faults and garbage collections for every 100 KB
+ * prompt. bench: relay-json-100k
  */
 
 /** Smaller bodies come from Node's own pool. */
@@ -25,7 +25,7 @@ export class BodyPool {
     return block
   }
 
-  /** Only for blocks that nobody reads any more. */
+  /** Releases a block, which must not be read any more. */
   give(block: Buffer): void {
     if (this.#freeBytes + block.length > MAX_FREE_BYTES) return
     const sizeClass = classOf(block.length)

@@ -1,15 +1,18 @@
-/** A route with everything decided at ready: its hook chains, its access check, its metrics. */
+/** Routes with everything decided at ready: hook chains, access check, metrics. */
 import type { AuthService } from '../contracts/auth.ts'
 import type { RouteHooks } from '../contracts/hook.ts'
 import type { RouteDefinition } from '../contracts/route.ts'
 import type { RouteWatch } from '../contracts/traffic.ts'
+import { apiErrorFormat } from '../errors/error-formats.ts'
+
+const DEFAULT_ID_PREFIX = 'req-'
 
 export interface CompiledRoute {
   readonly definition: RouteDefinition
   readonly paramNames: readonly string[]
   readonly readsBody: boolean
   readonly requestIdPrefix: string
-  /** Put anew when a hook is switched; requests keep those they began with. */
+  /** Replaced when a hook is switched on or off; requests keep those they began with. */
   hooks: RouteHooks
   /** Null where no check is needed: public routes, and all routes when auth is off. */
   readonly auth: AuthService | null
@@ -31,3 +34,58 @@ export const NO_HOOKS: RouteHooks = Object.freeze({
   maxReplyBytes: 0,
   readsAllHeaders: false,
 })
+
+export interface RouteParts {
+  readonly hooks: RouteHooks
+  /** Ignored for public routes. */
+  readonly auth: AuthService | null
+  readonly metrics: RouteWatch | null
+}
+
+export function compileRoute(definition: RouteDefinition, parts: RouteParts): CompiledRoute {
+  const { method, path, access } = definition
+  return {
+    definition,
+    paramNames: path.split('/').flatMap((segment) => paramNameOf(segment)),
+    readsBody: definition.readsBody ?? (method === 'POST' || method === 'PUT' || method === 'PATCH'),
+    requestIdPrefix: definition.requestIdPrefix ?? DEFAULT_ID_PREFIX,
+    hooks: parts.hooks,
+    auth: access === 'public' ? null : parts.auth,
+    metrics: parts.metrics,
+  }
+}
+
+function paramNameOf(segment: string): string[] {
+  if (segment.startsWith(':')) return [segment.slice(1)]
+  return segment === '*' ? ['*'] : []
+}
+
+/** Responds to unknown paths, which all look the same in metrics. */
+export function unmatchedRoute(metrics: RouteWatch | null): CompiledRoute {
+  return compileRoute(
+    {
+      method: 'GET',
+      path: '/*',
+      access: 'public',
+      errors: apiErrorFormat,
+      handler: () => {},
+      docs: { summary: 'unknown path', tag: 'none', responses: {} },
+    },
+    { hooks: NO_HOOKS, auth: null, metrics },
+  )
+}
+
+/**
+ * The part of a path that a route's `*` stands for.
+ *
+ * @param pattern of the route; ends with a slash and a star
+ * @returns percent-encoded as received, without the slash
+ */
+export function wildcardRest(path: string, pattern: string): string {
+  let at = -1
+  for (let slash = pattern.indexOf('/'); slash >= 0; slash = pattern.indexOf('/', slash + 1)) {
+    at = path.indexOf('/', at + 1)
+    if (at < 0) return ''
+  }
+  return path.slice(at + 1)
+}

@@ -1,12 +1,11 @@
-/** A socket route with everything decided at ready: the request that opens it, and the one that each message becomes. */
+/** A socket route with everything decided at ready: the upgrade request, and the request that each message becomes. */
 import type { AuthService } from '../contracts/auth.ts'
 import type { RouteHooks } from '../contracts/hook.ts'
 import type { RouteDefinition } from '../contracts/route.ts'
 import type { SocketRouteDefinition } from '../contracts/socket.ts'
 import type { RouteWatch } from '../contracts/traffic.ts'
-import { compileRoute } from './compile-route.ts'
 import type { CompiledRoute } from './compiled-route.ts'
-import type { MessageContext } from './message-context.ts'
+import { compileRoute } from './compiled-route.ts'
 
 export interface CompiledSocket {
   readonly definition: SocketRouteDefinition
@@ -22,7 +21,7 @@ export interface SocketParts {
   readonly metrics: { readonly upgrade: RouteWatch; readonly message: RouteWatch } | null
 }
 
-/** A message as the routes that hooks know: it has a body, as a POST has. */
+/** A message as a route that hooks see: it has a body, like a POST. */
 export function messageRoute(definition: SocketRouteDefinition): RouteDefinition {
   const { path, access, errors, headers, endpoint, requestIdPrefix } = definition
   return {
@@ -34,7 +33,8 @@ export function messageRoute(definition: SocketRouteDefinition): RouteDefinition
     endpoint,
     requestIdPrefix,
     docs: { summary: 'a message of a socket', tag: 'sockets', isHidden: true, responses: {} },
-    handler: (ctx) => (ctx as MessageContext).message.handler(ctx),
+    // Each message brings its own.
+    handler: () => {},
   }
 }
 
@@ -51,7 +51,7 @@ export function compileSocket(definition: SocketRouteDefinition, parts: SocketPa
   }
 }
 
-/** The route of the upgrade as a server runs it. Its hooks are read anew at each, since they may be switched. */
+/** The route of the upgrade as a server runs it. Its hooks are read for each request, since they may be switched. */
 export function upgradeRoute({ upgrade }: CompiledSocket, accept: RouteDefinition['handler']): CompiledRoute {
   return {
     ...upgrade,
@@ -62,7 +62,7 @@ export function upgradeRoute({ upgrade }: CompiledSocket, accept: RouteDefinitio
   }
 }
 
-/** What gates requests runs for each message, not for the socket; refusals and the end are seen as usual. */
+/** `onRequest` runs for each message instead of the upgrade; the other hooks run for both. */
 export function upgradeHooks(hooks: RouteHooks): RouteHooks {
   return { ...hooks, onRequest: null }
 }

@@ -1,43 +1,62 @@
 /**
- * One request, from its arrival to the end of its reply: what handlers and hooks see. Its reply is in
- * `hooked-writer.ts`, what becomes of a failure in `fail.ts`. @hot
+ * One request, from its arrival to the end of its response: what handlers and hooks see. It has a `ResponseSink`, which
+ * its response goes to straight away, or through the hooks of its route. What becomes of a failure is in `fail.ts`. @hot
  */
 import type { Identity } from '../contracts/auth.ts'
-import type { RelayContext } from '../contracts/reply-sink.ts'
-import type { RequestContext, RoutingPeek, TokenCounts } from '../contracts/request.ts'
+import type { ErrorEncoder } from '../contracts/error-format.ts'
+import type { RouteHooks } from '../contracts/hook.ts'
+import type { SinkListener } from '../contracts/reply-sink.ts'
+import type {
+  ReplyHeaders,
+  RoutingPeek,
+  StreamOptions,
+  StreamWriter,
+  TokenCounts,
+} from '../contracts/request.ts'
 import type { HeaderList } from '../contracts/transport.ts'
 import type { Validator } from '../schema/validate.ts'
 import type { CompiledRoute } from './compiled-route.ts'
-import { failHookedReply, failRequest } from './fail.ts'
-import { HookedWriter } from './hooked-writer.ts'
-import { parseJson, type ScannedBody } from './parse-json.ts'
-import { peekRouting, toPeek } from './peek.ts'
-import type { ReplyPort } from './reply-writer.ts'
+import { failHookedResponse, failRequest } from './fail.ts'
+import { HookedResponse } from './hooked-response.ts'
+import { parseJson, peekRouting, type ScannedBody, toPeek } from './json-body.ts'
 import { finishRequest } from './request-end.ts'
 import { assertHeader, type CopiedHeaders, changeHeader, headerValue } from './request-headers.ts'
-import type { ServerParts } from './server-parts.ts'
+import type { ResponseOwner, ResponseSink } from './response-sink.ts'
+import type { ServedRequest, ServerParts } from './server-parts.ts'
+import { BatchedStreamWriter } from './stream-writer.ts'
 
 const EMPTY = Buffer.alloc(0)
+const EVENT_STREAM = 'text/event-stream'
 
-export class HttpContext extends HookedWriter implements RelayContext {
+export class HttpContext implements ServedRequest, ResponseOwner {
+  readonly server: ServerParts
   readonly compiled: CompiledRoute
+  /** As they were at arrival: a hook that is switched on meanwhile does not run on half a request. */
+  readonly hooks: RouteHooks
+  readonly sink: ResponseSink
+  readonly method: string
   readonly path: string
   readonly query: string
+  readonly headers: CopiedHeaders
+  readonly requestId: string
   readonly startedAtMs: number
   identity: Identity | null = null
   errorCode: string | null = null
   modules: string[] | null = null
-  /** The body is whole, and has been looked through where it is long. */
+  /** The body is complete, and has been scanned where it is long. */
   hasBody = false
-  /** The body is still coming. */
+  /** The body is still arriving. */
   isReceiving = false
   /** Body bytes so far. */
   bytesIn = 0
-  /** An error reply is being made. */
+  /** An error response is being made. */
   isFailing = false
   /** The access check has passed. */
   isAdmitted = false
-  openPlace = -1
+  /** Encodes the error that ends a stream which has begun; null: as its content type says. */
+  encodeError: ErrorEncoder | null = null
+  /** Its index in the list of open requests; -1 outside. */
+  openIndex = -1
   /** Set by the relay, for the access line and metrics. */
   workerUrl: string | null = null
   model: string | null = null
@@ -49,20 +68,24 @@ export class HttpContext extends HookedWriter implements RelayContext {
 
   readonly #pathValues: readonly string[]
   #body: Buffer = EMPTY
-  /** The pooled block under the body, given back at the end; null when there is none or somebody may keep it. */
+  /** The pooled block under the body, released at the end; null when there is none or a plugin may keep it. */
   #bodyBlock: Buffer | null = null
   #abortListeners: (() => void)[] | null = null
   #cancelListeners: (() => void)[] | null = null
   #peek: RoutingPeek | null = null
   #parsed: unknown = undefined
-  /** Of a long body, which has been looked through before the request runs. */
+  /** Of a long body, which is scanned before the request runs. */
   #scanned: ScannedBody | null = null
   #clientAddress: string | null = null
+  #listener: SinkListener | null = null
+  /** The response's way through hooks; null until it begins, and where the route has none for it. */
+  #hooked: HookedResponse | null = null
+  #bypassesHooks: boolean
 
   constructor(
     server: ServerParts,
     compiled: CompiledRoute,
-    res: ReplyPort,
+    sink: ResponseSink,
     method: string,
     path: string,
     query: string,
@@ -70,12 +93,40 @@ export class HttpContext extends HookedWriter implements RelayContext {
     headers: CopiedHeaders,
     requestId: string,
   ) {
-    super(server, compiled.hooks, res, method, headers, requestId)
+    const { hooks } = compiled
+    this.server = server
     this.compiled = compiled
+    this.hooks = hooks
+    this.sink = sink
+    this.method = method
     this.path = path
     this.query = query
     this.#pathValues = pathValues
+    this.headers = headers
+    this.requestId = requestId
     this.startedAtMs = performance.now()
+    this.#bypassesHooks = hooks.onResponse === null && hooks.onEvents === null && hooks.onChunk === null
+    sink.attach(this)
+  }
+
+  get status(): number {
+    return this.sink.status
+  }
+
+  get bytesOut(): number {
+    return this.sink.bytesOut
+  }
+
+  get firstByteAtMs(): number {
+    return this.sink.firstByteAtMs
+  }
+
+  get isAborted(): boolean {
+    return this.sink.isAborted
+  }
+
+  get isDone(): boolean {
+    return this.sink.isDone
   }
 
   get route() {
@@ -107,8 +158,13 @@ export class HttpContext extends HookedWriter implements RelayContext {
   }
 
   get clientAddress(): string {
-    this.#clientAddress ??= this.server.addressOf(this.remoteAddress(), this.headers.kept)
+    this.#clientAddress ??= this.server.addressOf(this.sink.remoteAddress(), this.headers.kept)
     return this.#clientAddress
+  }
+
+  /** Of an in-memory request, whose address is that of the request it began with. */
+  setClientAddress(address: string): void {
+    this.#clientAddress = address
   }
 
   header(name: string): string | undefined {
@@ -125,13 +181,13 @@ export class HttpContext extends HookedWriter implements RelayContext {
     changeHeader(this.headers, change, lower, value)
   }
 
-  /** Whoever asks may keep it: its memory is not used again. */
+  /** Its memory is not used again, so that a plugin may keep it. */
   get bodyBytes(): Buffer {
     this.#bodyBlock = null
     return this.#body
   }
 
-  /** What is known of the body once it has been looked through. */
+  /** @param scanned what is known of the body after the scan */
   takeScan(scanned: ScannedBody): void {
     this.#scanned = scanned
   }
@@ -152,7 +208,7 @@ export class HttpContext extends HookedWriter implements RelayContext {
     this.#bodyBlock = null
   }
 
-  /** At the very end, when nobody writes it to a worker any more. */
+  /** Releases the body's memory at the very end, when it is written to no worker any more. */
   recycleBody(): void {
     const block = this.#bodyBlock
     this.#body = EMPTY
@@ -189,23 +245,109 @@ export class HttpContext extends HookedWriter implements RelayContext {
     return toPeek(this.#body, scanned.scan, scanned.state)
   }
 
-  protected override get request(): RequestContext {
-    return this
+  json(status: number, value: unknown, headers?: ReplyHeaders): void {
+    this.send(status, 'application/json', JSON.stringify(value), headers)
   }
 
-  override fail(error: unknown): void {
+  text(status: number, body: string, headers?: ReplyHeaders): void {
+    this.send(status, 'text/plain; charset=utf-8', body, headers)
+  }
+
+  send(status: number, contentType: string | null, body: string | Buffer, headers?: ReplyHeaders): void {
+    if (this.#bypassesHooks) this.sink.send(status, contentType, headers ?? null, body)
+    else if (!this.isDone) this.#throughHooks().sendWhole(status, contentType, headers ?? null, body)
+  }
+
+  sendWhole(status: number, headers: HeaderList, body: Buffer): void {
+    this.send(status, null, body, headers)
+  }
+
+  stream(status: number, headers: ReplyHeaders, options?: StreamOptions): StreamWriter {
+    const type = headerValue(headers, 'content-type')
+    this.encodeError = options?.encodeError ?? null
+    this.startStream(status, [...headers], type?.toLowerCase().startsWith(EVENT_STREAM) === true)
+    return new BatchedStreamWriter(this)
+  }
+
+  sse(status = 200, headers: ReplyHeaders = []): StreamWriter {
+    const own = ['content-type', `${EVENT_STREAM}; charset=utf-8`, 'cache-control', 'no-cache']
+    return this.stream(status, [...own, ...headers])
+  }
+
+  startStream(status: number, headers: HeaderList, isEventStream: boolean): void {
+    if (this.#bypassesHooks) this.sink.start(status, headers, isEventStream)
+    else if (!this.isDone) this.#throughHooks().startStream(status, headers, isEventStream)
+  }
+
+  writeStream(chunk: Buffer | string): boolean {
+    return this.#bypassesHooks || this.isDone
+      ? this.sink.write(chunk)
+      : this.#throughHooks().writeStream(chunk)
+  }
+
+  endStream(last: Buffer | string = EMPTY): void {
+    if (this.#bypassesHooks) this.sink.end(last)
+    else if (!this.isDone) this.#throughHooks().endStream(last)
+  }
+
+  destroy(): void {
+    this.sink.destroy()
+  }
+
+  #throughHooks(): HookedResponse {
+    this.#hooked ??= new HookedResponse(this)
+    return this.#hooked
+  }
+
+  /** From now on no hook sees the response: a hook made it, or failed on it. */
+  bypassResponseHooks(): void {
+    this.#hooked?.giveUp()
+    this.#bypassesHooks = true
+  }
+
+  setListener(listener: SinkListener | null): void {
+    this.#listener = listener
+  }
+
+  /** The hooks, or the client, take more of the stream. */
+  resumeWriter(): void {
+    this.#listener?.onClientDrain()
+  }
+
+  onResponseDrain(): void {
+    if (this.#hooked === null || this.#bypassesHooks) this.resumeWriter()
+    else this.#hooked.clientDrained()
+  }
+
+  onResponseDone(): void {
+    const { isAborted } = this.sink
+    const listener = this.#listener
+    this.#listener = null
+    // A writer that ended its own response has removed itself before: this one must stop.
+    listener?.onCancel()
+    this.#hooked?.giveUp()
+    const abortListeners = this.#abortListeners
+    this.#abortListeners = null
+    if (isAborted) this.#cancelWork()
+    this.#cancelListeners = null
+    finishRequest(this)
+    if (isAborted && abortListeners !== null) for (const abort of abortListeners) this.#callAbort(abort)
+  }
+
+  fail(error: unknown): void {
     if (this.isDone || this.isFailing) return
-    // It may be some time until hooks have had their say: whoever works on the reply stops now.
+    // Hooks may take some time on the error: work on the response stops now.
     this.#cancelWork()
-    // What the hooks still hold of the stream comes before the error event.
-    if (this.firstByteAtMs !== 0 && this.failsLater(error)) return
-    this.dropHookedReply()
+    // What the hooks still hold of the stream comes before the error that ends it.
+    if (this.firstByteAtMs !== 0 && this.#hooked?.failWhenReady(error) === true) return
+    // The hooks have begun on a response that will not be sent.
+    if (this.#hooked !== null) this.bypassResponseHooks()
     failRequest(this, error)
   }
 
-  override failHooked(error: unknown): void {
+  failHooked(error: unknown): void {
     this.#cancelWork()
-    failHookedReply(this, error)
+    failHookedResponse(this, error)
   }
 
   onAbort(listener: () => void): void {
@@ -220,8 +362,8 @@ export class HttpContext extends HookedWriter implements RelayContext {
   }
 
   #cancelWork(): void {
-    const { listener } = this
-    this.setListener(null)
+    const listener = this.#listener
+    this.#listener = null
     listener?.onCancel()
     const listeners = this.#cancelListeners
     this.#cancelListeners = null
@@ -233,22 +375,12 @@ export class HttpContext extends HookedWriter implements RelayContext {
     else this.#abortListeners.push(listener)
   }
 
-  protected override finished(): void {
-    super.finished()
-    const listeners = this.#abortListeners
-    this.#abortListeners = null
-    if (this.isAborted) this.#cancelWork()
-    this.#cancelListeners = null
-    finishRequest(this)
-    if (this.isAborted && listeners !== null) for (const abort of listeners) this.#callAbort(abort)
-  }
-
-  /** What a listener throws has no caller who could catch it, and must not end the thread. */
+  /** An exception of a listener has no caller that could catch it, and must not end the thread. */
   #callAbort(abort: () => void): void {
     try {
       abort()
     } catch (error) {
-      this.server.log.error({ err: error, request_id: this.requestId }, 'an abort listener threw')
+      this.server.log.error({ err: error, request_id: this.requestId }, 'abort listener failed')
     }
   }
 }

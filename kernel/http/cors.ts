@@ -1,14 +1,14 @@
-/** Cross-origin rules: which origins may read replies, and the answers to preflights. */
+/** Cross-origin rules: which origins may read responses, and the headers of preflights. */
 import type { ReplyHeaders } from '../contracts/request.ts'
 
 const PREFLIGHT_SECONDS = '3600'
 
 export interface Cors {
-  /** Headers for a reply to a request with this Origin. */
+  /** Headers of a response to a request with this Origin. */
   replyHeaders(origin: string): ReplyHeaders
   /** Headers for a preflight of this Origin. */
   preflightHeaders(origin: string): ReplyHeaders
-  /** True when pages of this Origin may read replies. */
+  /** True when pages of this Origin may read responses. */
   allows(origin: string): boolean
   /** True when the configuration names this Origin, not just any. */
   names(origin: string): boolean

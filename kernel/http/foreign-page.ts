@@ -1,15 +1,15 @@
 /**
- * Tells requests that a page of somebody else's site makes in an operator's browser. Without keys nothing but this keeps
- * such a page from the control plane: a form post needs no leave of ours.
+ * Detects requests that a page of another site makes in an operator's browser. Without keys nothing else keeps such a page
+ * from the control plane: a form post needs no CORS preflight.
  * @source Fetch standard, `Origin`; RFC 9110 section 7.2
  */
 
 /**
- * @param origin as received; undefined when the request is no browser's, or a plain read
+ * @param origin as received; undefined for other clients than browsers, and for plain reads
  * @param host as received
  * @param isNamed whether the configuration names the origin
- * @param isLocal the gateway listens to this machine only: whoever says another name than an address is a page whose
- *   owner has pointed its name here, since such a page reads without an `Origin`
+ * @param isLocal the gateway listens on loopback only: a host name that is no address then belongs to a page whose owner
+ *   resolves it to this machine (DNS rebinding), and which reads without an `Origin`
  */
 export function isForeignPage(
   origin: string | undefined,
@@ -22,7 +22,7 @@ export function isForeignPage(
   const page = URL.parse(origin)
   const own = URL.parse(`http://${host ?? ''}`)
   if (page === null || own === null || page.host !== own.host) return true
-  // A name that its owner points here for a while would make any page one of our own.
+  // DNS rebinding: a name that its owner resolves to this gateway would make any page same-origin.
   return !isAddress(own.hostname)
 }
 
@@ -32,7 +32,7 @@ function isForeignName(host: string | undefined, isNamed: (origin: string) => bo
   return own === null || !isAddress(own.hostname)
 }
 
-/** Of this machine, or one that can be listened at. */
+/** An address of this machine alone. */
 export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || host.startsWith('127.')
 }

@@ -3,13 +3,13 @@
  * streams of a thread, so that an open stream costs two links and a number. @hot
  */
 
-/** What a stream must offer to be kept alive. */
+/** An event stream in the list. */
 export interface HeartbeatTarget {
   /** Coarse time of the last write, ms; set from `Heartbeats.nowMs`. */
   lastWriteMs: number
   heartbeatNext: HeartbeatTarget | null
   heartbeatPrevious: HeartbeatTarget | null
-  /** Writes the comment if it may be written now. */
+  /** Writes the comment if the stream allows one now. */
   beat(): void
 }
 
@@ -24,7 +24,7 @@ export class Heartbeats {
   #first: HeartbeatTarget | null = null
   #timer: NodeJS.Timeout | null = null
 
-  /** @param silenceMs 0 switches heartbeats off */
+  /** @param silenceMs 0 disables heartbeats */
   constructor(silenceMs: number) {
     this.#silenceMs = silenceMs
   }

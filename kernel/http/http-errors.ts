@@ -3,7 +3,7 @@ import { defineErrors } from '../errors/define-errors.ts'
 
 const MAX_SHOWN_PATH = 200
 
-/** Nobody needs a long path told back whole. */
+/** Error messages repeat this much of a path. */
 function shorten(path: string): string {
   return path.length <= MAX_SHOWN_PATH ? path : `${path.slice(0, MAX_SHOWN_PATH)}…`
 }
@@ -18,7 +18,7 @@ export const httpErrors = defineErrors('http', {
     kind: 'method_not_allowed',
     source: 'client',
     text: (method: string, path: string, allow: string) =>
-      `${shorten(path)} does not take ${method}; allowed: ${allow}`,
+      `${shorten(path)} does not allow ${method}; allowed: ${allow}`,
   },
   payload_too_large: {
     kind: 'too_large',
@@ -29,12 +29,12 @@ export const httpErrors = defineErrors('http', {
     kind: 'unsupported_media',
     source: 'client',
     text: (encoding: string) =>
-      `request bodies are taken as they are, not with content-encoding '${encoding}'; send it uncompressed`,
+      `request bodies with content-encoding '${encoding}' are not supported; send it uncompressed`,
   },
   headers_too_large: {
     kind: 'headers_too_large',
     source: 'client',
-    text: (limit: string) => `the request headers are more than ${limit}`,
+    text: (limit: string) => `the request headers exceed ${limit}`,
   },
   event_too_large: {
     kind: 'bad_gateway',
@@ -44,23 +44,24 @@ export const httpErrors = defineErrors('http', {
   origin_not_allowed: {
     kind: 'forbidden',
     source: 'client',
-    text: () => 'pages of this origin may not open a socket here; see kernel.http.corsOrigins',
+    text: () => 'WebSockets are not allowed from this origin; see kernel.http.corsOrigins',
   },
   socket_unavailable: {
     kind: 'unavailable',
     source: 'gateway',
-    text: (why: string) => `no socket now: ${why}`,
+    text: (why: string) => `cannot open a WebSocket: ${why}`,
   },
   foreign_page: {
     kind: 'forbidden',
     source: 'client',
     text: () =>
-      'a page of another site, or one under another name, may not use the control plane while no key is configured; set a key, or list the origin in kernel.http.corsOrigins',
+      'pages of other sites or host names may not use the control plane while no key is configured; set a key, or add the origin to kernel.http.corsOrigins',
   },
   body_timeout: {
     kind: 'timeout',
     source: 'client',
-    text: () => 'the request body came too slowly (kernel.http.bodyIdleMs, bodyMinBytesPerSecond)',
+    text: () =>
+      'the request body arrived too slowly (kernel.http.bodyIdleMs, kernel.http.bodyMinBytesPerSecond)',
   },
   bad_framing: { kind: 'bad_request', source: 'client', text: (what: string) => what },
   json_parse_error: {
@@ -88,6 +89,6 @@ export const httpErrors = defineErrors('http', {
   client_certificate_required: {
     kind: 'forbidden',
     source: 'client',
-    text: () => 'this listener wants a client certificate of an authority that it knows; none was shown',
+    text: () => 'this listener requires a client certificate of a configured authority; none was sent',
   },
 })

@@ -1,7 +1,7 @@
 /** Long bodies are looked through in turns: with the rest of the thread, and with one another. */
 import { expect, test } from 'vitest'
+import type { ScannedBody } from './json-body.ts'
 import { LongBodies } from './long-bodies.ts'
-import type { ScannedBody } from './parse-json.ts'
 
 const STEP_BYTES = 65_536
 const bodyOf = (bytes: number) => Buffer.from(`{"model":"m","a":[${'1,'.repeat(bytes / 2)}1]}`)

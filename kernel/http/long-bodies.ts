@@ -1,14 +1,14 @@
 /**
- * Looks through long bodies a step at a time, one body after the other, so that no request on the thread waits for the
- * whole of somebody else's body.
+ * Scans long bodies in steps, taking turns, so that no request on the thread waits for the scan of another request's whole
+ * body.
  */
 
 import { JsonScan } from '../wire/json-scan.ts'
-import type { ScannedBody } from './parse-json.ts'
+import type { ScannedBody } from './json-body.ts'
 
-/** Shorter bodies are looked through when somebody asks. */
+/** Shorter bodies are scanned when they are first read. */
 export const MIN_LONG_BYTES = 262_144
-/** Of a step: less than a millisecond, whatever the bytes. */
+/** Of a step, which takes less than a millisecond for any input. */
 const STEP_BYTES = 65_536
 
 interface LongBody {
@@ -28,8 +28,8 @@ export class LongBodies {
   }
 
   /**
-   * @param isWanted false once nobody waits for the outcome
-   * @param done called later, unless it is not wanted any more; must not throw
+   * @param isWanted false once the request has ended; its scan is dropped
+   * @param done called later; must not throw
    */
   scan(body: Buffer, isWanted: () => boolean, done: (scanned: ScannedBody) => void): void {
     const scan = new JsonScan().begin(body, this.#maxDepth)
@@ -50,7 +50,7 @@ export class LongBodies {
     if (next.isWanted()) {
       const { scan, body } = next
       const state = scan.run(Math.min(body.length, scan.reached + STEP_BYTES))
-      // Turns are taken, so that a short one does not wait for a long one.
+      // Back of the queue: a short body does not wait for a long one.
       if (state === 'more') this.#waiting.push(next)
       else next.done({ scan, state })
     }

@@ -6,7 +6,7 @@ test('holds what a Set would hold, whatever begins and ends', () => {
   const step = fc.record({ request: fc.nat(7), begins: fc.boolean() })
   fc.assert(
     fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
-      const requests = Array.from({ length: 8 }, (_, id) => ({ id, openPlace: -1 }))
+      const requests = Array.from({ length: 8 }, (_, id) => ({ id, openIndex: -1 }))
       const open = new OpenRequests<(typeof requests)[number]>()
       const wanted = new Set<(typeof requests)[number]>()
       for (const { request, begins } of steps) {
@@ -23,7 +23,7 @@ test('holds what a Set would hold, whatever begins and ends', () => {
 })
 
 test('one that ends while they are gone through is still told of', () => {
-  const [one, other] = [{ openPlace: -1 }, { openPlace: -1 }]
+  const [one, other] = [{ openIndex: -1 }, { openIndex: -1 }]
   const open = new OpenRequests<typeof one>()
   open.add(one)
   open.add(other)

@@ -1,16 +1,15 @@
 /**
- * The requests that a server has under way. A `Set` would do as well, but each time that it grows or shrinks it leaves a
- * table behind that the next full collection only takes away, and until then whatever was open at that moment: one
- * request in ten outlived its end by many seconds. @hot
+ * The open requests of a server. Unlike a `Set`, whose old table after each growth keeps the requests of that moment alive
+ * until the next full garbage collection: one request in ten outlived its end by many seconds. @hot
  */
 
-/** What is kept here knows its place. */
-export interface Placed {
-  /** -1: not here. Nobody else touches it. */
-  openPlace: number
+/** A request that knows its index in the list. */
+export interface ListedRequest {
+  /** -1 outside the list, which alone sets it. */
+  openIndex: number
 }
 
-export class OpenRequests<T extends Placed> implements Iterable<T> {
+export class OpenRequests<T extends ListedRequest> implements Iterable<T> {
   readonly #requests: T[] = []
 
   get size(): number {
@@ -18,21 +17,21 @@ export class OpenRequests<T extends Placed> implements Iterable<T> {
   }
 
   add(request: T): void {
-    if (request.openPlace < 0) request.openPlace = this.#requests.push(request) - 1
+    if (request.openIndex < 0) request.openIndex = this.#requests.push(request) - 1
   }
 
-  /** The last one takes the place. */
+  /** The last one moves to the free index. */
   delete(request: T): void {
-    const place = request.openPlace
-    if (place < 0) return
-    request.openPlace = -1
+    const index = request.openIndex
+    if (index < 0) return
+    request.openIndex = -1
     const last = this.#requests.pop() as T
     if (last === request) return
-    this.#requests[place] = last
-    last.openPlace = place
+    this.#requests[index] = last
+    last.openIndex = index
   }
 
-  /** Of those that are open now, whatever ends meanwhile. */
+  /** Iterates over a snapshot: requests may end meanwhile. */
   [Symbol.iterator](): Iterator<T> {
     return this.#requests.slice()[Symbol.iterator]()
   }

@@ -1,14 +1,14 @@
 /**
- * The rest of a body that is refused: read and dropped for a while, so that the client comes to read why. Closing under
- * its hands would show it a broken connection in place of the answer.
+ * Reads and discards the rest of a rejected body for a while, so that the client reads the error response: closing while it
+ * still sends would reset the connection before it could.
  * @source RFC 9112 section 9.6
  */
 import type { GatewayError } from '../errors/gateway-error.ts'
 import type { HttpContext } from './context.ts'
 
-/** Without a byte for so long, the client is taken to wait for an answer. Milliseconds. */
+/** After this time without a byte the client is assumed to wait for the response. Milliseconds. */
 const QUIET_MS = 300
-/** Longest in all, milliseconds. */
+/** Longest time in total, milliseconds. */
 const MAX_MS = 5_000
 
 export class RefusedBody {
@@ -24,7 +24,7 @@ export class RefusedBody {
     this.#wait()
   }
 
-  /** More of the body has come. @param isLast it is whole */
+  /** More of the body has arrived. @param isLast it is complete */
   drop(isLast: boolean): void {
     if (isLast || performance.now() >= this.#endsAtMs) this.#refuse()
     else this.#wait()
@@ -40,7 +40,7 @@ export class RefusedBody {
     const ctx = this.#ctx
     if (ctx.isDone || ctx.isFailing) return
     ctx.isReceiving = false
-    ctx.closesConnection = true
+    ctx.sink.closesConnection = true
     ctx.fail(this.#error)
   }
 }

@@ -1,25 +1,14 @@
 /** The end of a request: observers, metrics and the access line, once each. */
-import type { RouteHooks } from '../contracts/hook.ts'
-import type { CompiledRoute } from './compiled-route.ts'
-import type { ServedRequest, ServerParts } from './server-parts.ts'
+import type { ServedRequest } from './server-parts.ts'
 
-/** A request as its end needs it. Implemented by `context.ts`. */
-export interface EndingRequest extends ServedRequest {
-  readonly server: ServerParts
-  readonly compiled: CompiledRoute
-  readonly hooks: RouteHooks
-  /** Gives the body's memory back. */
-  recycleBody(): void
-}
-
-/** Exactly once per request, whatever happened. */
-export function finishRequest(ctx: EndingRequest): void {
+/** Called exactly once per request. */
+export function finishRequest(ctx: ServedRequest): void {
   const { server, compiled, hooks } = ctx
   server.requestEnded(ctx)
   const { onDone } = hooks
   if (onDone !== null) {
     const onThrow = (error: unknown) =>
-      server.log.error({ err: error, request_id: ctx.requestId }, 'an onDone hook threw')
+      server.log.error({ err: error, request_id: ctx.requestId }, 'onDone hook failed')
     try {
       const pending = onDone(ctx)
       if (pending instanceof Promise) pending.catch(onThrow)

@@ -1,5 +1,5 @@
 /**
- * Copies the request headers that somebody declared, and refuses what the server library lets through.
+ * Copies the declared request headers, and rejects invalid ones that the server library accepts.
  * @hot @source RFC 9112 sections 5, 6.3
  */
 import type { HttpRequest } from 'uWebSockets.js'
@@ -9,11 +9,11 @@ import { isFieldValue, isToken } from '../wire/header-syntax.ts'
 import { httpErrors } from './http-errors.ts'
 import { isUsableRequestId } from './request-id.ts'
 
-/** What to do with a header: keep it for handlers, send it on to the worker, watch its framing. */
+/** What to do with a header: keep it for handlers, forward it to the worker, check the framing. */
 const KEEP = 1
 const FORWARD = 2
 const FRAMING = 4
-/** Never copied to workers: the relay or the transport writes them itself, or they are about one connection only. */
+/** Never copied to workers: written by the relay or the transport, or about one connection only. */
 const WRITTEN_ELSEWHERE = new Set([
   'authorization',
   'x-request-id',
@@ -85,7 +85,7 @@ let bytes = 0
 let contentLength = -1
 let problem: GatewayError | null
 
-/** @param keepsAll keep every header, not only those that somebody declared */
+/** @param keepsAll keep every header, not only declared ones */
 export function copyHeaders(req: HttpRequest, headerRules: HeaderRules, keepsAll: boolean): CopiedHeaders {
   rules = headerRules
   keepAll = keepsAll
@@ -146,7 +146,7 @@ function findRequestId(): string {
   return ''
 }
 
-/** For what plugins write: a transport would leave such a header out without a word. @throws TypeError */
+/** Checks a header set by a plugin: a transport would drop it silently. @throws TypeError */
 export function assertHeader(name: string, value: string): void {
   if (!isToken(name)) throw new TypeError(`"${name}" is no name of a header`)
   if (!isFieldValue(value))
@@ -154,8 +154,8 @@ export function assertHeader(name: string, value: string): void {
 }
 
 /**
- * Changes what handlers see and what the worker gets; headers that others write are changed for handlers only, and the
- * framing of the message not at all.
+ * Changes a header for handlers and for the worker. Headers that the relay or the transport writes change for handlers only;
+ * framing headers do not change.
  */
 export function changeHeader(
   { kept, forwarded }: CopiedHeaders,
@@ -177,7 +177,7 @@ export function changeHeader(
   }
 }
 
-/** In the place of the first one: to take it out and put it to the end would move all others. */
+/** Replaces the first one in place, which keeps the order of the others. */
 function setHeader(headers: string[], name: string, value: string): void {
   let place = 0
   while (place < headers.length && headers[place] !== name) place += 2

@@ -2,8 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { JsonScan, type ScanState } from '../wire/json-scan.ts'
-import { parseJson } from './parse-json.ts'
-import { peekRouting } from './peek.ts'
+import { parseJson, peekRouting } from './json-body.ts'
 
 function scanInSteps(body: Buffer, stepBytes: number, maxDepth = 128) {
   const scan = new JsonScan().begin(body, maxDepth)

@@ -1,21 +1,41 @@
-/** What a request needs of the server that took it: the parts all requests of a listener share. */
+/** What all requests of a listener share. */
+import type { ErrorEncoder } from '../contracts/error-format.ts'
 import type { Logger } from '../contracts/log.ts'
-import type { RequestContext } from '../contracts/request.ts'
+import type { RelayContext } from '../contracts/reply-sink.ts'
 import type { HeaderList } from '../contracts/transport.ts'
 import type { BodyPool } from './body-pool.ts'
+import type { CompiledRoute } from './compiled-route.ts'
 import type { Cors } from './cors.ts'
 import type { Heartbeats } from './heartbeat.ts'
 import type { LongBodies } from './long-bodies.ts'
-import type { Placed } from './open-requests.ts'
+import type { ListedRequest } from './open-requests.ts'
+import type { ResponseSink } from './response-sink.ts'
 
-/** A request as its server counts it, and as its access line tells of it. */
-export interface ServedRequest extends RequestContext, Placed {
-  /** URL of the worker that was chosen last; null when none was. */
-  readonly workerUrl: string | null
-  readonly model: string | null
-  readonly attempts: number
+/** A request as the parts of the server see it. Implemented by `context.ts`. */
+export interface ServedRequest extends RelayContext, ListedRequest {
+  readonly server: ServerParts
+  readonly compiled: CompiledRoute
+  readonly sink: ResponseSink
+  errorCode: string | null
+  /** An error response is being made. */
+  isFailing: boolean
+  /** The body is still arriving. */
+  isReceiving: boolean
+  /** Body bytes so far. */
+  bytesIn: number
+  /** Encodes the error that ends a stream which has begun; null: as its content type says. */
+  readonly encodeError: ErrorEncoder | null
+  /** From now on no hook sees the response: a hook made it, or failed on it. */
+  bypassResponseHooks(): void
+  /** A hook of the response failed, or an error that had to wait for one is due. */
+  failHooked(error: unknown): void
+  /** The hooks, or the client, take more of the stream. */
+  resumeWriter(): void
+  /** Releases the body's memory at the very end, when it is written to no worker any more. */
+  recycleBody(): void
 }
 
+/** Implemented by `server.ts`. */
 export interface ServerParts {
   readonly bodies: BodyPool
   readonly longBodies: LongBodies
@@ -28,7 +48,9 @@ export interface ServerParts {
   readonly access: ((request: ServedRequest, durationMs: number) => void) | null
   /** Every response closes its connection: `kernel.http.keepAlive` is false, or the listener drains. */
   readonly closesConnections: boolean
-  /** Who the client is. @param peer the connection's other end */
+  /** Address of the client. @param peer the connection's other end */
   addressOf(peer: string, headers: HeaderList): string
+  /** Counts the request as open. */
+  requestBegan(request: ServedRequest): void
   requestEnded(request: ServedRequest): void
 }

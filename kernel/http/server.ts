@@ -10,44 +10,43 @@ import type { Method } from '../contracts/route-facts.ts'
 import type { RouteWatch } from '../contracts/traffic.ts'
 import type { HeaderList } from '../contracts/transport.ts'
 import type { GatewayError } from '../errors/gateway-error.ts'
-import { readBody } from './body.ts'
 import { BodyPool } from './body-pool.ts'
-import { type ClientLimits, ClientWaits } from './client-waits.ts'
-import { type CompiledRoute, NO_HOOKS } from './compiled-route.ts'
+import { type ClientLimits, ClientTimeouts } from './client-timeouts.ts'
+import { type CompiledRoute, NO_HOOKS, wildcardRest } from './compiled-route.ts'
 import { type CompiledSocket, upgradeRoute } from './compiled-socket.ts'
 import { ConnectionLimit, type ConnectionLimitOptions } from './connection-limit.ts'
 import { HttpContext } from './context.ts'
 import type { Cors } from './cors.ts'
-import { DetachedContext } from './detached-context.ts'
 import { isForeignPage, isLoopback } from './foreign-page.ts'
 import { Heartbeats } from './heartbeat.ts'
 import { httpErrors } from './http-errors.ts'
+import { HttpResponseSink } from './http-response-sink.ts'
 import { LongBodies } from './long-bodies.ts'
+import { openDetached } from './memory-request.ts'
 import { OpenRequests } from './open-requests.ts'
+import { readBody } from './read-body.ts'
 import { RefusedBody } from './refused-body.ts'
 import { copyHeaders, type HeaderRules } from './request-headers.ts'
 import { makeRequestId } from './request-id.ts'
-import { runRequest } from './run.ts'
+import { runRequest } from './run-request.ts'
 import { serverLibrary } from './server-library.ts'
 import type { ServedRequest, ServerParts } from './server-parts.ts'
-import type { OpenSocket, SocketHome } from './socket-connection.ts'
 import { type Handshake, SocketServer } from './socket-server.ts'
 import type { TlsFiles } from './tls-files.ts'
-import { wildcardRest } from './wildcard.ts'
 
 export interface HttpServerOptions {
   readonly routes: readonly CompiledRoute[]
   readonly sockets?: readonly CompiledSocket[]
-  /** Null: clients are who opens the connections. */
+  /** Resolves client addresses behind proxies; null takes the connection's other end. */
   readonly clients?: ClientAddressing | null
-  /** Where work without a client under a route's path is counted; null when metrics are off. Default: nowhere. */
+  /** Metrics of detached work by the path of its route; null when metrics are off. Default: not counted. */
   readonly detachedMetrics?: (path: string) => RouteWatch | null
   /** Serves paths that no route has; made by `compileRoute`, so that it is counted like any other. */
   readonly unmatched: CompiledRoute
   readonly headerRules: HeaderRules
   readonly maxBodyBytes: number
   readonly maxJsonDepth: number
-  /** Patience with clients. */
+  /** Timeouts of slow clients. */
   readonly client: ClientLimits
   readonly heartbeatMs: number
   /** Client connections at once. Default: not limited. */
@@ -62,12 +61,12 @@ export interface HttpServerOptions {
   readonly access: ServerParts['access']
 }
 
-/** The tenant of those who need no key. @source contracts/auth.ts */
+/** Tenant of requests that need no key. @source contracts/auth.ts */
 const ANONYMOUS = 'anonymous'
 
 const { App, SSLApp, us_listen_socket_close, us_socket_local_port } = serverLibrary
 const { _cfg: configure, LIBUS_LISTEN_EXCLUSIVE_PORT: EXCLUSIVE_PORT } = serverLibrary
-/** Switches off the library's own header in every reply. */
+/** Disables the library's own header in responses. */
 configure?.('999999990007')
 /** Several threads may listen on one port. */
 const SHARED_PORT = 0
@@ -83,7 +82,7 @@ const MAX_SHOWN_ENCODING = 40
 
 type Handler = (res: HttpResponse, req: HttpRequest) => void
 
-export class HttpServer implements SocketHome, ServerParts {
+export class HttpServer implements ServerParts {
   readonly heartbeats: Heartbeats
   readonly bodies = new BodyPool()
   readonly longBodies: LongBodies
@@ -96,17 +95,17 @@ export class HttpServer implements SocketHome, ServerParts {
   /** Every response closes its connection: as configured, and from the end of the settle time on. */
   closesConnections: boolean
   #app: TemplatedApp
-  /** Clients must show a certificate. */
+  /** Clients must present a certificate. */
   #needsCertificate: boolean
-  /** Before their certificates were renewed: their connections go on. */
+  /** From before a renewal of certificates: their open connections stay. */
   readonly #formerApps: TemplatedApp[] = []
-  /** As the API was told to listen. */
+  /** Of the last successful `listen`. */
   #address: { readonly host: string; readonly port: number } | null = null
   readonly #options: HttpServerOptions
-  readonly #waits: ClientWaits
+  readonly #clientTimeouts: ClientTimeouts
   readonly #connections: ConnectionLimit | null
   readonly #sockets: SocketServer
-  readonly #detached = new Set<DetachedContext>()
+  readonly #detached = new Set<Detached>()
   #listenSocket: us_listen_socket | null = null
   #isStopping = false
   #isClosed = false
@@ -121,29 +120,25 @@ export class HttpServer implements SocketHome, ServerParts {
     this.cors = options.cors
     this.log = options.log
     this.access = options.access
-    this.#waits = new ClientWaits(options.client, () => this.#withClients())
-    this.#sockets = new SocketServer(this)
+    this.#clientTimeouts = new ClientTimeouts(options.client, this.openRequests)
+    // The library's filter does not report the end of upgraded connections.
+    this.#sockets = new SocketServer(this, () => this.#connections?.closed())
     this.#connections = options.connections ? new ConnectionLimit(this, options.connections) : null
     this.#app = openApp(options.tls ?? null)
     this.#needsCertificate = options.tls?.ca_file_name !== undefined
     this.#addRoutes()
   }
 
-  /** Work without a client waits for none. */
-  *#withClients(): Generator<HttpContext> {
-    for (const request of this.openRequests) if (request instanceof HttpContext) yield request
-  }
-
   addressOf(peer: string, headers: HeaderList): string {
     return this.#options.clients?.addressOf(peer, headers) ?? peer
   }
 
-  /** WebSockets that are open. */
+  /** Number of open WebSockets. */
   get openSockets(): number {
     return this.#sockets.size
   }
 
-  /** @param isAlone no other listener may have the port @returns the port taken @throws when the address cannot be had */
+  /** @param isAlone no other listener may share the port @returns the port @throws Error when the address is in use */
   listen(host: string, port: number, isAlone = false): Promise<number> {
     return this.#listen(host, port, isAlone).then((taken) => {
       this.#address = { host, port: taken }
@@ -152,8 +147,8 @@ export class HttpServer implements SocketHome, ServerParts {
   }
 
   /**
-   * New connections get these certificates; those that are open go on with what they have. The old listener closes when
-   * the new one is open on the same port, and it has taken in what came until then: the system resets what still waits.
+   * Uses these certificates for new connections; open ones keep theirs. The old listener closes after the new one has opened
+   * on the same port and the old one has accepted its backlog, which the system would reset.
    */
   renewTls(tls: TlsFiles): Promise<void> {
     if (this.#isClosed) return Promise.resolve()
@@ -162,16 +157,16 @@ export class HttpServer implements SocketHome, ServerParts {
     this.#app = openApp(tls)
     this.#needsCertificate = tls.ca_file_name !== undefined
     this.#addRoutes()
-    // Where nobody listens, not yet or not now, the next to listen is the new one.
+    // Not listening, not yet or not now: the next `listen` uses the new app.
     if (former === null || this.#address === null) return Promise.resolve()
-    // One turn of the loop is over before sockets are looked at, the second right behind that.
+    // The first turn ends before the loop polls sockets, the second right after.
     return this.#listen(this.#address.host, this.#address.port, false)
       .then(() => nextTurn())
       .then(() => nextTurn())
       .then(() => us_listen_socket_close(former))
   }
 
-  /** Connections that are open go on. */
+  /** Stops listening; open connections stay. */
   pauseAccepting(): void {
     if (this.#listenSocket !== null) us_listen_socket_close(this.#listenSocket)
     this.#listenSocket = null
@@ -200,7 +195,7 @@ export class HttpServer implements SocketHome, ServerParts {
     })
   }
 
-  /** Takes no new connections; those that are open go on, sockets as long as they work. */
+  /** Stops listening for good; open requests finish, and sockets close when their running messages have ended. */
   stopListening(): void {
     this.#isStopping = true
     this.closesConnections = true
@@ -217,12 +212,12 @@ export class HttpServer implements SocketHome, ServerParts {
     })
   }
 
-  /** Cuts every connection. Must come before the thread ends: the library aborts the process otherwise. */
+  /** Closes every connection. Must be called before the thread ends: the library aborts the process otherwise. */
   close(): void {
     if (this.#isClosed) return
     this.#isClosed = true
     this.heartbeats.close()
-    this.#waits.close()
+    this.#clientTimeouts.close()
     for (const work of this.#detached) work.cancel()
     this.#listenSocket = null
     this.#app.close()
@@ -237,13 +232,13 @@ export class HttpServer implements SocketHome, ServerParts {
     }
   }
 
-  requestBegan(ctx: HttpContext): void {
-    this.openRequests.add(ctx)
-    ctx.compiled.metrics?.onRequest()
+  requestBegan(request: ServedRequest): void {
+    this.openRequests.add(request)
+    request.compiled.metrics?.onRequest()
   }
 
   /**
-   * Runs work without a client as a request of its own.
+   * Runs detached work as a request of its own.
    * @throws Error when no route is declared under the work's method and path
    */
   detach(work: DetachedWork): Detached {
@@ -252,19 +247,13 @@ export class HttpServer implements SocketHome, ServerParts {
       ({ definition }) => definition.method === method && definition.path === path,
     )
     if (route === undefined) throw new Error(`no route ${method} ${path} is declared`)
-    const ctx = new DetachedContext(this, route, this.#options.detachedMetrics?.(path) ?? null, work)
-    this.#detached.add(ctx)
-    void ctx.done.then(() => this.#detached.delete(ctx))
-    this.requestBegan(ctx)
-    // Its caller gets to know it before anything of it happens.
+    const metrics = this.#options.detachedMetrics?.(path) ?? null
+    const { ctx, detached } = openDetached(this, route, metrics, work)
+    this.#detached.add(detached)
+    void detached.done.then(() => this.#detached.delete(detached))
+    // The caller has its handle before the work begins.
     setImmediate(() => runRequest(ctx))
-    return ctx
-  }
-
-  socketClosed(connection: OpenSocket): void {
-    this.#sockets.closed(connection)
-    // The library's filter does not report the end of upgraded connections.
-    this.#connections?.closed()
+    return detached
   }
 
   #addRoutes(): void {
@@ -325,11 +314,16 @@ export class HttpServer implements SocketHome, ServerParts {
     else this.#app.del(path, handler)
   }
 
-  /** Everything that needs `req` happens here: it is dead after this tick. */
-  #enter(res: HttpResponse, req: HttpRequest, route: CompiledRoute): HttpContext {
+  #openSink(res: HttpResponse, req: HttpRequest, route: CompiledRoute): HttpResponseSink {
     const headers = copyHeaders(req, this.#options.headerRules, route.hooks.readsAllHeaders)
     if (this.#needsCertificate && headers.problem === null && !showsCertificate(res))
       headers.problem = httpErrors.client_certificate_required()
+    const requestId = headers.requestId === '' ? makeRequestId(route.requestIdPrefix) : headers.requestId
+    return new HttpResponseSink(this, res, req.getCaseSensitiveMethod(), headers, requestId)
+  }
+
+  /** Reads everything that is needed of `req`, which is not valid after this turn. */
+  #enter(sink: HttpResponseSink, req: HttpRequest, route: CompiledRoute): HttpContext {
     const values: string[] = []
     for (let i = 0; i < route.paramNames.length; i++) {
       const isRest = route.paramNames[i] === '*'
@@ -338,23 +332,24 @@ export class HttpServer implements SocketHome, ServerParts {
     const ctx = new HttpContext(
       this,
       route,
-      res,
-      req.getCaseSensitiveMethod(),
+      sink,
+      sink.method,
       req.getUrl(),
       req.getQuery() ?? '',
       values,
-      headers,
-      headers.requestId === '' ? makeRequestId(route.requestIdPrefix) : headers.requestId,
+      sink.headers,
+      sink.requestId,
     )
-    // For the access line: the library forgets it with the end of the reply. And before modules change what proxies said.
+    // Read now: the library forgets it at the end of the response, and hooks may change the headers of proxies.
     if (this.access !== null || this.#options.clients != null) void ctx.clientAddress
     this.requestBegan(ctx)
     return ctx
   }
 
   #onMatch(res: HttpResponse, req: HttpRequest, route: CompiledRoute, handshake?: Handshake): void {
-    const ctx = this.#enter(res, req, route)
-    if (handshake !== undefined) this.#sockets.expect(ctx, handshake)
+    const sink = this.#openSink(res, req, route)
+    const ctx = this.#enter(sink, req, route)
+    if (handshake !== undefined) this.#sockets.expect(ctx, sink, handshake)
     const { headers } = ctx
     if (headers.problem !== null) {
       this.#failAndClose(ctx, headers.problem)
@@ -415,37 +410,39 @@ export class HttpServer implements SocketHome, ServerParts {
   }
 
   #isForeign(ctx: HttpContext): boolean {
-    // A key that was sent and found good is no page's: browsers add none of themselves.
+    // A page of another site cannot send a valid key: browsers add none.
     if (ctx.identity !== null && ctx.identity.tenant !== ANONYMOUS) return false
     const isLocal = this.#address !== null && isLoopback(this.#address.host)
     const isNamed = (origin: string) => this.cors.names(origin)
     return isForeignPage(ctx.header('origin'), ctx.header('host'), isNamed, isLocal)
   }
 
-  /** For framing faults and refused bodies: what follows on the connection cannot be trusted or is not wanted. */
+  /** For framing errors: what follows on the connection cannot be trusted. */
   #failAndClose(ctx: HttpContext, error: GatewayError): void {
-    ctx.closesConnection = true
+    ctx.sink.closesConnection = true
     ctx.fail(error)
   }
 
   #refuse(res: HttpResponse, req: HttpRequest, route: CompiledRoute, error: GatewayError): void {
-    const ctx = this.#enter(res, req, route)
+    const ctx = this.#enter(this.#openSink(res, req, route), req, route)
     if (ctx.headers.problem === null) ctx.fail(error)
     else this.#failAndClose(ctx, ctx.headers.problem)
   }
 
   #preflight(res: HttpResponse, req: HttpRequest, route: CompiledRoute): void {
-    const ctx = this.#enter(res, req, asRefusal(route))
+    const refusal = asRefusal(route)
+    const sink = this.#openSink(res, req, refusal)
+    const ctx = this.#enter(sink, req, refusal)
     if (ctx.headers.problem !== null) {
       this.#failAndClose(ctx, ctx.headers.problem)
       return
     }
     const origin = ctx.header('origin')
-    ctx.sendPreflight(origin === undefined ? [] : this.cors.preflightHeaders(origin))
+    sink.sendPreflight(origin === undefined ? [] : this.cors.preflightHeaders(origin))
   }
 }
 
-/** The library checks what is shown, and asks for it; it does not insist. */
+/** The library requests and verifies a certificate, but does not require one. */
 function showsCertificate(res: HttpResponse): boolean {
   const { getX509Certificate } = res as Partial<{ getX509Certificate(): string }>
   return getX509Certificate !== undefined && getX509Certificate.call(res).length > 0
@@ -455,12 +452,12 @@ function openApp(tls: TlsFiles | null): TemplatedApp {
   return tls === null ? App() : SSLApp(tls)
 }
 
-/** The same path and error format without hooks: for answers that never reach the handler. */
+/** The same path and error format without hooks, for responses that never reach the handler. */
 function asRefusal(route: CompiledRoute): CompiledRoute {
   return { ...route, hooks: NO_HOOKS, auth: null, readsBody: false, paramNames: [] }
 }
 
-/** A compressed body could be looked at by nobody, and be of any size. */
+/** A compressed body cannot be inspected and has no size limit. */
 function isEncoded(ctx: HttpContext): boolean {
   const encoding = ctx.header('content-encoding')
   return encoding !== undefined && encoding !== '' && encoding.toLowerCase() !== 'identity'

@@ -1,46 +1,50 @@
-/** The sockets of one listener: opens them after the checks, and sends them away at the end. */
+/** The WebSockets of one listener: opens them after the checks, and closes them at shutdown. */
 import type { HttpRequest, HttpResponse, us_socket_context_t, WebSocketBehavior } from 'uWebSockets.js'
 import type { CompiledSocket } from './compiled-socket.ts'
 import type { HttpContext } from './context.ts'
 import { httpErrors } from './http-errors.ts'
-import { OpenSocket, type SocketHome } from './socket-connection.ts'
+import type { HttpResponseSink } from './http-response-sink.ts'
+import { OpenSocket } from './open-socket.ts'
+import type { ServerParts } from './server-parts.ts'
 
-/** The library cuts peers that answer no ping within this. seconds */
+/** The library disconnects a client that does not answer a ping within this time. Seconds. */
 const PING_LIMIT_SECS = 60
 
-/** What of a request the library needs to make a socket of it. */
+/** What the library needs of a request to upgrade it. */
 export interface Handshake {
   readonly socket: CompiledSocket
-  readonly res: HttpResponse
   readonly key: string
-  /** Subprotocols as the client offers them. */
+  /** Subprotocols in the client's order. */
   readonly offered: readonly string[]
   readonly context: us_socket_context_t
 }
 
-/** What the library keeps with each socket. */
+/** User data of each socket in the library. */
 interface Held {
   readonly connection: OpenSocket
 }
 
 export class SocketServer {
-  readonly #home: SocketHome
+  readonly #server: ServerParts
+  readonly #onClosed: () => void
   readonly #open = new Map<CompiledSocket, Set<OpenSocket>>()
-  readonly #handshakes = new WeakMap<HttpContext, Handshake>()
+  readonly #handshakes = new WeakMap<HttpContext, { handshake: Handshake; sink: HttpResponseSink }>()
   #isDraining = false
 
-  constructor(home: SocketHome) {
-    this.#home = home
+  /** @param onClosed called when a socket has closed */
+  constructor(server: ServerParts, onClosed: () => void) {
+    this.#server = server
+    this.#onClosed = onClosed
   }
 
-  /** Sockets that are open. */
+  /** Number of open sockets. */
   get size(): number {
     let count = 0
     for (const sockets of this.#open.values()) count += sockets.size
     return count
   }
 
-  /** @param onUpgrade runs the request that asks for a socket, up to `accept` */
+  /** @param onUpgrade runs the upgrade request, whose handler calls `accept` */
   behavior(
     socket: CompiledSocket,
     onUpgrade: (res: HttpResponse, req: HttpRequest, handshake: Handshake) => void,
@@ -48,13 +52,13 @@ export class SocketServer {
     const { maxMessageBytes, maxBufferedBytes } = socket.definition.bounds
     return {
       compression: 0,
-      // What is a little too large is told so; the library itself just cuts.
+      // A message somewhat too large is closed with 1009; the library itself disconnects without a code.
       maxPayloadLength: 2 * maxMessageBytes,
       maxBackpressure: maxBufferedBytes,
       closeOnBackpressureLimit: true,
       idleTimeout: PING_LIMIT_SECS,
       sendPingsAutomatically: true,
-      upgrade: (res, req, context) => onUpgrade(res, req, readHandshake(socket, res, req, context)),
+      upgrade: (res, req, context) => onUpgrade(res, req, readHandshake(socket, req, context)),
       open: (ws) => ws.getUserData().connection.opened(ws),
       message: (ws, data, isBinary) => ws.getUserData().connection.received(data, isBinary),
       drain: (ws) => ws.getUserData().connection.drained(),
@@ -62,15 +66,15 @@ export class SocketServer {
     }
   }
 
-  expect(ctx: HttpContext, handshake: Handshake): void {
-    this.#handshakes.set(ctx, handshake)
+  expect(ctx: HttpContext, sink: HttpResponseSink, handshake: Handshake): void {
+    this.#handshakes.set(ctx, { sink, handshake })
   }
 
   /** After the access check. @throws origin_not_allowed (403), socket_unavailable (503) */
   accept(ctx: HttpContext): void {
-    const handshake = this.#handshakes.get(ctx)
-    if (handshake === undefined) throw new Error('a socket route was reached without a handshake')
-    const { socket, res, key, offered, context } = handshake
+    const expected = this.#handshakes.get(ctx)
+    if (expected === undefined) throw new Error('a socket route was reached without a handshake')
+    const { socket, key, offered, context } = expected.handshake
     this.#assertOrigin(ctx, socket)
     const open = this.#open.get(socket) ?? new Set()
     if (this.#isDraining) throw httpErrors.socket_unavailable('the gateway is shutting down')
@@ -78,53 +82,43 @@ export class SocketServer {
     if (open.size >= maxOpen) throw httpErrors.socket_unavailable(`${maxOpen} sockets of this route are open`)
     this.#open.set(socket, open)
     const protocol = socket.definition.protocols?.find((one) => offered.includes(one)) ?? ''
-    // The library knows it only as long as this is a request.
+    // The library knows it only until the upgrade.
     void ctx.clientAddress
-    const connection = new OpenSocket(this.#home, socket, ctx, protocol)
-    open.add(connection)
-    ctx.switchProtocols(() => {
-      res.writeStatus('101 Switching Protocols').writeHeader('x-request-id', ctx.requestId)
-      res.upgrade<Held>({ connection }, key, protocol, '', context)
+    const connection = new OpenSocket(this.#server, socket, ctx, protocol, (closed) => {
+      open.delete(closed)
+      this.#onClosed()
     })
+    open.add(connection)
+    expected.sink.upgrade<Held>({ connection }, key, protocol, context)
   }
 
-  closed(connection: OpenSocket): void {
-    for (const sockets of this.#open.values()) sockets.delete(connection)
-  }
-
-  /** Takes no new socket; each closes when its running work has ended. */
+  /** Rejects new sockets; each open one closes when its running messages have ended. */
   drain(): void {
     this.#isDraining = true
     for (const sockets of this.#open.values()) for (const socket of [...sockets]) socket.goAway()
   }
 
-  /** A browser sends the page's origin and checks nothing itself. @source RFC 6455 §10.2 */
+  /** Browsers send the page's origin and leave the check to the server. @source RFC 6455 §10.2 */
   #assertOrigin(ctx: HttpContext, { definition }: CompiledSocket): void {
     const origin = ctx.header('origin')
     if (origin === undefined || isSameOrigin(origin, ctx.header('host'))) return
-    const { cors } = this.#home
+    const { cors } = this.#server
     const isAllowed = definition.access === 'admin' ? cors.names(origin) : cors.allows(origin)
     if (!isAllowed) throw httpErrors.origin_not_allowed()
   }
 }
 
-function readHandshake(
-  socket: CompiledSocket,
-  res: HttpResponse,
-  req: HttpRequest,
-  context: us_socket_context_t,
-): Handshake {
+function readHandshake(socket: CompiledSocket, req: HttpRequest, context: us_socket_context_t): Handshake {
   const offered = req.getHeader('sec-websocket-protocol').split(',')
   return {
     socket,
-    res,
     key: req.getHeader('sec-websocket-key'),
     offered: offered.map((one) => one.trim()),
     context,
   }
 }
 
-/** The page came from this gateway, as the client names it. */
+/** The page was loaded from this gateway, by the host name in the request. */
 function isSameOrigin(origin: string, host: string | undefined): boolean {
   return host !== undefined && (origin === `http://${host}` || origin === `https://${host}`)
 }

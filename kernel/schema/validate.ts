@@ -12,13 +12,23 @@ export const schemaErrors = defineErrors('schema', {
   },
 })
 
-/** Validates values of one schema. */
+/** The first thing that is wrong with a value. */
+export interface FieldProblem {
+  /** Dotted path; empty for the value itself. */
+  readonly field: string
+  /** What was expected, such as `must be a string`. */
+  readonly text: string
+  /** `missing`: absent, or null in an object; `empty`: nothing in it; `tag`: a type that no member of the union has. */
+  readonly kind: 'missing' | 'empty' | 'type' | 'value' | 'tag'
+}
+
+/** Checks values of one schema. */
 export interface Validator<T> {
   readonly schema: TSchema
-  /** Fills in defaults in place. @throws invalid_field (400) naming the first invalid field */
+  /** @throws invalid_field (400), or the validator's own error, for the first wrong field. Fills in defaults in place. */
   parse(value: unknown): T
-  /** The first problem, or null. The field is a dotted path, empty for the value itself. */
-  problem(value: unknown): { field: string; text: string } | null
+  /** Null when nothing is wrong. */
+  problem(value: unknown): FieldProblem | null
 }
 
 const require = createRequire(import.meta.url)
@@ -33,6 +43,8 @@ function openAjv(): Ajv {
     allErrors: false,
     strict: false,
     allowUnionTypes: true,
+    // `oneOf` with a `discriminator` checks the one member that the value names.
+    discriminator: true,
     verbose: true,
     // Schemas are trusted and most are used a few times; these two took half of the start-up time.
     validateSchema: false,
@@ -41,8 +53,15 @@ function openAjv(): Ajv {
   return ajv
 }
 
-/** Compiled on first use, so that a schema costs nothing until a request needs it. */
-export function defineValidator<S extends TSchema>(schema: S): Validator<Static<S>> {
+/**
+ * Compiled on first use, so that a schema costs nothing until a request needs it.
+ *
+ * @param toError makes the error that `parse` throws, for formats with error codes of their own
+ */
+export function defineValidator<S extends TSchema>(
+  schema: S,
+  toError: (problem: FieldProblem) => Error = toInvalidField,
+): Validator<Static<S>> {
   let compiled: ValidateFunction | null = null
   const problem = (value: unknown) => {
     compiled ??= openAjv().compile(schema)
@@ -54,36 +73,41 @@ export function defineValidator<S extends TSchema>(schema: S): Validator<Static<
     problem,
     parse(value) {
       const found = problem(value)
-      if (found !== null)
-        throw schemaErrors.invalid_field.with({ param: found.field || undefined }, found.field, found.text)
+      if (found !== null) throw toError(found)
       return value as Static<S>
     },
   }
 }
 
-function explain(errors: readonly ErrorObject[]): { field: string; text: string } {
-  // For a union, ajv reports the errors of the branches first and the union last.
+function toInvalidField({ field, text }: FieldProblem): Error {
+  return schemaErrors.invalid_field.with({ param: field || undefined }, field, text)
+}
+
+function explain(errors: readonly ErrorObject[]): FieldProblem {
+  // Of a union that nothing fits, the branches come first and the union last.
   const last = errors.at(-1)
-  if (last === undefined) return { field: '', text: 'is not valid' }
+  if (last === undefined) return { field: '', text: 'is not valid', kind: 'value' }
+  if (last.keyword === 'if') return explain(errors.slice(0, -1))
   if (last.keyword !== 'anyOf' && last.keyword !== 'oneOf') return explainOne(last)
   // A branch that fails by a limit instead of the type is the intended one.
   const meant = errors.find((error) => error.instancePath === last.instancePath && isBeyondType(error))
   const options = meant === undefined ? unionNames(last) : null
-  if (options !== null) return { field: fieldOf(last), text: expectedText(options) }
-  // Otherwise the branch with the deepest error.
+  if (options !== null) return { field: fieldOf(last), text: expectedText(options), kind: kindOf(last) }
+  // Failing that, the branch that got furthest; a union inside of it is explained by its own branches.
   const deepest = errors.reduce((best, error) =>
     error.instancePath.length > best.instancePath.length ? error : best,
   )
-  const isDeeper = deepest.instancePath.length > last.instancePath.length
-  return explainOne(isDeeper ? deepest : (meant ?? deepest))
+  if (deepest.instancePath.length <= last.instancePath.length) return explainOne(meant ?? deepest)
+  return explain(errors.filter(({ instancePath }) => instancePath === deepest.instancePath))
 }
 
-/** True if the type is valid and a limit is not, such as 0 for a minimum of 1. */
+/** The type was right and the value was not: such as 0 where 1 is the least. */
 function isBeyondType(error: ErrorObject): boolean {
   return LIMITS.has(error.keyword)
 }
 
 const LIMITS = new Set([
+  'enum',
   'minimum',
   'maximum',
   'exclusiveMinimum',
@@ -99,6 +123,7 @@ const LIMITS = new Set([
 ])
 
 interface UnionMember {
+  readonly anyOf?: readonly UnionMember[]
   readonly const?: unknown
   readonly type?: string
 }
@@ -106,7 +131,7 @@ interface UnionMember {
 /** Names of a union's members for a value that matches none; null if a member is an object or array that may be intended. */
 function unionNames(error: ErrorObject): string[] | null {
   const schema = error.parentSchema as { anyOf?: UnionMember[]; oneOf?: UnionMember[] } | undefined
-  const members = schema?.anyOf ?? schema?.oneOf ?? []
+  const members = (schema?.anyOf ?? schema?.oneOf ?? []).flatMap((member) => member.anyOf ?? [member])
   const isObject = typeof error.data === 'object' && error.data !== null
   if (isObject && members.some((member) => member.type === 'object' || member.type === 'array')) return null
   // Null means absent and is no useful hint.
@@ -129,33 +154,64 @@ function withArticle(name: string): string {
   return name === 'integer' || name === 'object' || name === 'array' ? `an ${name}` : name
 }
 
-function explainOne(error: ErrorObject): { field: string; text: string } {
+function explainOne(error: ErrorObject): FieldProblem {
   const field = fieldOf(error)
+  const kind = kindOf(error)
   const params = error.params as Record<string, unknown>
   switch (error.keyword) {
     case 'required':
-      return { field: join(field, String(params.missingProperty)), text: 'is required' }
+      return { field: join(field, String(params.missingProperty)), text: 'is required', kind }
+    case 'discriminator':
+      return tagProblem(join(field, String(params.tag)), params)
     case 'additionalProperties':
-      return { field: join(field, String(params.additionalProperty)), text: 'is not known' }
+      return { field: join(field, String(params.additionalProperty)), text: 'is not known', kind }
     case 'enum': {
       const allowed = (params.allowedValues as unknown[]).map((value) => JSON.stringify(value))
-      return { field, text: `must be one of ${allowed.join(', ')}` }
+      return { field, text: `must be one of ${allowed.join(', ')}`, kind }
     }
     case 'const':
-      return { field, text: `must be ${JSON.stringify(params.allowedValue)}` }
+      return { field, text: `must be ${JSON.stringify(params.allowedValue)}`, kind }
     case 'type':
-      return { field, text: expectedText([params.type].flat().map(String)) }
+      return { field, text: expectedText([params.type].flat().map(String)), kind }
     case 'minItems':
-      return { field, text: countText('least', params.limit, 'items') }
+      return { field, text: countText('least', params.limit, 'items'), kind }
     case 'maxItems':
-      return { field, text: countText('most', params.limit, 'items') }
+      return { field, text: countText('most', params.limit, 'items'), kind }
     case 'minLength':
-      return { field, text: countText('least', params.limit, 'characters') }
-    case 'maxLength':
-      return { field, text: countText('most', params.limit, 'characters') }
+      return { field, text: countText('least', params.limit, 'characters'), kind }
+    case 'maxLength': {
+      const keys = error.propertyName === undefined ? '' : ' in each key'
+      return { field, text: countText('most', params.limit, `characters${keys}`), kind }
+    }
+    case 'maxProperties':
+      return { field, text: countText('most', params.limit, 'properties'), kind }
     default:
-      return { field, text: error.message ?? 'is not valid' }
+      return { field, text: error.message ?? 'is not valid', kind }
   }
+}
+
+function tagProblem(field: string, { error, tagValue }: Record<string, unknown>): FieldProblem {
+  if (tagValue === undefined || tagValue === null) return { field, text: 'is required', kind: 'missing' }
+  if (error === 'tag') return { field, text: 'must be a string', kind: 'type' }
+  const value = String(tagValue)
+  const shown = value.length > MAX_SHOWN ? `${value.slice(0, MAX_SHOWN)}…` : value
+  return { field, text: `is not known: '${shown}'`, kind: 'tag' }
+}
+
+/** Characters of a client's value in a message. */
+const MAX_SHOWN = 80
+
+function kindOf(error: ErrorObject): FieldProblem['kind'] {
+  const { keyword, data, instancePath } = error
+  const isMember = instancePath !== '' && !/\/\d+$/.test(instancePath)
+  if (keyword === 'required' || (data === null && isMember)) return 'missing'
+  if ((keyword === 'minLength' || keyword === 'minItems') && (data as string | unknown[]).length === 0)
+    return 'empty'
+  if (keyword === 'type') return 'type'
+  const members = (error.schema as UnionMember[] | undefined) ?? []
+  if (keyword === 'anyOf' || keyword === 'oneOf')
+    return members.some((member) => member.const !== undefined) ? 'value' : 'type'
+  return 'value'
 }
 
 function countText(bound: 'least' | 'most', limit: unknown, what: string): string {

@@ -15,6 +15,23 @@ export {
   readPrometheusText,
   writePrometheusText,
 } from './formats/prometheus-text.ts'
+export {
+  bracketPath,
+  FunctionCallItem,
+  FunctionOutputItem,
+  InputItem,
+  type ItemOf,
+  ItemPart,
+  ItemReference,
+  MessageItem,
+  NATIVE_ITEM_TYPES,
+  nullable,
+  ReasoningItem,
+  type TextPart,
+  TextParts,
+  taggedUnion,
+  withItemTypes,
+} from './formats/response-items.ts'
 export { type ReadEvent, readEvent, type SseEvent, writeEvent } from './formats/sse-event.ts'
 export { trimSlashes } from './formats/trim-slashes.ts'
 export { isUuid, uuidV7, uuidV7Hex } from './formats/uuid-v7.ts'

@@ -1,11 +1,11 @@
-/** Answers laid out beforehand, used up in the order they came. */
+/** Scripted answers, used in the order in which they were added. */
 import { simErrors } from './errors.ts'
 import type { ScriptedAnswer } from './wire.ts'
 
-export class AnswerBook {
+export class ScriptedAnswers {
   #answers: ScriptedAnswer[] = []
 
-  /** @throws empty_answer (400) when it says nothing */
+  /** @throws empty_answer (400) if it has no content */
   add(answer: ScriptedAnswer): void {
     const { text, reasoning, refusal, tool_calls: calls, body } = answer
     if ([text, reasoning, refusal, calls, body].every((part) => part === undefined)) {

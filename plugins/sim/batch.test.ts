@@ -1,43 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, test, vi } from 'vitest'
 import { defineValidator } from '#kernel'
-import { Batch, type BatchClock, type BatchTicket } from './batch.ts'
+import { VirtualClock } from '../../test/support/virtual-clock.ts'
+import { Batch, type BatchHandle } from './batch.ts'
 import { type EngineConfig, simConfig } from './config.ts'
 import type { BatchJob } from './sequence.ts'
-
-/** Time that passes when told, in exactly the order that real timers would have. */
-class HandClock implements BatchClock {
-  now = 0
-  #waits: { atMs: number; work: () => void }[] = []
-
-  nowMs(): number {
-    return this.now
-  }
-
-  after(delayMs: number, work: () => void): () => void {
-    const wait = { atMs: this.now + delayMs, work }
-    this.#waits.push(wait)
-    return () => {
-      this.#waits = this.#waits.filter((other) => other !== wait)
-    }
-  }
-
-  get timers(): number {
-    return this.#waits.length
-  }
-
-  /** Runs whatever falls due up to that time. */
-  passTo(atMs: number): void {
-    for (;;) {
-      const next = this.#waits.toSorted((left, right) => left.atMs - right.atMs)[0]
-      if (next === undefined || next.atMs > atMs) break
-      this.#waits = this.#waits.filter((other) => other !== next)
-      this.now = Math.max(this.now, next.atMs)
-      next.work()
-    }
-    this.now = Math.max(this.now, atMs)
-  }
-}
 
 /** 1,000 prompt tokens a second, decode steps of 10 ms plus 1 ms a request, unless a test wants others. */
 function open(fields: Partial<EngineConfig> = {}) {
@@ -50,7 +17,7 @@ function open(fields: Partial<EngineConfig> = {}) {
     ...fields,
   }
   const config = defineValidator(simConfig).parse({ engine }).engine
-  const clock = new HandClock()
+  const clock = new VirtualClock()
   return { batch: new Batch(config, clock), clock, config }
 }
 
@@ -67,7 +34,7 @@ function job(promptTokens: number, steps: number, prefix = Math.random()): Batch
   return { promptTokens, blocks, outputTokens: steps, steps }
 }
 
-function submit(batch: Batch, clock: HandClock, wanted: BatchJob): Trace & BatchTicket {
+function submit(batch: Batch, clock: VirtualClock, wanted: BatchJob): Trace & BatchHandle {
   const trace: Trace = { tokensAtMs: [], admittedAtMs: null, cachedTokens: 0, endedAtMs: null }
   const ticket = batch.submit(wanted, {
     onAdmit: (cachedTokens) => Object.assign(trace, { admittedAtMs: clock.now, cachedTokens }),
@@ -187,7 +154,7 @@ describe('limits', () => {
     expect(() => submit(batch, clock, job(150, 20))).toThrow('need 170 tokens, but the cache holds 160')
     submit(batch, clock, job(10, 5))
     submit(batch, clock, job(10, 5))
-    expect(() => submit(batch, clock, job(10, 5))).toThrow('1 requests wait already')
+    expect(() => submit(batch, clock, job(10, 5))).toThrow('1 requests waiting')
   })
 
   test('who leaves the queue or the batch is told nothing more and holds nothing', () => {
@@ -220,7 +187,7 @@ type Arrival = typeof arrival extends fc.Arbitrary<infer T> ? T : never
 
 function play(arrivals: readonly Arrival[]) {
   const { batch, clock, config } = open({ maxRunning: 3, kvTokens: 256, prefillChunkTokens: 48 })
-  const left: { atMs: number; trace: Trace & BatchTicket }[] = []
+  const left: { atMs: number; trace: Trace & BatchHandle }[] = []
   const check = () => {
     const { running, usedTokens, cachedTokens } = batch.load()
     expect(running).toBeLessThanOrEqual(config.maxRunning)

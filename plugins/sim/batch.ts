@@ -1,7 +1,7 @@
 /**
- * Continuous batching, as serving engines do it, in imagined time: requests wait in one queue, join the batch when
- * there is room, have their prompt computed in chunks, and then get one token per decode step together with all
- * others. A prefill step and a decode step take turns while both have work. One timer serves the whole engine.
+ * Continuous batching of serving engines in simulated time: requests wait in one queue, join the batch when there is room,
+ * have their prompt computed in chunks, and then get one token per decode step. Prefill and decode steps alternate while
+ * both have work. One timer serves the whole engine.
  */
 import type { EngineConfig } from './config.ts'
 import { simErrors } from './errors.ts'
@@ -10,21 +10,21 @@ import { type BatchJob, type BatchListener, Sequence } from './sequence.ts'
 
 export interface BatchClock {
   nowMs(): number
-  /** @returns ends the wait */
+  /** @returns cancels the timer */
   after(delayMs: number, work: () => void): () => void
 }
 
 export interface BatchLoad {
   readonly running: number
   readonly waiting: number
-  /** Prompt tokens of waiting requests that the cache does not have now. */
+  /** Prompt tokens of waiting requests that are not in the cache. */
   readonly waitingUncachedTokens: number
   readonly usedTokens: number
   readonly cachedTokens: number
   readonly hitRate: number
 }
 
-export type BatchTicket = { cancel(): void }
+export type BatchHandle = { cancel(): void }
 
 const systemClock: BatchClock = {
   nowMs: () => performance.now(),
@@ -34,13 +34,13 @@ const systemClock: BatchClock = {
   },
 }
 
-/** A process that slept longer than this has no steps made up for. */
+/** Steps missed by a longer pause of the process are skipped. */
 const LONGEST_LAG_MS = 1000
 
 interface Step {
   readonly kind: 'prefill' | 'decode'
   readonly endsAtMs: number
-  /** In a prefill step: who gets how many prompt tokens computed. */
+  /** Prompt tokens computed for each sequence in a prefill step. */
   readonly shares: readonly { readonly sequence: Sequence; readonly tokens: number }[]
 }
 
@@ -71,7 +71,7 @@ export class Batch {
     return this.#config.maxRunning
   }
 
-  /** What the cache holds, in tokens. */
+  /** Capacity of the cache, tokens. */
   get kvTokens(): number {
     return this.kv.capacity * this.#config.blockTokens
   }
@@ -105,10 +105,10 @@ export class Batch {
   }
 
   /**
-   * @throws request_exceeds_cache (400) when even an empty cache could not hold it
+   * @throws request_exceeds_cache (400) if even an empty cache could not hold it
    * @throws engine_queue_full (503)
    */
-  submit(job: BatchJob, listener: BatchListener): BatchTicket {
+  submit(job: BatchJob, listener: BatchListener): BatchHandle {
     const { maxWaiting, blockTokens } = this.#config
     const sequence = new Sequence(job, listener, this.kv, blockTokens)
     if (sequence.blocksNeeded > this.kv.capacity) {
@@ -123,7 +123,7 @@ export class Batch {
     return { cancel: () => this.#end(sequence) }
   }
 
-  /** Finishes every step whose time has come. A late timer changes when tokens leave, not how fast they are made. */
+  /** Finishes all due steps. A late timer delays the output of tokens, not their computation. */
   #advance(): void {
     const nowMs = this.#clock.nowMs()
     while (this.#step !== null && this.#step.endsAtMs <= nowMs) {
@@ -153,7 +153,7 @@ export class Batch {
     if (this.#step !== null) this.#lastKind = this.#step.kind
   }
 
-  /** First come, first served: one that does not fit holds up those behind it, so that it is not passed over for ever. */
+  /** First come, first served: a request that does not fit blocks later ones, so that it does not starve. */
   #admit(): void {
     for (const sequence of this.#waiting) {
       if (this.running >= this.#config.maxRunning) return
@@ -192,7 +192,7 @@ export class Batch {
       sequence.prefill(tokens)
       if (!sequence.isPrefilled) continue
       this.#move(sequence, 'decode')
-      // The last prompt token brings the first token of the answer.
+      // The last prompt token yields the first output token.
       this.#produce(sequence)
     }
   }

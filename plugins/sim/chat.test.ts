@@ -87,7 +87,7 @@ describe('a whole chat completion', () => {
   })
 
   test('a prompt that fills the context is refused', () => {
-    expect(() => whole(hello, { maxModelLen: 5 })).toThrow('the context holds 5')
+    expect(() => whole(hello, { maxModelLen: 5 })).toThrow('the context length of 5')
   })
 
   test('response_format json_object and json_schema give JSON that fits', () => {

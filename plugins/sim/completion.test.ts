@@ -120,8 +120,8 @@ describe('native generation', () => {
   })
 
   test('text and input_ids exclude each other', () => {
-    expect(() => whole({})).toThrow('text or input_ids')
-    expect(() => whole({ text: 'a', input_ids: [1] })).toThrow('text or input_ids')
+    expect(() => whole({})).toThrow('exactly one of text and input_ids')
+    expect(() => whole({ text: 'a', input_ids: [1] })).toThrow('exactly one of text and input_ids')
     expect(whole({ input_ids: [5, 6, 7] }).meta_info.prompt_tokens).toBe(3)
   })
 })

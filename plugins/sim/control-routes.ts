@@ -1,4 +1,4 @@
-/** Routes that steer and watch the simulation; no engine has them. */
+/** Routes that control and inspect the simulation. */
 import { apiErrorFormat, type Method, type RequestContext, type RouteDefinition, type TSchema } from '#kernel'
 import type { Engine } from './engine.ts'
 import { validators } from './wire.ts'
@@ -18,42 +18,42 @@ export function controlRoutes(engine: Engine): RouteDefinition[] {
   ) => controlRoute(engine, { method, path, summary, handler, body })
 
   return [
-    route('GET', '/sim/faults', 'Faults that are laid out', showFaults),
+    route('GET', '/sim/faults', 'List scripted faults', showFaults),
     route(
       'POST',
       '/sim/faults',
-      'Lay out a fault for the next requests',
+      'Script a fault for the next requests',
       (ctx) => {
         faults.add(ctx.body(faultRule))
         showFaults(ctx)
       },
       faultRule.schema,
     ),
-    route('DELETE', '/sim/faults', 'Forget all faults', (ctx) => {
+    route('DELETE', '/sim/faults', 'Remove all scripted faults', (ctx) => {
       faults.clear()
       showFaults(ctx)
     }),
-    route('GET', '/sim/answers', 'Answers that are laid out', showAnswers),
+    route('GET', '/sim/answers', 'List scripted answers', showAnswers),
     route(
       'POST',
       '/sim/answers',
-      'Lay out an answer for the next requests',
+      'Script an answer for the next requests',
       (ctx) => {
         answers.add(ctx.body(scriptedAnswer))
         showAnswers(ctx)
       },
       scriptedAnswer.schema,
     ),
-    route('DELETE', '/sim/answers', 'Forget all answers', (ctx) => {
+    route('DELETE', '/sim/answers', 'Remove all scripted answers', (ctx) => {
       answers.clear()
       showAnswers(ctx)
     }),
-    route('GET', '/sim/requests', 'The last 1,000 requests, oldest first', showRequests),
-    route('DELETE', '/sim/requests', 'Forget all requests', (ctx) => {
+    route('GET', '/sim/requests', 'List the last 1,000 requests, oldest first', showRequests),
+    route('DELETE', '/sim/requests', 'Clear the recorded requests', (ctx) => {
       log?.clear()
       showRequests(ctx)
     }),
-    route('GET', '/sim/stats', 'What the engine counted', (ctx) => ctx.json(200, stats)),
+    route('GET', '/sim/stats', 'Counters of the engine', (ctx) => ctx.json(200, stats)),
   ]
 }
 
@@ -82,7 +82,7 @@ function controlRoute(
       summary,
       tag: 'sim',
       body,
-      responses: { 200: { description: 'What is now laid out or recorded.' } },
+      responses: { 200: { description: 'The current list.' } },
     },
   }
 }

@@ -1,14 +1,47 @@
-/** Plans one answer before its first byte: which tokens, how many count, and why it ends. */
+/** Plans an answer before its first byte: tokens, count and finish reason. */
 import type { Random } from './random.ts'
-import { writeProse } from './text.ts'
 import { splitTokens } from './tokens.ts'
 
-/** What a request says about the length of its answer. */
+/** At most four letters each, so that a word is one token. */
+const WORDS =
+  'a an the one two ten red blue warm cold slow fast calm dark tall wide bird boat bell door fire fish gate hill lake leaf moon path rain road rock sail salt sand snow song star tree wave wind wood goes sees runs ends asks adds find hold keep make move turn over near with from into past then here once only'.split(
+    ' ',
+  )
+
+const SHORTEST_SENTENCE = 4
+const LONGEST_SENTENCE = 11
+
+/** Generates short sentences in which each word and full stop is one token. @returns `count` tokens; joined they are the text */
+export function writeProse(random: Random, count: number): string[] {
+  const tokens: string[] = []
+  let wordsLeft = sentenceLength(random)
+  let isSentenceStart = true
+  while (tokens.length < count) {
+    if (wordsLeft === 0) {
+      tokens.push('.')
+      wordsLeft = sentenceLength(random)
+      isSentenceStart = true
+      continue
+    }
+    const word = WORDS[random.below(WORDS.length)]
+    const shown = isSentenceStart ? word.charAt(0).toUpperCase() + word.slice(1) : word
+    tokens.push(tokens.length === 0 ? shown : ` ${shown}`)
+    wordsLeft -= 1
+    isSentenceStart = false
+  }
+  return tokens
+}
+
+function sentenceLength(random: Random): number {
+  return SHORTEST_SENTENCE + random.below(LONGEST_SENTENCE - SHORTEST_SENTENCE + 1)
+}
+
+/** Limits of a request on its answer. */
 export interface Limits {
-  /** Null: as long as the engine likes. */
+  /** Null: no limit. */
   readonly maxTokens: number | null
   readonly minTokens: number
-  /** Go on until the limit, as load tests ask. Without a limit it changes nothing. */
+  /** Generate up to `maxTokens`. */
   readonly ignoreEos: boolean
   readonly stop: readonly string[]
   /** Leave the stop string in the text. */
@@ -17,9 +50,9 @@ export interface Limits {
 
 export interface Draft {
   readonly text: string
-  /** The text in the pieces that a stream sends, one a token; the last one may be cut by a stop string. */
+  /** The text by tokens, as streamed; a stop string may truncate the last one. */
   readonly pieces: readonly string[]
-  /** Tokens produced, those that were cut away included. */
+  /** Tokens produced, including those removed by a stop string. */
   readonly completionTokens: number
   readonly finishReason: 'stop' | 'length'
   readonly matchedStop: string | null
@@ -35,8 +68,8 @@ export const NO_LIMITS: Limits = {
 
 /**
  * An answer in prose.
- * @param naturalTokens length when nobody limits it
- * @param roomTokens what the context still holds
+ * @param naturalTokens length without limits
+ * @param roomTokens room left in the context
  */
 export function draftProse(random: Random, naturalTokens: number, roomTokens: number, limits: Limits): Draft {
   const ceiling = Math.min(limits.maxTokens ?? Number.POSITIVE_INFINITY, roomTokens)
@@ -45,7 +78,7 @@ export function draftProse(random: Random, naturalTokens: number, roomTokens: nu
   return endDraft(writeProse(random, Math.min(wanted, ceiling)), wanted <= ceiling, limits)
 }
 
-/** A given text, cut where the limits say. */
+/** A given text, truncated by the limits. */
 export function draftGiven(text: string, roomTokens: number, limits: Limits): Draft {
   const tokens = splitTokens(text)
   const ceiling = Math.min(limits.maxTokens ?? Number.POSITIVE_INFINITY, roomTokens)

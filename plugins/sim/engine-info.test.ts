@@ -1,9 +1,9 @@
 import { describe, expect, test, vi } from 'vitest'
 import { defineValidator } from '#kernel'
-import { AnswerBook } from './answers.ts'
+import { ScriptedAnswers } from './answers.ts'
 import { type SimConfig, type SimRuntime, simConfig } from './config.ts'
+import { EngineStats } from './engine.ts'
 import { loadReport, metricsText, modelInfo, modelList, serverInfo } from './engine-info.ts'
-import { EngineStats } from './stats.ts'
 
 const config = (fields: Partial<SimConfig> = {}): SimConfig => defineValidator(simConfig).parse({ ...fields })
 
@@ -106,7 +106,7 @@ test('the rate of tokens is taken over at least a second', () => {
 })
 
 test('scripted answers are used in order, for their path and as often as they count', () => {
-  const book = new AnswerBook()
+  const book = new ScriptedAnswers()
   book.add({ text: 'chat', count: 1, match: { path: '/v1/chat/completions' } })
   book.add({ text: 'any', count: 2, match: {} })
   expect(book.take('/generate')?.text).toBe('any')

@@ -1,6 +1,6 @@
-/** What the engine says about itself: models, server facts, load, metrics; each runtime in its own way. */
+/** Models, server information, load and metrics of the simulated engine, by runtime. */
 import type { SimConfig, SimRuntime } from './config.ts'
-import type { EngineLoad, EngineStats } from './stats.ts'
+import type { EngineLoad, EngineStats } from './engine.ts'
 import { vocabularySize } from './tokens.ts'
 
 const VERSION = '0.1.0-sim'

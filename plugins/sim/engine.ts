@@ -1,28 +1,92 @@
-/** One simulated engine: its settings, what it remembers, and the faults and answers laid out for it. */
+/** One simulated engine: its settings, counters, and scripted faults and answers. */
 import type { RequestContext } from '#kernel'
-import { AnswerBook } from './answers.ts'
-import { Batch } from './batch.ts'
+import { ScriptedAnswers } from './answers.ts'
+import { Batch, type BatchLoad } from './batch.ts'
 import type { SimConfig } from './config.ts'
 import { simErrors } from './errors.ts'
-import { type Fault, FaultBook, NO_FAULT, parseFault } from './faults.ts'
+import { type Fault, NO_FAULT, parseFault, ScriptedFaults } from './faults.ts'
 import type { Setting } from './generation.ts'
 import { Random } from './random.ts'
 import { RequestLog } from './request-log.ts'
-import { EngineStats } from './stats.ts'
 import type { ScriptedAnswer } from './wire.ts'
+
+/** Shortest interval for measuring a rate. */
+const RATE_SPAN_MS = 1000
+
+/** Limits reported by an engine without a batch. */
+const REPORTED = { maxRunning: 256, kvTokens: 524_288 }
+
+/** The load of an engine at one moment. */
+export interface EngineLoad extends BatchLoad {
+  readonly maxRunning: number
+  readonly kvTokens: number
+  /** Tokens generated per second. */
+  readonly tokensPerSec: number
+}
+
+export class EngineStats {
+  /** Running serving requests. */
+  running = 0
+  total = 0
+  /** Serving requests ended by the client or by a fault. */
+  aborted = 0
+  promptTokens = 0
+  generatedTokens = 0
+  /** Tokens of running prompts and answers. */
+  usedTokens = 0
+  readonly #batch: Batch | null
+  #tokensPerSec = 0
+  #rateSince = { atMs: performance.now(), tokens: 0 }
+
+  constructor(batch: Batch | null = null) {
+    this.#batch = batch
+  }
+
+  /** Without a batch, nothing waits or is cached, and every request counts as running. */
+  load(): EngineLoad {
+    const tokensPerSec = this.tokensPerSec()
+    if (this.#batch !== null) {
+      const { maxRunning, kvTokens } = this.#batch
+      return { ...this.#batch.load(), maxRunning, kvTokens, tokensPerSec }
+    }
+    const { running, usedTokens } = this
+    const nothing = { waiting: 0, waitingUncachedTokens: 0, cachedTokens: 0, hitRate: 0 }
+    return { ...REPORTED, ...nothing, running, usedTokens, tokensPerSec }
+  }
+
+  /** Tokens generated per second, measured between two calls at least one second apart. */
+  tokensPerSec(): number {
+    const elapsedMs = performance.now() - this.#rateSince.atMs
+    if (elapsedMs < RATE_SPAN_MS) return this.#tokensPerSec
+    this.#tokensPerSec = ((this.generatedTokens - this.#rateSince.tokens) * 1000) / elapsedMs
+    this.#rateSince = { atMs: performance.now(), tokens: this.generatedTokens }
+    return this.#tokensPerSec
+  }
+
+  toJSON() {
+    return {
+      running: this.running,
+      total: this.total,
+      aborted: this.aborted,
+      prompt_tokens: this.promptTokens,
+      generated_tokens: this.generatedTokens,
+      ...this.#batch?.toJSON(),
+    }
+  }
+}
 
 export class Engine {
   readonly config: SimConfig
   readonly stats: EngineStats
-  /** Null when the engine paces each request by itself. */
+  /** Null for engine model `paced`. */
   readonly batch: Batch | null
-  readonly faults: FaultBook
-  readonly answers = new AnswerBook()
-  /** Null when nothing is recorded. */
+  readonly faults: ScriptedFaults
+  readonly answers = new ScriptedAnswers()
+  /** Null if `record` is off. */
   readonly log: RequestLog | null
-  /** When the engine was made, Unix seconds. */
+  /** Start of the engine, Unix seconds. */
   readonly createdSec = Math.floor(Date.now() / 1000)
-  /** Tells the ids of one run from those of the next. */
+  /** Part of ids that distinguishes runs. */
   readonly #run = new Random(Date.now() >>> 0).hex(8)
   #answersGiven = 0
 
@@ -30,7 +94,7 @@ export class Engine {
     this.config = config
     this.batch = config.engine.model === 'batched' ? new Batch(config.engine) : null
     this.stats = new EngineStats(this.batch)
-    this.faults = new FaultBook(config.seed)
+    this.faults = new ScriptedFaults(config.seed)
     this.log = config.record ? new RequestLog() : null
   }
 
@@ -42,7 +106,7 @@ export class Engine {
   }
 
   /**
-   * The trouble that this request gets: its own header first, then what was laid out, then its body field.
+   * The fault of a request: from its header, else a scripted one, else from its body field.
    * @throws unknown_fault (400)
    */
   faultFor(ctx: RequestContext, isServing: boolean, inBody: string | null | undefined): Fault {
@@ -53,7 +117,7 @@ export class Engine {
     return parseFault(inBody)
   }
 
-  /** @throws sim_model_not_found (404) under vllm, which knows its models by name; others answer for any */
+  /** @throws sim_model_not_found (404) with runtime vllm; other runtimes accept any model */
   setting(
     model: string | null | undefined,
     idPrefix: string,

@@ -1,11 +1,11 @@
-/** What the simulated engine refuses. */
+/** Errors of the simulated engine. */
 import { defineErrors } from '#kernel'
 
 export const simErrors = defineErrors('sim', {
   invalid_api_key: {
     kind: 'unauthorized',
     source: 'client',
-    text: () => 'the Authorization header must be Bearer with the key of this engine',
+    text: () => 'the Authorization header must be `Bearer <apiKey of this engine>`',
   },
   sim_model_not_found: {
     kind: 'not_found',
@@ -16,27 +16,27 @@ export const simErrors = defineErrors('sim', {
     kind: 'bad_request',
     source: 'client',
     text: (promptTokens: number, maxModelLen: number) =>
-      `the prompt has ${promptTokens} tokens, but the context holds ${maxModelLen}`,
+      `the prompt has ${promptTokens} tokens, but must have fewer than the context length of ${maxModelLen}`,
   },
   response_not_kept: {
     kind: 'bad_request',
     source: 'client',
-    text: (id: string) => `Previous response with id '${id}' not found: nothing is stored here`,
+    text: (id: string) => `Previous response with id '${id}' not found: this engine stores no responses`,
   },
   unknown_fault: {
     kind: 'bad_request',
     source: 'client',
-    text: (word: string) => `'${word}' is no fault this engine knows`,
+    text: (word: string) => `unknown fault '${word}'`,
   },
   missing_prompt: {
     kind: 'bad_request',
     source: 'client',
-    text: () => 'give either text or input_ids',
+    text: () => 'exactly one of text and input_ids is required',
   },
   engine_queue_full: {
     kind: 'unavailable',
     source: 'client',
-    text: (maxWaiting: number) => `${maxWaiting} requests wait already`,
+    text: (maxWaiting: number) => `the queue is full (${maxWaiting} requests waiting)`,
   },
   request_exceeds_cache: {
     kind: 'bad_request',
@@ -47,6 +47,6 @@ export const simErrors = defineErrors('sim', {
   empty_answer: {
     kind: 'bad_request',
     source: 'client',
-    text: () => 'a scripted answer needs one of text, tool_calls and body',
+    text: () => 'a scripted answer needs one of text, reasoning, refusal, tool_calls and body',
   },
 })

@@ -1,11 +1,10 @@
-/** One request to the engine from arrival to end: recorded, counted, delayed, spoilt by faults, answered. */
+/** One request to the simulated engine: records and counts it, applies faults and delays, and sends the answer. */
 import type { RequestContext } from '#kernel'
-import type { Batch, BatchTicket } from './batch.ts'
-import { blockHashes } from './block-hashes.ts'
+import type { Batch, BatchHandle } from './batch.ts'
 import type { Engine } from './engine.ts'
-import type { Fault } from './faults.ts'
-import { NO_FAULT } from './faults.ts'
+import { type Fault, NO_FAULT } from './faults.ts'
 import type { Generation } from './generation.ts'
+import { blockHashes } from './kv-cache.ts'
 import { DRIPPED_BYTES, type Pace, PacedStream, STEPPED } from './paced-stream.ts'
 import type { Outcome, RequestRecord } from './request-log.ts'
 
@@ -15,13 +14,13 @@ export class Exchange {
   readonly ctx: RequestContext
   readonly #engine: Engine
   readonly #record: RequestRecord | null
-  /** Counted as running; probes and control calls are not. */
+  /** Whether it counts as running; probes and control calls do not. */
   readonly #isServing: boolean
   #heldTokens = 0
   #timer: NodeJS.Timeout | null = null
   #stream: PacedStream | null = null
-  /** Its place in the batch of an engine that has one. */
-  #ticket: BatchTicket | null = null
+  /** Set by an engine with a batch. */
+  #batchHandle: BatchHandle | null = null
   #isClosed = false
 
   constructor(engine: Engine, ctx: RequestContext, isServing: boolean) {
@@ -36,13 +35,12 @@ export class Exchange {
     ctx.onAbort(() => this.#close('aborted'))
   }
 
-  /** Lets the fault have its way, then answers if it leaves anything to answer. */
+  /** Applies the fault, then answers unless the fault ended the request. */
   run(fault: Fault, answer: () => void): void {
     if (fault === NO_FAULT) answer()
-    else this.#later(fault.delayMs, () => this.#meet(fault, answer))
+    else this.#delay(fault.delayMs, () => this.#applyFault(fault, answer))
   }
 
-  /** An answer that is ready. */
   json(status: number, value: unknown): void {
     this.ctx.json(status, value)
     this.#close('completed')
@@ -64,23 +62,23 @@ export class Exchange {
     const { stats, batch } = this.#engine
     stats.promptTokens += generation.promptTokens
     this.#hold(generation.promptTokens)
-    if (batch !== null) this.#join(batch, generation, isStream, fault)
+    if (batch !== null) this.#submitToBatch(batch, generation, isStream, fault)
     else if (isStream) this.#openStream(generation, this.#engine.config, fault)
     else this.#deliverWhole(generation, fault)
   }
 
-  /** Takes its turn in the batch; the engine says when each token is there. */
-  #join(batch: Batch, generation: Generation, isStream: boolean, fault: Fault): void {
+  /** Submits the request to the batch, which reports each token. */
+  #submitToBatch(batch: Batch, generation: Generation, isStream: boolean, fault: Fault): void {
     const { prompts, promptTokens, completionTokens, steps, cache } = generation
     const blocks = blockHashes(prompts, this.#engine.config.engine.blockTokens)
     const job = { promptTokens, blocks, outputTokens: completionTokens, steps }
-    this.#ticket = batch.submit(job, {
+    this.#batchHandle = batch.submit(job, {
       onAdmit: (cachedTokens) => {
         cache.tokens = cachedTokens
       },
-      onToken: (index) => this.#attempt(() => this.#stream?.release(index)),
+      onToken: (index) => this.#guarded(() => this.#stream?.release(index)),
       onEnd: () => {
-        this.#attempt(() => {
+        this.#guarded(() => {
           if (isStream) this.#stream?.release(Number.POSITIVE_INFINITY)
           else this.#finishWhole(0, generation, fault)
         })
@@ -96,7 +94,7 @@ export class Exchange {
 
   #finishWhole(waitMs: number, generation: Generation, fault: Fault): void {
     if (fault.hangAfter !== null) return
-    this.#later(waitMs + fault.dripMs * DRIPPED_BYTES, () => {
+    this.#delay(waitMs + fault.dripMs * DRIPPED_BYTES, () => {
       this.#produced(generation.completionTokens)
       if (fault.dropAfter === null) this.#sendBody(generation.body(), fault)
       else this.#drop()
@@ -116,33 +114,33 @@ export class Exchange {
     })
   }
 
-  #meet(fault: Fault, answer: () => void): void {
+  #applyFault(fault: Fault, answer: () => void): void {
     if (fault.isDropped) this.#drop()
-    else if (fault.status !== null) this.#refuse(fault.status, fault.retryAfterSec)
+    else if (fault.status !== null) this.#sendStatus(fault.status, fault.retryAfterSec)
     else if (!fault.isHanging) answer()
   }
 
-  #refuse(status: number, retryAfterSec: string | null): void {
+  #sendStatus(status: number, retryAfterSec: string | null): void {
     const headers = retryAfterSec === null ? [] : ['retry-after', retryAfterSec]
     const error = { message: `scripted status ${status}`, type: 'simulated_fault', code: 'simulated_fault' }
     this.ctx.json(status, { error }, headers)
     this.#close(status >= FIRST_ERROR_STATUS ? 'failed' : 'completed')
   }
 
-  /** At once when there is nothing to wait for, so that an engine without delays uses no timer. */
-  #later(waitMs: number, work: () => void): void {
+  /** Synchronous without a delay. */
+  #delay(waitMs: number, work: () => void): void {
     if (waitMs <= 0) {
       work()
       return
     }
     this.#timer = setTimeout(() => {
       this.#timer = null
-      this.#attempt(work)
+      this.#guarded(work)
     }, waitMs)
   }
 
-  /** Nobody is above a timer: what the handler's caller would have caught ends here. */
-  #attempt(work: () => void): void {
+  /** Reports exceptions inside of timers, where no caller catches them. */
+  #guarded(work: () => void): void {
     try {
       work()
     } catch (error) {
@@ -170,7 +168,7 @@ export class Exchange {
     this.#isClosed = true
     if (this.#timer !== null) clearTimeout(this.#timer)
     this.#stream?.stop()
-    this.#ticket?.cancel()
+    this.#batchHandle?.cancel()
     const { stats, log } = this.#engine
     stats.usedTokens -= this.#heldTokens
     if (this.#isServing) {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { FaultBook, NO_FAULT, parseFault } from './faults.ts'
+import { NO_FAULT, parseFault, ScriptedFaults } from './faults.ts'
 import type { FaultRule } from './wire.ts'
 
 const rule = (fields: Partial<FaultRule>): FaultRule => ({
@@ -56,7 +56,7 @@ describe('reading a fault', () => {
 
 describe('faults laid out beforehand', () => {
   test('a rule is used up by as many requests as it counts', () => {
-    const book = new FaultBook(1)
+    const book = new ScriptedFaults(1)
     book.add(rule({ count: 2 }))
     expect(book.take('/generate', true).status).toBe(503)
     expect(book.list()).toEqual([rule({ count: 1 })])
@@ -66,7 +66,7 @@ describe('faults laid out beforehand', () => {
   })
 
   test('without a path it spares probes, with one it hits only that path', () => {
-    const book = new FaultBook(1)
+    const book = new ScriptedFaults(1)
     book.add(rule({}))
     book.add(rule({ fault: 'hang', match: { path: '/health' } }))
     expect(book.take('/v1/models', false)).toBe(NO_FAULT)
@@ -77,7 +77,7 @@ describe('faults laid out beforehand', () => {
 
   test('the lottery is the same for the same seed, and near its probability', () => {
     const draw = (seed: number) => {
-      const book = new FaultBook(seed)
+      const book = new ScriptedFaults(seed)
       book.add(rule({ probability: 0.2, count: 10_000 }))
       return Array.from({ length: 1000 }, () => book.take('/generate', true) !== NO_FAULT)
     }

@@ -1,22 +1,22 @@
 /**
- * Scripted trouble. A fault is a list of words joined by commas or semicolons:
+ * Scripted faults. A fault is a list of words joined by commas or semicolons:
  *
  * | word | effect |
  * |---|---|
- * | `status=503` | an error reply of that status |
- * | `retry-after=2` | adds that header to the error reply, seconds |
- * | `delay=500` | nothing happens for that many milliseconds, then the rest |
+ * | `status=503` | an error response of that status |
+ * | `retry-after=2` | adds that header to the error response, seconds |
+ * | `delay=500` | delays everything else by that many milliseconds |
  * | `hang` | never answers |
- * | `hang-after=3` | streams 3 events, then falls silent; a whole reply hangs |
+ * | `hang-after=3` | streams 3 events, then hangs; a JSON response hangs |
  * | `drop` | closes the connection at once |
- * | `drop-after=3` | streams 3 events, then closes the connection; a whole reply is dropped |
- * | `drip=200` | the first 64 bytes of a stream leave one at a time, that many milliseconds apart; a whole reply is late by as much |
- * | `malformed` | the second event of a stream, or the second half of a whole reply, is broken |
+ * | `drop-after=3` | streams 3 events, then closes the connection; a JSON response is dropped |
+ * | `drip=200` | sends the first 64 bytes of a stream one at a time, that many milliseconds apart; delays a JSON response by the same time |
+ * | `malformed` | corrupts the second event of a stream; truncates a JSON response to its first half |
  *
- * A silent event stream gets the kernel's comment lines unless its heartbeat is off.
+ * A hanging event stream gets heartbeat comments of the kernel unless the heartbeat is off.
  *
- * They come with the request (header `x-sim-fault`, body field `sim_fault`) or are laid out beforehand through
- * POST /sim/faults, because gateways drop headers they do not know.
+ * Faults are requested by header `x-sim-fault`, by body field `sim_fault`, or in advance by POST /sim/faults, since gateways
+ * drop unknown headers.
  */
 import { simErrors } from './errors.ts'
 import { Random } from './random.ts'
@@ -49,7 +49,7 @@ export const NO_FAULT: Fault = Object.freeze({
   isMalformed: false,
 })
 
-/** What a word with a number changes. */
+/** Words with a number. */
 const NUMBERS: Readonly<Record<string, (value: number) => Partial<Fault>>> = {
   status: (status) => ({ status }),
   'retry-after': (seconds) => ({ retryAfterSec: String(seconds) }),
@@ -59,7 +59,7 @@ const NUMBERS: Readonly<Record<string, (value: number) => Partial<Fault>>> = {
   drip: (dripMs) => ({ dripMs }),
 }
 
-/** What a word alone changes. */
+/** Words without a value. */
 const FLAGS: Readonly<Record<string, Partial<Fault>>> = {
   hang: { isHanging: true },
   drop: { isDropped: true },
@@ -86,15 +86,15 @@ function parseWord(word: string): Partial<Fault> {
   return NUMBERS[name](number)
 }
 
-/** A rule that still has requests to hit. */
+/** A rule that applies to further requests. */
 export interface ActiveFault extends FaultRule {
   /** Requests left. */
   count: number
   readonly parsed: Fault
 }
 
-/** The faults laid out beforehand, in the order they came; the first rule that fits is used. */
-export class FaultBook {
+/** Faults scripted in advance; the first matching rule is used. */
+export class ScriptedFaults {
   #rules: ActiveFault[] = []
   readonly #random: Random
 
@@ -107,7 +107,7 @@ export class FaultBook {
     this.#rules.push({ ...rule, parsed: parseFault(rule.fault) })
   }
 
-  /** @param isServing the request is a POST of the serving API, which rules without a path are for */
+  /** @param isServing whether the request is a POST of the serving API, to which rules without a path apply */
   take(path: string, isServing: boolean): Fault {
     if (this.#rules.length === 0) return NO_FAULT
     for (const rule of this.#rules) {

@@ -1,6 +1,6 @@
-/** The shape that every generated answer has, whatever its format: a whole body, or events with their times. */
-import type { Draft, Limits } from './draft.ts'
-import { draftGiven, draftProse } from './draft.ts'
+/** A generated answer in any format: a JSON body, or events with their times. */
+import type { SimConfig } from './config.ts'
+import { type Draft, draftGiven, draftProse, type Limits } from './draft.ts'
 import { simErrors } from './errors.ts'
 import { type PromptText, tokensOf } from './prompt.ts'
 import { Random, seedOf } from './random.ts'
@@ -22,20 +22,20 @@ export interface Generation {
   readonly completionTokens: number
   /** Tokens of the longest of its answers. */
   readonly steps: number
-  readonly cache: CacheTally
+  readonly cache: CachedTokens
   /** JSON text of the whole answer. */
   body(): string | Buffer
   /** The last event is `[DONE]`. */
   events(): Iterator<StreamEvent>
 }
 
-/** How much of the prompt the engine had in its cache; known when the engine takes the request. */
-export interface CacheTally {
-  /** Null: the engine keeps no account. */
+/** Prompt tokens found in the cache, set when the request is admitted. */
+export interface CachedTokens {
+  /** Null without a cache. */
   tokens: number | null
 }
 
-/** What one generation is made of besides its request. */
+/** Everything besides the request that determines an answer. */
 export interface Setting {
   readonly seed: number
   readonly model: string
@@ -44,18 +44,18 @@ export interface Setting {
   readonly createdSec: number
   /** `performance.now()` at arrival, milliseconds. */
   readonly startedAtMs: number
-  /** Length of an answer that nobody limits, in tokens. */
+  /** Length of an answer without a limit, tokens. */
   readonly tokens: number
   readonly maxModelLen: number
-  /** No answer is longer, whatever is asked for. */
+  /** Upper limit of every answer, tokens. */
   readonly mostTokens: number
-  readonly cache: CacheTally
+  readonly cache: CachedTokens
   readonly script: ScriptedAnswer | null
 }
 
 export const DONE_EVENT = 'data: [DONE]\n\n'
 
-/** 0 of none. A call with as many arguments would end where they are too many. */
+/** 0 for an empty list. Not Math.max, whose number of arguments is limited. */
 export function largest(values: readonly number[]): number {
   return values.reduce((most, value) => Math.max(most, value), 0)
 }
@@ -65,7 +65,7 @@ export function randomFor(setting: Setting, prompt: PromptText, index: number): 
   return new Random(seedOf(setting.seed, setting.model, index, prompt.text))
 }
 
-/** @throws context_length_exceeded (400) when the prompt leaves no room for one token */
+/** @throws context_length_exceeded (400) if the prompt leaves no room for one token */
 export function roomFor(setting: Setting, promptTokens: number): number {
   if (promptTokens >= setting.maxModelLen) {
     throw simErrors.context_length_exceeded(promptTokens, setting.maxModelLen)
@@ -73,7 +73,7 @@ export function roomFor(setting: Setting, promptTokens: number): number {
   return Math.min(setting.maxModelLen - promptTokens, setting.mostTokens)
 }
 
-/** The scripted text when there is one, else prose. */
+/** The scripted text if there is one, else prose. */
 export function draftAnswer(setting: Setting, prompt: PromptText, index: number, limits: Limits): Draft {
   const room = roomFor(setting, prompt.tokens)
   const given = setting.script?.text
@@ -81,7 +81,7 @@ export function draftAnswer(setting: Setting, prompt: PromptText, index: number,
   return draftProse(randomFor(setting, prompt, index), setting.tokens, room, limits)
 }
 
-/** Limits in the names of the two OpenAI formats. */
+/** Reads limits of the OpenAI formats. */
 export function limitsOf(
   request: {
     min_tokens?: number | null
@@ -107,11 +107,11 @@ export interface Usage {
   readonly prompt_tokens_details?: { readonly cached_tokens: number }
 }
 
-/** @param cache null where no account is kept, such as for vectors */
+/** @param cache null without a cache, such as for embeddings */
 export function usageOf(
   promptTokens: number,
   completionTokens: number,
-  cache: CacheTally | null = null,
+  cache: CachedTokens | null = null,
 ): Usage {
   const cached = cache?.tokens ?? null
   return {
@@ -122,7 +122,7 @@ export function usageOf(
   }
 }
 
-/** A reply given word for word by a script. */
+/** A response whose body is scripted. */
 export function scriptedBody(body: unknown): Generation {
   const events = Array.isArray(body) ? body : [body]
   return {
@@ -141,7 +141,7 @@ export function scriptedBody(body: unknown): Generation {
   }
 }
 
-/** A reply that is no text and has no stream, such as embeddings. */
+/** A response that is never streamed, such as embeddings. */
 export function wholeOnly(prompts: readonly PromptText[], value: unknown): Generation {
   const body = JSON.stringify(value)
   return {
@@ -152,5 +152,53 @@ export function wholeOnly(prompts: readonly PromptText[], value: unknown): Gener
     cache: { tokens: null },
     body: () => body,
     events: () => [{ tick: 0, tokens: 0, data: `data: ${body}\n\n` }].values(),
+  }
+}
+
+/** Generates the answer that is then cached. */
+export type PrepareAnswer = (model: string) => Generation
+
+/** Cached models per route, since clients can invent names. */
+const KEPT_MODELS = 64
+
+/** Answers prepared once per route and model and sent without reading the prompt, for load tests. */
+export class FixedReplies {
+  readonly #firstModel: string
+  readonly #byModel = new Map<string, Generation>()
+  readonly #prepare: PrepareAnswer
+
+  constructor(config: SimConfig, prepare: PrepareAnswer) {
+    this.#firstModel = config.models[0]
+    this.#prepare = prepare
+  }
+
+  /** @param model as the request names it; null for the engine's first */
+  find(model: string | null): Generation {
+    const name = model ?? this.#firstModel
+    const known = this.#byModel.get(name)
+    if (known !== undefined) return known
+    const made = freeze(this.#prepare(name))
+    if (this.#byModel.size < KEPT_MODELS) this.#byModel.set(name, made)
+    return made
+  }
+}
+
+/** The same answer with all its bytes made. */
+function freeze(generation: Generation): Generation {
+  const body = Buffer.from(generation.body())
+  const events: StreamEvent[] = []
+  const source = generation.events()
+  for (let next = source.next(); next.done !== true; next = source.next()) {
+    const { tick, tokens, data } = next.value
+    events.push({ tick, tokens, data: Buffer.from(data) })
+  }
+  return {
+    prompts: generation.prompts,
+    promptTokens: generation.promptTokens,
+    completionTokens: generation.completionTokens,
+    steps: generation.steps,
+    cache: generation.cache,
+    body: () => body,
+    events: () => events.values(),
   }
 }

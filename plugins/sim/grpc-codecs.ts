@@ -1,17 +1,17 @@
-/** The messages of the engines that the simulated one can be. */
+/** Encodes and decodes the gRPC messages of each simulated runtime. */
 import * as mlx from '../../proto/gen/mlx-engine.ts'
 import * as sglang from '../../proto/gen/sglang-scheduler.ts'
 import * as trtllm from '../../proto/gen/trtllm-service.ts'
 import * as vllm from '../../proto/gen/vllm-engine.ts'
 import type { SimRuntime } from './config.ts'
 
-export interface AskedGeneration {
+export interface GenerateCall {
   readonly id: string
   readonly promptIds: readonly number[]
-  /** 0: the engine's own. */
+  /** 0: the default of the engine. */
   readonly maxTokens: number
   readonly isStream: boolean
-  readonly ignoresEnd: boolean
+  readonly ignoresEos: boolean
 }
 
 export interface Counts {
@@ -25,7 +25,7 @@ export interface GrpcCodec {
   >
   health(): Buffer
   modelInfo(model: string, tokenizerPath: string): Buffer
-  readGenerate(message: Buffer): AskedGeneration
+  readGenerate(message: Buffer): GenerateCall
   readAbort(message: Buffer): readonly string[]
   /** @param total tokens so far */
   chunk(tokenIds: readonly number[], total: number, counts: Counts): Buffer
@@ -63,7 +63,7 @@ export const GRPC_CODECS: Readonly<Record<SimRuntime, GrpcCodec>> = {
         promptIds: tokenized?.inputIds ?? [],
         maxTokens: samplingParams?.maxNewTokens ?? 0,
         isStream: stream,
-        ignoresEnd: samplingParams?.ignoreEos ?? false,
+        ignoresEos: samplingParams?.ignoreEos ?? false,
       }
     },
     readAbort: (message) => [sglang.decodeAbortRequest(message).requestId],
@@ -86,7 +86,7 @@ export const GRPC_CODECS: Readonly<Record<SimRuntime, GrpcCodec>> = {
         promptIds: tokenized?.inputIds ?? [],
         maxTokens: samplingParams?.maxTokens ?? 0,
         isStream: stream,
-        ignoresEnd: samplingParams?.ignoreEos ?? false,
+        ignoresEos: samplingParams?.ignoreEos ?? false,
       }
     },
     readAbort: (message) => vllm.decodeAbortRequest(message).requestIds,
@@ -104,7 +104,7 @@ export const GRPC_CODECS: Readonly<Record<SimRuntime, GrpcCodec>> = {
   trtllm: {
     paths: pathsOf(trtllm.TrtllmService),
     health: () => trtllm.encodeHealthCheckResponse({ status: 'OK' }),
-    // This engine does not name its tokenizer.
+    // This engine does not report its tokenizer.
     modelInfo: (modelId) => trtllm.encodeGetModelInfoResponse({ modelId }),
     readGenerate(message) {
       const { requestId, tokenized, maxTokens, streaming, ignoreEos } = trtllm.decodeGenerateRequest(message)
@@ -113,7 +113,7 @@ export const GRPC_CODECS: Readonly<Record<SimRuntime, GrpcCodec>> = {
         promptIds: tokenized?.inputTokenIds ?? [],
         maxTokens,
         isStream: streaming,
-        ignoresEnd: ignoreEos,
+        ignoresEos: ignoreEos,
       }
     },
     readAbort: (message) => [trtllm.decodeAbortRequest(message).requestId],
@@ -136,7 +136,7 @@ export const GRPC_CODECS: Readonly<Record<SimRuntime, GrpcCodec>> = {
         promptIds: tokenized?.inputIds ?? [],
         maxTokens: samplingParams?.maxTokens ?? 0,
         isStream: stream,
-        ignoresEnd: samplingParams?.ignoreEos ?? false,
+        ignoresEos: samplingParams?.ignoreEos ?? false,
       }
     },
     readAbort: (message) => mlx.decodeAbortRequest(message).requestIds,

@@ -1,4 +1,9 @@
-/** The simulated engine over gRPC: prose as token ids of the sample tokenizer, at the pace of the settings. */
+/** The simulated engine over gRPC: generates prose as token ids of the sample tokenizer. */
+
+import { createHash } from 'node:crypto'
+import { readdirSync, readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { crc32 } from 'node:zlib'
 import {
   Server,
   ServerCredentials,
@@ -7,19 +12,57 @@ import {
   type sendUnaryData,
 } from '@grpc/grpc-js'
 import type { LoadedTokenizer, TokenizerService } from '#kernel'
+import { encodeGetTokenizerChunk } from '../../proto/gen/common.ts'
 import type { SimConfig } from './config.ts'
+import { writeProse } from './draft.ts'
 import { GRPC_CODECS, type GrpcCodec } from './grpc-codecs.ts'
 import { Random } from './random.ts'
-import { sampleBundle } from './sample-bundle.ts'
-import { writeProse } from './text.ts'
 
 const TOKENIZER = 'sim-sample'
 const SAMPLE_SOURCE = 'weir:sample'
-/** The tokenizer comes with the gateway: it is there within this, or something is wrong. */
+/** Timeout of loading the built-in tokenizer. */
 const LOAD_TIMEOUT_MS = 20_000
 const PROSE_TOKENS = 4_096
 
 type Raw = Buffer
+
+/** A method of a gRPC service, in encoded messages. */
+export type RawMethod =
+  | { readonly unary: (request: Raw) => Raw }
+  | { readonly stream: (call: ServerWritableStream<Raw, Raw>) => void }
+
+/** @param methods by path */
+export function addRawService(server: Server, methods: ReadonlyMap<string, RawMethod>): void {
+  const raw = (bytes: Raw) => bytes
+  const definitions = [...methods].map(([path, method]) => [
+    path,
+    {
+      path,
+      requestStream: false,
+      responseStream: 'stream' in method,
+      requestSerialize: raw,
+      requestDeserialize: raw,
+      responseSerialize: raw,
+      responseDeserialize: raw,
+    },
+  ])
+  const handlers = [...methods].map(([path, method]) => [
+    path,
+    'stream' in method ? method.stream : unary(method.unary),
+  ])
+  server.addService(Object.fromEntries(definitions), Object.fromEntries(handlers))
+}
+
+/** Exceptions with a `code` become the status of the call. */
+function unary(answer: (request: Raw) => Raw) {
+  return (call: ServerUnaryCall<Raw, Raw>, reply: sendUnaryData<Raw>) => {
+    try {
+      reply(null, answer(call.request))
+    } catch (error) {
+      reply(error as Error)
+    }
+  }
+}
 
 export class GrpcEngine {
   readonly #config: SimConfig
@@ -54,31 +97,17 @@ export class GrpcEngine {
 
   #serve(): void {
     const { paths } = this.#codec
-    const unary =
-      (answer: (body: Raw) => Raw) => (call: ServerUnaryCall<Raw, Raw>, reply: sendUnaryData<Raw>) =>
-        reply(null, answer(call.request))
-    const handlers = new Map<string, unknown>([
-      [paths.generate, (call: ServerWritableStream<Raw, Raw>) => this.#generate(call)],
-      [paths.health, unary(() => this.#codec.health())],
-      [paths.modelInfo, unary(() => this.#codec.modelInfo(this.#config.models[0], SAMPLE_SOURCE))],
-      [paths.serverInfo, unary(() => Buffer.alloc(0))],
-      [paths.abort, unary((body) => this.#abort(body))],
-      [paths.tokenizer, (call: ServerWritableStream<Raw, Raw>) => handOut(call)],
-    ])
-    const raw = (bytes: Raw) => bytes
-    const definitions = [...handlers.keys()].map((path) => [
-      path,
-      {
-        path,
-        requestStream: false,
-        responseStream: path === paths.generate || path === paths.tokenizer,
-        requestSerialize: raw,
-        requestDeserialize: raw,
-        responseSerialize: raw,
-        responseDeserialize: raw,
-      },
-    ])
-    this.#server.addService(Object.fromEntries(definitions), Object.fromEntries(handlers) as never)
+    addRawService(
+      this.#server,
+      new Map<string, RawMethod>([
+        [paths.generate, { stream: (call) => this.#generate(call) }],
+        [paths.health, { unary: () => this.#codec.health() }],
+        [paths.modelInfo, { unary: () => this.#codec.modelInfo(this.#config.models[0], SAMPLE_SOURCE) }],
+        [paths.serverInfo, { unary: () => Buffer.alloc(0) }],
+        [paths.abort, { unary: (body) => this.#abort(body) }],
+        [paths.tokenizer, { stream: serveTokenizer }],
+      ]),
+    )
   }
 
   #abort(body: Raw): Raw {
@@ -87,9 +116,9 @@ export class GrpcEngine {
   }
 
   #generate(call: ServerWritableStream<Raw, Raw>): void {
-    const { id, promptIds, maxTokens, isStream, ignoresEnd } = this.#codec.readGenerate(call.request)
+    const { id, promptIds, maxTokens, isStream, ignoresEos } = this.#codec.readGenerate(call.request)
     const { tokens, ttftMs, itlMs, role } = this.#config
-    const natural = role === 'prefill' ? 1 : ignoresEnd ? maxTokens : tokens
+    const natural = role === 'prefill' ? 1 : ignoresEos ? maxTokens : tokens
     const count = Math.max(1, Math.min(maxTokens || tokens, natural || tokens))
     const offset = promptIds.reduce((sum, one) => (sum * 31 + one) >>> 0, 7) % this.#prose.length
     const ids = Array.from({ length: count }, (_, at) => this.#prose[(offset + at) % this.#prose.length])
@@ -117,8 +146,8 @@ export class GrpcEngine {
   }
 }
 
-/** For gateways that the engine does not tell where its tokenizer lies. */
-function handOut(call: ServerWritableStream<Raw, Raw>): void {
+/** GetTokenizer, for runtimes that do not report the path of their tokenizer. */
+function serveTokenizer(call: ServerWritableStream<Raw, Raw>): void {
   for (const piece of sampleBundle()) call.write(piece)
   call.end()
 }
@@ -130,7 +159,61 @@ async function loadSample(tokenizers: TokenizerService): Promise<LoadedTokenizer
     if (found !== undefined) return found
     const state = (await tokenizers.status(TOKENIZER))?.state
     if (state === 'failed' || performance.now() > endsAtMs)
-      throw new Error('the sample tokenizer was not loaded')
+      throw new Error(`tokenizer ${SAMPLE_SOURCE} was not loaded within ${LOAD_TIMEOUT_MS} ms`)
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
+}
+
+/** Data files are not compiled, so both the sources and `dist` read these. */
+const FOLDER = fileURLToPath(
+  new URL(
+    import.meta.url.endsWith('.ts')
+      ? '../models/tokenizers/sample/'
+      : '../../../plugins/models/tokenizers/sample/',
+    import.meta.url,
+  ),
+)
+const PIECE_BYTES = 65_536
+
+/** The sample tokenizer as a zip archive in pieces; the last one has its SHA-256 digest. */
+function sampleBundle(): readonly Buffer[] {
+  const names = readdirSync(FOLDER).filter((name) => /\.(?:json|jinja)$/.test(name))
+  const archive = storedZip(names.map((name) => [name, readFileSync(FOLDER + name)]))
+  const sha256 = createHash('sha256').update(archive).digest('hex')
+  const pieces: Buffer[] = []
+  for (let at = 0; at < archive.length; at += PIECE_BYTES) {
+    const isLast = at + PIECE_BYTES >= archive.length
+    const data = archive.subarray(at, at + PIECE_BYTES)
+    pieces.push(encodeGetTokenizerChunk({ data, ...(isLast && { sha256 }) }))
+  }
+  return pieces
+}
+
+/** An uncompressed zip archive. */
+function storedZip(files: readonly (readonly [name: string, bytes: Buffer])[]): Buffer {
+  const bodies: Buffer[] = []
+  const directory: Buffer[] = []
+  let offset = 0
+  for (const [name, bytes] of files) {
+    const title = Buffer.from(name)
+    const facts = Buffer.alloc(26)
+    facts.writeUInt16LE(20, 0)
+    facts.writeUInt32LE(crc32(bytes), 10)
+    facts.writeUInt32LE(bytes.length, 14)
+    facts.writeUInt32LE(bytes.length, 18)
+    facts.writeUInt16LE(title.length, 22)
+    const place = Buffer.alloc(14)
+    place.writeUInt32LE(offset, 10)
+    directory.push(Buffer.from('PK\x01\x02\x14\x00', 'latin1'), facts, place, title)
+    const body = Buffer.concat([Buffer.from('PK\x03\x04', 'latin1'), facts, title, bytes])
+    bodies.push(body)
+    offset += body.length
+  }
+  const list = Buffer.concat(directory)
+  const end = Buffer.alloc(18)
+  end.writeUInt16LE(files.length, 4)
+  end.writeUInt16LE(files.length, 6)
+  end.writeUInt32LE(list.length, 8)
+  end.writeUInt32LE(offset, 12)
+  return Buffer.concat([...bodies, list, Buffer.from('PK\x05\x06', 'latin1'), end])
 }

@@ -1,4 +1,4 @@
-/** A simulated inference engine behind a listener of its own: a real HTTP worker that needs no GPU. */
+/** The simulated inference engine: a worker over HTTP or gRPC that needs no GPU. */
 import { definePlugin, type Host, type TokenizerService, Tokenizers } from '#kernel'
 import { hostProblem } from '#shared'
 import { type SimConfig, simConfig } from './config.ts'
@@ -12,7 +12,7 @@ export default definePlugin({
   manifest: {
     name: 'sim',
     version: '0.1.0',
-    description: 'A simulated inference engine, for trying out, testing and measuring without a GPU.',
+    description: 'A simulated inference engine for demos, tests and benchmarks without a GPU.',
     usesOptionally: [Tokenizers],
     config: simConfig,
   },
@@ -21,17 +21,20 @@ export default definePlugin({
     if (wrong !== null) yield { path: ['listen', 'host'], text: wrong }
     const last = listen.port + count - 1
     if (listen.port !== 0 && last > LAST_PORT)
-      yield { path: ['count'], text: `is too much: engines from port ${listen.port} on would end at ${last}` }
+      yield {
+        path: ['count'],
+        text: `must leave all ports at most ${LAST_PORT}: ${count} engines from port ${listen.port} on would end at ${last}`,
+      }
   },
   register(host, config) {
     const overGrpc: GrpcEngine[] = []
     return {
       async start() {
-        // One engine per process: its counters and its script would mean nothing if each thread had its own.
+        // On control only, since all requests must share counters, faults and answers.
         if (!host.isControl) return
         if (config.protocol === 'http') await listenAll(host, config)
         else if (host.find(Tokenizers) === undefined)
-          throw new Error('plugins.sim.protocol: grpc needs plugin tokenizers')
+          throw new Error('plugins.sim.protocol: grpc requires plugin tokenizers; enable it')
       },
       async ready() {
         // Tokenizers are loaded once all plugins have started.
@@ -48,7 +51,7 @@ export default definePlugin({
 
 async function listenAll(host: Host, config: SimConfig): Promise<void> {
   for (let index = 0; index < config.count; index += 1)
-    told(host, config, index, (await listenOne(host, config, index)).port)
+    logListening(host, config, index, (await listenOne(host, config, index)).port)
 }
 
 async function listenOverGrpc(
@@ -57,26 +60,26 @@ async function listenOverGrpc(
   tokenizers: TokenizerService,
   engines: GrpcEngine[],
 ): Promise<void> {
-  // Only here: with it comes a gRPC server, which engines over HTTP have no use for.
+  // Loaded on demand, since it imports a gRPC server.
   const { GrpcEngine } = await import('./grpc-engine.ts')
   for (let index = 0; index < config.count; index += 1) {
     const engine = new GrpcEngine(config)
     engines.push(engine)
     const { host: address, port } = config.listen
-    told(host, config, index, await engine.listen(tokenizers, address, port === 0 ? 0 : port + index))
+    logListening(host, config, index, await engine.listen(tokenizers, address, port === 0 ? 0 : port + index))
   }
 }
 
-function told(
+function logListening(
   host: Host,
   { listen, models, runtime, protocol, count }: SimConfig,
   index: number,
   port: number,
 ) {
   if (index === 0 || listen.port === 0)
-    host.log.info({ host: listen.host, port, models, runtime, protocol }, 'simulated engine listens')
+    host.log.info({ host: listen.host, port, models, runtime, protocol }, 'simulated engine listening')
   if (index > 0 && index === count - 1)
-    host.log.info({ count, first_port: listen.port }, 'all simulated engines listen')
+    host.log.info({ count, first_port: listen.port }, 'all simulated engines listening')
 }
 
 /** Each engine has counters, faults and a cache of its own. */

@@ -1,4 +1,4 @@
-/** Sends the events of one answer at their times, no faster than the client takes them, with whatever fault is due. */
+/** Sends the events of one answer at their times, no faster than the client reads, and applies faults. */
 import type { SseWriter } from '#kernel'
 import type { Fault } from './faults.ts'
 import type { StreamEvent } from './generation.ts'
@@ -10,19 +10,18 @@ export interface Pace {
   readonly itlMs: number
 }
 
-/** The pace of an engine that says itself when each token is there, by `release`. */
+/** Tokens are paced by calls of `release`. */
 export const STEPPED = 'stepped'
 
-/** Told how the stream goes. */
 export interface StreamListener {
   onTokens(count: number): void
-  /** All was handed to the client. */
+  /** All events were written. */
   onEnd(): void
-  /** A fault wants the connection closed. */
+  /** A fault closes the connection. */
   onDrop(): void
 }
 
-/** Bytes that leave one at a time under `drip`. */
+/** Bytes sent one at a time by `drip`. */
 export const DRIPPED_BYTES = 64
 
 const BROKEN_EVENT = 'data: {"id":"broken","choices":[{"index":0,"delta":{"cont\n\n'
@@ -37,9 +36,9 @@ export class PacedStream {
   readonly #fault: Fault
   readonly #listener: StreamListener
   readonly #startedAtMs: number
-  /** Null: not asked for yet. */
+  /** Null: not generated yet. */
   #next: IteratorResult<StreamEvent> | null = null
-  /** Stepped: events up to this tick may leave. */
+  /** Stepped: events up to this tick may be sent. */
   #released = -1
   #sent = 0
   #drippedBytes = 0
@@ -65,20 +64,20 @@ export class PacedStream {
     if (pace !== STEPPED) this.#advanceSoon()
   }
 
-  /** Stepped: the token of that tick is there. Not to be called from a callback of the server library. */
+  /** Stepped: the token of that tick is available. Must not be called from a callback of the server library. */
   release(tick: number): void {
     this.#released = tick
     this.#advance()
   }
 
-  /** The client is gone: nothing more is made or written. */
+  /** Stops generating and writing. */
   stop(): void {
     this.#isOver = true
     if (this.#timer !== null) clearTimeout(this.#timer)
     this.#timer = null
   }
 
-  /** The server library joins the writes of one of its callbacks, and breaks them when the client is slow. */
+  /** Deferred, since the server library joins writes inside of its callbacks. */
   #advanceSoon(): void {
     setImmediate(() => this.#advance())
   }
@@ -92,7 +91,7 @@ export class PacedStream {
   /** Writes what is due, then waits for time or client. */
   #advance(): void {
     while (!this.#isOver && !this.#isBlocked) {
-      // Not made before it is asked for: only then is all known that it tells.
+      // Generated lazily, since events may contain values that are known only later.
       this.#next ??= this.#events.next()
       if (this.#next.done === true) break
       const event = this.#next.value
@@ -112,7 +111,7 @@ export class PacedStream {
   #msUntil(tick: number): number {
     if (this.#pace === STEPPED) return tick <= this.#released ? 0 : NEVER
     const dueInMs = this.#pace.ttftMs + tick * this.#pace.itlMs
-    // Without any delay the clock need not be read.
+    // Without a delay, skip reading the clock.
     return dueInMs === 0 ? 0 : this.#startedAtMs + dueInMs - performance.now()
   }
 
@@ -135,7 +134,7 @@ export class PacedStream {
       return
     }
     this.#drippedBytes += 1
-    // A byte is no burden for a slow client, so its answer may be left aside.
+    // Backpressure is ignored for single bytes.
     this.#writer.write(bytes.subarray(from, from + 1))
     this.#timer = setTimeout(() => this.#drip(bytes, from + 1), this.#fault.dripMs)
   }
@@ -154,7 +153,7 @@ export class PacedStream {
 
   #drop(): void {
     this.#isOver = true
-    // What was written leaves this process at the end of the turn; the connection must live until then.
+    // Deferred, since written bytes are flushed at the end of the turn.
     setImmediate(() => this.#listener.onDrop())
   }
 }

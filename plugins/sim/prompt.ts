@@ -1,4 +1,4 @@
-/** Turns what a request brings as a prompt into text and a token count. */
+/** Converts prompts and messages to text and a token count. */
 import { countTokens } from './tokens.ts'
 import type { ChatMessage, Prompt } from './wire.ts'
 

@@ -1,8 +1,8 @@
-/** Remembers the last requests, so that tests can see what reached the engine. */
+/** Records the last requests, for tests. */
 import { hash } from 'node:crypto'
 import type { RequestContext } from '#kernel'
 
-/** Headers that are kept; the kernel copies no others. */
+/** Recorded headers; the kernel copies no others. */
 export const RECORDED_HEADERS = [
   'authorization',
   'cookie',
@@ -21,7 +21,7 @@ export const RECORDED_HEADERS = [
 ] as const
 
 const CAPACITY = 1000
-/** Longer bodies are known by size and hash alone. */
+/** Of longer bodies only size and hash are recorded. */
 const KEPT_BODY_BYTES = 16_384
 
 export type Outcome = 'open' | 'completed' | 'failed' | 'aborted' | 'dropped'
@@ -35,7 +35,7 @@ export interface RequestRecord {
   readonly headers: Readonly<Record<string, string>>
   readonly bodyBytes: number
   readonly bodySha256: string
-  /** Digits of the room where prefill and decode meet, or the array of them, as they came. */
+  /** Text of `bootstrap_room`, a number or an array. */
   readonly bootstrapRoom: string | null
   readonly startedAtMs: number
   finishedAtMs: number | null
@@ -49,7 +49,7 @@ interface Entry {
 }
 
 export class RequestLog {
-  /** A ring: entry n is in place n modulo its length. */
+  /** Ring buffer. */
   readonly #entries: (Entry | undefined)[] = new Array(CAPACITY)
   #next = 0
   #first = 0
@@ -86,7 +86,7 @@ export class RequestLog {
     else record.finishedAtMs = Date.now()
   }
 
-  /** Oldest first. `body` is null where it was too long to keep. */
+  /** Oldest first. `body` is null if it was too long. */
   list(): (RequestRecord & { body: string | null })[] {
     const list = []
     for (let index = Math.max(this.#first, this.#next - CAPACITY); index < this.#next; index += 1) {
@@ -102,7 +102,7 @@ export class RequestLog {
   }
 }
 
-/** Rooms have 63 bits, which a parsed number would not keep. */
+/** Matched as text, since a parsed number would lose bits of a 63-bit room. */
 const ROOM = /"bootstrap_room"\s*:\s*(\d+|\[[\d,\s]*\])/
 
 function findRoom(body: Buffer): string | null {

@@ -1,4 +1,4 @@
-/** Responses, whole and streamed, of an engine that keeps nothing: what it says is what it would say in a chat. */
+/** POST /v1/responses of an engine that stores nothing, generated like chat completions. */
 import { type Choice, makeChoice } from './chat.ts'
 import { simErrors } from './errors.ts'
 import { DONE_EVENT, type Generation, type Setting, type StreamEvent, usageOf } from './generation.ts'
@@ -46,7 +46,7 @@ function toChat({ instructions, input, tools, tool_choice, text, ...rest }: Resp
   }
 }
 
-/** Items of other kinds cost nothing and say nothing. */
+/** Ignores items of other types. */
 function toMessage(item: Json): ChatMessage[] {
   const { type, role, content, output, name, arguments: args } = item
   if (type === 'function_call')

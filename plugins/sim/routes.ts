@@ -13,9 +13,8 @@ import { classify, embed, rerank } from './embedding.ts'
 import type { Engine } from './engine.ts'
 import { loadReport, metricsText, modelInfo, modelList, serverInfo, versionInfo } from './engine-info.ts'
 import { Exchange } from './exchange.ts'
-import { FixedReplies } from './fixed-reply.ts'
 import { generateNative } from './generate.ts'
-import { type Generation, type Setting, scriptedBody, wholeOnly } from './generation.ts'
+import { FixedReplies, type Generation, type Setting, scriptedBody, wholeOnly } from './generation.ts'
 import { promptsOf } from './prompt.ts'
 import { RECORDED_HEADERS } from './request-log.ts'
 import { generateResponse } from './responses.ts'
@@ -23,7 +22,7 @@ import { validators } from './wire.ts'
 
 const HEADERS = [...RECORDED_HEADERS, 'x-sim-fault', 'x-sim-fixed']
 
-/** Members that every serving request may have. */
+/** Common members of serving requests. */
 interface ServingRequest {
   readonly model?: string | null
   readonly stream?: boolean | null
@@ -36,7 +35,7 @@ interface Serving<T extends ServingRequest> {
   readonly validator: Validator<T>
   readonly idPrefix: string
   readonly generate: (request: T, setting: Setting) => Generation
-  /** Request whose answer is prepared for load tests; null where there is none. */
+  /** Request of the prepared answer for load tests; null if unsupported. */
   readonly fixed: T | null
 }
 
@@ -112,7 +111,7 @@ function servingRoutes(engine: Engine): RouteDefinition[] {
   ]
 }
 
-/** What an engine that speaks Responses has beside the others, its own word for it among them. */
+/** Routes of an engine that supports Responses. */
 function responsesRoutes(engine: Engine): RouteDefinition[] {
   const path = '/v1/responses'
   return [
@@ -124,12 +123,8 @@ function responsesRoutes(engine: Engine): RouteDefinition[] {
       generate: generateResponse,
       fixed: { input: 'Say something.' },
     }),
-    infoRoute(
-      engine,
-      'GET',
-      '/openapi.json',
-      'The routes by which a gateway tells what is spoken',
-      (exchange) => exchange.json(200, { openapi: '3.1.0', paths: { [path]: { post: {} } } }),
+    infoRoute(engine, 'GET', '/openapi.json', 'Routes that gateways detect API formats by', (exchange) =>
+      exchange.json(200, { openapi: '3.1.0', paths: { [path]: { post: {} } } }),
     ),
   ]
 }
@@ -184,14 +179,14 @@ function infoRoutes(engine: Engine): RouteDefinition[] {
     infoRoute(engine, 'GET', '/metrics', 'Prometheus text; no key needed', (exchange) =>
       exchange.text(200, metricsText(config, stats)),
     ),
-    infoRoute(engine, 'POST', '/flush_cache', 'Forget the content of the prefix cache', (exchange) => {
+    infoRoute(engine, 'POST', '/flush_cache', 'Clear the prefix cache', (exchange) => {
       engine.batch?.kv.flush()
       exchange.text(200, 'Cache flushed.\n')
     }),
   ]
 }
 
-/** Routes by which a gateway tells runtimes apart. */
+/** Routes by which gateways detect the runtime. */
 function runtimeRoutes(engine: Engine): RouteDefinition[] {
   const { config, stats } = engine
   if (config.runtime === 'vllm') {
@@ -212,7 +207,7 @@ function runtimeRoutes(engine: Engine): RouteDefinition[] {
   ]
 }
 
-/** Open to anyone even when a key is set, as engines leave their probes. */
+/** Public even if a key is set, as in real engines. */
 const KEYLESS_PATHS: ReadonlySet<string> = new Set(['/health', '/metrics'])
 
 function infoRoute(
@@ -229,7 +224,7 @@ function infoRoute(
   )
 }
 
-/** Opens the exchange, checks the key, and sees to it that whatever is thrown also ends the record. */
+/** Opens the exchange, checks the key, and reports exceptions. */
 function guard(
   engine: Engine,
   ctx: RequestContext,
@@ -261,7 +256,7 @@ function simRoute(
       summary,
       tag: 'sim',
       body,
-      responses: { 200: { description: 'As the imitated engine answers.' } },
+      responses: { 200: { description: 'As the simulated runtime responds.' } },
     },
   }
 }

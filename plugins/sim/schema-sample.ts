@@ -1,12 +1,11 @@
 /**
- * Makes a value that satisfies a JSON schema, always the same for the same schema. Knows type, properties, required,
- * items, prefixItems, enum, const, bounds, lengths, the common formats, anyOf, oneOf, allOf and local $ref;
- * does not know pattern, not and if.
+ * Generates a deterministic value that satisfies a JSON schema. Supports type, properties, required, items, prefixItems,
+ * enum, const, bounds, lengths, common formats, anyOf, oneOf, allOf and local $ref, but not pattern, not and if.
  */
 
 type Schema = Record<string, unknown>
 
-/** Deeper than this only what is required is filled in, so that recursive schemas end. */
+/** Deeper levels contain required members only, so that recursive schemas end. */
 const FULL_DEPTH = 4
 const DEPTH_LIMIT = 32
 
@@ -23,7 +22,7 @@ const FORMATS: ReadonlyMap<string, string> = new Map([
   ['uuid', '00000000-0000-4000-8000-000000000000'],
 ])
 
-/** @param schema any JSON schema; what is no object stands for "anything" */
+/** @param schema any JSON schema; a value other than an object allows anything */
 export function sampleOfSchema(schema: unknown): unknown {
   return sample(schema, schema, 0)
 }
@@ -127,7 +126,7 @@ function sampleArray(schema: Schema, root: unknown, depth: number): unknown[] {
   )
   return Array.from({ length }, (_, index) => {
     const value = sample(leading[index] ?? schema.items ?? {}, root, depth + 1)
-    // Members that must differ are told apart by their position where their type allows it.
+    // Unique items differ by their position if their type allows it.
     return schema.uniqueItems === true && index > 0 ? distinct(value, index) : value
   })
 }

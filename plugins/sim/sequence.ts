@@ -1,22 +1,22 @@
-/** One request in a batched engine: how far it is, and the cache blocks that it holds. When it runs is the batch's affair. */
+/** One request in a batched engine: its progress and its cache blocks. */
 import type { KvCache } from './kv-cache.ts'
 
-/** What a request asks of the engine. */
+/** Size of a request. */
 export interface BatchJob {
   readonly promptTokens: number
-  /** Names of the prompt's full blocks. */
+  /** Hashes of the full blocks of the prompt. */
   readonly blocks: readonly number[]
-  /** Tokens of all answers together: room that they take in the cache. */
+  /** Tokens of all answers, which need room in the cache. */
   readonly outputTokens: number
-  /** Tokens of the longest answer; 0 when the prompt alone is wanted. */
+  /** Tokens of the longest answer; 0 for prompt-only requests. */
   readonly steps: number
 }
 
-/** Told how the request goes, always from the engine's timer but for `onAdmit`. */
+/** Receives the progress of a request, from the engine's timer except for `onAdmit`. */
 export interface BatchListener {
-  /** It left the queue; so many tokens of its prompt were in the cache. May come before `submit` returns. */
+  /** It left the queue, with this many cached prompt tokens. May be called before `submit` returns. */
   onAdmit(cachedTokens: number): void
-  /** Token `index` of the answer is there, 0-based. */
+  /** Token `index` of the answer is available, 0-based. */
   onToken(index: number): void
   onEnd(): void
 }
@@ -25,15 +25,15 @@ export class Sequence {
   readonly job: BatchJob
   readonly listener: BatchListener
   state: 'waiting' | 'prefill' | 'decode' | 'over' = 'waiting'
-  /** Prompt tokens that need no more work. */
+  /** Computed or cached prompt tokens. */
   prefilled = 0
   produced = 0
   readonly #kv: KvCache
   readonly #blockTokens: number
-  /** Names that it holds in the cache: the hits, then its own. */
+  /** Hashes of its shared blocks: cache hits, then its own. */
   readonly #shared: number[] = []
   #privateBlocks = 0
-  /** Blocks of the prompt that are computed and were offered to others. */
+  /** Computed prompt blocks that were offered for sharing. */
   #published = 0
 
   constructor(job: BatchJob, listener: BatchListener, kv: KvCache, blockTokens: number) {
@@ -52,14 +52,14 @@ export class Sequence {
     return this.prefilled >= this.job.promptTokens
   }
 
-  /** At least one token of a prompt is always computed: the first token of the answer comes from it. */
+  /** At least one prompt token is always computed, since it yields the first output token. */
   cachedTokens(): number {
     const { blocks, promptTokens } = this.job
     const limit = Math.floor(Math.max(0, promptTokens - 1) / this.#blockTokens)
     return this.#kv.match(blocks, limit) * this.#blockTokens
   }
 
-  /** Takes its room in the cache, with what is there of its prompt. @returns false when there is no room */
+  /** Allocates its cache blocks, reusing cached ones. @returns false if there is no room */
   claim(): boolean {
     const cachedTokens = this.cachedTokens()
     const hits = cachedTokens / this.#blockTokens
@@ -72,14 +72,14 @@ export class Sequence {
     return true
   }
 
-  /** More of the prompt is computed; from now on others may use it. */
+  /** Records computed prompt tokens and shares their blocks. */
   prefill(tokens: number): void {
     const { blocks } = this.job
     this.prefilled += tokens
     const full = Math.min(blocks.length, Math.floor(this.prefilled / this.#blockTokens))
     for (; this.#published < full; this.#published += 1) {
       const name = blocks[this.#published]
-      // Somebody else computed the same meanwhile: this copy stays private.
+      // Another request has shared the same block: this copy stays private.
       if (!this.#kv.publish(name)) continue
       this.#shared.push(name)
       this.#privateBlocks -= 1

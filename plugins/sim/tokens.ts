@@ -1,7 +1,7 @@
 /**
- * The engine's tokenizer. A token is up to four characters of one kind: word characters (ASCII letters and digits,
- * and everything beyond ASCII) with at most one space before them, white space, or other characters. A surrogate
- * pair is never cut, so a token may have five word characters. Joined, the tokens give the text back.
+ * The tokenizer of the simulated HTTP engine. A token is up to four characters of one kind: word characters (ASCII letters
+ * and digits, and all non-ASCII characters) with at most one space before them, white space, or other characters. Surrogate
+ * pairs are not split. Joined, the tokens are the text.
  */
 import { hashText } from './random.ts'
 
@@ -12,7 +12,7 @@ const VOCABULARY_SIZE = 32_000
 
 type Kind = 'space' | 'word' | 'other'
 
-/** @returns how many tokens the text has */
+/** @returns the number of tokens of the text */
 export function countTokens(text: string): number {
   let count = 0
   for (let at = 0; at < text.length; at = nextTokenEnd(text, at)) count += 1
@@ -38,7 +38,7 @@ export function tokenId(token: string): number {
 /** Reported as the model's vocabulary. */
 export const vocabularySize = VOCABULARY_SIZE
 
-/** @returns where the token that begins at `start` ends */
+/** @returns the end of the token that starts at `start` */
 export function nextTokenEnd(text: string, start: number): number {
   let at = start
   if (text.charCodeAt(at) === SPACE && kindOf(text.charCodeAt(at + 1)) === 'word') at += 1

@@ -12,13 +12,13 @@ export interface ToolCall {
   readonly arguments: string
 }
 
-/** Words in the last user message that make the model call a tool by itself. */
-const INVITATION = 'call tool'
+/** Text in the last user message that triggers a tool call. */
+const TRIGGER_TEXT = 'call tool'
 
 /**
  * The calls of one answer; empty when it is text.
- * A tool is called when the request demands one, or when its last message invites to; a tool's result is
- * answered with text, so that a loop of calls ends.
+ * A tool is called if the request requires one or its last message has the trigger text. A tool result is answered with
+ * text, so that tool loops end.
  */
 export function chooseToolCalls(
   request: ChatRequest,
@@ -54,14 +54,14 @@ function chooseTool(request: ChatRequest): Tool | undefined {
     const allowed = isRecord(choice.allowed_tools) ? choice.allowed_tools : choice
     const names = Array.isArray(allowed.tools) ? allowed.tools.filter(isRecord).map(nameIn) : []
     const subset = tools.filter((tool) => names.includes(nameOf(tool)))
-    return allowed.mode === 'required' || isInvited(request) ? mentioned(subset, request) : undefined
+    return allowed.mode === 'required' || mentionsTrigger(request) ? mentioned(subset, request) : undefined
   }
-  return isInvited(request) ? mentioned(tools, request) : undefined
+  return mentionsTrigger(request) ? mentioned(tools, request) : undefined
 }
 
-function isInvited(request: ChatRequest): boolean {
+function mentionsTrigger(request: ChatRequest): boolean {
   const last = request.messages.at(-1)
-  return last?.role === 'user' && messageText(last).toLowerCase().includes(INVITATION)
+  return last?.role === 'user' && messageText(last).toLowerCase().includes(TRIGGER_TEXT)
 }
 
 /** The first tool that the last message names, else the first. */

@@ -1,16 +1,16 @@
-/** What the simulated engine reads: request bodies of its serving routes, and of its own control routes. */
+/** Schemas of the request bodies of serving and control routes. */
 import { defineValidator, type Static, type TSchema, Type } from '#kernel'
 
 const open = { additionalProperties: true } as const
 
-/** Absent and null mean the same. */
+/** Null counts as absent. */
 function maybe<S extends TSchema>(schema: S) {
   return Type.Optional(Type.Union([schema, Type.Null()]))
 }
 
 const count = (minimum: number) => Type.Integer({ minimum })
 
-/** Each choice is made before the first leaves. */
+/** All choices are generated before the first is sent. */
 const MAX_CHOICES = 128
 
 const sampling = {
@@ -29,7 +29,7 @@ const streaming = {
 const common = {
   model: maybe(Type.String()),
   rid: maybe(Type.Union([Type.String(), Type.Array(Type.String())])),
-  sim_fault: maybe(Type.String({ description: 'A fault for this request alone.' })),
+  sim_fault: maybe(Type.String({ description: 'A fault for this request only.' })),
 }
 
 export const ContentPartSchema = Type.Object({ type: Type.String(), text: maybe(Type.String()) }, open)
@@ -146,7 +146,7 @@ export const RerankRequestSchema = Type.Object(
 export const ClassifyRequestSchema = Type.Object({ ...common, input: PromptSchema }, open)
 
 const matching = {
-  count: Type.Integer({ minimum: 1, default: 1, description: 'How many matching requests it is for.' }),
+  count: Type.Integer({ minimum: 1, default: 1, description: 'Number of matching requests it applies to.' }),
   match: Type.Object(
     {
       path: Type.Optional(Type.String({ description: 'Exact path. Default: any POST of the serving API.' })),
@@ -158,24 +158,23 @@ const matching = {
 /** Body of POST /sim/faults. */
 export const FaultRuleSchema = Type.Object(
   {
-    fault: Type.String({ minLength: 1, description: 'Such as `status=503`; see faults.ts for all.' }),
+    fault: Type.String({ minLength: 1, description: 'Such as `status=503`; see faults.ts.' }),
     ...matching,
     probability: Type.Number({
       minimum: 0,
       maximum: 1,
       default: 1,
-      description:
-        'Chance that a matching request gets it. Requests that are spared do not use up the count.',
+      description: 'Probability that it applies to a matching request. Other requests do not count.',
     }),
   },
   { additionalProperties: false },
 )
 
-/** Body of POST /sim/answers: what the model thinks, says, refuses and calls, or the whole body. */
+/** Body of POST /sim/answers: parts of the answer, or the whole body. */
 export const ScriptedAnswerSchema = Type.Object(
   {
-    reasoning: Type.Optional(Type.String({ description: 'What the model thinks first; chat only.' })),
-    text: Type.Optional(Type.String({ description: 'What the model says.' })),
+    reasoning: Type.Optional(Type.String({ description: 'Reasoning text; chat only.' })),
+    text: Type.Optional(Type.String({ description: 'Answer text.' })),
     refusal: Type.Optional(Type.String({ description: 'What the model refuses with; chat only.' })),
     finish_reason: Type.Optional(
       Type.String({ description: 'Told in place of the reason that follows from the answer; chat only.' }),

@@ -112,7 +112,8 @@ test('two engines take turns, the one that dies is tried no more, and its reques
   for (let count = 0; count < 6; count++) expect(await textOf(await ask(gateway))).toBe('say it again')
   await expect
     .poll(async () => (await listed(gateway)).map(({ status }) => status), { timeout: 30_000 })
-    .toEqual(['not_ready', 'ready'])
+    // A slow machine may see it after the further failures that make it failed.
+    .toEqual([expect.stringMatching(/^(not_ready|failed)$/), 'ready'])
 })
 
 test('a worker that is deleted is drained and gone; the other goes on', async () => {
@@ -155,5 +156,7 @@ test('a configured worker that nobody looks after stops the boot, with the plugi
   const start = (workers: object) =>
     startGateway({ kernel: { auth: 'off' }, plugins: { 'http-workers': false, workers } })
   await expect(start({ urls: ['http://127.0.0.1:9'] })).rejects.toThrow('enable plugin http-workers')
-  await expect(start({ urls: ['words://127.0.0.1:9'] })).rejects.toThrow('no enabled plugin looks after')
+  await expect(start({ urls: ['words://127.0.0.1:9'] })).rejects.toThrow(
+    'no enabled plugin supports its scheme',
+  )
 })

@@ -162,7 +162,7 @@ test('an engine that does not tell its ranks is not registered, and the record s
   let record = await send(gateway, 'GET', json.location)
   while (record.json.job_status?.status !== 'failed' && performance.now() < endsAtMs)
     record = await send(gateway, 'GET', json.location)
-  expect(record.json.job_status.message).toContain('did not tell its data-parallel ranks')
+  expect(record.json.job_status.message).toContain('could not be discovered')
   const listed = (await send(gateway, 'GET', '/workers')).json.workers as { status: string }[]
   expect(listed.map(({ status }) => status)).toEqual(['pending'])
 })

@@ -165,6 +165,6 @@ test('gRPC changes 1: caches are flushed and profiles taken by sglang, vllm and 
     }
     expect([path, reply.successful.toSorted()]).toEqual([path, urls(0, 3).toSorted()])
     expect(reply.failed.map(({ worker }) => worker).toSorted()).toEqual(urls(3, 5).toSorted())
-    for (const { error } of reply.failed) expect(error).toMatch(/(trtllm|mlx) engines do not take this/)
+    for (const { error } of reply.failed) expect(error).toMatch(/(trtllm|mlx) engines do not support this/)
   }
 })

@@ -1,9 +1,9 @@
 /** Workers of grpcs:// URLs behind a private authority: the control plane and the generations. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { UpstreamFailure } from '../../kernel/index.ts'
-import { EngineCalls } from '../../plugins/workers/grpc/wire/engine-calls.ts'
 import { GrpcTransport } from '../../plugins/workers/grpc/wire/grpc-transport.ts'
 import { H2Connections } from '../../plugins/workers/grpc/wire/h2-connections.ts'
+import { SentRequests } from '../../plugins/workers/grpc/wire/sent-requests.ts'
 import { TestAuthority } from '../support/certificates.ts'
 import { startGateway } from '../support/gateway.ts'
 import { startScriptedEngine } from '../support/scripted-engine.ts'
@@ -83,7 +83,7 @@ describe('an engine of an authority that nobody knows', () => {
         told = record.job_status?.message ?? ''
         return record.job_status?.status === 'failed'
       })
-      expect(told).toContain(`${engine.url} is not up`)
+      expect(told).toContain(`${engine.url} is unreachable`)
       expect(told).toMatch(/certificate/)
       expect(engine.calls).toEqual([])
     } finally {
@@ -102,7 +102,7 @@ describe('an engine of an authority that nobody knows', () => {
       maxReconnectWaitMs: 100,
       caFile: authority.caFile,
     })
-    const transport = new GrpcTransport(connections, new EngineCalls())
+    const transport = new GrpcTransport(connections, new SentRequests())
     const failed = Promise.withResolvers<UpstreamFailure>()
     try {
       const worker = workerEntry({ slot: 0, url: engine.url, connectionMode: 'grpc', runtimeType: 'sglang' })

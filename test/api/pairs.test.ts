@@ -286,7 +286,7 @@ describe('when a worker of the pair refuses', () => {
     const reply = await all.ask({ model: 'm', stream: true })
     const error = await errorOf(reply)
     expect([reply.status, error.code]).toEqual([sent, code])
-    expect(error.message).toBe(`the decode worker answered with status ${status}: too long`)
+    expect(error.message).toBe(`the decode worker returned status ${status}: too long`)
     await only(all.prefill)[0].closed
     expect(await all.idle()).toEqual([0, 0])
   })

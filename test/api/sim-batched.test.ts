@@ -176,7 +176,7 @@ test('weir sim --count runs engines that know nothing of each other', async () =
   try {
     for await (const line of createInterface({ input: child.stdout })) {
       const { msg, port } = JSON.parse(line)
-      if (msg === 'simulated engine listens') ports.push(port)
+      if (msg === 'simulated engine listening') ports.push(port)
       if (ports.length === 3) break
     }
     child.stdout.resume()

@@ -845,9 +845,9 @@ describe('start', () => {
 
   test.each([
     [{ urls: ['host:1'] }, 'urls.0'],
-    [{ urls: ['http://h:1', 'http://h:1'] }, 'once more'],
+    [{ urls: ['http://h:1', 'http://h:1'] }, 'must not repeat'],
     [{ workers: [{ url: 'http://h', bootstrap_port: 0 }] }, 'bootstrap_port'],
-    [{ urls: ['http://h:1', 'http://H:1/'] }, 'once more'],
+    [{ urls: ['http://h:1', 'http://H:1/'] }, 'must not repeat'],
     [
       { workers: [{ url: 'http://h', resilience: { initial_backoff_ms: 2, max_backoff_ms: 1 } }] },
       'workers.0.resilience.max_backoff_ms',

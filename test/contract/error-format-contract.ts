@@ -5,7 +5,7 @@ import type { ErrorFormat, ErrorKind, RequestFacts } from '#kernel'
 import { GatewayError } from '#kernel'
 import { toErrorReply } from '../../kernel/errors/error-reply.ts'
 import { STATUS_OF_KIND } from '../../kernel/errors/gateway-error.ts'
-import { checkedReply } from '../../kernel/http/reply-check.ts'
+import { checkedResponse } from '../../kernel/http/response-check.ts'
 import { defineValidator } from '../../kernel/schema/validate.ts'
 import { EventSplitter } from '../../kernel/wire/event-splitter.ts'
 
@@ -56,7 +56,7 @@ export function errorFormatContract(title: string, format: ErrorFormat): void {
 
     test('makes a reply that can be sent of any error, with a status of an error', () => {
       forAny((error, request) => {
-        const reply = checkedReply(toErrorReply(error, format, request), format.name)
+        const reply = checkedResponse(toErrorReply(error, format, request), format.name)
         expect(reply.status).toBeGreaterThanOrEqual(400)
         expect(reply.headers).toEqual(expect.arrayContaining(['x-weir-error-code', error.code]))
         expect(reply.headers).toEqual(expect.arrayContaining([...error.headers]))

@@ -5,10 +5,10 @@ import type { AddressInfo } from 'node:net'
 import { afterEach, expect, test } from 'vitest'
 import type { UpstreamHandler } from '#kernel'
 import type { GrpcConfig } from '../../plugins/workers/grpc/config.ts'
-import { EngineCalls } from '../../plugins/workers/grpc/wire/engine-calls.ts'
 import { GrpcTransport } from '../../plugins/workers/grpc/wire/grpc-transport.ts'
 import { H2Connections } from '../../plugins/workers/grpc/wire/h2-connections.ts'
 import { framed } from '../../plugins/workers/grpc/wire/message-framer.ts'
+import { SentRequests } from '../../plugins/workers/grpc/wire/sent-requests.ts'
 import { workerEntry } from '../support/worker-entry.ts'
 
 const CONFIG: GrpcConfig = {
@@ -45,7 +45,7 @@ async function openPair(serve: (stream: ServerHttp2Stream) => void, settings: Se
   await once(server, 'listening')
   const url = `grpc://127.0.0.1:${(server.address() as AddressInfo).port}`
   const connections = new H2Connections(CONFIG)
-  const transport = new GrpcTransport(connections, new EngineCalls())
+  const transport = new GrpcTransport(connections, new SentRequests())
   endings.push(() => {
     connections.close()
     for (const session of sessions) session.destroy()

@@ -1,9 +1,8 @@
 /** The engine adapter of engines over gRPC, by each of the runtimes, against the contract of adapters. */
 import type { LoadedTokenizer, Logger, OutputParsersService, TokenDecoder } from '#kernel'
-import { GrpcEngine } from '../../plugins/workers/grpc/engine/grpc-engine.ts'
-import { EnginePrompt, PromptMaker } from '../../plugins/workers/grpc/engine/prompt.ts'
-import { SamplingDefaults } from '../../plugins/workers/grpc/engine/sampling-defaults.ts'
-import { EngineCalls } from '../../plugins/workers/grpc/wire/engine-calls.ts'
+import { GrpcEngine, SamplingDefaults } from '../../plugins/workers/grpc/engine/grpc-engine.ts'
+import { EnginePrompt, PromptBuilder } from '../../plugins/workers/grpc/engine/prompt.ts'
+import { SentRequests } from '../../plugins/workers/grpc/wire/sent-requests.ts'
 import * as mlx from '../../proto/gen/mlx-engine.ts'
 import * as sglang from '../../proto/gen/sglang-scheduler.ts'
 import * as tokenspeed from '../../proto/gen/tokenspeed-scheduler.ts'
@@ -76,10 +75,10 @@ const all = idsOf(first + second)
 for (const [runtimeType, chunk, complete] of RUNTIMES)
   engineContract(`grpc, ${runtimeType}`, () => ({
     adapter: new GrpcEngine({
-      prompts: new PromptMaker({ find: () => tokenizer } as never, parsers, () => []),
+      prompts: new PromptBuilder({ find: () => tokenizer } as never, parsers, () => []),
       parsers,
       defaults: new SamplingDefaults(log),
-      calls: new EngineCalls(),
+      calls: new SentRequests(),
     }),
     worker: workerEntry({ slot: 0, connectionMode: 'grpc', runtimeType, apis: [] }),
     stranger: workerEntry({ slot: 1, connectionMode: 'grpc', runtimeType: 'unspecified', apis: [] }),

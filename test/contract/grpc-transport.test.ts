@@ -5,10 +5,10 @@ import { type AddressInfo, createServer as createTcpServer } from 'node:net'
 import type { GrpcConfig } from '../../plugins/workers/grpc/config.ts'
 import { GrpcControl } from '../../plugins/workers/grpc/control/grpc-control.ts'
 import { Channels } from '../../plugins/workers/grpc/wire/channels.ts'
-import { EngineCalls } from '../../plugins/workers/grpc/wire/engine-calls.ts'
 import { GrpcTransport } from '../../plugins/workers/grpc/wire/grpc-transport.ts'
 import { H2Connections } from '../../plugins/workers/grpc/wire/h2-connections.ts'
 import { framed } from '../../plugins/workers/grpc/wire/message-framer.ts'
+import { SentRequests } from '../../plugins/workers/grpc/wire/sent-requests.ts'
 import * as sglang from '../../proto/gen/sglang-scheduler.ts'
 import { ANSWER, type ContractEngine, type EngineManner, transportContract } from './transport-contract.ts'
 
@@ -88,7 +88,7 @@ async function openEngine(manner: EngineManner): Promise<ContractEngine> {
 transportContract('grpc', () => {
   const channels = new Channels(CONFIG)
   return {
-    transport: new GrpcTransport(new H2Connections(CONFIG), new EngineCalls()),
+    transport: new GrpcTransport(new H2Connections(CONFIG), new SentRequests()),
     control: new GrpcControl({
       channels,
       tokenizers: { ensure: async () => {} },

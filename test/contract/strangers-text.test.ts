@@ -2,6 +2,7 @@
  * Readers of what strangers write (workers, clients, module authors): a megabyte of the worst for each is read or
  * refused in time that grows with its length, and nothing else is thrown than what the reader is known to throw.
  */
+
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { parseBoundedJson, parsePrometheusText, readEvent, topLevelMembers, withMembers } from '#shared'
@@ -9,26 +10,25 @@ import { EventCounter } from '../../kernel/wire/event-borders.ts'
 import { EventSplitter } from '../../kernel/wire/event-splitter.ts'
 import { ReplyUsage } from '../../plugins/access/limits/usage.ts'
 import { toTemplateMessages } from '../../plugins/models/tokenizers/chat-values.ts'
-import { readChunk } from '../../plugins/protocols/chat/engine/chat-chunk.ts'
+import { readChunk } from '../../plugins/protocols/chat/engine/chat-engine.ts'
 import { toConstraint } from '../../plugins/protocols/chat/serve/completions/from-completion-body.ts'
 import { withModelInfo, withServerInfo } from '../../plugins/protocols/chat/serve/models/worker-info.ts'
 import { toRefusal } from '../../plugins/protocols/generations/refusal.ts'
+import { readObject as readMessageObject } from '../../plugins/protocols/messages/engine/messages-engine.ts'
 import { toInput } from '../../plugins/protocols/messages/engine/native-blocks.ts'
-import { readObject as readMessageObject } from '../../plugins/protocols/messages/engine/read-object.ts'
-import { parseInput } from '../../plugins/protocols/messages/serve/parse-input.ts'
-import { readObject as readResponseObject } from '../../plugins/protocols/responses/engine/wire.ts'
+import { parseInput } from '../../plugins/protocols/messages/serve/whole-message.ts'
+import { readObject as readResponseObject } from '../../plugins/protocols/responses/json.ts'
 import { parseArguments } from '../../plugins/tools/mcp/tools/parse-arguments.ts'
+import { scrapeTargets } from '../../plugins/workers/health/engine-metrics.ts'
 import { mergeMetrics } from '../../plugins/workers/health/merge-metrics.ts'
-import { scrapeTargets } from '../../plugins/workers/health/scrape.ts'
-import { groupDated } from '../../plugins/workers/http/discover-external.ts'
-import { readReport } from '../../plugins/workers/http/engine-report.ts'
-import { readGauges } from '../../plugins/workers/http/gauges.ts'
+import { groupDated } from '../../plugins/workers/http/discover-models.ts'
 import { headerName } from '../../plugins/workers/http/http1/header-bytes.ts'
 import { readWorkerUrl } from '../../plugins/workers/http/http1/worker-origin.ts'
-import { modelEntries } from '../../plugins/workers/http/inquiry.ts'
-import { spokenError } from '../../plugins/workers/pairs/errors.ts'
+import { readGauges, readReport } from '../../plugins/workers/http/load-reports.ts'
+import { listedModels } from '../../plugins/workers/http/worker-queries.ts'
+import { errorMessageIn } from '../../plugins/workers/pairs/errors.ts'
 import { reportsOfRank, toEngineLoad } from '../../plugins/workers/registry/engine-load.ts'
-import { toLoadDetails, usedTokens } from '../../plugins/workers/registry/load-details.ts'
+import { toLoadDetails, usedTokens } from '../../plugins/workers/registry/get-loads.ts'
 import { checkWorkerUrl, workerKey } from '../../plugins/workers/registry/worker-url.ts'
 
 const MEGABYTE = 1_048_576
@@ -144,7 +144,7 @@ const jsonReaders: Record<string, (text: string) => unknown> = {
     } as never),
   'a schema in a text': (text) => toConstraint({ json_schema: text }),
   'a refusal of a worker': (text) => toRefusal(500, [], Buffer.from(text)).message.length,
-  'a refusal of a pair': (text) => spokenError(Buffer.from(text)).length,
+  'a refusal of a pair': (text) => errorMessageIn(Buffer.from(text)).length,
 }
 
 test.each(Object.entries(jsonReaders))('%s of many levels is not taken', (_what, read) => {
@@ -198,7 +198,7 @@ describe('reports of engines', () => {
         ),
         (value) => {
           const info = JSON.parse(JSON.stringify(value)) as never
-          modelEntries(info)
+          listedModels(info)
           const reports = readReport(info)?.ranks ?? null
           if (reports !== null) {
             toLoadDetails(reports, '')

@@ -157,7 +157,7 @@ export interface BuiltSim {
 /** `weir sim` on a free port. */
 export async function startSim(...flags: string[]): Promise<BuiltSim> {
   const command = runCommand(['sim', '--port', '0', ...flags])
-  const [, port] = await command.line(/"port":(\d+).*"simulated engine listens"/)
+  const [, port] = await command.line(/"port":(\d+).*"simulated engine listening"/)
   return { url: `http://127.0.0.1:${port}`, command }
 }
 

@@ -1,77 +1,23 @@
 /**
- * Engines that batch and cache prefixes, as a calculation: requests arrive at drawn moments, a policy chooses, and time
- * is added up. For tests of what a policy makes of a fleet; no clock, no sockets, the same every time.
+ * Runs a routing policy against simulated engines (plugins/sim) under a virtual clock: deterministic, without sockets and
+ * timers. For tests of the latency that a policy achieves on a fleet.
  */
 import type { Policy } from '../../kernel/contracts/policy.ts'
+import { defineValidator } from '../../kernel/schema/validate.ts'
+import { Batch } from '../../plugins/sim/batch.ts'
+import { simConfig } from '../../plugins/sim/config.ts'
+import { blockHashes } from '../../plugins/sim/kv-cache.ts'
+import { promptsOf } from '../../plugins/sim/prompt.ts'
 import { chatRequest, fleetOf, seededRandom, viewOf } from './policy-fleet.ts'
+import { VirtualClock } from './virtual-clock.ts'
 
-const PREFILL_TOKENS_PER_MS = 8
-const STEP_MS = 6
-const STEP_MS_PER_RUNNING = 0.35
-const MAX_RUNNING = 256
-const CHUNK_TOKENS = 2_048
 const OUTPUT_TOKENS = 64
-const BYTES_PER_TOKEN = 4
-const BLOCK_BYTES = 16 * BYTES_PER_TOKEN
+/** The default engine with a cache that never evicts. */
+const { engine: ENGINE } = defineValidator(simConfig).parse({ engine: { kvTokens: 1_000_000_000 } })
 
 export interface Arrival {
   readonly atMs: number
   readonly prompt: string
-}
-
-interface Request extends Arrival {
-  /** Prompt tokens still to be computed. */
-  toCompute: number
-  toGenerate: number
-  firstTokenAtMs: number
-  doneAtMs: number
-}
-
-class Engine {
-  busyUntilMs = Number.POSITIVE_INFINITY
-  /** Every prompt prefix of whole blocks that it has computed. */
-  private readonly blocks = new Set<string>()
-  private readonly waiting: Request[] = []
-  private running: Request[] = []
-
-  get isIdle(): boolean {
-    return this.waiting.length === 0 && this.running.length === 0
-  }
-
-  take(request: Request): void {
-    const { prompt } = request
-    let cached = 0
-    for (let end = BLOCK_BYTES; end <= prompt.length; end += BLOCK_BYTES) {
-      const block = prompt.slice(0, end)
-      if (cached === end - BLOCK_BYTES && this.blocks.has(block)) cached = end
-      else this.blocks.add(block)
-    }
-    request.toCompute = Math.max(1, (prompt.length - cached) / BYTES_PER_TOKEN)
-    this.waiting.push(request)
-  }
-
-  /** One step of the batch: a chunk of prompts and one token for each running request. @returns how many ended */
-  step(nowMs: number): number {
-    const started: Request[] = []
-    let budget = CHUNK_TOKENS
-    while (this.waiting.length > 0 && budget > 0 && this.running.length + started.length < MAX_RUNNING) {
-      const [next] = this.waiting
-      const computed = Math.min(budget, next.toCompute)
-      next.toCompute -= computed
-      budget -= computed
-      if (next.toCompute > 0) break
-      this.waiting.shift()
-      started.push(next)
-    }
-    const prefillMs = (CHUNK_TOKENS - budget) / PREFILL_TOKENS_PER_MS
-    this.busyUntilMs = nowMs + prefillMs + STEP_MS + STEP_MS_PER_RUNNING * this.running.length
-    for (const request of started) request.firstTokenAtMs = this.busyUntilMs
-    for (const request of this.running) if (--request.toGenerate === 0) request.doneAtMs = this.busyUntilMs
-    const before = this.running.length
-    const going = this.running.filter((request) => request.toGenerate > 0)
-    this.running = going.concat(started)
-    return before - going.length
-  }
 }
 
 export interface SimulatedTimes {
@@ -83,27 +29,33 @@ export interface SimulatedTimes {
 
 /** Sends all arrivals through a policy to fresh engines, and waits for the last answer. */
 export function simulate(policy: Policy, engineCount: number, arrivals: readonly Arrival[]): SimulatedTimes {
-  const engines = Array.from({ length: engineCount }, () => new Engine())
+  const clock = new VirtualClock()
+  const engines = Array.from({ length: engineCount }, () => new Batch(ENGINE, clock))
   const fleet = fleetOf(engineCount)
   const view = viewOf(fleet)
-  const requests = arrivals.map((arrival) => {
-    return { ...arrival, toCompute: 0, toGenerate: OUTPUT_TOKENS - 1, firstTokenAtMs: 0, doneAtMs: 0 }
-  })
-  let next = 0
-  for (;;) {
-    const first = engines.reduce((best, engine) => (engine.busyUntilMs < best.busyUntilMs ? engine : best))
-    const arrivesAtMs = requests[next]?.atMs ?? Number.POSITIVE_INFINITY
-    if (arrivesAtMs === Number.POSITIVE_INFINITY && first.busyUntilMs === arrivesAtMs) break
-    if (arrivesAtMs <= first.busyUntilMs) {
-      const index = policy.pick(view, chatRequest(requests[next].prompt))
-      fleet[index].inFlight++
-      engines[index].take(requests[next++])
-      if (engines[index].busyUntilMs === Number.POSITIVE_INFINITY) engines[index].busyUntilMs = arrivesAtMs
-    } else if (first.isIdle) first.busyUntilMs = Number.POSITIVE_INFINITY
-    else fleet[engines.indexOf(first)].inFlight -= first.step(first.busyUntilMs)
+  const ttft: number[] = []
+  const e2e: number[] = []
+  for (const { atMs, prompt } of arrivals) {
+    clock.passTo(atMs)
+    const index = policy.pick(view, chatRequest(prompt))
+    fleet[index].inFlight++
+    const prompts = promptsOf(prompt)
+    const blocks = blockHashes(prompts, ENGINE.blockTokens)
+    const job = { promptTokens: prompts[0].tokens, blocks, outputTokens: OUTPUT_TOKENS, steps: OUTPUT_TOKENS }
+    engines[index].submit(job, {
+      onAdmit() {},
+      onToken(token) {
+        if (token === 0) ttft.push(clock.now - atMs)
+      },
+      onEnd() {
+        fleet[index].inFlight--
+        e2e.push(clock.now - atMs)
+      },
+    })
   }
-  const ttft = requests.map(({ atMs, firstTokenAtMs }) => firstTokenAtMs - atMs).sort((a, b) => a - b)
-  const e2e = requests.map(({ atMs, doneAtMs }) => doneAtMs - atMs).sort((a, b) => a - b)
+  clock.passTo(Number.POSITIVE_INFINITY)
+  ttft.sort((a, b) => a - b)
+  e2e.sort((a, b) => a - b)
   const at = (sorted: readonly number[], share: number) => sorted[Math.floor(sorted.length * share)]
   return {
     ttftMeanMs: ttft.reduce((sum, ms) => sum + ms, 0) / ttft.length,

@@ -1,11 +1,6 @@
-/** A real gRPC server that plays an engine: every answer is the test's, and every request is remembered. */
-import {
-  Server,
-  ServerCredentials,
-  type ServerUnaryCall,
-  type ServerWritableStream,
-  type sendUnaryData,
-} from '@grpc/grpc-js'
+/** A scripted gRPC worker: tests define every response, and every request is recorded. */
+import { Server, ServerCredentials, type ServerWritableStream } from '@grpc/grpc-js'
+import { addRawService, type RawMethod } from '../../plugins/sim/grpc-engine.ts'
 import * as common from '../../proto/gen/common.ts'
 import * as mlx from '../../proto/gen/mlx-engine.ts'
 import * as sglang from '../../proto/gen/sglang-scheduler.ts'
@@ -86,86 +81,38 @@ export class ScriptedEngine {
   }
 
   async start(): Promise<this> {
-    const { paths } = CODECS[this.runtime]
-    const service: Record<string, unknown> = {}
-    const handlers: Record<string, unknown> = {}
-    const raw = (bytes: Buffer) => bytes
-    const add = (path: string | undefined, handler: unknown, responseStream = false) => {
-      if (path === undefined) return
-      service[path] = {
-        path,
-        requestStream: false,
-        responseStream,
-        requestSerialize: raw,
-        requestDeserialize: raw,
-        responseSerialize: raw,
-        responseDeserialize: raw,
-      }
-      handlers[path] = handler
-    }
-    const unary =
-      (answer: (body: Buffer) => Buffer) =>
-      (call: ServerUnaryCall<Buffer, Buffer>, reply: sendUnaryData<Buffer>) =>
-        reply(null, answer(call.request))
-    const all = paths as Record<string, string | undefined>
-    add(paths.Generate, (call: ServerWritableStream<Buffer, Buffer>) => void this.#generate(call), true)
-    add(
-      paths.HealthCheck,
-      unary(() =>
-        this.#encode('HealthCheckResponse', this.#options.health ?? { healthy: true, status: 'OK' }),
-      ),
+    const { kvEvents, tokenizer, loads, embedding } = this.#options
+    const paths = CODECS[this.runtime].paths as Record<string, string | undefined>
+    const methods = new Map<string, RawMethod>()
+    const add = (path: string | undefined, method: RawMethod) =>
+      path !== undefined && methods.set(path, method)
+    const unary = (path: string | undefined, answer: (body: Buffer) => Buffer) => add(path, { unary: answer })
+    add(paths.Generate, { stream: (call) => void this.#generate(call) })
+    unary(paths.HealthCheck, () =>
+      this.#encode('HealthCheckResponse', this.#options.health ?? { healthy: true, status: 'OK' }),
     )
-    add(paths.GetModelInfo, (_: ServerUnaryCall<Buffer, Buffer>, reply: sendUnaryData<Buffer>) => {
-      if (this.#options.hidesModel === true) reply({ code: 13, details: 'the model is a secret' })
-      else reply(null, this.#encode('GetModelInfoResponse', this.#modelInfo()))
+    unary(paths.GetModelInfo, () => {
+      if (this.#options.hidesModel === true)
+        throw Object.assign(new Error('hidden'), { code: 13, details: 'the model is a secret' })
+      return this.#encode('GetModelInfoResponse', this.#modelInfo())
     })
-    add(
-      paths.GetServerInfo,
-      unary(() => this.#encode('GetServerInfoResponse', this.#options.serverInfo ?? {})),
-    )
-    add(
-      paths.Abort,
-      unary((body) => this.#abort(body)),
-    )
-    if (this.#options.loads !== undefined)
-      add(
-        all.GetLoads,
-        unary(() => this.#encode('GetLoadsResponse', { loads: this.#options.loads })),
-      )
-    add(
-      all.FlushCache,
-      unary(() => common.encodeFlushCacheResponse({ success: true })),
-    )
-    add(
-      all.StartProfile,
-      unary(() => common.encodeProfileResponse({ success: true })),
-    )
-    add(
-      all.StopProfile,
-      unary(() => common.encodeProfileResponse({ success: true })),
-    )
-    const { kvEvents, tokenizer } = this.#options
+    unary(paths.GetServerInfo, () => this.#encode('GetServerInfoResponse', this.#options.serverInfo ?? {}))
+    unary(paths.Abort, (body) => this.#abort(body))
+    if (loads !== undefined) unary(paths.GetLoads, () => this.#encode('GetLoadsResponse', { loads }))
+    unary(paths.FlushCache, () => common.encodeFlushCacheResponse({ success: true }))
+    unary(paths.StartProfile, () => common.encodeProfileResponse({ success: true }))
+    unary(paths.StopProfile, () => common.encodeProfileResponse({ success: true }))
     if (kvEvents !== undefined)
-      add(
-        all.SubscribeKvEvents,
-        (call: ServerWritableStream<Buffer, Buffer>) => void this.#tellKvEvents(call, kvEvents),
-        true,
-      )
+      add(paths.SubscribeKvEvents, { stream: (call) => void this.#tellKvEvents(call, kvEvents) })
     if (tokenizer !== undefined)
-      add(
-        all.GetTokenizer,
-        (call: ServerWritableStream<Buffer, Buffer>) => {
+      add(paths.GetTokenizer, {
+        stream: (call) => {
           for (const chunk of tokenizer) call.write(common.encodeGetTokenizerChunk(chunk))
           call.end()
         },
-        true,
-      )
-    if (this.#options.embedding !== undefined)
-      add(
-        all.Embed,
-        unary((body) => this.#embed(body)),
-      )
-    this.#server.addService(service as never, handlers as never)
+      })
+    if (embedding !== undefined) unary(paths.Embed, (body) => this.#embed(body))
+    addRawService(this.#server, methods)
     this.port = await new Promise<number>((resolve, reject) =>
       this.#server.bindAsync(
         `127.0.0.1:${this.#options.port ?? 0}`,

@@ -1,13 +1,13 @@
-/** The embedding contract: vectors of texts, by engines that are reached in token ids. */
+/** The embedding contract: vectors of texts, from engines that take token ids. */
 import type { RequestContext } from '../request.ts'
 import { token } from '../token.ts'
 import type { WorkerEntry } from '../worker.ts'
 
-/** Text, or token ids that the client made itself. */
+/** Text, or token ids of the client. */
 export type EmbeddingInput = string | Uint32Array
 
 export interface EmbeddingVector {
-  /** Of a classifier: one value a class, not yet probabilities. */
+  /** For a classifier one logit per class. */
   readonly values: readonly number[]
   readonly promptTokens: number
   readonly worker: WorkerEntry
@@ -15,9 +15,9 @@ export interface EmbeddingVector {
 
 export interface EmbeddingService {
   /**
-   * One vector an input, in their order; each may come from another worker. One that fails ends the others.
-   * @param model as the client named it
-   * @throws GatewayError that the client gets; UpstreamFailure when the client leaves
+   * Returns one vector per input, in order; each may come from another worker. A failure aborts the others.
+   * @param model as the client names it
+   * @throws GatewayError that the client gets; UpstreamFailure when the client disconnects
    */
   embed(
     ctx: RequestContext,

@@ -1,12 +1,12 @@
 /**
- * The internal chat request: the one form into which every front format is turned and from which every engine adapter
- * makes what its workers want. Messages, parts and tools keep the names of the chat format, since they are only carried;
- * settings are our own data. Immutable: a tool loop makes a new request for each turn.
+ * The internal request: every client format is converted to it, and every engine adapter converts it to the requests of its
+ * workers. Messages, parts and tools keep the names of the chat format; settings have our own names. Immutable: the tool loop
+ * makes a new request for each generation.
  */
 
 export type ChatRole = 'system' | 'developer' | 'user' | 'assistant' | 'tool'
 
-/** A piece of a message. Kinds beyond these are carried as they came, for workers that know them. */
+/** Part of a message. Other kinds are passed on unread, for workers that know them. */
 export type ContentPart =
   | { readonly type: 'text'; readonly text: string }
   | { readonly type: 'image_url'; readonly image_url: { readonly url: string; readonly detail?: string } }
@@ -18,7 +18,7 @@ export type ContentPart =
     }
   | CarriedPart
 
-/** A part of a kind that nobody here reads. */
+/** A part of a kind that the gateway does not read. */
 export interface CarriedPart {
   readonly type: `x-${string}`
   /** The part as the client sent it. */
@@ -28,21 +28,21 @@ export interface CarriedPart {
 export interface ChatToolCall {
   readonly id: string
   readonly type: 'function'
-  /** `arguments` is text as the model wrote it, not always JSON; its bytes are never changed. */
+  /** `arguments` is the model's text, unchanged and not always JSON. */
   readonly function: { readonly name: string; readonly arguments: string }
 }
 
-/** A turn in the words of the format that an engine adapter speaks. */
+/** A turn in the format of an engine adapter. */
 export interface NativeContent {
-  /** Name of the adapter: no other can read it. */
+  /** Name of the only adapter that can read it. */
   readonly engine: string
-  /** Whole and in order. */
+  /** Complete and in order. */
   readonly content: readonly Readonly<Record<string, unknown>>[]
 }
 
-/** A whole answer likewise. */
+/** A complete answer in the format of an engine adapter. */
 export interface NativeAnswer extends NativeContent {
-  /** Why it ended; null when it does not say. */
+  /** Why it ended; null if unknown. */
   readonly reason: string | null
 }
 
@@ -51,18 +51,18 @@ export interface ChatMessage {
   /** Null: an assistant turn of tool calls alone. */
   readonly content: string | readonly ContentPart[] | null
   readonly name?: string
-  /** Assistant: what it thought, for engines whose templates want it back inside one turn. */
+  /** Assistant: its reasoning, for engines whose templates need it back. */
   readonly reasoning_content?: string
-  /** Assistant: proof of `reasoning_content` by the vendor that wrote it; goes back to that vendor only. */
+  /** Assistant: the vendor's signature of `reasoning_content`; sent back to that vendor only. */
   readonly reasoning_signature?: string
-  /** Assistant: what it refused to do. */
+  /** Assistant: text of a refusal. */
   readonly refusal?: string
   readonly tool_calls?: readonly ChatToolCall[]
-  /** Assistant: the whole turn as its worker wrote it. It goes back in these words, ids of calls apart, where it can be read. */
+  /** Assistant: the turn in the worker's format. Sent back in place of the other members, with new call ids, if the adapter reads it. */
   readonly native?: NativeContent
-  /** Tool: which call this is the result of. */
+  /** Tool: id of the call whose result this is. */
   readonly tool_call_id?: string
-  /** Tool: the call failed; formats without the notion show it in the text. */
+  /** Tool: the call failed; formats without such a flag state it in the text. */
   readonly is_error?: boolean
 }
 
@@ -97,7 +97,7 @@ export type OutputConstraint =
   | { readonly kind: 'ebnf'; readonly grammar: string }
   | { readonly kind: 'structural_tag'; readonly tag: unknown }
 
-/** Undefined everywhere means: the client did not say, and the engine's default holds. */
+/** Undefined members have the engine's default. */
 export interface Sampling {
   readonly temperature?: number
   /** 0 to 1. */
@@ -118,74 +118,74 @@ export interface Sampling {
   readonly stopTokenIds?: readonly number[]
   readonly ignoreEos?: boolean
   readonly skipSpecialTokens?: boolean
-  /** The stop string stays in the text. */
+  /** Keeps the stop string in the text. */
   readonly includesStop?: boolean
 }
 
 export interface ReasoningWish {
-  /** Undefined: as the model does by itself. */
+  /** Undefined: the model's default. */
   readonly isEnabled?: boolean
-  /** `low`, `medium`, `high` and whatever else a worker knows. */
+  /** `low`, `medium`, `high` or another value that the worker knows. */
   readonly effort?: string
   /** Tokens. */
   readonly budgetTokens?: number
 }
 
-/** What the model is to go on from. */
+/** The input of the model. */
 export type Prompt =
   | { readonly kind: 'chat'; readonly messages: readonly ChatMessage[] }
   | { readonly kind: 'text'; readonly text: string }
   | { readonly kind: 'tokens'; readonly tokenIds: Uint32Array }
 
 /**
- * A request in the words of its front format, beside the internal form: for workers that speak the same format and can be
- * told what the internal form has no words for.
+ * A request in the client's format beside the internal form: for workers that speak the format, which then get also what the
+ * internal form cannot express.
  */
 export interface NativeRequest {
-  /** Name of the engine adapter that reads it; it is preferred where it accepts a worker. */
+  /** Name of the engine adapter that reads it, which is preferred if it accepts a worker. */
   readonly engine: string
-  /** Messages at the beginning of the prompt that `prompt` stands for; those behind them were added later. */
+  /** Number of messages of the internal prompt that `prompt` covers; later ones were added since. */
   readonly messageCount: number
-  /** The prompt in the format's words. Made when somebody asks, once. */
+  /** The prompt in the client's format, converted on the first call. */
   prompt(): readonly unknown[]
-  /** Further members of the body, which the adapter may add to and override. A copy. */
+  /** A copy of the other members of the body, which the adapter may change. */
   members(): Record<string, unknown>
-  /** Tools of kinds that only such a worker knows, as the client declared them. */
+  /** Tools that only such a worker knows, as the client declared them. */
   readonly tools: readonly Readonly<Record<string, unknown>>[]
-  /** In place of no choice: one that names such a tool. Null for none. Of a turn with tools, for the first request only. */
+  /** A choice that names such a tool, for the first request of a turn; null for none. */
   readonly toolChoice: unknown
 }
 
 export interface GenerationRequest {
-  /** As the client named it; aliases are resolved by the balance. Null takes any worker. */
+  /** As the client names it; the balance resolves aliases. Null takes any worker. */
   readonly model: string | null
   readonly prompt: Prompt
   readonly tools: readonly ChatTool[]
-  /** Null: the client did not say, which means `auto` with tools and nothing without. */
+  /** Null if the client sets none, which means `auto` if there are tools. */
   readonly toolChoice: ToolChoice | null
   readonly parallelToolCalls?: boolean
   readonly constraint: OutputConstraint | null
   readonly sampling: Sampling
   readonly reasoning: ReasoningWish | null
-  /** Answers to make. Default 1. */
+  /** Number of choices, at least 1. */
   readonly choices: number
   /** Log probabilities of each output token, with this many alternatives; null for none. */
   readonly topLogprobs: number | null
-  /** Log probabilities of the prompt's tokens from this place on are wanted too, where the engine tells them; absent: none. */
+  /** Requests log probabilities of the prompt's tokens from this index on, if the engine reports them. */
   readonly promptLogprobsFrom?: number
-  /** Log probabilities of these ids too, at each place of the output; engines that cannot tell them refuse. */
+  /** Requests log probabilities of these ids for each output token; rejected for engines that cannot report them. */
   readonly logprobsOf?: readonly number[]
-  /** Token ids of output are wanted in the events. */
+  /** Requests token ids in the events. */
   readonly wantsTokenIds?: boolean
   /** For chat templates. */
   readonly templateArguments?: Readonly<Record<string, unknown>>
-  /** The last message is an assistant's, and the answer goes on from its end. */
+  /** The answer continues the last message, which is an assistant's. */
   readonly continuesLastMessage?: boolean
-  /** The client's word for its own user; for workers that want it. */
+  /** The client's id of its user, for workers that use it. */
   readonly user?: string
-  /** The same word for requests that begin alike, for workers and policies that cache by it. */
+  /** The client's cache key for requests with a common prefix, for workers and policies. */
   readonly cacheKey?: string
-  /** Members of a chat body that nobody here reads: a chat worker gets them as they came. Own data properties only. */
+  /** Members of a chat body that the gateway does not read; chat workers get them unchanged. */
   readonly carried?: ReadonlyMap<string, unknown>
   readonly native?: NativeRequest
 }

@@ -1,7 +1,7 @@
 /**
- * Generations: a chat request in one internal form, and its answer as typed events. Who faces clients turns its format
- * into a request and renders the events; who can speak to one kind of workers registers an engine adapter. So n front
- * formats and m kinds of workers cost n + m pieces.
+ * Generations: a request in one internal form, and its answer as typed events. A client format converts its requests and
+ * writes the events; an engine adapter sends requests to one kind of workers. So n formats and m kinds of workers need n + m
+ * converters.
  */
 import type { GatewayError } from '../../errors/gateway-error.ts'
 import type { RequestContext } from '../request.ts'
@@ -14,16 +14,16 @@ import type { GenerationRequest, NativeAnswer } from './generation-request.ts'
 export interface TokenLogprob {
   readonly token: string
   readonly logprob: number
-  /** UTF-8 of the token's text, which may be half a character. */
+  /** UTF-8 of the token's text, which may be part of a character. */
   readonly bytes: readonly number[] | null
   readonly top: readonly {
     readonly token: string
     readonly logprob: number
     readonly bytes: readonly number[] | null
   }[]
-  /** Ids of `top`, where token ids are wanted. */
+  /** Ids of `top`, if token ids were requested. */
   readonly topIds?: readonly number[]
-  /** Of the ids that the request names in `logprobsOf`. */
+  /** Of the ids in `logprobsOf` of the request. */
   readonly named?: readonly IdLogprob[]
 }
 
@@ -35,22 +35,22 @@ export type PromptLogprob = readonly [logprob: number | null, tokenId: number]
 /** Tokens of one generation. */
 export interface GenerationUsage {
   readonly inputTokens: number
-  /** Of the input, read from a cache. */
+  /** Tokens of the input that were read from a cache. */
   readonly cachedTokens: number
-  /** Of the input, written to a cache; only vendors tell. */
+  /** Tokens of the input that were written to a cache; reported by vendors only. */
   readonly cacheWriteTokens: number
   readonly outputTokens: number
   /** Of the output. */
   readonly reasoningTokens: number
 }
 
-/** Why a choice ended. `stop` also for a stop string, which then stands beside it. */
+/** Why a choice ended. `stop` also for a stop string, which `matchedStop` holds. */
 export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter' | 'abort'
 
 /**
- * What happens while a model answers, in order. `started` comes first, once; deltas are never empty; each choice that
- * began ends with `choice_done`; `finished` or `failed` is last, exactly once, unless the generation was aborted.
- * Tool calls of one choice are numbered from 0; the deltas of two calls may be interleaved.
+ * Events of an answer, in order. `started` is first, once; deltas are never empty; each choice that began ends with
+ * `choice_done`; `finished` or `failed` is last, exactly once, unless the generation was aborted. Tool calls of one choice
+ * are numbered from 0; the deltas of two calls may be interleaved.
  */
 export type GenerationEvent =
   | GenerationStarted
@@ -61,7 +61,7 @@ export type GenerationEvent =
       readonly logprobs?: readonly TokenLogprob[] | null
       readonly tokenIds?: readonly number[] | null
     }
-  /** The vendor's proof of the reasoning since the last one, whole; ends it, and is sent back with it in a later turn. */
+  /** The vendor's complete signature of the reasoning since the last one; sent back with it in a later turn. */
   | { readonly type: 'reasoning_signature'; readonly choice: number; readonly signature: string }
   | {
       readonly type: 'text'
@@ -78,7 +78,7 @@ export type GenerationEvent =
       readonly type: 'tool_call'
       readonly choice: number
       readonly index: number
-      /** Never empty: made here where the engine gives none. */
+      /** Never empty: generated if the engine gives none. */
       readonly id: string
       readonly name: string
     }
@@ -91,13 +91,13 @@ export type GenerationEvent =
       readonly logprobs?: readonly TokenLogprob[] | null
       readonly tokenIds?: readonly number[] | null
     }
-  /** The arguments are whole. */
+  /** The arguments are complete. */
   | { readonly type: 'tool_call_done'; readonly choice: number; readonly index: number }
-  /** Output of a kind that has no events here, whole, in the words of the worker's format. */
+  /** Complete output of a kind that has no events, in the worker's format. */
   | {
       readonly type: 'native_item'
       readonly choice: number
-      /** Name of the engine adapter whose words they are. */
+      /** Name of the engine adapter whose format it has. */
       readonly engine: string
       readonly item: Readonly<Record<string, unknown>>
     }
@@ -105,12 +105,12 @@ export type GenerationEvent =
       readonly type: 'choice_done'
       readonly choice: number
       readonly reason: FinishReason
-      /** The client's stop string that was hit, or the id of the stop token; null for neither. */
+      /** The client's stop string, or the id of the stop token; null for neither. */
       readonly matchedStop: string | number | null
-      /** Of tokens that made no text any more, such as special ones. */
+      /** Of tokens without text at the end, such as special ones. */
       readonly logprobs?: readonly TokenLogprob[] | null
       readonly tokenIds?: readonly number[] | null
-      /** All of it in the worker's own words, where the request came in them (`GenerationRequest.native`). */
+      /** The complete answer in the worker's format, for requests with `GenerationRequest.native`. */
       readonly native?: NativeAnswer
     }
   | { readonly type: 'finished'; readonly usage: GenerationUsage | null }
@@ -118,132 +118,123 @@ export type GenerationEvent =
 
 export interface GenerationStarted {
   readonly type: 'started'
-  /** As the worker calls it, for the reply's `model`. */
+  /** As the worker names it, for the reply's `model`. */
   readonly model: string
-  /** Of the worker's answer; null when it has none. */
+  /** Id of the worker's answer; null if it has none. */
   readonly id: string | null
   /** Unix time, seconds. */
   readonly createdAtSec: number
-  /** Where they are known before the first token; null otherwise. */
+  /** Null if unknown before the first token. */
   readonly inputTokens: number | null
-  /** The engine's build, as chat replies carry it; null when not told. */
+  /** The engine's build, as in chat replies; null if not reported. */
   readonly systemFingerprint: string | null
-  /** Where they were wanted and the engine tells them. */
+  /** If requested and reported by the engine. */
   readonly promptLogprobs?: readonly PromptLogprob[] | null
-  /** The worker was offered the tools of `NativeRequest.tools` too, and calls those of the client as any other. Default false. */
+  /** The worker got the tools of `NativeRequest.tools` too. Default false. */
   readonly hasNativeTools?: boolean
   readonly worker: WorkerEntry
 }
 
-/** Hears one generation. Must not throw; what it throws ends the generation as an internal error. */
+/** Receives the events of one generation. Must not throw: an exception ends the generation with an internal error. */
 export interface GenerationListener {
   onEvent(event: GenerationEvent): void
 }
 
-/** One generation under way. */
+/** A running generation. */
 export interface Generation {
-  /** A slow reader: the worker is held back, and at most the events of one read follow. */
+  /** Pauses the worker; at most the events of one read follow. */
   pause(): void
   resume(): void
-  /** Gives up: the worker stops at once, and nothing more is heard. Safe at any time, also twice. */
+  /** Stops the worker at once; no events follow. Idempotent. */
   abort(): void
 }
 
 export interface GenerateOptions {
-  /** The worker is asked for a stream; without it, events come when all is known. */
+  /** Requests a stream from the worker; otherwise all events follow once the answer is complete. */
   readonly stream: boolean
   readonly listener: GenerationListener
-  /** Only these workers. */
+  /** Restricts the workers. */
   readonly accepts?: (worker: WorkerEntry) => boolean
   /**
-   * A worker that takes this API (a name of `WorkerEntry.apis`) gets the client's bytes as they are, and its answer goes
-   * to the client untouched: the listener then hears nothing. Only for calls with a client.
+   * Workers that take the client's format get its bytes, and the client gets their response: the listener then receives no
+   * events. Only for calls with a client.
    */
   readonly passThrough?: PassThrough
 }
 
-/** A way past the adapters: the client's bytes to workers that take them. */
+/** How the client's bytes reach workers that take its format. */
 export interface PassThrough {
+  /** A name of `WorkerEntry.apis`. */
   readonly api: string
   /** On the worker. */
   readonly path: string
-  /** Of workers that describe the API and have no such path; default: every description is believed. */
-  readonly routes?: RouteMemory
   /** As `RelayOptions.headers`. */
   readonly headers?: readonly string[]
   /** As `RelayOptions.judge`. */
   readonly judge?: RelayOptions['judge']
 }
 
-/** Who remembers which workers lack a path. */
-export interface RouteMemory {
-  /** The worker is asked by its adapter. */
-  lacks(worker: WorkerEntry): boolean
-  /** @returns true when such an answer means that the path is not there: the generation goes on by adapters */
-  answered(worker: WorkerEntry, status: number): boolean
-}
-
-/** What an adapter has made of a request before a worker was chosen. It serves every attempt. */
+/** A prompt that an adapter prepared before a worker is picked, for every attempt. */
 export interface PreparedPrompt {
-  /** For policies that look at prefixes, and for the engine; null when the adapter does not tokenise. */
+  /** For prefix policies and for the engine; null if the adapter does not tokenize. */
   readonly tokenIds: Uint32Array | null
 }
 
-/** One attempt, as an adapter sees it. */
+/** One attempt with one worker. */
 export interface EngineAttempt {
   readonly request: GenerationRequest
-  /** Canonical; what the worker is to be asked for. */
+  /** Canonical id to send to the worker. */
   readonly model: string
-  /** What `prepare` gave; null for adapters without it. */
+  /** Result of `prepare`; null for adapters without it. */
   readonly prepared: PreparedPrompt | null
   readonly worker: WorkerEntry
-  /** A name for the engine: differs from attempt to attempt. */
+  /** Request id for the engine, unique per attempt. */
   readonly id: string
   readonly stream: boolean
   readonly ctx: RequestContext
 }
 
-/** Where an adapter puts what it reads. */
+/** Receives the events that an adapter reads. */
 export interface EngineSink {
   emit(event: GenerationEvent): void
   /**
-   * The engine's answer is an error. Before the first event another worker may be tried.
-   * @param error its `isRetryable` says whether another worker may help
+   * Reports an error of the engine. Before the first event another worker may be tried.
+   * @param error retried with another worker if `isRetryable`
    */
   fail(error: GatewayError): void
-  /** `finished` was emitted before the engine's own end: nothing more is read, and the engine is told to stop. */
+  /** Aborts the engine's request after `finished` was emitted before the engine's own end. */
   stop(): void
 }
 
-/** Reads one engine's answer. Called as the transport's handler is: start, data…, end; nothing after `stop` or `fail`. */
+/** Reads one engine's answer. Calls: start, data…, end; none after `stop` or `fail`. */
 export interface EngineReader {
-  /** The answer's head, with a status below 400. */
+  /** Head of a response with a status below 400. */
   onStart(headers: HeaderList): void
-  /** The chunk's memory is reused after the call; its borders are the transport's (a message for gRPC, a read for HTTP). */
+  /** @param chunk a message for gRPC, a read for HTTP; its memory is reused after the call */
   onData(chunk: Buffer): void
-  /** The answer is whole. Must have emitted `finished` by the end of this call, or the generation fails as cut off. */
+  /** End of the response. Without a `finished` event by the end of this call the generation fails as cut off. */
   onEnd(): void
 }
 
-/** Speaks to the workers of one kind. Register with `addEngine` of the service `Generations`. */
+/** Sends requests to one kind of workers and reads their answers. Registered with `Generations.addEngine`. */
 export interface EngineAdapter {
-  /** Such as `chat`; for logs, and for who prefers one. */
+  /** Such as `chat`; for logs and for `NativeRequest.engine`. */
   readonly name: string
-  /** Of two that accept a worker, the higher wins; equal ones: the first registered. Default 0. */
+  /** The highest rank that accepts a worker is used; among equal ones the first registered. Default 0. */
   readonly rank?: number
   accepts(worker: WorkerEntry): boolean
   /**
-   * Work that any worker of this kind needs and that is done once: templates, tokens.
+   * Prepares the prompt once for all workers of this kind: template, tokens.
    * @throws GatewayError that the client gets
    */
   prepare?(request: GenerationRequest, model: string, ctx: RequestContext): Promise<PreparedPrompt>
-  /** The request for one worker; credentials and forwarded headers are added by the kernel. @throws GatewayError */
+  /** The request for one worker; the kernel adds credentials and forwarded headers. @throws GatewayError */
   requestFor(
     attempt: EngineAttempt,
   ): Pick<UpstreamRequest, 'method' | 'path' | 'body'> & { readonly headers?: HeaderList }
   read(attempt: EngineAttempt, sink: EngineSink): EngineReader
   /**
-   * What a status of 400 or more means; the body is cut at 64 KiB. Default: the worker's own words under the status.
+   * Converts a response with a status of 400 or more; the body is cut at 64 KiB. Default: the worker's message and status.
    */
   toError?(status: number, headers: HeaderList, body: Buffer): GatewayError
 }

@@ -1,39 +1,38 @@
-/** The output parser contract: how what a model writes becomes reasoning, text and tool calls. */
-
+/** The output parser contract: splits a model's output into reasoning, text and tool calls. */
 import { token } from '../token.ts'
 import type { ChatMessage, ChatTool, OutputConstraint, ToolChoice } from './generation-request.ts'
 import type { PromptPiece } from './tokenizer.ts'
 
-/** Receives what is found, in order and as soon as it is certain. Called from within `push` and `end`. */
+/** Receives the parts in order, as soon as they are certain. Called from `push` and `end`. */
 export interface OutputSink {
   reasoning(delta: string): void
   text(delta: string): void
   /** @param index 0-based, without gaps */
   toolCallStarted(index: number, id: string, name: string): void
-  /** Fragments joined are the arguments' JSON text. */
+  /** Deltas join to the JSON text of the arguments. */
   toolCallArguments(index: number, delta: string): void
-  /** @param isComplete false when the output ended or broke inside the call */
+  /** @param isComplete false if the output ended or became invalid inside the call */
   toolCallDone(index: number, isComplete: boolean): void
 }
 
-/** The parser of one choice. Where its text is cut changes nothing but when things are found. */
+/** The parser of one choice. Chunk borders affect only the timing of its results. */
 export interface OutputStream {
-  /** Text as it was decoded, whole characters only. Never throws on what the model wrote. */
+  /** @param text decoded, whole characters only; no text makes it throw */
   push(text: string): void
   /**
-   * No more comes; hands on what was held back.
-   * @param isFinished the model ended by a token of its own, which the text may lack; default false
+   * Ends the input and emits text that was held back.
+   * @param isFinished the model ended with an end token, which the text may lack; default false
    */
   end(isFinished?: boolean): void
   /** Calls started so far. */
   readonly toolCalls: number
-  /** The next token is one of the reasoning, its end mark included. */
+  /** True if the next token belongs to the reasoning or is its end marker. */
   readonly isReasoning: boolean
-  /** `isReasoning` may change with any piece of text; false: it never will. */
+  /** False if `isReasoning` never changes. */
   readonly separatesReasoning: boolean
 }
 
-/** The output of one choice as a whole. */
+/** The complete output of one choice. */
 export interface ParsedOutput {
   readonly reasoning: string
   readonly text: string
@@ -43,116 +42,115 @@ export interface ParsedOutput {
 export interface OutputParserRequest {
   /** Model id as the request or the worker names it. */
   readonly model: string
-  /** Text of the chat template, which tells of formats that the id does not. */
+  /** Text of the chat template, from which formats are detected too. */
   readonly chatTemplate?: string | null
-  /** How the tokenizer's files say that an answer is taken apart; read by the format `hf`. */
+  /** `response_template` of the tokenizer, for the format `hf`. */
   readonly responseTemplate?: object | null
-  /** The prompt as it was written, whose end may be the beginning of the answer. */
+  /** The rendered prompt, whose end may begin the answer. */
   readonly prompt?: string
   /** Class and type of the model's configuration. */
   readonly architectures?: readonly string[]
   readonly modelType?: string | null
-  /** Explicit names; before everything else. */
+  /** Explicit names; they take precedence. */
   readonly toolParser?: string | null
   readonly reasoningParser?: string | null
   /**
-   * What the worker's model card or the engine's own flags name, also in the engines' words; before the gateway's setting
-   * and detection. Names that nothing goes by are passed over.
+   * Names in the worker's model card or the engine's flags, also in the engine's spelling. They take precedence over the
+   * gateway's setting and detection; unknown ones are ignored.
    */
   readonly workerToolParser?: string | null
   readonly workerReasoningParser?: string | null
   readonly tools?: readonly ChatTool[]
-  /** Null or absent: `auto` when there are tools. */
+  /** Default: `auto` if there are tools. */
   readonly toolChoice?: ToolChoice | null
-  /** False: only the first call counts. Default true. */
+  /** False ignores all calls but the first. Default true. */
   readonly allowsParallelCalls?: boolean
-  /** The prompt ended inside of reasoning; null: as the format says. */
+  /** True if the prompt ends inside of reasoning; null: the format's default. */
   readonly isReasoningOpen?: boolean | null
-  /** False leaves the marks of reasoning in the text. Default true. */
+  /** False keeps the reasoning and its markers in the text. Default true. */
   readonly separatesReasoning?: boolean
-  /** What the request itself demands of the answer's shape. */
+  /** The request's constraint on the output. */
   readonly constraint?: OutputConstraint | null
-  /** The prompt ended inside of the answer's text. Default false. */
+  /** True if the prompt ends inside of the answer's text. Default false. */
   readonly continuesAnswer?: boolean
-  /** Tool calls in earlier messages, which some families count on in their ids. */
+  /** Number of tool calls in earlier messages, for formats that number their call ids. */
   readonly earlierToolCalls?: number
 }
 
-/** What a prompt is written from where no template writes it. */
+/** Input of a prompt that is written without a template. */
 export interface WrittenChat {
   /** Media are refused or left out. */
   readonly messages: readonly ChatMessage[]
-  /** Only those that the choice of tools leaves. */
+  /** Only those that the tool choice allows. */
   readonly tools: readonly ChatTool[]
   readonly effort: string | null
-  /** The last message is the beginning of the answer. */
+  /** The last message begins the answer. */
   readonly continuesLastMessage: boolean
   readonly ignoresEos: boolean
 }
 
-/** How one choice of one engine's answer is read. */
+/** Options for one choice of an answer. */
 export interface OpenOptions {
-  /** Nothing is shown before the end: a call that is not whole is text. Default false. */
+  /** Emits everything at the end, incomplete calls as text. Default false. */
   readonly isWhole?: boolean
-  /** The engine starts a constraint only behind the reasoning. Default false: it holds from the first token on. */
+  /** The engine applies a constraint only after the reasoning. Default false: from the first token on. */
   readonly constraintWaits?: boolean
 }
 
-/** How the output of one request is read; serves all its choices. */
+/** The parser of one request, for all of its choices. */
 export interface OutputParser {
-  /** Names in use, null where text stays as it is. */
+  /** Names of the formats in use; null if the text is not parsed. */
   readonly toolParser: string | null
   readonly reasoningParser: string | null
   /** The engine and the decoder must not drop special tokens. */
   readonly needsSpecialTokens: boolean
-  /** Token ids at which generation must stop and that the parser must see. */
+  /** Token ids at which generation must stop, and which the parser must get. */
   readonly stopTokenIds: readonly number[]
-  /** What makes the model call as `required` or a name demands; null for every other choice. */
+  /** Constraint that enforces the tool choice `required` or a named tool; null for others. */
   readonly toolConstraint: OutputConstraint | null
-  /** The model reads chats in a format of its own and nothing else. */
+  /** True if the model takes chats in its own format only. */
   readonly isChatOnly: boolean
   /**
-   * The prompt, for models that are `isChatOnly`; null: the tokenizer's template writes it.
+   * The prompt of models that are `isChatOnly`; null if the tokenizer's template renders it.
    * @throws harmony_build_failed, ignore_eos_not_supported (400)
    */
   promptOf(chat: WrittenChat): readonly PromptPiece[] | null
   open(sink: OutputSink, options?: OpenOptions): OutputStream
-  /** A call that is not whole is text here. */
+  /** Parses a complete output; incomplete calls become text. */
   parse(text: string): ParsedOutput
 }
 
-/** What a request demands of the answer's shape: one of the two. */
+/** The constraints of a request, at most one of which may be set. */
 export interface AnswerDemands {
   /** Of the same request's `OutputParser`. */
   readonly toolConstraint?: OutputConstraint | null
-  /** Schema of `response_format`; `{"type":"object"}` for any object. */
   /** Of the request itself. */
   readonly constraint?: OutputConstraint | null
 }
 
-/** How a constraint goes on the wire to one kind of engine. */
+/** A constraint in the form of one kind of engine. */
 export interface EngineConstraint {
   /** Field of the sampling parameters, or the kind of guide. */
   readonly name: string
   readonly text: string
 }
 
-/** What a request says about thinking. */
+/** Settings of a request that control thinking. */
 export interface ThinkingRequest {
   readonly chatTemplate?: string | null
-  /** Variables that the client gives to the template. */
+  /** Template variables of the client. */
   readonly templateArguments?: Readonly<Record<string, unknown>>
   readonly reasoningEffort?: string | null
-  /** The prompt as it was written, where its end tells; absent while there is none. */
+  /** The rendered prompt, whose end may open the reasoning; absent before it is rendered. */
   readonly prompt?: string
 }
 
 export interface ThinkingState {
-  /** The template's variable that switches thinking; null when it has none. */
+  /** The template's variable that switches thinking; null if there is none. */
   readonly key: string | null
-  /** What the request says; null: nothing, so that the template's own default holds. */
+  /** Setting of the request; null: the template's default. */
   readonly wish: boolean | null
-  /** By the prompt, by the request, else a guess from the template. */
+  /** By the prompt, else by the request, else guessed from the template. */
   readonly isOn: boolean
   /** For `OutputParserRequest.isReasoningOpen`. */
   readonly isReasoningOpen: boolean | null
@@ -160,13 +158,13 @@ export interface ThinkingState {
 
 export interface OutputParsersService {
   /**
-   * @throws unknown_parser (400) for an explicit name that nothing goes by, tool_choice_function_not_found (400) for a
-   * named tool that is not there, tool_choice_requires_tools (400) where there are none, invalid_tool_configuration (400) when schemas contradict each other
+   * @throws unknown_parser (400) for an unknown explicit name, tool_choice_function_not_found (400),
+   * tool_choice_requires_tools (400), invalid_tool_configuration (400) for contradicting schemas
    */
   parserFor(request: OutputParserRequest): OutputParser
-  /** The one constraint of a request. @throws multiple_constraints (400) when there are two */
+  /** The constraint of a request. @throws multiple_constraints (400) if there are two */
   answerConstraint(parser: OutputParser, demands: AnswerDemands): OutputConstraint | null
-  /** As a runtime takes it; null when it takes none of the kind. */
+  /** The constraint in the form of a runtime; null if it does not support the kind. */
   engineConstraint(runtime: string, constraint: OutputConstraint): EngineConstraint | null
   thinkingOf(parser: OutputParser, request: ThinkingRequest): ThinkingState
 }

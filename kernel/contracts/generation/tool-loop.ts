@@ -1,7 +1,6 @@
 /**
- * Tools that the gateway runs itself, as those who face clients use them: a turn goes in (a generation request, the tools
- * of the gateway that it may use, limits), the events of all its generations come out, with those of the tools between
- * them, under one output index. The loop knows no front format, and a front format knows no tool server.
+ * The tool loop: a turn (a generation request, the gateway's tools that it may use, limits) produces the events of all its
+ * generations and tool calls under one output index. It depends on no client format and on no kind of tool server.
  */
 import type { GatewayError } from '../../errors/gateway-error.ts'
 import type { RequestContext } from '../request.ts'
@@ -10,54 +9,54 @@ import type { WorkerEntry } from '../worker.ts'
 import type { FinishReason, GenerationStarted, GenerationUsage, TokenLogprob } from './generation.ts'
 import type { GenerationRequest, NativeAnswer } from './generation-request.ts'
 
-/** Which tools of a server: by name, and by what the server says of them. */
+/** Selects tools of a server by name and by the server's annotations. */
 export interface ToolFilter {
-  /** Exact names as the server has them; an empty list names none. */
+  /** Exact names of the server; an empty list selects none. */
   readonly toolNames?: readonly string[]
-  /** Only those that the server calls read-only (or only those that it does not). */
+  /** Selects only tools that the server marks as read-only (or only those that it does not). */
   readonly isReadOnly?: boolean
 }
 
-/** When a person has to agree before a tool runs. Of the object form: `never` wins, and what neither names has to wait. */
+/** Which tools need approval. In the object form `never` takes precedence, and tools in neither list need approval. */
 export type ApprovalRule = 'always' | 'never' | { readonly always?: ToolFilter; readonly never?: ToolFilter }
 
-/** A tool server that a request wants. */
+/** A tool server that a request uses. */
 export interface McpToolRequest {
   readonly kind: 'mcp'
   /** A letter, then letters, digits, `-` and `_`, at most 64; unique in the request, whatever its case. */
   readonly label: string
-  /** Null: the server of that label in the configuration. */
+  /** Null: the configured server of that label. */
   readonly serverUrl: string | null
-  /** Stands before each tool's description. */
+  /** Prefix of each tool's description. */
   readonly description?: string
-  /** A token, with or without `Bearer `. Kept in memory only, as long as the connection lasts. */
+  /** A token, with or without `Bearer `. Held in memory only, for the lifetime of the connection. */
   readonly authorization?: string
-  /** Likewise. */
+  /** Held like `authorization`. */
   readonly headers?: ReadonlyMap<string, string>
-  /** Undefined: all. */
+  /** Default: all. */
   readonly allowedTools?: ToolFilter
-  /** Exact names that are left out of these. */
+  /** Exact names that are excluded. */
   readonly deniedTools?: readonly string[]
-  /** Undefined: as the operator says, `never` by default. */
+  /** Default: the operator's setting, `never` if none. */
   readonly approval?: ApprovalRule
-  /** Where the client wrote it, such as `tools[0]`, for errors. */
+  /** Field of the request, such as `tools[0]`, for errors. */
   readonly param: string
 }
 
-/** A kind of tool that models know by name and that an operator maps onto a server. */
+/** A built-in tool type that an operator maps to a server. */
 export type BuiltInType = 'web_search' | 'code_interpreter' | 'file_search'
 
 export interface BuiltInToolRequest {
   readonly kind: 'built_in'
   readonly type: BuiltInType
-  /** What the declaration says beyond its type, such as `user_location`. */
+  /** Other members of the declaration, such as `user_location`. */
   readonly settings: Readonly<Record<string, unknown>>
   readonly param: string
 }
 
 export type GatewayTool = McpToolRequest | BuiltInToolRequest
 
-/** What the model must, may and must not call. Functions go by the client's own names. */
+/** The tools that the model must, may or must not call. Functions have the client's names. */
 export type LoopToolChoice =
   | { readonly mode: 'auto' | 'none' | 'required' }
   | { readonly mode: 'one'; readonly tool: ToolReference }
@@ -65,14 +64,14 @@ export type LoopToolChoice =
 
 export type ToolReference =
   | { readonly kind: 'function'; readonly name: string }
-  /** Without a name: any tool of that server. Without a label (null): the tool of that name, whichever server has it. */
+  /** Without a name: any tool of the server. With a null label: the tool of that name on any server. */
   | { readonly kind: 'mcp'; readonly label: string; readonly name?: string }
   | { readonly kind: 'mcp'; readonly label: null; readonly name: string }
   | { readonly kind: 'built_in'; readonly type: BuiltInType }
 
 /**
- * A person's answer to a call that had to wait. The call is run, or refused, before the model is asked; call and result
- * stand in the messages after the whole history.
+ * The client's decision on a call that needed approval. The call is run or rejected before the first generation; call and
+ * result follow the history.
  */
 export interface ApprovalAnswer {
   readonly approvalId: string
@@ -84,33 +83,33 @@ export interface ApprovalAnswer {
   readonly reason?: string
 }
 
-/** A server whose tools the client has seen in an earlier turn. */
+/** A server whose tool list the client got in an earlier turn. */
 export interface ListedServer {
   readonly label: string
-  /** Of the list's `tool_list_done`; a list that has changed since is shown again. Null: shown again never. */
+  /** Of the list's `list_done` event; a list that has changed since is sent again. Null: never sent again. */
   readonly fingerprint: string | null
 }
 
-/** Who made a call that stands in the history: its name there is replaced by the one that the model sees today. */
+/** The tool of a call in the history, whose name there is replaced by the current one. */
 export type CallOrigin =
   | { readonly kind: 'mcp'; readonly label: string; readonly name: string }
   | { readonly kind: 'built_in'; readonly type: BuiltInType }
 
 export interface LoopLimits {
-  /** Calls that the gateway runs in this turn; null: only the operator's limits hold. */
+  /** Calls that the gateway runs in this turn; null: only the operator's limits apply. */
   readonly maxToolCalls: number | null
-  /** Model turns; null: the operator's limit. It can only be made smaller. */
+  /** Generations of this turn; can only lower the operator's limit. Null: the operator's limit. */
   readonly maxIterations?: number | null
   /**
-   * What happens at a limit. `answer`: one last turn without the gateway's tools. `stop`: the turn ends there, with the
-   * reason `tool_limit`.
+   * At a limit, `answer` runs a last generation without the gateway's tools; `stop` ends the turn with the reason
+   * `tool_limit`.
    */
   readonly atLimit: 'answer' | 'stop'
 }
 
-/** One turn: everything from a client's request to the end of its answer. */
+/** One turn: from a client's request to the end of its answer. */
 export interface ToolTurn {
-  /** With the whole history; `tools` are the client's own functions, `toolChoice` is ignored for the one below. */
+  /** With the whole history; `tools` are the client's functions, `toolChoice` is ignored. */
   readonly request: GenerationRequest
   readonly toolChoice: LoopToolChoice | null
   readonly tools: readonly GatewayTool[]
@@ -120,26 +119,26 @@ export interface ToolTurn {
   readonly origins: ReadonlyMap<string, CallOrigin>
   readonly limits: LoopLimits
   /**
-   * False where the client has no way to be asked: calls that would have to wait for a person are not run, and the model
-   * is told so. Default true.
+   * False if the client's format has no approvals: calls that need approval are then rejected with a message to the
+   * model. Default true.
    */
   readonly canApprove?: boolean
-  /** Workers are asked for streams. */
+  /** Requests streams from workers. */
   readonly stream: boolean
-  /** Only these workers. */
+  /** Restricts the workers. */
   readonly accepts?: (worker: WorkerEntry) => boolean
 }
 
-/** A tool as clients are shown it. */
+/** A tool in the list that clients get. */
 export interface ListedTool {
   readonly name: string
   readonly description: string | null
   readonly inputSchema: Readonly<Record<string, unknown>>
-  /** As its server gave them; null when it gave none. */
+  /** As the server sent them; null if it sent none. */
   readonly annotations: Readonly<Record<string, unknown>> | null
 }
 
-/** Who runs a call. Names are the server's own. */
+/** The tool of a call, by the server's name. */
 export type CalledTool =
   | { readonly kind: 'mcp'; readonly label: string; readonly name: string }
   | { readonly kind: 'built_in'; readonly type: BuiltInType }
@@ -156,24 +155,23 @@ export interface ToolCallError {
 export interface ToolCallResult {
   /** `incomplete`: the model's answer was cut off before the call was run. */
   readonly status: 'completed' | 'failed' | 'incomplete'
-  /** What the tool gave, as text; empty when it failed. */
+  /** Output of the tool as text; empty if it failed. */
   readonly output: string
-  /** Null unless it failed. */
+  /** Null unless the call failed. */
   readonly error: ToolCallError | null
-  /** What the model was given: the output or the words of the error. */
+  /** What the model gets: the output or the error message. */
   readonly modelText: string
-  /** The tool's own structure beside its text; null when it gave none. */
+  /** Structured output beside the text; null if there is none. */
   readonly structured: unknown
   readonly durationMs: number
 }
 
 /**
- * What happens in a turn, in order. `index` counts the output items from 0 over all iterations, without gaps, in the
- * order in which they begin. An item begins with one event and ends with one event, in between come only its own, except
- * that the calls of one model turn may overlap.
+ * Events of a turn, in order. `index` counts the output items from 0 over all iterations, without gaps, in order of their
+ * start. An item starts and ends with one event each; only the calls of one generation may overlap.
  */
 export type ToolLoopEvent =
-  /** Of the first generation; those of later ones are not told. */
+  /** Of the first generation only. */
   | { readonly type: 'started'; readonly started: GenerationStarted }
   | { readonly type: 'list_started'; readonly index: number; readonly label: string }
   | {
@@ -181,7 +179,7 @@ export type ToolLoopEvent =
       readonly index: number
       readonly label: string
       readonly tools: readonly ListedTool[]
-      /** To be kept with the item; see `ListedServer`. */
+      /** To be stored with the item; see `ListedServer`. */
       readonly fingerprint: string
     }
   | {
@@ -201,15 +199,15 @@ export type ToolLoopEvent =
   | { readonly type: 'annotation'; readonly index: number; readonly annotation: unknown }
   | { readonly type: 'reasoning_signature'; readonly index: number; readonly signature: string }
   | { readonly type: 'item_done'; readonly index: number; readonly isCut: boolean }
-  /** Of a kind that only the worker and the client know; begins and ends with this. */
+  /** A complete item of a kind that only the worker and the client know. */
   | {
       readonly type: 'native_item'
       readonly index: number
-      /** Name of the engine adapter whose words they are. */
+      /** Name of the engine adapter whose format it has. */
       readonly engine: string
       readonly item: Readonly<Record<string, unknown>>
     }
-  /** A call of the client's own function; it is the client's to run. */
+  /** A call that the client runs. */
   | {
       readonly type: 'function_started'
       readonly index: number
@@ -231,12 +229,12 @@ export type ToolLoopEvent =
       readonly index: number
       readonly callId: string
       readonly tool: CalledTool
-      /** The answer that let it run; null when none was needed. */
+      /** The approval that allowed it; null if none was needed. */
       readonly approvalId: string | null
     }
   | { readonly type: 'call_arguments'; readonly index: number; readonly delta: string }
   | { readonly type: 'call_arguments_done'; readonly index: number; readonly arguments: string }
-  /** The tool is at work from here on. */
+  /** The tool starts to run. */
   | { readonly type: 'call_running'; readonly index: number; readonly tool: CalledTool }
   | {
       readonly type: 'call_done'
@@ -247,7 +245,7 @@ export type ToolLoopEvent =
       readonly approvalId: string | null
       readonly result: ToolCallResult
     }
-  /** A person has to agree first; the turn ends without running it. */
+  /** The call needs approval; the turn ends without running it. */
   | {
       readonly type: 'approval_requested'
       readonly index: number
@@ -257,8 +255,7 @@ export type ToolLoopEvent =
       readonly arguments: string
     }
   /**
-   * A call of a tool that clients must not see. It has no index and is shown nowhere; who stores the turn keeps it for the
-   * history of the next one.
+   * A call of a tool that is hidden from clients. It has no index, and is stored only for the history of the next turn.
    */
   | {
       readonly type: 'hidden_call'
@@ -269,87 +266,87 @@ export type ToolLoopEvent =
     }
   | {
       readonly type: 'finished'
-      /** `handed_over`: functions or approvals wait for the client. `tool_limit`: see `atLimit`. */
+      /** `handed_over`: the client has to run functions or to approve calls. `tool_limit`: see `atLimit`. */
       readonly reason: FinishReason | 'handed_over' | 'tool_limit'
       readonly matchedStop: string | number | null
-      /** Why the last answer ended, in its worker's own words; absent where they are not known. */
+      /** The worker's own reason for the end of the last answer, if known. */
       readonly native?: Pick<NativeAnswer, 'engine' | 'reason'>
-      /** Summed over all iterations; null when no worker told. */
+      /** Sum of all iterations; null if no worker reported any. */
       readonly usage: GenerationUsage | null
       readonly iterations: number
       readonly toolCalls: number
     }
-  /** Open items end here. */
+  /** Ends all open items. */
   | { readonly type: 'failed'; readonly error: GatewayError; readonly usage: GenerationUsage | null }
 
-/** Hears one turn. `finished` or `failed` comes last, exactly once, unless the turn was aborted. Must not throw. */
+/** Receives the events of one turn. `finished` or `failed` is last, exactly once, unless the turn was aborted. Must not throw. */
 export interface ToolLoopListener {
   onEvent(event: ToolLoopEvent): void
 }
 
-/** A turn under way. */
+/** A running turn. */
 export interface RunningTurn {
-  /** A slow reader: the worker is held back, and no further iteration begins. */
+  /** Pauses the worker; no further iteration begins. */
   pause(): void
   resume(): void
-  /** Gives up: the worker stops, running tools are told, nothing more is heard. Safe at any time, also twice. */
+  /** Stops the worker and running tools; no events follow. Idempotent. */
   abort(): void
 }
 
 export interface ToolLoopService {
   /**
-   * Begins a turn, checked before.
+   * Checks a turn and starts it.
    * @throws GatewayError as `check`
    */
   run(ctx: RequestContext, turn: ToolTurn, listener: ToolLoopListener): RunningTurn
   /**
-   * Rejects what can be rejected without asking a tool server: for turns that begin later.
+   * Rejects what can be rejected without a tool server, for turns that start later.
    * @throws GatewayError (400, 403) naming the `param`; unknown_mcp_server for an approved call of a server that the
    * tools do not declare
    */
   check(tenant: string, turn: Pick<ToolTurn, 'tools' | 'approvals'>): void
   /**
-   * Whether a built-in tool is mapped here and this tenant may use it. A declaration of one that is not stays in the echo
-   * and is left out of the request, unless `isStrict`: then it is an error.
+   * True if a built-in tool is mapped and the tenant may use it. Other declarations are echoed and otherwise ignored, or
+   * rejected if `isStrict`.
    */
   hasBuiltIn(type: BuiltInType, tenant: string): boolean
   readonly isStrict: boolean
-  /** True for a server of the configuration of which clients see nothing: its declaration is left out of every echo. */
+  /** True for a configured server that is hidden from clients: its declaration is omitted from every echo. */
   isInternal(label: string): boolean
 }
 
 export const ToolLoop = token<ToolLoopService>('tool-loop')
 
-/** A call that is about to run, as guards see it. */
+/** A call that is about to run. */
 export interface GuardedCall {
   readonly tenant: string
   readonly requestId: string
   readonly model: string | null
   readonly tool: CalledTool
-  /** Of the server; the label again when the server is one of the configuration. Never holds credentials. */
+  /** URL of the server, without credentials; the label if the server is a configured one. */
   readonly server: string
-  /** Parsed; not to be changed in place. */
+  /** Parsed; must not be modified. */
   readonly arguments: Readonly<Record<string, unknown>>
 }
 
 export type GuardDecision =
   | { readonly action: 'continue' }
-  /** The tool does not run; the model is given the text in place of a result. */
+  /** The tool does not run; the model gets the text as the result. */
   | { readonly action: 'reject'; readonly text: string }
-  /** The tool runs with these; the client is shown what the model wrote. */
+  /** The tool runs with these; the client gets the model's arguments. */
   | { readonly action: 'modify'; readonly arguments: Readonly<Record<string, unknown>> }
 
-/** Looks at calls before they run. */
+/** Checks calls before they run. */
 export interface ToolCallGuard {
   /** Such as `wasm`; for logs. */
   readonly name: string
-  /** A guard that throws or rejects stops the call, as if it had been rejected. */
+  /** An exception rejects the call. */
   check(call: GuardedCall): GuardDecision | Promise<GuardDecision>
 }
 
-/** Where guards are added, in `register` or later; they are asked in the order in which they came. */
+/** Registry of guards, which run in order of registration. */
 export interface ToolCallGuardsService {
-  /** @returns takes it out again */
+  /** @returns a function that removes the guard */
   add(guard: ToolCallGuard): () => void
 }
 

@@ -1,20 +1,20 @@
-/** Errors of the proxy routes: missing fields, broken rules between fields, and answers that cannot be used. */
+/** Errors of the chat routes: missing fields, broken rules between fields, and unusable responses. */
 import { defineErrors } from '#kernel'
 
 const rule = (text: string) => ({ kind: 'bad_request', source: 'client', text: () => text }) as const
 
 export const chatErrors = defineErrors('chat', {
   missing_model: rule("field 'model' is required"),
-  invalid_json_schema: rule("'json_schema' must be JSON"),
+  invalid_json_schema: rule("field 'json_schema' must be JSON"),
   resolve_input_failed: {
     kind: 'bad_request',
     source: 'client',
-    text: (problem: string) => `the prompt cannot be used: ${problem}`,
+    text: (problem: string) => `invalid prompt: ${problem}`,
   },
   generate_field_unsupported: {
     kind: 'bad_request',
     source: 'client',
-    text: (field: string) => `workers of this model do not take '${field}'`,
+    text: (field: string) => `workers of this model do not support '${field}'`,
   },
   no_workers: {
     kind: 'unavailable',
@@ -24,61 +24,61 @@ export const chatErrors = defineErrors('chat', {
   no_models: {
     kind: 'unavailable',
     source: 'gateway',
-    text: () => 'no registered worker names a model',
+    text: () => 'no registered worker lists a model',
   },
   model_not_found: {
     kind: 'not_found',
     source: 'client',
-    text: (model: string) => `no worker names the model '${model}'`,
+    text: (model: string) => `no worker lists the model '${model}'`,
   },
   rerank_response_build_failed: {
     kind: 'internal',
     source: 'worker',
-    text: (problem: string) => `the worker's answer is no list of scored documents: ${problem}`,
+    text: (problem: string) => `the worker's response is not a list of scored documents: ${problem}`,
   },
   empty_input: rule("field 'input' must not be empty"),
   invalid_input: {
     kind: 'bad_request',
     source: 'client',
-    text: (problem: string) => `field 'input' cannot be used: ${problem}`,
+    text: (problem: string) => `field 'input' is invalid: ${problem}`,
   },
-  embedding_dimensions_unsupported: rule("workers of this model do not take 'dimensions'"),
+  embedding_dimensions_unsupported: rule("workers of this model do not support 'dimensions'"),
   embeddings_unsupported: {
     kind: 'not_implemented',
     source: 'gateway',
-    text: () => 'no enabled plugin can ask the workers of this model for embeddings',
+    text: () => 'no enabled plugin supports embeddings with the workers of this model',
   },
   classification_empty: {
     kind: 'internal',
     source: 'worker',
-    text: () => 'the worker told no classes',
+    text: () => 'the worker returned no classes',
   },
   blank_query: rule("field 'query' must not be blank"),
 })
 
-/** Rules between fields, by the names that clients may match on. */
+/** Broken rules between fields; clients may match on the codes. */
 export const ruleErrors = defineErrors('chat rules', {
-  top_logprobs_requires_logprobs: rule("'top_logprobs' needs 'logprobs' to be true"),
-  stream_options_requires_stream: rule("'stream_options' needs 'stream' to be true"),
-  min_tokens_exceeds_max: rule('the least number of tokens is above the greatest'),
+  top_logprobs_requires_logprobs: rule("'top_logprobs' requires 'logprobs' to be true"),
+  stream_options_requires_stream: rule("'stream_options' requires 'stream' to be true"),
+  min_tokens_exceeds_max: rule('the minimum number of tokens exceeds the maximum'),
   regex_conflicts_with_json: rule("'regex' cannot be combined with a JSON response format"),
   ebnf_conflicts_with_json: rule("'ebnf' cannot be combined with a JSON response format"),
   multiple_constraints: rule('at most one of regex, ebnf and json_schema may be set'),
-  json_schema_name_empty: rule("the 'name' of the JSON schema is empty"),
-  tool_choice_requires_tools: rule("'tool_choice' needs 'tools'"),
+  json_schema_name_empty: rule("the 'name' of the JSON schema must not be empty"),
+  tool_choice_requires_tools: rule("'tool_choice' requires 'tools'"),
   tool_choice_function_not_found: {
     kind: 'bad_request',
     source: 'client',
-    text: (name: string) => `'tool_choice' names the function '${name}', which is not among the tools`,
+    text: (name: string) => `'tool_choice' names the function '${name}', which is not in 'tools'`,
   },
   tool_choice_invalid_mode: rule("the mode of 'allowed_tools' must be auto or required"),
   tool_choice_tool_not_found: {
     kind: 'bad_request',
     source: 'client',
-    text: (name: string) => `'allowed_tools' names the tool '${name}', which is not among the tools`,
+    text: (name: string) => `'allowed_tools' names the tool '${name}', which is not in 'tools'`,
   },
-  tool_choice_invalid_tool_type: rule("'allowed_tools' may hold references to functions only"),
-  prompt_empty: rule("'prompt' must hold at least one text"),
+  tool_choice_invalid_tool_type: rule("'allowed_tools' must hold references to functions only"),
+  prompt_empty: rule("'prompt' must hold at least one string"),
   best_of_less_than_n: rule("'best_of' must be greater than 'n'"),
   best_of_not_supported_with_stream: rule("'best_of' cannot be combined with 'stream'"),
   text_or_input_ids_required: rule("exactly one of 'text' and 'input_ids' must be set"),

@@ -1,16 +1,16 @@
-/** The chat plugin: inference over HTTP workers, and what there is to know about their models. */
+/** The chat plugin: the inference routes of the OpenAI API and of engines, and the model list. */
 import { Auth, definePlugin, Embeddings, Generations } from '#kernel'
 import { chatConfig } from './config.ts'
 import { chatFlags } from './flags.ts'
 import { inferenceRoutes } from './serve/inference-routes.ts'
 import { infoRoutes, modelRoutes, modelsRoute } from './serve/models/info-routes.ts'
-import { rerankRoutes } from './serve/rerank/rerank-routes.ts'
+import { rerankRoutes } from './serve/rerank/rerank.ts'
 
 export default definePlugin({
   manifest: {
     name: 'chat',
     version: '0.1.0',
-    description: 'Chat, completions, generation, embeddings, classification and reranking by workers.',
+    description: 'Chat, completions, generation, embeddings, classification and reranking.',
     uses: [Generations],
     usesOptionally: [Auth, Embeddings],
     config: chatConfig,

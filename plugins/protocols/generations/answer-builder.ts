@@ -97,14 +97,14 @@ export class AnswerBuilder implements GatheredAnswer {
         choice.reason = event.reason
         choice.matchedStop = event.matchedStop
         return
-      // Formats without the notion have no place for it.
+      // A whole answer does not hold these.
       case 'native_item':
       case 'tool_call_done':
         return
     }
   }
 
-  /** After `finished`. A choice that never ended, which no adapter should leave, counts as aborted. */
+  /** Call after `finished`. A choice without an end counts as aborted. */
   answer(): GeneratedAnswer {
     const choices: GeneratedChoice[] = [...this.#choices.values()]
       .sort((a, b) => a.index - b.index)

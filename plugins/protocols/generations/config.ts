@@ -1,4 +1,4 @@
-/** Settings of the generations plugin: how requests to engines are written and their answers are read. */
+/** Settings of the generations plugin: requests to workers, and their answers. */
 import { Type } from '#kernel'
 
 export const generationsConfig = Type.Object(
@@ -17,7 +17,7 @@ export const generationsConfig = Type.Object(
     toolTypes: Type.Union([Type.Array(Type.String({ minLength: 1 })), Type.Null()], {
       default: null,
       description:
-        'Types of tools, such as web_search or custom, that are sent to workers that speak the Responses format; tools of other types are left out. Null sends all of them.',
+        'Types of tools, such as web_search or custom, that are sent to workers that speak the Responses format; other types are omitted. null sends all of them.',
     }),
   },
   { additionalProperties: false },

@@ -1,12 +1,21 @@
-/** Which adapter speaks to which worker. One registry per thread; what it finds is kept per worker entry. */
-import type { EngineAdapter, WorkerBalance, WorkerEntry } from '#kernel'
+/** Finds the engine adapter of a worker, and prepares prompts. One registry per thread. */
+import type {
+  EngineAdapter,
+  GenerationRequest,
+  PreparedPrompt,
+  RelayContext,
+  WorkerBalance,
+  WorkerEntry,
+} from '#kernel'
+
+const NO_ADAPTER = Symbol('no adapter')
 
 export class Engines {
   readonly #adapters: EngineAdapter[] = []
   readonly #balance: Pick<WorkerBalance, 'workersOf'>
-  /** Entries are immutable, so what was found stays right. */
-  #byWorker = new WeakMap<WorkerEntry, EngineAdapter | typeof NOBODY>()
-  /** By canonical model; forgotten when the worker table changes. */
+  /** Entries are immutable, so a result stays valid. */
+  #byWorker = new WeakMap<WorkerEntry, EngineAdapter | typeof NO_ADAPTER>()
+  /** By canonical model; cleared when the worker table changes. */
   readonly #preparing = new Map<string, readonly EngineAdapter[]>()
 
   constructor(balance: Pick<WorkerBalance, 'workersOf'>) {
@@ -20,7 +29,7 @@ export class Engines {
     this.#preparing.clear()
   }
 
-  /** @param preferred name of an adapter that goes before all others where it accepts the worker */
+  /** @param preferred name of an adapter that takes precedence if it accepts the worker */
   of(worker: WorkerEntry, preferred?: string): EngineAdapter | null {
     if (preferred !== undefined) {
       const wanted = this.#adapters.find(({ name }) => name === preferred)
@@ -28,13 +37,13 @@ export class Engines {
     }
     let found = this.#byWorker.get(worker)
     if (found === undefined) {
-      found = this.#adapters.find((adapter) => adapter.accepts(worker)) ?? NOBODY
+      found = this.#adapters.find((adapter) => adapter.accepts(worker)) ?? NO_ADAPTER
       this.#byWorker.set(worker, found)
     }
-    return found === NOBODY ? null : found
+    return found === NO_ADAPTER ? null : found
   }
 
-  /** Adapters of the model's workers that have work to do before one is picked. */
+  /** Adapters of the model's workers that prepare the prompt before a worker is picked. */
   preparing(model: string): readonly EngineAdapter[] {
     let found = this.#preparing.get(model)
     if (found === undefined) {
@@ -54,4 +63,24 @@ export class Engines {
   }
 }
 
-const NOBODY = Symbol('no adapter')
+export interface PreparedPrompts {
+  readonly byAdapter: ReadonlyMap<EngineAdapter, PreparedPrompt>
+  /** For policies: those of the first adapter that tokenised the prompt; null if none did. */
+  readonly tokenIds: Uint32Array | null
+}
+
+/** Prepares the prompt once for all attempts. @throws GatewayError of an adapter */
+export async function preparePrompts(
+  adapters: readonly EngineAdapter[],
+  source: { request: GenerationRequest; model: string; ctx: RelayContext },
+): Promise<PreparedPrompts> {
+  const byAdapter = new Map<EngineAdapter, PreparedPrompt>()
+  let tokenIds: Uint32Array | null = null
+  for (const adapter of adapters) {
+    const prepared = await adapter.prepare?.(source.request, source.model, source.ctx)
+    if (prepared === undefined) continue
+    byAdapter.set(adapter, prepared)
+    tokenIds ??= prepared.tokenIds
+  }
+  return { byAdapter, tokenIds }
+}

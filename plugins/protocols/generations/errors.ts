@@ -1,12 +1,11 @@
-/** What ends a generation beside what workers and transports say themselves. */
+/** Errors of generations, beside those of workers and transports. */
 import { defineErrors } from '#kernel'
 
 export const generationErrors = defineErrors('generations', {
   engine_missing: {
     kind: 'not_implemented',
     source: 'gateway',
-    text: (model: string) =>
-      `no enabled plugin can turn this request into one for the workers of model ${model}; enable the engine plugin of their kind`,
+    text: (model: string) => `no enabled plugin can send this request to the workers of model ${model}`,
   },
   worker_refused: {
     kind: 'bad_gateway',
@@ -17,7 +16,7 @@ export const generationErrors = defineErrors('generations', {
     kind: 'bad_gateway',
     source: 'worker',
     retry: 'before-first-byte',
-    text: () => "the worker's answer ended before it was finished",
+    text: () => "the worker's answer ended before it was complete",
   },
   engine_unreadable: {
     kind: 'bad_gateway',

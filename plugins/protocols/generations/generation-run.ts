@@ -1,6 +1,6 @@
 /**
- * One generation: the adapter's request for whichever worker is picked, its answer read into events, and the same care
- * for retries, limits and counters as any call. A worker that takes the client's own format gets the bytes as they are. @hot
+ * One generation: sends the adapter's request to the picked worker and reads the answer into events, with the retries, limits
+ * and counters of any call. A worker that takes the client's format gets the client's bytes instead. @hot
  */
 import type {
   Call,
@@ -21,17 +21,16 @@ import type {
   Upstream,
   UpstreamFailure,
   UpstreamRequest,
-  WorkerBalance,
   WorkerEntry,
 } from '#kernel'
 import { GatewayError } from '#kernel'
 import { BodyExcerpt, uuidV7 } from '#shared'
-import type { Engines } from './engines.ts'
+import { type Engines, type PreparedPrompts, preparePrompts } from './engines.ts'
 import { generationErrors } from './errors.ts'
-import { type PreparedPrompts, preparePrompts } from './prepare-prompts.ts'
+import type { PassThroughDecision } from './pass-through.ts'
 import { toRefusal } from './refusal.ts'
 
-/** Most of a refusal that is read for the sake of its message. */
+/** Bytes of an error body that are read for its message. */
 const MAX_REFUSAL_BYTES = 65_536
 
 const NOTHING_PREPARED: PreparedPrompts['byAdapter'] = new Map()
@@ -39,7 +38,7 @@ const NOTHING_PREPARED: PreparedPrompts['byAdapter'] = new Map()
 export interface GenerationParts {
   readonly engines: Engines
   readonly upstream: Upstream
-  readonly balance: WorkerBalance
+  readonly passThrough: PassThroughDecision
 }
 
 class Attempt implements EngineAttempt {
@@ -86,7 +85,7 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
   #prepared: PreparedPrompts['byAdapter'] = NOTHING_PREPARED
   #call: OpenCall | null = null
   #attempt: Attempt | null = null
-  /** Hears the answer in place of the adapter's reader when the bytes pass through; null otherwise. */
+  /** Receives the response in place of the adapter's reader if the bytes pass through; null otherwise. */
   #relay: JoinedRelay | null = null
   #reader: EngineReader | null = null
   #refusal: BodyExcerpt | null = null
@@ -113,7 +112,7 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
     return this.request.model
   }
 
-  /** Sets it on its way; never throws. */
+  /** Never throws. */
   start(): void {
     const { ctx } = this
     ctx.onCancel(() => this.abort())
@@ -147,7 +146,7 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
     if (this.#isPaused) this.#call.pause()
   }
 
-  // What the call asks.
+  // The call's options.
 
   readonly accepts = (worker: WorkerEntry): boolean => {
     const { accepts } = this.#options
@@ -161,8 +160,7 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
 
   #passes(worker: WorkerEntry): boolean {
     const { passThrough } = this.#options
-    if (passThrough === undefined || !worker.apis.includes(passThrough.api)) return false
-    return passThrough.routes === undefined || !passThrough.routes.lacks(worker)
+    return passThrough !== undefined && this.#parts.passThrough.takes(worker, passThrough.api)
   }
 
   requestFor(worker: WorkerEntry, model: string): UpstreamRequest {
@@ -186,7 +184,7 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
     return { method, path, body, headers: this.#parts.upstream.headersFor(this.ctx, worker, headers) }
   }
 
-  // What the call tells.
+  // The call's events.
 
   onAnswer(status: number, headers: HeaderList, contentLength: number): void {
     if (this.#relay !== null && this.#isMissing(status)) this.#askAnew()
@@ -206,10 +204,12 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
     }
   }
 
-  /** The worker has no such path, in spite of its description. */
+  /** True if the worker lacks the path although it lists the format. */
   #isMissing(status: number): boolean {
     const worker = this.#call?.worker ?? null
-    return worker !== null && this.#options.passThrough?.routes?.answered(worker, status) === true
+    const { passThrough } = this.#options
+    if (worker === null || passThrough === undefined) return false
+    return this.#parts.passThrough.lacksRoute(worker, passThrough.api, status)
   }
 
   #askAnew(): void {
@@ -281,7 +281,7 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
     this.#failed(own ?? toRefusal(status, this.#refusalHeaders, body))
   }
 
-  // What the adapter's reader tells.
+  // The sink of the adapter's reader.
 
   emit(event: GenerationEvent): void {
     if (this.#isOver) return
@@ -295,7 +295,7 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
     try {
       this.#options.listener.onEvent(event)
     } catch (error) {
-      // Whoever throws at the end has told nobody of it.
+      // A listener that throws at the end has not ended the client's response.
       if (event.type === 'finished') this.#isOver = false
       throw error
     }
@@ -307,7 +307,7 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
     if (this.#call === null) this.#failed(error)
     else {
       this.#call.fail(error)
-      // The call may have counted as whole already: then it says nothing any more.
+      // The call reports nothing if it has counted as complete already.
       this.#failed(error)
     }
   }
@@ -317,7 +317,7 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
     this.#call?.abort()
   }
 
-  // What the listener's side asks.
+  // The handle of the caller.
 
   pause(): void {
     this.#isPaused = true

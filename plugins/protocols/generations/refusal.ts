@@ -1,20 +1,20 @@
-/** A worker's refusal in the gateway's words: its status, what it said, and when to come back. */
-
+/** A worker's error response as a gateway error: status, message and retry-after. */
 import type { GatewayError, HeaderList } from '#kernel'
 import { headerOf } from '#kernel'
 import { parseBoundedText } from '#shared'
 import { generationErrors } from './errors.ts'
 
-/** Most of a refusal that is repeated to the client, in characters. */
-const MAX_SAID_LENGTH = 1_000
-/** Error objects within error objects are followed this far. */
+/** Characters of the worker's message that the client gets. */
+const MAX_MESSAGE_LENGTH = 1_000
+/** Levels of nested error objects that are read. */
 const MAX_DEPTH = 4
 
-/** @param body as far as it was read */
+/** @param body its beginning, at most 64 KiB */
 export function toRefusal(status: number, headers: HeaderList, body: Buffer): GatewayError {
-  const text = body.toString('utf8')
-  const { said, code, param } = spokenIn(parse(text), 0) ?? { said: text.trim(), code: null, param: null }
-  const words = said === '' ? `the worker answered with status ${status}` : shorten(said)
+  const content = body.toString('utf8')
+  const plain = { text: content.trim(), code: null, param: null }
+  const { text, code, param } = messageIn(parse(content), 0) ?? plain
+  const message = text === '' ? `the worker answered with status ${status}` : shorten(text)
   const retryAfter = headerOf(headers, 'retry-after')
   return generationErrors.worker_refused.with(
     {
@@ -23,25 +23,25 @@ export function toRefusal(status: number, headers: HeaderList, body: Buffer): Ga
       ...(param !== null && { param }),
       ...(retryAfter !== undefined && { headers: ['retry-after', retryAfter] }),
     },
-    words,
+    message,
   )
 }
 
-interface Spoken {
-  readonly said: string
+interface WorkerMessage {
+  readonly text: string
   readonly code: string | null
   readonly param: string | null
 }
 
-/** In whichever of the usual shapes it is: `{error: {message, code}}`, `{message}`, `{detail}`, a text. */
-function spokenIn(value: unknown, depth: number): Spoken | null {
-  if (typeof value === 'string') return { said: value, code: null, param: null }
+/** Reads the usual shapes: `{error: {message, code}}`, `{message}`, `{detail}`, a text. */
+function messageIn(value: unknown, depth: number): WorkerMessage | null {
+  if (typeof value === 'string') return { text: value, code: null, param: null }
   if (typeof value !== 'object' || value === null || depth >= MAX_DEPTH) return null
   const { error, message, detail, code, param } = value as Record<string, unknown>
-  const inner = spokenIn(error, depth + 1) ?? spokenIn(message, depth + 1) ?? spokenIn(detail, depth + 1)
+  const inner = messageIn(error, depth + 1) ?? messageIn(message, depth + 1) ?? messageIn(detail, depth + 1)
   if (inner === null) return null
   return {
-    said: inner.said,
+    text: inner.text,
     code: inner.code ?? (typeof code === 'string' && code !== '' ? code : null),
     param: inner.param ?? textOf(param),
   }
@@ -60,5 +60,5 @@ function parse(text: string): unknown {
 }
 
 function shorten(text: string): string {
-  return text.length <= MAX_SAID_LENGTH ? text : `${text.slice(0, MAX_SAID_LENGTH)}…`
+  return text.length <= MAX_MESSAGE_LENGTH ? text : `${text.slice(0, MAX_MESSAGE_LENGTH)}…`
 }

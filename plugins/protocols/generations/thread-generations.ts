@@ -1,4 +1,4 @@
-/** The generation layer on one thread: adapters, and the ways in. */
+/** The service `Generations` of one thread. */
 import type {
   EngineAdapter,
   GeneratedAnswer,
@@ -16,12 +16,14 @@ import { UpstreamFailure } from '#kernel'
 import { AnswerBuilder } from './answer-builder.ts'
 import { Engines } from './engines.ts'
 import { type GenerationParts, GenerationRun } from './generation-run.ts'
+import { PassThroughDecision } from './pass-through.ts'
 
 export class ThreadGenerations implements Generations {
   readonly #parts: GenerationParts
 
   constructor(upstream: Upstream, balance: WorkerBalance) {
-    this.#parts = { upstream, balance, engines: new Engines(balance) }
+    const passThrough = new PassThroughDecision(balance)
+    this.#parts = { upstream, passThrough, engines: new Engines(balance) }
   }
 
   addEngine(adapter: EngineAdapter): void {
@@ -53,16 +55,21 @@ export class ThreadGenerations implements Generations {
           if (event.type === 'finished') resolve(builder.answer())
         }
       }
-      ctx.onCancel(() =>
-        reject(new UpstreamFailure('reset', 'the request was over before the answer', false)),
-      )
+      ctx.onCancel(() => reject(new UpstreamFailure('reset', 'the request ended before the answer', false)))
       this.open(ctx, request, { ...options, stream: options.stream ?? false, listener: { onEvent } })
     })
   }
 
-  isNative(model: string | null, api: string): boolean {
-    const { balance, upstream } = this.#parts
-    return balance.takesApi(upstream.canonicalModel(model), api)
+  modelToGenerate(model: string | null, api: string): string | null {
+    return this.#parts.passThrough.modelToGenerate(model, api)
+  }
+
+  isNative(model: string, api: string): boolean {
+    return this.#parts.passThrough.isNative(model, api)
+  }
+
+  takes(worker: WorkerEntry, api: string): boolean {
+    return this.#parts.passThrough.takes(worker, api)
   }
 
   gather(): AnswerBuilder {

@@ -1,4 +1,4 @@
-/** The messages section of the configuration file. */
+/** Settings of the messages plugin. */
 import { type Static, Type } from '#kernel'
 
 export const messagesConfig = Type.Object(
@@ -6,19 +6,19 @@ export const messagesConfig = Type.Object(
     models: Type.Record(Type.String({ minLength: 1 }), Type.String({ minLength: 1 }), {
       default: {},
       description:
-        'Models by the names that clients use: `claude-sonnet-4-5: qwen3-coder`. A name that ends in `*` stands for all that begin like it; an exact name wins, then the longest beginning.',
+        'Model names of clients, mapped to models of workers: `claude-sonnet-4-5: qwen3-coder`. A name that ends in `*` matches every name with that prefix; an exact name takes precedence, then the longest prefix.',
     }),
     pingMs: Type.Integer({
       minimum: 0,
       maximum: 600_000,
       default: 15_000,
       description:
-        'Silence after which a stream that is made here gets a `ping` event, in milliseconds; 0 for none but the first.',
+        'Silence after which a translated stream gets a `ping` event, in milliseconds. 0 disables all pings but the first.',
     }),
     pdf: Type.Union([Type.Literal('refuse'), Type.Literal('file')], {
       default: 'refuse',
       description:
-        'PDF documents for workers that do not speak the format. refuse: 400 naming the block. file: passed on as a `file` part, for workers that read those.',
+        'PDF documents for workers that do not speak the format. refuse: status 400 naming the block. file: sent as a `file` part, for workers that accept those.',
     }),
   },
   { additionalProperties: false },

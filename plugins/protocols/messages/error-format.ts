@@ -1,4 +1,4 @@
-/** Errors as clients of the messages format know them: the vendor's envelope, with the request's id. */
+/** Error bodies of the Messages format: the vendor's envelope with the request id. @source Anthropic API reference, Errors */
 import {
   type ErrorFormat,
   type ErrorKind,
@@ -7,7 +7,6 @@ import {
   type TSchema,
   Type,
 } from '#kernel'
-import { overflowMessage } from './serve/context-overflow.ts'
 
 /** @source Anthropic API reference, Messages */
 const TYPE_OF_KIND: Readonly<Record<ErrorKind, string>> = {
@@ -46,13 +45,13 @@ export const messagesErrorFormat: ErrorFormat = Object.freeze({
   status: statusOf,
   fillsRefusals: true,
   headers: ({ kind, source }: GatewayError, { requestId }: RequestFacts) =>
-    // Agents try a refused key for many seconds unless they are told that it is no use.
+    // Agents retry a refused key for many seconds without this header.
     kind === 'unauthorized' && source !== 'worker'
       ? ['request-id', requestId, 'x-should-retry', 'false']
       : ['request-id', requestId],
 })
 
-/** The format has no status for a tool server that cannot be reached. */
+/** The format has no status for an unreachable tool server. */
 function statusOf(error: GatewayError): number {
   if (error.kind === 'failed_dependency') return BAD_GATEWAY
   return overflowMessage(error) === null ? error.status : BAD_REQUEST
@@ -72,4 +71,27 @@ function toEnvelope(error: GatewayError, { requestId }: RequestFacts): object {
 
 function typeOf({ kind, status }: GatewayError): string {
   return status === PAYMENT_REQUIRED ? 'billing_error' : TYPE_OF_KIND[kind]
+}
+
+const PHRASE = 'prompt is too long'
+const OVERFLOW =
+  /context[ _-]length|context window|maximum context|prompt is too long|too many (?:input )?tokens|longer than the model/i
+const NUMBERS = /\d[\d,]{0,14}/g
+/** Statuses with which engines refuse a prompt; an error inside of a stream has none. */
+const REFUSALS: ReadonlySet<number> = new Set([400, 413, 422])
+
+/**
+ * The message for a prompt that is too long, in the words by which clients know that they must shorten it: each engine words
+ * it differently. Null for other errors.
+ */
+function overflowMessage({ code, status, source, message }: GatewayError): string | null {
+  const mayBe = source === 'worker' && (REFUSALS.has(status) || code === 'worker_stream_failed')
+  if (code !== 'context_length_exceeded' && !(mayBe && OVERFLOW.test(message))) return null
+  if (message.includes(PHRASE)) return message
+  const [most, used] = (message.match(NUMBERS) ?? [])
+    .slice(0, 2)
+    .map((digits) => Number(digits.replaceAll(',', '')))
+    .sort((a, b) => a - b)
+  if (used === undefined) return `${PHRASE}: ${message}`
+  return `${PHRASE}: ${used} tokens > ${most} maximum (${message})`
 }

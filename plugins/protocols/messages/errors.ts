@@ -1,4 +1,4 @@
-/** What is wrong with a messages request, or with an answer to one. */
+/** Errors of the Messages routes. */
 import { defineErrors, type GatewayError } from '#kernel'
 
 export const messagesErrors = defineErrors('messages', {
@@ -15,11 +15,11 @@ export const messagesErrors = defineErrors('messages', {
   generation_aborted: {
     kind: 'bad_gateway',
     source: 'worker',
-    text: () => 'the worker gave up before its answer was finished',
+    text: () => 'the worker aborted before its answer was complete',
   },
 })
 
-/** @param path of the field, with dots, as clients of the format know it: `messages.0.content.1.type` */
+/** @param path of the field, such as `messages.0.content.1.type` */
 export function invalidField(path: string, problem: string): GatewayError {
   return messagesErrors.invalid_field.with({ param: path }, path, problem)
 }

@@ -1,25 +1,22 @@
-/** The messages plugin: the vendor's Messages format over every kind of worker. */
+/** The messages plugin: the Anthropic Messages API over every kind of worker. */
 import { definePlugin, Generations, Tokenizers, ToolLoop } from '#kernel'
 import { MESSAGES_VERSION_HEADER } from '#shared'
 import { messagesConfig } from './config.ts'
 import type { CreateParts } from './serve/create-message.ts'
-import { ModelNames } from './serve/model-names.ts'
-import { MODELS_PATH, toModelPage } from './serve/model-page.ts'
-import { NativeRoutes } from './serve/native-routes.ts'
+import { type MessageHead, MODELS_PATH, ModelNames, readHead, toModelPage } from './serve/model-names.ts'
+import { completeReply } from './serve/native-relay.ts'
 import { Pings } from './serve/pings.ts'
 import { PromptCounter } from './serve/prompt-counter.ts'
-import { type MessageHead, readHead } from './serve/read-head.ts'
-import { completeReply } from './serve/relayed-replies.ts'
 import { messagesRoutes } from './serve/routes.ts'
 
-/** Errors without an envelope are held back up to this size. */
+/** Largest error body that is rewritten into the envelope. */
 const MAX_ERROR_BYTES = 65_536
 
 export default definePlugin({
   manifest: {
     name: 'messages',
     version: '0.1.0',
-    description: 'The Messages format: as it is where workers speak it, translated for all others.',
+    description: 'The Messages API: passed through to workers that speak it, translated for all others.',
     uses: [Generations],
     usesOptionally: [Tokenizers, ToolLoop],
     config: messagesConfig,
@@ -35,10 +32,9 @@ export default definePlugin({
       config,
       headOf: (ctx) => {
         const head = heads.get(ctx)
-        // Another hook may have put another model into the body since.
+        // Another hook may have changed the model since.
         return head !== undefined && head.model === ctx.peek().model ? head : readHead(ctx, names)
       },
-      routes: new NativeRoutes(host.balance),
       pings,
       get counter() {
         counter ??= new PromptCounter(host.balance, host.find(Tokenizers) ?? null)
@@ -49,7 +45,7 @@ export default definePlugin({
       },
     }
     for (const route of messagesRoutes(parts)) host.route(route)
-    // Before whoever asks which model is meant, such as limits of a model.
+    // Before hooks that depend on the model, such as its limits.
     if (Object.keys(config.models).length > 0) {
       host.hook('onRequest', (ctx) => void heads.set(ctx, readHead(ctx, names)), {
         routes: ({ endpoint }) => endpoint === 'messages' || endpoint === 'count_tokens',

@@ -1,120 +1,290 @@
-/** Messages requests and replies on the wire. @source Anthropic API reference, Messages */
-import { Type } from '#kernel'
+/** Bodies of the Messages API: one schema each, for validation, types and OpenAPI alike. @source Anthropic API reference, Messages */
+import { type Static, type TSchema, Type } from '#kernel'
 
-/** A content block, of whatever type; its members are checked where they are read. */
-export interface WireBlock {
-  readonly type: string
-  readonly [member: string]: unknown
-}
+const MAX_MESSAGES = 100_000
+const MIN_THINKING_TOKENS = 1_024
 
-export type WireRole = 'user' | 'assistant' | 'system'
-
-export interface WireMessage {
-  readonly role: WireRole
-  readonly content: string | readonly WireBlock[]
-}
-
-export interface WireTool {
-  /** Absent, null or `custom` for a tool of the client's own. */
-  readonly type?: string | null
-  /** Toolsets have none. */
-  readonly name?: string
-  readonly [member: string]: unknown
-}
-
-export interface WireToolChoice {
-  readonly type: 'auto' | 'any' | 'tool' | 'none'
-  readonly name?: string
-  readonly disable_parallel_tool_use?: boolean | null
-}
-
-/** A body whose shape was checked down to the types of its blocks. */
-export interface MessagesRequest {
-  readonly model: string
-  /** Absent only in requests for a count. */
-  readonly max_tokens?: number
-  readonly messages: readonly WireMessage[]
-  readonly system?: string | readonly WireBlock[] | null
-  readonly stream?: boolean | null
-  readonly stop_sequences?: readonly string[] | null
-  readonly temperature?: number | null
-  readonly top_p?: number | null
-  readonly top_k?: number | null
-  readonly tools?: readonly WireTool[] | null
-  readonly tool_choice?: WireToolChoice | null
-  readonly thinking?: {
-    readonly type: string
-    readonly budget_tokens?: number
-    readonly display?: unknown
-  } | null
-  readonly output_config?: { readonly effort?: unknown; readonly format?: unknown } | null
-  readonly output_format?: unknown
-  readonly metadata?: { readonly user_id?: unknown } | null
-}
-
-const Block = Type.Object({ type: Type.String() }, { additionalProperties: true })
-const Content = Type.Union([Type.String(), Type.Array(Block)])
-const nullable = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T) =>
-  Type.Optional(Type.Union([schema, Type.Null()]))
-
-const shared = {
-  model: Type.String({ minLength: 1 }),
-  messages: Type.Array(
-    Type.Object({
-      role: Type.Union([Type.Literal('user'), Type.Literal('assistant'), Type.Literal('system')]),
-      content: Content,
+/** An optional member in which null means absent. The schema must have one `type`. */
+function optional<S extends TSchema & { readonly type: string }>(schema: S, description?: string) {
+  const { type, ...rest } = schema
+  return Type.Optional(
+    Type.Unsafe<Static<S> | null>({
+      ...rest,
+      type: [type, 'null'],
+      ...(description !== undefined && { description }),
     }),
-    { minItems: 1 },
-  ),
-  system: nullable(Content),
-  tools: nullable(Type.Array(Type.Object({}, { additionalProperties: true }))),
-  tool_choice: nullable(Type.Object({ type: Type.String(), name: Type.Optional(Type.String()) })),
-  thinking: nullable(Type.Object({ type: Type.String() }, { additionalProperties: true })),
+  )
 }
 
-/** For the documentation: what is not named here is passed on, or ignored where nobody could take it. */
-export const MessageBody = Type.Object(
-  {
-    ...shared,
-    max_tokens: Type.Integer({ minimum: 1, description: 'Tokens of output, thinking included.' }),
-    stream: nullable(Type.Boolean()),
-    stop_sequences: nullable(Type.Array(Type.String())),
-    temperature: nullable(Type.Number({ minimum: 0, maximum: 2 })),
-    top_p: nullable(Type.Number({ minimum: 0, maximum: 1 })),
-    top_k: nullable(Type.Integer({ minimum: -1 })),
-    metadata: nullable(Type.Object({}, { additionalProperties: true })),
-    mcp_servers: Type.Optional(
-      Type.Array(Type.Object({ name: Type.String() }, { additionalProperties: true }), {
-        description:
-          'Tool servers of `mcp_toolset` tools. The gateway asks them (plugin `mcp`), but for a service that runs such tools itself: there only with the header `x-weir-mcp: enabled`, or for workers with the label `mcp: gateway`.',
+/** The branch is chosen before it is checked: a union would report a wrong list as "must be a string". */
+function textOrList<S extends TSchema>(items: S, text: object = { type: 'string' }) {
+  return Type.Unsafe<string | Static<S>[]>({
+    if: { type: 'array' },
+    // biome-ignore lint/suspicious/noThenProperty: a JSON Schema keyword
+    then: { type: 'array', items },
+    else: text,
+  })
+}
+
+const optionalTextOrList = <S extends TSchema>(items: S) =>
+  Type.Optional(Type.Unsafe<string | Static<S>[] | null>(textOrList(items, { type: ['string', 'null'] })))
+
+const literals = <Name extends string>(...names: Name[]) => Type.Unsafe<Name>({ type: 'string', enum: names })
+const nonEmpty = Type.String({ minLength: 1 })
+const base64 = Type.String({ pattern: '^[A-Za-z0-9+/]+={0,2}$' })
+
+/**
+ * Objects whose `type` says what else they hold. Types that are not listed are valid too, since a worker may know them:
+ * at run time they reach the `default` of a `switch` over the type. Kinds are tried in order, so the usual ones come first.
+ */
+function tagged<Kinds extends Record<string, TSchema>>(kinds: Kinds) {
+  const branches = Object.entries(kinds).reduceRight<object>(
+    (rest, [kind, schema]) => ({
+      if: { properties: { type: { const: kind } } },
+      // biome-ignore lint/suspicious/noThenProperty: a JSON Schema keyword
+      then: schema,
+      else: rest,
+    }),
+    {},
+  )
+  return Type.Unsafe<
+    { [Kind in keyof Kinds & string]: { readonly type: Kind } & Static<Kinds[Kind]> }[keyof Kinds & string]
+  >({
+    type: 'object',
+    required: ['type'],
+    properties: { type: { type: 'string' } },
+    // Checked after the type: a block without one must be reported as such.
+    if: { required: ['type'] },
+    // biome-ignore lint/suspicious/noThenProperty: a JSON Schema keyword
+    then: branches,
+  })
+}
+
+const Text = Type.Object({ text: Type.String() })
+const Image = Type.Object({
+  source: tagged({
+    base64: Type.Object({
+      media_type: Type.Unsafe<string>(literals('image/jpeg', 'image/png', 'image/gif', 'image/webp')),
+      data: base64,
+    }),
+    url: Type.Object({ url: nonEmpty }),
+  }),
+})
+const Document = Type.Object({
+  source: tagged({
+    text: Type.Object({ data: Type.String() }),
+    content: Type.Object({ content: textOrList(tagged({ text: Text, image: Image })) }),
+    base64: Type.Object({ media_type: Type.String(), data: base64 }),
+    url: Type.Object({ url: nonEmpty }),
+  }),
+  title: Type.Optional(Type.Unknown()),
+  context: Type.Optional(Type.Unknown()),
+})
+const SearchResult = Type.Object({
+  title: Type.Optional(Type.Unknown()),
+  source: Type.Optional(Type.Unknown()),
+  content: Type.Optional(Type.Unknown()),
+})
+
+const ResultBlock = tagged({
+  text: Text,
+  image: Image,
+  document: Document,
+  search_result: SearchResult,
+  tool_reference: Type.Object({ tool_name: Type.Optional(Type.Unknown()) }),
+})
+const ToolResult = Type.Object({
+  tool_use_id: nonEmpty,
+  content: optionalTextOrList(ResultBlock),
+  is_error: optional(Type.Boolean()),
+})
+const ToolUse = { id: nonEmpty, name: nonEmpty, input: Type.Optional(Type.Unknown()) }
+
+const Block = tagged({
+  text: Text,
+  tool_use: Type.Object(ToolUse),
+  tool_result: ToolResult,
+  thinking: Type.Object({ thinking: Type.String(), signature: Type.Optional(Type.Unknown()) }),
+  image: Image,
+  document: Document,
+  search_result: SearchResult,
+  container_upload: Type.Object({}),
+  compaction: Type.Object({ content: optional(Type.String()) }),
+  mcp_tool_use: Type.Object({ ...ToolUse, server_name: Type.Optional(Type.Unknown()) }),
+  mcp_tool_result: ToolResult,
+})
+
+/** A content block of a request. Others than these occur: see `tagged`. */
+export type WireBlock = Static<typeof Block>
+export type WireBlockOf<Kind extends WireBlock['type']> = Extract<WireBlock, { readonly type: Kind }>
+/** A content block inside of a tool result. */
+export type WireResultBlock = Static<typeof ResultBlock>
+
+const Message = Type.Object({
+  role: literals('user', 'assistant', 'system'),
+  content: textOrList(Block),
+})
+
+export type WireMessage = Static<typeof Message>
+
+const ToolSettings = Type.Object({
+  enabled: optional(Type.Boolean()),
+  defer_loading: optional(Type.Boolean()),
+})
+
+/** A tool of the client (no type, or `custom`), of the vendor, or the tools of a server (`mcp_toolset`). */
+const Tool = Type.Unsafe<{
+  type?: string | null
+  /** Toolsets have none. */
+  name?: string
+  description?: unknown
+  input_schema?: Record<string, unknown> | null
+  strict?: unknown
+  defer_loading?: unknown
+  /** Of toolsets. */
+  mcp_server_name?: string
+  default_config?: Static<typeof ToolSettings> | null
+  configs?: Record<string, Static<typeof ToolSettings> | null> | null
+}>({
+  type: 'object',
+  properties: { type: { type: ['string', 'null'] } },
+  if: { properties: { type: { const: 'mcp_toolset' } }, required: ['type'] },
+  // biome-ignore lint/suspicious/noThenProperty: a JSON Schema keyword
+  then: Type.Object({
+    mcp_server_name: Type.Optional(Type.String()),
+    default_config: optional(ToolSettings),
+    configs: Type.Optional(
+      Type.Unsafe<object | null>({
+        type: ['object', 'null'],
+        additionalProperties: { ...ToolSettings, type: ['object', 'null'] },
       }),
     ),
-  },
-  { additionalProperties: true },
-)
+  }),
+  else: Type.Object({
+    name: nonEmpty,
+    input_schema: optional(Type.Object({})),
+  }),
+})
 
-export const CountBody = Type.Object(shared, { additionalProperties: true })
+export type WireTool = Static<typeof Tool>
+
+const Server = Type.Object({
+  name: nonEmpty,
+  url: optional(Type.String()),
+  authorization_token: Type.Optional(Type.Unknown()),
+  tool_configuration: optional(
+    Type.Object({
+      enabled: optional(Type.Boolean()),
+      allowed_tools: optional(Type.Array(Type.String())),
+    }),
+    'Older form of a toolset.',
+  ),
+})
+
+export type WireServer = Static<typeof Server>
+
+const shared = {
+  messages: Type.Array(Message, { minItems: 1, maxItems: MAX_MESSAGES }),
+  system: optionalTextOrList(tagged({ text: Text })),
+  tools: optional(Type.Array(Tool)),
+  tool_choice: optional(
+    Type.Object({
+      type: literals('auto', 'any', 'tool', 'none'),
+      name: Type.Optional(Type.String()),
+      disable_parallel_tool_use: optional(Type.Boolean()),
+    }),
+  ),
+  thinking: optional(
+    Type.Object({
+      type: literals('enabled', 'adaptive', 'between_tools', 'disabled'),
+      budget_tokens: Type.Optional(Type.Integer({ minimum: MIN_THINKING_TOKENS })),
+      display: Type.Optional(Type.Unknown()),
+    }),
+  ),
+  stream: optional(Type.Boolean()),
+  stop_sequences: optional(Type.Array(Type.String())),
+  temperature: optional(Type.Number({ minimum: 0, maximum: 2 })),
+  top_p: optional(Type.Number({ minimum: 0, maximum: 1 })),
+  top_k: optional(Type.Integer({ minimum: -1 })),
+  metadata: optional(Type.Object({ user_id: Type.Optional(Type.Unknown()) })),
+  output_config: optional(
+    Type.Object({ effort: Type.Optional(Type.Unknown()), format: Type.Optional(Type.Unknown()) }),
+  ),
+  output_format: Type.Optional(Type.Unknown({ description: 'Older form of output_config.format.' })),
+  mcp_servers: optional(
+    Type.Array(Server),
+    'Tool servers of `mcp_toolset` tools. The gateway calls them (plugin `mcp`). An external service that runs such tools itself gets them instead, unless the request has the header `x-weir-mcp: enabled` or the worker has the label `mcp: gateway`.',
+  ),
+}
+
+/** Members that are not listed are passed on to workers that speak the format, and ignored for others. */
+export const MessageBody = Type.Object({
+  model: nonEmpty,
+  max_tokens: Type.Integer({ minimum: 1, description: 'Tokens of output, thinking included.' }),
+  ...shared,
+})
+
+export const CountBody = Type.Object({
+  model: nonEmpty,
+  max_tokens: optional(Type.Integer({ minimum: 1 })),
+  ...shared,
+})
+
+/** A valid body of either route. */
+export type MessagesRequest = Static<typeof CountBody>
 
 export const Usage = Type.Object({
   input_tokens: Type.Integer({
-    description: 'Of the prompt, those neither read from a cache nor written to one.',
+    description: 'Tokens of the prompt that were neither read from a cache nor written to one.',
   }),
   cache_creation_input_tokens: Type.Integer(),
   cache_read_input_tokens: Type.Integer(),
   output_tokens: Type.Integer(),
+  output_tokens_details: Type.Optional(Type.Object({ thinking_tokens: Type.Integer() })),
 })
+
+export type WireUsage = Static<typeof Usage>
+
+const ReplyBlock = tagged({
+  thinking: Type.Object({ thinking: Type.String(), signature: Type.String() }),
+  text: Type.Object({ text: Type.String(), citations: Type.Optional(Type.Array(Type.Unknown())) }),
+  tool_use: Type.Object({ id: Type.String(), name: Type.String(), input: Type.Object({}) }),
+  mcp_tool_use: Type.Object({
+    id: Type.String(),
+    name: Type.String(),
+    server_name: Type.String(),
+    input: Type.Object({}),
+  }),
+  mcp_tool_result: Type.Object({
+    tool_use_id: Type.String(),
+    is_error: Type.Boolean(),
+    content: Type.Array(tagged({ text: Text })),
+  }),
+})
+
+/** A content block of a reply. Others than these occur: see `tagged`. */
+export type WireReplyBlock = Static<typeof ReplyBlock>
 
 export const MessageReply = Type.Object({
   id: Type.String(),
   type: Type.Literal('message'),
   role: Type.Literal('assistant'),
   model: Type.String({
-    description: 'As the client named it; as the worker calls itself where it speaks the format.',
+    description: 'As in the request; as the worker names itself if it speaks the format.',
   }),
-  content: Type.Array(Block),
-  stop_reason: Type.String(),
+  content: Type.Array(ReplyBlock),
+  stop_reason: literals('end_turn', 'max_tokens', 'stop_sequence', 'tool_use', 'refusal', 'pause_turn'),
   stop_sequence: Type.Union([Type.String(), Type.Null()]),
   usage: Usage,
 })
 
+export type MessageReply = Static<typeof MessageReply>
+
 export const CountReply = Type.Object({ input_tokens: Type.Integer() })
+
+/** A body of a worker: members are known by name, and each value is checked where it is read. */
+export type Unchecked<T> = { readonly [Member in keyof T]?: unknown }
+
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

@@ -1,6 +1,13 @@
 /** How the routes of responses show what went wrong, also inside a stream and inside a response. @source OpenAI API reference, Responses */
-import { type ErrorFormat, type GatewayError, type RequestFacts, type TSchema, Type } from '#kernel'
-import { DONE } from './serve/output/frames.ts'
+import {
+  type ErrorFormat,
+  type GatewayError,
+  type RequestFacts,
+  type RouteDefinition,
+  type TSchema,
+  Type,
+} from '#kernel'
+import { DONE, eventFrame } from './serve/output/event-encoder.ts'
 
 export interface ClientError {
   readonly status: number
@@ -29,7 +36,7 @@ const TYPE_OF_STATUS = new Map([
 
 const CONTEXT_WORDS = /context.{0,20}(length|window|size)|maximum.{0,20}(length|tokens)|too long/i
 
-/** A worker's trouble with the gateway is never told as the client's. */
+/** Errors of the gateway's credentials at a worker are never shown as errors of the client's. */
 export function toClientError(error: GatewayError): ClientError {
   const { message, param } = error
   const status = statusOf(error)
@@ -81,7 +88,7 @@ function toBody(error: GatewayError): object {
   return { error: param === null ? { message, type, code } : { message, type, param, code } }
 }
 
-/** @param lastFrames what ends the stream of a request that somebody else has failed; undefined when it has none */
+/** @param lastFrames the frames that end the stream of a request that failed outside of its response; undefined without a response */
 export function responsesErrorFormat(
   lastFrames: (request: RequestFacts, error: GatewayError) => string | undefined,
 ): ErrorFormat {
@@ -96,10 +103,10 @@ export function responsesErrorFormat(
 
 /** Of a stream that was opened before its response had begun. */
 function loneError(error: GatewayError): string {
-  return `event: error\ndata: {"type":"error","sequence_number":0,${errorEventMembers(error)}}\n\n`
+  return eventFrame('error', 0, errorEventMembers(error))
 }
 
-/** Of a socket: errors are messages that say their status. @source OpenAI API reference, Responses */
+/** For WebSockets: errors are messages with a status. @source OpenAI API reference, Responses */
 export function socketErrorFormat(
   lastFrames: (request: RequestFacts, error: GatewayError) => string | undefined,
 ): ErrorFormat {
@@ -114,4 +121,13 @@ export function socketErrorFormat(
     body,
     lastEvents: (error, request) => lastFrames(request, error) ?? `data: ${JSON.stringify(body(error))}\n\n`,
   }
+}
+
+/** Failures in the description of every route. */
+export const failures: RouteDefinition['docs']['responses'] = {
+  400: { description: 'A field is missing or wrong, or names something that is not there.' },
+  404: { description: 'No worker serves the model, or there is no such response or conversation.' },
+  429: { description: 'Too many requests.' },
+  500: { description: 'The worker, a tool or the store failed.' },
+  503: { description: 'No worker that serves the model is ready.' },
 }

@@ -1,7 +1,7 @@
 /** Errors of the responses API: codes and messages that clients of the format know. */
 import { defineErrors } from '#kernel'
 
-/** Longer words of a client are shortened in messages. */
+/** Longer values of a client are shortened in messages. */
 const MAX_SHOWN = 80
 
 /** A value of the client's, fit for a message. */
@@ -13,13 +13,13 @@ export function shown(value: unknown): string {
 const client = { kind: 'bad_request', source: 'client' } as const
 
 export const responsesErrors = defineErrors('responses', {
-  invalid_type: { ...client, text: (path: string, expected: string) => `'${path}' must be ${expected}` },
+  invalid_type: { ...client, text: (path: string, problem: string) => `'${path}' ${problem}` },
   invalid_value: { ...client, text: (path: string, problem: string) => `'${path}' ${problem}` },
   missing_required_parameter: { ...client, text: (path: string) => `'${path}' is required` },
   unsupported_parameter: { ...client, text: (path: string) => `'${path}' is not supported here` },
   input_tokens_not_supported: {
     ...client,
-    text: (model: string) => `no tokenizer of the model '${shown(model)}' is known here`,
+    text: (model: string) => `no tokenizer is loaded for the model '${shown(model)}'`,
   },
   input_text_empty: { ...client, text: () => "'input' must not be empty" },
   input_items_empty: { ...client, text: () => "'input' must hold at least one item" },
@@ -30,15 +30,15 @@ export const responsesErrors = defineErrors('responses', {
   },
   unsupported_content_part: {
     ...client,
-    text: (type: string) => `content of type '${type}' cannot be served here`,
+    text: (type: string) => `content of type '${type}' is not supported`,
   },
   unsupported_file_id: {
     ...client,
-    text: () => 'there is no store of files here: send the content in place of a file id',
+    text: () => 'files cannot be stored here: send the content instead of a file id',
   },
   unknown_input_type: {
     ...client,
-    text: (path: string, type: string) => `'${path}' is not known: '${type}'`,
+    text: (path: string, problem: string) => `'${path}' ${problem}`,
   },
   duplicate_item: { ...client, text: (id: string) => `two different items have the id '${id}'` },
   referenced_item_not_found: {
@@ -56,7 +56,8 @@ export const responsesErrors = defineErrors('responses', {
   },
   invalid_encrypted_content: {
     ...client,
-    text: () => 'the encrypted content was not made here, was made for somebody else, or was changed',
+    text: () =>
+      'the encrypted content cannot be opened: it was made by another gateway or for another tenant, or was changed',
   },
   invalid_conversation_id: {
     ...client,
@@ -108,14 +109,15 @@ export const responsesErrors = defineErrors('responses', {
   background_requires_store: { ...client, text: () => "'background' needs 'store'" },
   background_not_supported: {
     ...client,
-    text: () => 'background responses need a store; none is configured',
+    text: () => 'background responses need the history plugin, which is disabled',
   },
   background_queue_full: {
     kind: 'rate_limited',
     source: 'gateway',
-    text: (limit: number) => `${limit} background responses wait already; try again later`,
+    text: (limit: number) =>
+      `${limit} background responses of this tenant are queued already; try again later`,
   },
-  invalid_metadata: { ...client, text: (problem: string) => `'metadata' ${problem}` },
+  invalid_metadata: { ...client, text: (path: string, problem: string) => `'${path}' ${problem}` },
   invalid_server_label: {
     ...client,
     text: () => 'a server label begins with a letter, followed by letters, digits, hyphens and underscores',
@@ -130,7 +132,7 @@ export const responsesErrors = defineErrors('responses', {
   },
   tool_not_available: {
     ...client,
-    text: (type: string) => `tools of type '${type}' cannot be run here`,
+    text: (type: string) => `tools of type '${type}' are not available`,
   },
   duplicate_tool_name: { ...client, text: (name: string) => `two functions have the name '${name}'` },
   tool_choice_requires_tools: { ...client, text: () => "'tool_choice' needs 'tools'" },
@@ -146,13 +148,16 @@ export const responsesErrors = defineErrors('responses', {
   json_schema_name_empty: { ...client, text: () => "'text.format.name' must not be empty" },
   approval_request_not_found: {
     ...client,
-    text: (id: string) => `no approval request with id '${id}' waits for an answer`,
+    text: (id: string) => `no approval request with the id '${id}' is open`,
   },
   approval_already_answered: {
     ...client,
     text: (id: string) => `the approval request '${id}' was answered already`,
   },
-  invalid_cursor: { ...client, text: (id: string) => `'after' names no item of this list: '${id}'` },
+  invalid_cursor: {
+    ...client,
+    text: (id: string) => `'after' must be the id of an item of this list (got '${id}')`,
+  },
   cancellation_not_supported: {
     ...client,
     text: () => 'responses that are served over gRPC cannot be cancelled',
@@ -162,7 +167,7 @@ export const responsesErrors = defineErrors('responses', {
   worker_aborted: {
     kind: 'bad_gateway',
     source: 'worker',
-    text: () => 'the worker gave up before its answer was whole',
+    text: () => 'the worker ended its response early',
   },
   storage_error: {
     kind: 'internal',
@@ -172,14 +177,24 @@ export const responsesErrors = defineErrors('responses', {
   server_restarted: {
     kind: 'internal',
     source: 'gateway',
-    text: () => 'the gateway was restarted while it worked on this response',
+    text: () => 'the gateway was restarted while this response was in progress',
   },
   websocket_connection_limit_reached: {
     ...client,
-    text: () => 'the socket was open for as long as one may be; open another',
+    text: () => 'the WebSocket has reached its maximum age; open another',
   },
   websocket_message_invalid: {
     ...client,
     text: (what: string) => what,
   },
 })
+
+/** @throws invalid_value (400) */
+export function wrongValue(path: string, problem: string): never {
+  throw responsesErrors.invalid_value.with({ param: path }, path, problem)
+}
+
+/** @throws missing_required_parameter (400) */
+export function missing(path: string): never {
+  throw responsesErrors.missing_required_parameter.with({ param: path }, path)
+}

@@ -16,14 +16,14 @@ import { BackgroundRunner } from './serve/background/background-runner.ts'
 import { Cancellation, CancelTopic } from './serve/background/cancellation.ts'
 import { compactRoute } from './serve/compact.ts'
 import { inputTokensRoute } from './serve/input-tokens.ts'
+import type { ServeParts, StoredParts } from './serve/parts.ts'
 import { TextSeal } from './serve/prompt/sealed-text.ts'
 import { createRoute } from './serve/routes.ts'
 import type { ResponseRun } from './serve/run/response-run.ts'
-import type { ServeParts } from './serve/run/serve-create.ts'
 import { loadKeys, SharedKeys } from './serve/seal-keys.ts'
 import { responsesSocket } from './serve/socket.ts'
 import { LiveTopic } from './serve/stored/follow-response.ts'
-import { type StoredParts, storedRoutes } from './serve/stored/stored-routes.ts'
+import { storedRoutes } from './serve/stored/stored-routes.ts'
 
 export default definePlugin({
   manifest: {

@@ -1,10 +1,10 @@
-/** Adds items under ids that are new: one that a client chose and somebody has already is replaced. */
+/** Adds items under new ids: an id that a client chose and that is in use already is replaced. */
 import type { HistoryService, ItemProblem, NewItem } from '#kernel'
 import { conversationErrors } from './errors.ts'
 import { newItemId } from './read-items.ts'
 
 /**
- * @param act adds them, or says what is wrong with one
+ * @param act adds them, or returns what is wrong with one
  * @throws item_not_found (404), item_already_in_conversation, conversation_not_found (404)
  */
 export async function addItems<R extends object>(
@@ -12,15 +12,15 @@ export async function addItems<R extends object>(
   act: (items: readonly NewItem[]) => Promise<R | ItemProblem>,
 ): Promise<R> {
   let left = [...items]
-  // Each round replaces one id, and a new one is nobody's.
+  // Each round replaces one id, and no other item has the new one.
   for (let round = 0; round <= items.length; round++) {
     const result = await act(left)
     if (!isProblem(result)) return result
     if (result.problem !== 'item_exists') throw toError(result)
     const { id } = result
-    const taken = left.findLastIndex((entry) => 'item' in entry && entry.item.id === id)
-    if (taken < 0) throw conversationErrors.item_already_in_conversation.with({ param: 'items' }, id)
-    left = left.with(taken, withNewId(left[taken]))
+    const index = left.findLastIndex((entry) => 'item' in entry && entry.item.id === id)
+    if (index < 0) throw conversationErrors.item_already_in_conversation.with({ param: 'items' }, id)
+    left = left.with(index, withNewId(left[index]))
   }
   throw conversationErrors.item_already_in_conversation.with({ param: 'items' }, '')
 }

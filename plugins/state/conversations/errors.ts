@@ -9,8 +9,8 @@ export const shown = (value: string) => JSON.stringify(value.length > 100 ? `${v
 export const conversationErrors = defineErrors('conversations', {
   json_parse_error: { ...client, text: () => 'the body must be one JSON object' },
   missing_required_parameter: { ...client, text: (what: string) => `${what} is required` },
-  invalid_type: { ...client, text: (what: string, wanted: string) => `${what} must be ${wanted}` },
-  invalid_value: { ...client, text: (what: string, wanted: string) => `${what} must be ${wanted}` },
+  invalid_type: { ...client, text: (what: string, problem: string) => `${what} ${problem}` },
+  invalid_value: { ...client, text: (what: string, problem: string) => `${what} ${problem}` },
   invalid_metadata: { ...client, text: (problem: string) => `metadata ${problem}` },
   too_many_items: {
     ...client,
@@ -19,21 +19,24 @@ export const conversationErrors = defineErrors('conversations', {
   message_content_empty: { ...client, text: (what: string) => `${what} has no content` },
   unsupported_item_type: {
     ...client,
-    text: (type: string) => `items of the type ${shown(type)} cannot be added to a conversation`,
+    text: (what: string, problem: string) => `${what} ${problem}`,
   },
   unsupported_content_part: {
     ...client,
-    text: (type: string) => `${shown(type)} is no type of a content part`,
+    text: (what: string, problem: string) => `${what} ${problem}`,
   },
   unsupported_file_id: {
     ...client,
-    text: () => 'there is no store of files here: send the content in place of a file id',
+    text: () => 'files cannot be stored here: send the content instead of a file id',
   },
   item_already_in_conversation: {
     ...client,
-    text: (id: string) => `the item ${shown(id)} is in the conversation already`,
+    text: (id: string) => `the item ${shown(id)} is already in the conversation`,
   },
-  invalid_cursor: { ...client, text: (id: string) => `no item of this conversation has the id ${shown(id)}` },
+  invalid_cursor: {
+    ...client,
+    text: (id: string) => `'after' must be the id of an item of this conversation (got ${shown(id)})`,
+  },
   conversation_not_found: {
     kind: 'not_found',
     source: 'client',

@@ -1,29 +1,29 @@
-/** What the conversation routes do, request by request. */
+/** Handlers of the conversation routes. */
 
 import type { Conversation, RequestContext } from '#kernel'
-import { isShown, uuidV7Hex } from '#shared'
+import { isShown, uuidV7Hex, withItemTypes } from '#shared'
 import { addItems, type Conversations, isProblem, toError } from './add-items.ts'
 import { conversationErrors } from './errors.ts'
-import { readItems } from './read-items.ts'
-import { mergeMetadata, readChanges, readMetadata } from './read-metadata.ts'
+import { toNewItems } from './read-items.ts'
 import { readInclude, readPageOptions } from './read-query.ts'
-import { showItem, showList } from './show-item.ts'
-import { visible, visiblePage } from './visible-items.ts'
+import { showItem, showList, visible, visiblePage } from './show-item.ts'
+import { conversationCreate, conversationUpdate, itemsCreate, type MetadataChanges } from './wire.ts'
 
-/** Who calls where no keys are configured. */
+/** The tenant of requests if no keys are configured. */
 const ANONYMOUS = 'anonymous'
+const MAX_METADATA = 16
 
 export async function createConversation(ctx: RequestContext, conversations: Conversations): Promise<void> {
-  const { metadata, items } = readBody(ctx)
+  const { metadata, items } = conversationCreate.parse(readBody(ctx))
   const conversation: Conversation = {
     id: `conv_${uuidV7Hex()}`,
     createdAtSec: Math.floor(Date.now() / 1_000),
-    metadata: readMetadata(metadata),
+    metadata: mergeMetadata({}, metadata ?? {}),
   }
-  const isEmpty = items === undefined || items === null || (Array.isArray(items) && items.length === 0)
-  const first = isEmpty ? [] : readItems(items)
   const tenant = tenantOf(ctx)
-  const made = await addItems(first, (news) => conversations.create(tenant, conversation, news))
+  const made = await addItems(toNewItems(items ?? []), (news) =>
+    conversations.create(tenant, conversation, news),
+  )
   ctx.json(200, showConversation(made))
 }
 
@@ -34,10 +34,10 @@ export async function getConversation(ctx: RequestContext, conversations: Conver
 
 export async function updateConversation(ctx: RequestContext, conversations: Conversations): Promise<void> {
   const id = conversationId(ctx)
-  const changes = readChanges(readBody(ctx).metadata)
+  const changes = conversationUpdate.parse(readBody(ctx)).metadata ?? {}
   const tenant = tenantOf(ctx)
   const updated =
-    changes.size === 0
+    Object.keys(changes).length === 0
       ? await conversations.get(tenant, id)
       : await conversations.changeMetadata(tenant, id, (metadata) => mergeMetadata(metadata, changes))
   ctx.json(200, showConversation(found(updated, id)))
@@ -63,9 +63,9 @@ export async function listItems(ctx: RequestContext, conversations: Conversation
 export async function createItems(ctx: RequestContext, conversations: Conversations): Promise<void> {
   const id = conversationId(ctx)
   const include = readInclude(new URLSearchParams(ctx.query))
-  const items = readItems(readBody(ctx).items)
+  const items = toNewItems(itemsCreate.parse(readBody(ctx)).items)
   const tenant = tenantOf(ctx)
-  // Before the items are looked at one by one: what is wrong with them is nobody's business elsewhere.
+  // Before the items are looked up: other tenants must not learn which of them exist.
   found(await conversations.get(tenant, id), id)
   const added = await addItems(items, (news) => conversations.add(tenant, id, news))
   ctx.json(200, showList(visible(added), false, include))
@@ -97,12 +97,26 @@ function found(conversation: Conversation | undefined, id: string): Conversation
   return conversation
 }
 
-/** No body is an empty one. */
-function readBody(ctx: RequestContext): Readonly<Record<string, unknown>> {
+/** @throws invalid_metadata (400) when too much is left */
+function mergeMetadata(before: Conversation['metadata'], changes: MetadataChanges): Conversation['metadata'] {
+  const merged = new Map(Object.entries(before))
+  for (const [key, text] of Object.entries(changes)) {
+    if (text === null) merged.delete(key)
+    else merged.set(key, text)
+  }
+  if (merged.size > MAX_METADATA) {
+    const problem = `must have at most ${MAX_METADATA} properties`
+    throw conversationErrors.invalid_metadata.with({ param: 'metadata' }, problem)
+  }
+  // Own members, whatever a client calls them.
+  return Object.fromEntries(merged)
+}
+
+/** The JSON of the body, items with their types. An absent body counts as an empty object. */
+function readBody(ctx: RequestContext): unknown {
   const body = ctx.bodyBytes.length === 0 ? {} : ctx.bodyJson()
-  if (typeof body !== 'object' || body === null || Array.isArray(body))
-    throw conversationErrors.json_parse_error()
-  return body as Record<string, unknown>
+  const items = (body as { readonly items?: unknown } | null)?.items
+  return Array.isArray(items) ? { ...(body as object), items: withItemTypes(items) } : body
 }
 
 function conversationId(ctx: RequestContext): string {

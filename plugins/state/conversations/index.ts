@@ -1,6 +1,5 @@
-/** The conversations plugin: items that outlive single responses, kept by history. */
-import { definePlugin, History } from '#kernel'
-import { conversationsConfig } from './config.ts'
+/** The conversations plugin: items that outlive single responses, stored by the history plugin. */
+import { definePlugin, History, Type } from '#kernel'
 import { conversationRoutes } from './routes.ts'
 
 export default definePlugin({
@@ -9,7 +8,7 @@ export default definePlugin({
     version: '0.1.0',
     description: 'Conversations and their items over the API.',
     uses: [History],
-    config: conversationsConfig,
+    config: Type.Object({}, { additionalProperties: false }),
   },
   register(host) {
     for (const route of conversationRoutes(host.use(History))) host.route(route)

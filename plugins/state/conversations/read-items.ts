@@ -1,120 +1,113 @@
-/** Items that a client adds: checked, every one, before any is kept, and brought into the form that history has. */
+/** Brings items that a client adds into the form that history has, and checks what their schema cannot say. */
 import type { NewItem } from '#kernel'
-import { uuidV7Hex, withoutPrivate } from '#shared'
+import { type ItemPart, uuidV7Hex, withoutPrivate } from '#shared'
 import { conversationErrors } from './errors.ts'
-import { readContent, readOutput, readTexts } from './read-content.ts'
-import { asObject, type Json, needList, needText } from './read-members.ts'
+import type { Item } from './wire.ts'
 
-export const MAX_ITEMS = 20
-const MAX_CALL_ID_CHARS = 64
-const ROLES = new Set(['user', 'assistant', 'system', 'developer'])
+type Json = Readonly<Record<string, unknown>>
 
-/** Prefix of new ids, members that must be there, by type. @source OpenAI API reference, Responses */
-const TYPES: ReadonlyMap<string, { readonly prefix: string; check(item: Json, path: string): Json }> =
-  new Map([
-    ['message', { prefix: 'msg', check: checkMessage }],
-    ['reasoning', { prefix: 'rs', check: checkReasoning }],
-    ['function_call', { prefix: 'fc', check: checkCall }],
-    ['function_call_output', { prefix: 'fco', check: checkCallOutput }],
-    [
-      'mcp_list_tools',
-      { prefix: 'mcpl', check: (item: Json, path: string) => needs(item, path, ['server_label'], ['tools']) },
-    ],
-    [
-      'mcp_call',
-      {
-        prefix: 'mcp',
-        check: (item: Json, path: string) => needs(item, path, ['server_label', 'name', 'arguments']),
-      },
-    ],
-  ])
+const ID_PREFIX = new Map([
+  ['message', 'msg'],
+  ['reasoning', 'rs'],
+  ['function_call', 'fc'],
+  ['function_call_output', 'fco'],
+  ['mcp_list_tools', 'mcpl'],
+  ['mcp_call', 'mcp'],
+])
 
-/** @throws missing_required_parameter, invalid_type, invalid_value, too_many_items and what single items are refused for */
-export function readItems(value: unknown): NewItem[] {
-  if (value === undefined || value === null) {
-    throw conversationErrors.missing_required_parameter.with({ param: 'items' }, 'items')
-  }
-  if (!Array.isArray(value))
-    throw conversationErrors.invalid_type.with({ param: 'items' }, 'items', 'an array')
-  if (value.length === 0)
-    throw conversationErrors.missing_required_parameter.with({ param: 'items' }, 'an item')
-  if (value.length > MAX_ITEMS) throw conversationErrors.too_many_items.with({ param: 'items' }, MAX_ITEMS)
-  return value.map((item, index) => readItem(item, `items[${index}]`))
+/** @throws message_content_empty, unsupported_content_part, unsupported_file_id, invalid_value (400) */
+export function toNewItems(items: readonly Item[]): NewItem[] {
+  return items.map((item, index) => {
+    if (item.type === 'item_reference') return { reference: item.id }
+    const { id, created_at: _, ...rest } = withParts(item, `items[${index}]`)
+    const isOwn = typeof id === 'string' && /^[A-Za-z0-9_-]{1,128}$/.test(id)
+    const { type } = item
+    return { item: withoutPrivate({ ...rest, id: isOwn ? id : newItemId(type), type, status: 'completed' }) }
+  })
 }
 
 /** A new id for an item of that type. */
 export function newItemId(type: string): string {
-  return `${TYPES.get(type)?.prefix ?? 'item'}_${uuidV7Hex()}`
+  return `${ID_PREFIX.get(type) ?? 'item'}_${uuidV7Hex()}`
 }
 
-function readItem(value: unknown, path: string): NewItem {
-  const item = asObject(value, path)
-  const type = typeOf(item, path)
-  if (type === 'item_reference') return { reference: needText(item, path, 'id') }
-  const known = TYPES.get(type)
-  if (known === undefined)
-    throw conversationErrors.unsupported_item_type.with({ param: `${path}.type` }, type)
-  const { id, created_at: _, ...rest } = known.check(item, path)
-  const isOwn = typeof id === 'string' && /^[A-Za-z0-9_-]{1,128}$/.test(id)
-  return {
-    item: withoutPrivate({ ...rest, id: isOwn ? id : newItemId(type), type, status: 'completed' }),
+function withParts(item: Exclude<Item, { type: 'item_reference' }>, path: string): Json {
+  switch (item.type) {
+    case 'message':
+      return { ...item, content: toParts(item.content, item.role, `${path}.content`) }
+    case 'function_call_output': {
+      const { output } = item
+      if (typeof output === 'string') return item
+      return {
+        ...item,
+        output: output.map((part, index) => toPart(part, 'user', `${path}.output[${index}]`)),
+      }
+    }
+    case 'reasoning':
+      return {
+        ...item,
+        summary: item.summary.map((part) => ({ ...part, type: part.type ?? 'summary_text' })),
+        ...(item.content && {
+          content: item.content.map((part) => ({ ...part, type: part.type ?? 'reasoning_text' })),
+        }),
+      }
+    default:
+      return item
   }
 }
 
-/** Without a type, an item with a role is a message, and one that only has an id a reference. */
-function typeOf(item: Json, path: string): string {
-  const { type } = item
-  if (typeof type === 'string') return type
-  if (type !== undefined && type !== null) {
-    throw conversationErrors.invalid_type.with({ param: `${path}.type` }, `${path}.type`, 'a string')
-  }
-  if ('role' in item) return 'message'
-  if ('id' in item) return 'item_reference'
-  throw conversationErrors.missing_required_parameter.with({ param: `${path}.type` }, `${path}.type`)
+/** Only an assistant's content may be empty. */
+function toParts(content: string | readonly ItemPart[], role: string, path: string): readonly Json[] {
+  if (content.length === 0 && role !== 'assistant')
+    throw conversationErrors.message_content_empty.with({ param: path }, path)
+  if (typeof content !== 'string')
+    return content.map((part, index) => toPart(part, role, `${path}[${index}]`))
+  return [role === 'assistant' ? outputText(content) : { type: 'input_text', text: content }]
 }
 
-function checkMessage(item: Json, path: string): Json {
-  const role = needText(item, path, 'role')
-  if (!ROLES.has(role)) {
-    const param = `${path}.role`
-    throw conversationErrors.invalid_value.with({ param }, param, `one of ${[...ROLES].join(', ')}`)
-  }
-  return { ...item, content: readContent(item.content, role, `${path}.content`) }
-}
-
-function checkCall(item: Json, path: string): Json {
-  needs(item, path, ['call_id', 'name', 'arguments'])
-  return checkCallId(item, path)
-}
-
-function checkCallOutput(item: Json, path: string): Json {
-  checkCallId(item, path)
-  return { ...item, output: readOutput(item.output, `${path}.output`) }
-}
-
-function checkReasoning(item: Json, path: string): Json {
-  const { content } = item
-  return {
-    ...item,
-    summary: readTexts(needList(item, path, 'summary'), 'summary_text', `${path}.summary`),
-    ...(content !== undefined &&
-      content !== null && {
-        content: readTexts(needList(item, path, 'content'), 'reasoning_text', `${path}.content`),
-      }),
+function toPart(part: ItemPart, role: string, path: string): Json {
+  switch (part.type) {
+    case 'output_text':
+      return { ...outputText(''), ...part }
+    case 'text':
+      return role === 'assistant'
+        ? { ...outputText(''), ...part, type: 'output_text' }
+        : { ...part, type: 'input_text' }
+    case 'refusal':
+      requireContent(part.refusal, `${path}.refusal`)
+      return part
+    case 'input_image':
+      refuseFileId(part.image_url, part.file_id, path)
+      if (!/^(https?:\/\/|data:)/i.test(requireContent(part.image_url, `${path}.image_url`))) {
+        const param = `${path}.image_url`
+        throw conversationErrors.invalid_value.with({ param }, param, 'must be an http, https or data URL')
+      }
+      return part
+    case 'input_file': {
+      refuseFileId(part.file_data, part.file_id, path)
+      const param = `${path}.file_url`
+      if (typeof part.file_url === 'string' && typeof part.file_data !== 'string')
+        throw conversationErrors.unsupported_content_part.with({ param }, param, 'is not supported')
+      requireContent(part.file_data, `${path}.file_data`)
+      return part
+    }
+    default:
+      return part
   }
 }
 
-function checkCallId(item: Json, path: string): Json {
-  const { length } = needText(item, path, 'call_id')
-  if (length === 0 || length > MAX_CALL_ID_CHARS) {
-    const param = `${path}.call_id`
-    throw conversationErrors.invalid_value.with({ param }, param, `1 to ${MAX_CALL_ID_CHARS} characters long`)
-  }
-  return item
+function outputText(text: string): Json {
+  return { type: 'output_text', text, annotations: [], logprobs: [] }
 }
 
-function needs(item: Json, path: string, texts: readonly string[], lists: readonly string[] = []): Json {
-  for (const member of texts) needText(item, path, member)
-  for (const member of lists) needList(item, path, member)
-  return item
+/** @throws missing_required_parameter (400) */
+function requireContent(content: string | null | undefined, path: string): string {
+  if (typeof content === 'string') return content
+  throw conversationErrors.missing_required_parameter.with({ param: path }, path)
+}
+
+/** Files are known by their content only. */
+function refuseFileId(content: unknown, fileId: unknown, path: string): void {
+  if (typeof content !== 'string' && (fileId ?? null) !== null)
+    throw conversationErrors.unsupported_file_id.with({ param: `${path}.file_id` })
 }

@@ -19,19 +19,19 @@ const INCLUDABLE = new Set([
 /** @throws invalid_value */
 export function readPageOptions(query: URLSearchParams): PageOptions {
   const order = query.get('order') ?? 'desc'
-  if (order !== 'asc' && order !== 'desc') throw invalid('order', '`asc` or `desc`')
+  if (order !== 'asc' && order !== 'desc') throw invalid('order', 'must be `asc` or `desc`')
   const after = query.get('after')
   return { order, limit: readLimit(query.get('limit')), ...(after !== null && { after }) }
 }
 
-/** Repeated, with brackets, or joined by commas: clients do all three. @throws invalid_value */
+/** Repeated, with brackets, or joined by commas: clients use all three forms. @throws invalid_value */
 export function readInclude(query: URLSearchParams): ReadonlySet<string> {
   const given = [...query.getAll('include'), ...query.getAll('include[]')].flatMap((value) =>
     value.split(','),
   )
   const include = new Set(given.filter((value) => value !== ''))
   for (const value of include) {
-    if (!INCLUDABLE.has(value)) throw invalid('include', `made of known values, which ${shown(value)} is not`)
+    if (!INCLUDABLE.has(value)) throw invalid('include', `must not hold ${shown(value)}`)
   }
   return include
 }
@@ -39,10 +39,10 @@ export function readInclude(query: URLSearchParams): ReadonlySet<string> {
 function readLimit(text: string | null): number {
   if (text === null) return DEFAULT_LIMIT
   const limit = /^\d{1,9}$/.test(text) ? Number(text) : 0
-  if (limit < 1 || limit > MAX_LIMIT) throw invalid('limit', `a whole number from 1 to ${MAX_LIMIT}`)
+  if (limit < 1 || limit > MAX_LIMIT) throw invalid('limit', `must be an integer from 1 to ${MAX_LIMIT}`)
   return limit
 }
 
-function invalid(param: string, wanted: string) {
-  return conversationErrors.invalid_value.with({ param }, param, wanted)
+function invalid(param: string, problem: string) {
+  return conversationErrors.invalid_value.with({ param }, param, problem)
 }

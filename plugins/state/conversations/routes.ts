@@ -20,7 +20,7 @@ const ITEMS = `${ONE}/items`
 const ITEM = `${ITEMS}/:item_id`
 
 const conversation = { description: 'The conversation.', schema: ConversationSchema }
-const refused = { description: 'Something in the request is wrong; `param` says what.' }
+const refused = { description: 'The request is wrong; `param` names the field.' }
 const noConversation = { description: 'No such conversation.' }
 const noItem = { description: 'No such conversation, or no such item in it.' }
 const include = Type.Optional(
@@ -38,7 +38,7 @@ export function conversationRoutes({ conversations }: HistoryService): readonly 
       method: 'POST',
       path: '/v1/conversations',
       docs: {
-        summary: 'Begin a conversation',
+        summary: 'Create a conversation',
         tag,
         body: Type.Optional(ConversationCreateSchema),
         responses: { 200: conversation, 400: refused },
@@ -126,7 +126,7 @@ export function conversationRoutes({ conversations }: HistoryService): readonly 
       method: 'DELETE',
       path: ITEM,
       docs: {
-        summary: 'Take an item out of a conversation',
+        summary: 'Remove an item from a conversation',
         tag,
         responses: { 200: conversation, 404: noItem },
       },

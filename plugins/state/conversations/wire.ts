@@ -1,34 +1,95 @@
-/** What the conversation routes take and give. */
-import { Type } from '#kernel'
+/**
+ * Bodies of the conversations API. Each schema checks the body, gives its type and documents it; null counts as absent.
+ * @source OpenAI API reference, Conversations
+ */
+import { defineValidator, type FieldProblem, type GatewayError, type Static, Type } from '#kernel'
+import {
+  bracketPath,
+  FunctionCallItem,
+  FunctionOutputItem,
+  ItemReference,
+  MessageItem,
+  nullable,
+  ReasoningItem,
+  TextParts,
+  taggedUnion,
+} from '#shared'
+import { conversationErrors } from './errors.ts'
 
-const Metadata = Type.Record(Type.String(), Type.String(), { description: 'At most 16 properties.' })
+const MAX_ITEMS = 20
 
-const Item = Type.Object(
-  { type: Type.String() },
-  { additionalProperties: true, description: 'An item; its members depend on its type.' },
+const Text = Type.String()
+/** An id of another form is replaced, and a status is always `completed`. */
+const ownMembers = { id: Type.Optional(Type.Unknown()), status: Type.Optional(Type.Unknown()) }
+
+const Item = taggedUnion(
+  Type.Object({ ...MessageItem.properties, ...ownMembers }),
+  Type.Object({ ...ReasoningItem.properties, ...ownMembers, summary: TextParts }),
+  Type.Object({ ...FunctionCallItem.properties, ...ownMembers, name: Text }),
+  Type.Object({ ...FunctionOutputItem.properties, ...ownMembers }),
+  Type.Object({
+    type: Type.Literal('mcp_list_tools'),
+    ...ownMembers,
+    server_label: Text,
+    tools: Type.Array(Type.Unknown()),
+  }),
+  Type.Object({
+    type: Type.Literal('mcp_call'),
+    ...ownMembers,
+    server_label: Text,
+    name: Text,
+    arguments: Text,
+  }),
+  ItemReference,
 )
+export type Item = Static<typeof Item>
+
+const MetadataChanges = Type.Unsafe<Readonly<Record<string, string | null>>>({
+  type: 'object',
+  description: 'Merged with the metadata, of at most 16 properties; null removes a key.',
+  propertyNames: { maxLength: 64 },
+  additionalProperties: { type: ['string', 'null'], maxLength: 512 },
+})
+export type MetadataChanges = Static<typeof MetadataChanges>
 
 export const ConversationCreateSchema = Type.Object({
-  metadata: Type.Optional(Type.Union([Metadata, Type.Null()])),
-  items: Type.Optional(Type.Union([Type.Array(Item, { maxItems: 20 }), Type.Null()])),
+  metadata: nullable(MetadataChanges),
+  items: nullable(Type.Array(Item, { maxItems: MAX_ITEMS })),
 })
+export const conversationCreate = defineValidator(ConversationCreateSchema, toBodyError)
 
-export const ConversationUpdateSchema = Type.Object({
-  metadata: Type.Optional(
-    Type.Union([
-      Type.Record(Type.String(), Type.Union([Type.String(), Type.Null()]), {
-        description: 'Merged with what is there; null removes a key.',
-      }),
-      Type.Null(),
-    ]),
-  ),
+export const ConversationUpdateSchema = Type.Object({ metadata: nullable(MetadataChanges) })
+export const conversationUpdate = defineValidator(ConversationUpdateSchema, toBodyError)
+
+export const ItemsCreateSchema = Type.Object({
+  items: Type.Array(Item, { minItems: 1, maxItems: MAX_ITEMS }),
 })
+export const itemsCreate = defineValidator(ItemsCreateSchema, toBodyError)
+
+/** A problem of a body as the error that clients of the format know. */
+function toBodyError({ field, text, kind }: FieldProblem): GatewayError {
+  const path = bracketPath(field)
+  const param = { param: path }
+  if (path === '') return conversationErrors.json_parse_error()
+  if (field.startsWith('metadata'))
+    return conversationErrors.invalid_metadata.with({ param: 'metadata' }, text)
+  if (/\.(content|output)\.\d+\.type$/.test(field))
+    return conversationErrors.unsupported_content_part.with(param, path, text)
+  if (kind === 'tag') return conversationErrors.unsupported_item_type.with(param, path, text)
+  if (field === 'items' && kind === 'value') return conversationErrors.too_many_items.with(param, MAX_ITEMS)
+  if (kind === 'missing' && /\.content\.\d+\.text$/.test(field))
+    return conversationErrors.invalid_type.with(param, path, 'must be a string')
+  if (kind === 'missing' || (field === 'items' && kind === 'empty'))
+    return conversationErrors.missing_required_parameter.with(param, path)
+  if (kind === 'type') return conversationErrors.invalid_type.with(param, path, text)
+  return conversationErrors.invalid_value.with(param, path, text)
+}
 
 export const ConversationSchema = Type.Object({
   id: Type.String({ description: 'Begins with `conv_`.' }),
   object: Type.Literal('conversation'),
   created_at: Type.Integer({ description: 'Seconds since 1970.' }),
-  metadata: Metadata,
+  metadata: Type.Record(Type.String(), Type.String(), { description: 'At most 16 properties.' }),
 })
 
 export const ConversationDeletedSchema = Type.Object({
@@ -36,8 +97,6 @@ export const ConversationDeletedSchema = Type.Object({
   object: Type.Literal('conversation.deleted'),
   deleted: Type.Literal(true),
 })
-
-export const ItemsCreateSchema = Type.Object({ items: Type.Array(Item, { minItems: 1, maxItems: 20 }) })
 
 export const ConversationItemSchema = Type.Object(
   {

@@ -1,4 +1,4 @@
-/** What an engine's gRPC status means to a client, and what engines cannot be asked. */
+/** Errors of gRPC workers: engine statuses, and requests that an engine does not support. */
 import { defineErrors, type ErrorMaker, type GatewayError } from '#kernel'
 
 const said = (text: string) => (text === '' ? 'the engine gave no reason' : text.slice(0, 1_000))
@@ -20,47 +20,47 @@ export const grpcErrors = defineErrors('grpc', {
     kind: 'internal',
     source: 'gateway',
     text: (model: string) =>
-      `no tokenizer is loaded for model ${model}; name it with the worker's label tokenizer_path, or add it`,
+      `no tokenizer is loaded for model ${model}; set the worker label tokenizer_path or register a tokenizer`,
   },
   tokenizer_loading: {
     kind: 'unavailable',
     source: 'gateway',
-    text: (model: string) => `the tokenizer of model ${model} is being loaded; try again`,
+    text: (model: string) => `the tokenizer of model ${model} is being loaded; retry later`,
   },
   engine_lacks_parameter: {
     kind: 'bad_request',
     source: 'client',
-    text: (runtime: string, what: string) => `${runtime} engines do not take ${what}`,
+    text: (runtime: string, what: string) => `${runtime} engines do not support ${what}`,
   },
   multimodal_not_supported: {
     kind: 'bad_request',
     source: 'client',
-    text: () => 'workers that are reached over gRPC take text only',
+    text: () => 'gRPC workers support text only',
   },
   not_supported_in_harmony: {
     kind: 'bad_request',
     source: 'client',
-    text: (what: string) => `Harmony models take chats only, no ${what}`,
+    text: (what: string) => `Harmony models support chat only, not ${what}`,
   },
   engine_runtime_unknown: {
     kind: 'not_implemented',
     source: 'gateway',
-    text: (runtime: string) => `there is no gRPC protocol for engines of type ${runtime}`,
+    text: (runtime: string) => `engines of type ${runtime} are not supported over gRPC`,
   },
   unsupported_backend: {
     kind: 'not_implemented',
     source: 'gateway',
-    text: (runtime: string) => `${runtime} engines make no embeddings over gRPC`,
+    text: (runtime: string) => `${runtime} engines do not support embeddings over gRPC`,
   },
   engine_unreachable: {
     kind: 'unavailable',
     source: 'worker',
-    text: (url: string, why: string) => `${url} is not up: ${why}`,
+    text: (url: string, why: string) => `worker ${url} is unreachable: ${why}`,
   },
   engine_ranks_unknown: {
     kind: 'bad_gateway',
     source: 'worker',
-    text: (url: string) => `${url} does not tell how many data-parallel ranks it has`,
+    text: (url: string) => `worker ${url} does not report a valid number of data-parallel ranks`,
   },
   engine_message_unreadable: {
     kind: 'bad_gateway',
@@ -70,7 +70,7 @@ export const grpcErrors = defineErrors('grpc', {
   },
 })
 
-/** By number. */
+/** By gRPC status code. */
 const BY_STATUS: ReadonlyMap<number, ErrorMaker<[string]>> = new Map([
   [1, grpcErrors.engine_invalid_argument],
   [2, grpcErrors.engine_internal],
@@ -90,7 +90,7 @@ const BY_STATUS: ReadonlyMap<number, ErrorMaker<[string]>> = new Map([
   [16, grpcErrors.engine_unauthenticated],
 ])
 
-/** @param details the engine's own words; addresses that the library puts there stay in the log */
+/** @param isOwn whether `details` come from the engine; those of the library contain addresses and are only logged */
 export function toStatusError(code: number, details: string, isOwn: boolean): GatewayError {
   const make = BY_STATUS.get(code) ?? grpcErrors.engine_internal
   return make(isOwn ? details : 'the engine could not be reached')

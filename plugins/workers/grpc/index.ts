@@ -1,25 +1,24 @@
-/** Workers that are reached over gRPC, in token ids: sglang, vllm, trtllm, tokenspeed, mlx. */
+/** gRPC workers, which exchange token ids: sglang, vllm, trtllm, tokenspeed, mlx. */
 import { definePlugin, Embeddings, Generations, KvEvents, OutputParsers, Tokenizers } from '#kernel'
 import { PairMetrics } from '#shared'
 import { grpcConfig } from './config.ts'
 import { GrpcControl } from './control/grpc-control.ts'
-import { GrpcKvFeed } from './control/kv-feed.ts'
+import { GrpcKvEvents } from './control/kv-events.ts'
 import { GrpcTokenizerBundles } from './control/tokenizer-bundles.ts'
-import { Embedder } from './embed/embedder.ts'
-import { GrpcEngine } from './engine/grpc-engine.ts'
-import { PromptMaker } from './engine/prompt.ts'
-import { SamplingDefaults } from './engine/sampling-defaults.ts'
+import { Embedder } from './engine/embedder.ts'
+import { GrpcEngine, SamplingDefaults } from './engine/grpc-engine.ts'
+import { PromptBuilder } from './engine/prompt.ts'
 import { GrpcPairs } from './pairs/grpc-pairs.ts'
 import { Channels } from './wire/channels.ts'
-import { EngineCalls } from './wire/engine-calls.ts'
 import { GrpcTransport } from './wire/grpc-transport.ts'
 import { H2Connections } from './wire/h2-connections.ts'
+import { SentRequests } from './wire/sent-requests.ts'
 
 export default definePlugin({
   manifest: {
     name: 'grpc',
     version: '0.1.0',
-    description: 'Workers that are reached over gRPC, in token ids.',
+    description: 'Connects to workers with grpc:// and grpcs:// URLs, in token ids.',
     provides: [Embeddings, KvEvents],
     uses: [Generations, OutputParsers, Tokenizers],
     config: grpcConfig,
@@ -27,13 +26,13 @@ export default definePlugin({
   register(host, config) {
     const tokenizers = host.use(Tokenizers)
     const parsers = host.use(OutputParsers)
-    const calls = new EngineCalls()
+    const calls = new SentRequests()
     const controlChannels = new Channels(config)
     host.transport(new GrpcTransport(new H2Connections(config), calls))
     tokenizers.bundlesFrom(new GrpcTokenizerBundles(controlChannels))
-    host.provide(KvEvents, new GrpcKvFeed(controlChannels))
+    host.provide(KvEvents, new GrpcKvEvents(controlChannels))
     host.workerControl(new GrpcControl({ channels: controlChannels, tokenizers, log: host.log }))
-    const prompts = new PromptMaker(tokenizers, parsers, (model) => host.balance.workersOf(model))
+    const prompts = new PromptBuilder(tokenizers, parsers, (model) => host.balance.workersOf(model))
     host.provide(Embeddings, new Embedder(prompts, { upstream: host.upstream, calls }))
     host.pairs(new GrpcPairs(calls, new PairMetrics(host.metrics)))
     host.use(Generations).addEngine(

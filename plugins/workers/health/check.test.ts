@@ -4,7 +4,7 @@ import { healthConfig } from './config.ts'
 import plugin from './index.ts'
 
 test.each([
-  [{ probe: { port: 30_000 } }, ['probe.port must differ from kernel.port, got 30000']],
+  [{ probe: { port: 30_000 } }, ['probe.port must differ from kernel.port (got 30000)']],
   [{ probe: { port: 30_001 } }, []],
   [{ probe: { port: 0 } }, []],
   [

@@ -5,14 +5,14 @@ export const healthErrors = defineErrors('health', {
   no_workers: {
     kind: 'unavailable',
     source: 'gateway',
-    text: () => 'no worker that generates on its own is ready',
+    text: () => 'no ready worker supports /health_generate',
   },
   no_engine_metrics: {
     kind: 'unavailable',
     source: 'worker',
     text: (workerCount: number) =>
       workerCount === 0
-        ? 'no worker that has metrics is registered'
-        : `none of ${workerCount} workers gave readable metrics`,
+        ? 'no registered worker exposes metrics'
+        : `none of ${workerCount} workers returned valid metrics`,
   },
 })

@@ -1,10 +1,15 @@
-/** The health plugin: liveness, readiness, a probe that generates, and the metrics of all workers. */
+/** The health plugin: liveness, readiness, a generating probe, and the merged metrics of all workers. */
 
 import { definePlugin } from '#kernel'
 import { hostProblem } from '#shared'
 import { healthConfig } from './config.ts'
-import { openProbe } from './probe.ts'
-import { aliveRoute, engineMetricsRoute, healthGenerateRoute, readinessRoute } from './routes.ts'
+import {
+  engineMetricsRoute,
+  healthGenerateRoute,
+  livenessRoute,
+  openProbe,
+  readinessRoute,
+} from './routes.ts'
 
 export default definePlugin({
   manifest: {
@@ -18,16 +23,16 @@ export default definePlugin({
     const wrong = hostProblem(probe.host)
     if (wrong !== null) yield { path: ['probe', 'host'], text: wrong }
     if (probe.port !== 0 && probe.port === kernel.port)
-      yield { path: ['probe', 'port'], text: `must differ from kernel.port, got ${probe.port}` }
+      yield { path: ['probe', 'port'], text: `must differ from kernel.port (got ${probe.port})` }
   },
   register(host, config) {
-    host.route(aliveRoute('/health'))
-    host.route(aliveRoute('/liveness'))
+    host.route(livenessRoute('/health'))
+    host.route(livenessRoute('/liveness'))
     host.route(readinessRoute(host))
     host.route(healthGenerateRoute(host))
     host.route(engineMetricsRoute(host, config))
     const { probe } = config
-    // One listener for the process: control sees the workers, the drain and its own stalls.
+    // One listener for the process, on control, which knows the workers and the drain.
     if (probe === undefined || !host.isControl) return
     return { start: () => openProbe(host, probe) }
   },

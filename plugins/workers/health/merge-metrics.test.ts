@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
 import { parsePrometheusText, writePrometheusText } from '#shared'
-import { inTurns } from './in-turns.ts'
+import { runInSlices } from './engine-metrics.ts'
 import { mergeMetrics } from './merge-metrics.ts'
 
 const merge = async (...texts: string[]) =>
   writePrometheusText(
-    await inTurns(
+    await runInSlices(
       mergeMetrics(
         texts.map((text, index) => ({ url: `http://w${index}:1`, families: parsePrometheusText(text) })),
       ),

@@ -1,4 +1,4 @@
-/** Merges the metrics of several workers into one exposition in which every sample says whose it is. */
+/** Merges the metrics of several workers into one exposition with a worker label on every sample. */
 import type { PrometheusFamily, PrometheusSample } from '#shared'
 
 export interface WorkerFamilies {
@@ -9,15 +9,15 @@ export interface WorkerFamilies {
 
 const WORKER_LABEL = 'worker_addr'
 const SAMPLES_A_STEP = 256
-/** Labels of one metric, and all labels of a worker once each of its samples has those of its metric. */
+/** Limits per metric, and per worker after padding each sample with all labels of its metric. */
 const MAX_LABELS = 64
 const MAX_CELLS = 500_000
 
-/** The page is for everybody, and engines show all of their settings as labels of a metric. */
+/** Labels dropped from the public page: engines export all of their settings as labels of a metric. */
 const SECRET_LABEL =
   /passw|secret|credential|authorization|(^|_)api_?key|(^|_)(access|admin|auth|bearer|hf|private|ssl)_?(key|token)/i
 
-/** Whether a worker has so many kinds of labels that giving them to all of its samples would be the work. */
+/** Whether padding the samples of a worker with all of its labels would be too expensive. */
 export function* hasTooManyLabels(families: readonly PrometheusFamily[]): Generator<void, boolean> {
   const kinds = new Map<string, { samples: number; labels: Set<string> }>()
   let seen = 0
@@ -40,8 +40,8 @@ export function* hasTooManyLabels(families: readonly PrometheusFamily[]): Genera
 }
 
 /**
- * One family per name, HELP and TYPE from the first worker that has them. Colons in metric names become
- * underscores, and samples of one name all get the same labels, empty where a worker has none.
+ * One family per name, with HELP and TYPE of the first worker that has them. Replaces colons in metric names by
+ * underscores, and gives samples of one name the same labels, empty if a worker has none.
  */
 export function* mergeMetrics(workers: readonly WorkerFamilies[]): Generator<void, PrometheusFamily[]> {
   let seen = 0
@@ -75,7 +75,7 @@ function labelled(sample: PrometheusSample, url: string): PrometheusSample {
   return { ...sample, name: withoutColons(sample.name), labels }
 }
 
-/** By sample name, not by family: a histogram's buckets carry `le`, its sum and count must not. */
+/** Pads by sample name, not by family: the buckets of a histogram have `le`, its sum and count must not. */
 function* padLabels(family: PrometheusFamily): Generator<void, PrometheusFamily> {
   const names = new Map<string, Set<string>>()
   let seen = 0

@@ -1,5 +1,22 @@
-/** Says whether the gateway can serve: what /readiness shows, from the state of the workers and of the plugins. */
-import type { Host } from '#kernel'
+/** GET /readiness: whether the gateway can serve requests. */
+import { type Host, Type } from '#kernel'
+
+export const ReadyReply = Type.Object({
+  status: Type.Literal('ready'),
+  healthy_workers: Type.Integer({ description: 'Workers in state ready.' }),
+  total_workers: Type.Integer({ description: 'All registered workers.' }),
+  open_breakers: Type.Optional(
+    Type.Integer({
+      description:
+        'Ready workers whose circuit breaker is not closed; see GET /workers. Absent if there is none.',
+    }),
+  ),
+})
+
+export const NotReadyReply = Type.Object({
+  status: Type.Literal('not ready'),
+  reason: Type.String({ description: 'Such as `insufficient healthy workers` or `draining`.' }),
+})
 
 export type Readiness = ReadyState | { readonly status: 'not ready'; readonly reason: string }
 
@@ -7,12 +24,12 @@ interface ReadyState {
   readonly status: 'ready'
   readonly healthy_workers: number
   readonly total_workers: number
-  /** Ready workers whose breaker holds requests back; absent where there is none. */
+  /** Ready workers whose circuit breaker is not closed; absent if there is none. */
   readonly open_breakers?: number
 }
 
 /**
- * Enough workers means one that serves alone, or one of each half where prefill and decode are split.
+ * Requires one ready regular worker, or one prefill and one decode worker.
  */
 export function readReadiness(host: Pick<Host, 'balance' | 'isDraining' | 'readinessReason'>): Readiness {
   if (host.isDraining) return { status: 'not ready', reason: 'draining' }

@@ -1,16 +1,15 @@
-/** The health routes: what comes in and goes out. All are public. */
+/** The health routes, which are public, and the probe port. */
 import { apiErrorFormat, type Host, type RequestContext, type RouteDefinition, workerControls } from '#kernel'
 import type { HealthConfig } from './config.ts'
-import { EngineMetricsPage } from './engine-metrics-page.ts'
+import { EngineMetricsPage } from './engine-metrics.ts'
 import { healthErrors } from './errors.ts'
-import { readReadiness } from './readiness.ts'
-import { NotReadyReply, ReadyReply } from './wire.ts'
+import { NotReadyReply, ReadyReply, readReadiness } from './readiness.ts'
 
 const TAG = 'Health'
 const PLAIN_TEXT = 'text/plain; charset=utf-8'
 
-/** Answers whether or not workers exist, and while draining. */
-export function aliveRoute(path: '/health' | '/liveness'): RouteDefinition {
+/** Answers 200 also without workers and while draining. */
+export function livenessRoute(path: '/health' | '/liveness'): RouteDefinition {
   return {
     method: 'GET',
     path,
@@ -19,7 +18,7 @@ export function aliveRoute(path: '/health' | '/liveness'): RouteDefinition {
     isProbe: true,
     handler: (ctx) => ctx.text(200, 'OK'),
     docs: {
-      summary: 'Is the process alive',
+      summary: 'Liveness of the process',
       tag: TAG,
       responses: { 200: { description: 'Always.', contentType: 'text/plain' } },
     },
@@ -38,7 +37,7 @@ export function readinessRoute(host: Host): RouteDefinition {
       ctx.json(readiness.status === 'ready' ? 200 : 503, readiness)
     },
     docs: {
-      summary: 'Can the gateway serve requests',
+      summary: 'Readiness to serve requests',
       tag: TAG,
       responses: {
         200: { description: 'At least one worker is ready.', schema: ReadyReply },
@@ -48,7 +47,7 @@ export function readinessRoute(host: Host): RouteDefinition {
   }
 }
 
-/** The first ready worker answers, whatever the balancing policy would pick. */
+/** Relayed to the first ready worker, independent of the routing policy. */
 export function healthGenerateRoute(host: Host): RouteDefinition {
   return {
     method: 'GET',
@@ -67,13 +66,13 @@ export function healthGenerateRoute(host: Host): RouteDefinition {
       })
     },
     docs: {
-      summary: 'Let the first ready worker generate a token',
+      summary: 'Generate a token on the first ready worker',
       tag: TAG,
       responses: {
-        200: { description: "The worker's own answer; its status and headers pass through." },
-        502: { description: 'The worker could not be reached.' },
-        503: { description: 'No worker that can do it is ready.' },
-        504: { description: 'The worker took too long.' },
+        200: { description: 'The response of the worker, with its status and headers.' },
+        502: { description: 'The worker is unreachable.' },
+        503: { description: 'No ready worker supports it.' },
+        504: { description: 'The worker timed out.' },
       },
     },
   }
@@ -97,9 +96,18 @@ export function engineMetricsRoute(host: Host, config: HealthConfig): RouteDefin
       summary: 'Metrics of all workers in one Prometheus text',
       tag: TAG,
       responses: {
-        200: { description: 'Every sample carries the label `worker_addr`.', contentType: 'text/plain' },
-        503: { description: 'No worker gave readable metrics.' },
+        200: { description: 'Every sample has the label `worker_addr`.', contentType: 'text/plain' },
+        503: { description: 'No worker returned valid metrics.' },
       },
     },
   }
+}
+
+export async function openProbe(host: Host, at: NonNullable<HealthConfig['probe']>): Promise<void> {
+  const { port } = await host.listen({
+    ...at,
+    portSetting: 'plugins.health.probe.port',
+    routes: [livenessRoute('/health'), livenessRoute('/liveness'), readinessRoute(host)],
+  })
+  host.log.info({ host: at.host, port }, 'probe port listening')
 }

@@ -2,7 +2,8 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { type AddressInfo, createServer as createTcpServer, type Server } from 'node:net'
 import { afterAll, afterEach, expect, test } from 'vitest'
-import { CONTROL_POOL, callWorker as callOver } from './control-call.ts'
+import { UpstreamFailure } from '#kernel'
+import { CONTROL_POOL, callWorker as callOver, probeWorker } from './control-call.ts'
 import { HttpTransport } from './http-transport.ts'
 
 let transport = new HttpTransport(CONTROL_POOL)
@@ -131,4 +132,16 @@ test('a connection that breaks fails as reset, bytes that are no HTTP as protoco
     createTcpServer((socket) => socket.once('data', () => socket.end('nonsense\r\n\r\n'))),
   )
   await expect(callWorker({ url: babble, apiKey: null }, GET)).rejects.toMatchObject({ kind: 'protocol' })
+})
+
+const worker = { url: 'http://w', apiKey: null }
+const failing = (code: string) => {
+  const cause = Object.assign(new Error(code), { code })
+  return () => Promise.reject(new UpstreamFailure('connect', code, false, { cause }))
+}
+
+test('a probe without a descriptor to be sent with says nothing of the worker; a refused one does', async () => {
+  for (const code of ['EMFILE', 'ENFILE', 'EADDRNOTAVAIL'])
+    expect(await probeWorker(failing(code), worker, '/health', 100)).toBeUndefined()
+  expect(await probeWorker(failing('ECONNREFUSED'), worker, '/health', 100)).toBe('ECONNREFUSED')
 })

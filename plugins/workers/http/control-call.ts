@@ -1,21 +1,21 @@
-/** Calls to workers outside the hot path: probes, discovery, fan-outs. Each reads its whole answer. */
-
+/** Calls to workers outside the hot path: probes, discovery and administrative calls. Each reads its whole response. */
 import {
   type Exchange,
   type HeaderList,
+  isOwnTrouble,
   UpstreamFailure,
   type UpstreamHandler,
   type WorkerCall,
   type WorkerReply,
   type WorkerTarget,
 } from '#kernel'
-import { toWorkerReply } from '#shared'
+import { toWorkerReply, trimSlashes } from '#shared'
 import type { HttpTransport } from './http-transport.ts'
 import { keyHeaders } from './vendor-headers.ts'
 
 const DEFAULT_MAX_BODY_BYTES = 16 * 1024 * 1024
 
-/** How the transport of control calls keeps connections; short, so that a probe seldom meets one about to close. */
+/** Connection settings of control calls. Keep-alive is short, so that probes rarely use a connection about to close. */
 export const CONTROL_POOL = Object.freeze({
   keepAliveMs: 1_000,
   maxIdlePerWorker: 8,
@@ -23,11 +23,11 @@ export const CONTROL_POOL = Object.freeze({
 })
 
 /**
- * Makes one call to a worker, with the worker's key, and reads the whole answer. Any status resolves; redirects are
- * answers like others.
+ * Makes one call to a worker, with the worker's key, and reads the whole response. Resolves with any status and does not
+ * follow redirects.
  *
- * @throws UpstreamFailure: connect, reset, request_timeout (`timeoutMs` is over; 0 waits for ever),
- *   protocol (no HTTP, or a body over `maxBodyBytes`)
+ * @throws UpstreamFailure: connect, reset, request_timeout (after `timeoutMs`; 0 for no limit),
+ *   protocol (not HTTP, or a body over `maxBodyBytes`)
  */
 export function callWorker(
   transport: HttpTransport,
@@ -42,12 +42,12 @@ export function callWorker(
     body: call.body === undefined ? null : Buffer.from(call.body as string),
   }
   return new Promise((resolve, reject) => {
-    const answer = new WholeAnswer(call.maxBodyBytes ?? DEFAULT_MAX_BODY_BYTES, resolve, reject)
-    answer.exchange = transport.open(worker, request, limits, answer)
+    const collector = new ResponseCollector(call.maxBodyBytes ?? DEFAULT_MAX_BODY_BYTES, resolve, reject)
+    collector.exchange = transport.open(worker, request, limits, collector)
   })
 }
 
-class WholeAnswer implements UpstreamHandler {
+class ResponseCollector implements UpstreamHandler {
   exchange: Exchange | null = null
   readonly #maxBytes: number
   readonly #resolve: (reply: WorkerReply) => void
@@ -76,9 +76,7 @@ class WholeAnswer implements UpstreamHandler {
     this.#byteCount += chunk.length
     if (this.#byteCount > this.#maxBytes) {
       this.exchange?.abort()
-      this.#reject(
-        new UpstreamFailure('protocol', `the worker's answer is longer than ${this.#maxBytes} bytes`, true),
-      )
+      this.#reject(new UpstreamFailure('protocol', `the response body exceeds ${this.#maxBytes} bytes`, true))
       return
     }
     this.#chunks.push(Buffer.from(chunk))
@@ -95,11 +93,66 @@ class WholeAnswer implements UpstreamHandler {
 
 const KEY_HEADERS: ReadonlySet<string> = new Set(['authorization', 'x-api-key', 'x-goog-api-key'])
 
-/** The worker's key takes the place of any other. */
+/** Replaces any other key by the worker's. */
 function withKey(headers: readonly string[], { apiKey, provider = null }: WorkerTarget): string[] {
   if (apiKey === null) return [...headers]
   const list: string[] = []
   for (let at = 0; at + 1 < headers.length; at += 2)
     if (!KEY_HEADERS.has(headers[at].toLowerCase())) list.push(headers[at], headers[at + 1])
   return list.concat(keyHeaders(provider, apiKey))
+}
+
+export type CallWorker = (worker: WorkerTarget, call: WorkerCall) => Promise<WorkerReply>
+
+/**
+ * Calls routes outside of a worker's `/v1`, such as probes and reports: drops `/v1` at the end of the base URL, and calls
+ * data-parallel ranks at their engine.
+ */
+export function outsideApi(call: CallWorker): CallWorker {
+  return ({ url, apiKey, provider, dataParallel }, options) =>
+    call({ url: withoutVersion(dataParallel?.baseUrl ?? url), apiKey, provider }, options)
+}
+
+function withoutVersion(url: string): string {
+  const base = trimSlashes(url)
+  return base.endsWith('/v1') ? base.slice(0, -'/v1'.length) : url
+}
+
+/** Longest delay of a timer, milliseconds. */
+const MAX_DELAY_MS = 2 ** 31 - 1
+/** Health bodies are ignored; longer ones fail the probe. */
+const MAX_HEALTH_BYTES = 1_048_576
+
+/**
+ * @param path health route on the worker
+ * @param timeoutMs for the whole probe
+ * @returns null if the worker answered 2xx, else the reason of the failure; undefined if the gateway has no free file
+ *   descriptor or port for the probe. Never throws.
+ */
+export async function probeWorker(
+  call: CallWorker,
+  worker: WorkerTarget,
+  path: string,
+  timeoutMs: number,
+): Promise<string | null | undefined> {
+  try {
+    const reply = await call(worker, {
+      method: 'GET',
+      path,
+      timeoutMs: Math.min(Math.ceil(timeoutMs), MAX_DELAY_MS),
+      maxBodyBytes: MAX_HEALTH_BYTES,
+    })
+    return isGoodStatus(reply.status) ? null : `GET ${path} answered ${reply.status}`
+  } catch (error) {
+    return isOwnTrouble(error) ? undefined : describeFailure(error)
+  }
+}
+
+export function isGoodStatus(status: number): boolean {
+  return status >= 200 && status < 300
+}
+
+/** Error message of a failed call, for statuses and responses. */
+export function describeFailure(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
 }

@@ -1,4 +1,4 @@
-/** Why an HTTP worker cannot be described. */
+/** Errors of describing an HTTP worker. */
 import { defineErrors } from '#kernel'
 
 export const httpWorkerErrors = defineErrors('http-workers', {
@@ -6,16 +6,17 @@ export const httpWorkerErrors = defineErrors('http-workers', {
     kind: 'unavailable',
     source: 'worker',
     text: (url: string, seconds: number, problem: string) =>
-      `${url} did not become healthy within ${seconds} s; last answer: ${problem}`,
+      `worker ${url} did not become healthy within ${seconds} s; last probe: ${problem}`,
   },
   model_discovery_failed: {
     kind: 'unavailable',
     source: 'worker',
-    text: (url: string, problem: string) => `${url} did not tell its models: ${problem}`,
+    text: (url: string, problem: string) => `the models of worker ${url} could not be discovered: ${problem}`,
   },
   rank_discovery_failed: {
     kind: 'unavailable',
     source: 'worker',
-    text: (url: string, problem: string) => `${url} did not tell its data-parallel ranks: ${problem}`,
+    text: (url: string, problem: string) =>
+      `the data-parallel ranks of worker ${url} could not be discovered: ${problem}`,
   },
 })

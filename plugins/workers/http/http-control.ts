@@ -1,27 +1,29 @@
-/** What the gateway can do with HTTP workers, put together. */
-
-import type { EngineInfo, WorkerControl, WorkerEntry, WorkerTarget } from '#kernel'
-import { trimSlashes } from '#shared'
-import { callWorker } from './control-call.ts'
-import { describeWorker } from './describe.ts'
-import { isExternalService } from './detect.ts'
-import { performAction } from './engine-action.ts'
-import { readEngineInfo } from './engine-info.ts'
+/** The worker control of HTTP workers. */
+import type { EngineAction, EngineInfo, WorkerControl, WorkerEntry, WorkerTarget } from '#kernel'
+import { parseBoundedJson, trimSlashes } from '#shared'
+import {
+  type CallWorker,
+  callWorker,
+  describeFailure,
+  isGoodStatus,
+  outsideApi,
+  probeWorker,
+} from './control-call.ts'
+import { describeWorker, isExternalService } from './describe-worker.ts'
 import type { HttpTransport } from './http-transport.ts'
-import { LoadSources } from './load-sources.ts'
-import { besideApi, type CallWorker, probeWorker } from './probe.ts'
+import { LoadSources } from './load-reports.ts'
 import { addVendorHeaders } from './vendor-headers.ts'
 
-/** Engines whose loads, labels and ranks are known; `external` is a service of somebody else. */
+/** Supported engines; `external` is a cloud service. */
 const RUNTIMES = ['sglang', 'vllm', 'trtllm', 'mlx', 'llamacpp', 'external']
 
-/** No engine has so many metrics; anybody may have them read. */
+/** The page is public, so its size is bounded. */
 const MAX_PAGE_BYTES = 4_194_304
 
-/** @param calls connections of their own: probes must not wait behind, or share connections with, the traffic */
+/** @param calls a transport of its own, so that probes do not share connections with client requests */
 export function httpControl(calls: HttpTransport): WorkerControl {
   const callAsGiven: CallWorker = (worker, call) => callWorker(calls, worker, call)
-  const call = besideApi(callAsGiven)
+  const call = outsideApi(callAsGiven)
   const sources = new WeakMap<WorkerEntry, LoadSources>()
   return {
     mode: 'http',
@@ -63,6 +65,63 @@ async function readMetricsPage(
       },
     )
     return reply.status === 200 ? reply.body.toString('utf8') : null
+  } catch {
+    return null
+  }
+}
+
+const MAX_REPLY_BYTES = 1_048_576
+
+/** @returns null if the engine accepted the call, else why not; never rejects */
+async function performAction(
+  call: CallWorker,
+  target: WorkerTarget,
+  action: EngineAction,
+  timeoutMs: number,
+): Promise<string | null> {
+  const body = action.kind === 'start_profile' ? JSON.stringify(action.options) : undefined
+  try {
+    const reply = await call(target, {
+      method: 'POST',
+      path: `/${action.kind}`,
+      ...(body !== undefined && { body, headers: ['content-type', 'application/json'] }),
+      timeoutMs,
+      maxBodyBytes: MAX_REPLY_BYTES,
+    })
+    return isGoodStatus(reply.status) ? null : `the worker answered ${reply.status}`
+  } catch (error) {
+    return describeFailure(error)
+  }
+}
+
+/** Statuses of engines without the route. */
+const NO_SUCH_ROUTE: ReadonlySet<number> = new Set([404, 405, 501])
+
+const PATH_OF = { model: '/get_model_info', server: '/get_server_info' } as const
+const MAX_INFO_BYTES = 4_194_304
+
+/** @throws UpstreamFailure */
+async function readEngineInfo(
+  call: CallWorker,
+  worker: WorkerEntry,
+  about: 'model' | 'server',
+  timeoutMs: number,
+): Promise<EngineInfo> {
+  const path = PATH_OF[about]
+  const reply = await call(worker, { method: 'GET', path, timeoutMs, maxBodyBytes: MAX_INFO_BYTES })
+  if (NO_SUCH_ROUTE.has(reply.status)) return { kind: 'none' }
+  if (!isGoodStatus(reply.status)) return { kind: 'reply', reply }
+  const members = readMembers(reply.body)
+  // Other JSON values are not shown: they could hold secret settings in a shape that is not filtered.
+  return members === null ? { kind: 'none' } : { kind: 'members', members }
+}
+
+function readMembers(body: Buffer): Record<string, unknown> | null {
+  try {
+    const value = parseBoundedJson(body)
+    return typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? (value as Record<string, unknown>)
+      : null
   } catch {
     return null
   }

@@ -1,45 +1,47 @@
-/** Sends requests to HTTP workers: finds the worker's connections, and hands over to an exchange. */
-
-import type { WorkerEntry } from '#kernel'
+/** The transport of HTTP workers: one connection pool for each origin, one exchange for each request. */
 import {
   type Exchange,
+  type HttpPeer,
+  type OutgoingHttp,
+  type PeerSettings,
   type Transport,
   UpstreamFailure,
   type UpstreamHandler,
   type UpstreamLimits,
   type UpstreamRequest,
+  type WorkerEntry,
 } from '#kernel'
+import { withMembers } from '#shared'
 import { ConnectionPool, type PoolOwner, type PoolSettings } from './http1/connection-pool.ts'
 import { Deadlines } from './http1/deadlines.ts'
 import { HttpExchange } from './http1/http-exchange.ts'
 import { type HeadTemplate, writeRequestHead } from './http1/request-head.ts'
 import { readWorkerUrl, type WorkerUrl } from './http1/worker-origin.ts'
-import { withRank } from './with-rank.ts'
 
 /** `maxResponseHeaderBytes`, `keepAliveMs` and `maxIdlePerWorker` of the `upstream` configuration. */
 export type HttpTransportOptions = PoolSettings
 
-/** How a worker is reached: worked out once per URL. */
+/** Connection pool and request template of one worker URL. */
 interface Target {
-  /** Of its pool. */
+  /** Key of its pool. */
   readonly key: string
   readonly pool: ConnectionPool
   readonly template: HeadTemplate
 }
 
-/** What of a worker says how to reach it; control calls know the URL alone. */
+/** What the transport needs of a worker; control calls have the URL alone. */
 export type Destination = Pick<WorkerEntry, 'url'> & Partial<Pick<WorkerEntry, 'dataParallel' | 'httpPool'>>
 
-/** Looks for idle connections that are too old happen at least this often, in milliseconds. */
+/** Longest interval between sweeps of expired idle connections, milliseconds. */
 const MAX_SWEEP_MS = 500
 
 /**
  * The transport of connection mode `http`, one per thread.
  *
- * Headers go out as they are given; `authorization` of the worker is the caller's to set. A request that was written
- * on a kept connection which the worker had just closed is sent once more on a new one.
+ * Sends headers as given; callers set `authorization`. A request written to an idle connection that the worker was just
+ * closing is sent again on a new connection.
  *
- * @source docs/decisions/0001-own-http-client.md; RFC 9112
+ * @source RFC 9112
  */
 export class HttpTransport implements Transport {
   readonly mode = 'http'
@@ -47,7 +49,7 @@ export class HttpTransport implements Transport {
   readonly #deadlines = new Deadlines()
   /** By worker URL. */
   readonly #targets = new Map<string, Target>()
-  /** By origin, and by what workers there override. */
+  /** By origin and the settings that workers override. */
   readonly #pools = new Map<string, ConnectionPool>()
   readonly #poolOwner: PoolOwner = {
     openConnectionCount: 0,
@@ -64,7 +66,7 @@ export class HttpTransport implements Transport {
     this.#sweepMs = Math.max(1, Math.min(MAX_SWEEP_MS, options.keepAliveMs / 8))
   }
 
-  /** Failures are told to the handler, never thrown, and never before this returns. */
+  /** Failures are reported to the handler, asynchronously. */
   open(
     worker: Destination,
     request: UpstreamRequest,
@@ -78,7 +80,7 @@ export class HttpTransport implements Transport {
     const sent = dataParallel === null ? request : withRank(request, dataParallel.rank)
     const head = writeRequestHead(target.template, sent)
     if (head === null)
-      return failSoon(handler, 'protocol', 'method or path cannot be part of an HTTP/1.1 request')
+      return failSoon(handler, 'protocol', 'method or path is not valid in an HTTP/1.1 request')
     const exchange = new HttpExchange(
       { head, body: sent.body, isHeadRequest: request.method === 'HEAD' },
       target.pool,
@@ -108,20 +110,20 @@ export class HttpTransport implements Transport {
   }
 
   /**
-   * Forgets workers to whom no connection is open: for a transport that also calls workers which are not in the table
-   * yet, and would otherwise connect anew at each change of it.
+   * Drops workers without open connections. For the transport of control calls, which also calls workers that are not
+   * in the table yet and must keep their connections when the table changes.
    */
   forgetUnconnected(): void {
     for (const [url, target] of this.#targets) if (target.pool.isUnconnected) this.#targets.delete(url)
     for (const [key, pool] of this.#pools) if (pool.isUnconnected) this.#pools.delete(key)
   }
 
-  /** Connections open on this thread, idle ones and those being set up included. */
+  /** Open connections of this thread, including idle and connecting ones. */
   openConnections(): number {
     return this.#poolOwner.openConnectionCount
   }
 
-  /** Closes every connection; exchanges under way fail as `reset`. */
+  /** Closes every connection; running exchanges fail as `reset`. */
   close(): void {
     this.#isClosed = true
     for (const pool of this.#pools.values()) pool.close()
@@ -147,7 +149,7 @@ export class HttpTransport implements Transport {
     return target
   }
 
-  /** Null when the worker has no http or https URL. */
+  /** Null if the worker has no http or https URL. */
   #route(worker: Destination): { key: string; settings: PoolSettings; workerUrl: WorkerUrl } | null {
     const workerUrl = readWorkerUrl(worker.dataParallel?.baseUrl ?? worker.url)
     if (workerUrl === null) return null
@@ -174,7 +176,7 @@ export class HttpTransport implements Transport {
   }
 }
 
-/** An exchange that ends before it begins. */
+/** An exchange that fails asynchronously without sending anything. */
 function failSoon(handler: UpstreamHandler, kind: 'connect' | 'protocol', message: string): Exchange {
   let isAborted = false
   process.nextTick(() => {
@@ -187,4 +189,33 @@ function failSoon(handler: UpstreamHandler, kind: 'connect' | 'protocol', messag
       isAborted = true
     },
   }
+}
+
+/** Adds the data-parallel rank to the body, since one URL serves all ranks. Returns other bodies unchanged. */
+export function withRank(request: UpstreamRequest, rank: number): UpstreamRequest {
+  const { method, path, headers } = request
+  if (request.body === null) return request
+  const body = withMembers(request.body, new Map([['data_parallel_rank', String(rank)]]))
+  return body === null ? request : { method, path, headers, body }
+}
+
+const MAX_RESPONSE_HEADER_BYTES = 32_768
+
+/** The HTTP client of other plugins, with connections of its own. Never sends a request twice. */
+export const outgoingHttp: OutgoingHttp = {
+  connect({ origin, lookup, ca, keepAliveMs, maxIdle }: PeerSettings): HttpPeer {
+    const transport = new HttpTransport({
+      keepAliveMs,
+      maxIdlePerWorker: maxIdle,
+      maxResponseHeaderBytes: MAX_RESPONSE_HEADER_BYTES,
+      resends: false,
+      lookup,
+      tls: { ca, rejectUnauthorized: true },
+    })
+    const destination = { url: new URL(origin).origin }
+    return {
+      send: (request, limits, handler) => transport.open(destination, request, limits, handler),
+      close: () => transport.close(),
+    }
+  },
 }

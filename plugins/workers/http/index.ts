@@ -1,15 +1,14 @@
-/** HTTP workers: the HTTP/1.1 client, and the control plane: probing, discovery, loads, cache and profiler calls. */
+/** HTTP workers: the HTTP/1.1 client, and control: probes, discovery, loads, cache and profiler calls. */
 import { definePlugin, OutgoingHttp, Type, WorkerTableReplica } from '#kernel'
 import { CONTROL_POOL } from './control-call.ts'
 import { httpControl } from './http-control.ts'
-import { HttpTransport } from './http-transport.ts'
-import { outgoingHttp } from './outgoing-http.ts'
+import { HttpTransport, outgoingHttp } from './http-transport.ts'
 
 export default definePlugin({
   manifest: {
     name: 'http-workers',
     version: '0.1.0',
-    description: 'Reaches and looks after workers with http:// and https:// URLs.',
+    description: 'Connects to workers with http:// and https:// URLs.',
     provides: [OutgoingHttp],
     config: Type.Object({}, { additionalProperties: false }),
   },

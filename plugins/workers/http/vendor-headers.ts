@@ -1,11 +1,11 @@
-/** Credentials as cloud services want them, which differs from what inference engines take. @hot */
+/** Credential headers of cloud services, which differ from those of inference engines. @hot */
 import type { HeaderList, RequestContext, WorkerEntry } from '#kernel'
 
-/** Sent when the client names no version. */
+/** Sent if the client names no version. */
 const ANTHROPIC_VERSION = '2023-06-01'
 
 /**
- * Headers of a key for the gateway's own calls to a worker.
+ * Key headers of the gateway's own calls to a worker.
  *
  * @param provider as in `WorkerEntry.provider`
  */
@@ -16,9 +16,9 @@ export function keyHeaders(provider: string | null, key: string): HeaderList {
 }
 
 /**
- * Adds the worker's key, or else the client's own as the client sent it, and the version that the service insists on.
+ * Adds the worker's key, or else the client's own key, and the API version that the service requires.
  *
- * @param mayPassOn tells an authorization that workers may see
+ * @param mayPassOn whether an authorization may be forwarded to workers
  * @returns false for services that take a bearer token
  */
 export function addVendorHeaders(
@@ -30,7 +30,7 @@ export function addVendorHeaders(
   if (worker.provider !== 'anthropic') return false
   passOn(headers, ctx, 'anthropic-version', ANTHROPIC_VERSION)
   passOn(headers, ctx, 'anthropic-beta', undefined)
-  // Also when the allow-list names it: of two keys, nobody knows which one counts.
+  // Also if it was forwarded already, so that there is only one key.
   remove(headers, 'x-api-key')
   if (worker.apiKey !== null) {
     headers.push('x-api-key', worker.apiKey)
@@ -43,7 +43,7 @@ export function addVendorHeaders(
   return true
 }
 
-/** Unless the allow-list has let it through already. */
+/** Adds a header unless it was forwarded already. */
 function passOn(headers: HeaderList, ctx: RequestContext, name: string, fallback: string | undefined): void {
   for (let at = 0; at < headers.length; at += 2) if (headers[at] === name) return
   const value = ctx.header(name) ?? fallback

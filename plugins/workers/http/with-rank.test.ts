@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { withRank } from './with-rank.ts'
+import { withRank } from './http-transport.ts'
 
 const bodyWith = (body: string | null) =>
   withRank(

@@ -1,4 +1,4 @@
-/** The kubernetes section of the configuration file: which pods are workers, and what they serve. */
+/** The kubernetes section of the configuration file. */
 import { type SettingProblem, type Static, Type } from '#kernel'
 
 const Selector = (description: string) =>
@@ -6,32 +6,32 @@ const Selector = (description: string) =>
 
 export const kubernetesConfig = Type.Object(
   {
-    selector: Selector('Labels of pods that serve whole requests.'),
-    prefillSelector: Selector('Labels of prefill pods.'),
-    decodeSelector: Selector('Labels of decode pods.'),
+    selector: Selector('Labels of pods that are regular workers.'),
+    prefillSelector: Selector('Labels of pods that are prefill workers.'),
+    decodeSelector: Selector('Labels of pods that are decode workers.'),
     namespace: Type.Union([Type.String({ minLength: 1 }), Type.Null()], {
       default: null,
-      description: 'Only pods of this namespace; null for all.',
+      description: 'Namespace of the pods; null for all namespaces.',
     }),
     port: Type.Integer({
       minimum: 1,
       maximum: 65_535,
       default: 80,
-      description: 'Port of workers whose pod names none.',
+      description: 'Port of workers whose pod has no port annotation.',
     }),
     scheme: Type.Union([Type.Literal('http'), Type.Literal('https'), Type.Literal('grpc')], {
       default: 'http',
-      description: 'How workers are reached.',
+      description: 'URL scheme of the workers.',
     }),
     modelIdFrom: Type.Union([Type.String({ pattern: '^(namespace|label:.+|annotation:.+)$' }), Type.Null()], {
       default: null,
       description:
-        'Where the model id of a worker stands: `namespace`, `label:KEY` or `annotation:KEY`; null asks the worker.',
+        'Source of the model id of a worker: `namespace`, `label:KEY` or `annotation:KEY`; null discovers it.',
     }),
     workerApiKey: Type.Union([Type.String({ minLength: 1 }), Type.Null()], {
       default: null,
       secret: true,
-      description: 'Key that the workers want.',
+      description: 'API key of the workers.',
     }),
     kubeconfig: Type.Union([Type.String({ minLength: 1 }), Type.Null()], {
       default: null,
@@ -41,13 +41,13 @@ export const kubernetesConfig = Type.Object(
       minimum: 1,
       maximum: 86_400,
       default: 60,
-      description: 'Pods and workers are compared at least this often, in seconds.',
+      description: 'Longest interval between comparisons of pods and workers, seconds.',
     }),
     coalesceMs: Type.Integer({
       minimum: 0,
       maximum: 3_600_000,
       default: 1_000,
-      description: 'Changes within this time are acted on together, in milliseconds.',
+      description: 'Pod changes within this time are handled together, milliseconds.',
     }),
   },
   { additionalProperties: false },
@@ -56,7 +56,7 @@ export const kubernetesConfig = Type.Object(
 /** The section with every default filled in. */
 export type KubernetesConfig = Static<typeof kubernetesConfig>
 
-/** What a schema cannot say. */
+/** Checks that the schema cannot express. */
 export function* kubernetesProblems(config: KubernetesConfig): Generator<SettingProblem> {
   const isEmpty = (selector: Record<string, string>) => Object.keys(selector).length === 0
   if ([config.selector, config.prefillSelector, config.decodeSelector].every(isEmpty)) {

@@ -1,10 +1,9 @@
-/** Runs the comparison of pods and workers: soon after each change, and now and then without one. */
-import type { Host, WorkerRegistryService } from '#kernel'
+/** Reconciles pods and workers after each change of a pod, and at regular intervals. */
+import type { Host, Metrics, WorkerRegistryService } from '#kernel'
 import type { KubernetesConfig } from './config.ts'
-import { discoveryMetrics } from './metrics.ts'
 import { commonSelector, wantedWorkers } from './pod.ts'
 import type { PodWatch } from './pod-watch.ts'
-import { Reconciler } from './reconcile.ts'
+import { type ReconcileListener, Reconciler } from './reconcile.ts'
 
 export class Discovery {
   readonly #host: Host
@@ -12,8 +11,8 @@ export class Discovery {
   readonly #metrics: ReturnType<typeof discoveryMetrics>
   readonly #reconciler: Reconciler
   #watch: PodWatch | null = null
-  #soon: NodeJS.Timeout | null = null
-  #resync: NodeJS.Timeout | null = null
+  #changeTimer: NodeJS.Timeout | null = null
+  #resyncTimer: NodeJS.Timeout | null = null
 
   constructor(host: Host, config: KubernetesConfig, registry: WorkerRegistryService) {
     this.#host = host
@@ -22,9 +21,9 @@ export class Discovery {
     this.#reconciler = new Reconciler(registry, host.log, this.#metrics)
   }
 
-  /** @throws Error when the cluster's address cannot be found out */
+  /** @throws Error if the cluster is not configured */
   async start(): Promise<void> {
-    // The client is large: only a gateway that uses it loads it.
+    // Loaded on demand, since the client is large.
     const { PodWatch } = await import('./pod-watch.ts')
     const { kubeconfig, namespace, resyncSecs } = this.#config
     this.#watch = new PodWatch({
@@ -35,22 +34,22 @@ export class Discovery {
       onChange: () => this.#changed(),
     })
     this.#watch.start()
-    this.#resync = setInterval(() => this.#reconcile(), resyncSecs * 1_000)
-    this.#resync.unref()
+    this.#resyncTimer = setInterval(() => this.#reconcile(), resyncSecs * 1_000)
+    this.#resyncTimer.unref()
   }
 
   async stop(): Promise<void> {
-    if (this.#soon !== null) clearTimeout(this.#soon)
-    if (this.#resync !== null) clearInterval(this.#resync)
+    if (this.#changeTimer !== null) clearTimeout(this.#changeTimer)
+    if (this.#resyncTimer !== null) clearInterval(this.#resyncTimer)
     const watch = this.#watch
     this.#watch = null
     await watch?.stop()
   }
 
   #changed(): void {
-    if (this.#soon !== null || this.#watch === null) return
-    this.#soon = setTimeout(() => {
-      this.#soon = null
+    if (this.#changeTimer !== null || this.#watch === null) return
+    this.#changeTimer = setTimeout(() => {
+      this.#changeTimer = null
       this.#reconcile()
     }, this.#config.coalesceMs)
   }
@@ -61,5 +60,44 @@ export class Discovery {
     const startedAtMs = performance.now()
     const count = this.#reconciler.run(watch.pods().flatMap((pod) => wantedWorkers(pod, this.#config)))
     this.#metrics.synced(count, (performance.now() - startedAtMs) / 1_000)
+  }
+}
+
+const SOURCE = 'kubernetes'
+
+export function discoveryMetrics(metrics: Metrics): ReconcileListener & {
+  synced(workers: number, seconds: number): void
+} {
+  const registrations = metrics.counter({
+    name: 'weir_discovery_registrations_total',
+    help: 'Workers registered by discovery.',
+    labels: ['source', 'result'],
+  })
+  const deregistrations = metrics.counter({
+    name: 'weir_discovery_deregistrations_total',
+    help: 'Workers removed by discovery.',
+    labels: ['source', 'reason'],
+  })
+  const duration = metrics
+    .histogram({
+      name: 'weir_discovery_sync_duration_seconds',
+      help: 'Duration of one comparison of pods and workers.',
+      labels: ['source'],
+    })
+    .labels(SOURCE)
+  const discovered = metrics
+    .gauge({
+      name: 'weir_discovery_workers_discovered',
+      help: 'Workers managed by discovery.',
+      labels: ['source'],
+    })
+    .labels(SOURCE)
+  return {
+    registered: (result) => registrations.labels(SOURCE, result).inc(),
+    deregistered: (reason) => deregistrations.labels(SOURCE, reason).inc(),
+    synced: (workers, seconds) => {
+      discovered.value = workers
+      duration.observe(seconds)
+    },
   }
 }

@@ -1,4 +1,4 @@
-/** The kubernetes plugin: pods with the right labels are workers, as long as they are there. */
+/** The kubernetes plugin: registers pods with matching labels as workers and removes them with their pods. */
 import { definePlugin, WorkerRegistry } from '#kernel'
 import { kubernetesConfig, kubernetesProblems } from './config.ts'
 import { Discovery } from './discovery.ts'
@@ -7,7 +7,7 @@ export default definePlugin({
   manifest: {
     name: 'kubernetes',
     version: '0.1.0',
-    description: 'Finds workers among the pods of a Kubernetes cluster.',
+    description: 'Discovers workers among the pods of a Kubernetes cluster.',
     uses: [WorkerRegistry],
     config: kubernetesConfig,
   },

@@ -1,4 +1,4 @@
-/** Watches pods through the official client: the current ones, and a call whenever they change. Loaded when it starts. */
+/** Watches pods through the official client. */
 import { CoreV1Api, KubeConfig, makeInformer, type V1Pod } from '@kubernetes/client-node'
 import type { Logger } from '#kernel'
 import type { Pod } from './pod.ts'
@@ -7,7 +7,7 @@ const FIRST_RETRY_MS = 500
 const LAST_RETRY_MS = 30_000
 
 export interface PodWatchOptions {
-  /** Null: the service account of the pod that this process runs in. */
+  /** Null uses the service account of the pod of this process. */
   readonly kubeconfig: string | null
   readonly namespace: string | null
   readonly labelSelector: string
@@ -21,10 +21,10 @@ export class PodWatch {
   #retryMs = FIRST_RETRY_MS
   #retryTimer: NodeJS.Timeout | null = null
   #isStopped = false
-  /** The list has been had at least once: before that no pod is known to be gone. */
+  /** Whether the list has been read once; before that, missing pods are unknown, not gone. */
   isSynced = false
 
-  /** @throws Error when the kubeconfig cannot be read */
+  /** @throws Error if the kubeconfig cannot be read */
   constructor(options: PodWatchOptions) {
     this.#options = options
     const { namespace, labelSelector } = options
@@ -45,7 +45,7 @@ export class PodWatch {
     this.#informer.on('error', (error) => this.#failed(error))
   }
 
-  /** Connects in the background: a cluster that is away stops nothing. */
+  /** Connects in the background and retries. */
   start(): void {
     this.#informer.start().then(
       () => this.#options.onChange(),
@@ -71,7 +71,7 @@ export class PodWatch {
   #failed(error: unknown): void {
     if (this.#isStopped) return
     const reason = error instanceof Error ? error.message : String(error)
-    this.#options.log.warn({ reason, retry_ms: this.#retryMs }, 'the pods of the cluster cannot be watched')
+    this.#options.log.warn({ reason, retry_ms: this.#retryMs }, 'pod watch failed')
     if (this.#retryTimer !== null) clearTimeout(this.#retryTimer)
     this.#retryTimer = setTimeout(() => this.start(), this.#retryMs)
     this.#retryMs = Math.min(LAST_RETRY_MS, this.#retryMs * 2)
@@ -85,8 +85,8 @@ function loadKubeConfig(path: string | null): KubeConfig {
   if (config.getCurrentCluster()?.server.includes('undefined') !== false) {
     throw new Error(
       path === null
-        ? 'plugins.kubernetes: this process does not run in a cluster; set kubeconfig to the path of a kubeconfig file'
-        : `plugins.kubernetes: ${path} names no current cluster`,
+        ? 'plugins.kubernetes.kubeconfig must be the path of a kubeconfig file, since this process does not run in a cluster'
+        : `plugins.kubernetes.kubeconfig: ${path} has no current cluster`,
     )
   }
   return config

@@ -1,7 +1,7 @@
-/** What matters of a pod, and which workers it asks for. */
+/** Derives workers from pods. */
 import type { KubernetesConfig } from './config.ts'
 
-/** The part of a pod that is read; anything may be missing. @source Kubernetes API, Pod v1 */
+/** The part of a pod that is read. @source Kubernetes API, Pod v1 */
 export interface Pod {
   readonly metadata?: {
     readonly name?: string
@@ -18,26 +18,26 @@ export interface Pod {
   }
 }
 
-/** One worker that should be there. */
+/** A worker that should be registered. */
 export interface WantedWorker {
   readonly url: string
   readonly podUid: string
-  /** False while the pod is not ready: such a worker is kept when it is there, and not added when it is not. */
+  /** False while the pod is not ready: a registered worker is kept, but none is added. */
   readonly mayBeAdded: boolean
-  /** As POST /workers takes it. */
+  /** In the format of POST /workers. */
   readonly body: Readonly<Record<string, unknown>>
 }
 
-/** Labels by which a worker is known to belong to a pod. */
+/** Labels that link a worker to its pod. */
 const POD_NAME_LABEL = 'weir/pod-name'
 export const POD_UID_LABEL = 'weir/pod-uid'
-/** Annotations of pods, in the order they are looked at. The second is that of other gateways. */
+/** Annotations of pods by precedence; the second is that of other gateways. */
 const PORT_ANNOTATIONS = ['weir/worker-ports', 'smg.ai/worker-ports']
 const BOOTSTRAP_ANNOTATIONS = ['weir/bootstrap-port', 'sglang.ai/bootstrap-port']
 
 type Role = 'regular' | 'prefill' | 'decode'
 
-/** Empty for pods that are no workers, are going away, or have no address yet. */
+/** Empty for pods that match no selector, are terminating, or have no address yet. */
 export function wantedWorkers(pod: Pod, config: KubernetesConfig): WantedWorker[] {
   const { metadata = {}, status = {} } = pod
   const role = roleOf(metadata.labels ?? {}, config)
@@ -91,7 +91,7 @@ function annotation(
   return names.map((name) => annotations?.[name]).find((value) => value !== undefined)
 }
 
-/** Comma-separated, each once; undefined when any is no port, so that the default holds. */
+/** Distinct ports of a comma-separated list; undefined, which selects the default, if any is invalid. */
 function portsOf(text: string | undefined): number[] | undefined {
   if (text === undefined) return undefined
   const ports = text.split(',').map((part) => Number(part.trim()))
@@ -106,7 +106,7 @@ function modelOf({ metadata }: Pod, from: string | null): string | null {
   return (from.startsWith('label:') ? metadata?.labels?.[key] : metadata?.annotations?.[key]) ?? null
 }
 
-/** Labels that all used selectors share: those the API server can filter by. */
+/** Labels common to all selectors, by which the API server can filter. */
 export function commonSelector(config: KubernetesConfig): string {
   const used = [config.selector, config.prefillSelector, config.decodeSelector].filter(
     (selector) => Object.keys(selector).length > 0,

@@ -1,8 +1,8 @@
-/** Compares the workers that pods ask for with those on record and mends the difference; run again, it goes on. */
+/** Registers and removes workers so that they match the pods. Each run continues where the last one stopped. */
 import type { KnownWorker, Logger, WorkerRegistryService } from '#kernel'
 import { POD_UID_LABEL, type WantedWorker } from './pod.ts'
 
-/** What was done, for metrics. */
+/** Receives changes, for metrics. */
 export interface ReconcileListener {
   registered(result: 'success' | 'failure'): void
   deregistered(reason: 'pod_gone' | 'pod_replaced'): void
@@ -12,7 +12,7 @@ export class Reconciler {
   readonly #registry: WorkerRegistryService
   readonly #log: Logger
   readonly #listener: ReconcileListener
-  /** Registrations of ours that may not be listed yet: URL → id. */
+  /** Ids of our registrations that may not be listed yet, by URL. */
   readonly #begun = new Map<string, string>()
 
   constructor(registry: WorkerRegistryService, log: Logger, listener: ReconcileListener) {
@@ -22,8 +22,8 @@ export class Reconciler {
   }
 
   /**
-   * Workers that somebody registered by hand are never touched: ours carry the label of their pod.
-   * @returns how many workers of ours there are or will be
+   * Changes only workers with the label of a pod, never those registered by other means.
+   * @returns the number of workers with a pod, including those being registered
    */
   run(wanted: readonly WantedWorker[]): number {
     const wantedByUrl = new Map(wanted.map((worker) => [worker.url, worker]))
@@ -36,7 +36,7 @@ export class Reconciler {
     let count = 0
     for (const want of wantedByUrl.values()) {
       const known = ours.get(want.url)
-      // One that goes away is registered anew when it is gone.
+      // A worker being removed is registered again after its removal.
       if (known !== undefined && known.status !== 'failed') count++
       else if (want.mayBeAdded && this.#register(want)) count++
     }
@@ -59,12 +59,12 @@ export class Reconciler {
     try {
       const { id } = this.#registry.register(want.body)
       this.#begun.set(want.url, id)
-      this.#log.info({ worker: want.url, pod_uid: want.podUid }, 'a pod became a worker')
+      this.#log.info({ worker: want.url, pod_uid: want.podUid }, 'pod registered as worker')
       this.#listener.registered('success')
       return true
     } catch (err) {
-      // Tried again at the next run: the queue was full, or a worker of that URL is there already.
-      this.#log.warn({ err, worker: want.url }, 'a pod could not be registered as a worker')
+      // Retried at the next run: the queue was full, or a worker with this URL exists.
+      this.#log.warn({ err, worker: want.url }, 'pod registration failed')
       this.#listener.registered('failure')
       return false
     }
@@ -75,10 +75,10 @@ export class Reconciler {
     try {
       this.#registry.remove(worker.id)
       this.#begun.delete(worker.url)
-      this.#log.info({ worker: worker.url, reason }, 'the worker of a pod is removed')
+      this.#log.info({ worker: worker.url, reason }, 'removing worker of pod')
       this.#listener.deregistered(reason)
     } catch (err) {
-      this.#log.warn({ err, worker: worker.url }, 'the worker of a pod could not be removed')
+      this.#log.warn({ err, worker: worker.url }, 'removal of worker of pod failed')
     }
   }
 }

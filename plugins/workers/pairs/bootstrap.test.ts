@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { withMembers } from '#shared'
 import { workerEntry } from '../../../test/support/worker-entry.ts'
 import { batchSize, bootstrapMembers } from './bootstrap.ts'
-import { spokenError, toLegError } from './errors.ts'
+import { errorMessageIn, toLegError } from './errors.ts'
 
 const prefill = workerEntry({ slot: 0, url: 'http://10.0.0.1:8000', bootstrapPort: 9001 })
 const bytes = (value: unknown) => Buffer.from(JSON.stringify(value))
@@ -34,7 +34,7 @@ describe('how many rooms a body needs', () => {
   })
 })
 
-describe('the meeting point of a pair', () => {
+describe('the bootstrap members of a pair', () => {
   test('a single request gets plain values, the room with all of its digits', () => {
     const room = 9_007_199_254_740_993n
     const members = bootstrapMembers(bytes({}), prefill, () => room)
@@ -93,11 +93,11 @@ describe('the refusal of one worker', () => {
 
   test('keeps what the worker said', () => {
     expect(toLegError('prefill', { status: 400, headers: [], said: 'too long' }).message).toBe(
-      'the prefill worker answered with status 400: too long',
+      'the prefill worker returned status 400: too long',
     )
     const shapes = [{ error: { message: 'm' } }, { error: 'm' }, { message: 'm' }, { detail: 'm' }]
-    expect(shapes.map((shape) => spokenError(bytes(shape)))).toEqual(['m', 'm', 'm', 'm'])
-    expect(spokenError(Buffer.from(' plain '))).toBe('plain')
-    expect(spokenError(Buffer.from('x'.repeat(2_000)))).toHaveLength(1_001)
+    expect(shapes.map((shape) => errorMessageIn(bytes(shape)))).toEqual(['m', 'm', 'm', 'm'])
+    expect(errorMessageIn(Buffer.from(' plain '))).toBe('plain')
+    expect(errorMessageIn(Buffer.from('x'.repeat(2_000)))).toHaveLength(1_001)
   })
 })

@@ -1,33 +1,34 @@
 /**
- * How the two workers of a prefill/decode pair find each other: both requests carry the same three members, which
- * name the prefill worker's meeting point and a room there for each engine request.
+ * Adds the bootstrap members to both requests of a prefill/decode pair: host and port of the prefill worker's bootstrap
+ * server, and a room for each engine request, by which the two engines find each other.
  */
+
 import { randomFillSync } from 'node:crypto'
-import type { WorkerEntry } from '#kernel'
-import { arrayShape, topLevelMembers } from '#shared'
+import type { PairCall, PairRequests, UpstreamRequest, WorkerEntry } from '#kernel'
+import { arrayShape, topLevelMembers, withMembers } from '#shared'
 import { pairErrors } from './errors.ts'
 
-/** Rooms of one request at most: a client decides how many there are, and each costs bytes in both bodies. */
+/** Maximum rooms of one request: the client decides their number, and each costs bytes in both bodies. */
 const MAX_ROOMS = 4_096
 const QUOTE = 0x22
 const OPEN_BRACKET = 0x5b
 
-/** Members whose arrays hold one prompt an element, unless the elements are token ids: then the array is one prompt. */
+/** Members whose arrays hold one prompt per element; an array of token ids is one prompt. */
 const PROMPT_MEMBERS: ReadonlySet<string> = new Set(['prompt', 'text', 'input_ids'])
 
-/** Where a prefill worker is met. */
-export type MeetingPoint = Pick<WorkerEntry, 'url' | 'bootstrapHost' | 'bootstrapPort' | 'dataParallel'>
+/** What identifies the bootstrap server of a prefill worker. */
+export type BootstrapServer = Pick<WorkerEntry, 'url' | 'bootstrapHost' | 'bootstrapPort' | 'dataParallel'>
 
 /**
- * The members for both bodies, as JSON text by name.
+ * The bootstrap members of both bodies, as JSON text by name.
  *
  * @param drawRoom a random number below 2^63
- * @returns null when the body is no JSON object
+ * @returns null if the body is no JSON object
  * @throws pd_batch_too_large (400)
  */
 export function bootstrapMembers(
   body: Buffer,
-  prefill: MeetingPoint,
+  prefill: BootstrapServer,
   drawRoom: () => bigint = randomRoom,
 ): Map<string, string> | null {
   const size = batchSize(body)
@@ -47,14 +48,14 @@ export function bootstrapMembers(
   return new Map([
     ['bootstrap_host', toArray(Array<string>(size).fill(host))],
     ['bootstrap_port', toArray(Array<string>(size).fill(port))],
-    // Written digit by digit: a float would round numbers of this size.
+    // As bigint digits, since a double would round them.
     ['bootstrap_room', toArray([...rooms].map(String))],
   ])
 }
 
 /**
- * How many engine requests the body is a batch of: one a prompt of an array, or `n`. 0 when it is no batch, null when
- * the body is no JSON object.
+ * Number of engine requests in a batch: one per prompt of an array, or `n`. 0 if the body is no batch, null if it is no
+ * JSON object.
  */
 export function batchSize(body: Buffer): number | null {
   const members = topLevelMembers(body)
@@ -87,8 +88,8 @@ function copiesIn(samplingParams: Buffer): number {
   return n === undefined ? 0 : copiesOf(samplingParams, n.valueStart, n.valueEnd)
 }
 
-function hostOf({ url, dataParallel }: MeetingPoint): string {
-  // Any scheme with a host parses alike once it is one that the parser knows.
+function hostOf({ url, dataParallel }: BootstrapServer): string {
+  // The URL parser handles hosts of http URLs only.
   const base = (dataParallel?.baseUrl ?? url).replace(/^grpc(s?):/, 'http$1:')
   const host = URL.parse(base)?.hostname ?? 'localhost'
   return host.startsWith('[') ? host.slice(1, -1) : host
@@ -104,4 +105,26 @@ const LARGEST_ROOM = 2n ** 63n - 1n
 function randomRoom(): bigint {
   randomFillSync(roomBytes)
   return roomBytes[0] & LARGEST_ROOM
+}
+
+const NO_BODY = Buffer.alloc(0)
+
+/** @throws request_preparation_failed (400), pd_batch_too_large (400) */
+export function withBootstrap(pair: PairCall, whole: PairRequests): PairRequests {
+  const members = bootstrapMembers(whole.prefill.body ?? NO_BODY, pair.prefill)
+  if (members === null) throw pairErrors.request_preparation_failed()
+  return { prefill: addMembers(whole.prefill, members), decode: addMembers(whole.decode, members) }
+}
+
+function addMembers(request: UpstreamRequest, members: ReadonlyMap<string, string>): UpstreamRequest {
+  const body = withMembers(request.body ?? NO_BODY, members)
+  if (body === null) throw pairErrors.request_preparation_failed()
+  return { ...request, body }
+}
+
+/** Whether the client requests log probabilities of its prompt; `return_logprob` is a boolean or a list of booleans. */
+export function wantsPromptLogprobs(body: Buffer | null): boolean {
+  if (body === null) return false
+  const member = topLevelMembers(body)?.findLast(({ name }) => name === 'return_logprob')
+  return member !== undefined && body.toString('latin1', member.valueStart, member.valueEnd).includes('true')
 }

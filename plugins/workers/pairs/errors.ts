@@ -1,4 +1,4 @@
-/** What a client sees when one worker of a prefill/decode pair fails. */
+/** Errors of prefill/decode pairs. */
 
 import {
   defineErrors,
@@ -13,7 +13,7 @@ import { parseBoundedText } from '#shared'
 type Answer = readonly [status: number, said: string]
 
 const answered = (leg: PairLeg) => (status: number, said: string) =>
-  `the ${leg} worker answered with status ${status}${said === '' ? '' : `: ${said}`}`
+  `the ${leg} worker returned status ${status}${said === '' ? '' : `: ${said}`}`
 const worker = { source: 'worker', retry: 'before-first-byte' } as const
 
 export const pairErrors = defineErrors('pairs', {
@@ -25,12 +25,12 @@ export const pairErrors = defineErrors('pairs', {
   pd_batch_too_large: {
     kind: 'bad_request',
     source: 'client',
-    text: (most: number) => `a prefill/decode pair takes at most ${most} prompts or choices in one request`,
+    text: (most: number) => `a prefill/decode pair accepts at most ${most} prompts or choices per request`,
   },
   request_preparation_failed: {
     kind: 'bad_request',
     source: 'client',
-    text: () => 'the request body must be one JSON object',
+    text: () => 'the request body must be a JSON object',
   },
   prefill_bad_request: { kind: 'bad_request', source: 'client', text: answered('prefill') },
   prefill_not_found: { kind: 'not_found', source: 'worker', text: answered('prefill') },
@@ -66,11 +66,11 @@ const BY_STATUS: Readonly<Record<PairLeg, ReadonlyMap<number, ErrorMaker<Answer>
 interface Refusal {
   readonly status: number
   readonly headers: HeaderList
-  /** The worker's own words; empty when it had none. */
+  /** Error message of the worker; may be empty. */
   readonly said: string
 }
 
-/** The error that stands for a worker's refusal. Its Retry-After goes to the client. */
+/** The error for a worker's error response, with its Retry-After. */
 export function toLegError(leg: PairLeg, { status, headers, said }: Refusal): GatewayError {
   const other = leg === 'prefill' ? pairErrors.prefill_error : pairErrors.decode_error
   const retryAfter = headerOf(headers, 'retry-after')
@@ -78,22 +78,22 @@ export function toLegError(leg: PairLeg, { status, headers, said }: Refusal): Ga
   return (BY_STATUS[leg].get(status) ?? other).with(options, status, said)
 }
 
-/** Most of a refusal that is repeated to the client, in characters. */
+/** Longest part of a worker's error message that is shown to the client, characters. */
 const MAX_SAID_LENGTH = 1_000
-/** Error objects within error objects are followed this far. */
+/** Longest nesting of error objects. */
 const MAX_DEPTH = 4
 
-/** What a worker's error body says, in whichever of the usual shapes it is. */
-export function spokenError(body: Buffer): string {
+/** Extracts the message of a worker's error body in the common formats. */
+export function errorMessageIn(body: Buffer): string {
   const text = body.toString('utf8')
-  return shorten(spokenIn(parse(text), 0) ?? text.trim())
+  return shorten(messageIn(parse(text), 0) ?? text.trim())
 }
 
-function spokenIn(value: unknown, depth: number): string | null {
+function messageIn(value: unknown, depth: number): string | null {
   if (typeof value === 'string') return value
   if (typeof value !== 'object' || value === null || depth >= MAX_DEPTH) return null
   const { error, message, detail } = value as Record<string, unknown>
-  return spokenIn(error, depth + 1) ?? spokenIn(message, depth + 1) ?? spokenIn(detail, depth + 1)
+  return messageIn(error, depth + 1) ?? messageIn(message, depth + 1) ?? messageIn(detail, depth + 1)
 }
 
 function parse(text: string): unknown {

@@ -1,17 +1,15 @@
-/** Prefill/decode pairs of HTTP workers: both get the request at once, and meet where the prefill worker says. */
-
-import { definePlugin, type PairStrategy } from '#kernel'
+/** Prefill/decode pairs of HTTP workers: both get the request at once and connect through the prefill worker's bootstrap server. */
+import { definePlugin, type PairStrategy, Type } from '#kernel'
 import { PairMetrics } from '#shared'
-import { pairsConfig } from './config.ts'
+import { withBootstrap } from './bootstrap.ts'
 import { PairExchange } from './pair-exchange.ts'
-import { meetingRequests } from './requests.ts'
 
 export default definePlugin({
   manifest: {
     name: 'pairs',
     version: '0.1.0',
-    description: 'Prefill/decode pairs of HTTP workers',
-    config: pairsConfig,
+    description: 'Prefill/decode pairs of HTTP workers.',
+    config: Type.Object({}, { additionalProperties: false }),
   },
   register(host) {
     const metrics = new PairMetrics(host.metrics)
@@ -19,7 +17,7 @@ export default definePlugin({
       mode: 'http',
       requests(pair, whole) {
         try {
-          return meetingRequests(pair, whole)
+          return withBootstrap(pair, whole)
         } catch (error) {
           metrics.onBootstrapFailure()
           throw error

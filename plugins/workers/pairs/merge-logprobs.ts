@@ -1,29 +1,29 @@
 /**
- * Puts the log probabilities of the prompt, which the prefill worker knows, before those that the decode worker tells:
- * in `meta_info.input_token_logprobs` of each JSON object of its answer.
+ * Merges the prompt's log probabilities of the prefill response into `meta_info.input_token_logprobs` of the decode
+ * response.
  */
 
 import { EventSplitter, type HeaderList, headerOf, isPlainEventStream } from '#kernel'
 import { parseBoundedText } from '#shared'
 
-/** A longer event is passed on as it is. */
+/** Longer events are forwarded unchanged. */
 const MAX_EVENT_BYTES = 1_048_576
 const NOTHING = Buffer.alloc(0)
 
-/** Log probabilities of one prompt, in the engine's own form. */
+/** Log probabilities of one prompt, in the engine's format. */
 type Logprobs = readonly unknown[]
 /** By index of the prompt within its batch. */
 type PromptLogprobs = ReadonlyMap<number, Logprobs>
 
 export interface LogprobMerge {
-  /** The decode worker streams events; otherwise it sends one JSON text, which comes out at the end. */
+  /** True for an event stream; false for a JSON text, which is returned by `end`. */
   readonly isStream: boolean
-  /** @returns what may be passed on, possibly nothing, in memory of its own */
+  /** @returns bytes to forward, possibly none; the caller may keep them */
   push(chunk: Buffer): Buffer
   end(): Buffer
 }
 
-/** @returns null when there is nothing to merge, or the answer cannot be read */
+/** @returns null if there is nothing to merge or the response is encoded */
 export function openMerge(
   prefill: { headers: HeaderList; body: Buffer },
   decodeHeaders: HeaderList,
@@ -87,7 +87,7 @@ class EventMerge implements LogprobMerge {
     return this.#mergeLines(this.#splitter.takeRest())
   }
 
-  /** The data of an engine's event is one line. */
+  /** Engines send the data of an event on one line. */
   #mergeLines(bytes: Buffer): Buffer {
     if (bytes.length === 0) return NOTHING
     const lines = bytes.toString('utf8').split('\n')
@@ -101,7 +101,7 @@ class EventMerge implements LogprobMerge {
   }
 }
 
-/** Null when nothing is to be changed. */
+/** Null if nothing changes. */
 function merged(text: string, logprobs: PromptLogprobs): string | null {
   const value = parse(text)
   const answers: unknown[] = Array.isArray(value) ? value : [value]
@@ -123,7 +123,7 @@ function metaOf(answer: unknown): Record<string, unknown> | null {
   return typeof meta_info === 'object' && meta_info !== null ? (meta_info as Record<string, unknown>) : null
 }
 
-/** Events of a batch say which prompt they belong to; answers in a list say it by their place. */
+/** Index of the prompt: a member of batch events, the position in a list. */
 function indexOf(answer: unknown, position: number): number {
   const { index } = answer as { index?: unknown }
   return typeof index === 'number' ? index : position

@@ -1,7 +1,6 @@
 /**
- * The exchange with both workers of a pair, seen from outside as one with the decode worker. Its answer is held back
- * until the prefill worker has done its part, so that trouble of either can still be told as a status, or mended by
- * another pair.
+ * The exchange with both workers of a pair, which appears as one with the decode worker. The decode response is held until
+ * the prefill worker has finished, so that a failure of either can still become an error status or be retried.
  */
 
 import {
@@ -16,12 +15,12 @@ import {
   type UpstreamHandler,
 } from '#kernel'
 import { BodyExcerpt, type PairTimes } from '#shared'
-import { pairErrors, spokenError, toLegError } from './errors.ts'
+import { wantsPromptLogprobs } from './bootstrap.ts'
+import { errorMessageIn, pairErrors, toLegError } from './errors.ts'
 import { type LogprobMerge, openMerge } from './merge-logprobs.ts'
 import { isSuccess, MAX_REFUSAL_BYTES, PrefillLeg, type PrefillOwner } from './prefill-leg.ts'
-import { wantsPromptLogprobs } from './requests.ts'
 
-/** Most of a JSON answer that is held until more can be put into it. */
+/** Longest JSON response that is held for merging. */
 const MAX_HELD_BYTES = 67_108_864
 
 interface Head {
@@ -40,16 +39,16 @@ export class PairExchange implements Exchange, UpstreamHandler, PrefillOwner {
   #isOver = false
   #isPrefillDone = false
   #prefillAnswer: { headers: HeaderList; body: Buffer } | null = null
-  /** Of the decode worker's answer; null until it comes. */
+  /** Head of the decode response; null until it arrives. */
   #head: Head | null = null
-  /** What has come of the decode worker's answer before it may go on; null once it does. */
+  /** Decode response data that arrived too early; null once the response is forwarded. */
   #held: Buffer[] | null = []
   #hasEndedWhileHeld = false
   #isPausedByClient = false
-  /** The decode worker's own words when it refuses. */
+  /** Body of an error response of the decode worker. */
   #refusal: BodyExcerpt | null = null
   #merge: LogprobMerge | null = null
-  /** Of the answer, in the merge. */
+  /** Decode response bytes passed to the merge. */
   #mergeBytes = 0
   #hasFirstByte = false
 
@@ -62,7 +61,7 @@ export class PairExchange implements Exchange, UpstreamHandler, PrefillOwner {
   /**
    * Sends both requests at once.
    *
-   * @param requests not kept: a long stream need not hold two bodies
+   * @param requests not retained, so that a long stream does not hold two bodies
    * @throws unsupported_connection_mode (501); then nothing was sent
    */
   start(requests: PairRequests): void {
@@ -91,7 +90,7 @@ export class PairExchange implements Exchange, UpstreamHandler, PrefillOwner {
     this.#times.prefill.observe((performance.now() - this.#startedAtMs) / 1000)
     this.#isPrefillDone = true
     this.#prefillAnswer = answer
-    if (this.#head !== null) this.#goOn(this.#head)
+    if (this.#head !== null) this.#startDecodeResponse(this.#head)
   }
 
   onPrefillRefusing(): void {
@@ -99,15 +98,18 @@ export class PairExchange implements Exchange, UpstreamHandler, PrefillOwner {
   }
 
   onPrefillRefused(status: number, headers: HeaderList, body: Buffer): void {
-    this.#refused('prefill', status, headers, body)
+    this.#legRefused('prefill', status, headers, body)
   }
 
   onPrefillBroken(failure: UpstreamFailure): void {
-    this.#broken('prefill', failure)
+    this.#legFailed('prefill', failure)
   }
 
   onPrefillTooLong(): void {
-    this.#broken('prefill', new UpstreamFailure('protocol', 'the prefill answer does not end', true))
+    this.#legFailed(
+      'prefill',
+      new UpstreamFailure('protocol', 'the prefill response exceeds its size limit', true),
+    )
   }
 
   onResponseStart(status: number, headers: HeaderList, contentLength: number): void {
@@ -115,7 +117,7 @@ export class PairExchange implements Exchange, UpstreamHandler, PrefillOwner {
     if (!isSuccess(status)) {
       this.#refusal = new BodyExcerpt(MAX_REFUSAL_BYTES)
       this.#prefill?.abort()
-    } else if (this.#isPrefillDone) this.#goOn(this.#head)
+    } else if (this.#isPrefillDone) this.#startDecodeResponse(this.#head)
     else this.#decode?.pause()
   }
 
@@ -135,20 +137,20 @@ export class PairExchange implements Exchange, UpstreamHandler, PrefillOwner {
 
   onResponseError(failure: UpstreamFailure): void {
     if (this.#refusal !== null) this.#decodeRefused(this.#refusal)
-    else if (this.#held !== null) this.#broken('decode', failure)
+    else if (this.#held !== null) this.#legFailed('decode', failure)
     else {
       this.#isOver = true
       this.#handler.onResponseError(failure)
     }
   }
 
-  /** The prefill worker has done its part, and the decode worker's answer has begun. */
-  #goOn({ status, headers, contentLength }: Head): void {
+  /** Called once the prefill worker has finished and the decode response has started. */
+  #startDecodeResponse({ status, headers, contentLength }: Head): void {
     const held = this.#held ?? []
     this.#held = null
     this.#merge = this.#prefillAnswer === null ? null : openMerge(this.#prefillAnswer, headers)
     this.#prefillAnswer = null
-    // A JSON answer with more in it than the worker sent begins when all of it is known.
+    // The length of a merged JSON response is known only at its end.
     if (this.#merge === null || this.#merge.isStream)
       this.#handler.onResponseStart(status, headers, this.#merge === null ? contentLength : -1)
     for (const chunk of held) {
@@ -171,7 +173,10 @@ export class PairExchange implements Exchange, UpstreamHandler, PrefillOwner {
     }
     this.#mergeBytes += chunk.length
     if (!this.#merge.isStream && this.#mergeBytes > MAX_HELD_BYTES) {
-      this.#broken('decode', new UpstreamFailure('protocol', 'the answer does not end', true))
+      this.#legFailed(
+        'decode',
+        new UpstreamFailure('protocol', 'the decode response exceeds its size limit', true),
+      )
       return
     }
     const merged = this.#merge.push(chunk)
@@ -193,15 +198,16 @@ export class PairExchange implements Exchange, UpstreamHandler, PrefillOwner {
   }
 
   #decodeRefused(refusal: BodyExcerpt): void {
-    if (this.#head !== null) this.#refused('decode', this.#head.status, this.#head.headers, refusal.bytes())
+    if (this.#head !== null)
+      this.#legRefused('decode', this.#head.status, this.#head.headers, refusal.bytes())
   }
 
-  #refused(leg: PairLeg, status: number, headers: HeaderList, body: Buffer): void {
-    const error = toLegError(leg, { status, headers, said: spokenError(body) })
+  #legRefused(leg: PairLeg, status: number, headers: HeaderList, body: Buffer): void {
+    const error = toLegError(leg, { status, headers, said: errorMessageIn(body) })
     this.#fail({ leg, error, status, headers, failure: null })
   }
 
-  #broken(leg: PairLeg, failure: UpstreamFailure): void {
+  #legFailed(leg: PairLeg, failure: UpstreamFailure): void {
     const isLimit = failure.kind.endsWith('_timeout')
     const error = isLimit
       ? toUpstreamError(failure, false)

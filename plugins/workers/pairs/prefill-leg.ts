@@ -1,18 +1,18 @@
-/** The prefill worker's side of a pair: its answer is read to the end, and only its trouble or its log probabilities matter. */
+/** The prefill side of a pair: reads the whole response, of which only failures and log probabilities are used. */
 
 import type { HeaderList, PairCall, UpstreamFailure, UpstreamHandler } from '#kernel'
 import { BodyExcerpt } from '#shared'
 
-/** Most of a refusal that is read for the sake of its message. */
+/** Longest part of an error response that is read for its message. */
 export const MAX_REFUSAL_BYTES = 65_536
-/** A prefill answer holds one token; this much is one that does not end. With log probabilities it is kept. */
+/** Limit of the prefill response, which is retained if log probabilities are requested. */
 const MAX_ANSWER_BYTES = 67_108_864
 
-/** Whom the leg tells, each at most once, and only one of them. */
+/** Receives the outcome of the prefill request. */
 export interface PrefillOwner {
-  /** @param answer null when nobody wanted it */
+  /** @param answer null unless requested */
   onPrefillDone(answer: { headers: HeaderList; body: Buffer } | null): void
-  /** The status says no: nothing good comes any more, but the reason may. */
+  /** The status is an error; its message may follow. */
   onPrefillRefusing(): void
   onPrefillRefused(status: number, headers: HeaderList, body: Buffer): void
   onPrefillBroken(failure: UpstreamFailure): void
@@ -28,7 +28,7 @@ export class PrefillLeg implements UpstreamHandler {
   #excerpt: BodyExcerpt
   #byteCount = 0
 
-  /** @param isWanted the answer is given to the owner */
+  /** @param isWanted whether the owner needs the response */
   constructor(pair: PairCall, owner: PrefillOwner, isWanted: boolean) {
     this.#pair = pair
     this.#owner = owner
@@ -52,13 +52,13 @@ export class PrefillLeg implements UpstreamHandler {
   onResponseData(chunk: Buffer): void {
     this.#byteCount += chunk.length
     if (this.#isWanted || this.#isRefusal) this.#excerpt.push(chunk)
-    if (this.#isRefusal && this.#excerpt.isFull) this.#refused()
+    if (this.#isRefusal && this.#excerpt.isFull) this.#legRefused()
     else if (this.#byteCount > MAX_ANSWER_BYTES) this.#owner.onPrefillTooLong()
   }
 
   onResponseEnd(): void {
     if (this.#isRefusal) {
-      this.#refused()
+      this.#legRefused()
       return
     }
     this.#pair.prefillSucceeded()
@@ -67,12 +67,12 @@ export class PrefillLeg implements UpstreamHandler {
   }
 
   onResponseError(failure: UpstreamFailure): void {
-    // The status was the answer; its words are lost.
-    if (this.#isRefusal) this.#refused()
+    // The status is known, only its message is lost.
+    if (this.#isRefusal) this.#legRefused()
     else this.#owner.onPrefillBroken(failure)
   }
 
-  #refused(): void {
+  #legRefused(): void {
     this.#owner.onPrefillRefused(this.#status, this.#headers, this.#excerpt.bytes())
   }
 }

@@ -1,15 +1,29 @@
-/** What the routes ask of control: it alone holds the records and decides. */
+/** Commands that the routes send to control, which alone holds the worker records. */
 import { defineCommand } from '#kernel'
-import type { ModelInquiry } from './model-inquiries.ts'
 import type { WorkerList, WorkerRecord } from './wire.ts'
 
-/** A change that was taken on; it happens in the background. */
+/** A change that was accepted and is carried out in the background. */
 export interface AcceptedChange {
   readonly id: string
   readonly url: string
 }
 
-/** The request body as sent; checked on control, so that data threads load no validator. @throws invalid_field, worker_already_exists, invalid_worker_url, job_queue_full, worker_limit_reached */
+/** A client's API key, by the header that carried it. */
+export interface CallerKey {
+  readonly header: 'authorization' | 'x-api-key'
+  readonly key: string
+}
+
+/** A requested model that no worker lists, and the key of the client that requested it. */
+export interface ModelInquiry {
+  readonly model: string
+  readonly credential: CallerKey
+}
+
+/**
+ * Takes the request body as sent: it is validated on control, so that data threads load no validator.
+ * @throws invalid_field, worker_already_exists, invalid_worker_url, job_queue_full, worker_limit_reached
+ */
 export const RegisterWorker = defineCommand<unknown, AcceptedChange>('workers.register')
 /** @throws worker_not_found, url_change_unsupported, job_queue_full */
 export const ReplaceWorker = defineCommand<{ id: string; body: unknown }, AcceptedChange>('workers.replace')
@@ -17,9 +31,9 @@ export const ReplaceWorker = defineCommand<{ id: string; body: unknown }, Accept
 export const PatchWorker = defineCommand<{ id: string; body: unknown }, AcceptedChange>('workers.patch')
 /** @throws worker_not_found, job_queue_full */
 export const RemoveWorker = defineCommand<string, AcceptedChange>('workers.remove')
-/** Resolves when the cloud services that may know the model have been asked, or could not be. */
+/** Resolves when the cloud services that may serve the model have answered or failed. */
 export const LearnModels = defineCommand<ModelInquiry, void>('workers.learn-models')
-/** Of those that serve the model, or of all. */
+/** Workers that serve the model; null lists all. */
 export const ListWorkers = defineCommand<string | null, WorkerList>('workers.list')
 /** @throws worker_not_found */
 export const GetWorker = defineCommand<string, WorkerRecord>('workers.get')

@@ -1,9 +1,9 @@
-/** The workers section of the configuration file: which workers to start with, and how all are found and watched. */
+/** The workers section of the configuration file. */
 import { defineValidator, type SettingProblem, type Static, Type } from '#kernel'
 import { WorkerSpecSchema } from './wire.ts'
 import { checkWorkerUrl, workerKey } from './worker-url.ts'
 
-/** Timers take a much longer time for none, and are over at once. */
+/** Well below the longest delay of a timer. */
 const MAX_SECONDS = 1_000_000
 const seconds = (value: number, description: string) =>
   Type.Number({ exclusiveMinimum: 0, maximum: MAX_SECONDS, default: value, description })
@@ -26,96 +26,97 @@ export const workersConfig = Type.Object(
   {
     urls: Type.Array(Type.String(), {
       default: [],
-      description: 'Workers to register at start, by URL alone; engine and models are discovered.',
+      description: 'URLs of workers to register at start. Engine and models are discovered.',
     }),
     workers: Type.Array(WorkerSpecSchema, {
       default: [],
       description:
-        'Workers to register at start, each as POST /workers takes it. A worker named here comes back at every start. Workers registered through the API are kept by the storage plugin where that is enabled, with their api_key as it is: the data directory then holds secrets and needs the file permissions of one.',
+        'Workers to register at every start, each in the format of POST /workers. Workers registered through the API are saved only if the storage plugin is enabled, including their api_key in clear text: restrict access to the data directory.',
     }),
     health: Type.Object(
       {
-        timeout_secs: seconds(5, 'Per probe, seconds.'),
-        check_interval_secs: seconds(
-          60,
-          'Between probes of one worker, seconds; each wait varies by a tenth.',
-        ),
-        success_threshold: count(2, 'Consecutive good probes that make a worker ready.'),
-        failure_threshold: count(3, 'Consecutive bad probes that make a ready worker not_ready.'),
+        timeout_secs: seconds(5, 'Timeout of one probe, seconds.'),
+        check_interval_secs: seconds(60, 'Interval between probes of one worker, seconds; varies by 10 %.'),
+        success_threshold: count(2, 'Consecutive successful probes that make a worker ready.'),
+        failure_threshold: count(3, 'Consecutive failed probes that make a ready worker not_ready.'),
         endpoint: Type.String({
           pattern: '^/',
           default: '/health',
-          description: 'Path of the probe on the worker; any 2xx status is good.',
+          description: 'Path of the probe on the worker; any 2xx status is a success.',
         }),
         disable_health_check: Type.Boolean({
           default: false,
-          description: 'No worker is probed unless it asks for it; all count as ready.',
+          description:
+            'Disables probes except for workers that enable them; all other workers count as ready.',
         }),
         drain_settle_secs: secondsOrZero(
           5,
-          'Longest time that a deleted worker stays listed for its running requests, seconds. 0 removes it at once; running streams are not cut either way.',
+          'Longest time that a deleted worker stays listed for its running requests, seconds. 0 removes it at once; running streams are never cut.',
         ),
       },
       {
         default: {},
         additionalProperties: false,
         description:
-          'Of all workers, under the names that health of one worker has (below, and in POST /workers), which wins.',
+          'Health checks of all workers. `health` of a single worker (below, and in POST /workers) has precedence.',
       },
     ),
     callerKeyHosts: Type.Array(Type.String({ minLength: 1 }), {
       default: ['api.openai.com', 'api.x.ai', 'api.anthropic.com', 'generativelanguage.googleapis.com'],
       description:
-        "Hosts of cloud services that are asked for their models with a caller's own key, over TLS only (or on this machine), when the caller names a model that no worker lists. Only services without a key and a list of models of their own are asked.",
+        "Hosts of cloud services that are queried for their models with a client's own key, over TLS or loopback only, when the client requests a model that no worker lists. Applies to workers that have neither an api_key nor a list of models.",
     }),
-    startupTimeoutSecs: seconds(1800, 'How long a registration waits for the worker to come up, seconds.'),
+    startupTimeoutSecs: seconds(
+      1800,
+      'Time that a registration waits for the worker to become reachable, seconds.',
+    ),
     startupCheckIntervalSecs: seconds(
       30,
-      'Longest wait between looks at a worker that is not up yet, seconds. The first looks follow each other faster.',
+      'Longest interval between probes of a worker that is being registered, seconds. The first probes are more frequent.',
     ),
-    startupDelaySecs: secondsOrZero(0, 'Wait before the first look at a new worker, seconds.'),
+    startupDelaySecs: secondsOrZero(0, 'Delay before the first probe of a new worker, seconds.'),
     removeUnhealthy: Type.Boolean({
       default: false,
       description:
-        'Remove workers that have failed. Otherwise they are probed ever more seldom, and come back.',
+        'Removes workers that have failed. Otherwise they are probed at growing intervals and can become ready again.',
     }),
     dpAware: Type.Boolean({
       default: false,
       description:
-        'Each data-parallel rank of an engine becomes a worker of its own, with the URL of the engine, @ and the rank. Workers cannot be replaced (PUT) then.',
+        'Registers each data-parallel rank of an engine as a worker, with the URL `<engine>@<rank>`. Workers cannot be replaced (PUT) then.',
     }),
     loadMonitorIntervalSecs: Type.Number({
       minimum: 1,
       maximum: MAX_SECONDS,
       default: 10,
       description:
-        'How often ready workers are asked for their load, seconds; only while a policy reads it, or where engineMetrics or overload are set.',
+        'Interval at which ready workers are polled for their load, seconds. They are polled only if a policy uses the load, or if engineMetrics or overload is set.',
     }),
     engineMetrics: Type.Boolean({
       default: false,
-      description: 'Ask all ready workers for their load, and show what they say as weir_engine_… metrics.',
+      description: 'Polls all ready workers for their load and exports it as weir_engine_… metrics.',
     }),
     overload: Type.Optional(
       Type.Object(
         {
-          waitingRequests: count(8, 'Requests waiting in an engine from which on it is overloaded.'),
+          waitingRequests: count(8, 'An engine with at least this many waiting requests is overloaded.'),
           kvUsage: Type.Number({
             exclusiveMinimum: 0,
             maximum: 1,
             default: 0.8,
             description:
-              'Share of its KV memory in use from which on an engine is overloaded, mean over its ranks.',
+              'An engine is overloaded from this share of its KV cache in use on, averaged over its ranks.',
           }),
           shed: Type.Boolean({
             default: false,
             description:
-              'Refuse requests for which only overloaded workers are left: 503 worker_overload_protection_shed with retry-after. Otherwise these take them.',
+              'Rejects requests for which only overloaded workers are left (503 worker_overload_protection_shed with retry-after). Otherwise overloaded workers serve them.',
           }),
         },
         {
           additionalProperties: false,
           description:
-            'Ask all ready workers for their load, and pass over those that are overloaded by their last report. Absent: not looked at.',
+            'Polls all ready workers for their load and avoids those that are overloaded. Absent: disabled.',
         },
       ),
     ),
@@ -130,13 +131,13 @@ export const workersConfig = Type.Object(
         default: {},
         additionalProperties: false,
         description:
-          'Keys for the model lists of cloud services, in place of the worker’s own. Sent only to the service’s hosts, and to workers of this file whose provider names the service. Never used for requests of clients.',
+          'Keys for reading the model lists of cloud services, instead of the key of the worker. Sent only to hosts of the service, and to workers of this file whose provider is the service. Never used for client requests.',
       },
     ),
     modelAliases: Type.Record(Type.String(), Type.String(), {
       default: {},
       description:
-        'Other names of models, alias: model id. Added to the cards of workers that serve the model.',
+        'Model aliases as `alias: model id`, added to the model cards of workers that serve the model.',
     }),
   },
   { additionalProperties: false },
@@ -145,19 +146,19 @@ export const workersConfig = Type.Object(
 /** The section with every default filled in. */
 export type WorkersConfig = Static<typeof workersConfig>
 
-/** From when on an engine is overloaded, and what happens then. */
+/** Limits above which an engine is overloaded. */
 export type OverloadLimits = NonNullable<WorkersConfig['overload']>
 
-/** The section of a file that says nothing. */
+/** The section with all defaults. */
 export function defaultConfig(): WorkersConfig {
   return defineValidator(workersConfig).parse({})
 }
 
-/** Plugins that the configured workers need: how they are reached, paired and chosen among. */
+/** Names of the plugins that the configured workers need. */
 export function workersEnable({ urls, workers }: WorkersConfig): string[] {
   const schemes = new Set([...urls, ...workers.map(({ url }) => url)].map((url) => url.replace(/:.*/s, '')))
   const isGrpc = schemes.has('grpc') || schemes.has('grpcs')
-  // Without configured workers, those that register later are most likely reached over HTTP.
+  // Without configured workers, assume that those registered later use HTTP.
   const isHttp = !isGrpc || schemes.has('http') || schemes.has('https')
   const isPaired = workers.some(({ worker_type }) => worker_type === 'prefill' || worker_type === 'decode')
   return [
@@ -169,7 +170,7 @@ export function workersEnable({ urls, workers }: WorkersConfig): string[] {
   ]
 }
 
-/** What a schema cannot say. */
+/** Checks that the schema cannot express. */
 export function* workersProblems(config: WorkersConfig): Generator<SettingProblem> {
   const seen = new Set<string>()
   for (const [index, url] of config.urls.entries()) yield* urlProblems(['urls', String(index)], url, seen)
@@ -188,7 +189,8 @@ export function* workersProblems(config: WorkersConfig): Generator<SettingProble
   }
   for (const [alias, model] of Object.entries(config.modelAliases)) {
     const path = ['modelAliases', alias]
-    if (alias === '' || model === '') yield { path, text: 'must have a name on both sides' }
+    if (alias === '' || model === '')
+      yield { path, text: 'must map a name to a model id; both must not be empty' }
     else if (alias === model) yield { path, text: 'must differ from the model it stands for' }
   }
 }
@@ -201,6 +203,6 @@ function* urlProblems(path: readonly string[], url: string, seen: Set<string>): 
     return
   }
   const key = workerKey(url)
-  if (seen.has(key)) yield { path, text: `names ${url} once more` }
+  if (seen.has(key)) yield { path, text: `must not repeat ${url}` }
   seen.add(key)
 }

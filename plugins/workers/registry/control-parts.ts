@@ -1,4 +1,4 @@
-/** What the parts of control that change workers work with. */
+/** Shared dependencies of the control-side classes that change workers. */
 import type { Logger, WorkerBalance, WorkerControls } from '#kernel'
 import type { WorkersConfig } from './config.ts'
 import type { HealthChecks } from './health-checks.ts'
@@ -21,5 +21,5 @@ export interface ControlParts {
   readonly log: Logger
 }
 
-/** How long a change may take beyond what it waits for by design. */
+/** Time limit of a change, on top of the time it waits by design. */
 export const BUDGET_MARGIN_MS = 30_000

@@ -1,4 +1,4 @@
-/** The errors of the workers plugin: what the routes refuse, and why a background job can fail. */
+/** Errors of the worker routes and of background jobs. */
 import { defineErrors } from '#kernel'
 
 export const workerErrors = defineErrors('workers', {
@@ -6,7 +6,7 @@ export const workerErrors = defineErrors('workers', {
     kind: 'unavailable',
     source: 'gateway',
     text: (url: string, problem: string) =>
-      `the change of ${url} could not be saved and was not made: ${problem}`,
+      `the change of worker ${url} was not made, because it could not be saved: ${problem}`,
   },
   worker_not_found: {
     kind: 'not_found',
@@ -57,30 +57,30 @@ export const workerErrors = defineErrors('workers', {
   job_queue_full: {
     kind: 'unavailable',
     source: 'gateway',
-    text: (queued: number) => `${queued} worker changes are waiting already; try again shortly`,
+    text: (queued: number) => `the queue of worker changes is full (${queued} waiting); retry in 1 s`,
   },
   worker_limit_reached: {
     kind: 'unavailable',
     source: 'gateway',
     text: (max: number) =>
-      `the gateway holds at most ${max} workers; delete one or raise kernel.limits.maxWorkers`,
+      `the limit of ${max} workers is reached; delete a worker or raise kernel.limits.maxWorkers`,
   },
   worker_changed: {
     kind: 'conflict',
     source: 'client',
-    text: () => 'the worker was changed or deleted while this replacement was prepared',
+    text: () => 'the worker was changed or deleted by another request while this replacement was prepared',
   },
   transport_missing: {
     kind: 'not_implemented',
     source: 'gateway',
     text: (scheme: string, plugin: string | null) =>
       `this gateway has no transport for ${scheme} workers; ` +
-      (plugin === null ? 'no enabled plugin brings one' : `enable plugin ${plugin}`),
+      (plugin === null ? 'no enabled plugin provides one' : `enable plugin ${plugin}`),
   },
   job_timed_out: {
     kind: 'timeout',
     source: 'gateway',
-    text: (seconds: number) => `the change was given up after ${seconds} s`,
+    text: (seconds: number) => `the change was not finished within ${seconds} s`,
   },
   invalid_workers_config: {
     kind: 'internal',

@@ -1,7 +1,7 @@
-/** Flags and variables of registered and watched workers. */
+/** Command-line flags and environment variables of the workers plugin. */
 import type { ConfigFlag } from '#kernel'
 
-/** A secret that other programs know under the same name. */
+/** Environment variable under the name that other programs use too. */
 const adminKey = (env: string, service: string): ConfigFlag => ({
   flag: null,
   env,
@@ -33,7 +33,7 @@ export const workersFlags: readonly ConfigFlag[] = [
     env: null,
     path: ['plugins', 'workers', 'engineMetrics'],
     kind: 'switch',
-    help: 'show what engines say about their load as metrics',
+    help: 'export engine load as metrics',
   },
   {
     flag: 'load-monitor-interval',
@@ -41,7 +41,7 @@ export const workersFlags: readonly ConfigFlag[] = [
     path: ['plugins', 'workers', 'loadMonitorIntervalSecs'],
     kind: 'number',
     placeholder: 'seconds',
-    help: 'how often engines are asked for their load while somebody reads it',
+    help: 'interval at which engines are polled for their load',
   },
   adminKey('OPENAI_ADMIN_KEY', 'openai'),
   adminKey('XAI_ADMIN_KEY', 'xai'),

@@ -1,4 +1,4 @@
-/** GET /get_loads: asks every registered worker how busy it is. */
+/** GET /get_loads: the load that every registered worker reports. */
 import {
   adminErrorFormat,
   type EngineReport,
@@ -11,21 +11,76 @@ import {
   type WorkerEntry,
   workerControls,
 } from '#kernel'
-import { engineUrl } from './engine-url.ts'
-import { fanOut } from './fan-out.ts'
-import { LoadDetailsSchema, toLoadDetails, usedTokens } from './load-details.ts'
+import { fanOut } from './engine-calls.ts'
+import { engineUrl } from './worker-url.ts'
+
+const RankDetailsSchema = Type.Object({
+  dp_rank: Type.Integer(),
+  num_running_reqs: Type.Integer(),
+  num_waiting_reqs: Type.Integer(),
+  num_total_reqs: Type.Integer(),
+  num_used_tokens: Type.Integer(),
+  max_total_num_tokens: Type.Integer(),
+  max_running_requests: Type.Integer(),
+  token_usage: Type.Number({ description: '-1 if the worker reports neither tokens nor their share.' }),
+  gen_throughput: Type.Number(),
+  cache_hit_rate: Type.Number(),
+  utilization: Type.Number(),
+})
+
+const LoadDetailsSchema = Type.Object({
+  timestamp: Type.String({ description: 'ISO 8601.' }),
+  dp_rank_count: Type.Integer(),
+  loads: Type.Array(RankDetailsSchema),
+})
+
+/** Numbers that the engine does not report are 0. */
+export function toLoadDetails(
+  ranks: readonly RankLoad[],
+  timestamp: string,
+): Static<typeof LoadDetailsSchema> {
+  return { timestamp, dp_rank_count: ranks.length, loads: ranks.map(toRankDetails) }
+}
+
+function toRankDetails(load: RankLoad): Static<typeof RankDetailsSchema> {
+  const [running, waiting] = [orZero(load.runningRequests), orZero(load.waitingRequests)]
+  return {
+    dp_rank: load.rank,
+    num_running_reqs: running,
+    num_waiting_reqs: waiting,
+    num_total_reqs: running + waiting,
+    num_used_tokens: orZero(load.usedTokens),
+    max_total_num_tokens: orZero(load.maxTokens),
+    max_running_requests: orZero(load.maxRequests),
+    // A missing gauge must not read as an empty cache.
+    token_usage: load.usedTokens < 0 ? load.kvUsage : orZero(load.kvUsage),
+    gen_throughput: load.tokensPerSecond,
+    cache_hit_rate: orZero(load.cacheHitRate),
+    utilization: orZero(load.utilization),
+  }
+}
+
+function orZero(value: number): number {
+  return Math.max(0, value)
+}
+
+/** Sum over all ranks; -1 if none reports it. */
+export function usedTokens(ranks: readonly RankLoad[]): number {
+  const known = ranks.map((load) => load.usedTokens).filter((tokens) => tokens >= 0)
+  return known.length === 0 ? -1 : known.reduce((sum, tokens) => sum + tokens, 0)
+}
 
 const MAX_PARALLEL = 32
 
 const WorkerLoadSchema = Type.Object({
   worker: Type.String({ description: 'Worker URL.' }),
-  load: Type.Integer({ description: 'Tokens in use in the KV cache, over all ranks; -1 when not known.' }),
+  load: Type.Integer({ description: 'Tokens in use in the KV cache, summed over all ranks; -1 if unknown.' }),
   details: Type.Optional(LoadDetailsSchema),
 })
 const LoadsSchema = Type.Object({ workers: Type.Array(WorkerLoadSchema) })
 type WorkerLoad = Static<typeof WorkerLoadSchema>
 
-/** One call per engine: its data-parallel ranks share the answer. */
+/** Calls each engine once; its data-parallel ranks share the report. */
 export async function readWorkerLoads(
   controls: WorkerControls,
   workers: readonly WorkerEntry[],
@@ -47,7 +102,7 @@ function toWorkerLoad({ url, dataParallel }: WorkerEntry, report: EngineReport |
   return { worker: url, load: usedTokens(ranks), details: toLoadDetails(ranks, report.timestamp ?? nowIso) }
 }
 
-/** The part of one rank; all of it where the engine does not tell its ranks apart. */
+/** The part of one rank, or the whole report if the engine does not list its ranks. */
 function ofRank(ranks: readonly RankLoad[], rank: number): readonly RankLoad[] {
   const own = ranks.filter((load) => load.rank === rank)
   return own.length === 0 ? ranks : own

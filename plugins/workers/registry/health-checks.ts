@@ -1,36 +1,35 @@
-/** Watches registered workers: probes each at its interval, moves its status, and says which have failed for good. */
+/** Probes registered workers at their intervals, changes their status, and reports workers that have failed. */
 import type { CounterHandle, Logger, MetricFamily, WorkerBalance, WorkerStatus } from '#kernel'
-import { type HealthView, NO_PROBES, observeProbe } from './health-state.ts'
-import { MAX_DELAY_MS } from './pause.ts'
+import { MAX_DELAY_MS } from './jobs.ts'
 import type { Worker } from './worker.ts'
 
 const MAX_CONCURRENT_PROBES = 128
 
-/** A wait is the interval give or take this share of it, so that workers registered together drift apart. */
+/** Share of the interval by which a wait varies, so that workers registered together are probed at different times. */
 const JITTER = 0.1
 
-/** Longest pause between probes of a worker that has failed; each is twice the one before. */
+/** Longest interval between probes of a failed worker; the interval doubles up to here. */
 const MAX_FAILED_PAUSE_MS = 600_000
 
 export interface HealthChecksParts {
   readonly balance: Pick<WorkerBalance, 'setStatus' | 'status'>
-  /** The workers that share a worker's engine, and so its health; the first of them is the one to probe. */
+  /** The workers that share a worker's engine, and therefore its health; the first one is probed. */
   readonly engineOf: (worker: Worker) => readonly Worker[]
   readonly log: Logger
-  /** Null when good, else why not, undefined when nobody could ask; must not throw. */
+  /** Null for success, else the reason of the failure; undefined if no probe could be sent. Must not throw. */
   readonly probe: (worker: Worker) => Promise<string | null | undefined>
   /** By worker type and result. */
   readonly counter: MetricFamily<CounterHandle>
-  /** The worker has been away for long; it is still probed, ever more seldom, and comes back by itself. */
+  /** The worker has failed for long. It is still probed at growing intervals, and can become ready again. */
   readonly onFailed: (worker: Worker) => void
   /** Between 0 and 1. Default Math.random. */
   readonly random?: () => number
 }
 
-/** One worker under watch, at one revision: a change of the worker is a new watch, and results of old ones are void. */
+/** One worker at one revision. A changed worker gets a new watch, and results of the old one are ignored. */
 interface Watch {
   readonly worker: Worker
-  /** Status that the last probe left, with its counts. */
+  /** Status and counts after the last probe. */
   view: HealthView
   timer: NodeJS.Timeout | null
 }
@@ -46,8 +45,8 @@ export class HealthChecks {
   }
 
   /**
-   * Begins to watch a worker and with it all of its engine, or goes on with its new revision; the first probe goes
-   * out at once. Data-parallel ranks are watched through rank 0.
+   * Starts to probe a worker for its whole engine, or continues with its new revision. The first probe is sent at
+   * once. Data-parallel ranks are probed through rank 0.
    */
   watch(worker: Worker): void {
     const status = this.#status(worker)
@@ -107,13 +106,13 @@ export class HealthChecks {
   #apply(watch: Watch, problem: string | null): void {
     const { worker } = watch
     const status = this.#status(worker)
-    // A status that somebody else has set begins its counts anew.
+    // The status was changed elsewhere: counts start again.
     const view = watch.view.status === status ? watch.view : { status, counts: NO_PROBES }
     const next = observeProbe(view, problem === null, worker.health)
     watch.view = next
     if (next.status !== status) this.#move(worker, status, next.status, problem)
     if (next.status === 'draining') this.unwatch(worker.id)
-    // Whoever was told may have taken the worker out.
+    // onFailed may have removed the worker.
     if (this.#isCurrent(watch)) this.#wait(watch, next)
   }
 
@@ -126,14 +125,69 @@ export class HealthChecks {
   #move(worker: Worker, from: WorkerStatus, to: WorkerStatus, problem: string | null): void {
     for (const { entry } of this.#parts.engineOf(worker)) this.#parts.balance.setStatus(entry.slot, to)
     const fields = { worker: worker.spec.url, from, to, reason: problem }
-    if (to === 'ready') this.#parts.log.info(fields, 'worker is healthy')
-    else this.#parts.log.warn(fields, 'worker is not healthy')
+    if (to === 'ready') this.#parts.log.info(fields, 'worker healthy')
+    else this.#parts.log.warn(fields, 'worker unhealthy')
     if (to === 'failed') this.#parts.onFailed(worker)
   }
 }
 
-/** A failed worker that has answered well is looked at again at its interval. */
+/** A failed worker that answered a probe is probed at its normal interval again. */
 function pauseMs({ status, counts }: HealthView, intervalMs: number): number {
   if (status !== 'failed') return intervalMs
   return Math.max(intervalMs, Math.min(MAX_FAILED_PAUSE_MS, intervalMs * 2 ** counts.failures))
+}
+
+/** Probes since the last change of status. */
+export interface HealthCounts {
+  /** Successful probes in a row. */
+  readonly successes: number
+  /** Failed probes in a row. */
+  readonly failures: number
+  /** All probes. */
+  readonly probes: number
+}
+
+export interface HealthView {
+  readonly status: WorkerStatus
+  readonly counts: HealthCounts
+}
+
+export interface HealthThresholds {
+  readonly successThreshold: number
+  readonly failureThreshold: number
+}
+
+export const NO_PROBES: HealthCounts = Object.freeze({ successes: 0, failures: 0, probes: 0 })
+
+/** Probes without readiness, as a multiple of the failure threshold, after which a new worker has failed. */
+const PENDING_PROBES_FACTOR = 10
+/** Failed probes in a row, as a multiple of the failure threshold, after which a worker that was ready has failed. */
+const NOT_READY_FAILURES_FACTOR = 3
+
+/** Applies one probe result. Counts start again with each change of status; a draining worker keeps its status. */
+export function observeProbe(view: HealthView, isGood: boolean, thresholds: HealthThresholds): HealthView {
+  const { status } = view
+  if (status === 'draining') return view
+  const counts = {
+    successes: isGood ? view.counts.successes + 1 : 0,
+    failures: isGood ? 0 : view.counts.failures + 1,
+    probes: view.counts.probes + 1,
+  }
+  const next = nextStatus(status, counts, thresholds)
+  return next === status ? { status, counts } : { status: next, counts: NO_PROBES }
+}
+
+function nextStatus(
+  status: 'pending' | 'ready' | 'not_ready' | 'failed',
+  counts: HealthCounts,
+  { successThreshold, failureThreshold }: HealthThresholds,
+): WorkerStatus {
+  if (status === 'ready') return counts.failures >= failureThreshold ? 'not_ready' : 'ready'
+  if (counts.successes >= successThreshold) return 'ready'
+  if (status === 'failed') return 'failed'
+  const hasFailed =
+    status === 'pending'
+      ? counts.probes >= PENDING_PROBES_FACTOR * failureThreshold
+      : counts.failures >= NOT_READY_FAILURES_FACTOR * failureThreshold
+  return hasFailed ? 'failed' : status
 }

@@ -1,5 +1,5 @@
-/** The workers plugin: registers, watches and removes workers, and publishes the table that all threads route by. */
-import { Auth, definePlugin, Store, WorkerRegistry, workerControls } from '#kernel'
+/** The workers plugin: registers, health-checks and removes workers, and publishes the table that all threads route by. */
+import { Auth, definePlugin, Store, type WorkerBalance, WorkerRegistry, workerControls } from '#kernel'
 import {
   GetWorker,
   LearnModels,
@@ -10,23 +10,19 @@ import {
   ReplaceWorker,
 } from './commands.ts'
 import { workersConfig, workersEnable, workersProblems } from './config.ts'
-import { checkConfiguredWorkers } from './controls.ts'
+import { flushCacheRoute, profileRoutes } from './engine-calls.ts'
 import { workersFlags } from './flags.ts'
-import { flushCacheRoute } from './flush-cache.ts'
 import { getLoadsRoute } from './get-loads.ts'
-import { watchModelNeeds } from './model-needs.ts'
-import { openManager } from './open-manager.ts'
-import { profileRoutes } from './profile.ts'
-import { prepareBodyChecks, readPatch, readSpec } from './read-body.ts'
-import { workersReadiness } from './readiness.ts'
-import { registryService } from './registry-service.ts'
+import { discoverRequestedModels } from './model-inquiries.ts'
+import { openManager, registryService } from './open-manager.ts'
 import { workerRoutes } from './routes.ts'
+import { checkConfiguredWorkers, prepareBodyChecks, readPatch, readSpec } from './worker-validation.ts'
 
 export default definePlugin({
   manifest: {
     name: 'workers',
     version: '0.1.0',
-    description: 'Registering, watching and removing workers.',
+    description: 'Registers workers, checks their health and removes them.',
     provides: [WorkerRegistry],
     usesOptionally: [Auth, Store],
     config: workersConfig,
@@ -41,7 +37,7 @@ export default definePlugin({
     host.route(getLoadsRoute(host))
     for (const route of profileRoutes(host)) host.route(route)
     host.readiness(() => workersReadiness(host.balance))
-    watchModelNeeds(host)
+    discoverRequestedModels(host)
     if (!host.isControl) return
     const manager = openManager(host, config)
     const controls = workerControls(host.upstream)
@@ -55,7 +51,7 @@ export default definePlugin({
     host.onCommand(ListWorkers, (model) => manager.list(model))
     host.onCommand(GetWorker, (id) => manager.get(id))
     const start = () => {
-      // Once boot is over, so that neither it nor the first registration waits.
+      // Compiled after boot, so that neither boot nor the first registration waits for it.
       setImmediate(prepareBodyChecks)
       return manager.start()
     }
@@ -71,3 +67,11 @@ export default definePlugin({
     }
   },
 })
+
+/** One ready regular worker is enough, or one prefill and one decode worker. @returns why not, or null */
+function workersReadiness(balance: Pick<WorkerBalance, 'workers' | 'status'>): string | null {
+  const hasReady = (type: string) =>
+    balance.workers.some((worker) => worker.workerType === type && balance.status(worker.slot) === 'ready')
+  const isReady = hasReady('regular') || (hasReady('prefill') && hasReady('decode'))
+  return isReady ? null : 'insufficient healthy workers'
+}

@@ -74,7 +74,7 @@ describe('status', () => {
     await vi.advanceTimersByTimeAsync(60_000)
     expect(jobs.status(URL_A)).toMatchObject({
       state: 'failed',
-      message: 'the change was given up after 60 s',
+      message: 'the change was not finished within 60 s',
     })
   })
 

@@ -1,7 +1,6 @@
-/** Runs the background work behind the 202 replies: a bounded queue, one status per worker URL, and an end for each. */
+/** Background jobs behind the 202 responses of the worker routes: a bounded queue with one status per worker URL. */
 import type { Logger } from '#kernel'
 import { workerErrors } from './errors.ts'
-import { MAX_DELAY_MS, pause } from './pause.ts'
 
 export type JobKind = 'AddWorker' | 'UpdateWorker' | 'RemoveWorker'
 
@@ -10,36 +9,36 @@ export interface JobStatus {
   /** As in the options. */
   readonly url: string
   readonly state: 'pending' | 'processing' | 'failed'
-  /** Why it failed, or what keeps it from going on; null before. */
+  /** Why it failed, or what currently blocks it; null if neither. */
   readonly message: string | null
   /** Unix seconds of the last change of state. */
   readonly atSec: number
 }
 
-/** What a job sees of its runner. */
+/** Passed to a running job. */
 export interface JobContext {
-  /** Aborted when the job is cancelled or its time is over. */
+  /** Aborted when the job is cancelled or exceeds its time limit. */
   readonly signal: AbortSignal
-  /** Says what keeps the job from going on: in its status at once, in the log with growing pauses. */
+  /** Reports what blocks the job: immediately in its status, in the log at growing intervals. */
   note(problem: string): void
-  /** Waits without holding one of the running places. @throws the signal's reason */
+  /** Waits without occupying one of the `maxRunning` slots. @throws the signal's reason */
   wait(waitMs: number): Promise<void>
 }
 
 export interface JobOptions {
   readonly kind: JobKind
-  /** URL of the worker as `workerKey` writes it; its newest job is the one whose status is shown. */
+  /** Worker URL in the normal form of `workerKey`. The status of its newest job is shown. */
   readonly url: string
-  /** For the whole job from its start, milliseconds; infinite for none. */
+  /** Time limit of the whole job from its start, milliseconds; Infinity for none. */
   readonly budgetMs: number
-  /** The queue's limit does not hold for it: start-up work that nobody could send again. */
+  /** Not subject to the queue limit: start-up work, which no client can send again. */
   readonly isExempt?: boolean
 }
 
 export interface JobLimits {
   readonly maxQueued: number
   readonly maxRunning: number
-  /** How long a failed job is remembered, milliseconds. */
+  /** How long the status of a failed job is kept, milliseconds. */
   readonly failedLifeMs: number
   readonly sweepMs: number
 }
@@ -51,11 +50,11 @@ export const JOB_LIMITS: JobLimits = Object.freeze({
   sweepMs: 60_000,
 })
 
-/** A worker that does not come up is told of at once, then after 15 s, 1 min, 4 min, then every 15 min. */
+/** An unreachable worker is logged immediately, then after 15 s, 1 min and 4 min, then every 15 min. */
 const FIRST_NOTE_PAUSE_MS = 15_000
 const MAX_NOTE_PAUSE_MS = 900_000
 
-/** Jobs take well under a second each, so there is room again soon. */
+/** Jobs take well under a second each. */
 const RETRY_SOON = Object.freeze({ headers: ['retry-after', '1'] })
 
 interface Job {
@@ -63,8 +62,8 @@ interface Job {
   readonly work: (context: JobContext) => Promise<void>
   readonly controller: AbortController
   status: JobStatus
-  hasPlace: boolean
-  /** Of the next log line about what keeps it, `performance.now()`, and how long the pause after that is. */
+  hasSlot: boolean
+  /** `performance.now()` of the next log line about what blocks the job, and the interval after it. */
   notedUntilMs: number
   notePauseMs: number
 }
@@ -73,18 +72,18 @@ export class JobRunner {
   readonly #limits: JobLimits
   readonly #log: Logger
   readonly #onExpired: (url: string) => void
-  /** Newest job of each URL, until it succeeds or its failure is old. */
+  /** Newest job of each URL, until it succeeds or its failure expires. */
   readonly #newest = new Map<string, Job>()
-  /** Jobs that are queued or run, by URL: a burst of registrations must not search all of them. */
+  /** Queued and running jobs by URL, so that a burst of registrations does not scan the whole queue. */
   readonly #unfinished = new Map<string, Set<Job>>()
   readonly #queue: Job[] = []
-  /** Jobs whose wait is over and which want a place again; they go before new ones. */
+  /** Jobs whose wait is over and which need a slot again; they go before new ones. */
   readonly #returning: (() => void)[] = []
   readonly #sweeper: NodeJS.Timeout
   #running = 0
   #isStarting = false
 
-  /** @param onExpired told the URL of each failed job that is forgotten */
+  /** @param onExpired called with the URL of each failed job whose status expires */
   constructor(log: Logger, onExpired: (url: string) => void, limits: JobLimits = JOB_LIMITS) {
     this.#limits = limits
     this.#log = log
@@ -92,14 +91,14 @@ export class JobRunner {
     this.#sweeper = setInterval(() => this.#sweep(), limits.sweepMs).unref()
   }
 
-  /** @throws job_queue_full (503) when one more could only be refused */
+  /** @throws job_queue_full (503) if the queue has no room for one more job */
   requireRoom(): void {
     if (this.#running < this.#limits.maxRunning || this.#queue.length < this.#limits.maxQueued) return
     throw workerErrors.job_queue_full.with(RETRY_SOON, this.#queue.length)
   }
 
   /**
-   * Takes a job on; it starts at once when a place is free. What its work throws becomes the message of its status.
+   * Queues a job; it starts at once if a slot is free. The message of an exception becomes that of its status.
    * @throws job_queue_full (503)
    */
   submit(options: JobOptions, work: (context: JobContext) => Promise<void>): void {
@@ -116,7 +115,7 @@ export class JobRunner {
       work,
       controller: new AbortController(),
       status,
-      hasPlace: false,
+      hasSlot: false,
       notedUntilMs: 0,
       notePauseMs: FIRST_NOTE_PAUSE_MS,
     }
@@ -128,39 +127,39 @@ export class JobRunner {
     this.#startNext()
   }
 
-  /** Status of the URL's newest job that has not succeeded and was not cancelled; undefined when there is none. */
+  /** Status of the URL's newest job that neither succeeded nor was cancelled; undefined if there is none. */
   status(url: string): JobStatus | undefined {
     const job = this.#newest.get(url) ?? this.#unfinished.get(url)?.values().next().value
     return job?.status
   }
 
-  /** True while a job of the kind is queued or runs. */
+  /** True while a job of the kind is queued or running. */
   isUnfinished(url: string, kind: JobKind): boolean {
     return this.#unfinishedOf(url, kind).length > 0
   }
 
-  /** Stops the URL's jobs of one kind; they leave no status. */
+  /** Cancels the URL's jobs of one kind; they leave no status. */
   cancel(url: string, kind: JobKind): void {
-    for (const job of this.#unfinishedOf(url, kind)) this.#giveUp(job)
+    for (const job of this.#unfinishedOf(url, kind)) this.#cancelJob(job)
   }
 
-  /** Forgets how the URL's newest job ended. */
+  /** Drops the status of the URL's newest job if it failed. */
   forget(url: string): void {
     const job = this.#newest.get(url)
     if (job?.status.state === 'failed') this.#newest.delete(url)
   }
 
-  /** Cancels everything. Safe to call twice. */
+  /** Cancels all jobs. Idempotent. */
   stop(): void {
     clearInterval(this.#sweeper)
-    for (const job of [...this.#unfinished.values()].flatMap((jobs) => [...jobs])) this.#giveUp(job)
+    for (const job of [...this.#unfinished.values()].flatMap((jobs) => [...jobs])) this.#cancelJob(job)
   }
 
   #unfinishedOf(url: string, kind: JobKind): Job[] {
     return [...(this.#unfinished.get(url) ?? [])].filter((job) => job.options.kind === kind)
   }
 
-  /** A job that waits at once comes back here while the loop runs: the flag keeps that from nesting. */
+  /** Not reentrant: a job that waits immediately calls this again while the loop runs. */
   #startNext(): void {
     if (this.#isStarting) return
     this.#isStarting = true
@@ -172,7 +171,7 @@ export class JobRunner {
       }
       const job = this.#queue.shift()
       if (job === undefined) break
-      this.#takePlace(job)
+      this.#takeSlot(job)
       void this.#run(job)
     }
     this.#isStarting = false
@@ -199,7 +198,7 @@ export class JobRunner {
     } finally {
       clearTimeout(timer)
       this.#dropUnfinished(job)
-      this.#leavePlace(job)
+      this.#releaseSlot(job)
     }
   }
 
@@ -209,10 +208,7 @@ export class JobRunner {
     if (nowMs < job.notedUntilMs) return
     job.notedUntilMs = nowMs + job.notePauseMs
     job.notePauseMs = Math.min(MAX_NOTE_PAUSE_MS, job.notePauseMs * 4)
-    this.#log.warn(
-      { job: job.options.kind, worker: job.options.url, reason: problem },
-      'worker is registered, but not reachable',
-    )
+    this.#log.warn({ job: job.options.kind, worker: job.options.url, reason: problem }, 'worker unreachable')
   }
 
   #fail(job: Job, error: unknown): void {
@@ -228,7 +224,7 @@ export class JobRunner {
     if (jobs?.delete(job) === true && jobs.size === 0) this.#unfinished.delete(url)
   }
 
-  #giveUp(job: Job): void {
+  #cancelJob(job: Job): void {
     this.#dropUnfinished(job)
     if (this.#newest.get(job.options.url) === job) this.#newest.delete(job.options.url)
     const place = this.#queue.indexOf(job)
@@ -237,13 +233,13 @@ export class JobRunner {
   }
 
   async #wait(job: Job, waitMs: number): Promise<void> {
-    this.#leavePlace(job)
+    this.#releaseSlot(job)
     await pause(waitMs, job.controller.signal)
-    if (this.#running < this.#limits.maxRunning) this.#takePlace(job)
+    if (this.#running < this.#limits.maxRunning) this.#takeSlot(job)
     else {
       await new Promise<void>((resolve) => {
         this.#returning.push(() => {
-          this.#takePlace(job)
+          this.#takeSlot(job)
           resolve()
         })
       })
@@ -251,14 +247,14 @@ export class JobRunner {
     job.controller.signal.throwIfAborted()
   }
 
-  #takePlace(job: Job): void {
-    job.hasPlace = true
+  #takeSlot(job: Job): void {
+    job.hasSlot = true
     this.#running += 1
   }
 
-  #leavePlace(job: Job): void {
-    if (!job.hasPlace) return
-    job.hasPlace = false
+  #releaseSlot(job: Job): void {
+    if (!job.hasSlot) return
+    job.hasSlot = false
     this.#running -= 1
     this.#startNext()
   }
@@ -273,11 +269,33 @@ export class JobRunner {
   }
 }
 
-/** What a failure says of itself, for statuses and replies. */
+/** Error message for statuses and responses. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
 
 function nowSec(): number {
   return Math.floor(Date.now() / 1000)
+}
+
+/** Longest delay of a timer, milliseconds; a longer one would fire immediately. */
+export const MAX_DELAY_MS = 2 ** 31 - 1
+
+/** Resolves after `waitMs` milliseconds; rejects with the signal's reason as soon as it aborts. */
+export function pause(waitMs: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) return reject(signal.reason)
+    const onAbort = () => {
+      clearTimeout(timer)
+      reject(signal.reason)
+    }
+    const timer = setTimeout(
+      () => {
+        signal.removeEventListener('abort', onAbort)
+        resolve()
+      },
+      Math.min(waitMs, MAX_DELAY_MS),
+    )
+    signal.addEventListener('abort', onAbort, { once: true })
+  })
 }

@@ -2,8 +2,8 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import type { EngineLoads, EngineReport, WorkerStatus } from '#kernel'
 import { defaultConfig, type OverloadLimits } from './config.ts'
 import { LoadMonitor } from './load-monitor.ts'
-import { toWorkerSpec } from './spec.ts'
 import { buildWorker, type Worker } from './worker.ts'
+import { toWorkerSpec } from './worker-spec.ts'
 
 const silent = { debug() {}, info() {}, warn() {}, error() {}, child: () => silent }
 
@@ -212,8 +212,5 @@ test('overload is told to the threads only while there is any, and to the log wh
   count = 7
   await seconds(10)
   expect(last()).toEqual([undefined, false, false])
-  expect(told).toEqual([
-    'the engine is overloaded: others go before it',
-    'the engine is no longer overloaded',
-  ])
+  expect(told).toEqual(['engine overloaded', 'engine no longer overloaded'])
 })

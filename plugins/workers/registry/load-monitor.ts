@@ -1,4 +1,4 @@
-/** Asks ready engines for their load, some at a time, and publishes what they say to all threads. */
+/** Polls ready engines for their load and publishes the reports to all threads. */
 import type {
   EngineLoad,
   EngineLoads,
@@ -9,49 +9,47 @@ import type {
   WorkerEntry,
 } from '#kernel'
 import type { OverloadLimits } from './config.ts'
-import { isOverloaded, reportsOfRank, toEngineLoad } from './engine-load.ts'
-import type { EngineMetrics } from './engine-metrics.ts'
-import { Limiter } from './limiter.ts'
+import { type EngineMetrics, isOverloaded, reportsOfRank, toEngineLoad } from './engine-load.ts'
 import { Publisher } from './publisher.ts'
 import type { Worker } from './worker.ts'
 
 const MAX_PARALLEL = 128
-/** How often it is looked whose turn it is: the shortest period. */
-const LOOK_MS = 1_000
+/** Interval at which due engines are determined; no engine is polled more often. */
+const POLL_MS = 1_000
 const NEVER_MS = -1e15
-/** How many more turns a look has than the periods ask for, so that those who wait catch up. */
-const ROOM_FACTOR = 1.25
-/** A turn that comes this early counts, so that timers which drift cost no whole look. */
-const SLACK_MS = LOOK_MS / 2
+/** Headroom over the average number of engines per round, so that delayed engines catch up. */
+const HEADROOM_FACTOR = 1.25
+/** An engine may be polled this much early, so that timer drift does not cost it a whole round. */
+const SLACK_MS = POLL_MS / 2
 
 export interface LoadMonitorParts {
   /** All registered workers. */
   readonly workers: () => readonly Worker[]
   readonly balance: Pick<WorkerBalance, 'status'>
-  /** Who asks workers of a connection mode; null when nobody does. */
+  /** Control of a connection mode; null if no plugin supports it. */
   readonly controlOf: (mode: string) => Pick<WorkerControl, 'loads' | 'forget'> | null
-  /** Of workers that name no period of their own. */
+  /** Interval for workers that set none, seconds. */
   readonly intervalSecs: number
-  /** Null where nobody looks for overload. */
+  /** Null disables overload detection. */
   readonly overload: OverloadLimits | null
-  /** Whether anybody reads the reports now. */
+  /** Whether a policy or setting currently uses the reports. */
   readonly isWanted: () => boolean
-  /** Resolves when every thread has them. */
+  /** Resolves when every thread has the loads. */
   readonly publish: (loads: EngineLoads) => Promise<void>
-  /** Null where engine metrics are off. */
+  /** Null if engine metrics are disabled. */
   readonly metrics: EngineMetrics | null
   readonly log: Logger
 }
 
-/** What is known of one engine, by the id of its first worker. */
+/** Polling state of one engine, by the id of its first worker. */
 interface EngineState {
-  /** Of its first worker; a changed worker is asked anew. */
+  /** Of its first worker; a changed worker is polled again. */
   readonly entry: WorkerEntry
-  /** Of the clock that only goes forward, milliseconds. */
-  askedAtMs: number
-  /** Between its turns. */
+  /** `performance.now()` */
+  queriedAtMs: number
+  /** Between two polls. */
   periodMs: number
-  isBeingAsked: boolean
+  isQueried: boolean
 }
 
 interface Reported {
@@ -67,52 +65,50 @@ export class LoadMonitor {
   /** Last reports, by worker id. */
   readonly #reports = new Map<string, Reported>()
   #timer: NodeJS.Timeout | null = null
-  #hasNews = false
+  #hasChanges = false
 
   constructor(parts: LoadMonitorParts) {
     this.#parts = parts
     this.#publisher = new Publisher(() => {
-      this.#hasNews = false
+      this.#hasChanges = false
       return parts.publish(this.#loads())
     })
   }
 
   start(): void {
     this.#timer ??= setInterval(() => {
-      this.#look().catch((error: unknown) =>
-        this.#parts.log.error({ err: error }, 'a look at the loads failed'),
-      )
-    }, LOOK_MS).unref()
+      this.#poll().catch((error: unknown) => this.#parts.log.error({ err: error }, 'load poll failed'))
+    }, POLL_MS).unref()
   }
 
-  /** Safe to call twice. */
+  /** Idempotent. */
   stop(): void {
     if (this.#timer !== null) clearInterval(this.#timer)
     this.#timer = null
   }
 
-  /** Drops what these workers reported; resolves when no thread has it any more. */
+  /** Drops the reports of these workers; resolves when no thread has them any more. */
   async forget(workers: readonly Worker[]): Promise<void> {
     for (const { id } of workers) {
       this.#forgetEngine(id)
       this.#drop(id)
     }
-    await this.#publishNews()
+    await this.#publishChanges()
   }
 
-  /** One round: those whose turn it is are asked together, and what they all say is published once. */
-  async #look(): Promise<void> {
+  /** One round: queries all due engines and publishes their reports once. */
+  async #poll(): Promise<void> {
     const ready = this.#parts.isWanted() ? this.#readyEngines() : []
     this.#dropAllBut(ready)
-    const due = this.#turnsOf(ready)
-    if (this.#hasNews) void this.#publishNews()
-    // Taken before the first of them has to wait: the next look must not take them again.
-    for (const [first] of due) this.#stateOf(first).isBeingAsked = true
-    await Promise.all(due.map((engine) => this.#limiter.run(() => this.#ask(engine))))
-    await this.#publishNews()
+    const due = this.#dueEngines(ready)
+    if (this.#hasChanges) void this.#publishChanges()
+    // Marked before the first one waits, so that the next round does not query them again.
+    for (const [first] of due) this.#stateOf(first).isQueried = true
+    await Promise.all(due.map((engine) => this.#limiter.run(() => this.#query(engine))))
+    await this.#publishChanges()
   }
 
-  /** Ready workers of modes whose engines tell their load, those of one engine together, in order of their ranks. */
+  /** Ready workers whose connection mode reports load, grouped by engine, in order of their ranks. */
   #readyEngines(): readonly (readonly Worker[])[] {
     const { balance, workers, controlOf } = this.#parts
     const ready = workers().filter(
@@ -122,8 +118,8 @@ export class LoadMonitor {
     return [...Map.groupBy(ready, ({ spec }) => spec.url).values()]
   }
 
-  /** Those whose turn it is. Of very many, those who wait longest: spread over their periods, so that none is a burst. */
-  #turnsOf(engines: readonly (readonly Worker[])[]): readonly (readonly Worker[])[] {
+  /** Engines that are due. Of very many, those that have waited longest, so that polls are spread over the interval. */
+  #dueEngines(engines: readonly (readonly Worker[])[]): readonly (readonly Worker[])[] {
     const nowMs = performance.now()
     const shortest = new Map<string, number>()
     for (const [worker] of engines) {
@@ -131,17 +127,17 @@ export class LoadMonitor {
       const key = groupOf(worker)
       shortest.set(key, Math.min(intervalMs, shortest.get(key) ?? intervalMs))
     }
-    let turnsALook = 0
+    let engineBudget = 0
     const due = engines.filter(([worker]) => {
       const state = this.#stateOf(worker)
-      const periodMs = shortest.get(groupOf(worker)) ?? LOOK_MS
+      const periodMs = shortest.get(groupOf(worker)) ?? POLL_MS
       state.periodMs = periodMs
-      turnsALook += LOOK_MS / periodMs
-      return !state.isBeingAsked && nowMs - state.askedAtMs >= periodMs - SLACK_MS
+      engineBudget += POLL_MS / periodMs
+      return !state.isQueried && nowMs - state.queriedAtMs >= periodMs - SLACK_MS
     })
     if (due.length <= MAX_PARALLEL) return due
-    due.sort(([a], [b]) => this.#stateOf(a).askedAtMs - this.#stateOf(b).askedAtMs)
-    return due.slice(0, Math.max(MAX_PARALLEL, Math.ceil(turnsALook * ROOM_FACTOR)))
+    due.sort(([a], [b]) => this.#stateOf(a).queriedAtMs - this.#stateOf(b).queriedAtMs)
+    return due.slice(0, Math.max(MAX_PARALLEL, Math.ceil(engineBudget * HEADROOM_FACTOR)))
   }
 
   #stateOf({ id, entry }: Worker): EngineState {
@@ -149,80 +145,79 @@ export class LoadMonitor {
     if (known !== undefined && known.entry.revision === entry.revision) return known
     const state = {
       entry,
-      askedAtMs: NEVER_MS,
-      periodMs: LOOK_MS,
-      isBeingAsked: false,
+      queriedAtMs: NEVER_MS,
+      periodMs: POLL_MS,
+      isQueried: false,
     }
     this.#engines.set(id, state)
     return state
   }
 
-  async #ask(engine: readonly Worker[]): Promise<void> {
+  async #query(engine: readonly Worker[]): Promise<void> {
     const [first] = engine
     const state = this.#stateOf(first)
-    state.askedAtMs = performance.now()
+    state.queriedAtMs = performance.now()
     const reports = await this.#read(state)
-    state.isBeingAsked = false
-    // Changed or removed meanwhile: the answer may be of something else.
+    state.isQueried = false
+    // Changed or removed meanwhile: the report may be of another engine.
     if (this.#engines.get(first.id) !== state) return
     for (const worker of engine) {
       if (reports === null) this.#drop(worker.id)
-      else this.#keep(worker, reports, state.periodMs)
+      else this.#store(worker, reports, state.periodMs)
     }
   }
 
-  /** Whatever an engine says, its turn ends and the others have theirs. */
   async #read({ entry }: EngineState): Promise<readonly RankLoad[] | null> {
     try {
       const report = await this.#parts.controlOf(entry.connectionMode)?.loads?.(entry)
       return report?.ranks ?? null
     } catch (error) {
-      this.#parts.log.error({ err: error, worker: entry.url }, 'the report of an engine cannot be read')
+      this.#parts.log.error({ err: error, worker: entry.url }, 'load report unreadable')
       return null
     }
   }
 
-  #keep({ id, entry }: Worker, engineReports: readonly RankLoad[], periodMs: number): void {
+  #store({ id, entry }: Worker, engineReports: readonly RankLoad[], periodMs: number): void {
     const { dataParallel, slot } = entry
     const reports =
       dataParallel === null
         ? engineReports
         : reportsOfRank(engineReports, dataParallel.rank, dataParallel.size)
-    const load = { ...toEngineLoad(reports, Date.now()), periodMs, ...this.#judge(reports) }
-    this.#tellOfOverload(entry, this.#reports.get(id)?.load, load)
+    const load = { ...toEngineLoad(reports, Date.now()), periodMs, ...this.#overloadOf(reports) }
+    this.#logOverload(entry, this.#reports.get(id)?.load, load)
     this.#reports.set(id, { slot, load })
     this.#parts.metrics?.set(entry, reports)
-    this.#hasNews = true
+    this.#hasChanges = true
   }
 
-  #judge(reports: readonly RankLoad[]): Pick<EngineLoad, 'isOverloaded'> {
+  #overloadOf(reports: readonly RankLoad[]): Pick<EngineLoad, 'isOverloaded'> {
     const { overload } = this.#parts
     return overload !== null && isOverloaded(reports, overload) ? { isOverloaded: true } : {}
   }
 
-  /** Once when it begins and once when it ends. */
-  #tellOfOverload({ url }: WorkerEntry, before: EngineLoad | undefined, after: EngineLoad): void {
+  /** Logs the start and the end of an overload. */
+  #logOverload({ url }: WorkerEntry, before: EngineLoad | undefined, after: EngineLoad): void {
     const isNow = after.isOverloaded === true
     if (isNow === (before?.isOverloaded === true)) return
     const { log, overload } = this.#parts
-    const rest = overload?.shed ? 'requests that nobody else can take are refused' : 'others go before it'
-    if (isNow) log.warn({ worker: url, kv_usage: after.kvUsage }, `the engine is overloaded: ${rest}`)
-    else log.info({ worker: url }, 'the engine is no longer overloaded')
+    const fields = { worker: url, kv_usage: after.kvUsage, sheds_requests: overload?.shed === true }
+    if (isNow) log.warn(fields, 'engine overloaded')
+    else log.info({ worker: url }, 'engine no longer overloaded')
   }
 
   #drop(id: string): void {
     this.#parts.metrics?.remove(id)
-    if (this.#reports.delete(id)) this.#hasNews = true
+    if (this.#reports.delete(id)) this.#hasChanges = true
   }
 
-  /** A worker that left ready is no longer asked, so what it said would stay for ever. */
+  /** Drops the reports of workers that are no longer polled, which would never be updated again. */
   #dropAllBut(engines: readonly (readonly Worker[])[]): void {
     const kept = new Set(engines.flatMap((engine) => engine.map(({ id }) => id)))
     for (const id of this.#reports.keys()) if (!kept.has(id)) this.#drop(id)
     for (const id of this.#engines.keys()) if (!kept.has(id)) this.#forgetEngine(id)
   }
 
-  /** What comes back may be another engine. */
+  /** If the worker comes back, it may be another engine. */
   #forgetEngine(id: string): void {
     const state = this.#engines.get(id)
     if (state === undefined) return
@@ -230,12 +225,12 @@ export class LoadMonitor {
     this.#parts.controlOf(state.entry.connectionMode)?.forget?.(state.entry)
   }
 
-  async #publishNews(): Promise<void> {
-    if (!this.#hasNews) return
+  async #publishChanges(): Promise<void> {
+    if (!this.#hasChanges) return
     try {
       await this.#publisher.publish()
     } catch (error) {
-      this.#parts.log.error({ err: error }, 'engine loads are not published')
+      this.#parts.log.error({ err: error }, 'engine loads not published')
     }
   }
 
@@ -253,7 +248,29 @@ export class LoadMonitor {
   }
 }
 
-/** Workers that share a period. */
+/** Workers with the same key share the shortest of their intervals. */
 function groupOf({ entry }: Worker): string {
   return JSON.stringify([entry.models[0]?.id ?? 'unknown', entry.workerType, entry.connectionMode])
+}
+
+/** Limits how many tasks run at once; the others wait in order. */
+class Limiter {
+  readonly #waiting: (() => void)[] = []
+  #free: number
+
+  constructor(maxRunning: number) {
+    this.#free = maxRunning
+  }
+
+  async run<Result>(work: () => Promise<Result>): Promise<Result> {
+    if (this.#free > 0) this.#free -= 1
+    else await new Promise<void>((resolve) => this.#waiting.push(resolve))
+    try {
+      return await work()
+    } finally {
+      const next = this.#waiting.shift()
+      if (next === undefined) this.#free += 1
+      else next()
+    }
+  }
 }

@@ -1,9 +1,8 @@
-/** Decides about workers, on control: takes each change on or refuses it, and tells what there is. */
+/** Worker manager on control: accepts or rejects each change of a worker, and lists the workers. */
 import { isDeepStrictEqual } from 'node:util'
 import type { AcceptedChange } from './commands.ts'
 import type { WorkersConfig } from './config.ts'
 import { BUDGET_MARGIN_MS, type ControlParts } from './control-parts.ts'
-import { checkReach } from './controls.ts'
 import { workerErrors } from './errors.ts'
 import { serves } from './model-card.ts'
 import { ModelInquiries } from './model-inquiries.ts'
@@ -11,21 +10,21 @@ import { toList, toPendingRecord, toRecord } from './records.ts'
 import type { Registrations } from './registrations.ts'
 import type { Reservation } from './registry.ts'
 import type { Removals } from './removals.ts'
-import { patchSpec, specOfUrl, toWorkerSpec, type WorkerPatch, type WorkerSpec } from './spec.ts'
 import type { WorkerList, WorkerRecord } from './wire.ts'
 import { patchWorker, type Worker } from './worker.ts'
+import { patchSpec, specOfUrl, toWorkerSpec, type WorkerPatch, type WorkerSpec } from './worker-spec.ts'
 import { checkWorkerUrl, workerKey } from './worker-url.ts'
+import { checkSupported } from './worker-validation.ts'
 
-/** What the configuration says about workers by name. */
+/** The workers that the configuration lists. */
 export type ConfiguredWorkers = Pick<WorkersConfig, 'urls' | 'workers'>
 
 export class WorkerManager {
-  /** What cloud services serve, once somebody needs it. */
   readonly inquiries: ModelInquiries
   readonly #parts: ControlParts
   readonly #registrations: Registrations
   readonly #removals: Removals
-  /** By engine. */
+  /** Last change by engine. */
   readonly #lastChanges = new Map<string, Promise<void>>()
 
   constructor(parts: ControlParts, registrations: Registrations, removals: Removals) {
@@ -35,7 +34,7 @@ export class WorkerManager {
     this.#removals = removals
   }
 
-  /** Lists the saved workers and registers those of the configuration; none of them is waited for. */
+  /** Restores saved workers and starts to register those of the configuration. */
   async start(): Promise<void> {
     const { config, saved, registry, loads } = this.#parts
     const configured = specsOf(config)
@@ -53,10 +52,10 @@ export class WorkerManager {
   }
 
   /**
-   * The configuration names other workers: those that are new come, those that it named before and no longer names
-   * leave, those that it describes otherwise are onboarded anew while they go on serving.
+   * Applies a reloaded configuration: registers new workers, removes those no longer listed, and describes changed ones
+   * again while they continue to serve.
    *
-   * @throws invalid_workers_config when dpAware is on and a worker is described otherwise
+   * @throws replace_unsupported if dpAware is on and the specification of a worker changed
    */
   reconfigure(before: ConfiguredWorkers, after: ConfiguredWorkers): void {
     const { registry, config } = this.#parts
@@ -78,7 +77,7 @@ export class WorkerManager {
     }
   }
 
-  /** Stops all background work. Safe to call twice. */
+  /** Stops all background work. Idempotent. */
   stop(): void {
     this.#parts.jobs.stop()
     this.#parts.checks.stop()
@@ -99,7 +98,7 @@ export class WorkerManager {
     )
   }
 
-  /** False also while its registration is under way. */
+  /** False while its registration is running. */
   isRegistered(id: string): boolean {
     return this.#parts.registry.byId(id) !== undefined
   }
@@ -121,19 +120,19 @@ export class WorkerManager {
   }
 
   /**
-   * Takes a registration on. While one of the same URL is under way the newest specification wins, with the same id.
+   * Accepts a registration. If one of the same URL is running, the newest specification wins and the id stays.
    * @throws invalid_worker_url, invalid_field, transport_missing, worker_already_exists, worker_limit_reached,
    *   job_queue_full
    */
   register(spec: WorkerSpec): AcceptedChange {
     const { registry, jobs, maxWorkers } = this.#parts
     checkWorkerUrl(spec.url)
-    checkReach(this.#parts.controls, spec)
+    checkSupported(this.#parts.controls, spec)
     const existing = registry.byUrl(spec.url)
     if (existing !== undefined) throw workerErrors.worker_already_exists(existing.spec.url, existing.id)
     const known = registry.reservationOf(spec.url)
-    const isUnderWay = known !== undefined && this.#registrations.isUnderWay(spec.url)
-    if (isUnderWay && isDeepStrictEqual(known.spec, spec)) return accepted(known)
+    const isRunning = known !== undefined && this.#registrations.isRunning(spec.url)
+    if (isRunning && isDeepStrictEqual(known.spec, spec)) return accepted(known)
     if (known === undefined && registry.size >= maxWorkers)
       throw workerErrors.worker_limit_reached(maxWorkers)
     jobs.requireRoom()
@@ -144,18 +143,18 @@ export class WorkerManager {
   }
 
   /**
-   * Takes a replacement on; it supersedes one that is still under way.
+   * Accepts a replacement; it supersedes one that is still running.
    * @throws worker_not_found, replace_unsupported, url_change_unsupported, job_queue_full
    */
   replace(id: string, spec: WorkerSpec): AcceptedChange {
     const pending = this.#parts.registry.reservationById(id)
-    if (pending !== undefined) return this.#restart(pending, spec)
+    if (pending !== undefined) return this.#restartRegistration(pending, spec)
     const worker = this.#require(id)
     if (this.#parts.config.dpAware) throw workerErrors.replace_unsupported()
     if (spec.url !== worker.spec.url) {
       throw workerErrors.url_change_unsupported.with({ param: 'url' }, worker.spec.url)
     }
-    checkReach(this.#parts.controls, spec)
+    checkSupported(this.#parts.controls, spec)
     this.#parts.jobs.requireRoom()
     this.#registrations.cancel(spec.url)
     this.#registrations.replace(worker, spec)
@@ -163,22 +162,21 @@ export class WorkerManager {
   }
 
   /**
-   * Takes a change of single members on; it holds for all workers of the engine.
+   * Accepts a change of single members, which applies to all workers of the engine.
    * @throws worker_not_found, job_queue_full
    */
   patch(id: string, patch: WorkerPatch): AcceptedChange {
     const pending = this.#parts.registry.reservationById(id)
-    if (pending !== undefined) return this.#restart(pending, patchSpec(pending.spec, patch))
+    if (pending !== undefined) return this.#restartRegistration(pending, patchSpec(pending.spec, patch))
     const worker = this.#require(id)
     const url = workerKey(worker.spec.url)
     const options = { kind: 'UpdateWorker', url, budgetMs: BUDGET_MARGIN_MS } as const
-    this.#parts.jobs.submit(options, () => this.#inTurn(url, () => this.#applyPatch(id, patch)))
+    this.#parts.jobs.submit(options, () => this.#serialize(url, () => this.#applyPatch(id, patch)))
     return accepted(worker)
   }
 
   /**
-   * Takes a removal on, of all workers of the engine; of a registration that is not finished, cancels it. May be
-   * repeated while it lasts.
+   * Accepts the removal of all workers of an engine, or cancels an unfinished registration. Idempotent while it runs.
    * @throws worker_not_found, job_queue_full
    */
   remove(id: string): AcceptedChange {
@@ -196,11 +194,11 @@ export class WorkerManager {
     return accepted(reservation)
   }
 
-  /** Of a worker that is not registered yet: its registration begins anew, with the same id. */
-  #restart({ spec: { url }, origin }: Reservation, spec: WorkerSpec): AcceptedChange {
+  /** Starts an unfinished registration again, with the same id. */
+  #restartRegistration({ spec: { url }, origin }: Reservation, spec: WorkerSpec): AcceptedChange {
     const { registry, jobs, controls } = this.#parts
     if (spec.url !== url) throw workerErrors.url_change_unsupported.with({ param: 'url' }, url)
-    checkReach(controls, spec)
+    checkSupported(controls, spec)
     jobs.requireRoom()
     this.#registrations.cancel(url)
     const reservation = registry.reserve(spec, origin)
@@ -214,8 +212,8 @@ export class WorkerManager {
     return worker
   }
 
-  /** Changes of an engine go one after the other: each begins with what the one before has left. */
-  async #inTurn(engine: string, change: () => Promise<void>): Promise<void> {
+  /** Runs changes of one engine one after the other, so that each starts from the result of the previous one. */
+  async #serialize(engine: string, change: () => Promise<void>): Promise<void> {
     const before = this.#lastChanges.get(engine) ?? Promise.resolve()
     const run = before.then(change, change)
     this.#lastChanges.set(engine, run)
@@ -228,13 +226,13 @@ export class WorkerManager {
 
   async #applyPatch(id: string, patch: WorkerPatch): Promise<void> {
     const { registry, config, balance, checks, saved } = this.#parts
-    const worker = this.#parts.registry.staying(id)
+    const worker = this.#parts.registry.currentById(id)
     if (worker === undefined) throw workerErrors.worker_not_found(id)
     if (Object.keys(patch).length === 0) return
     const engine = registry.engineOf(worker).map((member) => patchWorker(member, patch, config))
-    // Saved first: what cannot be kept is not done.
+    // Saved first: a change that cannot be saved is not made.
     await saved.save(engine)
-    if (registry.staying(id) === undefined) return
+    if (registry.currentById(id) === undefined) return
     await registry.put(engine)
     const [first] = engine
     if (!registry.isCurrent(first)) return

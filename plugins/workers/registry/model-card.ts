@@ -1,8 +1,8 @@
-/** Model cards as they are kept and shown: nothing empty, and always a list of what the model can do. */
+/** Normal form of model cards: no empty members, and always a list of capabilities. */
 import type { ModelCard } from '#kernel'
 import type { ModelCardWire } from './wire.ts'
 
-/** Capability words; the place of each is its bit in the numeric form. */
+/** Capabilities; the index of each is its bit in the numeric form. */
 const CAPABILITIES = [
   'chat',
   'completions',
@@ -20,7 +20,7 @@ const CAPABILITIES = [
 
 export type Capability = (typeof CAPABILITIES)[number]
 
-/** What a language model can do when nobody says otherwise. */
+/** Capabilities of a model whose card lists none. */
 export const DEFAULT_CAPABILITIES: readonly Capability[] = Object.freeze([
   'chat',
   'completions',
@@ -28,7 +28,7 @@ export const DEFAULT_CAPABILITIES: readonly Capability[] = Object.freeze([
   'tools',
 ])
 
-/** Drops empty members, writes a numeric `model_type` as words, and adds the default one. */
+/** Drops empty members, expands a numeric `model_type`, and adds the default one. */
 export function normalizeCard(card: ModelCardWire): ModelCard {
   const { id, model_type: given, ...rest } = card
   const members = Object.entries(rest).filter(([, value]) => !isEmpty(value))
@@ -42,7 +42,7 @@ export function withAliases(card: ModelCard, aliases: Readonly<Record<string, st
   return { ...card, aliases: [...new Set([...(card.aliases ?? []), ...own])] }
 }
 
-/** True when the worker's cards say that it serves the model; no cards at all serve any. */
+/** Whether the cards of a worker include the model; a worker without cards serves any. */
 export function serves(models: readonly ModelCard[], model: string): boolean {
   return models.length === 0 || models.some((card) => card.id === model || card.aliases?.includes(model))
 }

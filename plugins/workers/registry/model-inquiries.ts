@@ -1,71 +1,73 @@
 /**
- * Control's part of finding out what cloud services serve that have no key of their own: their models are asked for when a
- * caller needs one, with that caller's key.
+ * Discovers the models of cloud services that have no key of their own, with the key of a caller that requests a model
+ * no worker lists. Data threads hold such a request until control has asked the services.
  */
+
 import { createHash } from 'node:crypto'
-import type { DescribeTools, ModelCard } from '#kernel'
+import {
+  Auth,
+  type AuthService,
+  type DescribeTools,
+  type Host,
+  type ModelCard,
+  type RequestContext,
+  type RouteDefinition,
+  type WorkerEntry,
+  WorkerTableReplica,
+} from '#kernel'
 import { isPrivateWay } from '#shared'
+import { type CallerKey, LearnModels, type ModelInquiry } from './commands.ts'
 import type { ControlParts } from './control-parts.ts'
-import { requireControl } from './controls.ts'
 import { normalizeCard, withAliases } from './model-card.ts'
-import { toWish } from './onboard.ts'
 import type { ModelCardWire } from './wire.ts'
 import type { Worker } from './worker.ts'
+import { toDescribeTarget } from './worker-spec.ts'
+import { requireControl } from './worker-validation.ts'
 
-/** A model that is needed, and a key that may know of it. */
-export interface ModelInquiry {
-  readonly model: string
-  readonly credential: CallerKey
-}
-
-/** A caller's key, by the header that it came in. */
-export interface CallerKey {
-  readonly header: 'authorization' | 'x-api-key'
-  readonly key: string
-}
-
-const INQUIRY_MS = 5_000
-/** A service is not asked again with the same key before this is over. */
-const REST_MS = 60_000
-/** Keys are the callers' to invent. */
+const QUERY_TIMEOUT_MS = 5_000
+/** A service is not queried again with the same key within this time. */
+const REUSE_MS = 60_000
+/** Bounds the memory, since clients can invent keys. */
 const MAX_REMEMBERED = 1_000
-/** Models of one service; more are left out. */
+/** Models of one service; more are dropped. */
 const MAX_MODELS = 10_000
 
 export class ModelInquiries {
   readonly #parts: ControlParts
   readonly #now: () => number
-  /** What was asked, by worker and fingerprint of the key, and until when that answer stands. */
-  readonly #asked = new Map<string, { readonly endsAtMs: number; readonly answer: Promise<void> }>()
+  /** Results by worker and key fingerprint, each reused until `endsAtMs`. */
+  readonly #queried = new Map<string, { readonly endsAtMs: number; readonly answer: Promise<void> }>()
 
   constructor(parts: ControlParts, now: () => number = () => performance.now()) {
     this.#parts = parts
     this.#now = now
   }
 
-  /** Resolves when every thread knows what was found; never rejects, as the request goes on either way. */
+  /** Resolves when every thread has the discovered models. Never rejects, since the request continues either way. */
   async learn({ credential }: ModelInquiry): Promise<void> {
     const { registry, config } = this.#parts
     const workers = registry
       .workers()
-      .filter((worker) => isUnknown(worker) && mayGetKey(worker, credential, config.callerKeyHosts))
-    await Promise.all(workers.map((worker) => this.#ask(worker, credential)))
+      .filter(
+        (worker) => hasUnknownModels(worker) && mayReceiveKey(worker, credential, config.callerKeyHosts),
+      )
+    await Promise.all(workers.map((worker) => this.#query(worker, credential)))
   }
 
-  #ask(worker: Worker, credential: CallerKey): Promise<void> {
+  #query(worker: Worker, credential: CallerKey): Promise<void> {
     const nowMs = this.#now()
     const fingerprint = createHash('sha256').update(credential.key).digest('base64')
     const label = `${worker.id} ${fingerprint}`
-    const known = this.#asked.get(label)
+    const known = this.#queried.get(label)
     if (known !== undefined && known.endsAtMs > nowMs) return known.answer
-    for (const [old, { endsAtMs }] of this.#asked)
-      if (endsAtMs <= nowMs || this.#asked.size >= MAX_REMEMBERED) this.#asked.delete(old)
+    for (const [old, { endsAtMs }] of this.#queried)
+      if (endsAtMs <= nowMs || this.#queried.size >= MAX_REMEMBERED) this.#queried.delete(old)
       else break
     const answer = this.#describe(worker, credential).catch((error: unknown) => {
       const reason = error instanceof Error ? error.message : String(error)
-      this.#parts.log.info({ worker: worker.spec.url, reason }, 'a cloud service did not tell its models')
+      this.#parts.log.info({ worker: worker.spec.url, reason }, 'cloud service models not discovered')
     })
-    this.#asked.set(label, { endsAtMs: nowMs + REST_MS, answer })
+    this.#queried.set(label, { endsAtMs: nowMs + REUSE_MS, answer })
     return answer
   }
 
@@ -73,45 +75,108 @@ export class ModelInquiries {
     const { controls, config, registry, log } = this.#parts
     const { spec, origin } = seen
     const tools: DescribeTools = {
-      signal: AbortSignal.timeout(INQUIRY_MS),
-      wait: () => Promise.reject(new Error('it did not answer at once')),
+      signal: AbortSignal.timeout(QUERY_TIMEOUT_MS),
+      wait: () => Promise.reject(new Error('no response at the first attempt')),
       note: () => {},
       log,
       health: null,
-      startupTimeoutMs: INQUIRY_MS,
-      checkIntervalMs: INQUIRY_MS,
+      startupTimeoutMs: QUERY_TIMEOUT_MS,
+      checkIntervalMs: QUERY_TIMEOUT_MS,
       expandsRanks: false,
       serviceKeys: new Map(),
     }
     const control = requireControl(controls, spec.url)
-    const found = await control.describe({ ...toWish(spec, origin), apiKey: key }, tools)
+    const found = await control.describe({ ...toDescribeTarget(spec, origin), apiKey: key }, tools)
     const worker = registry.byId(seen.id)
-    if (worker === undefined || !isUnknown(worker) || !registry.isCurrent(worker)) return
+    if (worker === undefined || !hasUnknownModels(worker) || !registry.isCurrent(worker)) return
     const cards = found.models.map((card) =>
       withAliases(normalizeCard(card as ModelCardWire), config.modelAliases),
     )
-    const models = together(worker.findings.models, cards)
+    const models = mergeCards(worker.findings.models, cards)
     if (models.length === worker.findings.models.length) return
-    await registry.reshape(registry.engineOf(worker), spec, { ...worker.findings, models })
-    log.info({ worker: spec.url, models: models.length }, 'a cloud service has told its models')
+    await registry.redescribe(registry.engineOf(worker), spec, { ...worker.findings, models })
+    log.info({ worker: spec.url, models: models.length }, 'cloud service models discovered')
   }
 }
 
-/** A service that gets the key of whoever calls, and whose models nobody has named. */
-function isUnknown({ entry, spec }: Worker): boolean {
+/** A service that gets the keys of clients, and whose models are not configured. */
+function hasUnknownModels({ entry, spec }: Worker): boolean {
   return entry.isExternal && spec.apiKey === null && spec.models === null
 }
 
-/** What one caller's key does not show, another's may. */
-function together(known: readonly ModelCard[], found: readonly ModelCard[]): readonly ModelCard[] {
+/** Different keys may list different models. */
+function mergeCards(known: readonly ModelCard[], found: readonly ModelCard[]): readonly ModelCard[] {
   const names = new Set(known.flatMap(({ id, aliases = [] }) => [id, ...aliases]))
   return [...known, ...found.filter(({ id }) => !names.has(id))].slice(0, MAX_MODELS)
 }
 
-/** Whoever may register workers must not have the keys of callers by it, nor one service the keys of another. */
-function mayGetKey({ spec, entry }: Worker, { header }: CallerKey, hosts: readonly string[]): boolean {
+/** Only configured hosts get client keys, and each service only keys in its own header, so that registering a worker cannot collect them. */
+function mayReceiveKey({ spec, entry }: Worker, { header }: CallerKey, hosts: readonly string[]): boolean {
   const target = URL.parse(spec.url)
   if (target === null || !hosts.includes(target.hostname)) return false
   if ((entry.provider === 'anthropic') !== (header === 'x-api-key')) return false
   return isPrivateWay(target)
+}
+
+/** Model of requests that name none. */
+const UNNAMED_MODEL = 'unknown'
+/** Longer than the slowest service may take. */
+const HOOK_TIMEOUT_MS = 8_000
+
+/** On data threads: lets requests for unlisted models wait for discovery. Disabled while no such service is registered. */
+export function discoverRequestedModels(host: Host): void {
+  const auth = host.find(Auth)
+  // Without it, gateway keys cannot be told from client keys, so none is forwarded.
+  if (auth === undefined || auth === null) return
+  const table = host.replica(WorkerTableReplica)
+  let listed: ReadonlySet<string> = new Set()
+  const hook = host.hook(
+    'onRequest',
+    async (ctx) => {
+      const model = modelOf(ctx)
+      if (model === null || listed.has(model)) return
+      const credential = callerKey(ctx, auth)
+      if (credential === null) return
+      await host.command(LearnModels, { model, credential }).catch((err: unknown) => {
+        host.log.debug({ err, request_id: ctx.requestId }, 'model discovery failed')
+      })
+    },
+    { scope: 'all', startsOff: true, timeoutMs: HOOK_TIMEOUT_MS, routes: servesModels },
+  )
+  const update = (workers: readonly WorkerEntry[]) => {
+    const isOn = workers.some((worker) => worker.isExternal && worker.apiKey === null)
+    if (isOn) listed = new Set(workers.flatMap(namesOf))
+    hook.update({ isOn })
+  }
+  update(table.current.workers)
+  table.onChange(({ workers }) => update(workers))
+}
+
+function servesModels({ access, method }: RouteDefinition): boolean {
+  return access === 'api' && method === 'POST'
+}
+
+function namesOf({ models }: WorkerEntry): string[] {
+  return models.flatMap(({ id, aliases = [] }) => [id, ...aliases])
+}
+
+/** Null if no model is named or the body is invalid, which the handler reports. */
+function modelOf(ctx: RequestContext): string | null {
+  try {
+    const { model } = ctx.peek()
+    return model === UNNAMED_MODEL ? null : model
+  } catch {
+    return null
+  }
+}
+
+/** The client's own key; null for keys of the gateway. */
+function callerKey(ctx: RequestContext, auth: AuthService): CallerKey | null {
+  const authorization = ctx.header('authorization')
+  const apiKey = ctx.header('x-api-key')
+  if (authorization !== undefined && auth.isGatewayKey(authorization)) return null
+  if (apiKey !== undefined && auth.isGatewayKey(`Bearer ${apiKey}`)) return null
+  if (apiKey) return { header: 'x-api-key', key: apiKey }
+  const key = authorization === undefined ? undefined : /^bearer ([^ ]+)$/i.exec(authorization)?.[1]
+  return key === undefined ? null : { header: 'authorization', key }
 }

@@ -1,15 +1,19 @@
-/** Puts the parts of control together: what decides about workers, watches them and asks them for their load. */
+/** Creates the control side of the plugin: the worker manager, and the registry service for other plugins. */
 import {
   EngineLoadsReplica,
+  GatewayError,
   type Host,
+  type KnownWorker,
   PendingWorkersReplica,
   Store,
+  type WorkerControls,
+  type WorkerRegistryService,
   WorkerTableReplica,
   workerControls,
 } from '#kernel'
 import type { WorkersConfig } from './config.ts'
 import type { ControlParts } from './control-parts.ts'
-import { EngineMetrics } from './engine-metrics.ts'
+import { EngineMetrics } from './engine-load.ts'
 import { HealthChecks } from './health-checks.ts'
 import { JobRunner } from './jobs.ts'
 import { LoadMonitor } from './load-monitor.ts'
@@ -18,8 +22,10 @@ import { Registrations } from './registrations.ts'
 import { Registry } from './registry.ts'
 import { Removals } from './removals.ts'
 import { SavedWorkers } from './saved-workers.ts'
+import type { WorkerRecord } from './wire.ts'
+import { readSpec } from './worker-validation.ts'
 
-/** For control only; nothing runs before `start`. */
+/** Nothing runs before `start`. */
 export function openManager(host: Host, config: WorkersConfig): WorkerManager {
   const { balance, log } = host
   const controls = workerControls(host.upstream)
@@ -30,7 +36,7 @@ export function openManager(host: Host, config: WorkersConfig): WorkerManager {
     publishPending: (pending) => {
       host
         .publish(PendingWorkersReplica, pending)
-        .catch((err: unknown) => log.error({ err }, 'the threads could not be told of pending workers'))
+        .catch((err: unknown) => log.error({ err }, 'pending workers not published'))
     },
   })
   const checks = new HealthChecks({
@@ -39,7 +45,7 @@ export function openManager(host: Host, config: WorkersConfig): WorkerManager {
     engineOf: (worker) => registry.engineOf(worker),
     probe: async ({ entry, health }) => {
       const control = controls.controlOf(entry.connectionMode)
-      if (control === null) return `no enabled plugin looks after ${entry.connectionMode} workers`
+      if (control === null) return `no enabled plugin supports ${entry.connectionMode} workers`
       return control.probe(entry, config.health.endpoint, health.timeoutSecs * 1000)
     },
     counter: host.metrics.counter({
@@ -81,4 +87,41 @@ function openLoadMonitor(host: Host, config: WorkersConfig, registry: Registry):
     metrics: config.engineMetrics ? new EngineMetrics(host.metrics) : null,
     log: host.log,
   })
+}
+
+export function registryService(manager: WorkerManager, controls: WorkerControls): WorkerRegistryService {
+  return {
+    register: (body) => manager.register(readSpec(body, controls)),
+    remove: (id) => void manager.remove(id),
+    // Unfinished registrations are found by id only.
+    list: () =>
+      manager
+        .list(null)
+        .workers.filter(({ id }) => manager.isRegistered(id))
+        .map((record) => toKnown(record, true)),
+    find: (id) => {
+      try {
+        return toKnown(manager.get(id), manager.isRegistered(id))
+      } catch (error) {
+        if (error instanceof GatewayError && error.code === 'worker_not_found') return undefined
+        throw error
+      }
+    },
+  }
+}
+
+function toKnown(record: WorkerRecord, isRegistered: boolean): KnownWorker {
+  const { id, url, labels = {}, status, job_status: job, dp_base_url: baseUrl } = record
+  return {
+    id,
+    // Discovery treats all ranks of an engine as one worker.
+    url: baseUrl ?? url,
+    labels,
+    status: isRegistered ? statusOf(status) : job?.status === 'failed' ? 'failed' : 'pending',
+  }
+}
+
+/** A worker with status failed is still registered and may become ready again. */
+function statusOf(status: WorkerRecord['status']): KnownWorker['status'] {
+  return status === 'failed' ? 'not_ready' : (status as KnownWorker['status'])
 }

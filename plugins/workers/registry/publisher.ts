@@ -1,9 +1,9 @@
-/** Publishes the newest state of something that changes faster than all threads can acknowledge. */
+/** Publishes a state that may change faster than all threads can acknowledge it: bursts of changes share one publish. */
 
-/** How much longer than a publish took the next one waits, so that a burst costs a few tables and not one a change. */
+/** The next publish waits this many times as long as the last one took. */
 const REST_FACTOR = 3
 const MAX_REST_MS = 50
-/** A shorter rest is none: timers are no finer. */
+/** Resolution of timers; shorter waits are skipped. */
 const MIN_REST_MS = 1
 
 export class Publisher {
@@ -12,7 +12,7 @@ export class Publisher {
   #next: Promise<void> | null = null
   #restsUntilMs = 0
 
-  /** @param publish sends the state as it is when called; resolves when everybody has it */
+  /** @param publish sends the current state; resolves when every thread has it */
   constructor(publish: () => Promise<void>) {
     this.#publish = publish
   }
@@ -21,7 +21,7 @@ export class Publisher {
   publish(): Promise<void> {
     if (this.#next !== null) return this.#next
     if (this.#current === null && performance.now() >= this.#restsUntilMs) return this.#start()
-    // Whoever comes while one publish runs or rests shares the one after it.
+    // Calls during a publish or the wait after it share the next publish.
     this.#next = this.#startLater(this.#current)
     return this.#next
   }

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { defaultConfig } from './config.ts'
 import { toList, toPendingRecord, toRecord } from './records.ts'
-import { toWorkerSpec } from './spec.ts'
 import { buildWorker } from './worker.ts'
+import { toWorkerSpec } from './worker-spec.ts'
 
 const config = defaultConfig()
 const live = { status: () => 'ready' as const, inFlight: () => 3, breakerState: () => 'closed' as const }

@@ -1,12 +1,11 @@
-/** Worker records as the routes return them. Written member by member, so that a secret cannot slip in. */
+/** Worker records as the routes return them. Built member by member, so that no secret can leak. */
 import type { DataParallelRank, WorkerBalance, WorkerControl } from '#kernel'
 import type { WorkersConfig } from './config.ts'
-import { effectiveHealth, type HealthSettings } from './health-settings.ts'
 import type { JobStatus } from './jobs.ts'
-import { toWish } from './onboard.ts'
 import type { Reservation } from './registry.ts'
 import type { WorkerList, WorkerRecord } from './wire.ts'
 import type { Worker } from './worker.ts'
+import { effectiveHealth, type HealthSettings, toDescribeTarget } from './worker-spec.ts'
 import { schemeOf } from './worker-url.ts'
 
 type Live = Pick<WorkerBalance, 'status' | 'inFlight' | 'breakerState'>
@@ -37,7 +36,7 @@ export function toRecord(worker: Worker, live: Live, job?: JobStatus): WorkerRec
   }
 }
 
-/** A worker whose registration is not finished, or has failed. @param control null when nobody looks after such workers */
+/** Record of a worker whose registration is unfinished or failed. @param control null if no plugin supports its scheme */
 export function toPendingRecord(
   reservation: Reservation,
   config: WorkersConfig,
@@ -45,7 +44,7 @@ export function toPendingRecord(
   control: Pick<WorkerControl, 'mode' | 'isExternal'> | null,
 ): WorkerRecord {
   const { id, spec, origin } = reservation
-  const isExternal = control?.isExternal(toWish(spec, origin)) ?? false
+  const isExternal = control?.isExternal(toDescribeTarget(spec, origin)) ?? false
   const models = spec.models ?? []
   return {
     id,
@@ -67,7 +66,7 @@ export function toPendingRecord(
   }
 }
 
-/** @param pending registrations that are not finished; they stand last */
+/** @param pending unfinished registrations, listed last */
 export function toList(
   workers: readonly Worker[],
   live: Live,

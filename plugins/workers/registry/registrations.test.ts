@@ -1,4 +1,5 @@
 /** Registrations that something else happens to while they are under way. */
+
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import type { Logger, PendingWorkers, WorkerControl, WorkerControls, WorkerStatus, WorkerWish } from '#kernel'
 import { MemoryStore } from '../../../test/support/memory-store.ts'
@@ -6,11 +7,12 @@ import { defaultConfig } from './config.ts'
 import type { ControlParts } from './control-parts.ts'
 import { JobRunner } from './jobs.ts'
 import { WorkerManager } from './manager.ts'
-import { Registrations } from './registrations.ts'
+import { pairDisagreements, Registrations } from './registrations.ts'
 import { Registry } from './registry.ts'
 import { Removals } from './removals.ts'
 import { type SavedWorker, SavedWorkers } from './saved-workers.ts'
-import { specOfUrl } from './spec.ts'
+import { buildWorker } from './worker.ts'
+import { specOfUrl, toWorkerSpec } from './worker-spec.ts'
 
 const URL = 'http://e:1'
 const quiet = { debug() {}, info() {}, warn() {}, error() {} } as unknown as Logger
@@ -231,3 +233,40 @@ test.each<[string | undefined, string | undefined, boolean]>([
     expect(wishes.map(({ isConfigured }) => isConfigured)).toEqual([true, isTrusted])
   },
 )
+
+const worker = (name: string, worker_type: 'regular' | 'prefill' | 'decode', labels = {}, model = 'm') =>
+  buildWorker(
+    {
+      id: name,
+      spec: toWorkerSpec({ url: `http://${name}:1`, worker_type, labels }),
+      findings: { connectionMode: 'http', runtimeType: 'sglang', models: [{ id: model }], labels: {} },
+      origin: 'api',
+      rank: null,
+    },
+    0,
+    1,
+    defaultConfig(),
+  )
+
+test('a prefill worker is told where decode workers of its model differ from it, once a label', () => {
+  const prefill = worker('p', 'prefill', { tp_size: '4', dp_size: '1', load_balance_method: 'round_robin' })
+  const all = [
+    prefill,
+    worker('p2', 'prefill', { tp_size: '8' }),
+    worker('other', 'decode', { tp_size: '2' }, 'another model'),
+    worker('alike', 'decode', { tp_size: '4', dp_size: '1' }),
+    worker('d1', 'decode', { tp_size: '8', dp_size: '1' }),
+    worker('d2', 'decode', { tp_size: '16', load_balance_method: 'shortest' }),
+  ]
+  expect(pairDisagreements(prefill, all)).toEqual([
+    { label: 'tp_size', value: '4', peer: 'http://d1:1', peerValue: '8' },
+    { label: 'load_balance_method', value: 'round_robin', peer: 'http://d2:1', peerValue: 'shortest' },
+  ])
+})
+
+test('regular workers and workers that do not tell agree with everybody', () => {
+  const decode = worker('d', 'decode', { tp_size: '8' })
+  expect(pairDisagreements(worker('r', 'regular', { tp_size: '4' }), [decode])).toEqual([])
+  expect(pairDisagreements(worker('p', 'prefill'), [decode])).toEqual([])
+  expect(pairDisagreements(decode, [worker('p', 'prefill')])).toEqual([])
+})

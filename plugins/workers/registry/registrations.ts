@@ -1,16 +1,18 @@
-/** Carries registrations out: onboards a worker in the background, puts it into the table, and makes it ready. */
+/** Registers workers in the background: describes the engine, adds it to the table, saves it and makes it ready. */
+import type { DescribeTools, Logger, WorkerControls } from '#kernel'
 import type { WorkersConfig } from './config.ts'
 import { BUDGET_MARGIN_MS, type ControlParts } from './control-parts.ts'
 import { workerErrors } from './errors.ts'
 import { type JobContext, type JobOptions, messageOf } from './jobs.ts'
-import { onboard } from './onboard.ts'
-import { pairDisagreements } from './pair-peers.ts'
+import { normalizeCard, serves, withAliases } from './model-card.ts'
 import type { Reservation } from './registry.ts'
-import type { WorkerSpec } from './spec.ts'
-import type { Findings, Origin, Worker } from './worker.ts'
+import type { ModelCardWire } from './wire.ts'
+import type { Findings, Worker } from './worker.ts'
+import { effectiveHealth, type Origin, toDescribeTarget, type WorkerSpec } from './worker-spec.ts'
 import { workerKey } from './worker-url.ts'
+import { requireControl } from './worker-validation.ts'
 
-/** Between two rounds at a worker of the configuration. */
+/** Interval between attempts to register a worker of the configuration. */
 const FIRST_PAUSE_MS = 30_000
 const MAX_PAUSE_MS = 600_000
 
@@ -23,28 +25,28 @@ export class Registrations {
     this.#configured = parts.config.workers
   }
 
-  /** @param configured those that the configuration describes from now on */
+  /** @param configured workers of the reloaded configuration */
   trust(configured: WorkersConfig['workers']): void {
     this.#configured = configured
   }
 
-  /** Registers a reserved worker. @throws job_queue_full, but not for workers of the configuration */
+  /** Registers a reserved worker. @throws job_queue_full, except for workers of the configuration */
   begin(reservation: Reservation): void {
     const { id, spec, origin } = reservation
     this.#submit(
       spec.url,
       origin === 'config',
       async (job) => {
-        const findings = await this.#onboard(reservation, job)
+        const findings = await this.#describe(reservation, job)
         const { registry, saved } = this.#parts
         await registry.add({ ids: [id], spec, findings, origin })
-        const worker = registry.staying(id)
-        // A removal that came meanwhile has dropped it already: saved now, it would be back after a restart.
+        const worker = registry.currentById(id)
+        // Removed meanwhile: saving it now would restore it after a restart.
         if (worker === undefined) return
         const engine = registry.engineOf(worker)
-        // Nothing is sent to it before it is saved, so that it can be taken back.
+        // It gets no requests before it is saved, so that a failed save can be undone.
         await saved.save(engine).catch(async (error: unknown) => {
-          if (registry.staying(id) !== undefined) await registry.takeBack(engine, reservation)
+          if (registry.currentById(id) !== undefined) await registry.revertToReservation(engine, reservation)
           throw error
         })
         this.#activate(id)
@@ -53,8 +55,8 @@ export class Registrations {
     )
   }
 
-  /** A worker of the configuration is never given up: what is down at boot may come up at any time. */
-  async #onboard(reservation: Reservation, job: JobContext): Promise<Findings> {
+  /** Retries workers of the configuration without end, since they may start at any time. */
+  async #describe(reservation: Reservation, job: JobContext): Promise<Findings> {
     const { spec, origin } = reservation
     const noted: JobContext = {
       signal: job.signal,
@@ -66,7 +68,7 @@ export class Registrations {
     }
     for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(MAX_PAUSE_MS, pauseMs * 2)) {
       try {
-        const findings = await onboard(spec, this.#trustOf(spec, origin), noted, this.#parts)
+        const findings = await describeWorker(spec, this.#trustOf(spec, origin), noted, this.#parts)
         job.signal.throwIfAborted()
         return findings
       } catch (error) {
@@ -77,16 +79,16 @@ export class Registrations {
     }
   }
 
-  /** Onboards a registered worker anew; until that has worked, the old one serves. @throws job_queue_full */
+  /** Describes a registered worker again; the old one serves until that succeeds. @throws job_queue_full */
   replace(worker: Worker, spec: WorkerSpec): void {
-    this.#submit(spec.url, false, (job) => this.#onboardAgain(worker, spec, job, false))
+    this.#submit(spec.url, false, (job) => this.#describeAgain(worker, spec, job, false))
   }
 
-  /** A saved worker is listed already; its engine may have changed meanwhile, so it is looked at like a new one. */
+  /** Describes a saved worker again, since its engine may have changed during the restart. */
   restore(worker: Worker): void {
     this.#submit(worker.spec.url, true, async (job) => {
       try {
-        await this.#onboardAgain(worker, worker.spec, job, true)
+        await this.#describeAgain(worker, worker.spec, job, true)
       } catch (error) {
         if (this.#parts.registry.isCurrent(worker)) this.#parts.checks.watch(worker)
         throw error
@@ -94,7 +96,7 @@ export class Registrations {
     })
   }
 
-  isUnderWay(url: string): boolean {
+  isRunning(url: string): boolean {
     return this.#parts.jobs.isUnfinished(workerKey(url), 'AddWorker')
   }
 
@@ -112,40 +114,40 @@ export class Registrations {
 
   /**
    * @param seen the first worker of its engine
-   * @param isSaved with this specification, so that it serves whether or not it can be saved again
-   * @throws worker_not_saved, worker_changed when another change landed first
+   * @param isSaved already saved with this specification, so that a failed save is no reason to undo the change
+   * @throws worker_not_saved, worker_changed if another change came first
    */
-  async #onboardAgain(seen: Worker, spec: WorkerSpec, job: JobContext, isSaved: boolean): Promise<void> {
+  async #describeAgain(seen: Worker, spec: WorkerSpec, job: JobContext, isSaved: boolean): Promise<void> {
     const { registry, loads, saved, log } = this.#parts
-    const findings = await onboard(spec, this.#trustOf(spec, seen.origin), job, this.#parts)
+    const findings = await describeWorker(spec, this.#trustOf(spec, seen.origin), job, this.#parts)
     job.signal.throwIfAborted()
     if (!registry.isCurrent(seen)) throw workerErrors.worker_changed()
     const before = registry.engineOf(seen)
     const left = before.slice(findings.rankCount ?? 1)
     await loads.forget(left)
     if (!registry.isCurrent(seen)) throw workerErrors.worker_changed()
-    await registry.reshape(before, spec, findings)
-    const worker = registry.staying(seen.id)
-    // As above: the removal knows of it.
+    await registry.redescribe(before, spec, findings)
+    const worker = registry.currentById(seen.id)
+    // Removed meanwhile.
     if (worker === undefined) return
     const after = registry.engineOf(worker)
     await saved.save(after).catch(async (error: unknown) => {
       if (isSaved) {
-        log.error({ worker: spec.url, err: error }, 'what was found out about a worker is not saved')
+        log.error({ worker: spec.url, err: error }, 'worker discovery results not saved')
         return
       }
-      // Ranks that have left cannot come back under their ids; with as many as before all is as it was.
+      // Removed ranks cannot get their ids back; with the same number of ranks the change can be undone.
       if (left.length === 0 && registry.isCurrent(worker))
-        await registry.reshape(after, seen.spec, seen.findings)
+        await registry.redescribe(after, seen.spec, seen.findings)
       throw error
     })
     await saved
       .drop(left)
-      .catch((err: unknown) => log.error({ worker: spec.url, err }, 'ranks are still saved'))
+      .catch((err: unknown) => log.error({ worker: spec.url, err }, 'removed ranks not deleted from storage'))
     this.#activate(seen.id)
   }
 
-  /** Whoever replaces a worker of the configuration may not name another service for it: its key would go there. */
+  /** Replacing a worker of the configuration must not change its provider, which decides which admin key it gets. */
   #trustOf(spec: WorkerSpec, origin: Origin): Origin {
     const key = workerKey(spec.url)
     const configured = this.#configured.find(({ url }) => workerKey(url) === key)
@@ -153,23 +155,89 @@ export class Registrations {
   }
 
   /**
-   * The last step: the workflow has just seen the worker answer, so it is ready, and all of its engine. A patch that
-   * landed while the table was under way is as good; a removal is not.
+   * Marks all workers of the engine as ready: the engine has just answered. Does nothing if the worker was removed
+   * while the table was published.
    */
   #activate(id: string): void {
     const { registry, balance, checks, log } = this.#parts
-    const worker = registry.staying(id)
+    const worker = registry.currentById(id)
     if (worker === undefined) return
     const engine = registry.engineOf(worker)
     for (const { entry } of engine) balance.setStatus(entry.slot, 'ready')
     checks.watch(worker)
     const { url } = worker.spec
     const { runtimeType: runtime } = worker.entry
-    log.info(
-      { worker: url, id, runtime, ...(engine.length > 1 && { ranks: engine.length }) },
-      'worker is ready',
-    )
+    log.info({ worker: url, id, runtime, ...(engine.length > 1 && { ranks: engine.length }) }, 'worker ready')
     for (const disagreement of pairDisagreements(worker, registry.workers()))
-      log.warn({ worker: url, ...disagreement }, 'prefill and decode workers of one model disagree')
+      log.warn({ worker: url, ...disagreement }, 'prefill and decode workers of one model differ')
   }
+}
+
+interface DescribeParts {
+  readonly controls: WorkerControls
+  readonly config: WorkersConfig
+  readonly log: Logger
+}
+
+/**
+ * Waits `startupDelaySecs`, then lets the connection mode of the worker describe it.
+ *
+ * @throws transport_missing if no plugin supports the URL scheme, and the errors of `WorkerControl.describe`
+ */
+async function describeWorker(
+  spec: WorkerSpec,
+  origin: Origin,
+  job: JobContext,
+  { controls, config, log }: DescribeParts,
+): Promise<Findings> {
+  if (config.startupDelaySecs > 0) await job.wait(config.startupDelaySecs * 1000)
+  const control = requireControl(controls, spec.url)
+  const target = toDescribeTarget(spec, origin)
+  const health = effectiveHealth(spec.health, config, control.isExternal(target))
+  const tools: DescribeTools = {
+    signal: job.signal,
+    wait: (waitMs) => job.wait(waitMs),
+    note: (problem) => job.note(problem),
+    log,
+    health: health.isDisabled ? null : { path: config.health.endpoint, timeoutMs: health.timeoutSecs * 1000 },
+    startupTimeoutMs: config.startupTimeoutSecs * 1000,
+    checkIntervalMs: config.startupCheckIntervalSecs * 1000,
+    expandsRanks: config.dpAware,
+    serviceKeys: new Map(Object.entries(config.adminKeys)),
+  }
+  const found = await control.describe(target, tools)
+  const models = found.models.map((card) =>
+    withAliases(normalizeCard(card as ModelCardWire), config.modelAliases),
+  )
+  return { ...found, connectionMode: control.mode, models }
+}
+
+/** Labels that should have the same value on the prefill and decode workers of a model. */
+const SHARED_LABELS = ['tp_size', 'dp_size', 'load_balance_method'] as const
+
+export interface PairDisagreement {
+  readonly label: string
+  readonly value: string
+  /** URL of the first worker with another value. */
+  readonly peer: string
+  readonly peerValue: string
+}
+
+/** Labels in which a worker and its possible partners differ, each once; a missing label counts as equal. */
+export function pairDisagreements(worker: Worker, all: readonly Worker[]): readonly PairDisagreement[] {
+  const { workerType } = worker.entry
+  if (workerType === 'regular') return []
+  const partnerType = workerType === 'prefill' ? 'decode' : 'prefill'
+  const partners = all.filter((other) => other.entry.workerType === partnerType && sharesModel(worker, other))
+  return SHARED_LABELS.flatMap((label) => {
+    const value = worker.entry.labels[label]
+    const peer = partners.find(({ entry }) => (entry.labels[label] ?? value) !== value)
+    if (value === undefined || peer === undefined) return []
+    return [{ label, value, peer: peer.entry.url, peerValue: peer.entry.labels[label] }]
+  })
+}
+
+function sharesModel(worker: Worker, other: Worker): boolean {
+  const { models } = worker.entry
+  return models.length === 0 || models.some((card) => serves(other.entry.models, card.id))
 }

@@ -2,8 +2,8 @@ import { beforeEach, expect, test } from 'vitest'
 import type { WorkerStatus, WorkerTable } from '#kernel'
 import { defaultConfig } from './config.ts'
 import { Registry } from './registry.ts'
-import { specOfUrl } from './spec.ts'
 import type { Findings } from './worker.ts'
+import { specOfUrl } from './worker-spec.ts'
 
 const ROWS = 6
 let taken: Set<number>
@@ -56,14 +56,14 @@ test('each rank of an engine is a worker with the URL of the engine, @ and the r
 
 test('an engine that comes back with more ranks gains workers, with fewer it loses the last ones; the others stay', async () => {
   const [first] = await add(2)
-  const grown = await registry.reshape(registry.engineOf(first), first.spec, findings(4))
+  const grown = await registry.redescribe(registry.engineOf(first), first.spec, findings(4))
   expect(grown.map(({ id, entry }) => [id === first.id, entry.slot, entry.revision])).toEqual([
     [true, 0, 2],
     [false, 1, 2],
     [false, 2, 1],
     [false, 3, 1],
   ])
-  const shrunk = await registry.reshape(grown, first.spec, findings())
+  const shrunk = await registry.redescribe(grown, first.spec, findings())
   expect(shrunk.map(({ id, entry }) => [id, entry.url, entry.dataParallel])).toEqual([
     ['id-a', 'http://e:1', null],
   ])

@@ -1,17 +1,15 @@
-/** The workers that control knows: reserved ids, registered workers, and the table that all threads route by. */
-
+/** Registered workers and reserved ids on control, and the worker table that all threads route by. */
 import type { PendingWorkers, WorkerBalance, WorkerTable } from '#kernel'
 import { uuidV7 } from '#shared'
 import type { WorkersConfig } from './config.ts'
 import { Publisher } from './publisher.ts'
-import type { WorkerSpec } from './spec.ts'
-import { buildWorker, type Findings, type Origin, type Worker } from './worker.ts'
+import { buildWorker, type Findings, type Worker } from './worker.ts'
+import type { Origin, WorkerSpec } from './worker-spec.ts'
 import { workerKey } from './worker-url.ts'
 
-/** characters */
-const MAX_PROBLEM = 300
+const MAX_PROBLEM_LENGTH = 300
 
-/** A URL that has its id but is not registered. */
+/** A worker that has an id but is not registered yet. */
 export interface Reservation {
   readonly id: string
   readonly spec: WorkerSpec
@@ -23,13 +21,13 @@ export interface RegistryParts {
   readonly config: WorkersConfig
   /** Resolves when every thread routes by the table. */
   readonly publish: (table: WorkerTable) => Promise<void>
-  /** Tells the threads about reserved workers; nobody waits for it. Default: nobody is told. */
+  /** Publishes the number of reserved workers; not awaited. */
   readonly publishPending?: (pending: PendingWorkers) => void
 }
 
 /** An engine to register: one worker, or one for each of its data-parallel ranks. */
 export interface EngineParts {
-  /** Of its workers, in order of their ranks; those that are missing are made. */
+  /** Ids of its workers in order of their ranks; missing ones are created. */
   readonly ids: readonly string[]
   readonly spec: WorkerSpec
   readonly findings: Findings
@@ -37,8 +35,8 @@ export interface EngineParts {
 }
 
 /**
- * Workers of one engine share its URL: they are registered, changed and removed together. Most engines have one
- * worker, those with data-parallel ranks one for each. URLs that differ in spelling only are one, see `workerKey`.
+ * Workers of one engine share its URL: they are registered, changed and removed together. An engine has one worker, or
+ * one for each data-parallel rank. URLs are compared in the normal form of `workerKey`.
  */
 export class Registry {
   readonly #parts: RegistryParts
@@ -77,7 +75,7 @@ export class Registry {
     return this.#ofKey(workerKey(url)).at(0)
   }
 
-  /** All workers of a worker's engine in order of their ranks, itself included; none once it has been removed. */
+  /** All workers of a worker's engine in order of their ranks, itself included; empty after its removal. */
   engineOf(worker: Worker): readonly Worker[] {
     return this.#workers.has(worker.id) ? this.#ofKey(workerKey(worker.spec.url)) : []
   }
@@ -96,31 +94,31 @@ export class Registry {
     return key === undefined ? undefined : this.#reservations.get(key)
   }
 
-  /** Gives a URL its id; the same one again while it is not registered. */
+  /** Reserves an id for a URL; returns the same id until the worker is registered. */
   reserve(spec: WorkerSpec, origin: Origin = 'api'): Reservation {
     const key = workerKey(spec.url)
     const id = this.#reservations.get(key)?.id ?? uuidV7()
     const reservation = { id, spec, origin }
     this.#reservations.set(key, reservation)
     this.#reservedKey.set(id, key)
-    this.#tellPending()
+    this.#publishPendingCount()
     return reservation
   }
 
-  /** Why a reserved worker is not registered yet; clients read it, so its address is left out. */
+  /** Records why a reserved worker is not registered yet. Clients see the text, so the worker's URL is removed. */
   noteProblem(url: string, problem: string): void {
-    this.#problem = problem.replaceAll(url, 'it').slice(0, MAX_PROBLEM)
-    this.#tellPending()
+    this.#problem = problem.replaceAll(url, 'it').slice(0, MAX_PROBLEM_LENGTH)
+    this.#publishPendingCount()
   }
 
-  #tellPending(): void {
+  #publishPendingCount(): void {
     const count = this.#reservations.size
     if (count === 0) this.#problem = null
     this.#parts.publishPending?.({ count, problem: this.#problem })
   }
 
-  /** Makes a registered engine a reservation with the same id again, as it was before `add`. */
-  async takeBack(engine: readonly Worker[], reservation: Reservation): Promise<void> {
+  /** Undoes `add`: the engine becomes a reservation with the same id again. */
+  async revertToReservation(engine: readonly Worker[], reservation: Reservation): Promise<void> {
     await this.remove(engine)
     const key = workerKey(reservation.spec.url)
     if (this.#reservations.has(key)) return
@@ -134,49 +132,53 @@ export class Registry {
     if (reservation === undefined) return
     this.#reservations.delete(key)
     this.#reservedKey.delete(reservation.id)
-    this.#tellPending()
+    this.#publishPendingCount()
   }
 
   /**
-   * Registers the workers of an engine in state pending and lets go of its reservation.
-   * @returns them in order of their ranks, once every thread has them
-   * @throws worker_limit (503) when there are not enough rows; nothing is registered then
+   * Registers the workers of an engine with status pending and drops its reservation.
+   * @returns the workers in order of their ranks, once every thread has them
+   * @throws worker_limit (503) if there are not enough slots; nothing is registered then
    */
   async add(parts: EngineParts): Promise<readonly Worker[]> {
-    const workers = this.#shape(parts, [])
+    const workers = this.#buildWorkers(parts, [])
     this.dropReservation(parts.spec.url)
-    this.#keep(workers)
+    this.#store(workers)
     await this.#publisher.publish()
     return workers
   }
 
   /**
-   * Gives a registered engine another specification and findings. Its workers keep ids and rows; where it has more
-   * ranks than before, workers are added, and where it has fewer, the last ones leave.
+   * Replaces the specification and findings of a registered engine. Its workers keep their ids and slots; if the
+   * number of ranks changes, workers are added or the last ones removed.
    * @throws worker_limit (503); nothing has changed then
    */
-  async reshape(engine: readonly Worker[], spec: WorkerSpec, findings: Findings): Promise<readonly Worker[]> {
+  async redescribe(
+    engine: readonly Worker[],
+    spec: WorkerSpec,
+    findings: Findings,
+  ): Promise<readonly Worker[]> {
     const [{ origin }] = engine
-    const workers = this.#shape({ ids: engine.map(({ id }) => id), spec, findings, origin }, engine)
+    const workers = this.#buildWorkers({ ids: engine.map(({ id }) => id), spec, findings, origin }, engine)
     const left = engine.slice(workers.length)
     for (const { id, entry } of left) {
       this.#workers.delete(id)
       this.#parts.balance.setStatus(entry.slot, 'draining')
     }
-    this.#keep(workers)
+    this.#store(workers)
     await this.#publisher.publish()
     for (const { entry } of left) this.#parts.balance.freeSlot(entry.slot)
     return workers
   }
 
-  /** Puts workers of one engine in the place of their former revisions. Visible here at once. */
+  /** Replaces the workers of one engine by their next revisions, on this thread immediately. */
   async put(workers: readonly Worker[]): Promise<void> {
     for (const worker of workers) this.#workers.set(worker.id, worker)
     this.#inOrder = null
     await this.#publisher.publish()
   }
 
-  /** Takes an engine's workers out; their rows are free once no thread can pick them any more. */
+  /** Removes an engine's workers; their slots are freed once no thread can pick them any more. */
   async remove(engine: readonly Worker[]): Promise<void> {
     const known = engine.filter(({ id }) => this.#workers.delete(id))
     if (known.length === 0) return
@@ -186,15 +188,15 @@ export class Registry {
     for (const { entry } of known) this.#parts.balance.freeSlot(entry.slot)
   }
 
-  /** False when the worker was changed, is being removed, or is gone since that revision. */
+  /** False if the worker was changed or removed since that revision, or is being removed. */
   isCurrent(worker: Worker): boolean {
     const { slot, revision } = worker.entry
     const isSame = this.#workers.get(worker.id)?.entry.revision === revision
     return isSame && this.#parts.balance.status(slot) !== 'draining'
   }
 
-  /** The worker as it is now; undefined also while it is being removed. */
-  staying(id: string): Worker | undefined {
+  /** The current revision of a worker; undefined also while it is being removed. */
+  currentById(id: string): Worker | undefined {
     const worker = this.#workers.get(id)
     return worker !== undefined && this.isCurrent(worker) ? worker : undefined
   }
@@ -204,7 +206,7 @@ export class Registry {
     return workers.filter((worker) => worker !== undefined)
   }
 
-  #keep(workers: readonly Worker[]): void {
+  #store(workers: readonly Worker[]): void {
     const [{ spec }] = workers
     for (const worker of workers) this.#workers.set(worker.id, worker)
     this.#engines.set(
@@ -214,8 +216,8 @@ export class Registry {
     this.#inOrder = null
   }
 
-  /** The workers that an engine is to have. @param known those it has, in order of their ranks */
-  #shape({ ids, ...shared }: EngineParts, known: readonly Worker[]): Worker[] {
+  /** Builds the workers of an engine. @param known its present workers in order of their ranks */
+  #buildWorkers({ ids, ...shared }: EngineParts, known: readonly Worker[]): Worker[] {
     const { rankCount } = shared.findings
     const slots = this.#allocate((rankCount ?? 1) - known.length)
     return Array.from({ length: rankCount ?? 1 }, (_, place) => {
@@ -225,7 +227,7 @@ export class Registry {
     })
   }
 
-  /** All of them or none. */
+  /** Allocates all slots or none. */
   #allocate(count: number): number[] {
     const { balance } = this.#parts
     const slots: number[] = []

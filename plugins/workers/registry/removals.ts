@@ -1,14 +1,13 @@
-/** Carries removals out: no new requests at once, time for running ones, then out of the table. */
+/** Removes workers: no new requests from the start, a grace period for running ones, then out of the table. */
 import type { WorkerStatus } from '#kernel'
 import { BUDGET_MARGIN_MS, type ControlParts } from './control-parts.ts'
-import { drainWorker } from './drain.ts'
-import type { JobOptions } from './jobs.ts'
+import type { JobContext, JobOptions } from './jobs.ts'
 import type { Worker } from './worker.ts'
 import { workerKey } from './worker-url.ts'
 
 export class Removals {
   readonly #parts: ControlParts
-  /** Ids whose removal is under way. */
+  /** Ids of workers being removed. */
   readonly #removing = new Set<string>()
 
   constructor(parts: ControlParts) {
@@ -16,8 +15,8 @@ export class Removals {
   }
 
   /**
-   * Stops new requests before it returns; the rest happens in the background. Does nothing the second time.
-   * All workers of the engine leave together.
+   * Stops new requests before it returns; the rest happens in the background. Idempotent. All workers of the engine
+   * are removed together.
    * @throws job_queue_full
    */
   begin(worker: Worker): void {
@@ -29,29 +28,29 @@ export class Removals {
     const isServing = slots.some((slot) => balance.status(slot) === 'ready')
     const settleSecs = isServing ? worker.health.drainSettleSecs : 0
     const statuses = slots.map((slot) => balance.status(slot))
-    const forgotten = this.#leave(engine)
+    const deleted = this.#detach(engine)
     for (const slot of slots) balance.setStatus(slot, 'draining')
     const inFlight = () => slots.reduce((sum, slot) => sum + balance.inFlight(slot), 0)
     jobs.submit(this.#options(worker, false), async (job) => {
-      await forgotten.catch((error: unknown) => {
-        this.#stay(engine, statuses)
+      await deleted.catch((error: unknown) => {
+        this.#restore(engine, statuses)
         throw error
       })
       if (settleSecs > 0) await drainWorker(inFlight, settleSecs, job)
-      await this.#takeOut(engine)
+      await this.#finish(engine)
     })
   }
 
-  /** Takes an engine out whose checks have failed for good, where the configuration wants that. */
+  /** Removes the engine of a failed worker if `removeUnhealthy` is set. */
   removeFailed(worker: Worker): void {
     const { config, log, jobs, registry } = this.#parts
     if (!config.removeUnhealthy || this.#removing.has(worker.id)) return
-    log.warn({ worker: worker.spec.url }, 'failed worker is removed')
+    log.warn({ worker: worker.spec.url }, 'removing failed worker')
     const engine = registry.engineOf(worker)
-    this.#leave(engine).catch((err: unknown) =>
-      log.error({ worker: worker.spec.url, err }, 'worker is still saved'),
+    this.#detach(engine).catch((err: unknown) =>
+      log.error({ worker: worker.spec.url, err }, 'removed worker not deleted from storage'),
     )
-    jobs.submit(this.#options(worker, true), () => this.#takeOut(engine))
+    jobs.submit(this.#options(worker, true), () => this.#finish(engine))
   }
 
   #options(worker: Worker, isExempt: boolean): JobOptions {
@@ -59,22 +58,22 @@ export class Removals {
     return { kind: 'RemoveWorker', url: workerKey(worker.spec.url), budgetMs, isExempt }
   }
 
-  /** From here on nothing brings the workers back, not even a restart. */
-  #leave(engine: readonly Worker[]): Promise<void> {
+  /** Cancels registrations and probes, and deletes the workers from storage so that a restart does not restore them. */
+  #detach(engine: readonly Worker[]): Promise<void> {
     const { jobs, checks, saved } = this.#parts
     for (const worker of engine) {
       this.#removing.add(worker.id)
       jobs.cancel(workerKey(worker.spec.url), 'AddWorker')
       checks.unwatch(worker.id)
     }
-    const forgotten = saved.drop(engine)
-    // Heard by the job, which may begin later.
-    forgotten.catch(() => undefined)
-    return forgotten
+    const deleted = saved.drop(engine)
+    // Handled by the job, which may start later.
+    deleted.catch(() => undefined)
+    return deleted
   }
 
-  /** A removal that would be undone by a restart is not done: the workers serve as before. */
-  #stay(engine: readonly Worker[], statuses: readonly WorkerStatus[]): void {
+  /** Undoes a removal that could not be stored, since a restart would undo it: the workers serve as before. */
+  #restore(engine: readonly Worker[], statuses: readonly WorkerStatus[]): void {
     const { balance, checks } = this.#parts
     for (const [index, worker] of engine.entries()) {
       this.#removing.delete(worker.id)
@@ -83,15 +82,33 @@ export class Removals {
     }
   }
 
-  async #takeOut(engine: readonly Worker[]): Promise<void> {
+  async #finish(engine: readonly Worker[]): Promise<void> {
     const { registry, checks, loads, log } = this.#parts
     for (const { id } of engine) checks.unwatch(id)
-    // Before their rows may serve others, to whom these reports would seem to belong.
+    // First, since the slots may be reused by other workers.
     await loads.forget(engine)
     await registry.remove(engine)
     for (const { id, entry } of engine) {
       this.#removing.delete(id)
-      log.info({ worker: entry.url, id }, 'worker is removed')
+      log.info({ worker: entry.url, id }, 'worker removed')
     }
+  }
+}
+
+const DRAIN_POLL_MS = 100
+
+/**
+ * Resolves when no request is in flight or `settleSecs` have passed. Checks first after 100 ms, so that clients can see
+ * the status `draining`.
+ *
+ * @param inFlight requests running on the worker, over all threads
+ */
+async function drainWorker(inFlight: () => number, settleSecs: number, job: JobContext): Promise<void> {
+  const endsAtMs = performance.now() + settleSecs * 1000
+  for (;;) {
+    const leftMs = endsAtMs - performance.now()
+    if (leftMs <= 0) return
+    await job.wait(Math.min(DRAIN_POLL_MS, leftMs))
+    if (inFlight() === 0) return
   }
 }

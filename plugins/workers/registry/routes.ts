@@ -1,5 +1,4 @@
-/** The worker routes: HTTP in and out only; what they ask is decided on control. */
-
+/** The worker routes, which send commands to control. */
 import { adminErrorFormat, type Host, type RequestContext, type RouteDefinition, Type } from '#kernel'
 import { isUuid } from '#shared'
 import {
@@ -22,9 +21,12 @@ import {
 
 const base = { access: 'admin', errors: adminErrorFormat, endpoint: 'workers' } as const
 const tag = 'Workers'
-const acceptedChange = { description: 'Accepted; done in the background.', schema: ChangeAcceptedSchema }
+const acceptedChange = {
+  description: 'Accepted; carried out in the background.',
+  schema: ChangeAcceptedSchema,
+}
 const params = { worker_id: Type.String({ format: 'uuid' }) }
-const badRequest = { description: 'Bad id, body or URL.' }
+const badRequest = { description: 'Invalid id, body or URL.' }
 const notFound = { description: 'No such worker.' }
 const noTransport = { description: 'The URL needs a plugin that is not enabled.' }
 const queueFull = { description: 'Too many changes are waiting.' }
@@ -38,7 +40,7 @@ export function workerRoutes(host: Host): readonly RouteDefinition[] {
       handler: async (ctx) => {
         const { id, url } = await host.command(RegisterWorker, ctx.bodyJson())
         const location = `/workers/${id}`
-        const message = 'registration accepted; GET the location to see how it fares'
+        const message = 'registration accepted; GET the location for its status'
         ctx.json(202, { status: 'accepted', worker_id: id, url, location, message }, ['location', location])
       },
       docs: {
@@ -46,7 +48,7 @@ export function workerRoutes(host: Host): readonly RouteDefinition[] {
         tag,
         body: WorkerSpecSchema,
         responses: {
-          202: { description: 'Accepted; done in the background.', schema: WorkerAcceptedSchema },
+          202: { description: 'Accepted; carried out in the background.', schema: WorkerAcceptedSchema },
           400: badRequest,
           409: { description: 'The URL is registered already.' },
           501: noTransport,
@@ -72,7 +74,7 @@ export function workerRoutes(host: Host): readonly RouteDefinition[] {
       path: '/workers/:worker_id',
       handler: async (ctx) => ctx.json(200, await host.command(GetWorker, workerId(ctx))),
       docs: {
-        summary: 'Show a worker, and how its newest change fares',
+        summary: 'Show a worker and the status of its latest change',
         tag,
         params,
         responses: {
@@ -111,7 +113,7 @@ export function workerRoutes(host: Host): readonly RouteDefinition[] {
         )
       },
       docs: {
-        summary: 'Register a worker of the same URL anew, discovery included',
+        summary: 'Replace a worker of the same URL, including discovery',
         tag,
         params,
         body: WorkerSpecSchema,
@@ -146,6 +148,6 @@ function accept(ctx: RequestContext, id: string, message: string): void {
   ctx.json(202, {
     status: 'accepted',
     worker_id: id,
-    message: `${message}; GET the worker to see how it fares`,
+    message: `${message}; GET the worker for its status`,
   })
 }

@@ -1,26 +1,26 @@
-/** Workers on disk: those that were registered through the API and come back after a restart. */
+/** Stores workers that were registered through the API, so that a restart restores them. */
 import { type Change, type Collection, GATEWAY_TENANT, type StoreService } from '#kernel'
 import { workerErrors } from './errors.ts'
-import type { WorkerSpec } from './spec.ts'
 import type { Findings, Worker } from './worker.ts'
+import type { WorkerSpec } from './worker-spec.ts'
 import { workerKey } from './worker-url.ts'
 
 export interface SavedWorker {
   readonly id: string
-  /** With its api_key: a secret at rest. */
+  /** Includes the api_key, in clear text. */
   readonly spec: WorkerSpec
   readonly findings: Findings
-  /** Absent when the engine is one worker. */
+  /** Absent if the engine is one worker. */
   readonly rank?: number
 }
 
 export class SavedWorkers {
   readonly #store: StoreService | null
   readonly #collection: Collection<SavedWorker> | null
-  /** By engine: its writes go one after the other, so that its last change is the one that stays. */
+  /** Last write by engine: writes are serialized, so that the last change wins. */
   readonly #lastWrites = new Map<string, Promise<unknown>>()
 
-  /** @param store undefined keeps nothing */
+  /** @param store undefined disables saving */
   constructor(store: StoreService | undefined) {
     this.#store = store ?? null
     this.#collection = store?.collection<SavedWorker>('workers') ?? null
@@ -34,7 +34,7 @@ export class SavedWorkers {
   }
 
   /**
-   * All workers of an engine, or none. Those of the configuration are not kept: the configuration brings them back.
+   * Saves all workers of an engine or none. Workers of the configuration are not saved.
    * @throws worker_not_saved (503)
    */
   async save(workers: readonly Worker[]): Promise<void> {
@@ -45,7 +45,7 @@ export class SavedWorkers {
     })
   }
 
-  /** @throws worker_not_saved (503); all of them are kept then */
+  /** Deletes all or none. @throws worker_not_saved (503) */
   async drop(workers: readonly Worker[]): Promise<void> {
     await this.#write(workers, (_, target) => ({ kind: 'delete', ...target }))
   }

@@ -1,16 +1,17 @@
-/** What a worker's URL must look like, and what it says about the way to the worker. */
+/** Validation and normal form of worker URLs. */
+import type { WorkerEntry } from '#kernel'
 import { trimSlashes } from '#shared'
 import { workerErrors } from './errors.ts'
 
-/** Every thread holds every URL, and it is shown everywhere. */
+/** Every thread holds every URL. */
 const MAX_URL_LENGTH = 2_048
 
-/** It alone decides the connection mode; the `connection_mode` field is only checked. */
+/** The scheme alone decides the connection mode; the `connection_mode` field is only checked. */
 const SCHEME = /^([a-z][a-z0-9+.-]{0,63}):\/\//
 
 /**
- * Names and passwords in the URL are refused because a URL is shown everywhere and a secret must not be; query and
- * fragment because paths are appended to it.
+ * Rejects credentials, since URLs are shown in logs and metrics, and query and fragment, since paths are appended to
+ * the URL.
  *
  * @throws invalid_worker_url (400)
  */
@@ -19,26 +20,26 @@ export function checkWorkerUrl(url: string): void {
   if (url.length > MAX_URL_LENGTH) throw invalid(`must have at most ${MAX_URL_LENGTH} characters`)
   const scheme = SCHEME.exec(url)
   if (scheme === null) throw invalid('must begin with a scheme in lower case, such as http://')
-  if (/[\s\\]/.test(url)) throw invalid('must not hold spaces or backslashes')
+  if (/[\s\\]/.test(url)) throw invalid('must not contain spaces or backslashes')
   // Parsed as http so that the host rules of web addresses hold for every scheme.
   const parsed = URL.parse(`http://${url.slice(scheme[0].length)}`)
   if (parsed === null || parsed.hostname === '' || url.slice(scheme[0].length).startsWith('/')) {
     throw invalid('has no valid host and port')
   }
   if (parsed.username !== '' || parsed.password !== '') {
-    throw invalid('must not hold credentials; use api_key')
+    throw invalid('must not contain credentials; use api_key')
   }
   if (/[?#]/.test(url)) throw invalid('must not have a query or a fragment')
 }
 
-/** Without colon; empty when there is none. */
+/** Without the colon; empty if there is none. */
 export function schemeOf(url: string): string {
   return SCHEME.exec(url)?.[1] ?? ''
 }
 
 /**
- * The same text for every spelling of one worker's URL: case of the host, a default port, a slash or `/v1` at the end
- * make no other worker. Only for URLs that `checkWorkerUrl` takes.
+ * Normal form of a worker URL: ignores the case of the host, a default port, and slashes or `/v1` at the end. Only for
+ * URLs that `checkWorkerUrl` accepts.
  */
 export function workerKey(url: string): string {
   const [whole, scheme] = SCHEME.exec(url) ?? ['', '']
@@ -47,7 +48,6 @@ export function workerKey(url: string): string {
   return `${scheme}://${parsed.host}${withoutVersion(parsed.pathname)}`
 }
 
-/** Without slashes and `/v1` at the end, however many. */
 function withoutVersion(path: string): string {
   let rest = trimSlashes(path)
   while (rest.endsWith('/v1')) rest = trimSlashes(rest.slice(0, -'/v1'.length))
@@ -56,4 +56,9 @@ function withoutVersion(path: string): string {
 
 function invalid(problem: string) {
   return workerErrors.invalid_worker_url.with({ param: 'url' }, problem)
+}
+
+/** URL of a worker's engine, which all of its data-parallel ranks share. */
+export function engineUrl({ url, dataParallel }: Pick<WorkerEntry, 'url' | 'dataParallel'>): string {
+  return dataParallel?.baseUrl ?? url
 }

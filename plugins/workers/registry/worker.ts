@@ -1,48 +1,52 @@
-/** A registered worker as control holds it: what was asked for, what was found, and its place in the table. */
+/** A registered worker on control: its specification, what discovery found, and its row in the worker table. */
 import type { ConnectionMode, DataParallelRank, ModelCard, RuntimeType, WorkerEntry } from '#kernel'
 import type { WorkersConfig } from './config.ts'
-import { effectiveHealth, type HealthSettings } from './health-settings.ts'
-import { toHttpPool, toResilience } from './resilience.ts'
-import { patchSpec, type WorkerPatch, type WorkerSpec } from './spec.ts'
+import {
+  effectiveHealth,
+  type HealthSettings,
+  type Origin,
+  patchSpec,
+  toHttpPool,
+  toResilience,
+  type WorkerPatch,
+  type WorkerSpec,
+} from './worker-spec.ts'
 
-/** What the registration workflow found out. Survives JSON. */
+/** Result of describing a worker. Stored as JSON. */
 export interface Findings {
   readonly connectionMode: ConnectionMode
   readonly runtimeType: RuntimeType
-  /** As in `WorkerEntry`; absent in records of before they were told. */
+  /** As in `WorkerEntry`. */
   readonly apis?: readonly string[]
   readonly isExternal?: boolean
-  /** Name of the service behind it, by its host. */
+  /** Name of the cloud service, by its host. */
   readonly provider?: string
   /** Empty for a wildcard. */
   readonly models: readonly ModelCard[]
   /** Without those that the specification sets. */
   readonly labels: Readonly<Record<string, string>>
-  /** Data-parallel ranks that become a worker each; absent where the engine is one worker. */
+  /** Number of data-parallel ranks that become a worker each; absent if the engine is one worker. */
   readonly rankCount?: number
 }
 
-/** Where a worker comes from; those of the configuration come back by themselves at the next start. */
-export type Origin = 'api' | 'config'
-
-/** Immutable: a change is a new object with the next revision. */
+/** Immutable: a change creates a new object with the next revision. */
 export interface Worker extends WorkerParts {
   readonly health: HealthSettings
-  /** As the routing threads get it; holds slot and revision. */
+  /** Row of the worker table, with slot and revision. */
   readonly entry: WorkerEntry
 }
 
 export interface WorkerParts {
   readonly id: string
-  /** Of a data-parallel rank, that of its whole engine: all ranks share it. */
+  /** Shared by all data-parallel ranks of an engine. */
   readonly spec: WorkerSpec
   readonly findings: Findings
   readonly origin: Origin
-  /** 0-based; null when the engine is one worker. */
+  /** 0-based; null if the engine is one worker. */
   readonly rank: number | null
 }
 
-/** Puts a worker together for one row of the table. */
+/** Builds the worker of one slot. */
 export function buildWorker(
   parts: WorkerParts,
   slot: number,
@@ -89,7 +93,7 @@ function toDataParallel({ spec, findings, rank }: WorkerParts): DataParallelRank
   return { baseUrl: spec.url, rank, size: findings.rankCount ?? 1 }
 }
 
-/** The worker after a PATCH: everything that the patch does not name is kept. */
+/** Applies a PATCH to a worker. */
 export function patchWorker(worker: Worker, patch: WorkerPatch, config: WorkersConfig): Worker {
   const parts = { ...worker, spec: patchSpec(worker.spec, patch) }
   return buildWorker(parts, worker.entry.slot, worker.entry.revision + 1, config)

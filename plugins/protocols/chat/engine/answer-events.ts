@@ -1,10 +1,11 @@
-/** Turns what a chat worker says, chunk by chunk or at once, into the events of a generation. @hot */
+/** Turns the chunks of a chat worker's answer into the events of a generation. @hot */
 import type { EngineAttempt, EngineSink, GenerationUsage } from '#kernel'
-import { isObject, type WireAnswer, type WireChoice } from './chat-chunk.ts'
+import type { UncheckedChoice, UncheckedReply } from '../wire/chat.ts'
+import { isObject, type Unchecked, type Usage } from '../wire/fields.ts'
 import { ChoiceEvents } from './choice-events.ts'
-import { untoldStops } from './stops.ts'
+import { unsentStops } from './to-chat-body.ts'
 
-/** Choices beyond this are a worker's mistake and are passed over. */
+/** Choices beyond this are ignored as an error of the worker. */
 const MAX_CHOICES = 128
 
 export class AnswerEvents {
@@ -18,29 +19,29 @@ export class AnswerEvents {
   constructor(attempt: EngineAttempt, sink: EngineSink) {
     this.#attempt = attempt
     this.#sink = sink
-    this.#stops = untoldStops(attempt)
+    this.#stops = unsentStops(attempt)
   }
 
-  /** Every choice that began has said why it ended. */
+  /** True if every choice that began has a finish reason. */
   get hasEnded(): boolean {
     if (this.#choices.size === 0) return false
     for (const choice of this.#choices.values()) if (!choice.hasEnded) return false
     return true
   }
 
-  /** Every choice has ended, and the worker does not know it of each: what it says behind is of no use. */
+  /** True if every choice has ended, at least one at a stop string that the worker does not know. */
   get isCutHere(): boolean {
     if (this.#stops.length === 0 || !this.hasEnded) return false
     for (const choice of this.#choices.values()) if (choice.isCutHere) return true
     return false
   }
 
-  add(answer: WireAnswer): void {
+  add(answer: UncheckedReply): void {
     const usage = readUsage(answer.usage)
     if (usage !== null) this.#usage = usage
     if (!this.#hasStarted) this.#start(answer)
     if (!Array.isArray(answer.choices)) return
-    for (const choice of answer.choices as WireChoice[]) {
+    for (const choice of answer.choices as UncheckedChoice[]) {
       if (!isObject(choice)) continue
       const index = typeof choice.index === 'number' ? choice.index : 0
       if (Number.isInteger(index) && index >= 0 && index < MAX_CHOICES) this.#choice(index).add(choice)
@@ -52,7 +53,7 @@ export class AnswerEvents {
     this.#sink.emit({ type: 'finished', usage: this.#usage })
   }
 
-  #start(answer: WireAnswer): void {
+  #start(answer: UncheckedReply): void {
     this.#hasStarted = true
     const { id, model, created, system_fingerprint: fingerprint } = answer
     this.#sink.emit({
@@ -78,9 +79,9 @@ export class AnswerEvents {
 
 function readUsage(usage: unknown): GenerationUsage | null {
   if (!isObject(usage)) return null
-  const { prompt_tokens: input, completion_tokens: output } = usage
-  const prompt = isObject(usage.prompt_tokens_details) ? usage.prompt_tokens_details : null
-  const completion = isObject(usage.completion_tokens_details) ? usage.completion_tokens_details : null
+  const { prompt_tokens: input, completion_tokens: output, ...details }: Unchecked<Usage> = usage
+  const prompt = isObject(details.prompt_tokens_details) ? details.prompt_tokens_details : null
+  const completion = isObject(details.completion_tokens_details) ? details.completion_tokens_details : null
   return {
     inputTokens: countOf(input),
     cachedTokens: countOf(prompt?.cached_tokens),

@@ -1,10 +1,32 @@
-/** The engine adapter of HTTP workers that take chat completions. @hot */
-import type { EngineAdapter } from '#kernel'
-import { type AnswerLimits, AnswerReader, WholeAnswerReader } from '#shared'
-import { ChatStreamReader } from './chat-stream-reader.ts'
-import { toChatBody } from './to-chat-body.ts'
-import { toCompletionBody } from './to-completion-body.ts'
-import { tellAnswer } from './whole-answer.ts'
+/** The engine adapter of HTTP workers that take chat completions, and the readers of their answers. @hot */
+import {
+  defineErrors,
+  type EngineAdapter,
+  type EngineAttempt,
+  type EngineSink,
+  type GatewayError,
+} from '#kernel'
+import {
+  type AnswerLimits,
+  AnswerReader,
+  answerErrors,
+  EventAnswerReader,
+  parseBoundedText,
+  WholeAnswerReader,
+} from '#shared'
+import type { UncheckedReply } from '../wire/chat.ts'
+import { isObject } from '../wire/fields.ts'
+import { AnswerEvents } from './answer-events.ts'
+import { toChatBody, toCompletionBody } from './to-chat-body.ts'
+
+const chatEngineErrors = defineErrors('chat-engine', {
+  worker_stream_unfinished: {
+    kind: 'bad_gateway',
+    source: 'worker',
+    retry: 'before-first-byte',
+    text: () => 'the worker ended its stream with [DONE] but without a finish_reason',
+  },
+})
 
 export function chatEngine({ maxAnswerBytes }: AnswerLimits): EngineAdapter {
   return {
@@ -18,7 +40,75 @@ export function chatEngine({ maxAnswerBytes }: AnswerLimits): EngineAdapter {
     read: (attempt, sink) =>
       new AnswerReader(
         () => new ChatStreamReader(attempt, sink, maxAnswerBytes),
-        () => new WholeAnswerReader(sink, maxAnswerBytes, (text) => tellAnswer(attempt, sink, text)),
+        () => new WholeAnswerReader(sink, maxAnswerBytes, (text) => readAnswer(attempt, sink, text)),
       ),
   }
+}
+
+const DONE = '[DONE]'
+const MAX_ERROR_TEXT = 1_000
+
+/** Reads a streamed answer: each server-sent event holds one chunk. */
+export class ChatStreamReader extends EventAnswerReader {
+  readonly #answer: AnswerEvents
+
+  constructor(attempt: EngineAttempt, sink: EngineSink, maxEventBytes: number) {
+    super(sink, maxEventBytes)
+    this.#answer = new AnswerEvents(attempt, sink)
+  }
+
+  protected override take(data: string): boolean {
+    if (data === DONE) return this.#finish()
+    const chunk = readChunk(data)
+    if (chunk.error == null) {
+      this.#answer.add(chunk)
+      return this.#answer.isCutHere && this.#stopHere()
+    }
+    this.sink.fail(toStreamError(chunk.error))
+    return true
+  }
+
+  #stopHere(): true {
+    this.#answer.finish()
+    this.sink.stop()
+    return true
+  }
+
+  /** Some workers write `[DONE]` after an answer that was cut off: its choices have no finish reason then. */
+  #finish(): boolean {
+    if (this.#answer.hasEnded) this.#answer.finish()
+    else this.sink.fail(chatEngineErrors.worker_stream_unfinished())
+    return true
+  }
+
+  /** Without `[DONE]` the answer is complete if its choices have ended. */
+  protected override ended(): void {
+    if (this.#answer.hasEnded) this.#answer.finish()
+  }
+}
+
+/** Reads an answer that comes as one JSON body. @throws as `readChunk` */
+export function readAnswer(attempt: EngineAttempt, sink: EngineSink, text: string): void {
+  const answer = readChunk(text)
+  if (answer.error != null) {
+    sink.fail(toStreamError(answer.error))
+    return
+  }
+  const events = new AnswerEvents(attempt, sink)
+  events.add(answer)
+  events.finish()
+}
+
+/** @throws SyntaxError for text that is not JSON, TypeError for JSON that is not an object */
+export function readChunk(text: string): UncheckedReply & { readonly error?: unknown } {
+  const value = parseBoundedText(text)
+  if (!isObject(value)) throw new TypeError('an event holds no JSON object')
+  return value
+}
+
+function toStreamError(error: unknown): GatewayError {
+  const message = isObject(error) ? error.message : error
+  return answerErrors.worker_stream_failed(
+    typeof message === 'string' ? message.slice(0, MAX_ERROR_TEXT) : 'no reason given',
+  )
 }

@@ -1,8 +1,8 @@
-/** One choice of a chat answer: its deltas as events, its tool calls told apart however the engine numbers them. @hot */
-import type { EngineSink, FinishReason } from '#kernel'
+/** Turns the deltas of one choice of a chat answer into events. @hot */
+import type { EngineSink, FinishReason, TokenLogprob } from '#kernel'
 import { StopSearch } from '#shared'
-import { isObject, type WireChoice, type WireDelta } from './chat-chunk.ts'
-import { readLogprobs } from './logprobs.ts'
+import type { UncheckedChoice, UncheckedDelta } from '../wire/chat.ts'
+import { isObject } from '../wire/fields.ts'
 import { ToolCallEvents } from './tool-call-events.ts'
 
 export class ChoiceEvents {
@@ -12,19 +12,19 @@ export class ChoiceEvents {
   readonly #search: StopSearch | null
   #calls: ToolCallEvents | null = null
 
-  /** @param stops those that the worker does not look for itself */
+  /** @param stops stop strings that the worker does not know */
   constructor(index: number, sink: EngineSink, stops: readonly string[]) {
     this.#index = index
     this.#sink = sink
     this.#search = stops.length === 0 ? null : new StopSearch(stops, false)
   }
 
-  /** It ended at a stop that the worker knows nothing of, and goes on writing behind. */
+  /** True if it ended at a stop string that the worker does not know, so that the worker continues. */
   get isCutHere(): boolean {
     return this.#search !== null && this.#search.matched !== null
   }
 
-  add(choice: WireChoice): void {
+  add(choice: UncheckedChoice): void {
     if (this.hasEnded) return
     const delta = isObject(choice.delta) ? choice.delta : isObject(choice.message) ? choice.message : null
     if (delta !== null) this.#addDelta(delta, choice)
@@ -34,10 +34,10 @@ export class ChoiceEvents {
       this.end(choice.finish_reason, matchedStop(choice))
   }
 
-  #addDelta(delta: WireDelta, choice: WireChoice): void {
+  #addDelta(delta: UncheckedDelta, choice: UncheckedChoice): void {
     const reasoning = delta.reasoning_content ?? delta.reasoning
     if (typeof reasoning === 'string' && reasoning !== '') {
-      this.#tellHeld()
+      this.#emitHeld()
       this.#sink.emit({ type: 'reasoning', choice: this.#index, delta: reasoning })
     }
     const { content, refusal } = delta
@@ -45,7 +45,7 @@ export class ChoiceEvents {
     else if (Array.isArray(content)) for (const part of content) this.#part(part, choice)
     if (this.isCutHere) return
     if (typeof refusal === 'string' && refusal !== '') {
-      this.#tellHeld()
+      this.#emitHeld()
       this.#sink.emit({ type: 'refusal', choice: this.#index, delta: refusal })
     }
     if (Array.isArray(delta.annotations)) this.#annotations(delta.annotations)
@@ -53,19 +53,19 @@ export class ChoiceEvents {
     else if (isObject(delta.function_call)) this.#toolCalls.add([{ index: 0, function: delta.function_call }])
   }
 
-  #text(text: string, choice: WireChoice): void {
+  #text(text: string, choice: UncheckedChoice): void {
     if (text === '') return
     if (this.#search !== null) this.#plainText(this.#search.push(text))
     else this.#tokenText(text, choice)
   }
 
-  /** Of text that was held back nobody knows which tokens it was. */
+  /** Text that was held back for the stop search cannot be matched to its tokens. */
   #plainText(text: string): void {
     if (text === '') return
     this.#sink.emit({ type: 'text', choice: this.#index, delta: text, logprobs: null, tokenIds: null })
   }
 
-  #tokenText(text: string, choice: WireChoice): void {
+  #tokenText(text: string, choice: UncheckedChoice): void {
     this.#sink.emit({
       type: 'text',
       choice: this.#index,
@@ -76,8 +76,8 @@ export class ChoiceEvents {
     })
   }
 
-  /** Some workers answer with parts, as requests have them. */
-  #part(part: unknown, choice: WireChoice): void {
+  /** Some workers send content parts, as in requests. */
+  #part(part: unknown, choice: UncheckedChoice): void {
     if (isObject(part) && typeof part.text === 'string') this.#text(part.text, choice)
   }
 
@@ -86,22 +86,22 @@ export class ChoiceEvents {
       this.#sink.emit({ type: 'annotation', choice: this.#index, annotation })
   }
 
-  /** No stop goes on behind what is no text: what was held back is text after all. */
-  #tellHeld(): void {
+  /** Emits text that was held back: a stop string does not continue across other content. */
+  #emitHeld(): void {
     if (this.#search !== null) this.#plainText(this.#search.end())
   }
 
   get #toolCalls(): ToolCallEvents {
-    this.#tellHeld()
+    this.#emitHeld()
     this.#calls ??= new ToolCallEvents(this.#index, this.#sink)
     return this.#calls
   }
 
-  /** @param reason the worker's word; null when it gave none */
+  /** @param reason of the worker; null if it gave none */
   end(reason: string | null, stop: string | number | null): void {
     if (this.hasEnded) return
     this.hasEnded = true
-    this.#tellHeld()
+    this.#emitHeld()
     const hasCalls = this.#calls?.end() ?? false
     this.#sink.emit({
       type: 'choice_done',
@@ -112,7 +112,7 @@ export class ChoiceEvents {
   }
 }
 
-/** Engines differ in what they call the end of a turn with tool calls: the calls decide. */
+/** Engines name the end of a turn with tool calls differently, so the presence of calls decides. */
 function toReason(reason: string | null, hasCalls: boolean): FinishReason {
   switch (reason) {
     case 'length':
@@ -127,7 +127,43 @@ function toReason(reason: string | null, hasCalls: boolean): FinishReason {
   }
 }
 
-function matchedStop({ matched_stop: matched, stop_reason: reason }: WireChoice): string | number | null {
+function matchedStop({
+  matched_stop: matched,
+  stop_reason: reason,
+}: UncheckedChoice): string | number | null {
   if (typeof matched === 'string' || typeof matched === 'number') return matched
   return typeof reason === 'string' || typeof reason === 'number' ? reason : null
+}
+
+/** Log probabilities of a chat or completions choice; null if there are none. */
+function readLogprobs(logprobs: unknown): TokenLogprob[] | null {
+  if (!isObject(logprobs)) return null
+  if (Array.isArray(logprobs.content)) return logprobs.content.filter(isObject).map(toToken)
+  if (Array.isArray(logprobs.tokens)) return ofCompletion(logprobs)
+  return null
+}
+
+function toToken(entry: Record<string, unknown>): TokenLogprob {
+  const top = Array.isArray(entry.top_logprobs) ? entry.top_logprobs.filter(isObject).map(toAlternative) : []
+  return { ...toAlternative(entry), top }
+}
+
+function toAlternative({ token, logprob, bytes }: Record<string, unknown>) {
+  return {
+    token: typeof token === 'string' ? token : '',
+    logprob: typeof logprob === 'number' ? logprob : 0,
+    bytes: Array.isArray(bytes) ? (bytes as number[]) : null,
+  }
+}
+
+function ofCompletion(logprobs: Record<string, unknown>): TokenLogprob[] {
+  const tokens = logprobs.tokens as unknown[]
+  const values = Array.isArray(logprobs.token_logprobs) ? logprobs.token_logprobs : []
+  const tops = Array.isArray(logprobs.top_logprobs) ? logprobs.top_logprobs : []
+  return tokens.map((token, at) => ({
+    ...toAlternative({ token, logprob: values[at] as unknown }),
+    top: isObject(tops[at])
+      ? Object.entries(tops[at]).map(([text, logprob]) => toAlternative({ token: text, logprob }))
+      : [],
+  }))
 }

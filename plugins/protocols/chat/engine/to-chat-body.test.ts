@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest'
 import type { EngineAttempt, GenerationRequest } from '#kernel'
 import { workerEntry } from '../../../../test/support/worker-entry.ts'
-import { toChatBody } from './to-chat-body.ts'
-import { toCompletionBody } from './to-completion-body.ts'
+import { toChatBody, toCompletionBody } from './to-chat-body.ts'
 
 const REQUEST: GenerationRequest = {
   model: 'm',

@@ -1,4 +1,4 @@
-/** The internal request as a chat completions body for one worker. */
+/** The internal request as a chat completions body, or as a completions body, for one worker. */
 import type {
   ChatMessage,
   ChatTool,
@@ -11,7 +11,7 @@ import type {
   ToolChoice,
   WorkerEntry,
 } from '#kernel'
-import { isOpenAi, toldStops } from './stops.ts'
+import { answerErrors } from '#shared'
 
 type Json = Record<string, unknown>
 
@@ -35,7 +35,7 @@ export function toChatBody({ request, model, worker, stream }: EngineAttempt): B
     if (request.topLogprobs > 0) body.top_logprobs = request.topLogprobs
   }
   addReasoning(body, request, profile)
-  // The vendor's own service goes on by itself, or not.
+  // OpenAI has no option for it.
   if (request.continuesLastMessage === true && !profile.isOpenAi) {
     body.continue_final_message = true
     body.add_generation_prompt = false
@@ -51,9 +51,9 @@ export function toChatBody({ request, model, worker, stream }: EngineAttempt): B
   return Buffer.from(JSON.stringify(body))
 }
 
-/** What is known of the service behind a worker beyond the format that all share. */
+/** How the service behind a worker differs from the common format. */
 interface Profile {
-  /** The vendor's own service: it refuses what engines add to the format. */
+  /** OpenAI's own service, which refuses what engines add to the format. */
   readonly isOpenAi: boolean
 }
 
@@ -72,7 +72,7 @@ function toMessage(message: ChatMessage, { isOpenAi }: Profile): Json {
   return wire
 }
 
-/** Chat has no flag for a failed tool call: the text says so. */
+/** Chat has no flag for a failed tool call, so the text states it. */
 function toContent({ content, is_error }: ChatMessage): unknown {
   if (content === null) return null
   if (typeof content === 'string') return is_error === true ? `Error: ${content}` : content
@@ -98,21 +98,21 @@ function toToolChoice(choice: ToolChoice | null): unknown {
   return choice.mode
 }
 
-/** Where the vendor's own service differs: the longest answer has another name, and stops are few. */
+/** OpenAI has another name for max_tokens and takes few stop strings. */
 function toChatSampling(request: GenerationRequest, { isOpenAi }: Profile): Json {
   const wire = toSampling(request, isOpenAi)
   if (!isOpenAi) return wire
   const { max_tokens: maxTokens, stop, ...shared } = wire
   if (maxTokens !== undefined) shared.max_completion_tokens = maxTokens
-  if (stop !== undefined) shared.stop = toldStops(stop as readonly string[])
+  if (stop !== undefined) shared.stop = sentStops(stop as readonly string[])
   return shared
 }
 
 /**
  * Sampling settings by their wire names; chat and completions use the same ones.
- * @param isOpenAi leaves out those that are of engines alone
+ * @param isOpenAi omits those that only engines take
  */
-export function toSampling({ sampling }: GenerationRequest, isOpenAi: boolean): Json {
+function toSampling({ sampling }: GenerationRequest, isOpenAi: boolean): Json {
   const wire: Json = {}
   for (const name in sampling) {
     const value = sampling[name as keyof Sampling]
@@ -125,7 +125,7 @@ export function toSampling({ sampling }: GenerationRequest, isOpenAi: boolean): 
   return wire
 }
 
-/** What every service takes. */
+/** Taken by every service. */
 const SHARED_NAMES: ReadonlyMap<string, string> = new Map<keyof Sampling, string>([
   ['temperature', 'temperature'],
   ['topP', 'top_p'],
@@ -136,7 +136,7 @@ const SHARED_NAMES: ReadonlyMap<string, string> = new Map<keyof Sampling, string
   ['stop', 'stop'],
   ['maxTokens', 'max_tokens'],
 ])
-/** What engines add to the format. */
+/** Added to the format by engines. */
 const ENGINE_NAMES: ReadonlyMap<string, string> = new Map<keyof Sampling, string>([
   ['topK', 'top_k'],
   ['minP', 'min_p'],
@@ -148,7 +148,7 @@ const ENGINE_NAMES: ReadonlyMap<string, string> = new Map<keyof Sampling, string
   ['includesStop', 'no_stop_trim'],
 ])
 
-export function toConstraint(constraint: OutputConstraint | null): Json {
+function toConstraint(constraint: OutputConstraint | null): Json {
   if (constraint === null) return {}
   switch (constraint.kind) {
     case 'json_object':
@@ -191,7 +191,7 @@ function effortOfBudget({ isEnabled, budgetTokens }: ReasoningWish): string | un
   return budgetTokens < 16_384 ? 'medium' : 'high'
 }
 
-/** What engines read of a body and the gateway does not; the vendor's own service refuses these. */
+/** Members that engines take and OpenAI refuses. */
 const ENGINE_MEMBERS: ReadonlySet<string> = new Set([
   'add_generation_prompt',
   'rid',
@@ -199,8 +199,8 @@ const ENGINE_MEMBERS: ReadonlySet<string> = new Set([
   'stream_reasoning',
 ])
 
-/** What the client sent that nobody here reads; it never takes the place of what the gateway has set. */
-export function addCarried(body: Json, { carried }: GenerationRequest, worker: WorkerEntry): void {
+/** Adds members of the client's body that the gateway does not read; they never replace members that it sets. */
+function addCarried(body: Json, { carried }: GenerationRequest, worker: WorkerEntry): void {
   const { dataParallel } = worker
   if (carried !== undefined) {
     const isToOpenAi = isOpenAi(worker)
@@ -211,4 +211,46 @@ export function addCarried(body: Json, { carried }: GenerationRequest, worker: W
     }
   }
   if (dataParallel !== null) body.data_parallel_rank = dataParallel.rank
+}
+
+/** @throws unsupported_by_worker (400) */
+export function toCompletionBody({ request, model, worker, stream }: EngineAttempt): Buffer {
+  if (request.logprobsOf !== undefined) {
+    const param = 'token_ids_logprob'
+    throw answerErrors.unsupported_by_worker.with({ param }, 'log probabilities of named tokens')
+  }
+  const { prompt } = request
+  const body: Record<string, unknown> = {
+    model,
+    prompt: prompt.kind === 'tokens' ? [...prompt.tokenIds] : prompt.kind === 'text' ? prompt.text : '',
+    ...toSampling(request, isOpenAi(worker)),
+    ...toConstraint(request.constraint),
+  }
+  if (request.choices !== 1) body.n = request.choices
+  if (request.topLogprobs !== null) body.logprobs = request.topLogprobs
+  if (request.user !== undefined) body.user = request.user
+  if (stream) {
+    body.stream = true
+    body.stream_options = { include_usage: true }
+  }
+  addCarried(body, request, worker)
+  return Buffer.from(JSON.stringify(body))
+}
+
+/** Stop strings that OpenAI takes; the gateway searches for the others. */
+const MAX_OPENAI_STOPS = 4
+const NONE: readonly string[] = []
+
+function isOpenAi({ provider }: WorkerEntry): boolean {
+  return provider === 'openai'
+}
+
+function sentStops(stops: readonly string[]): readonly string[] {
+  return stops.slice(0, MAX_OPENAI_STOPS)
+}
+
+/** Stop strings that the gateway searches for itself. */
+export function unsentStops({ request, worker }: EngineAttempt): readonly string[] {
+  if (request.prompt.kind !== 'chat' || !isOpenAi(worker)) return NONE
+  return request.sampling.stop?.slice(MAX_OPENAI_STOPS) ?? NONE
 }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { EngineAttempt } from '#kernel'
 import { workerEntry } from '../../../../test/support/worker-entry.ts'
-import { toCompletionBody } from './to-completion-body.ts'
+import { toCompletionBody } from './to-chat-body.ts'
 
 const attempt = (request: object) =>
   ({

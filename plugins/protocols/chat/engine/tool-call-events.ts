@@ -5,18 +5,19 @@
  */
 import { randomBytes } from 'node:crypto'
 import type { EngineSink } from '#kernel'
-import { isObject, type WireToolCall } from './chat-chunk.ts'
-import { isJsonText, toJsonText } from './json-text.ts'
+import { parseBoundedText } from '#shared'
+import type { UncheckedToolCall } from '../wire/chat.ts'
+import { isObject } from '../wire/fields.ts'
 
-/** Calls of one answer beyond this are a worker's mistake and are passed over. */
+/** Calls beyond this are ignored as an error of the worker. */
 const MAX_CALLS = 1_024
 
 interface OpenToolCall {
-  /** Ours, from 0; -1 until it is announced. */
+  /** From 0; -1 until the call is emitted. */
   index: number
   id: string
   name: string
-  /** So far, also those that wait for the name. */
+  /** So far, including those that wait for the name. */
   arguments: string
   isDone: boolean
 }
@@ -36,16 +37,16 @@ export class ToolCallEvents {
 
   add(calls: readonly unknown[]): void {
     for (const [position, call] of calls.entries()) {
-      if (isObject(call)) this.#addOne(call as WireToolCall, position)
+      if (isObject(call)) this.#addOne(call as UncheckedToolCall, position)
     }
   }
 
-  #addOne({ index, id, function: called }: WireToolCall, position: number): void {
+  #addOne({ index, id, function: called }: UncheckedToolCall, position: number): void {
     const number = typeof index === 'number' ? index : position
     let call = this.#byNumber.get(number)
     const name = called?.name
     const isNamed = typeof name === 'string' && name !== ''
-    // Without a name it is the same call under an id that came late, or that the engine makes anew for each chunk.
+    // Without a name it is the same call: its id came late, or the engine makes a new id for each chunk.
     const isNew =
       isNamed && typeof id === 'string' && id !== '' && call !== undefined && call.id !== '' && call.id !== id
     if (call === undefined || isNew) {
@@ -62,7 +63,7 @@ export class ToolCallEvents {
   }
 
   #arguments(call: OpenToolCall, given: unknown): void {
-    const fragment = typeof given === 'string' ? given : isObject(given) ? toJsonText(given) : ''
+    const fragment = typeof given === 'string' ? given : isObject(given) ? JSON.stringify(given) : ''
     if (call.index < 0 && call.name !== '' && (fragment !== '' || call.id !== '')) this.#announce(call)
     if (fragment === '' || (fragment === call.arguments && isJsonText(fragment))) return
     call.arguments += fragment
@@ -95,5 +96,14 @@ export class ToolCallEvents {
       this.#sink.emit({ type: 'tool_call_done', choice: this.#choice, index: call.index })
     }
     return this.#count > 0
+  }
+}
+
+function isJsonText(text: string): boolean {
+  try {
+    parseBoundedText(text)
+    return true
+  } catch {
+    return false
   }
 }

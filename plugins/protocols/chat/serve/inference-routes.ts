@@ -1,4 +1,4 @@
-/** The relayed inference routes, one row each: their bytes go to a worker and its answer comes back untouched. @hot */
+/** The inference routes of workers: bytes are relayed to workers that take the format, and generated for with others. @hot */
 import {
   defineValidator,
   type EmbeddingService,
@@ -7,32 +7,26 @@ import {
   type Host,
   type RequestContext,
   type RouteDefinition,
-  type Static,
   type TSchema,
   Type,
 } from '#kernel'
 import type { ChatConfig } from '../config.ts'
 import { chatErrors } from '../errors.ts'
 import { ChatReply, ChatRequest } from '../wire/chat.ts'
-import { ClassifyReply, ClassifyRequest } from '../wire/classify.ts'
 import { CompletionReply, CompletionRequest } from '../wire/completion.ts'
-import { EmbeddingReply, EmbeddingRequest } from '../wire/embedding.ts'
+import { ClassifyReply, ClassifyRequest, EmbeddingReply, EmbeddingRequest } from '../wire/embedding.ts'
 import { GenerateReply, GenerateRequest } from '../wire/generate.ts'
-import { checkChatRules } from './chat/chat-rules.ts'
 import { serveChat } from './chat/serve-chat.ts'
-import { checkCompletionRules } from './completions/completion-rules.ts'
 import { serveCompletion } from './completions/serve-completion.ts'
-import { serveClassify } from './embeddings/serve-classify.ts'
-import { serveEmbedding } from './embeddings/serve-embedding.ts'
-import { checkGenerateRules } from './generate/generate-rules.ts'
+import { serveClassify, serveEmbedding } from './embeddings.ts'
 import { serveGenerate } from './generate/serve-generate.ts'
-import { inferenceErrorFormat } from './generation-streams.ts'
-import { judgeStream } from './is-complete-stream.ts'
+import { checkChatRules, checkCompletionRules, checkGenerateRules } from './request-rules.ts'
+import { inferenceErrorFormat, judgeStream } from './stream-end.ts'
 
 interface InferenceRow {
   readonly path: string
   /** Label in metrics. */
-  readonly endpoint: string
+  readonly endpoint: 'chat' | 'completions' | 'generate' | 'embeddings' | 'classify'
   /** Of generated request ids. */
   readonly requestIdPrefix: string
   readonly needsModel: boolean
@@ -44,14 +38,14 @@ interface InferenceRow {
   readonly makeCheck: () => FullCheck
 }
 
-/** Everything that is documented about a body. @throws 400 naming the field or the rule */
+/** Checks every documented rule of a body. @throws 400 naming the field or the rule */
 type FullCheck = (ctx: RequestContext) => void
 
-/** A schema, and the rules that a schema cannot say. */
+/** Checks the schema, then the rules between fields. */
 function fullCheck<T>(schema: TSchema, checkRules?: (request: T) => void): () => FullCheck {
   return () => {
     const validator = defineValidator(schema)
-    // Compiles it now: the chat schema takes some 100 ms, which no request should wait for.
+    // Compiles now: the chat schema takes about 100 ms.
     validator.problem(null)
     return (ctx) => {
       const request = ctx.body(validator) as T
@@ -127,30 +121,23 @@ export function inferenceRoutes(host: Host, config: ChatConfig): RouteDefinition
   })
 }
 
-function handlerOf(
-  host: Host,
-  row: InferenceRow,
-  check: FullCheck | null,
-  config: ChatConfig,
-): RouteDefinition['handler'] {
-  if (row.endpoint === 'chat') return chatHandler(host, row, check, config.chat)
-  if (row.endpoint === 'completions')
-    return frontHandler(host, row, check, (generations, ctx) =>
-      serveCompletion(generations, ctx, ctx.bodyJson() as CompletionRequest),
-    )
-  if (row.endpoint === 'generate')
-    return frontHandler(host, row, check, (generations, ctx, model) =>
-      serveGenerate(generations, ctx, ctx.bodyJson() as GenerateRequest, model),
-    )
-  if (row.endpoint === 'embeddings')
-    return frontHandler(host, row, check, (_generations, ctx) =>
-      serveEmbedding(embeddingsOf(host), ctx, ctx.bodyJson() as Static<typeof EmbeddingRequest>),
-    )
-  if (row.endpoint === 'classify')
-    return frontHandler(host, row, check, (_generations, ctx) =>
-      serveClassify(embeddingsOf(host), ctx, ctx.bodyJson() as Static<typeof ClassifyRequest>),
-    )
-  return relayHandler(host, row, check)
+/** @param model to generate for */
+type Serve = (ctx: RequestContext, model: string) => void | Promise<void>
+
+function serveOf(host: Host, endpoint: InferenceRow['endpoint'], { chat }: ChatConfig): Serve {
+  const generations = host.use(Generations)
+  switch (endpoint) {
+    case 'chat':
+      return (ctx) => serveChat(generations, ctx, ctx.bodyJson() as ChatRequest, chat === 'relay')
+    case 'completions':
+      return (ctx) => serveCompletion(generations, ctx, ctx.bodyJson() as CompletionRequest)
+    case 'generate':
+      return (ctx, model) => serveGenerate(generations, ctx, ctx.bodyJson() as GenerateRequest, model)
+    case 'embeddings':
+      return (ctx) => serveEmbedding(embeddingsOf(host), ctx, ctx.bodyJson() as EmbeddingRequest)
+    case 'classify':
+      return (ctx) => serveClassify(embeddingsOf(host), ctx, ctx.bodyJson() as ClassifyRequest)
+  }
 }
 
 /** @throws embeddings_unsupported (501) */
@@ -160,55 +147,28 @@ function embeddingsOf(host: Host): EmbeddingService {
   return found
 }
 
-/** As for chat: workers that take the format get the bytes; for others the request is read and generated. */
-function frontHandler(
+/** Bytes are relayed if every worker of the model takes them; otherwise the body is checked and generated for. */
+function handlerOf(
   host: Host,
   row: InferenceRow,
   check: FullCheck | null,
-  serve: (generations: Generations, ctx: RequestContext, model: string | null) => void | Promise<void>,
+  config: ChatConfig,
 ): RouteDefinition['handler'] {
-  const relay = relayHandler(host, row, check)
+  const { endpoint, needsModel } = row
   const generations = host.use(Generations)
+  const relay = relayHandler(host, row, check)
+  const serve = serveOf(host, endpoint, config)
+  const neverRelays = endpoint === 'chat' && config.chat === 'normalize'
   let fullCheck = check
   return (ctx) => {
     const { model } = ctx.peek()
-    const named = model === null || model === '' || model === 'unknown' ? anyModel(host, row.endpoint) : model
-    if (named === null || (row.needsModel && named !== model) || isNative(host, named, row.endpoint))
-      return relay(ctx)
+    const isUnnamed = model === null || model === '' || (!needsModel && model === 'unknown')
+    if (isUnnamed && needsModel) return relay(ctx)
+    const named = neverRelays ? model : generations.modelToGenerate(isUnnamed ? null : model, endpoint)
+    if (named === null) return relay(ctx)
     fullCheck ??= row.makeCheck()
     fullCheck(ctx)
-    return serve(generations, ctx, named)
-  }
-}
-
-/** True when every worker that serves the model takes the API itself, or nobody serves it. */
-function isNative({ balance }: Host, model: string, api: string): boolean {
-  return balance.takesApi(balance.canonicalModel(model), api)
-}
-
-/** Of a client that takes any worker: null where all of them take its bytes. */
-function anyModel(host: Host, api: string): string | null {
-  const others = host.balance.workers.filter(({ apis }) => !apis.includes(api))
-  return others[0]?.models[0]?.id ?? null
-}
-
-/** Bytes are relayed where every worker of the model takes them; a model with other workers is generated for. */
-function chatHandler(
-  host: Host,
-  row: InferenceRow,
-  check: FullCheck | null,
-  mode: ChatConfig['chat'],
-): RouteDefinition['handler'] {
-  const mayRelay = mode === 'relay'
-  const generations = host.use(Generations)
-  const relay = relayHandler(host, row, check)
-  let fullCheck = check
-  return (ctx) => {
-    const { model } = ctx.peek()
-    if (model === null || model === '' || (mayRelay && isNative(host, model, 'chat'))) return relay(ctx)
-    fullCheck ??= row.makeCheck()
-    fullCheck(ctx)
-    return serveChat(generations, ctx, ctx.bodyJson() as ChatRequest, mayRelay)
+    return serve(ctx, named)
   }
 }
 
@@ -226,7 +186,7 @@ function relayHandler(host: Host, row: InferenceRow, check: FullCheck | null): R
 
 function toRoute(row: InferenceRow, handler: RouteDefinition['handler']): RouteDefinition {
   const { path, endpoint, requestIdPrefix, summary, body, reply, streams } = row
-  const description = streams ? 'The answer; with `stream`, server-sent events.' : 'The answer.'
+  const description = streams ? 'The answer, or server-sent events with `stream`.' : 'The answer.'
   return {
     method: 'POST',
     path,
@@ -245,10 +205,10 @@ function toRoute(row: InferenceRow, handler: RouteDefinition['handler']): RouteD
 }
 
 export const failures: RouteDefinition['docs']['responses'] = {
-  400: { description: 'The body is no JSON object, or a field is missing or wrong.' },
+  400: { description: 'The body is not a JSON object, or a field is missing or invalid.' },
   404: { description: 'No worker serves the model.' },
   413: { description: 'The body is too large.' },
-  502: { description: 'The worker could not be reached, or its answer broke off.' },
-  503: { description: 'No worker that serves the model is ready.' },
-  504: { description: 'The worker took too long.' },
+  502: { description: 'The worker could not be reached, or its response was cut off.' },
+  503: { description: 'No worker of the model is ready.' },
+  504: { description: 'The worker did not respond in time.' },
 }

@@ -1,11 +1,9 @@
 import { expect, test } from 'vitest'
 import { defineValidator, type TSchema } from '#kernel'
-import { ClassifyRequest } from '../wire/classify.ts'
 import { CompletionRequest } from '../wire/completion.ts'
-import { EmbeddingRequest } from '../wire/embedding.ts'
+import { ClassifyRequest, EmbeddingRequest } from '../wire/embedding.ts'
 import { GenerateRequest } from '../wire/generate.ts'
-import { checkCompletionRules } from './completions/completion-rules.ts'
-import { checkGenerateRules } from './generate/generate-rules.ts'
+import { checkCompletionRules, checkGenerateRules } from './request-rules.ts'
 
 function verdictOf<T>(schema: TSchema, minimal: object, rules: (request: T) => void = () => {}) {
   const validator = defineValidator(schema)

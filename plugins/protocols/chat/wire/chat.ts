@@ -1,7 +1,17 @@
-/** Payloads of chat completions. Unknown fields are allowed everywhere: the worker may know them. */
+/** Bodies of chat completions, for the routes and for the engine adapter. Unknown fields are allowed: the worker may know them. */
 import { type Static, Type } from '#kernel'
-import { choiceBy, optional, Range, stringOrList, U32 } from './fields.ts'
-import { commonFields, engineFields, Usage } from './sampling.ts'
+import {
+  choiceBy,
+  commonFields,
+  engineFields,
+  list,
+  optional,
+  Range,
+  stringOrList,
+  U32,
+  type Unchecked,
+  Usage,
+} from './fields.ts'
 
 const text = { type: Type.Literal('text'), text: Type.String() }
 
@@ -132,23 +142,70 @@ export const ChatRequest = Type.Object({
 
 export type ChatRequest = Static<typeof ChatRequest>
 
-/** What workers answer; passed through, never checked. */
+const Logprob = {
+  token: Type.String(),
+  logprob: Type.Number(),
+  bytes: Type.Union([list(Type.Integer()), Type.Null()]),
+}
+
+const ReplyMessage = Type.Object({
+  role: Type.Literal('assistant'),
+  content: optional(Type.String()),
+  reasoning_content: optional(Type.String()),
+  refusal: optional(Type.String()),
+  annotations: optional(list(Type.Unknown())),
+  tool_calls: optional(list(ToolCall)),
+})
+
+const ReplyChoice = Type.Object({
+  index: Type.Integer(),
+  message: ReplyMessage,
+  logprobs: optional(
+    Type.Object({
+      content: list(Type.Object({ ...Logprob, top_logprobs: list(Type.Object(Logprob)) })),
+    }),
+  ),
+  finish_reason: optional(Type.String()),
+  matched_stop: optional(
+    Type.Union([Type.String(), Type.Integer()]),
+    'Stop string or id of the stop token, from engines that report it.',
+  ),
+  token_ids: optional(list(Type.Integer()), 'With return_token_ids.'),
+})
+
+/** Written for generated answers; replies of workers that are relayed are not checked. */
 export const ChatReply = Type.Object({
   id: Type.String(),
   object: Type.Literal('chat.completion'),
   created: Type.Integer({ description: 'Unix time in seconds.' }),
   model: Type.String(),
-  choices: Type.Array(
-    Type.Object({
-      index: Type.Integer(),
-      message: Type.Object({
-        role: Type.Literal('assistant'),
-        content: optional(Type.String()),
-        reasoning_content: optional(Type.String()),
-        tool_calls: optional(Type.Array(ToolCall)),
-      }),
-      finish_reason: optional(Type.String()),
-    }),
-  ),
+  system_fingerprint: optional(Type.String()),
+  choices: list(ReplyChoice),
   usage: optional(Usage),
 })
+
+export type ChatReply = Static<typeof ChatReply>
+export type ChatReplyChoice = Static<typeof ReplyChoice>
+
+/** A tool call of a worker's answer, whole or a part of it. */
+export interface UncheckedToolCall extends Omit<Unchecked<Static<typeof ToolCall>>, 'function'> {
+  readonly index?: unknown
+  readonly function?: Unchecked<Static<typeof ToolCall>['function']> | null
+}
+/** The delta of a chunk, or the message of a whole answer. */
+export type UncheckedDelta = Unchecked<Static<typeof ReplyMessage>> & {
+  /** Name of `reasoning_content` with some engines. */
+  readonly reasoning?: unknown
+  /** Older form of `tool_calls`. */
+  readonly function_call?: unknown
+}
+/** A choice of a worker's chunk or answer. */
+export type UncheckedChoice = Unchecked<ChatReplyChoice> & {
+  readonly delta?: unknown
+  /** Of completions. */
+  readonly text?: unknown
+  /** Name of `matched_stop` with some engines. */
+  readonly stop_reason?: unknown
+}
+/** A worker's chunk or answer; completions have the same members. */
+export type UncheckedReply = Unchecked<ChatReply>

@@ -1,7 +1,6 @@
 /** Payloads of text completions. */
 import { type Static, Type } from '#kernel'
-import { optional, stringOrList, U32 } from './fields.ts'
-import { commonFields, engineFields, Usage } from './sampling.ts'
+import { commonFields, engineFields, optional, stringOrList, U32, Usage } from './fields.ts'
 
 export const CompletionRequest = Type.Object({
   ...commonFields,

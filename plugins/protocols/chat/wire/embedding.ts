@@ -1,7 +1,6 @@
-/** Payloads of embeddings. */
-import { Type } from '#kernel'
-import { optional, U32 } from './fields.ts'
-import { Usage } from './sampling.ts'
+/** Payloads of embeddings and classification. */
+import { type Static, Type } from '#kernel'
+import { optional, U32, Usage } from './fields.ts'
 
 /** The input is the worker's business: text, texts, token ids or batches of them. */
 export const EmbeddingRequest = Type.Object({
@@ -12,6 +11,8 @@ export const EmbeddingRequest = Type.Object({
   user: optional(Type.String()),
   rid: optional(Type.String()),
 })
+
+export type EmbeddingRequest = Static<typeof EmbeddingRequest>
 
 /** What workers answer; passed through, never checked. */
 export const EmbeddingReply = Type.Object({
@@ -24,5 +25,36 @@ export const EmbeddingReply = Type.Object({
     }),
   ),
   model: Type.String(),
+  usage: Usage,
+})
+
+export const ClassifyRequest = Type.Object({
+  model: Type.String({ minLength: 1, description: 'Model id or alias.' }),
+  input: Type.Unsafe<string | string[] | number[]>({
+    type: ['string', 'array'],
+    items: { type: ['string', 'integer'] },
+    description: 'String, array of strings, or token ids.',
+  }),
+  user: optional(Type.String()),
+  rid: optional(Type.String()),
+  priority: optional(Type.Integer()),
+})
+
+export type ClassifyRequest = Static<typeof ClassifyRequest>
+
+/** What workers answer; passed through, never checked. */
+export const ClassifyReply = Type.Object({
+  id: Type.String(),
+  object: Type.Literal('list'),
+  created: Type.Integer({ description: 'Unix time in seconds.' }),
+  model: Type.String(),
+  data: Type.Array(
+    Type.Object({
+      index: Type.Integer(),
+      label: Type.String(),
+      probs: Type.Array(Type.Number()),
+      num_classes: Type.Integer(),
+    }),
+  ),
   usage: Usage,
 })

@@ -1,4 +1,4 @@
-/** Building blocks of the request schemas: null counts as absent, and errors name the field that is wrong. */
+/** Building blocks of the schemas, and the fields that several formats share. In requests null counts as absent. */
 import { type Static, type TSchema, Type } from '#kernel'
 
 /** An optional field in which null means absent. */
@@ -6,6 +6,9 @@ export function optional<S extends TSchema>(schema: S, description?: string) {
   const options = description === undefined ? {} : { description }
   return Type.Optional(Type.Union([schema, Type.Null()], options))
 }
+
+/** A list that is only written. */
+export const list = <S extends TSchema>(items: S) => Type.Unsafe<readonly Static<S>[]>(Type.Array(items))
 
 /** 0 to 4294967295. */
 export const U32 = (minimum = 0) => Type.Integer({ minimum, maximum: 4_294_967_295 })
@@ -60,9 +63,69 @@ export function choiceBy<Branches extends Record<string, TSchema>>(key: string, 
     required: [key],
     properties: { [key]: { type: 'string', enum: entries.map(([name]) => name) } },
     allOf: entries.map(([name, branch]) => ({
-      if: { properties: { [key]: { const: name } } },
+      if: { required: [key], properties: { [key]: { const: name } } },
       // biome-ignore lint/suspicious/noThenProperty: a JSON Schema keyword
       then: branch,
     })),
   })
+}
+
+export const StreamOptions = Type.Object({
+  include_usage: optional(Type.Boolean()),
+  continuous_usage_stats: optional(Type.Boolean()),
+  include_obfuscation: optional(Type.Boolean()),
+})
+
+export const commonFields = {
+  model: Type.String({ minLength: 1, description: 'Model id or alias.' }),
+  temperature: optional(Range(0, 2)),
+  top_p: optional(Probability),
+  frequency_penalty: optional(Range(-2, 2)),
+  presence_penalty: optional(Range(-2, 2)),
+  stop: Stop,
+  stream: optional(Type.Boolean(), 'Answer as server-sent events. Null means false.'),
+  stream_options: optional(StreamOptions, 'Only with stream.'),
+  seed: optional(Type.Integer()),
+  user: optional(Type.String()),
+  logit_bias: optional(Type.Record(Type.String(), Type.Number())),
+}
+
+export const engineFields = {
+  top_k: optional(TopK, '-1 switches it off.'),
+  min_p: optional(Range(0, 1)),
+  min_tokens: optional(U32()),
+  repetition_penalty: optional(Range(0, 2)),
+  regex: optional(Type.String(), 'At most one of regex, ebnf and a JSON format.'),
+  ebnf: optional(Type.String()),
+  stop_token_ids: optional(Type.Array(U32())),
+  no_stop_trim: optional(Type.Boolean()),
+  ignore_eos: optional(Type.Boolean()),
+  continue_final_message: optional(Type.Boolean()),
+  return_hidden_states: optional(Type.Boolean()),
+  skip_special_tokens: optional(Type.Boolean()),
+  separate_reasoning: optional(Type.Boolean()),
+  stream_reasoning: optional(Type.Boolean()),
+  lora_path: optional(Type.String()),
+  rid: optional(Type.String()),
+  session_params: optional(Type.Record(Type.String(), Type.Unknown())),
+  chat_template_kwargs: optional(Type.Record(Type.String(), Type.Unknown())),
+  sampling_seed: optional(Type.Integer({ minimum: 0 })),
+}
+
+/** Token counts of a reply. */
+export const Usage = Type.Object({
+  prompt_tokens: Type.Integer(),
+  completion_tokens: Type.Optional(Type.Integer()),
+  total_tokens: Type.Integer(),
+  prompt_tokens_details: optional(Type.Object({ cached_tokens: Type.Integer() })),
+  completion_tokens_details: optional(Type.Object({ reasoning_tokens: Type.Integer() })),
+})
+
+export type Usage = Static<typeof Usage>
+
+/** A body of a worker: members are known by name, and each value is checked where it is read. */
+export type Unchecked<T> = { readonly [Member in keyof T]?: unknown }
+
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

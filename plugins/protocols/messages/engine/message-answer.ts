@@ -1,11 +1,9 @@
 /** What a worker says in the format, event by event, as the events of a generation. */
 
-import type { EngineAttempt, EngineSink, FinishReason, GatewayError } from '#kernel'
+import type { EngineAttempt, EngineSink, FinishReason, GatewayError, GenerationUsage } from '#kernel'
 import { answerErrors } from '#shared'
-import { AnswerUsage } from './answer-usage.ts'
+import { isObject, type MessageReply, type Unchecked, type WireUsage } from '../wire.ts'
 import { NativeBlocks } from './native-blocks.ts'
-
-type Json = Record<string, unknown>
 
 /** Name of the adapter. */
 export const ENGINE = 'messages'
@@ -23,10 +21,10 @@ const STATUS_OF_TYPE: ReadonlyMap<unknown, number> = new Map([
   ['overloaded_error', 529],
 ])
 const FIRST_RETRYABLE = 429
-const MAX_SAID = 1_000
+const MAX_ERROR_TEXT = 1_000
 
-/** Kinds of blocks that have events; what others say only the worker and the client know. */
-const TOLD: ReadonlySet<unknown> = new Set(['text', 'thinking', 'tool_use'])
+/** Kinds of blocks that have events; others are passed on as native items. */
+const KNOWN_KINDS: ReadonlySet<unknown> = new Set(['text', 'thinking', 'tool_use'])
 
 interface OpenCall {
   readonly index: number
@@ -37,13 +35,13 @@ export class MessageAnswer {
   readonly #attempt: EngineAttempt
   readonly #sink: EngineSink
   readonly #usage = new AnswerUsage()
-  /** Calls that are being written, by the number of their block. */
+  /** Open calls by the index of their block. */
   readonly #calls = new Map<unknown, OpenCall>()
-  /** Of a request in the format's own words, whose next round wants them back; null for others. */
+  /** The answer's blocks, for a native request whose next round sends them back; null for other requests. */
   readonly #native: NativeBlocks | null
   #hasStarted = false
   #callCount = 0
-  /** Of the thinking block that is being written. */
+  /** Of the open thinking block. */
   #signature = ''
   #reason: unknown = null
   #stopSequence: unknown = null
@@ -54,9 +52,9 @@ export class MessageAnswer {
     this.#native = attempt.request.native?.engine === ENGINE ? new NativeBlocks() : null
   }
 
-  /** Also for an answer whose beginning never comes: whatever it tells first begins it. */
+  /** Called for the first event of any kind, since some answers lack `message_start`. */
   start(message: unknown): void {
-    const { id, model, usage } = isObject(message) ? message : {}
+    const { id, model, usage }: Unchecked<MessageReply> = isObject(message) ? message : {}
     this.#usage.add(usage)
     if (this.#hasStarted) return
     this.#hasStarted = true
@@ -72,7 +70,7 @@ export class MessageAnswer {
     })
   }
 
-  /** A block begins; of a whole answer it holds everything. */
+  /** @param block complete if the answer is not streamed */
   openBlock(index: unknown, block: unknown): void {
     if (!isObject(block)) return
     if (!this.#hasStarted) this.start(null)
@@ -87,7 +85,7 @@ export class MessageAnswer {
     } else if (block.type === 'tool_use') this.#openCall(index, block)
   }
 
-  #openCall(number: unknown, { id, name, input }: Json): void {
+  #openCall(number: unknown, { id, name, input }: Record<string, unknown>): void {
     if (typeof id !== 'string' || id === '' || typeof name !== 'string') return
     const call: OpenCall = { index: this.#callCount++, hasInput: false }
     this.#calls.set(number, call)
@@ -125,13 +123,12 @@ export class MessageAnswer {
     if (isText(text)) this.#sink.emit({ type: 'reasoning', choice: CHOICE, delta: text })
   }
 
-  /** Formats of others have no such sources. */
+  /** Other formats have no citations of this shape. */
   #citation(annotation: unknown): void {
     if (this.#native !== null && isObject(annotation))
       this.#sink.emit({ type: 'annotation', choice: CHOICE, annotation })
   }
 
-  /** Nothing else is written inside of a block. */
   #sign(): void {
     const signature = this.#signature
     this.#signature = ''
@@ -148,17 +145,17 @@ export class MessageAnswer {
   closeBlock(index: unknown): void {
     this.#sign()
     const item = this.#native?.close(index)
-    if (item !== undefined && !TOLD.has(item.type))
+    if (item !== undefined && !KNOWN_KINDS.has(item.type))
       this.#sink.emit({ type: 'native_item', choice: CHOICE, engine: ENGINE, item })
     const call = this.#calls.get(index)
     if (call === undefined) return
-    // A call without input has an empty one, which other formats write out.
+    // Other formats write out an empty input.
     if (!call.hasInput) this.#input(index, '{}')
     this.#calls.delete(index)
     this.#sink.emit({ type: 'tool_call_done', choice: CHOICE, index: call.index })
   }
 
-  /** How it ended, and what it has cost so far. */
+  /** @param usage counts so far */
   addEnd(delta: unknown, usage: unknown): void {
     this.#usage.add(usage)
     if (!isObject(delta)) return
@@ -201,19 +198,58 @@ function toReason(reason: unknown, hasCalls: boolean): FinishReason {
 /** @param error of an error event */
 export function toStreamError(error: unknown): GatewayError {
   const { type, message } = isObject(error) ? error : {}
-  const said = typeof message === 'string' ? message.slice(0, MAX_SAID) : 'it gave no reason'
+  const text = typeof message === 'string' ? message.slice(0, MAX_ERROR_TEXT) : 'no reason given'
   const status = STATUS_OF_TYPE.get(type)
-  if (status === undefined) return answerErrors.worker_stream_failed(said)
-  // What is wrong with the request is so for every worker.
+  if (status === undefined) return answerErrors.worker_stream_failed(text)
+  // A faulty request fails with every worker.
   return status < FIRST_RETRYABLE
-    ? answerErrors.worker_refused.with({ status }, said)
-    : answerErrors.worker_stream_failed.with({ status }, said)
-}
-
-export function isObject(value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
+    ? answerErrors.worker_refused.with({ status }, text)
+    : answerErrors.worker_stream_failed.with({ status }, text)
 }
 
 function isText(value: unknown): value is string {
   return typeof value === 'string' && value !== ''
+}
+
+/** Sums up the usage that a worker reports in one place or several: later counts replace earlier ones. */
+class AnswerUsage {
+  #isReported = false
+  #input = 0
+  #cached = 0
+  #written = 0
+  #output = 0
+  #thinking = 0
+
+  add(usage: unknown): void {
+    if (!isObject(usage)) return
+    const reported: Unchecked<WireUsage> = usage
+    this.#isReported = true
+    this.#input = countOf(reported.input_tokens, this.#input)
+    this.#cached = countOf(reported.cache_read_input_tokens, this.#cached)
+    this.#written = countOf(reported.cache_creation_input_tokens, this.#written)
+    this.#output = countOf(reported.output_tokens, this.#output)
+    const { output_tokens_details: details } = reported
+    if (isObject(details)) this.#thinking = countOf(details.thinking_tokens, this.#thinking)
+  }
+
+  /** Tokens of the whole prompt, caches included; null if no usage was reported. */
+  get inputTokens(): number | null {
+    return this.#isReported ? this.#input + this.#cached + this.#written : null
+  }
+
+  toUsage(): GenerationUsage | null {
+    const { inputTokens } = this
+    if (inputTokens === null) return null
+    return {
+      inputTokens,
+      cachedTokens: this.#cached,
+      cacheWriteTokens: this.#written,
+      outputTokens: this.#output,
+      reasoningTokens: this.#thinking,
+    }
+  }
+}
+
+function countOf(value: unknown, before: number): number {
+  return typeof value === 'number' && value >= 0 && Number.isFinite(value) ? Math.floor(value) : before
 }

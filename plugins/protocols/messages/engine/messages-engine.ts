@@ -1,12 +1,18 @@
-/** The engine adapter of HTTP workers that take messages. @hot */
-import type { EngineAdapter } from '#kernel'
-import { type AnswerLimits, AnswerReader, messagesHeaders, WholeAnswerReader } from '#shared'
-import { ENGINE } from './message-answer.ts'
-import { MessageStreamReader } from './message-stream-reader.ts'
+/** The engine adapter of HTTP workers that speak the Messages format, and the readers of their answers. @hot */
+import type { EngineAdapter, EngineAttempt, EngineSink } from '#kernel'
+import {
+  type AnswerLimits,
+  AnswerReader,
+  EventAnswerReader,
+  messagesHeaders,
+  parseBoundedText,
+  WholeAnswerReader,
+} from '#shared'
+import { isObject } from '../wire.ts'
+import { ENGINE, MessageAnswer, toStreamError } from './message-answer.ts'
 import { toMessagesBody } from './to-messages-body.ts'
-import { tellMessage } from './whole-message.ts'
 
-/** Below engines of other formats: a worker that takes several is asked in the one that can say the most. */
+/** Below the other formats: a worker that speaks several gets the one that can express the most. */
 const RANK = -1
 
 export interface MessagesEngineSettings extends AnswerLimits {
@@ -28,7 +34,72 @@ export function messagesEngine({ maxAnswerBytes, defaultMaxTokens }: MessagesEng
     read: (attempt, sink) =>
       new AnswerReader(
         () => new MessageStreamReader(attempt, sink, maxAnswerBytes),
-        () => new WholeAnswerReader(sink, maxAnswerBytes, (text) => tellMessage(attempt, sink, text)),
+        () => new WholeAnswerReader(sink, maxAnswerBytes, (text) => readMessage(attempt, sink, text)),
       ),
   }
+}
+
+/** Reads a streamed message: the data of each server-sent event states its type. */
+export class MessageStreamReader extends EventAnswerReader {
+  readonly #answer: MessageAnswer
+
+  constructor(attempt: EngineAttempt, sink: EngineSink, maxEventBytes: number) {
+    super(sink, maxEventBytes)
+    this.#answer = new MessageAnswer(attempt, sink)
+  }
+
+  /** A stream without `message_stop` was cut off. */
+  protected override take(text: string): boolean {
+    const data = readObject(text)
+    const answer = this.#answer
+    switch (data.type) {
+      case 'content_block_delta':
+        answer.addDelta(data.index, data.delta)
+        break
+      case 'content_block_start':
+        answer.openBlock(data.index, data.content_block)
+        break
+      case 'content_block_stop':
+        answer.closeBlock(data.index)
+        break
+      case 'message_start':
+        answer.start(data.message)
+        break
+      case 'message_delta':
+        answer.addEnd(data.delta, data.usage)
+        break
+      case 'message_stop':
+        answer.finish()
+        return true
+      case 'error':
+        this.sink.fail(toStreamError(data.error))
+        return true
+    }
+    return false
+  }
+}
+
+/** Reads a message that comes as one JSON body. @throws as `readObject` */
+export function readMessage(attempt: EngineAttempt, sink: EngineSink, text: string): void {
+  const message = readObject(text)
+  if (message.type === 'error') {
+    sink.fail(toStreamError(message.error))
+    return
+  }
+  const answer = new MessageAnswer(attempt, sink)
+  answer.start(message)
+  if (Array.isArray(message.content))
+    for (const [index, block] of message.content.entries()) {
+      answer.openBlock(index, block)
+      answer.closeBlock(index)
+    }
+  answer.addEnd(message, message.usage)
+  answer.finish()
+}
+
+/** @throws SyntaxError for text that is not JSON, TypeError for JSON that is not an object */
+export function readObject(text: string): Record<string, unknown> {
+  const value = parseBoundedText(text)
+  if (!isObject(value)) throw new TypeError('the answer holds no JSON object')
+  return value
 }

@@ -1,8 +1,10 @@
 /** The blocks of an answer in the worker's own words, put together from their pieces. */
 import { parseBoundedText } from '#shared'
-import type { Json } from './wire.ts'
+import { isObject } from '../wire.ts'
 
-/** A block under way, and what its deltas have added. */
+type Json = Record<string, unknown>
+
+/** An open block, and what its deltas have added. */
 interface OpenBlock {
   readonly start: Readonly<Json>
   text: string
@@ -16,7 +18,7 @@ export class NativeBlocks {
   readonly #open = new Map<unknown, OpenBlock>()
   readonly #done: Json[] = []
 
-  /** Of those that have ended, in order. Texts of nothing are left out: services refuse them. */
+  /** Closed blocks in order, without empty texts, which services refuse. */
   get content(): readonly Json[] {
     return this.#done.filter(({ type, text }) => type !== 'text' || text !== '')
   }
@@ -47,7 +49,7 @@ export class NativeBlocks {
     }
   }
 
-  /** @returns the whole block; undefined when it was never opened */
+  /** @returns the complete block; undefined if it was never opened */
   close(index: unknown): Json | undefined {
     const open = this.#open.get(index)
     if (open === undefined) return undefined
@@ -68,11 +70,11 @@ function textOf(value: unknown): string {
   return typeof value === 'string' ? value : ''
 }
 
-/** What a model wrote may be no object; the format takes nothing else. */
+/** Reads the input of a call from a model's text. @returns an empty object for text that is no object */
 export function toInput(text: string): object {
   try {
     const value = parseBoundedText(text)
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value
+    if (isObject(value)) return value
   } catch {}
   return {}
 }

@@ -1,34 +1,42 @@
 /** The internal request as a messages body for one worker. @source Anthropic API reference, Messages */
-import type { ChatTool, EngineAttempt, GenerationRequest, NativeRequest, Sampling } from '#kernel'
+import type {
+  ChatTool,
+  EngineAttempt,
+  GenerationRequest,
+  NativeRequest,
+  ReasoningWish,
+  Sampling,
+} from '#kernel'
 import { answerErrors } from '#shared'
+import type { MessagesRequest, WireMessage, WireTool } from '../wire.ts'
 import { ENGINE } from './message-answer.ts'
-import { addReasoning } from './reasoning.ts'
-import { isUnsigned, toWireMessages, type WireMessage } from './to-wire-messages.ts'
-import type { Json } from './wire.ts'
+import { isUnsigned, toWireMessages } from './to-wire-messages.ts'
 
 const MAX_TEMPERATURE = 1
 
-/** @throws unsupported_by_worker (400) for what the format has no words for and what would change the answer */
+type Body = Partial<MessagesRequest>
+
+/** @throws unsupported_by_worker (400) for options that the format lacks and that would change the answer */
 export function toMessagesBody(
   { request, model, worker, stream }: EngineAttempt,
   defaultMaxTokens: number,
 ): Buffer {
   const native = request.native?.engine === ENGINE ? request.native : null
-  const body =
+  const body: Body =
     native === null
       ? ownBody(request, worker.isExternal, defaultMaxTokens)
       : { ...native.members(), messages: nativeMessages(request, native, worker.isExternal) }
   body.model = model
-  addTools(body, request, native?.tools ?? [])
+  addTools(body, request, (native?.tools ?? []) as readonly WireTool[])
   if (stream) body.stream = true
   return Buffer.from(JSON.stringify(body))
 }
 
-/** @param isVendor it refuses thinking that it has not signed; engines want their own back */
-function ownBody(request: GenerationRequest, isVendor: boolean, defaultMaxTokens: number): Json {
-  refuseUnspeakable(request)
+/** @param isVendor true for the vendor, which refuses unsigned thinking; engines need it back */
+function ownBody(request: GenerationRequest, isVendor: boolean, defaultMaxTokens: number): Body {
+  refuseUnsupported(request)
   const messages = request.prompt.kind === 'chat' ? request.prompt.messages : []
-  const body: Json = {
+  const body: Body = {
     max_tokens: request.sampling.maxTokens ?? defaultMaxTokens,
     ...toWireMessages(messages, isVendor),
   }
@@ -36,14 +44,18 @@ function ownBody(request: GenerationRequest, isVendor: boolean, defaultMaxTokens
   addReasoning(body, request)
   if (request.constraint?.kind === 'json_schema') {
     const format = { type: 'json_schema', schema: request.constraint.schema }
-    body.output_config = { ...(body.output_config as object | undefined), format }
+    body.output_config = { ...body.output_config, format }
   }
   if (request.user !== undefined) body.metadata = { user_id: request.user }
   return body
 }
 
-/** The client's own, and behind them what was said and called since. */
-function nativeMessages({ prompt }: GenerationRequest, native: NativeRequest, isVendor: boolean): unknown[] {
+/** The client's messages, followed by those of later rounds. */
+function nativeMessages(
+  { prompt }: GenerationRequest,
+  native: NativeRequest,
+  isVendor: boolean,
+): WireMessage[] {
   const own = native.prompt() as readonly WireMessage[]
   const later = prompt.kind === 'chat' ? prompt.messages.slice(native.messageCount) : []
   return [...(isVendor ? withoutUnsigned(own) : own), ...toWireMessages(later, isVendor).messages]
@@ -58,7 +70,7 @@ function withoutUnsigned(messages: readonly WireMessage[]): readonly WireMessage
   })
 }
 
-function refuseUnspeakable({ prompt, choices, topLogprobs, constraint }: GenerationRequest): void {
+function refuseUnsupported({ prompt, choices, topLogprobs, constraint }: GenerationRequest): void {
   const refuse = (what: string, param: string) => {
     throw answerErrors.unsupported_by_worker.with({ param }, what)
   }
@@ -69,15 +81,15 @@ function refuseUnspeakable({ prompt, choices, topLogprobs, constraint }: Generat
     refuse('text of this shape', 'response_format')
 }
 
-/** @param own as the client declared them; they stand for themselves, first and in their order */
-function addTools(body: Json, request: GenerationRequest, own: readonly Json[]): void {
+/** @param own tools as the client declared them; they come first and replace tools of the same name */
+function addTools(body: Body, request: GenerationRequest, own: readonly WireTool[]): void {
   const { toolChoice: choice, parallelToolCalls } = request
   const tools = choice?.mode === 'allowed' ? allowedTools(request.tools, choice.names) : request.tools
   const names = new Set(own.map(({ name }) => name))
   const all = [...own, ...tools.filter((tool) => !names.has(tool.function.name)).map(toTool)]
   if (all.length === 0) return
   body.tools = all
-  const wire = toWireChoice(request) ?? nativeChoice(request)
+  const wire = toWireChoice(request) ?? null
   if (parallelToolCalls === undefined || wire?.type === 'none') {
     if (wire !== null) body.tool_choice = wire
   } else body.tool_choice = { ...(wire ?? { type: 'auto' }), disable_parallel_tool_use: !parallelToolCalls }
@@ -88,10 +100,12 @@ function allowedTools(tools: readonly ChatTool[], names: readonly string[]): rea
   return tools.filter((tool) => allowed.has(tool.function.name))
 }
 
-function toTool({ function: { name, description, parameters, strict } }: ChatTool): Json {
+function toTool({ function: { name, description, parameters, strict } }: ChatTool): WireTool {
   const isSchema = typeof parameters === 'object' && parameters !== null
   const schema =
-    isSchema && Object.keys(parameters).length > 0 ? parameters : { type: 'object', properties: {} }
+    isSchema && Object.keys(parameters).length > 0
+      ? (parameters as Record<string, unknown>)
+      : { type: 'object', properties: {} }
   return {
     name,
     ...(description !== undefined && { description }),
@@ -100,23 +114,62 @@ function toTool({ function: { name, description, parameters, strict } }: ChatToo
   }
 }
 
-/** In the client's own words. */
-function nativeChoice({ native }: GenerationRequest): Json | null {
-  const choice = native?.engine === ENGINE ? native.toolChoice : null
-  return typeof choice === 'object' ? (choice as Json | null) : null
-}
-
-function toWireChoice({ toolChoice: choice }: GenerationRequest): { type: string; name?: string } | null {
-  if (choice === null) return null
+/** The client's own choice if the internal form cannot express it. */
+function toWireChoice({ toolChoice: choice, native }: GenerationRequest): MessagesRequest['tool_choice'] {
+  if (choice === null)
+    return native?.engine === ENGINE ? (native.toolChoice as MessagesRequest['tool_choice']) : null
   if (choice.mode === 'function') return { type: 'tool', name: choice.name }
   if (choice.mode === 'allowed') return { type: choice.isRequired ? 'any' : 'auto' }
   return { type: choice.mode === 'required' ? 'any' : choice.mode }
 }
 
-function addSampling(body: Json, { temperature, topP, topK, stop }: Sampling): void {
+function addSampling(body: Body, { temperature, topP, topK, stop }: Sampling): void {
   if (temperature !== undefined) body.temperature = Math.min(temperature, MAX_TEMPERATURE)
   if (topP !== undefined) body.top_p = topP
   if (topK !== undefined && topK >= 0) body.top_k = topK
   const stops = stop?.filter((text) => text.trim() !== '') ?? []
   if (stops.length > 0) body.stop_sequences = stops
+}
+
+const MIN_BUDGET = 1_024
+/** Efforts of the chat format that this one lacks. */
+const EFFORTS: ReadonlyMap<string, string> = new Map([['minimal', 'low']])
+
+/** Sets `thinking` and `output_config.effort`; thinking excludes a forced call and a temperature. */
+function addReasoning(body: Body, request: GenerationRequest): void {
+  const { toolChoice, sampling } = request
+  const reasoning = reasoningOf(request)
+  if (reasoning === null) return
+  const { isEnabled, effort, budgetTokens } = reasoning
+  if (isEnabled === false || effort === 'none') {
+    body.thinking = { type: 'disabled' }
+    return
+  }
+  if (effort !== undefined) body.output_config = { effort: EFFORTS.get(effort) ?? effort }
+  const isForced =
+    toolChoice !== null &&
+    (toolChoice.mode === 'required' ||
+      toolChoice.mode === 'function' ||
+      (toolChoice.mode === 'allowed' && toolChoice.isRequired))
+  if (isForced || (isEnabled !== true && budgetTokens === undefined)) return
+  const thinking = toThinking(budgetTokens, body.max_tokens ?? 0)
+  if (thinking == null) return
+  body.thinking = thinking
+  if (sampling.temperature !== undefined) delete body.temperature
+}
+
+/** Chat clients switch thinking by arguments of the chat template. */
+function reasoningOf({ reasoning, templateArguments }: GenerationRequest): ReasoningWish | null {
+  const isEnabled = templateArguments?.enable_thinking ?? templateArguments?.thinking
+  return reasoning?.isEnabled !== undefined || typeof isEnabled !== 'boolean'
+    ? reasoning
+    : { ...reasoning, isEnabled }
+}
+
+/** @returns null if the output limit leaves no room for thinking */
+function toThinking(budgetTokens: number | undefined, maxTokens: number): Body['thinking'] {
+  if (budgetTokens === undefined) return { type: 'adaptive' }
+  if (maxTokens <= MIN_BUDGET) return null
+  const budget = Math.min(Math.max(budgetTokens, MIN_BUDGET), maxTokens - 1)
+  return { type: 'enabled', budget_tokens: budget }
 }

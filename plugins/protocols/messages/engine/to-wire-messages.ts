@@ -1,18 +1,13 @@
 /** A chat's messages as those of the format: system in front, results of tools in the user's turn. @source Anthropic API reference, Messages */
 import type { ChatMessage, ChatToolCall, ContentPart } from '#kernel'
-import { toContentBlock } from './content-block.ts'
+import { answerErrors } from '#shared'
+import type { WireBlock, WireBlockOf, WireMessage } from '../wire.ts'
 import { ENGINE } from './message-answer.ts'
 import { toInput } from './native-blocks.ts'
-import type { Json } from './wire.ts'
-
-export interface WireMessage {
-  readonly role: 'user' | 'assistant' | 'system'
-  readonly content: string | Json[]
-}
 
 const NOT_IN_IDS = /[^A-Za-z0-9_-]/g
 
-/** @param isVendor thinking without a signature is left out */
+/** @param isVendor omits thinking without a signature */
 export function toWireMessages(
   messages: readonly ChatMessage[],
   isVendor: boolean,
@@ -31,14 +26,14 @@ export function toWireMessages(
   return { ...(system !== '' && { system }), messages: wire.map(toTurn) }
 }
 
-/** What neighbours of one role say, put together once all of them are known. */
+/** Contents of neighbours of one role, joined at the end. */
 interface OpenTurn {
   readonly role: WireMessage['role']
-  readonly contents: (string | Json[])[]
+  readonly contents: (string | WireBlock[])[]
 }
 
-/** Turns of one role alternate: neighbours are one turn, as the results of several calls must be. */
-function addTurn(wire: OpenTurn[], role: 'user' | 'assistant', content: string | Json[]): void {
+/** Neighbours of one role become one turn, as the format requires of the results of several calls. */
+function addTurn(wire: OpenTurn[], role: 'user' | 'assistant', content: string | WireBlock[]): void {
   const last = wire.at(-1)
   if (last === undefined || last.role !== role) wire.push({ role, contents: [content] })
   else last.contents.push(content)
@@ -48,16 +43,16 @@ function toTurn({ role, contents }: OpenTurn): WireMessage {
   return { role, content: contents.length === 1 ? contents[0] : contents.flatMap(toBlocks) }
 }
 
-function toBlocks(content: string | Json[]): Json[] {
+function toBlocks(content: string | WireBlock[]): WireBlock[] {
   if (typeof content !== 'string') return content
   return content === '' ? [] : [{ type: 'text', text: content }]
 }
 
-function userContent(content: ChatMessage['content']): string | Json[] {
+function userContent(content: ChatMessage['content']): string | WireBlock[] {
   return typeof content === 'string' || content === null ? (content ?? '') : content.map(toContentBlock)
 }
 
-function toolResult({ tool_call_id: id, content, is_error: isError }: ChatMessage): Json {
+function toolResult({ tool_call_id: id, content, is_error: isError }: ChatMessage): WireBlock {
   return {
     type: 'tool_result',
     tool_use_id: toWireId(id ?? ''),
@@ -66,8 +61,8 @@ function toolResult({ tool_call_id: id, content, is_error: isError }: ChatMessag
   }
 }
 
-function assistantContent(message: ChatMessage, isVendor: boolean): string | Json[] {
-  const own = ownWords(message, isVendor)
+function assistantContent(message: ChatMessage, isVendor: boolean): string | WireBlock[] {
+  const own = nativeContent(message, isVendor)
   if (own !== null) return own
   const {
     content,
@@ -79,19 +74,22 @@ function assistantContent(message: ChatMessage, isVendor: boolean): string | Jso
   const said = textOf(content) + (refusal ?? '')
   const isKept = (thinking !== undefined || signature !== undefined) && (signature !== undefined || !isVendor)
   if (!isKept && (calls === undefined || calls.length === 0)) return said
-  const blocks: Json[] = []
+  const blocks: WireBlock[] = []
   if (isKept) blocks.push({ type: 'thinking', thinking: thinking ?? '', signature: signature ?? '' })
   if (said !== '') blocks.push({ type: 'text', text: said })
   for (const call of calls ?? []) blocks.push(toToolUse(call))
   return blocks
 }
 
-/** As the worker wrote it, calls under the ids that their results have. Null where it has no such words. */
-function ownWords({ native, tool_calls: calls = [] }: ChatMessage, isVendor: boolean): Json[] | null {
+/** The turn as the worker wrote it, with the call ids that the results use; null if it came from another format. */
+function nativeContent(
+  { native, tool_calls: calls = [] }: ChatMessage,
+  isVendor: boolean,
+): WireBlock[] | null {
   if (native?.engine !== ENGINE || native.content.length === 0) return null
   let count = 0
-  const blocks: Json[] = []
-  for (const block of native.content) {
+  const blocks: WireBlock[] = []
+  for (const block of native.content as readonly WireBlock[]) {
     if (block.type === 'tool_use') {
       const call = calls.at(count++)
       blocks.push(call === undefined ? block : { ...block, id: toWireId(call.id) })
@@ -100,15 +98,15 @@ function ownWords({ native, tool_calls: calls = [] }: ChatMessage, isVendor: boo
   return count === calls.length ? blocks : null
 }
 
-export function isUnsigned({ type, signature }: Json): boolean {
-  return type === 'thinking' && (typeof signature !== 'string' || signature === '')
+export function isUnsigned(block: WireBlock): boolean {
+  return block.type === 'thinking' && (typeof block.signature !== 'string' || block.signature === '')
 }
 
-function toToolUse({ id, function: { name, arguments: text } }: ChatToolCall): Json {
+function toToolUse({ id, function: { name, arguments: text } }: ChatToolCall): WireBlock {
   return { type: 'tool_use', id: toWireId(id), name, input: toInput(text) }
 }
 
-/** The same change for a call and its result. */
+/** Applied to a call and to its result alike. */
 function toWireId(id: string): string {
   return id.replace(NOT_IN_IDS, '_')
 }
@@ -116,4 +114,39 @@ function toWireId(id: string): string {
 function textOf(content: string | readonly ContentPart[] | null): string {
   if (content === null || typeof content === 'string') return content ?? ''
   return content.flatMap((part) => (part.type === 'text' ? (part as { text: string }).text : [])).join('\n')
+}
+
+const DATA_URL = 'data:'
+
+/** @throws unsupported_by_worker (400) for audio, video and files by id */
+function toContentBlock(part: ContentPart): WireBlockOf<'text' | 'image' | 'document'> {
+  if ('value' in part) throw unsupported(`a part of type '${part.type.slice(2, 66)}'`)
+  switch (part.type) {
+    case 'text':
+      return { type: 'text', text: part.text }
+    case 'image_url':
+      return { type: 'image', source: toSource(part.image_url.url) }
+    case 'file': {
+      const { file_data: data, filename } = part.file
+      if (data === undefined) throw unsupported('a file by its id')
+      return { type: 'document', source: toSource(data), ...(filename !== undefined && { title: filename }) }
+    }
+    default:
+      throw unsupported(`a part of type '${part.type}'`)
+  }
+}
+
+function toSource(url: string) {
+  const marker = ';base64,'
+  const at = url.startsWith(DATA_URL) ? url.indexOf(marker) : -1
+  if (at < 0) return { type: 'url' as const, url }
+  return {
+    type: 'base64' as const,
+    media_type: url.slice(DATA_URL.length, at),
+    data: url.slice(at + marker.length),
+  }
+}
+
+function unsupported(what: string) {
+  return answerErrors.unsupported_by_worker.with({ param: 'messages' }, what)
 }

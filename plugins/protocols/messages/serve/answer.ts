@@ -1,25 +1,27 @@
-/** One answer that is made here: a generation's events as a message, whole or streamed. */
-
-import type {
-  GatewayError,
-  GenerateOptions,
-  Generation,
-  GenerationEvent,
-  GenerationListener,
-  GenerationRequest,
-  GenerationUsage,
-  Host,
-  RequestContext,
-  SseWriter,
+/** Answers that the gateway writes itself: a generation or a turn with tools as a message, whole or streamed. */
+import {
+  type GatewayError,
+  type GenerateOptions,
+  type Generation,
+  type GenerationEvent,
+  type GenerationListener,
+  type GenerationRequest,
+  Generations,
+  type GenerationUsage,
+  type Host,
+  type RequestContext,
+  type ToolLoopEvent,
+  type ToolLoopService,
+  type ToolTurn,
 } from '#kernel'
-import { Generations } from '#kernel'
 import { messagesErrors } from '../errors.ts'
+import type { WireUsage } from '../wire.ts'
 import { type BlockOptions, BlockSequence } from './block-sequence.ts'
-import { MessageEvents, PING } from './message-events.ts'
-import type { Pings, PingTarget } from './pings.ts'
+import { MessageStream } from './message-stream.ts'
+import type { Pings } from './pings.ts'
 import type { PromptCounter } from './prompt-counter.ts'
-import { toStop } from './stop-reason.ts'
-import { estimatedUsage, toUsage, type WireUsage } from './usage.ts'
+import { estimatedUsage, type Stop, toStop, toUsage } from './stop-and-usage.ts'
+import { TurnBlocks } from './turn-blocks.ts'
 import { toMessage, WholeBlocks } from './whole-message.ts'
 
 export interface AnswerParts {
@@ -28,172 +30,216 @@ export interface AnswerParts {
   readonly pings: Pings
 }
 
-/** What the client asked for that is no part of the generation. */
-export interface AnswerWish {
-  /** As the client named it. */
+/** A generation, and how the client wants its answer. */
+export interface AnswerOptions {
+  /** As the client names it. */
   readonly model: string
   readonly request: GenerationRequest
   readonly blocks: BlockOptions
   readonly open: Pick<GenerateOptions, 'passThrough' | 'accepts'>
-  /** What the client is told when the generation fails. Default: the failure itself. */
+  /** The error that the client gets for a failure. Default: the failure itself. */
   readonly toError?: (failure: GatewayError) => unknown
 }
 
-/** Never throws: what goes wrong is the client's reply. */
-export function answerWhole({ host, counter }: AnswerParts, ctx: RequestContext, wish: AnswerWish): void {
-  const sink = new WholeBlocks()
-  const blocks = new BlockSequence(sink, wish.blocks)
-  const { request } = wish
-  const onEvent = (event: GenerationEvent) => {
-    if (event.type === 'failed') ctx.fail(errorFor(wish, event.error))
-    else if (event.type !== 'finished') blocks.add(event)
-    else {
-      const stop = toStop(blocks, request.sampling.stop ?? [])
-      if (stop === null) ctx.fail(messagesErrors.generation_aborted())
-      else {
-        const usage = usageOf(event.usage, () => counter.estimate(request), sink.characters)
-        ctx.json(200, toMessage(wish.model, sink.blocks, stop, usage))
-      }
-    }
-  }
-  host.use(Generations).open(ctx, request, { ...wish.open, stream: false, listener: { onEvent } })
-}
-
-function errorFor({ toError }: AnswerWish, failure: GatewayError): unknown {
-  return toError === undefined ? failure : toError(failure)
+/** A turn with tools of the gateway, and how the client wants its answer. */
+export interface TurnOptions {
+  /** As the client names it. */
+  readonly model: string
+  readonly turn: ToolTurn
+  readonly blocks: BlockOptions
 }
 
 function usageOf(usage: GenerationUsage | null, inputTokens: () => number, characters: number): WireUsage {
   return usage === null ? estimatedUsage(inputTokens(), characters) : toUsage(usage)
 }
 
-/** Never throws: what goes wrong is the client's reply. */
-export function answerStream(parts: AnswerParts, ctx: RequestContext, wish: AnswerWish): void {
-  new StreamedAnswer(parts, ctx, wish).start()
+function errorFor({ toError }: AnswerOptions, failure: GatewayError): unknown {
+  return toError === undefined ? failure : toError(failure)
 }
 
-class StreamedAnswer implements GenerationListener, PingTarget {
-  lastEventMs = 0
+/** Never throws: failures become the client's reply. */
+export function answerWhole(
+  { host, counter }: AnswerParts,
+  ctx: RequestContext,
+  options: AnswerOptions,
+): void {
+  const { request } = options
+  const sink = new WholeBlocks()
+  const blocks = new BlockSequence(sink, options.blocks)
+  const onEvent = (event: GenerationEvent) => {
+    if (event.type === 'failed') ctx.fail(errorFor(options, event.error))
+    else if (event.type !== 'finished') blocks.add(event)
+    else {
+      const stop = toStop(blocks, request.sampling.stop ?? [])
+      const usage = usageOf(event.usage, () => counter.estimate(request), sink.characters)
+      sendWhole(ctx, options.model, sink, stop, usage)
+    }
+  }
+  host.use(Generations).open(ctx, request, { ...options.open, stream: false, listener: { onEvent } })
+}
+
+function sendWhole(
+  ctx: RequestContext,
+  model: string,
+  { blocks }: WholeBlocks,
+  stop: Stop | null,
+  usage: WireUsage,
+): void {
+  if (stop === null) ctx.fail(messagesErrors.generation_aborted())
+  else ctx.json(200, toMessage(model, blocks, stop, usage))
+}
+
+/** Never throws: failures become the client's reply. */
+export function answerStream(parts: AnswerParts, ctx: RequestContext, options: AnswerOptions): void {
+  new StreamedAnswer(parts, ctx, options).start()
+}
+
+class StreamedAnswer implements GenerationListener {
   readonly #parts: AnswerParts
   readonly #ctx: RequestContext
-  readonly #wish: AnswerWish
-  readonly #events = new MessageEvents()
+  readonly #options: AnswerOptions
+  readonly #stream: MessageStream
   readonly #blocks: BlockSequence
   #generation: Generation | null = null
-  #writer: SseWriter | null = null
-  #isPaused = false
-  /** The client left, or the request failed by somebody else's hand: nothing is told any more. */
-  #isOver = false
-  /** Under way where a tokenizer counts the prompt. */
+  /** Token count of the prompt, if a tokenizer is loaded. */
   #count: Promise<number> | null = null
   #inputTokens = 0
-  /** What has come while the count was under way; null when nothing waits. */
+  /** Events that arrived during the count; null when no count is pending. */
   #held: GenerationEvent[] | null = null
 
-  constructor(parts: AnswerParts, ctx: RequestContext, wish: AnswerWish) {
+  constructor(parts: AnswerParts, ctx: RequestContext, options: AnswerOptions) {
     this.#parts = parts
     this.#ctx = ctx
-    this.#wish = wish
-    this.#blocks = new BlockSequence(this.#events, wish.blocks)
+    this.#options = options
+    this.#stream = new MessageStream(ctx, parts.pings)
+    this.#blocks = new BlockSequence(this.#stream.events, options.blocks)
   }
 
   start(): void {
     const { host, counter } = this.#parts
-    const { request, open } = this.#wish
-    // Engines that are spoken to in tokens tell themselves; all others only at the end.
-    const mayNotTell = host.balance
+    const { request, open } = this.#options
+    // Engines that get tokens report the count themselves; all others report it at the end at best.
+    const mayNotReport = host.balance
       .workersOf(host.balance.canonicalModel(request.model ?? ''))
       .some(({ apis }) => apis.length > 0)
-    if (mayNotTell) this.#count = counter.count(request)
+    if (mayNotReport) this.#count = counter.count(request)
     this.#count?.catch(() => {})
-    this.#ctx.onCancel(() => {
-      this.#isOver = true
-      this.#parts.pings.remove(this)
-    })
     this.#generation = host
       .use(Generations)
       .open(this.#ctx, request, { ...open, stream: true, listener: this })
+    this.#stream.source = this.#generation
   }
 
   onEvent(event: GenerationEvent): void {
     if (this.#held !== null) this.#held.push(event)
     else if (event.type === 'started' && event.inputTokens === null && this.#count !== null)
       this.#hold(event, this.#count)
-    else this.#tell(event)
+    else this.#write(event)
   }
 
-  /** The first event of the stream says how long the prompt is. */
+  /** Waits for the count: the first event of the stream states it. */
   #hold(event: GenerationEvent, count: Promise<number>): void {
     this.#held = [event]
     this.#generation?.pause()
     const goOn = (tokens: number) => {
-      if (this.#isOver) return
+      if (this.#stream.isOver) return
       const held = this.#held ?? []
       this.#held = null
       this.#inputTokens = tokens
       this.#generation?.resume()
-      for (const one of held) this.#tell(one)
+      for (const one of held) this.#write(one)
     }
-    count.then(goOn, () => goOn(0)).catch((error: unknown) => this.#fail(error))
+    count.then(goOn, () => goOn(0)).catch((error: unknown) => this.#stream.fail(error))
   }
 
-  #tell(event: GenerationEvent): void {
-    if (this.#isOver) return
-    if (event.type === 'failed') {
-      this.#fail(errorFor(this.#wish, event.error))
-      return
-    }
-    if (event.type === 'started') this.#begin(event.inputTokens)
+  #write(event: GenerationEvent): void {
+    if (this.#stream.isOver) return
+    if (event.type === 'failed') this.#stream.fail(errorFor(this.#options, event.error))
+    else if (event.type === 'started') this.#begin(event.inputTokens)
     else if (event.type === 'finished') this.#finish(event.usage)
     else {
       this.#blocks.add(event)
-      this.#write(this.#events.take())
+      this.#stream.flush()
     }
   }
 
-  #begin(told: number | null): void {
-    if (told !== null) this.#inputTokens = told
-    if (this.#inputTokens === 0) this.#inputTokens = this.#parts.counter.estimate(this.#wish.request)
-    this.#events.start(this.#wish.model, estimatedUsage(this.#inputTokens, 0))
-    this.lastEventMs = performance.now()
-    // Before the head, at which a hook may end the request.
-    this.#parts.pings.add(this)
-    this.#writer = this.#ctx.sse()
-    this.#writer.onDrain(() => this.#drained())
-    this.#write(this.#events.take())
+  #begin(reported: number | null): void {
+    if (reported !== null) this.#inputTokens = reported
+    if (this.#inputTokens === 0) this.#inputTokens = this.#parts.counter.estimate(this.#options.request)
+    this.#stream.begin(this.#options.model, this.#inputTokens)
   }
 
-  #write(events: string): void {
-    if (events === '') return
-    this.lastEventMs = performance.now()
-    if (this.#writer?.write(events) !== false) return
-    this.#isPaused = true
-    this.#generation?.pause()
+  #finish(reported: GenerationUsage | null): void {
+    const stop = toStop(this.#blocks, this.#options.request.sampling.stop ?? [])
+    const usage = usageOf(reported, () => this.#inputTokens, this.#stream.events.characters)
+    if (stop === null) this.#stream.fail(messagesErrors.generation_aborted())
+    else this.#stream.end(stop, usage)
   }
+}
 
-  #drained(): void {
-    this.#isPaused = false
-    this.#generation?.resume()
-  }
+/** @throws GatewayError for requests that the tool loop refuses at once */
+export function answerWithTools(
+  parts: AnswerParts,
+  loop: ToolLoopService,
+  ctx: RequestContext,
+  options: TurnOptions,
+): void {
+  if (options.turn.stream) streamTurn(parts, loop, ctx, options)
+  else answerTurn(parts, loop, ctx, options)
+}
 
-  ping(): void {
-    if (!this.#isPaused && this.#held === null) this.#writer?.write(PING)
-  }
+function stopOf(blocks: TurnBlocks, { turn }: TurnOptions): Stop | null {
+  if (blocks.isPaused) return { reason: 'pause_turn', sequence: null }
+  return toStop(blocks, turn.request.sampling.stop ?? [])
+}
 
-  #finish(told: GenerationUsage | null): void {
-    const stop = toStop(this.#blocks, this.#wish.request.sampling.stop ?? [])
-    if (stop === null) {
-      this.#fail(messagesErrors.generation_aborted())
+function answerTurn(
+  { counter }: AnswerParts,
+  loop: ToolLoopService,
+  ctx: RequestContext,
+  options: TurnOptions,
+): void {
+  const sink = new WholeBlocks()
+  const blocks = new TurnBlocks(sink, options.blocks)
+  const onEvent = (event: ToolLoopEvent) => {
+    if (event.type === 'failed') {
+      ctx.fail(event.error)
       return
     }
-    const usage = usageOf(told, () => this.#inputTokens, this.#events.characters)
-    this.#events.end(stop, usage)
-    this.#parts.pings.remove(this)
-    this.#writer?.end(this.#events.take())
+    blocks.add(event)
+    if (event.type !== 'finished') return
+    const usage = usageOf(event.usage, () => counter.estimate(options.turn.request), sink.characters)
+    sendWhole(ctx, options.model, sink, stopOf(blocks, options), usage)
   }
+  loop.run(ctx, options.turn, { onEvent })
+}
 
-  #fail(error: unknown): void {
-    this.#parts.pings.remove(this)
-    this.#ctx.fail(error)
+function streamTurn(
+  { pings, counter }: AnswerParts,
+  loop: ToolLoopService,
+  ctx: RequestContext,
+  options: TurnOptions,
+): void {
+  const { model, turn } = options
+  const stream = new MessageStream(ctx, pings)
+  const blocks = new TurnBlocks(stream.events, options.blocks)
+  let inputTokens = 0
+  const onEvent = (event: ToolLoopEvent) => {
+    if (stream.isOver) return
+    if (event.type === 'failed') stream.fail(event.error)
+    else if (event.type === 'started') {
+      inputTokens = event.started.inputTokens ?? counter.estimate(turn.request)
+      stream.begin(model, inputTokens)
+    } else {
+      blocks.add(event)
+      if (event.type !== 'finished') stream.flush()
+      else {
+        const stop = stopOf(blocks, options)
+        const usage = usageOf(event.usage, () => inputTokens, stream.events.characters)
+        if (stop === null) stream.fail(messagesErrors.generation_aborted())
+        else stream.end(stop, usage)
+      }
+    }
   }
+  stream.source = loop.run(ctx, turn, { onEvent })
 }

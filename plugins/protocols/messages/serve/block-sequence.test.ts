@@ -3,10 +3,10 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { GenerationEvent } from '#kernel'
 import { BlockSequence } from './block-sequence.ts'
-import { parseInput } from './parse-input.ts'
+
 import { toClientId, toWorkerId } from './tool-ids.ts'
 import { cutUnsigned } from './unsigned-thinking.ts'
-import { WholeBlocks } from './whole-message.ts'
+import { parseInput, WholeBlocks } from './whole-message.ts'
 
 class StrictBlocks extends WholeBlocks {
   #next = 0

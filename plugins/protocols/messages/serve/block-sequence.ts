@@ -4,36 +4,35 @@
  */
 import type { FinishReason, GenerationEvent } from '#kernel'
 import { parseBoundedText } from '#shared'
-import { ObjectEnd } from './object-end.ts'
 
-/** What a tool of the gateway gave. */
+/** Result of a tool that the gateway ran. */
 export interface ServerToolResult {
   readonly id: string
   readonly isError: boolean
   readonly text: string
 }
 
-/** Where blocks are written. `close` ends the one that was opened last. */
+/** Receives blocks. `close` ends the one that was opened last. */
 export interface BlockSink {
   openThinking(index: number): void
   openText(index: number): void
   openCall(index: number, id: string, name: string): void
-  /** A call that the gateway runs itself. */
+  /** A call that the gateway runs. */
   openServerCall(index: number, id: string, name: string, server: string): void
-  /** A block of its own, whole. */
+  /** A complete block. */
   serverResult(index: number, result: ServerToolResult): void
   thinking(index: number, delta: string): void
   text(index: number, delta: string): void
   input(index: number, delta: string): void
-  /** @param signature of a thinking block, empty when the worker has given none; null for other blocks */
+  /** @param signature of a thinking block, empty if the worker gave none; null for other blocks */
   close(index: number, signature: string | null): void
 }
 
-/** What besides blocks of the gateway's own a turn with tools may tell. */
+/** Receives also what only a turn with tools has. */
 export interface TurnSink extends BlockSink {
-  /** A source of the text so far, in the format's words. */
+  /** A source of the text so far, in the worker's format. */
   citation(index: number, citation: unknown): void
-  /** A block in the worker's own words, whole. */
+  /** A complete block in the worker's format. */
   native(index: number, block: Readonly<Record<string, unknown>>): void
 }
 
@@ -49,7 +48,7 @@ interface Call {
   readonly name: string
   input: string
   readonly end: ObjectEnd
-  /** The input up to its end is JSON; null until somebody has asked. */
+  /** Whether the input is JSON; null until it was parsed. */
   isJson: boolean | null
   isDone: boolean
   isClosed: boolean
@@ -58,7 +57,7 @@ interface Call {
 type Waiting = Call | { readonly kind: 'text' | 'thinking'; text: string }
 
 export class BlockSequence {
-  /** Of the choice; null until it has ended. */
+  /** Finish reason; null before the end. */
   reason: FinishReason | null = null
   matchedStop: string | number | null = null
   hasCalls = false
@@ -70,7 +69,7 @@ export class BlockSequence {
   #count = 0
   #open: 'thinking' | 'text' | Call | null = null
   #signature = ''
-  /** White space that is shown only if text follows. */
+  /** White space that is written only if text follows. */
   #space = ''
   readonly #calls = new Map<number, Call>()
   #waiting: Waiting[] = []
@@ -80,7 +79,7 @@ export class BlockSequence {
     this.#options = options
   }
 
-  /** Of all choices only the first is told. */
+  /** Only the first choice is written. */
   add(event: GenerationEvent): void {
     if (!('choice' in event) || event.choice !== 0) return
     switch (event.type) {
@@ -141,7 +140,7 @@ export class BlockSequence {
     else if (this.#options.thinking === 'text') this.#sink.thinking(this.#count, text)
   }
 
-  /** A proof without text is one of text that the vendor keeps to itself. */
+  /** A signature without text belongs to thinking that the vendor hides. */
   #sign(signature: string): void {
     if (this.#options.thinking === 'none' || this.#isBlocked()) return
     if (this.#open !== 'thinking') {
@@ -194,7 +193,7 @@ export class BlockSequence {
     this.#drain()
   }
 
-  /** Something else is to be written: a call whose input is whole makes room for it. */
+  /** True while a call with incomplete input is open; a complete one is closed first. */
   #isBlocked(): boolean {
     const open = this.#open
     if (open === null || typeof open === 'string') return false
@@ -204,7 +203,7 @@ export class BlockSequence {
     return this.#open !== null && typeof this.#open !== 'string'
   }
 
-  /** What has waited, up to a call that is still being written. */
+  /** Writes the blocks that waited, up to a call with incomplete input. */
   #drain(): void {
     const waiting = this.#waiting
     let at = 0
@@ -242,7 +241,7 @@ export class BlockSequence {
   }
 }
 
-/** The text is parsed once, at its end: nothing that follows mends what is wrong before it. */
+/** The text is parsed once, at its end: later text cannot repair an earlier error. */
 function isWhole(call: Call): boolean {
   if (!call.end.isReached) return false
   call.isJson ??= isJsonText(call.input)
@@ -255,5 +254,36 @@ function isJsonText(text: string): boolean {
     return true
   } catch {
     return false
+  }
+}
+
+const QUOTE = 0x22
+const BACKSLASH = 0x5c
+
+/** Finds the end of a JSON object that arrives in pieces, reading each character once. */
+class ObjectEnd {
+  #depth = 0
+  #isString = false
+  #isEscaped = false
+  #hasClosed = false
+  #hasMore = false
+
+  /** The pieces so far end with the brace that closes the first one, and white space. */
+  get isReached(): boolean {
+    return this.#hasClosed && !this.#hasMore
+  }
+
+  push(piece: string): void {
+    for (let at = 0; at < piece.length; at++) {
+      const code = piece.charCodeAt(at)
+      if (this.#hasClosed) this.#hasMore ||= piece[at].trim() !== ''
+      else if (this.#isEscaped) this.#isEscaped = false
+      else if (this.#isString) {
+        if (code === QUOTE) this.#isString = false
+        else if (code === BACKSLASH) this.#isEscaped = true
+      } else if (code === QUOTE) this.#isString = true
+      else if (piece[at] === '{') this.#depth++
+      else if (piece[at] === '}' && --this.#depth <= 0) this.#hasClosed = true
+    }
   }
 }

@@ -5,15 +5,14 @@
 
 import type { RequestContext, WorkerEntry } from '#kernel'
 import { Generations } from '#kernel'
-import { collectReply, messagesHeaders } from '#shared'
-import { checkHead } from './check-head.ts'
+import { collectReply } from '#shared'
 import { checkRequest } from './check-request.ts'
-import { API, type CreateParts } from './create-message.ts'
-import { targetPath } from './read-head.ts'
+import type { CreateParts } from './create-message.ts'
+import { API, checkHead, passThroughOf } from './native-relay.ts'
 import { toGenerationRequest } from './to-generation-request.ts'
 
 const ESTIMATE_HEADERS = ['x-weir-token-estimate', 'true']
-/** What engines answer that speak the format but have no such route. */
+/** Statuses of engines that speak the format without this route. */
 const NO_SUCH_ROUTE: ReadonlySet<number> = new Set([404, 405, 501])
 
 export async function countTokens(parts: CreateParts, ctx: RequestContext): Promise<void> {
@@ -39,18 +38,19 @@ function readySpeaker({ host }: CreateParts, model: string): WorkerEntry | undef
   return workers.find(({ slot, apis }) => apis.includes(API) && host.balance.status(slot) === 'ready')
 }
 
-/** @returns false when the worker has no such route, and nothing was sent to the client */
+/** @returns false if the worker has no such route; nothing was sent to the client then */
 async function askWorker(
   { host }: CreateParts,
   ctx: RequestContext,
   model: string,
   worker: WorkerEntry | null,
 ): Promise<boolean> {
+  const { path, headers } = passThroughOf(ctx)
   const reply = await collectReply(host.upstream, ctx, {
     model,
     stream: false,
-    path: targetPath(ctx),
-    headers: messagesHeaders(ctx),
+    path,
+    headers,
     ...(worker !== null && { worker }),
   })
   if (NO_SUCH_ROUTE.has(reply.status) && !isEnvelope(reply.body)) return false
@@ -58,7 +58,7 @@ async function askWorker(
   return true
 }
 
-/** The vendor's own words, such as for a model that it does not know. */
+/** An error in the vendor's format, such as for an unknown model. */
 function isEnvelope(body: Buffer): boolean {
   return body.includes('"not_found_error"')
 }

@@ -1,60 +1,54 @@
-/**
- * POST /v1/messages: bytes go to workers that speak the format as they are, for all others the request is translated.
- */
-
-import type { GenerationRequest, PassThrough, RequestContext, ToolLoopService, WorkerEntry } from '#kernel'
-import { Generations } from '#kernel'
-import { messagesHeaders } from '#shared'
+/** POST /v1/messages: bytes pass through to workers that speak the format; for all others the request is translated. */
+import {
+  type GenerationRequest,
+  Generations,
+  type PassThrough,
+  type RequestContext,
+  type ToolLoopService,
+} from '#kernel'
 import type { MessagesConfig } from '../config.ts'
 import { invalidField } from '../errors.ts'
 import type { MessagesRequest } from '../wire.ts'
-import { type AnswerParts, type AnswerWish, answerStream, answerWhole } from './answer.ts'
+import { type AnswerOptions, type AnswerParts, answerStream, answerWhole, answerWithTools } from './answer.ts'
 import type { BlockOptions } from './block-sequence.ts'
-import { checkHead } from './check-head.ts'
 import { checkRequest } from './check-request.ts'
-import { judgeStream } from './is-complete-stream.ts'
+import { asksForTools, callOrigins, runsToolsFor, toLoopChoice, toServerTools } from './gateway-tools.ts'
+import type { MessageHead } from './model-names.ts'
+import { API, checkHead, passThroughOf } from './native-relay.ts'
 import { nativeRequest } from './native-request.ts'
-import type { NativeRoutes } from './native-routes.ts'
-import { type MessageHead, targetPath } from './read-head.ts'
-import { callOrigins, toLoopChoice, toServerTools } from './server-tools.ts'
 import { toGenerationRequest } from './to-generation-request.ts'
-import { answerWithTools } from './tool-answer.ts'
-import { asksForTools, runsToolsFor } from './tools-here.ts'
 import { withoutUnsignedThinking } from './unsigned-thinking.ts'
 
-/** Name of the format among what a worker takes as it comes. */
-export const API = 'messages'
 const MAX_CALLS = 1_024
 
 export interface CreateParts extends AnswerParts {
   readonly headOf: (ctx: RequestContext) => MessageHead
-  readonly routes: NativeRoutes
   readonly config: MessagesConfig
-  /** Null where nobody runs tools. */
+  /** Null if no plugin runs tools. */
   readonly toolLoop: ToolLoopService | null
 }
 
 export function createMessage(parts: CreateParts, ctx: RequestContext): void {
-  const { host, config, routes } = parts
+  const { host, config } = parts
   const { named, model } = parts.headOf(ctx)
-  const asked = { path: targetPath(ctx), headers: messagesHeaders(ctx), judge: judgeStream }
-  const isNative = host.use(Generations).isNative(model, API)
-  if (isNative && routes.isSure(model)) {
+  const generations = host.use(Generations)
+  const passThrough = passThroughOf(ctx)
+  if (generations.modelToGenerate(model, API) === null) {
     const namesServers = checkHead(ctx.bodyBytes, true)
     if (!namesServers || !runsTools(parts, ctx, model)) {
       withoutUnsignedThinking(ctx, host, model)
-      host.upstream.relay(ctx, { model, ...asked })
+      host.upstream.relay(ctx, { model, ...passThrough })
       return
     }
   }
+  const isNative = generations.isNative(model, API)
   const wire = ctx.bodyJson()
-  const passThrough = { api: API, routes, ...asked }
   /** Null: the tool loop answers. */
-  let wish: AnswerWish | null
+  let options: AnswerOptions | null
   try {
     const request = checkRequest(wire, true)
     const isForLoop = toServerTools(request).length > 0 && (!isNative || runsTools(parts, ctx, model))
-    wish = isForLoop
+    options = isForLoop
       ? null
       : {
           model: named,
@@ -63,29 +57,29 @@ export function createMessage(parts: CreateParts, ctx: RequestContext): void {
           open: { passThrough },
         }
   } catch (error) {
-    if (asksForTools(ctx) || !someSpeakIt(parts, model)) throw error
-    // What only the format itself can say goes to those of the model's workers that speak it.
+    if (asksForTools(ctx) || !hasSpeaker(parts, model)) throw error
+    // A request that only the format itself can express goes to those of the model's workers that speak it.
     const namesServers = checkHead(ctx.bodyBytes, true)
     if (namesServers && isNative && runsTools(parts, ctx, model)) throw error
-    wish = unreadWish(parts, named, model, passThrough, error)
+    options = unreadOptions(parts, named, model, passThrough, error)
   }
-  if (wish === null) {
-    // What it refuses is no question of the format: nobody else is to get the credentials of its servers.
+  if (options === null) {
+    // Not retried with other workers on a refusal: they must not get the credentials of its tool servers.
     answerByLoop(parts, ctx, named, wire as MessagesRequest)
     return
   }
-  // What is translated has been read already.
+  // Translated requests have been read already; this changes the bytes only.
   withoutUnsignedThinking(ctx, host, model)
-  if (ctx.peek().stream) answerStream(parts, ctx, wish)
-  else answerWhole(parts, ctx, wish)
+  if (ctx.peek().stream) answerStream(parts, ctx, options)
+  else answerWhole(parts, ctx, options)
 }
 
-/** For a model whose workers all speak the format: whether its tool servers are the gateway's to ask. */
+/** For a model whose workers all speak the format: whether the gateway calls its tool servers. */
 function runsTools({ host, toolLoop }: CreateParts, ctx: RequestContext, model: string): boolean {
   return asksForTools(ctx) || (toolLoop !== null && runsToolsFor(host, model))
 }
 
-/** @throws invalid_field (400); what the loop refuses at once */
+/** @throws invalid_field (400); errors of requests that the loop refuses at once */
 function answerByLoop(
   parts: CreateParts,
   ctx: RequestContext,
@@ -114,10 +108,11 @@ function answerByLoop(
   })
 }
 
-/** Services that speak the format are told it in the client's own words. */
-function toTurnRequest({ host, routes, config }: CreateParts, request: MessagesRequest): GenerationRequest {
+/** Services that speak the format get the turn in the client's own words. */
+function toTurnRequest({ host, config }: CreateParts, request: MessagesRequest): GenerationRequest {
+  const generations = host.use(Generations)
   const workers = host.balance.workersOf(host.balance.canonicalModel(request.model))
-  const speakers = workers.filter((worker) => speaks(worker, routes))
+  const speakers = workers.filter((worker) => generations.takes(worker, API))
   if (speakers.length === 0 || !speakers.every(({ isExternal }) => isExternal))
     return toGenerationRequest(request, config)
   const isNative = speakers.length === workers.length
@@ -125,44 +120,43 @@ function toTurnRequest({ host, routes, config }: CreateParts, request: MessagesR
   return { ...generation, native: nativeRequest(request, generation) }
 }
 
-function someSpeakIt({ host, routes }: CreateParts, model: string): boolean {
-  return host.balance.workersOf(host.balance.canonicalModel(model)).some((worker) => speaks(worker, routes))
+/** True if a worker of the model speaks the format. */
+function hasSpeaker({ host }: CreateParts, model: string): boolean {
+  const generations = host.use(Generations)
+  return host.balance
+    .workersOf(host.balance.canonicalModel(model))
+    .some((worker) => generations.takes(worker, API))
 }
 
-/** An engine without the route is asked for chat, whatever it says of itself. */
-function speaks(worker: WorkerEntry, routes: NativeRoutes): boolean {
-  return worker.apis.includes(API) && !routes.lacks(worker)
-}
-
-/** @param refusal why it cannot be translated: the client's error, should no worker turn out to have the route */
-function unreadWish(
+/**
+ * For a request that cannot be translated: its bytes go to workers that speak the format.
+ *
+ * @param refusal why it cannot be translated; the client's error if no worker turns out to have the route
+ */
+function unreadOptions(
   parts: CreateParts,
   named: string,
   model: string,
   passThrough: PassThrough,
   refusal: unknown,
-): AnswerWish {
+): AnswerOptions {
+  const generations = parts.host.use(Generations)
   return {
     model: named,
-    request: unread(model),
+    request: {
+      model,
+      prompt: { kind: 'chat', messages: [] },
+      tools: [],
+      toolChoice: null,
+      constraint: null,
+      sampling: {},
+      reasoning: null,
+      choices: 1,
+      topLogprobs: null,
+    },
     blocks: { thinking: 'text', maxCalls: 0 },
-    open: { passThrough, accepts: (worker) => speaks(worker, parts.routes) },
-    toError: (failure) => (someSpeakIt(parts, model) ? failure : refusal),
-  }
-}
-
-/** Stands for a request whose bytes are passed on. */
-function unread(model: string): GenerationRequest {
-  return {
-    model,
-    prompt: { kind: 'chat', messages: [] },
-    tools: [],
-    toolChoice: null,
-    constraint: null,
-    sampling: {},
-    reasoning: null,
-    choices: 1,
-    topLogprobs: null,
+    open: { passThrough, accepts: (worker) => generations.takes(worker, API) },
+    toError: (failure) => (hasSpeaker(parts, model) ? failure : refusal),
   }
 }
 

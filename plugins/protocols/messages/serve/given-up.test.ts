@@ -2,9 +2,8 @@
 import { expect, test, vi } from 'vitest'
 import type { GenerationListener, GenerationRequest, ToolLoopListener, ToolTurn } from '#kernel'
 import { workerEntry } from '../../../../test/support/worker-entry.ts'
-import { answerStream } from './answer.ts'
+import { answerStream, answerWithTools } from './answer.ts'
 import { Pings, type PingTarget } from './pings.ts'
-import { answerWithTools } from './tool-answer.ts'
 
 class CountedPings extends Pings {
   readonly targets = new Set<PingTarget>()

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import type { MessagesRequest } from '../wire.ts'
 import { checkRequest } from './check-request.ts'
-import { toServerTools } from './server-tools.ts'
+import { toServerTools } from './gateway-tools.ts'
 import { toChatMessages } from './to-chat-messages.ts'
 
 const COUNT = 60_000

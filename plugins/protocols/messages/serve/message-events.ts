@@ -1,14 +1,14 @@
 /** The blocks of an answer as the events of a stream. */
+import type { WireUsage } from '../wire.ts'
 import type { ServerToolResult, TurnSink } from './block-sequence.ts'
-import type { Stop } from './stop-reason.ts'
+import type { Stop } from './stop-and-usage.ts'
 import { toClientId, toServerCallId } from './tool-ids.ts'
-import type { WireUsage } from './usage.ts'
 import { makeMessageId, toResultBlock } from './whole-message.ts'
 
 export const PING = 'event: ping\ndata: {"type":"ping"}\n\n'
 
 export class MessageEvents implements TurnSink {
-  /** Of all texts, for who has to estimate. */
+  /** Of all texts, for estimates of the usage. */
   characters = 0
   #out = ''
 
@@ -90,7 +90,7 @@ export class MessageEvents implements TurnSink {
   }
 
   close(index: number, signature: string | null): void {
-    // What no vendor has signed is not signed here.
+    // Thinking that the worker has not signed stays unsigned.
     if (signature !== null && signature !== '')
       this.#out += `event: content_block_delta\ndata: {"type":"content_block_delta","index":${index},"delta":{"type":"signature_delta","signature":${JSON.stringify(signature)}}}\n\n`
     this.#out += `event: content_block_stop\ndata: {"type":"content_block_stop","index":${index}}\n\n`

@@ -6,16 +6,16 @@ export interface PingTarget {
   ping(): void
 }
 
-/** The timer looks this often in a time of silence, so that a ping is late by a quarter at most. */
-const LOOKS = 4
-const MAX_LOOK_MS = 1_000
+/** Checks per silence interval, so that a ping is late by a quarter of it at most. */
+const CHECKS = 4
+const MAX_CHECK_MS = 1_000
 
 export class Pings {
   readonly #silenceMs: number
   readonly #targets = new Set<PingTarget>()
   #timer: NodeJS.Timeout | null = null
 
-  /** @param silenceMs 0 for none */
+  /** @param silenceMs 0 disables pings */
   constructor(silenceMs: number) {
     this.#silenceMs = silenceMs
   }
@@ -24,8 +24,8 @@ export class Pings {
     if (this.#silenceMs === 0) return
     this.#targets.add(target)
     if (this.#timer !== null) return
-    const everyMs = Math.max(1, Math.min(MAX_LOOK_MS, Math.floor(this.#silenceMs / LOOKS)))
-    this.#timer = setInterval(() => this.#look(), everyMs)
+    const everyMs = Math.max(1, Math.min(MAX_CHECK_MS, Math.floor(this.#silenceMs / CHECKS)))
+    this.#timer = setInterval(() => this.#check(), everyMs)
     this.#timer.unref()
   }
 
@@ -39,7 +39,7 @@ export class Pings {
     this.#timer = null
   }
 
-  #look(): void {
+  #check(): void {
     const nowMs = performance.now()
     for (const target of this.#targets) {
       if (nowMs - target.lastEventMs < this.#silenceMs) continue

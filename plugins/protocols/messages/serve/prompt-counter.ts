@@ -1,8 +1,8 @@
 /** How many tokens a prompt has: by the model's tokenizer where one is loaded, else an estimate. */
 import type { ChatMessage, ChatPrompt, GenerationRequest, Host, TokenizerService } from '#kernel'
-import { CHARACTERS_PER_TOKEN } from './usage.ts'
+import { CHARACTERS_PER_TOKEN } from './stop-and-usage.ts'
 
-/** Of an image whose size nobody here knows: about that of one megapixel. */
+/** Tokens of an image of about one megapixel; the real size is unknown. */
 const IMAGE_TOKENS = 1_400
 
 export class PromptCounter {
@@ -14,14 +14,14 @@ export class PromptCounter {
     this.#tokenizers = tokenizers
   }
 
-  /** Null where no tokenizer of the model is loaded. @throws as `LoadedTokenizer.count` */
+  /** Null if no tokenizer of the model is loaded. @throws as `LoadedTokenizer.count` */
   count(request: GenerationRequest): Promise<number> | null {
     if (this.#tokenizers === null || request.model === null) return null
     const tokenizer = this.#tokenizers.find(this.#balance.canonicalModel(request.model))
     return tokenizer === undefined ? null : tokenizer.count(toPrompt(request))
   }
 
-  /** UTF-8 bytes of all texts and tools, by four; images at a flat rate. Never 0. */
+  /** A token for four UTF-8 bytes of text and tools, and a flat rate for each image; at least 1. */
   estimate({ prompt, tools }: GenerationRequest): number {
     let bytes = tools.length === 0 ? 0 : Buffer.byteLength(JSON.stringify(tools))
     let images = 0
@@ -41,7 +41,7 @@ export class PromptCounter {
   }
 }
 
-/** As an engine's template would see it: what is no text takes no place in it. */
+/** The prompt as a chat template gets it; images take no place in it. */
 function toPrompt(request: GenerationRequest): ChatPrompt {
   const { prompt, reasoning, continuesLastMessage } = request
   const tools = toolsInPrompt(request)
@@ -54,7 +54,7 @@ function toPrompt(request: GenerationRequest): ChatPrompt {
   }
 }
 
-/** A model that may call none still knows them all; one that must call one sees no other. */
+/** A model that may call no tool still sees all of them; one that must call a certain tool sees only that. */
 function toolsInPrompt({ tools, toolChoice }: GenerationRequest): GenerationRequest['tools'] {
   return toolChoice?.mode === 'function'
     ? tools.filter(({ function: { name } }) => name === toolChoice.name)

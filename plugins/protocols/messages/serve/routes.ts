@@ -1,5 +1,4 @@
-/** The routes of the messages format: what comes in and goes out. */
-
+/** The routes of the Messages format and their documentation. */
 import type { RequestContext, RouteDefinition } from '#kernel'
 import { MESSAGES_HEADERS } from '#shared'
 import { messagesErrorFormat } from '../error-format.ts'
@@ -7,7 +6,7 @@ import { messagesErrors } from '../errors.ts'
 import { CountBody, CountReply, MessageBody, MessageReply } from '../wire.ts'
 import { countTokens } from './count-tokens.ts'
 import { type CreateParts, createMessage } from './create-message.ts'
-import { TOOLS_HEADERS } from './tools-here.ts'
+import { TOOLS_HEADERS } from './gateway-tools.ts'
 
 const TAG = 'Messages'
 const PATH = '/v1/messages'
@@ -21,14 +20,16 @@ const shared = {
 } as const
 
 const failures: RouteDefinition['docs']['responses'] = {
-  400: { description: 'The body is no JSON object, a field is missing or wrong, or the prompt is too long.' },
-  401: { description: 'No valid key, neither as bearer token nor in x-api-key.' },
+  400: {
+    description: 'The body is not a JSON object, a field is missing or invalid, or the prompt is too long.',
+  },
+  401: { description: 'No valid key in Authorization or x-api-key.' },
   404: { description: 'No worker serves the model.' },
   413: { description: 'The body is too large.' },
-  429: { description: 'A limit of the gateway or of the worker.' },
-  502: { description: 'The worker could not be reached, or its answer broke off.' },
-  503: { description: 'No worker that serves the model is ready.' },
-  504: { description: 'The worker took too long.' },
+  429: { description: 'A limit of the gateway or of the worker was exceeded.' },
+  502: { description: 'The worker could not be reached, or its response was cut off.' },
+  503: { description: 'No worker of the model is ready.' },
+  504: { description: 'The worker did not respond in time.' },
 }
 
 export function messagesRoutes(parts: CreateParts): RouteDefinition[] {
@@ -45,7 +46,7 @@ export function messagesRoutes(parts: CreateParts): RouteDefinition[] {
         body: MessageBody,
         responses: {
           200: {
-            description: 'The message; with `stream`, its events.',
+            description: 'The message, or its events with `stream`.',
             schema: MessageReply,
             streams: true,
           },
@@ -66,7 +67,7 @@ export function messagesRoutes(parts: CreateParts): RouteDefinition[] {
         responses: {
           200: {
             description:
-              'By a worker or the model’s tokenizer; with `x-weir-token-estimate: true`, an estimate: a token for four bytes of text and tools.',
+              'Counted by a worker or by the model’s tokenizer. With the header `x-weir-token-estimate: true` it is an estimate: a token for four bytes of text and tools.',
             schema: CountReply,
           },
           ...failures,
@@ -81,15 +82,15 @@ export function messagesRoutes(parts: CreateParts): RouteDefinition[] {
       errors: messagesErrorFormat,
       handler: (ctx) => ctx.text(200, 'hello'),
       docs: {
-        summary: 'Says that there is a gateway, for agents that look before they ask',
+        summary: 'Reachability check of agents',
         tag: TAG,
-        responses: { 200: { description: 'A word.', contentType: 'text/plain' } },
+        responses: { 200: { description: 'The text `hello`.', contentType: 'text/plain' } },
       },
     },
   ]
 }
 
-/** What is asked for below the path gets its 404 in the envelope that its client can read. */
+/** Unknown paths below the route get their 404 in the envelope of the format. */
 function unknownRoute(method: 'GET' | 'POST' | 'DELETE'): RouteDefinition {
   return {
     ...shared,
@@ -102,7 +103,7 @@ function unknownRoute(method: 'GET' | 'POST' | 'DELETE'): RouteDefinition {
       summary: 'No such route',
       tag: TAG,
       isHidden: true,
-      responses: { 404: { description: 'There is nothing here.' } },
+      responses: { 404: { description: 'The route does not exist.' } },
     },
   }
 }

@@ -1,4 +1,4 @@
-/** A messages request in the internal form that every kind of worker can be asked in. */
+/** A Messages request in the internal form, from which every engine adapter makes its worker's request. */
 import type {
   ChatMessage,
   ChatTool,
@@ -8,10 +8,10 @@ import type {
   Sampling,
   ToolChoice,
 } from '#kernel'
-import type { MessagesRequest, WireTool } from '../wire.ts'
-import { isCustom, isObject } from './check-request.ts'
-import type { MediaOptions } from './media-parts.ts'
+import { isObject, type MessagesRequest, type WireTool } from '../wire.ts'
+import { isCustom } from './check-request.ts'
 import { toChatMessages } from './to-chat-messages.ts'
+import type { MediaOptions } from './user-content.ts'
 
 /** @throws invalid_field (400) naming what cannot be translated */
 export function toGenerationRequest(request: MessagesRequest, options: MediaOptions): GenerationRequest {
@@ -36,7 +36,7 @@ export function toGenerationRequest(request: MessagesRequest, options: MediaOpti
   }
 }
 
-/** The answer goes on from the end of a text that the client has begun for the model. */
+/** True if the model is to continue a text that the client has begun. */
 function continuesLast(messages: readonly ChatMessage[]): boolean {
   const last = messages.at(-1)
   return (
@@ -52,14 +52,14 @@ function withTrimmedEnd(messages: readonly ChatMessage[]): readonly ChatMessage[
   return [...messages.slice(0, -1), { ...last, content: (last.content as string).trimEnd() }]
 }
 
-/** Tools of the vendor's own are left out, and those that the client will add later by itself. */
+/** Omits the vendor's tools, and tools that the client adds later (`defer_loading`). */
 function toTools(tools: readonly WireTool[]): readonly ChatTool[] {
   return tools
     .filter((tool) => isCustom(tool) && tool.defer_loading !== true)
     .map(({ name, description, input_schema: schema, strict }) => ({
       type: 'function',
       function: {
-        name: name as string,
+        name: name ?? '',
         ...(typeof description === 'string' && { description }),
         parameters: toObjectSchema(schema),
         ...(typeof strict === 'boolean' && { strict }),
@@ -78,7 +78,7 @@ function toToolChoice({ tool_choice: choice }: MessagesRequest): ToolChoice | nu
     case 'any':
       return { mode: 'required' }
     case 'tool':
-      return { mode: 'function', name: choice.name as string }
+      return { mode: 'function', name: choice.name ?? '' }
     default:
       return { mode: choice.type }
   }
@@ -100,12 +100,12 @@ function toSampling(request: MessagesRequest): Sampling {
     ...(temperature != null && { temperature }),
     ...(topP != null && { topP }),
     ...(topK != null && { topK }),
-    ...(maxTokens !== undefined && { maxTokens }),
+    ...(maxTokens != null && { maxTokens }),
     ...(stops != null && stops.length > 0 && { stop: stops }),
   }
 }
 
-/** Efforts that only the vendor knows, as the nearest that engines know. */
+/** Efforts that only the vendor knows, mapped to the nearest that engines know. */
 const EFFORTS: ReadonlyMap<unknown, string> = new Map([
   ['xhigh', 'high'],
   ['max', 'high'],
@@ -118,6 +118,6 @@ function toReasoning({ thinking, output_config: config }: MessagesRequest): Reas
   return {
     ...(thinking != null && { isEnabled: thinking.type !== 'disabled' }),
     ...(effort !== undefined && { effort }),
-    ...(thinking?.type === 'enabled' && { budgetTokens: thinking.budget_tokens as number }),
+    ...(thinking?.type === 'enabled' && { budgetTokens: thinking.budget_tokens }),
   }
 }

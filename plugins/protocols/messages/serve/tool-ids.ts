@@ -4,7 +4,7 @@
 
 const SERVER_PREFIX = 'mcptoolu_'
 const PREFIX = 'toolu_'
-/** Stands before ids with characters that the format does not allow. */
+/** Prefix of encoded ids, whose characters the format does not allow. */
 const ENCODED = `${PREFIX}x_`
 const ALLOWED = /^[A-Za-z0-9_-]+$/
 
@@ -18,7 +18,7 @@ export function toWorkerId(id: string): string {
   return id.startsWith(PREFIX) && id.length > PREFIX.length ? id.slice(PREFIX.length) : id
 }
 
-/** Of a call that the gateway runs itself; a client only sends it back. */
+/** Id of a call that the gateway runs; a client only sends it back. */
 export function toServerCallId(id: string): string {
   return SERVER_PREFIX + toClientId(id).slice(PREFIX.length)
 }

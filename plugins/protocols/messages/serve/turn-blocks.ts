@@ -5,7 +5,7 @@
 import type { FinishReason, ToolLoopEvent } from '#kernel'
 import type { BlockOptions, ServerToolResult, TurnSink } from './block-sequence.ts'
 
-/** Whose native items are blocks. */
+/** Engine whose native items are content blocks. */
 const ENGINE = 'messages'
 /** As a service says that its own tools are still at work. */
 const PAUSED = 'pause_turn'
@@ -15,12 +15,12 @@ interface Item {
   readonly id: string
   readonly name: string
   readonly server: string
-  /** What has come before its turn. */
+  /** Text that is not written yet. */
   waiting: string
   signature: string
-  /** Of the text, not yet written. */
+  /** Not written yet. */
   readonly citations: unknown[]
-  /** Whole, in the worker's words. */
+  /** A complete block in the worker's format. */
   native: Readonly<Record<string, unknown>> | null
   isOpen: boolean
   isDone: boolean
@@ -33,12 +33,12 @@ export class TurnBlocks {
   hasCalls = false
   hasBrokenCall = false
   hasRefusal = false
-  /** The operator's limit ended the turn before the model did, or the worker did before its own tools were done. */
+  /** The operator's limit ended the turn before the model did, or the worker paused while its own tools run. */
   isPaused = false
   readonly #sink: TurnSink
   readonly #thinking: BlockOptions['thinking']
   readonly #items = new Map<number, Item>()
-  /** In the order in which they began; the first is the one that is written. */
+  /** In order of their start; the first is being written. */
   #queue: Item[] = []
   #count = 0
 
@@ -70,7 +70,7 @@ export class TurnBlocks {
         this.#advance()
         return
       case 'native_item':
-        if (event.engine === ENGINE) this.#tellNative(event.index, event.item)
+        if (event.engine === ENGINE) this.#addNative(event.index, event.item)
         return
       case 'item_done':
         this.#end(event.index, null)
@@ -111,14 +111,14 @@ export class TurnBlocks {
     this.matchedStop = matchedStop
   }
 
-  #tellNative(index: number, block: Readonly<Record<string, unknown>>): void {
+  #addNative(index: number, block: Readonly<Record<string, unknown>>): void {
     const item = this.#begin(index, 'native')
     if (item === null) return
     item.native = block
     this.#end(index, null)
   }
 
-  /** @returns null for what the client does not want */
+  /** @returns null for items that the client does not want */
   #begin(index: number, kind: Item['kind'], id = '', name = '', server = ''): Item | null {
     if (kind === 'thinking' && this.#thinking === 'none') return null
     const item: Item = {
@@ -155,10 +155,10 @@ export class TurnBlocks {
     this.#advance()
   }
 
-  /** Writes what may be written: all of the first item, and of those behind it once it is done. */
+  /** Writes the first item, and the items behind it once it is done. */
   #advance(): void {
     for (let item = this.#queue.at(0); item !== undefined; item = this.#queue.at(0)) {
-      this.#tell(item)
+      this.#writeItem(item)
       if (!item.isDone) return
       if (item.isOpen) this.#sink.close(this.#count++, item.kind === 'thinking' ? item.signature : null)
       if (item.result !== null) this.#sink.serverResult(this.#count++, item.result)
@@ -166,7 +166,7 @@ export class TurnBlocks {
     }
   }
 
-  #tell(item: Item): void {
+  #writeItem(item: Item): void {
     const { kind } = item
     if (kind === 'native') {
       if (item.native !== null) this.#sink.native(this.#count++, item.native)

@@ -9,14 +9,14 @@ import { type Member, topLevelMembers } from '#shared'
 const OPEN_BRACKET = 0x5b
 const CLOSE_BRACKET = 0x5d
 const COMMA = 0x2c
-/** As clients write them; a look for these is all that most requests pay. */
+/** As clients write them: most requests pay only for the search for these. */
 const EMPTY_SIGNATURES = ['"signature":""', '"signature": ""'].map((text) => Buffer.from(text))
 const SIGNATURES = ['"signature":', '"signature" :'].map((text) => Buffer.from(text))
 const THINKING = ['"type":"thinking"', '"type": "thinking"'].map((text) => Buffer.from(text))
 
 type Range = readonly [start: number, end: number]
 
-/** Engines that speak the format want their own thinking back, so only the body for a vendor is changed. */
+/** Changes the body only if a vendor may get it: engines that speak the format need their own thinking back. */
 export function withoutUnsignedThinking(ctx: RequestContext, host: Host, model: string): void {
   const body = ctx.bodyBytes
   if (!looksUnsigned(body)) return
@@ -26,7 +26,7 @@ export function withoutUnsignedThinking(ctx: RequestContext, host: Host, model: 
   if (changed !== null) ctx.setBody(changed)
 }
 
-/** Some signature is empty, or there are fewer of them than of thinking. */
+/** True if a signature is empty, or if there are fewer signatures than thinking blocks. */
 function looksUnsigned(body: Buffer): boolean {
   if (EMPTY_SIGNATURES.some((text) => body.includes(text))) return true
   const blocks = countOf(body, THINKING)
@@ -40,7 +40,7 @@ function countOf(body: Buffer, texts: readonly Buffer[]): number {
   return count
 }
 
-/** @returns null when there is nothing to cut */
+/** @returns null if there is nothing to remove */
 export function cutUnsigned(body: Buffer): Buffer | null {
   const messages = memberOf(body, 0, 'messages')
   if (messages === null) return null
@@ -51,7 +51,7 @@ export function cutUnsigned(body: Buffer): Buffer | null {
     const blocks = elements(body, content[0])
     const unsigned = blocks.filter(([start, end]) => isUnsigned(body, start, end))
     if (unsigned.length === 0) continue
-    // A turn of nothing else would be an empty one, which is refused as well.
+    // A turn without blocks would be refused too.
     if (unsigned.length === blocks.length) cuts.push(message)
     else for (const block of unsigned) cuts.push(block)
   }
@@ -65,14 +65,14 @@ function isUnsigned(body: Buffer, start: number, end: number): boolean {
   return signature === null || signature[1] - signature[0] <= 2
 }
 
-/** Range of a member's value; null when there is none. */
+/** Range of a member's value; null if there is none. */
 function memberOf(body: Buffer, start: number, name: string, end = body.length): Range | null {
   const members: readonly Member[] | null = topLevelMembers(body.subarray(start, end))
   const member = members?.findLast((one) => one.name === name)
   return member === undefined ? null : [start + member.valueStart, start + member.valueEnd]
 }
 
-/** Ranges of an array's elements; none for anything else. */
+/** Ranges of an array's elements; empty for other values. */
 function elements(body: Buffer, start: number): Range[] {
   const found: Range[] = []
   if (body[start] !== OPEN_BRACKET) return found
@@ -87,7 +87,7 @@ function elements(body: Buffer, start: number): Range[] {
   return found
 }
 
-/** Each with the comma behind it, or the one in front of it where it is the last. */
+/** Removes each element with the comma behind it, or the one in front of the last. */
 function withoutElements(body: Buffer, cuts: readonly Range[]): Buffer {
   const kept: Buffer[] = []
   let from = 0
@@ -102,7 +102,7 @@ function withoutElements(body: Buffer, cuts: readonly Range[]): Buffer {
   return Buffer.concat(kept)
 }
 
-/** The last byte that is no white space, if it is a comma; pieces between two cuts may be empty. */
+/** Removes a comma at the end, before white space; pieces between two cuts may be empty. */
 function dropComma(pieces: Buffer[]): void {
   while (pieces.length > 0) {
     const bytes = pieces[pieces.length - 1]

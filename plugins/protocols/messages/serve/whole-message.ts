@@ -1,27 +1,19 @@
 /** The blocks of an answer as one list, for replies that are not streamed. */
 import { randomBytes } from 'node:crypto'
+import { parseBoundedText } from '#shared'
+import { isObject, type MessageReply, type WireReplyBlock, type WireUsage } from '../wire.ts'
 import type { ServerToolResult, TurnSink } from './block-sequence.ts'
-import { parseInput } from './parse-input.ts'
-import type { Stop } from './stop-reason.ts'
+import type { Stop } from './stop-and-usage.ts'
 import { toClientId, toServerCallId } from './tool-ids.ts'
-import type { WireUsage } from './usage.ts'
 
-type Block =
-  | { readonly type: 'thinking'; thinking: string; signature: string }
-  | { readonly type: 'text'; text: string; citations?: unknown[] }
-  | { readonly type: 'tool_use'; readonly id: string; readonly name: string; input: object }
-  | {
-      readonly type: 'mcp_tool_use'
-      readonly id: string
-      readonly name: string
-      readonly server_name: string
-      input: object
-    }
-  | ReturnType<typeof toResultBlock>
+type Writable<T> = { -readonly [Member in keyof T]: T[Member] }
+type Block = {
+  [Kind in WireReplyBlock['type']]: Writable<Extract<WireReplyBlock, { type: Kind }>>
+}[WireReplyBlock['type']]
 
 export class WholeBlocks implements TurnSink {
   readonly blocks: Block[] = []
-  /** Of all texts, for who has to estimate. */
+  /** Of all texts, for estimates of the usage. */
   characters = 0
   #input = ''
 
@@ -55,7 +47,7 @@ export class WholeBlocks implements TurnSink {
   }
 
   native(_index: number, block: Readonly<Record<string, unknown>>): void {
-    // Of none of the kinds above: those have events of their own.
+    // None of the kinds above: those have events of their own.
     this.blocks.push(block as unknown as Block)
   }
 
@@ -84,12 +76,27 @@ export class WholeBlocks implements TurnSink {
   }
 }
 
+/** Ends that a text which was cut off may lack; nothing longer is tried. */
+const REPAIRS: readonly string[] = ['', '}', '"}', ']}', '"]}', '}}', '"}}']
+
+/** Reads the input of a call from a model's text. @returns an empty object for text that is no object */
+export function parseInput(text: string): Record<string, unknown> {
+  if (text.trim() === '') return {}
+  for (const end of REPAIRS) {
+    try {
+      const value = parseBoundedText(text + end)
+      return isObject(value) ? value : {}
+    } catch {}
+  }
+  return {}
+}
+
 export function toResultBlock({ id, isError, text }: ServerToolResult) {
   return {
     type: 'mcp_tool_result' as const,
     tool_use_id: toServerCallId(id),
     is_error: isError,
-    content: [{ type: 'text', text }],
+    content: [{ type: 'text' as const, text }],
   }
 }
 
@@ -99,16 +106,16 @@ export function makeMessageId(): string {
 
 export function toMessage(
   model: string,
-  blocks: readonly Block[],
+  blocks: WireReplyBlock[],
   { reason, sequence }: Stop,
   usage: WireUsage,
-): object {
+): MessageReply {
   return {
     id: makeMessageId(),
     type: 'message',
     role: 'assistant',
     model,
-    // Without `citations`: some clients refuse a null.
+    // A text without citations has no `citations`: some clients refuse a null.
     content: blocks,
     stop_reason: reason,
     stop_sequence: sequence,

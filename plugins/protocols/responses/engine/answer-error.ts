@@ -2,7 +2,7 @@
 
 import type { GatewayError } from '#kernel'
 import { answerErrors } from '#shared'
-import { isObject } from './wire.ts'
+import { isObject } from '../json.ts'
 
 const MAX_SAID = 1_000
 const FIRST_RETRYABLE = 429

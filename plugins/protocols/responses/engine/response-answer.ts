@@ -1,18 +1,18 @@
-/** What a worker says in the format, event by event or at once, as the events of a generation. */
+/** Converts a worker's response, streamed or whole, into generation events. */
 import type { EngineAttempt, EngineSink, FinishReason, GenerationUsage, TokenLogprob } from '#kernel'
+import { isObject, isText, type Json } from '../json.ts'
 import { toAnswerError } from './answer-error.ts'
-import { isObject, isText, type Json } from './wire.ts'
 
 const CHOICE = 0
 
 /** An item under way. */
 interface OpenItem {
   readonly type: unknown
-  /** Something of it was told: its end need not tell it again. */
-  isTold: boolean
+  /** Deltas of it were emitted: its end does not repeat them. */
+  hasDelta: boolean
   /** Of a call. */
   readonly call: number
-  /** Where its thoughts come from: a worker may tell them twice, in full and in short. */
+  /** Source of its reasoning: a worker may send both the text and a summary. */
   thoughts: 'text' | 'summary' | null
 }
 
@@ -50,7 +50,7 @@ export class ResponseAnswer {
     const isCall = item.type === 'function_call'
     const open: OpenItem = {
       type: item.type,
-      isTold: false,
+      hasDelta: false,
       call: isCall ? this.#callCount++ : -1,
       thoughts: null,
     }
@@ -62,13 +62,13 @@ export class ResponseAnswer {
 
   text(index: unknown, delta: unknown, logprobs: unknown): void {
     if (!isText(delta)) return
-    this.#told(index)
+    this.#markDelta(index)
     this.#sink.emit({ type: 'text', choice: CHOICE, delta, logprobs: readLogprobs(logprobs) })
   }
 
   refusal(index: unknown, delta: unknown): void {
     if (!isText(delta)) return
-    this.#told(index)
+    this.#markDelta(index)
     this.#sink.emit({ type: 'refusal', choice: CHOICE, delta })
   }
 
@@ -80,28 +80,28 @@ export class ResponseAnswer {
     const open = this.#items.get(index)
     if (!isText(delta) || (open?.thoughts ?? from) !== from) return
     if (open) open.thoughts = from
-    this.#told(index)
+    this.#markDelta(index)
     this.#sink.emit({ type: 'reasoning', choice: CHOICE, delta })
   }
 
   arguments(index: unknown, delta: unknown): void {
     const open = this.#items.get(index)
     if (!open || open.call < 0 || !isText(delta)) return
-    open.isTold = true
+    open.hasDelta = true
     this.#sink.emit({ type: 'tool_arguments', choice: CHOICE, index: open.call, delta })
   }
 
-  /** What no delta has told is told here, so that a whole item is told by its end alone. */
+  /** Emits what no delta has: an item may come as a whole at its end. */
   closeItem(index: unknown, item: unknown): void {
     if (!isObject(item)) return
     this.openItem(index, item)
     const open = this.#items.get(index)
     if (!open) return
     if (item.type === 'message') {
-      if (!open.isTold) this.#wholeMessage(index, item.content)
+      if (!open.hasDelta) this.#wholeMessage(index, item.content)
     } else if (item.type === 'reasoning') this.#endReasoning(index, open, item)
     else if (item.type === 'function_call') {
-      if (!open.isTold) this.arguments(index, item.arguments)
+      if (!open.hasDelta) this.arguments(index, item.arguments)
       this.#sink.emit({ type: 'tool_call_done', choice: CHOICE, index: open.call })
     } else if (typeof item.type === 'string' && !item.type.startsWith('_'))
       this.#sink.emit({ type: 'native_item', choice: CHOICE, engine: 'responses', item })
@@ -118,19 +118,19 @@ export class ResponseAnswer {
   }
 
   #endReasoning(index: unknown, open: OpenItem, { content, summary, encrypted_content: sealed }: Json): void {
-    if (!open.isTold) {
+    if (!open.hasDelta) {
       this.reasoning(index, 'text', joined(content))
       this.reasoning(index, 'summary', joined(summary))
     }
     if (isText(sealed)) this.#sink.emit({ type: 'reasoning_signature', choice: CHOICE, signature: sealed })
   }
 
-  #told(index: unknown): void {
+  #markDelta(index: unknown): void {
     const open = this.#items.get(index)
-    if (open) open.isTold = true
+    if (open) open.hasDelta = true
   }
 
-  /** @param response as it ended; what it holds and no event has told comes first */
+  /** @param response as it ended; what no event had is emitted first */
   finish(response: unknown): void {
     const { output, status, error, usage, incomplete_details: cut } = isObject(response) ? response : {}
     if (status === 'failed') {

@@ -4,9 +4,9 @@ import { expect, test } from 'vitest'
 import type { EngineAttempt, GatewayError, GenerationEvent } from '#kernel'
 import { WholeAnswerReader } from '#shared'
 import { workerEntry } from '../../../../test/support/worker-entry.ts'
+import { readObject } from '../json.ts'
 import { ResponseAnswer } from './response-answer.ts'
 import { ResponseStreamReader } from './response-stream-reader.ts'
-import { readObject } from './wire.ts'
 
 const attempt = { model: 'm', worker: workerEntry({ slot: 0 }) } as EngineAttempt
 

@@ -1,9 +1,9 @@
-/** A streamed response, read into events: whole server-sent events, each of which says in its data what it is. @hot */
+/** Reads a streamed response into generation events. @hot */
 import type { EngineAttempt, EngineSink } from '#kernel'
 import { EventAnswerReader } from '#shared'
+import { isObject, readObject } from '../json.ts'
 import { toAnswerError } from './answer-error.ts'
 import { ResponseAnswer } from './response-answer.ts'
-import { isObject, readObject } from './wire.ts'
 
 const DONE = '[DONE]'
 
@@ -15,7 +15,7 @@ export class ResponseStreamReader extends EventAnswerReader {
     this.#answer = new ResponseAnswer(attempt, sink)
   }
 
-  /** Without a last event of its own the answer was cut, and counts as such. */
+  /** A stream without a final event was cut. */
   protected override take(text: string): boolean {
     if (text === DONE) return false
     const data = readObject(text)

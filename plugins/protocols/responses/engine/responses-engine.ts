@@ -1,10 +1,10 @@
 /** The engine adapter of HTTP workers that take responses. @hot */
 import type { EngineAdapter } from '#kernel'
 import { type AnswerLimits, AnswerReader, WholeAnswerReader } from '#shared'
+import { readObject } from '../json.ts'
 import { ResponseAnswer } from './response-answer.ts'
 import { ResponseStreamReader } from './response-stream-reader.ts'
 import { toResponsesBody } from './to-responses-body.ts'
-import { readObject } from './wire.ts'
 
 /** Below engines of other formats; a request that came as a response asks for this one by its name. */
 const RANK = -2

@@ -9,21 +9,23 @@ import type {
   WorkerEntry,
 } from '#kernel'
 import { answerErrors } from '#shared'
+import type { Json } from '../json.ts'
 import { toWireItems } from './to-wire-items.ts'
-import type { Json } from './wire.ts'
+
+type Body = Record<string, unknown>
 
 const LOGPROBS = 'message.output_text.logprobs'
 
 /**
  * @param toolTypes what the workers run beside functions; null for everything
- * @throws unsupported_by_worker (400) for what the format has no words for and what would change the answer
+ * @throws unsupported_by_worker (400) for options that the format lacks and that change the answer
  */
 export function toResponsesBody(
   { request, model, worker, stream }: EngineAttempt,
   toolTypes: ReadonlySet<string> | null,
 ): Buffer {
   const native = request.native?.engine === 'responses' ? request.native : null
-  const body: Json = native === null ? ownMembers(request, worker) : native.members()
+  const body: Body = native === null ? ownMembers(request, worker) : native.members()
   body.model = model
   body.input = toInput(request, native).filter((item) => isWanted(item as Json, worker.isExternal))
   addTools(body, request, native, toolTypes)
@@ -43,18 +45,18 @@ function toInput({ prompt }: GenerationRequest, native: NativeRequest | null): r
   return later.length === 0 ? native.prompt() : [...native.prompt(), ...toWireItems(later)]
 }
 
-/** A service takes back only thoughts that it has sealed; an engine wants to see its own. */
+/** External services accept only reasoning that they encrypted; engines need it in the clear. */
 function isWanted({ type, encrypted_content: sealed }: Json, isService: boolean): boolean {
   return type !== 'reasoning' || !isService || typeof sealed === 'string'
 }
 
 /** Of a request that came in another format. */
-function ownMembers(request: GenerationRequest, { provider }: WorkerEntry): Json {
+function ownMembers(request: GenerationRequest, { provider }: WorkerEntry): Body {
   const { choices, constraint, sampling, reasoning, topLogprobs, continuesLastMessage } = request
   if (choices !== 1) throw unsupported('more than one answer', 'n')
   if (continuesLastMessage === true) throw unsupported('the rest of a message', 'messages')
   const effort = reasoning?.isEnabled === false ? 'none' : reasoning?.effort
-  const body: Json = {
+  const body: Body = {
     max_output_tokens: sampling.maxTokens,
     temperature: sampling.temperature,
     top_p: sampling.topP,
@@ -88,7 +90,7 @@ function toFormat(constraint: NonNullable<GenerationRequest['constraint']>): Jso
 }
 
 function addTools(
-  body: Json,
+  body: Body,
   { tools, toolChoice }: GenerationRequest,
   native: NativeRequest | null,
   types: ReadonlySet<string> | null,

@@ -1,6 +1,6 @@
 /** Messages of a chat as input items. @source OpenAI API reference, Responses */
 import type { ChatMessage, ContentPart } from '#kernel'
-import type { Json } from './wire.ts'
+import type { Json } from '../json.ts'
 
 export function toWireItems(messages: readonly ChatMessage[]): Json[] {
   const items: Json[] = []

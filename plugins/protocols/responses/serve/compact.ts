@@ -1,21 +1,21 @@
-/** POST /v1/responses/compact: a conversation as what the user said and a sealed summary of it. */
+/** POST /v1/responses/compact: replaces a conversation by its user messages and an encrypted summary. */
 import {
   type ErrorFormat,
   Generations,
   type HistoryItem,
   type RequestContext,
   type RouteDefinition,
-  Type,
 } from '#kernel'
+import { failures } from '../error-format.ts'
 import { responsesErrors } from '../errors.ts'
+import { isObject } from '../json.ts'
+import { CompactBody, CompactedReply } from '../wire.ts'
 import { newId, newItemId } from './item-ids.ts'
-import { toTask } from './prompt/summary-task.ts'
-import { isObject } from './read/fields.ts'
-import { failures } from './route-failures.ts'
-import { makePlan } from './run/plan.ts'
-import { toWireUsage } from './run/reply-object.ts'
-import { nowSec, readCreate, type ServeParts, tenantOf } from './run/serve-create.ts'
-import { warningHeaders } from './run/warning-headers.ts'
+import { toWireUsage } from './output/response-encoder.ts'
+import type { ServeParts } from './parts.ts'
+import { toTask } from './prompt/compaction.ts'
+import { makePlan, warningHeaders } from './run/plan.ts'
+import { nowSec, readCreate, tenantOf } from './run/serve-create.ts'
 
 export function compactRoute(parts: ServeParts, errors: ErrorFormat): RouteDefinition {
   return {
@@ -28,25 +28,11 @@ export function compactRoute(parts: ServeParts, errors: ErrorFormat): RouteDefin
     docs: {
       summary: 'Compact a conversation into items that stand for it as input',
       tag: 'Responses',
-      body: Type.Object(
-        {
-          model: Type.String({ minLength: 1 }),
-          input: Type.Optional(Type.Unknown()),
-          previous_response_id: Type.Optional(Type.Union([Type.String(), Type.Null()])),
-          instructions: Type.Optional(Type.Union([Type.String(), Type.Null()])),
-        },
-        { additionalProperties: true },
-      ),
+      body: CompactBody,
       responses: {
         200: {
           description: 'Items to be sent back as they are.',
-          schema: Type.Object({
-            id: Type.String(),
-            object: Type.Literal('response.compaction'),
-            created_at: Type.Integer(),
-            output: Type.Array(Type.Object({}, { additionalProperties: true })),
-            usage: Type.Object({}, { additionalProperties: true }),
-          }),
+          schema: CompactedReply,
         },
         ...failures,
       },
@@ -56,11 +42,15 @@ export function compactRoute(parts: ServeParts, errors: ErrorFormat): RouteDefin
 
 async function compact(parts: ServeParts, ctx: RequestContext): Promise<void> {
   const body = ctx.bodyJson()
-  if (!isObject(body)) throw responsesErrors.invalid_type('the body', 'a JSON object')
-  const onlyPast = (body.input ?? null) === null && typeof body.previous_response_id === 'string'
-  // Without new input the past is all there is to compact; the placeholder is never told.
-  const input = onlyPast ? '-' : body.input
-  const request = readCreate(parts, { ...body, input, stream: false, background: false, store: false })
+  const onlyPast =
+    isObject(body) && (body.input ?? null) === null && typeof body.previous_response_id === 'string'
+  const request = readCreate(parts, body, {
+    // Without new input the history alone is compacted; the placeholder is not sent to the model.
+    ...(onlyPast && { input: '-' }),
+    stream: false,
+    background: false,
+    store: false,
+  })
   const tenant = tenantOf(ctx)
   const plan = await makePlan(parts, tenant, request)
   const context = onlyPast ? plan.context.slice(0, -1) : plan.context

@@ -1,13 +1,12 @@
 /** POST /v1/responses/input_tokens: what a create request of the same body would have as its prompt. */
 import { type ErrorFormat, type RequestContext, type RouteDefinition, Type } from '#kernel'
+import { failures } from '../error-format.ts'
 import { responsesErrors } from '../errors.ts'
 import { CreateBody } from '../wire.ts'
+import type { ServeParts } from './parts.ts'
 import { countTokens } from './prompt/prompt-tokens.ts'
-import { isObject } from './read/fields.ts'
-import { failures } from './route-failures.ts'
-import { makePlan } from './run/plan.ts'
-import { readCreate, type ServeParts, tenantOf } from './run/serve-create.ts'
-import { warningHeaders } from './run/warning-headers.ts'
+import { makePlan, warningHeaders } from './run/plan.ts'
+import { readCreate, tenantOf } from './run/serve-create.ts'
 
 export function inputTokensRoute(parts: ServeParts, errors: ErrorFormat): RouteDefinition {
   return {
@@ -36,10 +35,8 @@ export function inputTokensRoute(parts: ServeParts, errors: ErrorFormat): RouteD
 }
 
 async function inputTokens(parts: ServeParts, ctx: RequestContext): Promise<void> {
-  const body = ctx.bodyJson()
-  if (!isObject(body)) throw responsesErrors.invalid_type('the body', 'a JSON object')
   // Nothing is kept, so no conversation has to be locked.
-  const request = readCreate(parts, { ...body, stream: false, background: false, store: false })
+  const request = readCreate(parts, ctx.bodyJson(), { stream: false, background: false, store: false })
   const plan = await makePlan(parts, tenantOf(ctx), request)
   const counted = countTokens(parts, plan.generation)
   if (counted === null)

@@ -1,4 +1,4 @@
-/** Ids of items and responses: a prefix that tells the kind, and a time-ordered rest. */
+/** Ids of items and responses: a prefix for the type, and a time-ordered rest. */
 import { uuidV7Hex } from '#shared'
 
 const PREFIX = new Map([

@@ -1,10 +1,11 @@
 /** Routes of the responses API. */
 import type { ErrorFormat, RouteDefinition } from '#kernel'
+import { failures } from '../error-format.ts'
+import type { Json } from '../json.ts'
 import { CreateBody, ResponseReply } from '../wire.ts'
 import { acceptBackground } from './background/accept-background.ts'
-import type { Json } from './read/fields.ts'
-import { failures } from './route-failures.ts'
-import { readCreate, type ServeParts, serveCreate } from './run/serve-create.ts'
+import type { ServeParts } from './parts.ts'
+import { readCreate, serveCreate } from './run/serve-create.ts'
 
 /** @param onQueued called when a background response waits */
 export function createRoute(parts: ServeParts, errors: ErrorFormat, onQueued: () => void): RouteDefinition {

@@ -38,14 +38,14 @@ export async function loadKeys({ shared, own, log }: KeyStores, isConfigured: bo
       const key = makes ? await readOrMakeKey(store) : await readKey(store)
       if (key !== null) keys.push(key)
     } catch (err) {
-      log.error({ err }, 'the key of sealed reasoning could not be read or stored')
+      log.error({ err }, 'encryption key of reasoning could not be read or stored')
       if (makes) keys.push(randomBytes(KEY_BYTES))
     }
   }
   if (keys.length > 0 || isConfigured) return keys
   log.warn(
     { setting: 'plugins.responses.encryptionKey' },
-    'reasoning that is sealed for clients cannot be opened after a restart: set encryptionKey, or enable storage or postgres',
+    'encrypted reasoning cannot be decrypted after a restart: set encryptionKey, or enable storage or postgres',
   )
   return [randomBytes(KEY_BYTES)]
 }

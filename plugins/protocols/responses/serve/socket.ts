@@ -1,5 +1,5 @@
 /**
- * The same API over a WebSocket: one turn after the other, and a memory of the last one that was not stored.
+ * The same API over a WebSocket: one turn after another; the last one can be continued without being stored.
  */
 import {
   type ErrorFormat,
@@ -10,10 +10,11 @@ import {
 } from '#kernel'
 import { messageSocket } from '#shared'
 import { responsesErrors } from '../errors.ts'
-import { fieldOf, isObject, type Json } from './read/fields.ts'
+import { isObject, type Json } from '../json.ts'
+import type { ServeParts } from './parts.ts'
 import type { RememberedTurn } from './run/load-past.ts'
 import type { RunEnd } from './run/response-run.ts'
-import { readCreate, type ServeParts, serveCreate } from './run/serve-create.ts'
+import { readCreate, serveCreate } from './run/serve-create.ts'
 
 const MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 const MS_PER_MINUTE = 60_000
@@ -40,8 +41,8 @@ export function responsesSocket(parts: ServeParts, errors: ErrorFormat): SocketR
       const state = states.get(socket)
       if (state === undefined) throw responsesErrors.websocket_message_invalid('the socket is not open')
       if (performance.now() - state.openedAtMs > maxAgeMs) {
-        // What is said before the goodbye is heard.
-        setTimeout(() => socket.close(1000, 'open for too long'), CLOSE_GRACE_MS).unref()
+        // The error is delivered before the socket closes.
+        setTimeout(() => socket.close(1000, 'maximum age reached'), CLOSE_GRACE_MS).unref()
         throw responsesErrors.websocket_connection_limit_reached()
       }
       return serveMessage(parts, ctx, state)
@@ -58,8 +59,8 @@ async function serveMessage(parts: ServeParts, ctx: RequestContext, state: Socke
     }
     await serveCreate(parts, ctx, request, { isSocket: true, remembered, onEnd })
   } catch (error) {
-    // A turn that could not go on from the last one has forgotten it.
-    if (namesLast(ctx, remembered) && error instanceof GatewayError) state.last = null
+    // A turn that failed to continue the last one discards it.
+    if (continuesLast(ctx, remembered) && error instanceof GatewayError) state.last = null
     throw error
   }
 }
@@ -74,11 +75,11 @@ function nextMemory(
   return previousId !== null && previousId === remembered?.responseId ? null : remembered
 }
 
-function namesLast(ctx: RequestContext, remembered: RememberedTurn | null): boolean {
+function continuesLast(ctx: RequestContext, remembered: RememberedTurn | null): boolean {
   if (remembered === null) return false
   try {
     const body = ctx.bodyJson()
-    return isObject(body) && fieldOf(body, 'previous_response_id') === remembered.responseId
+    return isObject(body) && body.previous_response_id === remembered.responseId
   } catch {
     return false
   }
@@ -93,8 +94,8 @@ function toCreateBody(body: unknown): Json {
       { param: 'type' },
       "the only messages are those of type 'response.create'",
     )
-  for (const name of ['stream', 'stream_options', 'background'])
-    if (fieldOf(rest, name) !== undefined && rest[name] !== false && name !== 'stream')
+  for (const name of ['stream_options', 'background'])
+    if ((rest[name] ?? false) !== false)
       throw responsesErrors.unsupported_parameter.with({ param: name }, name)
   return { ...(isObject(response) ? response : {}), ...rest, stream: true }
 }

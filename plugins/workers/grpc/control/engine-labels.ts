@@ -1,4 +1,4 @@
-/** What an engine says of its model and of itself, as labels and as a model card. Pure. */
+/** Converts model and server information of an engine to labels and model cards. */
 import type { ModelCard } from '#kernel'
 
 type Info = Readonly<Record<string, unknown>>
@@ -6,7 +6,7 @@ type Info = Readonly<Record<string, unknown>>
 /** Every thread holds every label. */
 const MAX_LABEL_LENGTH = 8_192
 
-/** Members of the launch arguments that are worth a label. */
+/** Launch arguments that become labels. */
 const ARGUMENTS: ReadonlySet<string> = new Set([
   'model',
   'model_path',
@@ -39,7 +39,7 @@ const RENAMED: ReadonlyMap<string, string> = new Map([
   ['model', 'model_path'],
 ])
 
-/** They change from moment to moment, or say nothing. */
+/** Volatile or meaningless members. */
 const DROPPED: ReadonlySet<string> = new Set([
   'active_requests',
   'is_paused',
@@ -61,7 +61,7 @@ const CONTEXT_LABELS = [
 ]
 const RERANK = /rerank|crossencoder/i
 
-/** Empty texts, zeros and nulls say nothing. */
+/** Skips empty strings, zeros and nulls. */
 export function toLabels(model: Info | null, server: Info | null): Record<string, string> {
   const labels = new Map<string, string>()
   const { serverArgs, schedulerInfo } = (server ?? {}) as { serverArgs?: Info; schedulerInfo?: Info }
@@ -95,8 +95,8 @@ function snake(name: string): string {
 }
 
 /**
- * The cards of a worker: those of its registration, completed; else the one that it names.
- * @param labels those of the registration win
+ * Model cards of a worker: those of its registration, completed from the labels; else one by its model label.
+ * @param labels including those of the registration
  */
 export function toCards(
   given: readonly ModelCard[] | null,

@@ -1,4 +1,4 @@
-/** Looks after workers that are reached over gRPC: are they well, what are they, how busy, and what an operator asks. */
+/** The worker control of gRPC workers: probes, discovery, loads and administrative calls. */
 import type {
   DescribeTools,
   EngineAction,
@@ -23,7 +23,7 @@ import { grpcErrors } from '../errors.ts'
 import type { Runtime } from '../runtimes/runtime.ts'
 import { findRuntime, RUNTIMES } from '../runtimes/runtime-table.ts'
 import type { Channels } from '../wire/channels.ts'
-import { GrpcFault, UNIMPLEMENTED } from '../wire/grpc-fault.ts'
+import { GrpcFault, UNIMPLEMENTED } from '../wire/grpc-status.ts'
 import { GRPC_MODE } from '../wire/grpc-transport.ts'
 import { callUnary } from '../wire/unary-call.ts'
 import { toCards, toLabels } from './engine-labels.ts'
@@ -34,7 +34,7 @@ const INFO_TIMEOUT_MS = 5_000
 const LOADS_TIMEOUT_MS = 5_000
 const FLUSH_MARGIN_MS = 45_000
 const PROFILE_TIMEOUT_MS = 630_000
-/** How long an engine may be busy before its cache is flushed all the same, seconds. */
+/** Time that an engine waits for running requests before it flushes its cache, seconds. */
 const FLUSH_WAIT_SEC = 0
 const LOAD_SECTIONS = ['core', 'disagg', 'queues', 'memory']
 
@@ -50,10 +50,10 @@ export class GrpcControl implements WorkerControl {
   readonly runtimes = RUNTIMES.map(({ name }) => name)
   readonly actions = ['flush_cache', 'start_profile', 'stop_profile'] as const
   readonly #parts: ControlParts
-  /** What a stranger turned out to be, by URL: probes know nothing else of a worker. */
+  /** Detected engine by URL, which is all that probes know of a worker. */
   readonly #runtimeByUrl = new Map<string, Runtime>()
-  /** Workers that have no loads to tell. */
-  readonly #silent = new WeakSet<WorkerEntry>()
+  /** Workers that do not report loads. */
+  readonly #withoutLoads = new WeakSet<WorkerEntry>()
 
   constructor(parts: ControlParts) {
     this.#parts = parts
@@ -74,17 +74,17 @@ export class GrpcControl implements WorkerControl {
     }
   }
 
-  async describe(wish: WorkerWish, tools: DescribeTools): Promise<WorkerDescription> {
-    const target = { url: wish.url, apiKey: wish.apiKey }
-    const runtime = await this.#awaitUp(wish, target, tools)
+  async describe(worker: WorkerWish, tools: DescribeTools): Promise<WorkerDescription> {
+    const target = { url: worker.url, apiKey: worker.apiKey }
+    const runtime = await this.#waitUntilUp(worker, target, tools)
     const [model, server] = await Promise.all([
-      this.#ask(target, runtime.paths.modelInfo, runtime.readModelInfo, INFO_TIMEOUT_MS, tools.signal),
-      this.#ask(target, runtime.paths.serverInfo, runtime.readServerInfo, INFO_TIMEOUT_MS, tools.signal),
+      this.#read(target, runtime.paths.modelInfo, runtime.readModelInfo, INFO_TIMEOUT_MS, tools.signal),
+      this.#read(target, runtime.paths.serverInfo, runtime.readServerInfo, INFO_TIMEOUT_MS, tools.signal),
     ])
     tools.signal.throwIfAborted()
     const found = toLabels(model, server)
-    const labels = { ...found, ...wish.labels }
-    const models = toCards(wish.models, labels)
+    const labels = { ...found, ...worker.labels }
+    const models = toCards(worker.models, labels)
     await this.#loadTokenizer(models, labels)
     return {
       runtimeType: runtime.name,
@@ -92,14 +92,14 @@ export class GrpcControl implements WorkerControl {
       labels: found,
       apis: [],
       isExternal: false,
-      ...(tools.expandsRanks && { rankCount: rankCountOf(wish.url, labels) }),
+      ...(tools.expandsRanks && { rankCount: rankCountOf(worker.url, labels) }),
     }
   }
 
   async loads(worker: WorkerEntry): Promise<EngineReport | null> {
     const runtime = findRuntime(worker.runtimeType)
     const { paths, readLoads } = runtime ?? {}
-    if (paths?.loads === undefined || readLoads === undefined || this.#silent.has(worker)) return null
+    if (paths?.loads === undefined || readLoads === undefined || this.#withoutLoads.has(worker)) return null
     const { channels } = this.#parts
     const body = encodeGetLoadsRequest({ include: LOAD_SECTIONS, dpRank: worker.dataParallel?.rank })
     try {
@@ -107,13 +107,13 @@ export class GrpcControl implements WorkerControl {
       const report = readLoads(await callUnary(channels.of(worker), paths.loads, body, options))
       return report.ranks.length === 0 ? null : report
     } catch (error) {
-      if (error instanceof GrpcFault && error.code === UNIMPLEMENTED) this.#silent.add(worker)
+      if (error instanceof GrpcFault && error.code === UNIMPLEMENTED) this.#withoutLoads.add(worker)
       return null
     }
   }
 
   forget(worker: WorkerEntry): void {
-    this.#silent.delete(worker)
+    this.#withoutLoads.delete(worker)
     this.#runtimeByUrl.delete(worker.url)
   }
 
@@ -123,15 +123,15 @@ export class GrpcControl implements WorkerControl {
     const { paths } = runtime
     const members =
       about === 'model'
-        ? toLabels(await this.#ask(worker, paths.modelInfo, runtime.readModelInfo, timeoutMs), null)
-        : toLabels(null, await this.#ask(worker, paths.serverInfo, runtime.readServerInfo, timeoutMs))
+        ? toLabels(await this.#read(worker, paths.modelInfo, runtime.readModelInfo, timeoutMs), null)
+        : toLabels(null, await this.#read(worker, paths.serverInfo, runtime.readServerInfo, timeoutMs))
     return Object.keys(members).length === 0 ? { kind: 'none' } : { kind: 'members', members }
   }
 
   async perform(target: WorkerTarget, action: EngineAction, timeoutMs: number): Promise<string | null> {
     try {
       const runtime = this.#runtimeByUrl.get(target.url) ?? (await this.#detect(target, timeoutMs)).runtime
-      if (runtime === null) return 'the engine does not answer'
+      if (runtime === null) return 'the engine could not be detected'
       return await this.#perform(runtime, target, action, timeoutMs)
     } catch (error) {
       return reasonOf(error)
@@ -144,38 +144,38 @@ export class GrpcControl implements WorkerControl {
     action: EngineAction,
     timeoutMs: number,
   ): Promise<string | null> {
-    const lacking = `${name} engines do not take this over gRPC`
+    const unsupported = `${name} engines do not support this call over gRPC`
     if (action.kind === 'flush_cache') {
-      if (paths.flushCache === undefined) return lacking
+      if (paths.flushCache === undefined) return unsupported
       const body = encodeFlushCacheRequest({ timeoutS: FLUSH_WAIT_SEC })
       const limitMs = Math.max(timeoutMs, FLUSH_MARGIN_MS)
       const { success, message } = decodeFlushCacheResponse(
         await this.#call(target, paths.flushCache, body, limitMs),
       )
-      return success ? null : message || 'the engine refused'
+      return success ? null : message || 'the engine rejected the call'
     }
     const path = action.kind === 'start_profile' ? paths.startProfile : paths.stopProfile
-    if (path === undefined) return lacking
+    if (path === undefined) return unsupported
     const body =
       action.kind === 'start_profile' ? encodeStartProfileRequest(toProfile(action.options)) : EMPTY
     const { success, message } = decodeProfileResponse(
       await this.#call(target, path, body, Math.max(timeoutMs, PROFILE_TIMEOUT_MS)),
     )
-    return success ? null : message || 'the engine refused'
+    return success ? null : message || 'the engine rejected the call'
   }
 
   /** @throws engine_unreachable; the signal's reason */
-  async #awaitUp(wish: WorkerWish, target: WorkerTarget, tools: DescribeTools): Promise<Runtime> {
+  async #waitUntilUp(worker: WorkerWish, target: WorkerTarget, tools: DescribeTools): Promise<Runtime> {
     const { signal, health, startupTimeoutMs, checkIntervalMs } = tools
     const timeoutMs = health?.timeoutMs ?? DETECT_TIMEOUT_MS
-    const named = wish.runtimeType === 'unspecified' ? undefined : findRuntime(wish.runtimeType)
+    const named = worker.runtimeType === 'unspecified' ? undefined : findRuntime(worker.runtimeType)
     for (const endsAtMs = performance.now() + startupTimeoutMs; ; ) {
       signal.throwIfAborted()
       let problem: string | null = null
       if (named !== undefined) {
         problem = health === null ? null : await this.#health(named, target, timeoutMs).catch(reasonOf)
         if (problem === null) {
-          this.#runtimeByUrl.set(wish.url, named)
+          this.#runtimeByUrl.set(worker.url, named)
           return named
         }
       } else {
@@ -183,9 +183,9 @@ export class GrpcControl implements WorkerControl {
         if (found.runtime !== null && (health === null || found.problem === null)) return found.runtime
         problem = found.problem
       }
-      const reason = problem ?? 'it is not well'
+      const reason = problem ?? 'unhealthy'
       tools.note(reason)
-      if (performance.now() >= endsAtMs) throw grpcErrors.engine_unreachable(wish.url, reason)
+      if (performance.now() >= endsAtMs) throw grpcErrors.engine_unreachable(worker.url, reason)
       await tools.wait(Math.min(checkIntervalMs, 500))
     }
   }
@@ -215,7 +215,7 @@ export class GrpcControl implements WorkerControl {
   }
 
   /** Null when the engine does not say. */
-  async #ask(
+  async #read(
     target: WorkerTarget,
     path: string,
     read: (message: Buffer) => Record<string, unknown>,
@@ -248,8 +248,8 @@ export class GrpcControl implements WorkerControl {
   }
 
   /**
-   * A tokenizer that comes with the gateway is found by its name, others by a path on this machine. Once this resolves
-   * it is known that one is being loaded: a client that comes early is told to come again.
+   * Loads the tokenizer of a model from a built-in source or a local path. Resolves when loading has started, so that
+   * early requests get tokenizer_loading.
    */
   async #loadTokenizer(
     models: WorkerDescription['models'],
@@ -259,10 +259,7 @@ export class GrpcControl implements WorkerControl {
     if (!source.startsWith('/') && !source.startsWith('weir:')) return
     for (const { id } of models) {
       await this.#parts.tokenizers.ensure({ name: id, source }).catch((error: unknown) => {
-        this.#parts.log.warn(
-          { model: id, reason: reasonOf(error) },
-          'the tokenizer of a model was not loaded',
-        )
+        this.#parts.log.warn({ model: id, reason: reasonOf(error) }, 'tokenizer not loaded')
       })
     }
   }

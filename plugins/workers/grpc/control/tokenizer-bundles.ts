@@ -1,4 +1,4 @@
-/** The tokenizers that engines serve: one stream of an archive, whose digest comes with its end. */
+/** Downloads tokenizers from engines: a stream of an archive that ends with its SHA-256 digest. */
 import { createHash } from 'node:crypto'
 import { open } from 'node:fs/promises'
 import type { BundleLimits, BundleSource, WorkerEntry } from '#kernel'
@@ -9,7 +9,7 @@ import { TokenSpeedScheduler } from '../../../../proto/gen/tokenspeed-scheduler.
 import { TrtllmService } from '../../../../proto/gen/trtllm-service.ts'
 import { VllmEngine } from '../../../../proto/gen/vllm-engine.ts'
 import type { Channels } from '../wire/channels.ts'
-import { GrpcFault } from '../wire/grpc-fault.ts'
+import { GrpcFault } from '../wire/grpc-status.ts'
 import { GRPC_MODE } from '../wire/grpc-transport.ts'
 import { toMetadata } from '../wire/metadata.ts'
 
@@ -34,17 +34,17 @@ export class GrpcTokenizerBundles implements BundleSource {
   }
 
   async fetch(worker: WorkerEntry, file: string, { maxBytes, timeoutMs }: BundleLimits): Promise<void> {
-    // A file that is there already is not ours.
+    // Fails if the file exists.
     const out = await open(file, 'wx', 0o600)
     const digest = createHash('sha256')
     let claimed = ''
     let bytes = 0
     try {
       await this.#stream(worker, timeoutMs, async (message) => {
-        if (claimed !== '') throw new Error('the archive goes on after its digest')
+        if (claimed !== '') throw new Error('the archive continues after its digest')
         const { data, sha256 } = decodeGetTokenizerChunk(message)
         bytes += data.length
-        if (bytes > maxBytes) throw new Error(`the archive is larger than ${maxBytes} bytes`)
+        if (bytes > maxBytes) throw new Error(`the archive exceeds ${maxBytes} bytes`)
         digest.update(data)
         claimed = sha256
         await out.writeFile(data)
@@ -52,12 +52,12 @@ export class GrpcTokenizerBundles implements BundleSource {
     } finally {
       await out.close()
     }
-    if (claimed === '') throw new Error('the archive came without its digest')
+    if (claimed === '') throw new Error('the archive ended without a digest')
     if (digest.digest('hex') !== claimed.toLowerCase())
-      throw new Error('the archive is not the one that its digest tells of')
+      throw new Error('the SHA-256 digest of the archive does not match')
   }
 
-  /** One message at a time: the next is asked for when `take` is done with this one. */
+  /** Reads one message at a time: the next after `take` has finished. */
   #stream(worker: WorkerEntry, timeoutMs: number, take: (message: Buffer) => Promise<void>): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     const path = PATHS.get(worker.runtimeType) ?? ''
@@ -71,7 +71,7 @@ export class GrpcTokenizerBundles implements BundleSource {
         taken.then(
           () => call.startRead(),
           (error: unknown) => {
-            call.cancelWithStatus(CANCELLED, 'not wanted')
+            call.cancelWithStatus(CANCELLED, 'rejected')
             reject(error as Error)
           },
         )

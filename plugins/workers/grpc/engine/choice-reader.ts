@@ -1,4 +1,4 @@
-/** One choice of an answer: ids to text, text through the output parser, what is found to events. @hot */
+/** Decodes one choice of a response: token ids to text, through the output parser, to generation events. @hot */
 import type {
   EngineSink,
   FinishReason,
@@ -10,14 +10,13 @@ import type {
   TokenLogprob,
 } from '#kernel'
 import type { EngineReply, TopTokens } from '../runtimes/runtime.ts'
-import { tokenText } from './token-texts.ts'
 
 export interface ChoiceOptions {
   readonly tokenizer: LoadedTokenizer
   readonly decoder: TokenDecoder
-  /** Null where the output is text and nothing else. */
+  /** Null if the output is plain text. */
   readonly open: ((sink: OutputSink) => OutputStream) | null
-  /** Alternatives a token; null: no log probabilities. */
+  /** Alternatives per token; null disables log probabilities. */
   readonly topLogprobs: number | null
   readonly wantsTokenIds: boolean
 }
@@ -25,9 +24,9 @@ export interface ChoiceOptions {
 export class ChoiceReader implements OutputSink {
   readonly index: number
   hasEnded = false
-  /** The text has ended by a stop that the gateway found. */
+  /** The gateway found a stop string or token. */
   hasStopped = false
-  /** The last id that was read, where it stopped. */
+  /** The token id at which it stopped. */
   lastId = -1
   hasChunks = false
   completionTokens = 0
@@ -51,11 +50,11 @@ export class ChoiceReader implements OutputSink {
     return this.#decoder.matchedStop
   }
 
-  /** Takes ids of output in; those behind a stop say nothing. */
+  /** Decodes output ids; ignores those after a stop. */
   take(reply: EngineReply): void {
     const { tokenIds, logprobs } = reply
     const decoder = this.#decoder
-    // However many come at once: each is reasoning or not by what stands before it.
+    // Pushed one by one, since each token counts as reasoning or not by the text before it.
     const isOneByOne = tokenIds.length > 1 && this.#stream?.separatesReasoning === true
     let text = ''
     for (let i = 0; i < tokenIds.length && !this.hasStopped; i++) {
@@ -116,7 +115,7 @@ export class ChoiceReader implements OutputSink {
     }
   }
 
-  /** @param reason the engine's word */
+  /** @param reason finish reason of the engine */
   end(reason: string, engineStop: string | number | null): void {
     if (this.hasEnded) return
     this.hasEnded = true
@@ -137,6 +136,7 @@ export class ChoiceReader implements OutputSink {
     })
   }
 
+  /** */
   #reason(said: string): FinishReason {
     switch (said) {
       case 'length':
@@ -151,7 +151,7 @@ export class ChoiceReader implements OutputSink {
     }
   }
 
-  // What the output parser finds.
+  // Callbacks of the output parser.
 
   reasoning(delta: string): void {
     const { logprobs, tokenIds } = this.#takeHeld()
@@ -172,12 +172,12 @@ export class ChoiceReader implements OutputSink {
     this.#sink.emit({ type: 'tool_arguments', choice: this.index, index, delta, logprobs, tokenIds })
   }
 
-  /** A call that was cut off never ends. */
+  /** Truncated tool calls get no tool_call_done. */
   toolCallDone(index: number, isComplete: boolean): void {
     if (isComplete) this.#sink.emit({ type: 'tool_call_done', choice: this.index, index })
   }
 
-  /** Facts of tokens go out with the text that they made; those of tokens without text with whatever comes next. */
+  /** Token data is sent with the text of the tokens; that of tokens without text with the next event. */
   #takeHeld(): { logprobs: TokenLogprob[] | null; tokenIds: number[] | null } {
     if (this.#logprobs === null && this.#tokenIds === null) return NOTHING_HELD
     const held = { logprobs: this.#logprobs, tokenIds: this.#tokenIds }
@@ -193,10 +193,38 @@ function toPairs({ values, tokenIds }: TopTokens): IdLogprob[] {
   return pairs
 }
 
-/** The model's own end, and no limit or stop string that cut it off. */
+/** Whether the model ended by itself, not by a limit or stop string. */
 function isOwnEnd(reason: string, engineStop: string | number | null): boolean {
   return !CUTS.has(reason) && typeof engineStop !== 'string'
 }
 
 const CUTS = new Set(['length', 'abort', 'error', 'content_filter'])
 const NOTHING_HELD = Object.freeze({ logprobs: null, tokenIds: null })
+
+export interface TokenText {
+  readonly token: string
+  readonly bytes: readonly number[]
+}
+
+/** Cached tokens per tokenizer. */
+const MAX_CACHED_TOKENS = 20_000
+
+const byTokenizer = new WeakMap<LoadedTokenizer, Map<number, TokenText>>()
+
+/** A single token as text for log probabilities, including special tokens. */
+function tokenText(tokenizer: LoadedTokenizer, id: number): TokenText {
+  let known = byTokenizer.get(tokenizer)
+  if (known === undefined) {
+    known = new Map()
+    byTokenizer.set(tokenizer, known)
+  }
+  let text = known.get(id)
+  if (text === undefined) {
+    const decoder = tokenizer.openDecoder({ skipSpecialTokens: false, isContinuation: true })
+    const token = decoder.push(id) + decoder.end() || `<token_${id}>`
+    text = { token, bytes: [...Buffer.from(token)] }
+    if (known.size >= MAX_CACHED_TOKENS) known.clear()
+    known.set(id, text)
+  }
+  return text
+}

@@ -1,22 +1,22 @@
-/** Reads an engine's answer, message by message, into the events of a generation. @hot */
+/** Converts the messages of an engine to generation events. @hot */
 import type { EngineAttempt, EngineReader, EngineSink, OutputSink } from '#kernel'
 import { grpcErrors } from '../errors.ts'
-import type { Ask, EngineReply, Runtime } from '../runtimes/runtime.ts'
+import type { EngineReply, EngineRequest, Runtime } from '../runtimes/runtime.ts'
 import { ChoiceReader } from './choice-reader.ts'
 import type { EnginePrompt } from './prompt.ts'
 
 export interface ReaderOptions {
   readonly runtime: Runtime
   readonly prompt: EnginePrompt
-  /** Special tokens are left out of the text. */
+  /** Omits special tokens from the text. */
   readonly skipsSpecialTokens: boolean
-  /** The engine starts a constraint only behind the reasoning. */
+  /** The engine applies the constraint after the reasoning only. */
   readonly constraintWaits: boolean
-  /** Ids that the engine was told to stop at. */
+  /** Stop token ids sent to the engine. */
   readonly sentStopIds: readonly number[]
-  /** What the prefill half of a pair has told of the prompt; null: nothing of it is wanted. */
-  readonly prefilled: Ask['prefilled']
-  /** Of the reply; null where the gateway's own is used. */
+  /** Prompt data of the prefill worker of a pair; null if not requested. */
+  readonly prefilled: EngineRequest['prefilled']
+  /** Response id chosen by the client; null uses the gateway's. */
   readonly name: string | null
 }
 
@@ -55,7 +55,7 @@ export class GenerateReader implements EngineReader {
     if (reply.promptTokens > this.#promptTokens) this.#promptTokens = reply.promptTokens
     if (reply.cachedTokens > this.#cachedTokens) this.#cachedTokens = reply.cachedTokens
     if (!this.#hasStarted) this.#start(reply)
-    const choice = this.#choiceOf(reply)
+    const choice = this.#completeReply(reply)
     if (choice === null || choice.hasEnded) return
     if (reply.isComplete) this.#complete(choice, reply)
     else this.#chunk(choice, reply)
@@ -68,7 +68,7 @@ export class GenerateReader implements EngineReader {
     else choice.completionTokens = reply.completionTokens
     if (reply.reasoningTokens > 0) choice.reasoningTokens = reply.reasoningTokens
     if (!goesOnAfterStop) choice.take(reply)
-    // An engine that knows the stop says so itself in its next message; one that goes on does not know it.
+    // An engine that knows the stop reports it in its next message; one that continues does not know it.
     if (choice.hasStopped && (goesOnAfterStop || !this.#engineKnows(choice))) {
       choice.end('stop', null)
       this.#finishIfDone(true)
@@ -88,17 +88,17 @@ export class GenerateReader implements EngineReader {
   #engineKnows(choice: ChoiceReader): boolean {
     if (typeof choice.matchedStop === 'number') return true
     const { runtime, sentStopIds } = this.#options
-    return runtime.stopStrings === 'takes' || sentStopIds.includes(choice.lastId)
+    return runtime.stopStrings === 'supported' || sentStopIds.includes(choice.lastId)
   }
 
   onEnd(): void {
     if (this.#isOver || this.#choices.length === 0) return
-    // What was stopped here has its whole text, whatever the engine did afterwards.
+    // Choices stopped by the gateway are complete.
     for (const choice of this.#choices) if (choice.hasStopped) choice.end('stop', null)
     if (this.#choices.every(({ hasEnded }) => hasEnded)) this.#finish()
   }
 
-  /** @param isEarly the engine has not said that it is done */
+  /** @param isEarly the engine has not finished */
   #finishIfDone(isEarly: boolean): void {
     if (this.#choices.length < this.#attempt.request.choices) return
     for (const choice of this.#choices) if (!choice.hasEnded) return
@@ -126,8 +126,8 @@ export class GenerateReader implements EngineReader {
     })
   }
 
-  /** Some engines number the choices of a whole answer all alike: then their order tells them apart. */
-  #choiceOf({ index, isComplete }: EngineReply): ChoiceReader | null {
+  /** Some engines give all choices of a non-streamed response the same index: then their order decides. */
+  #completeReply({ index, isComplete }: EngineReply): ChoiceReader | null {
     const most = this.#attempt.request.choices
     const isAlike = isComplete && !this.#attempt.stream && this.#choices[index]?.hasEnded === true
     const place = isAlike ? this.#choices.length : index

@@ -1,4 +1,4 @@
-/** Speaks to engines in token ids: the internal request to a message for whichever engine was picked. */
+/** Generation engine of gRPC workers: encodes requests for the picked engine and reads its responses. */
 import type {
   EngineAdapter,
   EngineAttempt,
@@ -6,31 +6,32 @@ import type {
   EngineReader,
   EngineSink,
   GenerationRequest,
+  Logger,
   OutputParsersService,
   PreparedPrompt,
+  Sampling,
   WorkerEntry,
 } from '#kernel'
 import { grpcErrors } from '../errors.ts'
-import type { Ask, Runtime } from '../runtimes/runtime.ts'
+import type { EngineRequest, Runtime } from '../runtimes/runtime.ts'
 import { findRuntime } from '../runtimes/runtime-table.ts'
-import type { EngineCalls } from '../wire/engine-calls.ts'
 import { GRPC_MODE } from '../wire/grpc-transport.ts'
+import type { SentRequests } from '../wire/sent-requests.ts'
 import { GenerateReader } from './generate-reader.ts'
-import type { EnginePrompt, PromptMaker } from './prompt.ts'
-import type { SamplingDefaults } from './sampling-defaults.ts'
+import type { EnginePrompt, PromptBuilder } from './prompt.ts'
 
 export interface EngineParts {
-  readonly prompts: PromptMaker
+  readonly prompts: PromptBuilder
   readonly parsers: OutputParsersService
   readonly defaults: SamplingDefaults
-  readonly calls: EngineCalls
+  readonly calls: SentRequests
 }
 
 export class GrpcEngine implements EngineAdapter {
   readonly name = 'grpc'
   readonly #parts: EngineParts
-  /** What was asked, for who reads the answer. */
-  readonly #asked = new WeakMap<EngineAttempt, Asked>()
+  /** Sent requests, for reading their responses. */
+  readonly #sent = new WeakMap<EngineAttempt, SentRequest>()
 
   constructor(parts: EngineParts) {
     this.#parts = parts
@@ -46,36 +47,36 @@ export class GrpcEngine implements EngineAdapter {
 
   requestFor(attempt: EngineAttempt) {
     const runtime = runtimeOf(attempt.worker)
-    const asked = this.#ask(attempt, runtime)
-    this.#asked.set(attempt, asked)
-    const body = runtime.encodeGenerate(asked.ask)
-    const takeBack = { path: runtime.paths.abort, body: runtime.encodeAbort(asked.ask.id) }
-    this.#parts.calls.note(body, takeBack, { runtime, ask: asked.ask })
+    const sent = this.#engineRequest(attempt, runtime)
+    this.#sent.set(attempt, sent)
+    const body = runtime.encodeGenerate(sent.engineRequest)
+    const abortCall = { path: runtime.paths.abort, body: runtime.encodeAbort(sent.engineRequest.id) }
+    this.#parts.calls.note(body, abortCall, { runtime, engineRequest: sent.engineRequest })
     return { method: 'POST', path: runtime.paths.generate, body }
   }
 
   read(attempt: EngineAttempt, sink: EngineSink): EngineReader {
-    const { ask, name } = this.#asked.get(attempt) as Asked
+    const { engineRequest, name } = this.#sent.get(attempt) as SentRequest
     const runtime = runtimeOf(attempt.worker)
     return new GenerateReader(attempt, sink, {
       runtime,
       prompt: attempt.prepared as EnginePrompt,
-      skipsSpecialTokens: ask.skipsSpecialTokens,
-      constraintWaits: runtime.constraintWaits?.(ask.thinks, attempt.worker.labels) ?? false,
-      sentStopIds: ask.stopTokenIds,
-      prefilled: ask.prefilled,
+      skipsSpecialTokens: engineRequest.skipsSpecialTokens,
+      constraintWaits: runtime.constraintWaits?.(engineRequest.thinks, attempt.worker.labels) ?? false,
+      sentStopIds: engineRequest.stopTokenIds,
+      prefilled: engineRequest.prefilled,
       name,
     })
   }
 
-  #ask(attempt: EngineAttempt, runtime: Runtime): Asked {
+  #engineRequest(attempt: EngineAttempt, runtime: Runtime): SentRequest {
     const { request, worker } = attempt
     const prompt = attempt.prepared as EnginePrompt
     const { sampling: given } = request
-    const name = nameOf(request)
+    const name = clientRequestId(request)
     const id = name === null || prompt.isNamed ? attempt.id : name
     if (name !== null) prompt.isNamed = true
-    const ask: Ask = {
+    const engineRequest: EngineRequest = {
       id,
       tokenIds: prompt.tokenIds,
       text: prompt.text,
@@ -96,8 +97,8 @@ export class GrpcEngine implements EngineAdapter {
       thinks: prompt.thinks,
       rank: worker.dataParallel?.rank ?? null,
     }
-    check(ask, runtime)
-    return { ask, name: name === null ? null : id }
+    check(engineRequest, runtime)
+    return { engineRequest, name: name === null ? null : id }
   }
 
   #constraint({ constraint }: EnginePrompt, runtime: Runtime): EngineConstraint | null {
@@ -108,26 +109,26 @@ export class GrpcEngine implements EngineAdapter {
   }
 }
 
-interface Asked {
-  readonly ask: Ask
-  /** Of the reply, where the client chose one. */
+interface SentRequest {
+  readonly engineRequest: EngineRequest
+  /** Response id, if the client chose one. */
   readonly name: string | null
 }
 
 /** @throws engine_lacks_parameter (400) */
-function check(ask: Ask, runtime: Runtime): void {
-  const hasStops = ask.sampling.stop?.some((stop) => stop !== '') === true
-  if (runtime.stopStrings === 'refuses' && hasStops)
+function check(engineRequest: EngineRequest, runtime: Runtime): void {
+  const hasStops = engineRequest.sampling.stop?.some((stop) => stop !== '') === true
+  if (runtime.stopStrings === 'unsupported' && hasStops)
     throw grpcErrors.engine_lacks_parameter(runtime.name, 'stop strings')
-  if (ask.choices > runtime.maxChoices)
+  if (engineRequest.choices > runtime.maxChoices)
     throw grpcErrors.engine_lacks_parameter(runtime.name, `more than ${runtime.maxChoices} choice`)
-  if (ask.logprobsOf.length > 0 && !runtime.tellsNamedLogprobs)
+  if (engineRequest.logprobsOf.length > 0 && !runtime.reportsNamedLogprobs)
     throw grpcErrors.engine_lacks_parameter.with(
       { param: 'token_ids_logprob' },
       runtime.name,
       'token_ids_logprob',
     )
-  const missing = runtime.lacks(ask)
+  const missing = runtime.unsupportedParameter(engineRequest)
   if (missing !== null) throw grpcErrors.engine_lacks_parameter(runtime.name, missing)
 }
 
@@ -138,7 +139,54 @@ export function runtimeOf({ runtimeType }: Pick<WorkerEntry, 'runtimeType'>): Ru
   return runtime
 }
 
-function nameOf({ carried }: GenerationRequest): string | null {
+function clientRequestId({ carried }: GenerationRequest): string | null {
   const rid = carried?.get('rid')
   return typeof rid === 'string' && rid !== '' && rid.length <= 256 ? rid : null
 }
+
+export const DEFAULTS_LABEL = 'default_sampling_params_json'
+
+const FIELDS = [
+  ['temperature', 'temperature'],
+  ['top_p', 'topP'],
+  ['top_k', 'topK'],
+  ['min_p', 'minP'],
+  ['repetition_penalty', 'repetitionPenalty'],
+] as const
+
+export class SamplingDefaults {
+  readonly #byWorker = new WeakMap<WorkerEntry, Sampling>()
+  readonly #log: Logger
+
+  constructor(log: Logger) {
+    this.#log = log
+  }
+
+  /** The client's settings, completed by the defaults of the worker. */
+  fill(sampling: Sampling, worker: WorkerEntry): Sampling {
+    let defaults = this.#byWorker.get(worker)
+    if (defaults === undefined) {
+      defaults = this.#read(worker)
+      this.#byWorker.set(worker, defaults)
+    }
+    return defaults === NONE ? sampling : { ...defaults, ...sampling }
+  }
+
+  #read({ labels, url }: WorkerEntry): Sampling {
+    const text = labels[DEFAULTS_LABEL] ?? ''
+    if (text === '') return NONE
+    try {
+      const given = JSON.parse(text) as Record<string, unknown> | null
+      const found = FIELDS.flatMap(([wire, own]) => {
+        const value = given?.[wire]
+        return typeof value === 'number' && Number.isFinite(value) ? [[own, value]] : []
+      })
+      return found.length === 0 ? NONE : (Object.fromEntries(found) as Sampling)
+    } catch {
+      this.#log.warn({ worker: url }, 'sampling defaults of engine ignored: invalid JSON')
+      return NONE
+    }
+  }
+}
+
+const NONE: Sampling = Object.freeze({})

@@ -1,4 +1,4 @@
-/** What is worked out of a request once, before a worker is picked: tokens, how its output is read, where it stops. */
+/** Prepares a request before a worker is picked: prompt tokens, output parser, constraint and stop tokens. */
 import type {
   ChatMessage,
   ChatPrompt,
@@ -24,15 +24,15 @@ export class EnginePrompt implements PreparedPrompt {
   readonly tokenIds: Uint32Array
   readonly text: string
   readonly tokenizer: LoadedTokenizer
-  /** Null where the output is text and nothing else. */
+  /** Null if the output is plain text. */
   readonly parser: OutputParser | null
   readonly constraint: OutputConstraint | null
   readonly thinks: boolean
-  /** The client's, and those that the output format brings. */
+  /** Those of the client and of the output format. */
   readonly stopTokenIds: readonly number[]
-  /** Stop strings that are one token. */
+  /** Stop strings that are a single token. */
   readonly stringStopIds: readonly number[]
-  /** The name that the client gave to the request goes to one attempt only. */
+  /** The request id of the client is used for one attempt only. */
   isNamed = false
 
   constructor(parts: {
@@ -55,22 +55,22 @@ export class EnginePrompt implements PreparedPrompt {
   }
 }
 
-/** How the answer is asked for and read, before there is a prompt. */
+/** How the output is requested and parsed, before the prompt is rendered. */
 interface OutputPlan {
-  /** Knows all but where the prompt will leave the model. */
+  /** Configured except for what depends on the rendered prompt. */
   readonly parser: OutputParser
   readonly asked: OutputParserRequest
   readonly thinking: ThinkingRequest
   readonly constraint: OutputConstraint | null
   readonly isContinued: boolean
-  /** For the template. */
+  /** Template variables. */
   readonly kwargs: Readonly<Record<string, unknown>>
   readonly effort: string | null
 }
 
 type AnswerPlan = Pick<OutputPlan, 'parser' | 'constraint'> & { readonly thinks: boolean }
 
-export class PromptMaker {
+export class PromptBuilder {
   readonly #tokenizers: TokenizerService
   readonly #parsers: OutputParsersService
   readonly #workersOf: (model: string) => readonly WorkerEntry[]
@@ -85,7 +85,7 @@ export class PromptMaker {
     this.#workersOf = workersOf
   }
 
-  /** @throws GatewayError that the client gets */
+  /** @throws GatewayError for the client */
   async make(request: GenerationRequest, model: string): Promise<EnginePrompt> {
     const tokenizer = await this.tokenizerOf(model)
     const { prompt } = request
@@ -114,7 +114,7 @@ export class PromptMaker {
     throw grpcErrors.tokenizer_missing(model)
   }
 
-  /** @throws not_supported_in_harmony (400) where the model reads chats alone */
+  /** @throws not_supported_in_harmony (400) if the model supports chat only */
   checkTakesText(model: string, tokenizer: LoadedTokenizer, what: string): void {
     if (this.#parsers.parserFor(this.#modelFacts(model, tokenizer)).isChatOnly)
       throw grpcErrors.not_supported_in_harmony(what)
@@ -169,14 +169,14 @@ export class PromptMaker {
       effort: effortOf(reasoning, templateArguments),
       kwargs: {
         ...(reasoning?.effort !== undefined && { reasoning_effort: reasoning.effort }),
-        // Nobody's wish is not passed on: templates have defaults of their own.
+        // Unset if not requested, since templates have their own defaults.
         ...(key !== null && wish !== null && { [key]: wish }),
         ...given,
       },
     }
   }
 
-  /** @param prompt as it was written */
+  /** @param prompt the rendered prompt */
   #answer(
     { parser: first, asked, thinking, constraint, isContinued }: OutputPlan,
     prompt: string,
@@ -209,10 +209,10 @@ async function encode(
   return tokenizer.renderAndEncode(toChatPrompt(request, output?.kwargs ?? {}))
 }
 
-/** @throws multimodal_not_supported (400) but for audio, which the format itself refuses */
+/** @throws multimodal_not_supported (400) except for audio, which the format itself rejects */
 function toWritten(request: GenerationRequest, { effort }: OutputPlan): WrittenChat {
   const messages = request.prompt.kind === 'chat' ? request.prompt.messages : []
-  refuseMedia(messages, AUDIO)
+  rejectMedia(messages, AUDIO)
   return {
     messages,
     tools: allowedTools(request),
@@ -222,7 +222,7 @@ function toWritten(request: GenerationRequest, { effort }: OutputPlan): WrittenC
   }
 }
 
-/** Variables of the template go before what the request says elsewhere. */
+/** Template variables have precedence over other members of the request. */
 function effortOf(
   reasoning: GenerationRequest['reasoning'],
   templateArguments: Readonly<Record<string, unknown>>,
@@ -237,7 +237,7 @@ function effortOf(
 /** @throws multimodal_not_supported (400) */
 function toChatPrompt(request: GenerationRequest, templateKwargs: Record<string, unknown>): ChatPrompt {
   const messages = request.prompt.kind === 'chat' ? request.prompt.messages : []
-  refuseMedia(messages, '')
+  rejectMedia(messages, '')
   const tools = allowedTools(request)
   return {
     messages: messages.map(toTemplateMessage),
@@ -247,8 +247,8 @@ function toChatPrompt(request: GenerationRequest, templateKwargs: Record<string,
   }
 }
 
-/** @param taken a kind of part that somebody else looks at */
-function refuseMedia(messages: readonly ChatMessage[], taken: string): void {
+/** @param taken a type of part that is checked elsewhere */
+function rejectMedia(messages: readonly ChatMessage[], taken: string): void {
   for (const { content } of messages) {
     if (typeof content === 'string' || content === null) continue
     if (content.some(({ type }) => type !== 'text' && type !== taken))
@@ -256,7 +256,7 @@ function refuseMedia(messages: readonly ChatMessage[], taken: string): void {
   }
 }
 
-/** In words that all templates know: few know developers, none knows that a call has failed. */
+/** Uses only what all templates support: role developer becomes system, failed tool calls get an error text. */
 function toTemplateMessage(message: ChatMessage): ChatMessage {
   const { role, content } = message
   if (role === 'developer') return { ...message, role: 'system' }
@@ -265,7 +265,7 @@ function toTemplateMessage(message: ChatMessage): ChatMessage {
   return { ...message, content: said }
 }
 
-/** With `none` the model still knows its tools; only its calls are not read. */
+/** With `none` the prompt still lists the tools; only calls are not parsed. */
 function allowedTools({ tools, toolChoice }: GenerationRequest): GenerationRequest['tools'] {
   if (toolChoice?.mode === 'function') return tools.filter((tool) => tool.function.name === toolChoice.name)
   if (toolChoice?.mode !== 'allowed') return tools
@@ -283,12 +283,12 @@ function earlierCalls({ prompt }: GenerationRequest): number {
   return prompt.messages.reduce((sum, { tool_calls: calls }) => sum + (calls?.length ?? 0), 0)
 }
 
-/** Null for what is no name. */
+/** Null unless it is a non-empty string. */
 function nameIn(given: unknown): string | null {
   return typeof given === 'string' && given !== '' ? given : null
 }
 
-/** Of a label, whose lists are JSON. */
+/** Parses a label with a JSON list. */
 function listOf(label: string | undefined): readonly string[] {
   try {
     const list: unknown = JSON.parse(label ?? '[]')

@@ -1,29 +1,32 @@
 /**
- * The exchange with both engines of a pair, seen from outside as one with the decode engine: both at once where they meet
- * by themselves, one after the other where the gateway carries what is handed over.
+ * The exchange with both engines of a pair, which appears as one with the decode engine. Sends both requests at once if the
+ * engines connect by a bootstrap address, or decode after prefill if the gateway relays the transfer parameters.
  */
-
-import type {
-  Exchange,
-  HeaderList,
-  PairCall,
-  PairHandler,
-  UpstreamFailure,
-  UpstreamHandler,
-  UpstreamRequest,
+import {
+  defineErrors,
+  type Exchange,
+  type GatewayError,
+  type HeaderList,
+  type LegFault,
+  type PairCall,
+  type PairHandler,
+  type PairLeg,
+  type PromptLogprob,
+  toUpstreamError,
+  type UpstreamFailure,
+  type UpstreamHandler,
+  type UpstreamRequest,
 } from '#kernel'
 import type { PairTimes } from '#shared'
-import type { Ask, Runtime } from '../runtimes/runtime.ts'
-import { toLegFault } from './pair-faults.ts'
-import { type Prefilled, PrefillLeg, type PrefillOwner } from './prefill-leg.ts'
+import type { EngineRequest, Runtime } from '../runtimes/runtime.ts'
 
 export interface PairSteps {
   readonly runtime: Runtime
   readonly prefill: UpstreamRequest
-  /** Null: at once; otherwise the request is made of what the prefill engine has said. */
+  /** A request sent at once, or built from the transfer parameters of the prefill response. */
   readonly decode: UpstreamRequest | ((transferJson: string | null) => UpstreamRequest)
-  /** Where the prefill engine's words about the prompt go, for which decode's answer waits; null: nobody wants them. */
-  readonly awaited: Ask['prefilled']
+  /** Receives the prompt log probabilities of prefill, for which the decode response waits; null if not requested. */
+  readonly awaited: EngineRequest['prefilled']
 }
 
 export class GrpcPairExchange implements Exchange, UpstreamHandler, PrefillOwner {
@@ -37,7 +40,7 @@ export class GrpcPairExchange implements Exchange, UpstreamHandler, PrefillOwner
   #isPrefillOver = false
   #hasStarted = false
   #isPaused = false
-  /** The decode engine works, but its answer is not read yet. */
+  /** The decode engine is running, but its response is not read yet. */
   #isHeld = false
   #isOver = false
   #hasFirstMessage = false
@@ -61,7 +64,7 @@ export class GrpcPairExchange implements Exchange, UpstreamHandler, PrefillOwner
     if (this.#isPaused || this.#isHeld) this.#decode.pause()
   }
 
-  onPrefillDone({ transferJson, promptLogprobs }: Prefilled): void {
+  onPrefillDone({ transferJson, promptLogprobs }: PrefillResult): void {
     this.#isPrefillOver = true
     const endedAtMs = performance.now()
     this.#times.prefill.observe((endedAtMs - this.#startedAtMs) / 1000)
@@ -79,7 +82,7 @@ export class GrpcPairExchange implements Exchange, UpstreamHandler, PrefillOwner
     if (!this.#isPaused) this.#decode?.resume()
   }
 
-  /** Once the decode engine speaks it has all that it needs. */
+  /** Ignored once the decode engine has started to respond. */
   onPrefillBroken(failure: UpstreamFailure): void {
     this.#isPrefillOver = true
     if (this.#isOver || this.#hasStarted) return
@@ -128,4 +131,84 @@ export class GrpcPairExchange implements Exchange, UpstreamHandler, PrefillOwner
     this.#prefill?.abort()
     this.#decode?.abort()
   }
+}
+
+/** Result of the prefill response; null for absent values. */
+export interface PrefillResult {
+  transferJson: string | null
+  promptLogprobs: readonly PromptLogprob[] | null
+}
+
+export interface PrefillOwner {
+  onPrefillDone(prefilled: PrefillResult): void
+  onPrefillBroken(failure: UpstreamFailure): void
+}
+
+export class PrefillLeg implements UpstreamHandler {
+  readonly #pair: PairCall
+  readonly #runtime: Runtime
+  readonly #owner: PrefillOwner
+  readonly #prefilled: PrefillResult = { transferJson: null, promptLogprobs: null }
+
+  constructor(pair: PairCall, runtime: Runtime, owner: PrefillOwner) {
+    this.#pair = pair
+    this.#runtime = runtime
+    this.#owner = owner
+  }
+
+  onResponseStart(status: number): void {
+    this.#pair.prefillAnswered(status)
+  }
+
+  onResponseData(message: Buffer): void {
+    try {
+      const { transferJson, promptLogprobs } = this.#runtime.readReply(message)
+      if (transferJson !== null) this.#prefilled.transferJson = transferJson
+      if (promptLogprobs !== null) this.#prefilled.promptLogprobs = promptLogprobs
+    } catch {
+      // Without transfer parameters, the decode engine computes the prompt itself.
+    }
+  }
+
+  onResponseEnd(): void {
+    this.#pair.prefillSucceeded()
+    this.#owner.onPrefillDone(this.#prefilled)
+  }
+
+  onResponseError(failure: UpstreamFailure): void {
+    this.#owner.onPrefillBroken(failure)
+  }
+}
+
+const failed = (leg: PairLeg) => ({
+  kind: 'bad_gateway' as const,
+  source: 'worker' as const,
+  text: (why: string) => `the ${leg} worker failed: ${why}`,
+})
+
+export const pairErrors = defineErrors('grpc pairs', {
+  prefill_worker_failed_to_start: failed('prefill'),
+  decode_worker_failed_to_start: failed('decode'),
+  runtime_pd_not_supported: {
+    kind: 'bad_request',
+    source: 'gateway',
+    text: (runtime: string) => `${runtime} engines do not support prefill/decode pairs`,
+  },
+  pd_runtimes_differ: {
+    kind: 'unavailable',
+    source: 'gateway',
+    retry: 'before-first-byte',
+    text: (prefill: string, decode: string) => `a ${prefill} engine cannot prefill for a ${decode} engine`,
+  },
+})
+
+/** Keeps the status that the failure would have without a pair. */
+export function toLegFault(leg: PairLeg, failure: UpstreamFailure): LegFault {
+  const own: GatewayError = failure.error ?? toUpstreamError(failure, false)
+  const make =
+    leg === 'prefill' ? pairErrors.prefill_worker_failed_to_start : pairErrors.decode_worker_failed_to_start
+  const error = make.with({ status: own.status, cause: failure }, own.message)
+  // An engine status decides itself whether the request may be retried.
+  if (failure.error === null) return { leg, error, status: 0, headers: null, failure }
+  return { leg, error, status: own.status, headers: null, failure: null }
 }

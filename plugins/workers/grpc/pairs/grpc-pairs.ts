@@ -1,22 +1,29 @@
-/** Pairs of engines that are reached over gRPC. */
+/** Prefill/decode pairs of gRPC workers. */
 
-import type { Exchange, PairCall, PairHandler, PairRequests, PairStrategy, UpstreamRequest } from '#kernel'
-import type { PairMetrics } from '#shared'
-import type { Ask, PairData, Runtime } from '../runtimes/runtime.ts'
-import type { EngineCalls, Origin } from '../wire/engine-calls.ts'
+import { randomFillSync } from 'node:crypto'
+import type {
+  Exchange,
+  PairCall,
+  PairHandler,
+  PairRequests,
+  PairStrategy,
+  UpstreamRequest,
+  WorkerEntry,
+} from '#kernel'
+import { type ConnectorMode, type PairMetrics, uuidV7 } from '#shared'
+import type { EngineRequest, PairParameters, Runtime } from '../runtimes/runtime.ts'
 import { GRPC_MODE } from '../wire/grpc-transport.ts'
-import { GrpcPairExchange, type PairSteps } from './grpc-pair-exchange.ts'
-import { pairErrors } from './pair-faults.ts'
-import { handOverPlan, meetingPlan } from './pair-plan.ts'
+import type { Origin, SentRequests } from '../wire/sent-requests.ts'
+import { GrpcPairExchange, type PairSteps, pairErrors } from './grpc-pair-exchange.ts'
 
 export class GrpcPairs implements PairStrategy {
   readonly mode = GRPC_MODE
-  readonly #calls: EngineCalls
+  readonly #calls: SentRequests
   readonly #metrics: PairMetrics
-  /** By the bytes of the prefill request: what comes after it. */
-  readonly #later = new WeakMap<Buffer, (transferJson: string | null) => UpstreamRequest>()
+  /** Builds the decode request of a prefill request, by the bytes of the latter. */
+  readonly #decodeRequests = new WeakMap<Buffer, (transferJson: string | null) => UpstreamRequest>()
 
-  constructor(calls: EngineCalls, metrics: PairMetrics) {
+  constructor(calls: SentRequests, metrics: PairMetrics) {
     this.#calls = calls
     this.#metrics = metrics
   }
@@ -28,23 +35,23 @@ export class GrpcPairs implements PairStrategy {
     if (prefill.runtime !== runtime) throw pairErrors.pd_runtimes_differ(prefill.runtime.name, runtime.name)
     if (runtime.pairing === null) throw pairErrors.runtime_pd_not_supported(runtime.name)
     const plan =
-      runtime.pairing.kind === 'meets'
-        ? meetingPlan(pair.prefill, runtime.pairing.roomBits)
-        : handOverPlan(pair.prefill, decode.ask)
-    // One name for both: each half is taken back under it, and engines know each other by it.
-    const { id } = decode.ask
+      runtime.pairing.kind === 'bootstrap'
+        ? bootstrapPlan(pair.prefill, runtime.pairing.roomBits)
+        : transferPlan(pair.prefill, decode.engineRequest)
+    // One id for both, by which each is aborted and the engines find each other.
+    const { id } = decode.engineRequest
     const made = {
-      prefill: this.#make(whole.prefill, runtime, { ...prefill.ask, id, pair: plan.prefill }),
-      decode: this.#make(whole.decode, runtime, { ...decode.ask, id, pair: plan.decode }),
+      prefill: this.#make(whole.prefill, runtime, { ...prefill.engineRequest, id, pair: plan.prefill }),
+      decode: this.#make(whole.decode, runtime, { ...decode.engineRequest, id, pair: plan.decode }),
     }
-    if (runtime.pairing.kind === 'hands-over')
-      this.#later.set(made.prefill.body, (transferJson) => {
+    if (runtime.pairing.kind === 'transfer')
+      this.#decodeRequests.set(made.prefill.body, (transferJson) => {
         this.#metrics.onConnector(plan.connector)
         if (plan.relaysTransfer && transferJson === null && plan.connector === 'nixl')
           this.#metrics.onTransferFailure()
         if (!plan.relaysTransfer || transferJson === null) return made.decode
-        const pairData: PairData = { ...plan.decode, transferJson }
-        return this.#make(made.decode, runtime, { ...decode.ask, id, pair: pairData })
+        const pairData: PairParameters = { ...plan.decode, transferJson }
+        return this.#make(made.decode, runtime, { ...decode.engineRequest, id, pair: pairData })
       })
     return made
   }
@@ -52,25 +59,133 @@ export class GrpcPairs implements PairStrategy {
   start(pair: PairCall, requests: PairRequests, handler: PairHandler): Exchange {
     const { prefill, decode } = requests
     const { runtime } = this.#origin(pair.prefill.runtimeType, prefill)
-    const { ask } = this.#origin(pair.decode.runtimeType, decode)
-    const later = prefill.body === null ? undefined : this.#later.get(prefill.body)
-    const steps: PairSteps = { runtime, prefill, decode: later ?? decode, awaited: ask.prefilled }
+    const { engineRequest } = this.#origin(pair.decode.runtimeType, decode)
+    const later = prefill.body === null ? undefined : this.#decodeRequests.get(prefill.body)
+    const steps: PairSteps = { runtime, prefill, decode: later ?? decode, awaited: engineRequest.prefilled }
     const exchange = new GrpcPairExchange(pair, steps, handler, this.#metrics.of(pair.prefill, pair.model))
     exchange.start()
     return exchange
   }
 
-  /** @throws runtime_pd_not_supported (400) for what is no generation */
+  /** @throws runtime_pd_not_supported (400) for requests other than generations */
   #origin(runtimeType: string, { body }: UpstreamRequest): Origin {
     const origin = this.#calls.originOf(body)
     if (origin === null) throw pairErrors.runtime_pd_not_supported(runtimeType)
     return origin
   }
 
-  #make(request: UpstreamRequest, runtime: Runtime, ask: Ask): UpstreamRequest & { readonly body: Buffer } {
-    const body = runtime.encodeGenerate(ask)
-    const takeBack = { path: runtime.paths.abort, body: runtime.encodeAbort(ask.id) }
-    this.#calls.note(body, takeBack, { runtime, ask })
+  #make(
+    request: UpstreamRequest,
+    runtime: Runtime,
+    engineRequest: EngineRequest,
+  ): UpstreamRequest & { readonly body: Buffer } {
+    const body = runtime.encodeGenerate(engineRequest)
+    const abortCall = { path: runtime.paths.abort, body: runtime.encodeAbort(engineRequest.id) }
+    this.#calls.note(body, abortCall, { runtime, engineRequest })
     return { ...request, body }
   }
+}
+
+/** Default bootstrap port of prefill engines. */
+const DEFAULT_BOOTSTRAP_PORT = 8_998
+const NO_PARAMETERS: PairParameters = {}
+
+export interface PairPlan {
+  readonly prefill: PairParameters
+  readonly decode: PairParameters
+  /** Transfer parameters of the prefill response are relayed to the decode engine. */
+  readonly relaysTransfer: boolean
+  readonly connector: ConnectorMode
+}
+
+export type Drawing = (below: bigint) => bigint
+
+/** The engines connect by bootstrap address and room. Rooms of sglang are positive 31-bit numbers, of others 63-bit. */
+export function bootstrapPlan(
+  prefill: WorkerEntry,
+  roomBits: 31 | 63,
+  draw: Drawing = randomBelow,
+): PairPlan {
+  const most = roomBits === 31 ? 2n ** 31n - 1n : 2n ** 63n
+  const meeting = {
+    host: bootstrapHostOf(prefill),
+    port: prefill.bootstrapPort ?? DEFAULT_BOOTSTRAP_PORT,
+    room: draw(most),
+  }
+  return { prefill: { meeting }, decode: { meeting }, relaysTransfer: false, connector: 'passthrough' }
+}
+
+/** Decode starts after prefill; the parameters depend on the connector. */
+export function transferPlan(
+  prefill: WorkerEntry,
+  { choices }: EngineRequest,
+  makeId: () => string = uuidV7,
+): PairPlan {
+  const { kv_connector: connector, kv_engine_id: engineId } = prefill.labels
+  if (connector === 'NixlConnector') {
+    const transferJson = JSON.stringify({ do_remote_decode: true, do_remote_prefill: false })
+    // The blocks can be fetched only once.
+    return {
+      prefill: { isPrefill: true, transferJson },
+      decode: NO_PARAMETERS,
+      relaysTransfer: choices === 1,
+      connector: 'nixl',
+    }
+  }
+  if (connector === 'MooncakeConnector') return mooncakePlan(prefill, choices === 1 ? engineId : '', makeId)
+  return {
+    prefill: { isPrefill: true },
+    decode: NO_PARAMETERS,
+    relaysTransfer: choices === 1,
+    connector: 'passthrough',
+  }
+}
+
+function mooncakePlan(prefill: WorkerEntry, engineId: string | undefined, makeId: () => string): PairPlan {
+  const host = bootstrapHostOf(prefill)
+  const port = prefill.bootstrapPort ?? DEFAULT_BOOTSTRAP_PORT
+  const { dataParallel, labels } = prefill
+  const isRankOpen = dataParallel === null && Number(labels.dp_size ?? '1') > 1
+  if (!engineId || isRankOpen)
+    return {
+      prefill: { isPrefill: true },
+      decode: { transferFrom: { host, port } },
+      relaysTransfer: false,
+      connector: 'mooncake',
+    }
+  const transfer_id = `xfer-${makeId()}`
+  const remote_engine_id = dataParallel === null ? engineId : `${engineId}_dp${dataParallel.rank}`
+  const remote_bootstrap_addr = `http://${host.includes(':') ? `[${host}]` : host}:${port}`
+  return {
+    prefill: {
+      isPrefill: true,
+      transferJson: JSON.stringify({ do_remote_decode: true, do_remote_prefill: false, transfer_id }),
+    },
+    decode: {
+      transferJson: JSON.stringify({
+        do_remote_decode: false,
+        do_remote_prefill: true,
+        transfer_id,
+        remote_engine_id,
+        remote_bootstrap_addr,
+      }),
+    },
+    relaysTransfer: false,
+    connector: 'mooncake',
+  }
+}
+
+function bootstrapHostOf({ url, bootstrapHost, dataParallel }: WorkerEntry): string {
+  if (bootstrapHost) return bootstrapHost
+  // The URL parser handles hosts of http URLs only.
+  const base = (dataParallel?.baseUrl ?? url).replace(/^grpc(s?):/, 'http$1:')
+  const host = URL.parse(base)?.hostname ?? 'localhost'
+  return host.startsWith('[') ? host.slice(1, -1) : host
+}
+
+const drawn = new BigUint64Array(1)
+
+function randomBelow(most: bigint): bigint {
+  randomFillSync(drawn)
+  return drawn[0] % most
 }

@@ -1,4 +1,4 @@
-/** MLX's engine over gRPC: one choice, token ids as stops, no constraints. */
+/** MLX over gRPC: one choice, token ids as stops, no constraints. */
 import {
   decodeGenerateResponse,
   decodeGetModelInfoResponse,
@@ -8,9 +8,15 @@ import {
   encodeGenerateRequest,
   MlxEngine as paths,
 } from '../../../../proto/gen/mlx-engine.ts'
-import { choiceOf, emptyReply, pieceOf } from './replies.ts'
-import type { Ask, Runtime } from './runtime.ts'
-import { MAX_INT32, seedWithin, topKFromZero } from './sampling.ts'
+import {
+  chunkReply,
+  completeReply,
+  emptyReply,
+  MAX_INT32,
+  seedWithin,
+  topKFromZero,
+} from './common-messages.ts'
+import type { EngineRequest, Runtime } from './runtime.ts'
 
 const MAX_TOP = { chat: 20, text: 5 }
 
@@ -23,29 +29,29 @@ export const mlx: Runtime = {
     modelInfo: paths.GetModelInfo,
     serverInfo: paths.GetServerInfo,
   },
-  stopStrings: 'refuses',
+  stopStrings: 'unsupported',
   maxChoices: 1,
   pairing: null,
   countsByMessage: false,
-  tellsNamedLogprobs: false,
+  reportsNamedLogprobs: false,
   hasDefaults: false,
-  lacks: ({ sampling }) => (sampling.minTokens ? 'min_tokens' : null),
-  encodeGenerate: (ask) =>
+  unsupportedParameter: ({ sampling }) => (sampling.minTokens ? 'min_tokens' : null),
+  encodeGenerate: (request) =>
     encodeGenerateRequest(
       {
-        requestId: ask.id,
-        tokenized: { originalText: ask.text, inputIds: ask.tokenIds },
-        samplingParams: toSampling(ask),
-        stream: ask.stream,
+        requestId: request.id,
+        tokenized: { originalText: request.text, inputIds: request.tokenIds },
+        samplingParams: toSampling(request),
+        stream: request.stream,
       },
-      ask.tokenIds.length * 3 + ask.text.length + 512,
+      request.tokenIds.length * 3 + request.text.length + 512,
     ),
   encodeAbort: (id) => encodeAbortRequest({ requestIds: [id] }),
   readReply(message) {
     const { chunk, complete } = decodeGenerateResponse(message)
-    if (chunk !== undefined) return pieceOf(chunk)
+    if (chunk !== undefined) return chunkReply(chunk)
     if (complete === undefined) return emptyReply()
-    const reply = choiceOf(complete)
+    const reply = completeReply(complete)
     reply.matchedStop = complete.matchedStopTokenId ?? null
     return reply
   },
@@ -57,7 +63,7 @@ export const mlx: Runtime = {
   readServerInfo: (message) => ({ ...decodeGetServerInfoResponse(message) }),
 }
 
-function toSampling({ sampling, ...ask }: Ask) {
+function toSampling({ sampling, ...request }: EngineRequest) {
   return {
     temperature: sampling.temperature,
     topP: sampling.topP ?? 1,
@@ -68,9 +74,10 @@ function toSampling({ sampling, ...ask }: Ask) {
     presencePenalty: sampling.presencePenalty ?? 0,
     logitBias: sampling.logitBias,
     maxTokens: sampling.maxTokens,
-    stopTokenIds: ask.stopTokenIds,
+    stopTokenIds: request.stopTokenIds,
     ignoreEos: sampling.ignoreEos ?? false,
-    logprobs: ask.topLogprobs === null ? undefined : Math.min(ask.topLogprobs || 1, MAX_TOP[ask.kind]),
+    logprobs:
+      request.topLogprobs === null ? undefined : Math.min(request.topLogprobs || 1, MAX_TOP[request.kind]),
     seed: seedWithin(sampling.seed, MAX_INT32),
   }
 }

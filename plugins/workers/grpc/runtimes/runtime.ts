@@ -1,44 +1,44 @@
-/** What the adapters of the engines have in common: one question and one answer, whatever the fields are called. */
+/** The common form of requests and replies of all gRPC engines, and the interface of an engine. */
 import type { EngineConstraint, EngineReport, PromptLogprob, Sampling } from '#kernel'
 
-/** A generation as it is asked of an engine. */
-export interface Ask {
+/** A generation request to an engine. */
+export interface EngineRequest {
   readonly id: string
   readonly tokenIds: Uint32Array
   /** For the engine's log only. */
   readonly text: string
-  /** With the engine's own defaults where the client said nothing. */
+  /** Completed by the defaults of the engine. */
   readonly sampling: Sampling
   readonly kind: 'chat' | 'text'
   readonly choices: number
   readonly stream: boolean
   /** Null: no log probabilities. */
   readonly topLogprobs: number | null
-  /** Place in the prompt from which on its tokens' log probabilities are wanted; -1: nowhere. */
+  /** First prompt position whose log probability is requested; -1 for none. */
   readonly promptLogprobsFrom: number
-  /** Ids whose log probabilities are wanted at each place of the output. */
+  /** Token ids whose log probabilities are requested at each output position. */
   readonly logprobsOf: readonly number[]
-  /** Filled by the prefill half of a pair; null where they are not wanted. */
+  /** Set by the prefill worker of a pair; null if not requested. */
   readonly prefilled: { promptLogprobs: readonly PromptLogprob[] | null } | null
-  /** Stops at these, the client's and those that its stop strings became. */
+  /** Those of the client, and stop strings as token ids. */
   readonly stopTokenIds: readonly number[]
   readonly constraint: EngineConstraint | null
   readonly skipsSpecialTokens: boolean
   readonly thinks: boolean
-  /** Data-parallel rank that is wanted; null leaves it to the engine. */
+  /** Requested data-parallel rank; null lets the engine choose. */
   readonly rank: number | null
-  /** What the two halves of a pair need to meet; absent elsewhere. */
-  readonly pair?: PairData
+  /** Only for prefill/decode pairs. */
+  readonly pair?: PairParameters
 }
 
-export interface PairData {
-  /** Where the prefill half is met, for engines that meet by address. */
+export interface PairParameters {
+  /** Bootstrap address and room. */
   readonly meeting?: { readonly host: string; readonly port: number; readonly room: bigint }
-  /** Hand-over in a connector's own words. */
+  /** Transfer parameters in the format of the connector. */
   readonly transferJson?: string
-  /** Where a connector that knows no words of its own fetches from. */
+  /** Address from which a connector without transfer parameters fetches. */
   readonly transferFrom?: { readonly host: string; readonly port: number }
-  /** One token is all that this half makes. */
+  /** Generates a single token. */
   readonly isPrefill?: boolean
 }
 
@@ -47,27 +47,27 @@ export interface TopTokens {
   readonly tokenIds: readonly number[]
 }
 
-/** One message of an answer. Its lists are the reader's until the next message. */
+/** One message of a response. Its lists are valid until the next message. */
 export interface EngineReply {
-  /** The choice is whole; otherwise more of it. */
+  /** Final message of a choice; otherwise a chunk. */
   isComplete: boolean
   index: number
   tokenIds: readonly number[]
   promptTokens: number
   completionTokens: number
   cachedTokens: number
-  /** 0 where the engine does not count. */
+  /** 0 if the engine does not count them. */
   reasoningTokens: number
   finishReason: string
   matchedStop: string | number | null
-  /** Parallel to `tokenIds`; null when none came. */
+  /** Parallel to `tokenIds`; null if absent. */
   logprobs: readonly number[] | null
   top: readonly TopTokens[]
-  /** Of the ids that were asked for, parallel to `tokenIds` too. */
+  /** Log probabilities of the requested ids, parallel to `tokenIds`. */
   named: readonly TopTokens[]
-  /** Of the prompt; null when none came. */
+  /** Log probabilities of the prompt; null if absent. */
   promptLogprobs: readonly PromptLogprob[] | null
-  /** A connector's words for the other half of a pair; null for none. */
+  /** Transfer parameters for the decode worker; null if absent. */
   transferJson: string | null
 }
 
@@ -90,37 +90,37 @@ export interface Embedding {
   readonly promptTokens: number
 }
 
-/** One kind of engine: its messages, and what it can do. Pure. */
+/** Messages and features of one engine. */
 export interface Runtime {
   readonly name: string
   readonly paths: EnginePaths
-  /** What engines do with stop strings: compare them themselves, know ids only, or refuse them. */
-  readonly stopStrings: 'takes' | 'ids-only' | 'refuses'
+  /** Support for stop strings: by the engine, as single token ids only, or not at all. */
+  readonly stopStrings: 'supported' | 'ids-only' | 'unsupported'
   readonly maxChoices: number
-  /** How two of these engines share a request: they meet by themselves, or the gateway carries a message. Null: not at all. */
+  /** How prefill/decode pairs connect: by a bootstrap address, or by transfer parameters that the gateway relays. Null: unsupported. */
   readonly pairing:
-    | { readonly kind: 'meets'; readonly roomBits: 31 | 63 }
-    | { readonly kind: 'hands-over' }
+    | { readonly kind: 'bootstrap'; readonly roomBits: 31 | 63 }
+    | { readonly kind: 'transfer' }
     | null
-  /** Counts in streamed messages are those of the message; elsewhere of the choice so far. */
+  /** Token counts of streamed messages are per message instead of cumulative. */
   readonly countsByMessage: boolean
-  /** Log probabilities of ids that the client names. */
-  readonly tellsNamedLogprobs: boolean
-  /** The engine's own sampling defaults hold for what the client leaves out. */
+  /** Supports log probabilities of requested token ids. */
+  readonly reportsNamedLogprobs: boolean
+  /** The sampling defaults that the engine reports apply to unset parameters. */
   readonly hasDefaults: boolean
   /**
-   * A constraint begins behind the reasoning; without it, at the first token.
-   * @param thinks what the engine was told
+   * Whether a constraint starts after the reasoning instead of at the first token.
+   * @param thinks whether reasoning was requested
    * @param labels of the worker
    */
   constraintWaits?(thinks: boolean, labels: Readonly<Record<string, string>>): boolean
-  /** Parameters that the client gave and the engine has no field for. */
-  lacks(ask: Ask): string | null
-  encodeGenerate(ask: Ask): Buffer
+  /** A parameter of the request that the engine does not support; null if none. */
+  unsupportedParameter(request: EngineRequest): string | null
+  encodeGenerate(request: EngineRequest): Buffer
   encodeAbort(id: string): Buffer
   /** @throws WireError */
   readReply(message: Buffer): EngineReply
-  /** @returns null when it is well, else why not */
+  /** @returns null if healthy, else why not */
   readHealth(message: Buffer): string | null
   readModelInfo(message: Buffer): Record<string, unknown>
   readServerInfo(message: Buffer): Record<string, unknown>

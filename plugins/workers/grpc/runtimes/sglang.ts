@@ -14,10 +14,15 @@ import {
   type InputLogProbs,
   SglangScheduler as paths,
 } from '../../../../proto/gen/sglang-scheduler.ts'
-import { toReport } from './loads.ts'
-import { choiceOf, emptyReply, pieceOf } from './replies.ts'
-import type { Ask, Runtime } from './runtime.ts'
-import { biasByText, under } from './sampling.ts'
+import {
+  biasByText,
+  chunkReply,
+  completeReply,
+  constraintText,
+  emptyReply,
+  toReport,
+} from './common-messages.ts'
+import type { EngineRequest, Runtime } from './runtime.ts'
 
 export const sglang: Runtime = {
   name: 'sglang',
@@ -36,46 +41,46 @@ export const sglang: Runtime = {
   },
   stopStrings: 'ids-only',
   maxChoices: Number.POSITIVE_INFINITY,
-  pairing: { kind: 'meets', roomBits: 31 },
+  pairing: { kind: 'bootstrap', roomBits: 31 },
   countsByMessage: false,
-  tellsNamedLogprobs: true,
+  reportsNamedLogprobs: true,
   hasDefaults: true,
   constraintWaits: (thinks) => thinks,
-  lacks: () => null,
-  encodeGenerate: (ask) =>
+  unsupportedParameter: () => null,
+  encodeGenerate: (request) =>
     encodeGenerateRequest(
       {
-        requestId: ask.id,
-        tokenized: { originalText: ask.text, inputIds: ask.tokenIds },
-        samplingParams: toSampling(ask),
-        returnLogprob: ask.topLogprobs !== null,
-        logprobStartLen: ask.promptLogprobsFrom,
-        topLogprobsNum: ask.topLogprobs ?? 0,
-        tokenIdsLogprob: ask.logprobsOf,
-        stream: ask.stream,
-        requireReasoning: ask.thinks,
-        dataParallelRank: ask.rank ?? undefined,
-        ...(ask.pair?.meeting !== undefined && {
+        requestId: request.id,
+        tokenized: { originalText: request.text, inputIds: request.tokenIds },
+        samplingParams: toSampling(request),
+        returnLogprob: request.topLogprobs !== null,
+        logprobStartLen: request.promptLogprobsFrom,
+        topLogprobsNum: request.topLogprobs ?? 0,
+        tokenIdsLogprob: request.logprobsOf,
+        stream: request.stream,
+        requireReasoning: request.thinks,
+        dataParallelRank: request.rank ?? undefined,
+        ...(request.pair?.meeting !== undefined && {
           disaggregatedParams: {
-            bootstrapHost: ask.pair.meeting.host,
-            bootstrapPort: ask.pair.meeting.port,
-            bootstrapRoom: Number(ask.pair.meeting.room),
+            bootstrapHost: request.pair.meeting.host,
+            bootstrapPort: request.pair.meeting.port,
+            bootstrapRoom: Number(request.pair.meeting.room),
           },
         }),
       },
-      (ask.tokenIds.length + ask.logprobsOf.length) * 3 + ask.text.length + 512,
+      (request.tokenIds.length + request.logprobsOf.length) * 3 + request.text.length + 512,
     ),
-  encodeAbort: (requestId) => encodeAbortRequest({ requestId, reason: 'the client left' }),
+  encodeAbort: (requestId) => encodeAbortRequest({ requestId, reason: 'client disconnected' }),
   readReply(message) {
     const { chunk, complete } = decodeGenerateResponse(message)
     if (chunk !== undefined) {
-      const piece = pieceOf(chunk)
+      const piece = chunkReply(chunk)
       piece.named = chunk.outputLogprobs?.tokenIdsLogprobs ?? []
       piece.promptLogprobs = promptLogprobsIn(chunk)
       return piece
     }
     if (complete === undefined) return emptyReply()
-    const reply = choiceOf(complete)
+    const reply = completeReply(complete)
     reply.named = complete.outputLogprobs?.tokenIdsLogprobs ?? []
     reply.promptLogprobs = promptLogprobsIn(complete)
     return reply
@@ -101,8 +106,8 @@ function promptLogprobsIn({ inputLogprobs }: { readonly inputLogprobs: InputLogP
   return tokenIds.map((id, at): PromptLogprob => [tokenLogprobs[at]?.value ?? null, id])
 }
 
-/** Fields without presence read as 0 when they are not sent, so each of them is sent. */
-function toSampling({ sampling, constraint, ...ask }: Ask) {
+/** Sends every field, since absent ones read as 0. */
+function toSampling({ sampling, constraint, ...request }: EngineRequest) {
   return {
     temperature: sampling.temperature ?? 1,
     topP: sampling.topP ?? 1,
@@ -113,14 +118,14 @@ function toSampling({ sampling, constraint, ...ask }: Ask) {
     repetitionPenalty: sampling.repetitionPenalty ?? 1,
     maxNewTokens: sampling.maxTokens,
     minNewTokens: sampling.minTokens ?? 0,
-    stopTokenIds: ask.stopTokenIds,
-    skipSpecialTokens: ask.skipsSpecialTokens,
+    stopTokenIds: request.stopTokenIds,
+    skipSpecialTokens: request.skipsSpecialTokens,
     spacesBetweenSpecialTokens: true,
-    regex: under(constraint, 'regex'),
-    jsonSchema: under(constraint, 'json_schema'),
-    ebnfGrammar: under(constraint, 'ebnf_grammar'),
-    structuralTag: under(constraint, 'structural_tag'),
-    n: ask.choices,
+    regex: constraintText(constraint, 'regex'),
+    jsonSchema: constraintText(constraint, 'json_schema'),
+    ebnfGrammar: constraintText(constraint, 'ebnf_grammar'),
+    structuralTag: constraintText(constraint, 'structural_tag'),
+    n: request.choices,
     ignoreEos: sampling.ignoreEos ?? false,
     noStopTrim: sampling.includesStop ?? false,
     logitBias: biasByText(sampling.logitBias),

@@ -9,10 +9,15 @@ import {
   encodeGenerateRequest,
   TokenSpeedScheduler as paths,
 } from '../../../../proto/gen/tokenspeed-scheduler.ts'
-import { toReport } from './loads.ts'
-import { choiceOf, emptyReply, pieceOf } from './replies.ts'
-import type { Ask, Runtime } from './runtime.ts'
-import { biasByText, under } from './sampling.ts'
+import {
+  biasByText,
+  chunkReply,
+  completeReply,
+  constraintText,
+  emptyReply,
+  toReport,
+} from './common-messages.ts'
+import type { EngineRequest, Runtime } from './runtime.ts'
 
 export const tokenspeed: Runtime = {
   name: 'tokenspeed',
@@ -28,39 +33,39 @@ export const tokenspeed: Runtime = {
     stopProfile: paths.StopProfile,
     kvEvents: paths.SubscribeKvEvents,
   },
-  stopStrings: 'takes',
+  stopStrings: 'supported',
   maxChoices: Number.POSITIVE_INFINITY,
-  pairing: { kind: 'meets', roomBits: 63 },
+  pairing: { kind: 'bootstrap', roomBits: 63 },
   countsByMessage: false,
-  tellsNamedLogprobs: false,
+  reportsNamedLogprobs: false,
   hasDefaults: true,
-  lacks: () => null,
-  encodeGenerate: (ask) =>
+  unsupportedParameter: () => null,
+  encodeGenerate: (request) =>
     encodeGenerateRequest(
       {
-        requestId: ask.id,
-        tokenized: { originalText: ask.text, inputIds: ask.tokenIds },
-        samplingParams: toSampling(ask),
-        returnLogprob: ask.topLogprobs !== null,
-        logprobStartLen: ask.promptLogprobsFrom,
-        topLogprobsNum: ask.topLogprobs ?? 0,
-        stream: ask.stream,
-        dataParallelRank: ask.rank ?? undefined,
-        ...(ask.pair?.meeting !== undefined && {
+        requestId: request.id,
+        tokenized: { originalText: request.text, inputIds: request.tokenIds },
+        samplingParams: toSampling(request),
+        returnLogprob: request.topLogprobs !== null,
+        logprobStartLen: request.promptLogprobsFrom,
+        topLogprobsNum: request.topLogprobs ?? 0,
+        stream: request.stream,
+        dataParallelRank: request.rank ?? undefined,
+        ...(request.pair?.meeting !== undefined && {
           kvBootstrapInfo: {
-            bootstrapHost: ask.pair.meeting.host,
-            bootstrapPort: ask.pair.meeting.port,
-            bootstrapRoom: ask.pair.meeting.room,
+            bootstrapHost: request.pair.meeting.host,
+            bootstrapPort: request.pair.meeting.port,
+            bootstrapRoom: request.pair.meeting.room,
           },
         }),
       },
-      ask.tokenIds.length * 3 + ask.text.length + 512,
+      request.tokenIds.length * 3 + request.text.length + 512,
     ),
-  encodeAbort: (requestId) => encodeAbortRequest({ requestId, reason: 'the client left' }),
+  encodeAbort: (requestId) => encodeAbortRequest({ requestId, reason: 'client disconnected' }),
   readReply(message) {
     const { chunk, complete } = decodeGenerateResponse(message)
-    if (chunk !== undefined) return pieceOf(chunk)
-    return complete === undefined ? emptyReply() : choiceOf(complete)
+    if (chunk !== undefined) return chunkReply(chunk)
+    return complete === undefined ? emptyReply() : completeReply(complete)
   },
   readHealth(message) {
     const { healthy, message: words } = decodeHealthCheckResponse(message)
@@ -71,8 +76,8 @@ export const tokenspeed: Runtime = {
   readLoads: (message) => toReport(decodeGetLoadsResponse(message)),
 }
 
-/** All seven scalars are told, so that none of the engine's own defaults comes in. */
-function toSampling({ sampling, constraint, ...ask }: Ask) {
+/** Sends all scalars, so that no default of the engine applies. */
+function toSampling({ sampling, constraint, ...request }: EngineRequest) {
   return {
     temperature: sampling.temperature ?? 1,
     topP: sampling.topP ?? 1,
@@ -84,16 +89,16 @@ function toSampling({ sampling, constraint, ...ask }: Ask) {
     maxNewTokens: sampling.maxTokens,
     minNewTokens: sampling.minTokens ?? 0,
     stop: sampling.stop ?? [],
-    stopTokenIds: ask.stopTokenIds,
+    stopTokenIds: request.stopTokenIds,
     ignoreEos: sampling.ignoreEos ?? false,
-    skipSpecialTokens: ask.skipsSpecialTokens,
+    skipSpecialTokens: request.skipsSpecialTokens,
     spacesBetweenSpecialTokens: true,
-    n: ask.choices,
+    n: request.choices,
     logitBias: biasByText(sampling.logitBias),
-    regex: under(constraint, 'regex'),
-    jsonSchema: under(constraint, 'json_schema'),
-    ebnfGrammar: under(constraint, 'ebnf_grammar'),
-    structuralTag: under(constraint, 'structural_tag'),
+    regex: constraintText(constraint, 'regex'),
+    jsonSchema: constraintText(constraint, 'json_schema'),
+    ebnfGrammar: constraintText(constraint, 'ebnf_grammar'),
+    structuralTag: constraintText(constraint, 'structural_tag'),
     noStopTrim: sampling.includesStop ?? false,
     samplingSeed: sampling.seed === undefined ? undefined : BigInt(Math.max(0, Math.trunc(sampling.seed))),
   }

@@ -10,10 +10,10 @@ import {
   TrtllmService as paths,
   type TokenLogprob,
 } from '../../../../proto/gen/trtllm-service.ts'
-import { emptyReply } from './replies.ts'
-import type { Ask, EngineReply, Runtime } from './runtime.ts'
+import { emptyReply } from './common-messages.ts'
+import type { EngineReply, EngineRequest, Runtime } from './runtime.ts'
 
-/** The field must be set: what the client's silence becomes. */
+/** Default of the required field. */
 const MAX_TOKENS = { chat: 2_048, text: 16 }
 const MAX_TOP = { chat: 20, text: 5 }
 
@@ -27,33 +27,34 @@ export const trtllm: Runtime = {
     serverInfo: paths.GetServerInfo,
     kvEvents: paths.SubscribeKvEvents,
   },
-  stopStrings: 'takes',
+  stopStrings: 'supported',
   maxChoices: Number.POSITIVE_INFINITY,
   pairing: null,
   countsByMessage: false,
-  tellsNamedLogprobs: false,
+  reportsNamedLogprobs: false,
   hasDefaults: false,
-  lacks: ({ sampling }) =>
+  unsupportedParameter: ({ sampling }) =>
     sampling.logitBias !== undefined && sampling.logitBias.size > 0 ? 'logit_bias' : null,
-  encodeGenerate: (ask) =>
+  encodeGenerate: (request) =>
     encodeGenerateRequest(
       {
-        requestId: ask.id,
-        tokenized: { originalText: ask.text, inputTokenIds: ask.tokenIds },
-        samplingConfig: toSampling(ask),
+        requestId: request.id,
+        tokenized: { originalText: request.text, inputTokenIds: request.tokenIds },
+        samplingConfig: toSampling(request),
         outputConfig: {
-          logprobs: ask.topLogprobs === null ? undefined : Math.min(ask.topLogprobs, MAX_TOP[ask.kind]),
+          logprobs:
+            request.topLogprobs === null ? undefined : Math.min(request.topLogprobs, MAX_TOP[request.kind]),
           excludeInputFromOutput: true,
         },
-        maxTokens: ask.sampling.maxTokens ?? MAX_TOKENS[ask.kind],
-        streaming: ask.stream,
-        guidedDecoding: toGuide(ask),
-        stop: ask.sampling.stop ?? [],
-        stopTokenIds: ask.stopTokenIds,
-        ignoreEos: ask.sampling.ignoreEos ?? false,
-        includeStopTokenInOutput: ask.sampling.includesStop ?? false,
+        maxTokens: request.sampling.maxTokens ?? MAX_TOKENS[request.kind],
+        streaming: request.stream,
+        guidedDecoding: toGuide(request),
+        stop: request.sampling.stop ?? [],
+        stopTokenIds: request.stopTokenIds,
+        ignoreEos: request.sampling.ignoreEos ?? false,
+        includeStopTokenInOutput: request.sampling.includesStop ?? false,
       },
-      ask.tokenIds.length * 3 + ask.text.length + 512,
+      request.tokenIds.length * 3 + request.text.length + 512,
     ),
   encodeAbort: (requestId) => encodeAbortRequest({ requestId }),
   readReply(message) {
@@ -90,7 +91,7 @@ export const trtllm: Runtime = {
   readServerInfo: (message) => ({ ...decodeGetServerInfoResponse(message) }),
 }
 
-function toSampling({ sampling, choices }: Ask) {
+function toSampling({ sampling, choices }: EngineRequest) {
   return {
     beamWidth: 1,
     numReturnSequences: choices,
@@ -106,7 +107,7 @@ function toSampling({ sampling, choices }: Ask) {
   }
 }
 
-function toGuide({ constraint }: Ask) {
+function toGuide({ constraint }: EngineRequest) {
   if (constraint === null) return undefined
   const types: ReadonlyMap<string, number> = new Map(Object.entries(GuidedDecodingParamsGuideType))
   return { guideType: types.get(constraint.name) ?? 0, guide: constraint.text }

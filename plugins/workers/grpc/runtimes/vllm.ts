@@ -11,12 +11,19 @@ import {
   encodeGenerateRequest,
   VllmEngine as paths,
 } from '../../../../proto/gen/vllm-engine.ts'
-import { toReport } from './loads.ts'
-import { choiceOf, emptyReply, pieceOf } from './replies.ts'
-import type { Ask, Runtime } from './runtime.ts'
-import { MAX_INT32, seedWithin, topKFromZero, under } from './sampling.ts'
+import {
+  chunkReply,
+  completeReply,
+  constraintText,
+  emptyReply,
+  MAX_INT32,
+  seedWithin,
+  topKFromZero,
+  toReport,
+} from './common-messages.ts'
+import type { EngineRequest, Runtime } from './runtime.ts'
 
-/** Alternatives a token at most, by kind of request. */
+/** Maximum alternatives per token, by kind of request. */
 const MAX_TOP = { chat: 20, text: 5 }
 
 export const vllm: Runtime = {
@@ -34,38 +41,38 @@ export const vllm: Runtime = {
     stopProfile: paths.StopProfile,
     kvEvents: paths.SubscribeKvEvents,
   },
-  stopStrings: 'takes',
+  stopStrings: 'supported',
   maxChoices: Number.POSITIVE_INFINITY,
-  pairing: { kind: 'hands-over' },
+  pairing: { kind: 'transfer' },
   countsByMessage: true,
-  tellsNamedLogprobs: false,
+  reportsNamedLogprobs: false,
   hasDefaults: true,
   constraintWaits: (_thinks, labels) => labels.constrained_decoding_start === 'after_reasoning',
-  lacks: () => null,
-  encodeGenerate: (ask) =>
+  unsupportedParameter: () => null,
+  encodeGenerate: (request) =>
     encodeGenerateRequest(
       {
-        requestId: ask.id,
-        tokenized: { originalText: ask.text, inputIds: ask.tokenIds },
-        samplingParams: toSampling(ask),
-        stream: ask.pair?.isPrefill === true ? false : ask.stream,
-        kvTransferParamsJson: ask.pair?.transferJson,
-        ...(ask.pair?.transferFrom !== undefined && {
+        requestId: request.id,
+        tokenized: { originalText: request.text, inputIds: request.tokenIds },
+        samplingParams: toSampling(request),
+        stream: request.pair?.isPrefill === true ? false : request.stream,
+        kvTransferParamsJson: request.pair?.transferJson,
+        ...(request.pair?.transferFrom !== undefined && {
           kvTransferParams: {
-            remoteHost: ask.pair.transferFrom.host,
-            remotePort: ask.pair.transferFrom.port,
+            remoteHost: request.pair.transferFrom.host,
+            remotePort: request.pair.transferFrom.port,
           },
         }),
-        dataParallelRank: ask.rank ?? undefined,
+        dataParallelRank: request.rank ?? undefined,
       },
-      ask.tokenIds.length * 3 + ask.text.length + 512,
+      request.tokenIds.length * 3 + request.text.length + 512,
     ),
   encodeAbort: (id) => encodeAbortRequest({ requestIds: [id] }),
   readReply(message) {
     const { chunk, complete } = decodeGenerateResponse(message)
-    if (chunk !== undefined) return pieceOf(chunk)
+    if (chunk !== undefined) return chunkReply(chunk)
     if (complete === undefined) return emptyReply()
-    const reply = choiceOf(complete)
+    const reply = completeReply(complete)
     reply.transferJson = complete.kvTransferParamsJson ?? null
     return reply
   },
@@ -84,8 +91,8 @@ export const vllm: Runtime = {
   },
 }
 
-function toSampling({ sampling, constraint, ...ask }: Ask) {
-  const isPrefill = ask.pair?.isPrefill === true
+function toSampling({ sampling, constraint, ...request }: EngineRequest) {
+  const isPrefill = request.pair?.isPrefill === true
   return {
     temperature: sampling.temperature,
     topP: sampling.topP ?? 1,
@@ -97,18 +104,19 @@ function toSampling({ sampling, constraint, ...ask }: Ask) {
     maxTokens: isPrefill ? 1 : sampling.maxTokens,
     minTokens: isPrefill ? 0 : (sampling.minTokens ?? 0),
     stop: isPrefill ? [] : (sampling.stop ?? []),
-    stopTokenIds: isPrefill ? [] : ask.stopTokenIds,
-    skipSpecialTokens: ask.skipsSpecialTokens,
+    stopTokenIds: isPrefill ? [] : request.stopTokenIds,
+    skipSpecialTokens: request.skipsSpecialTokens,
     spacesBetweenSpecialTokens: true,
     ignoreEos: isPrefill || (sampling.ignoreEos ?? false),
-    n: isPrefill ? 1 : ask.choices,
-    logprobs: ask.topLogprobs === null ? undefined : Math.min(ask.topLogprobs || 1, MAX_TOP[ask.kind]),
+    n: isPrefill ? 1 : request.choices,
+    logprobs:
+      request.topLogprobs === null ? undefined : Math.min(request.topLogprobs || 1, MAX_TOP[request.kind]),
     seed: seedWithin(sampling.seed, MAX_INT32),
     includeStopStrInOutput: sampling.includesStop ?? false,
     logitBias: sampling.logitBias,
-    jsonSchema: under(constraint, 'json_schema'),
-    regex: under(constraint, 'regex'),
-    grammar: under(constraint, 'grammar'),
-    structuralTag: under(constraint, 'structural_tag'),
+    jsonSchema: constraintText(constraint, 'json_schema'),
+    regex: constraintText(constraint, 'regex'),
+    grammar: constraintText(constraint, 'grammar'),
+    structuralTag: constraintText(constraint, 'structural_tag'),
   }
 }

@@ -1,13 +1,13 @@
-/** The connections of one thread: a channel for each worker's address, which reconnects by itself. */
+/** gRPC channels of control calls on one thread, one for each worker address. */
 import { readFileSync } from 'node:fs'
 import { Channel, type ChannelInterface, type ChannelOptions, credentials } from '@grpc/grpc-js'
 import type { WorkerEntry } from '#kernel'
 import type { GrpcConfig } from '../config.ts'
 
-/** Whom a channel leads to. */
+/** The target of a channel. */
 export type Destination = Pick<WorkerEntry, 'url'> & Partial<Pick<WorkerEntry, 'dataParallel'>>
 
-/** Channels that nobody used for this long are closed, in milliseconds. */
+/** Closes channels unused for this long, milliseconds. */
 const UNUSED_MS = 600_000
 
 interface Entry {
@@ -25,7 +25,7 @@ export class Channels {
     this.#config = config
   }
 
-  /** @throws TypeError when the URL cannot be read */
+  /** @throws TypeError for an invalid URL */
   of(destination: Destination): ChannelInterface {
     const url = baseUrlOf(destination)
     const nowMs = performance.now()
@@ -39,7 +39,7 @@ export class Channels {
     return entry.channel
   }
 
-  /** Closes those that lead to nobody of these; calls under way go on. */
+  /** Closes connections to other workers; running calls continue. */
   keepOnly(workers: readonly Destination[]): void {
     const wanted = new Set(workers.map(baseUrlOf))
     for (const [url, { channel }] of this.#byUrl) {
@@ -76,6 +76,7 @@ export class Channels {
     return credentials.createSsl(this.#authorities)
   }
 
+  /** */
   #options(): ChannelOptions {
     const { keepaliveMs, keepaliveTimeoutMs, maxMessageBytes, streamWindowBytes, maxReconnectWaitMs } =
       this.#config
@@ -88,7 +89,7 @@ export class Channels {
       'grpc-node.flow_control_window': streamWindowBytes,
       'grpc.initial_reconnect_backoff_ms': 100,
       'grpc.max_reconnect_backoff_ms': maxReconnectWaitMs,
-      // The gateway tries again itself, on another worker.
+      // The gateway retries on another worker.
       'grpc.enable_retries': 0,
       'grpc.enable_http_proxy': 0,
       'grpc.enable_channelz': 0,

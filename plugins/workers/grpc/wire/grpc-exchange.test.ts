@@ -94,7 +94,7 @@ function call(
       path: '/engine/Generate',
       headers: [],
       body: Buffer.from('ask'),
-      takeBack: null,
+      abortCall: null,
       maxMessageBytes: CONFIG.maxMessageBytes,
       ...plan,
     },
@@ -271,7 +271,7 @@ describe('how a call ends', () => {
 })
 
 describe('connections', () => {
-  test('calls share one; after GOAWAY those under way end well and new ones get another', async () => {
+  test('calls share one; after GOAWAY those running end well and new ones get another', async () => {
     const go = Promise.withResolvers<void>()
     const { url, sessions } = await listen((stream, path) => {
       begin(stream)
@@ -311,7 +311,7 @@ describe('connections', () => {
     ])
   })
 
-  test('workers that are gone: idle connections close, calls under way go on', async () => {
+  test('workers that are gone: idle connections close, calls running go on', async () => {
     const go = Promise.withResolvers<void>()
     const { url, sessions } = await listen((stream) => {
       begin(stream)
@@ -454,7 +454,7 @@ describe('readers and limits', () => {
     })
     const heard = call(connectionsOf(), url, {
       limits: { idleMs: 30 },
-      takeBack: { path: '/engine/Abort', body: Buffer.from('id') },
+      abortCall: { path: '/engine/Abort', body: Buffer.from('id') },
     })
     expect((await heard.ended)?.kind).toBe('idle_timeout')
     expect([await taken.promise, await closed.promise]).toEqual(['/engine/Abort', 8])

@@ -1,4 +1,5 @@
-/** One streamed call: messages in order, limits on silence, and an engine that is told when nobody listens any more. @hot */
+/** One streamed call over HTTP/2, with timeouts; aborts the request in the engine if the client cancels. @hot */
+
 import { type ClientHttp2Stream, constants, type IncomingHttpHeaders } from 'node:http2'
 import {
   type Exchange,
@@ -9,13 +10,12 @@ import {
   type UpstreamLimits,
 } from '#kernel'
 import { toStatusError } from '../errors.ts'
-import type { TakeBack } from './engine-calls.ts'
 import { httpProblem, resetStatus, type Status, statusIn, UNAVAILABLE } from './grpc-status.ts'
-import type { H2Connection } from './h2-connection.ts'
+import type { H2Connection } from './h2-connections.ts'
 import { FramingError, framed, MessageFramer } from './message-framer.ts'
 import { toRequestHeaders } from './metadata.ts'
+import { type AbortCall, sendAbort } from './sent-requests.ts'
 import { type InboxOwner, StreamInbox } from './stream-inbox.ts'
-import { tellEngine } from './tell-engine.ts'
 
 const OK = 0
 const RESOURCE_EXHAUSTED = 8
@@ -32,8 +32,8 @@ export interface CallPlan {
   readonly path: string
   readonly headers: HeaderList
   readonly body: Buffer
-  readonly takeBack: TakeBack | null
-  /** Longest message of the engine. */
+  readonly abortCall: AbortCall | null
+  /** Longest accepted message. */
   readonly maxMessageBytes: number
 }
 
@@ -42,24 +42,24 @@ export class GrpcExchange implements Exchange, InboxOwner {
   readonly #plan: CallPlan
   readonly #limits: UpstreamLimits
   readonly #handler: UpstreamHandler
-  /** Null until the connection stands. */
+  /** Null until the connection is open. */
   #stream: ClientHttp2Stream | null = null
   readonly #inbox: StreamInbox
   readonly #framer: MessageFramer
   #phase: LimitKind = 'connect'
   #phaseTimer: NodeJS.Timeout | null = null
   #requestTimer: NodeJS.Timeout | null = null
-  /** When the last message was taken. */
-  #heardAtMs = 0
+  /** `performance.now()` of the last message. */
+  #lastMessageAtMs = 0
   #status: Status | null = null
-  /** The answer is not of an engine; its body says nothing. */
+  /** The response is not gRPC; its body is ignored. */
   #isForeign = false
   #hasHead = false
   #hasStarted = false
   #hasEnded = false
-  /** The connection has broken, or was never made. */
+  /** The connection broke or could not be opened. */
   #isLost = false
-  /** Why the stream broke, where it says so; it may before its connection does. */
+  /** Error of the stream, which may come before that of its connection. */
   #problem: string | null = null
   #isOver = false
   #isPaused = false
@@ -75,16 +75,16 @@ export class GrpcExchange implements Exchange, InboxOwner {
 
   start(): void {
     const { requestMs, firstByteMs, connectMs } = this.#limits
-    if (requestMs > 0) this.#requestTimer = setTimeout(() => this.#late('request_timeout'), requestMs)
+    if (requestMs > 0) this.#requestTimer = setTimeout(() => this.#timeOut('request_timeout'), requestMs)
     if (!this.#connection.isConnecting) {
       this.#enter('first_byte_timeout', firstByteMs)
       this.#open()
       return
     }
     this.#enter('connect', connectMs)
-    this.#connection.whenSettled((stands) => {
+    this.#connection.whenReady((isOpen) => {
       if (this.#isOver) return
-      if (!stands) {
+      if (!isOpen) {
         this.#closed()
         return
       }
@@ -98,7 +98,7 @@ export class GrpcExchange implements Exchange, InboxOwner {
     })
   }
 
-  /** @throws what http2 throws where the connection does not stand any more */
+  /** @throws the error of http2 if the connection is closed */
   #open(): void {
     const { path, headers, body } = this.#plan
     const stream = this.#connection.open(toRequestHeaders(path, headers))
@@ -121,19 +121,19 @@ export class GrpcExchange implements Exchange, InboxOwner {
   #enter(phase: LimitKind, limitMs: number): void {
     this.#phase = phase
     if (this.#phaseTimer !== null) clearTimeout(this.#phaseTimer)
-    this.#phaseTimer = limitMs === 0 ? null : setTimeout(() => this.#late(this.#phase), limitMs)
+    this.#phaseTimer = limitMs === 0 ? null : setTimeout(() => this.#timeOut(this.#phase), limitMs)
   }
 
-  /** Messages only note when they came: a timer that were set back for each would cost more than reading it. */
+  /** Messages only update a timestamp, since resetting a timer for each would cost more than reading it. */
   #enterIdle(limitMs: number): void {
-    this.#heardAtMs = performance.now()
+    this.#lastMessageAtMs = performance.now()
     this.#enter('idle_timeout', 0)
     if (limitMs > 0) this.#phaseTimer = setTimeout(() => this.#checkIdle(limitMs), limitMs)
   }
 
   #checkIdle(limitMs: number): void {
-    const leftMs = Math.ceil(this.#heardAtMs + limitMs - performance.now())
-    if (leftMs <= 0) this.#late('idle_timeout')
+    const leftMs = Math.ceil(this.#lastMessageAtMs + limitMs - performance.now())
+    if (leftMs <= 0) this.#timeOut('idle_timeout')
     else this.#phaseTimer = setTimeout(() => this.#checkIdle(limitMs), leftMs)
   }
 
@@ -142,7 +142,7 @@ export class GrpcExchange implements Exchange, InboxOwner {
     this.#enterIdle(this.#isPaused ? 0 : this.#limits.idleMs)
     const problem = httpProblem(headers)
     this.#isForeign = problem !== null
-    if (!this.#isPaused) this.#inbox.letGo()
+    if (!this.#isPaused) this.#inbox.release()
     this.#hasHead = true
     if (!this.#isOver) this.#takeStatus(statusIn(headers) ?? problem)
   }
@@ -153,15 +153,19 @@ export class GrpcExchange implements Exchange, InboxOwner {
     this.#deliver()
   }
 
-  giveBack(bytes: number): void {
-    if (this.#stream !== null) this.#connection.giveBack(this.#stream, bytes)
+  releaseWindow(bytes: number): void {
+    if (this.#stream !== null) this.#connection.releaseWindow(this.#stream, bytes)
   }
 
-  flooded(): void {
-    this.#giveUp({ code: RESOURCE_EXHAUSTED, details: 'more came than was asked for', isOwn: false })
+  onWindowExceeded(): void {
+    this.#abandon({
+      code: RESOURCE_EXHAUSTED,
+      details: 'the engine exceeded the flow-control window',
+      isOwn: false,
+    })
   }
 
-  /** Messages that are whole, until there are no more or nobody wants any. */
+  /** Delivers complete messages until none is left or the reader pauses. */
   #deliver(): void {
     try {
       while (!this.#isPaused) {
@@ -172,11 +176,11 @@ export class GrpcExchange implements Exchange, InboxOwner {
       }
     } catch (error) {
       if (!(error instanceof FramingError)) throw error
-      this.#giveUp({ code: error.code, details: error.message, isOwn: false })
+      this.#abandon({ code: error.code, details: error.message, isOwn: false })
     }
   }
 
-  #giveUp(status: Status): void {
+  #abandon(status: Status): void {
     if (this.#isOver) return
     this.#leave()
     this.#fail(status)
@@ -189,7 +193,7 @@ export class GrpcExchange implements Exchange, InboxOwner {
       if (this.#isOver) return
     }
     this.#handler.onResponseData(message)
-    this.#heardAtMs = performance.now()
+    this.#lastMessageAtMs = performance.now()
   }
 
   #takeStatus(status: Status | null): void {
@@ -197,13 +201,13 @@ export class GrpcExchange implements Exchange, InboxOwner {
     this.#settle()
   }
 
-  /** The end is told once all messages were. */
+  /** Reports the end after all messages were delivered. */
   #settle(): void {
     if (this.#isOver || this.#isPaused || !this.#hasEnded || this.#status === null) return
     const status = this.#status
     if (status.code !== OK) this.#fail(status)
     else if (this.#framer.isCut)
-      this.#fail({ code: INTERNAL, details: 'the last message is cut off', isOwn: false })
+      this.#fail({ code: INTERNAL, details: 'the last message is truncated', isOwn: false })
     else {
       this.#end()
       if (!this.#hasStarted) this.#handler.onResponseStart(200, NO_HEADERS, -1)
@@ -211,7 +215,7 @@ export class GrpcExchange implements Exchange, InboxOwner {
     }
   }
 
-  /** Nothing more will come; what was read is still the reader's. */
+  /** The stream is closed; received messages are still delivered. */
   #closed(): void {
     if (this.#isOver) return
     this.#hasEnded = true
@@ -221,11 +225,11 @@ export class GrpcExchange implements Exchange, InboxOwner {
       if (this.#isLost)
         this.#status = {
           code: UNAVAILABLE,
-          details: this.#connection.problem ?? this.#problem ?? 'the connection is gone',
+          details: this.#connection.problem ?? this.#problem ?? 'the connection was lost',
           isOwn: false,
         }
       else if (rstCode === NGHTTP2_NO_ERROR)
-        this.#status = { code: INTERNAL, details: 'the answer has no status', isOwn: false }
+        this.#status = { code: INTERNAL, details: 'the response has no grpc-status', isOwn: false }
       else this.#status = resetStatus(rstCode)
     }
     this.#settle()
@@ -235,7 +239,7 @@ export class GrpcExchange implements Exchange, InboxOwner {
     const kind = !this.#isLost ? 'refused' : this.#phase === 'connect' ? 'connect' : 'reset'
     this.#end()
     const error = toStatusError(code, details, isOwn)
-    const what = `the engine's status is ${code}: ${details}`
+    const what = `gRPC status ${code}: ${details}`
     this.#handler.onResponseError(new UpstreamFailure(kind, what, this.#hasStarted, { error }))
   }
 
@@ -255,41 +259,41 @@ export class GrpcExchange implements Exchange, InboxOwner {
     const { firstByteMs, idleMs } = this.#limits
     if (this.#phase === 'first_byte_timeout') this.#enter(this.#phase, firstByteMs)
     else if (this.#phase === 'idle_timeout') this.#enterIdle(idleMs)
-    // A reader that resumes from within a message must not be called from there.
-    process.nextTick(() => this.#goOn())
+    // Not synchronously, since readers may resume inside of a message callback.
+    process.nextTick(() => this.#continue())
   }
 
-  #goOn(): void {
+  #continue(): void {
     if (this.#isOver || this.#isPaused) return
     this.#deliver()
     if (this.#isOver || this.#isPaused) return
-    if (this.#hasHead) this.#inbox.letGo()
+    if (this.#hasHead) this.#inbox.release()
     this.#settle()
   }
 
   abort(): void {
     if (this.#isOver) return
     this.#end()
-    this.#takeBack()
+    this.#abortCall()
   }
 
-  #late(kind: LimitKind): void {
+  #timeOut(kind: LimitKind): void {
     if (this.#isOver) return
     this.#end()
-    this.#takeBack()
+    this.#abortCall()
     this.#handler.onResponseError(
-      new UpstreamFailure(kind, `the limit of the ${kind} is over`, this.#hasStarted),
+      new UpstreamFailure(kind, `the ${kind.replace('_', ' ')} passed`, this.#hasStarted),
     )
   }
 
-  #takeBack(): void {
+  #abortCall(): void {
     if (this.#stream === null) return
     this.#leave()
-    const { takeBack, headers } = this.#plan
-    if (takeBack !== null) tellEngine(this.#connection, takeBack, headers)
+    const { abortCall, headers } = this.#plan
+    if (abortCall !== null) sendAbort(this.#connection, abortCall, headers)
   }
 
-  /** What is on its way is not for this call any more. */
+  /** Cancels the stream and ignores further data. */
   #leave(): void {
     if (this.#stream === null) return
     this.#connection.untap(this.#stream)

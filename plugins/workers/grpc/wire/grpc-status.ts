@@ -1,10 +1,10 @@
-/** How a call ended: the status that the engine tells, or what the way there has come to. @source https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md */
+/** gRPC status of a call, from the engine or derived from HTTP/2. @source https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md */
 import { constants, type IncomingHttpHeaders } from 'node:http2'
 
 export interface Status {
   readonly code: number
   readonly details: string
-  /** The words are the engine's. */
+  /** Whether `details` come from the engine. */
   readonly isOwn: boolean
 }
 
@@ -15,7 +15,7 @@ export const UNAVAILABLE = 14
 /** Longest text of a status that is kept, in characters. */
 const MAX_DETAILS = 8_192
 
-/** Null when the headers name none. */
+/** Null if the headers have no status. */
 export function statusIn(headers: IncomingHttpHeaders): Status | null {
   const text = headers['grpc-status']
   if (text === undefined) return null
@@ -28,7 +28,7 @@ export function statusIn(headers: IncomingHttpHeaders): Status | null {
   }
 }
 
-/** Percent signs that mean nothing stay. */
+/** Keeps invalid percent encoding as it is. */
 function unquote(text: string): string {
   if (!text.includes('%')) return text
   try {
@@ -49,13 +49,14 @@ const BY_HTTP_STATUS: ReadonlyMap<number, number> = new Map([
   [504, UNAVAILABLE],
 ])
 
-/** Something answered that does not speak gRPC; null when it does. */
+/** Status of a response that is not gRPC; null if it is. */
 export function httpProblem(headers: IncomingHttpHeaders): Status | null {
   const httpStatus = Number(headers[':status'])
   const type = String(headers['content-type'] ?? '')
   if (httpStatus === 200 && type.startsWith('application/grpc')) return null
   const code = httpStatus === 200 ? UNKNOWN : (BY_HTTP_STATUS.get(httpStatus) ?? UNKNOWN)
-  const details = httpStatus === 200 ? `an answer of type ${type}` : `HTTP status ${httpStatus}`
+  const details =
+    httpStatus === 200 ? `unexpected content-type ${JSON.stringify(type)}` : `HTTP status ${httpStatus}`
   return { code, details, isOwn: false }
 }
 
@@ -66,7 +67,7 @@ const BY_RESET: ReadonlyMap<number, number> = new Map([
   [constants.NGHTTP2_INADEQUATE_SECURITY, 7],
 ])
 
-/** The stream was reset. */
+/** Status of a stream reset. */
 export function resetStatus(code: number): Status {
   return {
     code: BY_RESET.get(code) ?? INTERNAL,
@@ -74,3 +75,17 @@ export function resetStatus(code: number): Status {
     isOwn: false,
   }
 }
+
+/** A call to an engine that ended with a status other than OK. */
+export class GrpcFault extends Error {
+  /** gRPC status code. */
+  readonly code: number
+
+  constructor(code: number, details: string) {
+    super(details === '' ? `status ${code}` : details)
+    this.name = 'GrpcFault'
+    this.code = code
+  }
+}
+
+export const UNIMPLEMENTED = 12

@@ -1,4 +1,4 @@
-/** Sends requests to workers over gRPC: a path names the method, the body is the message. */
+/** The transport of gRPC workers: the path is the method, the body is the message. */
 import {
   type Exchange,
   type Transport,
@@ -8,9 +8,9 @@ import {
   type UpstreamRequest,
   type WorkerEntry,
 } from '#kernel'
-import type { EngineCalls } from './engine-calls.ts'
 import { GrpcExchange } from './grpc-exchange.ts'
 import type { H2Connections } from './h2-connections.ts'
+import type { SentRequests } from './sent-requests.ts'
 
 export const GRPC_MODE = 'grpc'
 
@@ -19,9 +19,9 @@ const EMPTY = Buffer.alloc(0)
 export class GrpcTransport implements Transport {
   readonly mode = GRPC_MODE
   readonly #connections: H2Connections
-  readonly #calls: EngineCalls
+  readonly #calls: SentRequests
 
-  constructor(connections: H2Connections, calls: EngineCalls) {
+  constructor(connections: H2Connections, calls: SentRequests) {
     this.#connections = connections
     this.#calls = calls
   }
@@ -34,8 +34,8 @@ export class GrpcTransport implements Transport {
   ): Exchange {
     try {
       const { maxMessageBytes } = this.#connections
-      const takeBack = this.#calls.takeBackOf(body)
-      const plan = { path, headers, body: body ?? EMPTY, takeBack, maxMessageBytes }
+      const abortCall = this.#calls.abortOf(body)
+      const plan = { path, headers, body: body ?? EMPTY, abortCall, maxMessageBytes }
       const exchange = new GrpcExchange(this.#connections.of(worker), plan, limits, handler)
       exchange.start()
       return exchange
@@ -53,7 +53,7 @@ export class GrpcTransport implements Transport {
   }
 }
 
-/** An address that cannot be read fails like any other trouble: after `open` has returned. */
+/** An exchange that fails asynchronously, like other failures. */
 function failSoon(handler: UpstreamHandler, cause: unknown): Exchange {
   let isAborted = false
   const reason = cause instanceof Error ? cause.message : String(cause)

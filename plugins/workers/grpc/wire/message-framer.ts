@@ -1,10 +1,10 @@
-/** Cuts the bytes of a stream into gRPC's messages: a flag, a length, and so many bytes. @hot */
+/** Splits the bytes of a stream into gRPC messages: a flag, a length, and the message. @hot */
 
 const HEAD_BYTES = 5
 
-/** Bytes that are no messages, or more of them than is allowed. */
+/** An invalid or too long message. */
 export class FramingError extends Error {
-  /** A gRPC status. */
+  /** gRPC status code. */
   readonly code: number
 
   constructor(code: number, message: string) {
@@ -19,10 +19,10 @@ const RESOURCE_EXHAUSTED = 8
 
 export class MessageFramer {
   readonly #maxBytes: number
-  /** Read, but not taken yet. */
+  /** Unread chunk. */
   #chunk: Buffer | null = null
   #at = 0
-  /** Chunks that end inside of a message, and what they hold of it. */
+  /** Chunks of an incomplete message. */
   #parts: Buffer[] = []
   #partBytes = 0
 
@@ -31,7 +31,7 @@ export class MessageFramer {
     this.#maxBytes = maxBytes
   }
 
-  /** Only after `next` has said that there is no more. */
+  /** Only after `next` returned null. */
   push(chunk: Buffer): void {
     if (this.#partBytes === 0) {
       this.#chunk = chunk
@@ -47,16 +47,16 @@ export class MessageFramer {
     this.#partBytes = 0
   }
 
-  /** Bytes of a message that begins with the parts; of its head alone where that is not whole, or the rest is not wanted. */
+  /** Length of the message that starts with the parts; of its header alone if that is incomplete or the message too long. */
   #wanted(): number {
-    // So short a beginning is rare: it becomes one part with what follows.
+    // Rare: the header itself is split, so join the parts.
     if (this.#parts[0].length < HEAD_BYTES) this.#parts = [Buffer.concat(this.#parts, this.#partBytes)]
     const first = this.#parts[0]
     const length = first.length < HEAD_BYTES ? 0 : first.readUInt32BE(1)
     return length > this.#maxBytes ? HEAD_BYTES : HEAD_BYTES + length
   }
 
-  /** The next whole message, a view of what was pushed; null when more bytes are needed. @throws FramingError */
+  /** The next complete message as a view of the pushed bytes; null if more bytes are needed. @throws FramingError */
   next(): Buffer | null {
     const chunk = this.#chunk
     if (chunk === null) return null
@@ -64,9 +64,13 @@ export class MessageFramer {
     const left = chunk.length - at
     if (left >= HEAD_BYTES) {
       const length = chunk.readUInt32BE(at + 1)
-      if (chunk[at] !== 0) throw new FramingError(INTERNAL, 'a message is compressed, which was not offered')
+      if (chunk[at] !== 0)
+        throw new FramingError(INTERNAL, 'the message is compressed, which was not negotiated')
       if (length > this.#maxBytes)
-        throw new FramingError(RESOURCE_EXHAUSTED, `a message of ${length} bytes is longer than allowed`)
+        throw new FramingError(
+          RESOURCE_EXHAUSTED,
+          `the message of ${length} bytes exceeds the limit of ${this.#maxBytes} bytes`,
+        )
       const start = at + HEAD_BYTES
       if (left >= HEAD_BYTES + length) {
         this.#at = start + length
@@ -80,13 +84,13 @@ export class MessageFramer {
     return null
   }
 
-  /** The bytes end inside of a message. */
+  /** The bytes end inside a message. */
   get isCut(): boolean {
     return this.#partBytes > 0 || this.#chunk !== null
   }
 }
 
-/** A message as it goes on the wire: not compressed, its length in front. */
+/** Encodes an uncompressed message with its length prefix. */
 export function framed(body: Buffer): Buffer {
   const bytes = Buffer.allocUnsafe(HEAD_BYTES + body.length)
   bytes[0] = 0

@@ -1,8 +1,8 @@
-/** Request headers as gRPC metadata. */
+/** Converts request headers to gRPC metadata. */
 import { Metadata } from '@grpc/grpc-js'
 import type { HeaderList } from '#kernel'
 
-/** They say something of an HTTP body, or belong to the connection. */
+/** Headers of the HTTP body or connection. */
 const HTTP_ONLY: ReadonlySet<string> = new Set([
   'accept',
   'accept-encoding',
@@ -23,8 +23,8 @@ const HTTP_ONLY: ReadonlySet<string> = new Set([
 const NAME = /^[0-9a-z_.-]+$/
 const VALUE = /^[ -~]*$/
 
-/** What a line of metadata cannot hold is left out. */
-function isTold(name: string, value: string): boolean {
+/** Drops headers that metadata cannot hold. */
+function isForwarded(name: string, value: string): boolean {
   if (HTTP_ONLY.has(name) || name.startsWith('grpc-') || name.endsWith('-bin')) return false
   return NAME.test(name) && VALUE.test(value)
 }
@@ -32,18 +32,18 @@ function isTold(name: string, value: string): boolean {
 export function toMetadata(headers: HeaderList): Metadata {
   const metadata = new Metadata()
   for (let at = 0; at + 1 < headers.length; at += 2) {
-    if (isTold(headers[at], headers[at + 1])) metadata.add(headers[at], headers[at + 1])
+    if (isForwarded(headers[at], headers[at + 1])) metadata.add(headers[at], headers[at + 1])
   }
   return metadata
 }
 
-/** Headers of an HTTP/2 request for a method; an object without a prototype, since names are a stranger's. */
+/** Headers of an HTTP/2 request for a method. The object has no prototype, since clients choose the names. */
 export function toRequestHeaders(path: string, headers: HeaderList): Record<string, string | string[]> {
   const all: Record<string, string | string[]> = Object.create(null)
   for (let at = 0; at + 1 < headers.length; at += 2) {
     const name = headers[at]
     const value = headers[at + 1]
-    if (!isTold(name, value)) continue
+    if (!isForwarded(name, value)) continue
     const known = all[name]
     if (known === undefined) all[name] = value
     else if (name === 'authorization') continue

@@ -23,11 +23,11 @@ class Reader {
     if (this.rest > 0 && ++this.#reads % this.rest === 0) this.inbox.hold()
   }
 
-  giveBack(bytes: number): void {
+  releaseWindow(bytes: number): void {
     this.given += bytes
   }
 
-  flooded(): void {
+  onWindowExceeded(): void {
     this.floods++
   }
 }
@@ -48,7 +48,7 @@ test('any order of holding and letting go reads everything once; no more than th
       let sent = ''
       let window = 0
       for (const step of all) {
-        if (step === 'let go') reader.inbox.letGo()
+        if (step === 'let go') reader.inbox.release()
         else if (step === 'hold') reader.inbox.hold()
         else {
           const taken = step.length + step.padding
@@ -63,7 +63,7 @@ test('any order of holding and letting go reads everything once; no more than th
         expect(reader.given).toBeLessThanOrEqual(window)
       }
       expect(reader.floods).toBe(0)
-      reader.inbox.letGo()
+      reader.inbox.release()
       expect(reader.read).toBe(sent)
       // Less than half of the window may be kept back: more could not hold the other end up.
       expect((window - reader.given) * 2).toBeLessThan(WINDOW)
@@ -77,6 +77,6 @@ test('who sends more than the window is told, and it is not kept', () => {
   expect(reader.floods).toBe(0)
   reader.inbox.take(Buffer.alloc(1), 1)
   expect(reader.floods).toBe(1)
-  reader.inbox.letGo()
+  reader.inbox.release()
   expect(reader.read.length).toBe(WINDOW)
 })

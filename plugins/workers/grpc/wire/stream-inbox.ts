@@ -1,29 +1,29 @@
-/** What has come for a stream whose reader rests, and how much more may come. @hot */
-import type { DataTaker } from './data-frames.ts'
+/** Buffers the data of a paused stream and releases its flow-control window. @hot */
+import type { DataConsumer } from './data-frames.ts'
 
 const FIRST_BYTES = 4_096
 
 export interface InboxOwner {
-  /** Bytes to be read now. */
+  /** Receives data. */
   readBytes(bytes: Buffer): void
-  /** The other end may send so much more. */
-  giveBack(bytes: number): void
-  /** The other end sends more than it may. */
-  flooded(): void
+  /** The engine may send this many more bytes. */
+  releaseWindow(bytes: number): void
+  /** The engine exceeded the window. */
+  onWindowExceeded(): void
 }
 
-export class StreamInbox implements DataTaker {
+export class StreamInbox implements DataConsumer {
   readonly #owner: InboxOwner
   readonly #windowBytes: number
-  /** Small frames must not become many objects: they are gathered in one buffer. */
+  /** One buffer, so that small frames do not become many objects. */
   #held: Buffer | null = null
   #heldBytes = 0
-  /** Of the window: what waits, and what was read but not given back yet. */
+  /** Window bytes that are buffered, and that were read but not released yet. */
   #waiting = 0
-  #untold = 0
+  #unreleased = 0
   #isHolding = true
 
-  /** It holds until it is told to let go. @param windowBytes what the other end may send ahead */
+  /** Buffers until `release`. @param windowBytes flow-control window of the stream */
   constructor(windowBytes: number, owner: InboxOwner) {
     this.#windowBytes = windowBytes
     this.#owner = owner
@@ -31,12 +31,12 @@ export class StreamInbox implements DataTaker {
 
   take(bytes: Buffer, windowBytes: number): void {
     if (!this.#isHolding) {
-      this.#tell(windowBytes)
+      this.#account(windowBytes)
       if (bytes.length > 0) this.#owner.readBytes(bytes)
       return
     }
     this.#waiting += windowBytes
-    if (this.#waiting + this.#untold > this.#windowBytes) this.#owner.flooded()
+    if (this.#waiting + this.#unreleased > this.#windowBytes) this.#owner.onWindowExceeded()
     else this.#hold(bytes)
   }
 
@@ -55,23 +55,23 @@ export class StreamInbox implements DataTaker {
     this.#isHolding = true
   }
 
-  /** Everything that waits is read, and what comes from now on at once. */
-  letGo(): void {
+  /** Delivers buffered data, and further data at once. */
+  release(): void {
     this.#isHolding = false
     const held = this.#held
     if (held === null) return
     const bytes = held.subarray(0, this.#heldBytes)
     this.#held = null
     this.#heldBytes = 0
-    this.#tell(this.#waiting)
+    this.#account(this.#waiting)
     this.#waiting = 0
     if (bytes.length > 0) this.#owner.readBytes(bytes)
   }
 
-  #tell(bytes: number): void {
-    this.#untold += bytes
-    if (this.#untold * 2 < this.#windowBytes) return
-    this.#owner.giveBack(this.#untold)
-    this.#untold = 0
+  #account(bytes: number): void {
+    this.#unreleased += bytes
+    if (this.#unreleased * 2 < this.#windowBytes) return
+    this.#owner.releaseWindow(this.#unreleased)
+    this.#unreleased = 0
   }
 }

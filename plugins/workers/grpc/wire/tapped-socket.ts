@@ -1,18 +1,17 @@
 /**
- * The socket of an HTTP/2 connection as Node's http2 gets it: without the data that is read here, which would cost it
- * more than all that follows. @hot
+ * The socket of an HTTP/2 connection for Node's http2, without the DATA frames that are extracted here. @hot
  */
 import type { Socket } from 'node:net'
 import { Duplex } from 'node:stream'
-import { DataFrames, type DataTaker, windowUpdate } from './data-frames.ts'
+import { type DataConsumer, DataFrames, windowUpdate } from './data-frames.ts'
 
 export class TappedSocket extends Duplex {
   readonly #socket: Socket
   readonly #frames: DataFrames
   readonly #windowBytes: number
-  #untold = 0
+  #unreleased = 0
 
-  /** @param windowBytes of the connection */
+  /** @param windowBytes flow-control window of the connection */
   constructor(socket: Socket, windowBytes: number) {
     super()
     this.#socket = socket
@@ -30,8 +29,8 @@ export class TappedSocket extends Duplex {
     socket.on('close', () => this.destroy())
   }
 
-  /** From now on the stream's data goes to the taker. */
-  tap(streamId: number, taker: DataTaker): void {
+  /** Redirects the stream's data to the consumer. */
+  tap(streamId: number, taker: DataConsumer): void {
     this.#frames.add(streamId, taker)
   }
 
@@ -39,18 +38,18 @@ export class TappedSocket extends Duplex {
     this.#frames.remove(streamId)
   }
 
-  /** The reader of the stream has taken so much of its window. */
-  giveBack(streamId: number, bytes: number): void {
-    // What is written here and what http2 writes are whole frames both.
+  /** Sends a WINDOW_UPDATE for the stream. */
+  releaseWindow(streamId: number, bytes: number): void {
+    // Safe to interleave, since http2 writes whole frames too.
     if (this.#socket.writable) this.#socket.write(windowUpdate(streamId, bytes))
   }
 
-  /** Readers have windows of their own: what a slow one leaves must not hold back the others. */
+  /** Releases the connection's window independently of readers, so that a slow one does not block the others. */
   #took(bytes: number): void {
-    this.#untold += bytes
-    if (this.#untold * 2 < this.#windowBytes) return
-    this.giveBack(0, this.#untold)
-    this.#untold = 0
+    this.#unreleased += bytes
+    if (this.#unreleased * 2 < this.#windowBytes) return
+    this.releaseWindow(0, this.#unreleased)
+    this.#unreleased = 0
   }
 
   override _read(): void {

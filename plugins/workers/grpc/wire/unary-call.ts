@@ -1,7 +1,7 @@
-/** One message to an engine, and one back. */
+/** A unary call to an engine. */
 import type { ChannelInterface } from '@grpc/grpc-js'
 import type { HeaderList } from '#kernel'
-import { GrpcFault } from './grpc-fault.ts'
+import { GrpcFault } from './grpc-status.ts'
 import { toMetadata } from './metadata.ts'
 
 const CANCELLED = 1
@@ -12,7 +12,7 @@ export interface UnaryOptions {
   readonly signal?: AbortSignal
 }
 
-/** @throws GrpcFault when the status is not OK, or nothing comes; the signal's reason */
+/** @throws GrpcFault if the status is not OK or no message arrives; the signal's reason */
 export function callUnary(
   channel: ChannelInterface,
   path: string,
@@ -23,7 +23,7 @@ export function callUnary(
     let answer: Buffer | null = null
     const call = channel.createCall(path, Date.now() + timeoutMs, null, null, null)
     const onAbort = () => {
-      call.cancelWithStatus(CANCELLED, 'nobody waits any more')
+      call.cancelWithStatus(CANCELLED, 'cancelled')
       reject(signal?.reason as Error)
     }
     if (signal?.aborted === true) return onAbort()
@@ -37,7 +37,7 @@ export function callUnary(
       onReceiveStatus({ code, details }) {
         signal?.removeEventListener('abort', onAbort)
         if (code !== 0) reject(new GrpcFault(code, details))
-        else if (answer === null) reject(new GrpcFault(13, 'the engine answered nothing'))
+        else if (answer === null) reject(new GrpcFault(13, 'the engine sent no message'))
         else resolve(answer)
       },
     })

@@ -10,9 +10,9 @@ import type { WorkerOrigin } from './worker-origin.ts'
 export interface PoolSettings extends ConnectionSettings {
   /** Age at which an idle connection is closed, in milliseconds. */
   readonly keepAliveMs: number
-  /** Idle connections that are kept at most. */
+  /** Maximum number of idle connections. */
   readonly maxIdlePerWorker: number
-  /** False: what was written on a kept connection that breaks is not sent again. */
+  /** False disables sending a request again if an idle connection breaks. */
   readonly resends?: boolean
 }
 
@@ -25,7 +25,7 @@ export interface PooledExchange extends CarriedExchange {
 
 /** What the pools of one thread share. */
 export interface PoolOwner {
-  /** Connections that are not closed, idle ones and those being set up included. */
+  /** Open connections, including idle and connecting ones. */
   openConnectionCount: number
   /** A connection has become idle. */
   onConnectionIdle(): void
@@ -68,14 +68,14 @@ export class ConnectionPool implements ConnectionOwner {
       exchange.connection = connection
       connection.reuse(exchange)
     } else {
-      // The youngest is too old, so all are.
+      // The most recently used one has expired, so all have.
       connection.destroy()
       this.closeIdle()
       this.dispatchFresh(exchange)
     }
   }
 
-  /** Gives the exchange a connection that nothing was sent on before. */
+  /** Gives the exchange a new connection. */
   dispatchFresh(exchange: PooledExchange): void {
     this.owner.openConnectionCount++
     this.openCount++
@@ -83,7 +83,7 @@ export class ConnectionPool implements ConnectionOwner {
     exchange.connection = new Connection(this.origin, this.settings, this, exchange)
   }
 
-  /** Takes back a connection whose exchange ended well. */
+  /** Returns a connection after a successful exchange. */
   release(connection: Connection): void {
     const isKept =
       !this.isClosed && this.idle.length < this.settings.maxIdlePerWorker && this.settings.keepAliveMs > 0

@@ -1,4 +1,4 @@
-/** @hot One connection to a worker: writes a request, feeds the parser, and tells its exchange when it breaks. */
+/** @hot One connection to a worker: writes a request, feeds the parser, and reports a lost connection to its exchange. */
 import type { Socket } from 'node:net'
 import { openSocket, type SocketListener, type SocketSettings } from './open-socket.ts'
 import { ResponseParser, type ResponseSink } from './response-parser.ts'
@@ -12,7 +12,7 @@ export interface ConnectionSettings extends SocketSettings {
   readonly maxResponseHeaderBytes: number
 }
 
-/** An exchange as its connection sees it: what to write, and whom to tell. */
+/** An exchange as its connection sees it. */
 export interface CarriedExchange extends ResponseSink {
   readonly head: string
   readonly body: Buffer | null
@@ -21,13 +21,13 @@ export interface CarriedExchange extends ResponseSink {
   onRequestSent(): void
   /** Bytes of the response have arrived. */
   onBytes(): void
-  /** The connection broke, or never came about. */
+  /** The connection broke or could not be opened. */
   onConnectionLost(connection: Connection, cause: Error | undefined): void
 }
 
-/** Who keeps the connection between exchanges. */
+/** Keeps the connection between exchanges. */
 export interface ConnectionOwner {
-  /** Once per connection: it is gone or about to be. */
+  /** Called once per connection. */
   onConnectionClosed(connection: Connection): void
 }
 
@@ -63,7 +63,7 @@ export class Connection implements SocketListener {
     this.write(exchange)
   }
 
-  /** The exchange is over and the response was whole. @returns false when the connection cannot carry another */
+  /** Called after a complete response. @returns false if the connection cannot carry another exchange */
   becomeIdle(): boolean {
     this.exchange = null
     if (this.isClosed || this.socket.writableLength > 0) return false
@@ -79,7 +79,7 @@ export class Connection implements SocketListener {
     this.socket.resume()
   }
 
-  /** Closes at once; its exchange is told nothing. */
+  /** Closes at once without notifying the exchange. */
   destroy(): void {
     this.exchange = null
     if (this.isClosed) return
@@ -113,7 +113,7 @@ export class Connection implements SocketListener {
 
   onRead(buffer: Buffer, length: number): void {
     if (this.exchange === null) {
-      // Bytes that nobody asked for: whatever they are, the next answer could not be told from them.
+      // Unsolicited bytes would be taken for the next response.
       this.destroy()
       return
     }

@@ -1,52 +1,52 @@
 /**
- * @hot Time limits of open exchanges without a timer each: one linked list per thread, looked through by one coarse
- * interval that runs only while exchanges are open.
+ * @hot Timeouts of open exchanges without a timer each: one linked list per thread, checked by one coarse interval that
+ * runs only while exchanges are open.
  *
- * Limits fire late, by up to two ticks, never early. The clock stands still while the event loop is blocked, so that a
- * busy gateway does not blame its workers for bytes that it was too busy to read.
+ * Timeouts fire up to two ticks late, never early. The clock stops while the event loop is blocked, so that a busy gateway
+ * does not blame its workers for bytes that it had no time to read.
  */
 import type { UpstreamFailureKind } from '#kernel'
 
-/** Distance of two looks at the list, in milliseconds. */
+/** Interval of checks, milliseconds. */
 const TICK_MS = 100
-/** More than this between two ticks is the event loop's delay and counts for nobody. */
+/** Longer steps are event loop delay and do not count. */
 const MAX_STEP_MS = 2 * TICK_MS
 
-/** The limits that can run out. */
+/** Timeouts of an exchange. */
 export type DeadlineKind = Extract<
   UpstreamFailureKind,
   'connect' | 'first_byte_timeout' | 'idle_timeout' | 'request_timeout'
 >
 
-/** What an exchange carries for its limits. All times are of the list's own clock, in milliseconds. */
+/** Timeout state of an exchange. Times are milliseconds of the list's own clock. */
 export abstract class TimedExchange {
-  /** Neighbours in the list; only the list touches them. */
+  /** Neighbours in the list, maintained by the list. */
   nextOpen: TimedExchange | null = null
   previousOpen: TimedExchange | null = null
   phase: DeadlineKind = 'connect'
-  /** 0: this phase may last as long as it likes. */
+  /** 0: no limit for this phase. */
   phaseLimitMs = 0
   phaseSinceMs = 0
   endsAtMs = 0
-  /** While true only the connect and the request limit count. */
+  /** While true only the connect and request limits apply. */
   isResting = false
 
-  /** A limit has run out. The exchange must leave the list. */
+  /** A timeout passed. The exchange must call `unwatch`. */
   abstract onDeadline(kind: DeadlineKind): void
 }
 
 export class Deadlines {
-  /** What activity is stamped with: no earlier than now, so that no limit fires early. */
+  /** Timestamp for activity: never earlier than now, so that no timeout fires early. */
   stampMs = TICK_MS
   private clockMs = 0
   private lastTickMs = 0
   private first: TimedExchange | null = null
-  /** Next exchange to look at while a tick goes through the list. */
+  /** Next exchange to check during a tick. */
   private cursor: TimedExchange | null = null
   private timer: NodeJS.Timeout | null = null
   private readonly onTick = () => this.tick()
 
-  /** Begins to watch an exchange. @param requestMs limit of the whole exchange, 0 for none */
+  /** Adds an exchange. @param requestMs limit of the whole exchange, 0 for none */
   watch(exchange: TimedExchange, requestMs: number): void {
     exchange.endsAtMs = requestMs === 0 ? Number.POSITIVE_INFINITY : this.stampMs + requestMs
     exchange.nextOpen = this.first
@@ -66,14 +66,14 @@ export class Deadlines {
     exchange.previousOpen = null
   }
 
-  /** The exchange waits for something else now. @param limitMs 0 for no limit */
+  /** Starts the timeout of another phase. @param limitMs 0 for no limit */
   enterPhase(exchange: TimedExchange, phase: DeadlineKind, limitMs: number): void {
     exchange.phase = phase
     exchange.phaseLimitMs = limitMs
     exchange.phaseSinceMs = this.stampMs
   }
 
-  /** Any exchange that is still watched; null when there is none. */
+  /** Any watched exchange; null if there is none. */
   get anyWatched(): TimedExchange | null {
     return this.first
   }

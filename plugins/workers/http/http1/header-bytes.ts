@@ -1,4 +1,5 @@
-/** @hot Hexadecimal digits of HTTP/1.1 framing, names of common headers that need no new string, and text of values. */
+/** @hot Parses header names and values of HTTP/1.1 responses, and those that decide where a response ends. */
+
 import { isUtf8 } from 'node:buffer'
 import { TOKEN_BYTE } from '#kernel'
 
@@ -46,7 +47,7 @@ const COMMON_NAMES = [
   'x-request-id',
 ]
 
-/** Lengths, first and last letters tell the common names well apart: one cell a name, the later one wins a tie. */
+/** Hash table by length, first and last letter; in a collision the later name wins. */
 const nameTable: (string | undefined)[] = new Array(4096).fill(undefined)
 for (const name of COMMON_NAMES)
   nameTable[nameCell(name.length, name.charCodeAt(0), name.charCodeAt(name.length - 1))] = name
@@ -56,7 +57,7 @@ function nameCell(length: number, first: number, last: number): number {
 }
 
 /**
- * A header name in lower case; of a common one, always the same string.
+ * A header name in lower case; common names are interned.
  * All bytes from `start` to `end` must be token bytes, at least one.
  */
 export function headerName(buffer: Buffer, start: number, end: number): string {
@@ -70,10 +71,36 @@ export function headerName(buffer: Buffer, start: number, end: number): string {
   return buffer.toString('latin1', start, end).toLowerCase()
 }
 
-/** A value as text: of UTF-8 where it is that, as most write it; otherwise a character for each byte. */
+/** A header value, decoded as UTF-8 if valid, otherwise as latin1. */
 export function headerText(buffer: Buffer, start: number, end: number): string {
   let at = start
   while (at < end && buffer[at] < 0x80) at++
   if (at === end || !isUtf8(buffer.subarray(start, end))) return buffer.toString('latin1', start, end)
   return buffer.toString('utf8', start, end)
+}
+
+const MAX_CONTENT_LENGTH_DIGITS = 15
+
+/** Digits only, within exact range; -1 for anything else. @source RFC 9112 §6.2 */
+export function toContentLength(value: string): number {
+  if (value.length === 0 || value.length > MAX_CONTENT_LENGTH_DIGITS) return -1
+  let length = 0
+  for (let at = 0; at < value.length; at++) {
+    const digit = value.charCodeAt(at) - 0x30
+    if (digit < 0 || digit > 9) return -1
+    length = length * 10 + digit
+  }
+  return length
+}
+
+/** No other coding is accepted, alone or combined with `chunked`. @source RFC 9112 §6.1 */
+export function isChunkedCoding(value: string): boolean {
+  return value === 'chunked' || value.toLowerCase() === 'chunked'
+}
+
+/** Whether a Connection header names the option `close`. @source RFC 9112 §9.6 */
+export function hasCloseOption(value: string): boolean {
+  if (value === 'close') return true
+  for (const option of value.split(',')) if (option.trim().toLowerCase() === 'close') return true
+  return false
 }

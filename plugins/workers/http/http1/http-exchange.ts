@@ -1,4 +1,4 @@
-/** @hot One request to a worker and its response: between the caller's handler, the limits and the connection. */
+/** @hot One request to a worker and its response. */
 import {
   type Exchange,
   type HeaderList,
@@ -12,13 +12,13 @@ import type { ConnectionPool, PooledExchange } from './connection-pool.ts'
 import { type DeadlineKind, type Deadlines, TimedExchange } from './deadlines.ts'
 
 const TIMEOUT_TEXT: Readonly<Record<DeadlineKind, string>> = {
-  connect: 'no connection within the connect limit',
-  first_byte_timeout: 'no response within the first-byte limit',
-  idle_timeout: 'silence within the response for longer than the idle limit',
-  request_timeout: 'the exchange took longer than the request limit',
+  connect: 'the connect timeout passed',
+  first_byte_timeout: 'the first-byte timeout passed before the response headers arrived',
+  idle_timeout: 'the idle timeout passed without a byte of the response',
+  request_timeout: 'the request timeout passed before the response was complete',
 }
 
-/** Milliseconds after which a broken connection is a failure of the worker, not of the keep-alive. */
+/** A connection that breaks later than this many milliseconds is no keep-alive race. */
 const RESEND_WITHIN_MS = 1_000
 
 /** What is sent. */
@@ -106,7 +106,7 @@ export class HttpExchange extends TimedExchange implements Exchange, PooledExcha
     this.hasResponseStarted = true
     this.head = ''
     this.body = null
-    // Until the head is whole its bytes win no time: one that drips is as late as none.
+    // Bytes of an incomplete head do not extend the timeout.
     if (this.limits.firstByteMs === 0) this.deadlines.enterPhase(this, 'idle_timeout', this.limits.idleMs)
   }
 
@@ -131,11 +131,11 @@ export class HttpExchange extends TimedExchange implements Exchange, PooledExcha
     this.fail('protocol', problem)
   }
 
-  /** The connection broke, or never came about. */
+  /** The connection broke or could not be opened. */
   onConnectionLost(connection: Connection, cause: Error | undefined): void {
     if (this.isDone) return
     this.connection = null
-    const reason = cause === undefined ? 'the worker closed it' : describe(cause)
+    const reason = cause === undefined ? 'closed by the worker' : describe(cause)
     if (!connection.isConnected) {
       this.fail('connect', `cannot connect to the worker: ${reason}`, cause)
     } else if (
@@ -145,15 +145,15 @@ export class HttpExchange extends TimedExchange implements Exchange, PooledExcha
       !this.wasSentAgain &&
       this.isFreshlySent()
     ) {
-      // The worker closed an idle connection while the request was on its way: it has not read it.
+      // The worker closed an idle connection before it read the request.
       this.wasSentAgain = true
       this.pool.dispatchFresh(this)
     } else {
-      this.fail('reset', `the connection broke before the response was whole: ${reason}`, cause)
+      this.fail('reset', `the connection broke before the response was complete: ${reason}`, cause)
     }
   }
 
-  /** Later than this it is no keep-alive race: the worker may have begun the work, and must not do it twice. */
+  /** A worker that had time to start the work must not get the request twice. */
   private isFreshlySent(): boolean {
     return this.deadlines.stampMs - this.phaseSinceMs <= RESEND_WITHIN_MS
   }
@@ -168,7 +168,7 @@ export class HttpExchange extends TimedExchange implements Exchange, PooledExcha
     this.handler.onResponseError(new UpstreamFailure(kind, message, this.hasResponseStarted, { cause }))
   }
 
-  /** Over: no limit counts any more, and no event is passed on. @returns the connection, no longer this exchange's */
+  /** Ends the exchange: stops timeouts and events. @returns the connection, which no longer belongs to the exchange */
   private leave(): Connection | null {
     const connection = this.connection
     this.isDone = true
@@ -180,7 +180,7 @@ export class HttpExchange extends TimedExchange implements Exchange, PooledExcha
   }
 }
 
-/** The error's code where it has one: messages of failed connects to several addresses are empty. */
+/** Prefers the code, since messages of failed connects to several addresses are empty. */
 function describe(error: Error & { code?: string }): string {
   return error.code ?? error.message
 }

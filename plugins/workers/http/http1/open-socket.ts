@@ -1,37 +1,37 @@
-/** Opens a TCP or TLS socket to a worker and passes on what happens to it. */
+/** Opens a TCP or TLS socket to a worker. */
 import { connect as connectTcp, type LookupFunction, type Socket } from 'node:net'
 import { type ConnectionOptions, connect as connectTls } from 'node:tls'
 import type { WorkerOrigin } from './worker-origin.ts'
 
-/** Additions to the TLS handshake; Node's own list of authorities counts without them. */
+/** TLS options; by default Node's own certificate authorities. */
 export type TlsSettings = Pick<ConnectionOptions, 'ca' | 'rejectUnauthorized'>
 
 export interface SocketSettings {
   readonly tls?: TlsSettings
-  /** In place of the system's. */
+  /** Default: the resolver of the system. */
   readonly lookup?: LookupFunction
 }
 
 export interface SocketListener {
-  /** Ready to be written to, TLS handshake included. */
+  /** Writable, after the TLS handshake if any. */
   onConnected(): void
   /** The bytes from 0 to `length` are valid during the call; the listener may write to them. */
   onRead(buffer: Buffer, length: number): void
   /** The worker sends nothing more. */
   onWorkerEnd(): void
-  /** Broken, refused, or closed; may come more than once. */
+  /** Broken, refused or closed; may be called more than once. */
   onLost(cause: Error | undefined): void
 }
 
 const KEEP_ALIVE_PROBE_MS = 30_000
 
 /**
- * All TCP sockets of the thread read into this buffer: a read is used up before the next one starts, so an open and
- * silent connection holds no memory for reading.
+ * Read buffer of all TCP sockets of the thread. Each read is consumed before the next one starts, so idle connections hold
+ * no read memory.
  */
 const readBuffer = Buffer.allocUnsafeSlow(65_536)
 
-/** Begins to connect. */
+/** Starts to connect. */
 export function openSocket(origin: WorkerOrigin, settings: SocketSettings, listener: SocketListener): Socket {
   const socket = origin.isTls ? openTls(origin, settings, listener) : openTcp(origin, settings, listener)
   socket.on('error', (error) => listener.onLost(error))

@@ -1,4 +1,4 @@
-/** @hot Writes the head of a request as text, and keeps out of it whatever could end a line early. */
+/** @hot Writes the head of a request, without anything that could inject a line. */
 import type { UpstreamRequest } from '#kernel'
 import { isFieldValue, isToken } from '#kernel'
 
@@ -6,13 +6,13 @@ import { isFieldValue, isToken } from '#kernel'
 export interface HeadTemplate {
   /** Put before the path; without a trailing slash, often empty. */
   readonly pathPrefix: string
-  /** The prefix without the version of the API at its end; null when it has none. */
+  /** The prefix without the API version at its end; null if it has none. */
   readonly versionlessPrefix: string | null
   /** From after the path to the end of the host header, such as ` HTTP/1.1\r\nhost: h:1\r\n`. */
   readonly afterPath: string
 }
 
-/** Headers that say how this very connection is used: the client's opinion of them is never passed on. */
+/** Hop-by-hop headers, which are never forwarded. */
 const OWN_HEADERS: ReadonlySet<string> = new Set([
   'connection',
   'content-length',
@@ -27,8 +27,8 @@ const OWN_HEADERS: ReadonlySet<string> = new Set([
 ])
 
 /**
- * The head of a request, for the latin1 encoding, or null when method or path could not be written safely.
- * A header with an unsafe name or value is left out, as are those that belong to the connection.
+ * The head of a request in latin1, or null if method or path are unsafe. Drops hop-by-hop headers and those with an unsafe
+ * name or value.
  *
  * @source RFC 9112 §3, §5; RFC 9110 §5.5, §7.6.1
  */
@@ -45,7 +45,7 @@ export function writeRequestHead(template: HeadTemplate, request: UpstreamReques
   return expectsBody(method) ? `${head}content-length: 0\r\n\r\n` : `${head}\r\n`
 }
 
-/** Paths that begin with `/v1` take the version of the prefix in its place; native ones of engines have none at all. */
+/** Replaces `/v1` of a path by the version of the prefix; native paths of engines have no version. */
 function targetOf({ pathPrefix, versionlessPrefix }: HeadTemplate, path: string): string {
   if (versionlessPrefix === null) return pathPrefix + path
   return path.startsWith('/v1/') ? pathPrefix + path.slice(3) : versionlessPrefix + path

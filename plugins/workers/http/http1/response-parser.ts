@@ -1,24 +1,28 @@
 /**
- * @hot Reads HTTP/1.1 responses from the bytes of a connection, in pieces of any size, and refuses what is not strictly
- * one. Knows nothing of sockets; `connection.ts` feeds it.
+ * @hot Strict incremental parser of HTTP/1.1 responses, independent of sockets.
  *
- * Everything of a body that arrives in one `push` leaves in one `onBody`: payloads of several HTTP chunks are moved
- * together inside the pushed buffer, so an event that arrived whole is never split.
+ * Body bytes of one `push` are delivered in one `onBody`: payloads of several HTTP chunks are joined inside the pushed
+ * buffer, so that an event that arrived whole is never split.
  */
-import type { HeaderList } from '#kernel'
-import { TOKEN_BYTE, VALUE_BYTE } from '#kernel'
-import { hasCloseOption, isChunkedCoding, toContentLength } from './framing-headers.ts'
-import { HEX_DIGIT, headerName, headerText } from './header-bytes.ts'
+import { type HeaderList, TOKEN_BYTE, VALUE_BYTE } from '#kernel'
+import {
+  HEX_DIGIT,
+  hasCloseOption,
+  headerName,
+  headerText,
+  isChunkedCoding,
+  toContentLength,
+} from './header-bytes.ts'
 
-/** Told about one response. May call `stop()` or `begin()` of the parser from inside any call. */
+/** Receives one response. May call `stop()` or `begin()` of the parser from any method. */
 export interface ResponseSink {
-  /** @param contentLength body bytes to come, or -1 when not announced */
+  /** @param contentLength length of the body, or -1 if not announced */
   onHead(status: number, headers: HeaderList, contentLength: number): void
   /** A part of the pushed buffer: valid during the call only. */
   onBody(chunk: Buffer): void
   /** @param isReusable the connection may carry another request */
   onEnd(isReusable: boolean): void
-  /** The bytes are no HTTP/1.1 response; nothing follows. */
+  /** The response is malformed; no calls follow. */
   onInvalid(problem: string): void
 }
 
@@ -37,7 +41,7 @@ const BODY_UNTIL_CLOSE = 8
 const COMPLETE = 9
 const STOPPED = 10
 
-/** What a line reader returns in place of the position after the line. */
+/** Returned by line readers instead of the position after the line. */
 const INCOMPLETE = -1
 const INVALID = -2
 
@@ -51,10 +55,10 @@ const SEMICOLON = 59
 
 /** A zero stands for any digit. */
 const STATUS_SHAPE = Buffer.from('HTTP/0.0 000', 'latin1')
-/** Twelve hexadecimal digits stay exact in a double; a longer size is no size of ours. */
+/** Twelve hexadecimal digits are exact in a double. */
 const MAX_CHUNK_SIZE_DIGITS = 12
 
-/** Stands in between two responses; never written to. */
+/** Placeholder between two responses; never written to. */
 const NO_HEADERS: HeaderList = []
 
 export class ResponseParser {
@@ -68,11 +72,11 @@ export class ResponseParser {
   private isChunked = false
   private isOldVersion = false
   private isKeptAlive = true
-  /** Bytes to come of the chunk or of the sized body. */
+  /** Remaining bytes of the chunk or of the sized body. */
   private remaining = 0
-  /** Bytes that lines may still take: of the head, of one chunk line, of the trailers. */
+  /** Remaining bytes allowed for the head, the chunk line or the trailers. */
   private lineBudget = 0
-  /** The beginning of a line whose end has not arrived; null most of the time. */
+  /** The start of an incomplete line. */
   private partial: Buffer | null = null
   private problem = ''
 
@@ -81,7 +85,7 @@ export class ResponseParser {
     this.maxHeaderBytes = maxHeaderBytes
   }
 
-  /** Expects the response to one request. Only before the first or after a whole response. */
+  /** Expects the response to one request. Only before the first or after a complete response. */
   begin(sink: ResponseSink, isHeadRequest: boolean): void {
     this.sink = sink
     this.isHeadRequest = isHeadRequest
@@ -90,14 +94,14 @@ export class ResponseParser {
     this.resetHead()
   }
 
-  /** Nothing more is told to the sink, also in the middle of a `push`. */
+  /** Makes no further calls to the sink, also during a `push`. */
   stop(): void {
     this.state = STOPPED
     this.sink = null
     this.partial = null
   }
 
-  /** @param buffer may be written to; what is kept of it is copied */
+  /** @param buffer may be modified; retained parts are copied */
   push(buffer: Buffer, length: number): void {
     let position = this.partial === null ? 0 : this.finishLine(this.partial, buffer, length)
     let bodyStart = -1
@@ -130,7 +134,7 @@ export class ResponseParser {
     else if (this.state === COMPLETE) this.end(this.isKeptAlive && position === length)
   }
 
-  /** The worker has closed its side. @returns whether that ended a response as it should */
+  /** The worker closed its side. @returns whether that completed a response */
   finish(): boolean {
     if (this.state !== BODY_UNTIL_CLOSE) return false
     this.end(false)
@@ -160,7 +164,7 @@ export class ResponseParser {
     this.isChunked = false
   }
 
-  /** Completes the kept line with the first bytes of the next buffer. */
+  /** Completes the retained line with the first bytes of the next buffer. */
   private finishLine(partial: Buffer, buffer: Buffer, length: number): number {
     const lineFeed = buffer.indexOf(LF)
     const taken = lineFeed === -1 || lineFeed >= length ? length : lineFeed + 1
@@ -287,7 +291,7 @@ export class ResponseParser {
     return buffer[at + 1] === LF ? at + 2 : this.refuse('carriage return without line feed')
   }
 
-  /** Keeps one header, and what it says about framing. @source RFC 9112 §6.1, §6.2, §6.3, §9.3 */
+  /** Stores one header and its effect on framing. @source RFC 9112 §6.1, §6.2, §6.3, §9.3 */
   private addHeader(name: string, value: string): boolean {
     if (name === 'content-length') {
       const length = toContentLength(value)
@@ -310,7 +314,7 @@ export class ResponseParser {
     return true
   }
 
-  /** After the empty line of a head or of the trailers. @returns false when the response is refused */
+  /** After the empty line of a head or of the trailers. @returns false if the response is rejected */
   private endLines(): boolean {
     if (this.state === TRAILER_LINE) {
       this.state = COMPLETE

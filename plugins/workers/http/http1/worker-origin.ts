@@ -1,8 +1,8 @@
-/** What a worker's URL says about reaching it. */
+/** Parses worker URLs. */
 import { isIP } from 'node:net'
 import type { HeadTemplate } from './request-head.ts'
 
-/** Where connections go; workers of one origin share them. */
+/** Address of connections, which workers of one origin share. */
 export interface WorkerOrigin {
   /** Scheme, host and port, such as `http://127.0.0.1:8000`. */
   readonly key: string
@@ -14,7 +14,7 @@ export interface WorkerOrigin {
   readonly servername: string | undefined
 }
 
-/** A worker's URL, read. */
+/** A parsed worker URL. */
 export interface WorkerUrl extends HeadTemplate {
   readonly origin: WorkerOrigin
 }
@@ -23,9 +23,8 @@ export interface WorkerUrl extends HeadTemplate {
 const VERSION_AT_END = /\/v\d[a-z0-9]*(\/openai)?$/
 
 /**
- * Reads a worker's URL; null when it is not one of http or https. A trailing slash of its path is dropped. A version at
- * the end of it stands in place of the one that our paths begin with, and belongs to those paths only: the engine's
- * native ones, such as `/generate` and `/metrics`, are beside it.
+ * Parses a worker URL; null unless its scheme is http or https. Drops a trailing slash. A version at the end of its path
+ * replaces the `/v1` of API paths, and is not part of native paths such as `/generate` and `/metrics`.
  */
 export function readWorkerUrl(text: string): WorkerUrl | null {
   const url = URL.parse(text)

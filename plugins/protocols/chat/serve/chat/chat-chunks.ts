@@ -1,30 +1,32 @@
-/** Events of a generation as the chunks of a streamed chat completion. */
+/** Writes the events of a generation as the chunks of a streamed chat completion. */
 import type { GenerationEvent, GenerationUsage, TokenLogprob } from '#kernel'
-import { DONE } from '../generation-streams.ts'
+import type { ChatReplyChoice } from '../../wire/chat.ts'
+import type { Usage } from '../../wire/fields.ts'
+import { DONE } from '../stream-end.ts'
 
 export interface ChunkOptions {
-  /** Of the reply where the worker names none. */
+  /** Id of the reply if the worker gives none. */
   readonly requestId: string
   readonly includeUsage: boolean
 }
 
 export class ChatChunks {
   readonly #options: ChunkOptions
-  /** Everything of a chunk in front of its choices. */
+  /** A chunk up to its choices. */
   #head = ''
   #tail = ''
-  /** A chunk of nothing but text of the first choice, on both sides of that text. */
+  /** What surrounds the text in a chunk that holds only text of the first choice. */
   #textHead = ''
   #textTail = ''
   #usage: GenerationUsage | null = null
-  /** Choices whose role has been told. */
+  /** Choices whose role has been sent. */
   readonly #begun = new Set<number>()
 
   constructor(options: ChunkOptions) {
     this.#options = options
   }
 
-  /** @returns whole server-sent events, possibly none. Not for `failed`, which is the error format's. */
+  /** @returns whole server-sent events, possibly none. Errors (`failed`) are written by the error format. */
   write(event: GenerationEvent): string {
     switch (event.type) {
       case 'started': {
@@ -78,7 +80,7 @@ export class ChatChunks {
     return `${this.#role(choice)}${this.#head}{"index":${choice},"delta":{${delta}},"logprobs":${logprobs},"finish_reason":null${ids}}${this.#tail}`
   }
 
-  /** The first chunk of a choice says who speaks. */
+  /** The first chunk of a choice states the role. */
   #role(choice: number): string {
     if (this.#begun.has(choice)) return ''
     this.#begun.add(choice)
@@ -97,7 +99,7 @@ interface TokenFacts {
   readonly tokenIds?: readonly number[] | null
 }
 
-/** Of the tokens of one chunk; the ids with their name, where they are wanted. */
+/** JSON of the token fields of one chunk. */
 function tokenFields({ logprobs, tokenIds }: TokenFacts): { logprobs: string; ids: string } {
   return {
     logprobs: logprobs ? JSON.stringify(toWireLogprobs(logprobs)) : 'null',
@@ -105,14 +107,14 @@ function tokenFields({ logprobs, tokenIds }: TokenFacts): { logprobs: string; id
   }
 }
 
-export function toWireLogprobs(logprobs: readonly TokenLogprob[]) {
+export function toWireLogprobs(logprobs: readonly TokenLogprob[]): ChatReplyChoice['logprobs'] {
   return {
     content: logprobs.map(({ token, logprob, bytes, top }) => ({ token, logprob, bytes, top_logprobs: top })),
   }
 }
 
 /** Details only if there are any. */
-export function toWireUsage(usage: GenerationUsage) {
+export function toWireUsage(usage: GenerationUsage): Usage {
   return {
     prompt_tokens: usage.inputTokens,
     completion_tokens: usage.outputTokens,

@@ -10,7 +10,7 @@ import type {
 } from '#kernel'
 import type { ChatRequest } from '../../wire/chat.ts'
 
-/** Members that have a place in the internal request, or say how the reply is to be told. */
+/** Members that the internal request holds, or that control the reply. */
 const READ: ReadonlySet<string> = new Set([
   'model',
   'messages',
@@ -77,7 +77,7 @@ export function fromChatBody(body: ChatRequest): GenerationRequest {
 type WireMessage = ChatRequest['messages'][number]
 
 function toMessage(message: WireMessage): ChatMessage {
-  // The older form of a tool's answer names the function in place of the call.
+  // The older form of a tool result names the function in place of the call.
   if (message.role === 'function')
     return { role: 'tool', content: message.content, tool_call_id: message.name }
   const { role, content, name, tool_calls, tool_call_id, reasoning_content } = message as Exclude<
@@ -147,7 +147,7 @@ function toConstraint({ response_format: format, regex, ebnf }: ChatRequest): Ou
   return { kind: 'json_schema', name, schema, ...(strict != null && { strict }) }
 }
 
-/** The settings that chat and text completions have in common, by the same names. */
+/** Settings that chat and text completions share. */
 type SamplingFields = Pick<
   ChatRequest,
   | 'temperature'

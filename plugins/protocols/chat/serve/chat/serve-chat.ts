@@ -1,18 +1,24 @@
-/** Chat completions over workers that do not speak them: the request is read, generated, and told as chat again. */
-import type { GenerateOptions, Generation, GenerationEvent, Generations, RequestContext } from '#kernel'
-import type { ChatRequest } from '../../wire/chat.ts'
-import { openGenerationStream } from '../generation-streams.ts'
-import { judgeStream } from '../is-complete-stream.ts'
-import { ChatChunks } from './chat-chunks.ts'
-import { toChatReply } from './chat-reply.ts'
+/** Chat completions over workers that do not take them: a generation, written as chat chunks or as one reply. */
+import type {
+  GeneratedAnswer,
+  GeneratedChoice,
+  GenerateOptions,
+  Generation,
+  GenerationEvent,
+  Generations,
+  RequestContext,
+} from '#kernel'
+import type { ChatReply, ChatReplyChoice, ChatRequest } from '../../wire/chat.ts'
+import { judgeStream, openGenerationStream } from '../stream-end.ts'
+import { ChatChunks, toWireLogprobs, toWireUsage } from './chat-chunks.ts'
 import { fromChatBody } from './from-chat-body.ts'
 
 const PASS_THROUGH = { api: 'chat', path: '/v1/chat/completions', judge: judgeStream } as const
 
 /**
- * Never throws: what goes wrong is the client's reply.
+ * Never throws: failures become the client's reply.
  * @param body checked
- * @param mayRelay workers that take the bytes as they are get them
+ * @param mayRelay workers that take the format get the bytes
  */
 export function serveChat(
   generations: Generations,
@@ -78,4 +84,43 @@ function streamChat(
     listener: { onEvent },
     passThrough,
   })
+}
+
+function toChatReply({ started, choices, usage }: GeneratedAnswer, requestId: string): ChatReply {
+  return {
+    id: started.id ?? requestId,
+    object: 'chat.completion',
+    created: started.createdAtSec,
+    model: started.model,
+    ...(started.systemFingerprint !== null && { system_fingerprint: started.systemFingerprint }),
+    choices: choices.map(toWireChoice),
+    ...(usage !== null && { usage: toWireUsage(usage) }),
+  }
+}
+
+function toWireChoice(choice: GeneratedChoice): ChatReplyChoice {
+  const { text, reasoning, refusal, annotations, toolCalls, logprobs, matchedStop, tokenIds } = choice
+  // White space around tool calls and reasoning is no answer.
+  const hasText = text.trim() !== '' || (toolCalls.length === 0 && reasoning === '' && refusal === '')
+  return {
+    index: choice.index,
+    message: {
+      role: 'assistant',
+      content: hasText ? text : null,
+      ...(reasoning !== '' && { reasoning_content: reasoning }),
+      ...(refusal !== '' && { refusal }),
+      ...(annotations.length > 0 && { annotations }),
+      ...(toolCalls.length > 0 && {
+        tool_calls: toolCalls.map(({ id, name, arguments: text }) => ({
+          id,
+          type: 'function',
+          function: { name, arguments: text },
+        })),
+      }),
+    },
+    logprobs: logprobs === null ? null : toWireLogprobs(logprobs),
+    finish_reason: choice.reason,
+    ...(matchedStop !== null && { matched_stop: matchedStop }),
+    ...(tokenIds !== null && { token_ids: tokenIds }),
+  }
 }

@@ -1,4 +1,4 @@
-/** The generations of one request with several prompts: all with one worker, and none without the others. */
+/** The generations of a request with several prompts: all use one worker, and a failure aborts all. */
 import type {
   Generation,
   GenerationEvent,
@@ -11,11 +11,11 @@ import type {
 
 export interface PromptRunsOptions {
   readonly stream: boolean
-  /** One a prompt; at least one. */
+  /** One per prompt, at least one. */
   readonly requests: readonly GenerationRequest[]
-  /** Events of one prompt, but for `finished` and `failed`. */
+  /** Events of one prompt, except `finished` and `failed`. */
   onEvent(prompt: number, event: GenerationEvent): void
-  /** All prompts are done. */
+  /** All prompts have finished. */
   onDone(usage: GenerationUsage | null): void
 }
 
@@ -64,7 +64,7 @@ export class PromptRuns {
       this.#ctx.fail(event.error)
       return
     }
-    // Where the first prompt went, the others go.
+    // The other prompts go to the worker of the first.
     if (event.type === 'started' && prompt === 0)
       for (let next = 1; next < this.#options.requests.length; next++) this.#open(next, event.worker)
     if (event.type !== 'finished') {

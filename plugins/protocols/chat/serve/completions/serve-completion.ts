@@ -1,4 +1,4 @@
-/** Text completions over workers that do not speak them. */
+/** Text completions over workers that do not take them. */
 import type {
   GeneratedChoice,
   GenerationStarted,
@@ -9,7 +9,7 @@ import type {
 } from '#kernel'
 import type { CompletionRequest } from '../../wire/completion.ts'
 import { toWireUsage } from '../chat/chat-chunks.ts'
-import { DONE, openGenerationStream } from '../generation-streams.ts'
+import { DONE, openGenerationStream } from '../stream-end.ts'
 import { fromCompletionBody, promptsOf } from './from-completion-body.ts'
 import { PromptRuns } from './prompt-runs.ts'
 
@@ -43,7 +43,7 @@ function answerCompletion(generations: Generations, ctx: RequestContext, body: C
   }).start()
 }
 
-/** The likeliest of those that were made for it. */
+/** The most likely choices of `best_of`. */
 function bestOf(
   choices: readonly GeneratedChoice[],
   { best_of, n }: CompletionRequest,

@@ -27,7 +27,7 @@ export function fromGenerateBody(body: GenerateRequest, model: string | null): G
   }
 }
 
-/** Asked for without `return_logprob`, none of them is wanted. */
+/** Only with `return_logprob`. */
 function toLogprobs({
   top_logprobs_num: top,
   logprob_start_len: from,
@@ -40,7 +40,7 @@ function toLogprobs({
   }
 }
 
-/** What only workers that take the bytes as they are understand; left out, the answer would be another one. */
+/** Rejects fields that only workers of the native format support and that would change the answer. */
 function checkFields(body: GenerateRequest): void {
   const { lora_path: adapter, session_params: session, modalities } = body
   const asked = {
@@ -55,13 +55,13 @@ function checkFields(body: GenerateRequest): void {
 
 function toPrompt({ text, input_ids: ids }: GenerateRequest): Prompt {
   if (text != null) return { kind: 'text', text }
-  if (ids == null || ids.length === 0) throw chatErrors.resolve_input_failed('there is no prompt')
+  if (ids == null || ids.length === 0) throw chatErrors.resolve_input_failed('it is empty')
   const tokenIds = new Uint32Array(ids.length)
   for (const [at, id] of ids.entries()) {
     if (typeof id !== 'number')
-      throw chatErrors.resolve_input_failed('batches of token ids go to HTTP workers only')
+      throw chatErrors.resolve_input_failed('batches of token ids are supported by HTTP workers only')
     if (id < 0 || id > 0xffff_ffff)
-      throw chatErrors.resolve_input_failed('a token id is negative or too large')
+      throw chatErrors.resolve_input_failed('token ids must be integers from 0 to 4294967295')
     tokenIds[at] = id
   }
   return { kind: 'tokens', tokenIds }

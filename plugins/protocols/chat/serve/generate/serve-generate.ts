@@ -1,4 +1,4 @@
-/** Native generation over workers that do not speak it as HTTP. */
+/** Native generation over workers that do not take the format over HTTP. */
 import type {
   GeneratedChoice,
   Generation,
@@ -9,10 +9,10 @@ import type {
   RequestContext,
 } from '#kernel'
 import type { GenerateRequest } from '../../wire/generate.ts'
-import { DONE, openGenerationStream } from '../generation-streams.ts'
+import { DONE, openGenerationStream } from '../stream-end.ts'
 import { fromGenerateBody } from './from-generate-body.ts'
 
-/** @param model any worker's when the client named none @throws resolve_input_failed (400) */
+/** @param model of any worker if the client names none @throws resolve_input_failed (400) */
 export function serveGenerate(
   generations: Generations,
   ctx: RequestContext,
@@ -72,7 +72,7 @@ function metaOf(
   }
 }
 
-/** Whatever was asked for, one entry a token. */
+/** The requested log probabilities, one entry per token. */
 function logprobMeta(
   { topLogprobs, logprobsOf: named }: GenerationRequest,
   { logprobs, tokenIds }: TokenFacts,
@@ -96,7 +96,7 @@ function reasonOf(reason: string, completionTokens: number) {
   return reason === 'length' ? { type: 'length', length: completionTokens } : { type: reason }
 }
 
-/** What is known of one choice while it streams: its events tell the whole text, but only the new ids. */
+/** A choice while it streams: its events hold the whole text so far, but only new ids. */
 interface OpenChoice {
   text: string
   tokens: number
@@ -135,8 +135,8 @@ function streamGenerate(
       },
       index,
     })}\n\n`
-  /** @param delta empty for tokens that made no text */
-  const tell = (index: number, delta: string, facts: TokenFacts) => {
+  /** @param delta empty for tokens without text */
+  const write = (index: number, delta: string, facts: TokenFacts) => {
     const choice = choices.get(index) ?? { text: '', tokens: 0, lastId: [] }
     const ids = facts.tokenIds ?? []
     choices.set(index, choice)
@@ -160,9 +160,9 @@ function streamGenerate(
       weights = event.systemFingerprint ?? weights
       promptTokens = event.inputTokens ?? 0
       if (event.promptLogprobs) ofPrompt = { input_token_logprobs: event.promptLogprobs }
-    } else if (event.type === 'text') tell(event.choice, event.delta, event)
+    } else if (event.type === 'text') write(event.choice, event.delta, event)
     else if (event.type === 'choice_done') {
-      if (event.tokenIds || event.logprobs) tell(event.choice, '', event)
+      if (event.tokenIds || event.logprobs) write(event.choice, '', event)
       ends.push({ index: event.choice, event })
     } else if (event.type === 'finished') {
       const last = ends.map(({ index, event: end }) => {

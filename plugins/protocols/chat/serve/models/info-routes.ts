@@ -1,4 +1,4 @@
-/** The public routes about models and servers: what comes in and goes out. */
+/** The public routes about models and servers. */
 import {
   Auth,
   apiErrorFormat,
@@ -36,17 +36,17 @@ export function modelsRoute(host: Host, config: ChatConfig): RouteDefinition {
     path: '/v1/models',
     handler: async (ctx) => ctx.json(200, { object: 'list', data: await listed(host, config, ctx) }),
     docs: {
-      summary: 'List the models that are served',
+      summary: 'List the served models',
       tag: TAG,
       responses: {
         200: { description: 'Models of all registered workers.', schema: ModelList },
-        503: { description: 'No worker names a model.' },
+        503: { description: 'No worker lists a model.' },
       },
     },
   }
 }
 
-/** Ids may hold a slash, which some clients send as it is. */
+/** Ids may contain a slash, which some clients do not encode. */
 export function modelRoutes(host: Host, config: ChatConfig): RouteDefinition[] {
   return ['/v1/models/:model', '/v1/models/:owner/:model'].map((path) => ({
     ...LISTED,
@@ -67,14 +67,14 @@ export function modelRoutes(host: Host, config: ChatConfig): RouteDefinition[] {
       tag: TAG,
       responses: {
         200: { description: 'The model.', schema: ModelEntry },
-        404: { description: 'No worker names the model.' },
-        503: { description: 'No worker names a model.' },
+        404: { description: 'No worker lists the model.' },
+        503: { description: 'No worker lists a model.' },
       },
     },
   }))
 }
 
-/** The first ready worker answers, whatever the balancing policy would pick. */
+/** Answered by the first ready worker, regardless of the policy. */
 export function infoRoutes(host: Host): RouteDefinition[] {
   const askFirst = (ctx: RequestContext, about: 'model' | 'server') => askFirstReady(host, ctx, about)
   return [
@@ -85,9 +85,9 @@ export function infoRoutes(host: Host): RouteDefinition[] {
       errors: apiErrorFormat,
       handler: (ctx) => askFirst(ctx, 'model'),
       docs: {
-        summary: 'What the first ready worker says of its model',
+        summary: 'Model info of the first ready worker',
         tag: TAG,
-        responses: { 200: { description: "The worker's answer.", schema: ModelInfo }, ...failures },
+        responses: { 200: { description: "The worker's response.", schema: ModelInfo }, ...failures },
       },
     },
     {
@@ -97,9 +97,9 @@ export function infoRoutes(host: Host): RouteDefinition[] {
       errors: apiErrorFormat,
       handler: (ctx) => askFirst(ctx, 'server'),
       docs: {
-        summary: 'What the first ready worker says of itself',
+        summary: 'Server info of the first ready worker',
         tag: TAG,
-        responses: { 200: { description: "The worker's answer.", schema: ServerInfo }, ...failures },
+        responses: { 200: { description: "The worker's response.", schema: ServerInfo }, ...failures },
       },
     },
   ]
@@ -109,11 +109,11 @@ const COMPLETE = { model: withModelInfo, server: withServerInfo } as const
 
 const failures: RouteDefinition['docs']['responses'] = {
   502: { description: 'The worker could not be reached.' },
-  503: { description: 'No worker that could be asked is ready.' },
-  504: { description: 'The worker took too long.' },
+  503: { description: 'No worker that provides the info is ready.' },
+  504: { description: 'The worker did not respond in time.' },
 }
 
-/** Answers with what the worker says, completed; of a worker that says nothing, with what the gateway knows. */
+/** Sends the worker's info, completed by what the gateway knows. */
 async function askFirstReady(host: Host, ctx: RequestContext, about: 'model' | 'server'): Promise<void> {
   const { kernelConfig } = host
   const controls = workerControls(host.upstream)

@@ -1,14 +1,14 @@
-/** GET /v1/models: what the registry serves, or what an external provider lists for a caller with its own key. */
-
+/** GET /v1/models: the registered models, or those that an external service lists for a client's own key. */
 import type { AuthService, RequestContext, WorkerControls, WorkerEntry } from '#kernel'
 import { isPrivateWay } from '#shared'
 import { chatErrors } from '../../errors.ts'
+import { isObject } from '../../wire/fields.ts'
 import type { ModelEntry } from '../../wire/models.ts'
 
-/** Dates end there. @source ECMAScript, time values */
+/** Largest date in seconds. @source ECMAScript, time values */
 const MAX_SECONDS = 8_640_000_000_000
 
-/** A credential of the caller's own, as the header it came in. */
+/** A client's credential that is not one of the gateway's, with its header. */
 interface ForeignCredential {
   readonly name: 'authorization' | 'x-api-key'
   readonly value: string
@@ -18,15 +18,15 @@ export interface ModelListSources {
   readonly controls: Pick<WorkerControls, 'call'>
   readonly workers: readonly WorkerEntry[]
   isReady(worker: WorkerEntry): boolean
-  /** Null when no auth plugin is enabled: then nobody can say whose a key is, and none leaves. */
+  /** Null if no auth plugin is enabled: keys cannot be told apart then, and none is sent to a service. */
   readonly auth: AuthService | null
-  /** Where a caller's own key may go. */
+  /** Hosts that may get a client's own key. */
   readonly callerKeyHosts: readonly string[]
   /** For each external worker, in milliseconds. */
   readonly timeoutMs: number
 }
 
-/** @throws no_models (503) when there is nothing to list. */
+/** @throws no_models (503) if there is no model */
 export async function listModels(
   ctx: Pick<RequestContext, 'header'>,
   sources: ModelListSources,
@@ -56,8 +56,8 @@ export function registeredModels(workers: readonly WorkerEntry[]): ModelEntry[] 
 }
 
 /**
- * The caller's credential when it is certainly not one of the gateway's. One gateway key in either header keeps
- * both at home. The scheme word is read in any case here.
+ * The client's credential if it is not one of the gateway's. With a gateway key in either header, neither is sent to a
+ * service. The scheme is case-insensitive.
  */
 function foreignCredential(
   ctx: Pick<RequestContext, 'header'>,
@@ -73,7 +73,7 @@ function foreignCredential(
   return apiKey ? { name: 'x-api-key', value: apiKey } : null
 }
 
-/** The first list to arrive with anything in it; empty when none does. */
+/** The first list with a model; empty if there is none. */
 async function askExternal(credential: ForeignCredential, sources: ModelListSources): Promise<ModelEntry[]> {
   const external = sources.workers.filter(
     (worker) =>
@@ -83,7 +83,7 @@ async function askExternal(credential: ForeignCredential, sources: ModelListSour
   return Promise.any(asked).catch(() => [])
 }
 
-/** Whoever may register workers must not have the keys of callers by it. */
+/** Registering a worker must not give access to the keys of clients. */
 function mayGetCallerKey(url: string, hosts: readonly string[]): boolean {
   const target = URL.parse(url)
   return target !== null && hosts.includes(target.hostname) && isPrivateWay(target)
@@ -94,7 +94,7 @@ async function askOne(
   credential: ForeignCredential,
   { controls, timeoutMs }: ModelListSources,
 ): Promise<ModelEntry[]> {
-  // The caller's key stands in for the worker's own, which is not theirs to use.
+  // The client's key replaces the worker's own.
   const target = { url: worker.url, apiKey: null }
   const headers = [credential.name, credential.value]
   const reply = await controls.call(target, { method: 'GET', path: '/v1/models', headers, timeoutMs })
@@ -115,13 +115,9 @@ function readList(value: unknown, worker: WorkerEntry): ModelEntry[] {
   }))
 }
 
-/** Seconds that make a date, so that who shows it as one can. */
+/** Seconds that are a valid date. */
 function isTime(value: unknown): value is number {
   return Number.isInteger(value) && Math.abs(value as number) <= MAX_SECONDS
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null
 }
 
 function hasId(value: unknown): value is { id: string; created?: unknown; owned_by?: unknown } {

@@ -1,12 +1,9 @@
-/** What the first ready worker says of its model and itself, with the documented fields always there. */
+/** Public info of a worker about its model and itself; the documented fields are always present. */
 import type { WorkerEntry } from '#kernel'
 
 type JsonObject = Readonly<Record<string, unknown>>
 
-/**
- * What of an engine's words about itself is for everybody. Engines put all of their settings there, keys included, and
- * these routes are public.
- */
+/** Members that are public. Engines report all of their settings, keys included. */
 const SHOWN: ReadonlySet<string> = new Set([
   'architectures',
   'attention_backend',
@@ -58,7 +55,7 @@ const SHOWN: ReadonlySet<string> = new Set([
   'weight_version',
 ])
 
-/** Members that name things, numbers or lists of them: what is nested may hold anything. */
+/** Scalars and lists of them only: nested objects may hold anything. */
 function shown(info: JsonObject): JsonObject {
   return Object.fromEntries(Object.entries(info).filter(([name, value]) => SHOWN.has(name) && isPlain(value)))
 }
@@ -71,7 +68,7 @@ function isScalar(value: unknown): boolean {
   return value === null || typeof value !== 'object'
 }
 
-/** What may be shown of the worker's object, with model_name, max_tokens and vocab_size guaranteed. */
+/** The public members, with model_name, max_tokens and vocab_size always present. */
 export function withModelInfo(info: JsonObject, worker: WorkerEntry): JsonObject {
   const card = worker.models[0]
   return {
@@ -85,7 +82,7 @@ export function withModelInfo(info: JsonObject, worker: WorkerEntry): JsonObject
   }
 }
 
-/** What may be shown of the worker's object, with version, backend and gpu_count guaranteed. */
+/** The public members, with version, backend and gpu_count always present. */
 export function withServerInfo(info: JsonObject, worker: WorkerEntry): JsonObject {
   const parallel = [info.tp_size, info.pp_size, info.dp_size].map((size) => firstCount(size) ?? 1)
   return {

@@ -1,6 +1,7 @@
-/** What rerank workers answer: a bare list of scores, or the object of vLLM, Jina and Cohere around one. */
+/** Reads the responses of rerank workers: a bare list of scores, or the object of vLLM, Jina and Cohere around one. */
 import type { Static, WorkerReply } from '#kernel'
 import { chatErrors } from '../../errors.ts'
+import { isObject } from '../../wire/fields.ts'
 import type { RerankReply } from '../../wire/rerank.ts'
 
 interface RankedDocument {
@@ -54,10 +55,10 @@ function textOf(document: unknown): string | undefined {
 
 /** vLLM and Jina count in `usage`, Cohere in `meta`. */
 function usageOf({ usage, meta }: JsonObject): Ranking['usage'] {
-  const told = objectOf(usage) ?? {}
+  const counts = objectOf(usage) ?? {}
   const tokens = objectOf(objectOf(meta)?.tokens) ?? {}
-  const prompt = countOf(told.prompt_tokens) ?? countOf(tokens.input_tokens)
-  const total = countOf(told.total_tokens)
+  const prompt = countOf(counts.prompt_tokens) ?? countOf(tokens.input_tokens)
+  const total = countOf(counts.total_tokens)
   return { prompt_tokens: prompt ?? total ?? 0, total_tokens: total ?? prompt ?? 0 }
 }
 
@@ -73,7 +74,5 @@ function countOf(value: unknown): number | undefined {
 }
 
 function objectOf(value: unknown): JsonObject | undefined {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-    ? (value as JsonObject)
-    : undefined
+  return isObject(value) ? value : undefined
 }

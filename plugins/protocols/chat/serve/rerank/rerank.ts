@@ -1,18 +1,26 @@
-/** Reranking: asks a worker for scores and wraps its list into the gateway's own reply. */
-import { defineValidator, type RequestContext, type WorkerReply } from '#kernel'
+/** The rerank routes: a worker scores the documents, and the gateway writes the reply. */
+import {
+  apiErrorFormat,
+  defineValidator,
+  type Host,
+  type RequestContext,
+  type RouteDefinition,
+  type WorkerReply,
+} from '#kernel'
 import { type CollectingUpstream, collectReply } from '#shared'
 import { chatErrors } from '../../errors.ts'
-import { type RerankReply, RerankRequest, V1RerankRequest } from '../../wire/rerank.ts'
+import { RerankReply, RerankRequest, V1RerankRequest } from '../../wire/rerank.ts'
+import { failures } from '../inference-routes.ts'
 import { readRanking } from './ranking.ts'
 
 const WORKER_PATH = '/v1/rerank'
-/** What a reply says of a request that named no model. */
+/** Model in replies to requests without one. */
 const UNNAMED_MODEL = 'unknown'
 
 const rerankRequest = defineValidator(RerankRequest)
 const v1RerankRequest = defineValidator(V1RerankRequest)
 
-/** What of the request shapes the reply. */
+/** Options of the request that shape the reply. */
 interface RerankShape {
   /** Canonical; null lets any worker answer. */
   readonly model: string | null
@@ -20,18 +28,18 @@ interface RerankShape {
   /** Null keeps all results. */
   readonly topK: number | null
   readonly returnDocuments: boolean
-  /** Of the request: workers need not send them back. */
+  /** Of the request, for workers that do not return them. */
   readonly documents?: readonly string[]
 }
 
-/** How handlers reach workers; the host fits. */
+/** The part of the host that handlers use. */
 interface RerankHost {
   readonly upstream: CollectingUpstream
   readonly balance: { canonicalModel(model: string): string }
 }
 
 /** POST /rerank. @throws 400 for a wrong field, and what `collectReply` throws. */
-export async function rerank(host: RerankHost, ctx: RequestContext): Promise<void> {
+async function rerank(host: RerankHost, ctx: RequestContext): Promise<void> {
   if (ctx.peek().model === null) throw chatErrors.missing_model.with({ param: 'model' })
   const request = ctx.body(rerankRequest)
   checkQuery(request.query)
@@ -45,8 +53,8 @@ export async function rerank(host: RerankHost, ctx: RequestContext): Promise<voi
 }
 
 /** POST /v1/rerank: only query, documents and model are read. */
-export async function v1Rerank(host: RerankHost, ctx: RequestContext): Promise<void> {
-  // Like the other routes: what is no object is no JSON for this purpose.
+async function v1Rerank(host: RerankHost, ctx: RequestContext): Promise<void> {
+  // As on the other routes, a body that is not an object is rejected as invalid JSON.
   ctx.peek()
   const request = ctx.body(v1RerankRequest)
   checkQuery(request.query)
@@ -76,10 +84,10 @@ async function answer(
 }
 
 /**
- * Wraps a worker's list; its order is kept, for the worker has sorted it.
+ * Converts a worker's list, which is sorted already.
  *
  * @param nowMs Unix time in milliseconds
- * @throws rerank_response_build_failed (500) when the body is anything else
+ * @throws rerank_response_build_failed (500) for any other body
  */
 export function buildRerankReply(reply: WorkerReply, shape: RerankShape, nowMs: number): RerankReply {
   const { results: found, usage } = readRanking(reply)
@@ -95,4 +103,38 @@ export function buildRerankReply(reply: WorkerReply, shape: RerankShape, nowMs: 
     id: shape.id,
     created: Math.floor(nowMs / 1000),
   }
+}
+
+const responses: RouteDefinition['docs']['responses'] = {
+  200: { description: 'Scored documents, best first.', schema: RerankReply },
+  500: { description: "The worker's response is not a list of scored documents." },
+  ...failures,
+}
+
+export function rerankRoutes(host: Host): RouteDefinition[] {
+  return [
+    {
+      method: 'POST',
+      path: '/rerank',
+      access: 'api',
+      errors: apiErrorFormat,
+      endpoint: 'rerank',
+      handler: (ctx) => rerank(host, ctx),
+      docs: { summary: 'Rank documents by a query', tag: 'Inference', body: RerankRequest, responses },
+    },
+    {
+      method: 'POST',
+      path: '/v1/rerank',
+      access: 'api',
+      errors: apiErrorFormat,
+      endpoint: 'rerank',
+      handler: (ctx) => v1Rerank(host, ctx),
+      docs: {
+        summary: 'Rank all documents by a query',
+        tag: 'Inference',
+        body: V1RerankRequest,
+        responses,
+      },
+    },
+  ]
 }

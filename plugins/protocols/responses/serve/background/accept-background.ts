@@ -1,16 +1,15 @@
 /** A background response is accepted: everything checked, stored, queued, and only then answered. */
 import type { RequestContext, ResponseRecord } from '#kernel'
 import { responsesErrors } from '../../errors.ts'
+import { isObject, type Json } from '../../json.ts'
 import { newId } from '../item-ids.ts'
+import { ResponseEncoder, replyText } from '../output/response-encoder.ts'
+import type { RunParts } from '../parts.ts'
 import { requireOpened, type TextSeal } from '../prompt/sealed-text.ts'
-import { isObject, type Json } from '../read/fields.ts'
 import type { CreateRequest } from '../read/read-request.ts'
 import { checkTools } from '../run/open-turn.ts'
-import { makePlan } from '../run/plan.ts'
-import { replyMembers, replyObject } from '../run/reply-object.ts'
-import type { RunParts } from '../run/run-parts.ts'
+import { makePlan, warningHeaders } from '../run/plan.ts'
 import { nowSec, readCreate, tenantOf } from '../run/serve-create.ts'
-import { warningHeaders } from '../run/warning-headers.ts'
 
 /** @throws what is wrong with the request, and background_queue_full (429) */
 export async function acceptBackground(
@@ -32,23 +31,12 @@ export async function acceptBackground(
   checkTools(parts, plan)
   const id = newId('resp')
   const createdAtSec = nowSec()
-  const members = replyMembers(
-    {
-      id,
-      createdAtSec,
-      status: 'queued',
-      error: null,
-      incompleteReason: null,
-      usage: null,
-      isOver: false,
-    },
-    request.echo,
-  )
+  const members = new ResponseEncoder({ id, createdAtSec }, request.echo).members('queued')
   const record: ResponseRecord = {
     id,
     createdAtSec,
     status: 'queued',
-    reply: members,
+    reply: JSON.parse(members) as Json,
     input: plan.input,
     output: [],
     previousResponseId: request.previousResponseId,
@@ -56,7 +44,7 @@ export async function acceptBackground(
     facts: { body: keptBody(seal, tenant, body), role: ctx.identity?.role ?? null },
   }
   await history.responses.create(tenant, record, true)
-  ctx.json(200, replyObject(members, []), warningHeaders(plan))
+  ctx.send(200, 'application/json', replyText(members, '[]'), warningHeaders(plan))
 }
 
 /** Credentials of tool servers are kept sealed, and no longer than the work waits. */

@@ -1,13 +1,13 @@
-/** Works on background responses: its own thread's as soon as they come, and those that others have left. */
+/** Runs background responses: those of its own thread at once, and those that other threads or gateways left. */
 import type { HistoryService, Job } from '#kernel'
-import type { StoredParts } from '../stored/stored-routes.ts'
+import type { StoredParts } from '../parts.ts'
 import { JobEnds } from './job-ends.ts'
+import { retryUntilStopped } from './retry.ts'
 import { RunningResponse } from './running-response.ts'
-import { untilAnswered } from './until-answered.ts'
 
-/** Rounds between two looks for work whose gateway is gone. */
+/** Polls between two searches for responses whose gateway is gone. */
 const LOST_EVERY = 5
-/** Between two looks at all that is at work for ends that another gateway has set. */
+/** Interval of the check whether running responses were ended through another gateway. */
 const END_LOOK_MS = 2_000
 
 export class BackgroundRunner {
@@ -70,7 +70,7 @@ export class BackgroundRunner {
         for (const job of jobs) this.#begin(job)
       } while (this.#claimAgain)
     } catch (err) {
-      this.#parts.host.log.warn({ err }, 'waiting background responses could not be read')
+      this.#parts.host.log.warn({ err }, 'queued background responses could not be read')
     } finally {
       this.#isClaiming = false
     }
@@ -79,7 +79,7 @@ export class BackgroundRunner {
   async #takeLost(): Promise<void> {
     try {
       const jobs = await this.#history.queue.takeLost(this.#parts.config.background.maxRunning)
-      await untilAnswered(() => this.#leaveAll(jobs), this.#stopped.signal)
+      await retryUntilStopped(() => this.#leaveAll(jobs), this.#stopped.signal)
     } catch (err) {
       this.#parts.host.log.warn({ err }, 'lost background responses could not be read')
     }
@@ -106,7 +106,7 @@ export class BackgroundRunner {
     const done = running
       .work()
       .catch((err: unknown) => {
-        this.#parts.host.log.error({ err, response_id: job.responseId }, 'a background response broke off')
+        this.#parts.host.log.error({ err, response_id: job.responseId }, 'background response failed')
       })
       .then(() => this.#ended(running))
     this.#parts.host.background({ done, cancel: () => running.stop() })

@@ -1,63 +1,57 @@
-/** Cancels background responses, whoever works on them. */
+/** Cancels background responses, on whichever thread they run. */
 import type { HistoryService, ResponseRecord } from '#kernel'
 import { defineTopic, type Topic } from '#kernel'
+import { toWireUsage } from '../output/response-encoder.ts'
+import { isRunning } from '../run/response-record.ts'
 import { type LiveResponses, liveKey } from '../stored/follow-response.ts'
 
 export const CancelTopic = defineTopic<null>('responses-cancel')
 
-/** Time for who works on it to keep what there is of it. */
-const LAST_WORDS_MS = 1_000
+/** Time for the thread that runs it to store its output. */
+const STOP_TIMEOUT_MS = 1_000
 
 export class Cancellation {
   readonly #history: HistoryService | undefined
   readonly #live: LiveResponses
-  readonly #wishes: Topic<null>
+  readonly #requests: Topic<null>
 
-  constructor(history: HistoryService | undefined, live: LiveResponses, wishes: Topic<null>) {
+  constructor(history: HistoryService | undefined, live: LiveResponses, requests: Topic<null>) {
     this.#history = history
     this.#live = live
-    this.#wishes = wishes
+    this.#requests = requests
   }
 
-  /** @returns how it ended, which may be by itself; undefined when it is gone */
+  /** @returns the ended response, which may have completed meanwhile; undefined if it was deleted */
   async cancel(tenant: string, record: ResponseRecord): Promise<ResponseRecord | undefined> {
     const { responses } = this.#history as HistoryService
     await this.#askWorker(liveKey(tenant, record.id))
     const now = await responses.get(tenant, record.id)
-    if (now === undefined || (now.status !== 'queued' && now.status !== 'in_progress')) return now
+    if (now === undefined || !isRunning(now)) return now
     await responses.finish(tenant, {
       ...now,
       status: 'cancelled',
-      reply: { ...now.reply, status: 'cancelled', usage: now.reply.usage ?? noUsage },
+      reply: { ...now.reply, status: 'cancelled', usage: now.reply.usage ?? toWireUsage(null) },
     })
     return await responses.get(tenant, record.id)
   }
 
-  /** Waits until it has ended its work; at once where nobody in this gateway works on it. */
+  /** Waits until the thread that runs it has stopped; returns at once if no thread of this gateway does. */
   async #askWorker(key: string): Promise<void> {
     const over = Promise.withResolvers<void>()
     const unsubscribe = this.#live.subscribe(key, ({ isOver }) => {
       if (isOver) over.resolve()
     })
-    const timer = setTimeout(over.resolve, LAST_WORDS_MS)
+    const timer = setTimeout(over.resolve, STOP_TIMEOUT_MS)
     try {
-      if (this.#wishes.publish(key, null)) await over.promise
+      if (this.#requests.publish(key, null)) await over.promise
     } finally {
       clearTimeout(timer)
       unsubscribe()
     }
   }
 
-  /** @param stop called when somebody wants it to end. @returns stops listening */
+  /** @param stop called when it is to end. @returns stops listening */
   listen(tenant: string, id: string, stop: () => void): () => void {
-    return this.#wishes.subscribe(liveKey(tenant, id), stop)
+    return this.#requests.subscribe(liveKey(tenant, id), stop)
   }
-}
-
-const noUsage = {
-  input_tokens: 0,
-  input_tokens_details: { cached_tokens: 0 },
-  output_tokens: 0,
-  output_tokens_details: { reasoning_tokens: 0 },
-  total_tokens: 0,
 }

@@ -1,11 +1,11 @@
-/** Ends of background work that no run of its response tells: it is left to somebody else, or failed before it began. */
-import type { HistoryService, Job, ResponseRecord } from '#kernel'
+/** Ends background jobs outside of a run: they are given back to the queue, or failed before they began. */
+import type { HistoryService, Job } from '#kernel'
 import { GatewayError } from '#kernel'
 import type { ResponsesConfig } from '../../config.ts'
 import { toResponseError } from '../../error-format.ts'
 import { responsesErrors } from '../../errors.ts'
-import { toWireUsage } from '../run/reply-object.ts'
-import { runOf } from './run-facts.ts'
+import { toWireUsage } from '../output/response-encoder.ts'
+import { isRunning, runOf } from '../run/response-record.ts'
 
 export class JobEnds {
   readonly #history: HistoryService
@@ -16,13 +16,13 @@ export class JobEnds {
     this.#afterCrash = background.afterCrash
   }
 
-  /** Nobody works on it any more: it is begun anew, or has failed. */
+  /** Of a job that no gateway runs any more: it is run again, or fails. */
   async leave(job: Job): Promise<void> {
     if (this.#afterCrash === 'restart') await this.#history.queue.giveBack(job)
     else await this.fail(job, responsesErrors.server_restarted())
   }
 
-  /** Its end, told by who did not get to work on it, or could not store how it ended; once it has ended, only its job's. */
+  /** Fails its response, unless it has ended already, and removes the job. */
   async fail(job: Job, cause: unknown): Promise<void> {
     const { tenant, responseId } = job
     const record = await this.#history.responses.get(tenant, responseId)
@@ -45,9 +45,4 @@ export class JobEnds {
     )
     if (result === 'gone') await this.#history.queue.drop(job)
   }
-}
-
-/** Has not ended. */
-export function isRunning({ status }: ResponseRecord): boolean {
-  return status === 'queued' || status === 'in_progress'
 }

@@ -1,4 +1,4 @@
-/** Frames of a background response on their way into its log, many at a time; who follows is told that it has grown. */
+/** Writes the frames of a background response into its log, in batches, and notifies its followers. */
 import type { EventLog, Logger } from '#kernel'
 import { type LiveResponses, liveKey } from '../stored/follow-response.ts'
 
@@ -52,7 +52,7 @@ export class LiveLog {
       }
     } catch (err) {
       this.#waiting = []
-      this.#log.warn({ err, response_id: this.#id }, 'events of a background response were not kept')
+      this.#log.warn({ err, response_id: this.#id }, 'events of background response not stored')
     } finally {
       this.#writing = null
     }

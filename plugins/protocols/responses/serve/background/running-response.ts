@@ -1,20 +1,20 @@
 /**
  * One background response at work. Thousands of them wait for their workers at once, so what was needed to begin (the
- * record, the request) is let go before the answer comes, and nothing waits that a call can do.
+ * record, the request) is released before the worker answers.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import type { HistoryService, Job, ResponseRecord } from '#kernel'
 import { type DetachedOutcome, GatewayError, type Identity, type RequestContext } from '#kernel'
 import { responsesErrors } from '../../errors.ts'
+import type { StoredParts } from '../parts.ts'
 import { compacted } from '../run/auto-compact.ts'
 import { makePlan, type Plan } from '../run/plan.ts'
+import { isRunning, runFacts } from '../run/response-record.ts'
 import { ResponseRun } from '../run/response-run.ts'
-import type { StoredParts } from '../stored/stored-routes.ts'
 import { acceptedRequest } from './accept-background.ts'
-import { isRunning, type JobEnds } from './job-ends.ts'
+import type { JobEnds } from './job-ends.ts'
 import { LiveLog } from './live-log.ts'
-import { runFacts } from './run-facts.ts'
-import { untilAnswered } from './until-answered.ts'
+import { retryUntilStopped } from './retry.ts'
 
 /** A conversation that is busy is tried again, so often and after such a pause. */
 const LOCK_TRIES = 4
@@ -42,7 +42,7 @@ export class RunningResponse {
   #log: LiveLog | null = null
   #stopListening: (() => void) | null = null
   readonly #stopped = new AbortController()
-  /** Its run has told its end, or it could not begin: it is not begun anew. */
+  /** Its run has ended, or it could not begin: it is not run again. */
   #hasEnded = false
   /** What it failed with, where it did. */
   #failure: unknown = null
@@ -57,10 +57,10 @@ export class RunningResponse {
   /** Works on it to its end, or until it is stopped. @throws errors of the store, once it is stopped */
   async work(): Promise<void> {
     const { tenant, responseId } = this.job
-    const record = await this.#untilAnswered(() => this.#history.responses.get(tenant, responseId))
-    // Somebody has ended it already.
+    const record = await this.#retry(() => this.#history.responses.get(tenant, responseId))
+    // It was cancelled or deleted while it was queued.
     if (record === undefined || !isRunning(record)) {
-      await this.#untilAnswered(() => this.#history.queue.drop(this.job))
+      await this.#retry(() => this.#history.queue.drop(this.job))
       return
     }
     await this.#after(await this.#detach(record))
@@ -75,7 +75,7 @@ export class RunningResponse {
     this.#ctx?.send(204, null, '')
   }
 
-  /** Somebody has cancelled or deleted it where this gateway does not hear of it: then it ends here too. */
+  /** Ends it if it was cancelled or deleted through another gateway. */
   async endIfEnded(): Promise<void> {
     const { tenant, responseId } = this.job
     const record = await this.#history.responses.get(tenant, responseId)
@@ -116,7 +116,7 @@ export class RunningResponse {
     this.#generate(ctx, plan, record)
   }
 
-  /** Says that it is at work, and removes what an earlier run left of it. @returns undefined when somebody has ended it */
+  /** Marks it as in progress and removes the log of an earlier run. @returns undefined if it has ended meanwhile */
   async #begun(record: ResponseRecord): Promise<ResponseRecord | undefined> {
     const { tenant, responseId, attempts } = this.job
     const { responses, events } = this.#history
@@ -169,7 +169,10 @@ export class RunningResponse {
     try {
       if (!(await this.#history.responses.update(tenant, responseId, change))) this.#run?.cancel()
     } catch (err) {
-      this.#parts.host.log.warn({ err, response_id: responseId }, 'progress was not kept')
+      this.#parts.host.log.warn(
+        { err, response_id: responseId },
+        'progress of background response not stored',
+      )
     }
   }
 
@@ -184,13 +187,13 @@ export class RunningResponse {
     if (this.#stopped.signal.aborted) await this.#ends.leave(this.job)
     else if (!this.#hasEnded && errorCode === BUSY) {
       const restMs = Math.min(FIRST_REST_MS * 2 ** this.job.attempts, LONGEST_REST_MS)
-      await this.#untilAnswered(() => this.#history.queue.giveBack(this.job, restMs))
+      await this.#retry(() => this.#history.queue.giveBack(this.job, restMs))
     } else if (!this.#hasEnded && FOR_NOW.has(status)) {
       await this.#pause(REFUSED_PAUSE_MS)
-      await this.#untilAnswered(() => this.#history.queue.giveBack(this.job))
+      await this.#retry(() => this.#history.queue.giveBack(this.job))
     } else {
       const failure = this.#failure ?? responsesErrors.storage_error()
-      await this.#untilAnswered(() => this.#ends.fail(this.job, failure))
+      await this.#retry(() => this.#ends.fail(this.job, failure))
     }
   }
 
@@ -207,8 +210,8 @@ export class RunningResponse {
     }
   }
 
-  #untilAnswered<R>(ask: () => Promise<R>): Promise<R> {
-    return untilAnswered(ask, this.#stopped.signal)
+  #retry<R>(ask: () => Promise<R>): Promise<R> {
+    return retryUntilStopped(ask, this.#stopped.signal)
   }
 
   /** Ends early when the gateway does. */

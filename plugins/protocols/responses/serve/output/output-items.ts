@@ -1,21 +1,41 @@
 /**
- * The output of one response: loop events become items, and frames where somebody follows. The items of the stream, of the
- * reply and of the store are the same objects.
+ * Collects the output of one response: loop events become items, and events of a stream if there is one. The items of the
+ * stream, of the response body and of the store are the same objects.
  */
 import type { HistoryItem, ToolLoopEvent } from '#kernel'
 import { newItemId } from '../item-ids.ts'
-import type { Frames } from './frames.ts'
-import { FunctionItem } from './function-item.ts'
-import { MessageItem } from './message-item.ts'
-import { NativeItem } from './native-item.ts'
-import type { OpenItem } from './open-item.ts'
-import type { OutputWishes } from './output-wishes.ts'
-import { ReasoningItem } from './reasoning-item.ts'
+import type { TextSeal } from '../prompt/sealed-text.ts'
+import type { CreateRequest } from '../read/read-request.ts'
+import type { EventEncoder } from './event-encoder.ts'
+import {
+  FunctionItem,
+  MessageItem,
+  type OpenItem,
+  type OutputOptions,
+  ReasoningItem,
+  WholeItem,
+} from './model-items.ts'
 import { ApprovalItem, BuiltInItem, ListItem, McpCallItem } from './tool-items.ts'
 
+export function outputOptions(
+  { include, store, summary }: CreateRequest,
+  seal: TextSeal,
+  tenant: string,
+): OutputOptions {
+  const isSealed = include.has('reasoning.encrypted_content') || !store
+  return {
+    hasLogprobs: include.has('message.output_text.logprobs'),
+    hasSummary: summary !== undefined,
+    seal: isSealed ? (text) => seal.seal(tenant, text) : null,
+    hasSources: include.has('web_search_call.action.sources'),
+    hasCodeOutputs: include.has('code_interpreter_call.outputs'),
+    hasSearchResults: include.has('file_search_call.results'),
+  }
+}
+
 export class OutputItems {
-  readonly #frames: Frames | null
-  readonly #wishes: OutputWishes
+  readonly #events: EventEncoder | null
+  readonly #options: OutputOptions
   readonly #open = new Map<number, OpenItem>()
   /** By index; an item that has not ended leaves a gap. */
   readonly #done: (HistoryItem | undefined)[] = []
@@ -23,10 +43,10 @@ export class OutputItems {
   readonly #hidden: { readonly before: number; readonly item: HistoryItem }[] = []
   #onDone: (() => void) | null = null
 
-  /** @param frames null when nobody follows the stream */
-  constructor(frames: Frames | null, wishes: OutputWishes) {
-    this.#frames = frames
-    this.#wishes = wishes
+  /** @param events null without a stream */
+  constructor(events: EventEncoder | null, options: OutputOptions) {
+    this.#events = events
+    this.#options = options
   }
 
   /** Called after each item that ended. */
@@ -34,7 +54,7 @@ export class OutputItems {
     this.#onDone = listener
   }
 
-  /** Everything but `started`, `finished` and `failed`. */
+  /** @param event any but `started`, `finished` and `failed` */
   add(event: ToolLoopEvent): void {
     switch (event.type) {
       case 'text':
@@ -52,30 +72,30 @@ export class OutputItems {
         this.#begin(
           event.index,
           event.item === 'message'
-            ? new MessageItem(event.index, this.#frames, this.#wishes)
-            : new ReasoningItem(event.index, this.#frames, this.#wishes),
+            ? new MessageItem(event.index, this.#events, this.#options)
+            : new ReasoningItem(event.index, this.#events, this.#options),
         )
         return
       case 'function_started':
-        this.#begin(event.index, new FunctionItem(event, this.#frames))
+        this.#begin(event.index, new FunctionItem(event, this.#events))
         return
       case 'list_started':
-        this.#begin(event.index, new ListItem(event, this.#frames))
+        this.#begin(event.index, new ListItem(event, this.#events))
         return
       case 'call_started':
         this.#begin(
           event.index,
           event.tool.kind === 'mcp'
-            ? new McpCallItem(event.index, event.tool, event.approvalId, this.#frames)
-            : new BuiltInItem(event.index, event.tool.type, this.#frames, this.#wishes),
+            ? new McpCallItem(event.index, event.tool, event.approvalId, this.#events)
+            : new BuiltInItem(event.index, event.tool.type, this.#events, this.#options),
         )
         return
       case 'approval_requested':
-        this.#begin(event.index, new ApprovalItem(event, this.#frames))
+        this.#begin(event.index, new ApprovalItem(event, this.#events))
         this.#end(event.index, event)
         return
       case 'native_item':
-        this.#begin(event.index, NativeItem.of(event, this.#frames))
+        this.#begin(event.index, WholeItem.ofWorker(event, this.#events))
         this.#end(event.index, event)
         return
       case 'item_done':
@@ -92,24 +112,24 @@ export class OutputItems {
 
   /** An item that is whole from the beginning. */
   addWhole(index: number, item: HistoryItem): void {
-    const whole = new NativeItem(index, item, this.#frames)
+    const whole = new WholeItem(index, item, this.#events)
     whole.begin()
     this.#done[index] = whole.end()
     this.#onDone?.()
   }
 
-  /** Items that have ended, in order; of those under way what there is of them, as incomplete. */
+  /** All items in order; those that have not ended as incomplete. */
   items(): HistoryItem[] {
     const all: HistoryItem[] = []
     const count = this.#count
     for (let index = 0; index < count; index += 1) {
-      const item = this.#done[index] ?? this.#open.get(index)?.asFarAsItCame()
+      const item = this.#done[index] ?? this.#open.get(index)?.incomplete()
       if (item !== undefined) all.push(item)
     }
     return all
   }
 
-  /** As they are stored: what clients must not see stands between the others. */
+  /** As they are stored: with the calls that clients must not see, in their places. */
   storedItems(): HistoryItem[] {
     const all = this.items()
     if (this.#hidden.length === 0) return all

@@ -2,45 +2,47 @@
 import type { BuiltInType, CalledTool, HistoryItem, ToolCallResult, ToolLoopEvent } from '#kernel'
 import { parseBoundedText, withoutPrivate } from '#shared'
 import { newId, newItemId } from '../item-ids.ts'
-import type { Frames } from './frames.ts'
-import { ItemFrames } from './item-frames.ts'
-import type { OpenItem } from './open-item.ts'
-import type { OutputWishes } from './output-wishes.ts'
+import { type EventEncoder, ItemEncoder } from './event-encoder.ts'
+import type { OpenItem, OutputOptions } from './model-items.ts'
+
+function toHead(type: string): { id: string; type: string } {
+  return { id: newItemId(type), type }
+}
 
 type EventOf<Type extends ToolLoopEvent['type']> = Extract<ToolLoopEvent, { type: Type }>
 
 export class ListItem implements OpenItem {
-  readonly #frames: ItemFrames
+  readonly #encoder: ItemEncoder
   readonly #label: string
 
-  constructor({ index, label }: EventOf<'list_started'>, frames: Frames | null) {
-    this.#frames = new ItemFrames(index, newItemId('mcp_list_tools'), frames)
+  constructor({ index, label }: EventOf<'list_started'>, events: EventEncoder | null) {
+    this.#encoder = new ItemEncoder(index, toHead('mcp_list_tools'), events)
     this.#label = label
   }
 
   begin(): void {
-    this.#frames.item('added', this.#value([]))
-    this.#frames.send('response.mcp_list_tools.in_progress')
+    this.#encoder.added(this.#value([]))
+    this.#encoder.state('in_progress')
   }
 
   add(): void {}
 
   end(event: ToolLoopEvent): HistoryItem {
     const isWhole = event.type === 'list_done'
-    this.#frames.send(`response.mcp_list_tools.${isWhole ? 'completed' : 'failed'}`)
+    this.#encoder.state(isWhole ? 'completed' : 'failed')
     const item = isWhole
       ? { ...this.#value(event.tools.map(toWireTool)), _fingerprint: event.fingerprint }
       : { ...this.#value([]), error: (event as EventOf<'list_failed'>).error.message }
-    this.#frames.item('done', withoutPrivate(item))
+    this.#encoder.done(withoutPrivate(item))
     return item
   }
 
-  asFarAsItCame(): HistoryItem {
+  incomplete(): HistoryItem {
     return this.#value([])
   }
 
   #value(tools: readonly object[]): HistoryItem {
-    return { id: this.#frames.id, type: 'mcp_list_tools', server_label: this.#label, tools }
+    return { id: this.#encoder.id, type: 'mcp_list_tools', server_label: this.#label, tools }
   }
 }
 
@@ -54,7 +56,7 @@ function toWireTool({ name, description, inputSchema, annotations }: EventOf<'li
 }
 
 export class McpCallItem implements OpenItem {
-  readonly #frames: ItemFrames
+  readonly #encoder: ItemEncoder
   readonly #tool: Extract<CalledTool, { kind: 'mcp' }>
   readonly #approvalId: string | null
   #arguments = ''
@@ -63,45 +65,45 @@ export class McpCallItem implements OpenItem {
     index: number,
     tool: Extract<CalledTool, { kind: 'mcp' }>,
     approvalId: string | null,
-    frames: Frames | null,
+    events: EventEncoder | null,
   ) {
-    this.#frames = new ItemFrames(index, newItemId('mcp_call'), frames)
+    this.#encoder = new ItemEncoder(index, toHead('mcp_call'), events)
     this.#tool = tool
     this.#approvalId = approvalId
   }
 
   begin(): void {
-    this.#frames.item('added', this.#value('in_progress', ''))
-    this.#frames.send('response.mcp_call.in_progress')
+    this.#encoder.added(this.#value('in_progress', ''))
+    this.#encoder.state('in_progress')
   }
 
   add(event: ToolLoopEvent): void {
     if (event.type === 'call_arguments') {
       this.#arguments += event.delta
-      this.#frames.send('response.mcp_call_arguments.delta', `"delta":${JSON.stringify(event.delta)}`)
+      this.#encoder.argumentsDelta(event.delta)
     } else if (event.type === 'call_arguments_done') {
       this.#arguments = event.arguments
-      this.#frames.send('response.mcp_call_arguments.done', `"arguments":${JSON.stringify(event.arguments)}`)
+      this.#encoder.argumentsDone(event.arguments)
     }
   }
 
   end(event: ToolLoopEvent): HistoryItem {
     const { result, arguments: args } = event as EventOf<'call_done'>
     this.#arguments = args
-    this.#frames.send(`response.mcp_call.${result.status === 'completed' ? 'completed' : 'failed'}`)
+    this.#encoder.state(result.status === 'completed' ? 'completed' : 'failed')
     const item = { ...this.#value(result.status, result.output, result), _modelText: result.modelText }
-    this.#frames.item('done', withoutPrivate(item))
+    this.#encoder.done(withoutPrivate(item))
     return item
   }
 
-  asFarAsItCame(): HistoryItem {
+  incomplete(): HistoryItem {
     return this.#value('incomplete', '')
   }
 
   #value(status: string, output: string, result?: ToolCallResult): HistoryItem {
     const error = result?.error ?? null
     return {
-      id: this.#frames.id,
+      id: this.#encoder.id,
       type: 'mcp_call',
       status,
       server_label: this.#tool.label,
@@ -121,33 +123,33 @@ function toWireError({ type, code, message }: NonNullable<ToolCallResult['error'
 }
 
 export class ApprovalItem implements OpenItem {
-  readonly #frames: ItemFrames
+  readonly #encoder: ItemEncoder
   readonly #event: EventOf<'approval_requested'>
 
-  constructor(event: EventOf<'approval_requested'>, frames: Frames | null) {
-    this.#frames = new ItemFrames(event.index, newItemId('mcp_approval_request'), frames)
+  constructor(event: EventOf<'approval_requested'>, events: EventEncoder | null) {
+    this.#encoder = new ItemEncoder(event.index, toHead('mcp_approval_request'), events)
     this.#event = event
   }
 
   begin(): void {
-    this.#frames.item('added', this.asFarAsItCame())
+    this.#encoder.added(this.incomplete())
   }
 
   add(): void {}
 
   end(): HistoryItem {
-    const item = this.asFarAsItCame()
-    this.#frames.item('done', item)
+    const item = this.incomplete()
+    this.#encoder.done(item)
     return item
   }
 
-  asFarAsItCame(): HistoryItem {
+  incomplete(): HistoryItem {
     const { label, name, arguments: args } = this.#event
-    return { id: this.#frames.id, type: 'mcp_approval_request', server_label: label, name, arguments: args }
+    return { id: this.#encoder.id, type: 'mcp_approval_request', server_label: label, name, arguments: args }
   }
 }
 
-/** Steps between the beginning and the end that have events of their own. */
+/** The state between the beginning and the end. */
 const RUNNING: Readonly<Record<BuiltInType, string>> = {
   web_search: 'searching',
   file_search: 'searching',
@@ -155,53 +157,49 @@ const RUNNING: Readonly<Record<BuiltInType, string>> = {
 }
 
 export class BuiltInItem implements OpenItem {
-  readonly #frames: ItemFrames
+  readonly #encoder: ItemEncoder
   readonly #type: BuiltInType
-  readonly #wishes: OutputWishes
+  readonly #options: OutputOptions
   readonly #container = newId('cntr')
   #arguments = ''
 
-  constructor(index: number, type: BuiltInType, frames: Frames | null, wishes: OutputWishes) {
-    this.#frames = new ItemFrames(index, newItemId(`${type}_call`), frames)
+  constructor(index: number, type: BuiltInType, events: EventEncoder | null, options: OutputOptions) {
+    this.#encoder = new ItemEncoder(index, toHead(`${type}_call`), events)
     this.#type = type
-    this.#wishes = wishes
+    this.#options = options
   }
 
   begin(): void {
-    this.#frames.item('added', this.#value('in_progress'))
-    this.#frames.send(`response.${this.#type}_call.in_progress`)
+    this.#encoder.added(this.#value('in_progress'))
+    this.#encoder.state('in_progress')
   }
 
   add(event: ToolLoopEvent): void {
     if (event.type === 'call_arguments_done') {
       this.#arguments = event.arguments
-      if (this.#type !== 'code_interpreter') return
-      const code = JSON.stringify(this.#word('code'))
-      if (code !== '""') this.#frames.send('response.code_interpreter_call_code.delta', `"delta":${code}`)
-      this.#frames.send('response.code_interpreter_call_code.done', `"code":${code}`)
-    } else if (event.type === 'call_running')
-      this.#frames.send(`response.${this.#type}_call.${RUNNING[this.#type]}`)
+      if (this.#type === 'code_interpreter') this.#encoder.wholeMember('code', this.#argument('code'))
+    } else if (event.type === 'call_running') this.#encoder.state(RUNNING[this.#type])
   }
 
   end(event: ToolLoopEvent): HistoryItem {
     const { result, arguments: args } = event as EventOf<'call_done'>
     this.#arguments = args
-    if (result.status === 'completed') this.#frames.send(`response.${this.#type}_call.completed`)
+    if (result.status === 'completed') this.#encoder.state('completed')
     const item = {
       ...this.#value(result.status, result),
       _modelText: result.modelText,
       _arguments: args,
     }
-    this.#frames.item('done', withoutPrivate(item))
+    this.#encoder.done(withoutPrivate(item))
     return item
   }
 
-  asFarAsItCame(): HistoryItem {
+  incomplete(): HistoryItem {
     return this.#value('incomplete')
   }
 
-  /** One argument of the call, where it is a text. */
-  #word(name: string): string {
+  /** One argument of the call; empty if it is not a string. */
+  #argument(name: string): string {
     try {
       const value = (parseBoundedText(this.#arguments || '{}') as Record<string, unknown> | null)?.[name]
       return typeof value === 'string' ? value : ''
@@ -211,27 +209,27 @@ export class BuiltInItem implements OpenItem {
   }
 
   #value(status: string, result?: ToolCallResult): HistoryItem {
-    const head = { id: this.#frames.id, type: `${this.#type}_call`, status }
+    const head = { id: this.#encoder.id, type: `${this.#type}_call`, status }
     if (this.#type === 'web_search') {
-      const sources = this.#wishes.hasSources && result !== undefined ? { sources: sourcesOf(result) } : {}
-      return { ...head, action: { type: 'search', query: this.#word('query'), ...sources } }
+      const sources = this.#options.hasSources && result !== undefined ? { sources: sourcesOf(result) } : {}
+      return { ...head, action: { type: 'search', query: this.#argument('query'), ...sources } }
     }
     if (this.#type === 'file_search') {
-      const query = this.#word('query')
-      const isShown = this.#wishes.hasSearchResults && result !== undefined
+      const query = this.#argument('query')
+      const isShown = this.#options.hasSearchResults && result !== undefined
       return { ...head, queries: query === '' ? [] : [query], results: isShown ? resultsOf(result) : null }
     }
-    const isShown = this.#wishes.hasCodeOutputs && result !== undefined
+    const isShown = this.#options.hasCodeOutputs && result !== undefined
     return {
       ...head,
-      code: this.#word('code'),
+      code: this.#argument('code'),
       container_id: this.#container,
       outputs: isShown ? [{ type: 'logs', logs: result.modelText }] : null,
     }
   }
 }
 
-/** Addresses in what the tool gave. */
+/** URLs in the output of the tool. */
 function sourcesOf({ output }: ToolCallResult): readonly object[] {
   const urls = new Set(output.match(/https?:\/\/[^\s"'<>)\]]{1,2000}/g) ?? [])
   return [...urls].slice(0, 100).map((url) => ({ type: 'url', url }))

@@ -1,4 +1,4 @@
-/** One turn of the assistant: what it thought and said, its calls, and their results, in the order that templates want. */
+/** One turn of the assistant: reasoning, text, calls and their results, in the order that chat templates need. */
 import type { ChatMessage, ContentPart } from '#kernel'
 import type { SealedText } from './sealed-text.ts'
 

@@ -1,9 +1,9 @@
-/** A create request as a worker that speaks the format itself is asked for it. */
+/** A create request for a worker that speaks the format itself. */
 import type { BuiltInType, NativeRequest, WorkerEntry } from '#kernel'
-import type { Json } from '../read/fields.ts'
+import type { Json } from '../../json.ts'
 import { builtInType } from '../read/read-tools.ts'
 
-/** The gateway's own affair, or written anew for each worker. */
+/** Members that the gateway handles itself, or writes for each worker. */
 const OWN_MEMBERS = new Set([
   'model',
   'input',
@@ -42,8 +42,8 @@ export function nativeRequest({ body, messageCount, items, runs }: NativeSource)
   const choice = body.tool_choice
   const isForeignChoice =
     typeof choice === 'object' && choice !== null && types.has((choice as Json).type as string)
-  // Without functions of its own, a choice in one word is about these tools.
-  const isWord = typeof choice === 'string' && !hasFunctions(body)
+  // Without functions, a mode is about the tools of the worker.
+  const isMode = typeof choice === 'string' && !hasFunctions(body)
   return {
     engine: 'responses',
     messageCount,
@@ -56,7 +56,7 @@ export function nativeRequest({ body, messageCount, items, runs }: NativeSource)
         Object.entries(body).filter(([name, value]) => !OWN_MEMBERS.has(name) && value !== null),
       ),
     tools,
-    toolChoice: isForeignChoice || isWord ? choice : null,
+    toolChoice: isForeignChoice || isMode ? choice : null,
   }
 }
 

@@ -2,7 +2,7 @@
 import type { ChatMessage, ChatPrompt, ContentPart, GenerationRequest, Host, TokenizerService } from '#kernel'
 
 const BYTES_PER_TOKEN = 4
-/** Of an image whose size nobody here knows: about that of one megapixel. */
+/** Estimate for an image of unknown size: about one megapixel. */
 const IMAGE_TOKENS = 1_400
 
 export interface CountParts {

@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { HistoryItem } from '#kernel'
 import { readInputItems } from '../read/read-items.ts'
+import { readCreateRequest } from '../read/read-request.ts'
 import { TextSeal } from './sealed-text.ts'
 import { toMessages } from './to-messages.ts'
 import { toNativeItems } from './to-native-items.ts'
@@ -11,8 +12,11 @@ const seal = new TextSeal()
 seal.useKeys([Buffer.from('k'.repeat(32))])
 const unsealer = { open: (sealed: string) => seal.open('t', sealed) }
 
+const itemsOf = (input: string | readonly unknown[]) =>
+  readInputItems(readCreateRequest({ model: 'm', input }).input) as HistoryItem[]
+
 function messagesOf(input: string | readonly unknown[], instructions: string | null = null) {
-  return toMessages(instructions, readInputItems(input) as HistoryItem[], unsealer).messages
+  return toMessages(instructions, itemsOf(input), unsealer).messages
 }
 
 const call = (id: string, args = '{}') => ({ type: 'function_call', call_id: id, name: 'f', arguments: args })
@@ -91,7 +95,7 @@ test('what has no other half is refused', () => {
 
 test('assistant messages with a phase', () => {
   const items = ['commentary', 'final_answer'].map((phase) => ({ role: 'assistant', content: phase, phase }))
-  expect(readInputItems(items)).toMatchObject([{ phase: 'commentary' }, { phase: 'final_answer' }])
+  expect(itemsOf(items)).toMatchObject([{ phase: 'commentary' }, { phase: 'final_answer' }])
   expect(messagesOf([...items, { role: 'user', content: 'x' }])).toHaveLength(2)
 })
 
@@ -139,9 +143,9 @@ test('reasoning that cannot be opened is dropped and counted; the rest of its tu
     seal.seal('u', { text: 'x' }),
   ]) {
     const items = [{ type: 'reasoning', summary: [], encrypted_content }, call('a'), output('a')]
-    const { messages, droppedReasoning } = toMessages(null, readInputItems(items) as HistoryItem[], unsealer)
+    const { messages, droppedReasoning } = toMessages(null, itemsOf(items), unsealer)
     expect([droppedReasoning, messages]).toEqual([1, messagesOf(items.slice(1))])
-    expect(toNativeItems(readInputItems(items) as HistoryItem[], unsealer)).toHaveLength(2)
+    expect(toNativeItems(itemsOf(items), unsealer)).toHaveLength(2)
     const summary = [{ type: 'compaction', encrypted_content }]
     if (encrypted_content !== '')
       expect(() => messagesOf(summary)).toThrow(

@@ -4,7 +4,7 @@
 import type { CallOrigin, ChatMessage, ContentPart, HistoryItem } from '#kernel'
 import { responsesErrors } from '../../errors.ts'
 import { AssistantTurn } from './assistant-turn.ts'
-import { summaryOf } from './compacted.ts'
+import { summaryOf } from './compaction.ts'
 import type { SealedText, Unsealer } from './sealed-text.ts'
 import { textOf, toChatContent } from './to-chat-content.ts'
 
@@ -91,7 +91,7 @@ class MessageBuilder {
   end(): PromptMessages {
     this.#endTurn()
     return {
-      messages: forgetOldReasoning(this.#messages),
+      messages: withoutOldReasoning(this.#messages),
       origins: this.#origins,
       droppedReasoning: this.#droppedReasoning,
     }
@@ -141,7 +141,7 @@ class MessageBuilder {
   }
 
   #addRun(item: HistoryItem, origin: CallOrigin): void {
-    const said = item._modelText ?? (item.output || wordsOf(item.error))
+    const said = item._modelText ?? (item.output || errorText(item.error))
     const id = this.#assistant().addCall(item.id, String(item.name), String(item.arguments))
     this.#origins.set(id, origin)
     this.#turn?.addResult(item.id, String(said), [])
@@ -160,7 +160,7 @@ class MessageBuilder {
     )
   }
 
-  /** A result that was not kept cannot be told, and a call without one is none. */
+  /** Calls whose result was not stored are left out. */
   #addBuiltIn(item: HistoryItem, type: Extract<CallOrigin, { kind: 'built_in' }>['type']): void {
     if (typeof item._modelText !== 'string') return
     const id = this.#assistant().addCall(item.id, type, String(item._arguments ?? '{}'))
@@ -183,13 +183,13 @@ function picturesOf(parts: readonly { readonly type: string }[]): readonly Conte
   return typeof content === 'string' ? [] : content
 }
 
-function wordsOf(error: unknown): string {
+function errorText(error: unknown): string {
   if (error === undefined || error === null) return ''
   return typeof error === 'string' ? error : JSON.stringify(error)
 }
 
-/** Thoughts are of use inside the turn under way only. */
-function forgetOldReasoning(messages: readonly ChatMessage[]): readonly ChatMessage[] {
+/** Reasoning is only sent within the current turn. */
+function withoutOldReasoning(messages: readonly ChatMessage[]): readonly ChatMessage[] {
   const lastUser = messages.findLastIndex(({ role }) => role === 'user')
   return messages.map((message, index) => {
     if (index >= lastUser || message.reasoning_content === undefined) return message

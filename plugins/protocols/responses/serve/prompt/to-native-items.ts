@@ -3,8 +3,8 @@
  * worker knows them; calls that the gateway ran become functions with their results.
  */
 import type { HistoryItem } from '#kernel'
-import type { Json } from '../read/fields.ts'
-import { summaryOf } from './compacted.ts'
+import type { Json } from '../../json.ts'
+import { summaryOf } from './compaction.ts'
 import type { Unsealer } from './sealed-text.ts'
 
 const BUILT_IN = new Map([
@@ -52,7 +52,7 @@ function toItems(item: HistoryItem, requests: Map<string, HistoryItem>, unsealer
   }
 }
 
-/** Built-in tools of the gateway's keep their result; what a worker ran goes back to it as it came. */
+/** Calls that the gateway ran become functions with their results; what a worker ran goes back to it unchanged. */
 function toOther(item: HistoryItem): Json[] {
   const builtIn = BUILT_IN.get(item.type)
   if (builtIn !== undefined && typeof item._modelText === 'string')

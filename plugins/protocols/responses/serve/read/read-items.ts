@@ -1,63 +1,34 @@
-/** Items of a request's input: checked, and made whole with an id, a type and parts. @source OpenAI API reference, Responses */
+/** Makes the items of a request's input whole, with an id and parts, and checks what their schema cannot say. */
 import type { HistoryItem } from '#kernel'
-import { responsesErrors, shown } from '../../errors.ts'
+import type { InputItem, ItemOf, ItemPart, TextPart } from '#shared'
+import { NATIVE_ITEM_TYPES } from '#shared'
+import { missing, responsesErrors, wrongValue } from '../../errors.ts'
+import type { CreateBody } from '../../wire.ts'
 import { newItemId } from '../item-ids.ts'
-import {
-  fieldOf,
-  isObject,
-  type Json,
-  missing,
-  readArray,
-  readBoolean,
-  readObject,
-  readString,
-  requireString,
-  wrongType,
-  wrongValue,
-} from './fields.ts'
-import { readContent, readOutputContent } from './read-content.ts'
 
-const ID = /^[A-Za-z0-9_-]{1,128}$/
-const MAX_CALL_ID = 64
-const MAX_ITEMS = 100_000
-const ROLES = new Set(['user', 'assistant', 'system', 'developer'])
+/** A reference stands for another item. */
+export type WholeItem = HistoryItem | ItemOf<'item_reference'>
+type Part = { readonly type: string; readonly [member: string]: unknown }
 
-/** Known kinds that only workers that speak the format themselves can make sense of. */
-export const FOREIGN: ReadonlySet<string> = new Set([
-  'custom_tool_call',
-  'custom_tool_call_output',
-  'computer_call',
-  'computer_call_output',
-  'local_shell_call',
-  'local_shell_call_output',
-  'shell_call',
-  'shell_call_output',
-  'apply_patch_call',
-  'apply_patch_call_output',
-  'image_generation_call',
-])
+const NATIVE: ReadonlySet<string> = new Set(NATIVE_ITEM_TYPES)
 
-/** An item that is meant to stand where another one is named. */
-export interface ItemReference {
-  readonly type: 'item_reference'
-  readonly id: string
+/** Whether only workers that speak the format themselves can make sense of such items. */
+export function isNativeType(type: string): boolean {
+  return NATIVE.has(type)
 }
 
-export type InputItem = HistoryItem | ItemReference
-
 /** @throws 400 naming the item */
-export function readInputItems(input: string | readonly unknown[]): InputItem[] {
+export function readInputItems(input: CreateBody['input']): WholeItem[] {
   if (typeof input === 'string') {
     const content = [{ type: 'input_text', text: input }]
     return [{ id: newItemId('message'), type: 'message', role: 'user', content, status: 'completed' }]
   }
-  if (input.length > MAX_ITEMS) wrongValue('input', `must have at most ${MAX_ITEMS} items`)
-  const items = input.map((item, index) => readItem(item, `input[${index}]`))
+  const items = input.map((item, index) => toWholeItem(item, `input[${index}]`))
   refuseDoubles(items)
   return items
 }
 
-function refuseDoubles(items: readonly InputItem[]): void {
+function refuseDoubles(items: readonly WholeItem[]): void {
   const seen = new Map<string, string>()
   for (const item of items) {
     if (item.type === 'item_reference') continue
@@ -69,165 +40,177 @@ function refuseDoubles(items: readonly InputItem[]): void {
   }
 }
 
-function readItem(item: unknown, path: string): InputItem {
-  if (!isObject(item)) wrongType(path, 'an object')
-  const type = readString(item, 'type', `${path}.type`) ?? typeOf(item, path)
-  switch (type) {
+function toWholeItem(item: InputItem, path: string): WholeItem {
+  switch (item.type) {
     case 'item_reference':
-      return { type, id: requireString(item, 'id', `${path}.id`) }
+      return { type: item.type, id: item.id }
     case 'message':
-      return readMessage(item, path)
+      return {
+        ...head(item),
+        role: item.role,
+        content: toContent(item, path),
+        status: item.status ?? 'completed',
+        ...given('phase', item.phase),
+      }
     case 'reasoning':
-      return readReasoning(item, path)
+      return {
+        ...head(item),
+        summary: toTextParts(item.summary ?? [], 'summary_text'),
+        ...given('content', item.content && toTextParts(item.content, 'reasoning_text')),
+        ...given('encrypted_content', item.encrypted_content),
+      }
     case 'function_call':
       return {
-        ...head(item, type, path),
-        call_id: requireString(item, 'call_id', `${path}.call_id`, MAX_CALL_ID),
-        name: requireString(item, 'name', `${path}.name`),
-        arguments: readString(item, 'arguments', `${path}.arguments`) ?? missing(`${path}.arguments`),
-        status: statusOf(item, path),
+        ...head(item),
+        call_id: item.call_id,
+        name: item.name,
+        arguments: item.arguments,
+        status: item.status ?? 'completed',
       }
     case 'function_call_output':
       return {
-        ...head(item, type, path),
-        call_id: requireString(item, 'call_id', `${path}.call_id`, MAX_CALL_ID),
-        output: readOutputContent(fieldOf(item, 'output'), `${path}.output`),
-        status: statusOf(item, path),
+        ...head(item),
+        call_id: item.call_id,
+        output:
+          typeof item.output === 'string' ? item.output : toParts(item.output, 'user', `${path}.output`),
+        status: item.status ?? 'completed',
       }
     case 'mcp_list_tools':
-      return {
-        ...head(item, type, path),
-        server_label: requireString(item, 'server_label', `${path}.server_label`),
-        tools: readArray(item, 'tools', `${path}.tools`) ?? [],
-      }
+      return { ...head(item), server_label: item.server_label, tools: item.tools ?? [] }
     case 'mcp_call':
-      return readMcpCall(item, path)
+      return {
+        ...head(item),
+        server_label: item.server_label,
+        name: item.name,
+        arguments: item.arguments ?? '',
+        output: item.output ?? '',
+        status: item.status ?? 'completed',
+        ...given('error', item.error),
+        ...given('approval_request_id', item.approval_request_id),
+      }
     case 'mcp_approval_request':
       return {
-        ...head(item, type, path),
-        server_label: requireString(item, 'server_label', `${path}.server_label`),
-        name: requireString(item, 'name', `${path}.name`),
-        arguments: readString(item, 'arguments', `${path}.arguments`) ?? '',
+        ...head(item),
+        server_label: item.server_label,
+        name: item.name,
+        arguments: item.arguments ?? '',
       }
     case 'mcp_approval_response':
-      return readApproval(item, path)
+      return {
+        ...head(item),
+        approval_request_id: item.approval_request_id,
+        approve: item.approve,
+        ...given('reason', item.reason),
+      }
+    // Results of built-in calls stay with the gateway that ran them: what a client sends of one is kept as it is.
     case 'web_search_call':
+      return { ...head(item), status: item.status ?? 'completed', ...given('action', item.action) }
     case 'code_interpreter_call':
+      return {
+        ...head(item),
+        status: item.status ?? 'completed',
+        ...given('action', item.action),
+        code: item.code ?? null,
+        container_id: item.container_id ?? '',
+        outputs: item.outputs ?? null,
+      }
     case 'file_search_call':
-      return readBuiltInCall(item, type, path)
+      return {
+        ...head(item),
+        status: item.status ?? 'completed',
+        ...given('action', item.action),
+        queries: item.queries ?? [],
+        results: item.results ?? null,
+      }
     case 'compaction':
       return {
-        ...head(item, type, path),
-        encrypted_content: requireString(item, 'encrypted_content', `${path}.encrypted_content`),
+        ...head(item),
+        encrypted_content: item.encrypted_content || missing(`${path}.encrypted_content`),
       }
     default:
-      if (FOREIGN.has(type)) return { ...withoutOwn(item), ...head(item, type, path) }
-      throw responsesErrors.unknown_input_type.with(
-        { param: `${path}.type`, code: 'json_parse_error' },
-        `${path}.type`,
-        shown(type),
-      )
+      return { ...withoutOwn(item), ...head(item) }
   }
 }
 
-/** Members that begin so are the gateway's. */
-function withoutOwn(item: Json): Json {
+function head(item: { readonly id?: string | null; readonly type: string }): { id: string; type: string } {
+  return { id: item.id ?? newItemId(item.type), type: item.type }
+}
+
+/** The member, unless it is absent or null. */
+function given(name: string, value: unknown): object {
+  return value === undefined || value === null ? {} : { [name]: value }
+}
+
+/** Members that begin with an underscore are the gateway's. */
+function withoutOwn(item: object): object {
   return Object.fromEntries(Object.entries(item).filter(([name]) => !name.startsWith('_')))
 }
 
-/** Of an item that does not say: a message has a role, anything else with an id is a reference. */
-function typeOf(item: Json, path: string): string {
-  if (fieldOf(item, 'role') !== undefined) return 'message'
-  return fieldOf(item, 'id') !== undefined ? 'item_reference' : missing(`${path}.type`)
+function toTextParts(parts: readonly TextPart[], type: string): readonly Part[] {
+  return parts.map((part) => ({ type: part.type ?? type, text: part.text }))
 }
 
-function head(item: Json, type: string, path: string): { id: string; type: string } {
-  const id = readString(item, 'id', `${path}.id`) ?? newItemId(type)
-  if (!ID.test(id)) wrongValue(`${path}.id`, 'must be letters, digits, hyphens and underscores, at most 128')
-  return { id, type }
+/** A text stands for one part of the role's kind. Only an assistant's content may be empty. */
+function toContent({ content, role }: ItemOf<'message'>, path: string): readonly Part[] {
+  const at = `${path}.content`
+  if (content.length === 0 && role !== 'assistant')
+    throw responsesErrors.message_content_empty.with({ param: at }, at)
+  if (typeof content !== 'string') return toParts(content, role, at)
+  return [textPart(role === 'assistant' ? 'output_text' : 'input_text', content)]
 }
 
-function statusOf(item: Json, path: string): string {
-  return readString(item, 'status', `${path}.status`) ?? 'completed'
+function toParts(parts: readonly ItemPart[], role: string, path: string): readonly Part[] {
+  return parts.map((part, index) => toPart(part, role, `${path}[${index}]`))
 }
 
-function readMessage(item: Json, path: string): HistoryItem {
-  const role = requireString(item, 'role', `${path}.role`)
-  if (!ROLES.has(role))
-    wrongValue(`${path}.role`, `must be user, assistant, system or developer, not '${shown(role)}'`)
-  const phase = readString(item, 'phase', `${path}.phase`)
-  return {
-    ...head(item, 'message', path),
-    role,
-    content: readContent(fieldOf(item, 'content'), role, `${path}.content`),
-    status: statusOf(item, path),
-    ...(phase !== undefined && { phase }),
-  }
-}
-
-function readReasoning(item: Json, path: string): HistoryItem {
-  const content = readTexts(item, 'content', 'reasoning_text', path)
-  const sealed = readString(item, 'encrypted_content', `${path}.encrypted_content`)
-  return {
-    ...head(item, 'reasoning', path),
-    summary: readTexts(item, 'summary', 'summary_text', path) ?? [],
-    ...(content !== undefined && { content }),
-    ...(sealed !== undefined && { encrypted_content: sealed }),
-  }
-}
-
-/** Parts with a text each. @param type of those that do not say theirs */
-function readTexts(item: Json, name: string, type: string, path: string): readonly Json[] | undefined {
-  return readArray(item, name, `${path}.${name}`)?.map((part, index) => {
-    const at = `${path}.${name}[${index}]`
-    if (!isObject(part)) wrongType(at, 'an object')
-    return {
-      type: readString(part, 'type', `${at}.type`) ?? type,
-      text: readString(part, 'text', `${at}.text`) ?? missing(`${at}.text`),
+function toPart(part: ItemPart, role: string, path: string): Part {
+  switch (part.type) {
+    case 'text':
+      return textPart(role === 'assistant' ? 'output_text' : 'input_text', part.text)
+    case 'input_text':
+      return textPart(part.type, part.text)
+    case 'output_text':
+      if (role === 'user') wrongValue(`${path}.type`, 'must not be output_text in a user message')
+      return { ...textPart(part.type, part.text), annotations: part.annotations ?? [] }
+    case 'refusal':
+      return { type: part.type, refusal: part.refusal ?? '' }
+    case 'input_image':
+      return toImage(part, role, path)
+    case 'input_file':
+      return toFile(part, path)
+    case 'input_audio': {
+      const { data, format } = part.input_audio
+      if (data === '') missing(`${path}.input_audio.data`)
+      return { type: part.type, input_audio: { data, format } }
     }
-  })
-}
-
-function readMcpCall(item: Json, path: string): HistoryItem {
-  const error = fieldOf(item, 'error')
-  const approval = readString(item, 'approval_request_id', `${path}.approval_request_id`)
-  return {
-    ...head(item, 'mcp_call', path),
-    server_label: requireString(item, 'server_label', `${path}.server_label`),
-    name: requireString(item, 'name', `${path}.name`),
-    arguments: readString(item, 'arguments', `${path}.arguments`) ?? '',
-    output: readString(item, 'output', `${path}.output`) ?? '',
-    status: statusOf(item, path),
-    ...(error !== undefined && { error }),
-    ...(approval !== undefined && { approval_request_id: approval }),
+    case 'input_video':
+      return { type: part.type, video_url: part.video_url || missing(`${path}.video_url`) }
   }
 }
 
-function readApproval(item: Json, path: string): HistoryItem {
-  const reason = readString(item, 'reason', `${path}.reason`)
-  return {
-    ...head(item, 'mcp_approval_response', path),
-    approval_request_id: requireString(item, 'approval_request_id', `${path}.approval_request_id`),
-    approve: readBoolean(item, 'approve', `${path}.approve`) ?? missing(`${path}.approve`),
-    ...(reason !== undefined && { reason }),
-  }
+function textPart(type: string, text: string): Part {
+  return type === 'output_text' ? { type, text, annotations: [], logprobs: [] } : { type, text }
 }
 
-/** Its result stays with whoever ran it: what a client sends of it is kept, and the model is told what can be told. */
-function readBuiltInCall(item: Json, type: string, path: string): HistoryItem {
-  const action = readObject(item, 'action', `${path}.action`)
-  return {
-    ...head(item, type, path),
-    status: statusOf(item, path),
-    ...(action !== undefined && { action }),
-    ...(type === 'code_interpreter_call' && {
-      code: readString(item, 'code', `${path}.code`) ?? null,
-      container_id: readString(item, 'container_id', `${path}.container_id`) ?? '',
-      outputs: fieldOf(item, 'outputs') ?? null,
-    }),
-    ...(type === 'file_search_call' && {
-      queries: readArray(item, 'queries', `${path}.queries`) ?? [],
-      results: fieldOf(item, 'results') ?? null,
-    }),
-  }
+function toImage(part: Extract<ItemPart, { type: 'input_image' }>, role: string, path: string): Part {
+  const { type, image_url: url, file_id: fileId, detail } = part
+  if (role !== 'user') wrongValue(`${path}.type`, `must not be input_image in a message of role ${role}`)
+  if (!url) refuseWithoutContent(fileId, path, 'image_url')
+  if (!/^(https?:\/\/|data:)/i.test(url))
+    wrongValue(`${path}.image_url`, 'must be an http, https or data URL')
+  return { type, image_url: url, detail: detail ?? 'auto' }
+}
+
+function toFile(part: Extract<ItemPart, { type: 'input_file' }>, path: string): Part {
+  const { type, file_data: data, file_url: url, file_id: fileId, filename } = part
+  if ((data ?? null) === null && (url ?? null) === null) refuseWithoutContent(fileId, path, 'file_data')
+  if ((data ?? null) === null)
+    throw responsesErrors.unsupported_content_part.with({ param: `${path}.file_url` }, type)
+  return { type, file_data: data, ...given('filename', filename) }
+}
+
+/** @throws unsupported_file_id, missing_required_parameter (400) */
+function refuseWithoutContent(fileId: unknown, path: string, content: string): never {
+  if ((fileId ?? null) !== null) throw responsesErrors.unsupported_file_id.with({ param: `${path}.file_id` })
+  return missing(`${path}.${content}`)
 }

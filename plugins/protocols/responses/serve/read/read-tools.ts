@@ -1,27 +1,12 @@
 /**
- * Tool declarations: functions for the model, tools that the gateway runs, and kinds that nobody here runs, which are
- * echoed and left out. @source OpenAI API reference, Responses
+ * Tool declarations: functions for the model, tools that the gateway runs, and other types, which are echoed and only
+ * sent to workers that speak the format.
  */
 import type { ApprovalRule, BuiltInType, ChatTool, GatewayTool, McpToolRequest, ToolFilter } from '#kernel'
-import { responsesErrors } from '../../errors.ts'
-import {
-  fieldOf,
-  isObject,
-  type Json,
-  readArray,
-  readBoolean,
-  readObject,
-  readString,
-  readStrings,
-  requireString,
-  wrongType,
-  wrongValue,
-} from './fields.ts'
+import { missing, responsesErrors, wrongValue } from '../../errors.ts'
+import type { Json } from '../../json.ts'
+import type { CreateBody, FunctionTool, McpTool, OtherTool, ToolFilter as WireFilter } from '../../wire.ts'
 
-const MAX_TOOLS = 1_024
-const MAX_NAMES = 1_024
-const MAX_HEADERS = 64
-const FUNCTION_NAME = /^[A-Za-z0-9_-]{1,128}$/
 const LABEL = /^[A-Za-z][A-Za-z0-9_-]{0,127}$/
 
 const BUILT_IN = new Map<string, BuiltInType>([
@@ -35,7 +20,7 @@ const BUILT_IN = new Map<string, BuiltInType>([
 export interface DeclaredTools {
   readonly functions: readonly ChatTool[]
   readonly gateway: readonly GatewayTool[]
-  /** In the client's order and words, secrets taken out. */
+  /** As the client wrote them, without secrets. */
   readonly echo: readonly Json[]
   /** Types that were declared, for `tool_choice`. */
   readonly types: ReadonlySet<string>
@@ -46,28 +31,24 @@ export function builtInType(type: string): BuiltInType | null {
 }
 
 /** @throws 400 naming the tool */
-export function readTools(body: Json): DeclaredTools {
-  const list = readArray(body, 'tools', 'tools') ?? []
-  if (list.length > MAX_TOOLS) wrongValue('tools', `must have at most ${MAX_TOOLS} items`)
+export function readTools({ tools }: CreateBody): DeclaredTools {
   const functions: ChatTool[] = []
   const gateway: GatewayTool[] = []
   const echo: Json[] = []
   const types = new Set<string>()
   const names = new Set<string>()
   const labels = new Set<string>()
-  for (const [index, tool] of list.entries()) {
+  for (const [index, tool] of (tools ?? []).entries()) {
     const path = `tools[${index}]`
-    if (!isObject(tool)) wrongType(path, 'an object')
-    const type = requireString(tool, 'type', `${path}.type`)
-    types.add(type)
-    if (type === 'function') {
+    types.add(tool.type)
+    if (isFunction(tool)) {
       const declared = readFunction(tool, path)
       if (names.has(declared.name))
         throw responsesErrors.duplicate_tool_name.with({ param: `${path}.name` }, declared.name)
       names.add(declared.name)
       functions.push(toChatTool(declared))
-      echo.push({ type, ...declared })
-    } else if (type === 'mcp') {
+      echo.push({ type: tool.type, ...declared })
+    } else if (isMcp(tool)) {
       const declared = readMcp(tool, path)
       const label = declared.label.toLowerCase()
       if (labels.has(label))
@@ -77,9 +58,10 @@ export function readTools(body: Json): DeclaredTools {
         )
       labels.add(label)
       gateway.push(declared)
-      echo.push(withoutSecrets(tool))
+      const { authorization: _, headers: __, ...shown } = tool
+      echo.push(shown)
     } else {
-      const builtIn = builtInType(type)
+      const builtIn = builtInType(tool.type)
       if (builtIn !== null) {
         const { type: _, ...settings } = tool
         gateway.push({ kind: 'built_in', type: builtIn, settings, param: path })
@@ -90,6 +72,16 @@ export function readTools(body: Json): DeclaredTools {
   return { functions, gateway, echo, types }
 }
 
+type Tool = FunctionTool | McpTool | OtherTool
+
+function isFunction(tool: Tool): tool is FunctionTool {
+  return tool.type === 'function'
+}
+
+function isMcp(tool: Tool): tool is McpTool {
+  return tool.type === 'mcp'
+}
+
 interface DeclaredFunction {
   readonly name: string
   readonly description: string | null
@@ -97,21 +89,17 @@ interface DeclaredFunction {
   readonly strict: boolean | null
 }
 
-function readFunction(tool: Json, path: string): DeclaredFunction {
-  const nested = fieldOf(tool, 'function')
-  const declared = isObject(nested) ? nested : tool
-  const name = requireString(declared, 'name', `${path}.name`)
-  if (!FUNCTION_NAME.test(name))
-    wrongValue(`${path}.name`, 'must be letters, digits, hyphens and underscores, at most 128')
+function readFunction(tool: FunctionTool, path: string): DeclaredFunction {
+  const { name, description, parameters, strict } = tool.function ?? tool
   return {
-    name,
-    description: readString(declared, 'description', `${path}.description`) ?? null,
-    parameters: readObject(declared, 'parameters', `${path}.parameters`) ?? null,
-    strict: readBoolean(declared, 'strict', `${path}.strict`) ?? null,
+    name: name || missing(`${path}.name`),
+    description: description ?? null,
+    parameters: parameters ?? null,
+    strict: strict ?? null,
   }
 }
 
-/** Strictness changes how a worker decodes: it is never made up. */
+/** Strictness changes how a worker decodes, so it is sent only if the client set it. */
 function toChatTool({ name, description, parameters, strict }: DeclaredFunction): ChatTool {
   return {
     type: 'function',
@@ -124,72 +112,46 @@ function toChatTool({ name, description, parameters, strict }: DeclaredFunction)
   }
 }
 
-function readMcp(tool: Json, path: string): McpToolRequest {
-  const label = requireString(tool, 'server_label', `${path}.server_label`)
+function readMcp(tool: McpTool, path: string): McpToolRequest {
+  const { server_label: label, server_description: description, authorization, allowed_tools } = tool
   if (!LABEL.test(label)) throw responsesErrors.invalid_server_label.with({ param: `${path}.server_label` })
-  const serverUrl = readString(tool, 'server_url', `${path}.server_url`) ?? null
-  for (const name of ['connector_id', 'tunnel_id']) {
-    if (fieldOf(tool, name) === undefined) continue
+  const serverUrl = tool.server_url ?? null
+  for (const name of ['connector_id', 'tunnel_id'] as const) {
+    if ((tool[name] ?? null) === null) continue
     if (serverUrl !== null) throw responsesErrors.mcp_tool_conflicting_targets.with({ param: path })
     throw responsesErrors.unsupported_parameter.with({ param: `${path}.${name}` }, `${path}.${name}`)
   }
-  const description = readString(tool, 'server_description', `${path}.server_description`)
-  const authorization = readString(tool, 'authorization', `${path}.authorization`)
-  const headers = readHeaders(tool, path)
-  if (authorization !== undefined && headers !== undefined)
-    for (const name of headers.keys())
-      if (name.toLowerCase() === 'authorization')
-        wrongValue(`${path}.authorization`, 'must not be set beside an Authorization header')
-  const allowedTools = readAllowed(fieldOf(tool, 'allowed_tools'), `${path}.allowed_tools`)
-  const approval = readApproval(fieldOf(tool, 'require_approval'), `${path}.require_approval`)
+  const headers = tool.headers ? new Map(Object.entries(tool.headers)) : undefined
+  const hasHeader = [...(headers?.keys() ?? [])].some((name) => name.toLowerCase() === 'authorization')
+  if (hasHeader && typeof authorization === 'string')
+    wrongValue(`${path}.authorization`, 'must not be set beside an Authorization header')
+  const approval = toApprovalRule(tool.require_approval)
   return {
     kind: 'mcp',
     label,
     serverUrl,
     param: path,
-    ...(description !== undefined && { description }),
-    ...(authorization !== undefined && { authorization }),
+    ...(typeof description === 'string' && { description }),
+    ...(typeof authorization === 'string' && { authorization }),
     ...(headers !== undefined && { headers }),
-    ...(allowedTools !== undefined && { allowedTools }),
+    ...(allowed_tools && {
+      allowedTools: Array.isArray(allowed_tools)
+        ? { toolNames: allowed_tools }
+        : toFilter(allowed_tools as WireFilter),
+    }),
     ...(approval !== undefined && { approval }),
   }
 }
 
-function readHeaders(tool: Json, path: string): ReadonlyMap<string, string> | undefined {
-  const headers = readObject(tool, 'headers', `${path}.headers`)
-  if (headers === undefined) return undefined
-  const entries = Object.entries(headers)
-  if (entries.length > MAX_HEADERS) wrongValue(`${path}.headers`, `must have at most ${MAX_HEADERS} members`)
-  for (const [, value] of entries)
-    if (typeof value !== 'string') wrongType(`${path}.headers`, 'an object of strings')
-  return new Map(entries as [string, string][])
+function toFilter({ tool_names: toolNames, read_only: isReadOnly }: WireFilter): ToolFilter {
+  return { ...(toolNames && { toolNames }), ...(typeof isReadOnly === 'boolean' && { isReadOnly }) }
 }
 
-function readAllowed(value: unknown, path: string): ToolFilter | undefined {
-  if (value === undefined) return undefined
-  if (Array.isArray(value)) return { toolNames: readStrings({ value }, 'value', path, MAX_NAMES) ?? [] }
-  return readFilter(value, path)
-}
-
-function readFilter(value: unknown, path: string): ToolFilter {
-  if (!isObject(value)) wrongType(path, 'an array of names or an object')
-  const toolNames = readStrings(value, 'tool_names', `${path}.tool_names`, MAX_NAMES)
-  const isReadOnly = readBoolean(value, 'read_only', `${path}.read_only`)
-  return { ...(toolNames !== undefined && { toolNames }), ...(isReadOnly !== undefined && { isReadOnly }) }
-}
-
-function readApproval(value: unknown, path: string): ApprovalRule | undefined {
-  if (value === undefined || value === 'always' || value === 'never') return value
-  if (!isObject(value)) wrongValue(path, 'must be always, never or an object')
-  const always = fieldOf(value, 'always')
-  const never = fieldOf(value, 'never')
+function toApprovalRule(rule: McpTool['require_approval']): ApprovalRule | undefined {
+  if (typeof rule === 'string') return rule
+  if (!rule) return undefined
   return {
-    ...(always !== undefined && { always: readFilter(always, `${path}.always`) }),
-    ...(never !== undefined && { never: readFilter(never, `${path}.never`) }),
+    ...(rule.always && { always: toFilter(rule.always) }),
+    ...(rule.never && { never: toFilter(rule.never) }),
   }
-}
-
-function withoutSecrets(tool: Json): Json {
-  const { authorization: _, headers: __, ...rest } = tool
-  return rest
 }

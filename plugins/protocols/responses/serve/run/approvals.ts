@@ -18,8 +18,8 @@ export function answersOf(
   const ran = new Set(
     input.map(({ type, approval_request_id: id }) => (type === 'mcp_call' ? id : undefined)),
   )
-  // A denied call leaves no item of its own: what the model has said since shows that it was told.
-  const lastSaid = input.findLastIndex(({ role }) => role === 'assistant')
+  // A denied call leaves no item: a later message of the model shows that it was answered.
+  const lastMessage = input.findLastIndex(({ role }) => role === 'assistant')
   for (const [index, item] of input.entries()) {
     if (item.type !== 'mcp_approval_response') continue
     const approvalId = String(item.approval_request_id)
@@ -29,7 +29,7 @@ export function answersOf(
     if (answered.has(approvalId))
       throw responsesErrors.approval_already_answered.with({ param: 'input' }, approvalId)
     answered.add(approvalId)
-    if (item.approve === true ? ran.has(approvalId) : index < lastSaid) continue
+    if (item.approve === true ? ran.has(approvalId) : index < lastMessage) continue
     answers.push({
       approvalId,
       label: String(asked.server_label),

@@ -10,17 +10,16 @@ import {
   type GenerationUsage,
   type HistoryItem,
   type RequestContext,
+  type ToolLoopEvent,
 } from '#kernel'
 import { responsesErrors } from '../../errors.ts'
 import { newItemId } from '../item-ids.ts'
-import { withoutCovered } from '../prompt/compacted.ts'
+import type { RunParts } from '../parts.ts'
+import { toTask, withoutCovered } from '../prompt/compaction.ts'
 import { countTokens, estimateTokens, messageTokens } from '../prompt/prompt-tokens.ts'
-import { toTask } from '../prompt/summary-task.ts'
 import { toMessages } from '../prompt/to-messages.ts'
-import { sumOf } from './behind-compaction.ts'
 import { toTurn, unsealerOf, workersOf } from './model-turn.ts'
-import type { Plan } from './plan.ts'
-import type { RunParts } from './run-parts.ts'
+import type { Compaction, Plan } from './plan.ts'
 
 /** Share of the context that is kept free for an answer without a limit of its own. */
 const ANSWER_SHARE = 0.125
@@ -41,14 +40,14 @@ export function compacted(parts: RunParts, ctx: RequestContext, plan: Plan): Pla
   })
 }
 
-/** Tokens; null when no worker tells. The smallest counts. */
+/** The smallest context length of the model's workers, in tokens; null if none reports it. */
 function contextLength(parts: RunParts, { request }: Plan): number | null {
   if (!request.truncates && request.compactThreshold === null) return null
   let length: number | null = null
   const name = parts.host.balance.canonicalModel(request.model)
   for (const { models } of workersOf(parts, request)) {
-    const told = models.find(({ id }) => id === name)?.context_length
-    if (told !== undefined && told > 0) length = Math.min(length ?? told, told)
+    const reported = models.find(({ id }) => id === name)?.context_length
+    if (reported !== undefined && reported > 0) length = Math.min(length ?? reported, reported)
   }
   return length
 }
@@ -74,7 +73,7 @@ async function compactAbove(
   const cut = items.findLastIndex(({ type, role }) => type === 'message' && role === 'user')
   const head = items.slice(0, Math.max(0, cut))
   const last = head.at(-1)
-  // Nothing is there that could be told shorter.
+  // Nothing is left to summarise.
   if (last === undefined || last.type === 'compaction') return plan
   const messages = headMessages(head, unsealer)
   const chunks =
@@ -106,7 +105,7 @@ function headMessages(
   }
 }
 
-/** Results stay with their calls. @param most tokens of each, as far as messages can be parted */
+/** Results stay with their calls. @param most tokens of each chunk; a message is never split */
 function toChunks(messages: readonly ChatMessage[], most: number): ChatMessage[][] {
   const chunks: ChatMessage[][] = []
   let tokens = Number.POSITIVE_INFINITY
@@ -141,4 +140,27 @@ async function summarise(
     usage = sumOf(usage, answer.usage)
   }
   return { text, usage }
+}
+
+/** Events of a turn whose output begins with a summary: the indexes and the usage count the summary in. */
+export function behindCompaction(
+  { usage }: Compaction,
+  onEvent: (event: ToolLoopEvent) => void,
+): (event: ToolLoopEvent) => void {
+  return (event) => {
+    if (event.type === 'finished' || event.type === 'failed')
+      onEvent({ ...event, usage: sumOf(event.usage, usage) })
+    else onEvent('index' in event ? { ...event, index: event.index + 1 } : event)
+  }
+}
+
+function sumOf(one: GenerationUsage | null, two: GenerationUsage | null): GenerationUsage | null {
+  if (one === null || two === null) return one ?? two
+  return {
+    inputTokens: one.inputTokens + two.inputTokens,
+    cachedTokens: one.cachedTokens + two.cachedTokens,
+    cacheWriteTokens: one.cacheWriteTokens + two.cacheWriteTokens,
+    outputTokens: one.outputTokens + two.outputTokens,
+    reasoningTokens: one.reasoningTokens + two.reasoningTokens,
+  }
 }

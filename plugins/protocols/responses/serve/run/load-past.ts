@@ -1,11 +1,10 @@
-/** What was said before a turn, and the items that its input names, wherever the tenant has them. */
+/** Loads the history before a turn, and the stored items that its input names. */
 import type { HistoryItem, HistoryProblem, HistoryService, LoadedHistory } from '#kernel'
-import { responsesErrors } from '../../errors.ts'
-import { wrongValue } from '../read/fields.ts'
-import type { InputItem, ItemReference } from '../read/read-items.ts'
+import { responsesErrors, wrongValue } from '../../errors.ts'
+import type { WholeItem } from '../read/read-items.ts'
 import type { CreateRequest } from '../read/read-request.ts'
 
-/** What a socket remembers of its last response. */
+/** The last response of a WebSocket, which need not be stored. */
 export interface RememberedTurn {
   readonly responseId: string
   readonly items: readonly HistoryItem[]
@@ -60,7 +59,7 @@ export async function findItems(
   history: HistoryService | undefined,
   tenant: string,
   before: readonly HistoryItem[],
-  input: readonly InputItem[],
+  input: readonly WholeItem[],
 ): Promise<Map<string, HistoryItem>> {
   const wanted = new Set<string>()
   for (const item of input) {
@@ -80,10 +79,10 @@ export async function findItems(
   return found
 }
 
-/** What the history has already is not said twice. */
+/** References to items that the history has already are dropped. */
 export function replaceReferences(
   before: readonly HistoryItem[],
-  input: readonly InputItem[],
+  input: readonly WholeItem[],
   known: ReadonlyMap<string, HistoryItem>,
 ): HistoryItem[] {
   if (!input.some(({ type }) => type === 'item_reference')) return [...input] as HistoryItem[]
@@ -94,7 +93,7 @@ export function replaceReferences(
       whole.push(item as HistoryItem)
       continue
     }
-    const { id } = item as ItemReference
+    const { id } = item
     if (inHistory.has(id)) continue
     const found = known.get(id)
     if (found === undefined)

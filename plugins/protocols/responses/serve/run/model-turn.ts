@@ -1,14 +1,14 @@
 /** The turn for the model: what it is asked, made of the request and its items. */
 import type { ChatMessage, GenerationRequest, HistoryItem, WorkerEntry } from '#kernel'
 import { responsesErrors } from '../../errors.ts'
+import type { PlanParts } from '../parts.ts'
 import { nativeRequest, speaksResponses } from '../prompt/native-request.ts'
 import type { Unsealer } from '../prompt/sealed-text.ts'
 import { type PromptMessages, toMessages } from '../prompt/to-messages.ts'
 import { toNativeItems } from '../prompt/to-native-items.ts'
-import { FOREIGN } from '../read/read-items.ts'
+import { isNativeType } from '../read/read-items.ts'
 import type { CreateRequest } from '../read/read-request.ts'
-import { toPlainChoice } from '../read/read-tool-choice.ts'
-import type { PlanParts } from './run-parts.ts'
+import { toPlainChoice } from '../read/tool-choice.ts'
 
 /** What the model is asked. */
 export interface ModelTurn extends Omit<PromptMessages, 'messages'> {
@@ -65,21 +65,21 @@ export function workersOf(
  * @returns true when only workers that speak the format themselves will do
  * @throws unsupported_item_type (400) when there is none
  */
-export function refuseForeign(
+export function requireNativeWorkers(
   parts: PlanParts,
   request: CreateRequest,
   input: readonly HistoryItem[],
 ): boolean {
-  const foreign = input.findIndex(({ type }) => FOREIGN.has(type))
-  if (foreign < 0) return false
+  const index = input.findIndex(({ type }) => isNativeType(type))
+  if (index < 0) return false
   if (workersOf(parts, request).some(speaksResponses)) return true
-  const param = `input[${foreign}].type`
-  throw responsesErrors.unsupported_item_type.with({ param }, input[foreign].type)
+  const param = `input[${index}].type`
+  throw responsesErrors.unsupported_item_type.with({ param }, input[index].type)
 }
 
 function toGeneration(request: CreateRequest, messages: readonly ChatMessage[]): GenerationRequest {
   const { tools, toolChoice, effort, include, topLogprobs, parallelToolCalls, user, cacheKey } = request
-  const choice = toPlainChoice(toolChoice.wish, tools.functions.length)
+  const choice = toPlainChoice(toolChoice.choice, tools.functions.length)
   // Chat workers seldom know the notion of allowed tools: they are given those alone.
   const functions =
     choice?.mode === 'allowed'

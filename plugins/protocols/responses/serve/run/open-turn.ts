@@ -3,12 +3,12 @@
 import type { RequestContext } from '#kernel'
 import { Generations, type ToolLoopEvent } from '#kernel'
 import { responsesErrors } from '../../errors.ts'
-import { PlainTurn } from '../output/plain-turn.ts'
-import { behindCompaction } from './behind-compaction.ts'
+import { LoopAdapter } from '../output/loop-adapter.ts'
+import type { RunParts } from '../parts.ts'
+import { behindCompaction } from './auto-compact.ts'
 import type { Plan } from './plan.ts'
-import type { RunParts } from './run-parts.ts'
 
-/** What the worker, or a loop over workers, can be told while it answers. */
+/** Controls a generation, or a loop over several, while it runs. */
 export interface Turn {
   pause(): void
   resume(): void
@@ -33,7 +33,7 @@ export function openTurn(
       ctx,
       {
         request: { ...generation, tools: request.tools.functions, toolChoice: null },
-        toolChoice: request.toolChoice.wish,
+        toolChoice: request.toolChoice.choice,
         tools: gatewayTools,
         approvals,
         listed,
@@ -44,7 +44,7 @@ export function openTurn(
       },
       listener,
     )
-  return host.use(Generations).open(ctx, generation, { stream, accepts, listener: new PlainTurn(listener) })
+  return host.use(Generations).open(ctx, generation, { stream, accepts, listener: new LoopAdapter(listener) })
 }
 
 /** Of a turn that begins later. @throws tool_not_available, and as `ToolLoopService.check` (400) */
@@ -54,7 +54,7 @@ export function checkTools({ toolLoop }: Pick<RunParts, 'toolLoop'>, plan: Plan)
   else toolLoop.check(tenant, { tools: request.tools.gateway, approvals })
 }
 
-/** Where nothing runs tools. Built-in tools are dropped; servers, and answers to calls of theirs, would be missed. */
+/** Without the mcp plugin built-in tools are dropped; tool servers and approvals are rejected. */
 function refuseTools({ request, approvals }: Plan): void {
   const mcp = request.tools.gateway.find(({ kind }) => kind === 'mcp')
   if (mcp === undefined && approvals.length === 0) return

@@ -7,13 +7,14 @@ import type {
   GenerationUsage,
   HistoryItem,
   ListedServer,
+  ReplyHeaders,
   WorkerEntry,
 } from '#kernel'
 import { responsesErrors } from '../../errors.ts'
-import { withoutCovered } from '../prompt/compacted.ts'
+import type { PlanParts } from '../parts.ts'
+import { withoutCovered } from '../prompt/compaction.ts'
 import { speaksResponses } from '../prompt/native-request.ts'
-import { fieldOf, isObject } from '../read/fields.ts'
-import { type InputItem, readInputItems } from '../read/read-items.ts'
+import { readInputItems, type WholeItem } from '../read/read-items.ts'
 import type { CreateRequest } from '../read/read-request.ts'
 import { answersOf, listedIn } from './approvals.ts'
 import {
@@ -23,21 +24,20 @@ import {
   replaceReferences,
   unknownConversation,
 } from './load-past.ts'
-import { type ModelTurn, refuseForeign, toTurn, unsealerOf } from './model-turn.ts'
-import type { PlanParts } from './run-parts.ts'
+import { type ModelTurn, requireNativeWorkers, toTurn, unsealerOf } from './model-turn.ts'
 
 export interface Plan extends ModelTurn {
   readonly tenant: string
   readonly request: CreateRequest
-  /** New input, references put in place. */
+  /** New input, with items in place of references. */
   readonly input: readonly HistoryItem[]
-  /** Each item of it got its id here. */
+  /** Each item of it got its id from the gateway. */
   readonly hasOwnIds: boolean
   readonly approvals: readonly ApprovalAnswer[]
   readonly listed: readonly ListedServer[]
   /** History and new input. */
   readonly context: readonly HistoryItem[]
-  /** Of what was too long for the model, made for this turn. */
+  /** The summary that was made for this turn; null for none. */
   readonly compaction: Compaction | null
   /** Only these workers; null for all. */
   readonly accepts: ((worker: WorkerEntry) => boolean) | null
@@ -83,7 +83,7 @@ async function loadPlan(
   parts: PlanParts,
   tenant: string,
   request: CreateRequest,
-  input: readonly InputItem[],
+  input: readonly WholeItem[],
   remembered: RememberedTurn | null,
 ): Promise<Plan> {
   const { history } = parts
@@ -121,17 +121,19 @@ function toPlan(
   const pending = new Set(approvals.map(({ approvalId }) => approvalId))
   const isPending = ({ type, approval_request_id: id }: HistoryItem) =>
     type === 'mcp_approval_response' && pending.has(String(id))
-  const told = pending.size === 0 ? input : input.filter((item) => !isPending(item))
+  const settled = pending.size === 0 ? input : input.filter((item) => !isPending(item))
   const context = before.length === 0 ? input : [...before, ...input]
-  const whole = before.length === 0 ? told : [...before, ...told]
+  const whole = before.length === 0 ? settled : [...before, ...settled]
   const unsealer = unsealerOf(parts, tenant)
   const prompt = withoutCovered(whole, unsealer)
-  const needsNative = refuseForeign(parts, request, input)
+  const needsNative = requireNativeWorkers(parts, request, input)
   return {
     tenant,
     request,
     input,
-    hasOwnIds: typeof request.input === 'string' || request.input.every(isWithoutId),
+    // An id of the client's may be that of another item.
+    hasOwnIds:
+      typeof request.input === 'string' || request.input.every(({ id }) => id === undefined || id === null),
     ...toTurn(parts, tenant, request, prompt),
     approvals,
     listed: listedIn(before),
@@ -142,7 +144,11 @@ function toPlan(
   }
 }
 
-/** Its id is made here, and no other item is meant. */
-function isWithoutId(item: unknown): boolean {
-  return isObject(item) && fieldOf(item, 'id') === undefined
+const WARNING_HEADER = 'x-weir-warning'
+
+/** `encrypted_reasoning_dropped; items=<n>` where reasoning in the input could not be opened. */
+export function warningHeaders({ droppedReasoning }: Plan): ReplyHeaders {
+  return droppedReasoning === 0
+    ? []
+    : [WARNING_HEADER, `encrypted_reasoning_dropped; items=${droppedReasoning}`]
 }

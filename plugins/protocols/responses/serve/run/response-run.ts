@@ -1,5 +1,5 @@
 /**
- * One response while it is made: the model's turn, its items, and the end, which is told only when it is stored.
+ * Runs one response: the model's turn, its items, and its end, which is sent only once it is stored.
  */
 
 import type {
@@ -14,20 +14,18 @@ import type {
 } from '#kernel'
 import { isPublic, toClientItems } from '#shared'
 import { responsesErrors } from '../../errors.ts'
-import { type FrameSink, Frames } from '../output/frames.ts'
-import { OutputItems } from '../output/output-items.ts'
-import { wishesOf } from '../output/output-wishes.ts'
+import { EventEncoder, type FrameSink } from '../output/event-encoder.ts'
+import { OutputItems, outputOptions } from '../output/output-items.ts'
+import { ResponseEncoder, replyText } from '../output/response-encoder.ts'
+import type { RunParts } from '../parts.ts'
 import { openTurn, type Turn } from './open-turn.ts'
 import type { Plan } from './plan.ts'
-import { replyText } from './reply-object.ts'
-import type { RunParts } from './run-parts.ts'
 import { type LastingPlan, lastingPlan, storeEnd } from './store-end.ts'
-import { ToldResponse } from './told-response.ts'
 
 export interface RunOptions {
   readonly id: string
   readonly createdAtSec: number
-  /** Follows the stream; null when nobody does. */
+  /** Takes the frames of the stream; null without one. */
   readonly sink: FrameSink | null
   /** The worker is asked for a stream. */
   readonly stream: boolean
@@ -35,7 +33,7 @@ export interface RunOptions {
   readonly job?: Job
   /** Called when a worker has begun to answer, with the way in which it is reached. */
   readonly onWorker?: (connectionMode: string) => void
-  /** Keeps what was told so far, before the response is stored as ended: who follows it takes its log for whole then. */
+  /** Flushes the log before the response is stored as ended: from then on followers take the log for complete. */
   readonly beforeEnd?: () => Promise<void>
   /** Called once, at the very end. */
   readonly onEnd: (end: RunEnd) => void
@@ -46,9 +44,9 @@ export interface RunEnd {
   readonly reply: string | null
   readonly status: ResponseStatus
   readonly error: GatewayError | null
-  /** Somebody else has failed the request, and tells its client so. */
+  /** The request failed outside of the response, and its error format ends the stream. */
   readonly isAnswered: boolean
-  /** History for whoever goes on from here. */
+  /** History for a response that continues this one. */
   items(): readonly HistoryItem[]
 }
 
@@ -59,9 +57,9 @@ export class ResponseRun {
   #start: Plan | null
   readonly #plan: LastingPlan
   readonly #options: RunOptions
-  readonly #frames: Frames | null
+  readonly #events: EventEncoder | null
   readonly #output: OutputItems
-  readonly #told: ToldResponse
+  readonly #encoder: ResponseEncoder
   #turn: Turn | null = null
   #hasBegun = false
   #hasStarted = false
@@ -77,9 +75,9 @@ export class ResponseRun {
     this.#start = plan
     this.#plan = lastingPlan(plan)
     this.#options = options
-    this.#frames = options.sink === null ? null : new Frames(options.sink)
-    this.#told = new ToldResponse(options, plan.request.echo)
-    this.#output = new OutputItems(this.#frames, wishesOf(plan.request, parts.seal, plan.tenant))
+    this.#events = options.sink === null ? null : new EventEncoder(options.sink)
+    this.#encoder = new ResponseEncoder(options, plan.request.echo)
+    this.#output = new OutputItems(this.#events, outputOptions(plan.request, parts.seal, plan.tenant))
   }
 
   /** Items that have ended so far, for who shows progress. */
@@ -112,14 +110,14 @@ export class ResponseRun {
     this.#turn?.resume()
   }
 
-  /** Ends it by somebody's wish; what there is of it is kept. Safe at any time. */
+  /** Ends it as cancelled and stores the output so far. Safe at any time. */
   cancel(): void {
     if (this.#isOver) return
     this.#turn?.abort()
     this.#end('cancelled', null, null)
   }
 
-  /** Stops it without an end: somebody else begins it anew, or says what became of it. */
+  /** Stops it without an end: it is run again, or failed, elsewhere. */
   abandon(): void {
     if (this.#isOver) return
     this.#isOver = true
@@ -127,11 +125,11 @@ export class ResponseRun {
     void this.#plan.lock?.release()
   }
 
-  /** Tells the stream that the response has been begun; before that, a failure has a status of its own. */
+  /** Opens the stream; before that, a failure has an HTTP status of its own. */
   begin(): void {
-    if (this.#hasBegun || this.#frames === null) return
+    if (this.#hasBegun || this.#events === null) return
     this.#hasBegun = true
-    this.#told.sendBegin(this.#frames, this.#options.job !== undefined)
+    this.#encoder.sendBegin(this.#events, this.#options.job !== undefined)
     this.#showCompaction()
   }
 
@@ -143,10 +141,10 @@ export class ResponseRun {
     this.#output.addWhole(0, compaction.item)
   }
 
-  /** Frames that end the stream where somebody else has failed the request. */
+  /** Frames that end the stream if the request failed outside of the response. */
   lastFrames(error: GatewayError): string {
-    if (this.#frames === null) return ''
-    return this.#told.lastFrames(this.#frames.count, error, this.#output.items())
+    if (this.#events === null) return ''
+    return this.#encoder.lastFrames(this.#events.count, error, this.#output.items())
   }
 
   #onEvent(event: ToolLoopEvent): void {
@@ -185,7 +183,7 @@ export class ResponseRun {
     else this.#refused(error)
   }
 
-  /** Nothing of it is kept: for its client it never was. */
+  /** Of a response that had not begun nothing is stored. */
   #refused(error: GatewayError): void {
     if (this.#options.job !== undefined || this.#hasBegun) {
       this.#end('failed', error, null)
@@ -194,7 +192,7 @@ export class ResponseRun {
     this.#leaveNothing('failed', error)
   }
 
-  /** The client left, or somebody else has failed the request. */
+  /** The client disconnected, or the request failed outside of the response. */
   #cancelled(): void {
     if (this.#isOver) return
     this.#isAnswered = !this.#ctx.isAborted
@@ -217,11 +215,11 @@ export class ResponseRun {
     incompleteReason: string | null = null,
   ): void {
     this.#isOver = true
-    const members = this.#told.members(status, { error, usage, incompleteReason })
+    const members = this.#encoder.members(status, { error, usage, incompleteReason })
     const { history } = this.#parts
     if (!this.#plan.store || history === undefined) {
       void this.#plan.lock?.release()
-      this.#tell(status, members, error, this.#output.storedItems())
+      this.#finish(status, members, error, this.#output.storedItems())
       return
     }
     const items = this.#output.storedItems()
@@ -241,39 +239,39 @@ export class ResponseRun {
       })
     const stored = beforeEnd === undefined ? store() : beforeEnd().then(store)
     const failed = (cause: unknown) =>
-      this.#storeFailed(error ?? responsesErrors.storage_error.with({ cause }))
+      this.#failStorage(error ?? responsesErrors.storage_error.with({ cause }))
     this.#parts.host.background(
       stored.then((outcome) => {
-        if (outcome === null) this.#tell(status, members, error, items, text)
-        else if (outcome !== 'gone') this.#storeFailed(error ?? outcome)
+        if (outcome === null) this.#finish(status, members, error, items, text)
+        else if (outcome !== 'gone') this.#failStorage(error ?? outcome)
         else
           return history.responses
             .get(this.#plan.tenant, id)
-            .then((record) => this.#tellStored(record), failed)
+            .then((record) => this.#finishAsStored(record), failed)
       }, failed),
     )
   }
 
-  /** Somebody else has ended it meanwhile, and that is what holds; of one that was deleted nothing is left. */
-  #tellStored(record: ResponseRecord | undefined): void {
-    if (record !== undefined) this.#tell(record.status, JSON.stringify(record.reply), null, record.output)
-    else this.#tell('cancelled', this.#told.members('cancelled', { usage: null }), null, [])
+  /** It was ended elsewhere meanwhile, and the stored end holds; of a deleted response nothing is left. */
+  #finishAsStored(record: ResponseRecord | undefined): void {
+    if (record !== undefined) this.#finish(record.status, JSON.stringify(record.reply), null, record.output)
+    else this.#finish('cancelled', this.#encoder.members('cancelled', { usage: null }), null, [])
   }
 
-  /** What cannot be found again is no success. */
-  #storeFailed(error: GatewayError): void {
-    this.#parts.host.log.error({ err: error, response_id: this.#options.id }, 'a response was not stored')
+  /** A response that is not stored has failed. */
+  #failStorage(error: GatewayError): void {
+    this.#parts.host.log.error({ err: error, response_id: this.#options.id }, 'response not stored')
     void this.#plan.lock?.release()
-    this.#tell(
+    this.#finish(
       'failed',
-      this.#told.members('failed', { error, usage: null }),
+      this.#encoder.members('failed', { error, usage: null }),
       error,
       this.#output.storedItems(),
     )
   }
 
   /** @param text the JSON of the items, when there is one and it is what clients see */
-  #tell(
+  #finish(
     status: ResponseStatus,
     members: string,
     error: GatewayError | null,
@@ -281,11 +279,11 @@ export class ResponseRun {
     text = JSON.stringify(toClientItems(items)),
   ): void {
     const reply = replyText(members, text)
-    // Where somebody else has failed the request, its error format ends the stream.
+    // If the request failed outside of the response, its error format ends the stream.
     const isAnswered = this.#isAnswered || this.#ctx.isFailing
-    if (this.#frames !== null && this.#hasBegun && !isAnswered) {
-      if (status === 'failed') this.#told.sendFailure(this.#frames, members, error, this.#output.items())
-      else this.#told.sendEnd(this.#frames, status, reply)
+    if (this.#events !== null && this.#hasBegun && !isAnswered) {
+      if (status === 'failed') this.#encoder.sendFailure(this.#events, members, error, this.#output.items())
+      else this.#events.end(status, reply)
     }
     this.#options.onEnd({ reply, status, error, isAnswered, items: () => [...this.#plan.context, ...items] })
   }

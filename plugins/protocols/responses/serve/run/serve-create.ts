@@ -1,24 +1,17 @@
-/** POST /v1/responses: the reply as one object or as an event stream. */
-import type { RequestContext, RequestSlot, SseWriter } from '#kernel'
+/** POST /v1/responses: the response as one object or as an event stream. */
+import type { RequestContext, SseWriter } from '#kernel'
+import type { Json } from '../../json.ts'
 import { newId } from '../item-ids.ts'
-import { DONE } from '../output/frames.ts'
-import type { Json } from '../read/fields.ts'
+import { DONE } from '../output/event-encoder.ts'
+import type { RunParts, ServeParts } from '../parts.ts'
 import { type CreateRequest, readCreateRequest } from '../read/read-request.ts'
 import { compacted } from './auto-compact.ts'
-import { EarlyStream } from './early-stream.ts'
 import type { RememberedTurn } from './load-past.ts'
-import { makePlan, type Plan } from './plan.ts'
+import { makePlan, type Plan, warningHeaders } from './plan.ts'
 import { ResponseRun, type RunEnd } from './response-run.ts'
-import type { RunParts } from './run-parts.ts'
-import { warningHeaders } from './warning-headers.ts'
-
-export interface ServeParts extends RunParts {
-  /** The run of a request, for its error format. */
-  readonly runs: RequestSlot<ResponseRun>
-}
 
 export interface ServeOptions {
-  /** Of a socket: each event is a message, and no message says that it was the last. */
+  /** On a WebSocket each event is a message, and no `[DONE]` follows the last one. */
   readonly isSocket?: boolean
   readonly remembered?: RememberedTurn | null
   readonly onEnd?: (end: RunEnd, id: string) => void
@@ -48,7 +41,7 @@ export function serveCreate(
       ? plan.then((loaded) => compacted(parts, ctx, loaded))
       : compacted(parts, ctx, plan)
   if (!(ready instanceof Promise)) return begin(ready)
-  // Sockets stay open by themselves.
+  // WebSockets need no early stream.
   if (request.stream && options.isSocket !== true)
     early = new EarlyStream(ctx, parts.config.streamOpensAfterMs)
   return ready.then(begin, (error: unknown) => {
@@ -57,15 +50,15 @@ export function serveCreate(
   })
 }
 
-/** @throws 400 naming the field */
-export function readCreate(parts: RunParts, body: unknown): CreateRequest {
-  const request = withoutInternal(parts, readCreateRequest(body))
+/** @param members take the place of the client's own. @throws 400 naming the field */
+export function readCreate(parts: RunParts, body: unknown, members: Json = {}): CreateRequest {
+  const request = withoutInternal(parts, readCreateRequest(body, members))
   if (parts.history !== undefined || !request.store) return request
   // Without a store nothing is kept, whatever was asked for.
   return { ...request, store: false, echo: { ...request.echo, store: false } }
 }
 
-/** Servers that the operator keeps to itself are in no echo. */
+/** Internal tool servers are not echoed. */
 function withoutInternal({ toolLoop }: RunParts, request: CreateRequest): CreateRequest {
   const hidden = request.tools.gateway.some((tool) => tool.kind === 'mcp' && toolLoop?.isInternal(tool.label))
   if (!hidden) return request
@@ -128,13 +121,42 @@ function streamResponse(
   })
   parts.runs.set(ctx, run)
   opened?.onDrain(() => run.resume())
-  // A worker that takes its time must not leave the client without a sign of life.
+  // A slow worker must not leave the client without an open stream.
   const opening = setTimeout(() => run.begin(), parts.config.streamOpensAfterMs)
-  // What fails from now on has no status of its own any more.
+  // From now on a failure has no HTTP status of its own.
   if (opened !== null) run.begin()
   run.start()
 }
 
 export function nowSec(): number {
   return Math.floor(Date.now() / 1000)
+}
+
+/** A comment: clients and proxies see that the connection is alive. */
+const KEEP_ALIVE = ': preparing the response\n\n'
+
+/** Opens the stream of a request whose history takes long to load or to compact. */
+class EarlyStream {
+  readonly #ctx: RequestContext
+  readonly #timer: NodeJS.Timeout
+  #writer: SseWriter | null = null
+
+  /** @param afterMs what is ready sooner has a stream, or a failure with a status, of its own */
+  constructor(ctx: RequestContext, afterMs: number) {
+    this.#ctx = ctx
+    this.#timer = setTimeout(() => this.#open(), afterMs)
+  }
+
+  /** @returns the stream if it was opened */
+  stop(): SseWriter | null {
+    clearTimeout(this.#timer)
+    return this.#writer
+  }
+
+  #open(): void {
+    const { isDone, isAborted, isFailing } = this.#ctx
+    if (isDone || isAborted || isFailing) return
+    this.#writer = this.#ctx.sse()
+    this.#writer.write(KEEP_ALIVE)
+  }
 }

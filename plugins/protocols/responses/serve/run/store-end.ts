@@ -1,4 +1,4 @@
-/** Puts the end of a response into the store, with its conversation's and its job's. */
+/** Stores the end of a response, together with its conversation and its job. */
 
 import type { GatewayError } from '#kernel'
 import {
@@ -10,8 +10,8 @@ import {
   type ResponseStatus,
 } from '#kernel'
 import { responsesErrors } from '../../errors.ts'
-import { runFacts } from '../background/run-facts.ts'
 import type { Plan } from './plan.ts'
+import { runFacts } from './response-record.ts'
 
 /** What of a plan outlasts the beginning of its response. */
 export interface LastingPlan
@@ -50,7 +50,7 @@ export interface EndToStore {
 }
 
 /**
- * @returns null when it is stored; `gone` when somebody else has ended it before; what failed it after all
+ * @returns null when it is stored; `gone` if it was ended elsewhere before; the error that failed it after all
  * @throws errors of the store
  */
 export async function storeEnd(

@@ -1,16 +1,16 @@
 /**
- * The events of a stored response once more: from the log while there is one, live behind it, or made anew of its items.
+ * Sends the events of a stored response again: from its log while there is one, live behind it, or made of its items.
  */
 import type { ResponseRecord } from '#kernel'
 import { defineTopic, type RequestContext, type SseWriter, type Topic } from '#kernel'
 import { responsesErrors } from '../../errors.ts'
-import { runOf } from '../background/run-facts.ts'
-import { DONE } from '../output/frames.ts'
-import type { RunParts } from '../run/run-parts.ts'
+import { DONE } from '../output/event-encoder.ts'
+import { replayFrames, terminalFrame } from '../output/replay.ts'
+import type { StoredParts } from '../parts.ts'
+import { isRunning, runOf } from '../run/response-record.ts'
 import { tenantOf } from '../run/serve-create.ts'
-import { replayFrames, terminalFrame } from './replay-frames.ts'
 
-/** Says that there is more to read of a response's log. */
+/** A response's log has grown. */
 export interface LogGrown {
   readonly isOver: boolean
 }
@@ -22,18 +22,14 @@ export function liveKey(tenant: string, id: string): string {
   return `${tenant}/${id}`
 }
 
-/** Where a log grows in another gateway, nobody says so. */
-const LOOK_AGAIN_MS = 500
+/** Poll interval: no event is published for a log that grows in another gateway. */
+const POLL_MS = 500
 
 const TERMINAL = /^event: response\.(completed|incomplete|failed)\n/
 
-interface FollowParts extends RunParts {
-  readonly live: LiveResponses
-}
-
 /** @param after number of the last event that the client has; -1 for none */
 export async function followResponse(
-  parts: FollowParts,
+  parts: StoredParts,
   ctx: RequestContext,
   record: ResponseRecord,
   after: number,
@@ -44,22 +40,22 @@ export async function followResponse(
 }
 
 class Follower {
-  readonly #parts: FollowParts
+  readonly #parts: StoredParts
   readonly #ctx: RequestContext
   readonly #tenant: string
   readonly #id: string
   #last: number
   /** Of the response, as it was seen first. */
   #run: number | null = null
-  /** It has told something of the log. */
-  #hasTold = false
-  /** What comes next in the log does not go on from what was told, or from the beginning. */
+  /** Frames of the log were sent. */
+  #hasSent = false
+  /** The log has a gap, or belongs to another run. */
   #isBroken = false
   #isWhole = false
   #writer: SseWriter | null = null
   #wake: () => void = () => {}
 
-  constructor(parts: FollowParts, ctx: RequestContext, tenant: string, id: string, after: number) {
+  constructor(parts: StoredParts, ctx: RequestContext, tenant: string, id: string, after: number) {
     this.#parts = parts
     this.#ctx = ctx
     this.#tenant = tenant
@@ -83,14 +79,14 @@ class Follower {
     const { history } = this.#parts
     if (history === undefined) return
     while (!this.#isGone) {
-      // Asked before the log is read: what has ended by now has all of its events there.
+      // Read before the log: a response that has ended by now has all of its events there.
       const record = await history.responses.get(this.#tenant, this.#id)
-      const grown = this.#nextSign()
+      const grown = this.#nextChange()
       if (record !== undefined) this.#checkRun(record)
       if (!this.#isBroken) await this.#readLog()
       if (this.#isWhole) break
       if (record === undefined) throw responsesErrors.response_not_found(this.#id)
-      if (record.status !== 'queued' && record.status !== 'in_progress') {
+      if (!isRunning(record)) {
         await this.#endWithout(record)
         break
       }
@@ -121,7 +117,7 @@ class Follower {
           return
         }
         this.#last = number
-        this.#hasTold = true
+        this.#hasSent = true
         if (TERMINAL.test(frame)) this.#isWhole = true
         await this.#write(frame)
         if (this.#isGone) return
@@ -129,10 +125,10 @@ class Follower {
     }
   }
 
-  /** It has ended and its log does not say so: it was never written, is gone by now, or broke off. */
+  /** It has ended without a complete log: the log was never written, has expired, or has a gap. */
   async #endWithout(record: ResponseRecord): Promise<void> {
-    const isTold = this.#isBroken ? this.#hasTold : await this.#hasLog()
-    if (isTold) {
+    const hasSent = this.#isBroken ? this.#hasSent : await this.#hasLog()
+    if (hasSent) {
       await this.#write(terminalFrame(record, this.#last + 1))
       return
     }
@@ -156,9 +152,9 @@ class Follower {
   }
 
   /** Resolves when the log may have grown. */
-  #nextSign(): Promise<void> {
+  #nextChange(): Promise<void> {
     return new Promise((resolve) => {
-      const timer = setTimeout(resolve, LOOK_AGAIN_MS)
+      const timer = setTimeout(resolve, POLL_MS)
       this.#wake = () => {
         clearTimeout(timer)
         resolve()

@@ -1,4 +1,4 @@
-/** What has been stored: read, listed, deleted, cancelled, followed again. */
+/** Routes of stored responses: read, follow, list the input, cancel, delete. */
 import {
   type ErrorFormat,
   type HistoryItem,
@@ -8,26 +8,20 @@ import {
   Type,
 } from '#kernel'
 import { toClientItems } from '#shared'
-import { responsesErrors, shown } from '../../errors.ts'
+import { failures } from '../../error-format.ts'
+import { responsesErrors, shown, wrongValue } from '../../errors.ts'
 import { DeletedReply, ItemList, ResponseReply } from '../../wire.ts'
-import type { Cancellation } from '../background/cancellation.ts'
-import { wrongValue } from '../read/fields.ts'
+import { storedReply } from '../output/response-encoder.ts'
+import type { RunParts, StoredParts } from '../parts.ts'
 import { readInclude } from '../read/read-request.ts'
-import { failures } from '../route-failures.ts'
-import { storedReply } from '../run/reply-object.ts'
-import type { RunParts } from '../run/run-parts.ts'
+import { isRunning } from '../run/response-record.ts'
 import { tenantOf } from '../run/serve-create.ts'
-import { followResponse, type LiveResponses } from './follow-response.ts'
+import { followResponse } from './follow-response.ts'
 
 const PATH = '/v1/responses/:response_id'
 const DEFAULT_LIMIT = 20
 const MAX_LIMIT = 100
 const INCLUDE = Type.Optional(Type.Array(Type.String()))
-
-export interface StoredParts extends RunParts {
-  readonly live: LiveResponses
-  readonly cancellation: Cancellation
-}
 
 export function storedRoutes(parts: StoredParts, errors: ErrorFormat): RouteDefinition[] {
   const shared = { access: 'api', errors, endpoint: 'responses' } as const
@@ -44,7 +38,7 @@ export function storedRoutes(parts: StoredParts, errors: ErrorFormat): RouteDefi
         query: {
           include: INCLUDE,
           stream: Type.Optional(
-            Type.Boolean({ description: 'The events, also while the response is being made.' }),
+            Type.Boolean({ description: 'Send events, also while the response is in progress.' }),
           ),
           starting_after: Type.Optional(
             Type.Integer({ minimum: 0, description: 'Only events numbered higher; with `stream`.' }),
@@ -64,7 +58,7 @@ export function storedRoutes(parts: StoredParts, errors: ErrorFormat): RouteDefi
       docs: {
         summary: 'Delete a stored response',
         tag,
-        responses: { 200: { description: 'It is gone.', schema: DeletedReply }, ...failures },
+        responses: { 200: { description: 'Deleted.', schema: DeletedReply }, ...failures },
       },
     },
     {
@@ -114,9 +108,9 @@ async function showResponse(parts: StoredParts, ctx: RequestContext): Promise<vo
   const stream = ctx.queryParam('stream')
   const after = ctx.queryParam('starting_after')
   if (stream !== null && !YES_OR_NO.test(stream)) wrongValue('stream', 'must be true or false')
-  if (after !== null && !/^\d{1,15}$/.test(after)) wrongValue('starting_after', 'must be a whole number')
+  if (after !== null && !/^\d{1,15}$/.test(after)) wrongValue('starting_after', 'must be an integer')
   const isStream = stream === 'true' || stream === '1'
-  if (after !== null && !isStream) wrongValue('starting_after', 'counts events: it needs stream=true')
+  if (after !== null && !isStream) wrongValue('starting_after', 'needs stream=true')
   const record = await findResponse(parts, ctx)
   if (isStream) await followResponse(parts, ctx, record, after === null ? -1 : Number(after))
   else ctx.json(200, storedReply(record))
@@ -138,10 +132,6 @@ async function deleteResponse(parts: StoredParts, ctx: RequestContext): Promise<
   ctx.json(200, { id: record.id, object: 'response.deleted', deleted: true })
 }
 
-function isRunning({ status }: ResponseRecord): boolean {
-  return status === 'queued' || status === 'in_progress'
-}
-
 async function cancelResponse(parts: StoredParts, ctx: RequestContext): Promise<void> {
   const record = await findResponse(parts, ctx)
   if (record.facts.connectionMode === 'grpc') throw responsesErrors.cancellation_not_supported()
@@ -149,15 +139,15 @@ async function cancelResponse(parts: StoredParts, ctx: RequestContext): Promise<
     ctx.json(200, storedReply(record))
     return
   }
-  refuseEnded(record)
+  rejectEnded(record)
   const ended = await parts.cancellation.cancel(tenantOf(ctx), record)
   if (ended === undefined) throw responsesErrors.response_not_found(record.id)
-  // It may have ended by itself in the meantime.
-  if (ended.status !== 'cancelled') refuseEnded(ended)
+  // It may have ended meanwhile.
+  if (ended.status !== 'cancelled') rejectEnded(ended)
   ctx.json(200, storedReply(ended))
 }
 
-function refuseEnded({ status }: ResponseRecord): void {
+function rejectEnded({ status }: ResponseRecord): void {
   if (status === 'failed') throw responsesErrors.response_already_failed()
   if (status === 'completed' || status === 'incomplete') throw responsesErrors.response_already_completed()
 }
@@ -188,6 +178,6 @@ function limitOf(given: string | null): number {
   if (given === null) return DEFAULT_LIMIT
   const limit = Number(given)
   if (!/^\d{1,4}$/.test(given) || limit < 1 || limit > MAX_LIMIT)
-    wrongValue('limit', `must be a whole number from 1 to ${MAX_LIMIT}`)
+    wrongValue('limit', `must be an integer from 1 to ${MAX_LIMIT}`)
   return limit
 }

@@ -1,0 +1,93 @@
+/** Request bodies as JSON: routing values found on the bytes, whole bodies parsed, faults explained. @hot */
+import type { RoutingPeek } from '../contracts/request.ts'
+import type { GatewayError } from '../errors/gateway-error.ts'
+import { JsonScan, MAX_MODEL_BYTES, type ScanState } from '../wire/json-scan.ts'
+import { httpErrors } from './http-errors.ts'
+
+/** Each takes many times the two bytes of its text in memory. */
+const MAX_CONTAINERS = 131_072
+const MAX_COMMAS = 2_097_152
+
+/** Of longer bodies only the position of a fault is reported: to explain it, they would have to be parsed. */
+const MAX_EXPLAINED_BYTES = 262_144
+
+/** One per thread: a scan that is not done in steps is done when it returns. */
+const shared = new JsonScan()
+
+/**
+ * Finds the top-level `model` and `stream` of a body on its bytes, without parsing it.
+ *
+ * @param maxDepth deepest nesting that is allowed
+ * @throws json_parse_error, json_too_deep, invalid_field (400)
+ */
+export function peekRouting(body: Buffer, maxDepth: number): RoutingPeek {
+  return toPeek(body, shared, shared.begin(body, maxDepth).run(body.length))
+}
+
+/** @param scan of the whole body */
+export function toPeek(body: Buffer, scan: JsonScan, state: ScanState): RoutingPeek {
+  if (state !== 'whole') throw scanFault(body, scan, state)
+  if (!scan.isObject) throw httpErrors.json_parse_error('it must be one object')
+  if (scan.hasWrongModel) throw invalidField('model', `must be a string of at most ${MAX_MODEL_BYTES} bytes`)
+  if (scan.hasWrongStream) throw invalidField('stream', 'must be true or false')
+  const { model, stream, modelStart, modelEnd } = scan
+  return { model, stream, modelStart, modelEnd }
+}
+
+/** A scan of all of the body, and how it ended. */
+export interface ScannedBody {
+  readonly scan: JsonScan
+  readonly state: ScanState
+}
+
+/**
+ * @param scanned what is known of the body already; null when it was not scanned
+ * @throws json_parse_error (400) with the position of the fault, json_too_deep, json_too_complex (400)
+ */
+export function parseJson(body: Buffer, maxDepth: number, scanned: ScannedBody | null): unknown {
+  const scan = scanned?.scan ?? shared.begin(body, maxDepth)
+  const state = scanned?.state ?? scan.run(body.length)
+  if (state !== 'whole') throw scanFault(body, scan, state)
+  if (scan.containers > MAX_CONTAINERS)
+    throw httpErrors.json_too_complex(MAX_CONTAINERS, 'objects and arrays')
+  if (scan.commas > MAX_COMMAS) throw httpErrors.json_too_complex(MAX_COMMAS, 'values')
+  try {
+    return JSON.parse(body.toString('utf8'))
+  } catch (cause) {
+    throw parseFault(body, cause, scan.at)
+  }
+}
+
+function scanFault(body: Buffer, scan: JsonScan, state: ScanState): GatewayError {
+  const { at, maxDepth } = scan
+  if (state === 'too_deep') return httpErrors.json_too_deep(maxDepth, at)
+  if (body.length === 0) return httpErrors.json_parse_error('it is empty')
+  if (body.length <= MAX_EXPLAINED_BYTES) {
+    try {
+      JSON.parse(body.toString('utf8'))
+    } catch (cause) {
+      return parseFault(body, cause, at)
+    }
+  }
+  return httpErrors.json_parse_error(`unexpected ${at >= body.length ? 'end' : 'token'} at position ${at}`)
+}
+
+/** V8 names a position only for some faults; the scan knows it for the others. */
+function parseFault(body: Buffer, cause: unknown, at: number): GatewayError {
+  const { message } = cause as Error
+  const found = /position (\d+)/.exec(message)
+  const endsEarly = message.startsWith('Unexpected end')
+  const position = found !== null ? Number(found[1]) : endsEarly ? body.length : at
+  const what = message.replace(/(,? in JSON)? at position[\s\S]*$|, (\.\.\.)?"[\s\S]*$/, '')
+  const place = body.length <= MAX_EXPLAINED_BYTES ? ` (${placeOf(body, position)})` : ''
+  return httpErrors.json_parse_error.with({ cause }, `${what} at position ${position}${place}`)
+}
+
+function placeOf(body: Buffer, position: number): string {
+  const before = body.toString('utf8', 0, position)
+  return `line ${before.split('\n').length}, column ${before.length - before.lastIndexOf('\n')}`
+}
+
+function invalidField(name: string, problem: string): GatewayError {
+  return httpErrors.invalid_field.with({ param: name }, name, problem)
+}

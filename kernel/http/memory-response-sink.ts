@@ -1,0 +1,106 @@
+/** Writes a response to a receiver in this process: a message of a WebSocket, or detached work. */
+import type { ReplyHeaders } from '../contracts/request.ts'
+import type { ResponseReceiver } from '../contracts/socket.ts'
+import type { HeaderList } from '../contracts/transport.ts'
+import { headerValue } from './request-headers.ts'
+import { hasNoBody, ResponseSink } from './response-sink.ts'
+
+export class MemoryResponseSink extends ResponseSink {
+  readonly #receiver: ResponseReceiver
+  readonly #onDone: () => void
+  /** Of a stream whose head has not been sent; null otherwise. */
+  #streamHeaders: HeaderList | null = null
+
+  /** @param onDone called once when the request is over: its response is complete or given up */
+  constructor(receiver: ResponseReceiver, onDone: () => void) {
+    super()
+    this.#receiver = receiver
+    this.#onDone = onDone
+  }
+
+  override send(
+    status: number,
+    contentType: string | null,
+    headers: ReplyHeaders | null,
+    body: string | Buffer,
+  ): void {
+    if (this.isDone) return
+    this.#writeHead(status, contentType, headers)
+    if (!hasNoBody(status) && body.length > 0) {
+      this.countChunk(body)
+      this.#receiver.onData(body)
+    }
+    this.#complete()
+  }
+
+  override start(status: number, headers: HeaderList, isEventStream: boolean): void {
+    if (this.isDone) return
+    this.isStreaming = true
+    this.isEventStream = isEventStream
+    this.status = status
+    this.#streamHeaders = headers
+    if (hasNoBody(status)) this.end('')
+  }
+
+  override write(chunk: Buffer | string): boolean {
+    if (this.isDone) return true
+    if (chunk.length === 0) return this.isWritable
+    if (this.#streamHeaders !== null) this.#writeHead(this.status, null, this.#streamHeaders)
+    this.countChunk(chunk)
+    this.isWritable = this.#receiver.onData(chunk)
+    // The receiver may have cancelled the request meanwhile.
+    return this.isDone || this.isWritable
+  }
+
+  override end(last: Buffer | string): void {
+    if (this.isDone) return
+    if (this.#streamHeaders !== null) this.#writeHead(this.status, null, this.#streamHeaders)
+    this.write(last)
+    this.#complete()
+  }
+
+  override destroy(): void {
+    if (this.isDone) return
+    this.#receiver.onCut(!this.isWritable)
+    this.cancel()
+  }
+
+  /** No connection of its own, so no timeout of the server library: a WebSocket is kept open by its pings. */
+  override keepOpen(): void {}
+
+  override remoteAddress(): string {
+    return ''
+  }
+
+  /** Ends the request as if its client had disconnected. */
+  cancel(): void {
+    this.clientLeft()
+  }
+
+  /** The receiver has taken data. @param isWritable and has room for more */
+  receiverDrained(isWritable: boolean): void {
+    if (this.isWritable || this.isDone) return
+    // Taking a part is progress too: the client is slow, not gone.
+    if (isWritable) this.drained()
+    else this.drains++
+  }
+
+  #writeHead(status: number, contentType: string | null, headers: ReplyHeaders | null): void {
+    this.#streamHeaders = null
+    this.status = status
+    this.firstByteAtMs = performance.now()
+    const type = contentType ?? (headers === null ? undefined : headerValue(headers, 'content-type'))
+    if (type !== undefined) this.#receiver.onType(type)
+  }
+
+  protected override done(): void {
+    if (this.isDone) return
+    super.done()
+    this.#onDone()
+  }
+
+  #complete(): void {
+    if (!this.isDone) this.#receiver.onEnd()
+    this.done()
+  }
+}

@@ -1,0 +1,135 @@
+/** One open WebSocket: passes its messages to its handler, within bounds, and runs them as requests. */
+import type { WebSocket } from 'uWebSockets.js'
+import type { SocketConnection, SocketHandler, SocketRun } from '../contracts/socket.ts'
+import type { CompiledSocket } from './compiled-socket.ts'
+import type { HttpContext } from './context.ts'
+import { openMemoryRequest } from './memory-request.ts'
+import { MemoryResponseSink } from './memory-response-sink.ts'
+import type { CopiedHeaders } from './request-headers.ts'
+import { makeRequestId } from './request-id.ts'
+import { runRequest } from './run-request.ts'
+import type { ServerParts } from './server-parts.ts'
+
+/** A response is paused while more than this is buffered for the client. */
+const WRITABLE_BYTES = 65_536
+
+/** @source RFC 6455 §7.4.1 */
+const TOO_BIG = 1009
+const NO_CLOSE_FRAME = 1006
+
+export class OpenSocket implements SocketConnection {
+  readonly request: HttpContext
+  readonly protocol: string
+  readonly #server: ServerParts
+  readonly #pathValues: readonly string[]
+  readonly #compiled: CompiledSocket
+  readonly #running = new Set<MemoryResponseSink>()
+  #ws: WebSocket<unknown> | null = null
+  #handler: SocketHandler | null = null
+  readonly #onClosed: (socket: OpenSocket) => void
+
+  constructor(
+    server: ServerParts,
+    compiled: CompiledSocket,
+    request: HttpContext,
+    protocol: string,
+    onClosed: (socket: OpenSocket) => void,
+  ) {
+    this.#onClosed = onClosed
+    this.#server = server
+    this.#compiled = compiled
+    this.request = request
+    this.protocol = protocol
+    this.#pathValues = compiled.message.paramNames.map((name) => request.rawParam(name))
+  }
+
+  get isOpen(): boolean {
+    return this.#ws !== null
+  }
+
+  get isWritable(): boolean {
+    return this.#ws === null || this.#ws.getBufferedAmount() < WRITABLE_BYTES
+  }
+
+  send(message: string | Buffer, isBinary: boolean): void {
+    // Beyond the route's maxBufferedBytes the library closes the socket, and calls `closed`.
+    this.#ws?.send(message, isBinary)
+  }
+
+  close(code: number, reason = ''): void {
+    // The library calls `closed` before it returns.
+    this.#ws?.end(code, reason)
+  }
+
+  disconnect(): void {
+    this.#ws?.close()
+  }
+
+  run(message: SocketRun): void {
+    const { request } = this
+    const route = this.#compiled.message
+    const sink: MemoryResponseSink = new MemoryResponseSink(message.receiver, () => {
+      this.#running.delete(sink)
+      this.#call(message.onEnd)
+    })
+    this.#running.add(sink)
+    const ctx = openMemoryRequest(this.#server, route, sink, {
+      path: request.path,
+      query: request.query,
+      pathValues: this.#pathValues,
+      headers: copyOf(request.headers),
+      requestId: makeRequestId(route.requestIdPrefix),
+      identity: request.identity,
+      clientAddress: request.clientAddress,
+      body: message.body,
+      handler: message.handler,
+    })
+    runRequest(ctx)
+  }
+
+  goAway(): void {
+    this.#call(() => this.#handler?.goAway())
+  }
+
+  opened(ws: WebSocket<unknown>): void {
+    this.#ws = ws
+    this.#call(() => {
+      this.#handler = this.#compiled.definition.open(this)
+    })
+    this.#call(() => this.#handler?.onOpen())
+  }
+
+  /** @param data memory of the library, valid during the call only */
+  received(data: ArrayBuffer, isBinary: boolean): void {
+    const { maxMessageBytes } = this.#compiled.definition.bounds
+    if (data.byteLength > maxMessageBytes)
+      this.close(TOO_BIG, `a message has at most ${maxMessageBytes} bytes`)
+    else this.#call(() => this.#handler?.onMessage(Buffer.from(new Uint8Array(data)), isBinary))
+  }
+
+  drained(): void {
+    const { isWritable } = this
+    for (const response of this.#running) response.receiverDrained(isWritable)
+  }
+
+  closed(code: number): void {
+    this.#ws = null
+    for (const response of [...this.#running]) response.cancel()
+    this.#onClosed(this)
+    this.#call(() => this.#handler?.onClose(code === 0 ? NO_CLOSE_FRAME : code))
+  }
+
+  /** An exception of a plugin has no caller here that could catch it, and must not end the thread. */
+  #call(run: () => void): void {
+    try {
+      run()
+    } catch (err) {
+      this.#server.log.error({ err, path: this.request.path }, 'socket handler failed')
+    }
+  }
+}
+
+/** Hooks may change the headers of one message. */
+function copyOf(headers: CopiedHeaders): CopiedHeaders {
+  return { ...headers, kept: [...headers.kept], forwarded: [...headers.forwarded] }
+}

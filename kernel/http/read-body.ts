@@ -1,0 +1,89 @@
+/** Reads a request body into one buffer, up to the limit. @hot */
+import type { HttpResponse } from 'uWebSockets.js'
+import { MAX_POOLED_BYTES } from './body-pool.ts'
+import type { HttpContext } from './context.ts'
+import { httpErrors } from './http-errors.ts'
+import { MIN_LONG_BYTES } from './long-bodies.ts'
+import { RefusedBody } from './refused-body.ts'
+import { runRequest } from './run-request.ts'
+
+/** Runs the request when its body is complete and its caller admitted. */
+export function readBody(ctx: HttpContext, res: HttpResponse, maxBytes: number): void {
+  const announced = ctx.headers.contentLength
+  let whole: Buffer | null = null
+  let parts: Buffer[] | null = null
+  let length = 0
+  let refused: RefusedBody | null = null
+  ctx.isReceiving = true
+  res.onData((data, isLast) => {
+    // An error response may still wait for a hook when more bytes arrive.
+    if (ctx.isDone || ctx.isFailing) return
+    const size = data.byteLength
+    ctx.bytesIn += size
+    if (refused !== null) {
+      refused.drop(isLast)
+      return
+    }
+    if (length + size > maxBytes) {
+      whole = null
+      parts = null
+      refused = new RefusedBody(ctx, httpErrors.payload_too_large(maxBytes))
+      refused.drop(isLast)
+      return
+    }
+    // The library reuses the memory after this call: everything is copied, once.
+    const bytes = new Uint8Array(data)
+    if (length === 0 && (isLast || (announced >= 0 && announced <= MAX_POOLED_BYTES))) {
+      whole = takeMemory(ctx, isLast ? size : announced)
+    }
+    if (whole !== null) whole.set(bytes, length)
+    else {
+      parts ??= []
+      parts.push(Buffer.from(bytes))
+      if (isLast) ctx.takeBody(Buffer.concat(parts), null)
+      else if (length + size >= MAX_POOLED_BYTES && announced > length + size) {
+        // A client that has sent this much sends the rest: memory for all of it is allocated once. bench: messages-large
+        whole = gather(parts, announced)
+        parts = null
+        ctx.takeBody(whole, null)
+      }
+    }
+    length += size
+    if (!isLast) return
+    ctx.isReceiving = false
+    if (length >= MIN_LONG_BYTES) scanFirst(ctx)
+    else bodyArrived(ctx)
+  })
+}
+
+/** Memory for the whole body, with the parts copied in; pages of the rest are not touched yet. */
+function gather(parts: readonly Buffer[], bytes: number): Buffer {
+  const whole = Buffer.allocUnsafeSlow(bytes)
+  let at = 0
+  for (const part of parts) at += part.copy(whole, at)
+  return whole
+}
+
+function bodyArrived(ctx: HttpContext): void {
+  ctx.hasBody = true
+  if (ctx.isAdmitted) runRequest(ctx)
+}
+
+function scanFirst(ctx: HttpContext): void {
+  ctx.server.longBodies.scan(
+    ctx.rawBody,
+    () => !ctx.isDone && !ctx.isFailing,
+    (scanned) => {
+      ctx.takeScan(scanned)
+      bodyArrived(ctx)
+    },
+  )
+}
+
+/** Memory of exactly that size, from the pool where it is large. */
+function takeMemory(ctx: HttpContext, bytes: number): Buffer {
+  const block = ctx.server.bodies.take(bytes)
+  const whole = block === null ? Buffer.allocUnsafe(bytes) : block.subarray(0, bytes)
+  ctx.takeBody(whole, block)
+  return whole
+}

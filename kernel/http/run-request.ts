@@ -1,0 +1,72 @@
+/** Runs one request: the `onRequest` hooks, then the handler. An exception of either fails the request. */
+import type { Reply } from '../contracts/request.ts'
+import { toErrorReply } from '../errors/error-reply.ts'
+import { GatewayError } from '../errors/gateway-error.ts'
+import type { HttpContext } from './context.ts'
+import { type CheckedResponse, checkedResponse } from './response-check.ts'
+
+/** After the access check, with the body read. */
+export function runRequest(ctx: HttpContext): void {
+  if (ctx.isDone || ctx.isFailing) return
+  try {
+    const { onRequest } = ctx.hooks
+    if (onRequest !== null) {
+      const early = onRequest(ctx)
+      if (early instanceof Promise) {
+        early.then((reply) => answerOrHandle(ctx, reply)).catch((error: unknown) => ctx.fail(error))
+        return
+      }
+      answerOrHandle(ctx, early)
+      return
+    }
+    handle(ctx)
+  } catch (error) {
+    ctx.fail(error)
+  }
+}
+
+function answerOrHandle(ctx: HttpContext, early: Reply | undefined | void): void {
+  if (ctx.isDone || ctx.isFailing) return
+  if (early) {
+    const reply = checkedResponse(early, 'an onRequest hook')
+    const isFilled = reply.status >= 400 && ctx.route.errors.fillsRefusals === true
+    const { status, headers, body } = isFilled ? inFormat(ctx, reply) : reply
+    ctx.bypassResponseHooks()
+    ctx.send(status, null, body, headers)
+  } else handle(ctx)
+}
+
+function handle(ctx: HttpContext): void {
+  const pending = ctx.compiled.definition.handler(ctx)
+  if (pending instanceof Promise) pending.catch((error: unknown) => ctx.fail(error))
+}
+
+/**
+ * A refusal of a hook on a route whose clients can read one format only: what the hook left out is taken from the format,
+ * headers by name and the body where there is none.
+ */
+function inFormat(ctx: HttpContext, reply: CheckedResponse): CheckedResponse {
+  const { status, body } = reply
+  const error = new GatewayError(
+    {
+      code: 'refused',
+      kind: 'forbidden',
+      source: 'gateway',
+      isRetryable: false,
+      message: `the request was refused with status ${status}`,
+    },
+    { status },
+  )
+  const format = ctx.route.errors
+  const headers = [...reply.headers]
+  const add = (name: string, value: string) => {
+    for (let at = 0; at < headers.length; at += 2) if (headers[at].toLowerCase() === name) return
+    headers.push(name, value)
+  }
+  const own = format.headers?.(error, ctx) ?? []
+  for (let at = 0; at < own.length; at += 2) add(own[at], own[at + 1])
+  if (body.length > 0) return { status, headers, body }
+  const filled = toErrorReply(error, format, ctx)
+  add('content-type', filled.contentType)
+  return { status, headers, body: filled.body }
+}

@@ -1,0 +1,109 @@
+/**
+ * The stream writer that handlers get. Chunks of one turn are sent together in one write: handlers may run inside a
+ * callback of the server library, where several writes corrupt the stream of a slow client. @hot
+ */
+import type { RelayContext } from '../contracts/reply-sink.ts'
+import type { StreamWriter } from '../contracts/request.ts'
+
+/** More than this in one turn makes `write` return false: the handler waits for the drain. */
+const MAX_WAITING_BYTES = 65_536
+
+/** Writers of this thread with data to send at the end of the turn; one callback flushes them all. */
+let due: BatchedStreamWriter[] = []
+
+function flushAll(): void {
+  const writers = due
+  due = []
+  let at = 0
+  try {
+    while (at < writers.length) writers[at++].flush()
+  } finally {
+    // An exception of one must not keep the others from sending.
+    for (; at < writers.length; at++) schedule(writers[at])
+  }
+}
+
+function schedule(writer: BatchedStreamWriter): void {
+  if (due.push(writer) === 1) setImmediate(flushAll)
+}
+
+export class BatchedStreamWriter implements StreamWriter {
+  readonly #ctx: RelayContext
+  /** Not sent yet: buffers, then text. */
+  #buffers: Buffer[] | null = null
+  #text = ''
+  #isScheduled = false
+  #isEnded = false
+  #isWritable = true
+  #waitingBytes = 0
+  #resume: (() => void) | null = null
+
+  constructor(ctx: RelayContext) {
+    this.#ctx = ctx
+  }
+
+  write(chunk: string | Buffer): boolean {
+    if (this.#isEnded) return this.#isWritable
+    if (typeof chunk === 'string') this.#text += chunk
+    else this.#hold(chunk)
+    this.#waitingBytes += chunk.length
+    if (this.#waitingBytes > MAX_WAITING_BYTES) this.#isWritable = false
+    this.#schedule()
+    return this.#isWritable
+  }
+
+  #hold(bytes: Buffer): void {
+    this.#buffers ??= []
+    if (this.#text !== '') this.#buffers.push(Buffer.from(this.#text))
+    this.#text = ''
+    this.#buffers.push(bytes)
+  }
+
+  onDrain(resume: () => void): void {
+    this.#resume = resume
+    this.#ctx.setListener({ onClientDrain: () => this.#drained(), onCancel: () => {} })
+  }
+
+  end(last?: string | Buffer): void {
+    if (last !== undefined) this.write(last)
+    this.#isEnded = true
+    this.#schedule()
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled) return
+    this.#isScheduled = true
+    schedule(this)
+  }
+
+  /** Sends what was written in this turn. */
+  flush(): void {
+    this.#isScheduled = false
+    const chunk = this.#take()
+    const wasWritable = this.#isWritable
+    this.#waitingBytes = 0
+    if (this.#isEnded) this.#ctx.endStream(chunk)
+    else if (!this.#ctx.writeStream(chunk)) this.#isWritable = false
+    else if (!wasWritable) this.#drained()
+  }
+
+  #take(): string | Buffer {
+    const text = this.#text
+    const buffers = this.#buffers
+    this.#text = ''
+    if (buffers === null) return text
+    this.#buffers = null
+    if (text !== '') buffers.push(Buffer.from(text))
+    return buffers.length === 1 ? buffers[0] : Buffer.concat(buffers)
+  }
+
+  /** An exception of a handler has no caller here that could catch it, and must not end the thread. */
+  #drained(): void {
+    this.#isWritable = true
+    try {
+      this.#resume?.()
+    } catch (error) {
+      this.#ctx.fail(error)
+    }
+  }
+}

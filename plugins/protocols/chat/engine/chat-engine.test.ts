@@ -1,0 +1,399 @@
+/** Chunks of chat workers as events: every kind of delta, every habit of engines, any cut of the bytes. */
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import type { EngineAttempt, GatewayError, GenerationEvent } from '#kernel'
+import { WholeAnswerReader } from '#shared'
+import { workerEntry } from '../../../../test/support/worker-entry.ts'
+import { ChatStreamReader, readAnswer } from './chat-engine.ts'
+
+const attempt = {
+  model: 'm',
+  worker: workerEntry({ slot: 0 }),
+  request: { sampling: {}, prompt: { kind: 'chat' } },
+} as EngineAttempt
+
+function sink() {
+  const events: GenerationEvent[] = []
+  const failures: GatewayError[] = []
+  const out = {
+    events,
+    failures,
+    isStopped: false,
+    emit: (event: GenerationEvent) => void events.push(event),
+    fail: (error: GatewayError) => void failures.push(error),
+    stop() {
+      out.isStopped = true
+    },
+  }
+  return out
+}
+
+function readStream(bytes: Buffer, cuts: readonly number[], of = attempt) {
+  const out = sink()
+  const reader = new ChatStreamReader(of, out, 1 << 20)
+  let from = 0
+  for (const cut of [...new Set(cuts)].sort((a, b) => a - b).concat(bytes.length)) {
+    if (cut > from) reader.onData(Buffer.from(bytes.subarray(from, cut)))
+    from = Math.max(from, cut)
+  }
+  reader.onEnd()
+  return out
+}
+
+const sse = (...chunks: readonly unknown[]) =>
+  Buffer.from(
+    chunks.map((chunk) => `data: ${typeof chunk === 'string' ? chunk : JSON.stringify(chunk)}\n\n`).join(''),
+  )
+const chunk = (delta: unknown, more: Record<string, unknown> = {}) => ({
+  id: 'c1',
+  created: 7,
+  model: 'real-m',
+  choices: [{ index: 0, delta, finish_reason: null, ...more }],
+})
+const withoutStart = (events: readonly GenerationEvent[]) => events.filter(({ type }) => type !== 'started')
+const textOf = (events: readonly GenerationEvent[]) =>
+  events.map((event) => (event.type === 'text' ? event.delta : '')).join('')
+
+test('reasoning, text, tool calls in pieces and usage become events in order', () => {
+  const { events, failures } = readStream(
+    sse(
+      chunk({ role: 'assistant', content: '' }),
+      chunk({ reasoning_content: 'hm' }),
+      chunk({ content: 'Hél' }),
+      chunk({ content: 'lo' }),
+      chunk({
+        tool_calls: [{ index: 0, id: 'a', type: 'function', function: { name: 'f', arguments: '' } }],
+      }),
+      chunk({ tool_calls: [{ index: 0, function: { arguments: '{"x"' } }] }),
+      chunk({ tool_calls: [{ index: 0, function: { arguments: ':1}' } }] }),
+      chunk({}, { finish_reason: 'tool_calls' }),
+      {
+        id: 'c1',
+        choices: [],
+        usage: { prompt_tokens: 5, completion_tokens: 3, prompt_tokens_details: { cached_tokens: 2 } },
+      },
+      '[DONE]',
+    ),
+    [],
+  )
+  expect(failures).toEqual([])
+  expect(events[0]).toMatchObject({ type: 'started', id: 'c1', model: 'real-m', createdAtSec: 7 })
+  expect(withoutStart(events)).toMatchObject([
+    { type: 'reasoning', choice: 0, delta: 'hm' },
+    { type: 'text', choice: 0, delta: 'Hél' },
+    { type: 'text', choice: 0, delta: 'lo' },
+    { type: 'tool_call', index: 0, id: 'a', name: 'f' },
+    { type: 'tool_arguments', index: 0, delta: '{"x"' },
+    { type: 'tool_arguments', index: 0, delta: ':1}' },
+    { type: 'tool_call_done', index: 0 },
+    { type: 'choice_done', choice: 0, reason: 'tool_calls', matchedStop: null },
+    { type: 'finished', usage: { inputTokens: 5, outputTokens: 3, cachedTokens: 2, reasoningTokens: 0 } },
+  ])
+})
+
+describe('habits of engines', () => {
+  const calls = (events: readonly GenerationEvent[]) =>
+    events.flatMap((event) => (event.type === 'tool_call' ? [[event.index, event.id, event.name]] : []))
+  const argumentsOf = (events: readonly GenerationEvent[], index: number) =>
+    events
+      .map((event) => (event.type === 'tool_arguments' && event.index === index ? event.delta : ''))
+      .join('')
+
+  test('a new id on the same number is a new call', () => {
+    const { events } = readStream(
+      sse(
+        chunk({ tool_calls: [{ index: 0, id: 'a', function: { name: 'f', arguments: '{}' } }] }),
+        chunk({ tool_calls: [{ index: 0, id: 'b', function: { name: 'g', arguments: '[]' } }] }),
+        chunk({}, { finish_reason: 'stop' }),
+        '[DONE]',
+      ),
+      [],
+    )
+    expect(calls(events)).toEqual([
+      [0, 'a', 'f'],
+      [1, 'b', 'g'],
+    ])
+    expect(events.find(({ type }) => type === 'choice_done')).toMatchObject({ reason: 'tool_calls' })
+  })
+
+  test('a missing id is made once, arguments before the name wait, arguments sent again are dropped', () => {
+    const { events } = readStream(
+      sse(
+        chunk({ tool_calls: [{ index: 3, function: { arguments: '{"a":' } }] }),
+        chunk({ tool_calls: [{ index: 3, function: { name: 'f', arguments: '1}' } }] }),
+        chunk({ tool_calls: [{ index: 3, function: { arguments: '{"a":1}' } }] }),
+        chunk({}, { finish_reason: 'tool_calls' }),
+        '[DONE]',
+      ),
+      [],
+    )
+    const [[index, id, name]] = calls(events)
+    expect([index, name]).toEqual([0, 'f'])
+    expect(id).toMatch(/^call_[0-9a-f]{24}$/)
+    expect(argumentsOf(events, 0)).toBe('{"a":1}')
+  })
+
+  test.each([
+    ['an id that comes after arguments', undefined, 'call_9'],
+    ['an id that is another one in each chunk', 'call_8', 'call_9'],
+  ])('%s belongs to the call that is being written', (_habit, first, second) => {
+    const { events } = readStream(
+      sse(
+        chunk({ tool_calls: [{ index: 0, id: first, function: { name: 'f', arguments: '{"a"' } }] }),
+        chunk({ tool_calls: [{ index: 0, id: second, function: { arguments: ':[1' } }] }),
+        chunk({ tool_calls: [{ index: 0, id: `${second}9`, function: { name: '', arguments: ']}' } }] }),
+        chunk({}, { finish_reason: 'tool_calls' }),
+        '[DONE]',
+      ),
+      [],
+    )
+    expect(calls(events)).toEqual([[0, first ?? expect.stringMatching(/^call_[0-9a-f]{24}$/), 'f']])
+    expect(argumentsOf(events, 0)).toBe('{"a":[1]}')
+  })
+
+  test('an object for arguments and the older function_call are calls too', () => {
+    const { events } = readStream(
+      sse(
+        chunk({ function_call: { name: 'f', arguments: { a: 1 } } }),
+        chunk({}, { finish_reason: 'function_call' }),
+        '[DONE]',
+      ),
+      [],
+    )
+    expect(calls(events)).toMatchObject([[0, expect.any(String), 'f']])
+    expect(argumentsOf(events, 0)).toBe('{"a":1}')
+  })
+
+  test('a matched stop is told under either name', () => {
+    for (const key of ['matched_stop', 'stop_reason']) {
+      const { events } = readStream(
+        sse(chunk({ content: 'x' }), chunk({}, { finish_reason: 'stop', [key]: '###' }), '[DONE]'),
+        [],
+      )
+      expect(events.find(({ type }) => type === 'choice_done')).toMatchObject({
+        reason: 'stop',
+        matchedStop: '###',
+      })
+    }
+  })
+})
+
+test('an error inside the stream fails it with the words of the worker', () => {
+  const { failures } = readStream(sse(chunk({ content: 'x' }), { error: { message: 'out of memory' } }), [])
+  expect(failures.map(({ code, message }) => [code, message])).toEqual([
+    ['worker_stream_failed', "the worker's answer failed: out of memory"],
+  ])
+})
+
+test('[DONE] without a word why the answer ended is a failure, not an end', () => {
+  const unfinished = [
+    sse(chunk({ content: 'x' }), '[DONE]'),
+    sse(chunk({ content: 'x' }, { finish_reason: '' }), '[DONE]'),
+    sse({ choices: [] }, '[DONE]'),
+    sse('[DONE]'),
+  ]
+  for (const bytes of unfinished) {
+    const { events, failures } = readStream(bytes, [])
+    expect(events.map(({ type }) => type)).not.toContain('finished')
+    expect(failures.map(({ code }) => code)).toEqual(['worker_stream_unfinished'])
+  }
+})
+
+test('a stream that stops without a reason is not finished; one that said why is, without [DONE]', () => {
+  expect(readStream(sse(chunk({ content: 'x' })), []).events.at(-1)?.type).toBe('text')
+  expect(readStream(sse(chunk({ content: 'x' }, { finish_reason: 'stop' })), []).events.at(-1)?.type).toBe(
+    'finished',
+  )
+})
+
+test('words of a worker never reach a property of a plain object', () => {
+  const { events } = readStream(
+    sse(
+      {
+        choices: [
+          { index: '__proto__', delta: { content: 'x', tool_calls: [{ index: 'constructor', id: 1 }] } },
+        ],
+      },
+      '[DONE]',
+    ),
+    [],
+  )
+  expect(textOf(events)).toBe('x')
+  expect(({} as Record<string, unknown>).content).toBeUndefined()
+})
+
+test('whatever the chunks and their cuts, the events are the same', () => {
+  const delta = fc.oneof(
+    fc.record({ content: fc.string({ unit: 'grapheme', maxLength: 8 }) }),
+    fc.record({ reasoning_content: fc.string({ unit: 'binary', maxLength: 8 }) }),
+    fc.record({ refusal: fc.string({ maxLength: 4 }) }),
+    fc.record({
+      tool_calls: fc.array(
+        fc.record(
+          {
+            index: fc.nat({ max: 2 }),
+            id: fc.constantFrom('a', 'b', ''),
+            function: fc.record({
+              name: fc.constantFrom('f', 'g', ''),
+              arguments: fc.string({ maxLength: 6 }),
+            }),
+          },
+          { requiredKeys: ['index'] },
+        ),
+        { maxLength: 2 },
+      ),
+    }),
+  )
+  const ending = fc.constantFrom('stop', 'length', 'tool_calls', null)
+  fc.assert(
+    fc.property(
+      fc.array(delta, { maxLength: 12 }),
+      ending,
+      fc.array(fc.nat({ max: 3_000 })),
+      (deltas, reason, cuts) => {
+        const bytes = sse(...deltas.map((one) => chunk(one)), chunk({}, { finish_reason: reason }), '[DONE]')
+        const fixIds = (events: readonly GenerationEvent[]) =>
+          JSON.stringify(events)
+            .replaceAll(/call_[0-9a-f]{24}/g, 'call')
+            .replaceAll(/"createdAtSec":\d+/g, '')
+        const whole = readStream(bytes, [])
+        const cut = readStream(bytes, cuts)
+        expect(fixIds(cut.events)).toBe(fixIds(whole.events))
+        expect(whole.events.at(-1)?.type === 'finished').toBe(reason !== null)
+        expect(whole.failures).toHaveLength(reason === null ? 1 : 0)
+        const text = deltas.map((one) => ('content' in one ? one.content : '')).join('')
+        expect(textOf(whole.events)).toBe(text)
+      },
+    ),
+    { numRuns: 300 },
+  )
+})
+
+test('a whole answer tells the same as its stream', () => {
+  const out = sink()
+  const reader = new WholeAnswerReader(out, 1 << 20, (text) => readAnswer(attempt, out, text))
+  const body = {
+    id: 'c1',
+    created: 7,
+    model: 'real-m',
+    choices: [
+      {
+        index: 0,
+        message: {
+          content: 'hi',
+          reasoning_content: 'hm',
+          tool_calls: [{ id: 'a', function: { name: 'f', arguments: '{}' } }],
+        },
+        finish_reason: 'tool_calls',
+      },
+    ],
+    usage: { prompt_tokens: 1, completion_tokens: 2 },
+  }
+  for (const byte of Buffer.from(JSON.stringify(body))) reader.onData(Buffer.from([byte]))
+  reader.onEnd()
+  expect(out.events.map(({ type }) => type)).toEqual([
+    'started',
+    'reasoning',
+    'text',
+    'tool_call',
+    'tool_arguments',
+    'tool_call_done',
+    'choice_done',
+    'finished',
+  ])
+})
+
+describe('stops beyond those that the vendor’s service takes', () => {
+  const stopping = (stop: readonly string[], provider = 'openai', kind = 'chat') =>
+    ({
+      model: 'm',
+      worker: workerEntry({ slot: 0, provider }),
+      request: { sampling: { stop }, prompt: { kind } },
+    }) as unknown as EngineAttempt
+  const FOUR = ['1', '2', '3', '4']
+  const endOf = (events: readonly GenerationEvent[]) =>
+    events.flatMap((event) => (event.type === 'choice_done' ? [[event.reason, event.matchedStop]] : []))
+
+  test('end the text here, however it is cut, and stop the worker', () => {
+    const text = fc.string({ unit: fc.constantFrom('a', 'b', 'é', '😀'), maxLength: 12 })
+    const stops = fc.array(fc.string({ unit: fc.constantFrom('a', 'b', '😀'), minLength: 1, maxLength: 3 }), {
+      minLength: 1,
+      maxLength: 3,
+    })
+    const places = fc.array(fc.nat(2_000), { maxLength: 8 })
+    fc.assert(
+      fc.property(fc.array(text, { maxLength: 5 }), stops, places, (parts, wanted, cuts) => {
+        const bytes = sse(
+          ...parts.map((content) => chunk({ content })),
+          chunk({}, { finish_reason: 'stop' }),
+          '[DONE]',
+        )
+        const { events, failures, isStopped } = readStream(bytes, cuts, stopping([...FOUR, ...wanted]))
+        const all = parts.join('')
+        const ends = wanted
+          .map((stop) => all.indexOf(stop) + stop.length)
+          .filter((end, at) => end >= wanted[at].length)
+        const end = Math.min(...ends, Number.POSITIVE_INFINITY)
+        const [stop] = wanted
+          .filter((one) => all.indexOf(one) + one.length === end && all.includes(one))
+          .sort((a, b) => b.length - a.length)
+        expect(textOf(events)).toBe(stop === undefined ? all : all.slice(0, end - stop.length))
+        expect([endOf(events), failures, isStopped]).toEqual([
+          [['stop', stop ?? null]],
+          [],
+          stop !== undefined,
+        ])
+        expect(events.at(-1)?.type).toBe('finished')
+      }),
+    )
+  })
+
+  test('hold nothing back behind which comes something else', () => {
+    const call = { tool_calls: [{ index: 0, id: 'a', function: { name: 'f', arguments: '{}' } }] }
+    const { events } = readStream(
+      sse(
+        chunk({ content: 'x EN' }),
+        chunk({ reasoning_content: 'hm' }),
+        chunk({ content: 'D, EN' }),
+        chunk(call),
+        chunk({}, { finish_reason: 'tool_calls' }),
+        '[DONE]',
+      ),
+      [],
+      stopping([...FOUR, 'END']),
+    )
+    expect(withoutStart(events).map((event) => ('delta' in event ? event.delta : event.type))).toEqual([
+      'x ',
+      'EN',
+      'hm',
+      'D, ',
+      'EN',
+      'tool_call',
+      '{}',
+      'tool_call_done',
+      'choice_done',
+      'finished',
+    ])
+    expect(endOf(events)).toEqual([['tool_calls', null]])
+  })
+
+  test('hold for answers that come whole, and other engines find all of them themselves', () => {
+    const whole = (provider: string, kind?: string) => {
+      const out = sink()
+      const answer = { choices: [{ index: 0, message: { content: 'one END two' }, finish_reason: 'length' }] }
+      readAnswer(stopping([...FOUR, 'END'], provider, kind), out, JSON.stringify(answer))
+      return [textOf(out.events), endOf(out.events)]
+    }
+    expect(whole('openai')).toEqual(['one ', [['stop', 'END']]])
+    expect(whole('other')).toEqual(['one END two', [['length', null]]])
+    expect(whole('openai', 'text')).toEqual(['one END two', [['length', null]]])
+  })
+})
+
+test('a chunk whose error is null is no error', () => {
+  const { events, failures } = readStream(
+    sse({ ...chunk({ content: 'hi' }), error: null }, chunk({}, { finish_reason: 'stop' }), '[DONE]'),
+    [],
+  )
+  expect([failures, textOf(events), events.at(-1)?.type]).toEqual([[], 'hi', 'finished'])
+})

@@ -1,0 +1,131 @@
+/** Embeddings and classification by engines that take token ids. */
+import type { EmbeddingInput, EmbeddingService, EmbeddingVector, RequestContext, WorkerEntry } from '#kernel'
+import { parseBoundedText } from '#shared'
+import { chatErrors } from '../errors.ts'
+import type { ClassifyRequest, EmbeddingRequest } from '../wire/embedding.ts'
+
+/** Never throws: failures become the client's reply. */
+export async function serveEmbedding(
+  embeddings: EmbeddingService,
+  ctx: RequestContext,
+  body: EmbeddingRequest,
+): Promise<void> {
+  try {
+    const { model, encoding_format: format } = body
+    if (body.dimensions != null) throw chatErrors.embedding_dimensions_unsupported()
+    const vectors = await embeddings.embed(ctx, { model, inputs: toInputs(body.input) })
+    if (ctx.isDone) return
+    ctx.json(200, {
+      object: 'list',
+      data: vectors.map(({ values }, index) => ({
+        object: 'embedding',
+        index,
+        embedding: format === 'base64' ? toBase64(values) : values,
+      })),
+      model,
+      usage: usageOf(vectors),
+    })
+  } catch (error) {
+    ctx.fail(error)
+  }
+}
+
+/** Little-endian 32-bit floats. */
+function toBase64(values: readonly number[]): string {
+  const bytes = Buffer.alloc(values.length * 4)
+  for (const [index, value] of values.entries()) bytes.writeFloatLE(value, index * 4)
+  return bytes.toString('base64')
+}
+
+function usageOf(vectors: readonly EmbeddingVector[]) {
+  const tokens = vectors.reduce((sum, { promptTokens }) => sum + promptTokens, 0)
+  return { prompt_tokens: tokens, total_tokens: tokens, completion_tokens: 0 }
+}
+
+/** Inputs of one request; each is a call to a worker. */
+const MAX_INPUTS = 2_048
+const MAX_ID = 0xffff_ffff
+
+/** @throws empty_input, invalid_input (400) */
+function toInputs(input: unknown): EmbeddingInput[] {
+  if (typeof input === 'string') return [toText(input)]
+  if (!Array.isArray(input)) throw chatErrors.invalid_input('it must be a string or a list')
+  if (input.length === 0) throw chatErrors.empty_input()
+  if (typeof input[0] === 'number') return [toIds(input)]
+  if (input.length > MAX_INPUTS) throw chatErrors.invalid_input(`it must hold at most ${MAX_INPUTS} inputs`)
+  return input.map((one: unknown) => (Array.isArray(one) ? toIds(one) : toText(one)))
+}
+
+function toText(value: unknown): string {
+  if (typeof value !== 'string') throw chatErrors.invalid_input('strings and token ids cannot be mixed')
+  if (value === '') throw chatErrors.empty_input()
+  return value
+}
+
+function toIds(list: readonly unknown[]): Uint32Array {
+  if (list.length === 0) throw chatErrors.empty_input()
+  for (const id of list)
+    if (!Number.isInteger(id) || (id as number) < 0 || (id as number) > MAX_ID)
+      throw chatErrors.invalid_input('token ids must be integers from 0 to 4294967295')
+  return Uint32Array.from(list as readonly number[])
+}
+
+/** Never throws: failures become the client's reply. */
+export async function serveClassify(
+  embeddings: EmbeddingService,
+  ctx: RequestContext,
+  { model, input }: ClassifyRequest,
+): Promise<void> {
+  try {
+    const vectors = await embeddings.embed(ctx, { model, inputs: toInputs(input) })
+    if (ctx.isDone) return
+    ctx.json(200, {
+      id: ctx.requestId,
+      object: 'list',
+      created: Math.floor(Date.now() / 1000),
+      model,
+      data: vectors.map(toClass),
+      usage: usageOf(vectors),
+    })
+  } catch (error) {
+    ctx.fail(error)
+  }
+}
+
+function toClass({ values, worker }: EmbeddingVector, index: number) {
+  if (values.length === 0) throw chatErrors.classification_empty()
+  const probs = softmax(values)
+  let best = 0
+  for (let at = 1; at < probs.length; at++) if (probs[at] > probs[best]) best = at
+  return { index, label: labelOf(worker, best), probs, num_classes: probs.length }
+}
+
+/** Values of any size: the largest is taken off before they are raised. */
+export function softmax(values: readonly number[]): number[] {
+  let largest = Number.NEGATIVE_INFINITY
+  for (const value of values) if (value > largest) largest = value
+  const raised = values.map((value) => Math.exp(value - largest))
+  const sum = raised.reduce((all, one) => all + one, 0)
+  return raised.map((one) => one / sum)
+}
+
+const labelsOf = new WeakMap<WorkerEntry, ReadonlyMap<string, string>>()
+
+function labelOf(worker: WorkerEntry, place: number): string {
+  let labels = labelsOf.get(worker)
+  if (labels === undefined) {
+    labels = readLabels(worker.labels.id2label_json ?? '')
+    labelsOf.set(worker, labels)
+  }
+  return labels.get(String(place)) ?? `LABEL_${place}`
+}
+
+function readLabels(text: string): ReadonlyMap<string, string> {
+  try {
+    const value = parseBoundedText(text)
+    if (typeof value !== 'object' || value === null) return new Map()
+    return new Map(Object.entries(value).map(([place, label]) => [place, String(label)]))
+  } catch {
+    return new Map()
+  }
+}

@@ -1,0 +1,98 @@
+/** The rules between fields of a request; single fields are checked by the schemas. */
+import { ruleErrors } from '../errors.ts'
+import type { ChatRequest } from '../wire/chat.ts'
+import type { CompletionRequest } from '../wire/completion.ts'
+import type { GenerateRequest } from '../wire/generate.ts'
+
+/** @throws a rule error (400) named after the broken rule. */
+export function checkChatRules(request: ChatRequest): void {
+  checkStreamOptions(request)
+  checkLimits(request)
+  checkConstraints(request)
+  checkToolChoice(request)
+}
+
+function checkLimits({ logprobs, top_logprobs, min_tokens, ...request }: ChatRequest): void {
+  if (top_logprobs != null && logprobs !== true) {
+    throw ruleErrors.top_logprobs_requires_logprobs.with({ param: 'top_logprobs' })
+  }
+  const maxTokens = request.max_completion_tokens ?? request.max_tokens
+  if (min_tokens != null && maxTokens != null && min_tokens > maxTokens) {
+    throw ruleErrors.min_tokens_exceeds_max.with({ param: 'min_tokens' })
+  }
+}
+
+function checkConstraints({ regex, ebnf, response_format: format }: ChatRequest): void {
+  if (regex != null && ebnf != null) throw ruleErrors.multiple_constraints()
+  if (format == null || format.type === 'text') return
+  if (regex != null) throw ruleErrors.regex_conflicts_with_json.with({ param: 'regex' })
+  if (ebnf != null) throw ruleErrors.ebnf_conflicts_with_json.with({ param: 'ebnf' })
+  if (format.type === 'json_schema' && format.json_schema.name === '') {
+    throw ruleErrors.json_schema_name_empty.with({ param: 'response_format.json_schema.name' })
+  }
+}
+
+function checkToolChoice({ tool_choice: choice, tools, functions }: ChatRequest): void {
+  if (choice == null || choice === 'none') return
+  const names = new Set([
+    ...(tools ?? []).map((tool) => tool.function.name),
+    ...(functions ?? []).map(({ name }) => name),
+  ])
+  const param = 'tool_choice'
+  if (names.size === 0) throw ruleErrors.tool_choice_requires_tools.with({ param })
+  if (typeof choice === 'string') return
+  if (choice.type === 'function') {
+    const { name } = choice.function
+    if (!names.has(name)) throw ruleErrors.tool_choice_function_not_found.with({ param }, name)
+    return
+  }
+  if (choice.mode !== 'auto' && choice.mode !== 'required') {
+    throw ruleErrors.tool_choice_invalid_mode.with({ param: 'tool_choice.mode' })
+  }
+  for (const [index, tool] of choice.tools.entries()) {
+    const at = { param: `tool_choice.tools.${index}` }
+    const name = tool.function?.name
+    if (tool.type !== 'function' || name === undefined)
+      throw ruleErrors.tool_choice_invalid_tool_type.with(at)
+    if (!names.has(name)) throw ruleErrors.tool_choice_tool_not_found.with(at, name)
+  }
+}
+
+/** @throws a rule error (400) named after the broken rule. */
+export function checkCompletionRules(request: CompletionRequest): void {
+  const { prompt, min_tokens, max_tokens, best_of, n, stream } = request
+  if (Array.isArray(prompt) && prompt.length === 0) throw ruleErrors.prompt_empty.with({ param: 'prompt' })
+  checkStreamOptions(request)
+  if (min_tokens != null && max_tokens != null && min_tokens > max_tokens) {
+    throw ruleErrors.min_tokens_exceeds_max.with({ param: 'min_tokens' })
+  }
+  const constraints = [request.regex, request.ebnf, request.json_schema].filter((value) => value != null)
+  if (constraints.length > 1) throw ruleErrors.multiple_constraints()
+  if (best_of == null) return
+  if (stream === true) throw ruleErrors.best_of_not_supported_with_stream.with({ param: 'best_of' })
+  if (best_of <= (n ?? 1)) throw ruleErrors.best_of_less_than_n.with({ param: 'best_of' })
+}
+
+/** @throws a rule error (400) named after the broken rule. */
+export function checkGenerateRules({ text, input_ids, sampling_params: sampling }: GenerateRequest): void {
+  if ((text == null) === (input_ids == null)) throw ruleErrors.text_or_input_ids_required()
+  if (sampling == null) return
+  const { min_new_tokens: least, max_new_tokens: most, json_schema, regex, ebnf } = sampling
+  if (least != null && most != null && least > most) {
+    throw ruleErrors.min_tokens_exceeds_max.with({ param: 'sampling_params.min_new_tokens' })
+  }
+  const constraints = [json_schema, regex, ebnf].filter((value) => value != null)
+  if (constraints.length > 1) throw ruleErrors.multiple_constraints.with({ param: 'sampling_params' })
+}
+
+interface Streamed {
+  readonly stream?: boolean | null
+  readonly stream_options?: object | null
+}
+
+/** @throws stream_options_requires_stream (400). */
+function checkStreamOptions({ stream, stream_options }: Streamed): void {
+  if (stream_options != null && stream !== true) {
+    throw ruleErrors.stream_options_requires_stream.with({ param: 'stream_options' })
+  }
+}

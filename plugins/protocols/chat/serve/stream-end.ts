@@ -1,0 +1,63 @@
+/**
+ * How streams of chat and completions end: whether a relayed stream is complete, and the end marker of generated ones.
+ * Streams of engines over gRPC have the marker also after an error; others end with the error. @source docs/decisions/0006-broken-streams.md
+ */
+import {
+  apiErrorFormat,
+  type ErrorFormat,
+  type GenerationEvent,
+  type RequestContext,
+  type RequestFacts,
+} from '#kernel'
+import { judgeByTail } from '#shared'
+
+export const DONE = 'data: [DONE]\n\n'
+
+/** Requests whose stream comes from an engine over gRPC. */
+const grpcStreams = new WeakSet<RequestFacts>()
+
+/** Sends the head of the event stream of a generation. @param first its first event */
+export function openGenerationStream(
+  ctx: RequestContext,
+  first: GenerationEvent,
+): ReturnType<RequestContext['sse']> {
+  if (first.type === 'started' && first.worker.connectionMode === 'grpc') grpcStreams.add(ctx)
+  return ctx.sse()
+}
+
+/** The API's error format, with the end marker after an error that ends a stream of an engine over gRPC. */
+export const inferenceErrorFormat: ErrorFormat = Object.freeze({
+  ...apiErrorFormat,
+  lastEvents: (error, request) => {
+    const event = apiErrorFormat.lastEvents(error, request)
+    return grpcStreams.has(request) ? event + DONE : event
+  },
+} satisfies ErrorFormat)
+
+/** JSON has no line breaks, and quotes in a text are escaped, so a model's text cannot look like any of these. */
+const LAST_EVENT = /(?:^|[\r\n])(?:data: ?(?:\[DONE\]|\{\s{0,8}"error"\s{0,8}:)|event: ?error[\r\n])/
+/** Some workers send no `[DONE]`, but a finish reason for each choice. */
+const FINISHED = /"finish_reason"\s{0,8}:\s{0,8}"/
+/** Part of an answer. Streams of other content are not checked. */
+const PIECE = /"choices"\s{0,8}:\s{0,8}\[\s{0,8}\{|"finish_reason"\s{0,8}:\s{0,8}null/
+
+/** The end of nearly all streams, in a line of its own. */
+const DONE_LINE = Buffer.from(`\n${DONE}`)
+
+/** False for a stream that was cut although HTTP ended it in order. @param tail last bytes of the stream */
+export function isCompleteStream(tail: Buffer): boolean {
+  if (endsInDone(tail)) return true
+  const text = tail.toString('latin1')
+  return LAST_EVENT.test(text) || FINISHED.test(text) || !PIECE.test(text)
+}
+
+/** Byte by byte, which is faster than the methods of `Buffer` for these few. */
+function endsInDone(tail: Buffer): boolean {
+  let at = tail.length - DONE_LINE.length
+  if (at < 0) return false
+  for (let i = 0; i < DONE_LINE.length; i++) if (tail[at++] !== DONE_LINE[i]) return false
+  return true
+}
+
+/** For relays. */
+export const judgeStream = judgeByTail(isCompleteStream)

@@ -1,0 +1,75 @@
+/** Decides whether the bytes of a request pass through to workers that take its format, or a generation is opened. @hot */
+import type { WorkerBalance, WorkerEntry } from '#kernel'
+
+/** Some engines list this format without having its route: they get chat requests after their first 404. */
+const UNSURE_API = 'messages'
+/** Statuses of an engine without the route, or without the method. */
+const NO_SUCH_ROUTE: ReadonlySet<number> = new Set([404, 405])
+/** Clients choose the model names that wildcard workers are asked for. */
+const MAX_SURE_MODELS = 1_024
+
+export class PassThroughDecision {
+  readonly #balance: Pick<WorkerBalance, 'workers' | 'workersOf' | 'canonicalModel' | 'takesApi'>
+  /** Whether the route exists, by the id of each worker that has responded. */
+  readonly #hasRoute = new Map<string, boolean>()
+  /** Models whose workers all have the route. */
+  readonly #sureModels = new Set<string>()
+  #workers: readonly WorkerEntry[] | null = null
+
+  constructor(balance: Pick<WorkerBalance, 'workers' | 'workersOf' | 'canonicalModel' | 'takesApi'>) {
+    this.#balance = balance
+  }
+
+  modelToGenerate(model: string | null, api: string): string | null {
+    if (model === null) return this.#modelThatDoesNotTake(api)
+    const canonical = this.#balance.canonicalModel(model)
+    if (!this.#balance.takesApi(canonical, api)) return model
+    return api !== UNSURE_API || this.#isSure(canonical) ? null : model
+  }
+
+  isNative(model: string, api: string): boolean {
+    return this.#balance.takesApi(this.#balance.canonicalModel(model), api)
+  }
+
+  takes(worker: WorkerEntry, api: string): boolean {
+    return worker.apis.includes(api) && (api !== UNSURE_API || this.#hasRoute.get(worker.id) !== false)
+  }
+
+  /** @returns true if the response means that the worker lacks the route, so that its adapter is to be used */
+  lacksRoute(worker: WorkerEntry, api: string, status: number): boolean {
+    if (api !== UNSURE_API || !mayLackRoute(worker)) return false
+    const isMissing = NO_SUCH_ROUTE.has(status) && this.#hasRoute.get(worker.id) !== true
+    // An error of another kind does not tell whether the route exists.
+    if (isMissing || status < 400) this.#hasRoute.set(worker.id, !isMissing)
+    return isMissing
+  }
+
+  /** Null if every worker takes the format. */
+  #modelThatDoesNotTake(api: string): string | null {
+    const other = this.#balance.workers.find(({ apis }) => !apis.includes(api))
+    return other?.models[0]?.id ?? null
+  }
+
+  #isSure(model: string): boolean {
+    const { workers } = this.#balance
+    if (workers !== this.#workers) this.#forgetRemoved(workers)
+    if (this.#sureModels.has(model)) return true
+    const all = this.#balance.workersOf(model)
+    if (!all.every((worker) => !mayLackRoute(worker) || this.#hasRoute.get(worker.id) === true)) return false
+    if (this.#sureModels.size >= MAX_SURE_MODELS) this.#sureModels.clear()
+    this.#sureModels.add(model)
+    return true
+  }
+
+  #forgetRemoved(workers: readonly WorkerEntry[]): void {
+    this.#workers = workers
+    this.#sureModels.clear()
+    const ids = new Set(workers.map(({ id }) => id))
+    for (const id of this.#hasRoute.keys()) if (!ids.has(id)) this.#hasRoute.delete(id)
+  }
+}
+
+/** A vendor, which takes no chat requests, gets its own format or nothing. */
+function mayLackRoute({ apis }: WorkerEntry): boolean {
+  return apis.includes('chat')
+}

@@ -1,0 +1,72 @@
+/** The event stream of one message on its way to the client: head, events, back-pressure, pings and end. */
+import type { RequestContext, SseWriter } from '#kernel'
+import { MessageEvents, PING } from './message-events.ts'
+import type { Pings, PingTarget } from './pings.ts'
+import { estimatedUsage, type Stop } from './stop-and-usage.ts'
+
+/** What is paused while the client does not read. */
+export interface Pausable {
+  pause(): void
+  resume(): void
+}
+
+export class MessageStream implements PingTarget {
+  lastEventMs = 0
+  readonly events = new MessageEvents()
+  /** The client disconnected, or a hook ended the request: nothing more is sent. */
+  isOver = false
+  /** Set once the source runs. */
+  source: Pausable | null = null
+  readonly #ctx: RequestContext
+  readonly #pings: Pings
+  #writer: SseWriter | null = null
+  #isPaused = false
+
+  constructor(ctx: RequestContext, pings: Pings) {
+    this.#ctx = ctx
+    this.#pings = pings
+    ctx.onCancel(() => {
+      this.isOver = true
+      pings.remove(this)
+    })
+  }
+
+  /** Sends the head and the first event. @param model as the client names it */
+  begin(model: string, inputTokens: number): void {
+    this.events.start(model, estimatedUsage(inputTokens, 0))
+    this.lastEventMs = performance.now()
+    // Before the head, at which a hook may end the request.
+    this.#pings.add(this)
+    this.#writer = this.#ctx.sse()
+    this.#writer.onDrain(() => {
+      this.#isPaused = false
+      this.source?.resume()
+    })
+    this.flush()
+  }
+
+  /** Sends the events that were written since the last call. */
+  flush(): void {
+    const events = this.events.take()
+    if (events === '' || this.#writer === null) return
+    this.lastEventMs = performance.now()
+    if (this.#writer.write(events)) return
+    this.#isPaused = true
+    this.source?.pause()
+  }
+
+  ping(): void {
+    if (!this.#isPaused) this.#writer?.write(PING)
+  }
+
+  end(stop: Stop, usage: Parameters<MessageEvents['end']>[1]): void {
+    this.events.end(stop, usage)
+    this.#pings.remove(this)
+    this.#writer?.end(this.events.take())
+  }
+
+  fail(error: unknown): void {
+    this.#pings.remove(this)
+    this.#ctx.fail(error)
+  }
+}

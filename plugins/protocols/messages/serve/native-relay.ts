@@ -1,0 +1,108 @@
+/**
+ * Requests whose bytes pass through to workers that speak the format: what is checked of the body, how the request is sent,
+ * when a stream counts as complete, and what is added to the reply.
+ */
+import {
+  GatewayError,
+  headerOf,
+  type IncomingResponse,
+  type PassThrough,
+  type RequestContext,
+  skipSpace,
+} from '#kernel'
+import { judgeByTail, type Member, messagesHeaders, topLevelMembers } from '#shared'
+import { messagesErrorFormat } from '../error-format.ts'
+import { invalidField } from '../errors.ts'
+
+/** The format's name in `WorkerEntry.apis`. */
+export const API = 'messages'
+
+const OPEN_BRACKET = 0x5b
+const CLOSE_BRACKET = 0x5d
+const MAX_DIGITS = 15
+
+/**
+ * Checks on the bytes the members without which a body is no Messages request. The worker checks everything else, so that
+ * nothing it may know is refused here.
+ *
+ * @returns whether the body names tool servers
+ * @throws invalid_field (400) naming `max_tokens` or `messages`
+ */
+export function checkHead(body: Buffer, needsMaxTokens: boolean): boolean {
+  const members = topLevelMembers(body) ?? []
+  const messages = members.findLast(({ name }) => name === 'messages')
+  if (messages === undefined) throw invalidField('messages', 'is required')
+  if (
+    body[messages.valueStart] !== OPEN_BRACKET ||
+    body[skipSpace(body, messages.valueStart + 1)] === CLOSE_BRACKET
+  )
+    throw invalidField('messages', 'must be an array of at least one message')
+  if (needsMaxTokens) checkMaxTokens(body, members)
+  return members.some(({ name }) => name === 'mcp_servers')
+}
+
+function checkMaxTokens(body: Buffer, members: readonly Member[]): void {
+  const maxTokens = members.findLast(({ name }) => name === 'max_tokens')
+  if (maxTokens === undefined) throw invalidField('max_tokens', 'is required')
+  const { valueStart, valueEnd } = maxTokens
+  for (let at = valueStart; at < valueEnd; at++) {
+    const isDigit = body[at] >= 0x30 && body[at] <= 0x39
+    if (!isDigit || valueEnd - valueStart > MAX_DIGITS)
+      throw invalidField('max_tokens', 'must be an integer >= 0')
+  }
+}
+
+/** How the bytes are sent. The query goes along: `?beta=true` tells which members the worker may accept. */
+export function passThroughOf(ctx: RequestContext): PassThrough {
+  const { path, query } = ctx
+  return {
+    api: API,
+    path: query === '' ? path : `${path}?${query}`,
+    headers: messagesHeaders(ctx),
+    judge: judgeStream,
+  }
+}
+
+/**
+ * The last event of a stream, by its name or by the type in its data, at the beginning of a line: JSON has no line breaks,
+ * so a model's text cannot look like it.
+ */
+const LAST_EVENT =
+  /(?:^|[\r\n])(?:event: ?(?:message_stop|error)[\r\n]|data: ?\{\s{0,8}"type"\s{0,8}:\s{0,8}"(?:message_stop|error)")/
+
+/** False for a stream that was cut although HTTP ended it in order. @param tail last bytes of the stream */
+export function isCompleteStream(tail: Buffer): boolean {
+  return LAST_EVENT.test(tail.toString('latin1'))
+}
+
+const judgeStream = judgeByTail(isCompleteStream)
+
+const MAX_ERROR_TEXT = 500
+
+/** Adds the request id to a worker's reply, and the envelope to an error that has none. */
+export function completeReply(ctx: RequestContext, response: IncomingResponse): void {
+  const { headers, status, body } = response
+  // Cookies of a service are for the gateway, not for its clients.
+  removeHeader(headers, 'set-cookie')
+  if (headerOf(headers, 'request-id') === undefined) headers.push('request-id', ctx.requestId)
+  if (status < 400 || body === null) return
+  if (headerOf(headers, 'content-type')?.includes('json') === true) return
+  const text = body.toString('utf8', 0, MAX_ERROR_TEXT).trim()
+  const error = new GatewayError(
+    {
+      code: 'worker_refused',
+      kind: 'bad_gateway',
+      source: 'worker',
+      isRetryable: false,
+      message: text === '' ? `the worker answered with status ${status}` : text,
+    },
+    { status },
+  )
+  removeHeader(headers, 'content-type')
+  headers.push('content-type', 'application/json')
+  response.body = Buffer.from(JSON.stringify(messagesErrorFormat.body(error, ctx)))
+}
+
+function removeHeader(headers: string[], name: string): void {
+  for (let at = headers.length - 2; at >= 0; at -= 2) if (headers[at] === name) headers.splice(at, 2)
+}

@@ -1,0 +1,210 @@
+/**
+ * Encodes events of a response as frames of an event stream: the same for live streams, replays and WebSocket messages.
+ * @hot
+ * @source OpenAI API reference, Responses streaming events
+ */
+
+/** Takes whole frames, in order. */
+export type FrameSink = (frame: string, number: number) => void
+
+/** Behind the last event of a stream. */
+export const DONE = 'data: [DONE]\n\n'
+
+/** @param members JSON text of the members behind the number, without a comma in front; never empty */
+export function eventFrame(type: string, number: number, members: string): string {
+  return `event: ${type}\ndata: {"type":"${type}","sequence_number":${number},${members}}\n\n`
+}
+
+/** Numbers the events of one response. */
+export class EventEncoder {
+  readonly #sink: FrameSink
+  #next: number
+
+  /** @param first number of the first event */
+  constructor(sink: FrameSink, first = 0) {
+    this.#sink = sink
+    this.#next = first
+  }
+
+  /** Number of the next event. */
+  get count(): number {
+    return this.#next
+  }
+
+  /** @param members as of `eventFrame` */
+  send(type: string, members: string): void {
+    const number = this.#next++
+    this.#sink(eventFrame(type, number, members), number)
+  }
+
+  /** @param response JSON. @param first JSON of the response as it was created */
+  begin(response: string, first = response): void {
+    this.send('response.created', `"response":${first}`)
+    this.send('response.in_progress', `"response":${response}`)
+  }
+
+  /** The format has no event for the end of a cancelled response. @param response JSON */
+  end(status: string, response: string): void {
+    const type = status === 'completed' || status === 'failed' ? status : 'incomplete'
+    this.send(`response.${type}`, `"response":${response}`)
+  }
+
+  /** For the many frames of one type: all but number and value is made before. @param value JSON */
+  sendDelta({ head, middle, tail }: DeltaFrame, value: string): void {
+    const number = this.#next++
+    this.#sink(head + number + middle + value + tail, number)
+  }
+}
+
+/** What the deltas of one item's part have in common, around the number and the value. */
+interface DeltaFrame {
+  readonly head: string
+  readonly middle: string
+  readonly tail: string
+}
+
+/** By type: the same text for all items of all responses. */
+const heads = new Map<string, string>()
+
+/** @param where JSON text of the members before the delta. @param after JSON text behind it, with its comma */
+function deltaFrame(type: string, where: string, after: string): DeltaFrame {
+  let head = heads.get(type)
+  if (head === undefined) {
+    head = `event: ${type}\ndata: {"type":"${type}","sequence_number":`
+    heads.set(type, head)
+  }
+  return { head, middle: `,${where},"delta":`, tail: `${after}}\n\n` }
+}
+
+/** Events of one output item. Without an encoder nothing is sent. */
+export class ItemEncoder {
+  readonly index: number
+  readonly id: string
+  readonly type: string
+  readonly events: EventEncoder | null
+  /** JSON text of the members that name the item. */
+  readonly where: string
+  #argumentsFrame: DeltaFrame | null = null
+
+  constructor(index: number, { id, type }: { id: string; type: string }, events: EventEncoder | null) {
+    this.index = index
+    this.id = id
+    this.type = type
+    this.events = events
+    this.where = `"item_id":${JSON.stringify(id)},"output_index":${index}`
+  }
+
+  added(item: object): void {
+    this.events?.send('response.output_item.added', this.#whole(item))
+  }
+
+  done(item: object): void {
+    this.events?.send('response.output_item.done', this.#whole(item))
+  }
+
+  #whole(item: object): string {
+    return `"output_index":${this.index},"item":${JSON.stringify(item)}`
+  }
+
+  /** Such as `in_progress`. */
+  state(name: string): void {
+    this.events?.send(`response.${this.type}.${name}`, this.where)
+  }
+
+  argumentsDelta(delta: string): void {
+    if (this.events === null) return
+    this.#argumentsFrame ??= deltaFrame(`response.${this.type}_arguments.delta`, this.where, '')
+    this.events.sendDelta(this.#argumentsFrame, JSON.stringify(delta))
+  }
+
+  /** @param name of the function; calls of tool servers do not repeat it */
+  argumentsDone(args: string, name?: string): void {
+    const named = name === undefined ? '' : `"name":${JSON.stringify(name)},`
+    this.events?.send(
+      `response.${this.type}_arguments.done`,
+      `${this.where},${named}"arguments":${JSON.stringify(args)}`,
+    )
+  }
+
+  /** A member that is known as a whole, such as the code of a call: one delta, unless it is empty, and its end. */
+  wholeMember(name: string, value: unknown): void {
+    const text = JSON.stringify(value)
+    if (text !== '""')
+      this.events?.send(`response.${this.type}_${name}.delta`, `${this.where},"delta":${text}`)
+    this.events?.send(`response.${this.type}_${name}.done`, `${this.where},"${name}":${text}`)
+  }
+
+  part(kind: PartKind, index: number): PartEncoder {
+    return new PartEncoder(this, kind, index)
+  }
+}
+
+export type PartKind = 'output_text' | 'refusal' | 'reasoning_text' | 'summary_text'
+
+/** As items have it. */
+export interface Part {
+  readonly type: string
+  readonly text?: unknown
+  readonly refusal?: unknown
+  readonly annotations?: readonly unknown[]
+  readonly logprobs?: readonly unknown[]
+}
+
+/** Events of one part of an item. */
+export class PartEncoder {
+  readonly #events: EventEncoder | null
+  readonly #kind: PartKind
+  /** Of the events of its text. */
+  readonly #name: string
+  /** Of the events of its beginning and its end. */
+  readonly #around: string
+  readonly #where: string
+  #deltaFrame: DeltaFrame | null = null
+
+  constructor({ events, where }: ItemEncoder, kind: PartKind, index: number) {
+    const isSummary = kind === 'summary_text'
+    this.#events = events
+    this.#kind = kind
+    this.#name = isSummary ? 'response.reasoning_summary_text' : `response.${kind}`
+    this.#around = isSummary ? 'response.reasoning_summary_part' : 'response.content_part'
+    this.#where = `${where},"${isSummary ? 'summary' : 'content'}_index":${index}`
+  }
+
+  /** @param part while it is empty */
+  added(part: object): void {
+    this.#events?.send(`${this.#around}.added`, `${this.#where},"part":${JSON.stringify(part)}`)
+  }
+
+  delta(text: string): void {
+    if (this.#events === null) return
+    this.#deltaFrame ??= deltaFrame(
+      `${this.#name}.delta`,
+      this.#where,
+      this.#kind === 'output_text' ? ',"logprobs":[]' : '',
+    )
+    this.#events.sendDelta(this.#deltaFrame, JSON.stringify(text))
+  }
+
+  deltaWithLogprobs(text: string, logprobs: readonly unknown[]): void {
+    this.#events?.send(
+      `${this.#name}.delta`,
+      `${this.#where},"delta":${JSON.stringify(text)},"logprobs":${JSON.stringify(logprobs)}`,
+    )
+  }
+
+  annotation(index: number, annotation: unknown): void {
+    this.#events?.send(
+      'response.output_text.annotation.added',
+      `${this.#where},"annotation_index":${index},"annotation":${JSON.stringify(annotation)}`,
+    )
+  }
+
+  done(part: Part): void {
+    if (this.#events === null) return
+    const member = this.#kind === 'refusal' ? 'refusal' : 'text'
+    const text = `"${member}":${JSON.stringify(String(part[member]))}`
+    const logprobs = this.#kind === 'output_text' ? `,"logprobs":${JSON.stringify(part.logprobs ?? [])}` : ''
+    this.#events.send(`${this.#name}.done`, `${this.#where},${text}${logprobs}`)
+    this.#events.send(`${this.#around}.done`, `${this.#where},"part":${JSON.stringify(part)}`)
+  }
+}

@@ -1,0 +1,274 @@
+/** Output items while the model writes them: messages, reasoning, calls of the client's functions, and native items. */
+import type { HistoryItem, TokenLogprob, ToolLoopEvent } from '#kernel'
+import { withoutPrivate } from '#shared'
+import { newItemId } from '../item-ids.ts'
+import type { SealedText } from '../prompt/sealed-text.ts'
+import { type EventEncoder, ItemEncoder, type Part, type PartEncoder } from './event-encoder.ts'
+
+/** What the client wants to see of the items. */
+export interface OutputOptions {
+  readonly hasLogprobs: boolean
+  /** Reasoning is shown as a summary. */
+  readonly hasSummary: boolean
+  /** Seals reasoning for the client to keep; null if it does not want to. */
+  readonly seal: ((text: SealedText) => string) | null
+  readonly hasSources: boolean
+  readonly hasCodeOutputs: boolean
+  readonly hasSearchResults: boolean
+}
+
+/** An output item that has not ended. */
+export interface OpenItem {
+  begin(): void
+  add(event: ToolLoopEvent): void
+  end(event: ToolLoopEvent): HistoryItem
+  /** What there is of it, of a response that broke off. */
+  incomplete(): HistoryItem
+}
+
+/** A part of a message that has not ended. */
+class OpenPart {
+  text = ''
+  readonly kind: 'output_text' | 'refusal'
+  readonly encoder: PartEncoder
+  readonly annotations: unknown[] = []
+  readonly logprobs: object[] = []
+
+  constructor(kind: OpenPart['kind'], encoder: PartEncoder) {
+    this.kind = kind
+    this.encoder = encoder
+  }
+
+  value(): Part {
+    const { kind, text, annotations, logprobs } = this
+    return kind === 'refusal' ? { type: kind, refusal: text } : { type: kind, text, annotations, logprobs }
+  }
+}
+
+export class MessageItem implements OpenItem {
+  readonly #encoder: ItemEncoder
+  readonly #hasLogprobs: boolean
+  readonly #parts: Part[] = []
+  #part: OpenPart | null = null
+
+  constructor(index: number, events: EventEncoder | null, { hasLogprobs }: OutputOptions) {
+    this.#encoder = new ItemEncoder(index, { id: newItemId('message'), type: 'message' }, events)
+    this.#hasLogprobs = hasLogprobs
+  }
+
+  begin(): void {
+    this.#encoder.added(this.#value('in_progress', []))
+  }
+
+  add(event: ToolLoopEvent): void {
+    if (event.type === 'text') this.#text(event.delta, event.logprobs)
+    else if (event.type === 'refusal') {
+      const part = this.#open('refusal')
+      part.text += event.delta
+      part.encoder.delta(event.delta)
+    } else if (event.type === 'annotation') {
+      const { annotations, encoder } = this.#open('output_text')
+      annotations.push(event.annotation)
+      encoder.annotation(annotations.length - 1, event.annotation)
+    }
+  }
+
+  end(event: ToolLoopEvent): HistoryItem {
+    if (this.#part === null && this.#parts.length === 0) this.#open('output_text')
+    this.#closePart()
+    const isCut = event.type === 'item_done' && event.isCut
+    const item = this.#value(isCut ? 'incomplete' : 'completed', this.#parts)
+    this.#encoder.done(item)
+    return item
+  }
+
+  incomplete(): HistoryItem {
+    const parts = this.#part === null ? this.#parts : [...this.#parts, this.#part.value()]
+    return this.#value('incomplete', parts)
+  }
+
+  #text(delta: string, logprobs: readonly TokenLogprob[] | null): void {
+    const part = this.#open('output_text')
+    part.text += delta
+    if (!this.#hasLogprobs || logprobs === null) {
+      part.encoder.delta(delta)
+      return
+    }
+    const entries = logprobs.map(toWireLogprob)
+    for (const entry of entries) part.logprobs.push(entry)
+    part.encoder.deltaWithLogprobs(delta, entries)
+  }
+
+  #open(kind: OpenPart['kind']): OpenPart {
+    if (this.#part?.kind === kind) return this.#part
+    this.#closePart()
+    this.#part = new OpenPart(kind, this.#encoder.part(kind, this.#parts.length))
+    this.#part.encoder.added(this.#part.value())
+    return this.#part
+  }
+
+  #closePart(): void {
+    const part = this.#part
+    if (part === null) return
+    this.#part = null
+    const value = part.value()
+    this.#parts.push(value)
+    part.encoder.done(value)
+  }
+
+  #value(status: string, content: readonly Part[]): HistoryItem {
+    return { id: this.#encoder.id, type: 'message', status, role: 'assistant', content }
+  }
+}
+
+function toWireLogprob({ token, logprob, bytes, top }: TokenLogprob): object {
+  return {
+    token,
+    logprob,
+    bytes: bytes ?? [],
+    top_logprobs: top.map((one) => ({ ...one, bytes: one.bytes ?? [] })),
+  }
+}
+
+/** Shown as text or as a summary. */
+export class ReasoningItem implements OpenItem {
+  readonly #encoder: ItemEncoder
+  readonly #options: OutputOptions
+  readonly #kind: 'summary_text' | 'reasoning_text'
+  #part: PartEncoder | null = null
+  #text = ''
+  #signature: string | undefined
+
+  constructor(index: number, events: EventEncoder | null, options: OutputOptions) {
+    this.#encoder = new ItemEncoder(index, { id: newItemId('reasoning'), type: 'reasoning' }, events)
+    this.#options = options
+    this.#kind = options.hasSummary ? 'summary_text' : 'reasoning_text'
+  }
+
+  begin(): void {
+    this.#encoder.added({ id: this.#encoder.id, type: 'reasoning', status: 'in_progress', summary: [] })
+  }
+
+  add(event: ToolLoopEvent): void {
+    if (event.type === 'reasoning_signature') this.#signature = (this.#signature ?? '') + event.signature
+    if (event.type !== 'reasoning') return
+    this.#text += event.delta
+    if (this.#part === null) {
+      this.#part = this.#encoder.part(this.#kind, 0)
+      this.#part.added({ type: this.#kind, text: '' })
+    }
+    this.#part.delta(event.delta)
+  }
+
+  end(event: ToolLoopEvent): HistoryItem {
+    this.#part?.done({ type: this.#kind, text: this.#text })
+    const item = this.#value(event.type === 'item_done' && event.isCut ? 'incomplete' : 'completed')
+    this.#encoder.done(item)
+    return item
+  }
+
+  incomplete(): HistoryItem {
+    return this.#value('incomplete')
+  }
+
+  #value(status: string): HistoryItem {
+    const { seal, hasSummary } = this.#options
+    const text = this.#text
+    const parts = text === '' ? [] : [{ type: this.#kind, text }]
+    return {
+      id: this.#encoder.id,
+      type: 'reasoning',
+      status,
+      summary: hasSummary ? parts : [],
+      ...(!hasSummary && text !== '' && { content: parts }),
+      ...(seal !== null && { encrypted_content: seal({ text, signature: this.#signature }) }),
+    }
+  }
+}
+
+type EventOf<Type extends ToolLoopEvent['type']> = Extract<ToolLoopEvent, { type: Type }>
+
+/** A call of one of the client's functions. */
+export class FunctionItem implements OpenItem {
+  readonly #encoder: ItemEncoder
+  readonly #callId: string
+  readonly #name: string
+  #arguments = ''
+
+  constructor({ index, callId, name }: EventOf<'function_started'>, events: EventEncoder | null) {
+    this.#encoder = new ItemEncoder(index, { id: newItemId('function_call'), type: 'function_call' }, events)
+    this.#callId = callId
+    this.#name = name
+  }
+
+  begin(): void {
+    this.#encoder.added(this.#value('in_progress', ''))
+  }
+
+  add(event: ToolLoopEvent): void {
+    if (event.type !== 'function_arguments') return
+    this.#arguments += event.delta
+    this.#encoder.argumentsDelta(event.delta)
+  }
+
+  end(event: ToolLoopEvent): HistoryItem {
+    const { arguments: args, isCut } = event as EventOf<'function_done'>
+    this.#encoder.argumentsDone(args, this.#name)
+    const item = this.#value(isCut ? 'incomplete' : 'completed', args)
+    this.#encoder.done(item)
+    return item
+  }
+
+  incomplete(): HistoryItem {
+    return this.#value('incomplete', this.#arguments)
+  }
+
+  #value(status: string, args: string): HistoryItem {
+    const { id } = this.#encoder
+    return { id, type: 'function_call', status, call_id: this.#callId, name: this.#name, arguments: args }
+  }
+}
+
+/** An item that is whole from its beginning, such as one of a type that only the worker and the client know. */
+export class WholeItem implements OpenItem {
+  readonly #encoder: ItemEncoder
+  readonly #item: HistoryItem
+
+  constructor(index: number, item: HistoryItem, events: EventEncoder | null) {
+    this.#encoder = new ItemEncoder(index, item, events)
+    this.#item = item
+  }
+
+  /** Under a new id: the worker's own is kept for when the item goes back to it. */
+  static ofWorker({ index, item }: EventOf<'native_item'>, events: EventEncoder | null): WholeItem {
+    const type = String(item.type)
+    const whole = {
+      ...withoutPrivate(item as HistoryItem),
+      id: newItemId(type),
+      type,
+      ...(typeof item.id === 'string' && { _workerId: item.id }),
+    }
+    return new WholeItem(index, whole, events)
+  }
+
+  begin(): void {
+    const { type, status, input } = this.#item
+    this.#encoder.added({
+      ...withoutPrivate(this.#item),
+      ...(status !== undefined && { status: 'in_progress' }),
+      ...(type === 'custom_tool_call' && { input: '' }),
+    })
+    if (type === 'custom_tool_call') this.#encoder.wholeMember('input', input ?? '')
+  }
+
+  add(): void {}
+
+  end(): HistoryItem {
+    this.#encoder.done(withoutPrivate(this.#item))
+    return this.#item
+  }
+
+  incomplete(): HistoryItem {
+    return this.#item
+  }
+}

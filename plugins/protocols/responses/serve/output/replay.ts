@@ -1,0 +1,93 @@
+/** Encodes the events of a stored response again, from its items: the same each time, so that numbers stay valid. */
+import type { HistoryItem, ResponseRecord } from '#kernel'
+import { toClientItems } from '#shared'
+import { EventEncoder, ItemEncoder, type Part, type PartKind } from './event-encoder.ts'
+import { storedReply } from './response-encoder.ts'
+
+interface NumberedFrame {
+  readonly number: number
+  readonly frame: string
+}
+
+/** @param record of a response that has ended */
+export function replayFrames(record: ResponseRecord): readonly NumberedFrame[] {
+  const all: NumberedFrame[] = []
+  const events = new EventEncoder((frame, number) => all.push({ number, frame }))
+  const begun = { ...record.reply, status: 'in_progress', usage: null, error: null, incomplete_details: null }
+  events.begin(JSON.stringify({ ...begun, completed_at: null, output: [] }))
+  for (const [index, item] of toClientItems(record.output).entries()) replayItem(events, index, item)
+  sendEnd(events, record)
+  return all
+}
+
+/** The frame that ends the stream of a response that has ended. */
+export function terminalFrame(record: ResponseRecord, number: number): string {
+  let text = ''
+  const take = (frame: string) => {
+    text = frame
+  }
+  sendEnd(new EventEncoder(take, number), record)
+  return text
+}
+
+function sendEnd(events: EventEncoder, record: ResponseRecord): void {
+  events.end(record.status, JSON.stringify(storedReply(record)))
+}
+
+function replayItem(events: EventEncoder, index: number, item: HistoryItem): void {
+  const encoder = new ItemEncoder(index, item, events)
+  encoder.added(asBegun(item))
+  if (item.type === 'message') replayParts(encoder, item.content)
+  else if (item.type === 'reasoning') {
+    replayParts(encoder, item.content)
+    replayParts(encoder, item.summary, 'summary_text')
+  } else if (item.type === 'function_call') replayArguments(encoder, item, String(item.name))
+  else if (item.type === 'mcp_call') {
+    encoder.state('in_progress')
+    replayArguments(encoder, item)
+    encoder.state(item.status === 'completed' ? 'completed' : 'failed')
+  } else if (item.type === 'mcp_list_tools') {
+    encoder.state('in_progress')
+    encoder.state(item.error === undefined ? 'completed' : 'failed')
+  } else if (item.type.endsWith('_call')) {
+    encoder.state('in_progress')
+    if (item.status === 'completed') encoder.state('completed')
+  }
+  encoder.done(item)
+}
+
+function asBegun(item: HistoryItem): object {
+  const begun = item.status === undefined ? item : { ...item, status: 'in_progress' }
+  if (item.type === 'message') return { ...begun, content: [] }
+  if (item.type === 'reasoning') {
+    const { content: _, encrypted_content: __, ...rest } = begun
+    return { ...rest, summary: [] }
+  }
+  if (item.type === 'function_call') return { ...begun, arguments: '' }
+  if (item.type === 'mcp_call') return { ...begun, arguments: '', output: '', error: null }
+  return item.type === 'mcp_list_tools' ? { ...begun, tools: [] } : begun
+}
+
+function replayArguments(encoder: ItemEncoder, item: HistoryItem, name?: string): void {
+  const args = String(item.arguments)
+  if (args !== '') encoder.argumentsDelta(args)
+  encoder.argumentsDone(args, name)
+}
+
+/** @param kind of the parts; their own type if undefined */
+function replayParts(encoder: ItemEncoder, parts: unknown, kind?: PartKind): void {
+  if (!Array.isArray(parts)) return
+  for (const [index, part] of (parts as Part[]).entries()) {
+    const { type, annotations = [], logprobs = [] } = part
+    const isRefusal = type === 'refusal'
+    const isText = type === 'output_text'
+    const text = String(isRefusal ? part.refusal : part.text)
+    const partEncoder = encoder.part(kind ?? (type as PartKind), index)
+    const empty = isRefusal ? { refusal: '' } : { text: '', ...(isText && { annotations: [], logprobs: [] }) }
+    partEncoder.added({ ...part, ...empty })
+    if (text !== '' && isText) partEncoder.deltaWithLogprobs(text, logprobs)
+    else if (text !== '') partEncoder.delta(text)
+    for (const [place, annotation] of annotations.entries()) partEncoder.annotation(place, annotation)
+    partEncoder.done(part)
+  }
+}

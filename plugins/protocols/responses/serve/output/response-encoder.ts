@@ -1,0 +1,100 @@
+/** Encodes a response as JSON with every key, and the events of its beginning and its end. */
+import type { GatewayError, GenerationUsage, HistoryItem, ResponseRecord, ResponseStatus } from '#kernel'
+import { toClientItems } from '#shared'
+import { errorEventMembers, toResponseError } from '../../error-format.ts'
+import { responsesErrors } from '../../errors.ts'
+import type { Json } from '../../json.ts'
+import { EventEncoder } from './event-encoder.ts'
+
+/** How a response ended. */
+export interface ResponseEnd {
+  readonly error?: GatewayError | null
+  readonly usage: GenerationUsage | null
+  readonly incompleteReason?: string | null
+}
+
+export class ResponseEncoder {
+  readonly #id: string
+  readonly #createdAtSec: number
+  /** JSON, never of an empty object. */
+  readonly #echo: string
+
+  /** @param echo members that repeat the request */
+  constructor({ id, createdAtSec }: { id: string; createdAtSec: number }, echo: Json) {
+    this.#id = id
+    this.#createdAtSec = createdAtSec
+    this.#echo = JSON.stringify(echo)
+  }
+
+  /** JSON of all but the output. @param end undefined until the response has ended */
+  members(status: ResponseStatus, end?: ResponseEnd): string {
+    const error = end?.error ?? (status === 'failed' ? responsesErrors.worker_aborted() : null)
+    const reason = end?.incompleteReason ?? null
+    const head = JSON.stringify({
+      id: this.#id,
+      object: 'response',
+      created_at: this.#createdAtSec,
+      completed_at: status === 'completed' ? Math.floor(Date.now() / 1000) : null,
+      status,
+      error: error === null ? null : toResponseError(error),
+      incomplete_details: reason === null ? null : { reason },
+    })
+    const usage = end === undefined ? 'null' : JSON.stringify(toWireUsage(end.usage))
+    return `${head.slice(0, -1)},${this.#echo.slice(1, -1)},"usage":${usage}}`
+  }
+
+  /** @param wasQueued as background responses were */
+  sendBegin(events: EventEncoder, wasQueued: boolean): void {
+    const response = replyText(this.members('in_progress'), '[]')
+    events.begin(response, wasQueued ? replyText(this.members('queued'), '[]') : response)
+  }
+
+  /** @param members JSON of all but the output */
+  sendFailure(
+    events: EventEncoder,
+    members: string,
+    error: GatewayError | null,
+    output: readonly HistoryItem[],
+  ): void {
+    if (error !== null) events.send('error', errorEventMembers(error))
+    events.end('failed', replyText(members, JSON.stringify(toClientItems(output))))
+  }
+
+  /** Frames that end the stream if the request failed outside of the response. @param first number of the first one */
+  lastFrames(first: number, error: GatewayError, output: readonly HistoryItem[]): string {
+    let text = ''
+    const take = (frame: string) => {
+      text += frame
+    }
+    this.sendFailure(
+      new EventEncoder(take, first),
+      this.members('failed', { error, usage: null }),
+      error,
+      output,
+    )
+    return text
+  }
+}
+
+/** The whole response. @param members a JSON object, never empty. @param output a JSON array */
+export function replyText(members: string, output: string): string {
+  return `${members.slice(0, -1)},"output":${output}}`
+}
+
+/** A stored response as clients see it. */
+export function storedReply({ reply, output }: ResponseRecord): Json {
+  return { ...reply, output: toClientItems(output) }
+}
+
+/** Zeros if the worker reported no usage: clients reject an end without numbers. */
+export function toWireUsage(usage: GenerationUsage | null): Json {
+  const input = usage?.inputTokens ?? 0
+  const output = usage?.outputTokens ?? 0
+  return {
+    input_tokens: input,
+    input_tokens_details: { cached_tokens: usage?.cachedTokens ?? 0 },
+    output_tokens: output,
+    output_tokens_details: { reasoning_tokens: usage?.reasoningTokens ?? 0 },
+    total_tokens: input + output,
+  }
+}

@@ -1,0 +1,209 @@
+/**
+ * Items and content parts of the Responses format, for every body that holds some. A null member counts as absent, and
+ * members beyond these are allowed. @source OpenAI API reference, Responses and Conversations
+ */
+import { type Static, type TSchema, Type } from '#kernel'
+
+export function nullable<S extends TSchema>(schema: S) {
+  return Type.Optional(Type.Union([schema, Type.Null()]))
+}
+
+/** Objects that are told apart by their `type`: only the schema that the value names is checked. */
+export function taggedUnion<S extends TSchema[]>(...members: [...S]) {
+  return Type.Unsafe<{ [K in keyof S]: Static<S[K]> }[number]>({
+    type: 'object',
+    oneOf: members,
+    discriminator: { propertyName: 'type' },
+  })
+}
+
+/** Path of a field as the format writes it: `input[0].content`. @param field dotted path */
+export function bracketPath(field: string): string {
+  return field.replace(/\.(\d+)(?=\.|$)/g, '[$1]')
+}
+
+/** Items that can only be served by workers that speak the format themselves. */
+export const NATIVE_ITEM_TYPES = [
+  'custom_tool_call',
+  'custom_tool_call_output',
+  'computer_call',
+  'computer_call_output',
+  'local_shell_call',
+  'local_shell_call_output',
+  'shell_call',
+  'shell_call_output',
+  'apply_patch_call',
+  'apply_patch_call_output',
+  'image_generation_call',
+] as const
+
+const MAX_CALL_ID = 64
+
+const Text = Type.String()
+const Name = Type.String({ minLength: 1 })
+const Id = nullable(
+  Type.String({ pattern: '^[A-Za-z0-9_-]{1,128}$', description: 'Letters, digits, hyphens, underscores.' }),
+)
+const CallId = Type.String({ minLength: 1, maxLength: MAX_CALL_ID })
+const Status = nullable(Text)
+const AnyObject = Type.Object({})
+
+export const ItemPart = taggedUnion(
+  Type.Object({ type: Type.Literal('input_text'), text: Text }),
+  Type.Object({
+    type: Type.Literal('output_text'),
+    text: Text,
+    annotations: nullable(Type.Array(Type.Unknown())),
+  }),
+  Type.Object({ type: Type.Literal('text'), text: Text }, { description: "Text of the role's kind." }),
+  Type.Object({ type: Type.Literal('refusal'), refusal: nullable(Text) }),
+  Type.Object({
+    type: Type.Literal('input_image'),
+    image_url: nullable(Type.String({ description: 'An http, https or data URL.' })),
+    detail: nullable(Text),
+    file_id: Type.Optional(Type.Unknown({ description: 'Refused: send the content.' })),
+  }),
+  Type.Object({
+    type: Type.Literal('input_file'),
+    file_data: nullable(Text),
+    file_url: nullable(Type.String({ description: 'Refused: send the content.' })),
+    filename: nullable(Text),
+    file_id: Type.Optional(Type.Unknown({ description: 'Refused: send the content.' })),
+  }),
+  Type.Object({
+    type: Type.Literal('input_audio'),
+    input_audio: Type.Object({ data: Text, format: Name }),
+  }),
+  Type.Object({ type: Type.Literal('input_video'), video_url: Text }),
+)
+export type ItemPart = Static<typeof ItemPart>
+
+const Content = Type.Union([Text, Type.Array(ItemPart)])
+
+/** A part with a text, of reasoning. */
+const TextPart = Type.Object({ type: nullable(Text), text: Text })
+export const TextParts = Type.Array(TextPart)
+export type TextPart = Static<typeof TextPart>
+
+export const ItemReference = Type.Object(
+  { type: Type.Literal('item_reference'), id: Name },
+  { description: 'Stands for a stored item.' },
+)
+
+export const MessageItem = Type.Object({
+  type: Type.Literal('message'),
+  id: Id,
+  role: Type.Enum(['user', 'assistant', 'system', 'developer'], { type: 'string' }),
+  content: Content,
+  status: Status,
+  phase: nullable(Text),
+})
+
+export const FunctionCallItem = Type.Object({
+  type: Type.Literal('function_call'),
+  id: Id,
+  call_id: CallId,
+  name: Name,
+  arguments: Text,
+  status: Status,
+})
+
+export const FunctionOutputItem = Type.Object({
+  type: Type.Literal('function_call_output'),
+  id: Id,
+  call_id: CallId,
+  output: Content,
+  status: Status,
+})
+
+export const ReasoningItem = Type.Object({
+  type: Type.Literal('reasoning'),
+  id: Id,
+  summary: nullable(TextParts),
+  content: nullable(TextParts),
+  encrypted_content: nullable(Text),
+})
+
+export const McpListItem = Type.Object({
+  type: Type.Literal('mcp_list_tools'),
+  id: Id,
+  server_label: Name,
+  tools: nullable(Type.Array(Type.Unknown())),
+})
+
+export const McpCallItem = Type.Object({
+  type: Type.Literal('mcp_call'),
+  id: Id,
+  server_label: Name,
+  name: Name,
+  arguments: nullable(Text),
+  output: nullable(Text),
+  error: Type.Optional(Type.Unknown()),
+  approval_request_id: nullable(Text),
+  status: Status,
+})
+
+/** Any item of a request's input. */
+export const InputItem = taggedUnion(
+  MessageItem,
+  FunctionCallItem,
+  FunctionOutputItem,
+  ReasoningItem,
+  ItemReference,
+  McpListItem,
+  McpCallItem,
+  Type.Object({
+    type: Type.Literal('mcp_approval_request'),
+    id: Id,
+    server_label: Name,
+    name: Name,
+    arguments: nullable(Text),
+  }),
+  Type.Object({
+    type: Type.Literal('mcp_approval_response'),
+    id: Id,
+    approval_request_id: Name,
+    approve: Type.Boolean(),
+    reason: nullable(Text),
+  }),
+  Type.Object({ type: Type.Literal('web_search_call'), id: Id, status: Status, action: nullable(AnyObject) }),
+  Type.Object({
+    type: Type.Literal('code_interpreter_call'),
+    id: Id,
+    status: Status,
+    action: nullable(AnyObject),
+    code: nullable(Text),
+    container_id: nullable(Text),
+    outputs: Type.Optional(Type.Unknown()),
+  }),
+  Type.Object({
+    type: Type.Literal('file_search_call'),
+    id: Id,
+    status: Status,
+    action: nullable(AnyObject),
+    queries: nullable(Type.Array(Type.Unknown())),
+    results: Type.Optional(Type.Unknown()),
+  }),
+  Type.Object({ type: Type.Literal('compaction'), id: Id, encrypted_content: Text }),
+  Type.Object(
+    { type: Type.Enum([...NATIVE_ITEM_TYPES]), id: Id },
+    { description: 'Served by workers that speak the format themselves.' },
+  ),
+)
+export type InputItem = Static<typeof InputItem>
+export type ItemOf<T extends InputItem['type']> = Extract<InputItem, { type: T }>
+
+/** An item without a type: one with a role is a message, any other with an id is a reference. */
+export function withItemTypes(items: readonly unknown[]): readonly unknown[] {
+  return items.map((item) => {
+    if (typeof item !== 'object' || item === null || Array.isArray(item)) return item
+    const { type, role, id } = item as {
+      readonly type?: unknown
+      readonly role?: unknown
+      readonly id?: unknown
+    }
+    if ((type ?? null) !== null) return item
+    if ((role ?? null) !== null) return { ...item, type: 'message' }
+    return (id ?? null) === null ? item : { ...item, type: 'item_reference' }
+  })
+}

@@ -1,0 +1,165 @@
+/** Embeds texts on gRPC workers, a few at a time, in the order of the inputs. */
+import {
+  type Call,
+  type EmbeddingInput,
+  type EmbeddingService,
+  type EmbeddingVector,
+  type OpenCall,
+  type RequestContext,
+  type Upstream,
+  UpstreamFailure,
+  type WorkerEntry,
+} from '#kernel'
+import { grpcErrors } from '../errors.ts'
+import type { Runtime } from '../runtimes/runtime.ts'
+import { findRuntime } from '../runtimes/runtime-table.ts'
+import { GRPC_MODE } from '../wire/grpc-transport.ts'
+import type { SentRequests } from '../wire/sent-requests.ts'
+import type { PromptBuilder } from './prompt.ts'
+
+export interface EmbedInput {
+  readonly ctx: Call['ctx']
+  readonly model: string
+  readonly tokenIds: Uint32Array
+  readonly text: string
+  /** Request id for the engine; each attempt gets a suffix. */
+  readonly id: string
+}
+
+export interface EmbedParts {
+  readonly upstream: Pick<Upstream, 'open' | 'headersFor'>
+  readonly calls: SentRequests
+}
+
+export class EmbedCall implements Call {
+  readonly ctx: Call['ctx']
+  readonly model: string
+  readonly stream = false
+  readonly worker = null
+  readonly tokenIds: Uint32Array
+  readonly promptBytes = null
+  readonly accepts = (worker: WorkerEntry) => worker.connectionMode === GRPC_MODE
+  readonly result: Promise<EmbeddingVector>
+  readonly #input: EmbedInput
+  readonly #parts: EmbedParts
+  readonly #open: OpenCall
+  #worker: WorkerEntry | null = null
+  #message: Buffer | null = null
+  readonly #settle: PromiseWithResolvers<EmbeddingVector>
+
+  constructor(input: EmbedInput, parts: EmbedParts) {
+    this.ctx = input.ctx
+    this.model = input.model
+    this.tokenIds = input.tokenIds
+    this.#input = input
+    this.#parts = parts
+    this.#settle = Promise.withResolvers()
+    this.result = this.#settle.promise
+    this.#open = parts.upstream.open(this, {
+      onAnswer: () => {
+        this.#message = null
+      },
+      onData: (message) => {
+        this.#message = Buffer.from(message)
+      },
+      onEnd: () => this.#read(),
+      onFailed: (error) => this.#settle.reject(error),
+    })
+  }
+
+  requestFor(worker: WorkerEntry, _model: string, attempt: number) {
+    const runtime = findRuntime(worker.runtimeType)
+    if (runtime?.encodeEmbed === undefined || runtime.paths.embed === undefined)
+      throw grpcErrors.unsupported_backend(worker.runtimeType)
+    this.#worker = worker
+    const id = `${this.#input.id}-${attempt}`
+    const body = runtime.encodeEmbed(id, this.#input.tokenIds, this.#input.text)
+    this.#parts.calls.note(body, { path: runtime.paths.abort, body: runtime.encodeAbort(id) })
+    const headers = this.#parts.upstream.headersFor(this.ctx, worker)
+    return { method: 'POST', path: runtime.paths.embed, body, headers }
+  }
+
+  abort(): void {
+    this.#open.abort()
+    this.#settle.reject(new UpstreamFailure('reset', 'the request was cancelled', false))
+  }
+
+  #read(): void {
+    try {
+      this.#settle.resolve(this.#vector(this.#worker as WorkerEntry))
+    } catch (error) {
+      this.#settle.reject(
+        grpcErrors.engine_message_unreadable.with({ cause: error }, (error as Error).message),
+      )
+    }
+  }
+
+  #vector(worker: WorkerEntry): EmbeddingVector {
+    const runtime = findRuntime(worker.runtimeType) as Runtime
+    if (this.#message === null) throw new Error('the engine sent no message')
+    const read = runtime.readEmbed?.(this.#message)
+    if (read === undefined) throw new Error('the engine does not support embeddings')
+    return { values: read.values, promptTokens: read.promptTokens || this.tokenIds.length, worker }
+  }
+}
+
+/** Concurrent inputs of one request. */
+const MAX_PARALLEL = 32
+
+export class Embedder implements EmbeddingService {
+  readonly #prompts: Pick<PromptBuilder, 'tokenizerOf' | 'checkTakesText'>
+  readonly #parts: EmbedParts
+
+  constructor(prompts: Pick<PromptBuilder, 'tokenizerOf' | 'checkTakesText'>, parts: EmbedParts) {
+    this.#prompts = prompts
+    this.#parts = parts
+  }
+
+  async embed(
+    ctx: RequestContext,
+    { model, inputs }: { readonly model: string; readonly inputs: readonly EmbeddingInput[] },
+  ): Promise<readonly EmbeddingVector[]> {
+    const tokenizer = await this.#prompts.tokenizerOf(model)
+    this.#prompts.checkTakesText(model, tokenizer, 'embeddings')
+    const vectors: EmbeddingVector[] = new Array(inputs.length)
+    const running = new Set<EmbedCall>()
+    let next = 0
+    let isOver = false
+    const stop = () => {
+      isOver = true
+      for (const call of running) call.abort()
+    }
+    ctx.onCancel(stop)
+    const work = async () => {
+      while (!isOver && next < inputs.length) {
+        const at = next++
+        const input = inputs[at]
+        const text = typeof input === 'string' ? input : ''
+        // Embedding models expect special tokens.
+        const tokenIds =
+          typeof input === 'string' ? await tokenizer.encode(input, { addSpecialTokens: true }) : input
+        if (isOver) return
+        const embedInput = {
+          ctx: ctx as Call['ctx'],
+          model,
+          tokenIds,
+          text,
+          id: `embed-${ctx.requestId}-${at}`,
+        }
+        const call = new EmbedCall(embedInput, this.#parts)
+        running.add(call)
+        try {
+          vectors[at] = await call.result
+        } finally {
+          running.delete(call)
+        }
+      }
+    }
+    try {
+      await Promise.all(Array.from({ length: Math.min(MAX_PARALLEL, inputs.length) }, work))
+    } finally {
+      stop()
+    }
+    return vectors
+  }
+}

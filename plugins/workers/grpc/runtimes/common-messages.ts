@@ -1,0 +1,181 @@
+/** Fields of messages that several engines share: replies, loads and sampling settings. @hot */
+import type { EngineConstraint, EngineReport, RankLoad } from '#kernel'
+import { toPairLoad } from '#shared'
+import type { EngineReply, TopTokens } from './runtime.ts'
+
+interface WireCounts {
+  readonly promptTokens: number
+  readonly completionTokens: number
+  readonly cachedTokens: number
+  readonly reasoningTokens?: number
+  readonly outputLogprobs:
+    | { readonly tokenLogprobs: readonly number[]; readonly topLogprobs: readonly TopTokens[] }
+    | undefined
+}
+
+interface WireChunk extends WireCounts {
+  readonly tokenIds: readonly number[]
+  /** Absent for engines with a single choice. */
+  readonly index?: number
+}
+
+interface WireComplete extends WireCounts {
+  readonly outputIds: readonly number[]
+  readonly finishReason: string
+  readonly matchedTokenId?: number | undefined
+  readonly matchedStopStr?: string | undefined
+  readonly index: number
+}
+
+/** A chunk of a choice. */
+export function chunkReply(chunk: WireChunk): EngineReply {
+  const { outputLogprobs } = chunk
+  return {
+    isComplete: false,
+    index: chunk.index ?? 0,
+    tokenIds: chunk.tokenIds,
+    promptTokens: chunk.promptTokens,
+    completionTokens: chunk.completionTokens,
+    cachedTokens: chunk.cachedTokens,
+    reasoningTokens: chunk.reasoningTokens ?? 0,
+    finishReason: '',
+    matchedStop: null,
+    logprobs: outputLogprobs === undefined ? null : outputLogprobs.tokenLogprobs,
+    top: outputLogprobs === undefined ? [] : outputLogprobs.topLogprobs,
+    named: [],
+    promptLogprobs: null,
+    transferJson: null,
+  }
+}
+
+export function completeReply(complete: WireComplete): EngineReply {
+  const { outputLogprobs } = complete
+  return {
+    isComplete: true,
+    index: complete.index,
+    tokenIds: complete.outputIds,
+    promptTokens: complete.promptTokens,
+    completionTokens: complete.completionTokens,
+    cachedTokens: complete.cachedTokens,
+    reasoningTokens: complete.reasoningTokens ?? 0,
+    finishReason: complete.finishReason,
+    matchedStop: complete.matchedStopStr ?? complete.matchedTokenId ?? null,
+    logprobs: outputLogprobs === undefined ? null : outputLogprobs.tokenLogprobs,
+    top: outputLogprobs === undefined ? [] : outputLogprobs.topLogprobs,
+    named: [],
+    promptLogprobs: null,
+    transferJson: null,
+  }
+}
+
+/** For unknown message types. */
+export function emptyReply(): EngineReply {
+  return {
+    isComplete: false,
+    index: 0,
+    tokenIds: [],
+    promptTokens: 0,
+    completionTokens: 0,
+    cachedTokens: 0,
+    reasoningTokens: 0,
+    finishReason: '',
+    matchedStop: null,
+    logprobs: null,
+    top: [],
+    named: [],
+    promptLogprobs: null,
+    transferJson: null,
+  }
+}
+
+interface WireLoad {
+  readonly dpRank: number
+  readonly numRunningReqs: number
+  readonly numWaitingReqs: number
+  readonly numUsedTokens: number
+  readonly numWaitingUncachedTokens: number
+  readonly tokenUsage: number
+  readonly genThroughput: number
+  readonly maxRunningRequests: number
+  readonly maxTotalNumTokens: number
+  readonly cacheHitRate: number
+  readonly utilization: number
+  readonly disaggregation?: WireDisaggregation
+}
+
+interface WireDisaggregation {
+  readonly mode: string
+  readonly prefillPreallocQueueReqs: number
+  readonly prefillInflightQueueReqs: number
+  readonly decodePreallocQueueReqs: number
+  readonly decodeTransferQueueReqs: number
+  readonly decodeRetractedQueueReqs: number
+  readonly kvTransferSpeedGbS: number
+  readonly kvTransferLatencyMs: number
+}
+
+function toRankLoad(load: WireLoad): RankLoad {
+  return {
+    rank: load.dpRank,
+    queuedTokens: load.numWaitingUncachedTokens,
+    usedTokens: load.numUsedTokens,
+    kvUsage: Math.min(1, Math.max(0, load.tokenUsage)),
+    tokensPerSecond: Math.max(0, load.genThroughput),
+    runningRequests: load.numRunningReqs,
+    waitingRequests: load.numWaitingReqs,
+    maxRequests: load.maxRunningRequests,
+    maxTokens: load.maxTotalNumTokens,
+    cacheHitRate: load.cacheHitRate,
+    utilization: load.utilization,
+    ...pairOf(load.disaggregation),
+  }
+}
+
+function pairOf(told: WireDisaggregation | undefined): Pick<RankLoad, 'pair'> {
+  const pair = toPairLoad(
+    told && {
+      mode: told.mode,
+      prefill_prealloc_queue_reqs: told.prefillPreallocQueueReqs,
+      prefill_inflight_queue_reqs: told.prefillInflightQueueReqs,
+      decode_prealloc_queue_reqs: told.decodePreallocQueueReqs,
+      decode_transfer_queue_reqs: told.decodeTransferQueueReqs,
+      decode_retracted_queue_reqs: told.decodeRetractedQueueReqs,
+      kv_transfer_speed_gb_s: told.kvTransferSpeedGbS,
+      kv_transfer_latency_ms: told.kvTransferLatencyMs,
+    },
+  )
+  return pair === undefined ? {} : { pair }
+}
+
+export function toReport(answer: {
+  readonly timestamp: string
+  readonly loads: readonly WireLoad[]
+}): EngineReport {
+  return { timestamp: answer.timestamp || null, ranks: answer.loads.map(toRankLoad) }
+}
+
+/** Logit bias by token ids as decimal strings. */
+export function biasByText(
+  bias: ReadonlyMap<number, number> | undefined,
+): ReadonlyMap<string, number> | undefined {
+  if (bias === undefined || bias.size === 0) return undefined
+  return new Map([...bias].map(([id, value]) => [String(id), value]))
+}
+
+/** 0 disables top-k in these engines. */
+export function topKFromZero(topK: number | undefined): number {
+  return topK === undefined || topK < 0 ? 0 : topK
+}
+
+/** Clamps a seed to the range of the field. */
+export function seedWithin(seed: number | undefined, max: number): number | undefined {
+  if (seed === undefined) return undefined
+  return Math.min(max, Math.max(0, Math.trunc(seed)))
+}
+
+/** Text of the constraint if it has this name. */
+export function constraintText(constraint: EngineConstraint | null, name: string): string | undefined {
+  return constraint?.name === name ? constraint.text : undefined
+}
+
+export const MAX_INT32 = 2_147_483_647

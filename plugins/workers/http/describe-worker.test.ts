@@ -1,0 +1,424 @@
+import { beforeEach, describe, expect, test } from 'vitest'
+import {
+  type DescribeTools,
+  UpstreamFailure,
+  type WorkerCall,
+  type WorkerDescription,
+  type WorkerReply,
+  type WorkerTarget,
+  type WorkerWish,
+} from '#kernel'
+import { cloudProvider, describeWorker, isExternalService, nextProbeDelayMs } from './describe-worker.ts'
+import { groupDated } from './discover-models.ts'
+
+type Routes = Record<string, unknown>
+
+/** A worker that answers these routes with 200 and JSON, a number as a status, and anything else with 404. */
+function fakeWorker(routes: Routes) {
+  const asked: { path: string; key: string | null; provider: string | null }[] = []
+  const call = async (
+    { apiKey, provider = null }: WorkerTarget,
+    { path }: WorkerCall,
+  ): Promise<WorkerReply> => {
+    asked.push({ path, key: apiKey, provider })
+    const answer = routes[path]
+    if (answer instanceof Error) throw answer
+    const status = answer === undefined ? 404 : typeof answer === 'number' ? answer : 200
+    const body = Buffer.from(JSON.stringify(typeof answer === 'object' ? answer : {}))
+    return {
+      status,
+      headers: [],
+      body,
+      header: () => undefined,
+      clientHeaders: () => [],
+      json: () => JSON.parse(body.toString()),
+    }
+  }
+  return { call, asked, paths: () => asked.map(({ path }) => path) }
+}
+
+const UP = { '/health': {} }
+const list = (...data: object[]) => ({ object: 'list', data })
+const warnings: string[] = []
+const silent = {
+  debug() {},
+  info() {},
+  warn: (_fields: unknown, text?: string) => void warnings.push(text ?? ''),
+  error() {},
+  child: () => silent,
+}
+beforeEach(() => void warnings.splice(0))
+
+/** Waits take no time. */
+const TOOLS: DescribeTools = {
+  signal: new AbortController().signal,
+  wait: async () => {},
+  note: () => {},
+  log: silent,
+  health: { path: '/health', timeoutMs: 5_000 },
+  startupTimeoutMs: 1_800_000,
+  checkIntervalMs: 30_000,
+  expandsRanks: false,
+  serviceKeys: new Map(),
+}
+const WISH: WorkerWish = {
+  url: 'http://w:1',
+  apiKey: null,
+  runtimeType: 'unspecified',
+  models: null,
+  labels: {},
+  provider: null,
+  isConfigured: false,
+}
+const run = (
+  wish: Partial<WorkerWish>,
+  worker: ReturnType<typeof fakeWorker>,
+  tools: Partial<DescribeTools> = {},
+): Promise<WorkerDescription> => describeWorker(worker.call, { ...WISH, ...wish }, { ...TOOLS, ...tools })
+
+describe('engines', () => {
+  test('sglang tells itself by the owner of its models, and its server info becomes labels and card', async () => {
+    const worker = fakeWorker({
+      ...UP,
+      '/v1/models': list({ id: 'demo-7b', owned_by: 'sglang', max_model_len: 8192 }),
+      '/server_info': {
+        served_model_name: 'demo-7b',
+        tp_size: 2,
+        version: '0.5',
+        tool_call_parser: 'hermes',
+        // Whoever lists workers sees their labels.
+        api_key: 'k1',
+        admin_api_key: 'k2',
+        x: {},
+      },
+      '/model_info': { model_path: '/models/demo', is_generation: true, has_image_understanding: true },
+    })
+    expect(await run({}, worker)).toEqual({
+      runtimeType: 'sglang',
+      apis: ['chat', 'completions', 'generate', 'embeddings', 'classify', 'rerank'],
+      isExternal: false,
+      labels: {
+        served_model_name: 'demo-7b',
+        tp_size: '2',
+        version: '0.5',
+        tool_call_parser: 'hermes',
+        model_path: '/models/demo',
+        is_generation: 'true',
+        has_image_understanding: 'true',
+        max_model_len: '8192',
+      },
+      models: [
+        {
+          id: 'demo-7b',
+          model_type: ['chat', 'completions', 'responses', 'tools', 'vision'],
+          context_length: 8192,
+          tool_parser: 'hermes',
+        },
+      ],
+    })
+    expect(worker.paths().filter((path) => path === '/v1/models').length).toBe(1)
+  })
+
+  test('older sglang releases are asked by the older names', async () => {
+    const worker = fakeWorker({
+      ...UP,
+      '/get_server_info': { served_model_name: 'old', max_total_tokens: 100 },
+    })
+    const found = await run({ runtimeType: 'sglang' }, worker)
+    expect(found.models).toMatchObject([{ id: 'old', context_length: 100 }])
+  })
+
+  test('vllm tells every model that it serves, adapters too', async () => {
+    const worker = fakeWorker({
+      ...UP,
+      '/v1/models': list(
+        { id: 'base', owned_by: 'vllm', root: '/models/base', max_model_len: 4096 },
+        { id: 'adapter', owned_by: 'vllm', parent: 'base', max_model_len: 2048 },
+      ),
+      '/version': { version: '0.11.0' },
+    })
+    const found = await run({}, worker)
+    expect(found.runtimeType).toBe('vllm')
+    expect(found.labels).toMatchObject({ version: '0.11.0', model_path: '/models/base' })
+    expect(found.models).toMatchObject([
+      { id: 'base', context_length: 4096 },
+      { id: 'adapter', context_length: 2048 },
+    ])
+  })
+
+  test.each([
+    [{ '/v1/models': list({ id: 'm', owned_by: 'nvidia' }) }, 'sglang'],
+    [{ '/v1/models': list({ id: 'm', owned_by: 'tensorrt_llm' }) }, 'trtllm'],
+    [{ '/v1/models': list({ id: 'm', owned_by: 'mlx-lm' }) }, 'mlx'],
+    [{ '/v1/models': list({ id: 'm', owned_by: 'constructor' }) }, 'sglang'],
+    [{ '/v1/models': list({ id: 'm', owned_by: '__proto__' }) }, 'sglang'],
+    [{ '/v1/models': list({ id: 'm', owned_by: 'me' }), '/version': { version: '1' } }, 'vllm'],
+    [{ '/server_info': {} }, 'sglang'],
+    [{}, 'sglang'],
+  ])('%j is %s', async (routes, runtime) => {
+    expect((await run({}, fakeWorker({ ...UP, ...routes }))).runtimeType).toBe(runtime)
+  })
+
+  test('a runtime that is named is not looked for', async () => {
+    const worker = fakeWorker({ ...UP, '/v1/models': list({ id: 'm', owned_by: 'vllm' }) })
+    expect((await run({ runtimeType: 'trtllm' }, worker)).runtimeType).toBe('trtllm')
+    expect(worker.paths()).not.toContain('/version')
+  })
+
+  test('an embedding engine is not offered for chat', async () => {
+    const worker = fakeWorker({
+      ...UP,
+      '/v1/models': list({ id: 'e' }),
+      '/model_info': { is_generation: false },
+    })
+    expect((await run({}, worker)).models).toMatchObject([{ id: 'e', model_type: ['embeddings'] }])
+  })
+})
+
+describe('llama.cpp', () => {
+  const props = {
+    total_slots: 4,
+    model_path: '/m.gguf',
+    build_info: 'b1',
+    default_generation_settings: { n_ctx: 2048 },
+  }
+
+  test.each([
+    [
+      {
+        '/v1/models': list({ id: 'm', owned_by: 'llamacpp' }),
+        '/props': { ...props, total_slots: undefined },
+      },
+    ],
+    [{ '/v1/models': list({ id: 'm', owned_by: 'me' }), '/props': props }],
+  ])('is known by the owner of its model, or by its properties', async (routes) => {
+    const found = await run({}, fakeWorker({ ...UP, ...routes }))
+    expect(found).toMatchObject({
+      runtimeType: 'llamacpp',
+      labels: { model_path: '/m.gguf', version: 'b1', context_length: '2048' },
+      models: [{ id: 'm', context_length: 2048 }],
+    })
+  })
+})
+
+describe('APIs', () => {
+  const apisOf = async (wish: Partial<WorkerWish>, paths: unknown) =>
+    (await run(wish, fakeWorker({ ...UP, '/openapi.json': { paths } }))).apis
+  const usual = ['chat', 'completions', 'generate', 'embeddings', 'classify', 'rerank']
+
+  test('an engine that lists messages and responses among its paths gets them as they come', async () => {
+    expect(await apisOf({}, { '/v1/messages': { post: {} }, '/v1/responses': { post: {} } })).toEqual([
+      ...usual,
+      'messages',
+      'responses',
+    ])
+    expect(await apisOf({}, { '/v1/responses/{id}': { get: {} }, '/v1/responses': { get: {} } })).toEqual(
+      usual,
+    )
+  })
+
+  test.each([null, [], 'x', { '/v1/messages': null }, { __proto__: { '/v1/messages': { post: {} } } }])(
+    'a list of paths that is none, %j, tells nothing',
+    async (paths) => {
+      expect(await apisOf({}, paths)).toEqual(usual)
+    },
+  )
+
+  test('services are known by name', async () => {
+    const none = fakeWorker({})
+    const apis = async (url: string) => (await run({ url }, none)).apis
+    expect(await apis('https://api.anthropic.com')).toEqual(['messages'])
+    expect(await apis('https://api.openai.com')).toContain('responses')
+    expect(await apis('https://api.x.ai')).not.toContain('generate')
+  })
+})
+
+describe('models', () => {
+  const worker = () => fakeWorker({ ...UP, '/v1/models': list({ id: 'm', max_model_len: 10 }) })
+
+  test('cards that are given are kept and completed', async () => {
+    const { models } = await run({ models: [{ id: 'mine' }, { id: 'two', context_length: 5 }] }, worker())
+    expect(models).toMatchObject([
+      { id: 'mine', context_length: 10 },
+      { id: 'two', context_length: 5 },
+    ])
+  })
+
+  test('an empty list asked for is a wildcard, and so is a worker that tells nothing', async () => {
+    expect((await run({ models: [] }, worker())).models).toEqual([])
+    expect((await run({}, fakeWorker(UP))).models).toEqual([])
+  })
+
+  test('a worker that asks for a key becomes a wildcard with a warning, an open one without', async () => {
+    const refused = fakeWorker({ ...UP, '/v1/models': 401, '/server_info': 403 })
+    expect((await run({}, refused)).models).toEqual([])
+    expect(warnings).toEqual([expect.stringContaining('check its api_key')])
+    warnings.length = 0
+    await run({}, fakeWorker(UP))
+    await run({ models: [] }, fakeWorker({ ...UP, '/v1/models': 401 }))
+    expect(warnings).toEqual([])
+  })
+
+  test('a worker that cannot be reached any more is not asked for the rest', async () => {
+    const worker = fakeWorker({ '/v1/models': new UpstreamFailure('connect', 'refused', false) })
+    await run({}, worker, { health: null })
+    expect(worker.paths()).toEqual(['/v1/models'])
+  })
+
+  test('labels of the specification decide the model id', async () => {
+    expect((await run({ labels: { model_id: 'own' } }, fakeWorker(UP))).models).toMatchObject([{ id: 'own' }])
+  })
+})
+
+describe('waiting for the worker', () => {
+  test('a worker that comes up late is found without another request', async () => {
+    const routes: Routes = { '/health': 503 }
+    const worker = fakeWorker(routes)
+    let waits = 0
+    const wait = async () => {
+      waits += 1
+      if (waits === 3) routes['/health'] = {}
+    }
+    await run({}, worker, { wait })
+    expect(worker.paths().filter((path) => path === '/health').length).toBe(4)
+  })
+
+  test('a worker that never comes up is reported with its last answer', async () => {
+    const worker = fakeWorker({ '/health': new UpstreamFailure('connect', 'connection refused', false) })
+    await expect(run({}, worker, { startupTimeoutMs: 1 })).rejects.toThrow(
+      'http://w:1 did not become healthy within 0.001 s; last probe: connection refused',
+    )
+  })
+
+  test('looks follow each other fast at first and never slower than the interval', () => {
+    expect([0, 400, 2_000, 20_000, 600_000].map((elapsedMs) => nextProbeDelayMs(elapsedMs, 30_000))).toEqual([
+      250, 250, 500, 5_000, 30_000,
+    ])
+    expect(nextProbeDelayMs(0, 100)).toBe(100)
+  })
+
+  test('a worker without health checks is not probed', async () => {
+    const worker = fakeWorker({})
+    await run({}, worker, { health: null })
+    expect(worker.paths()).not.toContain('/health')
+  })
+})
+
+describe('cloud services', () => {
+  test('they are known by their domain or by name', () => {
+    const urls = ['https://api.openai.com/v1', 'https://x.ai', 'https://notx.ai', 'https://h/x.ai']
+    expect(urls.map(cloudProvider)).toEqual(['openai', 'xai', null, null])
+    const isExternal = (url: string, runtimeType = 'unspecified', provider: string | null = null) =>
+      isExternalService({ url, runtimeType, provider })
+    expect(isExternal('https://api.anthropic.com')).toBe(true)
+    expect(isExternal('https://api.x.ai', 'vllm')).toBe(false)
+    expect(isExternal('http://w', 'external')).toBe(true)
+    expect(isExternal('http://w', 'unspecified', 'anthropic')).toBe(true)
+    expect(isExternal('http://w', 'vllm', 'anthropic')).toBe(false)
+  })
+
+  test('without a key they are wildcards, and nobody asks them anything', async () => {
+    const worker = fakeWorker({})
+    const found = await run({ url: 'https://api.openai.com' }, worker)
+    expect(found).toMatchObject({ runtimeType: 'external', models: [] })
+    expect(worker.asked).toEqual([])
+  })
+
+  test('with a key their models are read, dated names as aliases', async () => {
+    const worker = fakeWorker({
+      '/v1/models': list({ id: 'gpt-x-2025-01-02' }, { id: 'gpt-x' }, { id: 'embed-1' }),
+    })
+    const { models } = await run({ url: 'https://api.openai.com', apiKey: 'k' }, worker)
+    expect(models).toMatchObject([
+      { id: 'gpt-x', aliases: ['gpt-x-2025-01-02'] },
+      { id: 'embed-1', model_type: ['embeddings'] },
+    ])
+  })
+
+  test('they are asked as the provider wants it: the one that the wish names, else that of the host', async () => {
+    const worker = fakeWorker({ '/v1/models': list({ id: 'c' }) })
+    const url = 'https://api.anthropic.com'
+    for (const provider of [null, 'mine']) await run({ url, apiKey: 'k', provider }, worker)
+    await run({ url: 'http://w:1', apiKey: 'k', provider: 'anthropic' }, worker)
+    expect(worker.asked.map(({ provider }) => provider)).toEqual(['anthropic', 'mine', 'anthropic'])
+  })
+
+  test('a service that lists no models is a wildcard; one that refuses the key fails', async () => {
+    const spec = { runtimeType: 'external', apiKey: 'k' }
+    expect((await run(spec, fakeWorker({}))).models).toEqual([])
+    const refused = fakeWorker({ '/v1/models': 401 })
+    await expect(run(spec, refused)).rejects.toMatchObject({ code: 'model_discovery_failed' })
+    expect(refused.asked.length).toBe(3)
+  })
+
+  test('the gateway’s key for model lists goes first, to the service’s own hosts', async () => {
+    const serviceKeys = new Map([['openai', 'admin']])
+    const models = { '/v1/models': list({ id: 'c' }) }
+    const asked = async (wish: Partial<WorkerWish>) => {
+      const worker = fakeWorker(models)
+      await run(wish, worker, { serviceKeys })
+      return worker.asked.map(({ key }) => key)
+    }
+    expect(await asked({ url: 'https://api.openai.com/v1', apiKey: 'own' })).toEqual(['admin'])
+    // A name proves its owner over TLS only.
+    expect(await asked({ url: 'http://api.openai.com/v1', apiKey: 'own' })).toEqual(['own'])
+    expect(await asked({ url: 'https://api.x.ai', apiKey: 'own' })).toEqual(['own'])
+    const elsewhere = { url: 'https://proxy.example/openai/v1', runtimeType: 'external', provider: 'openai' }
+    expect(await asked(elsewhere)).toEqual([])
+    expect(await asked({ ...elsewhere, apiKey: 'own' })).toEqual(['own'])
+    expect(await asked({ ...elsewhere, isConfigured: true })).toEqual(['admin'])
+    // Nor does it cross a network in the clear, whoever says so.
+    const plain = { ...elsewhere, isConfigured: true, url: 'http://proxy.example/openai/v1' }
+    expect(await asked(plain)).toEqual([])
+    expect(await asked({ ...plain, url: 'http://127.0.0.1:9/openai/v1' })).toEqual(['admin'])
+  })
+
+  test('gemini has its own form of the list', async () => {
+    const worker = fakeWorker({ '/v1/models': { models: [{ name: 'models/g-1' }, { name: '' }, null] } })
+    const { models } = await run({ url: 'https://generativelanguage.googleapis.com', apiKey: 'k' }, worker)
+    expect(models.map(({ id }) => id)).toEqual(['g-1'])
+    expect(worker.asked[0]).toMatchObject({ key: 'k', provider: 'gemini' })
+  })
+
+  test('names that differ by more than a date stay apart', () => {
+    expect(groupDated(['a-20250101', 'a-20250202', 'b']).map(({ id, aliases }) => [id, aliases])).toEqual([
+      ['a-20250101', ['a-20250202']],
+      ['b', undefined],
+    ])
+  })
+})
+
+describe('data-parallel ranks', () => {
+  const engine = (info: unknown, owner = 'sglang') =>
+    fakeWorker({ ...UP, '/v1/models': list({ id: 'm', owned_by: owner }), '/server_info': info })
+  const dpAware = { expandsRanks: true }
+
+  test('their number is what the server info says; one rank is a plain worker', async () => {
+    expect((await run({}, engine({ dp_size: 4 }), dpAware)).rankCount).toBe(4)
+    expect((await run({}, engine({ dp_size: '2' }), dpAware)).rankCount).toBe(2)
+    expect(await run({}, engine({ dp_size: 1 }), dpAware)).not.toHaveProperty('rankCount')
+    expect(await run({}, engine({ dp_size: 4 }))).not.toHaveProperty('rankCount')
+  })
+
+  test('the older route tells it too', async () => {
+    const worker = fakeWorker({
+      ...UP,
+      '/v1/models': list({ id: 'm', owned_by: 'sglang' }),
+      '/get_server_info': { dp_size: 3 },
+    })
+    expect((await run({}, worker, dpAware)).rankCount).toBe(3)
+  })
+
+  test.each([
+    [{}, 'sglang'],
+    [{ dp_size: 0 }, 'sglang'],
+    [{ dp_size: 1.5 }, 'sglang'],
+    [{ dp_size: 4_000_000 }, 'sglang'],
+    [500, 'sglang'],
+    [{ dp_size: 2 }, 'vllm'],
+  ])('a registration fails when the number is not to be found: %j of %s', async (info, owner) => {
+    await expect(run({}, engine(info, owner), dpAware)).rejects.toMatchObject({
+      code: 'rank_discovery_failed',
+    })
+  })
+})

@@ -1,0 +1,223 @@
+/** Describes an HTTP worker at its registration: health, engine, API formats, models and ranks. */
+import type { DescribeTools, RuntimeType, WorkerDescription, WorkerWish } from '#kernel'
+import { isPrivateWay } from '#shared'
+import { type CallWorker, probeWorker } from './control-call.ts'
+import { discover, discoverExternal, discoverRankCount } from './discover-models.ts'
+import { httpWorkerErrors } from './errors.ts'
+import { type Info, listedModels, WorkerQueries } from './worker-queries.ts'
+
+/** @throws worker_unreachable, model_discovery_failed, rank_discovery_failed */
+export function describeWorker(
+  call: CallWorker,
+  target: WorkerWish,
+  tools: DescribeTools,
+): Promise<WorkerDescription> {
+  return isExternalService(target)
+    ? describeService(call, target, tools)
+    : describeEngine(call, target, tools)
+}
+
+async function describeEngine(
+  call: CallWorker,
+  target: WorkerWish,
+  tools: DescribeTools,
+): Promise<WorkerDescription> {
+  const { health, log } = tools
+  if (health !== null) await waitUntilHealthy(call, target, health, tools)
+  // Without health checks the worker is ready at once, so failed queries are not retried.
+  const queries = new WorkerQueries(call, target, tools, {
+    retryDelayMs: () => 1_000,
+    hasRetries: health !== null,
+  })
+  const runtimeType = target.runtimeType === 'unspecified' ? await detectRuntime(queries) : target.runtimeType
+  const { labels, models } = await discover(queries, runtimeType, target.labels, target.models)
+  if (queries.refusal !== null && models.length === 0 && target.models === null) {
+    const reason = queries.refusal
+    log.warn({ worker: target.url, reason }, 'model list refused, worker serves any model; check its api_key')
+  }
+  const apis = await discoverApis(queries)
+  const rankCount = tools.expandsRanks ? await discoverRankCount(queries, target.url, runtimeType) : 1
+  return { runtimeType, labels, models, apis, isExternal: false, ...(rankCount > 1 && { rankCount }) }
+}
+
+async function describeService(
+  call: CallWorker,
+  target: WorkerWish,
+  tools: DescribeTools,
+): Promise<WorkerDescription> {
+  const owner = cloudProvider(target.url)
+  const provider = target.provider ?? owner
+  const found = {
+    runtimeType: 'external',
+    labels: {},
+    apis: apisOfService(provider),
+    isExternal: true,
+    ...(owner !== null && { provider: owner }),
+  } as const
+  const isTrusted = target.isConfigured || provider === owner
+  const key =
+    adminKeyOf(tools.serviceKeys, provider, isTrusted && isPrivateWay(new URL(target.url))) ?? target.apiKey
+  // Without a key of its own the worker gets the client's key, so its models are unknown until a client sends one.
+  if (target.models !== null || key === null) return { ...found, models: target.models ?? [] }
+  const queries = new WorkerQueries(call, { url: target.url, apiKey: key, provider }, tools, {
+    retryDelayMs: (tried) => Math.min(10_000, 1_000 * 2 ** (tried - 1)),
+    hasRetries: true,
+  })
+  return { ...found, models: await discoverExternal(queries) }
+}
+
+/** Cloud services by domain. */
+const CLOUD_PROVIDERS: ReadonlyMap<string, string> = new Map([
+  ['openai.com', 'openai'],
+  ['x.ai', 'xai'],
+  ['anthropic.com', 'anthropic'],
+  ['googleapis.com', 'gemini'],
+])
+
+/** Engines by `owned_by` of their model list. */
+const ENGINE_OF_OWNER: ReadonlyMap<string, RuntimeType> = new Map([
+  ['sglang', 'sglang'],
+  ['nvidia', 'sglang'],
+  ['vllm', 'vllm'],
+  ['trtllm', 'trtllm'],
+  ['tensorrt_llm', 'trtllm'],
+  ['tensorrt-llm', 'trtllm'],
+  ['mlx', 'mlx'],
+  ['mlx_lm', 'mlx'],
+  ['mlx-lm', 'mlx'],
+  ['llamacpp', 'llamacpp'],
+])
+
+const FIRST_PROBE_DELAY_MS = 250
+/** The next probe follows after this share of the time elapsed so far. */
+const PROBE_DELAY_SHARE = 0.25
+
+/** Timeout of a probe at the very end of the start-up timeout. */
+const LAST_PROBE_MS = 500
+
+/** Name of the cloud service behind a URL; null for any other. */
+export function cloudProvider(url: string): string | null {
+  const host = URL.parse(url)?.hostname ?? ''
+  for (const [domain, provider] of CLOUD_PROVIDERS)
+    if (host === domain || host.endsWith(`.${domain}`)) return provider
+  return null
+}
+
+/**
+ * Decides by the engine name in the specification, then by the provider, then by the host; every other worker is local.
+ */
+export function isExternalService({
+  url,
+  runtimeType,
+  provider,
+}: Pick<WorkerWish, 'url' | 'runtimeType' | 'provider'>): boolean {
+  if (runtimeType !== 'unspecified') return runtimeType === 'external'
+  return (provider ?? cloudProvider(url)) !== null
+}
+
+/**
+ * Probes the health route until it answers 2xx.
+ * @throws worker_unreachable if the start-up timeout passes first
+ */
+async function waitUntilHealthy(
+  call: CallWorker,
+  target: WorkerWish,
+  health: NonNullable<DescribeTools['health']>,
+  tools: DescribeTools,
+): Promise<void> {
+  const startedAtMs = performance.now()
+  const timeoutMs = tools.startupTimeoutMs
+  for (;;) {
+    const leftMs = timeoutMs - (performance.now() - startedAtMs)
+    const probeMs = Math.min(health.timeoutMs, Math.max(LAST_PROBE_MS, leftMs))
+    const result = await probeWorker(call, target, health.path, probeMs)
+    tools.signal.throwIfAborted()
+    if (result === null) return
+    const problem = result ?? 'the gateway has no free file descriptor or port'
+    tools.note(problem)
+    const elapsedMs = performance.now() - startedAtMs
+    const delayMs = nextProbeDelayMs(elapsedMs, tools.checkIntervalMs)
+    if (elapsedMs >= timeoutMs) {
+      throw httpWorkerErrors.worker_unreachable(target.url, timeoutMs / 1000, problem)
+    }
+    await tools.wait(Math.min(delayMs, timeoutMs - elapsedMs))
+  }
+}
+
+/** @param elapsedMs since the first probe @param maxMs longest delay */
+export function nextProbeDelayMs(elapsedMs: number, maxMs: number): number {
+  return Math.min(maxMs, Math.max(FIRST_PROBE_DELAY_MS, elapsedMs * PROBE_DELAY_SHARE))
+}
+
+/** The engine of a local worker; sglang if it cannot be detected. */
+async function detectRuntime(queries: WorkerQueries): Promise<RuntimeType> {
+  const [first] = listedModels(await queries.find('/v1/models'))
+  const owner = typeof first?.owned_by === 'string' ? first.owned_by.toLowerCase() : ''
+  const known = ENGINE_OF_OWNER.get(owner)
+  if (known !== undefined) return known
+  if ((await queries.find('/version')) !== null) return 'vllm'
+  // Only llama.cpp reports slots.
+  const slots = (await queries.find('/props'))?.total_slots
+  return typeof slots === 'number' ? 'llamacpp' : 'sglang'
+}
+
+/** Formats assumed for every OpenAI-compatible engine, which rejects those it does not support. */
+export const ENGINE_APIS: readonly string[] = [
+  'chat',
+  'completions',
+  'generate',
+  'embeddings',
+  'classify',
+  'rerank',
+]
+
+/** APIs of only some engines, detected by the paths of their OpenAPI description. */
+const API_OF_PATH: readonly (readonly [path: string, api: string])[] = [
+  ['/v1/messages', 'messages'],
+  ['/v1/responses', 'responses'],
+]
+
+/** Formats by cloud service; others get those of engines except `generate`. */
+const APIS_OF_SERVICE: ReadonlyMap<string, readonly string[]> = new Map([
+  ['anthropic', ['messages']],
+  ['openai', ['chat', 'completions', 'embeddings', 'responses']],
+])
+const SERVICE_APIS = ENGINE_APIS.filter((api) => api !== 'generate')
+
+/** @param provider name of the service; null if unknown */
+function apisOfService(provider: string | null): readonly string[] {
+  return (provider === null ? undefined : APIS_OF_SERVICE.get(provider)) ?? SERVICE_APIS
+}
+
+async function discoverApis(queries: WorkerQueries): Promise<readonly string[]> {
+  const paths = pathsOf(await queries.find('/openapi.json'))
+  return [...ENGINE_APIS, ...API_OF_PATH.filter(([path]) => paths.has(path)).map(([, api]) => api)]
+}
+
+/** Paths with a POST operation. */
+function pathsOf(description: Info | null): ReadonlySet<string> {
+  const paths = description?.paths
+  if (typeof paths !== 'object' || paths === null) return new Set()
+  return new Set(API_OF_PATH.map(([path]) => path).filter((path) => takesPost(paths, path)))
+}
+
+function takesPost(paths: object, path: string): boolean {
+  if (!Object.hasOwn(paths, path)) return false
+  const item: unknown = (paths as Record<string, unknown>)[path]
+  return typeof item === 'object' && item !== null && Object.hasOwn(item, 'post')
+}
+
+/**
+ * The gateway's own key for the model list of a cloud service.
+ *
+ * @param provider service of the worker; null if unknown
+ * @param isTrusted the key may be sent to the worker's host: the host belongs to the service or the configuration names
+ *   it, and the connection is private. Otherwise registering a worker could send the key anywhere.
+ */
+function adminKeyOf(
+  keys: ReadonlyMap<string, string>,
+  provider: string | null,
+  isTrusted: boolean,
+): string | null {
+  return provider === null || !isTrusted ? null : (keys.get(provider) ?? null)
+}

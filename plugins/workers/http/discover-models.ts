@@ -1,0 +1,261 @@
+/** Reads labels, model cards and data-parallel ranks from what engines and cloud services report. */
+import type { ModelCard, RuntimeType } from '#kernel'
+import { httpWorkerErrors } from './errors.ts'
+import { type Info, listedModels, type WorkerQueries } from './worker-queries.ts'
+
+/** Capabilities of a model. */
+type Capability =
+  | 'chat'
+  | 'completions'
+  | 'responses'
+  | 'embeddings'
+  | 'rerank'
+  | 'vision'
+  | 'tools'
+  | 'reasoning'
+  | 'image_gen'
+  | 'audio'
+  | 'moderation'
+
+/** Capabilities of a language model. */
+const DEFAULT_CAPABILITIES: readonly Capability[] = Object.freeze([
+  'chat',
+  'completions',
+  'responses',
+  'tools',
+])
+
+export interface Discovered {
+  readonly labels: Readonly<Record<string, string>>
+  readonly models: readonly ModelCard[]
+}
+
+/** Members of engine responses that become labels. */
+const LABEL_KEYS = [
+  'served_model_name',
+  'model_id',
+  'model_path',
+  'tokenizer_path',
+  'version',
+  'tp_size',
+  'dp_size',
+  'load_balance_method',
+  'disaggregation_mode',
+  'max_running_requests',
+  'context_length',
+  'max_context_length',
+  'max_model_len',
+  'max_total_tokens',
+  'max_seq_len',
+  'is_generation',
+  'is_embedding',
+  'has_image_understanding',
+  'has_audio_understanding',
+  'reasoning_parser',
+  'tool_call_parser',
+] as const
+
+/** Every thread holds every label. */
+const MAX_LABEL_LENGTH = 1_024
+
+/** The first one that is set wins. */
+const CONTEXT_KEYS = [
+  'context_length',
+  'max_context_length',
+  'max_model_len',
+  'max_total_tokens',
+  'max_seq_len',
+]
+const MODEL_ID_KEYS = ['served_model_name', 'model_id', 'model_path']
+
+/**
+ * Queries the engine for labels and model cards. Omits what the engine does not report.
+ *
+ * @param given labels of the specification, which have precedence over discovered ones
+ * @param configured cards of the specification; null discovers cards, an empty list is a wildcard
+ */
+export async function discover(
+  queries: WorkerQueries,
+  runtime: RuntimeType,
+  given: Readonly<Record<string, string>>,
+  configured: readonly ModelCard[] | null,
+): Promise<Discovered> {
+  // Sequentially over one connection, since connecting dominates the cost with thousands of workers.
+  const entries = listedModels(await queries.find('/v1/models'))
+  const infos: (Info | null)[] = []
+  if (runtime === 'sglang') infos.push(await serverInfo(queries), await sglangInfo(queries, 'model_info'))
+  if (runtime === 'vllm') infos.push(await queries.find('/version'))
+  if (runtime === 'llamacpp') infos.push(asLabels(await queries.find('/props')))
+  const labels = toLabels([...infos, asInfo(entries[0])])
+  const all = { ...labels, ...given }
+  if (configured !== null) return { labels, models: configured.map((card) => complete(card, all)) }
+  return { labels, models: toCards(entries, all) }
+}
+
+/** Server information of an sglang engine; null if it has none. */
+function serverInfo(queries: WorkerQueries): Promise<Info | null> {
+  return sglangInfo(queries, 'server_info')
+}
+
+/** Older releases use the prefix `get_`. */
+async function sglangInfo(queries: WorkerQueries, name: string): Promise<Info | null> {
+  return (await queries.find(`/${name}`)) ?? (await queries.find(`/get_${name}`))
+}
+
+/** Properties of llama.cpp under the common names. The context length is that of one slot. */
+function asLabels(props: Info | null): Info | null {
+  const settings = props?.default_generation_settings as Info | null | undefined
+  return { model_path: props?.model_path, version: props?.build_info, context_length: settings?.n_ctx }
+}
+
+/** A model list entry under the names of the information routes. */
+function asInfo(entry: Info | undefined): Info | null {
+  if (entry === undefined) return null
+  return { served_model_name: entry.id, model_path: entry.root, max_model_len: entry.max_model_len }
+}
+
+/** The first value of each label, in order of the responses. */
+function toLabels(infos: readonly (Info | null)[]): Record<string, string> {
+  const labels: Record<string, string> = {}
+  for (const key of LABEL_KEYS) {
+    const value = infos.map((info) => info?.[key]).find(isLabelValue)
+    if (value !== undefined) labels[key] = String(value)
+  }
+  return labels
+}
+
+function isLabelValue(value: unknown): value is string | number | boolean {
+  return (
+    (typeof value === 'string' && value !== '' && value.length <= MAX_LABEL_LENGTH) ||
+    typeof value === 'number' ||
+    typeof value === 'boolean'
+  )
+}
+
+/** The main model by its labels, and the rest of the list if it includes the main model. */
+function toCards(
+  entries: readonly (Info & { id: string })[],
+  labels: Readonly<Record<string, string>>,
+): ModelCard[] {
+  const mainId = MODEL_ID_KEYS.map((key) => labels[key]).find(Boolean)
+  if (mainId === undefined) return []
+  const main = complete({ id: mainId, model_type: [...capabilities(labels)] }, labels)
+  const isListed = entries.some((entry) => entry.id === mainId)
+  if (!isListed) return [main]
+  return entries.map((entry) =>
+    entry.id === mainId
+      ? main
+      : withoutGaps({
+          id: entry.id,
+          model_type: main.model_type,
+          context_length: tokens(entry.max_model_len),
+        }),
+  )
+}
+
+/** Fills gaps of a card from the labels. */
+function complete(card: ModelCard, labels: Readonly<Record<string, string>>): ModelCard {
+  const contextLength = CONTEXT_KEYS.map((key) => tokens(labels[key])).find((length) => length !== undefined)
+  const found = {
+    context_length: contextLength,
+    tokenizer_path: labels.tokenizer_path,
+    reasoning_parser: labels.reasoning_parser,
+    tool_parser: labels.tool_call_parser,
+  }
+  return withoutGaps({ ...found, ...card })
+}
+
+function withoutGaps(card: { readonly id: string } & Info): ModelCard {
+  const members = Object.entries(card).filter(([, value]) => value !== undefined)
+  return { ...Object.fromEntries(members), id: card.id }
+}
+
+function capabilities(labels: Readonly<Record<string, string>>): readonly Capability[] {
+  const isEmbedding = labels.is_embedding === 'true' || labels.is_generation === 'false'
+  if (isEmbedding) return ['embeddings']
+  return [
+    ...DEFAULT_CAPABILITIES,
+    ...(labels.has_image_understanding === 'true' ? (['vision'] as const) : []),
+    ...(labels.has_audio_understanding === 'true' ? (['audio'] as const) : []),
+    ...(labels.reasoning_parser === undefined ? [] : (['reasoning'] as const)),
+  ]
+}
+
+/** A positive whole number, also when written as text. */
+function tokens(value: unknown): number | undefined {
+  const count = Number(value ?? Number.NaN)
+  return Number.isSafeInteger(count) && count > 0 ? count : undefined
+}
+
+const DATE_SUFFIX = /[-@](\d{4}-\d{2}-\d{2}|\d{8}|\d{4})$/
+
+/** Capabilities by model name; the first match wins. */
+const CAPABILITIES_OF_NAME: readonly (readonly [pattern: RegExp, capabilities: readonly Capability[]])[] = [
+  [/embed/, ['embeddings']],
+  [/rerank/, ['rerank']],
+  [/moderation/, ['moderation']],
+  [/dall-e|image|imagen/, ['image_gen']],
+  [/whisper|tts|transcribe|audio|realtime/, ['audio']],
+]
+
+/**
+ * The models of a cloud service, with dated names of one model grouped into one card.
+ *
+ * @returns an empty list, which is a wildcard, if the service lists nothing
+ * @throws model_discovery_failed if the query fails
+ */
+export async function discoverExternal(queries: WorkerQueries): Promise<readonly ModelCard[]> {
+  // Some services have the list outside of /v1.
+  const list = (await queries.require('/v1/models')) ?? (await queries.find('/models'))
+  return groupDated(modelNames(list).map((name) => name.replace(/^models\//, '')))
+}
+
+/** Names of a list in the OpenAI or the Gemini format. */
+function modelNames(list: Info | null): readonly string[] {
+  if (!Array.isArray(list?.models)) return listedModels(list).map((entry) => entry.id)
+  const names = list.models.map((entry: Info | null) => entry?.name)
+  return names.filter((name): name is string => typeof name === 'string' && name !== '')
+}
+
+/** One card per model: the shortest name is its id, the others are aliases. */
+export function groupDated(ids: readonly string[]): readonly ModelCard[] {
+  const groups = Map.groupBy(new Set(ids), (id) => id.replace(DATE_SUFFIX, ''))
+  return [...groups.values()].map((names) => {
+    const [id, ...aliases] = names.toSorted((a, b) => a.length - b.length || (a < b ? -1 : 1))
+    const model_type = [...capabilitiesOf(id)]
+    return { id, model_type, ...(aliases.length > 0 && { aliases }) }
+  })
+}
+
+function capabilitiesOf(id: string): readonly Capability[] {
+  return CAPABILITIES_OF_NAME.find(([pattern]) => pattern.test(id))?.[1] ?? DEFAULT_CAPABILITIES
+}
+
+/** Bounds the number of workers that one engine can add. */
+const MAX_RANKS = 1_024
+
+/**
+ * The number of data-parallel ranks of an engine.
+ *
+ * @returns 1 without data parallelism
+ * @throws rank_discovery_failed, which fails the registration
+ */
+export async function discoverRankCount(
+  queries: WorkerQueries,
+  url: string,
+  runtime: RuntimeType,
+): Promise<number> {
+  if (runtime !== 'sglang') {
+    throw httpWorkerErrors.rank_discovery_failed(url, `${runtime} engines do not report them`)
+  }
+  const info = await serverInfo(queries)
+  if (info === null) throw httpWorkerErrors.rank_discovery_failed(url, 'no response of /server_info')
+  const count = Number(info.dp_size ?? Number.NaN)
+  if (!Number.isInteger(count) || count < 1 || count > MAX_RANKS) {
+    throw httpWorkerErrors.rank_discovery_failed(
+      url,
+      `dp_size of /server_info must be an integer from 1 to ${MAX_RANKS} (got ${info.dp_size})`,
+    )
+  }
+  return count
+}

@@ -1,0 +1,163 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { UpstreamFailure, type WorkerReply } from '#kernel'
+import { LoadSources, readGauges, readReport } from './load-reports.ts'
+
+const UNKNOWN = {
+  runningRequests: -1,
+  waitingRequests: -1,
+  maxRequests: -1,
+  queuedTokens: -1,
+  usedTokens: -1,
+  maxTokens: -1,
+  kvUsage: -1,
+  tokensPerSecond: 0,
+  cacheHitRate: -1,
+  utilization: -1,
+}
+
+test('a report keeps its numbers and its time, and what an engine does not tell is -1, not 0', () => {
+  const timestamp = '2026-01-01T00:00:00Z'
+  const loads = [{ dp_rank: 1, num_used_tokens: 300, max_total_num_tokens: 3_000, extra: 1 }, null]
+  expect(readReport({ timestamp, dp_rank_count: 2, loads })).toEqual({
+    timestamp,
+    ranks: [
+      { ...UNKNOWN, rank: 1, usedTokens: 300, maxTokens: 3_000, kvUsage: 0.1 },
+      { ...UNKNOWN, rank: 1 },
+    ],
+  })
+})
+
+test('an answer without ranks is no report', () => {
+  for (const answer of [null, 1, 'x', [], {}, { loads: [] }, { loads: {} }])
+    expect(readReport(answer)).toBe(null)
+})
+
+test('any JSON is read without harm: every number is finite and in its range', () => {
+  const number = fc.oneof(fc.double(), fc.integer(), fc.string(), fc.constant(null))
+  const rank = fc.dictionary(
+    fc.constantFrom('dp_rank', 'num_used_tokens', 'token_usage', 'gen_throughput', 'max_total_num_tokens'),
+    number,
+  )
+  fc.assert(
+    fc.property(
+      fc.oneof(fc.jsonValue(), fc.record({ loads: fc.array(fc.oneof(rank, fc.constant(null))) })),
+      (value) => {
+        for (const load of readReport(value)?.ranks ?? []) {
+          expect(load.kvUsage === -1 || (load.kvUsage >= 0 && load.kvUsage <= 1)).toBe(true)
+          expect(load.rank).toBeLessThan(1_024)
+          for (const count of Object.values(load)) expect(Number.isFinite(count)).toBe(true)
+        }
+      },
+    ),
+  )
+})
+
+test('gauges of vllm: counts add up, ratios are averaged', () => {
+  const page = [
+    '# HELP vllm:num_requests_running x',
+    'vllm:num_requests_running{engine="0",model_name="a b"} 2.0',
+    'vllm:num_requests_running{engine="1"} 3',
+    'vllm:num_requests_waiting{engine="0"} 4',
+    'vllm:kv_cache_usage_perc{engine="0"} 0.5 1700000000',
+    'vllm:kv_cache_usage_perc{engine="1"} 0.1',
+  ].join('\n')
+  expect(readGauges(page)).toMatchObject({
+    runningRequests: 5,
+    waitingRequests: 4,
+    kvUsage: 0.3,
+    usedTokens: -1,
+  })
+})
+
+test('gauges of sglang in either spelling; a missing usage gauge is -1, not 0', () => {
+  expect(readGauges('sglang:num_running_reqs 1\nsglang:token_usage 0.25\n')).toMatchObject({
+    runningRequests: 1,
+    kvUsage: 0.25,
+  })
+  expect(readGauges('sglang_num_running_reqs 2\n')).toMatchObject({
+    runningRequests: 2,
+    kvUsage: -1,
+  })
+})
+
+test('a page of something else is no report', () => {
+  expect(readGauges('process_cpu_seconds_total 1\n')).toBe(null)
+})
+
+test('a page that is not of the metrics format is refused, not half read', () => {
+  expect(() => readGauges('vllm:num_requests_running 1\n<html>')).toThrow(/line 2/)
+})
+
+test('gauges of llama.cpp', () => {
+  const page =
+    'llamacpp:requests_processing 2\nllamacpp:requests_deferred 1\nllamacpp:predicted_tokens_seconds 50\n'
+  expect(readGauges(page)).toMatchObject({
+    runningRequests: 2,
+    waitingRequests: 1,
+    tokensPerSecond: 50,
+    kvUsage: -1,
+  })
+})
+
+const target = { url: 'http://w:1', apiKey: null }
+
+function reply(status: number, body: unknown = {}): WorkerReply {
+  const bytes = Buffer.from(typeof body === 'string' ? body : JSON.stringify(body))
+  const json = () => JSON.parse(bytes.toString())
+  return { status, headers: [], body: bytes, header: () => undefined, clientHeaders: () => [], json }
+}
+
+function open(answer: (path: string) => WorkerReply) {
+  const asked: string[] = []
+  const sources = new LoadSources(async (_worker, { path }) => {
+    asked.push(path.split('?')[0])
+    return answer(path)
+  })
+  return { sources, asked }
+}
+
+test('a route that a worker lacks is asked ever more seldom', async () => {
+  const { sources, asked } = open(() => reply(404))
+  for (let second = 0; second < 3_600; second += 10) {
+    expect(await sources.read(target, 'sglang', second * 1_000)).toBeNull()
+  }
+  const count = (path: string) => asked.filter((one) => one === path).length
+  expect(count('/v1/loads')).toBeLessThan(12)
+  expect(count('/v1/loads')).toBeGreaterThan(5)
+  expect(count('/metrics')).toBe(count('/v1/loads'))
+})
+
+test.each([
+  ['vllm', ['/metrics']],
+  ['llamacpp', ['/metrics']],
+  ['sglang', ['/v1/loads', '/metrics']],
+  ['external', []],
+])('%s is asked for %j', async (runtime, paths) => {
+  const { sources, asked } = open((path) =>
+    path === '/metrics'
+      ? reply(200, 'vllm:num_requests_running 3\nvllm:kv_cache_usage_perc 0.25\n')
+      : reply(404),
+  )
+  const report = await sources.read(target, runtime, 0)
+  expect(asked).toEqual(paths)
+  expect(report?.ranks[0]?.kvUsage).toBe(paths.length === 0 ? undefined : 0.25)
+})
+
+test.each(['__proto__', 'constructor', 'toString'])(
+  'nobody is asked for an engine called %s',
+  async (runtime) => {
+    const { sources, asked } = open(() => reply(200))
+    expect(await sources.read(target, runtime, 0)).toBeNull()
+    expect(asked).toEqual([])
+  },
+)
+
+test('an engine that is not to be reached is not asked another way, and nothing is remembered of it', async () => {
+  const { sources, asked } = open(() => {
+    throw new UpstreamFailure('connect', 'refused', false)
+  })
+  expect(await sources.read(target, 'sglang', 0)).toBeNull()
+  expect(await sources.read(target, 'sglang', 1)).toBeNull()
+  expect(asked).toEqual(['/v1/loads', '/v1/loads'])
+})

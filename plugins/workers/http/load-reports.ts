@@ -1,0 +1,235 @@
+/** Reads the load of an engine, from its load route or from the gauges of its metrics page. */
+import type { EngineReport, RankLoad, RuntimeType, WorkerReply, WorkerTarget } from '#kernel'
+import { type DisaggregationReport, type PrometheusFamily, parsePrometheusText, toPairLoad } from '#shared'
+import { type CallWorker, isGoodStatus } from './control-call.ts'
+
+/** Value of what an engine does not report. */
+const UNKNOWN = -1
+/** Bounds the cost of an invalid report. */
+const MAX_RANKS = 1_024
+const MAX_TIMESTAMP_LENGTH = 64
+
+const UNKNOWN_LOAD: RankLoad = Object.freeze({
+  rank: 0,
+  runningRequests: UNKNOWN,
+  waitingRequests: UNKNOWN,
+  maxRequests: UNKNOWN,
+  queuedTokens: UNKNOWN,
+  usedTokens: UNKNOWN,
+  maxTokens: UNKNOWN,
+  kvUsage: UNKNOWN,
+  tokensPerSecond: 0,
+  cacheHitRate: UNKNOWN,
+  utilization: UNKNOWN,
+})
+
+/**
+ * Reads a `/v1/loads` response.
+ * @returns null if it lists no rank
+ */
+export function readReport(answer: unknown): EngineReport | null {
+  const { loads, timestamp } = (answer ?? {}) as { loads?: unknown; timestamp?: unknown }
+  if (!Array.isArray(loads) || loads.length === 0) return null
+  const isTime = typeof timestamp === 'string' && timestamp.length <= MAX_TIMESTAMP_LENGTH
+  return {
+    timestamp: isTime ? timestamp : null,
+    ranks: loads.slice(0, MAX_RANKS).map((entry, place) => toRankLoad(entry ?? {}, place)),
+  }
+}
+
+function toRankLoad(entry: Readonly<Record<string, unknown>>, place: number): RankLoad {
+  const rank = entry.dp_rank
+  const pair = toPairLoad(entry.disaggregation as DisaggregationReport | null | undefined)
+  return {
+    rank: Number.isInteger(rank) && Number(rank) >= 0 && Number(rank) < MAX_RANKS ? Number(rank) : place,
+    runningRequests: knownNumber(entry.num_running_reqs),
+    waitingRequests: knownNumber(entry.num_waiting_reqs),
+    maxRequests: knownNumber(entry.max_running_requests),
+    queuedTokens: knownNumber(entry.num_waiting_uncached_tokens),
+    usedTokens: knownNumber(entry.num_used_tokens),
+    maxTokens: knownNumber(entry.max_total_num_tokens),
+    kvUsage: usageOf(entry),
+    tokensPerSecond: Math.max(0, knownNumber(entry.gen_throughput)),
+    cacheHitRate: knownNumber(entry.cache_hit_rate),
+    utilization: knownNumber(entry.utilization),
+    ...(pair !== undefined && { pair }),
+  }
+}
+
+/** The reported ratio, or the ratio of the reported counts. */
+function usageOf(entry: Readonly<Record<string, unknown>>): number {
+  const ratio = knownNumber(entry.token_usage)
+  if (ratio !== UNKNOWN) return Math.min(1, ratio)
+  const [used, capacity] = [knownNumber(entry.num_used_tokens), knownNumber(entry.max_total_num_tokens)]
+  return used === UNKNOWN || capacity <= 0 ? UNKNOWN : Math.min(1, used / capacity)
+}
+
+function knownNumber(value: unknown): number {
+  return typeof value === 'number' && Number.isFinite(value) && value >= 0 ? value : UNKNOWN
+}
+
+/** Values of all series, by metric name. */
+type SeriesValues = ReadonlyMap<string, readonly number[]>
+
+/** Drops NaN and infinities. */
+function toSeriesValues(families: readonly PrometheusFamily[]): SeriesValues {
+  const byName = new Map<string, number[]>()
+  for (const sample of families.flatMap((family) => family.samples)) {
+    const value = Number(sample.value)
+    if (!Number.isFinite(value)) continue
+    const values = byName.get(sample.name)
+    if (values === undefined) byName.set(sample.name, [value])
+    else values.push(value)
+  }
+  return byName
+}
+
+/** Sum over the series of the first metric that exists; 0 if none does. */
+function sumOf(series: SeriesValues, names: readonly string[]): number {
+  return (valuesOf(series, names) ?? []).reduce((sum, value) => sum + value, 0)
+}
+
+/** Mean over the series of the first metric that exists; null if none does. */
+function meanOf(series: SeriesValues, names: readonly string[]): number | null {
+  const values = valuesOf(series, names)
+  return values === undefined ? null : sumOf(series, names) / values.length
+}
+
+function valuesOf(series: SeriesValues, names: readonly string[]): readonly number[] | undefined {
+  return names.map((name) => series.get(name)).find((values) => values !== undefined)
+}
+
+/** Gauge names by engine; the first one on the page is used. */
+const GAUGES = [
+  {
+    running: ['vllm:num_requests_running'],
+    waiting: ['vllm:num_requests_waiting'],
+    usage: ['vllm:kv_cache_usage_perc', 'vllm:gpu_cache_usage_perc'],
+    hitRate: ['vllm:gpu_prefix_cache_hit_rate'],
+    throughput: [],
+  },
+  {
+    running: ['sglang:num_running_reqs', 'sglang_num_running_reqs'],
+    waiting: ['sglang:num_queue_reqs', 'sglang_num_queue_reqs'],
+    usage: ['sglang:token_usage', 'sglang_token_usage'],
+    hitRate: ['sglang:cache_hit_rate', 'sglang_cache_hit_rate'],
+    throughput: ['sglang:gen_throughput', 'sglang_gen_throughput'],
+  },
+  {
+    running: ['llamacpp:requests_processing'],
+    waiting: ['llamacpp:requests_deferred'],
+    usage: ['llamacpp:kv_cache_usage_ratio'],
+    hitRate: [],
+    throughput: ['llamacpp:predicted_tokens_seconds'],
+  },
+] as const
+
+/**
+ * Reads a metrics page: sums counts over all series and averages ratios. Token counts stay unknown.
+ * @returns null if it has no gauge of a supported engine
+ * @throws PrometheusSyntaxError if the page is invalid
+ */
+export function readGauges(page: string): RankLoad | null {
+  const series = toSeriesValues(parsePrometheusText(page))
+  const names = GAUGES.find(({ running, usage }) => [...running, ...usage].some((name) => series.has(name)))
+  if (names === undefined) return null
+  return {
+    ...UNKNOWN_LOAD,
+    runningRequests: Math.round(sumOf(series, names.running)),
+    waitingRequests: Math.round(sumOf(series, names.waiting)),
+    kvUsage: ratio(meanOf(series, names.usage)),
+    cacheHitRate: ratio(meanOf(series, names.hitRate)),
+    tokensPerSecond: Math.max(0, sumOf(series, names.throughput)),
+  }
+}
+
+/** A missing gauge must not read as an empty cache. */
+function ratio(mean: number | null): number {
+  return mean === null ? UNKNOWN : Math.min(1, mean)
+}
+
+const LOADS_PATH = '/v1/loads?include=core,disagg,queues,memory'
+const CALL_TIMEOUT_MS = 5_000
+const MAX_REPLY_BYTES = 8_388_608
+
+/** A missing source is tried again after this time, which doubles each time. */
+const FIRST_BACK_OFF_MS = 30_000
+const MAX_BACK_OFF_MS = 900_000
+
+type Source = 'loads' | 'metrics'
+
+/** In order of preference. */
+const SOURCES_OF: ReadonlyMap<string, readonly Source[]> = new Map([
+  ['sglang', ['loads', 'metrics']],
+  ['vllm', ['metrics', 'loads']],
+  ['trtllm', ['loads']],
+  ['mlx', ['loads']],
+  ['llamacpp', ['metrics']],
+  ['unspecified', ['loads']],
+  // Cloud services have no reports.
+  ['external', []],
+])
+
+const PATH_OF: Readonly<Record<Source, string>> = { loads: LOADS_PATH, metrics: '/metrics' }
+
+function ask(call: CallWorker, target: WorkerTarget, source: Source): Promise<WorkerReply> {
+  const path = PATH_OF[source]
+  return call(target, { method: 'GET', path, timeoutMs: CALL_TIMEOUT_MS, maxBodyBytes: MAX_REPLY_BYTES })
+}
+
+interface Absence {
+  readonly untilMs: number
+  readonly backOffMs: number
+}
+
+/** Load sources of one engine; remembers missing ones, so that they are not queried each time. */
+export class LoadSources {
+  readonly #call: CallWorker
+  readonly #absences = new Map<Source, Absence>()
+
+  constructor(call: CallWorker) {
+    this.#call = call
+  }
+
+  /**
+   * Reads the first source that answers.
+   * @param nowMs `performance.now()`
+   * @returns null if none does; never throws
+   */
+  async read(target: WorkerTarget, runtime: RuntimeType, nowMs: number): Promise<EngineReport | null> {
+    for (const source of SOURCES_OF.get(runtime) ?? []) {
+      if (nowMs < (this.#absences.get(source)?.untilMs ?? 0)) continue
+      let reply: WorkerReply
+      try {
+        reply = await ask(this.#call, target, source)
+      } catch {
+        // The engine is unreachable, also by another route.
+        return null
+      }
+      const report = isGoodStatus(reply.status) ? readReply(source, reply) : null
+      if (report !== null) {
+        this.#absences.delete(source)
+        return report
+      }
+      if (reply.status < 500) this.#noteAbsence(source, nowMs)
+    }
+    return null
+  }
+
+  #noteAbsence(source: Source, nowMs: number): void {
+    const last = this.#absences.get(source)
+    const backOffMs = last === undefined ? FIRST_BACK_OFF_MS : Math.min(MAX_BACK_OFF_MS, last.backOffMs * 2)
+    this.#absences.set(source, { untilMs: nowMs + backOffMs, backOffMs })
+  }
+}
+
+/** Null if the response is no load report. */
+function readReply(source: Source, reply: WorkerReply): EngineReport | null {
+  try {
+    if (source === 'loads') return readReport(reply.json())
+    const load = readGauges(reply.body.toString())
+    return load === null ? null : { timestamp: null, ranks: [load] }
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,123 @@
+/** Queries JSON routes of a worker during its registration: each route at most once, with retries. */
+import type { DescribeTools, WorkerTarget } from '#kernel'
+import { parseBoundedJson } from '#shared'
+import { type CallWorker, describeFailure, isGoodStatus } from './control-call.ts'
+import { httpWorkerErrors } from './errors.ts'
+
+const MAX_ATTEMPTS = 3
+const CALL_TIMEOUT_MS = 5_000
+const MAX_INFO_BYTES = 4_194_304
+/** Every thread holds every name. */
+const MAX_MODELS = 16_384
+const MAX_ID_LENGTH = 1_024
+
+type RegistrationJob = Pick<DescribeTools, 'signal' | 'wait'>
+
+export type Info = Readonly<Record<string, unknown>>
+
+export interface QueryOptions {
+  /** Delay before the next attempt, milliseconds. @param tried attempts so far */
+  readonly retryDelayMs: (tried: number) => number
+  /** False makes one attempt only. */
+  readonly hasRetries: boolean
+}
+
+interface Outcome {
+  readonly info: Info | null
+  /** Null for a response, including one that says that the route does not exist. */
+  readonly problem: string | null
+  /** There was no response at all. */
+  readonly isOutage?: boolean
+}
+
+export class WorkerQueries {
+  readonly #call: CallWorker
+  readonly #target: WorkerTarget
+  readonly #job: RegistrationJob
+  readonly #options: QueryOptions
+  readonly #results = new Map<string, Promise<Info | null>>()
+  #refusal: string | null = null
+  /** Why the worker is unreachable; it gets no further queries then. */
+  #outage: string | null = null
+
+  constructor(call: CallWorker, target: WorkerTarget, job: RegistrationJob, options: QueryOptions) {
+    this.#call = call
+    this.#target = target
+    this.#job = job
+    this.#options = options
+  }
+
+  /** The first response with status 401 or 403; null if there was none. */
+  get refusal(): string | null {
+    return this.#refusal
+  }
+
+  /**
+   * The JSON object of a route, or null if the worker has no such route.
+   * @throws model_discovery_failed if all attempts fail or get a status 401, 403 or 5xx
+   */
+  require(path: string): Promise<Info | null> {
+    const result = this.#results.get(path) ?? this.#query(path)
+    this.#results.set(path, result)
+    return result
+  }
+
+  /** Like `require`, but null on any failure; for optional information. */
+  async find(path: string): Promise<Info | null> {
+    try {
+      return await this.require(path)
+    } catch {
+      this.#job.signal.throwIfAborted()
+      return null
+    }
+  }
+
+  async #query(path: string): Promise<Info | null> {
+    for (let tried = 1; ; tried++) {
+      const { info, problem, isOutage } = await this.#queryOnce(path)
+      this.#job.signal.throwIfAborted()
+      if (problem === null) return info
+      if (tried >= MAX_ATTEMPTS || !this.#options.hasRetries || this.#outage !== null) {
+        if (isOutage === true) this.#outage = problem
+        throw httpWorkerErrors.model_discovery_failed(this.#target.url, problem)
+      }
+      await this.#job.wait(this.#options.retryDelayMs(tried))
+    }
+  }
+
+  async #queryOnce(path: string): Promise<Outcome> {
+    if (this.#outage !== null) return { info: null, problem: this.#outage, isOutage: true }
+    try {
+      const limits = { timeoutMs: CALL_TIMEOUT_MS, maxBodyBytes: MAX_INFO_BYTES }
+      const reply = await this.#call(this.#target, { method: 'GET', path, ...limits })
+      const isRefused = reply.status === 401 || reply.status === 403
+      if (reply.status >= 500 || isRefused) {
+        const problem = `GET ${path} answered ${reply.status}`
+        if (isRefused) this.#refusal ??= problem
+        return { info: null, problem }
+      }
+      return { info: isGoodStatus(reply.status) ? toInfo(reply.body) : null, problem: null }
+    } catch (error) {
+      return { info: null, problem: describeFailure(error), isOutage: true }
+    }
+  }
+}
+
+/** The members of a JSON object; null for anything else. */
+function toInfo(body: Buffer): Info | null {
+  try {
+    const value = parseBoundedJson(body)
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Info) : null
+  } catch {
+    return null
+  }
+}
+
+/** The entries of a `/v1/models` answer that have an id. */
+export function listedModels(models: Info | null): readonly (Info & { id: string })[] {
+  if (!Array.isArray(models?.data)) return []
+  const named = models.data.filter(
+    (entry) => typeof entry?.id === 'string' && entry.id !== '' && entry.id.length <= MAX_ID_LENGTH,
+  )
+  return named.slice(0, MAX_MODELS)
+}

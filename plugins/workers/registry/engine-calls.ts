@@ -1,0 +1,274 @@
+/** Administrative calls to every engine: POST /flush_cache, /start_profile and /stop_profile. */
+import {
+  adminErrorFormat,
+  defineValidator,
+  type EngineAction,
+  type Host,
+  type RequestContext,
+  type RouteDefinition,
+  type Static,
+  Type,
+  type WorkerControls,
+  type WorkerEntry,
+  workerControls,
+} from '#kernel'
+import { optional } from './wire.ts'
+import { engineUrl, workerKey } from './worker-url.ts'
+
+/** Runs `run` on every item, at most `maxParallel` at a time. Results are in order of the items; `run` must not reject. */
+export async function fanOut<Item, Result>(
+  items: readonly Item[],
+  maxParallel: number,
+  run: (item: Item) => Promise<Result>,
+): Promise<Result[]> {
+  const results = new Array<Result>(items.length)
+  let next = 0
+  const lane = async () => {
+    for (let index = next++; index < items.length; index = next++) results[index] = await run(items[index])
+  }
+  await Promise.all(Array.from({ length: Math.min(maxParallel, items.length) }, lane))
+  return results
+}
+
+const MAX_PARALLEL = 32
+
+const FailedCallSchema = Type.Object({ worker: Type.String(), error: Type.String() })
+
+interface EngineCallReport {
+  /** URLs of workers whose engine accepted the call. */
+  readonly successful: string[]
+  readonly failed: Static<typeof FailedCallSchema>[]
+}
+
+/** Workers whose connection mode supports the action. */
+function supporting(
+  controls: WorkerControls,
+  workers: readonly WorkerEntry[],
+  kind: EngineAction['kind'],
+): readonly WorkerEntry[] {
+  return workers.filter(({ connectionMode }) => {
+    const control = controls.controlOf(connectionMode)
+    return control?.perform !== undefined && control.actions.includes(kind)
+  })
+}
+
+/** Calls each engine once and reports the outcome for all of its data-parallel ranks, in order of the workers. */
+async function callEngines(
+  controls: WorkerControls,
+  workers: readonly WorkerEntry[],
+  action: EngineAction,
+  timeoutMs: number,
+): Promise<EngineCallReport> {
+  const engines = [...Map.groupBy(workers, engineUrl)]
+  const problems = await fanOut(engines, MAX_PARALLEL, async ([, [first]]) => {
+    const control = controls.controlOf(first.connectionMode)
+    const done = control?.perform?.(first, action, timeoutMs)
+    return done === undefined ? 'no enabled plugin supports the call' : await done
+  })
+  const problemOf = new Map(engines.map(([url], place) => [url, problems[place]]))
+  const successful: string[] = []
+  const failed: Static<typeof FailedCallSchema>[] = []
+  for (const worker of workers) {
+    const error = problemOf.get(engineUrl(worker)) ?? null
+    if (error === null) successful.push(worker.url)
+    else failed.push({ worker: worker.url, error })
+  }
+  return { successful, failed }
+}
+
+const FLUSH_TIMEOUT_MS = 45_000
+
+const flushCounts = {
+  message: Type.String(),
+  workers_flushed: Type.Integer(),
+  total_http_workers: Type.Integer({ description: 'HTTP workers that support the call.' }),
+  total_grpc_workers: Type.Optional(
+    Type.Integer({ description: 'gRPC workers that support the call; absent if there are none.' }),
+  ),
+  total_workers: Type.Integer({
+    description: 'All workers, including those that do not support the call and are skipped.',
+  }),
+}
+
+const FlushedSchema = Type.Object({ status: Type.Literal('success'), ...flushCounts })
+const PartlyFlushedSchema = Type.Object({
+  status: Type.Literal('partial_success'),
+  ...flushCounts,
+  successful: Type.Array(Type.String({ description: 'Worker URL.' })),
+  failed: Type.Array(FailedCallSchema),
+})
+
+/** Response body; status 206 if it is partial. */
+type FlushReport = Static<typeof FlushedSchema> | Static<typeof PartlyFlushedSchema>
+
+/** @param workers all registered workers, healthy or not */
+export async function flushCaches(
+  controls: WorkerControls,
+  workers: readonly WorkerEntry[],
+): Promise<FlushReport> {
+  const targets = supporting(controls, workers, 'flush_cache')
+  const action = { kind: 'flush_cache' } as const
+  const { successful, failed } = await callEngines(controls, targets, action, FLUSH_TIMEOUT_MS)
+  const overGrpc = targets.filter(({ connectionMode }) => connectionMode === 'grpc').length
+  const totals = {
+    workers_flushed: successful.length,
+    total_http_workers: targets.length - overGrpc,
+    ...(overGrpc > 0 && { total_grpc_workers: overGrpc }),
+    total_workers: workers.length,
+  }
+  if (successful.length === targets.length) {
+    const message = targets.length === 0 ? 'no workers to flush' : 'flushed all workers that support the call'
+    return { status: 'success', message, ...totals }
+  }
+  const message = `failed to flush ${failed.length} of ${targets.length} workers`
+  return { status: 'partial_success', message, ...totals, successful, failed }
+}
+
+export function flushCacheRoute(host: Host): RouteDefinition {
+  return {
+    method: 'POST',
+    path: '/flush_cache',
+    access: 'admin',
+    errors: adminErrorFormat,
+    readsBody: false,
+    handler: async (ctx) => {
+      const report = await flushCaches(workerControls(host.upstream), host.balance.workers)
+      ctx.json(report.status === 'success' ? 200 : 206, report)
+    },
+    docs: {
+      summary: 'Flush the KV cache of all workers',
+      tag: 'Workers',
+      responses: {
+        200: {
+          description: 'Every worker that supports the call was flushed, or there is none.',
+          schema: FlushedSchema,
+        },
+        206: { description: 'Some or all workers could not be flushed.', schema: PartlyFlushedSchema },
+      },
+    },
+  }
+}
+
+/** Engines write the collected profile before they answer. */
+const PROFILE_TIMEOUT_MS = 630_000
+
+const Whole = Type.Integer({ minimum: 0 })
+
+/** Members other than `url` are passed to the engines unchanged. */
+const StartProfileSchema = Type.Object({
+  url: optional(Type.String(), {
+    description: 'URL of the one worker to profile. Default: all workers that support it.',
+  }),
+  output_dir: optional(Type.String(), { description: 'Directory on the machine of the engine.' }),
+  start_step: optional(Whole),
+  num_steps: optional(Whole),
+  activities: optional(Type.Array(Type.String()), { description: 'Such as CPU and GPU.' }),
+  with_stack: optional(Type.Boolean()),
+  record_shapes: optional(Type.Boolean()),
+  profile_by_stage: optional(Type.Boolean()),
+})
+const StopProfileSchema = Type.Object({
+  url: optional(Type.String(), {
+    description: 'URL of the one worker to profile. Default: all workers that support it.',
+  }),
+})
+
+const profileCounts = {
+  message: Type.String(),
+  workers_profiled: Type.Integer(),
+  total_workers: Type.Integer({ description: 'Workers that the request selected.' }),
+}
+const ProfiledSchema = Type.Object({ status: Type.Literal('success'), ...profileCounts })
+const PartlyProfiledSchema = Type.Object({
+  status: Type.Literal('partial_success'),
+  ...profileCounts,
+  successful: Type.Array(Type.String({ description: 'Worker URL.' })),
+  failed: Type.Array(FailedCallSchema),
+})
+const NothingToProfileSchema = Type.Object({ status: Type.Literal('error'), ...profileCounts })
+
+/** Response body; status 206 if it is partial, 404 if no worker was selected. */
+type ProfileReport =
+  | Static<typeof ProfiledSchema>
+  | Static<typeof PartlyProfiledSchema>
+  | Static<typeof NothingToProfileSchema>
+
+type ProfileKind = 'start_profile' | 'stop_profile'
+type ProfileBody = Static<typeof StartProfileSchema>
+
+/** @param workers all registered workers, healthy or not */
+export async function profileEngines(
+  controls: WorkerControls,
+  workers: readonly WorkerEntry[],
+  kind: ProfileKind,
+  { url: given, ...options }: ProfileBody,
+): Promise<ProfileReport> {
+  const url = given ?? undefined
+  const targets = supporting(controls, workers, kind).filter((worker) => isSelected(worker, url))
+  if (targets.length === 0) {
+    const message =
+      url === undefined ? 'no workers to profile' : `no worker that can be profiled has the url ${url}`
+    return { status: 'error', message, workers_profiled: 0, total_workers: 0 }
+  }
+  const action = kind === 'start_profile' ? { kind, options } : { kind }
+  const { successful, failed } = await callEngines(controls, targets, action, PROFILE_TIMEOUT_MS)
+  const totals = { workers_profiled: successful.length, total_workers: targets.length }
+  if (failed.length === 0)
+    return { status: 'success', message: `${kind} succeeded on all workers`, ...totals }
+  const message = `${kind} failed on ${failed.length} of ${targets.length} workers`
+  return { status: 'partial_success', message, ...totals, successful, failed }
+}
+
+/** A data-parallel rank is selected by its own URL and by that of its engine. */
+function isSelected({ url, dataParallel }: WorkerEntry, wanted: string | undefined): boolean {
+  if (wanted === undefined || wanted === url) return true
+  return workerKey(wanted) === workerKey(dataParallel?.baseUrl ?? url)
+}
+
+const STATUS_OF = { success: 200, partial_success: 206, error: 404 } as const
+
+const startValidator = defineValidator(StartProfileSchema)
+const stopValidator = defineValidator(StopProfileSchema)
+
+export function profileRoutes(host: Host): readonly RouteDefinition[] {
+  const handle = async (ctx: RequestContext, kind: ProfileKind, body: ProfileBody) => {
+    const report = await profileEngines(workerControls(host.upstream), host.balance.workers, kind, body)
+    ctx.json(STATUS_OF[report.status], report)
+  }
+  const base = { method: 'POST', access: 'admin', errors: adminErrorFormat, endpoint: 'workers' } as const
+  const responses = {
+    200: { description: 'Every selected worker accepted the call.', schema: ProfiledSchema },
+    206: { description: 'Some or all workers did not accept the call.', schema: PartlyProfiledSchema },
+    400: { description: 'Invalid body.' },
+    404: { description: 'No worker is selected.', schema: NothingToProfileSchema },
+  }
+  return [
+    {
+      ...base,
+      path: '/start_profile',
+      handler: (ctx) => handle(ctx, 'start_profile', startValidator.parse(optionalJson(ctx))),
+      docs: {
+        summary: 'Start the profilers of the engines',
+        tag: 'Workers',
+        body: Type.Optional(StartProfileSchema),
+        responses,
+      },
+    },
+    {
+      ...base,
+      path: '/stop_profile',
+      handler: (ctx) => handle(ctx, 'stop_profile', stopValidator.parse(optionalJson(ctx))),
+      docs: {
+        summary: 'Stop the profilers of the engines',
+        tag: 'Workers',
+        body: Type.Optional(StopProfileSchema),
+        responses,
+      },
+    },
+  ]
+}
+
+/** An empty body counts as an empty object. @throws json_parse_error (400) */
+function optionalJson(ctx: RequestContext): unknown {
+  return ctx.bodyBytes.length === 0 ? {} : ctx.bodyJson()
+}

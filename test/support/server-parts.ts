@@ -1,0 +1,23 @@
+/** What contexts and sinks need of a server, without one. */
+import { BodyPool } from '../../kernel/http/body-pool.ts'
+import { createCors } from '../../kernel/http/cors.ts'
+import { Heartbeats } from '../../kernel/http/heartbeat.ts'
+import { LongBodies } from '../../kernel/http/long-bodies.ts'
+import type { ServerParts } from '../../kernel/http/server-parts.ts'
+import { createLogger } from '../../kernel/observe/log.ts'
+
+export function serverParts(): ServerParts {
+  return {
+    bodies: new BodyPool(),
+    longBodies: new LongBodies(128),
+    maxJsonDepth: 128,
+    heartbeats: new Heartbeats(0),
+    cors: createCors([]),
+    log: createLogger({ level: 'silent', thread: 0 }),
+    access: null,
+    closesConnections: false,
+    addressOf: (peer) => peer,
+    requestBegan: () => {},
+    requestEnded: () => {},
+  }
+}
