@@ -1,15 +1,21 @@
-/** The door: everything that a plugin may import of the kernel, and nothing else. */
+/** The public API of the kernel: everything that a plugin may import of it. */
 
+// Schemas and their types.
 export type { Static, TSchema } from 'typebox'
+// Workers: entries, balancing, policies, calls, transports, control.
 export type { Attempt, BreakerState, WorkerBalance } from './balance/worker-balance.ts'
+// Plugins: manifest, host, configuration, hooks, tokens, background work.
 export type { KernelConfig } from './config/kernel-config.ts'
+// Requests: routes, contexts, responses, sockets, callers.
 export * from './contracts/auth.ts'
 export type * from './contracts/background.ts'
 export type * from './contracts/call.ts'
 export * from './contracts/client-address.ts'
 export type { ConfigFlag } from './contracts/config-flag.ts'
 export type * from './contracts/detached.ts'
+// Errors.
 export type * from './contracts/error-format.ts'
+// Generations: requests and events between protocols and engines.
 export * from './contracts/generation/embedding.ts'
 export type * from './contracts/generation/generation.ts'
 export type * from './contracts/generation/generation-request.ts'
@@ -26,6 +32,7 @@ export type {
   SocketLimits,
   SocketMessage,
 } from './contracts/message-socket.ts'
+// Metrics and traffic.
 export type * from './contracts/metric.ts'
 export type * from './contracts/metric-snapshot.ts'
 export type * from './contracts/mode-control.ts'
@@ -40,6 +47,7 @@ export * from './contracts/request-tracing.ts'
 export type * from './contracts/route.ts'
 export type * from './contracts/route-facts.ts'
 export type * from './contracts/socket.ts'
+// Stores.
 export * from './contracts/store/history.ts'
 export * from './contracts/store/store.ts'
 export * from './contracts/task-pool.ts'
@@ -59,20 +67,24 @@ export { adminErrorFormat, apiErrorFormat } from './errors/error-formats.ts'
 export { type ErrorReply, toErrorReply } from './errors/error-reply.ts'
 export type { ErrorKind, ErrorOptions } from './errors/gateway-error.ts'
 export { GatewayError } from './errors/gateway-error.ts'
+export { messageOf } from './errors/message-of.ts'
 export { labelKey } from './observe/metrics-snapshot.ts'
 export type * from './plugin/define-plugin.ts'
 export { definePlugin } from './plugin/define-plugin.ts'
 export type { FieldProblem, Validator } from './schema/validate.ts'
 export { defineValidator } from './schema/validate.ts'
-export { isOwnTrouble } from './upstream/own-trouble.ts'
+export { isOwnTrouble } from './upstream/local-exhaustion.ts'
 export { headerOf, isPlainEventStream, toClientHeaders } from './upstream/response-headers.ts'
-export { withModel } from './upstream/rewrite-model.ts'
 export { toUpstreamError, upstreamErrors } from './upstream/upstream-errors.ts'
 export { workerControls } from './upstream/worker-controls.ts'
+export { withModel } from './upstream/worker-request.ts'
+
+// Wire: addresses, headers, event streams, JSON bytes.
 export { canonicalAddress } from './wire/canonical-address.ts'
 export { EventCounter, nextEventEnd } from './wire/event-borders.ts'
 export { EventSplitter } from './wire/event-splitter.ts'
 export { isFieldValue, isToken, TOKEN_BYTE, VALUE_BYTE } from './wire/header-syntax.ts'
+export { isObject } from './wire/is-object.ts'
 export {
   CLOSE_BRACE,
   CLOSE_BRACKET,

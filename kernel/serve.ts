@@ -1,14 +1,15 @@
 /** Runs the gateway: control on the main thread, data on the others. Imported by entry files only. */
-import { assertPortFree } from './assert-port-free.ts'
 import { Counters, createCounters } from './balance/counters.ts'
-import type { GatewayThread, PluginCatalog, PluginListener } from './boot.ts'
+import type { GatewayThread, PluginListener } from './boot.ts'
 import type { KernelConfig } from './config/kernel-config.ts'
 import type { LoadedConfig } from './config/loaded-config.ts'
 import type { ReadChange } from './config/reload.ts'
 import type { Logger } from './contracts/log.ts'
 import type { ReloadReport } from './contracts/reload.ts'
 import { type ControlError, guardControl } from './control-guard.ts'
+import { messageOf } from './errors/message-of.ts'
 import { checkServerBinary } from './http/server-binary.ts'
+import { loadPlugins, type PluginCatalog } from './load-plugins.ts'
 import { createLogger } from './observe/log.ts'
 import { type MetricsSnapshot, mergeSnapshots } from './observe/metrics-snapshot.ts'
 import {
@@ -17,28 +18,28 @@ import {
   RequestShutdown,
   RunningConfig,
   type RunningConfigState,
+  reloadErrors,
   type ShutdownDemand,
 } from './plugin/kernel-commands.ts'
-import { reloadErrors } from './plugin/reload-errors.ts'
 import { ShutdownRequest } from './shutdown-request.ts'
 import { ControlLink } from './threads/control-link.ts'
 import { connectDataLink, readThreadSeed, runDataThread } from './threads/data-thread.ts'
 import { DataThreads } from './threads/data-threads.ts'
-import { findFreePort } from './threads/free-port.ts'
 import type { ThreadSeed } from './threads/messages.ts'
+import { assertPortFree, findFreePort } from './threads/ports.ts'
 import { SharedMemory } from './threads/shared-memory.ts'
 
-export type { PluginCatalog } from './boot.ts'
+export type { PluginCatalog } from './load-plugins.ts'
 
-/** The server library reads its header limit when it is loaded, so this comes before. bytes */
+/** Header limit of the server library in bytes, which reads it from the environment when it is loaded. */
 const HEADER_BLOCK_BYTES = 65_536
-/** How long the data threads may take to end once they have drained. */
+/** Time for the data threads to end after they have drained. */
 const STOP_LIMIT_MS = 3_000
 
 export interface ServeInfo {
   /** Base URL of the API; null without an API listener. */
   readonly url: string | null
-  /** Where plugins listen beside it. */
+  /** Listeners that plugins opened. */
   readonly listeners: readonly PluginListener[]
   readonly bootMs: number
   readonly plugins: readonly string[]
@@ -48,23 +49,23 @@ export interface ServeOptions {
   readonly catalog: PluginCatalog
   /** `import.meta.url` of the entry file that data threads run. */
   readonly entry: string
-  /** Left out by the entry file itself: a data thread gets it from control. */
+  /** Omitted by the entry file itself: a data thread receives it from control. */
   readonly config?: LoadedConfig
-  /** Reads the configuration anew, for SIGHUP and `weir config apply`. Default: it is read at start only. */
+  /** Reads the configuration again, for SIGHUP and `weir config apply`. Default: no reload. */
   readonly reload?: ReadChange
-  /** Called before the boot; what it returns when all is over. Default: only plugins can end the gateway. */
+  /** Called before the boot; the function it returns is called after the shutdown. Default: only plugins can end the gateway. */
   readonly watch?: (controls: GatewayControls) => () => void
-  /** False opens no API listener: only what plugins open themselves. Default true. */
+  /** False opens no API listener, only those of plugins. Default true. */
   readonly apiListener?: boolean
   readonly onReady?: (info: ServeInfo) => void
 }
 
-/** What the program that runs the gateway may ask of it. */
+/** Controls of a running gateway, for the program that runs it. */
 export interface GatewayControls {
   readonly log: Logger
-  /** As configured: how long new connections are still taken once a shutdown was asked for, milliseconds. */
+  /** Configured time for which new connections are still accepted after a shutdown request, milliseconds. */
   readonly settleMs: number
-  /** The first drains, the second cuts. */
+  /** The first call drains, the second ends the drain at once. */
   demandShutdown(settleMs: number): void
   reload(): void
 }
@@ -86,10 +87,10 @@ function serveData({ catalog }: ServeOptions, seed: ThreadSeed): void {
     link,
     log,
     start: async () => {
-      const { GatewayThread, loadPlugins } = await import('./boot.ts')
+      const { GatewayThread } = await import('./boot.ts')
       const plugins = await loadPlugins(config, catalog)
       const shared = new SharedMemory(seed.shared, seed.sharedPort)
-      thread = new GatewayThread({ config, catalog, link, counters: seed.counters, shared, log }, plugins)
+      thread = new GatewayThread({ config, link, counters: seed.counters, shared, log }, plugins)
       await thread.start()
       const port = await thread.listen(seed.port)
       await thread.ready()
@@ -106,7 +107,7 @@ class Control {
   readonly #options: ServeOptions
   #config: LoadedConfig
   #reloads: ReadonlyMap<string, readonly string[]> = new Map()
-  /** Reloads follow one another, the first the boot. */
+  /** Reloads run one after another, the first after the boot. */
   #reloading: Promise<unknown> = Promise.resolve()
   readonly #log: Logger
   readonly #link: ControlLink
@@ -160,14 +161,12 @@ class Control {
     const { kernel } = this.#config
     const hasApi = this.#options.apiListener !== false
     if (hasApi) await assertPortFree(kernel.host, kernel.port, '--port')
-    // Data threads load the same file later.
     checkServerBinary({ expected: kernel.http.binarySha256, log: this.#log })
-    const { GatewayThread, loadPlugins } = await import('./boot.ts')
+    const { GatewayThread } = await import('./boot.ts')
     const plugins = await loadPlugins(this.#config, this.#options.catalog)
     this.#thread = new GatewayThread(
       {
         config: this.#config,
-        catalog: this.#options.catalog,
         link: this.#link,
         counters: this.#counters,
         shared: this.#shared,
@@ -182,7 +181,7 @@ class Control {
     })
     this.#answerPlugins()
     await this.#thread.start()
-    // A listener of a plugin may have the port now, and the API's threads would share it without a word.
+    // A plugin may listen on the port by now, and the data threads would share it without an error.
     if (hasApi) await assertPortFree(kernel.host, kernel.port, '--port', this.#thread.listening)
     const port = hasApi ? await this.#listen(this.#thread) : null
     await this.#thread.ready()
@@ -198,7 +197,7 @@ class Control {
   async #listen(thread: GatewayThread): Promise<number> {
     const { kernel } = this.#config
     if (this.#threadCount === 0) {
-      // A port that the system chose cannot be shared, which the renewal of certificates needs.
+      // Renewal of certificates opens a second listener, which cannot share a port that the system chose.
       const isChosen = kernel.tls !== undefined && kernel.port === 0
       return thread.listen(isChosen ? await findFreePort(kernel.host) : kernel.port)
     }
@@ -213,7 +212,7 @@ class Control {
       port: kernel.port,
       counters: this.#counters,
       shared: this.#shared,
-      // What a thread that replaces another begins with.
+      // A thread that replaces another starts with the configuration of that time.
       get config() {
         return running()
       },
@@ -222,18 +221,17 @@ class Control {
     return (await this.#threads.start()).port
   }
 
-  /** What plugins ask of control itself, from any thread. */
+  /** Commands that plugins send to control from any thread. */
   #answerPlugins(): void {
     this.#link.onCommand(RequestShutdown.name, (request) => {
       const isFirst = this.#shutdown.ask(this.#shutdownTimes.settleMs)
-      if (isFirst)
-        this.#log.info({ ...(request as ShutdownDemand) }, 'a plugin asks the gateway to shut down')
+      if (isFirst) this.#log.info({ ...(request as ShutdownDemand) }, 'plugin requested shutdown')
     })
     this.#link.onCommand(ReloadConfig.name, () => this.#reload())
     this.#link.onCommand(ReadMetrics.name, async () => mergeSnapshots(await this.#collect()))
   }
 
-  /** One after the other: each compares with what the one before has left. */
+  /** One after another: each compares with the result of the one before. */
   #reload(): Promise<ReloadReport> {
     const run = this.#reloading.then(() => this.#reloadNow())
     this.#reloading = run.catch(() => {})
@@ -245,21 +243,21 @@ class Control {
     const read = this.#options.reload
     try {
       if (read === undefined || thread === null) throw reloadErrors.reload_unavailable()
-      // Mistakes of the file: its text says all, and a cause would say it twice.
+      // No cause: the message of a configuration error says everything, and a cause would repeat it.
       const change = await read(this.#config, this.#reloads).catch((error: unknown) => {
         throw reloadErrors.invalid_configuration(messageOf(error))
       })
       const { next, applied, needsRestart, plugins } = change
       await this.#takeOver(thread, { config: next, plugins })
-      this.#log.info({ applied, needs_restart: needsRestart }, 'the configuration was reloaded')
+      this.#log.info({ applied, needs_restart: needsRestart }, 'configuration reloaded')
       return { applied, needsRestart }
     } catch (err) {
-      this.#log.error({ err }, 'the configuration was not reloaded; what held before still holds')
+      this.#log.error({ err }, 'configuration not reloaded; the previous one stays in effect')
       throw err
     }
   }
 
-  /** Control goes first; where it cannot, it goes back. */
+  /** Reloads control first and rolls it back on failure, then publishes to the data threads. */
   async #takeOver(thread: GatewayThread, state: RunningConfigState): Promise<void> {
     try {
       await thread.reload(state)
@@ -267,7 +265,7 @@ class Control {
       await thread.reload({ ...state, config: this.#config }).catch(() => {})
       throw reloadErrors.invalid_configuration.with({ cause: error }, messageOf(error))
     }
-    // In one tick with the publication: a thread that is born now has both, or hears of both.
+    // In the same tick as the publication, so that a thread started now has both or receives both.
     this.#config = state.config
     await this.#link.publish(RunningConfig.name, state)
   }
@@ -278,12 +276,12 @@ class Control {
 
   async #drain(settleMs: number): Promise<void> {
     const { graceMs } = this.#shutdownTimes
-    this.#log.info({ grace_ms: graceMs }, 'shutting down: running requests may finish')
+    this.#log.info({ grace_ms: graceMs }, 'shutting down')
     const endsAtMs = performance.now() + graceMs
-    // Probes that control answers turn with those of the data threads.
+    // Readiness probes on control must fail together with those on the data threads.
     if (this.#thread !== null) this.#thread.isDraining = true
     await this.#threads?.drain(graceMs, settleMs)
-    // Control goes last and gets what is left of the time.
+    // Control drains last, in the remaining time.
     await this.#thread?.drain(Math.max(1, endsAtMs - performance.now()), settleMs)
   }
 
@@ -291,12 +289,8 @@ class Control {
     const left = (await this.#threads?.stop(STOP_LIMIT_MS)) ?? 0
     await this.#thread?.stop()
     this.#unguard()
-    if (left > 0) this.#log.error({ threads: left }, 'data threads that do not end keep the process alive')
+    if (left > 0) this.#log.error({ threads: left }, 'data threads did not end; the process stays alive')
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }
 
 function urlHost(host: string): string {

@@ -1,4 +1,4 @@
-/** A shutdown that was asked for: by who runs the gateway, by a plugin. */
+/** State of a shutdown request, by a signal or by a plugin. */
 export class ShutdownRequest {
   readonly #asked = Promise.withResolvers<number>()
   readonly #hurried = Promise.withResolvers<void>()
@@ -9,18 +9,18 @@ export class ShutdownRequest {
     return this.#asked.promise
   }
 
-  /** Resolves when somebody does not want to wait. */
+  /** Resolves when a second signal ends the drain. */
   get hurried(): Promise<void> {
     return this.#hurried.promise
   }
 
-  /** The first asks, the second hurries. */
+  /** The first call requests the shutdown, the second ends the drain. */
   demand(settleMs: number): void {
     if (this.#isAsked) this.#hurried.resolve()
     this.ask(settleMs)
   }
 
-  /** Asking again changes nothing. @returns true for the first who asks */
+  /** Later calls have no effect. @returns true for the first call */
   ask(settleMs: number): boolean {
     const isFirst = !this.#isAsked
     this.#isAsked = true

@@ -1,4 +1,4 @@
-/** What can go wrong while a worker is chosen or a row of the counters is taken. */
+/** Errors of picking a worker and of allocating a counter row. */
 import type { PickLeg } from '../contracts/policy.ts'
 import type { PendingWorkers } from '../contracts/worker.ts'
 import { defineErrors } from '../errors/define-errors.ts'
@@ -6,7 +6,7 @@ import type { ErrorOptions } from '../errors/gateway-error.ts'
 
 const NONE_PENDING: PendingWorkers = Object.freeze({ count: 0, problem: null })
 
-/** Longest piece of a client's model name that an error repeats, in characters. */
+/** Longest part of a client's model name in an error, characters. */
 const MAX_NAME_LENGTH = 128
 
 export const balanceErrors = defineErrors('balance', {
@@ -35,7 +35,7 @@ export const balanceErrors = defineErrors('balance', {
     kind: 'unavailable',
     source: 'client',
     text: (policy: string, model: string) =>
-      `${policy} has no worker for this request to model '${shorten(model)}': the one that it asks for is not available`,
+      `policy ${policy} found no worker for this request to model '${shorten(model)}': the worker that the request selects is not available`,
   },
   worker_overload_protection_shed: {
     kind: 'unavailable',
@@ -72,7 +72,7 @@ export const balanceErrors = defineErrors('balance', {
   },
 })
 
-/** When clients may ask again: at once is never wise, so after a second at least. */
+/** Retry-After in whole seconds, at least 1. */
 export function retryAfter(waitMs: number): ErrorOptions {
   return { headers: ['retry-after', String(Math.max(1, Math.ceil(waitMs / 1_000)))] }
 }

@@ -14,7 +14,7 @@ const PROBE_LIMIT_MS = 60_000
 
 interface Held {
   readonly thread: number
-  readonly passage: number
+  readonly permit: number
   /** Changes of state that the model had seen at the choice. */
   readonly changes: number
   readonly isProbe: boolean
@@ -107,11 +107,11 @@ class Pair {
   enter(thread: number): void {
     const wasAvailable = this.threads[thread].isAvailable(this.worker)
     const expected = this.model.enter(this.nowMs, this.probes)
-    const passage = this.threads[thread].enter(this.worker)
+    const permit = this.threads[thread].acquire(this.worker)
     expect(wasAvailable).toBe(expected !== undefined)
-    expect(passage !== REFUSED).toBe(expected !== undefined)
+    expect(permit !== REFUSED).toBe(expected !== undefined)
     if (expected === undefined) return
-    this.held.push({ thread, passage, changes: this.model.changes, isProbe: expected })
+    this.held.push({ thread, permit, changes: this.model.changes, isProbe: expected })
   }
 
   end(at: number, outcome: 'succeeded' | 'failed' | 'none'): void {
@@ -119,11 +119,11 @@ class Pair {
     if (attempt === undefined) return
     const breakers = this.threads[attempt.thread]
     if (outcome !== 'none') {
-      if (outcome === 'succeeded') breakers.succeeded(this.worker, attempt.passage)
-      else breakers.failed(this.worker, attempt.passage, 'silent')
+      if (outcome === 'succeeded') breakers.succeeded(this.worker, attempt.permit)
+      else breakers.failed(this.worker, attempt.permit, 'silent')
       this.model.end(outcome === 'succeeded', attempt.changes, this.nowMs)
     }
-    breakers.leave(this.worker, attempt.passage)
+    breakers.release(this.worker, attempt.permit)
   }
 
   /** The thread dies with all that it had in flight. */

@@ -1,47 +1,47 @@
 /**
- * One circuit breaker per worker, in shared memory, the same for all threads: it holds requests back from a worker
- * that fails, and lets few through after a while to see whether it has recovered.
+ * One circuit breaker per worker, in memory shared by all threads. An open breaker admits no requests; after `openMs` it is
+ * half-open and admits a few probes to see whether the worker has recovered.
  * @hot
  *
- * State, run and epoch share one cell and change by compare-and-swap. The epoch grows with each change of state, and
- * an outcome counts only in the epoch of its choice: what began before a breaker opened says nothing about now.
+ * State, run and epoch share one cell and change by compare-and-swap. Each change of state increments the epoch, and an
+ * outcome counts only in the epoch in which its attempt was admitted.
  */
 import type { BreakerConfig } from '../config/breaker-config.ts'
 import type { BreakerWatch } from '../contracts/traffic.ts'
 import { WORKER_STATUS_CODE, type WorkerEntry } from '../contracts/worker.ts'
-import { CLOSED, epochOf, HALF_OPEN, MAX_RUN, OPEN, runOf, stateOf, toWord, withRun } from './breaker-word.ts'
+import { CLOSED, epochOf, HALF_OPEN, MAX_RUN, OPEN, runOf, stateOf, toCell, withRun } from './breaker-cell.ts'
 import type { Availability, Tier } from './compiled-table.ts'
 import { type CounterLayout, SharedColumn } from './counter-layout.ts'
 import type { Counters } from './counters.ts'
-import { hasPassed, ProbePlaces } from './probe-places.ts'
+import { hasPassed, ProbePermits } from './probe-permits.ts'
 import type { BreakerState, Fault } from './worker-balance.ts'
 
-/** What `enter` answers when the breaker holds the request back. */
+/** Result of `acquire` if the breaker does not admit the request. */
 export const REFUSED = -1
 
 const READY = WORKER_STATUS_CODE.ready
 const STATES: readonly BreakerState[] = ['closed', 'open', 'half_open']
 
-/** Longer times would not fit the 32 bits that a cell has for them. milliseconds */
+/** Limit of 32-bit times, milliseconds. */
 const MAX_OPEN_MS = 0x7fff_ffff
 
 export class Breakers {
   readonly #counters: Counters
   #config: BreakerConfig
-  /** Told of what this thread records and changes. */
+  /** Receives the outcomes and transitions of this thread. */
   watch: BreakerWatch | null = null
   readonly #now: () => number
   readonly #layout: CounterLayout
   readonly #cells: Int32Array
   readonly #statusAt: number
-  readonly #wordAt: number
+  readonly #cellAt: number
   readonly #openedAt: number
   readonly #unansweredAt: number
-  #probes: ProbePlaces
+  #probes: ProbePermits
   /** Ranks of data-parallel engines by the engine's URL. */
   #ranks: ReadonlyMap<string, readonly WorkerEntry[]> = new Map()
 
-  /** @param now milliseconds, the same on all threads */
+  /** @param now wall clock in milliseconds, the same on all threads */
   constructor(counters: Counters, config: BreakerConfig, now: () => number) {
     const { layout } = counters
     this.#counters = counters
@@ -50,28 +50,28 @@ export class Breakers {
     this.#now = now
     this.#cells = layout.cells
     this.#statusAt = layout.shared(SharedColumn.status)
-    this.#wordAt = layout.shared(SharedColumn.breaker)
+    this.#cellAt = layout.shared(SharedColumn.breaker)
     this.#openedAt = layout.shared(SharedColumn.openedAt)
     this.#unansweredAt = layout.shared(SharedColumn.unanswered)
-    this.#probes = new ProbePlaces(counters, config.halfOpenProbes)
+    this.#probes = new ProbePermits(counters, config.halfOpenProbes)
   }
 
-  /** Other settings hold from now on; states and runs stay. */
+  /** Applies new settings; states and runs stay. */
   configure(config: BreakerConfig): void {
     this.#config = config
-    this.#probes = new ProbePlaces(this.#counters, config.halfOpenProbes)
+    this.#probes = new ProbePermits(this.#counters, config.halfOpenProbes)
     this.#layout.bumpAvailability()
   }
 
-  /** Ranks of one engine share its address: whether it takes connections is learnt once for all of them. */
-  know(workers: readonly WorkerEntry[]): void {
+  /** Groups the ranks of each engine, which share an address and open and recover together. */
+  setWorkers(workers: readonly WorkerEntry[]): void {
     const ranks = workers.filter(({ dataParallel }) => dataParallel !== null)
     this.#ranks = Map.groupBy(ranks, ({ dataParallel }) => dataParallel?.baseUrl ?? '')
   }
 
   /**
-   * Finds the available ones of a tier in one pass: ready, and not held back by their breakers. What was found holds
-   * until a status or a breaker changes, unless a breaker is not closed: then time alone may change it.
+   * Finds the available workers of a tier: ready and admitted by their breakers. The result is cached until a status or a
+   * breaker changes; while a breaker is not closed it is not cached, because it changes with time.
    */
   findAvailable(tier: Tier): Availability {
     const { found } = tier
@@ -83,21 +83,21 @@ export class Breakers {
     return found
   }
 
-  /** @returns false when one of them has a breaker that is not closed */
+  /** @returns false if a breaker of the tier is not closed */
   #collect({ workers, slots }: Tier, found: Availability): boolean {
     const cells = this.#cells
     const statusAt = this.#statusAt
-    const wordAt = this.#wordAt
+    const cellAt = this.#cellAt
     let nowMs = -1
     let count = 0
     let isSettled = true
     for (let position = 0; position < slots.length; position++) {
       const slot = slots[position]
       if (cells[statusAt + slot] !== READY) continue
-      if (stateOf(cells[wordAt + slot]) !== CLOSED) {
+      if (stateOf(cells[cellAt + slot]) !== CLOSED) {
         isSettled = false
         if (nowMs < 0) nowMs = this.#now()
-        if (!this.#letsThrough(workers[position], nowMs)) continue
+        if (!this.#admits(workers[position], nowMs)) continue
       }
       found.positions[count] = position
       found.slots[count++] = slot
@@ -107,183 +107,183 @@ export class Breakers {
   }
 
   isAvailable(worker: WorkerEntry): boolean {
-    return this.#cells[this.#statusAt + worker.slot] === READY && this.#letsThrough(worker, this.#now())
+    return this.#cells[this.#statusAt + worker.slot] === READY && this.#admits(worker, this.#now())
   }
 
   /**
-   * Asks for passage for one attempt. An open breaker whose time is over becomes half-open, and a half-open one gives
-   * a probe's place if one is free.
+   * Admits one attempt. An open breaker whose time is over becomes half-open; a half-open one admits a limited number of
+   * probes.
    *
-   * @returns what `leave`, `succeeded` and `failed` want back, or REFUSED
+   * @returns permit for `release`, `succeeded` and `failed`, or REFUSED
    */
-  enter(worker: WorkerEntry): number {
+  acquire(worker: WorkerEntry): number {
     const { slot } = worker
     for (;;) {
-      const word = Atomics.load(this.#cells, this.#wordAt + slot)
-      const state = stateOf(word)
-      if (state === CLOSED || !this.#isOn(worker)) return epochOf(word) << 1
+      const cell = Atomics.load(this.#cells, this.#cellAt + slot)
+      const state = stateOf(cell)
+      if (state === CLOSED || !this.#isOn(worker)) return epochOf(cell) << 1
       const nowMs = this.#now()
       if (state === OPEN) {
         if (!this.#isOpenOver(worker, nowMs)) return REFUSED
-        this.#change(worker, word, HALF_OPEN, 0)
+        this.#change(worker, cell, HALF_OPEN, 0)
         continue
       }
-      if (!this.#probes.take(slot, nowMs)) return REFUSED
-      if (epochOf(Atomics.load(this.#cells, this.#wordAt + slot)) === epochOf(word))
-        return (epochOf(word) << 1) | 1
-      this.#probes.giveBack(slot)
+      if (!this.#probes.acquire(slot, nowMs)) return REFUSED
+      if (epochOf(Atomics.load(this.#cells, this.#cellAt + slot)) === epochOf(cell))
+        return (epochOf(cell) << 1) | 1
+      this.#probes.release(slot)
     }
   }
 
   /**
-   * Asks for passage to the only worker that is left. Where it answered each time, though not well, its open breaker
-   * slows it and does not shut it: it is half-open at once, with places of its own.
+   * Admits one attempt to the last worker of a model. If every counted failure was a response, the open breaker becomes
+   * half-open at once, with `lastWorkerRequests` permits.
    *
-   * @returns like `enter`
+   * @returns as `acquire`
    */
-  enterLast(worker: WorkerEntry): number {
+  acquireThrottled(worker: WorkerEntry): number {
     const { slot } = worker
     for (;;) {
-      const word = Atomics.load(this.#cells, this.#wordAt + slot)
-      if (stateOf(word) === CLOSED) return this.enter(worker)
-      if (!this.isOnlySlowed(slot)) return REFUSED
-      if (stateOf(word) === OPEN) {
-        this.#change(worker, word, HALF_OPEN, 0)
+      const cell = Atomics.load(this.#cells, this.#cellAt + slot)
+      if (stateOf(cell) === CLOSED) return this.acquire(worker)
+      if (!this.isThrottledOnly(slot)) return REFUSED
+      if (stateOf(cell) === OPEN) {
+        this.#change(worker, cell, HALF_OPEN, 0)
         continue
       }
-      if (!this.#probes.take(slot, this.#now(), this.#config.lastWorkerRequests)) return REFUSED
-      if (epochOf(Atomics.load(this.#cells, this.#wordAt + slot)) === epochOf(word))
-        return (epochOf(word) << 1) | 1
-      this.#probes.giveBack(slot)
+      if (!this.#probes.acquire(slot, this.#now(), this.#config.lastWorkerRequests)) return REFUSED
+      if (epochOf(Atomics.load(this.#cells, this.#cellAt + slot)) === epochOf(cell))
+        return (epochOf(cell) << 1) | 1
+      this.#probes.release(slot)
     }
   }
 
-  /** True where each failure that the breaker counts was an answer of the worker. */
-  isOnlySlowed(slot: number): boolean {
+  /** True if every failure that the breaker counts was a response of the worker. */
+  isThrottledOnly(slot: number): boolean {
     return this.#cells[this.#unansweredAt + slot] === 0
   }
 
-  /** Passage without asking, for work that names its worker; its outcome counts like any. */
-  pass({ slot }: WorkerEntry): number {
-    return epochOf(Atomics.load(this.#cells, this.#wordAt + slot)) << 1
+  /** Always admits, for calls to a fixed worker; the outcome counts. */
+  acquireAlways({ slot }: WorkerEntry): number {
+    return epochOf(Atomics.load(this.#cells, this.#cellAt + slot)) << 1
   }
 
-  /** The attempt is over or its outcome is known: a probe makes room for the next. Call it once. */
-  leave({ slot }: WorkerEntry, passage: number): void {
-    if ((passage & 1) === 1) this.#probes.giveBack(slot)
+  /** Releases the permit when the outcome is known. Call it once. */
+  release({ slot }: WorkerEntry, permit: number): void {
+    if ((permit & 1) === 1) this.#probes.release(slot)
   }
 
-  succeeded(worker: WorkerEntry, passage: number): void {
+  succeeded(worker: WorkerEntry, permit: number): void {
     this.watch?.onOutcome(worker, true)
     if (!this.#isOn(worker)) return
-    const at = this.#wordAt + worker.slot
+    const at = this.#cellAt + worker.slot
     for (;;) {
-      const word = Atomics.load(this.#cells, at)
-      const state = stateOf(word)
-      if (epochOf(word) !== passage >> 1 || state === OPEN) return
-      const run = runOf(word)
-      // The common case of a worker that does well only reads.
+      const cell = Atomics.load(this.#cells, at)
+      const state = stateOf(cell)
+      if (epochOf(cell) !== permit >> 1 || state === OPEN) return
+      const run = runOf(cell)
+      // The common case only reads.
       if (state === CLOSED && run === 0) return
       const isClosing = state === HALF_OPEN && run + 1 >= this.#successThreshold(worker)
       if (isClosing || state === CLOSED) Atomics.store(this.#cells, this.#unansweredAt + worker.slot, 0)
       if (isClosing) {
-        if (!this.#change(worker, word, CLOSED, 0)) continue
-        this.#tellRanks(worker, CLOSED)
+        if (!this.#change(worker, cell, CLOSED, 0)) continue
+        this.#updateRanks(worker, CLOSED)
         return
       }
-      const next = state === CLOSED ? withRun(word, 0) : withRun(word, run + 1)
-      if (Atomics.compareExchange(this.#cells, at, word, next) === word) return
+      const next = state === CLOSED ? withRun(cell, 0) : withRun(cell, run + 1)
+      if (Atomics.compareExchange(this.#cells, at, cell, next) === cell) return
     }
   }
 
-  failed(worker: WorkerEntry, passage: number, fault: Fault): void {
+  failed(worker: WorkerEntry, permit: number, fault: Fault): void {
     this.watch?.onOutcome(worker, false)
     if (!this.#isOn(worker)) return
-    const at = this.#wordAt + worker.slot
+    const at = this.#cellAt + worker.slot
     for (;;) {
-      const word = Atomics.load(this.#cells, at)
-      const state = stateOf(word)
-      if (epochOf(word) !== passage >> 1 || state === OPEN) return
-      const run = state === CLOSED ? runOf(word) + 1 : 1
+      const cell = Atomics.load(this.#cells, at)
+      const state = stateOf(cell)
+      if (epochOf(cell) !== permit >> 1 || state === OPEN) return
+      const run = state === CLOSED ? runOf(cell) + 1 : 1
       if (fault !== 'answered') Atomics.store(this.#cells, this.#unansweredAt + worker.slot, 1)
       if (state === HALF_OPEN || run >= this.#failureThreshold(worker)) {
         Atomics.store(this.#cells, this.#openedAt + worker.slot, this.#now() | 0)
-        if (!this.#change(worker, word, OPEN, run)) continue
-        if (fault === 'unreachable') this.#tellRanks(worker, OPEN)
+        if (!this.#change(worker, cell, OPEN, run)) continue
+        if (fault === 'unreachable') this.#updateRanks(worker, OPEN)
         return
       }
-      if (Atomics.compareExchange(this.#cells, at, word, withRun(word, run)) === word) return
+      if (Atomics.compareExchange(this.#cells, at, cell, withRun(cell, run)) === cell) return
     }
   }
 
   /**
-   * No rank of an engine that takes no connections is asked any more; and where one has come back, the others that were
-   * not just answering badly are asked at once.
+   * Opens the breakers of all ranks of an engine that accepts no connections. When one rank recovers, the others become
+   * half-open, except those whose failures were all responses.
    */
-  #tellRanks({ slot, dataParallel }: WorkerEntry, state: typeof OPEN | typeof CLOSED): void {
+  #updateRanks({ slot, dataParallel }: WorkerEntry, state: typeof OPEN | typeof CLOSED): void {
     if (dataParallel === null) return
     for (const rank of this.#ranks.get(dataParallel.baseUrl) ?? []) {
       if (rank.slot === slot || !this.#isOn(rank)) continue
-      const word = Atomics.load(this.#cells, this.#wordAt + rank.slot)
-      if (state === OPEN && stateOf(word) !== OPEN) {
+      const cell = Atomics.load(this.#cells, this.#cellAt + rank.slot)
+      if (state === OPEN && stateOf(cell) !== OPEN) {
         Atomics.store(this.#cells, this.#unansweredAt + rank.slot, 1)
         Atomics.store(this.#cells, this.#openedAt + rank.slot, this.#now() | 0)
-        this.#change(rank, word, OPEN, runOf(word))
-      } else if (state === CLOSED && stateOf(word) === OPEN && !this.isOnlySlowed(rank.slot)) {
-        this.#change(rank, word, HALF_OPEN, 0)
+        this.#change(rank, cell, OPEN, runOf(cell))
+      } else if (state === CLOSED && stateOf(cell) === OPEN && !this.isThrottledOnly(rank.slot)) {
+        this.#change(rank, cell, HALF_OPEN, 0)
       }
     }
   }
 
-  /** As a pick would find it: `half_open` as soon as the time of an open one is over. */
+  /** State as a pick sees it: `half_open` as soon as the time of an open breaker is over. */
   state(worker: WorkerEntry): BreakerState {
     if (!this.#isOn(worker)) return 'closed'
-    const state = stateOf(this.#cells[this.#wordAt + worker.slot])
+    const state = stateOf(this.#cells[this.#cellAt + worker.slot])
     return state === OPEN && this.#isOpenOver(worker, this.#now()) ? 'half_open' : STATES[state]
   }
 
-  /** Failures in a row since the last success; of an open breaker, those that opened it. */
+  /** Consecutive failures since the last success; of an open breaker, those that opened it. */
   consecutiveFailures(slot: number): number {
-    const word = this.#cells[this.#wordAt + slot]
-    return stateOf(word) === HALF_OPEN ? 0 : runOf(word)
+    const cell = this.#cells[this.#cellAt + slot]
+    return stateOf(cell) === HALF_OPEN ? 0 : runOf(cell)
   }
 
-  /** Successes in a row of a half-open breaker; 0 in the other states. */
+  /** Consecutive successes of a half-open breaker; 0 in other states. */
   consecutiveSuccesses(slot: number): number {
-    const word = this.#cells[this.#wordAt + slot]
-    return stateOf(word) === HALF_OPEN ? runOf(word) : 0
+    const cell = this.#cells[this.#cellAt + slot]
+    return stateOf(cell) === HALF_OPEN ? runOf(cell) : 0
   }
 
-  /** Time until an open breaker lets a probe through, in milliseconds; 0 in the other states. */
+  /** Time until an open breaker admits a probe, milliseconds; 0 in other states. */
   waitMs(worker: WorkerEntry): number {
     if (this.state(worker) !== 'open') return 0
     const elapsedMs = (this.#now() - this.#cells[this.#openedAt + worker.slot]) | 0
     return Math.max(0, this.#openMs(worker) - elapsedMs)
   }
 
-  /** Control only: a worker that is new in its row begins closed. The epoch goes on, so nothing old counts for it. */
+  /** Control only: closes the breaker of a new worker. The epoch increases, so older outcomes do not count. */
   reset(slot: number): void {
-    const at = this.#wordAt + slot
-    Atomics.store(this.#cells, at, toWord(CLOSED, 0, epochOf(Atomics.load(this.#cells, at)) + 1))
+    const at = this.#cellAt + slot
+    Atomics.store(this.#cells, at, toCell(CLOSED, 0, epochOf(Atomics.load(this.#cells, at)) + 1))
     Atomics.store(this.#cells, this.#unansweredAt + slot, 0)
     this.#probes.reset(slot)
     this.#layout.bumpAvailability()
   }
 
-  #letsThrough(worker: WorkerEntry, nowMs: number): boolean {
-    const state = stateOf(this.#cells[this.#wordAt + worker.slot])
+  #admits(worker: WorkerEntry, nowMs: number): boolean {
+    const state = stateOf(this.#cells[this.#cellAt + worker.slot])
     if (state === CLOSED || !this.#isOn(worker)) return true
     if (state === OPEN && !this.#isOpenOver(worker, nowMs)) return false
-    // Also of one that is open until now: a probe of the time before may still run.
-    return this.#probes.isFree(worker.slot, nowMs)
+    // For an open breaker too: a probe admitted earlier may still run.
+    return this.#probes.isAvailable(worker.slot, nowMs)
   }
 
-  /** @returns false when another thread changed the breaker meanwhile */
-  #change(worker: WorkerEntry, word: number, to: number, run: number): boolean {
-    const next = toWord(to, run, epochOf(word) + 1)
-    if (Atomics.compareExchange(this.#cells, this.#wordAt + worker.slot, word, next) !== word) return false
+  /** @returns false if another thread changed the breaker first */
+  #change(worker: WorkerEntry, cell: number, to: number, run: number): boolean {
+    const next = toCell(to, run, epochOf(cell) + 1)
+    if (Atomics.compareExchange(this.#cells, this.#cellAt + worker.slot, cell, next) !== cell) return false
     this.#layout.bumpAvailability()
-    this.watch?.onTransition(worker, STATES[stateOf(word)], STATES[to])
+    this.watch?.onTransition(worker, STATES[stateOf(cell)], STATES[to])
     return true
   }
 

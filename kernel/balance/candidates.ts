@@ -1,6 +1,5 @@
 /**
- * The candidates of one pick, as a policy sees them. One object per thread, filled anew for each pick without
- * allocating.
+ * The candidates of one pick, for its policy. One object per thread, refilled for each pick without allocation.
  * @hot
  */
 import type { CandidateView } from '../contracts/policy.ts'
@@ -9,7 +8,7 @@ import type { Breakers } from './breakers.ts'
 import { type Availability, openAvailability, type Tier } from './compiled-table.ts'
 import type { Counters } from './counters.ts'
 
-const NOBODY: Tier = Object.freeze({
+const EMPTY_TIER: Tier = Object.freeze({
   priority: 0,
   workers: [],
   slots: new Int32Array(0),
@@ -18,12 +17,12 @@ const NOBODY: Tier = Object.freeze({
 })
 const NO_SLOTS: readonly number[] = Object.freeze([])
 
-/** So few are searched: an index for each of many small models would cost memory for nothing. */
+/** Up to this many are searched linearly; more get an index. */
 const MAX_SEARCHED = 16
 
-/** How often an engine is asked whose report does not say, milliseconds. */
+/** Default poll period of engine loads, milliseconds. */
 const LOAD_PERIOD_MS = 10_000
-/** A report that is older than this many periods says nothing any more. */
+/** Reports older than this many periods are ignored. */
 const LOAD_PERIODS = 3
 
 type Accepts = (worker: WorkerEntry) => boolean
@@ -40,14 +39,14 @@ export class Candidates implements CandidateView {
   length = 0
   readonly #parts: CandidateParts
   readonly #counters: Counters
-  #tier: Tier = NOBODY
-  /** The candidates: what was found of the tier, or `untried` where some have been tried. */
-  #found: Availability = NOBODY.found
+  #tier: Tier = EMPTY_TIER
+  /** The candidates: the available workers of the tier, or `untried` if they are filtered. */
+  #found: Availability = EMPTY_TIER.found
   #untried = openAvailability(0)
   #accepts: Accepts | null = null
-  /** Leaves overloaded workers out. */
+  /** Excludes overloaded workers. */
   #avoidsOverload = false
-  /** Read once a pick, when somebody asks for a load. */
+  /** Time of the pick, read on the first use; -1 before. */
   #nowMs = -1
 
   constructor(parts: CandidateParts) {
@@ -55,41 +54,40 @@ export class Candidates implements CandidateView {
     this.#counters = parts.counters
   }
 
-  /** Makes room for tiers of up to this many workers; called when the table changes, not when picking. */
+  /** Allocates for tiers of up to this many workers; called when the table changes, not on a pick. */
   reserve(size: number): void {
     if (size > this.#untried.positions.length) this.#untried = openAvailability(size)
-    this.#found = NOBODY.found
-    this.#tier = NOBODY
+    this.#found = EMPTY_TIER.found
+    this.#tier = EMPTY_TIER
     this.length = 0
   }
 
   /**
-   * Takes the available workers of the first tier that has any. Overloaded ones count only when every tier has nobody
-   * else, and not at all where requests are shed; slots already tried come after that: a second try on the same worker
-   * beats none.
+   * Takes the available workers of the first tier that has any. Overloaded workers are used only if no tier has others, and
+   * never if requests are shed. Slots already tried are used if nothing else is left.
    *
-   * @param accepts null takes every worker
-   * @returns false when no worker of any tier is available
+   * @param accepts filter; null accepts every worker
+   * @returns false if no worker of any tier is available
    */
   fill(tiers: readonly Tier[], tried: readonly number[], accepts: Accepts | null = null): boolean {
     const { overload } = this.#parts.loads.current
     this.#nowMs = -1
     this.#accepts = accepts
     this.#avoidsOverload = overload !== undefined
-    if (this.#takeFirst(tiers, tried)) return true
+    if (this.#useFirst(tiers, tried)) return true
     if (overload === 'avoid') {
       this.#avoidsOverload = false
-      if (this.#takeFirst(tiers, tried)) return true
+      if (this.#useFirst(tiers, tried)) return true
     }
-    return tried.length > 0 && this.#takeFirst(tiers, NO_SLOTS)
+    return tried.length > 0 && this.#useFirst(tiers, NO_SLOTS)
   }
 
-  /** True when `fill` would find a worker that is not among the tried ones. */
+  /** True if `fill` finds a worker that was not tried. */
   hasUntried(tiers: readonly Tier[], tried: readonly number[], accepts: Accepts | null = null): boolean {
     return this.fill(tiers, tried, accepts) && !tried.includes(this.slot(0))
   }
 
-  /** Milliseconds until this worker tells its load anew, where requests to it are shed; null where it may be picked. */
+  /** Milliseconds until the next load report of a worker whose requests are shed; null if it may be picked. */
   shedMs(slot: number): number | null {
     if (this.#parts.loads.current.overload !== 'shed') return null
     const load = this.#freshLoad(slot)
@@ -97,8 +95,8 @@ export class Candidates implements CandidateView {
     return Math.max(0, load.atMs + (load.periodMs ?? LOAD_PERIOD_MS) - this.#nowMs)
   }
 
-  /** One of them was refused, so what was found does not hold: the next `fill` looks again. */
-  forget(): void {
+  /** Discards the cached availability after a breaker refused a candidate. */
+  invalidate(): void {
     this.#tier.found.isSettled = false
   }
 
@@ -146,7 +144,7 @@ export class Candidates implements CandidateView {
     const found = this.#found
     if (found.length <= MAX_SEARCHED) return searchSlot(found, slot)
     if (!found.isIndexed) this.#index(found)
-    // What was found before does not stand the test; a slot that no worker can have is undefined.
+    // Entries of earlier indexes fail the comparison; a slot out of range is undefined.
     const index = (found.indexes as Int32Array)[slot]
     return index < found.length && found.slots[index] === slot ? index : -1
   }
@@ -155,28 +153,28 @@ export class Candidates implements CandidateView {
     return this.#tier.workers
   }
 
-  /** Kept with what was found: most picks find nothing new. */
+  /** Cached with the availability. */
   #index(found: Availability): void {
     found.indexes ??= new Int32Array(this.#counters.maxWorkers)
     for (let i = 0; i < found.length; i++) found.indexes[found.slots[i]] = i
     found.isIndexed = true
   }
 
-  #takeFirst(tiers: readonly Tier[], tried: readonly number[]): boolean {
-    for (let i = 0; i < tiers.length; i++) if (this.#take(tiers[i], tried)) return true
+  #useFirst(tiers: readonly Tier[], tried: readonly number[]): boolean {
+    for (let i = 0; i < tiers.length; i++) if (this.#use(tiers[i], tried)) return true
     return false
   }
 
-  #take(tier: Tier, tried: readonly number[]): boolean {
+  #use(tier: Tier, tried: readonly number[]): boolean {
     const available = this.#parts.breakers.findAvailable(tier)
     const takesAll = tried.length === 0 && this.#accepts === null && !this.#avoidsOverload
     this.#tier = tier
-    this.#found = takesAll ? available : this.#onlyWanted(available, tried)
+    this.#found = takesAll ? available : this.#filter(available, tried)
     this.length = this.#found.length
     return this.length > 0
   }
 
-  #onlyWanted(available: Availability, tried: readonly number[]): Availability {
+  #filter(available: Availability, tried: readonly number[]): Availability {
     const untried = this.#untried
     const accepts = this.#accepts
     const tier = this.#tier

@@ -1,14 +1,14 @@
-/** Turns the published worker table into what a pick needs: for each model and leg, its workers in tiers. Runs once per publish. */
+/** Compiles the published worker table for picks: the workers of each model and leg in tiers. Runs once per publication. */
 import type { PickLeg } from '../contracts/policy.ts'
 import type { WorkerEntry, WorkerTable, WorkerType } from '../contracts/worker.ts'
 
-/** Model id of requests that name none; every worker may take them. */
+/** Model id of requests without a model; any worker may serve them. */
 export const UNKNOWN_MODEL = 'unknown'
 
-/** Key of the route of models that only wildcard workers serve. No model can have it: ids are not empty. */
+/** Key of the route of models that only wildcard workers serve; model ids are never empty. */
 const WILDCARD_KEY = ''
 
-/** Whom each leg goes to: a prefill or decode worker does half a request, so it takes no whole one. */
+/** Prefill and decode workers serve half a request, so they get no whole ones. */
 export const WORKER_TYPE_OF_LEG: Readonly<Record<PickLeg, WorkerType>> = Object.freeze({
   whole: 'regular',
   prefill: 'prefill',
@@ -22,7 +22,7 @@ export interface Tier {
   /** The workers' slots, at the same positions. */
   readonly slots: Int32Array
   readonly hasEqualCosts: boolean
-  /** What was found out about them last, kept by `breakers.ts`. */
+  /** Cached availability, maintained by `breakers.ts`. */
   readonly found: Availability
 }
 
@@ -33,12 +33,12 @@ export interface Availability {
   readonly positions: Int32Array
   /** Their slots, at the same places. */
   readonly slots: Int32Array
-  /** Slot → place; right for the slots of these only, and only once it was made. */
+  /** Slot → index; valid for the slots of these workers while `isIndexed`. */
   indexes: Int32Array | null
   isIndexed: boolean
-  /** State of all statuses and breakers that it holds for. */
+  /** Version of all statuses and breakers that it was computed from. */
   stamp: number
-  /** False: it may change by itself, as time goes on. */
+  /** False if it may change with time. */
   isSettled: boolean
 }
 
@@ -54,21 +54,21 @@ export function openAvailability(size: number): Availability {
   }
 }
 
-/** Where requests for one model, or one leg of them, may go. */
+/** Workers that may serve requests for one model, or one leg of them. */
 export interface ModelRoute {
   /**
-   * Names the policy instance: the model's id. Models that nobody lists share the instance of the wildcard workers,
-   * since their names are the clients' to invent and must not make the gateway remember each.
+   * Key of the policy instance: the model's id. Models that no worker lists share the instance of the wildcard workers,
+   * because clients can send any number of such names.
    */
   readonly key: string
   readonly leg: PickLeg
-  /** The worker whose `policy` label speaks for the model: the first one; null where labels do not count. */
+  /** The first worker, whose `policy` label applies to the model; null if labels do not apply. */
   readonly first: WorkerEntry | null
   /** Best first: those that list the model by priority, then wildcard workers by priority. */
   readonly tiers: readonly Tier[]
-  /** What every one of its workers takes as clients send it. */
+  /** API formats that all of its workers accept. */
   readonly apis: ReadonlySet<string>
-  /** How many workers list the model; of models that nobody lists, how many wildcard workers there are. */
+  /** Number of workers that list the model, or of wildcard workers if none lists it. */
   readonly holderCount: number
 }
 
@@ -89,7 +89,7 @@ export class CompiledTable {
   readonly bySlot: ReadonlyMap<number, WorkerEntry>
   /** Workers of the largest tier. */
   readonly largestTier: number
-  /** True when there are prefill and decode workers. */
+  /** True if there are prefill and decode workers. */
   readonly hasPairs: boolean
   readonly #routes: Readonly<Record<PickLeg, LegRoutes>>
   readonly #aliases: ReadonlyMap<string, string>
@@ -108,19 +108,19 @@ export class CompiledTable {
     this.largestTier = Math.max(...Object.values(this.#routes).map(largestTier))
   }
 
-  /** The model's own id when `model` is an alias of it, else `model`. Case-sensitive. */
+  /** The model id of an alias, else the argument. Case-sensitive. */
   canonicalModel(model: string): string {
     return this.#aliases.get(model) ?? model
   }
 
-  /** Where a canonical model, or one leg of it, goes; null when no worker serves it. */
+  /** Route of a canonical model, or of one leg of it; null if no worker serves it. */
   routeOf(model: string, leg: PickLeg = 'whole'): ModelRoute | null {
     const routes = this.#routes[leg]
     const route = routes.get(model === '' ? UNKNOWN_MODEL : model)
     return route ?? routes.get(WILDCARD_KEY) ?? null
   }
 
-  /** True when every worker that may get a request for the model takes this format itself, or nobody may. */
+  /** True if every worker that may get a request for the model accepts this API format, or no worker may get one. */
   takesApi(model: string, api: string): boolean {
     if (!takes(this.routeOf(model, 'whole'), api)) return false
     return (
@@ -135,7 +135,7 @@ export class CompiledTable {
     return routes.flatMap(({ tiers }) => tiers.flatMap(({ workers }) => workers))
   }
 
-  /** The route that a policy instance belongs to; undefined when its last worker has left. */
+  /** Route of a policy instance; undefined after its last worker left. */
   routeByKey(key: string, leg: PickLeg): ModelRoute | undefined {
     return this.#routes[leg].get(key)
   }
@@ -160,7 +160,7 @@ function groupByModel(workers: readonly WorkerEntry[]): Map<string, WorkerEntry[
   return holders
 }
 
-/** Alias → model id. A real id is never an alias, and of two models with one alias the first registered has it. */
+/** Alias → model id. A model id is never an alias; an alias of two models belongs to the first registered. */
 function mapAliases(
   workers: readonly WorkerEntry[],
   holders: ReadonlyMap<string, unknown>,
@@ -177,7 +177,7 @@ function mapAliases(
   return aliases
 }
 
-/** Workers that list the model first, wildcard workers after them; one set per leg. */
+/** Routes of one leg: workers that list the model first, wildcard workers after them. */
 function makeRoutes(all: readonly WorkerEntry[], leg: PickLeg): LegRoutes {
   const workers = all.filter((worker) => worker.workerType === WORKER_TYPE_OF_LEG[leg])
   const routes = new Map<string, ModelRoute>()
@@ -200,7 +200,7 @@ function makeRoutes(all: readonly WorkerEntry[], leg: PickLeg): LegRoutes {
       holderCount,
     })
   }
-  // A label speaks for its model only, so requests without a model keep the default policy.
+  // A label applies to its model only, so requests without a model use the default policy.
   const holderCount = workers.length
   const tiers = toTiers(workers)
   const apis = sharedApis(tiers)

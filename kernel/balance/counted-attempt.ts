@@ -1,5 +1,5 @@
 /**
- * One attempt from its choice to its end: in the in-flight count, and known to the worker's breaker.
+ * One attempt from pick to release: counted as in flight, and reported to the worker's breaker.
  * @hot
  */
 import type { WorkerEntry } from '../contracts/worker.ts'
@@ -7,8 +7,8 @@ import type { Breakers } from './breakers.ts'
 import type { Counters } from './counters.ts'
 import type { Attempt, Choice, Fault } from './worker-balance.ts'
 
-/** What an attempt is counted in. */
-export interface AttemptBooks {
+/** Shared counts that an attempt updates. */
+export interface AttemptCounters {
   readonly counters: Counters
   readonly breakers: Breakers
 }
@@ -17,36 +17,36 @@ export class CountedAttempt implements Attempt {
   readonly worker: WorkerEntry
   readonly policy: string
   readonly choice: Choice | null
-  readonly #books: AttemptBooks
-  readonly #passage: number
-  /** For the breaker: the outcome was told, or no longer can be. */
+  readonly #counts: AttemptCounters
+  readonly #permit: number
+  /** The breaker has the outcome, or gets none. */
   #hasEnded = false
   #isReleased = false
 
-  /** @param passage what the breaker gave */
+  /** @param permit of the breaker */
   constructor(
-    books: AttemptBooks,
+    counts: AttemptCounters,
     worker: WorkerEntry,
     chosenBy: { policy: string; choice: Choice | null },
-    passage: number,
+    permit: number,
   ) {
-    this.#books = books
+    this.#counts = counts
     this.worker = worker
     this.policy = chosenBy.policy
     this.choice = chosenBy.choice
-    this.#passage = passage
-    books.counters.increment(worker.slot)
+    this.#permit = permit
+    counts.counters.increment(worker.slot)
   }
 
   succeeded(): void {
     if (this.#hasEnded) return
-    this.#books.breakers.succeeded(this.worker, this.#passage)
+    this.#counts.breakers.succeeded(this.worker, this.#permit)
     this.#end()
   }
 
   failed(fault: Fault = 'silent'): void {
     if (this.#hasEnded) return
-    this.#books.breakers.failed(this.worker, this.#passage, fault)
+    this.#counts.breakers.failed(this.worker, this.#permit, fault)
     this.#end()
   }
 
@@ -54,12 +54,12 @@ export class CountedAttempt implements Attempt {
     if (this.#isReleased) return
     if (!this.#hasEnded) this.#end()
     this.#isReleased = true
-    this.#books.counters.decrement(this.worker.slot)
+    this.#counts.counters.decrement(this.worker.slot)
   }
 
-  /** After the outcome, so that the next probe meets what this one found. */
+  /** Called after the outcome was reported, so that the next probe sees it. */
   #end(): void {
     this.#hasEnded = true
-    this.#books.breakers.leave(this.worker, this.#passage)
+    this.#counts.breakers.release(this.worker, this.#permit)
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Where each figure stands in the shared buffer of the counters: a row per worker slot, columns that exist once, and
- * columns that each thread has of its own. `counters.ts` and `breakers.ts` read and write them; nothing else does.
+ * Layout of the shared counters: a row per worker slot, shared columns, and columns per thread. Only `counters.ts`,
+ * `breakers.ts` and `probe-permits.ts` access them.
  *
  * ```
  * header | status | in flight | breaker … | thread 0: in flight, probes | thread 1: in flight, probes | …
@@ -8,29 +8,29 @@
  * All cells are Int32, and each column begins on a cache line of its own.
  */
 
-/** Columns that all threads share. Status is written by control only. */
+/** Shared columns. Only control writes the status. */
 export const SharedColumn = {
   status: 0,
   inFlightTotal: 1,
   /** State, run and epoch of the circuit breaker, see `breakers.ts`. */
   breaker: 2,
-  /** When the breaker opened, and when it let the last probe through: milliseconds, low 32 bits. */
+  /** Time when the breaker opened, and start of its last probe: milliseconds, low 32 bits. */
   openedAt: 3,
   probedAt: 4,
   probesTotal: 5,
-  /** 1: among the failures that the breaker counts now, one came without an answer. */
+  /** 1 if one of the failures that the breaker counts was not a response. */
   unanswered: 6,
 } as const
 const SHARED_COLUMNS = 7
 
-/** Columns that each thread has: what it would take with it if it died. */
+/** Columns per thread: counts to subtract if the thread dies. */
 export const ThreadColumn = { inFlight: 0, probes: 1 } as const
 const THREAD_COLUMNS = 2
 
 const HEADER_CELLS = 16
 const MAX_WORKERS_AT = 0
 const COLUMN_COUNT_AT = 1
-/** Grows with each change of a status or of a breaker's state, on any thread. */
+/** Incremented by each change of a status or of a breaker's state, on any thread. */
 const AVAILABILITY_AT = 2
 const LINE_CELLS = 16
 const CELL_BYTES = Int32Array.BYTES_PER_ELEMENT
@@ -40,7 +40,7 @@ function columnStride(maxWorkers: number): number {
   return Math.ceil(maxWorkers / LINE_CELLS) * LINE_CELLS
 }
 
-/** The buffer's cells, and the index of the first row of each column. */
+/** The cells of the buffer, and the index of the first row of each column. */
 export class CounterLayout {
   readonly cells: Int32Array
   readonly maxWorkers: number
@@ -65,12 +65,12 @@ export class CounterLayout {
     this.#stride = columnStride(this.maxWorkers)
   }
 
-  /** A row's status or breaker has changed. */
+  /** Call it after a change of a status or a breaker. */
   bumpAvailability(): void {
     Atomics.add(this.cells, AVAILABILITY_AT, 1)
   }
 
-  /** The same number as before: no status and no breaker has changed meanwhile. */
+  /** Equal values mean that no status and no breaker has changed. */
   get availability(): number {
     return Atomics.load(this.cells, AVAILABILITY_AT)
   }
@@ -79,7 +79,7 @@ export class CounterLayout {
     return HEADER_CELLS + column * this.#stride
   }
 
-  /** @throws RangeError when the buffer has no columns for the thread */
+  /** @throws RangeError if the buffer has no columns for the thread */
   ofThread(thread: number, column: number): number {
     if (!(thread >= 0 && thread < this.columnCount))
       throw new RangeError(`there is no thread column ${thread}`)

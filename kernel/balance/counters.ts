@@ -1,9 +1,9 @@
 /**
- * Status and requests in flight of all workers, over all threads, in shared memory.
+ * Status and in-flight requests of all workers, over all threads, in shared memory.
  * @hot
  *
- * A thread counts twice, in its own column and in the total: reading costs one load however many threads there are,
- * and what a crashed thread had in flight can still be taken out again.
+ * A thread counts in its own column and in the total: reading costs one load for any number of threads, and the requests
+ * of a dead thread can be subtracted.
  */
 import { WORKER_STATUS_CODE, type WorkerStatus } from '../contracts/worker.ts'
 import { CounterLayout, SharedColumn, ThreadColumn } from './counter-layout.ts'
@@ -14,30 +14,29 @@ const STATUS_OF_CODE = (Object.keys(WORKER_STATUS_CODE) as WorkerStatus[]).sort(
 )
 
 /**
- * Makes the buffer, all zero: every worker `pending`, nothing in flight, every breaker closed. Control makes it once
- * and hands it to all.
+ * Creates the buffer, all zero: every worker `pending`, nothing in flight, every breaker closed. Control creates it once.
  *
  * @param maxWorkers rows
- * @param threadCount data threads; control comes on top
+ * @param threadCount data threads, without control
  */
 export function createCounters(maxWorkers: number, threadCount: number): SharedArrayBuffer {
   return CounterLayout.createBuffer(maxWorkers, threadCount + 1)
 }
 
-/** The counters as one thread sees them: it reads every column and writes its own. */
+/** One thread's view of the counters: it reads every column and writes its own. */
 export class Counters {
   readonly layout: CounterLayout
   readonly maxWorkers: number
   /** 0 for control, 1-based for data threads. */
   readonly threadIndex: number
-  /** Requests in flight by row, over all threads; for reading only. */
+  /** In-flight requests by row, over all threads; read-only. */
   readonly inFlightBySlot: Int32Array
   readonly #cells: Int32Array
   readonly #statusAt: number
   readonly #totalAt: number
   readonly #ownAt: number
 
-  /** @throws RangeError when the buffer has no column for the thread */
+  /** @throws RangeError if the buffer has no column for the thread */
   constructor(buffer: SharedArrayBuffer, threadIndex: number) {
     const layout = new CounterLayout(buffer)
     this.layout = layout
@@ -51,15 +50,15 @@ export class Counters {
   }
 
   /**
-   * One more request of this thread is in flight to the worker. The total goes first here and last in `decrement`:
-   * a thread that dies between the two leaves it one too high, never below zero.
+   * Counts a request in flight to the worker. The total changes first here and last in `decrement`: a thread that dies
+   * between the two leaves the total one too high, never below zero.
    */
   increment(slot: number): void {
     Atomics.add(this.#cells, this.#totalAt + slot, 1)
     Atomics.add(this.#cells, this.#ownAt + slot, 1)
   }
 
-  /** One less. @throws RangeError below zero: somebody released what was never counted */
+  /** @throws RangeError below zero: a release without a count */
   decrement(slot: number): void {
     if (this.#cells[this.#ownAt + slot] <= 0) {
       throw new RangeError(`in-flight count of slot ${slot} would fall below zero`)
@@ -69,19 +68,19 @@ export class Counters {
   }
 
   /**
-   * Requests in flight to the worker, over all threads. A plain read: an aligned Int32 never tears (ECMA-262 memory
-   * model), and a figure that is some nanoseconds old serves balancing as well.
+   * In-flight requests of the worker, over all threads. A plain read: an aligned Int32 never tears (ECMA-262 memory model),
+   * and balancing does not need the newest value.
    */
   inFlight(slot: number): number {
     return this.#cells[this.#totalAt + slot]
   }
 
-  /** True when the worker takes new requests, as far as its health goes. */
+  /** True if the status of the worker is `ready`. */
   isReady(slot: number): boolean {
     return this.#cells[this.#statusAt + slot] === READY
   }
 
-  /** True when no thread counts anything for the row, so that it may serve another worker. */
+  /** True if no thread counts a request for the row, so that another worker may have it. */
   isIdle(slot: number): boolean {
     if (Atomics.load(this.#cells, this.#totalAt + slot) !== 0) return false
     for (let thread = 0; thread < this.layout.columnCount; thread++) {
@@ -96,7 +95,7 @@ export class Counters {
     return STATUS_OF_CODE[this.#cells[this.#statusAt + slot]]
   }
 
-  /** Control only, seen by every thread's next pick. @throws Error on another thread, RangeError for no such row */
+  /** Control only; applies to the next pick of every thread. @throws Error on another thread, RangeError for an unknown row */
   setStatus(slot: number, status: WorkerStatus): void {
     this.requireControl()
     this.#requireSlot(slot)
@@ -105,22 +104,21 @@ export class Counters {
   }
 
   /**
-   * Control only: forgets what a thread had in flight, probes of breakers among it, once that thread is gone and
-   * before its successor starts.
+   * Control only: subtracts the in-flight requests and probes of a dead thread, before its successor starts.
    */
   zeroColumn(thread: number): void {
     this.requireControl()
     const { layout } = this
-    this.#takeOut(layout.ofThread(thread, ThreadColumn.inFlight), this.#totalAt)
-    this.#takeOut(layout.ofThread(thread, ThreadColumn.probes), layout.shared(SharedColumn.probesTotal))
+    this.#subtract(layout.ofThread(thread, ThreadColumn.inFlight), this.#totalAt)
+    this.#subtract(layout.ofThread(thread, ThreadColumn.probes), layout.shared(SharedColumn.probesTotal))
   }
 
-  /** @throws Error on a data thread: one writer keeps the shared columns free of races */
+  /** @throws Error on a data thread: shared columns have one writer */
   requireControl(): void {
     if (this.threadIndex !== 0) throw new Error('only control may change worker rows')
   }
 
-  #takeOut(columnAt: number, totalAt: number): void {
+  #subtract(columnAt: number, totalAt: number): void {
     for (let slot = 0; slot < this.maxWorkers; slot++) {
       const lost = Atomics.exchange(this.#cells, columnAt + slot, 0)
       if (lost !== 0) Atomics.sub(this.#cells, totalAt + slot, lost)

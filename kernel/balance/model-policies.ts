@@ -1,4 +1,4 @@
-/** The policy instance of each model and leg on this thread: made at the first pick, closed when the model's last worker leaves. */
+/** Policy instances of one thread by model and leg: created by the first pick, closed when the model's last worker leaves. */
 import type { Logger } from '../contracts/log.ts'
 import type { PickLeg, Policy, PolicyParts } from '../contracts/policy.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
@@ -8,23 +8,23 @@ import type { PolicyRegistry, RegisteredPolicy } from './policy-registry.ts'
 
 const LEGS: readonly PickLeg[] = ['whole', 'prefill', 'decode']
 
-/** Which policies the settings name; checked by `checkPolicies`. */
+/** Policies in the settings; checked by `checkPolicies`. */
 export interface PolicyNames {
-  /** Of models whose workers name none; left out, the registry's default. */
+  /** For models whose workers have no label. Default: that of the registry. */
   readonly defaultPolicy?: string
-  /** Of prefill and decode workers; the default policy unless told otherwise. */
+  /** For prefill and decode workers. Default: `defaultPolicy`. */
   readonly prefillPolicy?: string
   readonly decodePolicy?: string
 }
 
 interface Instance {
-  /** Name under which the policy is registered. */
+  /** Registered name of the policy. */
   readonly name: string
   readonly policy: Policy
 }
 
-/** The worker whose label decides for a model, and the label as it was when that worker was seen last. */
-interface Decider {
+/** The worker whose label applies to a model, and its last label. */
+interface LabelSource {
   readonly workerId: string
   readonly label: string | undefined
 }
@@ -32,10 +32,10 @@ interface Decider {
 type PerLeg<T> = Readonly<Record<PickLeg, Map<string, T>>>
 
 /**
- * Every thread has its own instances, so what a policy remembers, such as the turn of round_robin, is per thread.
+ * Every thread has its own instances, so the state of a policy, such as the turn of round_robin, is per thread.
  *
- * The `policy` label of a model's first worker decides, also after that worker has left, until the last one leaves.
- * A thread that is replaced meanwhile takes the first worker that it finds.
+ * The `policy` label of a model's first worker applies, even after that worker has left, until the last one leaves. A data
+ * thread started meanwhile uses the first worker that it finds.
  */
 export class ModelPolicies {
   readonly #registry: PolicyRegistry
@@ -43,7 +43,7 @@ export class ModelPolicies {
   readonly #log: Logger | null
   readonly #parts: Omit<PolicyParts, 'model' | 'leg'>
   readonly #instances: PerLeg<Instance> = perLeg()
-  readonly #deciders: PerLeg<Decider> = perLeg()
+  readonly #labelSources: PerLeg<LabelSource> = perLeg()
 
   constructor(
     registry: PolicyRegistry,
@@ -57,20 +57,20 @@ export class ModelPolicies {
     this.#parts = parts
   }
 
-  /** Other settings hold from the next pick on; instances of another policy are closed. @throws like `check` */
+  /** Applies new settings from the next pick on; instances of another policy are closed. @throws as `check` */
   rename(names: PolicyNames, table: CompiledTable): void {
-    const before = this.#names
+    const previous = this.#names
     this.#names = names
     try {
       this.check()
     } catch (error) {
-      this.#names = before
+      this.#names = previous
       throw error
     }
     this.update(table, [])
   }
 
-  /** For boot, once every policy is registered. @throws unknown_policy, policy_not_allowed (500) */
+  /** Called at boot when every policy is registered. @throws unknown_policy, policy_not_allowed (500) */
   check(): void {
     const { defaultPolicy, prefillPolicy, decodePolicy } = this.#names
     if (defaultPolicy !== undefined) this.#registry.require(defaultPolicy, 'kernel.policy')
@@ -78,7 +78,7 @@ export class ModelPolicies {
     this.#checkLeg('kernel.decodePolicy', decodePolicy, 'decode')
   }
 
-  /** Wire names of all that the settings or the labels of these workers name, as far as they exist. */
+  /** Names of all registered policies in the settings and in the labels of these workers. */
   inUse(workers: readonly WorkerEntry[]): ReadonlySet<string> {
     const names = new Set(LEGS.map((leg) => this.#settingOf(leg)))
     for (const { labels } of workers) {
@@ -88,19 +88,19 @@ export class ModelPolicies {
     return names
   }
 
-  /** @throws unknown_policy (500) when the default policy is not registered */
+  /** @throws unknown_policy (500) if the default policy is not registered */
   of(route: ModelRoute): Policy {
     const instance = this.#instances[route.leg].get(route.key)
     return instance === undefined ? this.#make(route) : instance.policy
   }
 
   /**
-   * Adapts to the next table: closes the instances of models that nobody serves any more or whose deciding label has
-   * changed, and tells the others who left.
+   * Applies the next table: closes the instances of models without workers or with another policy, and reports removed
+   * workers to the others.
    */
   update(table: CompiledTable, leftSlots: readonly number[]): void {
     for (const leg of LEGS) {
-      this.#decide(table, leg)
+      this.#updateLabels(table, leg)
       for (const [key, { name, policy }] of this.#instances[leg]) {
         const route = table.routeByKey(key, leg)
         if (route === undefined || this.#nameFor(route) !== name) {
@@ -113,7 +113,6 @@ export class ModelPolicies {
     }
   }
 
-  /** The gateway ends. */
   close(): void {
     for (const leg of LEGS) {
       for (const { policy } of this.#instances[leg].values()) policy.close?.()
@@ -121,14 +120,14 @@ export class ModelPolicies {
     }
   }
 
-  #decide(table: CompiledTable, leg: PickLeg): void {
-    const deciders = this.#deciders[leg]
-    for (const key of deciders.keys()) if (table.routeByKey(key, leg) === undefined) deciders.delete(key)
+  #updateLabels(table: CompiledTable, leg: PickLeg): void {
+    const sources = this.#labelSources[leg]
+    for (const key of sources.keys()) if (table.routeByKey(key, leg) === undefined) sources.delete(key)
     for (const { key, first } of table.routesOf(leg)) {
       if (first === null) continue
-      const known = deciders.get(key)
+      const known = sources.get(key)
       if (known === undefined || known.workerId === first.id) {
-        deciders.set(key, { workerId: first.id, label: first.labels.policy })
+        sources.set(key, { workerId: first.id, label: first.labels.policy })
       }
     }
   }
@@ -136,12 +135,9 @@ export class ModelPolicies {
   #make(route: ModelRoute): Policy {
     const { key, leg } = route
     const name = this.#nameFor(route)
-    const label = this.#deciders[leg].get(key)?.label
+    const label = this.#labelSources[leg].get(key)?.label
     if (label !== undefined && this.#labelled(route) === undefined) {
-      this.#log?.warn(
-        { model: key, leg, policy: label, used: name },
-        'worker names a policy that cannot be used',
-      )
+      this.#log?.warn({ model: key, leg, policy: label, used: name }, 'policy label of a worker ignored')
     }
     const parts: PolicyParts = { ...this.#parts, model: key, leg }
     const policy = this.#registry.make(name, parts)
@@ -153,14 +149,14 @@ export class ModelPolicies {
     return this.#labelled(route) ?? this.#settingOf(route.leg)
   }
 
-  /** Wire name of the policy that the model's label names; undefined without a label that can be used. */
+  /** Registered name of the policy in the model's label; undefined without a usable label. */
   #labelled({ key, leg }: ModelRoute): string | undefined {
-    const label = this.#deciders[leg].get(key)?.label
+    const label = this.#labelSources[leg].get(key)?.label
     const policy = label === undefined ? undefined : this.#registry.find(label)
     return policy !== undefined && isAllowedFor(leg, policy) ? policy.name : undefined
   }
 
-  /** Wire name; that of a setting which names nothing known is left as it is. */
+  /** Registered name of the policy in the settings; an unknown name is returned unchanged. */
   #settingOf(leg: PickLeg): string {
     const { defaultPolicy, prefillPolicy, decodePolicy } = this.#names
     const own = leg === 'prefill' ? prefillPolicy : leg === 'decode' ? decodePolicy : undefined

@@ -1,5 +1,5 @@
 /**
- * Whether a request goes to one worker or to a pair of a prefill and a decode worker.
+ * Decides whether a request goes to one worker or to a prefill/decode pair.
  * @hot
  */
 import type { RandomSource } from '../contracts/policy.ts'
@@ -7,8 +7,8 @@ import type { Breakers } from './breakers.ts'
 import { type CompiledTable, isListed, type ModelRoute } from './compiled-table.ts'
 
 /**
- * Draws by the number of workers of each side; a side that lists the model goes before one of wildcard workers alone,
- * and a side without anybody available stands back.
+ * Draws in proportion to the number of workers of each side. A side that lists the model is preferred to one of wildcard
+ * workers, and a side without an available worker is not used if the other has one.
  *
  * @param model canonical id
  */

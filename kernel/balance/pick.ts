@@ -1,8 +1,8 @@
 /**
- * Choosing one worker for one attempt: model, leg, tiers, policy, breaker.
+ * Picks the worker of one attempt: model, leg, tiers, policy, breaker.
  * @hot
  */
-import type { HookSignatures } from '../contracts/hook.ts'
+import type { CandidateReport, HookSignatures } from '../contracts/hook.ts'
 import type { PickLeg, PickRequest, Policy } from '../contracts/policy.ts'
 import type { RelayContext } from '../contracts/reply-sink.ts'
 import type { TrafficWatch } from '../contracts/traffic.ts'
@@ -11,34 +11,33 @@ import type { GatewayError } from '../errors/gateway-error.ts'
 import { balanceErrors, retryAfter } from './balance-errors.ts'
 import { REFUSED } from './breakers.ts'
 import { type CandidateParts, Candidates } from './candidates.ts'
-import { reportChoice } from './choice.ts'
 import { type CompiledTable, type ModelRoute, UNKNOWN_MODEL, WORKER_TYPE_OF_LEG } from './compiled-table.ts'
-import { CountedAttempt } from './counted-attempt.ts'
+import { type AttemptCounters, CountedAttempt } from './counted-attempt.ts'
 import type { ModelPolicies } from './model-policies.ts'
-import type { Attempt, PickOptions } from './worker-balance.ts'
+import type { Attempt, Choice, PickOptions } from './worker-balance.ts'
 
-/** The `onPick` chain of the request's route, compiled at ready; null when nobody hooked. */
+/** Finds the `onPick` chain of a request's route; null without a hook. */
 export type OnPickResolver = (ctx: RelayContext) => HookSignatures['onPick'] | null
 
 export const CHOSEN_BY_HOOK = Object.freeze({ policy: 'hook', choice: null })
 const LAST_WORKER = Object.freeze({ policy: 'last_worker', choice: null })
 const NOT_TRIED: readonly number[] = Object.freeze([])
 const NO_OPTIONS: PickOptions = Object.freeze({})
-/** How often a pick begins again because other threads took the last place for a probe first. */
+/** Limit of new attempts at a pick after other threads acquired the last probe permit first. */
 const MAX_ROUNDS = 8
 
-/** What a policy sees of the request; one per thread, pointed at each request in turn. */
+/** The request as a policy sees it; one object per thread, reused for every request. */
 class CurrentRequest implements PickRequest {
   leg: PickLeg = 'whole'
   tokenIds: Uint32Array | null = null
   model = ''
   ctx: RelayContext | null = null
   showsBody = false
-  /** In place of the client's body. */
+  /** Replaces the client's body. */
   promptBytes: Buffer | null = null
 
   get body(): Buffer | null {
-    // Policies look at it during the pick only, so its memory may be used again afterwards.
+    // Valid during the pick only: its memory may be reused afterwards.
     if (!this.showsBody || this.ctx === null) return null
     return this.promptBytes ?? this.ctx.rawBody
   }
@@ -55,7 +54,7 @@ export interface PickerParts extends CandidateParts {
 }
 
 export class Picker {
-  /** Told of each choice. */
+  /** Receives every choice. */
   traffic: Pick<TrafficWatch, 'selected'> | null = null
   #table: CompiledTable
   readonly #parts: PickerParts
@@ -86,13 +85,13 @@ export class Picker {
     return hooked ?? this.#pickByPolicy(ctx, canonical, options)
   }
 
-  /** Hooks are not asked: they may choose any worker. */
+  /** Ignores onPick hooks, which may choose any worker. */
   hasUntried(model: string, { leg, excluded = NOT_TRIED, accepts = null }: PickOptions): boolean {
     const route = this.#table.routeOf(this.#table.canonicalModel(model), leg)
     return route !== null && this.#candidates.hasUntried(route.tiers, excluded, accepts)
   }
 
-  /** Hooks may send a request to any available worker of the leg, whatever it serves; other answers count as none. */
+  /** A hook may choose any available worker of the leg, whatever model it serves; other results are ignored. */
   #pickByHook(resolve: OnPickResolver, ctx: RelayContext, model: string, leg: PickLeg): Attempt | null {
     const hook = resolve(ctx)
     if (hook === null) return null
@@ -101,10 +100,10 @@ export class Picker {
     const worker = this.#table.bySlot.get(slot)
     if (worker === undefined || worker.workerType !== WORKER_TYPE_OF_LEG[leg]) return null
     const { breakers, counters } = this.#parts
-    const passage = counters.isReady(slot) ? breakers.enter(worker) : REFUSED
-    if (passage === REFUSED) return null
+    const permit = counters.isReady(slot) ? breakers.acquire(worker) : REFUSED
+    if (permit === REFUSED) return null
     this.#selected(worker, model, CHOSEN_BY_HOOK.policy)
-    return new CountedAttempt(this.#parts, worker, CHOSEN_BY_HOOK, passage)
+    return new CountedAttempt(this.#parts, worker, CHOSEN_BY_HOOK, permit)
   }
 
   #pickByPolicy(ctx: RelayContext, model: string, options: PickOptions): Attempt {
@@ -116,40 +115,40 @@ export class Picker {
     for (let round = 0; round < MAX_ROUNDS; round++) {
       if (!candidates.fill(route.tiers, options.excluded ?? NOT_TRIED, options.accepts ?? null)) break
       const index = this.#ask(policy, ctx, model, options)
-      // A policy may find nobody good enough, and would again; an index outside the view is held to mean the same.
+      // The policy rejects every candidate; an index outside the view means the same.
       if (!(index >= 0 && index < candidates.length))
         throw balanceErrors.no_suitable_worker(policy.name, model)
       const worker = candidates.worker(index)
       const choice = options.report === true ? reportChoice(policy, candidates.members, parts) : null
-      const passage = parts.breakers.enter(worker)
-      if (passage === REFUSED) {
-        candidates.forget()
+      const permit = parts.breakers.acquire(worker)
+      if (permit === REFUSED) {
+        candidates.invalidate()
         continue
       }
       this.#selected(worker, model, policy.name)
-      return new CountedAttempt(parts, worker, { policy: policy.name, choice }, passage)
+      return new CountedAttempt(parts, worker, { policy: policy.name, choice }, permit)
     }
-    return this.#pickLast(route, model, options) ?? this.#throwNobody(route, model, options)
+    return this.#pickThrottled(route, model, options) ?? this.#throwUnavailable(route, model, options)
   }
 
-  /** Nobody is available: of those that are held back for their answers alone, the least busy one takes it, if it may. */
-  #pickLast(route: ModelRoute, model: string, options: PickOptions): Attempt | null {
+  /** No worker is available: tries the least busy one whose breaker counted only failed responses. */
+  #pickThrottled(route: ModelRoute, model: string, options: PickOptions): Attempt | null {
     const { breakers, counters } = this.#parts
     let last: WorkerEntry | null = null
     for (const { workers } of route.tiers) {
       for (const worker of workers) {
         const { slot } = worker
-        if (!counters.isReady(slot) || !breakers.isOnlySlowed(slot)) continue
+        if (!counters.isReady(slot) || !breakers.isThrottledOnly(slot)) continue
         if (options.accepts != null && !options.accepts(worker)) continue
         if (this.#candidates.shedMs(slot) !== null) continue
         if (last === null || counters.inFlight(slot) < counters.inFlight(last.slot)) last = worker
       }
     }
     if (last === null) return null
-    const passage = breakers.enterLast(last)
-    if (passage === REFUSED) return null
+    const permit = breakers.acquireThrottled(last)
+    if (permit === REFUSED) return null
     this.#selected(last, model, LAST_WORKER.policy)
-    return new CountedAttempt(this.#parts, last, LAST_WORKER, passage)
+    return new CountedAttempt(this.#parts, last, LAST_WORKER, permit)
   }
 
   #ask(policy: Policy, ctx: RelayContext, model: string, options: PickOptions): number {
@@ -162,7 +161,7 @@ export class Picker {
     request.showsBody = policy.needsBody
     request.promptBytes = options.promptBytes ?? null
     const index = policy.pick(candidates, request)
-    request.ctx = null // the body must not outlive its request
+    request.ctx = null // does not keep the body after the request
     request.tokenIds = null
     request.promptBytes = null
     return index
@@ -184,14 +183,14 @@ export class Picker {
       : balanceErrors.model_not_found(model)
   }
 
-  #throwNobody({ tiers, leg }: ModelRoute, model: string, { accepts }: PickOptions): never {
+  #throwUnavailable({ tiers, leg }: ModelRoute, model: string, { accepts }: PickOptions): never {
     let waitMs = Number.POSITIVE_INFINITY
     let shedMs = Number.POSITIVE_INFINITY
     for (const { workers } of tiers) {
       for (const worker of workers) {
         const { counters, breakers } = this.#parts
         if (!counters.isReady(worker.slot)) continue
-        waitMs = Math.min(waitMs, breakers.isOnlySlowed(worker.slot) ? 0 : breakers.waitMs(worker))
+        waitMs = Math.min(waitMs, breakers.isThrottledOnly(worker.slot) ? 0 : breakers.waitMs(worker))
         const couldTakeIt = breakers.isAvailable(worker) && (accepts?.(worker) ?? true)
         if (couldTakeIt) shedMs = Math.min(shedMs, this.#candidates.shedMs(worker.slot) ?? shedMs)
       }
@@ -203,4 +202,26 @@ export class Picker {
       ? balanceErrors.no_available_workers.with(retry, model)
       : balanceErrors.server_selection_failed.with(retry, leg, model)
   }
+}
+
+/** Limit of the candidates in a report. */
+const MAX_CANDIDATES = 64
+
+/** Describes a choice; call it after the policy chose and before the attempt is counted. */
+export function reportChoice(
+  policy: Policy,
+  members: readonly WorkerEntry[],
+  counts: AttemptCounters,
+): Choice {
+  const { counters, breakers } = counts
+  const candidates = members.slice(0, MAX_CANDIDATES).map(
+    (worker): CandidateReport => ({
+      workerId: worker.id,
+      url: worker.url,
+      inFlight: counters.inFlight(worker.slot),
+      breaker: breakers.state(worker),
+      isAvailable: breakers.isAvailable(worker),
+    }),
+  )
+  return { explanation: policy.explain?.() ?? null, candidates }
 }

@@ -1,9 +1,9 @@
-/** Names of policies: the kernel's own, and how they are compared. */
+/** The name of the kernel's own policy, and the comparison of policy names. */
 
-/** The kernel's own: what routes where no plugin brings a policy. */
+/** The kernel's own policy, used if no plugin provides one. */
 export const PLAIN_POLICY = 'round_robin'
 
-/** How names are compared: letter case and underscores do not count. */
+/** Names are compared without letter case and underscores. */
 export function foldPolicyName(name: string): string {
   return name.toLowerCase().replaceAll('_', '')
 }

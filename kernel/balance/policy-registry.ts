@@ -1,4 +1,4 @@
-/** The policies by name: the plain one, and those that plugins add. */
+/** Policies by name: `round_robin`, and those of plugins. */
 
 import type { Policy, PolicyFactory, PolicyOptions, PolicyOverlay, PolicyParts } from '../contracts/policy.ts'
 import { balanceErrors } from './balance-errors.ts'
@@ -6,7 +6,7 @@ import { foldPolicyName, PLAIN_POLICY } from './policy-name.ts'
 import { RoundRobin } from './round-robin.ts'
 
 export interface RegisteredPolicy {
-  /** Wire name. */
+  /** As registered. */
   readonly name: string
   readonly make: PolicyFactory
   readonly options: PolicyOptions
@@ -22,17 +22,17 @@ export class PolicyRegistry {
     this.register(PLAIN_POLICY, () => new RoundRobin())
   }
 
-  /** Wire name of the one for models whose setting and workers name none. */
+  /** Name of the policy for models without a setting and a label. */
   get defaultName(): string {
     return this.#default
   }
 
-  /** Request headers that any of them reads. */
+  /** Request headers that the policies read. */
   get headers(): readonly string[] {
     return Array.from(this.#policies.values(), ({ options }) => options.headers ?? []).flat()
   }
 
-  /** @throws Error when the name or the place of the default is taken: the choice would depend on boot order */
+  /** @throws Error if the name is registered, or a second policy is the default */
   register(name: string, make: PolicyFactory, options: PolicyOptions = {}): void {
     const key = foldPolicyName(name)
     if (this.#policies.has(key)) throw new Error(`policy '${name}' is registered twice`)
@@ -44,24 +44,24 @@ export class PolicyRegistry {
     this.#policies.set(key, { name, make, options })
   }
 
-  /** The last one added is asked first. */
+  /** The overlay added last is the outermost. */
   addOverlay(overlay: PolicyOverlay): void {
     this.#overlays.push(overlay)
   }
 
-  /** Letter case and underscores do not count. */
+  /** Ignores letter case and underscores. */
   find(name: string): RegisteredPolicy | undefined {
     return this.#policies.get(foldPolicyName(name))
   }
 
-  /** @param setting that names it @throws unknown_policy (500) */
+  /** @param setting where the name is configured, for the message @throws unknown_policy (500) */
   require(name: string, setting?: string): RegisteredPolicy {
     const entry = this.find(name)
     if (entry === undefined) throw balanceErrors.unknown_policy(name, this.names(), setting)
     return entry
   }
 
-  /** A new instance, with what goes over it. @throws unknown_policy (500) */
+  /** Creates an instance with its overlays. @throws unknown_policy (500) */
   make(name: string, parts: PolicyParts): Policy {
     const policy = this.require(name).make({ ...parts, defaultPolicy: () => this.#makeDefault(parts) })
     return this.#overlays.reduce((inner, overlay) => overlay(inner, parts), policy)
@@ -73,7 +73,7 @@ export class PolicyRegistry {
     return (other === undefined ? entry : this.require(other)).make(parts)
   }
 
-  /** Wire names in order of registration. */
+  /** Names in order of registration. */
   names(): readonly string[] {
     return Array.from(this.#policies.values(), (entry) => entry.name)
   }

@@ -4,12 +4,12 @@
  */
 import type { CandidateView, Policy } from '../contracts/policy.ts'
 
-/** Keeps the counter a small integer; the step at the wrap shifts one turn in a thousand million. */
+/** Keeps the counter a small integer; the wrap-around shifts one turn in 2^30. */
 const TURN_MASK = 0x3fff_ffff
 
 /**
- * One counter, modulo the number of workers available now. It belongs to one model on one thread: with several data
- * threads each takes its own turns, so exact equality holds per thread.
+ * One counter, modulo the number of available workers. It belongs to one model on one thread, so the distribution is exact
+ * per thread.
  */
 export class RoundRobin implements Policy {
   readonly name = 'round_robin'

@@ -1,8 +1,8 @@
-/** Which rows of the counters are taken. Lives on control; the counters themselves are in `counters.ts`. */
+/** Allocates the rows of the counters; on control only. */
 import { balanceErrors } from './balance-errors.ts'
 import type { Counters } from './counters.ts'
 
-/** Gives out rows, lowest first, and never one that still counts requests of the worker that had it before. */
+/** Lowest row first, and never one that still counts requests of its previous worker. */
 export class SlotAllocator {
   readonly #counters: Counters
   readonly #taken: Uint8Array
@@ -13,8 +13,8 @@ export class SlotAllocator {
   }
 
   /**
-   * @returns the lowest free row whose count is zero on every thread; its status is `pending`
-   * @throws worker_limit (503) when there is none
+   * @returns the lowest free row without requests on any thread; its status is `pending`
+   * @throws worker_limit (503) if there is none
    */
   allocate(): number {
     this.#counters.requireControl()
@@ -27,8 +27,8 @@ export class SlotAllocator {
   }
 
   /**
-   * Gives the row back. Call it when the table without the worker has been acknowledged: until then a thread could
-   * still pick the old worker through the row of a new one.
+   * Frees the row. Call it when all threads have acknowledged the table without the worker: until then a thread could pick
+   * the old worker in the row of a new one.
    */
   free(slot: number): void {
     this.#counters.setStatus(slot, 'pending')

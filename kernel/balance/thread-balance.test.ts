@@ -12,7 +12,7 @@ import type { Policy } from '../contracts/policy.ts'
 import type { RelayContext } from '../contracts/reply-sink.ts'
 import type { RequestContext } from '../contracts/request.ts'
 import type { WorkerEntry, WorkerStatus } from '../contracts/worker.ts'
-import { OPEN, toWord } from './breaker-word.ts'
+import { OPEN, toCell } from './breaker-cell.ts'
 import { SharedColumn } from './counter-layout.ts'
 import { Counters, createCounters } from './counters.ts'
 import type { ThreadBalance, ThreadBalanceOptions } from './thread-balance.ts'
@@ -57,7 +57,7 @@ test('a breaker whose change nobody was told of hides no other worker', () => {
   // As a thread leaves it that dies in the middle of opening it.
   const { layout } = counters
   layout.cells[layout.shared(SharedColumn.openedAt)] = Date.now() | 0
-  layout.cells[layout.shared(SharedColumn.breaker)] = toWord(OPEN, 10, 1)
+  layout.cells[layout.shared(SharedColumn.breaker)] = toCell(OPEN, 10, 1)
   expect(countPicks(2)).toEqual({ 1: 2 })
 })
 

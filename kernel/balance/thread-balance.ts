@@ -1,4 +1,4 @@
-/** Balancing on one thread: keeps the compiled table current, picks, and counts every attempt exactly once. */
+/** Load balancing of one thread: compiles the worker table, picks workers and counts every attempt exactly once. */
 import type { BreakerConfig } from '../config/breaker-config.ts'
 import type { Logger } from '../contracts/log.ts'
 import type { Metrics } from '../contracts/metric.ts'
@@ -14,7 +14,7 @@ import type {
 } from '../contracts/worker.ts'
 import { Breakers } from './breakers.ts'
 import { CompiledTable } from './compiled-table.ts'
-import { type AttemptBooks, CountedAttempt } from './counted-attempt.ts'
+import { type AttemptCounters, CountedAttempt } from './counted-attempt.ts'
 import type { Counters } from './counters.ts'
 import { ModelPolicies, type PolicyNames } from './model-policies.ts'
 import { drawsPair } from './pairing.ts'
@@ -23,10 +23,10 @@ import { PolicyRegistry } from './policy-registry.ts'
 import { SlotAllocator } from './slot-allocator.ts'
 import type { Attempt, BreakerState, PickOptions, WorkerBalance } from './worker-balance.ts'
 
-/** The worker table as this thread sees it: a replica view fits. */
+/** The worker table of this thread; a `ReplicaView` implements it. */
 export interface TableSource {
   readonly current: WorkerTable
-  /** Called after each swap, on this thread. */
+  /** Called on this thread after each publication. */
   onChange(listener: (next: WorkerTable) => void): void
 }
 
@@ -35,31 +35,30 @@ export interface ThreadBalanceOptions extends PolicyNames {
   readonly counters: Counters
   readonly table: TableSource
   readonly breaker: BreakerConfig
-  /** Finds the compiled `onPick` chain of a request's route. Default: no hooks. */
+  /** Finds the `onPick` chain of a request's route. Default: no hooks. */
   readonly onPickHook?: OnPickResolver | null
   /** For the counters of policies. */
   readonly metrics: Metrics
   readonly shared: PolicyParts['shared']
-  /** This thread's view of what engines report. */
+  /** Load reports of engines. */
   readonly loads: { readonly current: EngineLoads }
-  /** This thread's view of workers that are in no table yet, for refusals. */
+  /** Registered workers that are not in the table yet, for error messages. */
   readonly pending?: { readonly current: PendingWorkers }
-  /** Told when a worker names a policy that cannot be used. */
   readonly log?: Logger
-  /** For tests that need the same draws each time. Default Math.random. */
+  /** Default `Math.random`. */
   readonly random?: RandomSource
-  /** Wall clock in milliseconds, the same on all threads. Default Date.now. */
+  /** Wall clock in milliseconds, the same on all threads. Default `Date.now`. */
   readonly now?: () => number
 }
 
-const BY_ROUTE = Object.freeze({ policy: 'fixed', choice: null })
+const FIXED_WORKER = Object.freeze({ policy: 'fixed', choice: null })
 
 export class ThreadBalance implements WorkerBalance {
-  /** Where plugins add theirs, while they register. */
+  /** Plugins add their policies in `register`. */
   readonly registry = new PolicyRegistry()
   readonly #counters: Counters
   readonly #breakers: Breakers
-  readonly #books: AttemptBooks
+  readonly #counts: AttemptCounters
   readonly #policies: ModelPolicies
   readonly #slots: SlotAllocator
   readonly #picker: Picker
@@ -71,14 +70,14 @@ export class ThreadBalance implements WorkerBalance {
     this.#counters = counters
     this.#random = random
     this.#breakers = new Breakers(counters, options.breaker, now)
-    this.#books = { counters, breakers: this.#breakers }
+    this.#counts = { counters, breakers: this.#breakers }
     const { log } = options
     const parts = { metrics, shared, random, log }
     this.#policies = new ModelPolicies(this.registry, options, log ?? null, parts)
     this.#slots = new SlotAllocator(counters)
     this.#table = new CompiledTable(options.table.current)
     this.#policies.update(this.#table, [])
-    this.#breakers.know(this.#table.workers)
+    this.#breakers.setWorkers(this.#table.workers)
     this.#picker = new Picker(this.#table, {
       counters,
       breakers: this.#breakers,
@@ -91,7 +90,7 @@ export class ThreadBalance implements WorkerBalance {
     options.table.onChange((next) => this.#swapTable(next))
   }
 
-  /** Tells of each pick, and of what this thread's breakers record and change. */
+  /** Sets the observer of picks, outcomes and transitions of this thread. */
   watch(traffic: Pick<TrafficWatch, 'breakers' | 'selected'>): void {
     this.#picker.traffic = traffic
     this.#breakers.watch = traffic.breakers
@@ -111,7 +110,7 @@ export class ThreadBalance implements WorkerBalance {
   }
 
   attempt(worker: WorkerEntry): Attempt {
-    return new CountedAttempt(this.#books, worker, BY_ROUTE, this.#breakers.pass(worker))
+    return new CountedAttempt(this.#counts, worker, FIXED_WORKER, this.#breakers.acquireAlways(worker))
   }
 
   usesPair(model: string): boolean {
@@ -156,7 +155,6 @@ export class ThreadBalance implements WorkerBalance {
     return worker === undefined ? 'closed' : this.#breakers.state(worker)
   }
 
-  /** Lengths of the runs of the breaker in the row, for gauges. */
   breakerRuns(slot: number): { failures: number; successes: number } {
     return {
       failures: this.#breakers.consecutiveFailures(slot),
@@ -193,20 +191,20 @@ export class ThreadBalance implements WorkerBalance {
   }
 
   /**
-   * For boot, once every plugin has registered its policies.
-   * @throws unknown_policy naming those that exist, policy_not_allowed naming the setting
+   * Called at boot when every plugin has registered its policies.
+   * @throws unknown_policy with the known names, policy_not_allowed with the setting
    */
   checkPolicies(): void {
     this.#policies.check()
   }
 
-  /** Other settings hold from the next pick on. @throws unknown_policy, policy_not_allowed */
+  /** Applies new settings from the next pick on. @throws unknown_policy, policy_not_allowed */
   reload(names: PolicyNames, breaker: BreakerConfig): void {
     this.#policies.rename(names, this.#table)
     this.#breakers.configure(breaker)
   }
 
-  /** Releases what policies hold; the gateway ends. */
+  /** Closes the policies. */
   close(): void {
     this.#policies.close()
   }
@@ -220,7 +218,7 @@ export class ThreadBalance implements WorkerBalance {
       if (this.#table.bySlot.get(slot)?.id !== id) leftSlots.push(slot)
     }
     this.#policies.update(this.#table, leftSlots)
-    this.#breakers.know(this.#table.workers)
+    this.#breakers.setWorkers(this.#table.workers)
     this.#breakers.watch?.onWorkers(this.#table.workers)
   }
 }

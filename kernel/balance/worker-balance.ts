@@ -1,52 +1,52 @@
-/** What the rest of the kernel and the plugins see of balancing on one thread. Implemented by `thread-balance.ts`. */
+/** Load balancing of one thread, as the kernel and plugins use it. Implemented by `thread-balance.ts`. */
 import type { CandidateReport } from '../contracts/hook.ts'
 import type { PickLeg } from '../contracts/policy.ts'
 import type { RelayContext } from '../contracts/reply-sink.ts'
 import type { WorkerEntry, WorkerStatus } from '../contracts/worker.ts'
 
-/** How a choice came about, for who debugs it. */
+/** Explanation of a choice, for debugging. */
 export interface Choice {
-  /** The policy's own words; null when it has none. */
+  /** Explanation of the policy; null without one. */
   readonly explanation: string | null
-  /** The chosen tier at the moment of the choice, available or not, in order of registration; the first 64. */
+  /** The first 64 workers of the chosen tier at the time of the choice, in order of registration. */
   readonly candidates: readonly CandidateReport[]
 }
 
 export type BreakerState = CandidateReport['breaker']
 
 /**
- * What kind of failure speaks against a worker: it answered with a status that counts as one, it kept silent or broke off,
- * or nobody takes connections at its address, which holds for every rank of the engine.
+ * Kind of a failure: `answered` is a response with a status that counts as one, `silent` no or an incomplete response, and
+ * `unreachable` an address that accepts no connection, which applies to every rank of the engine.
  */
 export type Fault = 'answered' | 'silent' | 'unreachable'
 
 /** One worker chosen for one upstream attempt, counted as in flight until released. */
 export interface Attempt {
   readonly worker: WorkerEntry
-  /** Wire name of the policy that chose, `hook`, `last_worker` (nobody else was left), or `fixed`. */
+  /** Name of the policy, `hook`, `last_worker` (no other worker was left), or `fixed`. */
   readonly policy: string
-  /** Null unless asked for, and where no policy chose. */
+  /** Null unless requested, and if no policy chose. */
   readonly choice: Choice | null
-  /** Tells the worker's breaker, once; an attempt that is released without a word counts as neither. */
+  /** Reports to the worker's breaker, once; an attempt released without a report counts as neither. */
   succeeded(): void
   /** @param fault default `silent` */
   failed(fault?: Fault): void
-  /** Takes the attempt out of the in-flight count; further calls do nothing. */
+  /** Ends the in-flight count of the attempt; further calls have no effect. */
   release(): void
 }
 
 export interface PickOptions {
-  /** Slots already tried for this request; used again only when nobody else is left. */
+  /** Slots already tried for this request; used again only if no other is left. */
   readonly excluded?: readonly number[]
-  /** Default `whole`: workers that take whole requests. */
+  /** Default `whole`: workers that serve whole requests. */
   readonly leg?: PickLeg
-  /** The prompt where the gateway has tokenised it, for policies that look at it. */
+  /** The tokenized prompt, for policies that compare prefixes. */
   readonly tokenIds?: Uint32Array | null
-  /** The prompt as bytes, for policies that look at those. Default: the client's body. */
+  /** The prompt as bytes, for policies that compare prefixes. Default: the client's body. */
   readonly promptBytes?: Buffer | null
-  /** Only these workers. Default: all that serve the model. */
+  /** Filters the workers of the model. Default: all. */
   readonly accepts?: ((worker: WorkerEntry) => boolean) | null
-  /** The attempt says how it was chosen; costs an object per candidate. */
+  /** Sets `Attempt.choice`; costs an object per candidate. */
   readonly report?: boolean
 }
 
@@ -55,55 +55,55 @@ export interface WorkerBalance {
    * Picks the worker for one attempt and counts it as in flight.
    *
    * @param model canonical model id; `unknown` takes any worker
-   * @throws no_workers (503) when none is registered, model_not_found (404) when none serves the model,
-   *   no_available_workers (503, with retry-after) when those that do are not ready or their breakers are open,
-   *   server_selection_failed (503) naming the kind of worker that a pair lacks,
-   *   worker_overload_protection_shed (503, with retry-after) when all that could take it are overloaded, and such
-   *   requests are shed
+   * @throws no_workers (503) if none is registered, model_not_found (404) if none serves the model,
+   *   no_available_workers (503, with retry-after) if those that do are not ready or their breakers are open,
+   *   server_selection_failed (503) with the kind of worker that a pair lacks,
+   *   worker_overload_protection_shed (503, with retry-after) if all that could serve it are overloaded and requests are
+   *   shed
    */
   pick(ctx: RelayContext, model: string, options?: PickOptions): Attempt
-  /** True when a policy could choose a worker now that is not among `excluded`. @param model canonical id */
+  /** True if a policy could choose a worker now that is not in `excluded`. @param model canonical id */
   hasUntried(model: string, options: PickOptions): boolean
   /**
-   * True when a request for the model is to be served by a prefill/decode pair: both kinds are registered for it. Where
-   * whole workers are too, each request is drawn by their numbers, but never for a side that has nobody available.
+   * True if a request for the model goes to a prefill/decode pair. If whole workers serve the model too, each request is
+   * drawn in proportion to the workers, but never for a side without an available worker.
    */
   usesPair(model: string): boolean
-  /** Counts a worker as in flight without choosing, for work that names its worker. */
+  /** Counts a request in flight to a fixed worker, without a pick. */
   attempt(worker: WorkerEntry): Attempt
   /** Canonical id of a model: itself, or what it is an alias of. */
   canonicalModel(model: string): string
 
-  /** Every worker that serves the model, whole ones and legs of pairs, ready or not. @param model canonical id */
+  /** Every worker that serves the model: whole ones and legs of pairs, ready or not. @param model canonical id */
   workersOf(model: string): readonly WorkerEntry[]
 
-  /** True when every worker that may get a request for the model takes this API itself, or nobody may. @param model canonical id */
+  /** True if every worker that may get a request for the model accepts this API format, or no worker may get one. @param model canonical id */
   takesApi(model: string, api: string): boolean
 
   /** All registered workers in order of registration. */
   readonly workers: readonly WorkerEntry[]
   byId(id: string): WorkerEntry | undefined
-  /** First ready worker in order of registration that passes; for simple proxies. */
+  /** First ready worker in order of registration that passes the filter. */
   firstReady(accepts?: (worker: WorkerEntry) => boolean): WorkerEntry | undefined
   status(slot: number): WorkerStatus
   /** Requests in flight to one worker, over all threads. */
   inFlight(slot: number): number
-  /** Circuit breaker of the worker in the row; `closed` where breakers are off or nobody has the row. */
+  /** Circuit breaker of the worker in the row; `closed` if breakers are disabled or the row is free. */
   breakerState(slot: number): BreakerState
-  /** How often the worker in the row has failed, or as a half-open one succeeded, in a row. */
+  /** Consecutive failures of the worker in the row, and consecutive successes while half-open. */
   breakerRuns(slot: number): { readonly failures: number; readonly successes: number }
 
-  /** Control only. Seen by every thread's next pick. */
+  /** Control only. Applies to the next pick of every thread. */
   setStatus(slot: number, status: WorkerStatus): void
-  /** Control only: a free row, whose count is zero. @throws worker_limit (503) when all rows are taken */
+  /** Control only: allocates a free row. @throws worker_limit (503) if all rows are taken */
   allocateSlot(): number
-  /** Control only: gives the row back; it is used again once its count is zero. */
+  /** Control only: frees the row; it is reused when its count is zero. */
   freeSlot(slot: number): void
 
   /** Names of all policies. */
   policyNames(): readonly string[]
-  /** True when a setting or a label of a worker names the policy, or it is the default. From `start` on. */
+  /** True if a setting or a worker label selects the policy, or it is the default. From `start` on. */
   usesPolicy(name: string): boolean
-  /** True when a policy in use looks at what engines say about their load. From `start` on. */
+  /** True if a policy in use reads the load reports of engines. From `start` on. */
   readonly readsLoads: boolean
 }

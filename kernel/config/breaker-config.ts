@@ -6,39 +6,39 @@ export const BreakerConfigSchema = Type.Object(
   {
     enabled: Type.Boolean({
       default: true,
-      description: 'false: no worker is held back for failing, whatever its own settings say.',
+      description: 'false disables every circuit breaker, whatever the settings of a worker are.',
     }),
     failureThreshold: Type.Integer({
       minimum: 1,
       maximum: 65_535,
       default: 10,
-      description: 'Failures in a row that open it.',
+      description: 'Consecutive failures that open the breaker.',
     }),
     successThreshold: Type.Integer({
       minimum: 1,
       maximum: 65_535,
       default: 3,
-      description: 'Successes in a row of a half-open breaker that close it.',
+      description: 'Consecutive successes that close a half-open breaker.',
     }),
     openMs: Type.Integer({
       minimum: 1,
       maximum: 2_147_483_647,
       default: 60_000,
-      description: 'Time without any request before probes are let through, in milliseconds.',
+      description: 'Time for which an open breaker admits no request, in milliseconds.',
     }),
     halfOpenProbes: Type.Integer({
       minimum: 1,
       maximum: 65_535,
       default: 1,
       description:
-        'Requests at a time that a half-open breaker lets through, over all threads; one that runs for more than a minute makes room for another.',
+        'Concurrent requests that a half-open breaker admits, over all threads; a request that runs for more than a minute does not count.',
     }),
     lastWorkerRequests: Type.Integer({
       minimum: 1,
       maximum: 65_535,
       default: 8,
       description:
-        'Requests at a time, over all threads, that a worker with an open breaker gets when no other worker serves the model and each failure was an answer with a status: it is slowed, not shut.',
+        'Concurrent requests, over all threads, for a worker with an open breaker if no other worker is available for the model and every failure was a response with a status.',
     }),
   },
   { default: {}, additionalProperties: false },

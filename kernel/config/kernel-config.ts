@@ -5,7 +5,7 @@ import { BreakerConfigSchema } from './breaker-config.ts'
 import { RetryConfigSchema } from './retry-config.ts'
 import { TlsConfigSchema } from './tls-config.ts'
 
-/** Timers take a longer time for none, and are over at once. milliseconds */
+/** Longest delay of a Node timer, milliseconds; a longer one would fire at once. */
 const MAX_TIMER_MS = 2_147_483_647
 const milliseconds = (value: number, description: string) =>
   Type.Integer({ minimum: 0, maximum: MAX_TIMER_MS, default: value, description })
@@ -21,30 +21,26 @@ export const KernelConfigSchema = Type.Object(
         minimum: 0,
         maximum: 128,
         description:
-          'Data threads. Default: cores minus one, at least 1. 0 runs everything on the main thread.',
+          'Number of data threads. Default: cores minus one, at least 1. 0 runs everything on the main thread.',
       }),
     ),
     policy: Type.Optional(
       Type.String({
         description:
-          'Load balancing policy of models whose workers name none. Default: what an enabled plugin says, which is cache_aware with plugin policies; round_robin without.',
+          'Load balancing policy of models whose workers have no policy label. Default: cache_aware with plugin policies, round_robin without.',
       }),
     ),
-    prefillPolicy: Type.Optional(
-      Type.String({ description: 'Policy of prefill workers. Default: as policy.' }),
-    ),
-    decodePolicy: Type.Optional(
-      Type.String({ description: 'Policy of decode workers. Default: as policy.' }),
-    ),
+    prefillPolicy: Type.Optional(Type.String({ description: 'Policy of prefill workers. Default: policy.' })),
+    decodePolicy: Type.Optional(Type.String({ description: 'Policy of decode workers. Default: policy.' })),
     auth: Type.Union([Type.Literal('required'), Type.Literal('off')], {
       default: 'required',
-      description: 'off: no route asks for a key, and protected routes may exist without an auth plugin.',
+      description: 'off: no route requires a key, and an auth plugin is not required.',
     }),
     log: Type.Object(
       {
         level: Type.Union(
           ['trace', 'debug', 'info', 'warn', 'error', 'silent'].map((level) => Type.Literal(level)),
-          { default: 'info', description: 'Least level that is written.' },
+          { default: 'info', description: 'Lowest level that is logged.' },
         ),
         access: Type.Boolean({
           default: true,
@@ -52,7 +48,7 @@ export const KernelConfigSchema = Type.Object(
         }),
         probes: Type.Boolean({
           default: false,
-          description: 'Access lines for /health, /liveness and /readiness too.',
+          description: 'Also logs requests to /health, /liveness and /readiness.',
         }),
       },
       { default: {}, additionalProperties: false },
@@ -62,86 +58,103 @@ export const KernelConfigSchema = Type.Object(
         maxBodyBytes: Type.Integer({
           minimum: 1,
           default: 67_108_864,
-          description: 'Larger request bodies get 413.',
+          description: 'Largest request body in bytes; larger ones get 413.',
         }),
         maxJsonDepth: Type.Integer({
           minimum: 8,
           maximum: 512,
           default: 128,
-          description: 'JSON bodies that are nested deeper get 400.',
+          description: 'Deepest nesting of JSON bodies; deeper ones get 400.',
         }),
         keepAlive: Type.Boolean({
           default: true,
           description:
-            'False sends "Connection: close" with every response and closes the connection after it. For proxies that reuse connections that have been idle for more than 8 s (docs/guide/http-server.md).',
+            'False sends "Connection: close" with every response and closes the connection after it. For proxies that reuse connections after more than 8 s of idle time (docs/guide/http-server.md).',
         }),
         maxConnections: Type.Optional(
           Type.Integer({
             minimum: 1,
             description:
-              'Client connections at once, shared equally by the data threads; further ones are refused. Default on Linux: half of the descriptors (ulimit -n) that are left after 128; elsewhere not limited.',
+              'Largest number of client connections, divided equally between the data threads; further ones are refused. Default on Linux: half of the descriptors (ulimit -n) beyond 128; elsewhere unlimited.',
           }),
         ),
         binarySha256: Type.Optional(
           Type.String({
             pattern: '^[0-9a-f]{64}$',
             description:
-              'SHA-256 of the uWebSockets.js binary that may be loaded, in lower-case hex. Default: that of the build in the lock file. For those who replace the package.',
+              'SHA-256 of the permitted uWebSockets.js binary, in lower-case hex. Default: that of the build in the lock file. Set it if you replace the package.',
           }),
         ),
-        bodyIdleMs: milliseconds(60_000, 'Silence within a request body; then 408. 0 never.'),
+        bodyIdleMs: milliseconds(
+          60_000,
+          'Longest pause within a request body before 408, in milliseconds. 0 disables the limit.',
+        ),
         bodyMinBytesPerSecond: Type.Integer({
           minimum: 0,
           default: 1_024,
-          description: 'Slower request bodies get 408 after bodyIdleMs; on average, 0 any.',
+          description:
+            'Lowest average rate of a request body; slower ones get 408 after bodyIdleMs. 0 disables the limit.',
         }),
         replyIdleMs: milliseconds(
           120_000,
-          'A client that takes nothing of its reply for so long is cut; 0 never.',
+          'A client that reads nothing of its response for this long is disconnected, in milliseconds. 0 disables the limit.',
         ),
         maxHeaderCount: Type.Integer({
           minimum: 8,
           maximum: 100,
           default: 90,
-          description: 'More request headers get 431.',
+          description: 'Largest number of request headers; more get 431.',
         }),
         maxHeaderBytes: Type.Integer({
           minimum: 1024,
           maximum: 65_536,
           default: 32_768,
-          description: 'Larger header blocks get 431.',
+          description: 'Largest header block in bytes; larger ones get 431.',
         }),
         requestIdHeaders: Type.Array(Type.String(), {
           default: ['x-request-id', 'x-correlation-id', 'x-trace-id', 'request-id'],
-          description: 'Where the request id is looked for, first match wins.',
+          description: 'Headers that may carry the request id; the first match is used.',
         }),
         corsOrigins: Type.Array(Type.String(), {
           default: ['*'],
-          description: 'Allowed origins; ["*"] allows any, [] none.',
+          description: 'Allowed CORS origins; ["*"] allows any, [] none.',
         }),
-        heartbeatMs: milliseconds(5_000, 'A silent event stream gets a comment line this often; 0 never.'),
+        heartbeatMs: milliseconds(
+          5_000,
+          'Interval of comment lines on an idle event stream, in milliseconds. 0 disables the heartbeat.',
+        ),
       },
       { default: {}, additionalProperties: false },
     ),
     upstream: Type.Object(
       {
-        connectMs: milliseconds(10_000, 'To connect to a worker.'),
+        connectMs: milliseconds(10_000, 'Timeout of connecting to a worker, in milliseconds.'),
         firstByteMs: milliseconds(
           0,
-          'From sending the request to the first response byte; 0: only requestMs counts.',
+          'Timeout from sending the request to the first response byte, in milliseconds. 0: only requestMs applies.',
         ),
-        idleMs: milliseconds(300_000, 'Silence between body bytes of a response; 0 never.'),
-        requestMs: milliseconds(1_800_000, 'The whole exchange, streamed body included.'),
+        idleMs: milliseconds(
+          300_000,
+          'Longest pause within a response body, in milliseconds. 0 disables the limit.',
+        ),
+        requestMs: milliseconds(
+          1_800_000,
+          'Timeout of the whole exchange, including a streamed body, in milliseconds.',
+        ),
         keepAliveMs: milliseconds(
           4_000,
-          'Idle connections are closed after this; below the 5 s of common worker servers.',
+          'Idle connections are closed after this time, in milliseconds; keep it below the 5 s of common worker servers.',
         ),
         maxIdlePerWorker: Type.Integer({
           minimum: 0,
           default: 500,
           description: 'Idle connections kept per worker and thread.',
         }),
-        maxResponseHeaderBytes: Type.Integer({ minimum: 1024, default: 65_536 }),
+        maxResponseHeaderBytes: Type.Integer({
+          minimum: 1024,
+          default: 65_536,
+          description: 'Largest header block of a worker response in bytes.',
+        }),
         forwardHeaders: Type.Array(Type.String(), {
           default: [
             'authorization',
@@ -153,7 +166,7 @@ export const KernelConfigSchema = Type.Object(
             'x-smg-routing-key',
           ],
           description:
-            "Request headers that reach the worker; everything else is dropped, the gateway's own request id too when x-request-id is not listed. Names beginning with x-request-id- always pass.",
+            "Request headers that are forwarded to workers; all others are dropped, and so is the gateway's request id if x-request-id is not listed. Names that begin with x-request-id- are always forwarded.",
         }),
       },
       { default: {}, additionalProperties: false },
@@ -163,17 +176,20 @@ export const KernelConfigSchema = Type.Object(
       Type.String({
         minLength: 1,
         description:
-          'PEM with further authorities that the gateway trusts when it calls workers, issuers and tool servers over TLS, beside those of Node.',
+          'PEM file with certificate authorities that the gateway trusts in addition to those of Node when it calls workers, issuers and tool servers over TLS.',
       }),
     ),
     retry: RetryConfigSchema,
     breaker: BreakerConfigSchema,
     shutdown: Type.Object(
       {
-        graceMs: milliseconds(180_000, 'From the signal to the end; streams still open then are cut.'),
+        graceMs: milliseconds(
+          180_000,
+          'Time from the signal to the end, in milliseconds; requests still open are cut then.',
+        ),
         settleMs: milliseconds(
           5_000,
-          'New connections are still taken this long after the signal, so that balancers notice; at most half of graceMs.',
+          'New connections are still accepted for this time after the signal, so that load balancers notice, in milliseconds; at most half of graceMs.',
         ),
       },
       { default: {}, additionalProperties: false },
@@ -184,13 +200,13 @@ export const KernelConfigSchema = Type.Object(
           minimum: 1,
           maximum: 65_536,
           default: 4_096,
-          description: 'Rows of the shared counters.',
+          description: 'Largest number of workers.',
         }),
       },
       { default: {}, additionalProperties: false },
     ),
     lifecycle: Type.Object(
-      { stepMs: milliseconds(10_000, 'Deadline of each plugin step at boot and stop.') },
+      { stepMs: milliseconds(10_000, 'Deadline of each plugin step at boot and stop, in milliseconds.') },
       { default: {}, additionalProperties: false },
     ),
   },

@@ -1,18 +1,18 @@
-/** What a gateway is started with. How it was put together, from a file or otherwise, is nothing to the kernel. */
+/** The configuration that a gateway starts with. */
 import type { KernelConfig } from './kernel-config.ts'
 import type { PluginSection } from './plugin-source.ts'
 
-/** The whole configuration: complete, frozen, and plain data that crosses to other threads. */
+/** Complete, frozen and plain data, so that it can be sent to other threads. */
 export interface LoadedConfig {
   readonly kernel: KernelConfig
-  /** Enabled plugins only, defaults filled in. A third party's plugin has its file in `$path`. */
+  /** Enabled plugins with defaults filled in. A third-party plugin has its file in `$path`. */
   readonly plugins: Readonly<Record<string, PluginSection>>
-  /** Plugins that the configuration does not name, each with the plugin that needs it. */
+  /** Plugins enabled because another plugin requires them, each with that plugin. */
   readonly requiredBy: Readonly<Record<string, string>>
-  /** Absolute path of the file; null when there was none. */
+  /** Absolute path of the file; null without one. */
   readonly file: string | null
   /** Paths, as JSON arrays, of values that came from the environment or from a secret flag; never shown. */
   readonly secretPaths: readonly string[]
-  /** What the operator should know although nothing is wrong. */
+  /** Hints for the operator. */
   readonly notices: readonly string[]
 }

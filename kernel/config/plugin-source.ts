@@ -1,13 +1,13 @@
-/** Where a plugin's code comes from: the catalog or a file (`$path`). */
+/** Imports a plugin from the catalog or from a file (`$path`). */
 import { pathToFileURL } from 'node:url'
 
-/** One plugin's section as loaded: its settings and, for a third party's plugin, `$path`. */
+/** Section of a plugin as loaded: its settings and, for a third-party plugin, `$path`. */
 export type PluginSection = Readonly<Record<string, unknown>>
 
-/** Names of plugins and how to import each. */
+/** Import functions by plugin name. */
 export type ModuleCatalog<T> = Readonly<Record<string, () => Promise<{ default: T }>>>
 
-/** Keys of a section that speak about the plugin instead of to it. */
+/** Keys of a section that locate the plugin and are not part of its settings. */
 const SOURCE_KEYS = ['$path', '$package']
 
 export function withoutSource(section: PluginSection): Record<string, unknown> {
@@ -16,7 +16,7 @@ export function withoutSource(section: PluginSection): Record<string, unknown> {
 
 /**
  * Imports one enabled plugin, from its file or from the catalog.
- * @throws Error when there is no such plugin or the module has no default export
+ * @throws Error if there is no such plugin or the module has no default export
  */
 export async function importPlugin<T>(
   name: string,

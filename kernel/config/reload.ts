@@ -1,7 +1,7 @@
-/** What of its configuration a running gateway can take on. What a file has changed is found by whoever reads it. */
+/** Settings of the kernel that a reload applies, and the contract of the code that reads the configuration. */
 import type { LoadedConfig } from './loaded-config.ts'
 
-/** Paths of the kernel's section that may change while the gateway runs. */
+/** Paths of the kernel section that a reload applies. */
 export const KERNEL_RELOADS: readonly string[] = [
   'breaker',
   'decodePolicy',
@@ -16,19 +16,19 @@ export const KERNEL_RELOADS: readonly string[] = [
 ]
 
 export interface ConfigChange {
-  /** What holds from now on: the running configuration with what was applied. */
+  /** The running configuration with the applied changes. */
   readonly next: LoadedConfig
-  /** Paths of settings that changed and hold, such as `plugins.auth.apiKey`. */
+  /** Paths of changed settings that are applied, such as `plugins.auth.apiKey`. */
   readonly applied: readonly string[]
-  /** Paths of settings that changed in the file and hold after a restart only. */
+  /** Paths of changed settings that need a restart. */
   readonly needsRestart: readonly string[]
   /** Plugins whose section changed. */
   readonly plugins: readonly string[]
 }
 
 /**
- * Reads the configuration anew and compares it with the one that holds; rejects when it has mistakes.
- * @param reloads what each enabled plugin's manifest says, by plugin
+ * Reads the configuration again and compares it with the running one; rejects if it is invalid.
+ * @param reloads `reloads` of the manifests, by plugin
  */
 export type ReadChange = (
   running: LoadedConfig,

@@ -1,4 +1,4 @@
-/** Settings of TLS on the API's listener, and of whom the gateway itself trusts. */
+/** TLS settings of the API listener. */
 import type { Static } from 'typebox'
 import { Type } from '../contracts/type.ts'
 
@@ -6,22 +6,27 @@ export const TlsConfigSchema = Type.Object(
   {
     certFile: Type.String({
       minLength: 1,
-      description: 'PEM with the certificate and those between it and its authority. Read again at a reload.',
+      description: 'PEM file with the certificate and its intermediates. Read again on reload.',
     }),
-    keyFile: Type.String({ minLength: 1, description: 'PEM with the private key. Read again at a reload.' }),
-    keyPassphrase: Type.Optional(Type.String({ secret: true, description: 'Of an encrypted private key.' })),
+    keyFile: Type.String({
+      minLength: 1,
+      description: 'PEM file with the private key. Read again on reload.',
+    }),
+    keyPassphrase: Type.Optional(
+      Type.String({ secret: true, description: 'Passphrase of an encrypted private key.' }),
+    ),
     clientCaFile: Type.Optional(
       Type.String({
         minLength: 1,
         description:
-          'PEM with authorities of clients (mutual TLS): a client without a certificate of one of them is refused in the handshake. Read again at a reload.',
+          'PEM file with the certificate authorities of clients (mutual TLS): a client without a certificate of one of them is refused in the handshake. Read again on reload.',
       }),
     ),
   },
   {
     additionalProperties: false,
     description:
-      'The API speaks TLS; left out, plain HTTP. The metrics port stays plain, and plugins.health.probe opens a plain port for probes.',
+      'Enables TLS on the API port; default: plain HTTP. The metrics port stays plain, and plugins.health.probe opens a plain port for probes.',
   },
 )
 

@@ -1,31 +1,39 @@
-/** The auth contract: who is calling, and may they use this class of route. */
+/** The auth contract: authenticates a caller and authorises it for a class of routes. */
 import { token } from './token.ts'
 
-/** Who may call: anyone, holders of a serving key, holders of a control-plane key. */
+/** Permitted callers: anyone, holders of an API key, holders of an admin key. */
 export type Access = 'public' | 'api' | 'admin'
 
-/** A caller that passed the check. */
+/** Tenant of callers without an identity, on routes that require no key. */
+export const ANONYMOUS_TENANT = 'anonymous'
+
+/** Tenant that a request counts for. */
+export function tenantOf({ identity }: { readonly identity: Identity | null }): string {
+  return identity?.tenant ?? ANONYMOUS_TENANT
+}
+
+/** An authenticated caller. */
 export interface Identity {
-  /** Stable name for limits and stored records, such as `auth:team-a`; never a secret. `anonymous`: no key was asked for. */
+  /** Stable name for limits and stored records, such as `auth:team-a`; never a secret. */
   readonly tenant: string
-  /** Null when the route is open because nothing is configured. */
+  /** Null if no key is configured, so that the route is open. */
   readonly role: 'admin' | 'user' | null
 }
 
-/** The headers that a check may read; undefined when absent. */
+/** Credentials of a request; undefined if absent. */
 export interface Credentials {
   readonly authorization: string | undefined
-  /** Vendor style credential; read only on routes that take it. */
+  /** `x-api-key`, on routes that accept it. */
   readonly apiKey: string | undefined
 }
 
 export interface AuthService {
   /**
-   * Decides on one request; synchronous when it can.
+   * Authorises a request; synchronous if possible.
    * @throws invalid_credential (401) or insufficient_role (403) from the auth error table
    */
   check(access: Exclude<Access, 'public'>, credentials: Credentials): Identity | Promise<Identity>
-  /** True when the value of an Authorization header is one of the gateway's own keys, which must not leave it. */
+  /** True if an Authorization header contains a key of the gateway, which must not be forwarded. */
   isGatewayKey(authorization: string): boolean
 }
 

@@ -1,13 +1,13 @@
-/** The contract of who a client is where proxies of the operator stand in front of the gateway. */
+/** Resolves client addresses behind trusted proxies. */
 import { token } from './token.ts'
 import type { HeaderList } from './transport.ts'
 
 export interface ClientAddressing {
-  /** In which proxies name their clients; lower case. */
+  /** Header in which proxies send the client address; lower case. */
   readonly header: string
-  /** @param peer the connection's other end @param headers that one among them, each line of it */
+  /** @param peer remote address of the connection @param headers request headers, including every line of `header` */
   addressOf(peer: string, headers: HeaderList): string
 }
 
-/** Without it, clients are who opens the connections. */
+/** Without it, the client address is that of the connection. */
 export const ClientAddresses = token<ClientAddressing>('client-addresses')

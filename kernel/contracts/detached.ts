@@ -1,6 +1,6 @@
 /**
- * Work without a client: a background response, a warm-up, a trial run. It runs as a request of its own (identity, hooks,
- * limits, counters, log line, traces); its response is returned to the plugin that started it.
+ * Work without a client, such as a background response. It runs as a request (identity, hooks, limits, counters, log line,
+ * traces), and its caller gets the response.
  */
 import type { Identity } from './auth.ts'
 import type { RequestContext } from './request.ts'
@@ -10,30 +10,30 @@ import type { HeaderList } from './transport.ts'
 export interface DetachedWork {
   /** A declared route whose hooks, limits, endpoint and error format apply; its handler and access check do not run. */
   readonly route: { readonly method: Method; readonly path: string }
-  /** Identity that the work runs as; null where routes need no key. */
+  /** Caller that the work counts for; null if routes are open. */
   readonly identity: Identity | null
-  /** Default: a new one. */
+  /** Default: a new id. */
   readonly requestId?: string
-  /** [name, value, …], names lower-case: headers that calls to workers may read and forward. Default none. */
+  /** [name, value, …], names lower-case: request headers that calls to workers may forward. Default none. */
   readonly headers?: HeaderList
   /** Default empty. */
   readonly body?: Buffer
-  /** Runs in place of the route's handler, after the `onRequest` hooks. Must end the context with a response. */
+  /** Replaces the route's handler after the onRequest hooks. Must send a response, as a handler must. */
   readonly run: (ctx: RequestContext) => void | Promise<void>
 }
 
 export interface DetachedOutcome {
-  /** Of the response; 499 when it was cancelled before one. */
+  /** Status of the response; 499 if cancelled before one. */
   readonly status: number
-  /** Of an error response; null otherwise. */
+  /** Code of an error response; null otherwise. */
   readonly errorCode: string | null
-  /** The first 1 MiB of the response. */
+  /** The first 1 MiB of the response body. */
   readonly body: Buffer
 }
 
 export interface Detached {
   /** Never rejects. */
   readonly done: Promise<DetachedOutcome>
-  /** Stops calls to workers, as if a client had disconnected. Safe at any time, also twice. */
+  /** Cancels as if the client had disconnected: calls to workers are aborted. Safe at any time, also twice. */
   cancel(): void
 }

@@ -1,10 +1,10 @@
-/** What engines say about the blocks in their KV cache. A transport that can subscribe to it provides the feed. */
+/** Events of the KV cache of engines. A transport that can subscribe to them provides the feed. */
 import { token } from './token.ts'
 import type { WorkerEntry } from './worker.ts'
 
-/** One block, named by the engine. */
+/** One KV block. */
 export interface KvBlock {
-  /** The engine's own hash; only ever compared with others of the same worker. */
+  /** The engine's hash; comparable with those of the same worker only. */
   readonly hash: bigint
   /** Token ids of the block, `blockSize` of them. */
   readonly tokenIds: Uint32Array
@@ -13,41 +13,41 @@ export interface KvBlock {
 export type KvEvent =
   | {
       readonly kind: 'stored'
-      /** The block in front of the first one; null when it begins a prompt. */
+      /** Hash of the block before the first one; null at the start of a prompt. */
       readonly parentHash: bigint | null
       readonly blocks: readonly KvBlock[]
-      /** Tokens a block; 0 when not told. */
+      /** Tokens per block; 0 if unknown. */
       readonly blockSize: number
     }
   | { readonly kind: 'removed'; readonly hashes: readonly bigint[] }
   | { readonly kind: 'cleared' }
 
-/** Events under one sequence number; numbers of one worker grow by one. */
+/** Events of one sequence number; the numbers of a worker increase by one. */
 export interface KvEventBatch {
   readonly sequence: number
   readonly events: readonly KvEvent[]
-  /** Which part this is of all that the engine keeps, told afresh; absent where it tells what has changed. */
+  /** Part of a snapshot of all blocks of the engine; absent for changes. */
   readonly snapshot?: 'first' | 'next'
 }
 
 export interface KvEventListener {
   onBatch(batch: KvEventBatch): void
   /**
-   * The stream is over; nothing follows.
-   * @param reason unsupported: the engine has no such events, and asking again is of no use
+   * The stream has ended.
+   * @param reason `unsupported`: the engine has no such events, so retrying is useless
    */
   onEnd(reason: 'closed' | 'failed' | 'unsupported'): void
 }
 
 export interface KvEventSubscription {
-  /** Ends the stream; the listener hears no more. */
+  /** Ends the stream; the listener is not called again. */
   close(): void
 }
 
 export interface KvEventFeed {
-  /** True when the worker is reached in a way that may have such events. */
+  /** True if workers of this connection mode may have such events. */
   covers(worker: WorkerEntry): boolean
-  /** @param fromSequence replay from this number on; 0 starts with what happens next */
+  /** @param fromSequence replays from this number on; 0 starts with the next event */
   subscribe(worker: WorkerEntry, fromSequence: number, listener: KvEventListener): KvEventSubscription
 }
 

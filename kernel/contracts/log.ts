@@ -1,4 +1,4 @@
-/** The logger that plugins get: structured, levelled, never given a secret. */
+/** The logger of plugins: a fixed phrase and structured fields. Never log a secret. */
 export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'silent'
 
 export interface Logger {

@@ -1,4 +1,4 @@
-/** Metrics as plain data: what a reader gets of all threads. Survives `structuredClone`. */
+/** Metrics as plain data, which survives `structuredClone`. */
 
 export type MetricType = 'counter' | 'gauge' | 'histogram'
 
@@ -39,5 +39,5 @@ export interface HistogramFamily extends FamilyHead {
 
 export type FamilySnapshot = ValueFamily | HistogramFamily
 
-/** All families of one thread at one moment; survives `structuredClone`. */
+/** All families of a thread, or the sums of several threads. */
 export type MetricsSnapshot = readonly FamilySnapshot[]

@@ -1,6 +1,6 @@
 /**
- * Metrics as plugins declare them. Handles are plain objects on the declaring thread: counting is one addition,
- * and the Prometheus text is made of all threads' values only when somebody scrapes.
+ * Declaration of metrics. Handles are plain objects of the declaring thread, so counting is one addition; the values of all
+ * threads are merged at a scrape.
  */
 export interface CounterHandle {
   value: number
@@ -16,11 +16,11 @@ export interface HistogramHandle {
   observe(value: number): void
 }
 
-/** A metric with labels; `labels()` finds or makes the child. Keep the child on hot paths. */
+/** A metric with labels; `labels()` finds or creates the child. Keep the child on hot paths. */
 export interface MetricFamily<Handle> {
   /** Values in the order of the declared label names. */
   labels(...values: string[]): Handle
-  /** Drops the child, so that what left shows no more. */
+  /** Removes the child from the metrics. */
   remove(...values: string[]): void
 }
 
@@ -33,9 +33,9 @@ export interface MetricOptions {
 
 export interface Metrics {
   counter(options: MetricOptions): MetricFamily<CounterHandle>
-  /** Gauges of several threads add up. */
+  /** Gauges of several threads are summed. */
   gauge(options: MetricOptions): MetricFamily<GaugeHandle>
-  /** @param buckets upper bounds, ascending; in seconds; default: the duration buckets */
+  /** @param buckets upper bounds, ascending; default: `DURATION_BUCKETS` of `kernel/observe/metrics.ts`, in seconds */
   histogram(options: MetricOptions & { buckets?: readonly number[] }): MetricFamily<HistogramHandle>
   /** Called before each scrape on this thread, to set gauges from live state. */
   onCollect(refresh: () => void): void

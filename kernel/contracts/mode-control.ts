@@ -1,21 +1,20 @@
 /**
- * What the kernel itself asks of who looks after the workers of one connection mode. How those are found, described and
- * managed is agreed among plugins; whoever asks for a control finds there the whole of it.
+ * The part of a connection mode's control operations that the kernel uses; `WorkerControl` extends it for plugins.
  */
 import type { RequestContext } from './request.ts'
 import type { HeaderList } from './transport.ts'
 import type { WorkerEntry } from './worker.ts'
 
 export interface ModeControl {
-  /** Of the workers that it looks after, as in `WorkerEntry.connectionMode`. */
+  /** As in `WorkerEntry.connectionMode`. */
   readonly mode: string
-  /** Of their URLs, without colon, such as `http`. */
+  /** URL schemes of its workers, without colon, such as `http`. */
   readonly schemes: readonly string[]
   /**
-   * Writes the credentials for a worker that is external or has a provider in that service's own way.
+   * Writes credential headers for an external worker or one with a provider.
    *
-   * @param mayPassOn true for a client's authorization that may reach workers: not one of the gateway's own keys
-   * @returns false when a bearer token will do; then nothing was written
+   * @param mayPassOn true if a client's authorization may be forwarded: it is no key of the gateway
+   * @returns false if a bearer token is sufficient; then nothing was written
    */
   writeCredentials?(
     headers: HeaderList,
@@ -23,6 +22,6 @@ export interface ModeControl {
     worker: WorkerEntry,
     mayPassOn: (authorization: string) => boolean,
   ): boolean
-  /** At the end, after every plugin has stopped. */
+  /** Called after every plugin has stopped. */
   close?(): void
 }

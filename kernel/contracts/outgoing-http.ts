@@ -1,4 +1,4 @@
-/** HTTP/1.1 to places that are no workers, such as tool servers, over the client that the gateway has for its workers. */
+/** HTTP/1.1 to servers that are no workers, such as tool servers, over the same client. */
 import type { LookupFunction } from 'node:net'
 import { token } from './token.ts'
 import type { Exchange, UpstreamHandler, UpstreamLimits, UpstreamRequest } from './transport.ts'
@@ -6,24 +6,24 @@ import type { Exchange, UpstreamHandler, UpstreamLimits, UpstreamRequest } from 
 export interface PeerSettings {
   /** Scheme, host and port; http or https. */
   readonly origin: string
-  /** Resolves its name, and refuses what may not be connected to; literal addresses never come here. */
+  /** Resolves the host name and rejects forbidden addresses; not called for literal addresses. */
   readonly lookup: LookupFunction
-  /** PEM of authorities to trust in place of the system's. */
+  /** PEM certificates of authorities that replace the system's. */
   readonly ca?: string
   /** Age at which an idle connection is closed, in milliseconds. */
   readonly keepAliveMs: number
-  /** Idle connections that are kept at most. */
+  /** Largest number of idle connections. */
   readonly maxIdle: number
 }
 
-/** One place, and the connections to it: nobody else's requests go over them. */
+/** One server and its connections, which are not shared with other peers. */
 export interface HttpPeer {
   /**
-   * Sends a request; a request is never sent twice. There is no limit on how many run at once.
-   * @param request its path is the whole one
+   * Sends a request once. The number of concurrent requests is not limited.
+   * @param request with the full path
    */
   send(request: UpstreamRequest, limits: UpstreamLimits, handler: UpstreamHandler): Exchange
-  /** Closes every connection; requests under way fail as `reset`. */
+  /** Closes every connection; running requests fail as `reset`. */
   close(): void
 }
 

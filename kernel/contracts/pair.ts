@@ -1,6 +1,6 @@
 /**
- * Prefill/decode pairs: two workers share one call. Which two is the balance's choice; how they work together depends on
- * how they are reached, so each connection mode that can do it brings a strategy.
+ * Prefill/decode pairs: two workers share one call. The balance picks them; each connection mode that supports pairs has a
+ * strategy that sends the requests.
  */
 import type { GatewayError } from '../errors/gateway-error.ts'
 import type { PickLeg } from './policy.ts'
@@ -8,40 +8,39 @@ import type { RelayContext } from './reply-sink.ts'
 import type { Exchange, HeaderList, UpstreamFailure, UpstreamHandler, UpstreamRequest } from './transport.ts'
 import type { WorkerEntry } from './worker.ts'
 
-/** One half of the work of a pair. */
+/** One worker's part of a pair. */
 export type PairLeg = Exclude<PickLeg, 'whole'>
 
-/** What goes to both, or what each would get if it were alone. */
 export type PairRequests = { readonly [Leg in PairLeg]: UpstreamRequest }
 
-/** The pair of one attempt, as a strategy sees it. */
+/** The pair of one attempt, for its strategy. */
 export interface PairCall {
   readonly ctx: RelayContext
   /** Canonical. */
   readonly model: string
   readonly prefill: WorkerEntry
   readonly decode: WorkerEntry
-  /** Sends to one of them, within the time that is left. @throws unsupported_connection_mode (501) */
+  /** Sends to one of them, with the remaining time as limit. @throws unsupported_connection_mode (501) */
   open(leg: PairLeg, request: UpstreamRequest, handler: UpstreamHandler): Exchange
-  /** The prefill worker's answer has begun, for who watches attempts; the decode worker's is the call's own. */
+  /** Reports the prefill worker's response status; that of the decode worker is reported by the call. */
   prefillAnswered(status: number): void
-  /** The prefill worker has done its part: its breaker is told. */
+  /** Reports success of the prefill worker to its breaker. */
   prefillSucceeded(): void
 }
 
-/** Why a pair failed before its answer began, or for the sake of the prefill worker later. */
+/** Failure of a pair before its response, or failure of the prefill worker later. */
 export interface LegFault {
   readonly leg: PairLeg
-  /** What the client is told, if nobody else is tried. */
+  /** The client's error, if no other worker is tried. */
   readonly error: GatewayError
-  /** Of the worker's answer; 0 when none came. */
+  /** Response status of the worker; 0 without a response. */
   readonly status: number
   readonly headers: HeaderList | null
-  /** Null when the worker answered. */
+  /** Null if the worker responded. */
   readonly failure: UpstreamFailure | null
 }
 
-/** As with one worker, but what goes wrong with either before the answer begins is told by `onLegFailed`, and that is the last. */
+/** As for one worker, but failures of either worker before the response end the exchange with `onLegFailed`. */
 export interface PairHandler extends UpstreamHandler {
   onLegFailed(fault: LegFault): void
 }
@@ -50,10 +49,10 @@ export interface PairStrategy {
   /** Connection mode of both workers. */
   readonly mode: string
   /**
-   * The two requests, from what each worker would get alone.
+   * Builds the two requests from those that each worker would get alone.
    * @throws GatewayError; then nothing was sent
    */
   requests(pair: PairCall, whole: PairRequests): PairRequests
-  /** Sends them, both at once or one after the other; seen from outside as one exchange, with the decode worker. */
+  /** Sends them, at once or one after the other; the result is one exchange, with the decode worker. */
   start(pair: PairCall, requests: PairRequests, handler: PairHandler): Exchange
 }

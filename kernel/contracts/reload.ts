@@ -1,7 +1,7 @@
-/** What a reload of the configuration came to. */
+/** Result of a reload of the configuration. */
 export interface ReloadReport {
-  /** Paths of settings that changed and hold now, such as `plugins.auth.apiKey`. */
+  /** Paths of changed settings that are applied, such as `plugins.auth.apiKey`. */
   readonly applied: readonly string[]
-  /** Paths of settings that changed in the file and hold after a restart only. */
+  /** Paths of changed settings that need a restart. */
   readonly needsRestart: readonly string[]
 }

@@ -1,8 +1,8 @@
-/** What a plugin declares about a route: its facts and its handler. */
+/** A declared route: its properties and its handler. */
 import type { RequestContext } from './request.ts'
 import type { RouteFacts } from './route-facts.ts'
 
 export interface RouteDefinition extends RouteFacts {
-  /** May answer later (return a promise or keep the context); whatever it throws becomes the error reply. */
+  /** May return a promise or keep the context; what it throws becomes the error response. */
   readonly handler: (ctx: RequestContext) => void | Promise<void>
 }

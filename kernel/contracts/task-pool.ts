@@ -1,6 +1,6 @@
-/** The task pool contract: work that is kept off the threads that serve, and how it is stopped. */
+/** The task pool contract: work that runs on threads of its own, and its cancellation. */
 
-/** Why a task gave no result: no place in the queue, stopped by its caller, its thread ended, or the pool was closed. */
+/** Reason of a failed task: full queue, stopped by its caller, dead thread, or closed pool. */
 export type TaskFailureKind = 'full' | 'stopped' | 'crashed' | 'closed'
 
 export class TaskFailure extends Error {
@@ -12,7 +12,7 @@ export class TaskFailure extends Error {
   }
 }
 
-/** Stops one task. An AbortController does the same at ten times the cost. */
+/** Stops one task; an AbortController costs ten times as much. */
 export class TaskStop {
   aborted = false
   #listener: (() => void) | null = null
@@ -35,19 +35,19 @@ export class TaskStop {
 }
 
 export interface TaskRun {
-  /** Moved to the thread: unusable here afterwards. */
+  /** Buffers to move to the thread; unusable here afterwards. */
   readonly transfer?: readonly ArrayBuffer[]
   readonly stop: TaskStop
 }
 
-/** Threads for work that may loop, crash or eat memory: a task is stopped by ending its thread, which is replaced. */
+/** Threads for work that may loop, crash or exhaust memory: a task is stopped by ending its thread, which is replaced. */
 export interface TaskPool {
-  /** Threads that are up or starting. */
+  /** Running and starting threads. */
   readonly threads: number
-  /** Tasks of this thread that run or wait. */
+  /** Running and queued tasks of this thread. */
   readonly open: number
-  /** In the order in which they came. @throws TaskFailure */
+  /** First in, first out. @throws TaskFailure */
   run<R>(task: unknown, run: TaskRun): Promise<R>
-  /** Ends this thread's part in it: tasks under way fail. On control, and with scope `thread`, every thread of the pool ends. */
+  /** Fails the tasks of this thread. On control, and with scope `thread`, it ends the threads of the pool. */
   close(): Promise<void>
 }

@@ -1,4 +1,4 @@
-/** Typed names: how two rooms that may not import each other find a service, a command or a replica. */
+/** Typed names of services, commands and replicas, for modules that may not import each other. */
 
 /** Names a service that one plugin provides and others use. */
 export interface Token<T> {
@@ -8,7 +8,7 @@ export interface Token<T> {
   readonly shape?: T
 }
 
-/** Names a request that any thread may send to control and the reply that it gets. */
+/** Names a request to control from any thread, and its result. */
 export interface CommandToken<Payload, Result> {
   readonly kind: 'command'
   readonly name: string
@@ -20,7 +20,7 @@ export interface CommandToken<Payload, Result> {
 export interface ReplicaToken<T> {
   readonly kind: 'replica'
   readonly name: string
-  /** What readers see before the first publish. */
+  /** Value before the first publication. */
   readonly initial: T
 }
 

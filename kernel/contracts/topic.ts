@@ -1,50 +1,34 @@
 /**
- * Topics: events under a key, from any thread to every thread that listens to that key. Beside commands (one answer) and
- * replicas (one value) the third way across threads: to resume or cancel what another thread generates, to watch live.
+ * Topics: hints under a key, from any thread to all threads that subscribed to that key ("this log has grown", "stop this
+ * work"). State belongs in a store or a replica, and requests that need a result are commands.
  */
 
-/** Names a topic. Events must survive `structuredClone`, and nobody changes one once it is published. */
+/** Names a topic. Events must survive `structuredClone` and must not change after they are published. */
 export interface TopicToken<Event> {
   readonly kind: 'topic'
   readonly name: string
-  /** Events that may wait for one listener; one more, and it loses its subscription. */
-  readonly maxWaiting: number
   /** Never set; carries the type. */
   readonly shape?: Event
 }
 
-export interface TopicListener<Event> {
-  /**
-   * One event; those of one publishing thread come in order. May answer later: the next one waits meanwhile. What it
-   * throws or rejects with ends the subscription.
-   */
-  onEvent(event: Event): void | Promise<void>
-  /** The subscription is over and no event follows: the listener was too slow (`topic_listener_slow`), or it failed. */
-  onLost(error: Error): void
-}
-
-export interface Subscription {
-  /** Resolves when every thread knows of it: from then on no event is missed. Never rejects. */
-  readonly ready: Promise<void>
-  /** No event comes any more, at once; safe to call twice. */
-  close(): void
-}
-
 export interface Topic<Event> {
   /**
-   * To all who listen to the key, on this thread before it returns. Never waits and never fails for a listener's sake; where
-   * nobody listens it costs a look into a table.
+   * Delivers the event to the subscriptions of this thread before it returns, and to those of other threads later, in the
+   * order of publication. Without a subscription it costs one look per thread into shared memory. There is no back-pressure
+   * and no acknowledgement: a thread that dies loses its events, and the publisher does not learn of it.
    *
-   * @returns false when nobody listens
-   * @throws DataCloneError when somebody listens on another thread and the event cannot cross
+   * @returns false if no thread listens to the key; true is wrong for about one key in 4,096 per subscription
+   * @throws DataCloneError if another thread listens and the event cannot be cloned
    */
   publish(key: string, event: Event): boolean
-  /** True where making an event is worth its cost. */
-  hasListeners(key: string): boolean
-  subscribe(key: string, listener: TopicListener<Event>): Subscription
+  /**
+   * Calls the listener for every event that any thread publishes from now on. Exceptions of the listener are logged.
+   *
+   * @returns ends the subscription at once; safe to call twice
+   */
+  subscribe(key: string, listener: (event: Event) => void): () => void
 }
 
-/** @param maxWaiting events that may wait for one listener. Default 1,024 */
-export function defineTopic<Event>(name: string, { maxWaiting = 1_024 } = {}): TopicToken<Event> {
-  return Object.freeze({ kind: 'topic', name, maxWaiting })
+export function defineTopic<Event>(name: string): TopicToken<Event> {
+  return Object.freeze({ kind: 'topic', name })
 }

@@ -1,6 +1,6 @@
 /**
- * Who watches the traffic of a thread, such as metrics: one plugin provides the token, and is told of each event where it
- * happens. All of it is on the hot path and must not throw.
+ * Observers of a thread's traffic, such as metrics: one plugin provides the token. All methods are on the hot path and must
+ * not throw.
  */
 import type { CandidateReport } from './hook.ts'
 import type { RequestContext, TokenCounts } from './request.ts'
@@ -8,55 +8,55 @@ import { token } from './token.ts'
 import type { UpstreamFailure } from './transport.ts'
 import type { WorkerEntry, WorkerType } from './worker.ts'
 
-/** Hears of the requests of one route; found once, when the route is compiled. */
+/** Observes the requests of one route; created when the route is compiled. */
 export interface RouteWatch {
   /** A request arrived. Each is followed by exactly one `onDone`. */
   onRequest(): void
   /**
-   * The reply is whole or given up.
+   * The request has ended.
    *
-   * @param status as sent; 0 when the client left before any was
-   * @param errorCode code of the error reply; null when it was none
-   * @param durationSeconds from arrival to the last byte of the reply
+   * @param status as sent; 0 if the client disconnected before
+   * @param errorCode code of an error response; null otherwise
+   * @param durationSeconds from arrival to the last byte of the response
    */
   onDone(status: number, errorCode: string | null, durationSeconds: number): void
 }
 
-/** Hears how one call goes on. */
+/** Observes one call. */
 export interface CallWatch {
   /** The worker's status line and headers have arrived. */
   answered(status: number): void
   /** @param worker at which the attempt failed */
   failed(worker: WorkerEntry, failure: UpstreamFailure, status: number): void
-  /** What the answer has cost, before `done`; not told of answers that nobody here reads. */
+  /** Token usage, before `done`; not called if the gateway does not parse the response. */
   used(tokens: TokenCounts): void
-  /** @param status of the reply to the client; 0 when the client left first */
+  /** @param status of the client's response; 0 if the client disconnected before */
   done(ctx: RequestContext, status: number): void
 }
 
-/** Hears what this thread's breakers record and change. */
+/** Observes the breakers of this thread. */
 export interface BreakerWatch {
-  /** Those that are registered now. */
+  /** The registered workers have changed. */
   onWorkers(workers: readonly WorkerEntry[]): void
   onOutcome(worker: WorkerEntry, isSuccess: boolean): void
   onTransition(worker: WorkerEntry, from: CandidateReport['breaker'], to: CandidateReport['breaker']): void
 }
 
-/** The API server of a thread, for who wants to look at it. */
+/** State of a thread's API server. */
 export interface ServerView {
-  /** Arrival of each open request, as `performance.now()` has it, in any order. */
+  /** Arrival times of open requests (`performance.now()`), in any order. */
   openRequestTimesMs(): Iterable<number>
-  /** Null where no route is a socket. */
+  /** Null without a socket route. */
   readonly openSockets: (() => number) | null
 }
 
 export interface TrafficWatch {
   /** @param path the route's template, never the path as received; null for requests that match no route */
   route(method: string, path: string | null): RouteWatch
-  /** The API server is there; never on threads that serve no requests. */
+  /** Called on data threads when the API server exists. */
   serving(server: ServerView): void
   readonly breakers: BreakerWatch
-  /** A worker was chosen. @param model as it is counted @param policy wire name, or `hook` */
+  /** A worker was picked. @param policy name, or `hook` */
   selected(worker: WorkerEntry, model: string, policy: string): void
   /**
    * A call has its first worker.
@@ -71,11 +71,11 @@ export interface TrafficWatch {
     streaming: boolean,
     startedAtMs: number,
   ): CallWatch
-  /** A call ended before any worker was chosen. */
+  /** A call ended before a worker was picked. */
   unrouted(error: unknown, model: string, endpoint: string, streaming: boolean): void
-  /** Another attempt begins. @param attempt its number; 2 is the first that is told here */
+  /** Another attempt starts. @param attempt its number, 2 or more */
   retried(workerType: WorkerType, endpoint: string, attempt: number, waitedMs: number): void
-  /** An attempt failed in a way that another might have mended, and none is left. */
+  /** A retryable attempt failed and no attempt is left. */
   exhausted(workerType: WorkerType, endpoint: string): void
 }
 

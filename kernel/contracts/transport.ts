@@ -1,4 +1,4 @@
-/** The transport contract: how one attempt is sent to a worker and how its answer comes back as events. */
+/** The transport contract: sends one attempt to a worker and reports its response by callbacks. */
 import type { GatewayError } from '../errors/gateway-error.ts'
 import type { WorkerEntry } from './worker.ts'
 
@@ -29,16 +29,15 @@ export type UpstreamFailureKind =
   | 'reset'
   /** The bytes were not what the transport speaks, or a limit on them was passed. */
   | 'protocol'
-  /** The worker answered with a failure that the transport has named. */
+  /** The worker responded with a failure for which the transport has an error. */
   | 'refused'
 
 export class UpstreamFailure extends Error {
   readonly kind: UpstreamFailureKind
-  /** True when any byte of a response had arrived: from then on no other attempt may be made. */
+  /** True if any byte of a response had arrived: from then on no other attempt may be made. */
   readonly responseStarted: boolean
   /**
-   * What the client is told, where the transport can name it better than the kind does: status, code, and whether
-   * another worker may help. Null otherwise.
+   * The client's error, if the transport has a more precise one than the kind gives. Null otherwise.
    */
   readonly error: GatewayError | null
   constructor(
@@ -56,7 +55,7 @@ export class UpstreamFailure extends Error {
 }
 
 /**
- * Receives one answer, in this order: onResponseStart once, onResponseData any number of times, then
+ * Receives one response, in this order: onResponseStart once, onResponseData any number of times, then
  * exactly one of onResponseEnd and onResponseError. After `abort()` nothing more is called.
  */
 export interface UpstreamHandler {
@@ -71,16 +70,16 @@ export interface UpstreamHandler {
   onResponseError(failure: UpstreamFailure): void
 }
 
-/** One exchange under way. */
+/** A running exchange. */
 export interface Exchange {
-  /** Stops reading; at most one more `onResponseData` may follow. Idle and first-byte limits rest meanwhile. */
+  /** Stops reading; at most one more `onResponseData` may follow. Idle and first-byte limits are suspended meanwhile. */
   pause(): void
   resume(): void
-  /** Gives up: the worker sees its connection closed at once. Safe at any time, also twice. */
+  /** Aborts the exchange and closes its connection. Safe at any time, also twice. */
   abort(): void
 }
 
-/** Limits of one exchange, in milliseconds; 0 switches one off. */
+/** Limits of one exchange, in milliseconds; 0 disables a limit. */
 export interface UpstreamLimits {
   readonly connectMs: number
   readonly firstByteMs: number

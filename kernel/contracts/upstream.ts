@@ -1,4 +1,4 @@
-/** What plugins see of the way to workers: open a call, or relay an answer. */
+/** The upstream as plugins use it: open a call, or relay a response. */
 import type { GatewayError } from '../errors/gateway-error.ts'
 import type { Call, CallHandler, OpenCall } from './call.ts'
 import type { ModeControl } from './mode-control.ts'
@@ -8,63 +8,63 @@ import type { HeaderList, UpstreamRequest } from './transport.ts'
 import type { WorkerEntry } from './worker.ts'
 
 export interface RelayOptions {
-  /** As the client sent it; aliases are resolved here and rewritten in the body. Null takes any worker. Default: what the body says. */
+  /** Model that the client sent; aliases are resolved and replaced in the body. Null accepts any worker. Default: the body's `model`. */
   readonly model?: string | null
-  /** The client asked for a stream; only a label, the worker's content type decides how the answer is relayed. Default: what the body says. */
+  /** Label of metrics only; the worker's content type decides how the response is relayed. Default: the body's `stream`. */
   readonly stream?: boolean
   /** Path on the worker, with a leading slash. */
   readonly path: string
   /** Default POST. */
   readonly method?: string
-  /** Sends to exactly this worker: no policy and no hook chooses, and nobody else is tried. Default: the balance picks by `model`. */
+  /** The only worker to use: no policy, no hook and no retry. Default: the balance picks by `model`. */
   readonly worker?: WorkerEntry
-  /** Sent to the worker too, in place of the client's of the same names: [name, value, …], names lower-case. */
+  /** Replace the client's headers of the same names: [name, value, …], names lower-case. */
   readonly headers?: readonly string[]
-  /** For each event stream that is passed on. Default: what a worker ends in order by HTTP is whole. */
+  /** Creates the completion check of an event stream. Default: a stream that ends in order by HTTP is complete. */
   readonly judge?: () => StreamJudge
 }
 
-/** Sees an event stream pass, and says whether it was whole by its format. */
+/** Completion check of an event stream: whether the stream reached the last event of its format. */
 export interface StreamJudge {
   /** A view, valid during the call. @hot */
   take(chunk: Buffer): void
-  /** The worker has ended it in order. One that is not whole counts and is told as broken off. */
+  /** Called when the worker has ended the stream in order; an incomplete stream fails as a broken connection does. */
   isWhole(): boolean
-  /** Nothing more is asked. */
+  /** Releases the check. */
   leave(): void
 }
 
-/** The relay of an answer whose call somebody else has opened; it is told what the call tells, from the head on. */
+/** Relay of an open call; the owner of the call passes on its events, from the head on. */
 export interface JoinedRelay extends CallHandler, SinkListener {
-  /** The client's bytes for one worker. @param model canonical */
+  /** The client's request for one worker. @param model canonical */
   requestFor(worker: WorkerEntry, model: string): UpstreamRequest
 }
 
 export interface Upstream {
   /**
-   * Opens a call: picks a worker, sends what `requestFor` makes for it, tries others while nothing was passed on. What
-   * comes is told to the handler, never before this has returned. Never throws.
+   * Opens a call: picks a worker, sends the request of `requestFor`, and retries on others until a response is passed on.
+   * The handler is never called before this returns. Never throws.
    */
   open(call: Call, handler: CallHandler): OpenCall
-  /** Canonical id of a model. @param model as a client named it; null for any */
+  /** Canonical id of a model. @param model as the client sent it; null for any */
   canonicalModel(model: string | null): string
-  /** What a client is told of anything that went wrong on the way to workers; what has no name is a bug and is logged whole. */
+  /** The client's error for any failure of a call; errors without a table row are bugs and are logged. */
   toGatewayError(ctx: RequestContext, cause: unknown): GatewayError
-  /** Streams the answer of an open call to the client of the context. */
+  /** Streams the response of an open call to the client of the context. */
   joinRelay(ctx: RequestContext, options: RelayOptions, call: OpenCall): JoinedRelay
-  /** Who looks after workers of a connection mode, where a plugin does. @param mode as in `WorkerEntry.connectionMode` */
+  /** Control operations of a connection mode; null if no plugin provides them. @param mode as in `WorkerEntry.connectionMode` */
   controlOf(mode: string): ModeControl | null
-  /** Who looks after workers with URLs like this one, by its scheme. */
+  /** Control operations of workers with the scheme of this URL. */
   controlFor(url: string): ModeControl | null
   controls(): readonly ModeControl[]
   /**
-   * Headers for a worker on behalf of a context: what may pass on of the client's, and the worker's credentials.
+   * Request headers for a worker: the forwarded headers of the client and the worker's credentials.
    * @param own as `RelayOptions.headers`
    */
   headersFor(ctx: RequestContext, worker: WorkerEntry, own?: readonly string[]): HeaderList
   /**
-   * Sends the request's body to a picked worker, or to a pair of them, and streams the answer to the client. While the
-   * client has seen nothing, other workers are tried. Never throws: what goes wrong is the client's reply.
+   * Sends the request's body to a picked worker or pair, and streams the response to the client. Other workers are tried
+   * until the first byte is sent to the client. Never throws: errors become the client's response.
    */
   relay(ctx: RequestContext, options: RelayOptions): void
 }

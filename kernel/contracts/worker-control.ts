@@ -1,7 +1,6 @@
 /**
- * The control plane of one connection mode: how workers that are reached in one way are looked at, described and managed.
- * A transport sends; this says everything else that depends on how a worker is reached. Control and data threads may call
- * it; nothing here is on the hot path. Nobody outside a transport's own folder needs to compare modes or runtimes.
+ * Control operations of one connection mode: probes, discovery, load and management of its workers, outside the hot path.
+ * Code outside a transport's folder need not compare connection modes or runtimes.
  */
 
 import type { Logger } from './log.ts'
@@ -9,121 +8,121 @@ import type { ModeControl } from './mode-control.ts'
 import type { ModelCard, RuntimeType, WorkerEntry } from './worker.ts'
 import type { WorkerCall, WorkerReply } from './worker-reply.ts'
 
-/** Whom a call goes to: a registered worker, or one that is about to be. */
+/** Target of a call: a registered worker, or one in registration. */
 export type WorkerTarget = Pick<WorkerEntry, 'url' | 'apiKey'> &
   Partial<Pick<WorkerEntry, 'dataParallel' | 'provider'>>
 
-/** A worker as somebody asked for it, as far as describing it needs. */
+/** A requested registration, as far as discovery needs it. */
 export interface WorkerWish {
   readonly url: string
   readonly apiKey: string | null
-  /** `unspecified` asks for detection. */
+  /** `unspecified` requests detection. */
   readonly runtimeType: RuntimeType
-  /** Null asks for discovery; an empty list is a wildcard on purpose. */
+  /** Null requests discovery; an empty list is a wildcard. */
   readonly models: readonly ModelCard[] | null
   readonly labels: Readonly<Record<string, string>>
   /** Those of `labels` that the configuration file sets; absent for a worker registered through the API. */
   readonly configuredLabels?: Readonly<Record<string, string>>
-  /** The service behind the worker, where the registration names it. */
+  /** Provider in the registration; null without one. */
   readonly provider: string | null
-  /** The configuration names the worker, not somebody who called the API: keys of the gateway's own may go to it. */
+  /** The worker is in the configuration and was not registered by the API, so the gateway's keys may be sent to it. */
   readonly isConfigured: boolean
 }
 
-/** What describing a worker may use and must keep to. */
+/** Tools and limits for the discovery of a worker. */
 export interface DescribeTools {
-  /** Aborted when the registration is cancelled or its time is over. */
+  /** Aborted if the registration is cancelled or times out. */
   readonly signal: AbortSignal
-  /** Waits without holding a place among the registrations that run. @throws the signal's reason */
+  /** Waits without occupying a slot for concurrent registrations. @throws the signal's reason */
   wait(waitMs: number): Promise<void>
-  /** Says what keeps the worker from being described, to whoever looks at its registration meanwhile. */
+  /** Sets the current problem, which the registration shows. */
   note(problem: string): void
   readonly log: Logger
-  /** Null when health checks are off: the worker counts as up. */
+  /** Null if health checks are disabled: the worker counts as up. */
   readonly health: { readonly path: string; readonly timeoutMs: number } | null
-  /** The worker must be up within this. */
+  /** Limit until the worker must be up. */
   readonly startupTimeoutMs: number
-  /** Longest wait between two looks at a worker that is not up yet. */
+  /** Longest interval between probes of a worker that is not up yet. */
   readonly checkIntervalMs: number
-  /** Data-parallel ranks become a worker each. */
+  /** True if each data-parallel rank becomes a worker. */
   readonly expandsRanks: boolean
   /**
-   * The gateway's own keys for model lists, by name of the service that each is for. A key goes to that service only:
-   * whoever may register workers could otherwise have it sent anywhere.
+   * The gateway's keys for model lists, by service. A key is sent to that service only, so that a registration cannot
+   * redirect it.
    */
   readonly serviceKeys: ReadonlyMap<string, string>
 }
 
-/** What a worker turned out to be. Survives JSON. */
+/** Result of the discovery of a worker. Survives JSON. */
 export interface WorkerDescription {
   readonly runtimeType: RuntimeType
   /** Empty for a wildcard. */
   readonly models: readonly ModelCard[]
-  /** Without those that the wish sets. */
+  /** Without those of the registration. */
   readonly labels: Readonly<Record<string, string>>
   /** As in `WorkerEntry.apis`. */
   readonly apis: readonly string[]
-  /** A service of somebody else: it has no health route, so it is not checked unless asked for. */
+  /** A third-party service: it has no health route and is not probed by default. */
   readonly isExternal: boolean
-  /** Name of the service behind the worker, where its URL tells it. */
+  /** Provider, if the URL identifies it. */
   readonly provider?: string
-  /** Data-parallel ranks that become a worker each; absent where the engine is one worker. */
+  /** Number of data-parallel ranks that become workers; absent if the engine is one worker. */
   readonly rankCount?: number
 }
 
-/** How busy one data-parallel rank is; -1 where it is not told. */
+/** Load of one data-parallel rank; -1 for unknown values. */
 export interface RankLoad {
   /** 0-based. */
   readonly rank: number
   readonly runningRequests: number
   readonly waitingRequests: number
-  /** Requests that it runs at most at the same time. */
+  /** Largest number of concurrent requests. */
   readonly maxRequests: number
-  /** Prompt tokens that wait for prefill. */
+  /** Prompt tokens waiting for prefill. */
   readonly queuedTokens: number
   /** Tokens in KV memory. */
   readonly usedTokens: number
-  /** Tokens that KV memory holds at most. */
+  /** Capacity of KV memory in tokens. */
   readonly maxTokens: number
   /** KV memory in use, 0 to 1. */
   readonly kvUsage: number
-  /** Generated; 0 where it is not told. */
+  /** Generated tokens per second; 0 if unknown. */
   readonly tokensPerSecond: number
   /** Prompt tokens found in the prefix cache, 0 to 1. */
   readonly cacheHitRate: number
-  /** What the engine itself calls its load, 0 to 1. */
+  /** Load as the engine defines it, 0 to 1. */
   readonly utilization: number
-  /** Absent where the engine does not serve one half of requests. */
+  /** Absent if the engine is no prefill or decode worker. */
   readonly pair?: PairLoad
 }
 
-/** How the hand-over of KV blocks goes, as one rank of a prefill or decode engine sees it; -1 where it is not told. */
+/** Transfer of KV blocks by one rank of a prefill or decode engine; -1 for unknown values. */
 export interface PairLoad {
   readonly role: 'prefill' | 'decode'
-  /** Requests that wait at this half: for memory or a meeting, for the transfer, or put back. */
+  /** Requests waiting for memory, for the other worker, for the transfer, or retracted. */
   readonly queuedRequests: number
   readonly transferMs: number
-  /** Gigabytes a second. */
+  /** Gigabytes per second. */
   readonly transferRate: number
 }
 
-/** What one engine says of its load. */
+/** Load report of an engine. */
 export interface EngineReport {
-  /** ISO 8601, as the engine wrote it; null when it did not. */
+  /** ISO 8601, as sent by the engine; null without one. */
   readonly timestamp: string | null
   /** At least one. */
   readonly ranks: readonly RankLoad[]
 }
 
-/** An engine's answer about its model or itself. */
+/** Information of an engine about its model or itself. */
 export type EngineInfo =
   | { readonly kind: 'members'; readonly members: Readonly<Record<string, unknown>> }
-  /** It has no such answer. */
+  /** The engine has no such information. */
   | { readonly kind: 'none' }
-  /** Anything else that it said, which whoever asked gets as it is. */
+  /** Any other response, to be returned unchanged. */
   | { readonly kind: 'reply'; readonly reply: WorkerReply }
 
-/** Work that an operator asks of an engine. */
+/** Operation of an engine that an operator can start. */
 export type EngineAction =
   | { readonly kind: 'flush_cache' }
   | { readonly kind: 'start_profile'; readonly options: Readonly<Record<string, unknown>> }
@@ -131,58 +130,56 @@ export type EngineAction =
 
 /** Registered with `host.workerControl`; read through `workerControls`. */
 export interface WorkerControl extends ModeControl {
-  /** Engines that a registration may name, beside `unspecified`. */
+  /** Engines that a registration may specify, in addition to `unspecified`. */
   readonly runtimes: readonly RuntimeType[]
 
-  /** True when the wish is for a service of somebody else, before anything is asked. */
+  /** True if the registration is for a third-party service, without a call. */
   isExternal(wish: Pick<WorkerWish, 'url' | 'runtimeType' | 'provider'>): boolean
   /**
-   * One look at a worker's health.
+   * Probes a worker's health. Never rejects.
    * @param path of the health route, for modes that have paths
-   * @returns null when it is well, else why not; undefined when the gateway itself had no means to ask, which says
-   *   nothing of the worker; never rejects
+   * @returns null if healthy, else the problem; undefined if the probe failed for lack of local resources
    */
   probe(target: WorkerTarget, path: string, timeoutMs: number): Promise<string | null | undefined>
   /**
-   * Waits until the worker is up, and finds out what it is.
+   * Waits until the worker is up, and discovers its engine, models and labels.
    * @throws worker_unreachable, model_discovery_failed, rank_discovery_failed
    */
   describe(wish: WorkerWish, tools: DescribeTools): Promise<WorkerDescription>
 
   /**
-   * How busy an engine is; null when it does not tell. Never rejects. Absent: engines of this mode never tell. A changed
-   * worker is another entry, so what is remembered of one, such as what it lacks, hangs on the entry.
+   * Load of an engine; null if it reports none. Never rejects. Absent if engines of this mode report none. Cached facts
+   * belong to the entry, since a changed worker is a new entry.
    */
   loads?(worker: WorkerEntry): Promise<EngineReport | null>
-  /** Forgets what is remembered of a worker: it was away, and may be another engine now. */
+  /** Discards cached facts of a worker that was down and may have another engine now. */
   forget?(worker: WorkerEntry): void
-  /** The engine's own metrics as Prometheus text; null when it has none. Never rejects. */
+  /** The engine's metrics as Prometheus text; null without. Never rejects. */
   metricsText?(target: WorkerTarget, timeoutMs: number): Promise<string | null>
-  /** What the engine says of its model or of itself. @throws UpstreamFailure */
+  /** Information about the model or the engine. @throws UpstreamFailure */
   info?(worker: WorkerEntry, about: 'model' | 'server', timeoutMs: number): Promise<EngineInfo>
-  /** Kinds of `perform` that engines of this mode take. */
+  /** Kinds of `perform` that engines of this mode support. */
   readonly actions: readonly EngineAction['kind'][]
-  /** @returns null when the engine took it, else why not; never rejects */
+  /** Never rejects. @returns null if the engine accepted it, else the problem */
   perform?(target: WorkerTarget, action: EngineAction, timeoutMs: number): Promise<string | null>
 
   /**
-   * One call outside the hot path, with the worker's key; any status resolves. Absent: workers of this mode take none.
+   * A call outside the hot path, with the worker's key; any status resolves. Absent if the mode does not support it.
    * @throws UpstreamFailure
    */
   call?(worker: WorkerTarget, call: WorkerCall): Promise<WorkerReply>
 }
 
-/** The controls of one thread, whole. */
+/** The control operations of all connection modes. */
 export interface WorkerControls {
-  /** Who looks after workers of a connection mode, where a plugin does. @param mode as in `WorkerEntry.connectionMode` */
+  /** Null if no plugin provides the mode. @param mode as in `WorkerEntry.connectionMode` */
   controlOf(mode: string): WorkerControl | null
-  /** Who looks after workers with URLs like this one, by its scheme. */
+  /** By the scheme of the URL; null if no plugin provides it. */
   controlFor(url: string): WorkerControl | null
   controls(): readonly WorkerControl[]
   /**
-   * A call outside the hot path, for workers whose connection mode takes such calls. Any status resolves; transport
-   * trouble rejects with UpstreamFailure, which a handler may leave uncaught: the client then gets the documented 502 or
-   * 504.
+   * A call outside the hot path. Any status resolves; a failed exchange rejects with UpstreamFailure, which a handler need
+   * not catch: the client then gets the documented 502 or 504.
    * @throws unsupported_connection_mode (501)
    */
   call(worker: WorkerTarget, call: WorkerCall): Promise<WorkerReply>

@@ -1,29 +1,29 @@
-/** The worker registry contract: how a plugin that finds workers hands them to the one that looks after them. Control only. */
+/** The worker registry contract: registers workers found by other plugins. Control only. */
 
 import { token } from './token.ts'
 import type { WorkerStatus } from './worker.ts'
 
-/** A worker, or the registration of one, that is on record. */
+/** A registered worker, or a registration. */
 export interface KnownWorker {
   readonly id: string
   readonly url: string
   readonly labels: Readonly<Record<string, string>>
-  /** `failed` is a registration that was given up: a registered worker that fails its probes is `not_ready`. */
+  /** `failed`: the registration was given up. A registered worker that fails its probes is `not_ready`. */
   readonly status: WorkerStatus
 }
 
 export interface WorkerRegistryService {
   /**
-   * Takes a registration on; it goes on in the background.
-   * @param body as POST /workers takes it
-   * @throws what POST /workers answers, such as invalid_field, worker_already_exists, job_queue_full
+   * Starts a registration, which continues in the background.
+   * @param body as of POST /workers
+   * @throws as POST /workers, such as invalid_field, worker_already_exists, job_queue_full
    */
   register(body: unknown): { readonly id: string; readonly url: string }
   /** Drains and removes; running requests may finish. @throws worker_not_found, job_queue_full */
   remove(id: string): void
-  /** Undefined when nothing is on record under the id. */
+  /** Undefined for an unknown id. */
   find(id: string): KnownWorker | undefined
-  /** Registered workers; registrations under way are found by id only. */
+  /** Registered workers; running registrations are found by id only. */
   list(): readonly KnownWorker[]
 }
 

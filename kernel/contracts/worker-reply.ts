@@ -1,4 +1,4 @@
-/** A control call to a worker, outside the hot path, and its whole response. */
+/** A control call to a worker, outside the hot path, and its buffered response. */
 import type { HeaderList } from './transport.ts'
 
 export interface WorkerCall {
@@ -7,20 +7,20 @@ export interface WorkerCall {
   readonly path: string
   readonly headers?: HeaderList
   readonly body?: string | Buffer
-  /** For the whole call, in milliseconds. */
+  /** Timeout of the whole call, milliseconds. */
   readonly timeoutMs: number
-  /** Longer bodies fail. Default 16 MiB. */
+  /** Longer bodies fail the call. Default 16 MiB. */
   readonly maxBodyBytes?: number
 }
 
-/** A whole answer of a worker. */
+/** A buffered response of a worker. */
 export interface WorkerReply {
   readonly status: number
   readonly headers: HeaderList
   readonly body: Buffer
   header(name: string): string | undefined
-  /** Those that may be sent on to a client: without hop-by-hop headers and those that the gateway writes itself. */
+  /** Headers for the client: without hop-by-hop headers and those that the gateway writes. */
   clientHeaders(): HeaderList
-  /** @throws when the body is not JSON */
+  /** @throws if the body is not JSON */
   json(): unknown
 }

@@ -1,13 +1,13 @@
-/** What a worker is to the kernel: the record every thread holds, its states, and the replicated table. */
+/** Workers: the entry that every thread has, its states, and the replicated table. */
 import { defineReplica } from './token.ts'
 
 export type WorkerType = 'regular' | 'prefill' | 'decode'
-/** How a worker is reached, such as `http`, `grpc`: the name of a transport. Only transports know what it means. */
+/** Name of a transport, such as `http` or `grpc`. */
 export type ConnectionMode = string
-/** What engine a worker runs, such as `sglang`, `vllm`, `external`. Only transports and engine adapters know what it means. */
+/** Engine of a worker, such as `sglang`, `vllm`, `external`; only transports and engine adapters interpret it. */
 export type RuntimeType = string
 
-/** Lifecycle of a worker; only `ready` workers are routed to. */
+/** Lifecycle of a worker; only `ready` workers are picked. */
 export type WorkerStatus = 'pending' | 'ready' | 'not_ready' | 'failed' | 'draining'
 
 /** Number of each status in shared memory and in the `weir_worker_state` gauge. */
@@ -19,7 +19,7 @@ export const WORKER_STATUS_CODE: Readonly<Record<WorkerStatus, number>> = Object
   draining: 4,
 })
 
-/** One model that a worker serves. Members beyond these are carried as they came. */
+/** One model that a worker serves. Other members are kept unchanged. */
 export interface ModelCard {
   readonly id: string
   readonly aliases?: readonly string[]
@@ -27,13 +27,13 @@ export interface ModelCard {
   readonly [key: string]: unknown
 }
 
-/** What one worker overrides of the kernel's retry and breaker settings. */
+/** Retry and breaker settings of a worker that override the kernel's. */
 export interface WorkerResilience {
-  /** Attempts in all, the first included. */
+  /** Attempts per request, including the first. */
   readonly maxAttempts?: number
   readonly initialBackoffMs?: number
   readonly maxBackoffMs?: number
-  /** Longest Retry-After of this worker that is waited for. */
+  /** Longest Retry-After of this worker to wait for. */
   readonly maxWaitMs?: number
   readonly backoffMultiplier?: number
   /** 0 to 1. */
@@ -43,11 +43,11 @@ export interface WorkerResilience {
   readonly successThreshold?: number
   readonly openMs?: number
   readonly disableBreaker?: boolean
-  /** Statuses of this worker that count as failures and may be tried again elsewhere. */
+  /** Response statuses of this worker that count as failures and are retried. */
   readonly retryableStatuses?: readonly number[]
 }
 
-/** What one worker overrides of the kernel's connection settings. */
+/** Connection settings of a worker that override the kernel's. */
 export interface WorkerHttpPool {
   readonly maxIdle?: number
   readonly idleMs?: number
@@ -55,7 +55,7 @@ export interface WorkerHttpPool {
   readonly connectMs?: number
 }
 
-/** Which data-parallel rank of an engine this worker stands for; requests go to the engine's own URL. */
+/** The data-parallel rank of an engine that this worker represents; requests go to the engine's URL. */
 export interface DataParallelRank {
   /** URL without `@rank`. */
   readonly baseUrl: string
@@ -64,11 +64,11 @@ export interface DataParallelRank {
   readonly size: number
 }
 
-/** One registered worker as the routing threads see it. Immutable; a change is a new entry of the same slot. */
+/** One registered worker. Immutable; a change is a new entry of the same slot. */
 export interface WorkerEntry {
-  /** Row in the shared counters, 0-based. Kept for the worker's whole life. */
+  /** Row in the shared counters, 0-based; constant for the worker's life. */
   readonly slot: number
-  /** UUID given at registration. */
+  /** UUID assigned at registration. */
   readonly id: string
   /** Exactly as registered; of a data-parallel rank, the base URL, `@` and the rank. */
   readonly url: string
@@ -76,38 +76,38 @@ export interface WorkerEntry {
   readonly connectionMode: ConnectionMode
   readonly runtimeType: RuntimeType
   /**
-   * Formats that the worker takes as clients send them, such as `chat`, `completions`, `messages`, `responses`: what is
-   * asked in one of these is passed on as it is. Told by the transport that described the worker.
+   * API formats that the worker accepts, such as `chat`, `completions`, `messages`, `responses`: requests in one of these
+   * are forwarded unchanged. Set by the transport.
    */
   readonly apis: readonly string[]
-  /** A service of somebody else: its models are not the gateway's. */
+  /** A third-party service. */
   readonly isExternal: boolean
   /**
-   * Cloud service whose dialect and credentials the worker wants, such as `openai`: the configured one, else that of the
+   * Cloud service whose dialect and credentials the worker uses, such as `openai`: the configured one, else that of the
    * host of an external worker; null for none.
    */
   readonly provider: string | null
   /** Empty means wildcard: serves any model. */
   readonly models: readonly ModelCard[]
-  /** Sent as `Authorization: Bearer` in place of the client's. Never shown, never logged. */
+  /** Replaces the client's as `Authorization: Bearer`. Never shown, never logged. */
   readonly apiKey: string | null
   /** Higher is preferred: only the highest tier with an available worker is used. Default 50. */
   readonly priority: number
-  /** Lower wins between workers that a policy holds equal. Default 1. */
+  /** Lower is preferred between workers that a policy considers equal. Default 1. */
   readonly cost: number
   readonly labels: Readonly<Record<string, string>>
   /** Those of `labels` that the configuration file sets; absent for a worker registered through the API. */
   readonly configuredLabels?: Readonly<Record<string, string>>
-  /** Port of the hand-over of KV blocks from prefill to decode workers; null when unset. */
+  /** Port for the transfer of KV blocks from prefill to decode workers; null if unset. */
   readonly bootstrapPort: number | null
-  /** Host for the same; null stands for the host of the URL. */
+  /** Host for the transfer; null for the host of the URL. */
   readonly bootstrapHost: string | null
   /** Null unless data-parallel expansion made this worker. */
   readonly dataParallel: DataParallelRank | null
-  /** Null where the kernel's settings hold. */
+  /** Null if the kernel's settings apply. */
   readonly resilience: WorkerResilience | null
   readonly httpPool: WorkerHttpPool | null
-  /** Grows with each change of this worker. */
+  /** Incremented by each change of this worker. */
   readonly revision: number
 }
 
@@ -116,11 +116,10 @@ export interface WorkerTable {
   readonly workers: readonly WorkerEntry[]
 }
 
-/** The worker table on every thread: published by control, compiled for picking by `balance`. */
-/** Workers that are registered but could not be reached yet, so that they are in no table. */
+/** Workers that are registered but not reached yet, so that they are not in the table. */
 export interface PendingWorkers {
   readonly count: number
-  /** The newest problem with one of them, without its address; null until there is one. */
+  /** The latest problem with one of them, without its address; null before one. */
   readonly problem: string | null
 }
 
@@ -129,37 +128,38 @@ export const PendingWorkersReplica = defineReplica<PendingWorkers>('kernel.pendi
   problem: null,
 })
 
+/** Published by control, compiled for picks by `balance`. */
 export const WorkerTableReplica = defineReplica<WorkerTable>('kernel.workers', { workers: [] })
 
-/** What an engine said of itself when it was last asked. */
+/** Load report of an engine. */
 export interface EngineLoad {
-  /** Prompt tokens waiting for prefill, over all ranks; -1 when not told. */
+  /** Prompt tokens waiting for prefill, over all ranks; -1 if unknown. */
   readonly queuedTokens: number
-  /** Tokens in KV memory, over all ranks; -1 when not told. */
+  /** Tokens in KV memory, over all ranks; -1 if unknown. */
   readonly usedTokens: number
-  /** KV memory in use, mean over ranks, 0 to 1; -1 when not told. */
+  /** KV memory in use, mean over ranks, 0 to 1; -1 if unknown. */
   readonly kvUsage: number
-  /** Tokens generated a second, over all ranks; 0 when not told. */
+  /** Tokens generated per second, over all ranks; 0 if unknown. */
   readonly tokensPerSecond: number
-  /** Used tokens by rank, where the engine tells ranks apart. */
+  /** Used tokens by rank, if the engine reports ranks. */
   readonly usedTokensByRank: readonly number[]
-  /** `Date.now()` at the answer, milliseconds. */
+  /** `Date.now()` of the report, milliseconds. */
   readonly atMs: number
-  /** Has more work than it may have: other workers go before it, see {@link EngineLoads.overload}. Default false. */
+  /** Above its limit: other workers are preferred, see {@link EngineLoads.overload}. Default false. */
   readonly isOverloaded?: boolean
-  /** How often this engine is asked, milliseconds; three of these later the report says nothing any more. Default 10,000. */
+  /** Poll period of this engine, milliseconds; the report expires after three periods. Default 10,000. */
   readonly periodMs?: number
 }
 
-/** Reports by worker slot; a slot without a fresh report has null or is beyond the end. */
+/** Load reports by worker slot; a slot without one has null or is beyond the end. */
 export interface EngineLoads {
   readonly bySlot: readonly (EngineLoad | null)[]
   /**
-   * What becomes of requests where overloaded workers alone are left: `avoid` gives them one, `shed` refuses them.
-   * Absent while nobody is overloaded, so that picks need not look.
+   * If only overloaded workers are left, `avoid` uses one and `shed` rejects the request. Absent while no worker is
+   * overloaded, so that picks skip the check.
    */
   readonly overload?: 'avoid' | 'shed'
 }
 
-/** Engine reports on every thread: published by the load monitor, read by load-aware policies. */
+/** Published by the load monitor, read by load-aware policies. */
 export const EngineLoadsReplica = defineReplica<EngineLoads>('kernel.engine-loads', { bySlot: [] })

@@ -1,4 +1,4 @@
-/** Stops the boot; its message is for the operator. */
+/** Stops the boot; the operator sees its message. */
 export class BootError extends Error {
   constructor(message: string, cause?: unknown) {
     super(message, cause === undefined ? undefined : { cause })

@@ -1,4 +1,4 @@
-/** Error tables: each room lists its errors once; a row becomes a function that makes the error. */
+/** Error tables: each module lists its errors once; a row becomes a function that creates the error. */
 import { type ErrorKind, type ErrorOptions, type ErrorSource, GatewayError } from './gateway-error.ts'
 
 export interface ErrorRow<Args extends readonly unknown[]> {
@@ -6,11 +6,11 @@ export interface ErrorRow<Args extends readonly unknown[]> {
   readonly source: ErrorSource
   /** `before-first-byte`: another worker may be tried while the client has seen nothing. Default: never. */
   readonly retry?: 'before-first-byte'
-  /** The message: what is wrong, and what to do where that is not plain. */
+  /** The message: what failed, and what to do about it. */
   readonly text: (...args: Args) => string
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: the only way to say "a row with whatever arguments"
+// biome-ignore lint/suspicious/noExplicitAny: a row with any arguments
 type AnyRow = ErrorRow<any>
 
 export type ErrorTable<Rows extends Record<string, AnyRow>> = {
@@ -25,24 +25,24 @@ export interface ErrorMaker<Args extends readonly unknown[]> {
 
 /** One row of one table, for the error reference. */
 export interface DefinedError {
-  readonly room: string
+  readonly module: string
   readonly code: string
   readonly kind: ErrorKind
   readonly isRetryable: boolean
   readonly text: (...args: readonly unknown[]) => string
 }
 
-/** Every row that was defined in this process. */
+/** Every row defined in this process. */
 export const definedErrors: DefinedError[] = []
 
-/** Declares the errors of one room; the key of a row is its wire code. */
+/** Declares the errors of one module; the key of a row is its code on the wire. */
 export function defineErrors<const Rows extends Record<string, AnyRow>>(
-  room: string,
+  module: string,
   rows: Rows,
 ): ErrorTable<Rows> {
   const table: Record<string, ErrorMaker<readonly unknown[]>> = {}
   for (const [code, row] of Object.entries(rows)) {
-    definedErrors.push({ room, code, kind: row.kind, isRetryable: row.retry !== undefined, text: row.text })
+    definedErrors.push({ module, code, kind: row.kind, isRetryable: row.retry !== undefined, text: row.text })
     const make = (options: ErrorOptions | undefined, args: readonly unknown[]) =>
       new GatewayError(
         {

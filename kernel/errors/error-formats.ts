@@ -1,4 +1,4 @@
-/** The error formats that the kernel brings: of the inference API and of the control plane. */
+/** The kernel's error formats: of the inference API and of the admin API. */
 import type { TSchema } from 'typebox'
 import type { ErrorFormat } from '../contracts/error-format.ts'
 import { Type } from '../contracts/type.ts'
@@ -47,11 +47,11 @@ const ADMIN_TYPE: Readonly<Record<ErrorKind, string>> = {
 const errorFields = {
   message: Type.String(),
   type: Type.String(),
-  param: Type.Optional(Type.String({ description: 'The request field at fault.' })),
-  code: Type.Optional(Type.String({ description: 'What is wrong, for programs.' })),
+  param: Type.Optional(Type.String({ description: 'The invalid request field.' })),
+  code: Type.Optional(Type.String({ description: 'Machine-readable error code.' })),
 }
 
-/** `{ error: { message, type, param?, code } }`, in the words of one API; a broken stream ends with it as an event. */
+/** `{ error: { message, type, param?, code } }` with the types of one API; a broken stream ends with it as an event. */
 function envelopeFormat(name: string, typeOf: Readonly<Record<ErrorKind, string>>): ErrorFormat {
   const body = ({ message, code, param, kind }: GatewayError) => {
     const type = typeOf[kind]

@@ -1,20 +1,20 @@
-/** One error as the whole reply that the format of a route makes of it. */
+/** Renders an error as a response in the error format of a route. */
 import type { ErrorFormat } from '../contracts/error-format.ts'
 import type { RequestFacts } from '../contracts/request-facts.ts'
 import type { GatewayError } from './gateway-error.ts'
 
-/** Tells programs what is wrong, whatever the format. */
+/** Carries the error code in every format. */
 const CODE_HEADER = 'x-weir-error-code'
 
 export interface ErrorReply {
   readonly status: number
-  /** [name, value, …], content type left out. */
+  /** [name, value, …], without the content type. */
   readonly headers: readonly string[]
   readonly contentType: string
   readonly body: string | Buffer
 }
 
-/** @throws what the format throws, and TypeError for a status that is no error */
+/** @throws errors of the format, and TypeError for a status outside 400 to 599 */
 export function toErrorReply(error: GatewayError, format: ErrorFormat, request: RequestFacts): ErrorReply {
   const status = format.status?.(error, request) ?? error.status
   if (!Number.isInteger(status) || status < 400 || status > 599)

@@ -1,7 +1,7 @@
-/** The one error class: what went wrong, whose fault it is, and how it is shown. Made only by error tables. */
+/** The error class of the gateway: code, kind, source and rendering. Created only by error tables. */
 import { isFieldValue, isToken } from '../wire/header-syntax.ts'
 
-/** What kind of failure; decides the HTTP status. */
+/** Kind of failure; decides the HTTP status. */
 export type ErrorKind =
   | 'bad_request'
   | 'unauthorized'
@@ -45,7 +45,7 @@ const KIND_OF_STATUS: ReadonlyMap<number, ErrorKind> = new Map(
   Object.entries(STATUS_OF_KIND).map(([kind, status]) => [status, kind as ErrorKind]),
 )
 
-/** The kind that says the most of a status that somebody else chose. */
+/** The kind of a status that a worker or an error format chose. */
 function kindOfStatus(status: number): ErrorKind {
   return (
     KIND_OF_STATUS.get(status) ??
@@ -53,22 +53,22 @@ function kindOfStatus(status: number): ErrorKind {
   )
 }
 
-/** Where the fault lies: with the caller, with a worker, or here. */
+/** Origin of the fault: the client, a worker, or the gateway. */
 export type ErrorSource = 'client' | 'worker' | 'gateway'
 
 export interface ErrorOptions {
-  /** Name of the request field at fault, such as `sampling_params.top_p`. */
+  /** The invalid request field, such as `sampling_params.top_p`. */
   readonly param?: string
   readonly cause?: unknown
-  /** A status that somebody else chose, such as a worker: it takes the place of that of the row's kind. */
+  /** Replaces the status of the row's kind, for example by that of a worker. */
   readonly status?: number
-  /** A code that somebody else chose: it takes the place of the row's. One that is malformed becomes `worker_error`. */
+  /** Replaces the code of the row. A malformed code becomes `worker_error`. */
   readonly code?: string
-  /** Extra reply headers, such as `['allow', 'GET, HEAD']`. Those that no header line can hold are dropped. */
+  /** Extra response headers, such as `['allow', 'GET, HEAD']`. Invalid ones are dropped. */
   readonly headers?: readonly string[]
 }
 
-/** Codes are sent as a header, and workers may choose them. */
+/** Codes are sent as a header and may come from workers. */
 const ERROR_CODE = /^[a-z0-9_.-]{1,100}$/i
 const MALFORMED_CODE = 'worker_error'
 
@@ -87,7 +87,7 @@ export interface ErrorFacts {
   readonly code: string
   readonly kind: ErrorKind
   readonly source: ErrorSource
-  /** Another attempt on another worker may help, as long as the client has seen no byte. */
+  /** Another attempt may succeed, until the first byte is sent to the client. */
   readonly isRetryable: boolean
   readonly message: string
 }
@@ -114,7 +114,7 @@ export class GatewayError extends Error {
   }
 }
 
-/** A GatewayError as plain data, to cross a thread border. */
+/** A GatewayError as plain data, for messages between threads. */
 export interface PlainError extends ErrorFacts {
   readonly status: number
   readonly param: string | null

@@ -1,22 +1,22 @@
-/** @hot One log line per request. With the access log switched off the caller holds no logger and nothing here runs. */
+/** @hot Writes one access log line per request. */
 import type { Logger } from '../contracts/log.ts'
 import type { RequestContext } from '../contracts/request.ts'
 
-/** What calls to workers have left on the request. */
+/** Fields of a request that calls to workers set. */
 export interface CallFacts {
-  /** URL of the worker that was chosen last; null when none was. */
+  /** URL of the worker picked last; null without a pick. */
   readonly workerUrl: string | null
   readonly attempts: number
 }
 
-/** Clients choose it. characters */
+/** Longest logged model name, characters; clients choose it. */
 const MAX_MODEL = 128
 
 /**
- * Writes the line of a finished request, at level error for 5xx, warn for 4xx and for clients that left before
- * the reply began, error too for a stream that broke after its 200, otherwise info. No body, no header and no query string is ever part of it.
+ * Writes the line of a finished request: level error for 5xx and for streams that broke after a 200, warn for 4xx and for
+ * clients that disconnected before the response, otherwise info. It never contains a body, a header or a query string.
  *
- * @param durationMs from arrival to the last byte of the reply
+ * @param durationMs from arrival to the last byte of the response
  */
 export function writeAccessLine(log: Logger, ctx: RequestContext & CallFacts, durationMs: number): void {
   const status = ctx.status
@@ -27,7 +27,7 @@ export function writeAccessLine(log: Logger, ctx: RequestContext & CallFacts, du
     route: ctx.route.path,
     status,
     duration_ms: toHundredths(durationMs),
-    // Fields that are undefined do not show.
+    // Undefined fields are omitted.
     ttfb_ms: ctx.firstByteAtMs === 0 ? undefined : toHundredths(ctx.firstByteAtMs - ctx.startedAtMs),
     bytes_out: ctx.bytesOut,
     tenant: ctx.identity === null ? undefined : ctx.identity.tenant,
@@ -49,7 +49,6 @@ export function writeAccessLine(log: Logger, ctx: RequestContext & CallFacts, du
   else log.info(fields, 'request')
 }
 
-/** A hundredth is as fine as anybody reads. */
 function toHundredths(ms: number): number {
   return Math.round(ms * 100) / 100
 }

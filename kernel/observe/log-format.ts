@@ -1,4 +1,5 @@
-/** Turns JSON log lines into lines for people at a terminal. */
+/** Formats JSON log lines for a terminal. */
+import { isObject } from '../wire/is-object.ts'
 
 const COLOR: Readonly<Record<string, string>> = {
   trace: '\u001b[90m',
@@ -8,14 +9,14 @@ const COLOR: Readonly<Record<string, string>> = {
   error: '\u001b[31m',
 }
 const RESET = '\u001b[0m'
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the expression detects control characters
 const CONTROL_CHARACTER = /[\u0000-\u001f\u007f-\u009f]/
 
 /**
  * One line such as `12:03:04.567 INFO  [0] listening port=30000`.
- * Values that hold blanks or control characters are quoted, so that nothing in them can steer the terminal.
+ * Values with blanks or control characters are quoted, so that they cannot contain terminal sequences.
  *
- * @param json one line as the logger writes it; anything else comes back as it is
+ * @param json one line of the logger; any other text is returned unchanged
  */
 export function toTerminalLine(json: string): string {
   const fields = parseObject(json)
@@ -48,7 +49,7 @@ function showError(err: unknown): string {
 function parseObject(json: string): Record<string, unknown> | null {
   try {
     const value: unknown = JSON.parse(json)
-    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : null
+    return isObject(value) ? value : null
   } catch {
     return null
   }

@@ -1,34 +1,34 @@
-/** Standard output as log lines see it: prompt for the few that matter, buffered for the many. */
+/** Standard output for log lines: synchronous for events, buffered for access lines. */
 import { isatty } from 'node:tty'
 import { isMainThread } from 'node:worker_threads'
 import { pino } from 'pino'
 import { toTerminalLine } from './log-format.ts'
 
-/** Takes whole lines, line feed included. */
+/** Writes whole lines, line feed included. */
 export interface LineSink {
   write(line: string): void
 }
 
 const STDOUT = 1
-/** Pipes take writes up to this size as a whole, so lines of several threads never mix. @source POSIX PIPE_BUF on Linux */
+/** Writes to a pipe up to this size are atomic, so lines of several threads never mix. @source pipe(7), PIPE_BUF */
 const WRITE_BYTES = 4_096
-/** Lines beyond this are dropped while the reader stands still. */
+/** Lines beyond this are dropped while the reader does not read. */
 const MAX_BUFFERED_BYTES = 8_388_608
-/** At the end of a thread a reader that stands still is waited for this many times, 100 ms each. */
+/** Retries at the end of a thread while the reader does not read, 100 ms each. */
 const MAX_EXIT_RETRIES = 10
 
-/** Until lines that wait are tried again, milliseconds. */
+/** Interval of retries of waiting lines, milliseconds. */
 const RETRY_MS = 100
 
 /** One for all loggers of a thread. */
 let prompt: LineSink | null = null
 
-/** Told of each prompt line that is dropped; the same as for buffered lines, once there is somebody to tell. */
+/** Called for each dropped line of `promptStdout`; set by `bufferedStdout`. */
 let onPromptDrop = () => {}
 
 /**
- * Writes each line before `write` returns. While the reader stands still, lines wait (and are dropped beyond a limit)
- * rather than the thread.
+ * Writes each line before `write` returns. While the reader does not read, lines are buffered up to a limit and then
+ * dropped; the thread is not blocked.
  */
 export function promptStdout(): LineSink {
   if (prompt !== null) return prompt
@@ -37,7 +37,7 @@ export function promptStdout(): LineSink {
   stdout.on('error', ({ code }: NodeJS.ErrnoException) => {
     if (code !== 'EAGAIN' || isRetrying) return
     isRetrying = true
-    // The next line would take those that wait along; there may be none for long.
+    // The next line would flush the waiting ones, but it may be far away.
     setTimeout(() => {
       isRetrying = false
       stdout.write('')
@@ -49,9 +49,9 @@ export function promptStdout(): LineSink {
 }
 
 /**
- * Writes in the background; what is left is written when the thread exits.
+ * Writes in the background; the rest is written when the thread exits.
  *
- * @param onDrop called for each line that is dropped because the reader stands still
+ * @param onDrop called for each line dropped because the reader does not read
  */
 export function bufferedStdout(onDrop: () => void): LineSink {
   const stdout = openStdout(
@@ -63,9 +63,9 @@ export function bufferedStdout(onDrop: () => void): LineSink {
   return readable(stdout)
 }
 
-/** @param retries how often a write that finds no room is tried again; each time takes 100 ms, of the thread if it is prompt */
+/** @param retries retries of a write that would block; each takes 100 ms, during which a synchronous write blocks the thread */
 function openStdout(options: Parameters<typeof pino.destination>[0] & object, retries: number) {
-  // A pipe that Node has opened as a stream no longer blocks who writes to it, from any thread.
+  // Opening the stream makes a pipe non-blocking, for every thread.
   if (isMainThread) void process.stdout
   let retriesLeft = retries
   const stdout = pino.destination({
@@ -76,21 +76,21 @@ function openStdout(options: Parameters<typeof pino.destination>[0] & object, re
       return retriesLeft >= 0
     },
   })
-  // A full disk or a vanished reader costs log lines, not the gateway.
+  // A full disk or a closed pipe loses log lines only.
   stdout.on('error', () => {})
-  // The library does this on the main thread only; in a worker thread the event means the end of that thread.
+  // pino flushes at exit on the main thread only; in a worker thread the event is the end of that thread.
   process.once('exit', () => {
     retriesLeft = MAX_EXIT_RETRIES
     try {
       stdout.flushSync()
     } catch {
-      // The reader of the log is gone or stands still: there is nobody left to tell.
+      // The reader is gone, so the failure cannot be logged.
     }
   })
   return stdout
 }
 
-/** The same for all threads: each writes to the descriptor itself, so no line waits for the main thread. */
+/** Formats lines at a terminal. Each thread writes to the descriptor itself, so no line waits for the main thread. */
 function readable(stdout: LineSink): LineSink {
   if (!isatty(STDOUT)) return stdout
   return { write: (line) => stdout.write(toTerminalLine(line)) }

@@ -1,23 +1,23 @@
-/** Loggers: JSON lines for standard output, readable ones at a terminal. The only user of pino. */
+/** Loggers: JSON lines on standard output, formatted lines at a terminal. The only user of pino. */
 import { type Logger as PinoLogger, type LoggerOptions as PinoOptions, pino } from 'pino'
 import type { Logger, LogLevel } from '../contracts/log.ts'
 import { bufferedStdout, type LineSink, promptStdout } from './log-output.ts'
 
 export interface LoggerOptions {
-  /** Least level that is written. */
+  /** Lowest level that is written. */
   readonly level: LogLevel
   /** 0 for control, 1-based for data threads; a field of each line. */
   readonly thread: number
-  /** Where lines go. Default: standard output. */
+  /** Default: standard output. */
   readonly destination?: LineSink
 }
 
 export interface AccessLoggerOptions extends LoggerOptions {
-  /** Called for each line that is lost because the reader of the log stands still. */
+  /** Called for each line dropped because the reader does not read. */
   readonly onDrop?: () => void
 }
 
-/** Names of fields that hold credentials. Nobody should log them; whoever does gets `[redacted]`. */
+/** Field names of credentials, which are logged as `[redacted]`. */
 const SECRET_FIELDS = ['authorization', 'api_key', 'apiKey', 'x-api-key', 'key']
 
 const REDACTED = {
@@ -34,18 +34,18 @@ export function createLogger(options: LoggerOptions): Logger {
   return kept(pino({ ...baseOptions(options), redact: REDACTED }, options.destination ?? promptStdout()))
 }
 
-/** Every logger of this thread and their children; few, as they live as long as plugins do. */
+/** Every logger of this thread and its children; few, since they live as long as the plugins. */
 const loggers = new Set<PinoLogger>()
 
-/** Of all loggers of this thread. */
+/** Sets the level of all loggers of this thread. */
 export function setLogLevel(level: LogLevel): void {
   for (const logger of loggers) logger.level = level
 }
 
 /**
- * A logger for access lines; one per thread. It replaces no secrets, since their fields are a fixed list without
- * any: looking for secrets would quadruple the cost of a line. Lines are written in the background, so that a slow
- * reader of the log never holds up requests, and at the latest when the thread ends.
+ * The access logger of one thread. It does not redact, since its fields are a fixed list without secrets and redaction would
+ * quadruple the cost of a line. Lines are written in the background, so that a slow reader does not delay requests, and at
+ * the latest when the thread ends.
  */
 export function createAccessLogger(options: AccessLoggerOptions): Logger {
   return kept(pino(baseOptions(options), options.destination ?? bufferedStdout(options.onDrop ?? (() => {}))))

@@ -1,4 +1,4 @@
-/** @hot The handles that code counts with: plain numbers on the declaring thread, one addition per event. */
+/** @hot Handles of metrics: plain numbers of the declaring thread, one addition per event. */
 import type { CounterHandle, GaugeHandle, HistogramHandle } from '../contracts/metric.ts'
 
 export class Counter implements CounterHandle {
@@ -14,7 +14,7 @@ export class Gauge implements GaugeHandle {
 }
 
 export class Histogram implements HistogramHandle {
-  /** Observations per bucket, not cumulative; the last one holds what is above all bounds. */
+  /** Observations per bucket, not cumulative; the last bucket is above all bounds. */
   readonly buckets: Float64Array
   sum = 0
   count = 0

@@ -1,4 +1,4 @@
-/** Metrics as plain data that may cross a thread border, and how the values of several threads become one. */
+/** Merges the metrics of several threads. */
 
 import type {
   FamilySnapshot,
@@ -11,15 +11,14 @@ import type {
 
 export type { FamilySnapshot, HistogramFamily, MetricsSnapshot, MetricType, ValueFamily }
 
-/** Joins label values to one key; the separator is no character of a label value that means anything. */
+/** Joins label values to one key. */
 export function labelKey(values: readonly string[]): string {
   return values.length === 1 ? values[0] : values.join('\u0000')
 }
 
 /**
- * Adds up counters, gauges and histograms of several threads, child by child.
- * Families keep the order in which they first appear. A family whose type or bounds differ from the first one of
- * its name is left out, so that one odd thread cannot spoil a scrape.
+ * Sums counters, gauges and histograms of several threads, child by child. Families keep the order of their first
+ * appearance. A family whose type, labels or bounds differ from the first of its name is dropped.
  */
 export function mergeSnapshots(snapshots: readonly MetricsSnapshot[]): MetricsSnapshot {
   const byName = new Map<string, FamilySnapshot[]>()
@@ -33,7 +32,7 @@ export function mergeSnapshots(snapshots: readonly MetricsSnapshot[]): MetricsSn
   return [...byName.values()].map(mergeFamily)
 }
 
-/** What is kept of a thread that is gone: its sums, not its momentary values. */
+/** The values to keep of a dead thread: counters and histograms. */
 export function withoutGauges(snapshot: MetricsSnapshot): MetricsSnapshot {
   return snapshot.filter((family) => family.type !== 'gauge')
 }

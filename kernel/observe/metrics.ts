@@ -1,4 +1,4 @@
-/** The metrics of one thread: declares families, keeps their children, and takes snapshots for a scrape. */
+/** Metrics of one thread: declares families and takes snapshots for a scrape. */
 import type {
   CounterHandle,
   GaugeHandle,
@@ -41,7 +41,7 @@ class Family<Handle> implements MetricFamily<Handle> {
     this.labelNames = options.labels ?? []
     this.bounds = bounds
     this.#make = make
-    // A metric without labels has exactly one child, which shows from the start as zero.
+    // A metric without labels has one child, which is exported from the start as zero.
     if (this.labelNames.length === 0) this.labels()
   }
 
@@ -64,7 +64,6 @@ class Family<Handle> implements MetricFamily<Handle> {
 
 type AnyFamily = Family<Counter> | Family<Gauge> | Family<Histogram>
 
-/** @source the contract in contracts/metric.ts */
 export class ThreadMetrics implements Metrics {
   readonly #counters = new Map<string, Family<Counter>>()
   readonly #gauges = new Map<string, Family<Gauge>>()
@@ -74,7 +73,7 @@ export class ThreadMetrics implements Metrics {
   readonly #refreshers: (() => void)[] = []
   readonly #onRefreshError: (error: unknown) => void
 
-  /** @param onRefreshError told what an `onCollect` callback threw; the snapshot goes on without it */
+  /** @param onRefreshError called with the exception of an `onCollect` callback; the snapshot continues */
   constructor(onRefreshError: (error: unknown) => void = () => {}) {
     this.#onRefreshError = onRefreshError
   }

@@ -1,4 +1,4 @@
-/** The background work of one thread: counted, waited for by drain, cancelled when the grace period is over. */
+/** Background work of one thread: drain waits for it and cancels it at the end of the grace period. */
 import type { BackgroundWork } from '../contracts/background.ts'
 import type { Logger } from '../contracts/log.ts'
 import type { GaugeHandle, Metrics } from '../contracts/metric.ts'
@@ -7,7 +7,7 @@ export class BackgroundWorks {
   readonly #log: Logger
   readonly #metrics: Metrics
   readonly #open = new Map<BackgroundWork, string>()
-  /** Works under way, by plugin. */
+  /** By plugin. */
   readonly #active = new Map<string, GaugeHandle>()
   #whenIdle: (() => void)[] = []
 
@@ -21,7 +21,7 @@ export class BackgroundWorks {
   }
 
   add(plugin: string, given: Promise<unknown> | BackgroundWork): void {
-    // An object of its own: the same promise may be given twice.
+    // A new object for each call, because the same promise may be added twice.
     const work: BackgroundWork = given instanceof Promise ? { done: given } : given
     if (this.#open.has(work)) return
     this.#open.set(work, plugin)
@@ -40,19 +40,19 @@ export class BackgroundWorks {
 
   #gaugeOf(plugin: string): GaugeHandle {
     const gauge = this.#metrics
-      .gauge({ name: 'weir_background_work_active', help: 'Background work under way.', labels: ['plugin'] })
+      .gauge({ name: 'weir_background_work_active', help: 'Active background work.', labels: ['plugin'] })
       .labels(plugin)
     this.#active.set(plugin, gauge)
     return gauge
   }
 
-  /** Resolves when nothing is under way. */
+  /** Resolves when no work is active. */
   whenIdle(): Promise<void> {
     if (this.#open.size === 0) return Promise.resolve()
     return new Promise((resolve) => this.#whenIdle.push(resolve))
   }
 
-  /** The grace period is over. @returns how much was still under way */
+  /** Cancels all active work. @returns its number */
   cancel(): number {
     const left = [...this.#open]
     for (const [work, plugin] of left) {

@@ -1,4 +1,4 @@
-/** What all plugins of one thread have declared; closed when registering ends. */
+/** Routes, hooks and slots that the plugins of one thread declare in `register`. */
 import type { Access } from '../contracts/auth.ts'
 import type { ErrorFormat } from '../contracts/error-format.ts'
 import type { HookName, HookOptions, HookSignatures, HookSwitch } from '../contracts/hook.ts'
@@ -19,7 +19,7 @@ export interface DeclaredSocket {
   readonly definition: SocketRouteDefinition
 }
 
-/** Their keys are all that there are. */
+// The types make these tables complete.
 const ACCESS: Readonly<Record<Access, true>> = { public: true, api: true, admin: true }
 const METHODS: Readonly<Record<Method, true>> = {
   GET: true,
@@ -41,19 +41,19 @@ const HOOKS: Readonly<Record<HookName, true>> = {
   onDone: true,
 }
 
-/** What cannot be is left out and told among the mistakes: a boot names all that is wrong at once. */
+/** Collects invalid declarations as mistakes instead of throwing, so that a failed boot lists all of them. */
 export class Declarations {
   readonly routes: DeclaredRoute[] = []
   readonly sockets: DeclaredSocket[] = []
   readonly hooks: DeclaredHook[] = []
   readonly readinessChecks: (() => string | null)[] = []
   readonly mistakes: PluginMistake[] = []
-  /** Called when a hook was switched; set by boot once routes are compiled. */
+  /** Called when a hook is switched; set when routes are compiled. */
   onHooksChanged: () => void = () => {}
   #slots = 0
   #isClosed = false
 
-  /** From now on nothing may be added. */
+  /** Ends registration. */
   close(): void {
     this.#isClosed = true
   }
@@ -128,11 +128,11 @@ function methodMistake(method: string, path: string): string | undefined {
   return `declares ${method} ${path}: method must be one of ${Object.keys(METHODS).join(', ')}`
 }
 
-/** Authors who write JavaScript have nobody else who tells them. */
+/** Checked at run time for plugins in plain JavaScript. */
 function accessMistake(what: string, access: unknown): string | undefined {
   if (typeof access === 'string' && Object.hasOwn(ACCESS, access)) return undefined
   const names = Object.keys(ACCESS).join(', ')
-  return `declares ${what} without saying who may call it: access must be one of ${names}`
+  return `declares ${what} without access: it must be one of ${names}`
 }
 
 function errorsMistake(what: string, errors: Partial<ErrorFormat> | undefined): string | undefined {
@@ -152,5 +152,5 @@ function patternOf(path: string): string {
 function starMistake(path: string): string | undefined {
   const star = path.indexOf('*')
   if (star < 0 || (star === path.length - 1 && path.endsWith('/*'))) return undefined
-  return `declares ${path}: a star stands for the last segments only, as in /files/*`
+  return `declares ${path}: a star must be the last segment, as in /files/*`
 }

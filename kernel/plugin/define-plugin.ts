@@ -1,4 +1,4 @@
-/** The plugin contract: what a plugin is, and the host through which it reaches everything else. */
+/** The plugin contract: the parts of a plugin, and the host that gives it access to the gateway. */
 import type { Static, TSchema } from 'typebox'
 import type { WorkerBalance } from '../balance/worker-balance.ts'
 import type { KernelConfig } from '../config/kernel-config.ts'
@@ -21,64 +21,64 @@ import type { Topic, TopicToken } from '../contracts/topic.ts'
 import type { Transport } from '../contracts/transport.ts'
 import type { Upstream } from '../contracts/upstream.ts'
 
-/** Plain data about a plugin; tools read it without running anything. */
+/** Plain data about a plugin; tools read it without running the plugin. */
 export interface PluginManifest<Config extends TSchema = TSchema> {
   /** Equals the folder's name. */
   readonly name: string
   readonly version: string
   readonly description: string
-  /** Services that it may provide, on some thread at least. One plugin provides a service; two are a boot error. */
+  /** Services that it provides, on at least one thread. Two providers of one service are a boot error. */
   readonly provides?: readonly Token<unknown>[]
-  /** Services that it cannot do without: who provides them must be enabled, and starts earlier. */
+  /** Required services: their providers must be enabled and start earlier. */
   readonly uses?: readonly Token<unknown>[]
-  /** Services that it takes where somebody provides them, who then starts earlier. */
+  /** Optional services: enabled providers start earlier. */
   readonly usesOptionally?: readonly Token<unknown>[]
-  /** Plugins that must be enabled too and start earlier, where no service says so: their routes or commands are asked. */
+  /** Required plugins that start earlier, if the dependency is not a service: their routes or commands are used. */
   readonly dependencies?: readonly string[]
-  /** Plugins that start earlier when they are enabled, where no service says so: their hooks come first. */
+  /** Plugins that start earlier if they are enabled, so that their hooks run first. */
   readonly optionalDependencies?: readonly string[]
   /** Schema with defaults of the plugin's section; unknown keys are refused. */
   readonly config: Config
-  /** Wire names of the policies that it registers: a configuration that names another is refused before the boot. */
+  /** Names of the policies that it registers; a configuration with any other name is rejected before the boot. */
   readonly policies?: readonly string[]
-  /** For the command alone, as `ConfigFlag`: flags and environment variables that set something of the plugin's section. */
+  /** For the command line only, as `ConfigFlag`: flags and environment variables that set keys of the plugin's section. */
   readonly flags?: readonly object[]
-  /** Paths within its section, such as `apiKey` or `tenants.default`, that `reload` takes on while the gateway runs. */
+  /** Paths in its section, such as `apiKey` or `tenants.default`, that `reload` applies without a restart. */
   readonly reloads?: readonly string[]
 }
 
-/** The steps of a plugin's life after `register`; each has a deadline. All may be left out. */
+/** Life-cycle steps after `register`; each is optional and has a deadline. */
 export interface PluginLifecycle<Config = unknown> {
-  /** Open files and connections; a failure stops the boot. */
+  /** Opens files and connections; a failure stops the boot. */
   start?(): void | Promise<void>
-  /** Begin background work: every plugin has started. */
+  /** Starts background work; every plugin has started. */
   ready?(): void | Promise<void>
   /**
-   * Settings at the manifest's `reloads` have changed: take them on without losing a request. Called on each thread, on
-   * control first; what throws there changes nothing elsewhere. What data threads do later than at once is not waited for.
+   * Applies changed settings at the manifest's `reloads` without failing a request. Called on every thread, on control
+   * first; an error on control cancels the reload.
    */
   reload?(config: Config): void | Promise<void>
-  /** Refuse new work, finish what runs. */
+  /** Rejects new work and finishes running work. */
   drain?(deadlineMs: number): void | Promise<void>
-  /** Release everything; safe to call twice. */
+  /** Releases everything; safe to call twice. */
   stop?(): void | Promise<void>
 }
 
-/** A mistake in a plugin's section that its schema cannot see. */
+/** A problem in a plugin's section that its schema cannot express. */
 export interface SettingProblem {
-  /** Keys within the section, such as `['workers', '0', 'url']`; none for the section as a whole. */
+  /** Keys in the section, such as `['workers', '0', 'url']`; empty for the section as a whole. */
   readonly path: readonly string[]
-  /** Goes on after the path: `must be …`. Names no secret. */
+  /** Continues the path: `must be …`. Contains no secret. */
   readonly text: string
 }
 
 export interface Plugin<Config extends TSchema = TSchema> {
   readonly manifest: PluginManifest<Config>
-  /** All mistakes in a section that fits the schema, for who loads the configuration. Pure; asked once, before any boot. */
+  /** Every problem in a section that is valid for the schema. Pure; called once, before the boot. */
   check?(config: Static<Config>, kernel: KernelConfig): Iterable<SettingProblem>
   /**
    * Plugins of the catalog to enable with this one, beyond the providers of the services that it `uses`; those that the
-   * configuration sets to `false` stay disabled. Pure; called once, before any boot, with a section that fits the schema.
+   * configuration sets to `false` stay disabled. Pure; called once, before the boot, with a section valid for the schema.
    *
    * @param isEnabled whether the configuration or another plugin has enabled a plugin
    */
@@ -87,32 +87,32 @@ export interface Plugin<Config extends TSchema = TSchema> {
   register(host: Host, config: Static<Config>): PluginLifecycle<Static<Config>> | void
 }
 
-/** Checks the shape at compile time; gives back what it got. */
+/** Checks the shape at compile time; returns its argument. */
 export function definePlugin<Config extends TSchema>(plugin: Plugin<Config>): Plugin<Config> {
   return plugin
 }
 
-/** A value that control publishes, as this thread sees it. */
+/** This thread's copy of a value that control publishes. */
 export interface ReplicaView<T> {
   readonly current: T
   /** 0 before the first publish. */
   readonly version: number
-  /** Called after each swap, on this thread. */
+  /** Called on this thread after each publication. */
   onChange(listener: (next: T) => void): void
 }
 
-/** An HTTP listener of a plugin's own, such as the simulated engine's. */
+/** A separate HTTP listener of a plugin, such as that of the simulated engine. */
 export interface ListenOptions {
   readonly host: string
   /** 0 takes any free port. */
   readonly port: number
-  /** What changes the port, for the message when it is taken, such as `plugins.sim.listen.port`. */
+  /** Setting of the port for error messages, such as `plugins.sim.listen.port`. */
   readonly portSetting?: string
   /** Routes with `access: 'public'` only. */
   readonly routes: readonly RouteDefinition[]
-  /** As `kernel.http.heartbeatMs`, which is the default. */
+  /** Default: `kernel.http.heartbeatMs`. */
   readonly heartbeatMs?: number
-  /** One thread only listens on the port. */
+  /** True if only one thread listens on the port. */
   readonly isAlone?: boolean
 }
 
@@ -123,121 +123,119 @@ export interface Listener {
 }
 
 export interface Host {
-  /** Name of the plugin that this host serves. */
+  /** Name of the plugin. */
   readonly plugin: string
-  /** True on the thread that decides: commands, publishing, background work belong there. */
+  /** True on the control thread, which handles commands, publishes replicas and runs background work. */
   readonly isControl: boolean
-  /** True on threads that serve requests. With `threads: 0` one thread is both. */
+  /** True on threads that serve requests. With `threads: 0` one thread is control and data. */
   readonly isData: boolean
-  /** 0 for control, 1-based for data threads; with `threads: 0` it is 0. */
+  /** 0 for control, 1-based for data threads. */
   readonly threadIndex: number
-  /** As it holds now: a reload puts another in its place. */
+  /** The current kernel configuration; a reload replaces it. */
   readonly kernelConfig: KernelConfig
   readonly log: Logger
   readonly metrics: Metrics
 
   /** Adds a route; only in `register`. */
   route(definition: RouteDefinition): void
-  /** Adds a WebSocket route; only in `register`. A path may have other routes beside it. */
+  /** Adds a WebSocket route; only in `register`. The path may have HTTP routes too. */
   socket(definition: SocketRouteDefinition): void
   /** Every route declared so far by all plugins; complete from `start` on. */
   routes(): readonly RouteDefinition[]
   /** Adds a hook; only in `register`. */
   hook<Name extends HookName>(name: Name, hook: HookSignatures[Name], options?: HookOptions): HookSwitch
-  /** A place for a value of this plugin on each request; only in `register`. */
+  /** Reserves a slot for a value of this plugin on each request; only in `register`. */
   slot<T>(): RequestSlot<T>
 
-  /** Only what the manifest `provides`. @throws BootError otherwise */
+  /** @throws BootError if the manifest does not list the service under `provides` */
   provide<T>(token: Token<T>, service: T): void
-  /** Only what the manifest `uses`. @throws BootError otherwise, and where its provider has none on this thread */
+  /** @throws BootError if the manifest does not list the service under `uses`, or no plugin provides it on this thread */
   use<T>(token: Token<T>): T
-  /** Like `use`, undefined when nobody provides it on this thread; also for what the manifest `usesOptionally`. */
+  /** Like `use`, but undefined if no plugin provides it on this thread; also for services under `usesOptionally`. */
   find<T>(token: Token<T>): T | undefined
 
-  /** Sends a request to control's handler; resolves with its result, rejects with its error. */
+  /** Runs a command on control; resolves with its result, rejects with its error. */
   command<Payload, Result>(token: CommandToken<Payload, Result>, payload: Payload): Promise<Result>
-  /** The one handler of a command; kept on control only, ignored on other threads. */
+  /** Sets the one handler of a command; ignored on data threads. */
   onCommand<Payload, Result>(
     token: CommandToken<Payload, Result>,
     handler: (payload: Payload) => Result | Promise<Result>,
   ): void
   replica<T>(token: ReplicaToken<T>): ReplicaView<T>
-  /** Control only: swaps the value everywhere; resolves when every thread has acknowledged. */
+  /** Control only: replaces the value on every thread; resolves when every thread has acknowledged it. */
   publish<T>(token: ReplicaToken<T>, next: T): Promise<void>
 
-  /** Events under keys, from any thread to any. */
+  /** Hints under a key, from any thread to all threads that subscribed to the key. */
   topic<Event>(token: TopicToken<Event>): Topic<Event>
 
   /**
-   * Memory that all threads see, zeroed when new and kept when a data thread is replaced. The name is the plugin's own.
-   * Ask in `register`, or later on any thread: a data thread that is the first to ask stands still until control has made
-   * the block, about a millisecond. Use `Atomics` on it.
+   * Memory shared by all threads, zeroed when new and kept when a data thread is replaced. Names are per plugin. The first
+   * call of a data thread outside `register` blocks until control has created the block, about a millisecond. Access it
+   * with `Atomics`.
    *
-   * @throws Error when the block has another size
+   * @throws Error if the block exists with another size
    */
   shared(name: string, bytes: number): SharedArrayBuffer
   /**
-   * One set of threads for all threads of the gateway: control's part in it runs the tasks, those of the others go there.
-   * From `start` on; control must open it in its own. The plugin closes it.
+   * A pool of worker threads for the whole gateway: control owns it, other threads send their tasks to control. Call it from
+   * `start` on; control must open it in `start`. The plugin closes it.
    *
-   * @param name tells the pools of the plugin from each other
-   * @param threads how many it has
-   * @param open makes the pool, on control
+   * @param name unique per plugin
+   * @param threads size of the pool
+   * @param open creates the pool; called on control
    */
   processPool(name: string, threads: number, open: () => TaskPool): TaskPool
 
   /**
-   * Registers a load balancing policy; only in `register`. The setting `kernel.policy` and the label `policy` of workers
-   * may name it.
+   * Registers a load balancing policy for the setting `kernel.policy` and the worker label `policy`; only in `register`.
    *
    * @param name one of the manifest's `policies`
-   * @throws Error when it is not, or another plugin has it
+   * @throws Error if the manifest does not list it, or another plugin registered it
    */
   policy(name: string, make: PolicyFactory, options?: PolicyOptions): void
-  /** Puts something over each policy; only in `register`. */
+  /** Wraps every policy; only in `register`. */
   policyOverlay(overlay: PolicyOverlay): void
 
-  /** Choosing workers, and their shared counters. */
+  /** Selection of workers, and their shared counters. */
   readonly balance: WorkerBalance
-  /** Sending requests to workers. */
+  /** Sends requests to workers. */
   readonly upstream: Upstream
-  /** Registers a way to reach workers of one connection mode; only in `register`. */
+  /** Registers the transport of one connection mode; only in `register`. */
   transport(transport: Transport): void
-  /** Registers who looks after workers of one connection mode; only in `register`. */
+  /** Registers the control operations (probes, discovery) of one connection mode; only in `register`. */
   workerControl(control: ModeControl): void
-  /** Registers how prefill/decode pairs of one connection mode work together; only in `register`. */
+  /** Registers the prefill/decode strategy of one connection mode; only in `register`. */
   pairs(strategy: PairStrategy): void
   /**
-   * Runs work without a client as a request of its own; on data threads, from `ready` on.
-   * @throws Error when the route is not declared, or this thread serves no requests
+   * Runs work without a client as a request; on data threads, from `ready` on.
+   * @throws Error if the route is not declared, or this thread serves no requests
    */
   detached(work: DetachedWork): Detached
-  /** Opens a listener of the plugin's own; from `start` on. Closed by the host at stop. */
+  /** Opens a separate HTTP listener; from `start` on. The host closes it at stop. */
   listen(options: ListenOptions): Promise<Listener>
 
-  /** Adds a reason why the gateway is not ready; null when it is. Asked by readiness probes. */
+  /** Adds a readiness check: it returns why the gateway is not ready, or null. */
   readiness(check: () => string | null): void
-  /** The first reason given, `draining` before all others; null when ready. */
+  /** `draining`, or the first reason of a readiness check; null if ready. */
   readinessReason(): string | null
   /** True from the first shutdown signal on. */
   readonly isDraining: boolean
 
   /**
-   * Begins the graceful end that SIGTERM begins: running requests may finish. More calls change nothing.
+   * Starts a graceful shutdown, as SIGTERM does. Later calls have no effect.
    * @param reason for the log
    */
   shutdown(reason: string): void
   /**
-   * Reads the configuration anew, as SIGHUP does.
-   * @throws reload_unavailable where the gateway was started without a way to, invalid_configuration with every problem;
-   *   nothing has changed then
+   * Reloads the configuration, as SIGHUP does.
+   * @throws reload_unavailable if the gateway has no configuration source, invalid_configuration with every problem; then
+   *   nothing has changed
    */
   reload(): Promise<ReloadReport>
   /**
-   * Counts work that goes on without a request; drain waits for it within the grace period. Work that can say how far it
-   * came is given with `cancel`.
+   * Counts work that runs without a request; drain waits for it within the grace period, then calls its `cancel`.
    */
   background(work: Promise<unknown> | BackgroundWork): void
-  /** The metrics of all threads as they are now, added up; a thread that is silent for a second counts as last seen. */
+  /** Current metrics, summed over all threads; a thread that does not respond within a second counts with its last ones. */
   readMetrics(): Promise<MetricsSnapshot>
 }

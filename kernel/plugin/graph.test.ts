@@ -50,8 +50,8 @@ describe('the boot stops', () => {
         plugin('b', { provides: [Store], optionalDependencies: ['c'] }),
         needing('c', 'a'),
       ),
-    ).toThrow('plugins depend on each other in a circle: a → b → c → a')
-    expect(() => orderOf(needing('a', 'a'))).toThrow('in a circle: a → a')
+    ).toThrow('plugins depend on each other in a cycle: a → b → c → a')
+    expect(() => orderOf(needing('a', 'a'))).toThrow('in a cycle: a → a')
   })
 
   test('at a gap, and prints who asked for what is missing and how to enable it', () => {

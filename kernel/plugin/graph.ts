@@ -1,18 +1,18 @@
 /**
- * Order of plugins: who provides a service comes before those that use it, and what one depends on before it. A gap, two
- * providers of one service, or a circle stops the boot and names the plugins.
+ * Order of plugins: the provider of a service comes before its users, and dependencies before their dependents. A missing
+ * dependency, two providers of one service, or a cycle stops the boot and names the plugins.
  */
 import type { Token } from '../contracts/token.ts'
 import { BootError } from '../errors/boot-error.ts'
 import type { Plugin, PluginManifest } from './define-plugin.ts'
 
-/** A service that an enabled plugin cannot do without and that no enabled plugin provides. */
+/** A service that an enabled plugin requires and that no enabled plugin provides. */
 export interface MissingService {
   readonly plugin: string
   readonly service: string
 }
 
-/** Stable: plugins that do not need each other keep the order they came in. @throws BootError */
+/** Stable: plugins without a dependency keep their order. @throws BootError */
 export function sortPlugins(plugins: readonly Plugin[]): Plugin[] {
   const byName = new Map(plugins.map((plugin) => [plugin.manifest.name, plugin]))
   const providers = providersOf(plugins)
@@ -22,11 +22,11 @@ export function sortPlugins(plugins: readonly Plugin[]): Plugin[] {
     const { name } = plugin.manifest
     if (done.has(name)) return
     if (chain.includes(name)) {
-      throw new BootError(`plugins depend on each other in a circle: ${[...chain, name].join(' → ')}`)
+      throw new BootError(`plugins depend on each other in a cycle: ${[...chain, name].join(' → ')}`)
     }
-    const way = [...chain, name]
-    for (const provider of servedBy(plugin.manifest, providers)) visit(provider, way)
-    for (const needed of namedBy(plugin.manifest, byName, way)) visit(needed, way)
+    const path = [...chain, name]
+    for (const provider of providersFor(plugin.manifest, providers)) visit(provider, path)
+    for (const needed of dependenciesOf(plugin.manifest, byName, path)) visit(needed, path)
     done.add(name)
     sorted.push(plugin)
   }
@@ -34,7 +34,7 @@ export function sortPlugins(plugins: readonly Plugin[]): Plugin[] {
   return sorted
 }
 
-/** What stops a boot for want of a provider, each once for every plugin that uses it. @throws BootError for two providers */
+/** Every required service without a provider, once per plugin that uses it. @throws BootError for two providers */
 export function missingServices(plugins: readonly Plugin[]): MissingService[] {
   const providers = providersOf(plugins)
   return plugins.flatMap(({ manifest }) =>
@@ -64,16 +64,16 @@ function providersOf(plugins: readonly Plugin[]): Map<string, Plugin> {
   return providers
 }
 
-function servedBy(manifest: PluginManifest, providers: ReadonlyMap<string, Plugin>): Plugin[] {
+function providersFor(manifest: PluginManifest, providers: ReadonlyMap<string, Plugin>): Plugin[] {
   const provider = ({ name }: Token<unknown>): Plugin[] => {
     const found = providers.get(name)
-    // A plugin may use what it provides itself.
+    // A plugin may use its own services.
     return found === undefined || found.manifest === manifest ? [] : [found]
   }
   return [...(manifest.uses ?? []), ...(manifest.usesOptionally ?? [])].flatMap(provider)
 }
 
-function namedBy(
+function dependenciesOf(
   manifest: PluginManifest,
   byName: ReadonlyMap<string, Plugin>,
   chain: readonly string[],

@@ -1,8 +1,8 @@
-/** The time limit of a hook that answers later: a promise that nobody settles must not hold a request for ever. */
+/** Deadline of asynchronous hooks: a promise that never settles must not hold a request open. */
 import type { HookName } from '../contracts/hook.ts'
 import { defineErrors } from '../errors/define-errors.ts'
 
-/** Unless a hook says otherwise, in milliseconds. @source contracts/hook.ts */
+/** Default deadline of a hook, milliseconds. */
 export const DEFAULT_HOOK_MS = 30_000
 
 const hookErrors = defineErrors('plugin', {
@@ -10,7 +10,7 @@ const hookErrors = defineErrors('plugin', {
     kind: 'internal',
     source: 'gateway',
     text: (hook: string, plugin: string, limitMs: number) =>
-      `the ${hook} hook of plugin ${plugin} has not settled within ${limitMs} ms`,
+      `the ${hook} hook of plugin ${plugin} did not settle within ${limitMs} ms`,
   },
 })
 
@@ -24,9 +24,9 @@ const AWAITED: ReadonlySet<HookName> = new Set([
 ])
 
 /**
- * The same hook with an end to its waiting; one that answers at once pays one comparison.
+ * Wraps a hook with a deadline; a synchronous result costs one comparison.
  *
- * @param limitMs 0: no limit
+ * @param limitMs 0 disables the deadline
  */
 export function withDeadline<Hook extends (...args: never[]) => unknown>(
   hook: Hook,
@@ -37,13 +37,13 @@ export function withDeadline<Hook extends (...args: never[]) => unknown>(
   if (limitMs === 0 || !AWAITED.has(name)) return hook
   const limited = (...args: never[]) => {
     const pending = hook(...args)
-    return pending instanceof Promise ? inTime(pending, name, plugin, limitMs) : pending
+    return pending instanceof Promise ? withTimeout(pending, name, plugin, limitMs) : pending
   }
   return limited as Hook
 }
 
 /** @throws hook_timeout (500) */
-function inTime<T>(pending: Promise<T>, name: HookName, plugin: string, limitMs: number): Promise<T> {
+function withTimeout<T>(pending: Promise<T>, name: HookName, plugin: string, limitMs: number): Promise<T> {
   const { promise, resolve, reject } = Promise.withResolvers<T>()
   const timer = setTimeout(() => reject(hookErrors.hook_timeout(name, plugin, limitMs)), limitMs)
   void pending.finally(() => clearTimeout(timer)).then(resolve, reject)

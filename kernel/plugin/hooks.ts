@@ -1,11 +1,11 @@
-/** Folds the hooks of a route into one function per place, once, at ready. No hook: null, and the route pays one branch. */
+/** Combines the hooks of a route into one function per hook name, once at boot. Without hooks it is null and costs one branch. */
 import type { HookName, HookOptions, HookSignatures, OutgoingAttempt, RouteHooks } from '../contracts/hook.ts'
 import type { RequestContext } from '../contracts/request.ts'
 import type { RouteDefinition } from '../contracts/route.ts'
 import { GatewayError } from '../errors/gateway-error.ts'
 import { DEFAULT_HOOK_MS, withDeadline } from './hook-deadline.ts'
 
-/** Unless a hook says otherwise. @source contracts/hook.ts */
+/** Default of `HookOptions.maxReplyBytes`. */
 const DEFAULT_REPLY_BYTES = 1_048_576
 
 /** One declared hook. */
@@ -14,7 +14,7 @@ export interface DeclaredHook<Name extends HookName = HookName> {
   readonly name: Name
   readonly hook: HookSignatures[Name]
   readonly options: HookOptions
-  /** What its switch has made of it. */
+  /** Changed by its `HookSwitch`. */
   isOn: boolean
   maxReplyBytes: number
   readsAllHeaders: boolean
@@ -37,7 +37,7 @@ export function declareHook<Name extends HookName>(
   }
 }
 
-/** The hooks that run on a plugin's routes: its own and those of scope `all`, early ones first, late ones last. */
+/** Hooks of a route: those of its plugin and those of scope `all`, early ones first, late ones last. */
 export function compileHooks(
   declared: readonly DeclaredHook[],
   routePlugin: string,
@@ -74,12 +74,12 @@ export function compileHooks(
   }
 }
 
-/** Null for none, the hook itself for one, pairs linked from the right for more. */
+/** Null for no hook, the hook itself for one, pairs linked from the right for more. */
 function fold<Hook>(hooks: readonly Hook[], link: (hook: Hook, rest: Hook) => Hook): Hook | null {
   return hooks.length === 0 ? null : hooks.reduceRight((rest, hook) => link(hook, rest))
 }
 
-// A request may end while any hook is at work: what follows in the chain would take for it what nobody gives back.
+// A request may end while a hook runs. The rest of the chain is skipped then, so that it acquires nothing for it.
 
 function isOver(ctx: RequestContext): boolean {
   return ctx.isDone || ctx.isFailing
@@ -89,7 +89,6 @@ type OnRequest = HookSignatures['onRequest']
 function firstReply(hook: OnRequest, rest: OnRequest): OnRequest {
   return (ctx) => {
     const early = hook(ctx)
-    // Only asynchronous hooks cost a promise.
     if (early instanceof Promise) return early.then((reply) => replyOrRest(reply))
     return replyOrRest(early)
 
@@ -127,7 +126,7 @@ function eachGeneration(hook: OnGeneration, rest: OnGeneration): OnGeneration {
 type OnResponse = HookSignatures['onResponse']
 function eachResponse(hook: OnResponse, rest: OnResponse): OnResponse {
   return (ctx, response) => {
-    // The reply may itself be an error's; one that an error takes the place of is nobody's any more.
+    // The response may itself be that of an error. A response that an error replaced meanwhile has no further hooks.
     const isError = ctx.isFailing
     const pending = hook(ctx, response)
     const goOn = () => (ctx.isDone || ctx.isFailing !== isError ? undefined : rest(ctx, response))
@@ -171,7 +170,7 @@ function errorToError(hook: OnError, rest: OnError): OnError {
     if (changed instanceof Promise) return changed.then((next) => passOn(next))
     return passOn(changed)
 
-    // A reply in place of the error is final.
+    // A response in place of the error is final.
     function passOn(next: Awaited<ReturnType<OnError>>): ReturnType<OnError> {
       return next instanceof GatewayError && !ctx.isDone ? rest(ctx, next) : next
     }
@@ -188,7 +187,7 @@ function everyObserver(hook: OnDone, rest: OnDone): OnDone {
   }
 }
 
-/** What one throws at once keeps no other from its turn. */
+/** Turns an exception into a rejection, so that the other observers run. */
 function observe(hook: OnDone, ctx: RequestContext): Promise<void> | undefined {
   try {
     const pending = hook(ctx)
@@ -198,7 +197,7 @@ function observe(hook: OnDone, ctx: RequestContext): Promise<void> | undefined {
   }
 }
 
-/** Nobody waits for them, but what they reject with must reach the log: all of it, and as nobody's unhandled one. */
+/** Rejects with every failure, for the log. */
 function throwFailures(results: readonly PromiseSettledResult<void>[]): void {
   const reasons = results.flatMap((result) =>
     result.status === 'rejected' ? [result.reason as unknown] : [],

@@ -1,9 +1,9 @@
-/** What any thread may ask of control in the name of a plugin; control itself answers. */
-
+/** Commands of plugins that control itself handles, and the replica of the running configuration. */
 import type { LoadedConfig } from '../config/loaded-config.ts'
 import type { MetricsSnapshot } from '../contracts/metric-snapshot.ts'
 import type { ReloadReport } from '../contracts/reload.ts'
 import { defineCommand, defineReplica } from '../contracts/token.ts'
+import { defineErrors } from '../errors/define-errors.ts'
 
 export interface ShutdownDemand {
   readonly plugin: string
@@ -12,12 +12,25 @@ export interface ShutdownDemand {
 
 export const RequestShutdown = defineCommand<ShutdownDemand, void>('kernel.shutdown')
 export const ReloadConfig = defineCommand<null, ReloadReport>('kernel.reload')
-/** The configuration that holds since the last reload; null: that of the start. */
+/** The configuration since the last reload; null before the first reload. */
 export const RunningConfig = defineReplica<RunningConfigState | null>('kernel.config', null)
 export interface RunningConfigState {
   readonly config: LoadedConfig
   /** Plugins whose section changed. */
   readonly plugins: readonly string[]
 }
-/** Of all threads, added up. */
+/** Sums over all threads. */
 export const ReadMetrics = defineCommand<null, MetricsSnapshot>('kernel.read-metrics')
+
+export const reloadErrors = defineErrors('reload', {
+  reload_unavailable: {
+    kind: 'conflict',
+    source: 'gateway',
+    text: () => 'this gateway was started without a configuration source and cannot reload',
+  },
+  invalid_configuration: {
+    kind: 'bad_request',
+    source: 'client',
+    text: (problems: string) => `the configuration was not applied: ${problems}`,
+  },
+})

@@ -1,5 +1,6 @@
-/** Boot failures of plugins. The host adds plugin and step to whatever a plugin throws. */
+/** Boot failures of plugins: they name the plugin and the step. */
 import { BootError } from '../errors/boot-error.ts'
+import { messageOf } from '../errors/message-of.ts'
 
 export interface PluginMistake {
   readonly plugin: string
@@ -7,11 +8,10 @@ export interface PluginMistake {
   readonly text: string
 }
 
-/** What is wrong with the plugins of one thread, all of it. */
+/** All problems found while the plugins of one thread register; its message has a line for each. */
 export class PluginMistakes extends BootError {
   readonly mistakes: readonly PluginMistake[]
 
-  /** A line each: whoever waits for a gateway that does not start reads them. */
   constructor(mistakes: readonly PluginMistake[], cause?: unknown) {
     super(mistakes.map(({ text }) => text).join('\n'), cause)
     this.mistakes = mistakes
@@ -19,6 +19,5 @@ export class PluginMistakes extends BootError {
 }
 
 export function pluginFailure(plugin: string, step: string, cause: unknown): BootError {
-  const reason = cause instanceof Error ? cause.message : String(cause)
-  return new BootError(`plugin ${plugin} failed in ${step}: ${reason}`, cause)
+  return new BootError(`plugin ${plugin} failed in ${step}: ${messageOf(cause)}`, cause)
 }

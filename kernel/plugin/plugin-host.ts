@@ -21,6 +21,7 @@ import type { Topic, TopicToken } from '../contracts/topic.ts'
 import type { Transport } from '../contracts/transport.ts'
 import type { ThreadLink } from '../threads/link.ts'
 import type { SharedMemory } from '../threads/shared-memory.ts'
+import type { Topics } from '../threads/topics.ts'
 import type { ThreadUpstream } from '../upstream/thread-upstream.ts'
 import type { BackgroundWorks } from './background-works.ts'
 import type { Declarations } from './declarations.ts'
@@ -28,7 +29,7 @@ import type { Host, Listener, ListenOptions, PluginManifest, ReplicaView } from 
 import { ReadMetrics, ReloadConfig, RequestShutdown } from './kernel-commands.ts'
 import type { Services, ServiceTerms } from './services.ts'
 
-/** What the hosts of all plugins on a thread share. */
+/** Shared by the hosts of all plugins of a thread. */
 export interface HostParts {
   readonly link: ThreadLink
   readonly declarations: Declarations
@@ -40,13 +41,14 @@ export interface HostParts {
   readonly policies: PolicyRegistry
   readonly upstream: ThreadUpstream
   readonly shared: SharedMemory
+  readonly topics: Topics
   readonly background: BackgroundWorks
   detach(work: DetachedWork): Detached
   listen(plugin: string, options: ListenOptions): Promise<Listener>
   isDraining(): boolean
 }
 
-/** A request context as slots see it; plugins never do. */
+/** The slots of a request context, which are not part of its public type. */
 interface SlottedContext {
   slots: unknown[] | null
 }
@@ -158,7 +160,7 @@ export class PluginHost implements Host {
   }
 
   topic<Event>(token: TopicToken<Event>): Topic<Event> {
-    return this.#parts.link.topics.topic(token)
+    return this.#parts.topics.topic(token)
   }
 
   shared(name: string, bytes: number): SharedArrayBuffer {
@@ -167,7 +169,7 @@ export class PluginHost implements Host {
 
   shutdown(reason: string): void {
     this.command(RequestShutdown, { plugin: this.plugin, reason }).catch((err: unknown) =>
-      this.log.error({ err }, 'control could not be asked to shut down'),
+      this.log.error({ err }, 'shutdown request failed'),
     )
   }
 
@@ -189,7 +191,9 @@ export class PluginHost implements Host {
 
   policy(name: string, make: PolicyFactory, options?: PolicyOptions): void {
     if (!this.#policyNames.includes(name))
-      throw new Error(`policy '${name}' is missing in \`policies\` of the manifest of plugin ${this.plugin}`)
+      throw new Error(
+        `policy '${name}' is not listed under policies in the manifest of plugin ${this.plugin}`,
+      )
     this.#parts.policies.register(name, (parts) => make(this.#own(parts)), options)
   }
 
@@ -230,13 +234,13 @@ export class PluginHost implements Host {
     return null
   }
 
-  /** Names of shared memory are the plugin's own, and its log says who speaks. */
+  /** Shared memory is named per plugin, and log lines carry the plugin's name. */
   #own(parts: PolicyParts): PolicyParts {
     return { ...parts, shared: (name, bytes) => this.shared(name, bytes), log: this.log }
   }
 }
 
-/** A replica as its readers see it. */
+/** The read side of a replica. */
 export function openReplica<T>(link: ThreadLink, token: ReplicaToken<T>): ReplicaView<T> {
   const cell = link.replica(token.name, token.initial)
   return {
@@ -247,7 +251,7 @@ export function openReplica<T>(link: ThreadLink, token: ReplicaToken<T>): Replic
       return cell.version
     },
     onChange: (listener) => {
-      // A plugin's listener answers at once, whatever it gives.
+      // Publications do not wait for listeners of plugins.
       cell.listeners.push((next) => void listener(next as T))
     },
   }

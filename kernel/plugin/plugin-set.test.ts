@@ -76,7 +76,7 @@ describe('registering', () => {
 
   test('an asynchronous register is refused', () => {
     expect(() => open(plugin('a', (async () => {}) as never))).toThrow(
-      'plugin a failed in register: it must be synchronous; what has to wait belongs in start',
+      'plugin a failed in register: register must be synchronous; move asynchronous work to start',
     )
   })
 
@@ -138,12 +138,12 @@ describe('registering', () => {
 
     test('that the manifest does not name is refused, provided or used', () => {
       expect(() => open(plugin('a', (host) => host.provide(Clock, '')))).toThrow(
-        'plugin a provides the service clock, which is not among what its manifest provides',
+        'plugin a provides the service clock; list it under provides in its manifest',
       )
       const use = (host: Host) => void host.use(Clock)
       const find = (host: Host) => void host.find(Clock)
       expect(() => open(provider('a'), plugin('b', use))).toThrow(
-        'plugin b asks for the service clock, which its manifest does not name under uses',
+        'plugin b uses the service clock; list it under uses',
       )
       expect(() => open(provider('a'), plugin('b', use, { usesOptionally: [Clock] }))).toThrow('under uses')
       expect(() => open(provider('a'), plugin('b', find))).toThrow('under uses or usesOptionally')

@@ -1,8 +1,8 @@
-/** The plugins of one thread, taken through their steps in dependency order, and back in reverse. */
+/** Runs the life-cycle steps of one thread's plugins in dependency order, and in reverse order at shutdown. */
 import type { Logger } from '../contracts/log.ts'
 import { BootError } from '../errors/boot-error.ts'
+import { settlesWithin } from '../threads/settles-within.ts'
 import type { Plugin, PluginLifecycle } from './define-plugin.ts'
-import { runStep } from './lifecycle.ts'
 import { PluginMistakes, pluginFailure } from './plugin-errors.ts'
 import { type HostParts, PluginHost } from './plugin-host.ts'
 
@@ -26,8 +26,8 @@ export class PluginSet {
   }
 
   /**
-   * Goes on behind a plugin that fails: whoever corrects a configuration reads all that is wrong with it. Those that use
-   * what the failed one provides are left out, as they would only say so.
+   * Continues after a plugin that fails, so that the error lists every problem of the configuration. Plugins that use a
+   * service of a failed one are skipped, since they would fail for its absence.
    *
    * @throws PluginMistakes
    */
@@ -55,11 +55,11 @@ export class PluginSet {
   #register(plugin: Plugin, host: PluginHost, config: unknown): void {
     const steps: unknown = plugin.register(host, config)
     if (steps instanceof Promise)
-      throw new BootError('it must be synchronous; what has to wait belongs in start')
+      throw new BootError('register must be synchronous; move asynchronous work to start')
     this.#registered.push({ name: plugin.manifest.name, steps: (steps ?? {}) as PluginLifecycle })
   }
 
-  /** A failed start stops what had started. */
+  /** A failed start stops the plugins that were started. */
   async start(): Promise<void> {
     for (const plugin of this.#registered) {
       try {
@@ -79,8 +79,8 @@ export class PluginSet {
   }
 
   /**
-   * Hands their sections to these plugins, in order.
-   * @throws BootError naming the plugin that refused; those before it have changed
+   * Passes these plugins their new sections, in order.
+   * @throws BootError naming the plugin that failed; plugins before it have reloaded
    */
   async reload(names: readonly string[], configOf: (name: string) => unknown): Promise<void> {
     for (const plugin of this.#started) {
@@ -91,22 +91,37 @@ export class PluginSet {
 
   async drain(deadlineMs: number): Promise<void> {
     for (const plugin of [...this.#started].reverse()) {
-      await this.#quietly(plugin.name, 'drain', deadlineMs, () => plugin.steps.drain?.(deadlineMs))
+      await this.#runLogged(plugin.name, 'drain', deadlineMs, () => plugin.steps.drain?.(deadlineMs))
     }
   }
 
   async stop(): Promise<void> {
     for (const plugin of this.#started.splice(0).reverse()) {
-      await this.#quietly(plugin.name, 'stop', this.#stepMs, () => plugin.steps.stop?.())
+      await this.#runLogged(plugin.name, 'stop', this.#stepMs, () => plugin.steps.stop?.())
     }
   }
 
-  /** Going down, one plugin's trouble must not keep the others from ending. */
-  async #quietly(name: string, step: string, limitMs: number, run: () => unknown): Promise<void> {
+  /** Logs the failure, so that the other plugins are drained and stopped too. */
+  async #runLogged(name: string, step: string, limitMs: number, run: () => unknown): Promise<void> {
     try {
       await runStep(name, step, limitMs, run)
     } catch (error) {
-      this.#log.error({ err: error, plugin: name, step }, 'a plugin failed while going down')
+      this.#log.error({ err: error, plugin: name, step }, 'plugin failed during shutdown')
     }
+  }
+}
+
+/**
+ * @param limitMs deadline of the step; 0 disables it
+ * @throws BootError naming plugin and step
+ */
+async function runStep(plugin: string, step: string, limitMs: number, run: () => unknown): Promise<void> {
+  try {
+    const work = Promise.resolve().then(run)
+    if (limitMs === 0) await work
+    else if (!(await settlesWithin(work, limitMs)))
+      throw new BootError(`it did not finish within ${limitMs} ms`)
+  } catch (cause) {
+    throw pluginFailure(plugin, step, cause)
   }
 }

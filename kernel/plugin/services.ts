@@ -1,19 +1,19 @@
-/** Who provides which service on this thread, held to what the manifests say. */
+/** Services of one thread, checked against the manifests of the plugins. */
 import type { Token } from '../contracts/token.ts'
 import { BootError } from '../errors/boot-error.ts'
 import type { PluginManifest } from './define-plugin.ts'
 
-/** What a plugin may do with services; its manifest has it. */
+/** The part of a manifest about services. */
 export type ServiceTerms = Pick<PluginManifest, 'name' | 'provides' | 'uses' | 'usesOptionally'>
 
 export class Services {
   readonly #provided = new Map<string, { service: unknown; plugin: string }>()
 
-  /** @throws BootError when the plugin does not say so in its manifest, or another plugin was first */
+  /** @throws BootError if the manifest does not list the service, or another plugin provides it */
   provide<T>(plugin: ServiceTerms, token: Token<T>, service: T): void {
-    if (!names(plugin.provides, token)) {
+    if (!lists(plugin.provides, token)) {
       throw new BootError(
-        `plugin ${plugin.name} provides the service ${token.name}, which is not among what its manifest provides`,
+        `plugin ${plugin.name} provides the service ${token.name}; list it under provides in its manifest`,
       )
     }
     const other = this.#provided.get(token.name)
@@ -25,13 +25,13 @@ export class Services {
     this.#provided.set(token.name, { service, plugin: plugin.name })
   }
 
-  /** Undefined when nobody provides it on this thread. @throws BootError when the manifest does not name it */
+  /** Undefined if no plugin provides it on this thread. @throws BootError if the manifest does not list it */
   find<T>(plugin: ServiceTerms, token: Token<T>): T | undefined {
-    if (!names(plugin.usesOptionally, token)) assertUses(plugin, token, 'uses or usesOptionally')
+    if (!lists(plugin.usesOptionally, token)) assertUses(plugin, token, 'uses or usesOptionally')
     return this.lookUp(token)
   }
 
-  /** @throws BootError when the manifest does not name it, or nobody provides it on this thread */
+  /** @throws BootError if the manifest does not list it, or no plugin provides it on this thread */
   use<T>(plugin: ServiceTerms, token: Token<T>): T {
     assertUses(plugin, token, 'uses')
     const found = this.#provided.get(token.name)
@@ -43,20 +43,20 @@ export class Services {
     return found.service as T
   }
 
-  /** For the kernel itself, which needs no manifest. */
+  /** For the kernel, which has no manifest. */
   lookUp<T>(token: Token<T>): T | undefined {
     return this.#provided.get(token.name)?.service as T | undefined
   }
 }
 
-function names(list: readonly Token<unknown>[] | undefined, { name }: Token<unknown>): boolean {
+function lists(list: readonly Token<unknown>[] | undefined, { name }: Token<unknown>): boolean {
   return list?.some((one) => one.name === name) === true
 }
 
-/** What a plugin provides it may use as well. */
+/** A plugin may use its own services. */
 function assertUses(plugin: ServiceTerms, token: Token<unknown>, where: string): void {
-  if (names(plugin.uses, token) || names(plugin.provides, token)) return
+  if (lists(plugin.uses, token) || lists(plugin.provides, token)) return
   throw new BootError(
-    `plugin ${plugin.name} asks for the service ${token.name}, which its manifest does not name under ${where}`,
+    `plugin ${plugin.name} uses the service ${token.name}; list it under ${where} in its manifest`,
   )
 }

@@ -1,4 +1,4 @@
-/** Validation with ajv: a TypeBox schema becomes a function that says which field is wrong. The only user of ajv. */
+/** Validation with ajv: compiles a TypeBox schema to a function that reports the first invalid field. The only user of ajv. */
 import { createRequire } from 'node:module'
 import type { Ajv, ErrorObject, ValidateFunction } from 'ajv'
 import type { Static, TSchema } from 'typebox'
@@ -34,7 +34,7 @@ export interface Validator<T> {
 const require = createRequire(import.meta.url)
 let ajv: Ajv | null = null
 
-/** Loaded with the first schema that is compiled: 10 MB that a thread without validated requests never takes. */
+/** Loaded with the first compiled schema: it costs 10 MB, which a thread without validated requests saves. */
 function openAjv(): Ajv {
   if (ajv !== null) return ajv
   const library = require('ajv') as typeof import('ajv')
@@ -46,7 +46,7 @@ function openAjv(): Ajv {
     // `oneOf` with a `discriminator` checks the one member that the value names.
     discriminator: true,
     verbose: true,
-    // Schemas are the product's own, and most are used a few times: half of the time of a start went into these two.
+    // Schemas are trusted and most are used a few times; these two took half of the start-up time.
     validateSchema: false,
     code: { optimize: false },
   })
@@ -89,7 +89,7 @@ function explain(errors: readonly ErrorObject[]): FieldProblem {
   if (last === undefined) return { field: '', text: 'is not valid', kind: 'value' }
   if (last.keyword === 'if') return explain(errors.slice(0, -1))
   if (last.keyword !== 'anyOf' && last.keyword !== 'oneOf') return explainOne(last)
-  // A branch that complains of something else than the type is the one that was meant.
+  // A branch that fails by a limit instead of the type is the intended one.
   const meant = errors.find((error) => error.instancePath === last.instancePath && isBeyondType(error))
   const options = meant === undefined ? unionNames(last) : null
   if (options !== null) return { field: fieldOf(last), text: expectedText(options), kind: kindOf(last) }
@@ -128,13 +128,13 @@ interface UnionMember {
   readonly type?: string
 }
 
-/** Names of a union's members for a value that is none of them; null when a member is an object that may be meant. */
+/** Names of a union's members for a value that matches none; null if a member is an object or array that may be intended. */
 function unionNames(error: ErrorObject): string[] | null {
   const schema = error.parentSchema as { anyOf?: UnionMember[]; oneOf?: UnionMember[] } | undefined
   const members = (schema?.anyOf ?? schema?.oneOf ?? []).flatMap((member) => member.anyOf ?? [member])
   const isObject = typeof error.data === 'object' && error.data !== null
   if (isObject && members.some((member) => member.type === 'object' || member.type === 'array')) return null
-  // Null stands for absent: nobody who sent a wrong value looks for it.
+  // Null means absent and is no useful hint.
   const wanted = members.filter((member) => member.type !== 'null')
   const names = wanted.map((member) =>
     member.const === undefined ? member.type : JSON.stringify(member.const),
@@ -148,7 +148,7 @@ function expectedText(names: readonly string[]): string {
   return names.length === 1 ? `must be ${withArticle(only)}` : `must be one of ${names.join(', ')}`
 }
 
-/** A type's name in a sentence; anything else stays as it is. */
+/** A type name with its article; any other text unchanged. */
 function withArticle(name: string): string {
   if (name === 'string' || name === 'number' || name === 'boolean') return `a ${name}`
   return name === 'integer' || name === 'object' || name === 'array' ? `an ${name}` : name
@@ -218,7 +218,7 @@ function countText(bound: 'least' | 'most', limit: unknown, what: string): strin
   return bound === 'least' && limit === 1 ? 'must not be empty' : `must have at ${bound} ${limit} ${what}`
 }
 
-/** Dotted path of the value at fault; empty for the whole. */
+/** Dotted path of the invalid value; empty for the whole. */
 function fieldOf(error: ErrorObject): string {
   return error.instancePath.slice(1).split('/').filter(Boolean).map(unescapePointer).join('.')
 }

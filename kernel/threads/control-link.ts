@@ -1,4 +1,4 @@
-/** The link as control holds it: runs command handlers and publishes replicas to the data threads attached to it. */
+/** Control's end of the links: runs command handlers and publishes replicas to the attached data threads. */
 import type { Logger } from '../contracts/log.ts'
 import type { TaskPool } from '../contracts/task-pool.ts'
 import { GatewayError } from '../errors/gateway-error.ts'
@@ -7,24 +7,22 @@ import type { LinkDownMessage, LinkUpMessage, ReplicaState, SendDown } from './m
 import { ProcessPools } from './process-pools.ts'
 import { ReplicaCells } from './replica-cells.ts'
 import { threadErrors, toFailure } from './thread-errors.ts'
-import { TopicExchange, type TopicThread } from './topic-exchange.ts'
-import { TopicHub } from './topic-hub.ts'
 
 export interface ControlLinkOptions {
   readonly log: Logger
-  /** True with `threads: 0`, where this thread serves requests too. Default false. */
+  /** True with `threads: 0`, where control serves requests too. Default false. */
   readonly isData?: boolean
 }
 
-/** A data thread as control's link sees it. */
+/** The link of one data thread. */
 export interface Attachment {
-  /** Takes in one message of the thread. */
+  /** Handles one message of the thread. */
   receive(message: LinkUpMessage): void
-  /** The thread is gone: it counts as having acknowledged everything. Safe to call twice. */
+  /** The thread has ended: it counts as having acknowledged everything. Safe to call twice. */
   detach(): void
 }
 
-/** One publication under way. */
+/** A publication that threads still have to acknowledge. */
 interface Publication {
   readonly waiting: Set<DataPort>
   readonly resolve: () => void
@@ -32,7 +30,7 @@ interface Publication {
 
 type CommandMessage = Extract<LinkUpMessage, { type: 'command' }>
 
-interface DataPort extends TopicThread {
+interface DataPort {
   readonly send: SendDown
 }
 
@@ -46,16 +44,12 @@ export class ControlLink implements ThreadLink {
   readonly #ports = new Set<DataPort>()
   /** By replica name and version. */
   readonly #publications = new Map<string, Publication>()
-  readonly #exchange = new TopicExchange()
   readonly #pools = new ProcessPools()
-  readonly #own: TopicThread = { index: 0, send: (message) => this.topics.receive(message) }
-  readonly topics = new TopicHub((message) => this.#exchange.receive(this.#own, message))
 
   constructor({ log, isData = false }: ControlLinkOptions) {
     this.#log = log
     this.isData = isData
     this.#cells = new ReplicaCells(log)
-    this.#exchange.add(this.#own)
   }
 
   async command(name: string, payload: unknown): Promise<unknown> {
@@ -74,12 +68,12 @@ export class ControlLink implements ThreadLink {
     return this.#cells.cell(name, initial)
   }
 
-  /** @throws DataCloneError when the value cannot cross to another thread; nothing has changed then */
+  /** @throws DataCloneError if the value cannot be cloned; then nothing has changed on any thread */
   async publish(name: string, value: unknown): Promise<void> {
     const state: ReplicaState = { value, version: this.#cells.version(name) + 1 }
     const message: LinkDownMessage = { type: 'replica', name, state }
     const waiting = new Set<DataPort>()
-    // Sent before the swap here: a value that cannot be cloned fails on the first port and no thread differs.
+    // Sent before the local swap: a value that cannot be cloned fails on the first port, and no thread differs.
     for (const port of this.#ports) {
       port.send(message)
       waiting.add(port)
@@ -90,7 +84,7 @@ export class ControlLink implements ThreadLink {
     await own
   }
 
-  /** Everything published so far; a thread that is attached in the same tick misses nothing. */
+  /** Everything published so far; a thread attached in the same tick misses nothing. */
   published(): Record<string, ReplicaState> {
     return this.#cells.published()
   }
@@ -99,16 +93,13 @@ export class ControlLink implements ThreadLink {
     return this.#pools.add(name, open())
   }
 
-  /** @param index of the thread, 1-based */
-  attach(index: number, send: SendDown): Attachment {
-    const port: DataPort = { index, send }
+  attach(send: SendDown): Attachment {
+    const port: DataPort = { send }
     this.#ports.add(port)
-    this.#exchange.add(port)
     return {
       receive: (message) => this.#receive(port, message),
       detach: () => {
         this.#ports.delete(port)
-        this.#exchange.remove(port)
         this.#pools.remove(port)
         for (const key of this.#publications.keys()) this.#acknowledge(key, port)
       },
@@ -132,21 +123,20 @@ export class ControlLink implements ThreadLink {
   }
 
   #receive(port: DataPort, message: LinkUpMessage): void {
-    // What a thread that has ended had still to say: nobody is left to hear the answer.
+    // A late message of a thread that has ended.
     if (!this.#ports.has(port)) return
     if (message.type === 'replica_ack') this.#acknowledge(publicationKey(message.name, message.version), port)
     else if (message.type === 'command') void this.#runCommand(port, message)
-    else if (message.type === 'task' || message.type === 'task_stop') this.#pools.receive(port, message)
-    else this.#exchange.receive(port, message)
+    else this.#pools.receive(port, message)
   }
 
-  /** Never rejects: whatever goes wrong is the answer. */
+  /** Never rejects: failures are sent to the thread. */
   async #runCommand(port: DataPort, { id, name, payload }: CommandMessage): Promise<void> {
     try {
       const value = await this.command(name, payload)
       port.send({ type: 'command_done', id, value })
     } catch (err) {
-      if (!(err instanceof GatewayError)) this.#log.error({ err, command: name }, 'a command failed')
+      if (!(err instanceof GatewayError)) this.#log.error({ err, command: name }, 'command failed')
       port.send({ type: 'command_failed', id, failure: toFailure(err) })
     }
   }

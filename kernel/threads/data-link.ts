@@ -1,4 +1,4 @@
-/** The link as a data thread holds it: sends commands to control and takes in the replicas that come back. */
+/** A data thread's end of the link: sends commands to control and receives replicas. */
 import type { MessagePort } from 'node:worker_threads'
 import type { Logger } from '../contracts/log.ts'
 import type { TaskPool } from '../contracts/task-pool.ts'
@@ -7,14 +7,13 @@ import type { DownMessage, LifeDownMessage, LifeUpMessage, ReplicaState, UpMessa
 import { RemoteTasks } from './remote-task-pool.ts'
 import { ReplicaCells } from './replica-cells.ts'
 import { fromFailure } from './thread-errors.ts'
-import { TopicHub } from './topic-hub.ts'
 
 export interface DataLinkOptions {
   /** The thread's `parentPort`. */
   readonly port: MessagePort
   /** 1-based. */
   readonly index: number
-  /** Everything published before this thread began. */
+  /** Everything published before this thread started. */
   readonly replicas: Readonly<Record<string, ReplicaState>>
   readonly log: Logger
 }
@@ -28,14 +27,13 @@ export class DataLink implements ThreadLink {
   readonly isControl = false
   readonly isData = true
   readonly index: number
-  readonly topics = new TopicHub((message) => this.#post(message))
   readonly #tasks = new RemoteTasks((message, transfer) => this.#post(message, transfer))
   readonly #port: MessagePort
   readonly #cells: ReplicaCells
   readonly #pending = new Map<number, PendingCommand>()
   #lastId = 0
   #onLife: ((message: LifeDownMessage) => void) | null = null
-  /** Orders that came before anybody listened for them. */
+  /** Orders received before `onLife` was called. */
   readonly #earlyLife: LifeDownMessage[] = []
 
   constructor({ port, index, replicas, log }: DataLinkOptions) {
@@ -72,7 +70,7 @@ export class DataLink implements ThreadLink {
     this.#post(message)
   }
 
-  /** Hands control's orders to the one listener, those first that came before it. */
+  /** Sets the one listener of control's orders and passes it those received before. */
   onLife(listener: (message: LifeDownMessage) => void): void {
     this.#onLife = listener
     for (const message of this.#earlyLife.splice(0)) listener(message)
@@ -89,7 +87,7 @@ export class DataLink implements ThreadLink {
   #receive(message: DownMessage): void {
     switch (message.type) {
       case 'replica':
-        this.#takeOn(message.name, message.state)
+        this.#applyReplica(message.name, message.state)
         return
       case 'command_done':
         this.#settle(message.id)?.resolve(message.value)
@@ -101,20 +99,13 @@ export class DataLink implements ThreadLink {
       case 'task_failed':
         this.#tasks.receive(message)
         return
-      case 'topic_listens':
-      case 'topic_left':
-      case 'topic_gone':
-      case 'topic_ready':
-      case 'topic_port':
-        this.topics.receive(message)
-        return
       default:
         if (this.#onLife === null) this.#earlyLife.push(message)
         else this.#onLife(message)
     }
   }
 
-  #takeOn(name: string, state: ReplicaState): void {
+  #applyReplica(name: string, state: ReplicaState): void {
     const acknowledge = () => this.#post({ type: 'replica_ack', name, version: state.version })
     const pending = this.#cells.swap(name, state)
     if (pending === null) acknowledge()

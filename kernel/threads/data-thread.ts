@@ -1,29 +1,30 @@
-/** The data thread's own side of its life: reports to control, obeys its orders, and dies without taking others along. */
+/** Life cycle of a data thread: reports to control, follows its orders, and ends the thread alone on an uncaught error. */
 import { isMainThread, parentPort, workerData } from 'node:worker_threads'
 import type { Logger } from '../contracts/log.ts'
+import { messageOf } from '../errors/message-of.ts'
 import type { MetricsSnapshot } from '../observe/metrics-snapshot.ts'
 import { DataLink } from './data-link.ts'
 import type { LifeDownMessage, ThreadSeed, ThreadWorkerData } from './messages.ts'
 
-/** What the boot code of a data thread hands over. */
+/** What the boot code of a data thread provides. */
 export interface DataThreadOptions {
   readonly link: DataLink
   readonly log: Logger
   /** Starts the plugins and listens. @returns the port listened on */
   start(): Promise<{ port: number }>
-  /** Refuses new work and finishes what runs, within the deadline. Called at most once, never before `start` has ended. */
+  /** Rejects new work and finishes running work within the deadline. Called at most once, after `start`. */
   drain(deadlineMs: number, settleMs: number): Promise<void>
-  /** Releases everything, `closeServer` included. Called at most once, never before `start` has ended. */
+  /** Releases everything, `closeServer` included. Called at most once, after `start`. */
   stop(): Promise<void>
   collect(): MetricsSnapshot
   /**
-   * Closes every uWS app of this thread, at once and synchronously; safe to call twice and before `start`.
-   * Must not throw: a thread that ends with an app open aborts the whole process.
+   * Closes every uWS app of this thread synchronously; safe to call twice and before `start`. A thread that ends with an
+   * open app aborts the whole process.
    */
   closeServer(): void
 }
 
-/** What this thread was born with; null on the main thread and on threads of somebody else. */
+/** Start data of this thread; null on the main thread and on other worker threads. */
 export function readThreadSeed(): ThreadSeed | null {
   if (isMainThread || typeof workerData !== 'object' || workerData === null) return null
   return (workerData as Partial<ThreadWorkerData>).weirThread ?? null
@@ -31,14 +32,13 @@ export function readThreadSeed(): ThreadSeed | null {
 
 /** Connects this data thread to control. @throws on the main thread */
 export function connectDataLink(seed: ThreadSeed, log: Logger): DataLink {
-  if (parentPort === null) throw new Error('a data link needs a thread with a parent')
+  if (parentPort === null) throw new Error('a data link needs a worker thread')
   return new DataLink({ port: parentPort, index: seed.index, replicas: seed.replicas, log })
 }
 
 /**
- * Runs this data thread until control stops it, or until something throws that nobody catches.
- * Either way it ends the thread itself, after the server is closed: nobody else may call `process.exit` here.
- * Call it before anything is opened: what throws earlier is not guarded.
+ * Runs this data thread until control stops it or an error is not caught. Either way it closes the server and then ends
+ * the thread; no other code may call `process.exit` on this thread. Call it first: earlier errors are not guarded.
  */
 export function runDataThread(options: DataThreadOptions): void {
   const { link, log } = options
@@ -48,9 +48,9 @@ export function runDataThread(options: DataThreadOptions): void {
     if (isEnding) return
     isEnding = true
     closeQuietly(options)
-    log.error({ err }, 'a data thread ends on an error')
+    log.error({ err }, 'data thread ends on an uncaught error')
     link.report({ type: 'fatal', message: messageOf(err), snapshot: collectQuietly(options) })
-    // In a worker thread this ends the thread only; what was posted still arrives.
+    // On a worker thread this ends the thread only; posted messages still arrive.
     process.exit(1)
   }
   process.on('uncaughtException', die)
@@ -61,7 +61,7 @@ export function runDataThread(options: DataThreadOptions): void {
 
   const stop = async () => {
     await started
-    await options.stop().catch((err: unknown) => log.error({ err }, 'a data thread did not stop in order'))
+    await options.stop().catch((err: unknown) => log.error({ err }, 'data thread failed to stop'))
     if (isEnding) return
     isEnding = true
     closeQuietly(options)
@@ -71,13 +71,13 @@ export function runDataThread(options: DataThreadOptions): void {
     await started
     await options
       .drain(deadlineMs, settleMs)
-      .catch((err: unknown) => log.error({ err }, 'a data thread did not drain in order'))
+      .catch((err: unknown) => log.error({ err }, 'data thread failed to drain'))
     link.report({ type: 'drained' })
   }
   link.onLife((message) => obey(message, options, { drain, stop }, die))
 }
 
-interface Steps {
+interface Orders {
   drain(deadlineMs: number, settleMs: number): Promise<void>
   stop(): Promise<void>
 }
@@ -85,19 +85,19 @@ interface Steps {
 function obey(
   message: LifeDownMessage,
   { link, collect }: DataThreadOptions,
-  steps: Steps,
+  orders: Orders,
   die: (err: unknown) => void,
 ): void {
   if (message.type === 'collect') link.report({ type: 'metrics', id: message.id, snapshot: collect() })
-  else if (message.type === 'drain') steps.drain(message.deadlineMs, message.settleMs).catch(die)
-  else steps.stop().catch(die)
+  else if (message.type === 'drain') orders.drain(message.deadlineMs, message.settleMs).catch(die)
+  else orders.stop().catch(die)
 }
 
 function closeQuietly({ closeServer, log }: DataThreadOptions): void {
   try {
     closeServer()
   } catch (err) {
-    log.error({ err }, 'the server of a data thread did not close')
+    log.error({ err }, 'data thread failed to close its server')
   }
 }
 
@@ -105,11 +105,7 @@ function collectQuietly({ collect, log }: DataThreadOptions): MetricsSnapshot | 
   try {
     return collect()
   } catch (err) {
-    log.error({ err }, 'the last metrics of a data thread are lost')
+    log.error({ err }, 'last metrics of a data thread lost')
     return null
   }
-}
-
-function messageOf(err: unknown): string {
-  return err instanceof Error ? err.message : String(err)
 }

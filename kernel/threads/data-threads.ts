@@ -1,34 +1,57 @@
-/** The data threads as control sees them: starts them, replaces those that die, and asks them for metrics. */
+/** Control's view of the data threads: starts them, replaces those that die, and collects their metrics. */
 import type { Logger } from '../contracts/log.ts'
 import { type MetricsSnapshot, mergeSnapshots, withoutGauges } from '../observe/metrics-snapshot.ts'
 import type { ControlLink } from './control-link.ts'
-import { findFreePort } from './free-port.ts'
-import { RestartBackOff } from './restart-back-off.ts'
+import { findFreePort } from './ports.ts'
+import { settlesWithin } from './settles-within.ts'
 import type { SharedMemory } from './shared-memory.ts'
 import { type ThreadEnd, ThreadHandle } from './thread-handle.ts'
-import { within } from './within.ts'
 
-/** A thread that does not answer a scrape within this counts with what it said last. */
+/** A thread that does not respond to a scrape in this time counts with its last metrics. */
 const COLLECT_LIMIT_MS = 1_000
-/** How much longer than told a thread may take to drain before it is given up on. */
+/** Added to the drain deadline of a thread before control stops waiting for it. */
 const DRAIN_MARGIN_MS = 1_000
+
+const FIRST_RESTART_DELAY_MS = 100
+const MAX_RESTART_DELAY_MS = 5_000
+/** A thread that lived this long was healthy and is replaced at once. */
+const STABLE_MS = 5_000
+
+/** Delay before a dead thread is replaced: 100 ms, doubling to 5 s with each early death. */
+export class RestartBackOff {
+  #nextMs = FIRST_RESTART_DELAY_MS
+
+  /**
+   * @param livedMs from the start of the thread to its end
+   * @returns milliseconds; 0 after a long life
+   */
+  delayMs(livedMs: number): number {
+    if (livedMs >= STABLE_MS) {
+      this.#nextMs = FIRST_RESTART_DELAY_MS
+      return 0
+    }
+    const delay = this.#nextMs
+    this.#nextMs = Math.min(delay * 2, MAX_RESTART_DELAY_MS)
+    return delay
+  }
+}
 
 export interface DataThreadsOptions {
   readonly link: ControlLink
   readonly log: Logger
-  /** The module that each thread runs; it calls `runDataThread`. */
+  /** Module that each thread runs; it calls `runDataThread`. */
   readonly entry: URL
-  /** How many threads; at least 1. */
+  /** Number of threads, at least 1. */
   readonly count: number
-  /** Address that they listen on; needed to find a free port. */
+  /** Address to listen on; needed to find a free port. */
   readonly host: string
-  /** Port that all of them listen on; 0 takes any free one, found before the threads start. */
+  /** Port that all threads share; 0 takes any free one. */
   readonly port: number
   readonly counters: SharedArrayBuffer
   readonly shared: SharedMemory
-  /** Plain JSON, handed to each thread as it is. */
+  /** Plain JSON. */
   readonly config: unknown
-  /** Called when a thread has ended, before it is replaced: the place to zero its column in the counters. 1-based. */
+  /** Called with the 1-based index of an ended thread before it is replaced. */
   readonly onExit?: (index: number) => void
   /** Node options of the threads. Default: those of the process. */
   readonly execArgv?: readonly string[]
@@ -36,11 +59,11 @@ export interface DataThreadsOptions {
 
 export class DataThreads {
   readonly #options: DataThreadsOptions
-  /** The thread of each index, 1-based; one that has ended stays until it is replaced. */
+  /** By 1-based index; an ended thread stays until it is replaced. */
   readonly #threads = new Map<number, ThreadHandle>()
   readonly #backOffs = new Map<number, RestartBackOff>()
   readonly #restarts = new Set<NodeJS.Timeout>()
-  /** Counters and histograms of threads that are gone, so that no sum ever goes backwards. */
+  /** Counters and histograms of dead threads, so that sums never decrease. */
   #deadTotals: MetricsSnapshot = []
   #port: number
   #isClosing = false
@@ -50,7 +73,7 @@ export class DataThreads {
     this.#port = options.port
   }
 
-  /** Threads that run now. */
+  /** Number of running threads. */
   get alive(): number {
     return this.#live().length
   }
@@ -59,27 +82,27 @@ export class DataThreads {
    * Starts all threads and waits until each listens.
    *
    * @returns the port they listen on
-   * @throws when one ends before it listens; call `stop` for the others
+   * @throws if one ends before it listens; call `stop` for the others
    */
   async start(): Promise<{ port: number }> {
     const { count, host } = this.#options
     if (this.#port === 0) this.#port = await findFreePort(host)
     await Promise.all(Array.from({ length: count }, (_, place) => this.#spawn(place + 1).listening))
-    // All of them: one that listened and ended while the others started has to be replaced as well.
+    // All of them, also one that listened and ended while the others started.
     for (const thread of this.#threads.values()) this.#replaceOnExit(thread)
     return { port: this.#port }
   }
 
   /**
-   * Metrics of all threads, and the kept sums of those that are gone. A thread that is silent for more than
-   * a second appears with the sums it reported last and without its gauges.
+   * Metrics of all threads and the sums of dead ones. A thread that does not respond within a second appears with its last
+   * counters and histograms, without gauges.
    */
   async collect(): Promise<MetricsSnapshot[]> {
     const threads = this.#live()
     const answers = await Promise.all(threads.map((thread) => thread.collect(COLLECT_LIMIT_MS)))
     const snapshots: MetricsSnapshot[] = []
     threads.forEach((thread, position) => {
-      // One that ended meanwhile is part of the dead totals already.
+      // A thread that ended meanwhile is in the dead totals already.
       if (!thread.hasEnded) snapshots.push(answers[position] ?? withoutGauges(thread.lastSnapshot ?? []))
     })
     snapshots.push(this.#deadTotals)
@@ -87,27 +110,27 @@ export class DataThreads {
   }
 
   /**
-   * Tells every thread to refuse new work and finish what runs. From here on no thread is replaced.
-   * Resolves when all have drained or ended, at the latest one second after the deadline.
+   * Orders every thread to reject new work and finish running work; dead threads are no longer replaced. Resolves when all
+   * have drained or ended, at the latest one second after the deadline.
    */
   async drain(deadlineMs: number, settleMs: number): Promise<void> {
     this.#close()
     const drained = Promise.all(this.#live().map((thread) => thread.drain(deadlineMs, settleMs)))
-    const isInTime = await within(drained, deadlineMs + DRAIN_MARGIN_MS)
-    if (!isInTime) this.#options.log.warn({ deadlineMs }, 'some data threads did not drain in time')
+    const isInTime = await settlesWithin(drained, deadlineMs + DRAIN_MARGIN_MS)
+    if (!isInTime) this.#options.log.warn({ deadlineMs }, 'data threads did not drain in time')
   }
 
   /**
-   * Tells every thread to end, and waits for it.
+   * Orders every thread to end and waits for it.
    *
-   * @param limitMs when to give up; a thread cannot be ended from outside without aborting the process
-   * @returns how many threads still run: with more than 0 the process cannot exit in order
+   * @param limitMs limit of the wait; ending a thread from outside would abort the process
+   * @returns number of threads that still run; if it is not 0, the process cannot exit in order
    */
   async stop(limitMs: number): Promise<number> {
     this.#close()
     const threads = this.#live()
     for (const thread of threads) thread.stop()
-    await within(Promise.all(threads.map((thread) => thread.ended)), limitMs)
+    await settlesWithin(Promise.all(threads.map((thread) => thread.ended)), limitMs)
     return this.alive
   }
 
@@ -137,10 +160,10 @@ export class DataThreads {
     }
     this.#options.onExit?.(index)
     if (this.#isClosing && reason === null) return
-    this.#options.log.error({ index, exitCode, reason }, 'a data thread ended unexpectedly')
+    this.#options.log.error({ index, exitCode, reason }, 'data thread ended unexpectedly')
   }
 
-  /** Watches a thread from when the boot is over: until then its end fails the boot instead. */
+  /** From the end of the boot on: before, the end of a thread fails the boot. */
   #replaceOnExit(thread: ThreadHandle): void {
     void thread.ended.then(({ livedMs }) => {
       if (this.#isClosing) return

@@ -1,18 +1,16 @@
 /**
- * The link between threads as one thread sees it: commands go up to control, replicas come down from it, events of topics
- * go from any thread to any.
- * Control and data threads, and the single thread of `threads: 0`, hold the same interface.
+ * The link between a thread and control: commands go to control, replicas come from it. Control, data threads and the
+ * single thread of `threads: 0` have the same interface.
  */
 
 import type { TaskPool } from '../contracts/task-pool.ts'
-import type { TopicHub } from './topic-hub.ts'
 
 /** One replicated value on this thread. */
 export interface ReplicaCell {
   current: unknown
   /** 0 until the first publish. */
   version: number
-  /** A promise of one is waited for before this thread acknowledges the value; nobody hears of its rejection. */
+  /** The thread acknowledges the value after the promises of its listeners have settled; rejections are ignored. */
   readonly listeners: ((next: unknown) => unknown)[]
 }
 
@@ -21,18 +19,17 @@ export interface ThreadLink {
   readonly isData: boolean
   /** 0 for control, 1-based for data threads. */
   readonly index: number
-  /** Sends to control's handler and resolves with its result. GatewayErrors arrive as GatewayErrors. */
+  /** Sends to control's handler and resolves with its result. A GatewayError arrives as a GatewayError. */
   command(name: string, payload: unknown): Promise<unknown>
-  /** Control keeps the one handler per name and refuses a second; other threads ignore the call. */
+  /** Control keeps one handler per name and throws for a second; other threads ignore the call. */
   onCommand(name: string, handler: (payload: unknown) => unknown): void
-  /** The cell of a replica, made with its initial value when new. */
+  /** The cell of a replica, created with its initial value. */
   replica(name: string, initial: unknown): ReplicaCell
-  /** Control only: next version on every thread; resolves when all that live have acknowledged, their listeners included. */
+  /** Control only: publishes the next version; resolves when every live thread and its listeners have acknowledged it. */
   publish(name: string, value: unknown): Promise<void>
-  readonly topics: TopicHub
   /**
-   * The process-wide task pool of that name: control opens it, the others send it tasks.
-   * @param threads how many it has
+   * The process-wide task pool of that name: control opens it, other threads send it tasks.
+   * @param threads size of the pool
    */
   processPool(name: string, threads: number, open: () => TaskPool): TaskPool
 }

@@ -5,9 +5,9 @@ import { afterEach, expect, test } from 'vitest'
 import { createLogger } from '../observe/log.ts'
 import { ControlLink } from './control-link.ts'
 import { DataLink } from './data-link.ts'
+import { RestartBackOff } from './data-threads.ts'
 import type { LinkUpMessage } from './messages.ts'
 import { ReplicaCells } from './replica-cells.ts'
-import { RestartBackOff } from './restart-back-off.ts'
 
 const log = createLogger({ level: 'silent', thread: 0 })
 const closers: (() => void)[] = []
@@ -18,7 +18,7 @@ afterEach(() => {
 function join(control: ControlLink, index = 1) {
   const { port1, port2 } = new MessageChannel()
   const replicas = control.published()
-  const attachment = control.attach(index, (message, transfer) => port1.postMessage(message, transfer))
+  const attachment = control.attach((message, transfer) => port1.postMessage(message, transfer))
   port1.on('message', (message: LinkUpMessage) => attachment.receive(message))
   closers.push(() => port1.close())
   return { data: new DataLink({ port: port2, index, replicas, log }), attachment }
@@ -84,7 +84,7 @@ test('a publication waits for what listeners promise, on any thread, also when o
 test('a publication waits for every thread that lives and for none that left', async () => {
   const control = new ControlLink({ log })
   join(control, 1)
-  const silent = control.attach(2, () => {})
+  const silent = control.attach(() => {})
   let isDone = false
   const published = control.publish('r', 1).then(() => {
     isDone = true

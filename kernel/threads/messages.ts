@@ -1,10 +1,9 @@
-/** The messages between control and a data thread. Besides shared memory and events of topics, nothing else crosses. */
-import type { MessagePort, Transferable } from 'node:worker_threads'
+/** Messages between control and a data thread. */
+import type { MessagePort } from 'node:worker_threads'
 import type { TaskFailureKind } from '../contracts/task-pool.ts'
 import type { PlainError } from '../errors/gateway-error.ts'
 import type { MetricsSnapshot } from '../observe/metrics-snapshot.ts'
 import type { SharedBlocks } from './shared-memory.ts'
-import type { TopicDownMessage, TopicUpMessage } from './topic-messages.ts'
 
 /** A replica's value and the number of its publication, 1-based. */
 export interface ReplicaState {
@@ -12,12 +11,12 @@ export interface ReplicaState {
   readonly version: number
 }
 
-/** How a command failed: an error of a table, or only the message of one that has no row. */
+/** Failure of a command: all of a GatewayError, or only the message of another error. */
 export type CommandFailure =
   | { readonly kind: 'gateway'; readonly error: PlainError }
   | { readonly kind: 'internal'; readonly message: string }
 
-/** A task for a process-wide pool, and the wish to stop one. Ids are the sending thread's own. */
+/** A task for a process-wide pool, and a request to stop one. Ids are unique per sending thread. */
 export type TaskUpMessage =
   | { readonly type: 'task'; readonly id: number; readonly pool: string; readonly task: unknown }
   | { readonly type: 'task_stop'; readonly id: number }
@@ -31,14 +30,13 @@ export type TaskDownMessage =
       readonly message: string
     }
 
-/** Posts to a thread; messages to one that has ended vanish. */
-export type SendDown = (message: LinkDownMessage, transfer?: readonly Transferable[]) => void
+/** Posts to a thread; messages to an ended thread are dropped. */
+export type SendDown = (message: LinkDownMessage, transfer?: readonly ArrayBuffer[]) => void
 
 /** Link messages from a data thread to control. */
 export type LinkUpMessage =
   | { readonly type: 'command'; readonly id: number; readonly name: string; readonly payload: unknown }
   | { readonly type: 'replica_ack'; readonly name: string; readonly version: number }
-  | TopicUpMessage
   | TaskUpMessage
 
 /** Link messages from control to a data thread. */
@@ -46,7 +44,6 @@ export type LinkDownMessage =
   | { readonly type: 'command_done'; readonly id: number; readonly value: unknown }
   | { readonly type: 'command_failed'; readonly id: number; readonly failure: CommandFailure }
   | { readonly type: 'replica'; readonly name: string; readonly state: ReplicaState }
-  | TopicDownMessage
   | TaskDownMessage
 
 /** Reports of a data thread about its own life. */
@@ -54,7 +51,7 @@ export type LifeUpMessage =
   | { readonly type: 'listening'; readonly port: number }
   | { readonly type: 'metrics'; readonly id: number; readonly snapshot: MetricsSnapshot }
   | { readonly type: 'drained' }
-  /** The thread is about to end; its last metrics, null when they could not be taken. */
+  /** The thread is about to end; its last metrics, null if they could not be collected. */
   | { readonly type: 'fatal'; readonly message: string; readonly snapshot: MetricsSnapshot | null }
 
 /** Orders of control about a data thread's life. */
@@ -66,7 +63,7 @@ export type LifeDownMessage =
 export type UpMessage = LinkUpMessage | LifeUpMessage
 export type DownMessage = LinkDownMessage | LifeDownMessage
 
-/** What a data thread is born with. */
+/** Start data of a data thread. */
 export interface ThreadSeed {
   /** 1-based; also the thread's column in the shared counters. */
   readonly index: number
@@ -75,9 +72,9 @@ export interface ThreadSeed {
   /** Port to listen on, shared with the other threads; never 0. */
   readonly port: number
   readonly counters: SharedArrayBuffer
-  /** What control has made so far for all threads. */
+  /** Blocks that control has created so far. */
   readonly shared: SharedBlocks
-  /** Where control makes what is asked for later. */
+  /** Port for requests of further blocks. */
   readonly sharedPort: MessagePort
   /** The whole configuration as plain JSON. */
   readonly config: unknown

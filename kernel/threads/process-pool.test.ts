@@ -22,7 +22,7 @@ interface Member {
 
 function join(control: ControlLink, index: number): Member {
   const { port1, port2 } = new MessageChannel()
-  const attachment = control.attach(index, (message, transfer) => port1.postMessage(message, transfer))
+  const attachment = control.attach((message, transfer) => port1.postMessage(message, transfer))
   port1.on('message', (message: LinkUpMessage) => attachment.receive(message))
   const link = new DataLink({ port: port2, index, replicas: {}, log })
   const end = () => {

@@ -1,12 +1,11 @@
-/** Control's part in process-wide task pools: runs the tasks that other threads send. */
+/** Control's end of the process-wide task pools: runs the tasks that other threads send. */
 import { type TaskFailure, type TaskPool, TaskStop } from '../contracts/task-pool.ts'
 import type { SendDown, TaskUpMessage } from './messages.ts'
-import { buffersOf } from './task-buffers.ts'
 
-/** How long tasks of a thread that has ended may still run: they hold up the others, and stopping one ends its thread. */
+/** Tasks of a dead thread may run this long: they delay others, but stopping one ends its pool thread. */
 const ORPHAN_LIMIT_MS = 1_000
 
-/** A thread as a sender of tasks. */
+/** A thread that sends tasks. */
 export interface TaskSender {
   readonly send: SendDown
 }
@@ -15,7 +14,7 @@ export class ProcessPools {
   readonly #pools = new Map<string, TaskPool>()
   readonly #running = new Map<TaskSender, Map<number, TaskStop>>()
 
-  /** @throws Error when the name is taken */
+  /** @throws Error if the name is taken */
   add(name: string, pool: TaskPool): TaskPool {
     if (this.#pools.has(name)) throw new Error(`the process-wide task pool ${name} is open already`)
     this.#pools.set(name, pool)
@@ -49,7 +48,7 @@ export class ProcessPools {
     }, ORPHAN_LIMIT_MS).unref()
   }
 
-  /** Never rejects: whatever goes wrong is the answer. */
+  /** Never rejects: failures are sent to the thread. */
   async #run(from: TaskSender, id: number, name: string, task: unknown): Promise<void> {
     const stop = new TaskStop()
     const stops = this.#running.get(from) ?? new Map<number, TaskStop>()
@@ -61,7 +60,7 @@ export class ProcessPools {
         from.send({ type: 'task_failed', id, kind: 'closed', message: `no task pool ${name} is open` })
         return
       }
-      // What came from the other thread is nobody else's here, and so is the result: neither is copied again.
+      // Task and result have no other user on this thread, so their buffers are moved, not copied.
       const value = await pool.run(task, { stop, transfer: buffersOf(task) })
       from.send({ type: 'task_done', id, value }, buffersOf(value))
     } catch (error) {
@@ -71,4 +70,17 @@ export class ProcessPools {
       stops.delete(id)
     }
   }
+}
+
+/** Buffers of the value and of its direct members, which are moved to the other thread instead of copied. */
+function buffersOf(value: unknown): ArrayBuffer[] {
+  const buffers = new Set<ArrayBuffer>()
+  const add = (one: unknown) => {
+    const buffer = ArrayBuffer.isView(one) ? one.buffer : one
+    if (buffer instanceof ArrayBuffer) buffers.add(buffer)
+  }
+  add(value)
+  if (typeof value === 'object' && value !== null && !ArrayBuffer.isView(value))
+    Object.values(value).forEach(add)
+  return [...buffers]
 }

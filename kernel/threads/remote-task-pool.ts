@@ -1,10 +1,10 @@
-/** A process-wide task pool as the other threads hold it: tasks go to control and results come back. */
+/** A data thread's end of the process-wide task pools: sends tasks to control and receives results. */
 import { TaskFailure, type TaskPool, type TaskRun } from '../contracts/task-pool.ts'
 import type { TaskDownMessage, TaskUpMessage } from './messages.ts'
 
 type Post = (message: TaskUpMessage, transfer?: readonly ArrayBuffer[]) => void
 
-/** The tasks that this thread has sent, over all pools. */
+/** Unfinished tasks of this thread, over all pools. */
 export class RemoteTasks {
   readonly #post: Post
   readonly #pending = new Map<number, PromiseWithResolvers<unknown>>()

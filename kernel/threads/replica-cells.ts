@@ -1,4 +1,4 @@
-/** The replicated values of one thread: one reference each, swapped as a whole. */
+/** Replicated values of one thread; each is replaced as a whole. */
 import type { Logger } from '../contracts/log.ts'
 import type { ReplicaCell } from './link.ts'
 import type { ReplicaState } from './messages.ts'
@@ -11,7 +11,7 @@ export class ReplicaCells {
     this.#log = log
   }
 
-  /** The cell of a replica; one that does not exist yet begins with the initial value, as version 0. */
+  /** The cell of a replica; a new one has the initial value and version 0. */
   cell(name: string, initial: unknown): ReplicaCell {
     const known = this.#cells.get(name)
     if (known !== undefined) return known
@@ -21,8 +21,8 @@ export class ReplicaCells {
   }
 
   /**
-   * Swaps in a published value and tells the listeners; a version that is not newer changes nothing.
-   * @returns what listeners take their time for; null where there is nothing to wait for
+   * Replaces the value and calls the listeners; a version that is not newer has no effect.
+   * @returns resolves when the promises of the listeners have settled; null if no listener returned one
    */
   swap(name: string, next: ReplicaState): Promise<unknown> | null {
     const cell = this.cell(name, undefined)
@@ -32,11 +32,10 @@ export class ReplicaCells {
     const pending: Promise<unknown>[] = []
     for (const listener of cell.listeners) {
       try {
-        const taken = listener(next.value)
-        if (taken instanceof Promise) pending.push(taken)
+        const result = listener(next.value)
+        if (result instanceof Promise) pending.push(result)
       } catch (err) {
-        // The swap has happened: a listener that fails must not keep the others from seeing it.
-        this.#log.error({ err, replica: name }, 'a replica listener failed')
+        this.#log.error({ err, replica: name }, 'replica listener failed')
       }
     }
     return pending.length === 0 ? null : Promise.allSettled(pending)
@@ -46,7 +45,7 @@ export class ReplicaCells {
     return this.#cells.get(name)?.version ?? 0
   }
 
-  /** Everything published so far, for a thread about to start. */
+  /** Everything published so far, for a thread that is about to start. */
   published(): Record<string, ReplicaState> {
     const states: Record<string, ReplicaState> = {}
     for (const [name, { current, version }] of this.#cells) {

@@ -60,5 +60,5 @@ test('a thread that cannot ask has what it was given', async () => {
   const memory = new SharedMemory()
   memory.block('count', 8)
   const answers = await askOnThread(memory, [counter, { name: 'other', bytes: 8 }], false)
-  expect(answers).toEqual([0, 'shared block other is not known, and control cannot be asked'])
+  expect(answers).toEqual([0, 'shared block other is unknown, and this thread has no port to control'])
 })

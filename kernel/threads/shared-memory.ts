@@ -1,21 +1,25 @@
-/** Memory that all threads of the gateway see: control makes every block, data threads are born with them or ask for more. */
+/**
+ * Shared memory of all threads. Control creates every block; data threads start with the blocks of that time and request
+ * others from control.
+ */
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
+import { messageOf } from '../errors/message-of.ts'
 
 /** Shared blocks by name. */
 export type SharedBlocks = ReadonlyMap<string, SharedArrayBuffer>
 
-/** How long a data thread stands still for control's answer before it gives up. */
-const ANSWER_LIMIT_MS = 5_000
+/** How long a data thread blocks for a block from control. */
+const BLOCK_REQUEST_LIMIT_MS = 5_000
 
-/** What a data thread sends; it waits on the first cell of `done`. */
-interface Question {
+/** Request of a data thread, which waits on the first cell of `done`. */
+interface BlockRequest {
   readonly id: number
   readonly name: string
   readonly bytes: number
   readonly done: SharedArrayBuffer
 }
 
-interface Answer {
+interface BlockResponse {
   readonly id: number
   /** Null when control refused. */
   readonly block: SharedArrayBuffer | null
@@ -29,8 +33,8 @@ export class SharedMemory {
   #lastId = 0
 
   /**
-   * @param given blocks that there were when this data thread began; left out on control itself
-   * @param control where control answers; without one, a data thread has what it was given
+   * @param given blocks that existed when this data thread started; omitted on control
+   * @param control port to control; without it, a data thread has the given blocks only
    */
   constructor(given?: SharedBlocks, control: MessagePort | null = null) {
     this.#blocks = new Map(given)
@@ -38,28 +42,28 @@ export class SharedMemory {
     this.#control = control
   }
 
-  /** What data threads are started with. */
+  /** Blocks that a data thread starts with. */
   get blocks(): SharedBlocks {
     return this.#blocks
   }
 
   /**
-   * The block of that name, zeroed when new; the same for every thread, whoever asks first and whenever.
-   * @throws Error when the block has another size, or control does not answer
+   * The block of that name, zeroed when new; the same block on every thread.
+   * @throws Error if the block has another size or control does not respond within 5 s
    */
   block(name: string, bytes: number): SharedArrayBuffer {
     const known = this.#blocks.get(name)
-    const block = known ?? (this.#makes ? new SharedArrayBuffer(bytes) : this.#ask(name, bytes))
+    const block = known ?? (this.#makes ? new SharedArrayBuffer(bytes) : this.#request(name, bytes))
     if (block.byteLength !== bytes)
       throw new Error(`shared block ${name} has ${block.byteLength} bytes, not ${bytes}`)
     if (known === undefined) this.#blocks.set(name, block)
     return block
   }
 
-  /** Control only: answers what the data thread at the other end asks, until that thread ends. */
+  /** Control only: serves block requests of the data thread at the other end until that thread ends. */
   answer(port: MessagePort): void {
-    port.on('message', ({ id, name, bytes, done }: Question) => {
-      port.postMessage(this.#answerTo(id, name, bytes))
+    port.on('message', ({ id, name, bytes, done }: BlockRequest) => {
+      port.postMessage(this.#respondTo(id, name, bytes))
       const cell = new Int32Array(done)
       Atomics.store(cell, 0, 1)
       Atomics.notify(cell, 0)
@@ -67,26 +71,27 @@ export class SharedMemory {
     port.unref()
   }
 
-  #answerTo(id: number, name: string, bytes: number): Answer {
+  #respondTo(id: number, name: string, bytes: number): BlockResponse {
     try {
       return { id, block: this.block(name, bytes), problem: '' }
     } catch (error) {
-      return { id, block: null, problem: error instanceof Error ? error.message : String(error) }
+      return { id, block: null, problem: messageOf(error) }
     }
   }
 
-  /** Stands still until control has answered: who asks needs the block to go on. */
-  #ask(name: string, bytes: number): SharedArrayBuffer {
+  /** Blocks the thread: `register` is synchronous and needs the block. */
+  #request(name: string, bytes: number): SharedArrayBuffer {
     const control = this.#control
-    if (control === null) throw new Error(`shared block ${name} is not known, and control cannot be asked`)
+    if (control === null)
+      throw new Error(`shared block ${name} is unknown, and this thread has no port to control`)
     const id = ++this.#lastId
     const done = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT)
-    control.postMessage({ id, name, bytes, done } satisfies Question)
-    Atomics.wait(new Int32Array(done), 0, 0, ANSWER_LIMIT_MS)
+    control.postMessage({ id, name, bytes, done } satisfies BlockRequest)
+    Atomics.wait(new Int32Array(done), 0, 0, BLOCK_REQUEST_LIMIT_MS)
     for (;;) {
-      const received = receiveMessageOnPort(control)?.message as Answer | undefined
+      const received = receiveMessageOnPort(control)?.message as BlockResponse | undefined
       if (received === undefined) throw new Error(`control did not make the shared block ${name}`)
-      // An answer that came after its limit is passed over.
+      // A response to an earlier request that timed out.
       if (received.id !== id) continue
       if (received.block === null) throw new Error(received.problem)
       return received.block

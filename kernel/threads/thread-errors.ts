@@ -1,6 +1,7 @@
-/** Errors of the links between threads, and how any error crosses from one thread to another. */
+/** Errors of the thread links, and the conversion of any error to a message between threads. */
 import { defineErrors } from '../errors/define-errors.ts'
 import { fromPlainError, GatewayError, toPlainError } from '../errors/gateway-error.ts'
+import { messageOf } from '../errors/message-of.ts'
 import type { CommandFailure } from './messages.ts'
 
 export const threadErrors = defineErrors('threads', {
@@ -9,21 +10,15 @@ export const threadErrors = defineErrors('threads', {
     source: 'gateway',
     text: (name: string) => `no plugin handles the command ${name}`,
   },
-  topic_listener_slow: {
-    kind: 'unavailable',
-    source: 'gateway',
-    text: (topic: string, limit: number) =>
-      `a listener of ${topic} was more than ${limit} events behind and gets no more`,
-  },
 })
 
-/** What crosses of an error: all of a GatewayError, only the message of others. */
+/** Keeps all fields of a GatewayError, and only the message of other errors. */
 export function toFailure(error: unknown): CommandFailure {
   if (error instanceof GatewayError) return { kind: 'gateway', error: toPlainError(error) }
-  return { kind: 'internal', message: error instanceof Error ? error.message : String(error) }
+  return { kind: 'internal', message: messageOf(error) }
 }
 
-/** The error as the caller of the command sees it. */
+/** The error that the caller of the command receives. */
 export function fromFailure(failure: CommandFailure): Error {
   return failure.kind === 'gateway' ? fromPlainError(failure.error) : new Error(failure.message)
 }

@@ -1,24 +1,25 @@
-/** One running data thread as control sees it: its port, its metrics, and its end. */
-import { MessageChannel, type Transferable, Worker } from 'node:worker_threads'
+/** Control's handle of one running data thread: its port, its metrics and its end. */
+import { MessageChannel, Worker } from 'node:worker_threads'
+import { messageOf } from '../errors/message-of.ts'
 import type { MetricsSnapshot } from '../observe/metrics-snapshot.ts'
 import type { Attachment, ControlLink } from './control-link.ts'
 import type { DownMessage, ThreadSeed, ThreadWorkerData, UpMessage } from './messages.ts'
+import { settlesWithin } from './settles-within.ts'
 import type { SharedMemory } from './shared-memory.ts'
-import { within } from './within.ts'
 
 export interface ThreadHandleOptions {
   readonly entry: URL
   readonly execArgv: readonly string[] | undefined
   readonly link: ControlLink
   readonly shared: SharedMemory
-  /** What the thread is born with; replicas and shared memory are added here. */
+  /** Start data of the thread; replicas and shared memory are added here. */
   readonly seed: Omit<ThreadSeed, 'replicas' | 'shared' | 'sharedPort'>
 }
 
 /** How a thread ended. */
 export interface ThreadEnd {
   readonly exitCode: number
-  /** What it reported or what Node saw; null when it ended in order. */
+  /** The thread's own report or Node's error; null after an orderly end. */
   readonly reason: string | null
   readonly livedMs: number
 }
@@ -28,7 +29,7 @@ export class ThreadHandle {
   /** The thread's port; rejects when it ends before it listens. */
   readonly listening: Promise<number>
   readonly ended: Promise<ThreadEnd>
-  /** The metrics last seen of it. */
+  /** Its last metrics. */
   lastSnapshot: MetricsSnapshot | null = null
   hasEnded = false
   readonly #worker: Worker
@@ -53,10 +54,10 @@ export class ThreadHandle {
       execArgv: execArgv?.slice(),
       name: `data-${seed.index}`,
     })
-    // In the same tick as the copy of the replicas, so that no publication falls between the two.
-    this.#attachment = link.attach(seed.index, (message, transfer) => this.#post(message, transfer))
+    // In the same tick as the copy of the replicas, so that no publication is missed between the two.
+    this.#attachment = link.attach((message, transfer) => this.#post(message, transfer))
     this.listening = this.#listening.promise
-    // Seen by whoever waits for it; a restart that nobody waits for must not bring the process down.
+    // After a restart nothing awaits it, and the rejection must not end the process.
     this.listening.catch(() => {})
     this.ended = new Promise((resolve) => {
       this.#worker.once('exit', (exitCode) => {
@@ -66,11 +67,11 @@ export class ThreadHandle {
     })
     this.#worker.on('message', (message: UpMessage) => this.#receive(message))
     this.#worker.on('error', (error) => {
-      this.#reason ??= error instanceof Error ? error.message : String(error)
+      this.#reason ??= messageOf(error)
     })
   }
 
-  /** Asks for metrics; null when the thread is silent for longer than the limit, or ends. */
+  /** Requests metrics; null if the thread does not respond within the limit, or ends. */
   async collect(limitMs: number): Promise<MetricsSnapshot | null> {
     if (this.hasEnded) return null
     this.#lastCollectId += 1
@@ -78,7 +79,7 @@ export class ThreadHandle {
     const { promise, resolve } = Promise.withResolvers<MetricsSnapshot | null>()
     this.#collects.set(id, resolve)
     this.#post({ type: 'collect', id })
-    const isInTime = await within(promise, limitMs)
+    const isInTime = await settlesWithin(promise, limitMs)
     this.#collects.delete(id)
     return isInTime ? promise : null
   }
@@ -89,12 +90,12 @@ export class ThreadHandle {
     return this.#drained.promise
   }
 
-  /** Asks the thread to end; see `ended`. */
+  /** Orders the thread to end; see `ended`. */
   stop(): void {
     this.#post({ type: 'stop' })
   }
 
-  #post(message: DownMessage, transfer: readonly Transferable[] = []): void {
+  #post(message: DownMessage, transfer: readonly ArrayBuffer[] = []): void {
     this.#worker.postMessage(message, transfer)
   }
 

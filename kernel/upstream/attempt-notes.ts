@@ -1,10 +1,10 @@
-/** What is noted about one attempt where a plugin hooked onAttempt; nowhere else does any of this exist. */
+/** Times and status of one attempt; recorded only for routes with an onAttempt hook. */
 import type { Attempt } from '../balance/worker-balance.ts'
 import type { AttemptReport } from '../contracts/hook.ts'
 import type { UpstreamFailureKind } from '../contracts/transport.ts'
 
 export class AttemptNotes {
-  /** `performance.now()`, like the times below; 0 for what has not come. */
+  /** `performance.now()`, as all times here; 0 if it has not happened. */
   readonly startedAtMs = performance.now()
   answeredAtMs = 0
   endedAtMs = 0
@@ -20,7 +20,7 @@ export class AttemptNotes {
     if (this.endedAtMs === 0) this.endedAtMs = performance.now()
   }
 
-  /** @param number 1-based, of the attempt within its request */
+  /** @param number 1-based number of the attempt in its request */
   toReport(attempt: Attempt, number: number, outcome: AttemptReport['outcome']): AttemptReport {
     this.ended()
     return {

@@ -1,4 +1,4 @@
-/** What every call on its way to a worker uses: the parts of one thread, and what is worked out once per worker. */
+/** Parts of a thread that every call to a worker uses. */
 import type { WorkerBalance } from '../balance/worker-balance.ts'
 import type { Logger } from '../contracts/log.ts'
 import type { TrafficWatch } from '../contracts/traffic.ts'
@@ -16,15 +16,15 @@ export interface CallParts {
   readonly transports: Transports
   readonly limits: WorkerLimits
   readonly retry: RetryRules
-  /** Null when nobody watches; set before the first call. */
+  /** Null without a traffic observer; set before the first call. */
   traffic: TrafficWatch | null
   readonly log: Logger
 }
 
-/** The time limits of an exchange with each worker. */
+/** Time limits of exchanges, by worker. */
 export class WorkerLimits {
   readonly #kernel: UpstreamLimits
-  /** Entries of the worker table are immutable, so what is merged once stays right. */
+  /** Merged limits; entries of the worker table are immutable. */
   readonly #byOverride = new WeakMap<WorkerHttpPool, UpstreamLimits>()
 
   constructor(kernel: UpstreamLimits) {
@@ -43,14 +43,14 @@ export class WorkerLimits {
     return limits
   }
 
-  /** Of all attempts together, in milliseconds: the kernel's limit, or the worker's own where that is longer; 0 for none. */
+  /** Limit of all attempts together in milliseconds: the longer one of the kernel's and the worker's; 0 for none. */
   totalMs(worker: WorkerEntry | null): number {
     const kernelMs = this.#kernel.requestMs
     const ownMs = worker === null ? kernelMs : this.of(worker).requestMs
     return kernelMs === 0 || ownMs === 0 ? 0 : Math.max(kernelMs, ownMs)
   }
 
-  /** Those of an attempt that begins late. @param usedMs what attempts before it have used of the time for all */
+  /** Limits of a later attempt. @param usedMs time used by earlier attempts */
   after(worker: WorkerEntry, usedMs: number): UpstreamLimits {
     const limits = this.of(worker)
     const totalMs = this.totalMs(worker)

@@ -1,6 +1,6 @@
 /**
- * One call on its way to workers: picks, sends, tries again elsewhere while nothing was passed on, tells the breaker how
- * it went, and leaves the in-flight count exactly once. What becomes of the answer is up to the handler. @hot
+ * One call: picks a worker, sends the request, retries on other workers until a response is passed on, reports each attempt
+ * to the breaker, and releases the in-flight count exactly once. The handler receives the response. @hot
  */
 import { CHOSEN_BY_HOOK } from '../balance/pick.ts'
 import type { Attempt, Fault, PickOptions } from '../balance/worker-balance.ts'
@@ -21,44 +21,44 @@ import { GatewayError } from '../errors/gateway-error.ts'
 import type { AttemptNotes } from './attempt-notes.ts'
 import { openNotes, reportAttempts, toReports } from './attempt-reports.ts'
 import type { CallParts } from './call-parts.ts'
-import { NO_MORE, nextWaitMs } from './next-wait.ts'
-import { asOwnTrouble, sayExhausted } from './own-trouble.ts'
+import { logExhaustion, toLocalFailure } from './local-exhaustion.ts'
 import { PairAttempt } from './pair-attempt.ts'
 import { type OpenPair, preparePair } from './pair-call.ts'
 import { isRejection } from './rejected-credentials.ts'
+import { nextAttemptDelayMs } from './retry.ts'
 import { toUpstreamError, upstreamErrors } from './upstream-errors.ts'
 
-/** Announced bodies of answers that are not passed on are read up to this size, so that the connection can be kept. */
+/** Bodies of discarded responses are read up to this Content-Length, so that the connection can be reused. */
 const MAX_DRAINED_BYTES = 65_536
 
-/** What is known once an attempt has failed. */
+/** State of the call once an attempt has failed. */
 interface Retries {
-  /** Slots of the workers that were tried. */
+  /** Slots of the workers tried so far. */
   readonly excluded: number[]
-  /** Until the next attempt; null while one is under way. */
+  /** Starts the next attempt; null while an attempt runs. */
   timer: NodeJS.Timeout | null
 }
 
 export class CallRun implements OpenCall, PairHandler {
-  /** Of the answer that is passed on; 0 until there is one. */
+  /** Status of the response that is passed on; 0 before it. */
   status = 0
-  /** Nothing more happens: answered, given up, or nobody wants it any more. */
+  /** The call has finished, failed or was aborted. */
   isOver = false
   readonly #call: Call
   readonly #handler: CallHandler
   readonly #parts: CallParts
-  /** Canonical. */
+  /** Canonical id. */
   readonly #model: string
   readonly #startedAtMs = performance.now()
   #exchange: Exchange | null = null
   #attempt: Attempt | null = null
   #attemptCount = 0
   #retries: Retries | null = null
-  /** Slots of the workers that this request speaks against. */
-  #told: number[] | null = null
-  /** What still comes of the current exchange is for nobody. */
+  /** Slots of the workers whose breaker has counted a failure of this request. */
+  #blamed: number[] | null = null
+  /** The rest of the current exchange is read and discarded. */
   #isDiscarding = false
-  /** The caller reads slowly: an exchange that begins meanwhile rests as well. */
+  /** The caller is paused; applies to later exchanges too. */
   #isPaused = false
   #meter: CallWatch | null = null
   #notes: AttemptNotes | null = null
@@ -75,12 +75,12 @@ export class CallRun implements OpenCall, PairHandler {
     return this.#attempt === null ? null : this.#attempt.worker
   }
 
-  /** Sets the first attempt on its way, or the next one. Never throws. */
+  /** Starts the first or the next attempt. Never throws. */
   begin(): void {
     this.#attemptCount++
     try {
       const attempt = this.#pick()
-      // A hook that picks may end the request.
+      // An onPick hook may end the request.
       if (this.isOver) {
         attempt.release()
         return
@@ -136,7 +136,7 @@ export class CallRun implements OpenCall, PairHandler {
     return balance.pick(ctx, model, pickOptions)
   }
 
-  /** Once per call, when it is known where it goes. */
+  /** Once per call, with the first worker. */
   #startMeter(worker: WorkerEntry): void {
     const { traffic } = this.#parts
     if (traffic === null || this.#meter !== null) return
@@ -196,21 +196,21 @@ export class CallRun implements OpenCall, PairHandler {
     if (this.#isPaused) this.#exchange.pause()
   }
 
-  /** Of the time for all attempts, by those before this one. */
+  /** Time used by earlier attempts, milliseconds. */
   get #usedMs(): number {
     return this.#attemptCount === 1 ? 0 : performance.now() - this.#startedAtMs
   }
 
-  /** Nobody could be picked, or a request could not be made. */
+  /** No worker could be picked, or the request could not be built. */
   #notSent(error: unknown): void {
     const isPickError = this.#attempt === null && error instanceof GatewayError && error.isRetryable
-    if (!isPickError || !this.#goesOn(null, null)) this.#giveUp(error)
+    if (!isPickError || !this.#scheduleNext(null, null)) this.#giveUp(error)
   }
 
   onResponseStart(status: number, headers: HeaderList, contentLength: number): void {
     this.#meter?.answered(status)
     this.#notes?.answered(status)
-    if (status >= 400 && this.#triesElsewhere(status, headers, contentLength)) return
+    if (status >= 400 && this.#retryAfterStatus(status, headers, contentLength)) return
     this.status = status
     this.#handler.onAnswer(status, headers, contentLength)
   }
@@ -242,9 +242,9 @@ export class CallRun implements OpenCall, PairHandler {
     if (!(attempt instanceof PairAttempt)) return
     const leg = attempt.leg(fault.leg)
     const notes = fault.leg === 'prefill' ? attempt.prefillNotes : this.#notes
-    const own = fault.failure === null ? null : asOwnTrouble(fault.failure)
-    if (own !== null) {
-      this.#failedHere(leg, own, notes)
+    const local = fault.failure === null ? null : toLocalFailure(fault.failure)
+    if (local !== null) {
+      this.#failedLocally(leg, local, notes)
       return
     }
     if (fault.failure !== null) {
@@ -258,36 +258,36 @@ export class CallRun implements OpenCall, PairHandler {
     const isRejected = this.#isRejected(leg.worker, fault.status)
     const isFailure =
       isRejected || fault.failure !== null || this.#parts.retry.isFailure(fault.status, resilience)
-    if (isFailure) this.#tellFailed(leg, fault.failure === null ? 'answered' : toFault(fault.failure))
+    if (isFailure) this.#blame(leg, fault.failure === null ? 'answered' : toFault(fault.failure))
     else leg.succeeded()
     const headers = isRejected ? null : fault.headers
-    if (this.status === 0 && isFailure && this.#goesOn(leg, headers, fault.leg)) this.#leave(leg)
+    if (this.status === 0 && isFailure && this.#scheduleNext(leg, headers, fault.leg)) this.#abandon(leg)
     else this.#giveUp(isRejected ? upstreamErrors.worker_credentials_rejected() : fault.error)
   }
 
   #exchangeFailed(attempt: Attempt, failure: UpstreamFailure): void {
-    const own = asOwnTrouble(failure)
-    if (own !== null) {
-      this.#failedHere(attempt, own, this.#notes)
+    const local = toLocalFailure(failure)
+    if (local !== null) {
+      this.#failedLocally(attempt, local, this.#notes)
       return
     }
     this.#noteFailure(attempt.worker, failure, this.#notes)
     const { error } = failure
     const isRejected = error !== null && this.#isRejected(attempt.worker, error.status)
     if (!isRejected) this.#logFailure(attempt.worker, failure)
-    // What a transport names itself counts as its status does; trouble without a name is always the worker's.
+    // A failure with an error of its own counts by its status; any other is the worker's failure.
     const isFailure =
       isRejected || error === null || this.#parts.retry.isFailure(error.status, attempt.worker.resilience)
-    if (isFailure) this.#tellFailed(attempt, toFault(failure))
+    if (isFailure) this.#blame(attempt, toFault(failure))
     else attempt.succeeded()
     const isRetryable = isRejected || error === null || error.isRetryable
     const mayTryElsewhere = this.status === 0 && !failure.responseStarted && isRetryable
-    if (mayTryElsewhere && isFailure && this.#goesOn(attempt, null)) this.#leave(attempt)
+    if (mayTryElsewhere && isFailure && this.#scheduleNext(attempt, null)) this.#abandon(attempt)
     else if (isRejected) this.#giveUp(upstreamErrors.worker_credentials_rejected.with({ cause: failure }))
     else this.#giveUp(toUpstreamError(failure, this.status !== 0))
   }
 
-  /** The worker rejects credentials of the gateway: its failure, whatever it says of other attempts. */
+  /** True if the worker rejects credentials of the gateway; this counts as a failure of the worker. */
   #isRejected(worker: WorkerEntry, status: number): boolean {
     if (!isRejection(status)) return false
     const { outgoing, credentials } = this.#parts
@@ -296,11 +296,12 @@ export class CallRun implements OpenCall, PairHandler {
     return true
   }
 
-  /** No worker is to blame, so its breaker hears nothing; a pause may help, another worker too where one is connected. */
-  #failedHere(attempt: Attempt, failure: UpstreamFailure, notes: AttemptNotes | null): void {
-    sayExhausted(this.#parts.log, failure.message)
+  /** Not reported to the breaker. Another attempt may succeed after a delay, or on a worker with an open connection. */
+  #failedLocally(attempt: Attempt, failure: UpstreamFailure, notes: AttemptNotes | null): void {
+    logExhaustion(this.#parts.log, failure.message)
     if (notes !== null) notes.failure = failure.kind
-    if (this.status === 0 && !failure.responseStarted && this.#goesOn(attempt, null)) this.#leave(attempt)
+    if (this.status === 0 && !failure.responseStarted && this.#scheduleNext(attempt, null))
+      this.#abandon(attempt)
     else this.#giveUp(toUpstreamError(failure, this.status !== 0))
   }
 
@@ -313,22 +314,22 @@ export class CallRun implements OpenCall, PairHandler {
     const { requestId } = this.#call.ctx
     this.#parts.log.warn(
       { request_id: requestId, worker: worker.url, failure: failure.kind, reason: failure.message },
-      'an upstream attempt failed',
+      'upstream attempt failed',
     )
   }
 
-  /** @returns false when the answer is to be passed on; true also where an error takes its place */
-  #triesElsewhere(status: number, headers: HeaderList, contentLength: number): boolean {
+  /** @returns false if the response is to be passed on; true if another attempt or an error follows */
+  #retryAfterStatus(status: number, headers: HeaderList, contentLength: number): boolean {
     const attempt = this.#attempt
     if (attempt === null) return false
     const isRejected = this.#isRejected(attempt.worker, status)
     if (!isRejected && !this.#parts.retry.isFailure(status, attempt.worker.resilience)) return false
-    if (!this.#goesOn(attempt, isRejected ? null : headers)) {
+    if (!this.#scheduleNext(attempt, isRejected ? null : headers)) {
       if (isRejected) this.fail(upstreamErrors.worker_credentials_rejected())
       return isRejected
     }
-    this.#tellFailed(attempt, 'answered')
-    this.#leave(attempt)
+    this.#blame(attempt, 'answered')
+    this.#abandon(attempt)
     this.#isDiscarding = contentLength >= 0 && contentLength <= MAX_DRAINED_BYTES
     if (!this.#isDiscarding) this.#exchange?.abort()
     return true
@@ -336,35 +337,37 @@ export class CallRun implements OpenCall, PairHandler {
 
   tryElsewhere(): boolean {
     const attempt = this.#attempt
-    if (this.isOver || attempt === null || !this.#goesOn(attempt, null)) return false
-    this.#tellFailed(attempt, 'answered')
-    this.#leave(attempt)
+    if (this.isOver || attempt === null || !this.#scheduleNext(attempt, null)) return false
+    this.#blame(attempt, 'answered')
+    this.#abandon(attempt)
     this.#exchange?.abort()
     this.status = 0
     return true
   }
 
   /**
-   * Sets the next attempt on its way, if there is to be one.
+   * Schedules the next attempt, if the retry rules allow one.
    *
-   * @param culprit what failed, whose worker's settings decide; null when none could be picked
-   * @param headers of its answer; null when there was none
-   * @param leg of a pair, where one of its workers failed
+   * @param failed the attempt, or the leg of a pair, whose worker's settings apply; null if no worker could be picked
+   * @param headers response headers of the worker; null without a response
+   * @param leg the leg of a pair that failed
+   * @returns true if an attempt follows
    */
-  #goesOn(culprit: Attempt | null, headers: HeaderList | null, leg?: PairLeg): boolean {
+  #scheduleNext(failed: Attempt | null, headers: HeaderList | null, leg?: PairLeg): boolean {
     const parts = this.#parts
     const endpoint = this.#endpoint
     if (this.#call.worker !== null) return false
-    const worker = culprit === null ? null : culprit.worker
-    const waitMs = nextWaitMs(parts, {
-      worker,
+    const worker = failed === null ? null : failed.worker
+    const delayMs = nextAttemptDelayMs(parts.retry, {
+      resilience: worker === null ? null : worker.resilience,
       headers,
       number: this.#attemptCount,
       usedMs: performance.now() - this.#startedAtMs,
-      hasAnother: () => culprit !== null && this.#hasAnother(culprit, leg),
+      totalMs: parts.limits.totalMs(worker),
+      hasAnother: () => failed !== null && this.#hasAnother(failed, leg),
     })
     const workerType = worker === null ? 'regular' : worker.workerType
-    if (waitMs === NO_MORE) {
+    if (delayMs === null) {
       if (this.#attemptCount > 1) parts.traffic?.exhausted(workerType, endpoint)
       return false
     }
@@ -373,38 +376,38 @@ export class CallRun implements OpenCall, PairHandler {
         request_id: this.#call.ctx.requestId,
         worker: worker?.url,
         attempt: this.#attemptCount,
-        wait_ms: waitMs,
+        delay_ms: delayMs,
       },
-      'another attempt follows a failed one',
+      'retrying upstream attempt',
     )
     this.#retries ??= { excluded: [], timer: null }
     this.#retries.timer = setTimeout(() => {
-      parts.traffic?.retried(workerType, endpoint, this.#attemptCount + 1, waitMs)
+      parts.traffic?.retried(workerType, endpoint, this.#attemptCount + 1, delayMs)
       this.#tryAgain()
-    }, waitMs)
+    }, delayMs)
     return true
   }
 
   #hasAnother({ policy, worker }: Attempt, leg: PairLeg | undefined): boolean {
-    // A hook may choose the same worker again.
+    // An onPick hook may choose the same worker again.
     if (policy === CHOSEN_BY_HOOK.policy) return false
     const excluded = (this.#retries?.excluded ?? []).concat(worker.slot)
     const { accepts } = this.#call
     return this.#parts.balance.hasUntried(this.#model, { leg, excluded, accepts })
   }
 
-  /** One request speaks against a worker once, however often it was tried there. */
-  #tellFailed(attempt: Attempt, fault: Fault): void {
+  /** Reports a failure to the breaker, at most once per request and worker. */
+  #blame(attempt: Attempt, fault: Fault): void {
     const { slot } = attempt.worker
-    this.#told ??= []
-    if (this.#told.includes(slot)) return
-    this.#told.push(slot)
+    this.#blamed ??= []
+    if (this.#blamed.includes(slot)) return
+    this.#blamed.push(slot)
     attempt.failed(fault)
   }
 
-  /** The attempt is given up in favour of another. @param culprit what of it failed: itself, or one leg of a pair */
-  #leave(culprit: Attempt): void {
-    this.#retries?.excluded.push(culprit.worker.slot)
+  /** Ends the attempt in favour of the next. @param failed the attempt, or the failed leg of a pair */
+  #abandon(failed: Attempt): void {
+    this.#retries?.excluded.push(failed.worker.slot)
     this.#endAttempt('retried')
   }
 
@@ -423,7 +426,7 @@ export class CallRun implements OpenCall, PairHandler {
     const attempt = this.#attempt
     const hasFailed =
       status >= 400 && attempt !== null && this.#parts.retry.isFailure(status, attempt.worker.resilience)
-    if (hasFailed) this.#tellFailed(attempt, 'answered')
+    if (hasFailed) this.#blame(attempt, 'answered')
     else attempt?.succeeded()
     if (attempt !== null && status < 400) this.#accepted(attempt)
     this.#endAttempt(hasFailed ? 'failure' : 'success')
@@ -444,14 +447,14 @@ export class CallRun implements OpenCall, PairHandler {
   }
 
   fail(error: unknown): void {
-    // What another worker might have done better speaks against this one.
+    // An error that another worker might avoid counts as a failure of this one.
     const attempt = this.#attempt
     if (attempt !== null && error instanceof GatewayError && error.isRetryable)
-      this.#tellFailed(attempt, 'answered')
+      this.#blame(attempt, 'answered')
     this.#giveUp(error)
   }
 
-  /** No answer comes, or what came of it is all there is. */
+  /** Ends the call with an error. */
   #giveUp(error: unknown): void {
     this.#exchange?.abort()
     if (this.isOver) return
@@ -476,7 +479,7 @@ export class CallRun implements OpenCall, PairHandler {
     if (this.#retries?.timer) clearTimeout(this.#retries.timer)
   }
 
-  /** The attempt leaves the in-flight count, and whoever wants to know is told how it went. */
+  /** Releases the in-flight count and reports the attempt to onAttempt hooks. */
   #endAttempt(outcome: AttemptReport['outcome']): void {
     const attempt = this.#attempt
     const notes = this.#notes

@@ -1,4 +1,4 @@
-/** Makes the headers for one attempt: those of the client that may pass, and the worker's key. @hot */
+/** Builds the request headers of one attempt: forwarded client headers and the credentials of the worker. @hot */
 import type { AuthService } from '../contracts/auth.ts'
 import type { RelayContext } from '../contracts/reply-sink.ts'
 import type { HeaderList } from '../contracts/transport.ts'
@@ -6,9 +6,8 @@ import type { WorkerEntry } from '../contracts/worker.ts'
 import { mayHoldCredential } from './rejected-credentials.ts'
 import type { Transports } from './transports.ts'
 
-/** Which of the headers that are not simply copied may reach workers: worked out once. */
 export class OutgoingHeaders {
-  /** Tells the gateway's own keys apart, which stay here; null when nobody can. */
+  /** Recognises the gateway's own keys, which are never forwarded; null without an auth plugin. */
   auth: AuthService | null = null
   readonly #sendsRequestId: boolean
   readonly #sendsAuthorization: boolean
@@ -25,17 +24,17 @@ export class OutgoingHeaders {
   }
 
   /**
-   * The worker's key replaces the client's; the client's own goes on only when the worker has none and it is
-   * not one of the gateway's.
+   * The worker's key replaces the client's credential, which is forwarded only if the worker has no key and it is not a key
+   * of the gateway.
    *
-   * @param more of whoever makes the request: they take the place of the client's
+   * @param more headers that replace the client's of the same names
    */
   of(ctx: RelayContext, worker: WorkerEntry, more?: readonly string[]): HeaderList {
     const headers = ctx.forwardedHeaders.slice()
     if (more !== undefined) replace(headers, more)
     headers.push('content-type', 'application/json')
     if (this.#sendsRequestId) headers.push('x-request-id', ctx.requestId)
-    if (this.#writeOwnWay(headers, ctx, worker)) return headers
+    if (this.#writeByMode(headers, ctx, worker)) return headers
     if (worker.apiKey !== null) {
       headers.push('authorization', `Bearer ${worker.apiKey}`)
       return headers
@@ -47,9 +46,8 @@ export class OutgoingHeaders {
   }
 
   /**
-   * True when the credential that a worker gets is the gateway's: the worker's key, or none because the client's is not
-   * forwarded. False when the client's is sent, or would be if the client had one: then a rejection is the client's, which
-   * may not open breakers at will.
+   * True if the worker receives a credential of the gateway: the worker's key, or none because the client's is not
+   * forwarded. False if the client's is forwarded, or would be: a client must not be able to open breakers with bad keys.
    */
   areOwnCredentials(ctx: RelayContext, worker: WorkerEntry): boolean {
     const { apiKey } = worker
@@ -71,7 +69,7 @@ export class OutgoingHeaders {
     return apiKey !== undefined && auth.isGatewayKey(`Bearer ${apiKey}`)
   }
 
-  #writeOwnWay(headers: HeaderList, ctx: RelayContext, worker: WorkerEntry): boolean {
+  #writeByMode(headers: HeaderList, ctx: RelayContext, worker: WorkerEntry): boolean {
     if (!worker.isExternal && worker.provider === null) return false
     const control = this.#transports.controlOf(worker.connectionMode)
     return control?.writeCredentials?.(headers, ctx, worker, this.#mayPassOn) ?? false

@@ -1,15 +1,15 @@
-/** One attempt that two workers share: picked together, counted together, told apart when one of them fails. */
+/** One attempt on a prefill and a decode worker, which are picked and counted together. */
 import type { Attempt, Choice, Fault, PickOptions, WorkerBalance } from '../balance/worker-balance.ts'
 import type { PairLeg } from '../contracts/pair.ts'
 import type { RelayContext } from '../contracts/reply-sink.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
 import type { AttemptNotes } from './attempt-notes.ts'
 
-/** The decode worker stands for the pair, since its answer is the client's. */
+/** As an `Attempt` it is the decode worker's, whose response the client gets. */
 export class PairAttempt implements Attempt {
   readonly prefill: Attempt
   readonly decode: Attempt
-  /** How the prefill leg went; null unless somebody wants to know. */
+  /** Notes of the prefill leg; null without an onAttempt hook. */
   prefillNotes: AttemptNotes | null = null
 
   constructor(prefill: Attempt, decode: Attempt) {
@@ -18,9 +18,9 @@ export class PairAttempt implements Attempt {
   }
 
   /**
-   * Prefill first, then decode, each by the policy of its own leg.
+   * Picks prefill first, then decode, each by the policy of its leg.
    *
-   * @throws what `WorkerBalance.pick` does; then neither is counted
+   * @throws as `WorkerBalance.pick`; then neither is counted
    */
   static pick(
     balance: WorkerBalance,
@@ -53,7 +53,7 @@ export class PairAttempt implements Attempt {
     return leg === 'prefill' ? this.prefill : this.decode
   }
 
-  /** Of the decode worker; the prefill worker is spoken for when its own answer has ended. */
+  /** Of the decode worker; the prefill worker's result is reported when its own response has ended. */
   succeeded(): void {
     this.decode.succeeded()
   }
@@ -62,7 +62,7 @@ export class PairAttempt implements Attempt {
     this.decode.failed(fault)
   }
 
-  /** Both stay in the count until the answer is over. */
+  /** Both stay counted until the response has ended. */
   release(): void {
     this.prefill.release()
     this.decode.release()

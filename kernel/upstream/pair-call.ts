@@ -1,4 +1,4 @@
-/** The pair of one attempt on its way: requests, hooks, and the strategy of the workers' connection mode. */
+/** Sends one attempt of a pair: requests, hooks, and the strategy of the workers' connection mode. */
 import type { Call } from '../contracts/call.ts'
 import type { PairCall, PairHandler, PairLeg, PairRequests, PairStrategy } from '../contracts/pair.ts'
 import type { RelayContext } from '../contracts/reply-sink.ts'
@@ -12,13 +12,13 @@ export interface PairSource {
   readonly parts: Pick<CallParts, 'transports' | 'limits'>
   /** Canonical. */
   readonly model: string
-  /** 1-based, of the attempt. */
+  /** 1-based number of the attempt. */
   readonly number: number
-  /** Of the time for all attempts, by those before. */
+  /** Time used by earlier attempts, milliseconds. */
   readonly usedMs: number
 }
 
-/** @throws pairs_unsupported (501), and what the call or the strategy throws; then nothing was sent */
+/** @throws pairs_unsupported (501), and errors of the call and the strategy; then nothing was sent */
 export function preparePair(attempt: PairAttempt, source: PairSource): OpenPair {
   const strategy = source.parts.transports.pairsOf(attempt.prefill.worker)
   return new OpenPair(attempt, source, strategy)
@@ -68,7 +68,7 @@ export class OpenPair implements PairCall {
     this.#attempt.prefill.succeeded()
   }
 
-  /** Runs `onUpstreamRequest` for both. @returns null when nothing has to be waited for */
+  /** Runs `onUpstreamRequest` for both. @returns null if no hook is asynchronous */
   runHooks(): Promise<unknown> | null {
     const { ctx } = this
     const { onUpstreamRequest } = ctx.hooks

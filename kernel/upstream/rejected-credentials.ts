@@ -1,14 +1,14 @@
-/** Log lines about workers that reject the gateway's own credentials: one when it begins, one when it is over. */
+/** Logs when a worker starts and stops rejecting the gateway's credentials. */
 import type { Logger } from '../contracts/log.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
 
-/** A worker that rejects some requests and accepts others is logged no more often than this. milliseconds */
+/** Shortest time between two log lines about a worker that rejects only some requests, milliseconds. */
 const MIN_REJECTING_MS = 60_000
 
 const UNAUTHORIZED = 401
 const FORBIDDEN = 403
 
-/** True for a status by which a worker rejects a credential. gRPC statuses count by their HTTP status. */
+/** True for statuses that reject a credential. gRPC statuses count by their HTTP status. */
 export function isRejection(status: number): boolean {
   return status === UNAUTHORIZED || status === FORBIDDEN
 }
@@ -22,7 +22,7 @@ export function mayHoldCredential(header: string): boolean {
 
 export class RejectedCredentials {
   readonly #log: Logger
-  /** Time of the first rejection, of those that reject. A changed worker is a new entry, so it begins anew. */
+  /** Time of the first rejection. A changed worker is a new entry and starts again. */
   readonly #sinceMs = new WeakMap<WorkerEntry, number>()
 
   constructor(log: Logger) {

@@ -1,6 +1,6 @@
 /**
- * Relays one answer: worker to client as events, no promise and no copy on the way. A slow client pauses the
- * worker, a client that leaves aborts it, a worker that breaks becomes an error the client can see. @hot
+ * Relays a worker's response to the client by callbacks, without promises or copies. A slow client pauses the worker, a
+ * client that disconnects aborts it, a worker that fails becomes an error for the client. @hot
  */
 import type { Call, CallHandler, OpenCall } from '../contracts/call.ts'
 import type { RelayContext, SinkListener } from '../contracts/reply-sink.ts'
@@ -13,7 +13,7 @@ import { isPlainEventStream, toClientHeaders } from './response-headers.ts'
 import { upstreamErrors } from './upstream-errors.ts'
 import { canonicalBody, toWorkerRequest } from './worker-request.ts'
 
-/** Announced bodies up to this size leave as one whole reply; longer ones and unannounced ones are streamed. */
+/** Bodies with a Content-Length up to this are sent as one response; longer ones and those without it are streamed. */
 const MAX_WHOLE_BYTES = 1_048_576
 const NO_BYTES = Buffer.alloc(0)
 
@@ -29,14 +29,14 @@ export class Relay implements Call, CallHandler, SinkListener {
   readonly #parts: CallParts
   readonly #call: OpenCall
   #headers: HeaderList = []
-  /** Bytes of a whole reply still to come; -1 while streaming. */
+  /** Remaining bytes of an unstreamed response; -1 while streaming. */
   #missing = -1
   #whole: Buffer | null = null
-  /** The body so far, held back because a hook may want to see it whole; null when it is not. */
+  /** The body so far, held back for an onResponse hook; null if it is not. */
   #gathered: Buffer[] | null = null
   #gatheredBytes = 0
-  /** Of an event stream, for who wants to know whether it is whole; null otherwise. */
-  #judge: StreamJudge | null = null
+  /** Completion check of an event stream; null without one. */
+  #check: StreamJudge | null = null
 
   private constructor(ctx: RelayContext, options: RelayOptions, parts: CallParts, call: OpenCall | null) {
     this.ctx = ctx
@@ -48,14 +48,14 @@ export class Relay implements Call, CallHandler, SinkListener {
     this.#call = call ?? new CallRun(this, this, parts.balance.canonicalModel(this.model ?? ANY_MODEL), parts)
   }
 
-  /** Never throws: what goes wrong is the client's reply. */
+  /** Never throws: errors become the client's response. */
   static start(ctx: RelayContext, options: RelayOptions, parts: CallParts): void {
     const relay = new Relay(ctx, options, parts, null)
     ctx.setListener(relay)
     ;(relay.#call as CallRun).begin()
   }
 
-  /** Relays the answer of a call that somebody else has opened; it is told to this handler from its head on. */
+  /** Relays the response of an open call, which passes its events to the relay from the head on. */
   static join(ctx: RelayContext, options: RelayOptions, parts: CallParts, call: OpenCall): Relay {
     const relay = new Relay(ctx, options, parts, call)
     ctx.setListener(relay)
@@ -76,13 +76,13 @@ export class Relay implements Call, CallHandler, SinkListener {
       return
     }
     this.ctx.forgetBody()
-    if (this.#mayBeHeldBack(isEventStream, contentLength)) this.#gathered = []
+    if (this.#isHeldBack(isEventStream, contentLength)) this.#gathered = []
     else this.ctx.startStream(status, this.#headers, isEventStream)
-    if (isEventStream && status < 400) this.#judge = this.#options.judge?.() ?? null
+    if (isEventStream && status < 400) this.#check = this.#options.judge?.() ?? null
   }
 
-  /** A hook wants to see bodies whose length is not announced, or that are longer than what is sent whole anyway. */
-  #mayBeHeldBack(isEventStream: boolean, contentLength: number): boolean {
+  /** Bodies without a Content-Length or above MAX_WHOLE_BYTES are held back for onResponse, up to its own limit. */
+  #isHeldBack(isEventStream: boolean, contentLength: number): boolean {
     const { onResponse, maxReplyBytes } = this.ctx.hooks
     return onResponse !== null && !isEventStream && maxReplyBytes > 0 && contentLength <= maxReplyBytes
   }
@@ -91,12 +91,12 @@ export class Relay implements Call, CallHandler, SinkListener {
     if (this.#missing >= 0) this.#collect(chunk)
     else if (this.#gathered !== null) this.#gather(this.#gathered, chunk)
     else {
-      this.#judge?.take(chunk)
+      this.#check?.take(chunk)
       if (!this.ctx.writeStream(chunk)) this.#call.pause()
     }
   }
 
-  /** Holds back what may still be shown to a hook; more than it wants to see is streamed after all. */
+  /** Holds back the body for a hook; above the hook's limit it is streamed. */
   #gather(gathered: Buffer[], chunk: Buffer): void {
     gathered.push(Buffer.from(chunk))
     this.#gatheredBytes += chunk.length
@@ -106,7 +106,7 @@ export class Relay implements Call, CallHandler, SinkListener {
     if (!this.ctx.writeStream(Buffer.concat(gathered))) this.#call.pause()
   }
 
-  /** A body that came in one piece is sent straight from the read buffer. bench: relay-json */
+  /** A body that arrives in one chunk is sent from the read buffer. bench: relay-json */
   #collect(chunk: Buffer): void {
     if (this.#whole === null) {
       if (chunk.length === this.#missing) {
@@ -122,24 +122,24 @@ export class Relay implements Call, CallHandler, SinkListener {
     this.#missing -= chunk.length
   }
 
-  /** A worker that dies politely is no shorter answer: its client is told as if the connection had broken. */
+  /** A stream that ended in order but before its last event fails as if the connection had broken. */
   faultAtEnd(): UpstreamFailure | null {
-    if (this.#judge === null || this.#judge.isWhole()) return null
+    if (this.#check === null || this.#check.isWhole()) return null
     const what = 'it ended before its last event'
     const error = upstreamErrors.read_response_body_failed(what)
     return new UpstreamFailure('reset', what, true, { error })
   }
 
-  /** Nothing more comes or goes. */
-  #leave(): void {
+  /** Detaches from the client. */
+  #detach(): void {
     this.ctx.setListener(null)
-    this.#judge?.leave()
-    this.#judge = null
+    this.#check?.leave()
+    this.#check = null
   }
 
   onEnd(): void {
     const { ctx } = this
-    this.#leave()
+    this.#detach()
     if (this.#gathered !== null)
       ctx.sendWhole(this.#call.status, this.#headers, Buffer.concat(this.#gathered))
     else if (this.#missing === -1) ctx.endStream()
@@ -147,7 +147,7 @@ export class Relay implements Call, CallHandler, SinkListener {
   }
 
   onFailed(error: unknown): void {
-    this.#leave()
+    this.#detach()
     this.ctx.fail(error)
   }
 
@@ -156,10 +156,10 @@ export class Relay implements Call, CallHandler, SinkListener {
   }
 
   onCancel(): void {
-    this.#leave()
+    this.#detach()
     this.#call.abort()
   }
 }
 
-/** Model id that stands for "any worker". */
+/** Model id that stands for any worker. */
 export const ANY_MODEL = 'unknown'

@@ -1,7 +1,7 @@
-/** Which headers of a worker's answer reach the client. @hot */
+/** Selects the headers of a worker's response that the client receives. @hot */
 import type { HeaderList } from '../contracts/transport.ts'
 
-/** Hop-by-hop headers, and those that the gateway writes itself. Content-encoding passes with its bytes. */
+/** Hop-by-hop headers, and those that the gateway writes. Content-Encoding passes, as the body is unchanged. */
 const dropped = new Set([
   'connection',
   'keep-alive',
@@ -17,7 +17,7 @@ const dropped = new Set([
   // The server library writes its own.
   'date',
   'uwebsockets',
-  // Only this gateway's own errors may look like its own.
+  // Reserved for errors of this gateway.
   'x-weir-error-code',
   'x-request-id',
   'access-control-allow-origin',
@@ -37,7 +37,7 @@ export function toClientHeaders(headers: HeaderList): HeaderList {
   return kept
 }
 
-/** What the worker's Connection header names is about its connection, not for the client. @source RFC 9110 §7.6.1 */
+/** Headers that the worker's Connection header lists are hop-by-hop too. @source RFC 9110 §7.6.1 */
 function dropNamed(headers: HeaderList, options: string): void {
   const names = new Set<string>()
   for (const name of options.split(',')) names.add(name.trim().toLowerCase())
@@ -46,17 +46,16 @@ function dropNamed(headers: HeaderList, options: string): void {
 
 const EVENT_STREAM = 'text/event-stream'
 
-/** Media types count whatever their case and without parameters. @source RFC 9110 §8.3.1 */
+/** Ignores case and parameters. @source RFC 9110 §8.3.1 */
 function isEventStreamType(type: string): boolean {
   const { length } = EVENT_STREAM
-  // Nearly every worker writes it so.
+  // Fast path: nearly every worker sends lower case.
   if (!type.startsWith(EVENT_STREAM) && type.slice(0, length).toLowerCase() !== EVENT_STREAM) return false
   return type.length === length || type[length] === ';' || type[length] === ' ' || type[length] === '\t'
 }
 
 /**
- * True when events stand in the body as they are, so that lines may be added between them. In a compressed one the
- * same bytes mean something else.
+ * True for an uncompressed event stream, in which heartbeat lines may be inserted between events.
  */
 export function isPlainEventStream(headers: HeaderList): boolean {
   let isEventStream = false

@@ -1,45 +1,47 @@
-/** When another attempt follows a failed one, and after how long. Numbers only: `call-run.ts` acts on them. */
+/** Decides whether and when another attempt follows a failed one; `call-run.ts` makes the attempts. */
 import type { KernelConfig } from '../config/kernel-config.ts'
 import type { RandomSource } from '../contracts/policy.ts'
+import type { HeaderList } from '../contracts/transport.ts'
 import type { WorkerResilience } from '../contracts/worker.ts'
+import { headerOf } from './response-headers.ts'
 
-/** Settings of retries: of the kernel, or of one worker that overrides some of them. */
+/** Retry settings of the kernel, or of a worker that overrides some of them. */
 export interface RetrySettings {
-  /** The first one included. */
+  /** Includes the first attempt. */
   readonly maxAttempts: number
   readonly initialBackoffMs: number
   readonly maxBackoffMs: number
-  /** Longest Retry-After that is waited for. */
+  /** Longest Retry-After to wait for. */
   readonly maxWaitMs: number
   readonly backoffMultiplier: number
   /** 0 to 1. */
   readonly jitterFactor: number
-  /** Of workers: failures for the breaker, and reasons for another attempt. */
+  /** Response statuses that count as failures for the breaker and cause another attempt. */
   readonly statuses: ReadonlySet<number>
 }
 
-/** A timer takes a longer time for none: a worker's own settings have no limit. milliseconds */
+/** Longest delay of a Node timer, milliseconds; a longer one would fire at once. */
 const MAX_TIMER_MS = 2_147_483_647
 
-/** No status below this is a failure, whatever a worker's own list says: the answer may be on its way already. */
+/** Statuses below are never failures, whatever a worker's own list contains. */
 const FIRST_FAILURE_STATUS = 400
 
 export class RetryRules {
   kernel: RetrySettings
-  /** Entries of the worker table are immutable, so what is merged once stays right. */
+  /** Merged settings; entries of the worker table are immutable. */
   #byOverride = new WeakMap<WorkerResilience, RetrySettings>()
 
   constructor(config: KernelConfig['retry']) {
     this.kernel = { ...config, statuses: new Set(config.statuses) }
   }
 
-  /** Other settings hold from the next failure on. */
+  /** Applies from the next failure on. */
   configure(config: KernelConfig['retry']): void {
     this.kernel = { ...config, statuses: new Set(config.statuses) }
     this.#byOverride = new WeakMap()
   }
 
-  /** The settings after an attempt on this worker. @param resilience null where the kernel's settings hold */
+  /** Settings of a worker. @param resilience its overrides; null for the kernel's settings */
   of(resilience: WorkerResilience | null): RetrySettings {
     if (resilience === null) return this.kernel
     const known = this.#byOverride.get(resilience)
@@ -49,7 +51,7 @@ export class RetryRules {
     return merged
   }
 
-  /** True for a status that counts as a failure of the worker. */
+  /** True if the status counts as a failure of the worker. */
   isFailure(status: number, resilience: WorkerResilience | null): boolean {
     return status >= FIRST_FAILURE_STATUS && this.of(resilience).statuses.has(status)
   }
@@ -68,11 +70,11 @@ function merge(kernel: RetrySettings, own: WorkerResilience): RetrySettings {
 }
 
 /**
- * The wait before the next attempt, in milliseconds: it grows from attempt to attempt up to the cap, varies by the
- * jitter after the cap, and is at least what the worker asked for, as far as the cap allows.
+ * Delay before the next attempt in milliseconds: it grows with each attempt up to `maxBackoffMs`, then jitter is applied,
+ * and it is at least the Retry-After of the worker, up to `maxBackoffMs`.
  *
- * @param failed attempts that have failed so far, 1 or more
- * @param askedMs what the worker's Retry-After said; 0 when it said nothing
+ * @param failed number of failed attempts, 1 or more
+ * @param askedMs Retry-After of the worker; 0 without one
  */
 export function backOffMs(
   settings: RetrySettings,
@@ -87,7 +89,7 @@ export function backOffMs(
 }
 
 /**
- * What a Retry-After header asks for, in milliseconds from now; 0 when it asks for nothing that can be read.
+ * Parses Retry-After into milliseconds from now; 0 if it is absent or invalid.
  *
  * @param nowMs `Date.now()`
  * @source RFC 9110 §10.2.3
@@ -96,8 +98,41 @@ export function retryAfterMs(value: string | undefined, nowMs: number): number {
   if (value === undefined) return 0
   const text = value.trim()
   if (/^\d{1,9}$/.test(text)) return Number(text) * 1000
-  // A date needs letters: Date.parse would take numbers that are none, such as -1 or 1.5, for years.
+  // Date.parse would read numbers such as -1 or 1.5 as years.
   if (!/^[A-Za-z]{3}/.test(text)) return 0
   const atMs = Date.parse(text)
   return Number.isNaN(atMs) ? 0 : Math.max(0, atMs - nowMs)
+}
+
+export interface FailedAttempt {
+  /** Settings of the failed worker; null if no worker could be picked, then those of the kernel apply. */
+  readonly resilience: WorkerResilience | null
+  /** Response headers of the worker; null without a response. */
+  readonly headers: HeaderList | null
+  /** 1-based. */
+  readonly number: number
+  /** Time since the request was first routed, milliseconds. */
+  readonly usedMs: number
+  /** Limit of all attempts together, milliseconds; 0 for none. */
+  readonly totalMs: number
+  /** True if a worker that this request has not tried could take it now. */
+  hasAnother(): boolean
+}
+
+/**
+ * Decides about the attempt after a failed one.
+ *
+ * @returns delay in milliseconds; null for no further attempt: attempts or time are used up, or the worker asks for a
+ *   longer delay than `maxWaitMs` and there is no other worker
+ */
+export function nextAttemptDelayMs(rules: RetryRules, failed: FailedAttempt): number | null {
+  const { headers, number, usedMs, totalMs } = failed
+  const settings = rules.of(failed.resilience)
+  if (number >= settings.maxAttempts) return null
+  // Set by workers that know that the same request would fail again.
+  if (headers !== null && headerOf(headers, 'x-should-retry') === 'false') return null
+  const askedMs = headers === null ? 0 : retryAfterMs(headerOf(headers, 'retry-after'), Date.now())
+  if (askedMs > settings.maxWaitMs) return failed.hasAnother() ? 0 : null
+  const delayMs = backOffMs(settings, number, askedMs, Math.random)
+  return totalMs === 0 || usedMs + delayMs < totalMs ? delayMs : null
 }

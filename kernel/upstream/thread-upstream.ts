@@ -1,4 +1,4 @@
-/** The way to workers on one thread: what it is made of, and its ways in. */
+/** The upstream of one thread: transports, retry rules and limits, and the calls made with them. */
 import type { WorkerBalance } from '../balance/worker-balance.ts'
 import type { KernelConfig } from '../config/kernel-config.ts'
 import type { AuthService } from '../contracts/auth.ts'
@@ -47,7 +47,7 @@ export class ThreadUpstream implements Upstream {
     }
   }
 
-  /** Set once the auth plugin is known; null when there is none. */
+  /** Null without an auth plugin. */
   set auth(auth: AuthService | null) {
     this.#parts.outgoing.auth = auth
   }
@@ -56,7 +56,7 @@ export class ThreadUpstream implements Upstream {
     this.#parts.retry.configure(retry)
   }
 
-  /** Set once the plugin that watches is known; null when there is none. */
+  /** Null without a traffic observer. */
   set traffic(traffic: TrafficWatch | null) {
     this.#parts.traffic = traffic
   }
@@ -95,13 +95,13 @@ export class ThreadUpstream implements Upstream {
   }
 
   relay(ctx: RelayContext, options: RelayOptions): void {
-    // The client may have left while the handler waited for something: no worker need be troubled.
+    // The client may have disconnected while the handler waited.
     if (!ctx.isDone) Relay.start(ctx, options, this.#parts)
   }
 
   open(call: Call, handler: CallHandler): OpenCall {
     const run = new CallRun(call, handler, this.canonicalModel(call.model), this.#parts)
-    // Its caller gets to know it before it is told anything.
+    // No callback of the handler runs before the caller has the call.
     process.nextTick(() => {
       if (!run.isOver) run.begin()
     })
@@ -119,10 +119,7 @@ export class ThreadUpstream implements Upstream {
   toGatewayError(ctx: RelayContext, cause: unknown): GatewayError {
     if (cause instanceof GatewayError) return cause
     if (cause instanceof UpstreamFailure) return toUpstreamError(cause, cause.responseStarted)
-    this.#parts.log.error(
-      { err: cause, request_id: ctx.requestId },
-      'unexpected error on the way to a worker',
-    )
+    this.#parts.log.error({ err: cause, request_id: ctx.requestId }, 'unexpected upstream error')
     return upstreamErrors.upstream_internal_error.with({ cause })
   }
 

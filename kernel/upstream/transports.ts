@@ -1,4 +1,4 @@
-/** How workers are reached on one thread: by connection mode, their transports, and what runs pairs of them. */
+/** Transports, pair strategies and control operations of one thread, by connection mode. */
 
 import type { ModeControl } from '../contracts/mode-control.ts'
 import type { PairStrategy } from '../contracts/pair.ts'
@@ -12,28 +12,30 @@ export class Transports {
   readonly #controlByMode = new Map<string, ModeControl>()
   readonly #controlByScheme = new Map<string, ModeControl>()
 
-  /** @throws Error when the mode is taken: a bug of a plugin, told at boot */
+  /** @throws Error if another plugin has registered the mode */
   add(transport: Transport): void {
     if (this.#byMode.has(transport.mode))
-      throw new Error(`two plugins reach workers of connection mode ${transport.mode}`)
+      throw new Error(`two plugins register a transport for connection mode ${transport.mode}`)
     this.#byMode.set(transport.mode, transport)
   }
 
   addPairs(strategy: PairStrategy): void {
     if (this.#pairsByMode.has(strategy.mode))
-      throw new Error(`two plugins run pairs of connection mode ${strategy.mode}`)
+      throw new Error(`two plugins register pairs for connection mode ${strategy.mode}`)
     this.#pairsByMode.set(strategy.mode, strategy)
   }
 
-  /** @throws Error when the mode or one of its schemes is taken */
+  /** @throws Error if another plugin has registered the mode or one of its schemes */
   addControl(control: ModeControl): void {
     if (this.#controlByMode.has(control.mode))
-      throw new Error(`two plugins look after workers of connection mode ${control.mode}`)
+      throw new Error(`two plugins register control operations for connection mode ${control.mode}`)
     this.#controlByMode.set(control.mode, control)
     for (const scheme of control.schemes) {
       const other = this.#controlByScheme.get(scheme)
       if (other !== undefined)
-        throw new Error(`connection modes ${other.mode} and ${control.mode} both want ${scheme}:// workers`)
+        throw new Error(
+          `connection modes ${other.mode} and ${control.mode} both register the scheme ${scheme}://`,
+        )
       this.#controlByScheme.set(scheme, control)
     }
   }

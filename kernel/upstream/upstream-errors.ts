@@ -1,4 +1,4 @@
-/** What a client sees when a worker fails. Worker addresses stay in the log. */
+/** Errors that clients get when a worker fails. Worker addresses appear in the log only. */
 import type { UpstreamFailure } from '../contracts/transport.ts'
 import { defineErrors } from '../errors/define-errors.ts'
 import type { GatewayError } from '../errors/gateway-error.ts'
@@ -71,7 +71,7 @@ export const upstreamErrors = defineErrors('upstream', {
   },
 })
 
-/** @param isAnswering true when the worker's status had arrived */
+/** @param isAnswering true if the worker's status had arrived */
 export function toUpstreamError(failure: UpstreamFailure, isAnswering: boolean): GatewayError {
   const cause = failure
   if (failure.error !== null) return failure.error

@@ -1,6 +1,5 @@
 /**
- * Where events of an event stream end: the one place that knows. An event ends with an empty line; lines end with LF,
- * CR LF or CR. @hot
+ * Finds the ends of events in an event stream. An event ends with an empty line; lines end with LF, CR LF or CR. @hot
  * @source WHATWG HTML, server-sent events, section 9.2.6
  */
 const LF = 0x0a
@@ -8,12 +7,12 @@ const CR = 0x0d
 const NONE = -1
 
 /**
- * Whether an empty line ends with the byte, or right before it. A line that ends with a bare CR counts only when the
- * next byte has come, since a LF after it belongs to it.
+ * Detects an empty line that ends with the byte or right before it. A line that ends with a bare CR is complete only when
+ * the next byte has arrived, since a LF after it belongs to it.
  *
- * @param before the byte two back, -1 where the stream begins
- * @param previous the byte one back, -1 where the stream begins
- * @returns how many bytes from `byte` on still belong to the event: 1 or 0; -1 when no event ends here
+ * @param before the second byte before, -1 at the start of the stream
+ * @param previous the byte before, -1 at the start of the stream
+ * @returns number of bytes from `byte` on that belong to the event: 1 or 0; -1 if no event ends here
  */
 export function borderAt(before: number, previous: number, byte: number): number {
   if (byte === LF) {
@@ -21,14 +20,14 @@ export function borderAt(before: number, previous: number, byte: number): number
     return previous === CR && (before === LF || before === CR) ? 1 : NONE
   }
   if (byte === CR || previous !== CR) return NONE
-  // Between the two a bare CR ended a line; that line was empty if the one before ended right there.
+  // A bare CR before this byte ended a line, which was empty if the line before ended right there.
   return before === CR || before === LF ? 0 : NONE
 }
 
 /**
- * Behind the first event of bytes that are whole events; -1 when none ends.
+ * Position behind the first event in bytes that are whole events; -1 if none ends.
  *
- * @param from where an event begins
+ * @param from start of an event
  */
 export function nextEventEnd(bytes: Buffer, from: number): number {
   let before = LF
@@ -40,16 +39,16 @@ export function nextEventEnd(bytes: Buffer, from: number): number {
     before = previous
     previous = byte
   }
-  // No byte follows that could belong to the CR.
+  // No LF can follow the final CR.
   return previous === CR && (before === CR || before === LF) ? bytes.length : NONE
 }
 
-/** Counts the events of a stream, whatever pieces they come in. */
+/** Counts the events of a stream that arrives in chunks. */
 export class EventCounter {
   #last = NONE
   #lastButOne = NONE
 
-  /** @returns how many events have ended with this chunk */
+  /** @returns number of events that end in this chunk */
   push(chunk: Buffer): number {
     let before = this.#lastButOne
     let previous = this.#last

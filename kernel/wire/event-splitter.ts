@@ -1,26 +1,26 @@
 /**
- * Cuts the bytes of an event stream into whole events, whatever pieces they come in. An event ends with an empty line;
- * lines end with LF, CR LF or CR. Nothing is changed: the pieces given back, joined, are the bytes taken in. Each byte
- * is looked at once and copied a bounded number of times, also when an event comes byte by byte. @hot
+ * Splits an event stream that arrives in chunks into whole events. An event ends with an empty line; lines end with LF,
+ * CR LF or CR. The bytes are not changed. Each byte is read once and copied a bounded number of times, also if an event
+ * arrives byte by byte. @hot
  * @source WHATWG HTML, server-sent events, section 9.2.6
  */
 import { borderAt } from './event-borders.ts'
 
 const NOTHING = Buffer.alloc(0)
 const NONE = -1
-/** Memory for events under way that is kept for the next; more is let go. */
+/** A larger buffer for an incomplete event is not kept for the next one. */
 const MAX_KEPT_BYTES = 65_536
 const MIN_HELD_BYTES = 256
 
 export class EventSplitter {
-  /** Begins with the event that is not whole yet. */
+  /** The incomplete event. */
   #held: Buffer = NOTHING
   #heldBytes = 0
-  /** The last two bytes of the stream so far, whether they have been given back or not. */
+  /** The last two bytes of the stream so far. */
   #last = NONE
   #lastButOne = NONE
 
-  /** @returns the events that are whole now, in memory of their own; empty when none is */
+  /** @returns the events that are complete now, in new memory; empty if none is */
   push(chunk: Buffer): Buffer {
     const { length } = chunk
     if (length === 0) return NOTHING
@@ -40,12 +40,12 @@ export class EventSplitter {
     return events
   }
 
-  /** Bytes that are waiting for the end of their event. */
+  /** Bytes of the incomplete event. */
   get waitingBytes(): number {
     return this.#heldBytes
   }
 
-  /** What is left when the stream has ended: part of an event, or nothing. */
+  /** Returns the incomplete event at the end of the stream, which may be empty. */
   takeRest(): Buffer {
     const rest = this.#held.subarray(0, this.#heldBytes)
     this.#held = NOTHING
@@ -55,7 +55,7 @@ export class EventSplitter {
     return rest
   }
 
-  /** Behind the last event that ends in this chunk; -1 when none does. */
+  /** Position behind the last event that ends in this chunk; -1 if none does. */
   #borderIn(chunk: Buffer): number {
     for (let at = chunk.length - 1; at >= 0; at--) {
       const previous = at > 0 ? chunk[at - 1] : this.#last

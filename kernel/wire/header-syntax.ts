@@ -1,4 +1,4 @@
-/** @hot What header names and values may be made of. */
+/** @hot Permitted bytes of header names and values. */
 
 /** Lower-case byte of each token character, 0 for all others. @source RFC 9110 §5.6.2 */
 export const TOKEN_BYTE = new Uint8Array(256)
@@ -7,12 +7,12 @@ for (const char of "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz") {
   TOKEN_BYTE[char.toUpperCase().charCodeAt(0)] = char.charCodeAt(0)
 }
 
-/** 1 for bytes that a field value may hold: tab, space, visible ASCII and 0x80 to 0xff. @source RFC 9110 §5.5 */
+/** 1 for bytes that a field value may contain: tab, space, visible ASCII and 0x80 to 0xff. @source RFC 9110 §5.5 */
 export const VALUE_BYTE = new Uint8Array(256).fill(1, 0x20)
 VALUE_BYTE[0x09] = 1
 VALUE_BYTE[0x7f] = 0
 
-/** True for what may name a header. */
+/** True for a valid header name. */
 export function isToken(text: string): boolean {
   for (let at = 0; at < text.length; at++) {
     const code = text.charCodeAt(at)
@@ -21,7 +21,7 @@ export function isToken(text: string): boolean {
   return text.length > 0
 }
 
-/** Characters over 0xff are refused too: latin1 would cut them down to bytes that may be line ends. */
+/** Characters above 0xff are invalid too: latin1 would truncate them to bytes that may be line ends. */
 export function isFieldValue(text: string): boolean {
   for (let at = 0; at < text.length; at++) {
     const code = text.charCodeAt(at)

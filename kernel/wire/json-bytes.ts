@@ -1,6 +1,6 @@
 /**
- * Steps over the bytes of JSON text: the one walker that all who look into bodies without parsing them are made of.
- * Nothing here recurses or looks at a byte more than a bounded number of times. @hot
+ * Skips over JSON values in bytes, for code that inspects bodies without parsing them. Nothing recurses, and each byte is
+ * read a bounded number of times. @hot
  * @source RFC 8259
  */
 export const QUOTE = 0x22
@@ -12,7 +12,7 @@ export const CLOSE_BRACE = 0x7d
 export const OPEN_BRACKET = 0x5b
 export const CLOSE_BRACKET = 0x5d
 
-/** Strings longer than this are left to the native search; shorter ones are quicker in the loop. bench: relay-json-100k */
+/** Longer strings use the native search; shorter ones are faster in the loop. bench: relay-json-100k */
 const SHORT_STRING = 24
 const MAX_SLASHES = 64
 const WALKED_BYTES = 4_096
@@ -35,11 +35,11 @@ export function skipString(body: Buffer, from: number): number {
 }
 
 /**
- * The rest of a string, in steps where it is long: bytes that escape each other are walked one by one.
+ * Skips the rest of a string, in steps if it is long.
  *
- * @param from inside of the string, not between a backslash and what it escapes
- * @param until from this offset on it may stop
- * @returns position behind the closing quote; else, below zero, minus the position at which to go on
+ * @param from inside the string, not between a backslash and the escaped character
+ * @param until offset from which on it may stop
+ * @returns position behind the closing quote, or minus the position at which to continue
  */
 export function skipStringPart(body: Buffer, from: number, until: number): number {
   const end = body.length
@@ -57,7 +57,7 @@ export function skipStringPart(body: Buffer, from: number, until: number): numbe
     let slashes = 0
     while (slashes < MAX_SLASHES && quote - 1 - slashes >= at && body[quote - 1 - slashes] === BACKSLASH)
       slashes++
-    // So many that they are not counted backwards each time: on they go in pairs.
+    // Too many backslashes to count backwards each time: skips them forwards in pairs.
     if (slashes === MAX_SLASHES) at = pairedUntil(body, at, Math.min(quote, at + WALKED_BYTES))
     else if ((slashes & 1) === 0) return quote + 1
     else at = quote + 1
@@ -70,7 +70,7 @@ function pairedUntil(body: Buffer, from: number, to: number): number {
   return at
 }
 
-/** Numbers and literals, to the letter. @returns position behind it, or -1 when it is neither */
+/** Skips a number or literal, which it validates. @returns position behind it, or -1 if it is invalid */
 export function skipScalar(body: Buffer, at: number): number {
   const byte = body[at]
   if (byte === 0x74) return skipWord(body, at, 'true')
@@ -79,7 +79,7 @@ export function skipScalar(body: Buffer, at: number): number {
   return skipNumber(body, at)
 }
 
-/** @returns position behind the word where it stands there, or -1 */
+/** @returns position behind the word, or -1 if it is not there */
 export function skipWord(body: Buffer, at: number, word: string): number {
   for (let i = 0; i < word.length; i++) if (body[at + i] !== word.charCodeAt(i)) return -1
   return at + word.length
@@ -117,7 +117,7 @@ function skipDigits(body: Buffer, from: number): number {
 }
 
 /**
- * Any value; what stands between the brackets of a container is not checked.
+ * Skips any value; the contents of containers are not validated.
  * @returns position behind it, or -1
  */
 export function skipValue(body: Buffer, from: number): number {

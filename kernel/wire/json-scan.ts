@@ -1,7 +1,7 @@
 /**
- * Walks the bytes of a JSON text once, checks the structure of everything outside strings and how deep and how manifold
- * it is, and notes the top-level `model` and `stream` of an object. A long text is walked in steps, so that nobody else
- * has to wait for the end of it. What is inside of strings is left to whoever parses them. @hot
+ * Scans the bytes of a JSON text once: checks the structure outside strings, depth and number of values, and finds the
+ * top-level `model` and `stream` of an object. A long text is scanned in steps, so that it does not block the thread. The
+ * contents of strings are not checked. @hot
  * @source RFC 8259
  */
 import {
@@ -18,9 +18,8 @@ import {
   skipStringPart,
   skipWord,
 } from './json-bytes.ts'
-import { textOf } from './json-text.ts'
 
-/** Deepest nesting that can be allowed. */
+/** Upper limit of the allowed depth. */
 export const MAX_DEPTH = 512
 
 /** What the scan expects next. */
@@ -32,17 +31,17 @@ const KEY = 4
 const VALUE_OR_CLOSE = 5
 const END = 6
 
-/** What a top-level key means to routing. */
+/** Top-level keys that matter to routing. */
 const OTHER_KEY = 0
 const MODEL_KEY = 1
 const STREAM_KEY = 2
 
-/** How a scan stands. */
+/** Result of a step. */
 export type ScanState = 'more' | 'whole' | 'broken' | 'too_deep'
 
-/** Longer names are none. */
+/** Longer model names are ignored. */
 export const MAX_MODEL_BYTES = 4_096
-/** A key of six letters, each written as an escape. */
+/** Length of a key of six letters, each written as an escape. */
 const MAX_ESCAPED_KEY_BYTES = 36
 const LETTER_F = 0x66
 const LETTER_N = 0x6e
@@ -50,36 +49,36 @@ const LETTER_T = 0x74
 const NO_BYTES = Buffer.alloc(0)
 
 export class JsonScan {
-  /** Byte offset at which the scan stands. */
+  /** Current byte offset. */
   at = 0
-  /** Objects and arrays. */
+  /** Number of objects and arrays. */
   containers = 0
   /** Outside of strings: all values but one of each container. */
   commas = 0
-  /** The text is one object. */
+  /** True if the text is one object. */
   isObject = false
   model: string | null = null
   modelStart = -1
   modelEnd = -1
-  /** False also when absent or null. */
+  /** False if absent or null. */
   stream = false
-  /** The last value of the name is of another type, or too long. */
+  /** True if the last value of the name has another type or is too long. */
   hasWrongModel = false
   hasWrongStream = false
 
-  /** Deepest nesting that is allowed. */
+  /** Allowed depth. */
   maxDepth = MAX_DEPTH
   #body: Buffer = NO_BYTES
   #depth = 0
   #expects = VALUE
   #key = OTHER_KEY
-  /** Where the string under way goes on; 0 when there is none. */
+  /** Offset at which an incomplete string continues; 0 without one. */
   #stringAt = 0
   #isKey = false
   /** By depth: 1 inside an object, 0 inside an array. */
   readonly #isObjectAt = new Uint8Array(MAX_DEPTH + 1)
 
-  /** Where the next step begins; `at` stays where a long string does. */
+  /** Start of the next step; `at` stays at the start of a long string. */
   get reached(): number {
     return Math.max(this.at, this.#stringAt)
   }
@@ -106,8 +105,8 @@ export class JsonScan {
   }
 
   /**
-   * Walks on; after any answer but `more` the scan is over.
-   * @param until byte offset from which on it may stop; the length of the text for all of it
+   * Scans one step; any result but `more` ends the scan.
+   * @param until byte offset from which on it may stop; the length of the text scans all of it
    */
   run(until: number): ScanState {
     const { maxDepth } = this
@@ -216,12 +215,12 @@ export class JsonScan {
     this.#stringAt = stringAt
     this.#isKey = isKey
     this.#key = key
-    // Nobody holds the text longer than it takes.
+    // Releases the text.
     if (state !== 'more') this.#body = NO_BYTES
     return state
   }
 
-  /** A value of `model` or `stream` that is no string. @param byte its first */
+  /** A value of `model` or `stream` that is no string. @param byte its first byte */
   #takeOther(key: number, byte: number): void {
     if (key === MODEL_KEY) {
       this.model = null
@@ -234,7 +233,7 @@ export class JsonScan {
     }
   }
 
-  /** @returns false when the name of the model is no JSON string after all */
+  /** @returns false if the model name is an invalid JSON string */
   #takeString(key: number, from: number, after: number): boolean {
     if (key === STREAM_KEY) {
       this.hasWrongStream = true
@@ -262,11 +261,26 @@ function keyAt(body: Buffer, from: number, after: number): number {
   return OTHER_KEY
 }
 
-/** The text between two positions when it needs no decoding; null when it has escapes, control or non-ASCII bytes. */
+/** Text between two positions if it needs no decoding; null if it has escapes, control or non-ASCII bytes. */
 function plainString(body: Buffer, from: number, to: number): string | null {
   for (let at = from; at < to; at++) {
     const byte = body[at]
     if (byte < 0x20 || byte > 0x7e || byte === BACKSLASH) return null
   }
   return body.toString('latin1', from, to)
+}
+
+/**
+ * Decodes one string of a JSON text.
+ *
+ * @param from position of the opening quote
+ * @param after position behind the closing one
+ * @returns null for an invalid escape or a control character
+ */
+function textOf(body: Buffer, from: number, after: number): string | null {
+  try {
+    return JSON.parse(body.toString('utf8', from, after)) as string
+  } catch {
+    return null
+  }
 }

@@ -1,7 +1,8 @@
 /** Everything of a boot that opens nothing: plugins register, routes and hooks are compiled, the policy is looked up. */
 import { createCounters } from '../../kernel/balance/counters.ts'
-import { GatewayThread, loadPlugins } from '../../kernel/boot.ts'
+import { GatewayThread } from '../../kernel/boot.ts'
 import type { LoadedConfig } from '../../kernel/config/loaded-config.ts'
+import { loadPlugins } from '../../kernel/load-plugins.ts'
 import { createLogger } from '../../kernel/observe/log.ts'
 import { ControlLink } from '../../kernel/threads/control-link.ts'
 import { SharedMemory } from '../../kernel/threads/shared-memory.ts'
@@ -18,9 +19,6 @@ export async function dryBoot(config: LoadedConfig): Promise<void> {
   const plugins = await loadPlugins(config, catalog)
   const link = new ControlLink({ log, isData: true })
   const counters = createCounters(config.kernel.limits.maxWorkers, 0)
-  const thread = new GatewayThread(
-    { config, catalog, link, counters, shared: new SharedMemory(), log },
-    plugins,
-  )
+  const thread = new GatewayThread({ config, link, counters, shared: new SharedMemory(), log }, plugins)
   await thread.stop()
 }

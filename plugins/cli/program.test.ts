@@ -125,11 +125,11 @@ describe('weir config', () => {
   test.each([
     ["host.hook('onReqest', () => {})", 'the hook onReqest, which does not exist; there are onRequest,'],
     ["host.route({ method: 'GET', path: '/x' })", 'access must be one of public, api, admin'],
-    ["host.route({ method: 'GET', path: '/x', access: 'amdin' })", 'GET /x without saying who may call it'],
+    ["host.route({ method: 'GET', path: '/x', access: 'amdin' })", 'GET /x without access'],
     ["host.route({ method: 'HEAD', path: '/x', access: 'api' })", 'method must be one of GET, POST'],
     ["host.route({ method: 'GET', path: '/x', access: 'api' })", 'GET /x: errors must be an error format'],
     ["host.socket({ path: '/x', access: 'api' })", 'the socket route /x: errors must be an error format'],
-    ["host.socket({ path: '/x' })", 'the socket route /x without saying who may call it'],
+    ["host.socket({ path: '/x' })", 'the socket route /x without access'],
   ])('check names what a plugin of somebody else declares wrongly: %s', async (register, problem) => {
     const { code, err } = await weir(['config', 'check', foreign(register)])
     expect(err).toContain('plugin mine')

@@ -480,7 +480,7 @@ test('mistakes in paths are boot errors', async () => {
       ],
       plugins: { auth: {} },
     })
-  await expect(boot('/a/*/b')).rejects.toThrow('a star stands for the last segments only')
+  await expect(boot('/a/*/b')).rejects.toThrow('a star must be the last segment')
   await expect(boot('/a/:b', '/a/:c')).rejects.toThrow(
     'plugin a declares the socket route /a/:c, which plugin a declares too',
   )

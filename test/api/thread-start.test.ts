@@ -60,13 +60,13 @@ async function begin(control: ControlLink, config: LoadedConfig) {
   })
   const { port1, port2 } = new MessageChannel()
   const replicas = control.published()
-  const attachment = control.attach(1, (message) => port1.postMessage(message))
+  const attachment = control.attach((message) => port1.postMessage(message))
   port1.on('message', (message: LinkUpMessage) => attachment.receive(message))
   closers.push(() => port1.close())
   const link = new DataLink({ port: port2, index: 1, replicas, log })
   const open = () => {
     const counters = createCounters(config.kernel.limits.maxWorkers, 1)
-    const parts = { config, catalog: {}, link, counters, shared: new SharedMemory(), log }
+    const parts = { config, link, counters, shared: new SharedMemory(), log }
     const thread = new GatewayThread(parts, [keys, same])
     closers.push(() => thread.stop())
     return thread

@@ -13,18 +13,18 @@ beforeAll(async () => {
 })
 
 test('there are tables to check', () => {
-  expect(new Set(definedErrors.map(({ room }) => room)).size).toBeGreaterThan(5)
+  expect(new Set(definedErrors.map(({ module }) => module)).size).toBeGreaterThan(5)
 })
 
-test('a code stands once in its room', () => {
+test('a code is unique in its module', () => {
   const seen = new Set<string>()
   const twice = definedErrors
-    .map(({ room, code }) => `${room}: ${code}`)
+    .map(({ module, code }) => `${module}: ${code}`)
     .filter((row) => seen.size === seen.add(row).size)
   expect(twice).toEqual([])
 })
 
-test('a code means one kind of failure, whatever the room', () => {
+test('a code means one kind of failure, in every module', () => {
   const kinds = Map.groupBy(definedErrors, ({ code }) => code)
   const mixed = [...kinds]
     .filter(([, rows]) => new Set(rows.map(({ kind }) => kind)).size > 1)

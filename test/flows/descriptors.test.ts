@@ -72,6 +72,6 @@ test('400 clients where 256 descriptors and 64 connections are allowed', async (
   expect(sumOf(samples, 'weir_process_max_fds')).toBe(256)
   expect(sumOf(samples, 'weir_process_open_fds')).toBeGreaterThan(20)
   const says = (text: string) => gateway.command.lines.filter((line) => line.includes(text)).length
-  expect(says('has run out of descriptors')).toBe(0)
+  expect(says('gateway out of descriptors')).toBe(0)
   expect(says('connection limit of the thread reached')).toBe(1)
 })

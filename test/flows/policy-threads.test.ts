@@ -78,7 +78,7 @@ test.each(['cache_aware', 'manual', 'rendezvous'])(
       return ((await reply.json()) as { isMeant: boolean }).isMeant
     })
     // Until then the dying thread still answers, and what it has in its queue is reset.
-    await gateway.command.line(/a data thread ended unexpectedly/)
+    await gateway.command.line(/data thread ended unexpectedly/)
     await until(
       async () => ((await (await gateway.get('/thread')).json()) as { thread: number }).thread === 1,
     )

@@ -190,7 +190,7 @@ describe('SIGTERM', () => {
     const end = await gateway.command.ended
     expect([end.code, end.signal]).toEqual([0, null])
     expect(end.atMs - signalledAtMs).toBeLessThan(graceMs + 15_000)
-    expect(end.stdout).toContain('requests still open at the end of the grace period are cut')
+    expect(end.stdout).toContain('requests cut at the end of the grace period')
     const requests = worker.requestsTo(CHAT)
     await Promise.all(requests.map(({ closed }) => closed))
     expect(requests.every(({ isAborted }) => isAborted)).toBe(true)

@@ -133,7 +133,7 @@ test('a replaced thread knows the workers of before and of afterwards, and count
   expect(before).toBe(worker.requestsTo(CHAT).length)
 
   await crashThread(gateway, 1)
-  await gateway.command.line(/a data thread ended unexpectedly/)
+  await gateway.command.line(/data thread ended unexpectedly/)
   await until(async () => (await threadsThatAnswer(gateway)).join() === '1,2')
   await chatThreads('test-model')
   const later = await startScriptedWorker({ models: ['later'] })

@@ -14,6 +14,7 @@ import { PluginSet } from '../../kernel/plugin/plugin-set.ts'
 import { Services } from '../../kernel/plugin/services.ts'
 import { ControlLink } from '../../kernel/threads/control-link.ts'
 import { SharedMemory } from '../../kernel/threads/shared-memory.ts'
+import { Topics, topicBytes } from '../../kernel/threads/topics.ts'
 import type { ThreadUpstream } from '../../kernel/upstream/thread-upstream.ts'
 import { resolvePluginConfig } from '../../plugins/cli/configuration/plugin-config.ts'
 import { defaultBreaker } from './balance-parts.ts'
@@ -55,6 +56,7 @@ export class PolicyHostThread {
         policies: this.balance.registry,
         upstream: {} as ThreadUpstream,
         shared: memory,
+        topics: new Topics({ memory: memory.block('topics', topicBytes(1)), threadIndex: 0, log }),
         background: new BackgroundWorks(metrics, log),
         detach: () => {
           throw new Error('nothing is served here')

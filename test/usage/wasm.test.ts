@@ -148,7 +148,7 @@ test('a data thread that takes the place of one that crashed has the modules', a
     const reply = await gateway.send('POST', '/crash/1')
     return ((await reply.json()) as { isMeant: boolean }).isMeant
   })
-  await gateway.command.line(/a data thread ended unexpectedly/)
+  await gateway.command.line(/data thread ended unexpectedly/)
   await until(async () => ((await (await gateway.get('/thread')).json()) as { thread: number }).thread === 1)
   for (let i = 0; i < 30; i++) expect((await chat(gateway)).status).toBe(418)
   expect((await gateway.command.stop()).code).toBe(0)

@@ -38,28 +38,20 @@ export class Cancellation {
   /** Waits until the thread that runs it has stopped; returns at once if no thread of this gateway does. */
   async #askWorker(key: string): Promise<void> {
     const over = Promise.withResolvers<void>()
-    const subscription = this.#live.subscribe(key, {
-      onEvent: ({ isOver }) => {
-        if (isOver) over.resolve()
-      },
-      onLost: () => over.resolve(),
+    const unsubscribe = this.#live.subscribe(key, ({ isOver }) => {
+      if (isOver) over.resolve()
     })
     const timer = setTimeout(over.resolve, STOP_TIMEOUT_MS)
     try {
-      await subscription.ready
       if (this.#requests.publish(key, null)) await over.promise
     } finally {
       clearTimeout(timer)
-      subscription.close()
+      unsubscribe()
     }
   }
 
   /** @param stop called when it is to end. @returns stops listening */
   listen(tenant: string, id: string, stop: () => void): () => void {
-    const subscription = this.#requests.subscribe(liveKey(tenant, id), { onEvent: stop, onLost: nothing })
-    return () => subscription.close()
+    return this.#requests.subscribe(liveKey(tenant, id), stop)
   }
 }
-
-/** After lost events, the store has the state of the response. */
-function nothing(): void {}

@@ -68,18 +68,14 @@ class Follower {
   }
 
   async run(): Promise<void> {
-    const subscription = this.#parts.live.subscribe(liveKey(this.#tenant, this.#id), {
-      onEvent: () => this.#wake(),
-      onLost: () => this.#wake(),
-    })
+    const unsubscribe = this.#parts.live.subscribe(liveKey(this.#tenant, this.#id), () => this.#wake())
     this.#ctx.onCancel(() => this.#wake())
     try {
-      await subscription.ready
       this.#writer = this.#ctx.sse()
       this.#writer.onDrain(() => this.#wake())
       await this.#follow()
     } finally {
-      subscription.close()
+      unsubscribe()
     }
   }
 

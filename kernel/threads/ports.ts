@@ -1,15 +1,15 @@
-/** Finds out before listening whether a port is free, and says what to change when it is not. */
+/** Checks and finds TCP ports before the server library listens on them. */
 import { once } from 'node:events'
-import { createServer } from 'node:net'
-import { BootError } from './errors/boot-error.ts'
+import { type AddressInfo, createServer } from 'node:net'
+import { BootError } from '../errors/boot-error.ts'
 
 /**
- * Listeners of the server library share their port, so that a second process would join unnoticed; an ordinary
- * listener is refused instead. Another process may still take the port before it is used.
+ * Checks that a port is free. The server library listens with SO_REUSEPORT, so a second process would join the port
+ * unnoticed; an ordinary listener is refused instead. Another process may still take the port before it is used.
  *
  * @param port 0 takes any free one, so there is nothing to check
  * @param setting what changes the port, such as `--port`
- * @param own listeners of this process, so that one of them can be named
+ * @param own listeners of this process, so that the message can name one
  * @throws BootError naming the port and the setting
  */
 export async function assertPortFree(
@@ -46,4 +46,19 @@ function explain(
   if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND')
     return `${host} is not an address of this machine; listen on one that is, such as 127.0.0.1 or 0.0.0.0`
   return `cannot listen on ${host}:${port} (${code ?? 'unknown reason'}); change it with ${setting}`
+}
+
+/**
+ * Finds a TCP port that several threads can share. The server library sets SO_REUSEPORT only for a port that it is given,
+ * so the port that the first thread got for 0 cannot be joined by a second thread.
+ *
+ * @returns the port; another process may take it before it is used, which shows as a failure to listen
+ */
+export async function findFreePort(host: string): Promise<number> {
+  const server = createServer().listen(0, host)
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  await once(server, 'close')
+  return port
 }

@@ -1,23 +1,23 @@
 /**
- * How many probes of half-open breakers run, over all threads, and room for no more than are allowed.
+ * Limits the concurrent probes of half-open breakers, over all threads.
  * @hot
  */
 import { SharedColumn, ThreadColumn } from './counter-layout.ts'
 import type { Counters } from './counters.ts'
 
-/** A probe that runs longer no longer keeps the next one out: it may be a long stream, or lost. milliseconds */
+/** A probe that runs longer does not block the next one: it may be a long stream or lost. Milliseconds. */
 const PROBE_LIMIT_MS = 60_000
 
-/** A thread counts its probes in a column of its own too, so that they are given back when it dies. */
-export class ProbePlaces {
+/** A thread counts its probes in its own column too, so that they are released when it dies. */
+export class ProbePermits {
   readonly #limit: number
   readonly #cells: Int32Array
   readonly #totalAt: number
   readonly #ownAt: number
-  /** When the last probe began: milliseconds, low 32 bits. */
+  /** Start of the last probe: milliseconds, low 32 bits. */
   readonly #beganAt: number
 
-  /** @param limit probes of one worker at a time */
+  /** @param limit concurrent probes per worker */
   constructor({ layout, threadIndex }: Counters, limit: number) {
     this.#limit = limit
     this.#cells = layout.cells
@@ -26,23 +26,23 @@ export class ProbePlaces {
     this.#beganAt = layout.shared(SharedColumn.probedAt)
   }
 
-  isFree(slot: number, nowMs: number): boolean {
+  isAvailable(slot: number, nowMs: number): boolean {
     if (this.#cells[this.#totalAt + slot] < this.#limit) return true
     return hasPassed(this.#cells[this.#beganAt + slot], PROBE_LIMIT_MS, nowMs)
   }
 
   /**
-   * @param limit places; default as configured
-   * @returns false when there is none
+   * @param limit default: the limit of the constructor
+   * @returns false if all permits are taken
    */
-  take(slot: number, nowMs: number, limit = this.#limit): boolean {
+  acquire(slot: number, nowMs: number, limit = this.#limit): boolean {
     const cells = this.#cells
     const totalAt = this.#totalAt
     const beganAt = this.#beganAt
     for (;;) {
       const running = Atomics.load(cells, totalAt + slot)
       if (running < limit) {
-        // The time goes first: who finds no place must not take the last one for an old one.
+        // The time is stored first, so that another thread does not take this probe for an expired one.
         Atomics.store(cells, beganAt + slot, nowMs | 0)
         if (Atomics.compareExchange(cells, totalAt + slot, running, running + 1) !== running) continue
       } else {
@@ -56,19 +56,19 @@ export class ProbePlaces {
     }
   }
 
-  giveBack(slot: number): void {
+  release(slot: number): void {
     if (this.#cells[this.#ownAt + slot] <= 0) return
     Atomics.sub(this.#cells, this.#ownAt + slot, 1)
     Atomics.sub(this.#cells, this.#totalAt + slot, 1)
   }
 
-  /** Control only, of a row that nobody uses: what a thread left that died between two steps. */
+  /** Control only, for an unused row: clears what a thread left that died between two updates. */
   reset(slot: number): void {
     Atomics.store(this.#cells, this.#totalAt + slot, 0)
   }
 }
 
-/** Compares the low 32 bits of two times. A clock that was set back by more than `ms` counts as passed. */
+/** Compares the low 32 bits of two times. True as well if the clock was set back by more than `ms`. */
 export function hasPassed(at: number, ms: number, nowMs: number): boolean {
   const elapsedMs = (nowMs - at) | 0
   return elapsedMs >= ms || elapsedMs < -ms

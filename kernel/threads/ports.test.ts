@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { expect, test } from 'vitest'
-import { freePort } from '../test/support/free-port.ts'
-import { assertPortFree } from './assert-port-free.ts'
+import { freePort } from '../../test/support/free-port.ts'
+import { assertPortFree } from './ports.ts'
 
 const HOST = '127.0.0.1'
 

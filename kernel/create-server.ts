@@ -1,0 +1,142 @@
+/** Builds the HTTP server of a data thread from the configuration and the declarations of its plugins. */
+import type { KernelConfig } from './config/kernel-config.ts'
+import type { AuthService } from './contracts/auth.ts'
+import type { ClientAddressing } from './contracts/client-address.ts'
+import type { Logger } from './contracts/log.ts'
+import type { TrafficWatch } from './contracts/traffic.ts'
+import { type CompiledRoute, compileRoute, NO_HOOKS, unmatchedRoute } from './http/compiled-route.ts'
+import { type CompiledSocket, compileSocket, messageRoute, upgradeHooks } from './http/compiled-socket.ts'
+import { connectionsPerThread } from './http/connection-limit.ts'
+import { createCors } from './http/cors.ts'
+import { headerRules } from './http/request-headers.ts'
+import { HttpServer } from './http/server.ts'
+import type { ServerParts } from './http/server-parts.ts'
+import { toTlsFiles } from './http/tls-files.ts'
+import { writeAccessLine } from './observe/access-log.ts'
+import { createAccessLogger } from './observe/log.ts'
+import type { ThreadMetrics } from './observe/metrics.ts'
+import type { Declarations } from './plugin/declarations.ts'
+import { compileHooks } from './plugin/hooks.ts'
+
+export interface CreateServerOptions {
+  readonly kernel: KernelConfig
+  readonly threadIndex: number
+  readonly declarations: Declarations
+  /** Null serves every route without a check. */
+  readonly auth: AuthService | null
+  readonly clients: ClientAddressing | null
+  readonly traffic: TrafficWatch | null
+  /** Request headers that policies read. */
+  readonly policyHeaders: readonly string[]
+  readonly metrics: ThreadMetrics
+  readonly log: Logger
+}
+
+export function createServer(options: CreateServerOptions): HttpServer {
+  const { kernel, declarations, auth, clients, traffic, metrics, log } = options
+  const { http } = kernel
+  const routes = declarations.routes.map(({ plugin, definition }) =>
+    compileRoute(definition, {
+      hooks: compileHooks(declarations.hooks, plugin, definition),
+      auth,
+      metrics: traffic?.route(definition.method, definition.path) ?? null,
+    }),
+  )
+  const sockets = declarations.sockets.map(({ plugin, definition }) =>
+    compileSocket(definition, {
+      hooks: compileHooks(declarations.hooks, plugin, messageRoute(definition)),
+      auth,
+      metrics: traffic && {
+        upgrade: traffic.route('GET', definition.path),
+        message: traffic.route('MESSAGE', definition.path),
+      },
+    }),
+  )
+  declarations.onHooksChanged = () => recompileHooks(declarations, routes, sockets)
+  const paused = metrics
+    .gauge({
+      name: 'weir_accept_paused',
+      help: 'Threads that refuse connections because of kernel.http.maxConnections.',
+    })
+    .labels()
+  const server = new HttpServer({
+    routes,
+    sockets,
+    clients,
+    detachedMetrics: (path) => traffic?.route('DETACHED', path) ?? null,
+    unmatched: { ...unmatchedRoute(traffic?.route('OTHER', null) ?? null), hooks: NO_HOOKS },
+    headerRules: headerRules({
+      declared: [
+        ...options.policyHeaders,
+        ...declarations.routes.flatMap((route) => route.definition.headers ?? []),
+        ...declarations.sockets.flatMap((socket) => socket.definition.headers ?? []),
+        ...declarations.hooks.flatMap((hook) => hook.options.headers ?? []),
+        ...(clients === null ? [] : [clients.header]),
+      ],
+      forwarded: kernel.upstream.forwardHeaders,
+      requestIdHeaders: http.requestIdHeaders,
+      maxCount: http.maxHeaderCount,
+      maxBytes: http.maxHeaderBytes,
+    }),
+    maxBodyBytes: http.maxBodyBytes,
+    maxJsonDepth: http.maxJsonDepth,
+    client: {
+      bodyIdleMs: http.bodyIdleMs,
+      bodyMinRate: http.bodyMinBytesPerSecond,
+      replyIdleMs: http.replyIdleMs,
+    },
+    heartbeatMs: http.heartbeatMs,
+    keepAlive: http.keepAlive,
+    connections: {
+      max: connectionsPerThread(http.maxConnections, kernel.threads),
+      log,
+      onChange: (isPaused) => {
+        paused.value = isPaused ? 1 : 0
+      },
+    },
+    tls: kernel.tls === undefined ? null : toTlsFiles(kernel.tls),
+    cors: createCors(http.corsOrigins),
+    log,
+    access: accessLog(options),
+  })
+  traffic?.serving({
+    openRequestTimesMs: () => Array.from(server.openRequests, (ctx) => ctx.startedAtMs),
+    openSockets: sockets.length === 0 ? null : () => server.openSockets,
+  })
+  return server
+}
+
+/** Writes the access log; null if it is off. */
+function accessLog({ kernel: { log }, threadIndex, metrics }: CreateServerOptions): ServerParts['access'] {
+  if (!log.access || log.level === 'silent') return null
+  const dropped = metrics
+    .counter({
+      name: 'weir_access_log_dropped_lines_total',
+      help: 'Access log lines dropped because standard output was not read fast enough.',
+    })
+    .labels()
+  const logger = createAccessLogger({
+    level: log.level,
+    thread: threadIndex,
+    onDrop: () => dropped.inc(),
+  })
+  return (ctx, durationMs) => {
+    if (log.probes || ctx.route.isProbe !== true) writeAccessLine(logger, ctx, durationMs)
+  }
+}
+
+/** Applies a hook that was switched on or off on this thread. */
+function recompileHooks(
+  declarations: Declarations,
+  routes: readonly CompiledRoute[],
+  sockets: readonly CompiledSocket[],
+): void {
+  declarations.sockets.forEach(({ plugin, definition }, index) => {
+    const hooks = compileHooks(declarations.hooks, plugin, messageRoute(definition))
+    sockets[index].message.hooks = hooks
+    sockets[index].upgrade.hooks = upgradeHooks(hooks)
+  })
+  declarations.routes.forEach(({ plugin, definition }, index) => {
+    routes[index].hooks = compileHooks(declarations.hooks, plugin, definition)
+  })
+}
