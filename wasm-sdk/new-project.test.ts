@@ -5,11 +5,11 @@ import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { buildModule } from './build.ts'
-import { checkModule } from './conformance.ts'
+import { buildModule } from '../plugins/wasm/project/build.ts'
+import { LANGUAGES, newProject } from '../plugins/wasm/project/new-project.ts'
+import { checkModule } from '../plugins/wasm/testing/conformance.ts'
+import { readCases, runCase } from '../plugins/wasm/testing/run-cases.ts'
 import { BUILD_LIMIT_MS, reasonToSkip } from './fixtures/built-modules.ts'
-import { LANGUAGES, newProject } from './new-project.ts'
-import { readCases, runCase } from './run-cases.ts'
 
 /** Of the gateway: what a new project is made from. */
 const ROOT = fileURLToPath(new URL('..', import.meta.url))

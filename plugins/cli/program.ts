@@ -19,12 +19,12 @@ const SUBCOMMANDS: readonly Subcommand[] = [
   {
     name: 'sim',
     summary: 'run a simulated engine, to try the gateway without a GPU',
-    load: async () => (await import('./sim.ts')).defineSim,
+    load: async () => (await import('../sim/commands/sim.ts')).defineSim,
   },
   {
     name: 'workers',
     summary: 'list, add and remove workers of a running gateway',
-    load: async () => (await import('./workers.ts')).defineWorkers,
+    load: async () => (await import('../workers/registry/commands/workers.ts')).defineWorkers,
   },
   {
     name: 'plugins',
@@ -39,17 +39,17 @@ const SUBCOMMANDS: readonly Subcommand[] = [
   {
     name: 'history',
     summary: 'count, move and prune stored responses and conversations',
-    load: async () => (await import('./history.ts')).defineHistory,
+    load: async () => (await import('../state/history/commands/history.ts')).defineHistory,
   },
   {
     name: 'wasm',
     summary: 'write, check, test and register middleware modules in WebAssembly',
-    load: async () => (await import('./wasm.ts')).defineWasm,
+    load: async () => (await import('../wasm/commands/wasm.ts')).defineWasm,
   },
   {
     name: 'mcp',
     summary: 'check tool servers',
-    load: async () => (await import('./mcp.ts')).defineMcp,
+    load: async () => (await import('../tools/mcp/commands/mcp.ts')).defineMcp,
   },
 ]
 

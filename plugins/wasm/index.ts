@@ -1,5 +1,19 @@
 /** The wasm plugin: middleware modules of the operator's own, in WebAssembly, on requests, answers, errors and streams. */
 import { definePlugin, defineValidator, type Host, Store, ToolCallGuards } from '#kernel'
+import { type WasmConfig, wasmConfig, wasmProblems } from './config.ts'
+import { DropFetch, FetchForModule } from './fetch/fetch-order.ts'
+import { OutgoingHttp } from './fetch/outgoing-http.ts'
+import { Serving } from './hooks/serving.ts'
+import { WASM_POLICY } from './pick/wasm-policy.ts'
+import {
+  KeepExchange,
+  RecordExchanges,
+  RecordingReplica,
+  RecordingSchema,
+  Recordings,
+} from './recording/recording.ts'
+import { Registry } from './registry/registry.ts'
+import { SavedModules } from './registry/saved-modules.ts'
 import {
   ListModules,
   ModulesReplica,
@@ -8,18 +22,10 @@ import {
   RemoveModule,
   ReplaceModule,
   RollBackModule,
-} from './commands.ts'
-import { type WasmConfig, wasmConfig, wasmProblems } from './config.ts'
-import { DropFetch, FetchForModule } from './fetch/fetch-order.ts'
-import { OutgoingHttp } from './fetch/outgoing-http.ts'
-import { GuestPool } from './guest-pool.ts'
-import { ModuleStats, rowsFor } from './module-stats.ts'
-import { WASM_POLICY } from './pick/wasm-policy.ts'
-import { KeepExchange, RecordExchanges, RecordingReplica, RecordingSchema, Recordings } from './recording.ts'
-import { Registry } from './registry.ts'
+} from './registry/thread-commands.ts'
 import { wasmRoutes } from './routes.ts'
-import { SavedModules } from './saved-modules.ts'
-import { Serving } from './serving.ts'
+import { ModuleStats, rowsFor } from './statistics/module-stats.ts'
+import { GuestPool } from './threads/guest-pool.ts'
 import { ModuleChangeSchema, RegistrationSchema } from './wire.ts'
 
 const recordingValidator = defineValidator(RecordingSchema)

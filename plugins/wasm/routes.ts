@@ -2,6 +2,8 @@
 
 import { adminErrorFormat, type Host, type RequestContext, type RouteDefinition, Type } from '#kernel'
 import { isUuid } from '#shared'
+import { tenantOf } from './hooks/request-facts.ts'
+import { RecordExchanges, RecordingSchema } from './recording/recording.ts'
 import {
   type Asker,
   type ChangeResult,
@@ -11,9 +13,7 @@ import {
   RemoveModule,
   ReplaceModule,
   RollBackModule,
-} from './commands.ts'
-import { RecordExchanges, RecordingSchema } from './recording.ts'
-import { tenantOf } from './request-facts.ts'
+} from './registry/thread-commands.ts'
 import {
   ModuleChangeReplySchema,
   ModuleChangeSchema,

@@ -1,7 +1,7 @@
 /** Live exchanges as cases: what modules were shown, without what nobody else may see. */
 import { expect, test } from 'vitest'
-import { readCase } from '../../wasm-sdk/module-case.ts'
-import { runCase } from '../../wasm-sdk/run-cases.ts'
+import { readCase } from '../../plugins/wasm/testing/module-case.ts'
+import { runCase } from '../../plugins/wasm/testing/run-cases.ts'
 import { guestBytes } from '../fixtures/wasm/guest-build.ts'
 import { sseAnswer } from '../support/scripted-worker.ts'
 import { openWasmFleet } from './wasm-fleet.ts'

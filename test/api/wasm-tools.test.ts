@@ -8,8 +8,8 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { startToolServer, type ToolServer } from '../../plugins/tools/mcp/fixtures/tool-server.ts'
+import { buildModule } from '../../plugins/wasm/project/build.ts'
 import type { ModuleDescriptor } from '../../plugins/wasm/wire.ts'
-import { buildModule } from '../../wasm-sdk/build.ts'
 import { CHAT, openResponses, says } from './responses/responses-fleet.ts'
 
 const ends: (() => Promise<void>)[] = []

@@ -1,9 +1,9 @@
 /** Fetches of modules as a serving thread sees them: asked of control, waited for, given up with their request. */
 import { threadId } from 'node:worker_threads'
 import type { Host } from '#kernel'
-import type { LoadedModule } from '../guest-task.ts'
-import type { ModuleMetrics } from '../module-metrics.ts'
-import type { PhaseOrigin } from '../phase-message.ts'
+import type { PhaseOrigin } from '../hooks/phase-message.ts'
+import type { ModuleMetrics } from '../statistics/module-metrics.ts'
+import type { LoadedModule } from '../threads/guest-task.ts'
 import {
   DropFetch,
   type FetchAnswer,

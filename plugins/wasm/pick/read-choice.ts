@@ -1,6 +1,6 @@
 /** Reads which worker a routing module has chosen. @hot */
 import type { PickAction } from '../../../wasm-sdk/abi.ts'
-import { BadOutput, readFrame } from '../guest-output.ts'
+import { BadOutput, readFrame } from '../instances/guest-output.ts'
 
 /** The module leaves the choice to the default policy. */
 export const NO_CHOICE = -1

@@ -3,10 +3,10 @@
  * is none, it leaves the choice open or it fails, the default policy chooses. @hot
  */
 import type { CandidateView, PickRequest, Policy } from '#kernel'
-import type { CallBook } from '../call-book.ts'
-import type { LoadedModule } from '../guest-task.ts'
-import type { InlineGuests } from '../inline-guests.ts'
-import { moduleForModel } from '../matcher.ts'
+import { moduleForModel } from '../hooks/matcher.ts'
+import type { CallBook } from '../statistics/call-statistics.ts'
+import type { LoadedModule } from '../threads/guest-task.ts'
+import type { InlineGuests } from '../threads/inline-guests.ts'
 import { PickInput, type PickLimits } from './pick-input.ts'
 import { NO_CHOICE, readChoice } from './read-choice.ts'
 

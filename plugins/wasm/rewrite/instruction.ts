@@ -4,7 +4,7 @@
  *
  * @source WebAssembly core 3.0, 5.4 (binary format of instructions); legacy exception handling proposal
  */
-import { BadModule } from '../bad-module.ts'
+import { BadModule } from './bad-module.ts'
 import type { ByteReader } from './byte-reader.ts'
 
 export const OP = {

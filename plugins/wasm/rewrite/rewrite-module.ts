@@ -2,8 +2,9 @@
  * Rewrites a core module so that the gateway can bound what it does and put it back afterwards: every function meters
  * itself, memories and tables end where the gateway says, and what the module keeps can be reached.
  */
-import { BadModule } from '../bad-module.ts'
+
 import { Assembler } from './assembler.ts'
+import { BadModule } from './bad-module.ts'
 import { scanBodies } from './body-traits.ts'
 import { addedFunction, EXCHANGE_FUNCTIONS, type FunctionCode, hostFunctions } from './exchange-functions.ts'
 import { VALUE } from './instruction.ts'

@@ -1,14 +1,5 @@
 /** The workers plugin: registers, watches and removes workers, and publishes the table that all threads route by. */
 import { Auth, definePlugin, Store, WorkerRegistry, workerControls } from '#kernel'
-import {
-  GetWorker,
-  LearnModels,
-  ListWorkers,
-  PatchWorker,
-  RegisterWorker,
-  RemoveWorker,
-  ReplaceWorker,
-} from './commands.ts'
 import { workersConfig, workersEnable, workersProblems } from './config.ts'
 import { checkConfiguredWorkers } from './controls.ts'
 import { workersFlags } from './flags.ts'
@@ -21,6 +12,15 @@ import { prepareBodyChecks, readPatch, readSpec } from './read-body.ts'
 import { workersReadiness } from './readiness.ts'
 import { registryService } from './registry-service.ts'
 import { workerRoutes } from './routes.ts'
+import {
+  GetWorker,
+  LearnModels,
+  ListWorkers,
+  PatchWorker,
+  RegisterWorker,
+  RemoveWorker,
+  ReplaceWorker,
+} from './thread-commands.ts'
 
 export default definePlugin({
   manifest: {

@@ -11,8 +11,8 @@ import {
   type WorkerEntry,
   WorkerTableReplica,
 } from '#kernel'
-import { LearnModels } from './commands.ts'
 import type { CallerKey } from './model-inquiries.ts'
+import { LearnModels } from './thread-commands.ts'
 
 /** As in requests that name no model. @source routes facts 4.9 */
 const ANY_MODEL = 'unknown'

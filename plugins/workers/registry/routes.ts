@@ -2,6 +2,7 @@
 
 import { adminErrorFormat, type Host, type RequestContext, type RouteDefinition, Type } from '#kernel'
 import { isUuid } from '#shared'
+import { workerErrors } from './errors.ts'
 import {
   GetWorker,
   ListWorkers,
@@ -9,8 +10,7 @@ import {
   RegisterWorker,
   RemoveWorker,
   ReplaceWorker,
-} from './commands.ts'
-import { workerErrors } from './errors.ts'
+} from './thread-commands.ts'
 import {
   ChangeAcceptedSchema,
   WorkerAcceptedSchema,
