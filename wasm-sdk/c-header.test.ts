@@ -9,7 +9,7 @@ import { expect, test } from 'vitest'
 import { buildModule } from '../plugins/wasm/project/build.ts'
 import { toInput } from '../plugins/wasm/testing/case-input.ts'
 import { checkModule } from '../plugins/wasm/testing/conformance.ts'
-import { readAnswer } from '../plugins/wasm/testing/guest-action.ts'
+import { readAnswer } from '../plugins/wasm/testing/guest-answer.ts'
 import { ModuleRunner } from '../plugins/wasm/testing/runner.ts'
 import { BUILD_LIMIT_MS, reasonToSkip } from './fixtures/built-modules.ts'
 

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { toInput } from '../plugins/wasm/testing/case-input.ts'
-import { type GuestAnswer, readAnswer } from '../plugins/wasm/testing/guest-action.ts'
+import { type GuestAnswer, readAnswer } from '../plugins/wasm/testing/guest-answer.ts'
 import { ModuleRunner } from '../plugins/wasm/testing/runner.ts'
 import { BUILD_LIMIT_MS, BUSY_LIMIT_MS, builtModule } from './fixtures/built-modules.ts'
 

@@ -1,6 +1,6 @@
 /** Text of every alphabet goes through the library of each language as it came (W54). */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { readAnswer } from '../plugins/wasm/testing/guest-action.ts'
+import { readAnswer } from '../plugins/wasm/testing/guest-answer.ts'
 import { ModuleRunner } from '../plugins/wasm/testing/runner.ts'
 import { ABI_VERSION, type GuestInput } from './abi.ts'
 import { BUILD_LIMIT_MS, BUSY_LIMIT_MS, builtOrReason } from './fixtures/built-modules.ts'

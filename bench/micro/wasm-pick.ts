@@ -89,7 +89,7 @@ async function openPolicy(): Promise<{ policy: Policy; refresh(): Promise<void> 
         return call
       },
     },
-    book: { called: () => {}, isSuspended: () => false, skip: () => {} },
+    statistics: { called: () => {}, isSuspended: () => false, skip: () => {} },
     otherwise: { name: 'none', needsBody: false, pick: () => -1 },
     limits: { maxCandidates: 32, maxBodyBytes: 16_384, headers: ['x-team'] },
   })

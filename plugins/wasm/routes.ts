@@ -5,13 +5,13 @@ import { isUuid } from '#shared'
 import { tenantOf } from './hooks/request-facts.ts'
 import { RecordExchanges, RecordingSchema } from './recording/recording.ts'
 import {
-  type Asker,
   type ChangeResult,
   ListModules,
   PromoteModule,
   RegisterModules,
   RemoveModule,
   ReplaceModule,
+  type Requester,
   RollBackModule,
 } from './registry/thread-commands.ts'
 import {
@@ -83,7 +83,9 @@ export function wasmRoutes(host: Host): readonly RouteDefinition[] {
       method: 'PUT',
       path: '/wasm/:module_uuid',
       handler: (ctx) =>
-        change(ctx, (uuid, asker) => host.command(ReplaceModule, { uuid, body: ctx.bodyJson(), asker })),
+        change(ctx, (uuid, requester) =>
+          host.command(ReplaceModule, { uuid, body: ctx.bodyJson(), requester }),
+        ),
       docs: {
         summary: 'Put a new version in the place of a module, or on trial beside it',
         tag,
@@ -101,7 +103,7 @@ export function wasmRoutes(host: Host): readonly RouteDefinition[] {
       ...base,
       method: 'POST',
       path: '/wasm/:module_uuid/promote',
-      handler: (ctx) => change(ctx, (uuid, asker) => host.command(PromoteModule, { uuid, asker })),
+      handler: (ctx) => change(ctx, (uuid, requester) => host.command(PromoteModule, { uuid, requester })),
       docs: {
         summary: 'Let the version on trial take over',
         tag,
@@ -115,7 +117,7 @@ export function wasmRoutes(host: Host): readonly RouteDefinition[] {
       ...base,
       method: 'POST',
       path: '/wasm/:module_uuid/rollback',
-      handler: (ctx) => change(ctx, (uuid, asker) => host.command(RollBackModule, { uuid, asker })),
+      handler: (ctx) => change(ctx, (uuid, requester) => host.command(RollBackModule, { uuid, requester })),
       docs: {
         summary: 'End a trial, or go back to the version before',
         tag,
@@ -156,7 +158,7 @@ async function record(host: Host, ctx: RequestContext): Promise<void> {
 
 async function register(host: Host, ctx: RequestContext): Promise<void> {
   const body = ctx.bodyJson()
-  const results = await host.command(RegisterModules, { body, asker: askerOf(ctx) })
+  const results = await host.command(RegisterModules, { body, requester: requesterOf(ctx) })
   // Checked by now.
   const { modules } = body as { modules: Record<string, unknown>[] }
   const echoed = modules.map((module, index) => {
@@ -169,14 +171,14 @@ async function register(host: Host, ctx: RequestContext): Promise<void> {
 
 async function change(
   ctx: RequestContext,
-  act: (uuid: string, asker: Asker) => Promise<ChangeResult>,
+  act: (uuid: string, requester: Requester) => Promise<ChangeResult>,
 ): Promise<void> {
   const given = ctx.param('module_uuid')
   if (!isUuid(given)) {
     ctx.text(400, 'invalid module uuid')
     return
   }
-  const { uuid, text } = await act(given.toLowerCase(), askerOf(ctx))
+  const { uuid, text } = await act(given.toLowerCase(), requesterOf(ctx))
   if (uuid === null) ctx.text(400, text)
   else ctx.json(200, { module_uuid: uuid, message: text })
 }
@@ -187,11 +189,11 @@ async function remove(host: Host, ctx: RequestContext): Promise<void> {
     ctx.text(400, 'invalid module uuid')
     return
   }
-  const asker = askerOf(ctx)
-  const { isRemoved, text } = await host.command(RemoveModule, { uuid: uuid.toLowerCase(), asker })
+  const requester = requesterOf(ctx)
+  const { isRemoved, text } = await host.command(RemoveModule, { uuid: uuid.toLowerCase(), requester })
   ctx.text(isRemoved ? 200 : 400, text)
 }
 
-function askerOf(ctx: RequestContext): Asker {
+function requesterOf(ctx: RequestContext): Requester {
   return { principal: tenantOf(ctx), requestId: ctx.requestId }
 }

@@ -1,10 +1,10 @@
 /** `weir wasm check`: what a module is, what it asks for, and whether the gateway takes it. */
 import { resolve } from 'node:path'
 import type { ModuleDescription } from '../../../wasm-sdk/abi.ts'
-import { printable } from '../../cli/printable.ts'
+import { printable } from '../../cli/table.ts'
 import type { WasmConfig } from '../config.ts'
 import { type ConformanceReport, checkModule } from '../testing/conformance.ts'
-import type { Finding } from '../testing/conformance-finding.ts'
+import type { Finding } from '../testing/conformance-trial.ts'
 import type { ModuleReport } from '../testing/inspect.ts'
 import { ModuleRunner } from '../testing/runner.ts'
 import { moduleFileOf, readAttachPoints, readModuleBytes, readSettings } from './arguments.ts'

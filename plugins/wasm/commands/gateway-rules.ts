@@ -5,7 +5,7 @@ import { buildGuest, compileModule } from '../instances/build-guest.ts'
 import { checkExports, checkImports } from '../instances/check-module.ts'
 import { Refused, readModuleFile } from '../registry/module-file.ts'
 import { BadModule } from '../rewrite/bad-module.ts'
-import { readSections } from '../rewrite/wasm-binary.ts'
+import { readSections } from '../rewrite/sections.ts'
 
 /**
  * @param file absolute

@@ -1,7 +1,7 @@
 /** `weir wasm history`: which versions of a module a gateway has, and where a rollback goes. */
 import type { Command } from 'commander'
 import { CliError } from '../../cli/cli-error.ts'
-import { clientOf } from '../../cli/gateway-options.ts'
+import { clientOf } from '../../cli/gateway-client.ts'
 import { renderTable } from '../../cli/table.ts'
 import type { ModuleList, ModuleRecord, ModuleVersion } from '../wire.ts'
 import { showState, uuidOf } from './registered.ts'

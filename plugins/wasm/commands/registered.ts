@@ -1,12 +1,11 @@
 /** `weir wasm add`, `list`, `remove`: the modules of a running gateway. @source API spec 4.7 */
 import { existsSync } from 'node:fs'
-import { relative } from 'node:path'
+import { readdir, stat } from 'node:fs/promises'
+import { join, relative } from 'node:path'
 import type { Command } from 'commander'
 import { CliError } from '../../cli/cli-error.ts'
-import { type GatewayClient, GatewayRefusal } from '../../cli/gateway-client.ts'
-import { clientOf } from '../../cli/gateway-options.ts'
-import { printable } from '../../cli/printable.ts'
-import { renderTable } from '../../cli/table.ts'
+import { clientOf, type GatewayClient, GatewayRefusal } from '../../cli/gateway-client.ts'
+import { printable, renderTable } from '../../cli/table.ts'
 import { inspectModule } from '../testing/inspect.ts'
 import type { AddResult, ModuleList, ModuleRecord } from '../wire.ts'
 import {
@@ -20,7 +19,6 @@ import {
   readSettings,
 } from './arguments.ts'
 import { readMatch } from './matcher-option.ts'
-import { isStale } from './stale-build.ts'
 import { plural, showBytes } from './units.ts'
 
 export interface AddOptions {
@@ -313,4 +311,23 @@ async function findByName(client: GatewayClient, name: string, isOnTrial: boolea
     throw new CliError(`${found.length} modules have the name ${name}; give a uuid: ${uuids}`)
   const known = modules.map(({ module_meta }) => module_meta.name).join(', ')
   throw new CliError(`no module has the name ${name}${known === '' ? '' : `; known: ${known}`}`)
+}
+
+/** What compilers and people leave in a project that no module is built of. */
+const NO_SOURCES = new Set(['build', 'cases', 'node_modules', 'target'])
+
+/** @param file of the module; one that is not there is stale */
+async function isStale(project: string, file: string): Promise<boolean> {
+  const built = await stat(file).catch(() => null)
+  return built === null || (await newestMs(project)) > built.mtimeMs
+}
+
+async function newestMs(folder: string): Promise<number> {
+  let newest = 0
+  for (const entry of await readdir(folder, { withFileTypes: true })) {
+    if (NO_SOURCES.has(entry.name)) continue
+    const path = join(folder, entry.name)
+    newest = Math.max(newest, entry.isDirectory() ? await newestMs(path) : (await stat(path)).mtimeMs)
+  }
+  return newest
 }

@@ -1,7 +1,7 @@
 /** `weir wasm`: from a new module to one that runs in the gateway; each action is loaded when it is asked for. */
 import { type Command, Option } from 'commander'
 import { repeatable } from '../../cli/config-options.ts'
-import { withGateway } from '../../cli/gateway-options.ts'
+import { withGateway } from '../../cli/gateway-client.ts'
 
 const EXAMPLES = `
 Examples:

@@ -1,4 +1,4 @@
-/** Header changes of guests: checks them, and applies them in the order the interface promises. */
+/** Header changes of modules: checks them and applies them in the order that ABI.md defines. */
 import type { HeaderPair, ModifyAction } from '../../../wasm-sdk/abi.ts'
 import { PROTECTED_HEADERS } from '../../../wasm-sdk/abi.ts'
 import type { EditKind, HeaderEdits } from '../threads/guest-task.ts'
@@ -6,34 +6,41 @@ import type { EditKind, HeaderEdits } from '../threads/guest-task.ts'
 const TOKEN = /^[!#$%&'*+.^_`|~0-9a-z-]+$/
 // biome-ignore lint/suspicious/noControlCharactersInRegex: line ends and NUL are what must not get through
 const UNSAFE_VALUE = /[\u0000-\u0008\u000a-\u001f\u007f]/
-/** The gateway writes it itself. */
+/** The gateway writes x-request-id itself. */
 const REPLY_PROTECTED = new Set([...PROTECTED_HEADERS, 'x-request-id'])
 const REQUEST_PROTECTED = new Set(PROTECTED_HEADERS)
 
-/** Collects the edits of one output; what may not be is left out and counted. */
+/** Why a header change is dropped; null when it is applied. */
+export function headerProblem(name: string, value: string, isReply: boolean): string | null {
+  if (!TOKEN.test(name)) return 'it is not a valid header name'
+  if ((isReply ? REPLY_PROTECTED : REQUEST_PROTECTED).has(name)) return 'the gateway sets it'
+  return UNSAFE_VALUE.test(value) ? 'its value contains line breaks or other control characters' : null
+}
+
+/** Collects the edits of one output; invalid ones are dropped and counted. */
 export class EditList {
   readonly edits: string[] = []
   dropped = 0
-  readonly #protected: ReadonlySet<string>
+  readonly #isReply: boolean
 
   constructor(isReply: boolean) {
-    this.#protected = isReply ? REPLY_PROTECTED : REQUEST_PROTECTED
+    this.#isReply = isReply
   }
 
   add(kind: EditKind, givenName: string, value: string): void {
     const name = givenName.toLowerCase()
-    if (!TOKEN.test(name) || this.#protected.has(name) || UNSAFE_VALUE.test(value)) this.dropped++
+    if (headerProblem(name, value, this.#isReply) !== null) this.dropped++
     else this.edits.push(kind, name, value)
   }
 
-  /** Set, then add, then remove. @source wasm facts 5 */
+  /** Set, then add, then remove. */
   addAll({ headers_set, headers_add, headers_remove }: ModifyAction): void {
     for (const [name, value] of headers_set ?? []) this.add('set', name, value)
     for (const [name, value] of headers_add ?? []) this.add('add', name, value)
     for (const name of headers_remove ?? []) this.add('remove', name, '')
   }
 
-  /** Headers of a reply: a name that comes again is repeated, what was there before is replaced. */
+  /** Headers of a response: the first of a name replaces what was there, further ones are added. */
   addReply(headers: readonly HeaderPair[]): void {
     const seen = new Set<string>()
     for (const [name, value] of headers) {
@@ -44,7 +51,7 @@ export class EditList {
   }
 }
 
-/** The flat list with the edits applied; the given one is not changed. */
+/** @returns a new flat list with the edits applied */
 export function applyEdits(headers: readonly string[], edits: HeaderEdits): string[] {
   let result = [...headers]
   for (let i = 0; i < edits.length; i += 3) {

@@ -11,7 +11,7 @@ import {
   toErrorReply,
 } from '#kernel'
 import type { GuestInput } from '../../../wasm-sdk/abi.ts'
-import type { CallBook } from '../statistics/call-statistics.ts'
+import type { CallStatistics } from '../statistics/call-statistics.ts'
 import type { LoadedModule } from '../threads/guest-task.ts'
 import type { ActiveModules, Chain } from './active-modules.ts'
 import { applyEdits } from './header-edits.ts'
@@ -38,7 +38,7 @@ const LEAST_ERROR_STATUS = 500
 export interface ResponseParts {
   readonly phases: PhaseChain
   readonly active: ActiveModules
-  readonly book: CallBook
+  readonly statistics: CallStatistics
   /** Longer bodies are shown to no guest. */
   readonly maxBodyBytes: number
 }
@@ -108,7 +108,7 @@ interface ResponsePhase {
 }
 
 async function onePhase(
-  { phases, book, maxBodyBytes }: ResponseParts,
+  { phases, statistics, maxBodyBytes }: ResponseParts,
   ctx: RequestContext,
   response: IncomingResponse,
   { point, chain, error }: ResponsePhase,
@@ -116,7 +116,7 @@ async function onePhase(
   const { status, headers, body } = response
   const shown = body !== null && body.length <= maxBodyBytes ? body : null
   const selected = selectModules(chain.modules, chain.isSelective, ctx, isRefusal(ctx, response))
-  const modules = shown === null ? withoutBodyReaders(selected, book) : selected
+  const modules = shown === null ? withoutBodyReaders(selected, statistics) : selected
   if (modules.length === 0) return
   const phase = point === 'OnError' ? 'error' : 'response'
   const end = await phases.run(
@@ -138,10 +138,13 @@ async function onePhase(
 }
 
 /** Modules that need a body that cannot be shown are passed by. */
-function withoutBodyReaders(modules: readonly LoadedModule[], book: CallBook): readonly LoadedModule[] {
+function withoutBodyReaders(
+  modules: readonly LoadedModule[],
+  statistics: CallStatistics,
+): readonly LoadedModule[] {
   return modules.filter((module) => {
     if (!module.needs.response_body) return true
-    book.skip(module, 'reply_too_large')
+    statistics.skip(module, 'reply_too_large')
     return false
   })
 }

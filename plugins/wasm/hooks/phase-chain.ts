@@ -4,7 +4,7 @@ import { wasmErrors } from '../errors.ts'
 import type { FetchOrder } from '../fetch/fetch-order.ts'
 import type { ModuleFetches } from '../fetch/module-fetches.ts'
 import type { Recorder } from '../recording/recording.ts'
-import type { CallBook } from '../statistics/call-statistics.ts'
+import type { CallStatistics } from '../statistics/call-statistics.ts'
 import type { Fetched, HeaderEdits, LoadedModule, PhaseResult } from '../threads/guest-task.ts'
 import type { InlineGuests } from '../threads/inline-guests.ts'
 import { applyEdits } from './header-edits.ts'
@@ -37,23 +37,23 @@ export class PhaseChain {
   readonly #inline: InlineGuests
   readonly #shadows: ShadowCalls
   readonly #batcher: PhaseBatcher
-  readonly #book: CallBook
+  readonly #statistics: CallStatistics
   readonly #recorder: Recorder
   readonly #fetches: ModuleFetches
 
   constructor(
     inline: InlineGuests,
     batcher: PhaseBatcher,
-    book: CallBook,
+    statistics: CallStatistics,
     recorder: Recorder,
     fetches: ModuleFetches,
   ) {
     this.#fetches = fetches
     this.#recorder = recorder
-    this.#shadows = new ShadowCalls(batcher, book)
+    this.#shadows = new ShadowCalls(batcher, statistics)
     this.#inline = inline
     this.#batcher = batcher
-    this.#book = book
+    this.#statistics = statistics
   }
 
   /**
@@ -94,18 +94,18 @@ export class PhaseChain {
   /** The same list where none is suspended. */
   #usable(chain: readonly LoadedModule[]): readonly LoadedModule[] {
     for (const module of chain)
-      if (this.#book.isSuspended(module)) return chain.filter((one) => this.#isUsable(one))
+      if (this.#statistics.isSuspended(module)) return chain.filter((one) => this.#isUsable(one))
     return chain
   }
 
   #isUsable(module: LoadedModule): boolean {
-    if (!this.#book.isSuspended(module)) return true
+    if (!this.#statistics.isSuspended(module)) return true
     this.#skip(module, 'suspended')
     return false
   }
 
   #skip(module: LoadedModule, reason: 'suspended' | 'saturated'): void {
-    this.#book.skip(module, reason)
+    this.#statistics.skip(module, reason)
     if (module.onFailure === 'closed') throw wasmErrors.wasm_module_failed()
   }
 
@@ -128,7 +128,7 @@ export class PhaseChain {
       const result = this.#withinLimit(given, module, message)
       const { failure, action, status, edits, body } = result
       origin.noteModule(module.name)
-      this.#book.called({ module, point, requestId: input.request.id }, result, action)
+      this.#statistics.called({ module, point, requestId: input.request.id }, result, action)
       if (failure !== null) {
         if (module.onFailure === 'closed') throw wasmErrors.wasm_module_failed()
       } else if (action === 'reject') {
@@ -200,7 +200,7 @@ export class PhaseChain {
     }
     const module = chain[ended.module]
     origin.noteModule(module.name)
-    this.#book.lost({ module, point, requestId: input.request.id }, ended.kind)
+    this.#statistics.lost({ module, point, requestId: input.request.id }, ended.kind)
     if (module.onFailure === 'closed') throw wasmErrors.wasm_module_failed()
     return chain.filter((other) => other !== module)
   }

@@ -1,5 +1,5 @@
 /** Calls of versions on trial that only watch: what they would have done is compared with what was done, and told. */
-import type { CallBook } from '../statistics/call-statistics.ts'
+import type { CallStatistics } from '../statistics/call-statistics.ts'
 import type { LoadedModule, PhaseResult } from '../threads/guest-task.ts'
 import { applyEdits } from './header-edits.ts'
 import type { PhaseBatcher } from './phase-batcher.ts'
@@ -7,11 +7,11 @@ import type { PhaseMessage } from './phase-message.ts'
 
 export class ShadowCalls {
   readonly #batcher: PhaseBatcher
-  readonly #book: CallBook
+  readonly #statistics: CallStatistics
 
-  constructor(batcher: PhaseBatcher, book: CallBook) {
+  constructor(batcher: PhaseBatcher, statistics: CallStatistics) {
     this.#batcher = batcher
-    this.#book = book
+    this.#statistics = statistics
   }
 
   /** @param place of the version that counts, among the results. Never rejects; nobody waits for it. */
@@ -21,15 +21,15 @@ export class ShadowCalls {
     results: readonly PhaseResult[],
     place: number,
   ): Promise<void> {
-    if (this.#book.isSuspended(shadow)) return
+    if (this.#statistics.isSuspended(shadow)) return
     const { body, item } = seenAt(message, results, place, shadow)
     const ended = await this.#batcher.run({ modules: [shadow], item, body, origin: null })
     const call = { module: shadow, point: message.point, requestId: message.input.request.id }
-    if (ended.kind === 'timeout' || ended.kind === 'crashed') this.#book.lost(call, ended.kind)
+    if (ended.kind === 'timeout' || ended.kind === 'crashed') this.#statistics.lost(call, ended.kind)
     if (ended.kind !== 'results') return
     const [result] = ended.results
-    this.#book.called(call, result, result.action)
-    if (result.failure === null) this.#book.compared(call, isSame(result, results[place]))
+    this.#statistics.called(call, result, result.action)
+    if (result.failure === null) this.#statistics.compared(call, isSame(result, results[place]))
   }
 }
 

@@ -1,4 +1,4 @@
-/** Reads what a guest gave back: frames and their heads, checked member by member. Runs on pool threads. */
+/** Reads and checks the output of a module: the frame and each member of its head. Runs on pool threads. */
 import {
   decodeOutput,
   EventBody,
@@ -7,15 +7,15 @@ import {
   type ModifyAction,
 } from '../../../wasm-sdk/abi.ts'
 import { applyEdits, EditList } from '../hooks/header-edits.ts'
-import type { PhaseResult, StreamEvent } from '../threads/guest-task.ts'
+import type { PhaseItem, PhaseResult, StreamEvent } from '../threads/guest-task.ts'
 
-/** Most text that a module may carry from one event of a stream to the next, bytes. */
+/** Largest state that a module may carry from one stream event to the next, bytes. */
 const MAX_STATE_BYTES = 65_536
 const MAX_SHOWN_CHARACTERS = 64
 const LEAST_STATUS = 200
 const GREATEST_STATUS = 599
 
-/** What is no valid output; the message says what is wrong with it. */
+/** Invalid output; the message names the member. */
 export class BadOutput extends Error {
   constructor(message: string) {
     super(message)
@@ -37,14 +37,14 @@ const CONTINUE: PhaseOutput = Object.freeze({
   fetch: null,
 })
 
-/** @param output null when the guest gave none: it continues @throws BadOutput @source wasm facts 16 */
+/** @param output null when the module returned none: it continues @throws BadOutput */
 export function readPhaseOutput(output: Uint8Array | null, isRequestPhase: boolean): PhaseOutput {
   if (output === null || output.length === 0) return CONTINUE
   const { head, body } = readFrame(output)
   if (head.action === 'continue') return CONTINUE
   if (head.action === 'reject') return readReject(head, body)
   if (head.action === 'fetch') return readFetch(head, body)
-  if (head.action !== 'modify') throw new BadOutput(`the action ${shown(head.action)} is not known`)
+  if (head.action !== 'modify') throw unknownAction(head.action)
   const list = new EditList(!isRequestPhase)
   list.addAll(readEdits(head))
   return {
@@ -73,47 +73,68 @@ function readReject(head: Record<string, unknown>, body: Uint8Array): PhaseOutpu
 const MAX_URL_CHARACTERS = 8_192
 const METHOD = /^[A-Z]{1,16}$/
 
-function readFetch(head: Record<string, unknown>, body: Uint8Array): PhaseOutput {
+export interface FetchHead {
+  readonly url: string
+  readonly method: string
+  readonly timeoutMs: number | null
+  readonly state: string
+}
+
+/** @throws BadOutput */
+export function readFetchHead(head: Record<string, unknown>): FetchHead {
   const { url, method = 'GET', timeout_ms = null, state = '' } = head
   if (typeof url !== 'string' || url.length > MAX_URL_CHARACTERS)
-    throw new BadOutput(`a fetch needs a url, of ${MAX_URL_CHARACTERS} characters at most`)
+    throw new BadOutput(`url of a fetch must be a string of at most ${MAX_URL_CHARACTERS} characters`)
   if (typeof method !== 'string' || !METHOD.test(method))
-    throw new BadOutput(`${shown(method)} is no method in upper case`)
+    throw new BadOutput(`method of a fetch must be an upper-case HTTP method (got ${shown(method)})`)
   if (timeout_ms !== null && !(typeof timeout_ms === 'number' && timeout_ms >= 1))
-    throw new BadOutput('timeout_ms is no number from 1 on')
+    throw new BadOutput('timeout_ms of a fetch must be a number >= 1')
+  return { url, method, timeoutMs: timeout_ms, state: readState(state) }
+}
+
+function readFetch(head: Record<string, unknown>, body: Uint8Array): PhaseOutput {
+  const order = readFetchHead(head)
   const list = new EditList(false)
   list.addReply(readPairs(head, 'headers'))
-  const order = { url, method, timeoutMs: timeout_ms, state: readState(state) }
   const headers = applyEdits([], list.edits)
   const fetch = { ...order, headers, body: new Uint8Array(body) }
   return { ...CONTINUE, action: 'fetch', droppedHeaders: list.dropped, fetch }
 }
 
 function readState(state: unknown): string {
-  if (typeof state !== 'string') throw new BadOutput('state is no string')
+  if (typeof state !== 'string') throw new BadOutput('state must be a string')
   if (Buffer.byteLength(state) > MAX_STATE_BYTES)
     throw new BadOutput(`state has more than ${MAX_STATE_BYTES} bytes`)
   return state
 }
 
-/** Of the text that the model reads in place of a result, bytes. */
+/** Of the text that the model reads in place of a tool result. */
 const MAX_REFUSAL_BYTES = 65_536
 
-/** The answer to the call of a tool. @throws BadOutput */
+/** Output of OnToolCall. @throws BadOutput */
 export function readToolOutput(output: Uint8Array | null): PhaseOutput {
   if (output === null || output.length === 0) return CONTINUE
   const { head, body } = readFrame(output)
   if (head.action === 'continue') return CONTINUE
+  if (head.action === 'fetch') return readFetch(head, body)
+  const { action, body: replaced } = readToolHead(head, body)
+  return { ...CONTINUE, action, body: replaced && new Uint8Array(replaced) }
+}
+
+/** @returns the text for the model, or the new arguments; null keeps the arguments @throws BadOutput */
+export function readToolHead(
+  head: Record<string, unknown>,
+  body: Buffer,
+): { action: 'reject' | 'modify'; body: Buffer | null } {
   if (head.action === 'reject') {
     if (body.length > MAX_REFUSAL_BYTES)
       throw new BadOutput(`the text for the model has more than ${MAX_REFUSAL_BYTES} bytes`)
-    return { ...CONTINUE, action: 'reject', body: new Uint8Array(body) }
+    return { action: 'reject', body }
   }
-  if (head.action === 'fetch') return readFetch(head, body)
-  if (head.action !== 'modify') throw new BadOutput(`the action ${shown(head.action)} is not known`)
-  if (head.replaces_body !== true) return { ...CONTINUE, action: 'modify' }
+  if (head.action !== 'modify') throw unknownAction(head.action)
+  if (head.replaces_body !== true) return { action: 'modify', body: null }
   checkArguments(body)
-  return { ...CONTINUE, action: 'modify', body: new Uint8Array(body) }
+  return { action: 'modify', body }
 }
 
 function checkArguments(body: Buffer): void {
@@ -121,10 +142,10 @@ function checkArguments(body: Buffer): void {
   try {
     value = JSON.parse(body.toString('utf8'))
   } catch {
-    throw new BadOutput('the arguments are no JSON')
+    throw new BadOutput('the arguments are not valid JSON')
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw new BadOutput('the arguments are no JSON object')
+    throw new BadOutput('the arguments must be a JSON object')
 }
 
 export interface StreamOutput {
@@ -138,14 +159,19 @@ export interface StreamOutput {
 export function readStreamOutput(output: Uint8Array | null): StreamOutput {
   if (output === null || output.length === 0) return { events: null, state: null }
   const { head, body } = readFrame(output)
+  return readStreamHead(head, body)
+}
+
+/** @throws BadOutput */
+export function readStreamHead(head: Record<string, unknown>, body: Buffer): StreamOutput {
   const { events, state } = head
-  if (head.action === 'fetch') throw new BadOutput('a stream waits for no fetch')
+  if (head.action === 'fetch') throw new BadOutput('the action fetch is not available in OnStreamEvent')
   const kept = state === undefined ? null : readState(state)
   return { events: events === undefined ? null : readEvents(events, body), state: kept }
 }
 
 function readEvents(events: unknown, body: Buffer): StreamEvent[] {
-  if (!Array.isArray(events)) throw new BadOutput('events is no list')
+  if (!Array.isArray(events)) throw new BadOutput('events must be a list')
   checkLength(events, 'events')
   const inBody = new EventBody(body)
   return events.map((event) => readEvent(event, inBody))
@@ -158,11 +184,15 @@ function readEvent(
   const { name = null, data, data_bytes } = event ?? {}
   const text = data_bytes === undefined ? data : inBody.take(data_bytes)
   if (text === null && data_bytes !== undefined)
-    throw new BadOutput('data_bytes of an event is no part of the body')
-  if (typeof text !== 'string') throw new BadOutput('an event has no data')
+    throw new BadOutput('data_bytes of an event is outside of the body')
+  if (typeof text !== 'string') throw new BadOutput('data of an event must be a string')
   if (name !== null && (typeof name !== 'string' || /[\r\n]/.test(name)))
-    throw new BadOutput('the name of an event is no single line')
+    throw new BadOutput('name of an event must be a single line')
   return { name, data: text }
+}
+
+export function unknownAction(action: unknown): BadOutput {
+  return new BadOutput(`action must be continue, reject, modify or fetch (got ${shown(action)})`)
 }
 
 function checkLength(list: readonly unknown[], member: string): void {
@@ -179,18 +209,19 @@ export function readFrame(output: Uint8Array): { head: Record<string, unknown>; 
   try {
     const { head, body } = decodeOutput(output)
     if (typeof head !== 'object' || head === null || Array.isArray(head))
-      throw new BadOutput('the head of the output is no object')
+      throw new BadOutput('the head of the output must be a JSON object')
     return { head: head as Record<string, unknown>, body }
   } catch (error) {
     if (error instanceof BadOutput) throw error
-    throw new BadOutput(`the output is no frame: ${(error as Error).message}`)
+    throw new BadOutput(`the output is not a valid frame: ${(error as Error).message}`)
   }
 }
 
-function readEdits(head: Record<string, unknown>): ModifyAction {
+/** @throws BadOutput */
+export function readEdits(head: Record<string, unknown>): ModifyAction {
   const removed = head.headers_remove ?? []
   if (!Array.isArray(removed) || !removed.every((name) => typeof name === 'string'))
-    throw new BadOutput('headers_remove is no list of names')
+    throw new BadOutput('headers_remove must be a list of names')
   checkLength(removed, 'headers_remove')
   return {
     action: 'modify',
@@ -200,17 +231,47 @@ function readEdits(head: Record<string, unknown>): ModifyAction {
   }
 }
 
-function readPairs(head: Record<string, unknown>, member: string): readonly HeaderPair[] {
+/** @throws BadOutput */
+export function readPairs(head: Record<string, unknown>, member: string): readonly HeaderPair[] {
   const pairs = head[member] ?? []
   const isPair = (pair: unknown) =>
     Array.isArray(pair) && pair.length === 2 && pair.every((text) => typeof text === 'string')
   if (!Array.isArray(pairs) || !pairs.every(isPair))
-    throw new BadOutput(`${member} is no list of [name, value]`)
+    throw new BadOutput(`${member} must be a list of [name, value]`)
   checkLength(pairs, member)
   return pairs as HeaderPair[]
 }
 
-/** Interim and made-up statuses cannot end an exchange. */
-function isStatus(value: unknown): value is number {
+/** Interim and unregistered statuses cannot end an exchange. */
+export function isStatus(value: unknown): value is number {
   return Number.isInteger(value) && Number(value) >= LEAST_STATUS && Number(value) <= GREATEST_STATUS
+}
+
+/** Longer outputs are read each time, bytes. */
+const MAX_KEPT_BYTES = 1_024
+
+/** Keeps the last output of a phase with what was read from it: most modules return the same for every request. @hot */
+export class OutputMemo {
+  readonly #point: PhaseItem['point']
+  #bytes: Buffer | null = null
+  #output: PhaseOutput | null = null
+
+  constructor(point: PhaseItem['point']) {
+    this.#point = point
+  }
+
+  /** @throws BadOutput */
+  readonly read = (output: Buffer | null): PhaseOutput => {
+    if (output !== null && this.#output !== null && this.#bytes?.equals(output) === true) return this.#output
+    const read =
+      this.#point === 'OnToolCall'
+        ? readToolOutput(output)
+        : readPhaseOutput(output, this.#point === 'OnRequest')
+    // Bodies are handed on and belong to one call.
+    if (output !== null && output.length <= MAX_KEPT_BYTES && read.body === null && read.fetch === null) {
+      this.#bytes = Buffer.from(output)
+      this.#output = read
+    }
+    return read
+  }
 }

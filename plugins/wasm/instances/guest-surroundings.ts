@@ -1,7 +1,8 @@
 /** What the guests of one thread share, wherever the thread stands: values and counters, and names that they count under. */
-import type { CountedHere } from './counted-here.ts'
+import { randomBytes } from 'node:crypto'
 import type { GuestSurroundings } from './guest-instance.ts'
 import { type HostParts, hostFunctions } from './host-functions.ts'
+import type { PendingCounts } from './pending-counts.ts'
 import type { SharedState } from './shared-state.ts'
 
 /** Of one module: more names would let a guest fill the metrics. */
@@ -9,17 +10,19 @@ export const MAX_COUNTED_NAMES = 32
 
 /**
  * @param logLevel of the gateway, by name
- * @param countedHere told of what calls count, where calls may be made again
+ * @param pendingCounts told of what calls count, where calls may be made again
  */
 export function guestSurroundings(
   state: SharedState,
   logLevel: string,
-  countedHere?: CountedHere,
+  pendingCounts?: PendingCounts,
 ): GuestSurroundings {
   const countedNames = new Map<string, Set<string>>()
   const host: HostParts = {
     state,
-    countedHere,
+    nowMs: () => Date.now(),
+    randomBytes,
+    pendingCounts,
     mayCount(owner, name) {
       const names = countedNames.get(owner) ?? new Set()
       countedNames.set(owner, names)

@@ -6,8 +6,7 @@ import { performance } from 'node:perf_hooks'
 import { FRAME_HEAD_BYTES } from '../../../wasm-sdk/abi.ts'
 import type { CallReport, LoadedModule, PhaseItem } from '../threads/guest-task.ts'
 import { GuestInstance, type GuestSurroundings, LimitBroken } from './guest-instance.ts'
-import { BadOutput, type PhaseOutput } from './guest-output.ts'
-import { OutputMemo } from './output-memo.ts'
+import { BadOutput, OutputMemo, type PhaseOutput } from './guest-output.ts'
 
 /** Tenants whose warm instances one guest keeps; the oldest instance goes first. */
 const MAX_WARM_TENANTS = 16
@@ -188,4 +187,26 @@ function toFailure(error: unknown, units?: number): NonNullable<CallReport['fail
   if (error instanceof BadOutput) return { kind: 'bad_output', message }
   if (!(error instanceof LimitBroken) || error.limit !== 'fuel') return { kind: 'error', message }
   return { kind: 'fuel', message: units === undefined ? message : `${message} of ${units} units` }
+}
+
+/** The modules that one thread knows. */
+export class Guests {
+  readonly #guests = new Map<string, Guest>()
+  readonly #options: GuestOptions
+
+  constructor(options: GuestOptions) {
+    this.#options = options
+  }
+
+  get(uuid: string): Guest | undefined {
+    return this.#guests.get(uuid)
+  }
+
+  /** Adds modules, and forgets those that are neither given nor live. */
+  learn(modules: readonly LoadedModule[], live: readonly string[]): void {
+    const kept = new Set([...live, ...modules.map(({ uuid }) => uuid)])
+    for (const uuid of this.#guests.keys()) if (!kept.has(uuid)) this.#guests.delete(uuid)
+    for (const module of modules)
+      if (!this.#guests.has(module.uuid)) this.#guests.set(module.uuid, new Guest(module, this.#options))
+  }
 }

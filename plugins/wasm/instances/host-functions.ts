@@ -1,14 +1,14 @@
-/** The host functions of our interface. What goes wrong gives 0; only a limit of the call itself ends the guest. */
-import { createHmac, hash, randomBytes } from 'node:crypto'
+/** Host functions of the module interface. A call that fails returns 0; only a limit of the guest's call ends the guest. */
+import { createHmac, hash } from 'node:crypto'
 import type { HostFunctionName } from '../../../wasm-sdk/abi.ts'
-import type { CountedHere } from './counted-here.ts'
 import type { GuestExchange } from './guest-exchange.ts'
 import type { InstanceFacts } from './guest-instance.ts'
-import { MAX_KEY_BYTES, NOT_COUNTED, type SharedState, stateKey } from './shared-state.ts'
+import type { PendingCounts } from './pending-counts.ts'
+import { MAX_KEY_BYTES, NOT_COUNTED, stateKey } from './shared-state.ts'
 
 const MAX_RANDOM_BYTES = 1_024
 /** Units for what takes longer than a call of the gateway does anyway. */
-export const WORK_UNITS = {
+const WORK_UNITS = {
   hmac: 8_000,
   /** The key is hashed, and the table locked. */
   kept: 8_000,
@@ -21,18 +21,28 @@ export const WORK_UNITS = {
 const NOTHING = new Uint8Array(0)
 const METRIC_NAME = /^[a-z][a-z0-9_]{0,63}$/
 
-export type HostCall = (exchange: GuestExchange, ...args: bigint[]) => bigint
+type HostCall = (exchange: GuestExchange, ...args: bigint[]) => bigint
+
+/** Keys and values of modules; keys are those of `stateKey`, times to live in milliseconds. */
+export interface GuestState {
+  get(key: Uint8Array): Uint8Array | null
+  set(key: Uint8Array, value: Uint8Array, ttlMs: number): boolean
+  delete(key: Uint8Array): boolean
+  increment(key: Uint8Array, delta: bigint, ttlMs: number): bigint
+}
 
 export interface HostParts {
-  readonly state: SharedState
+  readonly state: GuestState
+  nowMs(): number
+  randomBytes(count: number): Uint8Array
   /** False when the module has counted under too many names already. */
   mayCount(owner: string, name: string): boolean
   /** Told of what calls count, where that may have to be taken back. */
-  readonly countedHere?: CountedHere
+  readonly pendingCounts?: PendingCounts
 }
 
 export function hostFunctions(
-  { state, mayCount, countedHere }: HostParts,
+  { state, nowMs, randomBytes, mayCount, pendingCounts }: HostParts,
   facts: InstanceFacts,
 ): Record<HostFunctionName, (...args: bigint[]) => bigint> {
   const { owner, counted } = facts
@@ -42,7 +52,19 @@ export function hostFunctions(
     exchange.burn(WORK_UNITS.kept)
     return stateKey(owner, facts.tenant(), textOf(block))
   }
-  const bind = (otherwise: bigint, call: HostCall) => bindHostCall(facts, otherwise, call)
+  /** An exception ends the guest's call: only limits of the call itself may. */
+  const bind =
+    (otherwise: bigint, call: HostCall) =>
+    (...args: bigint[]): bigint => {
+      const exchange = facts.exchange()
+      if (exchange === null) return otherwise
+      try {
+        return call(exchange, ...args)
+      } catch (error) {
+        if (error instanceof WebAssembly.RuntimeError) throw error
+        return otherwise
+      }
+    }
   return {
     kv_get: bind(0n, (exchange, offset) => {
       const key = keyOf(exchange, offset)
@@ -65,10 +87,10 @@ export function hostFunctions(
       const key = keyOf(exchange, offset)
       if (key === null) return NOT_COUNTED
       const value = state.increment(key, delta, Number(ttlMs))
-      if (value !== NOT_COUNTED) countedHere?.add(key, delta)
+      if (value !== NOT_COUNTED) pendingCounts?.add(key, delta)
       return value
     }),
-    now_ms: () => BigInt(Date.now()),
+    now_ms: () => BigInt(nowMs()),
     random_bytes: bind(0n, (exchange, count) =>
       count > 0n && count <= MAX_RANDOM_BYTES ? exchange.give(randomBytes(Number(count))) : 0n,
     ),
@@ -90,24 +112,6 @@ export function hostFunctions(
       counted.set(name, (counted.get(name) ?? 0) + Number(delta))
       return 1n
     }),
-  }
-}
-
-/** An exception ends the guest's call: only limits of the call itself may. */
-export function bindHostCall(
-  facts: InstanceFacts,
-  otherwise: bigint,
-  call: HostCall,
-): (...args: bigint[]) => bigint {
-  return (...args) => {
-    const exchange = facts.exchange()
-    if (exchange === null) return otherwise
-    try {
-      return call(exchange, ...args)
-    } catch (error) {
-      if (error instanceof WebAssembly.RuntimeError) throw error
-      return otherwise
-    }
   }
 }
 

@@ -28,10 +28,10 @@ const CONTINUATION = 2
 
 export const MAX_VALUE_BYTES = 65_536
 export const MAX_KEY_BYTES = 1_024
-export const MAX_TTL_MS = 86_400_000
+const MAX_TTL_MS = 86_400_000
 /** What `increment` gives when it could not. */
 export const NOT_COUNTED = -(2n ** 63n)
-const COUNTER_BYTES = 8
+export const COUNTER_BYTES = 8
 
 export class SharedState {
   readonly #lock: SharedLock
@@ -240,6 +240,7 @@ export function stateKey(module: string, tenant: string | null, key: string): Ui
   return hash('sha256', `${tenant === null ? 0 : 1}${parts.join('')}`, 'buffer')
 }
 
-function clampTtl(ttlMs: number): number {
+/** Milliseconds; without a valid time to live, the longest. */
+export function clampTtl(ttlMs: number): number {
   return ttlMs > 0 && ttlMs < MAX_TTL_MS ? ttlMs : MAX_TTL_MS
 }

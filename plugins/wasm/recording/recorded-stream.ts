@@ -1,6 +1,6 @@
 /** Records the events of one stream as its modules are shown them, on their way. */
 
-import type { EventTaker } from '../streams/shadow-streams.ts'
+import type { StreamEventSink } from '../streams/shadow-streams.ts'
 import { DONE, readBlocks } from '../streams/sse-events.ts'
 import type { StreamEvent } from '../threads/guest-task.ts'
 import { streamData } from './recorded-step.ts'
@@ -14,15 +14,15 @@ export interface RecordedEvent {
   readonly data: unknown
 }
 
-export class RecordedStream implements EventTaker {
-  readonly #inner: EventTaker
+export class RecordedStream implements StreamEventSink {
+  readonly #inner: StreamEventSink
   readonly #keep: (events: readonly RecordedEvent[]) => void
   readonly #events: RecordedEvent[] = []
   #units = 0
   #isOver = false
 
   /** @param keep is given the events once the stream has ended, or is too long */
-  constructor(inner: EventTaker, keep: (events: readonly RecordedEvent[]) => void) {
+  constructor(inner: StreamEventSink, keep: (events: readonly RecordedEvent[]) => void) {
     this.#inner = inner
     this.#keep = keep
   }

@@ -15,7 +15,7 @@ import { Refused } from './module-file.ts'
 import { type ModuleLine, type Registered, toModuleList } from './module-list.ts'
 import { ModuleVersions, withoutTrials } from './module-versions.ts'
 import { firstUuidOf, type SavedModule, type SavedModules } from './saved-modules.ts'
-import type { Asker, ChangeResult } from './thread-commands.ts'
+import type { ChangeResult, Requester } from './thread-commands.ts'
 
 export interface RegistryParts {
   readonly config: WasmConfig
@@ -115,16 +115,16 @@ export class Registry {
   }
 
   /** One after another, in order; one that fails stops none. */
-  register(descriptors: readonly ModuleDescriptor[], asker: Asker): Promise<AddResult[]> {
+  register(descriptors: readonly ModuleDescriptor[], requester: Requester): Promise<AddResult[]> {
     return this.#queue(async () => {
       const results: AddResult[] = []
-      for (const descriptor of descriptors) results.push(await this.#registerOne(descriptor, asker))
+      for (const descriptor of descriptors) results.push(await this.#registerOne(descriptor, requester))
       await this.#parts.pool.close()
       return results
     })
   }
 
-  remove(uuid: string, asker: Asker): Promise<{ isRemoved: boolean; text: string }> {
+  remove(uuid: string, requester: Requester): Promise<{ isRemoved: boolean; text: string }> {
     return this.#queue(async () => {
       const found = this.#modules.find(({ loaded }) => loaded.uuid === uuid)
       if (found === undefined && !this.#leftOut.has(uuid))
@@ -133,14 +133,14 @@ export class Registry {
       this.#leftOut.delete(uuid)
       this.#modules = found === undefined ? this.#modules : this.#without(found)
       await this.#publish()
-      this.#audit('removed', uuid, found?.loaded.name ?? null, found?.hash ?? null, asker)
+      this.#audit('removed', uuid, found?.loaded.name ?? null, found?.hash ?? null, requester)
       return { isRemoved: true, text: `module ${uuid} was removed` }
     })
   }
 
   /** A new version in the place of one that runs, or on trial beside it. @returns why not, or the uuid */
-  replace(uuid: string, change: ModuleChange, asker: Asker): Promise<ChangeResult> {
-    return this.#change(uuid, asker, async (old) => {
+  replace(uuid: string, change: ModuleChange, requester: Requester): Promise<ChangeResult> {
+    return this.#change(uuid, requester, async (old) => {
       if (old.trialOf !== null)
         throw new Refused(`module ${uuid} is on trial: promote it or roll it back first`)
       const { trial, ...members } = change
@@ -164,16 +164,16 @@ export class Registry {
   }
 
   /** The version on trial takes over; one that was a shadow under a new uuid. */
-  promote(uuid: string, asker: Asker): Promise<ChangeResult> {
-    return this.#change(uuid, asker, async (trial) => {
+  promote(uuid: string, requester: Requester): Promise<ChangeResult> {
+    return this.#change(uuid, requester, async (trial) => {
       const { modules, current } = this.#versions.promote(this.#modules, trial)
       return { modules, uuid: current.loaded.uuid, action: 'promoted' }
     })
   }
 
   /** Back to the version before; where one is on trial, that ends. */
-  rollback(uuid: string, asker: Asker): Promise<ChangeResult> {
-    return this.#change(uuid, asker, async (found) => {
+  rollback(uuid: string, requester: Requester): Promise<ChangeResult> {
+    return this.#change(uuid, requester, async (found) => {
       const { modules, current } = this.#versions.rollback(this.#modules, found, (earlier) => {
         // Its former row may be another module's by now.
         const loaded = { ...earlier.loaded, row: this.#freeRow() }
@@ -186,7 +186,7 @@ export class Registry {
 
   #change(
     uuid: string,
-    asker: Asker,
+    requester: Requester,
     act: (found: Registered) => Promise<{ modules: Registered[]; uuid: string; action: string }>,
   ): Promise<ChangeResult> {
     return this.#queue(async () => {
@@ -198,7 +198,7 @@ export class Registry {
         await this.#saveChange(before, changed.modules)
         this.#modules = inOrder(changed.modules)
         await this.#publish()
-        this.#audit(changed.action, changed.uuid, found.loaded.name, null, asker)
+        this.#audit(changed.action, changed.uuid, found.loaded.name, null, requester)
         return { uuid: changed.uuid, text: `module ${found.loaded.name} was ${changed.action}` }
       } catch (error) {
         if (!(error instanceof Refused || error instanceof BadModule)) throw error
@@ -235,10 +235,10 @@ export class Registry {
     return toModuleList(this.#modules, this.#parts.stats, earlier)
   }
 
-  async #registerOne(descriptor: ModuleDescriptor, asker: Asker): Promise<AddResult> {
+  async #registerOne(descriptor: ModuleDescriptor, requester: Requester): Promise<AddResult> {
     try {
-      const { loaded, hash } = await this.#add(descriptor, asker)
-      this.#audit('registered', loaded.uuid, loaded.name, hash, asker)
+      const { loaded, hash } = await this.#add(descriptor, requester)
+      this.#audit('registered', loaded.uuid, loaded.name, hash, requester)
       return { Success: loaded.uuid }
     } catch (error) {
       const isExpected = error instanceof Refused || error instanceof BadModule
@@ -247,13 +247,13 @@ export class Registry {
     }
   }
 
-  /** @param asker null for modules of the configuration, which are not saved */
-  async #add(descriptor: ModuleDescriptor, asker: Asker | null): Promise<Registered> {
+  /** @param requester null for modules of the configuration, which are not saved */
+  async #add(descriptor: ModuleDescriptor, requester: Requester | null): Promise<Registered> {
     this.#checkRoom()
     const file = await readModule(descriptor, this.#parts.config)
     this.#checkDuplicate(file)
     const registered = await this.#load(uuidV7(), descriptor, file, wallClockNs())
-    if (asker !== null) {
+    if (requester !== null) {
       await this.#parts.saved.save(toSaved(registered))
       this.#isSaved.add(descriptor.name)
     }
@@ -344,12 +344,12 @@ export class Registry {
     return this.#parts.publish({ modules: this.modules })
   }
 
-  #audit(action: string, uuid: string, name: string | null, hash: string | null, asker: Asker): void {
+  #audit(action: string, uuid: string, name: string | null, hash: string | null, requester: Requester): void {
     this.#parts.log.info(
       {
         audit: true,
-        principal: asker.principal,
-        request_id: asker.requestId,
+        principal: requester.principal,
+        request_id: requester.requestId,
         module_uuid: uuid,
         module: name,
         sha256: hash,

@@ -2,7 +2,7 @@
 import { BadModule } from './bad-module.ts'
 import { ByteReader } from './byte-reader.ts'
 import { checkReferenceType, checkValueType, Instruction, OP } from './instruction.ts'
-import { readSections } from './wasm-binary.ts'
+import { readSections } from './sections.ts'
 
 export const SECTION = {
   custom: 0,

@@ -17,7 +17,7 @@ export interface CallFacts {
   readonly requestId: string
 }
 
-export class CallBook {
+export class CallStatistics {
   readonly #stats: ModuleStats
   readonly #metrics: ModuleMetrics
   readonly #log: Logger

@@ -3,7 +3,7 @@
  * so that what it was given and what it made of it can be compared, byte for byte. Each stream counts once.
  */
 import type { RequestContext } from '#kernel'
-import type { CallBook } from '../statistics/call-statistics.ts'
+import type { CallStatistics } from '../statistics/call-statistics.ts'
 import type { LoadedModule, StreamItemResult } from '../threads/guest-task.ts'
 import { StreamBatcher, type StreamWork } from './stream-batcher.ts'
 import { StreamSession } from './stream-session.ts'
@@ -13,7 +13,7 @@ const MAX_BEHIND = 64
 const POINT = 'OnStreamEvent' as const
 
 /** What a stream goes through. */
-export type EventTaker = Pick<StreamSession, 'take'>
+export type StreamEventSink = Pick<StreamSession, 'take'>
 
 /** In the pool, whatever the placement, and to the end although the client has left. */
 export class ShadowBatcher extends StreamBatcher {
@@ -25,7 +25,7 @@ export class ShadowBatcher extends StreamBatcher {
 export interface WatchParts {
   readonly batcher: StreamBatcher
   readonly shadowBatcher: ShadowBatcher
-  readonly book: Pick<CallBook, 'compared' | 'isSuspended'>
+  readonly statistics: Pick<CallStatistics, 'compared' | 'isSuspended'>
 }
 
 interface Part {
@@ -33,7 +33,7 @@ interface Part {
   readonly watches: readonly ShadowWatch[]
 }
 
-export class WatchedStream implements EventTaker {
+export class ShadowedStream implements StreamEventSink {
   readonly #parts: Part[] = []
 
   /** @param shadows each of one of the modules */
@@ -60,7 +60,12 @@ export class WatchedStream implements EventTaker {
       close()
       const watches = own.map(
         (shadow) =>
-          new ShadowWatch(shadow, open(parts.shadowBatcher, [strict(shadow)]), parts.book, ctx.requestId),
+          new ShadowWatch(
+            shadow,
+            open(parts.shadowBatcher, [strict(shadow)]),
+            parts.statistics,
+            ctx.requestId,
+          ),
       )
       this.#parts.push({ session: open(parts.batcher, [module]), watches })
     }
@@ -86,15 +91,20 @@ class ShadowWatch {
   isWatching = true
   readonly #shadow: LoadedModule
   readonly #session: StreamSession
-  readonly #book: WatchParts['book']
+  readonly #statistics: WatchParts['statistics']
   readonly #requestId: string
   #last: Promise<void> = Promise.resolve()
   #behind = 0
 
-  constructor(shadow: LoadedModule, session: StreamSession, book: WatchParts['book'], requestId: string) {
+  constructor(
+    shadow: LoadedModule,
+    session: StreamSession,
+    statistics: WatchParts['statistics'],
+    requestId: string,
+  ) {
     this.#shadow = shadow
     this.#session = session
-    this.#book = book
+    this.#statistics = statistics
     this.#requestId = requestId
   }
 
@@ -108,7 +118,7 @@ class ShadowWatch {
 
   async #compare(given: Buffer, made: Buffer, isLast: boolean): Promise<void> {
     this.#behind--
-    if (!this.isWatching || this.#book.isSuspended(this.#shadow)) {
+    if (!this.isWatching || this.#statistics.isSuspended(this.#shadow)) {
       this.isWatching = false
       return
     }
@@ -116,7 +126,7 @@ class ShadowWatch {
       const isSame = made.equals(await this.#session.take(given, isLast))
       if (isSame && !isLast) return
       const call = { module: this.#shadow, point: POINT, requestId: this.#requestId }
-      this.#book.compared(call, isSame)
+      this.#statistics.compared(call, isSame)
     } catch {
       // It was passed by: what it would have done is not known.
     }

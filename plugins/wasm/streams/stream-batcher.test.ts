@@ -1,6 +1,6 @@
 /** Events on their way to the pool: what has changed while they waited counts. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import type { CallBook } from '../statistics/call-statistics.ts'
+import type { CallStatistics } from '../statistics/call-statistics.ts'
 import type { GuestPool, TaskEnd, TaskRequest } from '../threads/guest-pool.ts'
 import type { LoadedModule, StreamItem, StreamItemResult, StreamTask } from '../threads/guest-task.ts'
 import type { InlineGuests } from '../threads/inline-guests.ts'
@@ -54,12 +54,12 @@ function open() {
   const pool = new StubPool()
   const suspended = new Set<LoadedModule>()
   const skipped: string[] = []
-  const book = {
+  const statistics = {
     isSuspended: (one: LoadedModule) => suspended.has(one),
     skip: (one: LoadedModule, reason: string) => skipped.push(`${one.uuid} ${reason}`),
-  } as unknown as CallBook
+  } as unknown as CallStatistics
   const inline = { stream: () => null } as unknown as InlineGuests
-  const batcher = new StreamBatcher(inline, pool as unknown as GuestPool, book, 1)
+  const batcher = new StreamBatcher(inline, pool as unknown as GuestPool, statistics, 1)
   return { pool, suspended, skipped, batcher }
 }
 

@@ -1,7 +1,7 @@
 /** Carries events of streams to the pool, those of many streams in one task. */
 
 import type { PhaseOrigin } from '../hooks/phase-message.ts'
-import type { CallBook } from '../statistics/call-statistics.ts'
+import type { CallStatistics } from '../statistics/call-statistics.ts'
 import { Batcher } from '../threads/batcher.ts'
 import { shortestOf } from '../threads/call-watch.ts'
 import type { GuestPool, TaskEnd } from '../threads/guest-pool.ts'
@@ -48,7 +48,7 @@ interface Waiting {
 export class StreamBatcher extends Batcher<Waiting> {
   readonly #inline: Pick<InlineGuests, 'stream'>
   readonly #pool: GuestPool
-  readonly #book: CallBook
+  readonly #statistics: CallStatistics
   readonly #notices: SkipNotices | null
 
   /**
@@ -58,7 +58,7 @@ export class StreamBatcher extends Batcher<Waiting> {
   constructor(
     inline: Pick<InlineGuests, 'stream'>,
     pool: GuestPool,
-    book: CallBook,
+    statistics: CallStatistics,
     threads: number,
     notices: SkipNotices | null = null,
   ) {
@@ -66,7 +66,7 @@ export class StreamBatcher extends Batcher<Waiting> {
     this.#notices = notices
     this.#inline = inline
     this.#pool = pool
-    this.#book = book
+    this.#statistics = statistics
   }
 
   /** At once where all modules run on this thread. @returns the events to send on; null when a module that must not fail did. Never rejects. */
@@ -95,9 +95,9 @@ export class StreamBatcher extends Batcher<Waiting> {
     for (let index = 0; index < count; index++) {
       const place = among === null ? index : among[index]
       const module = modules[place]
-      if (!this.#book.isSuspended(module)) places.push(place)
+      if (!this.#statistics.isSuspended(module)) places.push(place)
       else {
-        this.#book.skip(module, 'suspended')
+        this.#statistics.skip(module, 'suspended')
         this.#notices?.note(work, module, 'suspended')
         if (module.onFailure === 'closed') return null
       }
@@ -130,7 +130,7 @@ export class StreamBatcher extends Batcher<Waiting> {
     for (let index = 0; index < reports.length; index++) {
       const report = reports[index]
       const call = { module: chain[report.module], point: POINT, requestId: report.requestId }
-      this.#book.called(call, report, report.isChanged ? 'modify' : 'continue')
+      this.#statistics.called(call, report, report.isChanged ? 'modify' : 'continue')
     }
   }
 
@@ -228,7 +228,7 @@ export class StreamBatcher extends Batcher<Waiting> {
     }
     const culprit = Math.floor((ended.progress - 1) / PROGRESS_BASE)
     const module = chain[(ended.progress - 1) % PROGRESS_BASE]
-    this.#book.lost({ module, point: POINT, requestId: batch[culprit].work.requestId }, ended.kind)
+    this.#statistics.lost({ module, point: POINT, requestId: batch[culprit].work.requestId }, ended.kind)
     for (const [place, waiting] of batch.entries()) {
       if (place !== culprit) this.waiting.push(waiting)
       else this.#withoutModule(waiting, module, ended.kind)
@@ -247,7 +247,7 @@ export class StreamBatcher extends Batcher<Waiting> {
 
   #passBy({ work, places, resolve }: Waiting): void {
     for (const place of places) {
-      this.#book.skip(work.modules[place], 'saturated')
+      this.#statistics.skip(work.modules[place], 'saturated')
       this.#notices?.note(work, work.modules[place], 'saturated')
     }
     const isClosed = places.some((place) => work.modules[place].onFailure === 'closed')

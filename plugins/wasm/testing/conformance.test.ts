@@ -68,8 +68,8 @@ test('a component is refused with what to build instead', async () => {
 
 test.each([
   ['nothing', new Uint8Array(0), 'the file is empty'],
-  ['text', Buffer.from('(module)'), 'this is no WebAssembly module'],
-  ['a module cut short', handmade({}).subarray(0, 30), 'a section goes beyond the end of the file'],
+  ['text', Buffer.from('(module)'), 'the file is not a WebAssembly module'],
+  ['a module cut short', handmade({}).subarray(0, 30), 'the file ends too early'],
 ])('%s is no module', async (_, bytes, message) => {
   expect((await checkModule(bytes)).findings).toMatchObject([{ code: 'not_a_module', message }])
 })

@@ -1,16 +1,15 @@
 /** Checks that a module is one that the gateway can use, and says what to do about what is not as it should be. */
 import { type AttachPoint, EXPORT_OF_ATTACH_POINT } from '../../../wasm-sdk/abi.ts'
-import type { ConformanceOptions, Finding } from './conformance-finding.ts'
-import { tryModule } from './conformance-trial.ts'
+import { WASI_NAMESPACE } from '../instances/check-module.ts'
 import {
-  allowedSignature,
   isKnownNamespace,
   nearestName,
+  offeredSignature,
   sameSignature,
   showSignature,
-} from './host-imports.ts'
+} from '../instances/host-imports.ts'
+import { type ConformanceOptions, type Finding, tryModule } from './conformance-trial.ts'
 import { inspectModule, type ModuleReport } from './inspect.ts'
-import { WASI_NAMESPACE } from './runner.ts'
 import type { WasmImport } from './wasm-reader.ts'
 
 export interface ConformanceReport {
@@ -123,7 +122,7 @@ function checkImport({ module, name, kind, signature }: WasmImport, usesWasi: bo
     return [{ level: 'problem', code: 'import_wasi', message, next }]
   }
   if (kind !== 'function') return [{ level: 'problem', code, message, next: 'define it in the module' }]
-  const allowed = allowedSignature(module, name)
+  const allowed = offeredSignature(module, name)
   if (allowed === null) {
     const nearest = nearestName(module, name)
     const next =

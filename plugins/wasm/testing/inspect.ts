@@ -1,4 +1,4 @@
-/** Says what a module file is without running it: format, imports, exports, memory, size, where it can be attached. */
+/** Describes a module file without running it: format, imports, exports, memory, size and attach points. */
 import { createHash } from 'node:crypto'
 import {
   ATTACH_POINTS,
@@ -6,27 +6,21 @@ import {
   DESCRIBE_EXPORT,
   EXPORT_OF_ATTACH_POINT,
 } from '../../../wasm-sdk/abi.ts'
+import { formatOf, type ModuleFormat } from '../rewrite/sections.ts'
 import { readWasm, type WasmBinary } from './wasm-reader.ts'
 
-export type ModuleFormat = 'core' | 'component' | 'unknown'
-
 export interface ModuleReport extends WasmBinary {
-  /** Only core modules can be used; components have another binary format. */
   readonly format: ModuleFormat
   readonly bytes: number
-  /** Lower-case hexadecimal, as GET /wasm shows it. */
+  /** Lower-case hexadecimal, as in GET /wasm. */
   readonly sha256: string
-  /** Whose export the module has. */
+  /** Attach points whose export the module has. */
   readonly attachPoints: readonly AttachPoint[]
-  /** Has the export that says what the module needs. */
+  /** Exports `describe`. */
   readonly hasDescription: boolean
   /** Why the file cannot be read; null when it can. */
   readonly problem: string | null
 }
-
-const MAGIC = 0x6d736100
-const CORE_VERSION = 1
-const COMPONENT_VERSION = 0x1000d
 
 const NOTHING: WasmBinary = Object.freeze({
   imports: [],
@@ -36,7 +30,7 @@ const NOTHING: WasmBinary = Object.freeze({
   customSections: [],
 })
 
-/** Never throws: what is no module has a `problem`. */
+/** Never throws: `problem` says why a file is not a module. */
 export function inspectModule(bytes: Uint8Array): ModuleReport {
   const format = formatOf(bytes)
   let binary = NOTHING
@@ -60,16 +54,7 @@ export function inspectModule(bytes: Uint8Array): ModuleReport {
   }
 }
 
-function formatOf(bytes: Uint8Array): ModuleFormat {
-  if (bytes.length < 8) return 'unknown'
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
-  if (view.getUint32(0, true) !== MAGIC) return 'unknown'
-  const version = view.getUint32(4, true)
-  if (version === CORE_VERSION) return 'core'
-  return version === COMPONENT_VERSION ? 'component' : 'unknown'
-}
-
 function reasonOf(bytes: Uint8Array, format: ModuleFormat): string {
-  if (format === 'component') return 'this is a WebAssembly component; the gateway takes core modules'
-  return bytes.length === 0 ? 'the file is empty' : 'this is no WebAssembly module'
+  if (format === 'component') return 'the file is a WebAssembly component; the gateway runs core modules'
+  return bytes.length === 0 ? 'the file is empty' : 'the file is not a WebAssembly module'
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { FetchedHead, GuestInput } from '../../../wasm-sdk/abi.ts'
 import { toBytes, toInput, toPairs } from './case-input.ts'
 import { differences, type Observed } from './compare.ts'
-import { type AskedFetch, type GuestAnswer, readAnswer } from './guest-action.ts'
+import { type AskedFetch, type GuestAnswer, readAnswer } from './guest-answer.ts'
 import { type CaseEvent, type CaseFetched, type CaseStep, type ModuleCase, readCase } from './module-case.ts'
 import { type CallResult, ModuleRunner, type RunnerOptions } from './runner.ts'
 

@@ -1,7 +1,8 @@
 /** Entry of the thread that a runner's guest lives in, so that a guest that never returns can be stopped with it. */
 import { parentPort, workerData } from 'node:worker_threads'
 import { GuestInstance, type GuestSurroundings, LimitBroken } from '../instances/guest-instance.ts'
-import { hostFunctions } from './host-functions.ts'
+import { MAX_COUNTED_NAMES } from '../instances/guest-surroundings.ts'
+import { hostFunctions } from '../instances/host-functions.ts'
 import { HostState } from './host-state.ts'
 import type { ThreadCall, ThreadData, ThreadReply } from './runner-worker.ts'
 
@@ -10,10 +11,17 @@ const state = new HostState(snapshot, seed)
 /** By tenant, as the gateway keeps them. */
 const warm = new Map<string | null, GuestInstance>()
 
+const host = {
+  state,
+  nowMs: () => state.nowMs,
+  randomBytes: (count: number) => state.randomBytes(count),
+  mayCount: (_: string, name: string) => state.mayCount(name, MAX_COUNTED_NAMES),
+}
+
 const surroundings: GuestSurroundings = {
   // Log lines of every level: the runner shows them all.
   logLevel: 0,
-  hostFunctions: (facts) => hostFunctions(state, facts),
+  hostFunctions: (facts) => hostFunctions(host, facts),
 }
 
 parentPort?.on('message', async (call: ThreadCall) => parentPort?.postMessage(await answer(call)))
@@ -28,7 +36,6 @@ async function answer({
   fuel,
 }: ThreadCall): Promise<ThreadReply> {
   state.nowMs = nowMs
-  state.tenant = tenant
   const place = mode === 'shared' ? null : tenant
   let instance: GuestInstance | null = null
   let output: Uint8Array | null = null
@@ -44,6 +51,7 @@ async function answer({
       if (exportName !== null) output = instance.call(exportName, input, tenant, fuel)
     } finally {
       elapsedMs = performance.now() - begin
+      state.addMetrics(instance.counted)
       instance.reset()
     }
   } catch (cause) {

@@ -2,7 +2,7 @@
 import { afterEach, beforeAll, expect, test, vi } from 'vitest'
 import { BUILD_LIMIT_MS, BUSY_LIMIT_MS, builtModule } from '../../../wasm-sdk/fixtures/built-modules.ts'
 import { toInput } from './case-input.ts'
-import { readAnswer } from './guest-action.ts'
+import { readAnswer } from './guest-answer.ts'
 import { ModuleRunner, type RunnerOptions } from './runner.ts'
 
 vi.setConfig({ testTimeout: BUSY_LIMIT_MS })
@@ -92,14 +92,14 @@ test('what the gateway would leave out of an answer is said', async () => {
   const headers = readAnswer((await call('/headers')).output, 'OnRequest')
   expect(headers.headers_set).toEqual([['x-fine', 'yes']])
   expect(headers.ignored).toEqual([
-    'the header content-length is left out: it belongs to the connection',
-    'the header x-split is left out: its value has line ends or other control characters',
+    'header content-length is dropped: the gateway sets it',
+    'header x-split is dropped: its value contains line breaks or other control characters',
   ])
   const rejected = readAnswer((await call('/status')).output, 'OnRequest')
   expect(rejected).toMatchObject({
     action: 'reject',
     status: 400,
-    ignored: ['999 is no status: the reply has 400'],
+    ignored: ['status 999 is not between 200 and 599: 400 is sent'],
   })
 })
 

@@ -11,10 +11,10 @@ import {
   type ModuleDescription,
 } from '../../../wasm-sdk/abi.ts'
 import { readDescription } from '../../../wasm-sdk/description.ts'
-import { buildGuest, compileModule, type GuestLimits, startFuel } from '../instances/build-guest.ts'
 import type { LoadedModule } from '../threads/guest-task.ts'
 import { EMPTY_SNAPSHOT, type HostSnapshot } from './host-state.ts'
 import { type LogLine, RunnerWorker, type ThreadReply } from './runner-worker.ts'
+import { buildTrial, type TrialLimits, type TrialSettings } from './trial-module.ts'
 
 export interface RunnerOptions {
   readonly bytes: Uint8Array
@@ -49,21 +49,18 @@ export interface CallResult {
   readonly memoryBytes: number
 }
 
-/** Modules of some languages import it; the gateway gives it to those that are registered for it. */
-export const WASI_NAMESPACE = 'wasi_snapshot_preview1'
-
 const PAGE_BYTES = 65_536
 const DEFAULT_DEADLINE_MS = 5_000
 const DEFAULT_MEMORY_BYTES = 64 * 1024 * 1024
 /** As the gateway has them unless it is configured otherwise. */
-const DEFAULT_LIMITS: Omit<GuestLimits, 'memoryPages'> = {
+const DEFAULT_LIMITS: Omit<TrialLimits, 'memoryPages'> = {
   tablePlaces: 65_536,
   stackKiB: 1_024,
   maxBodyBytes: 10_485_760,
   fuel: 50_000_000,
+  fuelPerByte: 4_000,
+  timeoutMs: DEFAULT_DEADLINE_MS,
 }
-const FUEL_PER_BYTE = 4_000
-const NAME = 'module'
 const OUT_OF_FUEL = 'the call used up its fuel: it loops, or does more than a call may'
 const DEFAULT_DESCRIPTION: ModuleDescription = Object.freeze({ abi: ABI_VERSION })
 
@@ -87,7 +84,7 @@ export class ModuleRunner {
    * @throws Error for what is no module, does not start, needs more memory than allowed, or describes itself wrongly
    */
   static async open(options: RunnerOptions): Promise<ModuleRunner> {
-    const runner = new ModuleRunner(await toLoaded(options), options)
+    const runner = new ModuleRunner(await buildTrial(options.bytes, toSettings(options)), options)
     try {
       await runner.#describe()
     } catch (cause) {
@@ -137,7 +134,7 @@ export class ModuleRunner {
       const output = reply.output === null || reply.output.length === 0 ? null : decodeOutput(reply.output)
       return { outcome: 'ok', problem: null, output, logs, elapsedMs, fuel, memoryBytes }
     } catch (cause) {
-      const problem = `the output is no frame: ${(cause as Error).message}`
+      const problem = `the output is not a valid frame: ${(cause as Error).message}`
       return { ...failed(problem), logs, elapsedMs, fuel, memoryBytes }
     }
   }
@@ -193,47 +190,10 @@ export class ModuleRunner {
   }
 }
 
-/** As the gateway would have it, without what only concerns requests. @throws BadModule */
-async function toLoaded({ bytes, maxMemoryBytes, config = {} }: RunnerOptions): Promise<LoadedModule> {
-  const limits: GuestLimits = {
-    ...DEFAULT_LIMITS,
-    memoryPages: Math.floor((maxMemoryBytes ?? DEFAULT_MEMORY_BYTES) / PAGE_BYTES),
-  }
-  const given = Uint8Array.from(bytes)
-  const imports = WebAssembly.Module.imports(await compileModule(given))
-  return {
-    uuid: NAME,
-    name: NAME,
-    row: 0,
-    // Each call gets an instance of its own here, or one that is not put back.
-    ...(await buildGuest(given, 'reuse', limits)),
-    attachPoints: [],
-    needs: {
-      headers: true,
-      credentials: true,
-      client_ip: true,
-      request_body: true,
-      response_headers: true,
-      response_body: true,
-    },
-    instance: 'fresh',
-    onFailure: 'open',
-    timeoutMs: DEFAULT_DEADLINE_MS,
-    fuel: limits.fuel,
-    fuelPerByte: FUEL_PER_BYTE,
-    startFuel: startFuel(limits),
-    burntAtStart: 0,
-    placement: 'pool',
-    kvOwner: NAME,
-    config,
-    settings: null,
-    usesWasi: imports.some((one) => one.module === WASI_NAMESPACE),
-    match: {},
-    allowedHosts: [],
-    seesRefused: false,
-    shadowOf: null,
-    hasStart: false,
-  }
+/** Instances of the runner are never restored, so the module need not note what it writes: built as `reuse`. */
+function toSettings({ maxMemoryBytes, config = {} }: RunnerOptions): TrialSettings {
+  const memoryPages = Math.floor((maxMemoryBytes ?? DEFAULT_MEMORY_BYTES) / PAGE_BYTES)
+  return { limits: { ...DEFAULT_LIMITS, memoryPages }, config, attachPoints: [], instance: 'reuse' }
 }
 
 function failed(problem: string): CallResult {

@@ -1,17 +1,15 @@
-/** Reads a WebAssembly binary as far as signatures, imports, exports and memory go (core specification 5.5). */
-
-export type ValueType = 'i32' | 'i64' | 'f32' | 'f64' | 'other'
-
-export interface Signature {
-  readonly parameters: readonly ValueType[]
-  readonly results: readonly ValueType[]
-}
+/** Reads signatures, imports, exports and memories of a module. @source WebAssembly core specification 2.0, 5.5 */
+import type { Signature, ValueType } from '../instances/host-imports.ts'
+import { BadModule } from '../rewrite/bad-module.ts'
+import { ByteReader } from '../rewrite/byte-reader.ts'
+import { SECTION } from '../rewrite/module-parts.ts'
+import { readSections } from '../rewrite/sections.ts'
 
 export interface WasmImport {
   readonly module: string
   readonly name: string
   readonly kind: ExternKind
-  /** Of functions. */
+  /** Null unless it is a function. */
   readonly signature: Signature | null
 }
 
@@ -40,70 +38,9 @@ export interface WasmBinary {
 
 const KINDS: readonly ExternKind[] = ['function', 'table', 'memory', 'global', 'tag']
 const VALUE_TYPES: Readonly<Record<number, ValueType>> = { 127: 'i32', 126: 'i64', 125: 'f32', 124: 'f64' }
-const HEADER_BYTES = 8
 const FUNCTION_TYPE = 0x60
 
-interface Limits {
-  readonly min: number
-  readonly max: number | null
-}
-
-/** Moves over bytes; every read beyond the end throws a RangeError. */
-class Cursor {
-  readonly bytes: Uint8Array
-  readonly end: number
-  at: number
-
-  constructor(bytes: Uint8Array, at: number, end: number) {
-    if (end > bytes.length) throw new RangeError('a section goes beyond the end of the file')
-    this.bytes = bytes
-    this.at = at
-    this.end = end
-  }
-
-  byte(): number {
-    if (this.at >= this.end) throw new RangeError('the module ends in the middle')
-    return this.bytes[this.at++]
-  }
-
-  /** Unsigned LEB128, up to 2^53. */
-  number(): number {
-    let value = 0
-    for (let factor = 1; ; factor *= 128) {
-      const byte = this.byte()
-      value += (byte & 127) * factor
-      if (byte < 128) return value
-      if (factor > 2 ** 42) throw new RangeError('a number is too long')
-    }
-  }
-
-  name(): string {
-    const length = this.number()
-    if (this.at + length > this.end) throw new RangeError('a name goes beyond its section')
-    const text = new TextDecoder().decode(this.bytes.subarray(this.at, this.at + length))
-    this.at += length
-    return text
-  }
-
-  list<T>(read: () => T): T[] {
-    const count = this.number()
-    // Each entry takes a byte at least, so a count cannot ask for more than there is.
-    if (count > this.end - this.at) throw new RangeError('a list goes beyond its section')
-    return Array.from({ length: count }, read)
-  }
-
-  limits(): Limits {
-    const flags = this.byte()
-    const min = this.number()
-    return { min, max: (flags & 1) === 1 ? this.number() : null }
-  }
-
-  types(): ValueType[] {
-    return this.list(() => VALUE_TYPES[this.byte()] ?? 'other')
-  }
-}
-
-/** @throws RangeError for what is no readable core module; `inspectModule` gives the reason in words */
+/** @throws BadModule */
 export function readWasm(bytes: Uint8Array): WasmBinary {
   const found = {
     types: [] as (Signature | null)[],
@@ -114,19 +51,15 @@ export function readWasm(bytes: Uint8Array): WasmBinary {
     hasStart: false,
     customSections: [] as string[],
   }
-  const file = new Cursor(bytes, HEADER_BYTES, bytes.length)
-  while (file.at < bytes.length) {
-    const id = file.byte()
-    const size = file.number()
-    const section = new Cursor(bytes, file.at, file.at + size)
-    if (id === 0) found.customSections.push(section.name())
-    else if (id === 1) found.types = section.list(() => readType(section))
-    else if (id === 2) found.imports = section.list(() => readImport(section, found))
-    else if (id === 3) found.functions.push(...section.list(() => section.number()))
-    else if (id === 5) found.memories = section.list(() => toPages(section.limits()))
-    else if (id === 7) found.exports = section.list(() => readExport(section))
-    else if (id === 8) found.hasStart = true
-    file.at += size
+  for (const { id, from, to } of readSections(bytes)) {
+    const section = new ByteReader(bytes, from, to)
+    if (id === SECTION.custom) found.customSections.push(section.name())
+    else if (id === SECTION.type) found.types = section.list(() => readType(section))
+    else if (id === SECTION.import) found.imports = section.list(() => readImport(section, found))
+    else if (id === SECTION.function) found.functions.push(...section.list(() => section.u32()))
+    else if (id === SECTION.memory) found.memories = section.list(() => readLimits(section))
+    else if (id === SECTION.export) found.exports = section.list(() => readExport(section))
+    else if (id === SECTION.start) found.hasStart = true
   }
   const { imports, memories, hasStart, customSections } = found
   const exports = found.exports.map(({ name, kind, index }): WasmExport => {
@@ -136,15 +69,19 @@ export function readWasm(bytes: Uint8Array): WasmBinary {
   return { imports, exports, memories, hasStart, customSections }
 }
 
-function readType(section: Cursor): Signature {
+function readType(section: ByteReader): Signature {
   const form = section.byte()
-  if (form !== FUNCTION_TYPE) throw new RangeError(`types of the form ${form} are not supported`)
-  return { parameters: section.types(), results: section.types() }
+  if (form !== FUNCTION_TYPE) throw new BadModule(`invalid module: type form ${form} is not supported`)
+  return { parameters: readTypes(section), results: readTypes(section) }
+}
+
+function readTypes(section: ByteReader): ValueType[] {
+  return section.list(() => VALUE_TYPES[section.byte()] ?? 'other')
 }
 
 /** Imported functions come first in the index space of functions, so each is added there. */
 function readImport(
-  section: Cursor,
+  section: ByteReader,
   found: { types: (Signature | null)[]; functions: number[] },
 ): WasmImport {
   const module = section.name()
@@ -152,30 +89,29 @@ function readImport(
   const kind = kindOf(section.byte())
   let signature: Signature | null = null
   if (kind === 'function') {
-    const type = section.number()
+    const type = section.u32()
     signature = found.types[type] ?? null
     found.functions.push(type)
-  } else if (kind === 'memory') section.limits()
+  } else if (kind === 'memory') readLimits(section)
   else if (kind === 'table') {
-    section.byte()
-    section.limits()
-  } else {
-    section.byte()
-    section.byte()
-  }
+    section.skip(1)
+    readLimits(section)
+  } else section.skip(2)
   return { module, name, kind, signature }
 }
 
-function readExport(section: Cursor): { name: string; kind: ExternKind; index: number } {
-  return { name: section.name(), kind: kindOf(section.byte()), index: section.number() }
+function readExport(section: ByteReader): { name: string; kind: ExternKind; index: number } {
+  return { name: section.name(), kind: kindOf(section.byte()), index: section.u32() }
+}
+
+function readLimits(section: ByteReader): MemoryLimits {
+  const flags = section.byte()
+  const minPages = section.u32()
+  return { minPages, maxPages: (flags & 1) === 1 ? section.u32() : null }
 }
 
 function kindOf(byte: number): ExternKind {
   const kind = KINDS[byte]
-  if (kind === undefined) throw new RangeError(`there is no kind ${byte} of imports and exports`)
+  if (kind === undefined) throw new BadModule(`invalid module: unknown kind ${byte} of an import or export`)
   return kind
-}
-
-function toPages({ min, max }: Limits): MemoryLimits {
-  return { minPages: min, maxPages: max }
 }

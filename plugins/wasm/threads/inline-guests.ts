@@ -4,9 +4,9 @@
  */
 import { EXPORT_OF_ATTACH_POINT } from '../../../wasm-sdk/abi.ts'
 import { PhaseRun } from '../hooks/run-phase.ts'
-import type { CountedHere } from '../instances/counted-here.ts'
 import type { Guest, GuestCall, GuestOptions } from '../instances/guest.ts'
-import { Guests } from '../instances/guests.ts'
+import { Guests } from '../instances/guest.ts'
+import type { PendingCounts } from '../instances/pending-counts.ts'
 import { StreamRun } from '../streams/run-stream.ts'
 import type {
   GuestFailure,
@@ -28,18 +28,18 @@ export interface InlineLimits {
 
 export class InlineGuests {
   readonly #guests: Guests
-  readonly #countedHere: CountedHere
+  readonly #pendingCounts: PendingCounts
   readonly #placements: Placements
   readonly #limits: InlineLimits
   /** Instances under way: module and tenant. */
   readonly #opening = new Set<string>()
 
   constructor(
-    { countedHere, ...options }: GuestOptions & { readonly countedHere: CountedHere },
+    { pendingCounts, ...options }: GuestOptions & { readonly pendingCounts: PendingCounts },
     placements: Placements,
     limits: InlineLimits,
   ) {
-    this.#countedHere = countedHere
+    this.#pendingCounts = pendingCounts
     this.#guests = new Guests(options)
     this.#placements = placements
     this.#limits = limits
@@ -66,7 +66,7 @@ export class InlineGuests {
     if (guests === null) return null
     const run = new PhaseRun({ item, guests, fuel: this.#limits.fuel })
     if (run.next() !== null) {
-      this.#countedHere.undo()
+      this.#pendingCounts.rollback()
       return null
     }
     const { results } = run
@@ -74,7 +74,7 @@ export class InlineGuests {
       const { failure } = results[place]
       if (failure !== null && !this.#countsAsFailed(guests[place], failure, tenant)) return null
     }
-    this.#countedHere.keep()
+    this.#pendingCounts.commit()
     return results
   }
 
@@ -92,10 +92,10 @@ export class InlineGuests {
     for (const { module, failure } of reports)
       if (failure !== null && !this.#countsAsFailed(guests[module], failure, item.tenant)) return null
     if (!isWhole) {
-      this.#countedHere.undo()
+      this.#pendingCounts.rollback()
       return null
     }
-    this.#countedHere.keep()
+    this.#pendingCounts.commit()
     return { result: run.result, reports }
   }
 
@@ -104,7 +104,7 @@ export class InlineGuests {
     this.#open(guest, tenant)
     if (kind !== 'fuel' || guest.module.placement === 'inline') return true
     this.#placements.exceeded(guest.module)
-    this.#countedHere.undo()
+    this.#pendingCounts.rollback()
     return false
   }
 
@@ -123,7 +123,7 @@ export class InlineGuests {
     const exportName = EXPORT_OF_ATTACH_POINT.OnPick
     const call = guest.call({ exportName, input, tenant: null, fuel: this.#limits.fuel, read })
     if (call.report.failure !== null) this.#open(guest, null)
-    this.#countedHere.keep()
+    this.#pendingCounts.commit()
     return call
   }
 

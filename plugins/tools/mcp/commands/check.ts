@@ -1,7 +1,7 @@
 /** `weir mcp check`: connects as the gateway does, lists, calls, and says what is wrong and what to do about it. */
 
 import { CliError } from '../../../cli/cli-error.ts'
-import { printable } from '../../../cli/printable.ts'
+import { printable } from '../../../cli/table.ts'
 import { isReadOnly, type ServerTool } from '../connection/read-tools.ts'
 import { ServerConnection } from '../connection/server-connection.ts'
 import { type ToolServerError, toToolServerError } from '../connection/tool-server-error.ts'

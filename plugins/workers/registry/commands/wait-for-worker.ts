@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { CliError } from '../../../cli/cli-error.ts'
 import { type GatewayClient, GatewayRefusal } from '../../../cli/gateway-client.ts'
-import { printable } from '../../../cli/printable.ts'
+import { printable } from '../../../cli/table.ts'
 import type { Accepted, WorkerRecord } from './worker-replies.ts'
 
 const FIRST_PAUSE_MS = 100

@@ -2,10 +2,8 @@
 import { type Command, Option } from 'commander'
 import { CliError } from '../../../cli/cli-error.ts'
 import { repeatable } from '../../../cli/config-options.ts'
-import { type GatewayClient, GatewayRefusal } from '../../../cli/gateway-client.ts'
-import { clientOf, withGateway } from '../../../cli/gateway-options.ts'
-import { printable } from '../../../cli/printable.ts'
-import { renderTable } from '../../../cli/table.ts'
+import { clientOf, type GatewayClient, GatewayRefusal, withGateway } from '../../../cli/gateway-client.ts'
+import { printable, renderTable } from '../../../cli/table.ts'
 import { waitForWorker } from './wait-for-worker.ts'
 import type { Accepted, WorkerListing, WorkerRecord } from './worker-replies.ts'
 

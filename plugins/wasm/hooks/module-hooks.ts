@@ -14,17 +14,17 @@ import type {
 import type { WasmConfig } from '../config.ts'
 import { wasmErrors } from '../errors.ts'
 import { ModuleFetches } from '../fetch/module-fetches.ts'
-import { CountedHere } from '../instances/counted-here.ts'
 import { guestSurroundings } from '../instances/guest-surroundings.ts'
+import { PendingCounts } from '../instances/pending-counts.ts'
 import { SharedState } from '../instances/shared-state.ts'
 import { WasmPolicy } from '../pick/wasm-policy.ts'
 import { recordedStream } from '../recording/recorded-step.ts'
 import { RecordedStream } from '../recording/recorded-stream.ts'
 import { KeepExchange, Recorder, RecordingReplica } from '../recording/recording.ts'
-import { CallBook } from '../statistics/call-statistics.ts'
+import { CallStatistics } from '../statistics/call-statistics.ts'
 import { ModuleMetrics } from '../statistics/module-metrics.ts'
 import type { ModuleStats } from '../statistics/module-stats.ts'
-import { type EventTaker, ShadowBatcher, WatchedStream } from '../streams/shadow-streams.ts'
+import { ShadowBatcher, ShadowedStream, type StreamEventSink } from '../streams/shadow-streams.ts'
 import { namesOf, SkipNotices } from '../streams/skip-notices.ts'
 import { StreamBatcher } from '../streams/stream-batcher.ts'
 import { StreamSession } from '../streams/stream-session.ts'
@@ -47,10 +47,10 @@ interface RequestNote {
   errorSeen: boolean
   /** Of a streamed answer. */
   responseHeaders: readonly string[]
-  session: EventTaker | null
+  session: StreamEventSink | null
 }
 
-export class Serving {
+export class ModuleHooks {
   readonly #config: WasmConfig
   readonly #active = new ActiveModules()
   readonly #inline: InlineGuests
@@ -74,14 +74,14 @@ export class Serving {
     this.#pool = new GuestPool({ host, config, state, live: () => this.#active.all })
     this.#metrics = new ModuleMetrics(host.metrics)
     const placements = new Placements(config.inline.fuel)
-    const book = new CallBook(stats, this.#metrics, host.log, placements)
+    const statistics = new CallStatistics(stats, this.#metrics, host.log, placements)
     const shared = new SharedState(state, threadId)
-    const countedHere = new CountedHere(shared)
+    const pendingCounts = new PendingCounts(shared)
     this.#inline = new InlineGuests(
       {
-        surroundings: guestSurroundings(shared, host.kernelConfig.log.level, countedHere),
+        surroundings: guestSurroundings(shared, host.kernelConfig.log.level, pendingCounts),
         reuseCalls: config.reuseCalls,
-        countedHere,
+        pendingCounts,
       },
       placements,
       config.inline,
@@ -90,16 +90,16 @@ export class Serving {
     const { poolThreads, queueLimit } = config
     this.#phases = new PhaseChain(
       this.#inline,
-      new PhaseBatcher(this.#pool, poolThreads, queueLimit, (module) => book.isSuspended(module)),
-      book,
+      new PhaseBatcher(this.#pool, poolThreads, queueLimit, (module) => statistics.isSuspended(module)),
+      statistics,
       this.#recorder,
       new ModuleFetches(host, config.fetch, this.#metrics),
     )
     const notices = config.skippedStreams.event ? new SkipNotices() : null
-    this.#batcher = new StreamBatcher(this.#inline, this.#pool, book, poolThreads, notices)
-    this.#shadowBatcher = new ShadowBatcher(NOT_HERE, this.#pool, book, poolThreads)
+    this.#batcher = new StreamBatcher(this.#inline, this.#pool, statistics, poolThreads, notices)
+    this.#shadowBatcher = new ShadowBatcher(NOT_HERE, this.#pool, statistics, poolThreads)
     const { maxBodyBytes } = config
-    this.#responses = { phases: this.#phases, active: this.#active, book, maxBodyBytes }
+    this.#responses = { phases: this.#phases, active: this.#active, statistics, maxBodyBytes }
     this.#toolCalls = new ToolCallModules(this.#phases, this.#active)
     this.#note = host.slot<RequestNote>()
     const options = { scope: 'all', routes: isServed, startsOff: true } as const
@@ -180,7 +180,7 @@ export class Serving {
     return new WasmPolicy({
       modules,
       inline: this.#inline,
-      book: this.#responses.book,
+      statistics: this.#responses.statistics,
       otherwise: defaultPolicy(),
       limits,
     })
@@ -206,7 +206,7 @@ export class Serving {
     const { modules, isSelective } = this.#active.chain('OnStreamEvent')
     if (modules.length === 0 || isReadableStream(response)) return
     for (const module of selectModules(modules, isSelective, ctx)) {
-      this.#responses.book.skip(module, 'unreadable_stream')
+      this.#responses.statistics.skip(module, 'unreadable_stream')
       if (module.onFailure === 'closed') throw wasmErrors.wasm_module_failed()
     }
   }
@@ -214,8 +214,10 @@ export class Serving {
   /** Those that the stream begins without; a stream that must not begin without one ends at its first event. */
   #nameSuspended(ctx: RequestContext, response: IncomingResponse): void {
     const { modules, isSelective } = this.#active.chain('OnStreamEvent')
-    const { book } = this.#responses
-    const suspended = selectModules(modules, isSelective, ctx).filter((module) => book.isSuspended(module))
+    const { statistics } = this.#responses
+    const suspended = selectModules(modules, isSelective, ctx).filter((module) =>
+      statistics.isSuspended(module),
+    )
     if (suspended.length > 0) response.headers = [...response.headers, SKIPPED_HEADER, namesOf(suspended)]
   }
 
@@ -232,7 +234,7 @@ export class Serving {
     return note.session.take(events, isLast)
   }
 
-  #openStream(ctx: RequestContext, responseHeaders: readonly string[]): EventTaker {
+  #openStream(ctx: RequestContext, responseHeaders: readonly string[]): StreamEventSink {
     const { modules, isSelective, shadows } = this.#active.chain('OnStreamEvent')
     const selected = selectModules(modules, isSelective, ctx)
     const stream = this.#throughModules(selected, shadows, ctx, responseHeaders)
@@ -248,12 +250,12 @@ export class Serving {
     shadows: readonly LoadedModule[],
     ctx: RequestContext,
     responseHeaders: readonly string[],
-  ): EventTaker {
+  ): StreamEventSink {
     const watching = shadows.filter(({ shadowOf }) => selected.some(({ uuid }) => uuid === shadowOf))
     if (watching.length === 0) return new StreamSession(this.#batcher, selected, ctx, responseHeaders)
     const [batcher, shadowBatcher] = [this.#batcher, this.#shadowBatcher]
-    const parts = { batcher, shadowBatcher, book: this.#responses.book }
-    return new WatchedStream(parts, selected, watching, ctx, responseHeaders)
+    const parts = { batcher, shadowBatcher, statistics: this.#responses.statistics }
+    return new ShadowedStream(parts, selected, watching, ctx, responseHeaders)
   }
 
   #noteOf(ctx: RequestContext): RequestNote {

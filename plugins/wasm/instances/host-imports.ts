@@ -1,12 +1,18 @@
-/** Every function that a module may import, with its signature: those of the Extism kernel and those of the gateway. */
+/** Every function that a module may import, with its signature: the Extism kernel's and the gateway's. */
 import { HOST_FUNCTIONS, HOST_NAMESPACE } from '../../../wasm-sdk/abi.ts'
-import type { Signature, ValueType } from './wasm-reader.ts'
+
+export type ValueType = 'i32' | 'i64' | 'f32' | 'f64' | 'other'
+
+export interface Signature {
+  readonly parameters: readonly ValueType[]
+  readonly results: readonly ValueType[]
+}
 
 export const KERNEL_NAMESPACE = 'extism:host/env'
-/** What the compiler of AssemblyScript imports to say where a module gave up. */
-export const ABORT_NAMESPACE = 'env'
+/** The AssemblyScript compiler imports `abort` from it. */
+const ABORT_NAMESPACE = 'env'
 
-/** Kernel functions as text: parameters, arrow, results. Outgoing HTTP is there for old libraries and never works. */
+/** Kernel functions: parameters, arrow, results. The http functions exist for old libraries and always fail. */
 const KERNEL: Readonly<Record<string, string>> = {
   alloc: 'i64 -> i64',
   free: 'i64 ->',
@@ -57,12 +63,12 @@ export function isKnownNamespace(module: string): boolean {
   return ALLOWED.has(module)
 }
 
-/** Null for a function that there is not. */
-export function allowedSignature(module: string, name: string): Signature | null {
+/** Null if the gateway does not provide the function. */
+export function offeredSignature(module: string, name: string): Signature | null {
   return ALLOWED.get(module)?.get(name) ?? null
 }
 
-/** The function of that namespace whose name begins most like the given one. */
+/** The function of the namespace with the longest common prefix; null below three characters. */
 export function nearestName(module: string, name: string): string | null {
   let nearest: string | null = null
   let most = 2

@@ -2,7 +2,9 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { tinyModule } from '../../../test/fixtures/wasm/tiny-module.ts'
 import { BadModule } from './bad-module.ts'
-import { hasStartSection, readSections, readU32, writeU32 } from './wasm-binary.ts'
+import { ByteReader } from './byte-reader.ts'
+import { ByteWriter } from './byte-writer.ts'
+import { hasStartSection, readSections } from './sections.ts'
 
 const own = (bytes: Uint8Array) => Uint8Array.from(bytes)
 const module = (options: Parameters<typeof tinyModule>[0] = {}) =>
@@ -11,13 +13,18 @@ const module = (options: Parameters<typeof tinyModule>[0] = {}) =>
 test('numbers are read as they are written, whatever is around them', () => {
   fc.assert(
     fc.property(fc.integer({ min: 0, max: 0xffff_ffff }), fc.nat(20), (value, before) => {
-      const bytes = Uint8Array.from([...new Array(before).fill(0xff), ...writeU32(value), 0xff])
-      expect(readU32(bytes, before)).toEqual({ value, next: bytes.length - 1 })
+      const writer = new ByteWriter()
+      writer.all(new Array(before).fill(0xff))
+      writer.u32(value)
+      writer.byte(0xff)
+      const reader = new ByteReader(writer.view(), before)
+      expect([reader.u32(), reader.at]).toEqual([value, writer.length - 1])
     }),
   )
-  expect(() => readU32(Uint8Array.from([0x80, 0x80]), 0)).toThrow(BadModule)
-  expect(() => readU32(Uint8Array.from([0xff, 0xff, 0xff, 0xff, 0x7f]), 0)).toThrow(BadModule)
-  expect(() => readU32(Uint8Array.from([0x80, 0x80, 0x80, 0x80, 0x80, 0]), 0)).toThrow(BadModule)
+  const read = (...bytes: number[]) => new ByteReader(Uint8Array.from(bytes)).u32()
+  expect(() => read(0x80, 0x80)).toThrow(BadModule)
+  expect(() => read(0xff, 0xff, 0xff, 0xff, 0x7f)).toThrow(BadModule)
+  expect(() => read(0x80, 0x80, 0x80, 0x80, 0x80, 0)).toThrow(BadModule)
 })
 
 test('sections follow each other without a gap to the end of the file', () => {
@@ -55,11 +62,11 @@ test('no bytes whatever make it fail otherwise than by saying what is wrong', ()
 })
 
 test.each([
-  ['nothing', [], 'no WebAssembly binary'],
-  ['text', [...Buffer.from('hello world')], 'no WebAssembly binary'],
+  ['nothing', [], 'not a WebAssembly binary'],
+  ['text', [...Buffer.from('hello world')], 'not a WebAssembly binary'],
   ['a component', [0, 0x61, 0x73, 0x6d, 0x0d, 0, 1, 0], 'a core module is expected'],
-  ['another version', [0, 0x61, 0x73, 0x6d, 2, 0, 0, 0], 'not 1'],
-  ['a section that is too long', [0, 0x61, 0x73, 0x6d, 1, 0, 0, 0, 0, 5, 1], 'longer than the file'],
+  ['another version', [0, 0x61, 0x73, 0x6d, 2, 0, 0, 0], 'of version 1'],
+  ['a section that is too long', [0, 0x61, 0x73, 0x6d, 1, 0, 0, 0, 0, 5, 1], 'the file ends too early'],
 ])('%s is refused', (_, bytes, message) => {
   expect(() => readSections(Uint8Array.from(bytes as number[]))).toThrow(message)
 })

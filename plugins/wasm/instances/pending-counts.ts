@@ -4,7 +4,7 @@
  */
 import type { SharedState } from './shared-state.ts'
 
-export class CountedHere {
+export class PendingCounts {
   readonly #state: SharedState
   /** Keys and what was added to them, by turns. */
   readonly #made: (Uint8Array | bigint)[] = []
@@ -19,14 +19,14 @@ export class CountedHere {
   }
 
   /** What was counted so far stands. */
-  keep(): void {
+  commit(): void {
     if (this.#made.length > 0) this.#made.length = 0
   }
 
-  /** Takes back what was counted since `keep`. Others may have seen it. */
-  undo(): void {
+  /** Takes back what was counted since `commit`. Others may have seen it. */
+  rollback(): void {
     for (let at = 0; at < this.#made.length; at += 2)
       this.#state.addToExisting(this.#made[at] as Uint8Array, -(this.#made[at + 1] as bigint))
-    this.keep()
+    this.commit()
   }
 }

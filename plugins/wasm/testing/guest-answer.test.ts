@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { ABI_VERSION, type AttachPoint } from '../../../wasm-sdk/abi.ts'
 import { readDescription } from '../../../wasm-sdk/description.ts'
-import { readAnswer } from './guest-action.ts'
+import { readAnswer } from './guest-answer.ts'
 
 const read = (head: unknown, point: AttachPoint = 'OnRequest', body = '') =>
   readAnswer({ head, body: Buffer.from(body) }, point)
@@ -53,27 +53,27 @@ describe('an answer', () => {
   })
 
   test.each([
-    [[], 'the head of the output is no object'],
-    [{}, 'the action undefined is neither'],
-    [{ action: 'stop' }, 'the action "stop" is neither'],
-    [{ action: 'modify', headers_set: { a: 'b' } }, 'headers_set is no list'],
-    [{ action: 'modify', headers_add: [['a']] }, 'headers_add is no list'],
-    [{ action: 'reject', headers: [['a', 1]] }, 'headers is no list'],
-    [{ action: 'modify', headers_remove: 'a' }, 'headers_remove is no list'],
+    [[], 'the head of the output must be a JSON object'],
+    [{}, 'action must be continue, reject, modify or fetch (got undefined)'],
+    [{ action: 'stop' }, 'action must be continue, reject, modify or fetch (got "stop")'],
+    [{ action: 'modify', headers_set: { a: 'b' } }, 'headers_set must be a list'],
+    [{ action: 'modify', headers_add: [['a']] }, 'headers_add must be a list'],
+    [{ action: 'reject', headers: [['a', 1]] }, 'headers must be a list'],
+    [{ action: 'modify', headers_remove: 'a' }, 'headers_remove must be a list'],
   ])('of %j is none', (head, message) => {
     expect(() => read(head)).toThrow(message)
   })
 
   test.each([
-    [{ state: 1 }, 'state is no text'],
+    [{ state: 1 }, 'state must be a string'],
     [{ state: 'ü'.repeat(32_769) }, 'state has more than 65536 bytes'],
-    [{ events: {} }, 'events is no list'],
-    [{ events: [{}] }, 'an event has no data'],
-    [{ events: [null] }, 'an event has no data'],
-    [{ events: [{ name: 'a\nb', data: '' }] }, 'no single line'],
-    [{ events: [{ data_bytes: 1 }] }, 'data_bytes of an event is no part of the body'],
-    [{ events: [{ data_bytes: -1 }] }, 'data_bytes of an event is no part of the body'],
-    [{ events: [{ data_bytes: '0' }] }, 'data_bytes of an event is no part of the body'],
+    [{ events: {} }, 'events must be a list'],
+    [{ events: [{}] }, 'data of an event must be a string'],
+    [{ events: [null] }, 'data of an event must be a string'],
+    [{ events: [{ name: 'a\nb', data: '' }] }, 'must be a single line'],
+    [{ events: [{ data_bytes: 1 }] }, 'data_bytes of an event is outside of the body'],
+    [{ events: [{ data_bytes: -1 }] }, 'data_bytes of an event is outside of the body'],
+    [{ events: [{ data_bytes: '0' }] }, 'data_bytes of an event is outside of the body'],
   ])('to a stream event of %j is none', (head, message) => {
     expect(() => read(head, 'OnStreamEvent')).toThrow(message)
   })
