@@ -98,20 +98,20 @@ test('nothing is written over', async () => {
   expect(made).toEqual({
     isOk: false,
     problem: `${folder} is not empty`,
-    next: 'name a folder that is not there yet',
+    next: 'choose a folder that does not exist yet',
   })
 })
 
-test.each(['', 'Upper', '../up', '1st', 'a b'])('%j is no name of a package', async (name) => {
+test.each(['', 'Upper', '../up', '1st', 'a b'])('%j is not a valid package name', async (name) => {
   const made = await newProject({ directory: join(folder, 'x'), name, language: 'assemblyscript' })
-  expect(made).toMatchObject({ isOk: false, problem: `${name} is no name of a package` })
+  expect(made).toMatchObject({ isOk: false, problem: `${name} is not a valid package name` })
 })
 
 describe('a build that fails', () => {
   const build = () => buildModule({ directory: folder })
 
   test('says that a folder holds no project', async () => {
-    expect(await build()).toMatchObject({ isOk: false, problem: `${folder} holds no module project` })
+    expect(await build()).toMatchObject({ isOk: false, problem: `${folder} is not a module project` })
   })
 
   test(

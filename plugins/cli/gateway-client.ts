@@ -96,7 +96,7 @@ export class GatewayClient {
   }
 }
 
-/** Message and code of either error format. @source API spec 7.1, 7.2 */
+/** Message and code of either error format. */
 function readError(text: string): { message: string; code: string | null } {
   try {
     const { error } = JSON.parse(text) as { error?: { message?: unknown; code?: unknown } }

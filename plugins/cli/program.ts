@@ -28,7 +28,7 @@ const SUBCOMMANDS: readonly Subcommand[] = [
   },
   {
     name: 'plugins',
-    summary: 'list plugins: which there are, which are enabled, what each costs',
+    summary: 'list plugins, why each is enabled and what it costs',
     load: async () => (await import('./plugins.ts')).definePlugins,
   },
   {
@@ -57,9 +57,9 @@ const EXAMPLES = `
 Examples:
   weir sim --model demo                                  a simulated engine on port 9001
   weir serve --worker-url http://127.0.0.1:9001          a gateway in front of it
-  weir serve --config weir.yaml                          everything from a file
-  weir workers list                                      what the gateway knows
-  weir config check weir.yaml                            find mistakes before a restart does
+  weir serve --config weir.yaml                          configured by a file
+  weir workers list                                      list the registered workers
+  weir config check weir.yaml                            validate the configuration
 
 Run 'weir <command> --help' for the options of a command.`
 
@@ -82,14 +82,14 @@ async function buildProgram(args: readonly string[]): Promise<Command> {
     .description('Weir, an inference gateway: one address in front of many model servers.')
     .version(readVersion(), '-V, --version', 'print the version')
     .helpOption('-h, --help', 'print help')
-    .showHelpAfterError("(run 'weir --help' for what there is)")
+    .showHelpAfterError("(run 'weir --help' for the list of commands)")
     .exitOverride()
     .addHelpText('after', EXAMPLES)
   const wanted = args.find((arg) => SUBCOMMANDS.some(({ name }) => name === arg))
   for (const { name, summary, load } of SUBCOMMANDS) {
     const command = program.command(name).summary(summary).description(sentence(summary))
     command.helpOption('-h, --help', 'print help')
-    command.showHelpAfterError(`(run 'weir ${name} --help' for what there is)`)
+    command.showHelpAfterError(`(run 'weir ${name} --help' for its options)`)
     if (name === wanted) await (await load())(command, args)
   }
   return program

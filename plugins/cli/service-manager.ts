@@ -1,4 +1,4 @@
-/** Tells systemd how the service stands, where it wants to be told (`Type=notify`). @source sd_notify(3), D115 */
+/** Tells systemd how the service stands, where it wants to be told (`Type=notify`). @source sd_notify(3) */
 import { execFile } from 'node:child_process'
 
 export type ServiceState = 'ready' | 'stopping'

@@ -57,7 +57,7 @@ export default definePlugin({
     host.policy(
       WASM_POLICY,
       (parts) => {
-        if (hooks === null) throw new Error('workers are chosen on serving threads only')
+        if (hooks === null) throw new Error('the policy wasm runs on data threads only')
         return hooks.policy(parts)
       },
       config.pick,
@@ -143,7 +143,7 @@ function openRecordings(host: Host, { allowRecording }: WasmConfig): Recordings 
   host.onCommand(KeepExchange, (kept) => recordings.keep(kept))
   host.onCommand(RecordExchanges, (body) => {
     const { count = 10, seconds = 20, bodies = false } = recordingValidator.parse(body)
-    if (!allowRecording) return { refusal: 'recording is off: plugins.wasm.allowRecording' }
+    if (!allowRecording) return { refusal: 'recording is disabled (plugins.wasm.allowRecording)' }
     return recordings.record({ count, seconds, bodies })
   })
   return recordings

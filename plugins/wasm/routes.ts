@@ -1,4 +1,4 @@
-/** The /wasm routes: HTTP in and out only; what they ask is decided on control. @source API spec 4.7, wasm facts 4 */
+/** The /wasm routes: HTTP in and out only; what they ask is decided on control. */
 
 import { adminErrorFormat, type Host, type RequestContext, type RouteDefinition, Type } from '#kernel'
 import { isUuid } from '#shared'
@@ -38,9 +38,9 @@ export function wasmRoutes(host: Host): readonly RouteDefinition[] {
         tag,
         body: RegistrationSchema,
         responses: {
-          200: { description: 'All are registered and in use.', schema: RegistrationReplySchema },
+          200: { description: 'All modules are registered and active.', schema: RegistrationReplySchema },
           400: {
-            description: 'Bad body, or at least one was refused; add_result says which and why.',
+            description: 'Invalid body, or at least one module was rejected; see add_result.',
             schema: RegistrationReplySchema,
           },
         },
@@ -55,7 +55,7 @@ export function wasmRoutes(host: Host): readonly RouteDefinition[] {
         ctx.json(200, await host.command(ListModules, { isFull }))
       },
       docs: {
-        summary: 'List modules and what their calls took; with detail=full also fuel, failures and versions',
+        summary: 'List modules with call statistics; detail=full adds fuel, failures and versions',
         tag,
         responses: { 200: { description: 'In order of registration.', schema: ModuleListSchema } },
       },
@@ -66,15 +66,15 @@ export function wasmRoutes(host: Host): readonly RouteDefinition[] {
       path: '/wasm/record',
       handler: (ctx) => record(host, ctx),
       docs: {
-        summary: 'Record what modules are shown of live requests, as steps of cases',
+        summary: 'Record module inputs of live requests as steps of test cases',
         tag,
         body: RecordingSchema,
         responses: {
           200: {
-            description: 'When there are as many as asked for, or the time is over.',
+            description: 'When the requested number is reached or the time is over.',
             schema: RecordedSchema,
           },
-          400: { description: 'Bad body, or recording is off.', ...plainText },
+          400: { description: 'Invalid body, or recording is disabled.', ...plainText },
         },
       },
     },
@@ -87,15 +87,18 @@ export function wasmRoutes(host: Host): readonly RouteDefinition[] {
           host.command(ReplaceModule, { uuid, body: ctx.bodyJson(), requester }),
         ),
       docs: {
-        summary: 'Put a new version in the place of a module, or on trial beside it',
+        summary: 'Replace a module by a new version, or start a trial of it',
         tag,
         body: ModuleChangeSchema,
         responses: {
           200: {
-            description: 'In use on every thread; streams under way end on the old one.',
+            description: 'Active on every thread; streams in progress finish on the old version.',
             schema: ModuleChangeReplySchema,
           },
-          400: { description: 'Bad body, no such module, or the new version was refused.', ...plainText },
+          400: {
+            description: 'Invalid body, no such module, or the new version was rejected.',
+            ...plainText,
+          },
         },
       },
     },
@@ -105,10 +108,13 @@ export function wasmRoutes(host: Host): readonly RouteDefinition[] {
       path: '/wasm/:module_uuid/promote',
       handler: (ctx) => change(ctx, (uuid, requester) => host.command(PromoteModule, { uuid, requester })),
       docs: {
-        summary: 'Let the version on trial take over',
+        summary: 'Make the version on trial the current one',
         tag,
         responses: {
-          200: { description: 'It has; what was a shadow has a new uuid.', schema: ModuleChangeReplySchema },
+          200: {
+            description: 'The trial version is current; a former shadow has a new uuid.',
+            schema: ModuleChangeReplySchema,
+          },
           400: { description: 'No such module, or it is not on trial.', ...plainText },
         },
       },
@@ -119,11 +125,11 @@ export function wasmRoutes(host: Host): readonly RouteDefinition[] {
       path: '/wasm/:module_uuid/rollback',
       handler: (ctx) => change(ctx, (uuid, requester) => host.command(RollBackModule, { uuid, requester })),
       docs: {
-        summary: 'End a trial, or go back to the version before',
+        summary: 'End a trial, or return to the earlier version',
         tag,
         responses: {
-          200: { description: 'The version before is in use.', schema: ModuleChangeReplySchema },
-          400: { description: 'No such module, or no version before.', ...plainText },
+          200: { description: 'The earlier version is active.', schema: ModuleChangeReplySchema },
+          400: { description: 'No such module, or no earlier version.', ...plainText },
         },
       },
     },
@@ -133,11 +139,11 @@ export function wasmRoutes(host: Host): readonly RouteDefinition[] {
       path: '/wasm/:module_uuid',
       handler: (ctx) => remove(host, ctx),
       docs: {
-        summary: 'Remove a module; calls under way finish',
+        summary: 'Remove a module; calls in progress finish',
         tag,
         responses: {
           200: { description: 'Removed.', ...plainText },
-          400: { description: 'No such module, or no uuid.', ...plainText },
+          400: { description: 'No such module, or not a uuid.', ...plainText },
         },
       },
     },
@@ -146,7 +152,7 @@ export function wasmRoutes(host: Host): readonly RouteDefinition[] {
 
 const RecordedSchema = Type.Object({
   steps: Type.Array(Type.Record(Type.String(), Type.Unknown()), {
-    description: 'Steps without what is expected, in the order in which they came.',
+    description: 'Steps without expectations, in order of arrival.',
   }),
 })
 

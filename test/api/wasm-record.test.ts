@@ -11,7 +11,10 @@ type Steps = { steps: Record<string, Record<string, unknown>>[] }
 test('recording is off unless the operator allows it', async () => {
   const fleet = await openWasmFleet()
   const reply = await fleet.post('/wasm/record', { count: 1 })
-  expect([reply.status, await reply.text()]).toEqual([400, 'recording is off: plugins.wasm.allowRecording'])
+  expect([reply.status, await reply.text()]).toEqual([
+    400,
+    'recording is disabled (plugins.wasm.allowRecording)',
+  ])
 })
 
 test('requests and answers become steps; credentials, addresses and values of the query do not', async () => {

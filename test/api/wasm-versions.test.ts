@@ -1,4 +1,4 @@
-/** Versions of a module while requests run: replace, canary, shadow, promote, roll back. @source wasm facts 4 */
+/** Versions of a module while requests run: replace, canary, shadow, promote, roll back. */
 import { expect, test } from 'vitest'
 import type { ModuleList } from '../../plugins/wasm/wire.ts'
 import { sseAnswer } from '../support/scripted-worker.ts'

@@ -74,8 +74,8 @@ describe('weir wasm new', () => {
   })
 
   test.each([
-    [['Upper'], 1, 'Upper is no name of a package'],
-    [['../up'], 1, '../up is no name of a package'],
+    [['Upper'], 1, 'Upper is not a valid package name'],
+    [['../up'], 1, '../up is not a valid package name'],
     [['x', '--attach', 'OnLunch'], 1, "no attach point 'OnLunch'; it is one of OnRequest"],
     [['x', '--lang', 'cobol'], 2, 'Allowed choices are assemblyscript, rust'],
     [[], 2, "missing required argument 'name'"],
@@ -206,7 +206,7 @@ describe('weir wasm test', () => {
   })
 
   test.each([
-    ['{', 'case.json: the case is no JSON'],
+    ['{', 'case.json: the case is not valid JSON'],
     ['{"title":"t","steps":[{"on":"OnLunch"}]}', 'case.json: steps[0].on is none of OnRequest'],
     [
       '{"title":"t","steps":[{"on":"OnRequest","expect":{"statas":1}}]}',
@@ -264,7 +264,7 @@ test('weir wasm bench refuses an input whose call never ends', async () => {
   )
   const end = await wasm('bench', 'teapot/build/module.wasm', '--timeout-ms', '200')
   // Fuel or deadline, whichever the machine comes to first.
-  const problem = /(longer than 200 ms|used up its fuel).*; there is nothing to measure/
+  const problem = /(longer than 200 ms|used up its fuel).*, so nothing can be measured/
   expect(end).toMatchObject({ code: 1, out: '', err: expect.stringMatching(problem) })
 })
 
@@ -349,7 +349,7 @@ describe('a running gateway', () => {
     const { version, earlier } = JSON.parse((await atGateway('history', 'teapot', '--json')).out)
     expect([version.module_meta.name, earlier]).toMatchObject(['teapot', [{ module_uuid: first }]])
     await atGateway('rollback', 'teapot')
-    expect((await atGateway('history', 'teapot')).out).toContain('there is no version before it')
+    expect((await atGateway('history', 'teapot')).out).toContain('no earlier version')
     expect(await atGateway('history', 'nobody')).toMatchObject({
       code: 1,
       err: expect.stringContaining('nobody'),
@@ -501,7 +501,7 @@ describe('a running gateway', () => {
   test('record says who has to allow it, and refuses counts that are none', async () => {
     const refused = await atGateway('record', 'live/refused.json', '--count', '1')
     expect(refused).toMatchObject({ code: 1, out: '' })
-    expect(refused.err).toContain('the gateway has to allow it: plugins.wasm.allowRecording')
+    expect(refused.err).toContain('set plugins.wasm.allowRecording: true in the gateway configuration')
     const wrong = await atGateway('record', 'live/refused.json', '--count', 'many')
     expect(wrong).toMatchObject({ code: 1, err: expect.stringContaining('--count') })
     expect(existsSync(join(folder, 'live'))).toBe(false)

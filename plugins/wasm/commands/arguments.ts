@@ -21,7 +21,7 @@ export function readAttachPoints(text: string | undefined): AttachPoint[] | null
 function toAttachPoint(name: string): AttachPoint {
   const found = ATTACH_POINTS.find((point) => point.toLowerCase() === name.toLowerCase())
   if (found !== undefined) return found
-  throw new CliError(`--attach: there is no attach point '${name}'; it is one of ${ATTACH_POINTS.join(', ')}`)
+  throw new CliError(`--attach must be one of ${ATTACH_POINTS.join(', ')} (got '${name}')`)
 }
 
 /** @returns settings by name @throws CliError for what is not `key=value` */
@@ -29,7 +29,7 @@ export function readSettings(flag: string, pairs: readonly string[] = []): Recor
   return Object.fromEntries(
     pairs.map((pair) => {
       const split = pair.indexOf('=')
-      if (split < 1) throw new CliError(`${flag} must be key=value, got ${pair}`)
+      if (split < 1) throw new CliError(`${flag} must be key=value (got ${pair})`)
       return [pair.slice(0, split), pair.slice(split + 1)]
     }),
   )
@@ -37,8 +37,7 @@ export function readSettings(flag: string, pairs: readonly string[] = []): Recor
 
 /** @throws CliError for what is no whole number from 1 on */
 export function readCount(flag: string, text: string): number {
-  if (!/^[1-9]\d{0,9}$/.test(text))
-    throw new CliError(`${flag} must be a whole number from 1 on, got ${text}`)
+  if (!/^[1-9]\d{0,9}$/.test(text)) throw new CliError(`${flag} must be an integer >= 1 (got ${text})`)
   return Number(text)
 }
 
@@ -48,8 +47,8 @@ export async function readModuleBytes(file: string): Promise<Uint8Array<ArrayBuf
     return Uint8Array.from(await readFile(file))
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    if (code === 'ENOENT') throw new CliError(`there is no file ${file}`, error)
-    if (code === 'EISDIR') throw new CliError(`${file} is a folder; give the .wasm file in it`, error)
+    if (code === 'ENOENT') throw new CliError(`${file} does not exist`, error)
+    if (code === 'EISDIR') throw new CliError(`${file} is a folder; expected a .wasm file`, error)
     throw new CliError(`cannot read ${file}: ${(error as Error).message}`, error)
   }
 }

@@ -95,7 +95,7 @@ async function tryOut(
     const inputs = module.attachPoints.map((on) => inputFor(on, steps, runner.description.needs ?? {}))
     for (const { on, head, body } of inputs) {
       const { outcome, problem } = await runner.call(on, head, body)
-      if (outcome === 'timeout') throw new CliError(`${on}: ${problem}; there is nothing to measure`)
+      if (outcome === 'timeout') throw new CliError(`${on}: ${problem}, so nothing can be measured`)
     }
     return { description: runner.description, inputs }
   } finally {
@@ -107,7 +107,7 @@ async function readInputs(
   place: string | null,
 ): Promise<{ steps: CaseStep[]; config: Record<string, string> }> {
   if (place === null) return { steps: [], config: {} }
-  if (!existsSync(place)) throw new CliError(`there are no cases at ${place}`)
+  if (!existsSync(place)) throw new CliError(`${place} does not exist`)
   const cases = await readCases(place)
   return {
     steps: cases.flatMap(({ moduleCase }) => moduleCase.steps),
@@ -190,7 +190,7 @@ function render(file: string, description: ModuleDescription, measurements: read
     )
   return `${renderTable(headings, rows)}
 
-${relative('.', file)} asks for ${chosen} instances. Times are those of one thread, without the way to it and back.
+${relative('.', file)} uses ${chosen} instances. Times are measured in the guest thread, without the hop to it.
 ${costs.join('\n')}
-Figures of this machine: compare them with each other, not with those of another.`
+Compare figures of one machine only.`
 }

@@ -1,4 +1,4 @@
-/** `weir wasm check`: what a module is, what it asks for, and whether the gateway takes it. */
+/** `weir wasm check`: what a module is, what it asks for, and whether the gateway accepts the module. */
 import { resolve } from 'node:path'
 import type { ModuleDescription } from '../../../wasm-sdk/abi.ts'
 import { printable } from '../../cli/table.ts'
@@ -53,7 +53,7 @@ function addedBy(refusal: string | null, report: ConformanceReport): Finding[] {
       level: 'problem',
       code: 'refused',
       message: refusal,
-      next: 'the gateway answers this when the module is registered',
+      next: 'the gateway reports this when the module is registered',
     },
   ]
 }
@@ -107,7 +107,7 @@ function render(
   const lines = [`${place}: ${formatName(module.format)}, ${showBytes(module.bytes)}`]
   if (module.problem === null) {
     lines.push(`  sha256      ${module.sha256}`)
-    lines.push(`  attaches to ${module.attachPoints.join(', ') || 'nothing'}`)
+    lines.push(`  attach to   ${module.attachPoints.join(', ') || 'none'}`)
     lines.push(`  exports     ${names(module.exports)}`)
     lines.push(`  imports     ${names(module.imports)}`)
     lines.push(`  memory      ${showMemory(module, limits)}`)
@@ -119,12 +119,14 @@ function render(
     lines.push(`  on failure  ${description.on_failure ?? 'open'}`)
   }
   for (const { level, message, next } of findings) lines.push(`${level}: ${message}`, `  ${next}`)
-  lines.push(isOk ? 'the gateway takes it' : 'the gateway would refuse it, or its calls would fail')
+  lines.push(
+    isOk ? 'the gateway accepts the module' : 'the gateway would reject the module, or its calls would fail',
+  )
   return printable(lines.join('\n'))
 }
 
 function formatName(format: ModuleReport['format']): string {
-  if (format === 'unknown') return 'no WebAssembly module'
+  if (format === 'unknown') return 'not a WebAssembly module'
   return `a WebAssembly ${format}${format === 'core' ? ' module' : ''}`
 }
 
@@ -136,7 +138,7 @@ function showMemory({ memories }: ModuleReport, { memoryPages }: WasmConfig): st
   const [memory] = memories
   if (memory === undefined) return 'none'
   const most = Math.min(memory.maxPages ?? memoryPages, memoryPages)
-  return `${showBytes(memory.minPages * PAGE_BYTES)} at first, ${showBytes(most * PAGE_BYTES)} at most`
+  return `${showBytes(memory.minPages * PAGE_BYTES)} initially, at most ${showBytes(most * PAGE_BYTES)}`
 }
 
 function showNeeds(needs: NonNullable<ModuleDescription['needs']>): string {
@@ -144,15 +146,15 @@ function showNeeds(needs: NonNullable<ModuleDescription['needs']>): string {
     if (what === false || (Array.isArray(what) && what.length === 0)) return []
     return [
       what === true || what === undefined
-        ? `all headers of the ${whose}`
-        : `of the ${whose}: ${(what as string[]).join(', ')}`,
+        ? `all ${whose} headers`
+        : `${whose} headers: ${(what as string[]).join(', ')}`,
     ]
   }
   const parts = [
     ...headers(needs.headers, 'request'),
-    ...headers(needs.response_headers, 'answer'),
-    ...(needs.request_body === true ? ['bodies of requests'] : []),
-    ...(needs.response_body === true ? ['bodies of answers'] : []),
+    ...headers(needs.response_headers, 'response'),
+    ...(needs.request_body === true ? ['request bodies'] : []),
+    ...(needs.response_body === true ? ['response bodies'] : []),
   ]
   return parts.join('; ') || 'no headers and no bodies'
 }

@@ -16,7 +16,8 @@ interface DevOptions extends AddOptions {
 const SETTLE_MS = 150
 
 export async function developModule(command: Command, place: string, options: DevOptions): Promise<void> {
-  if (!isProject(place)) throw new CliError(`${place} holds no module project; 'weir wasm new' makes one`)
+  if (!isProject(place))
+    throw new CliError(`${place} is not a module project; create one with 'weir wasm new'`)
   await putIn(command, place, options)
   if (options.watch === true) await watchSources(command, place, options)
 }

@@ -34,7 +34,7 @@ function render(
     ...[version, ...trials].map(({ module_uuid, module_meta, module_state }) =>
       toRow({ module_uuid, ...module_meta }, showState(module_state)),
     ),
-    ...earlier.map((one) => toRow(one, 'before')),
+    ...earlier.map((one) => toRow(one, 'earlier')),
   ]
   const { name } = version.module_meta
   const rollback = `'weir wasm rollback ${name}'`
@@ -43,7 +43,7 @@ function render(
       ? `${rollback} ends the trial`
       : earlier.length > 0
         ? `${rollback} goes back to ${earlier[0].module_uuid}`
-        : 'there is no version before it'
+        : 'no earlier version'
   return `${renderTable(['UUID', 'STATE', 'SHA256', 'SIZE', 'REGISTERED', 'FILE'], rows)}\n${next}`
 }
 

@@ -21,7 +21,7 @@ export function readMatch(pairs: readonly string[] = []): Match | null {
     const value = split < 1 ? '' : pair.slice(split + 1)
     const list = LISTS.find((name) => name === member)
     const [, header] = member.match(HEADER) ?? []
-    if (value === '') throw new CliError(`--match must be member=value, got ${pair}`)
+    if (value === '') throw new CliError(`--match must be member=value (got ${pair})`)
     if (list !== undefined)
       match[list] = [...(match[list] ?? []), ...value.split(',').map((one) => one.trim())]
     else if (header !== undefined) match.headers = { ...match.headers, [header]: value }
@@ -37,5 +37,5 @@ export function readMatch(pairs: readonly string[] = []): Match | null {
 function readShare(text: string): number {
   const share = Number(text)
   if (share >= 0 && share <= 1) return share
-  throw new CliError(`--match share must be from 0 to 1, got ${text}`)
+  throw new CliError(`--match share must be between 0 and 1 (got ${text})`)
 }

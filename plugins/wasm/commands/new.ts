@@ -17,7 +17,7 @@ export async function makeProject(name: string, { lang, attach, dir }: NewOption
   const library = lang === 'assemblyscript' || lang === 'rust' ? lang : null
   if (!isFirstOnly && library === null)
     throw new CliError(
-      `the template for ${lang} has a handler for OnRequest only\n  make it without --attach, and add exports as ABI.md of wasm-sdk says`,
+      `the template for ${lang} has a handler for OnRequest only\n  omit --attach and add the exports described in wasm-sdk/ABI.md`,
     )
   const made = await newProject({ directory: dir ?? name, name, language: lang })
   if (!made.isOk) throw new CliError(`${made.problem}\n  ${made.next}`)
@@ -28,11 +28,11 @@ export async function makeProject(name: string, { lang, attach, dir }: NewOption
     files.splice(0, files.length, ...(await addHandlers(directory, library, points)))
   }
   const place = relative('.', directory) || '.'
-  console.log(`${name} is in ${directory}:`)
+  console.log(`created ${name} in ${directory}:`)
   for (const file of files) console.log(`  ${file}`)
   console.log(`
 next:
   weir wasm build ${place}
   weir wasm test ${place}${lang === 'go' ? ' --wasi' : ''}
-  weir wasm add ${place}          with a gateway that runs${lang === 'go' ? '; with --wasi, which its configuration has to allow' : ''}`)
+  weir wasm add ${place}          with a running gateway${lang === 'go' ? '; requires --wasi and plugins.wasm.allowWasi' : ''}`)
 }

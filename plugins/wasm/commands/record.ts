@@ -24,13 +24,17 @@ export async function recordCase(command: Command, file: string, options: Record
     .call('POST', '/wasm/record', order)
     .catch((error: unknown) => {
       if (!(error instanceof GatewayRefusal) || error.status !== 400) throw error
-      throw new CliError(`${error.message}\n  the gateway has to allow it: plugins.wasm.allowRecording`)
+      throw new CliError(
+        `${error.message}\n  set plugins.wasm.allowRecording: true in the gateway configuration`,
+      )
     })) as { steps: unknown[] }
-  if (steps.length === 0) throw new CliError('no module was called in that time; nothing is written')
+  if (steps.length === 0) throw new CliError('no module was called during the recording; nothing was written')
   const title = options.title ?? 'recorded from a running gateway'
   await mkdir(dirname(file), { recursive: true })
   // Live requests: nobody else's business, whatever was there before.
   await writeFile(file, `${JSON.stringify({ title, steps }, null, 2)}\n`, { mode: 0o600 })
   await chmod(file, 0o600)
-  console.log(`${plural(steps.length, 'step')} in ${file}; 'weir wasm test --update' adds what comes of them`)
+  console.log(
+    `${plural(steps.length, 'step')} in ${file}; run 'weir wasm test --update' to add the expected results`,
+  )
 }

@@ -1,4 +1,4 @@
-/** `weir wasm add`, `list`, `remove`: the modules of a running gateway. @source API spec 4.7 */
+/** `weir wasm add`, `list`, `remove`: the modules of a running gateway. */
 import { existsSync } from 'node:fs'
 import { readdir, stat } from 'node:fs/promises'
 import { join, relative } from 'node:path'
@@ -50,15 +50,14 @@ export async function addModule(command: Command, place: string, options: AddOpt
   if (options.json === true) console.log(JSON.stringify(modules[0], null, 2))
   if ('Error' in add_result) {
     throw new CliError(
-      `the gateway refused ${descriptor.name}: ${printable(add_result.Error)}\n  ${nextStep(add_result.Error, descriptor.file_path)}`,
+      `the gateway rejected ${descriptor.name}: ${printable(add_result.Error)}\n  ${nextStep(add_result.Error, descriptor.file_path)}`,
     )
   }
   if (options.json === true) return
   const points = descriptor.attach_points.map(({ Middleware }) => Middleware).join(', ')
-  console.log(`${descriptor.name} is registered as ${add_result.Success}, attached to ${points}`)
+  console.log(`${descriptor.name} registered as ${add_result.Success}, attached to ${points}`)
 }
 
-/** @source API spec 2.14 */
 async function describe(place: string, options: AddOptions) {
   const file = moduleFileOf(place)
   const points = readAttachPoints(options.attach) ?? (await pointsOf(place, file))
@@ -87,19 +86,19 @@ async function pointsOf(place: string, file: string) {
   if (!existsSync(file)) {
     const next = isProject(place)
       ? `build it first: weir wasm build ${place}`
-      : 'where only the gateway sees it, say --attach'
-    throw new CliError(`there is no file ${file}\n  ${next}`)
+      : 'if only the gateway can read the file, pass --attach'
+    throw new CliError(`${file} does not exist\n  ${next}`)
   }
   const { attachPoints, problem } = inspectModule(await readModuleBytes(file))
   if (attachPoints.length > 0) return attachPoints
   throw new CliError(
-    `${file} has nothing to attach: ${problem ?? 'it exports no handler'}\n  see: weir wasm check ${place}`,
+    `${file} cannot be attached: ${problem ?? 'it exports no handler'}\n  see: weir wasm check ${place}`,
   )
 }
 
 function readPriority(text: string): number {
   if (/^-?\d{1,4}$/.test(text)) return Number(text)
-  throw new CliError(`--priority must be a whole number, got ${text}`)
+  throw new CliError(`--priority must be an integer (got ${text})`)
 }
 
 function readEnvironment(pairs: readonly string[] = []): Record<string, string> {
@@ -136,12 +135,14 @@ function parse(text: string): Registration | null {
 }
 
 function nextStep(reason: string, file: string): string {
-  if (/duplicate/i.test(reason)) return "remove the other one first: 'weir wasm list' shows it"
-  if (/cannot access|does not exist/.test(reason)) return `the gateway looks for ${file} on its own machine`
+  if (/duplicate/i.test(reason)) return "remove the other module first; 'weir wasm list' shows it"
+  if (/cannot access|does not exist/.test(reason))
+    return `the path must exist on the machine of the gateway: ${file}`
   if (/outside of the folders|not allowed|blocked/.test(reason))
-    return 'put the file where the gateway may load modules from: plugins.wasm.roots of its configuration'
-  if (/allowed_hosts/.test(reason)) return 'have the operator list it in plugins.wasm.fetch.origins'
-  if (/wasi/i.test(reason)) return 'build without WASI, or pass --wasi to a gateway that allows it'
+    return 'move the file to a folder in plugins.wasm.roots of the gateway configuration'
+  if (/allowed_hosts/.test(reason))
+    return 'add the origin to plugins.wasm.fetch.origins of the gateway configuration'
+  if (/wasi/i.test(reason)) return 'build without WASI, or pass --wasi if the gateway allows it'
   return `see: weir wasm check ${file}`
 }
 
@@ -255,7 +256,7 @@ async function changed(client: GatewayClient, method: 'PUT' | 'POST', path: stri
 }
 
 function showChange(reply: ChangeReply, { json }: { json?: boolean }): void {
-  console.log(json === true ? JSON.stringify(reply, null, 2) : `${reply.message}; it is ${reply.module_uuid}`)
+  console.log(json === true ? JSON.stringify(reply, null, 2) : `${reply.message}; uuid ${reply.module_uuid}`)
 }
 
 /** What is older than its sources is built first; a file is what its author has named, and is left as it is. */
@@ -307,10 +308,9 @@ async function findByName(client: GatewayClient, name: string, isOnTrial: boolea
   )
   if (found.length === 1) return found[0].module_uuid
   const uuids = found.map(({ module_uuid }) => module_uuid).join(', ')
-  if (found.length > 1)
-    throw new CliError(`${found.length} modules have the name ${name}; give a uuid: ${uuids}`)
+  if (found.length > 1) throw new CliError(`${found.length} modules are named ${name}; use a uuid: ${uuids}`)
   const known = modules.map(({ module_meta }) => module_meta.name).join(', ')
-  throw new CliError(`no module has the name ${name}${known === '' ? '' : `; known: ${known}`}`)
+  throw new CliError(`no module is named ${name}${known === '' ? '' : `; known: ${known}`}`)
 }
 
 /** What compilers and people leave in a project that no module is built of. */

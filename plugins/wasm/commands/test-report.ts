@@ -38,7 +38,7 @@ export function renderTest(report: TestReport): string {
   const steps = results.flatMap(({ result }) => result.steps)
   const failed = steps.filter(({ differences }) => differences.length > 0).length
   const updated = results.filter(({ isUpdated }) => isUpdated).length
-  const counts = `${plural(steps.length, 'step')} in ${plural(results.length, 'case')}: ${steps.length - failed} ok, ${failed} not`
+  const counts = `${plural(steps.length, 'step')} in ${plural(results.length, 'case')}: ${steps.length - failed} ok, ${failed} failed`
   lines.push('', updated > 0 ? `${counts}; ${plural(updated, 'file')} written` : counts)
   lines.push('', renderTimes(report))
   return lines.join('\n')

@@ -7,19 +7,19 @@ const EXAMPLES = `
 Examples:
   weir wasm new my-module --lang assemblyscript          a project from a template
   weir wasm build my-module                              writes my-module/build/module.wasm
-  weir wasm check my-module/build/module.wasm            would the gateway take it?
-  weir wasm test my-module                               plays my-module/cases/*.json, no gateway needed
+  weir wasm check my-module/build/module.wasm            does the gateway accept it?
+  weir wasm test my-module                               runs my-module/cases/*.json, no gateway needed
   weir wasm bench my-module/build/module.wasm            calls per second, fresh and warm instances
   weir wasm add my-module --on-failure closed            registers it with a running gateway
-  weir wasm replace my-module my-module                 a new build in its place, on every thread at once
-  weir wasm history my-module                           its versions
-  weir wasm rollback my-module                          back to the one before
-  weir wasm dev my-module --watch                       builds and replaces at every change
-  weir wasm record my-module/cases/live.json            live requests as a case, redacted
+  weir wasm replace my-module my-module                 switch to a new build, on every thread at once
+  weir wasm history my-module                           list its versions
+  weir wasm rollback my-module                          return to the earlier version
+  weir wasm dev my-module --watch                       build and replace at every change
+  weir wasm record my-module/cases/live.json            record live requests as a case, redacted
   weir wasm list
   weir wasm remove my-module
 
-The tutorial is wasm-sdk/README.md; what modules and the gateway agree on is wasm-sdk/ABI.md.`
+Tutorial: wasm-sdk/README.md. Interface: wasm-sdk/ABI.md.`
 
 const NEW_EXAMPLES = `
 Examples:
@@ -39,18 +39,18 @@ Examples:
 
 const BENCH_EXAMPLES = `
 Examples:
-  weir wasm bench my-module                              inputs from its cases, or plain ones
+  weir wasm bench my-module                              inputs from its cases, or samples
   weir wasm bench auth.wasm --duration-ms 5000 --json`
 
 const TEST_EXAMPLES = `
 Examples:
-  weir wasm test my-module                               builds it first, then plays its cases
-  weir wasm test build/module.wasm --cases recorded      a module and cases of any place
-  weir wasm test my-module --update                      writes what the module does into the cases
+  weir wasm test my-module                               builds it first, then runs its cases
+  weir wasm test build/module.wasm --cases recorded      a module and cases from any folder
+  weir wasm test my-module --update                      writes the results into the cases
   weir wasm test my-module --gateway-config weir.yaml    with the limits of that gateway
 
-A case is a JSON file: a title, settings, and steps, each with what goes in and what is expected; only what
-'expect' names is compared. Give a step no 'expect' and run with --update to record what it does now.`
+A case is a JSON file with a title, settings and steps. Each step has an input and an expected result; only the
+members of 'expect' are compared. Omit 'expect' and run with --update to record the current result.`
 
 const ADD_EXAMPLES = `
 Examples:
@@ -69,18 +69,18 @@ export function defineWasm(command: Command): void {
 function defineProject(command: Command): void {
   command
     .command('new <name>')
-    .description('Make a folder with a module that works, from a template.')
+    .description('Create a module project from a template.')
     .addOption(language())
-    .option('--attach <points>', 'handlers to begin with, comma-separated (default: OnRequest)')
-    .option('--dir <folder>', 'where to make it (default: a folder of that name)')
+    .option('--attach <points>', 'initial handlers, comma-separated (default: OnRequest)')
+    .option('--dir <folder>', 'target folder (default: the name)')
     .addHelpText('after', NEW_EXAMPLES)
     .action(async (name, options) => (await import('./new.ts')).makeProject(name, options))
 
   command
     .command('build [dir]')
-    .description('Compile a module project; what a language needs is said where it is missing.')
-    .option('--out <file>', 'where to write the module (default: build/module.wasm in the project)')
-    .option('--debug', 'no optimisation, names of functions stay')
+    .description('Compile a module project.')
+    .option('--out <file>', 'output file (default: build/module.wasm in the project)')
+    .option('--debug', 'no optimisation, keep function names')
     .option('--json', 'print JSON')
     .addHelpText('after', BUILD_EXAMPLES)
     .action(async (folder, options) => (await import('./build.ts')).buildProject(folder ?? '.', options))
@@ -96,11 +96,11 @@ function defineTrials(command: Command): void {
   withLimits(
     command
       .command('check <file-or-dir>')
-      .description('Say what a module is and whether the gateway takes it; exit code 1 when not.'),
+      .description('Describe a module and check whether the gateway accepts it; exit code 1 if not.'),
   )
-    .option('--attach <points>', 'where it is to be attached, comma-separated (default: wherever it can be)')
-    .addOption(repeatable('--config <key=value>', 'setting that the module needs to run; repeatable'))
-    .option('--wasi', 'it will be registered with WASI')
+    .option('--attach <points>', 'attach points to check, comma-separated (default: all it exports)')
+    .addOption(repeatable('--config <key=value>', 'setting of the module; repeatable'))
+    .option('--wasi', 'the module will be registered with WASI')
     .option('--json', 'print JSON')
     .addHelpText('after', CHECK_EXAMPLES)
     .action(async (file, options) => (await import('./check.ts')).checkFile(file, options))
@@ -108,18 +108,18 @@ function defineTrials(command: Command): void {
   withLimits(
     command
       .command('test <file-or-dir>')
-      .description('Play cases through a module, without a gateway; exit code 1 when one differs.'),
+      .description('Run test cases against a module, without a gateway; exit code 1 if one fails.'),
   )
     .option('--cases <dir>', 'folder or file of cases (default: cases beside the module or above it)')
     .addOption(
-      new Option('--instance <kind>', 'as it will be registered (default: as the module says)').choices([
+      new Option('--instance <kind>', 'instance kind (default: from the description of the module)').choices([
         'fresh',
         'reuse',
         'shared',
       ]),
     )
-    .option('--wasi', 'it will be registered with WASI')
-    .option('--update', 'write what the module does into the cases, in place of what differs')
+    .option('--wasi', 'the module will be registered with WASI')
+    .option('--update', 'write the results into the cases where they differ')
     .option('--json', 'print JSON')
     .addHelpText('after', TEST_EXAMPLES)
     .action(async (place, options) => (await import('./test.ts')).testModule(place, options))
@@ -127,15 +127,12 @@ function defineTrials(command: Command): void {
   withLimits(
     command
       .command('bench <file-or-dir>')
-      .description('Measure calls of a module, by attach point, with fresh and warm instances.'),
+      .description('Measure calls of a module by attach point, with fresh and warm instances.'),
   )
     .option('--duration-ms <ms>', 'time for each measurement, milliseconds', '1000')
-    .option(
-      '--cases <dir>',
-      'take the inputs from cases (default: cases beside the module, else plain inputs)',
-    )
+    .option('--cases <dir>', 'take inputs from cases (default: cases beside the module, else samples)')
     .addOption(repeatable('--config <key=value>', 'setting of the module; repeatable'))
-    .option('--wasi', 'it will be registered with WASI')
+    .option('--wasi', 'the module will be registered with WASI')
     .option('--json', 'print JSON')
     .addHelpText('after', BENCH_EXAMPLES)
     .action(async (file, options) =>
@@ -146,16 +143,16 @@ function defineTrials(command: Command): void {
 /** Limits of a gateway; by default those it has by default. */
 function withLimits(command: Command): Command {
   return command
-    .option('--gateway-config <file>', 'take the limits from the wasm section of this file')
-    .option('--timeout-ms <ms>', 'longest call, milliseconds')
-    .option('--memory-pages <count>', 'most memory of the module, pages of 64 KiB')
+    .option('--gateway-config <file>', 'take the limits from plugins.wasm of this file')
+    .option('--timeout-ms <ms>', 'maximum time of a call, milliseconds')
+    .option('--memory-pages <count>', 'maximum memory of the module, pages of 64 KiB')
 }
 
 /** What a registration says of a module. */
 function withDescriptor(command: Command): Command {
   return command
-    .option('--name <name>', 'name of the module (default: that of the file or the project)')
-    .option('--attach <points>', 'where to attach it, comma-separated (default: wherever it can be)')
+    .option('--name <name>', 'name of the module (default: name of the file or project)')
+    .option('--attach <points>', 'attach points, comma-separated (default: all it exports)')
     .addOption(repeatable('--config <key=value>', 'setting of the module; repeatable'))
     .addOption(
       repeatable(
@@ -164,20 +161,20 @@ function withDescriptor(command: Command): Command {
       ),
     )
     .addOption(
-      new Option('--on-failure <policy>', 'what a failed call does (default: as the module says)').choices([
-        'open',
-        'closed',
-      ]),
+      new Option(
+        '--on-failure <policy>',
+        'effect of a failed call (default: from the description of the module)',
+      ).choices(['open', 'closed']),
     )
     .addOption(
-      new Option('--instance <kind>', 'fresh or warm instances (default: as the module says)').choices([
+      new Option('--instance <kind>', 'instance kind (default: from the description of the module)').choices([
         'fresh',
         'reuse',
         'shared',
       ]),
     )
     .addOption(
-      new Option('--placement <place>', 'where it runs (default: as the gateway says)').choices([
+      new Option('--placement <place>', 'where it runs (default: plugins.wasm.placement)').choices([
         'pool',
         'inline',
         'auto',
@@ -186,14 +183,14 @@ function withDescriptor(command: Command): Command {
     .addOption(
       repeatable(
         '--match <member=value>',
-        'requests that it is for: routes, models or tenants and a list, header:NAME, share; repeatable (default: all)',
+        'requests to match: routes, models or tenants with a list, header:NAME, share; repeatable (default: all)',
       ),
     )
-    .option('--priority <number>', 'modules of a higher one run first (default: 0)')
-    .option('--fuel <units>', 'units that a call may burn (default: as the gateway says)')
-    .option('--timeout-ms <ms>', 'longest call, milliseconds (default: as the gateway says)')
+    .option('--priority <number>', 'modules with a higher priority run first (default: 0)')
+    .option('--fuel <units>', 'fuel of a call (default: plugins.wasm.fuel)')
+    .option('--timeout-ms <ms>', 'maximum time of a call, milliseconds (default: plugins.wasm.timeoutMs)')
     .option('--wasi', 'the module imports WASI preview 1')
-    .option('--allow-host <origins...>', 'where it may fetch from, such as https://api.example.com')
+    .option('--allow-host <origins...>', 'origins it may fetch from, such as https://api.example.com')
 }
 
 function defineRegistered(command: Command): void {
@@ -201,7 +198,7 @@ function defineRegistered(command: Command): void {
     withGateway(
       command
         .command('add <file-or-dir>')
-        .description('Register a module with a running gateway, which must see the same file.'),
+        .description('Register a module with a running gateway, which must be able to read the same file.'),
     ),
   )
     .addHelpText('after', ADD_EXAMPLES)
@@ -211,18 +208,18 @@ function defineRegistered(command: Command): void {
     withGateway(
       command
         .command('replace <name-or-uuid> <file-or-dir>')
-        .description('Put a new version in the place of a module; what is not said stays as it is.'),
+        .description('Replace a module by a new version; options that are not given keep their value.'),
     ),
   )
-    .option('--canary <percent>', 'on trial: this part of the requests gets the new version')
-    .option('--shadow', 'on trial: the new version sees every request, and what it says is only compared')
+    .option('--canary <percent>', 'trial: send this percentage of the requests to the new version')
+    .option('--shadow', 'trial: run the new version on every request and only compare its results')
     .action(async (nameOrUuid, place, options, self) =>
       (await import('./registered.ts')).replaceModule(self, nameOrUuid, place, options),
     )
 
   for (const [action, description] of [
-    ['promote', 'Let the version on trial take over.'],
-    ['rollback', 'End a trial, or go back to the version before.'],
+    ['promote', 'Make the version on trial the current one.'],
+    ['rollback', 'End a trial, or return to the earlier version.'],
   ] as const) {
     withGateway(command.command(`${action} <name-or-uuid>`).description(description)).action(
       async (nameOrUuid, options, self) =>
@@ -233,7 +230,7 @@ function defineRegistered(command: Command): void {
   withGateway(
     command
       .command('history <name-or-uuid>')
-      .description('Show the versions of a module: the one that runs, one on trial, and those before.'),
+      .description('Show the current, trial and earlier versions of a module.'),
   ).action(async (nameOrUuid, options, self) =>
     (await import('./history.ts')).showHistory(self, nameOrUuid, options),
   )
@@ -243,21 +240,21 @@ function defineRegistered(command: Command): void {
       command
         .command('dev <dir>')
         .description(
-          'Build a project and put it into a running gateway, in the place of the module of its name.',
+          'Build a project and register it with a running gateway, replacing the module of the same name.',
         ),
     ),
   )
-    .option('--watch', 'again at every change of its sources, until interrupted')
+    .option('--watch', 'repeat at every change of its sources, until interrupted')
     .action(async (place, options, self) => (await import('./dev.ts')).developModule(self, place, options))
 
   withGateway(
     command
       .command('record <file>')
-      .description('Write what modules are shown of live requests into a case, without credentials.'),
+      .description('Record the module inputs of live requests as a case, without credentials.'),
   )
-    .option('--count <count>', 'steps, at most', '10')
-    .option('--seconds <seconds>', 'time, at most; 25 is the longest', '20')
-    .option('--bodies', 'with bodies and events of streams, as they came')
+    .option('--count <count>', 'maximum number of steps', '10')
+    .option('--seconds <seconds>', 'maximum duration, at most 25', '20')
+    .option('--bodies', 'include bodies and stream events')
     .option('--title <title>', 'of the case')
     .action(async (file, options, self) => (await import('./record.ts')).recordCase(self, file, options))
 

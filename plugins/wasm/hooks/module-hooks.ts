@@ -120,7 +120,9 @@ export class ModuleHooks {
 
   #openRecorder(host: Host): Recorder {
     const recorder = new Recorder((kept) => {
-      host.command(KeepExchange, kept).catch((err: unknown) => host.log.warn({ err }, 'a record is lost'))
+      host
+        .command(KeepExchange, kept)
+        .catch((err: unknown) => host.log.warn({ err }, 'recorded exchange lost'))
     })
     const replica = host.replica(RecordingReplica)
     replica.onChange((recording) => recorder.update(recording))
@@ -169,7 +171,7 @@ export class ModuleHooks {
 
   /** Workers chosen by the modules at OnPick. */
   policy({ defaultPolicy }: PolicyParts): Policy {
-    if (defaultPolicy === undefined) throw new Error('there is no default policy')
+    if (defaultPolicy === undefined) throw new Error('the policy wasm needs a default policy')
     const modules = () => this.#active.chain('OnPick').modules
     const { pick, inline } = this.#config
     const limits = {

@@ -1,4 +1,4 @@
-/** The OnRequest attach point: before the handler, modules may change or answer the request. @source wasm facts 5 */
+/** The OnRequest attach point: before the handler, modules may change or answer the request. */
 import type { Reply, RequestContext } from '#kernel'
 import { wasmErrors } from '../errors.ts'
 import type { EditKind } from '../threads/guest-task.ts'

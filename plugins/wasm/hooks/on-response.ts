@@ -1,6 +1,6 @@
 /**
  * The OnResponse and OnError attach points: modules may change answers before the client's first byte. An error runs
- * through OnError once, wherever it came from, and before OnResponse. @source wasm facts 5, 18.7
+ * through OnError once, wherever it came from, and before OnResponse.
  */
 import {
   type GatewayError,

@@ -152,7 +152,7 @@ export class PhaseChain {
   #withinLimit(result: PhaseResult, module: LoadedModule, { fetched }: PhaseMessage): PhaseResult {
     const { maxPerCall } = this.#fetches.limits
     if (result.fetch === null || fetched?.uuid !== module.uuid || fetched.count < maxPerCall) return result
-    const text = `it asked for more than ${maxPerCall} fetches`
+    const text = `more than ${maxPerCall} fetches in one phase (plugins.wasm.fetch.maxPerCall)`
     return { ...result, fetch: null, failure: { kind: 'bad_output', message: text } }
   }
 

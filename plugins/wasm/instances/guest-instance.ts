@@ -186,12 +186,11 @@ export class GuestInstance {
 
   #toFailure(error: unknown): Error {
     const limit = error instanceof WebAssembly.RuntimeError ? (this.#exchange?.brokenLimit ?? null) : null
-    if (limit === 'fuel') return new LimitBroken(limit, 'the guest has used up its fuel')
+    if (limit === 'fuel') return new LimitBroken(limit, 'the module used up its fuel')
     if (limit === 'stack' || error instanceof RangeError)
-      return new LimitBroken('stack', 'the guest called itself too deeply: its stack is used up')
-    if (limit === 'exchange')
-      return new LimitBroken(limit, 'the guest asked for more exchange memory than it may have')
-    if (limit === 'address') return new Error('the guest used an address outside of its blocks')
+      return new LimitBroken('stack', 'the module used up its stack')
+    if (limit === 'exchange') return new LimitBroken(limit, 'the module exceeded its exchange memory')
+    if (limit === 'address') return new Error('the module used an address outside of its memory blocks')
     const reason = error instanceof Error ? error.message : String(error)
     return new Error(reason.slice(0, MAX_REASON_CHARACTERS), { cause: error })
   }

@@ -75,7 +75,7 @@ test.each([
 ])('%s, asked for without end, is the memory of the call', async (_, before, code) => {
   expect((await call(`${before} (loop $l ${code} (br $l))`)).failure).toEqual({
     kind: 'error',
-    message: 'the guest asked for more exchange memory than it may have',
+    message: 'the module exceeded its exchange memory',
   })
 })
 

@@ -85,7 +85,7 @@ export class Guest {
     const { exportName, input, tenant, fuel, bodyByteUnits = 0, startedAtMs = performance.now() } = order
     const instance = this.#instanceOf(tenant)
     if (instance === null) {
-      const failure = this.#openFailure ?? { kind: 'error', message: 'there is no instance' }
+      const failure = this.#openFailure ?? { kind: 'error', message: 'no instance is available' }
       this.#openFailure = null
       return { value: null, report: { ...NOTHING, failure }, endedAtMs: startedAtMs }
     }
@@ -97,7 +97,7 @@ export class Guest {
       const output = instance.run(exportName, input, tenant, units)
       burnt = instance.burntFuel + unitsToRead(output, bodyByteUnits)
       if (burnt > units)
-        throw new LimitBroken('fuel', 'reading what the guest put out takes more than its fuel')
+        throw new LimitBroken('fuel', 'the output of the module is larger than its fuel allows')
       value = order.read(output)
       if (!this.#isKept(instance)) this.#drop(tenant)
     } catch (error) {

@@ -118,7 +118,7 @@ export function wasiFunctions(parts: WasiParts): Record<string, WasiFunction> {
       return SUCCESS
     },
     proc_exit: (code: number) => {
-      throw new Error(`the guest ended itself with code ${code}`)
+      throw new Error(`the module exited with code ${code}`)
     },
     sched_yield: () => SUCCESS,
   }

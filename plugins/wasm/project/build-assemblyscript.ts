@@ -67,7 +67,7 @@ async function compiled(
   const output = `${stdout.toString()}${stderr.toString()}`.trim()
   const module = files.get('module.wasm')
   if (error === null && module instanceof Uint8Array) return { module: Uint8Array.from(module), output }
-  return failed(error?.message ?? 'the compiler wrote no module', 'see what the compiler says', output)
+  return failed(error?.message ?? 'the compiler wrote no module', 'see the output of the compiler', output)
 }
 
 /** By the words of the source, so that most modules are compiled once. */
@@ -141,10 +141,10 @@ function readSettings(directory: string): ProjectSettings | FailedBuild {
   try {
     runtime = JSON.parse(readFileSync(file, 'utf8'))?.weir?.runtime ?? 'auto'
   } catch (cause) {
-    return failed(`${file} is no JSON: ${(cause as Error).message}`, 'correct the file')
+    return failed(`${file} is not valid JSON: ${(cause as Error).message}`, 'correct the file')
   }
   if (typeof runtime === 'string' && RUNTIMES.includes(runtime)) return { runtime }
-  return failed(`weir.runtime in ${file} is no runtime`, `it is one of ${RUNTIMES.join(', ')}`)
+  return failed(`weir.runtime in ${file} is invalid`, `use one of ${RUNTIMES.join(', ')}`)
 }
 
 function findUpward(directory: string, path: string): string | null {

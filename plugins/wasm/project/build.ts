@@ -23,8 +23,8 @@ export async function buildModule(options: BuildOptions): Promise<BuildResult> {
   if (language !== null) return buildWithTool(language, options)
   return {
     isOk: false,
-    problem: `${options.directory} holds no module project`,
-    next: 'a project has assembly/index.ts (AssemblyScript), Cargo.toml (Rust), module.wat, go.mod or module.c; `weir wasm new` makes one',
+    problem: `${options.directory} is not a module project`,
+    next: 'a project has assembly/index.ts (AssemblyScript), Cargo.toml (Rust), module.wat, go.mod or module.c; `weir wasm new` creates one',
     output: '',
   }
 }

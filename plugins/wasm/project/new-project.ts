@@ -37,14 +37,14 @@ const NAME = /^[a-z][a-z0-9-]{0,63}$/
 /** Overwrites nothing. Never throws for what is wrong with the request: the result says it. */
 export async function newProject({ directory, name, language }: NewProject): Promise<NewProjectResult> {
   if (!NAME.test(name)) {
-    return failed(`${name} is no name of a package`, 'use lower-case letters, digits and hyphens')
+    return failed(`${name} is not a valid package name`, 'use lower-case letters, digits and hyphens')
   }
   if (!LANGUAGES.includes(language)) {
-    return failed(`there is no template for ${language}`, `it is one of ${LANGUAGES.join(', ')}`)
+    return failed(`no template for ${language}`, `use one of ${LANGUAGES.join(', ')}`)
   }
   const target = resolve(directory)
   if (existsSync(target) && (await readdir(target)).length > 0) {
-    return failed(`${target} is not empty`, 'name a folder that is not there yet')
+    return failed(`${target} is not empty`, 'choose a folder that does not exist yet')
   }
   const template = join(sdkFolder(), 'templates', language)
   const sources = new Map<string, string>()

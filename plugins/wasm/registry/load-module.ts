@@ -55,8 +55,7 @@ export async function loadModule(
   { pool, http }: { readonly pool: GuestPool; readonly http: Pick<OutgoingHttp, 'problemOf'> },
 ): Promise<Ready> {
   const usesWasi = descriptor.wasi === true
-  if (usesWasi && !config.allowWasi)
-    throw new Refused('wasi: true needs plugins.wasm.allowWasi, which is off')
+  if (usesWasi && !config.allowWasi) throw new Refused('wasi: true requires plugins.wasm.allowWasi: true')
   const { allowed_hosts: allowedHosts = [] } = descriptor
   const unlisted = http.problemOf(allowedHosts)
   if (unlisted !== null) throw new Refused(unlisted)
@@ -96,7 +95,7 @@ export async function loadModule(
   const { description, burntAtStart } = await tryModule(trial, pool)
   if (attachPoints.includes('OnPick') && burntAtStart > config.inline.fuel)
     throw new Refused(
-      `the module burns ${burntAtStart} units when it is instantiated; at OnPick inline.fuel, ${config.inline.fuel}, is the most`,
+      `the start of the module uses ${burntAtStart} units of fuel; OnPick allows ${config.inline.fuel} (plugins.wasm.inline.fuel)`,
     )
   const settings = descriptor.settings ?? description.settings ?? null
   checkSettings(settings, trial.config)
@@ -134,13 +133,11 @@ function checkSettings(settings: Settings | null, config: Readonly<Record<string
 /** A guard that passes by what it was to watch would be worse than none. */
 function checkMatch({ match = {} }: ModuleDescriptor, points: readonly AttachPoint[]): void {
   if (points.includes('OnPick') && Object.keys(match).some((member) => member !== 'models'))
-    throw new Refused('a module at OnPick is for models only: match may hold nothing but models')
+    throw new Refused('match of a module at OnPick may only have the member models')
   if (!points.includes('OnToolCall')) return
   for (const member of ['routes', 'headers'] as const)
     if (match[member] !== undefined)
-      throw new Refused(
-        `match.${member} says nothing of the calls of tools: register the module for OnToolCall without it`,
-      )
+      throw new Refused(`match.${member} is not available for OnToolCall: tool calls have no ${member}`)
 }
 
 /** For a module to start and describe itself, milliseconds. */
@@ -164,18 +161,18 @@ async function tryModule(
     limitMs: () => limitMs,
     shortestMs: limitMs,
   })
-  if (end.kind === 'timeout') throw new Refused('the module did not start or describe itself in time')
+  if (end.kind === 'timeout') throw new Refused('the module did not start within the time limit')
   if (end.kind !== 'reply' || end.reply.kind !== 'describe')
-    throw new Refused('the module could not be tried')
+    throw new Refused('the trial start of the module was not possible')
   const { failure, json, startFuel: burntAtStart } = end.reply
-  if (failure !== null) throw new Refused(`the module failed when it was tried: ${inWords(failure, module)}`)
+  if (failure !== null) throw new Refused(`the trial start of the module failed: ${inWords(failure, module)}`)
   return { description: json === null ? {} : readDescription(json), burntAtStart }
 }
 
 /** Nothing is left of an instance whose start function trapped, so that its fuel cannot be asked. */
 function inWords(failure: string, { hasStart }: Ready): string {
   if (!hasStart || failure !== 'unreachable') return failure
-  return 'its start function ended in a trap, as one does that has used up its fuel'
+  return 'the start function trapped, possibly because its fuel was used up'
 }
 
 /** Without a start function this runs no code: it finds data that does not fit into the memory. */
@@ -197,15 +194,15 @@ function readDescription(json: string): Description {
   try {
     value = JSON.parse(json)
   } catch {
-    throw new Refused('the description that the module gives of itself is no JSON')
+    throw new Refused('the output of describe is not valid JSON')
   }
   const problem = descriptionValidator.problem(value)
   if (problem !== null)
-    throw new Refused(`the module's description of itself: ${problem.field} ${problem.text}`)
+    throw new Refused(`the output of describe is invalid: ${problem.field} ${problem.text}`)
   const description = value as Description
   if (description.abi < 1 || description.abi > ABI_VERSION)
     throw new Refused(
-      `the module is built for interface version ${description.abi}; this gateway has ${ABI_VERSION}`,
+      `the module requires interface version ${description.abi}; this gateway supports 1 to ${ABI_VERSION}`,
     )
   return description
 }

@@ -1,4 +1,4 @@
-/** Finds and reads a module's file: where it may lie, what it may be called, how large it may be. @source wasm facts 3 */
+/** Finds and reads a module's file: where it may lie, what it may be called, how large it may be. */
 import { constants } from 'node:fs'
 import { open, realpath } from 'node:fs/promises'
 import { extname, isAbsolute, sep } from 'node:path'
@@ -66,7 +66,7 @@ async function checkRoots(real: string, roots: readonly string[]): Promise<void>
     const realRoot = await realpath(root).catch(() => null)
     if (realRoot !== null && real.startsWith(realRoot.endsWith(sep) ? realRoot : realRoot + sep)) return
   }
-  throw new Refused('the file lies outside of the folders that modules may be loaded from')
+  throw new Refused('the file is outside of the folders in plugins.wasm.roots')
 }
 
 async function readLimited(real: string, maxBytes: number): Promise<Uint8Array<ArrayBuffer>> {
@@ -78,10 +78,10 @@ async function readLimited(real: string, maxBytes: number): Promise<Uint8Array<A
   )
   try {
     const { size } = await file.stat().then((stat) => {
-      if (!stat.isFile()) throw new Refused('file_path must name a regular file')
+      if (!stat.isFile()) throw new Refused('file_path must be a regular file')
       return stat
     })
-    if (size === 0) throw new Refused('the file has size 0')
+    if (size === 0) throw new Refused('the file is empty')
     if (size > maxBytes) throw new Refused(`the file has ${size} bytes; the limit is ${maxBytes}`)
     const bytes = new Uint8Array(size)
     const { bytesRead } = await file.read(bytes, 0, size, 0)

@@ -1,4 +1,4 @@
-/** The registered modules as GET /wasm shows them. @source API spec 2.14, wasm facts 4 */
+/** The registered modules as GET /wasm shows them. */
 
 import { type ModuleStats, toNanosecondTime } from '../statistics/module-stats.ts'
 import type { LoadedModule } from '../threads/guest-task.ts'

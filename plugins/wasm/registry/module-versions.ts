@@ -37,7 +37,7 @@ export class ModuleVersions {
   tryOut(modules: readonly Registered[], old: Registered, next: Registered, trial: Trial): Registered[] {
     // While another canary is on trial, it has a share only because of that.
     if (trial.kind === 'canary' && plain(old).loaded.match.share !== undefined)
-      throw new Refused('a module that is for a share of the requests cannot share them with another version')
+      throw new Refused('a canary is not available for a module with match.share')
     const others = withoutTrials(modules, old)
     const tried = { ...next, line: old.line }
     return others.flatMap((module) => {

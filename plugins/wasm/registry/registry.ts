@@ -146,7 +146,7 @@ export class Registry {
       const { trial, ...members } = change
       const descriptor = { ...old.descriptor, ...members, name: old.descriptor.name }
       if (trial !== undefined && descriptor.attach_points.some(({ Middleware }) => Middleware === 'OnPick'))
-        throw new Refused('a module at OnPick cannot be on trial: a worker is chosen once')
+        throw new Refused('trial is not available for OnPick: a worker is picked once per request')
       if (trial !== undefined) this.#checkRoom()
       const file = await readModule(descriptor, this.#parts.config)
       const next = await this.#load(uuidV7(), descriptor, file, wallClockNs())
@@ -242,8 +242,9 @@ export class Registry {
       return { Success: loaded.uuid }
     } catch (error) {
       const isExpected = error instanceof Refused || error instanceof BadModule
-      if (!isExpected) this.#parts.log.error({ err: error, module: descriptor.name }, 'a registration failed')
-      return { Error: isExpected ? error.message : 'the module could not be registered; the log says why' }
+      if (!isExpected)
+        this.#parts.log.error({ err: error, module: descriptor.name }, 'wasm module registration failed')
+      return { Error: isExpected ? error.message : 'registration failed; see the gateway log' }
     }
   }
 
@@ -264,7 +265,7 @@ export class Registry {
   #checkRoom(): void {
     const { maxModules } = this.#parts.config
     if (this.#modules.length >= maxModules)
-      throw new Refused(`there are ${maxModules} modules already, the limit`)
+      throw new Refused(`the limit of ${maxModules} modules is reached (plugins.wasm.maxModules)`)
   }
 
   /** @throws Refused when the new ones do not fit beside those that stay */
@@ -277,7 +278,9 @@ export class Registry {
     for (const one of left) if (one.trialOf !== null && names.has(one.loaded.name)) left.delete(one)
     for (const { loaded } of left) names.delete(loaded.name)
     if (left.size + names.size > maxModules)
-      throw new Refused(`there would be ${left.size + names.size} modules; ${maxModules} are the limit`)
+      throw new Refused(
+        `${left.size + names.size} modules would exceed the limit of ${maxModules} (plugins.wasm.maxModules)`,
+      )
   }
 
   #checkDuplicate({ hash }: ModuleFile): void {
@@ -324,7 +327,7 @@ export class Registry {
         throw wasmErrors.invalid_wasm_config.with({ cause }, 'savedModules', problem)
       }
       this.#leftOut.add(one.uuid)
-      this.#parts.log.error({ ...fields, reason: textOf(cause) }, 'a saved WASM module is left out')
+      this.#parts.log.error({ ...fields, reason: textOf(cause) }, 'saved wasm module not loaded')
     }
   }
 
@@ -337,7 +340,7 @@ export class Registry {
       const row = this.#nextRow++ % rows
       if (!taken.has(row)) return row
     }
-    throw new Refused(`there are ${maxModules} modules already, the limit`)
+    throw new Refused(`the limit of ${maxModules} modules is reached (plugins.wasm.maxModules)`)
   }
 
   #publish(): Promise<void> {
@@ -348,13 +351,14 @@ export class Registry {
     this.#parts.log.info(
       {
         audit: true,
+        action,
         principal: requester.principal,
         request_id: requester.requestId,
         module_uuid: uuid,
         module: name,
         sha256: hash,
       },
-      `a WASM module was ${action}`,
+      'wasm module changed',
     )
   }
 

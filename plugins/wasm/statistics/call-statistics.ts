@@ -39,7 +39,7 @@ export class CallStatistics {
 
   skip(module: LoadedModule, reason: SkipReason): void {
     this.#metrics.skipped(module, reason)
-    if (this.#mayLog(module)) this.#log.warn({ module: module.name, reason }, 'a WASM module was passed by')
+    if (this.#mayLog(module)) this.#log.warn({ module: module.name, reason }, 'wasm module skipped')
   }
 
   /** Lines of one module within a second: what fails or talks all the time must not hold up who writes the log. */
@@ -88,24 +88,23 @@ export class CallStatistics {
       attach_point: point,
       request_id: requestId,
     }
-    this.#log.debug(fields, 'a version on trial would have done something else')
+    this.#log.debug(fields, 'wasm shadow result differs')
   }
 
   /** The thread of a call is gone. How long the call ran is known only of one that was stopped. */
   lost(call: CallFacts, how: 'timeout' | 'crashed'): void {
     const { timeoutMs } = call.module
-    if (how === 'crashed') this.failed(call, how, 0, 'its thread ended')
-    else this.failed(call, how, timeoutMs * 1_000, `no answer within ${timeoutMs} ms`)
+    if (how === 'crashed') this.failed(call, how, 0, 'the guest thread exited')
+    else this.failed(call, how, timeoutMs * 1_000, `no result within ${timeoutMs} ms`)
   }
 
   failed(call: CallFacts, outcome: Failure, durationUs: number, reason: string, fuel = 0): void {
     const { module, point, requestId } = call
     const fields = { module: module.name, module_uuid: module.uuid, attach_point: point }
     if (this.#mayLog(module))
-      this.#log.warn({ ...fields, request_id: requestId, outcome, reason }, 'a call of a WASM module failed')
+      this.#log.warn({ ...fields, request_id: requestId, outcome, reason }, 'wasm module call failed')
     else this.#metrics.droppedLines(module, 1)
-    if (this.#count(call, outcome, durationUs, fuel, false))
-      this.#log.error(fields, 'a WASM module keeps failing and is suspended')
+    if (this.#count(call, outcome, durationUs, fuel, false)) this.#log.error(fields, 'wasm module suspended')
   }
 
   /** @returns true when the module is suspended from now on */

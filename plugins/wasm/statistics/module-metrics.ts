@@ -1,4 +1,4 @@
-/** Prometheus series of modules, by name, attach point and outcome. @source wasm facts 10 */
+/** Prometheus series of modules, by name, attach point and outcome. */
 import type { CounterHandle, HistogramHandle, Metrics } from '#kernel'
 import { ATTACH_POINTS, type AttachPoint, FETCH_ERRORS } from '../../../wasm-sdk/abi.ts'
 import { MAX_COUNTED_NAMES } from '../instances/guest-surroundings.ts'

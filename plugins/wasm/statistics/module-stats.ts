@@ -195,7 +195,7 @@ export function wallClockNs(): bigint {
   return BigInt(Math.round((timeOrigin + performance.now()) * 1_000)) * 1_000n
 }
 
-/** ISO 8601 with nine fractional digits and Z. @source wasm facts 4 */
+/** ISO 8601 with nine fractional digits and Z. */
 export function toNanosecondTime(ns: bigint): string {
   const seconds = new Date(Number(ns / 1_000_000_000n) * 1_000).toISOString().slice(0, 19)
   return `${seconds}.${(ns % 1_000_000_000n).toString().padStart(9, '0')}Z`

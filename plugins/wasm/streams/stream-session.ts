@@ -1,4 +1,4 @@
-/** The OnStreamEvent attach point: one stream's events on their way through its modules. @source wasm facts 18.6 */
+/** The OnStreamEvent attach point: one stream's events on their way through its modules. */
 
 import type { RequestContext } from '#kernel'
 import { writeEvent } from '#shared'

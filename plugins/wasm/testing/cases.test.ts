@@ -27,23 +27,26 @@ const observed: Observed = {
 
 describe('reading', () => {
   test.each([
-    ['{', 'the case is no JSON'],
-    ['[]', 'the case is no object'],
-    [{ steps: [step] }, 'title is no text'],
-    [{ title: 't', steps: [] }, 'steps is no list of steps'],
+    ['{', 'the case is not valid JSON'],
+    ['[]', 'the case must be an object'],
+    [{ steps: [step] }, 'title must be a non-empty string'],
+    [{ title: 't', steps: [] }, 'steps must be a non-empty list'],
     [
       { title: 't', steps: [step], step: 1 },
       'the case has no member step; it has title, config, now_ms, steps',
     ],
     [{ title: 't', steps: [step, { on: 'OnFire', expect: {} }] }, 'steps[1].on is none of OnRequest'],
-    [{ title: 't', steps: [{ on: 'OnRequest' }] }, 'steps[0].expect is no object'],
+    [{ title: 't', steps: [{ on: 'OnRequest' }] }, 'steps[0].expect must be an object'],
     [
       { title: 't', steps: [{ ...step, expect: { headers_sets: {} } }] },
       'steps[0].expect has no member headers_sets',
     ],
     [{ title: 't', steps: [{ ...step, request: { header: {} } }] }, 'steps[0].request has no member header;'],
     [{ title: 't', steps: [{ ...step, events: [] }] }, 'steps[0].events belongs to OnStreamEvent only'],
-    [{ title: 't', steps: [{ on: 'OnStreamEvent', expect: {} }] }, 'steps[0].events is no list of events'],
+    [
+      { title: 't', steps: [{ on: 'OnStreamEvent', expect: {} }] },
+      'steps[0].events must be a list of events',
+    ],
   ])('%j is refused: %s', (value, message) => {
     expect(() => readCase(typeof value === 'string' ? value : JSON.stringify(value))).toThrow(message)
   })

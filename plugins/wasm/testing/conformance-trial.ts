@@ -69,7 +69,7 @@ function checkSettings({ description }: ModuleRunner, { config = {} }: Conforman
   if (description.settings === undefined || Object.keys(config).length === 0) return []
   const message = settingProblem(description.settings, config)
   if (message === null) return []
-  return [{ level: 'problem', code: 'bad_setting', message, next: 'the gateway refuses such a registration' }]
+  return [{ level: 'problem', code: 'bad_setting', message, next: 'the gateway rejects such a registration' }]
 }
 
 async function tryPoint(runner: ModuleRunner, on: AttachPoint): Promise<Finding[]> {
@@ -77,16 +77,16 @@ async function tryPoint(runner: ModuleRunner, on: AttachPoint): Promise<Finding[
   const first = await call()
   if (first.outcome === 'timeout') {
     const message = `${on}: ${first.problem}`
-    return [{ level: 'problem', code: 'too_slow', message, next: 'look for a loop that does not end' }]
+    return [{ level: 'problem', code: 'too_slow', message, next: 'look for an endless loop' }]
   }
   if (first.outcome === 'failed') {
-    const message = `${on}: a plain call failed: ${first.problem}`
+    const message = `${on}: a call with sample input failed: ${first.problem}`
     return [
       {
         level: 'warning',
         code: 'call_failed',
         message,
-        next: 'if it needs settings, give them to the check',
+        next: 'if the module needs settings, pass them with --config',
       },
     ]
   }
@@ -115,7 +115,7 @@ function checkAnswer(output: Parameters<typeof readAnswer>[0], on: AttachPoint):
       level: 'warning',
       code: 'ignored',
       message: `${on}: ${what}`,
-      next: 'the gateway leaves it out, see ABI.md',
+      next: 'the gateway ignores it, see ABI.md',
     }))
   } catch (cause) {
     const message = `${on}: ${(cause as Error).message}`
@@ -135,8 +135,7 @@ async function growthOf(
     if (count === REUSE_CALLS / 2) half = last
   }
   if (last <= half) return null
-  const message = `memory of the instance still grows after ${REUSE_CALLS} calls: ${half} bytes, then ${last}`
-  const next =
-    'build with the runtime `minimal`, keep nothing in global variables, or do not reuse the instance'
+  const message = `memory of the instance still grows after ${REUSE_CALLS} calls (${half}, then ${last} bytes)`
+  const next = 'build with the runtime `minimal`, keep nothing in global variables, or use fresh instances'
   return { level: 'problem', code: 'memory_grows', message, next }
 }

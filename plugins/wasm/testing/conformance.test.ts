@@ -138,7 +138,7 @@ test('a handler that traps on a plain request is a warning, for it may lack its 
 test('a description that is none is a problem', async () => {
   const { findings } = await checkModule(handmade({ exports: ['on_request', 'describe'] }))
   expect(findings).toMatchObject([
-    { code: 'cannot_open', message: 'the module cannot be opened: the output of describe is no JSON' },
+    { code: 'cannot_open', message: 'the module cannot be opened: the output of describe is not valid JSON' },
   ])
 })
 

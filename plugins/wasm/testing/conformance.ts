@@ -47,7 +47,7 @@ function unreadable({ format, problem }: ModuleReport): Finding {
   const next =
     format === 'component'
       ? 'build for a core target such as wasm32-unknown-unknown, without component tools'
-      : 'give the .wasm file that the compiler wrote'
+      : 'use the .wasm file that the compiler wrote'
   return { level: 'problem', code: 'not_a_module', message: problem ?? 'the file cannot be read', next }
 }
 
@@ -55,7 +55,7 @@ function checkExports(module: ModuleReport, wanted: readonly AttachPoint[] = [])
   const findings: Finding[] = []
   const known = new Set<string>(Object.values(EXPORT_OF_ATTACH_POINT))
   for (const point of wanted.filter((point) => !module.attachPoints.includes(point))) {
-    const message = `the module cannot be attached to ${point}: it exports no ${EXPORT_OF_ATTACH_POINT[point]}`
+    const message = `the module cannot be attached to ${point}: export ${EXPORT_OF_ATTACH_POINT[point]} is missing`
     findings.push({
       level: 'problem',
       code: 'export_missing',
@@ -77,11 +77,11 @@ function checkExports(module: ModuleReport, wanted: readonly AttachPoint[] = [])
     const isOurs = known.has(name) || name === 'describe'
     if (isOurs && signature !== null && !isHandler(signature)) {
       const message = `${name} is ${showSignature(signature)}`
-      const next = 'handlers take nothing and give one i32, which is 0'
+      const next = 'handlers take no parameters and return an i32, 0 on success'
       findings.push({ level: 'problem', code: 'export_signature', message, next })
     }
     if (!isOurs && LOOKS_LIKE_HANDLER.test(name)) {
-      const message = `${name} looks like a handler, but nothing calls it`
+      const message = `${name} looks like a handler, but is never called`
       findings.push({
         level: 'warning',
         code: 'export_unknown',
@@ -91,7 +91,7 @@ function checkExports(module: ModuleReport, wanted: readonly AttachPoint[] = [])
     }
   }
   if (!module.hasDescription) {
-    const message = 'the module does not describe itself: it gets every header and no body'
+    const message = 'the module does not export `describe`: it receives all headers and no body'
     findings.push({
       level: 'warning',
       code: 'no_description',
@@ -114,11 +114,11 @@ function isHandler({
 
 function checkImport({ module, name, kind, signature }: WasmImport, usesWasi: boolean): Finding[] {
   const code = 'import_unknown'
-  const message = `the module imports ${kind === 'function' ? '' : `the ${kind} `}${name} from ${module}, which there is not`
+  const message = `the module imports ${kind === 'function' ? '' : `the ${kind} `}${name} from ${module}, which the gateway does not provide`
   if (module === WASI_NAMESPACE) {
     if (usesWasi) return []
     const next =
-      'build without WASI, or register it with `wasi: true`; it gives no files, environment or sockets'
+      'build without WASI, or register the module with `wasi: true` (no files, environment or sockets)'
     return [{ level: 'problem', code: 'import_wasi', message, next }]
   }
   if (kind !== 'function') return [{ level: 'problem', code, message, next: 'define it in the module' }]

@@ -97,21 +97,24 @@ describe('a description', () => {
   })
 
   test.each([
-    [[], 'the description is no object'],
-    [{}, 'abi of the description is no version'],
-    [{ abi: 0 }, 'abi of the description is no version'],
-    [{ abi: ABI_VERSION + 1 }, `the module speaks ABI ${ABI_VERSION + 1}, the gateway up to ${ABI_VERSION}`],
-    [{ abi: 1, need: {} }, 'the description has no member need'],
-    [{ abi: 1, needs: { body: true } }, 'needs has no member body'],
-    [{ abi: 1, needs: { request_body: 'yes' } }, 'request_body is no boolean'],
-    [{ abi: 1, needs: { headers: [1] } }, 'headers is neither a boolean nor a list of names'],
-    [{ abi: 1, instance: 'warm' }, 'instance is neither fresh nor reuse'],
-    [{ abi: 1, on_failure: 'shut' }, 'on_failure is neither open nor closed'],
+    [[], 'the description must be an object'],
+    [{}, 'abi of the description must be an integer >= 1'],
+    [{ abi: 0 }, 'abi of the description must be an integer >= 1'],
+    [
+      { abi: ABI_VERSION + 1 },
+      `the module requires interface version ${ABI_VERSION + 1}; the gateway supports 1 to ${ABI_VERSION}`,
+    ],
+    [{ abi: 1, need: {} }, 'the description has an unknown member need'],
+    [{ abi: 1, needs: { body: true } }, 'needs has an unknown member body'],
+    [{ abi: 1, needs: { request_body: 'yes' } }, 'request_body must be a boolean'],
+    [{ abi: 1, needs: { headers: [1] } }, 'headers must be a boolean or a list of names'],
+    [{ abi: 1, instance: 'warm' }, 'instance must be one of fresh, reuse, shared'],
+    [{ abi: 1, on_failure: 'shut' }, 'on_failure must be one of open, closed'],
   ])('of %j is refused', (value, message) => {
     expect(() => readDescription(bytes(value))).toThrow(message)
   })
 
   test('that is no JSON is refused', () => {
-    expect(() => readDescription(new Uint8Array([0xff]))).toThrow('the output of describe is no JSON')
+    expect(() => readDescription(new Uint8Array([0xff]))).toThrow('the output of describe is not valid JSON')
   })
 })

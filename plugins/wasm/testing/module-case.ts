@@ -182,11 +182,11 @@ export function readCase(json: string): ModuleCase {
   try {
     found = JSON.parse(json)
   } catch (cause) {
-    throw new Error(`the case is no JSON: ${(cause as Error).message}`)
+    throw new Error(`the case is not valid JSON: ${(cause as Error).message}`)
   }
   const { title, steps } = members(found, 'the case', MEMBERS.case)
-  if (typeof title !== 'string' || title === '') throw new Error('title is no text')
-  if (!Array.isArray(steps) || steps.length === 0) throw new Error('steps is no list of steps')
+  if (typeof title !== 'string' || title === '') throw new Error('title must be a non-empty string')
+  if (!Array.isArray(steps) || steps.length === 0) throw new Error('steps must be a non-empty list')
   steps.forEach((step, index) => {
     checkStep(step, `steps[${index}]`)
   })
@@ -196,14 +196,16 @@ export function readCase(json: string): ModuleCase {
 function checkStep(value: unknown, path: string): void {
   const step = members(value, path, MEMBERS.step)
   if (!ATTACH_POINTS.includes(step.on as AttachPoint)) {
-    throw new Error(`${path}.on is none of ${ATTACH_POINTS.join(', ')}`)
+    throw new Error(`${path}.on must be one of ${ATTACH_POINTS.join(', ')}`)
   }
   for (const part of ['request', 'response', 'error', 'tool', 'pick'] as const) {
     if (step[part] !== undefined) members(step[part], `${path}.${part}`, MEMBERS[part])
   }
   const isStream = step.on === 'OnStreamEvent'
   if (isStream !== Array.isArray(step.events)) {
-    throw new Error(`${path}.events ${isStream ? 'is no list of events' : 'belongs to OnStreamEvent only'}`)
+    throw new Error(
+      `${path}.events ${isStream ? 'must be a list of events' : 'is only allowed for OnStreamEvent'}`,
+    )
   }
   for (const [index, event] of ((step.events ?? []) as unknown[]).entries()) {
     members(event, `${path}.events[${index}]`, MEMBERS.event)
@@ -217,14 +219,15 @@ function checkStep(value: unknown, path: string): void {
 
 function checkEach(list: unknown, path: string, known: readonly string[]): void {
   if (list === undefined) return
-  if (!Array.isArray(list)) throw new Error(`${path} is no list`)
+  if (!Array.isArray(list)) throw new Error(`${path} must be a list`)
   for (const [index, one] of list.entries()) members(one, `${path}[${index}]`, known)
 }
 
 function members(value: unknown, path: string, known: readonly string[]): Record<string, unknown> {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw new Error(`${path} is no object`)
-  const stranger = Object.keys(value).find((name) => !known.includes(name))
-  if (stranger !== undefined) throw new Error(`${path} has no member ${stranger}; it has ${known.join(', ')}`)
+    throw new Error(`${path} must be an object`)
+  const unknown = Object.keys(value).find((name) => !known.includes(name))
+  if (unknown !== undefined)
+    throw new Error(`${path} has an unknown member ${unknown}; allowed: ${known.join(', ')}`)
   return value as Record<string, unknown>
 }

@@ -112,7 +112,7 @@ async function callThrough(
   const last = calls[calls.length - 1]
   const left = last.answer?.fetch ?? null
   if (left === null) return calls
-  const failure = `it fetches ${left.url}, and the case has no answer left in \`fetched\``
+  const failure = `it fetches ${left.url}, but \`fetched\` of the step has no further entry`
   return [...calls.slice(0, -1), { ...last, failure }]
 }
 

@@ -62,7 +62,7 @@ export class RunnerWorker {
       this.#ended = error
     })
     this.#worker.on('exit', () => {
-      this.#ended ??= new Error('the thread of the module ended')
+      this.#ended ??= new Error('the thread of the module exited')
     })
   }
 
@@ -109,7 +109,7 @@ export class RunnerWorker {
       }
       const onExit = () => {
         done()
-        reject(this.#ended ?? new Error('the thread of the module ended'))
+        reject(this.#ended ?? new Error('the thread of the module exited'))
       }
       const timer = setTimeout(() => {
         done()

@@ -61,7 +61,7 @@ const DEFAULT_LIMITS: Omit<TrialLimits, 'memoryPages'> = {
   fuelPerByte: 4_000,
   timeoutMs: DEFAULT_DEADLINE_MS,
 }
-const OUT_OF_FUEL = 'the call used up its fuel: it loops, or does more than a call may'
+const OUT_OF_FUEL = 'the call used up its fuel, which indicates an endless loop or too much work for one call'
 const DEFAULT_DESCRIPTION: ModuleDescription = Object.freeze({ abi: ABI_VERSION })
 
 export class ModuleRunner {
@@ -177,7 +177,7 @@ export class ModuleRunner {
         return reply
       }
       this.#thread = null
-      return { ...failed(`the call took longer than ${deadlineMs} ms`), outcome: 'timeout' }
+      return { ...failed(`the call exceeded ${deadlineMs} ms`), outcome: 'timeout' }
     } catch (cause) {
       this.#thread = null
       return failed((cause as Error).message)

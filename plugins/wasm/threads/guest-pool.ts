@@ -132,7 +132,7 @@ export class GuestPool {
       return first ?? (await this.#attempt(request, true)) ?? { kind: 'refused' }
     } catch (err) {
       // Such as threads that cannot be started at all: requests follow their modules' failure policy.
-      this.#log.error({ err }, 'guests cannot be run')
+      this.#log.error({ err }, 'wasm guest threads cannot start')
       return { kind: 'refused' }
     }
   }
@@ -184,7 +184,7 @@ export class GuestPool {
     if (kind === 'crashed' || (kind === 'stopped' && progress > 0)) this.#isWarm = false
     if (kind === 'stopped') return { kind: 'timeout', progress }
     if (kind === 'full' || kind === 'closed') return { kind: 'refused' }
-    this.#log.warn({ err: error }, 'a guest thread ended')
+    this.#log.warn({ err: error }, 'wasm guest thread exited')
     return { kind: 'crashed', progress }
   }
 }
