@@ -18,8 +18,8 @@ test.each([
   ['models=', 'member=value'],
   ['=x', 'member=value'],
   ['modls=x', 'there is no modls'],
-  ['share=2', 'from 0 to 1'],
-  ['share=some', 'from 0 to 1'],
+  ['share=2', 'between 0 and 1'],
+  ['share=some', 'between 0 and 1'],
 ])('%s is refused: %s', (pair, message) => {
   expect(() => readMatch([pair])).toThrow(message)
 })
