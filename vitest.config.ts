@@ -78,6 +78,17 @@ export default defineConfig({
       },
       {
         test: {
+          // Large counterparties that nobody here wrote, installed apart; `npm run test:real`.
+          name: 'real',
+          include: ['test/real/**/*.test.ts'],
+          pool: 'forks',
+          expect: expectation,
+          testTimeout: 600_000,
+          hookTimeout: 600_000,
+        },
+      },
+      {
+        test: {
           // The built command as people and their clients use it; nothing here counts on how fast things are.
           name: 'usage',
           include: ['test/usage/**/*.test.ts'],

@@ -223,8 +223,6 @@ export class GatewayThread {
 
   /**
    * Readiness turns at once; the listener closes after the settle time; running requests end or the grace is over.
-   *
-   * @source routing facts 3.7
    */
   async drain(graceMs: number, settleMs: number): Promise<void> {
     this.isDraining = true

@@ -14,7 +14,7 @@ export class ShutdownRequest {
     return this.#hurried.promise
   }
 
-  /** The first asks, the second hurries. @source routing facts 3.7 */
+  /** The first asks, the second hurries. */
   demand(settleMs: number): void {
     if (this.#isAsked) this.#hurried.resolve()
     this.ask(settleMs)

@@ -127,7 +127,7 @@ test('what is checked in is what the generator makes', () => {
     expect(readFileSync(new URL(`./gen/${name}`, import.meta.url), 'utf8')).toBe(text)
 })
 
-describe.each(FILES)('8.2 #1 #78: %s', (file, packageName, codec) => {
+describe.each(FILES)('%s', (file, packageName, codec) => {
   const root = oracle(file)
   const names = Object.keys(codec).flatMap((name) => /^encode(\w+)$/.exec(name)?.[1] ?? [])
 
@@ -168,7 +168,7 @@ function describeField(field: Field): [number, string, string] {
 
 const camel = (name: string) => name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
 
-describe.each(FILES)('8.2 #1, gRPC changes 1 to 4: %s as it was published', (file, packageName, codec) => {
+describe.each(FILES)('gRPC changes 1 to 4: %s as it was published', (file, packageName, codec) => {
   const root = oracle(file)
   const { methods, enums, messages } = published[file]
 
@@ -195,7 +195,7 @@ describe.each(FILES)('8.2 #1, gRPC changes 1 to 4: %s as it was published', (fil
   })
 })
 
-test('8.2 #2: fields that nobody knows are passed over, of every kind', () => {
+test('fields that nobody knows are passed over, of every kind', () => {
   const chunk = sglang.encodeGenerateResponse({ requestId: 'a', chunk: { tokenIds: [1, 300], index: 2 } })
   const unknown = Buffer.from([...[0xf8, 0x07, 0x05], ...[0xfa, 0x07, 2, 1, 2], ...[0xfd, 0x07, 1, 2, 3, 4]])
   const wide = Buffer.from([0xf9, 0x07, 1, 2, 3, 4, 5, 6, 7, 8])

@@ -37,7 +37,7 @@ async function compile(outFile: string): Promise<Uint8Array | null> {
 }
 
 test(
-  'W54 a module in C gives back text as it came and passes the check',
+  'a module in C gives back text as it came and passes the check',
   async ({ skip }) => {
     const folder = await mkdtemp(join(tmpdir(), 'weir-c-'))
     try {

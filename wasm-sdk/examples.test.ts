@@ -1,4 +1,4 @@
-/** Each example builds from its source, is a module the gateway takes (W64), and does what its cases say. */
+/** Each example builds from its source, is a module the gateway takes, and does what its cases say. */
 import { globSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -37,7 +37,7 @@ describe.each(projects)('%s', (project) => {
     if (reason !== '') console.warn(`skipped: ${reason}`)
   }, BUILD_LIMIT_MS)
 
-  test('W64 builds from source and passes the conformance check', async ({ skip }) => {
+  test('builds from source and passes the conformance check', async ({ skip }) => {
     if (bytes === null) return skip(reason)
     const isGo = project === IN_GO
     const report = await checkModule(bytes, { config: SETTINGS[project], usesWasi: isGo })

@@ -54,7 +54,7 @@ async function streamed(
   })
 }
 
-test('W58 chunks of a chat completion, with and without a last chunk', async () => {
+test('chunks of a chat completion, with and without a last chunk', async () => {
   await fc.assert(
     fc.asyncProperty(secrets, streams, fc.boolean(), async (words, all, finishes) => {
       const sent = all.map((texts) => [
@@ -70,7 +70,7 @@ test('W58 chunks of a chat completion, with and without a last chunk', async () 
   )
 })
 
-test('W58 deltas of the messages API', async () => {
+test('deltas of the messages API', async () => {
   await fc.assert(
     fc.asyncProperty(secrets, streams, async (words, all) => {
       const stop = { name: 'content_block_stop', data: { type: 'content_block_stop', index: 0 } }

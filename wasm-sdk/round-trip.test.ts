@@ -1,4 +1,4 @@
-/** Text of every alphabet goes through the library of each language as it came (W54). */
+/** Text of every alphabet goes through the library of each language as it came. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { readAnswer } from '../plugins/wasm/testing/guest-answer.ts'
 import { ModuleRunner } from '../plugins/wasm/testing/runner.ts'
@@ -51,30 +51,27 @@ describe.each([
     ['echo-config', HEADER],
   ]
 
-  echo(
-    'W54 gives back body, headers, path, settings, stored values and log lines of a request',
-    async (open) => {
-      const headers = [
-        ['x-name', HEADER],
-        ['x-name', 'second'],
-        ['x-empty', ''],
-      ] as const
-      const result = await open.call(
-        'OnRequest',
-        input('request', { request: { ...request, headers } }),
-        Buffer.from(TEXT),
-      )
-      expect(result.problem).toBeNull()
-      const answer = readAnswer(result.output, 'OnRequest')
-      expect(answer.headers_set).toEqual(expectedHeaders)
-      expect(answer.headers_add).toEqual(headers.map(([name, value]) => [`echo-${name}`, value]))
-      expect(answer.body?.toString()).toBe(TEXT)
-      expect(answer.ignored).toEqual(['the header ünsafe is left out: that is no name of a header'])
-      expect(result.logs).toEqual([{ level: 'info', text: `größe 😀 ${request.path}` }])
-    },
-  )
+  echo('gives back body, headers, path, settings, stored values and log lines of a request', async (open) => {
+    const headers = [
+      ['x-name', HEADER],
+      ['x-name', 'second'],
+      ['x-empty', ''],
+    ] as const
+    const result = await open.call(
+      'OnRequest',
+      input('request', { request: { ...request, headers } }),
+      Buffer.from(TEXT),
+    )
+    expect(result.problem).toBeNull()
+    const answer = readAnswer(result.output, 'OnRequest')
+    expect(answer.headers_set).toEqual(expectedHeaders)
+    expect(answer.headers_add).toEqual(headers.map(([name, value]) => [`echo-${name}`, value]))
+    expect(answer.body?.toString()).toBe(TEXT)
+    expect(answer.ignored).toEqual(['the header ünsafe is left out: that is no name of a header'])
+    expect(result.logs).toEqual([{ level: 'info', text: `größe 😀 ${request.path}` }])
+  })
 
-  echo('W54 fetches with headers, body and text kept, and gives back what came of it', async (open) => {
+  echo('fetches with headers, body and text kept, and gives back what came of it', async (open) => {
     const asked = input('request', { request: { ...request, method: 'FETCH' } })
     const first = await open.call('OnRequest', asked, Buffer.from(TEXT))
     expect(first.problem).toBeNull()
@@ -100,7 +97,7 @@ describe.each([
     expect(readAnswer(late.output, 'OnRequest').body?.toString()).toBe('timeout')
   })
 
-  echo('W54 chooses a worker by what it is told of each, and leaves it open', async (open) => {
+  echo('chooses a worker by what it is told of each, and leaves it open', async (open) => {
     const candidate = (place: number, labels: Record<string, string>) => ({
       url: `http://größe:${place}`,
       labels,
@@ -129,7 +126,7 @@ describe.each([
     expect(readAnswer(unnamed.output, 'OnPick', 3).choice).toBeNull()
   })
 
-  echo('W54 gives back body and headers of an answer', async (open) => {
+  echo('gives back body and headers of an answer', async (open) => {
     const response = { status: 201, is_stream: false, headers: [['x-name', HEADER]] as const }
     const result = await open.call('OnResponse', input('response', { response }), Buffer.from(TEXT))
     const answer = readAnswer(result.output, 'OnResponse')
@@ -138,7 +135,7 @@ describe.each([
     expect(answer.body?.toString()).toBe(TEXT)
   })
 
-  echo('W54 gives back what an error says', async (open) => {
+  echo('gives back what an error says', async (open) => {
     const error = { code: 'größe', message: TEXT, type: 'server_error', status: 502 }
     const response = { status: 502, is_stream: false }
     const result = await open.call('OnError', input('error', { response, error }))
@@ -147,7 +144,7 @@ describe.each([
     expect(answer.body?.toString()).toBe(`server_error: ${TEXT}`)
   })
 
-  echo('W54 gives back events and carries text from one to the next', async (open) => {
+  echo('gives back events and carries text from one to the next', async (open) => {
     const response = { status: 200, is_stream: true }
     const event = (index: number, is_end: boolean) => ({ index, name: is_end ? null : 'größe', is_end })
     let state = ''
@@ -165,7 +162,7 @@ describe.each([
     expect(last.events).toEqual([{ name: 'ende', data: `${TEXT}日本` }])
   })
 
-  echo('W54 gives back the call of a tool, its refusal and its arguments', async (open) => {
+  echo('gives back the call of a tool, its refusal and its arguments', async (open) => {
     const tool = {
       kind: 'mcp' as const,
       name: 'größe',
@@ -195,7 +192,7 @@ describe.each([
     expect((await ask({ name: 'plain' })).action).toBe('continue')
   })
 
-  echo('W54 a body of every length around the eight bytes of a host call comes back whole', async (open) => {
+  echo('a body of every length around the eight bytes of a host call comes back whole', async (open) => {
     for (let length = 0; length <= 17; length++) {
       const body = Buffer.from('ü'.repeat(length))
       const result = await open.call(

@@ -13,7 +13,7 @@ async function run({ rounds, progress }: RunOptions): Promise<Figure[]> {
   const worker = await startWorker()
   const growths: number[] = []
   const differences: number[] = []
-  const plugins = { chat: { chat: 'normalize' }, }
+  const plugins = { chat: { chat: 'normalize' } }
   try {
     for (let round = 0; round < rounds; round++) {
       progress(`round ${round + 1}/${rounds}`)

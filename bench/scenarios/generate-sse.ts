@@ -19,7 +19,7 @@ async function run({ rounds, seconds, progress }: RunOptions): Promise<Figure[]>
   try {
     const workerPorts = worker.ports
     ways.push({ name: 'relay', subject: await startGateway({ workerPorts }), exact: 1 })
-    const plugins = { chat: { chat: 'normalize' }, }
+    const plugins = { chat: { chat: 'normalize' } }
     ways.push({ name: 'generate', subject: await startGateway({ workerPorts, plugins }), exact: 0 })
     const results: Record<Way['name'], LoadResult[]> = { relay: [], generate: [] }
     const load = ({ subject, exact }: Way, forSeconds: number) =>

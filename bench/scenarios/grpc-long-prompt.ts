@@ -19,7 +19,6 @@ const SENTENCE = 'The gateway keeps what it was told, and asks the worker for th
 const PROMPT = SENTENCE.repeat(Math.ceil(102_400 / SENTENCE.length))
 const PROBE_PAUSE_MS = 2
 const MOST_TRIES = 40
-/** @source issue of engines over gRPC */
 const TARGET_MS = 5
 
 async function ask(port: number): Promise<void> {

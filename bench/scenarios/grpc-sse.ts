@@ -13,7 +13,6 @@ import type { Subject } from '../support/subject.ts'
 const STREAMS = 64
 /** Until then much of the time is V8's compilers'. */
 const WARM_UP_SECONDS = 6
-/** @source issue of engines over gRPC: microseconds of CPU a token */
 const TARGETS = { plain: 15, long: 15, parsed: 25 }
 const NAMES = { plain: 'text alone', long: 'long text', parsed: 'reasoning and tool calls' }
 

@@ -7,7 +7,6 @@ import { directSubject, type Subject, startWorker } from '../support/subject.ts'
 import { vendorAt } from '../support/vendor.ts'
 
 const STREAMS = 1_000
-/** @source messages facts 13, G65 */
 const MOST_ADDED_MS = 1
 
 interface Way {
@@ -29,7 +28,7 @@ async function run({ rounds, progress }: RunOptions): Promise<Figure[]> {
     ways.push({ name: 'relayed', subject: relaying, messages: 1, against: 'messages, direct' })
     const translating = await startGateway({
       workerPorts: worker.ports,
-      plugins: { messages: {}, },
+      plugins: { messages: {} },
     })
     ways.push({ name: 'translated', subject: translating, messages: 1, against: 'chat, direct' })
     const results = new Map<string, LoadResult[]>(ways.map(({ name }) => [name, []]))

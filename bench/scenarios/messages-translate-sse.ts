@@ -8,7 +8,7 @@ export const messagesTranslateSse: Scenario = {
   run: (options) =>
     runBesideRelay(options, {
       name: 'messages translated',
-      features: () => ({ plugins: { messages: {}, } }),
+      features: () => ({ plugins: { messages: {} } }),
       load: { exact: 0, messages: 1 },
       target: 2.5,
       note: 'the text of every stream was compared with the worker’s',

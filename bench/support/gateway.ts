@@ -30,9 +30,7 @@ export interface GatewayOptions extends GatewayFeatures {
 }
 
 /** The whole configuration as a file would have it; JSON is YAML too. */
-function configOf(port: number, { workerPorts, kernel, plugins, against }: GatewayOptions): object {
-  // Older builds have all of it in other rooms.
-  const has = (name: string) => existsSync(join(against ?? ROOT, 'dist/plugins', name))
+function configOf(port: number, { workerPorts, kernel, plugins }: GatewayOptions): object {
   return {
     kernel: {
       host: '127.0.0.1',
@@ -46,10 +44,10 @@ function configOf(port: number, { workerPorts, kernel, plugins, against }: Gatew
       auth: { apiKey: BENCH_KEY },
       health: {},
       metrics: { port: 0 },
-      ...(has('generations') && { generations: {} }),
-      ...(has('http-workers') && { 'http-workers': {} }),
+      generations: {},
+      'http-workers': {},
       openapi: {},
-      ...(has('policies') && { policies: {} }),
+      policies: {},
       chat: {},
       workers: { urls: workerPorts.map((workerPort) => `http://127.0.0.1:${workerPort}`) },
       ...plugins,

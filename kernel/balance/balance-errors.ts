@@ -9,7 +9,6 @@ const NONE_PENDING: PendingWorkers = Object.freeze({ count: 0, problem: null })
 /** Longest piece of a client's model name that an error repeats, in characters. */
 const MAX_NAME_LENGTH = 128
 
-/** @source routes facts 4.9, API spec 7.1 */
 export const balanceErrors = defineErrors('balance', {
   no_workers: {
     kind: 'unavailable',
@@ -38,7 +37,6 @@ export const balanceErrors = defineErrors('balance', {
     text: (policy: string, model: string) =>
       `${policy} has no worker for this request to model '${shorten(model)}': the one that it asks for is not available`,
   },
-  /** @source gRPC facts of 2026-11, 5 */
   worker_overload_protection_shed: {
     kind: 'unavailable',
     source: 'worker',
@@ -74,7 +72,7 @@ export const balanceErrors = defineErrors('balance', {
   },
 })
 
-/** When clients may ask again: at once is never wise, so after a second at least. @source routing facts 3.2 */
+/** When clients may ask again: at once is never wise, so after a second at least. */
 export function retryAfter(waitMs: number): ErrorOptions {
   return { headers: ['retry-after', String(Math.max(1, Math.ceil(waitMs / 1_000)))] }
 }

@@ -41,7 +41,7 @@ beforeEach(() => {
   )
 })
 
-describe('E: ranks of one engine', () => {
+describe('ranks of one engine', () => {
   test('an engine that takes no connections is shut for all of its ranks, and for no other worker', () => {
     failAt(1, 'unreachable', 9)
     expect(states(0, 1, 2, 3, 4)).toEqual(Array(5).fill('closed'))

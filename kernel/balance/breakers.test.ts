@@ -47,7 +47,7 @@ beforeEach(() => {
 })
 
 describe('a breaker opens', () => {
-  test('routing check 49: after 10 failures in a row; then the worker gets nothing for 60 s, then one probe', () => {
+  test('after 10 failures in a row; then the worker gets nothing for 60 s, then one probe', () => {
     fleet.register(worker(0))
     fail(9)
     expect(fleet.balance.breakerState(0)).toBe('closed')
@@ -103,7 +103,7 @@ describe('a breaker opens', () => {
     expect(fleet.balance.breakerState(0)).toBe('open')
   })
 
-  test('routing check 50: and the other workers do not notice', () => {
+  test('and the other workers do not notice', () => {
     fleet.register(worker(0), worker(1))
     for (let i = 0; i < 20; i++) {
       const attempt = pick()
@@ -161,7 +161,7 @@ describe('a half-open breaker', () => {
     nowMs += 60_000
   }
 
-  test('routing check 49: closes after 3 successes, not after 2', () => {
+  test('closes after 3 successes, not after 2', () => {
     halfOpen()
     run('succeeded')
     run('succeeded')
@@ -173,7 +173,7 @@ describe('a half-open breaker', () => {
     expect(fleet.balance.breakerState(0)).toBe('closed')
   })
 
-  test('routing check 49: one failure opens it again, for the whole time', () => {
+  test('one failure opens it again, for the whole time', () => {
     halfOpen()
     run('succeeded')
     run('succeeded')
@@ -262,7 +262,7 @@ describe('what a worker sets for itself', () => {
     expect(fleet.balance.breakerState(0)).toBe('closed')
   })
 
-  test('routing check 50: a disabled breaker never opens, and an open one no longer holds back', () => {
+  test('a disabled breaker never opens, and an open one no longer holds back', () => {
     fleet.register(worker(0, { disableBreaker: true }))
     fail(100)
     expect(fleet.balance.breakerState(0)).toBe('closed')

@@ -1,7 +1,7 @@
 /**
  * One circuit breaker per worker, in shared memory, the same for all threads: it holds requests back from a worker
  * that fails, and lets few through after a while to see whether it has recovered.
- * @hot @source routing facts 3.2
+ * @hot
  *
  * State, run and epoch share one cell and change by compare-and-swap. The epoch grows with each change of state, and
  * an outcome counts only in the epoch of its choice: what began before a breaker opened says nothing about now.

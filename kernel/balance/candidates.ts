@@ -21,9 +21,9 @@ const NO_SLOTS: readonly number[] = Object.freeze([])
 /** So few are searched: an index for each of many small models would cost memory for nothing. */
 const MAX_SEARCHED = 16
 
-/** How often an engine is asked whose report does not say, milliseconds. @source routing facts 1.9 */
+/** How often an engine is asked whose report does not say, milliseconds. */
 const LOAD_PERIOD_MS = 10_000
-/** A report that is older than this many periods says nothing any more. @source routing facts 1.2 (OURS) */
+/** A report that is older than this many periods says nothing any more. */
 const LOAD_PERIODS = 3
 
 type Accepts = (worker: WorkerEntry) => boolean

@@ -12,7 +12,7 @@ function slotsOf(workers: readonly WorkerEntry[], model: string): number[][] | n
 }
 
 describe('candidates of a model', () => {
-  test('§2.11 are tiers of priority, higher first, in order of registration inside', () => {
+  test('are tiers of priority, higher first, in order of registration inside', () => {
     const workers = [
       workerEntry({ slot: 4, models: ['m'], priority: 10 }),
       workerEntry({ slot: 3, models: ['m'] }),
@@ -22,7 +22,7 @@ describe('candidates of a model', () => {
     expect(slotsOf(workers, 'm')).toEqual([[2], [3, 1], [4]])
   })
 
-  test('§2.11 wildcard workers come after those that list the model, whatever their priority', () => {
+  test('wildcard workers come after those that list the model, whatever their priority', () => {
     const workers = [
       workerEntry({ slot: 0, priority: 100 }),
       workerEntry({ slot: 1, models: ['m'], priority: 1 }),

@@ -2,7 +2,7 @@
 import type { PickLeg } from '../contracts/policy.ts'
 import type { WorkerEntry, WorkerTable, WorkerType } from '../contracts/worker.ts'
 
-/** Model id of requests that name none; every worker may take them. @source routing facts 1.1 (6), routes facts 4.9 */
+/** Model id of requests that name none; every worker may take them. */
 export const UNKNOWN_MODEL = 'unknown'
 
 /** Key of the route of models that only wildcard workers serve. No model can have it: ids are not empty. */
@@ -177,7 +177,7 @@ function mapAliases(
   return aliases
 }
 
-/** @source routing facts 2.5: those that list the model first, wildcard workers after them; 1.12: one set per leg */
+/** Workers that list the model first, wildcard workers after them; one set per leg. */
 function makeRoutes(all: readonly WorkerEntry[], leg: PickLeg): LegRoutes {
   const workers = all.filter((worker) => worker.workerType === WORKER_TYPE_OF_LEG[leg])
   const routes = new Map<string, ModelRoute>()

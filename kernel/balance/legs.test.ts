@@ -37,7 +37,7 @@ const pickError = (leg: PickLeg, model = 'm') => errorOf(() => fleet.balance.pic
 beforeEach(() => open())
 
 describe('each leg', () => {
-  test('routing check 2: round_robin takes turns of its own, so pools of one size both use all their workers', () => {
+  test('round_robin takes turns of its own, so pools of one size both use all their workers', () => {
     fleet.register(worker(0, 'prefill'), worker(1, 'prefill'), worker(2, 'decode'), worker(3, 'decode'))
     const seen = Array.from({ length: 4 }, () => [...slots(1, 'prefill'), ...slots(1, 'decode')])
     expect(seen).toEqual([

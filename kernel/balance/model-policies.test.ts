@@ -33,7 +33,7 @@ function policyOf(model = 'm'): string {
 }
 
 describe('the label of the first worker', () => {
-  test('routing check 29, facts 1.11: decides also after that worker has left, until the last one leaves', () => {
+  test('decides also after that worker has left, until the last one leaves', () => {
     fleet.register(worker(0, 'O_THER'), worker(1), worker(2, 'random'))
     expect(policyOf()).toBe('other')
     fleet.register(worker(1), worker(2, 'random'))

@@ -36,8 +36,6 @@ type PerLeg<T> = Readonly<Record<PickLeg, Map<string, T>>>
  *
  * The `policy` label of a model's first worker decides, also after that worker has left, until the last one leaves.
  * A thread that is replaced meanwhile takes the first worker that it finds.
- *
- * @source routing facts 1.11
  */
 export class ModelPolicies {
   readonly #registry: PolicyRegistry
@@ -179,7 +177,6 @@ export class ModelPolicies {
   }
 }
 
-/** @source routing facts 1.1 (8), 1.5 */
 function isAllowedFor(leg: PickLeg, { options }: RegisteredPolicy): boolean {
   return leg === 'whole' || options.instead?.[leg] === undefined
 }

@@ -1,6 +1,6 @@
 /**
  * Whether a request goes to one worker or to a pair of a prefill and a decode worker.
- * @hot @source routing facts 1.12
+ * @hot
  */
 import type { RandomSource } from '../contracts/policy.ts'
 import type { Breakers } from './breakers.ts'

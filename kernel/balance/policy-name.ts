@@ -3,7 +3,7 @@
 /** The kernel's own: what routes where no plugin brings a policy. */
 export const PLAIN_POLICY = 'round_robin'
 
-/** How names are compared: letter case and underscores do not count. @source routing facts 1.1 (7) */
+/** How names are compared: letter case and underscores do not count. */
 export function foldPolicyName(name: string): string {
   return name.toLowerCase().replaceAll('_', '')
 }

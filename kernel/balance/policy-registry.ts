@@ -49,7 +49,7 @@ export class PolicyRegistry {
     this.#overlays.push(overlay)
   }
 
-  /** Letter case and underscores do not count. @source routing facts 1.1 (7) */
+  /** Letter case and underscores do not count. */
   find(name: string): RegisteredPolicy | undefined {
     return this.#policies.get(foldPolicyName(name))
   }

@@ -1,6 +1,6 @@
 /**
  * How many probes of half-open breakers run, over all threads, and room for no more than are allowed.
- * @hot @source routing facts 3.2 (OURS)
+ * @hot
  */
 import { SharedColumn, ThreadColumn } from './counter-layout.ts'
 import type { Counters } from './counters.ts'

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { countSlots, fleetOf, PolicyThread, pickRequest, pickSlot } from '../../test/support/policy-fleet.ts'
 
-test('routing check 1: round_robin over 3 workers and 300 requests gives exactly 100 each', () => {
+test('round_robin over 3 workers and 300 requests gives exactly 100 each', () => {
   const policy = new PolicyThread().policy('round_robin')
   const requests = Array.from({ length: 300 }, () => pickRequest())
   expect(countSlots(policy, fleetOf(3), requests)).toEqual({ 0: 100, 1: 100, 2: 100 })

@@ -10,8 +10,6 @@ const TURN_MASK = 0x3fff_ffff
 /**
  * One counter, modulo the number of workers available now. It belongs to one model on one thread: with several data
  * threads each takes its own turns, so exact equality holds per thread.
- *
- * @source routing facts 1.2
  */
 export class RoundRobin implements Policy {
   readonly name = 'round_robin'

@@ -62,12 +62,12 @@ test('a breaker whose change nobody was told of hides no other worker', () => {
 })
 
 describe('what pick refuses', () => {
-  test('§7.1 no worker at all is 503 no_workers', () => {
+  test('no worker at all is 503 no_workers', () => {
     expect(errorOf(() => balance.pick(ctx, 'm'))).toMatchObject({ code: 'no_workers', status: 503 })
     expect(errorOf(() => balance.pick(ctx, 'unknown'))).toMatchObject({ code: 'no_workers', status: 503 })
   })
 
-  test('§7.1 a model that nobody serves is 404 model_not_found and is named', () => {
+  test('a model that nobody serves is 404 model_not_found and is named', () => {
     register(workerEntry({ slot: 0, models: ['m'] }))
     const error = errorOf(() => balance.pick(ctx, 'x'))
     expect(error).toMatchObject({ code: 'model_not_found', status: 404 })
@@ -75,7 +75,7 @@ describe('what pick refuses', () => {
   })
 
   test.each<WorkerStatus>(['pending', 'not_ready', 'failed', 'draining'])(
-    '§7.1 a model whose only worker is %s is 503 no_available_workers with retry-after',
+    'a model whose only worker is %s is 503 no_available_workers with retry-after',
     (status) => {
       register(workerEntry({ slot: 0, models: ['m'] }))
       balance.setStatus(0, status)
@@ -96,7 +96,7 @@ describe('what pick refuses', () => {
 })
 
 describe('who is picked', () => {
-  test('routing check 40: a wildcard worker serves any model, but those that list it come first', () => {
+  test('a wildcard worker serves any model, but those that list it come first', () => {
     register(workerEntry({ slot: 0 }), workerEntry({ slot: 1, models: ['m'] }))
     expect(countPicks(10, 'm')).toEqual({ 1: 10 })
     expect(countPicks(10, 'x')).toEqual({ 0: 10 })
@@ -104,7 +104,7 @@ describe('who is picked', () => {
     expect(countPicks(10, 'm')).toEqual({ 0: 10 })
   })
 
-  test('routing check 28, §2.11: the highest tier with a ready worker takes all', () => {
+  test('the highest tier with a ready worker takes all', () => {
     register(
       workerEntry({ slot: 0, models: ['m'], priority: 10 }),
       workerEntry({ slot: 1, models: ['m'], priority: 60, cost: 9 }),
@@ -207,7 +207,7 @@ describe('attempts', () => {
 describe('policies', () => {
   const three = [0, 1, 2].map((slot) => workerEntry({ slot, models: ['m'] }))
 
-  test('routing check 1: round_robin gives 3 workers exactly 100 of 300', () => {
+  test('round_robin gives 3 workers exactly 100 of 300', () => {
     balance = open({ defaultPolicy: 'round_robin' })
     register(...three)
     expect(countPicks(300)).toEqual({ 0: 100, 1: 100, 2: 100 })
@@ -230,7 +230,7 @@ describe('policies', () => {
     expect(slots).toEqual([0, 0, 1, 1])
   })
 
-  test('routing check 3: random keeps each of 4 workers within 15 % of 1000 in 4000', () => {
+  test('random keeps each of 4 workers within 15 % of 1000 in 4000', () => {
     let state = 1
     const random = () => {
       state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
@@ -243,7 +243,7 @@ describe('policies', () => {
     for (const count of counts) expect(Math.abs(count - 1_000)).toBeLessThanOrEqual(150)
   })
 
-  test('routing check 5: power_of_two takes the one with fewer in flight', () => {
+  test('power_of_two takes the one with fewer in flight', () => {
     balance = open({ defaultPolicy: 'power_of_two' })
     register(three[0], three[1])
     const busy = balance.attempt(three[0])
@@ -264,7 +264,7 @@ describe('policies', () => {
     expect(balance.pick(ctx, 'm').worker.slot).toBe(0)
   })
 
-  test('routing check 7: least_load joins the shortest queue', () => {
+  test('least_load joins the shortest queue', () => {
     register(...three)
     for (const [slot, load] of [3, 1, 2].entries()) {
       for (let i = 0; i < load; i++) balance.attempt(three[slot])
@@ -280,13 +280,13 @@ describe('policies', () => {
     busy.release()
   })
 
-  test('routing check 28: least_load prefers lower cost between equal loads only', () => {
+  test('least_load prefers lower cost between equal loads only', () => {
     register(workerEntry({ slot: 0, models: ['m'], cost: 2 }), workerEntry({ slot: 1, models: ['m'] }))
     const slots = [0, 1, 2, 3].map(() => balance.pick(ctx, 'm').worker.slot)
     expect(slots).toEqual([1, 0, 1, 0])
   })
 
-  test('routing check 29: a label on the first worker sets the policy of that model alone, until its last worker leaves', () => {
+  test('a label on the first worker sets the policy of that model alone, until its last worker leaves', () => {
     const labelled = workerEntry({ slot: 0, models: ['m'], labels: { policy: 'RoundRobin' } })
     const plain = workerEntry({ slot: 1, models: ['m'], priority: 50 })
     const other = [2, 3].map((slot) => workerEntry({ slot, models: ['n'] }))
@@ -306,7 +306,7 @@ describe('policies', () => {
     expect(countPicks(10)).toEqual({ 1: 10 })
   })
 
-  test('routing check 13: under cache_aware a prompt moves while its worker is away or its breaker open, and comes back', () => {
+  test('under cache_aware a prompt moves while its worker is away or its breaker open, and comes back', () => {
     balance = open({ defaultPolicy: 'cache_aware' })
     register(...three)
     const messages = [{ role: 'user', content: 'a long prompt about routing '.repeat(50) }]

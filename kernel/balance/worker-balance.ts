@@ -60,7 +60,6 @@ export interface WorkerBalance {
    *   server_selection_failed (503) naming the kind of worker that a pair lacks,
    *   worker_overload_protection_shed (503, with retry-after) when all that could take it are overloaded, and such
    *   requests are shed
-   * @source routing facts 1.1, 1.2, 1.12, 2.5, 3.2; API spec 2.11 (priority), 7.1
    */
   pick(ctx: RelayContext, model: string, options?: PickOptions): Attempt
   /** True when a policy could choose a worker now that is not among `excluded`. @param model canonical id */

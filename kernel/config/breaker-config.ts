@@ -1,4 +1,4 @@
-/** Settings of the circuit breakers, one per worker. @source routing facts 3.2 */
+/** Settings of the circuit breakers, one per worker. */
 import type { Static } from 'typebox'
 import { Type } from '../contracts/type.ts'
 

@@ -1,4 +1,4 @@
-/** Settings of retries: further attempts on other workers, before the client has seen a byte. @source routing facts 3.1 */
+/** Settings of retries: further attempts on other workers, before the client has seen a byte. */
 import { Type } from '../contracts/type.ts'
 
 const ONE_DAY_MS = 86_400_000

@@ -1,7 +1,7 @@
 /** The auth contract: who is calling, and may they use this class of route. */
 import { token } from './token.ts'
 
-/** Who may call: anyone, holders of a serving key, holders of a control-plane key. @source API spec 5 */
+/** Who may call: anyone, holders of a serving key, holders of a control-plane key. */
 export type Access = 'public' | 'api' | 'admin'
 
 /** A caller that passed the check. */

@@ -2,7 +2,7 @@
 import { token } from './token.ts'
 import type { WorkerEntry } from './worker.ts'
 
-/** One block, named by the engine. @source grpc facts (KvBlock) */
+/** One block, named by the engine. */
 export interface KvBlock {
   /** The engine's own hash; only ever compared with others of the same worker. */
   readonly hash: bigint

@@ -35,7 +35,7 @@ export interface Metrics {
   counter(options: MetricOptions): MetricFamily<CounterHandle>
   /** Gauges of several threads add up. */
   gauge(options: MetricOptions): MetricFamily<GaugeHandle>
-  /** @param buckets upper bounds, ascending; default: the duration buckets of routing facts 6.1, in seconds */
+  /** @param buckets upper bounds, ascending; in seconds; default: the duration buckets */
   histogram(options: MetricOptions & { buckets?: readonly number[] }): MetricFamily<HistogramHandle>
   /** Called before each scrape on this thread, to set gauges from live state. */
   onCollect(refresh: () => void): void

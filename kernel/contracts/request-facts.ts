@@ -8,7 +8,7 @@ export interface RequestFacts {
   readonly path: string
   /** Without the question mark; empty when there is none. */
   readonly query: string
-  /** Sent back as `x-request-id` and on to the worker. @source routes facts "Request id" */
+  /** Sent back as `x-request-id` and on to the worker. */
   readonly requestId: string
   /** `performance.now()` at arrival, milliseconds. */
   readonly startedAtMs: number

@@ -1,6 +1,6 @@
 /**
  * Makes JSON schemas. The names, the types and the results are TypeBox's, which itself would bring 373 modules and 3 MB
- * to each thread for the few makers that are used. @source DECISIONS D185
+ * to each thread for the few makers that are used.
  */
 import type * as typebox from 'typebox'
 

@@ -65,8 +65,6 @@ export interface Upstream {
   /**
    * Sends the request's body to a picked worker, or to a pair of them, and streams the answer to the client. While the
    * client has seen nothing, other workers are tried. Never throws: what goes wrong is the client's reply.
-   *
-   * @source routing facts 1.12, 3.1
    */
   relay(ctx: RequestContext, options: RelayOptions): void
 }

@@ -69,7 +69,7 @@ export interface WorkerDescription {
   readonly rankCount?: number
 }
 
-/** How busy one data-parallel rank is; -1 where it is not told. @source routing facts 1.9 */
+/** How busy one data-parallel rank is; -1 where it is not told. */
 export interface RankLoad {
   /** 0-based. */
   readonly rank: number

@@ -7,7 +7,7 @@ export type ConnectionMode = string
 /** What engine a worker runs, such as `sglang`, `vllm`, `external`. Only transports and engine adapters know what it means. */
 export type RuntimeType = string
 
-/** Lifecycle of a worker; only `ready` workers are routed to. @source routes facts "Lifecycle status" */
+/** Lifecycle of a worker; only `ready` workers are routed to. */
 export type WorkerStatus = 'pending' | 'ready' | 'not_ready' | 'failed' | 'draining'
 
 /** Number of each status in shared memory and in the `weir_worker_state` gauge. */
@@ -27,7 +27,7 @@ export interface ModelCard {
   readonly [key: string]: unknown
 }
 
-/** What one worker overrides of the kernel's retry and breaker settings. @source routing facts 2.11, 3.1, 3.2 */
+/** What one worker overrides of the kernel's retry and breaker settings. */
 export interface WorkerResilience {
   /** Attempts in all, the first included. */
   readonly maxAttempts?: number
@@ -47,7 +47,7 @@ export interface WorkerResilience {
   readonly retryableStatuses?: readonly number[]
 }
 
-/** What one worker overrides of the kernel's connection settings. @source routing facts 2.11 */
+/** What one worker overrides of the kernel's connection settings. */
 export interface WorkerHttpPool {
   readonly maxIdle?: number
   readonly idleMs?: number
@@ -55,7 +55,7 @@ export interface WorkerHttpPool {
   readonly connectMs?: number
 }
 
-/** Which data-parallel rank of an engine this worker stands for; requests go to the engine's own URL. @source routing facts 2.4 */
+/** Which data-parallel rank of an engine this worker stands for; requests go to the engine's own URL. */
 export interface DataParallelRank {
   /** URL without `@rank`. */
   readonly baseUrl: string
@@ -129,7 +129,7 @@ export const PendingWorkersReplica = defineReplica<PendingWorkers>('kernel.pendi
 
 export const WorkerTableReplica = defineReplica<WorkerTable>('kernel.workers', { workers: [] })
 
-/** What an engine said of itself when it was last asked. @source routing facts 1.9; API spec 2.12 */
+/** What an engine said of itself when it was last asked. */
 export interface EngineLoad {
   /** Prompt tokens waiting for prefill, over all ranks; -1 when not told. */
   readonly queuedTokens: number
@@ -154,7 +154,7 @@ export interface EngineLoads {
   readonly bySlot: readonly (EngineLoad | null)[]
   /**
    * What becomes of requests where overloaded workers alone are left: `avoid` gives them one, `shed` refuses them.
-   * Absent while nobody is overloaded, so that picks need not look. @source DECISIONS D218
+   * Absent while nobody is overloaded, so that picks need not look.
    */
   readonly overload?: 'avoid' | 'shed'
 }

@@ -23,8 +23,17 @@ export interface ErrorMaker<Args extends readonly unknown[]> {
   with(options: ErrorOptions, ...args: Args): GatewayError
 }
 
-/** Every row ever defined in this process, for the documentation check. */
-export const definedErrors: { room: string; code: string; kind: ErrorKind }[] = []
+/** One row of one table, for the error reference. */
+export interface DefinedError {
+  readonly room: string
+  readonly code: string
+  readonly kind: ErrorKind
+  readonly isRetryable: boolean
+  readonly text: (...args: readonly unknown[]) => string
+}
+
+/** Every row that was defined in this process. */
+export const definedErrors: DefinedError[] = []
 
 /** Declares the errors of one room; the key of a row is its wire code. */
 export function defineErrors<const Rows extends Record<string, AnyRow>>(
@@ -33,7 +42,7 @@ export function defineErrors<const Rows extends Record<string, AnyRow>>(
 ): ErrorTable<Rows> {
   const table: Record<string, ErrorMaker<readonly unknown[]>> = {}
   for (const [code, row] of Object.entries(rows)) {
-    definedErrors.push({ room, code, kind: row.kind })
+    definedErrors.push({ room, code, kind: row.kind, isRetryable: row.retry !== undefined, text: row.text })
     const make = (options: ErrorOptions | undefined, args: readonly unknown[]) =>
       new GatewayError(
         {

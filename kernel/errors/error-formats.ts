@@ -4,7 +4,6 @@ import type { ErrorFormat } from '../contracts/error-format.ts'
 import { Type } from '../contracts/type.ts'
 import type { ErrorKind, GatewayError } from './gateway-error.ts'
 
-/** @source API spec 7.1, routes facts 20.1 for the kinds it leaves out */
 const API_TYPE: Readonly<Record<ErrorKind, string>> = {
   bad_request: 'invalid_request_error',
   unauthorized: 'authentication_error',
@@ -25,7 +24,6 @@ const API_TYPE: Readonly<Record<ErrorKind, string>> = {
   gateway_timeout: 'internal_error',
 }
 
-/** @source API spec 7.2, routes facts 20.1 */
 const ADMIN_TYPE: Readonly<Record<ErrorKind, string>> = {
   bad_request: 'bad_request',
   unauthorized: 'unauthorized',
@@ -67,8 +65,6 @@ function envelopeFormat(name: string, typeOf: Readonly<Record<ErrorKind, string>
   })
 }
 
-/** @source API spec 7.1 */
 export const apiErrorFormat: ErrorFormat = envelopeFormat('ApiError', API_TYPE)
 
-/** @source API spec 7.2 */
 export const adminErrorFormat: ErrorFormat = envelopeFormat('AdminError', ADMIN_TYPE)

@@ -1,4 +1,4 @@
-/** Cross-origin rules: which origins may read replies, and the answers to preflights. @source routes facts 4.3 */
+/** Cross-origin rules: which origins may read replies, and the answers to preflights. */
 import type { ReplyHeaders } from '../contracts/request.ts'
 
 const PREFLIGHT_SECONDS = '3600'

@@ -29,6 +29,6 @@ test.each([
   ['evil.example:30000', true],
   ['127.0.0.1.evil.example', true],
   [undefined, false],
-])('A11: a read at host %s, of a gateway for this machine: foreign %s', (host, expected) => {
+])('a read at host %s, of a gateway for this machine: foreign %s', (host, expected) => {
   expect(isForeignPage(undefined, host, isListed, true)).toBe(expected)
 })

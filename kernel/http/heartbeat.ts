@@ -1,7 +1,6 @@
 /**
  * Keeps silent event streams open: a comment line whenever nothing was written for a while. One timer for all
  * streams of a thread, so that an open stream costs two links and a number. @hot
- * @source platform: the server library cuts a response that is not written to for 8 to 12 s
  */
 
 /** What a stream must offer to be kept alive. */

@@ -17,7 +17,7 @@ const EVENT_END = Buffer.from('\n\n')
 /** More than this, held back for a hook, makes the writer wait. A slow client does in any case. */
 const MAX_HELD_BYTES = 65_536
 
-/** A longer event ends the stream: it could be shown to no hook. @source routing facts 3.3 */
+/** A longer event ends the stream: it could be shown to no hook. */
 const MAX_EVENT_BYTES = 1_048_576
 
 /** Where the hooked reply goes: the plain writer beneath. */

@@ -17,7 +17,7 @@ const PROXY_BUFFERING = 'x-accel-buffering'
 const LINE_FEED = 0x0a
 /**
  * What one cork may hold besides the frame of a chunk and the end of a stream. Beyond its buffer of 16 KiB the server
- * library sends what it holds first, and drops the rest without a word when the system takes nothing of that. @source D210
+ * library sends what it holds first, and drops the rest without a word when the system takes nothing of that. @source docs/decisions/0007-one-write-per-cork.md
  */
 const MAX_CORKED_BYTES = 16_368
 /** The same beside a head. */
@@ -202,7 +202,7 @@ export abstract class ReplyWriter implements HeartbeatTarget {
     res.endWithoutBody()
   }
 
-  /** 200 without a body and with nothing but the given headers. @source routes facts 4.3 */
+  /** 200 without a body and with nothing but the given headers. */
   sendPreflight(headers: ReplyHeaders): void {
     const res = this.#res
     this.status = 200

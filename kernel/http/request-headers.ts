@@ -1,6 +1,6 @@
 /**
  * Copies the request headers that somebody declared, and refuses what the server library lets through.
- * @hot @source RFC 9112 sections 5, 6.3; routes facts 4.7
+ * @hot @source RFC 9112 sections 5, 6.3
  */
 import type { HttpRequest } from 'uWebSockets.js'
 import type { HeaderList } from '../contracts/transport.ts'

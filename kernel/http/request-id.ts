@@ -1,4 +1,4 @@
-/** Request ids: taken from the client when it sent a usable one, made here otherwise. @hot @source routes facts "Request id" */
+/** Request ids: taken from the client when it sent a usable one, made here otherwise. @hot */
 import { randomFillSync } from 'node:crypto'
 
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'

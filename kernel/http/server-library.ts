@@ -1,4 +1,4 @@
-/** Loads uWebSockets.js, whose binary comes in a package of its own, and says what to do where that is missing. @source D212 */
+/** Loads uWebSockets.js, whose binary comes in a package of its own, and says what to do where that is missing. */
 import { createRequire } from 'node:module'
 import { BootError } from '../errors/boot-error.ts'
 

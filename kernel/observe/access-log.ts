@@ -17,7 +17,6 @@ const MAX_MODEL = 128
  * the reply began, error too for a stream that broke after its 200, otherwise info. No body, no header and no query string is ever part of it.
  *
  * @param durationMs from arrival to the last byte of the reply
- * @source routing facts 6.4
  */
 export function writeAccessLine(log: Logger, ctx: RequestContext & CallFacts, durationMs: number): void {
   const status = ctx.status

@@ -22,7 +22,7 @@ test('a line is one JSON object with level as a word, ISO time, thread and field
   expect(new Date(line.time).toISOString()).toBe(line.time)
 })
 
-test('§6.4 fields that hold credentials are replaced, on top and one level down', () => {
+test('fields that hold credentials are replaced, on top and one level down', () => {
   const { lines, destination } = recorder()
   const log = createLogger({ level: 'info', thread: 0, destination })
   const secrets = {
@@ -73,7 +73,7 @@ function finished(over: Partial<RequestContext & CallFacts>): RequestContext & C
   return context as unknown as RequestContext & CallFacts
 }
 
-test('§6.4 a request has one line with what is known of it, and no query', () => {
+test('a request has one line with what is known of it, and no query', () => {
   const { lines, destination } = recorder()
   const identity: Identity = { tenant: 'auth:a', role: 'user' }
   const ctx = finished({
@@ -110,7 +110,7 @@ test('§6.4 a request has one line with what is known of it, and no query', () =
   expect(time).toMatch(/Z$/)
 })
 
-test('§6.4 a probe that says not ready is no error', () => {
+test('a probe that says not ready is no error', () => {
   const { lines, destination } = recorder()
   const log = createAccessLogger({ level: 'info', thread: 1, destination })
   const route = { path: '/readiness', isProbe: true } as RequestContext['route']
@@ -118,7 +118,7 @@ test('§6.4 a probe that says not ready is no error', () => {
   expect(JSON.parse(lines[0])).toMatchObject({ level: 'info', status: 503 })
 })
 
-test('W47 the line names the modules that had a part in the request', () => {
+test('the line names the modules that had a part in the request', () => {
   const { lines, destination } = recorder()
   const log = createAccessLogger({ level: 'info', thread: 1, destination })
   writeAccessLine(log, finished({ modules: ['gate', 'count'] }), 1)
@@ -126,7 +126,7 @@ test('W47 the line names the modules that had a part in the request', () => {
   expect(lines.map((line) => JSON.parse(line).modules)).toEqual([['gate', 'count'], undefined])
 })
 
-test('§6.4 the level follows from the status, and a stream that broke after its 200 is an error', () => {
+test('the level follows from the status, and a stream that broke after its 200 is an error', () => {
   const { lines, destination } = recorder()
   const log = createAccessLogger({ level: 'info', thread: 1, destination })
   for (const status of [200, 304, 404, 500, 503]) writeAccessLine(log, finished({ status }), 1)

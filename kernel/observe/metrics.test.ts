@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { DURATION_BUCKETS, ThreadMetrics } from './metrics.ts'
 import { type HistogramFamily, mergeSnapshots, type ValueFamily, withoutGauges } from './metrics-snapshot.ts'
 
-test('§6.1 durations have the 29 buckets', () => {
+test('durations have the 29 buckets', () => {
   expect(DURATION_BUCKETS).toHaveLength(29)
   expect([DURATION_BUCKETS[0], DURATION_BUCKETS[28]]).toEqual([0.001, 7200])
 })

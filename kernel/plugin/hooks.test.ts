@@ -70,7 +70,7 @@ const links = fc.array(
 )
 
 describe.each(Object.keys(CALLS) as HookName[])('%s', (name) => {
-  test('A1: no hook runs for a request that is over, whenever it ends', async () => {
+  test('no hook runs for a request that is over, whenever it ends', async () => {
     await fc.assert(
       fc.asyncProperty(links, async (chain) => {
         const request: FakeRequest = { isDone: false, isFailing: false }
@@ -87,7 +87,7 @@ describe.each(Object.keys(CALLS) as HookName[])('%s', (name) => {
   })
 })
 
-test('A1: the reply of an error is shown to every onResponse hook, unless the client leaves', async () => {
+test('the reply of an error is shown to every onResponse hook, unless the client leaves', async () => {
   const started: number[] = []
   const goesOn: Link = { isLate: true, leaves: 'no', failsOnly: false }
   const request: FakeRequest = { isDone: false, isFailing: true }

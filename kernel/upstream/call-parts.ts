@@ -21,7 +21,7 @@ export interface CallParts {
   readonly log: Logger
 }
 
-/** The time limits of an exchange with each worker. @source routing facts 2.11, 3.3 */
+/** The time limits of an exchange with each worker. */
 export class WorkerLimits {
   readonly #kernel: UpstreamLimits
   /** Entries of the worker table are immutable, so what is merged once stays right. */

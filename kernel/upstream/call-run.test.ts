@@ -159,7 +159,7 @@ class Stage {
   }
 }
 
-describe('waits between attempts (routing facts 3.1)', () => {
+describe('waits between attempts', () => {
   test('grow from attempt to attempt; the last answer is passed on', () => {
     const stage = new Stage()
     stage.start()

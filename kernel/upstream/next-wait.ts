@@ -1,4 +1,4 @@
-/** Whether another attempt follows a failed one, and how long it waits. @source routing facts 3.1 */
+/** Whether another attempt follows a failed one, and how long it waits. */
 import type { HeaderList } from '../contracts/transport.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
 import type { CallParts } from './call-parts.ts'
@@ -29,7 +29,7 @@ export function nextWaitMs(parts: Pick<CallParts, 'retry' | 'limits'>, failed: F
   const { worker, headers, number, usedMs } = failed
   const settings = worker === null ? parts.retry.kernel : parts.retry.of(worker.resilience)
   if (number >= settings.maxAttempts) return NO_MORE
-  // A service knows best whether the same request can end otherwise. @source messages facts 8.1
+  // A service knows best whether the same request can end otherwise.
   if (headers !== null && headerOf(headers, 'x-should-retry') === 'false') return NO_MORE
   const askedMs = headers === null ? 0 : retryAfterMs(headerOf(headers, 'retry-after'), Date.now())
   if (askedMs > settings.maxWaitMs) return failed.hasAnother() ? 0 : NO_MORE

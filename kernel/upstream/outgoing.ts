@@ -26,7 +26,7 @@ export class OutgoingHeaders {
 
   /**
    * The worker's key replaces the client's; the client's own goes on only when the worker has none and it is
-   * not one of the gateway's. @source routes facts 4.7; routing facts 4.8 for cloud services
+   * not one of the gateway's.
    *
    * @param more of whoever makes the request: they take the place of the client's
    */

@@ -21,7 +21,6 @@ export class PairAttempt implements Attempt {
    * Prefill first, then decode, each by the policy of its own leg.
    *
    * @throws what `WorkerBalance.pick` does; then neither is counted
-   * @source routing facts 1.12
    */
   static pick(
     balance: WorkerBalance,
@@ -63,7 +62,7 @@ export class PairAttempt implements Attempt {
     this.decode.failed(fault)
   }
 
-  /** Both stay in the count until the answer is over. @source routing facts 1.12 */
+  /** Both stay in the count until the answer is over. */
   release(): void {
     this.prefill.release()
     this.decode.release()

@@ -161,5 +161,5 @@ export class Relay implements Call, CallHandler, SinkListener {
   }
 }
 
-/** Model id that stands for "any worker". @source routes facts 4.9 */
+/** Model id that stands for "any worker". */
 export const ANY_MODEL = 'unknown'

@@ -31,7 +31,7 @@ test.each<[string, string | null, boolean]>([
   ['text/event-stream', 'gzip', false],
   ['text/plain', null, false],
   ['', null, false],
-])('A8: %j with the coding %j is an event stream whose events can be seen: %s', (type, coding, isPlain) => {
+])('%j with the coding %j is an event stream whose events can be seen: %s', (type, coding, isPlain) => {
   const headers = ['content-type', type, ...(coding === null ? [] : ['content-encoding', coding])]
   expect(isPlainEventStream(headers)).toBe(isPlain)
 })

@@ -1,4 +1,4 @@
-/** Which headers of a worker's answer reach the client. @hot @source routes facts 4.7, routing facts 4.5 */
+/** Which headers of a worker's answer reach the client. @hot */
 import type { HeaderList } from '../contracts/transport.ts'
 
 /** Hop-by-hop headers, and those that the gateway writes itself. Content-encoding passes with its bytes. */

@@ -14,7 +14,7 @@ const CONFIG = {
 const rules = new RetryRules(CONFIG)
 const middle = () => 0.5
 
-describe('the wait before another attempt (routing facts 3.1)', () => {
+describe('the wait before another attempt', () => {
   test('grows by the multiplier from the first wait', () => {
     expect([1, 2, 3, 4].map((failed) => backOffMs(rules.kernel, failed, 0, middle))).toEqual([
       50, 75, 113, 169,

@@ -3,7 +3,7 @@ import type { KernelConfig } from '../config/kernel-config.ts'
 import type { RandomSource } from '../contracts/policy.ts'
 import type { WorkerResilience } from '../contracts/worker.ts'
 
-/** Settings of retries: of the kernel, or of one worker that overrides some of them. @source routing facts 3.1 */
+/** Settings of retries: of the kernel, or of one worker that overrides some of them. */
 export interface RetrySettings {
   /** The first one included. */
   readonly maxAttempts: number
@@ -73,7 +73,6 @@ function merge(kernel: RetrySettings, own: WorkerResilience): RetrySettings {
  *
  * @param failed attempts that have failed so far, 1 or more
  * @param askedMs what the worker's Retry-After said; 0 when it said nothing
- * @source routing facts 3.1 (table, 6)
  */
 export function backOffMs(
   settings: RetrySettings,

@@ -1,4 +1,4 @@
-/** What a client sees when a worker fails. Worker addresses stay in the log. @source routes facts 14.3, 20.2 */
+/** What a client sees when a worker fails. Worker addresses stay in the log. */
 import type { UpstreamFailure } from '../contracts/transport.ts'
 import { defineErrors } from '../errors/define-errors.ts'
 import type { GatewayError } from '../errors/gateway-error.ts'

@@ -20,7 +20,7 @@ test('the guard asks for what package.json asks for', () => {
   expect(engines.node).toBe('>=22.12 <23')
 })
 
-test('D1: npm says nothing of engines in a clone, whatever Node it runs on', async () => {
+test('npm says nothing of engines in a clone, whatever Node it runs on', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'weir-npm-'))
   try {
     writeFileSync(join(folder, 'package.json'), '{ "private": true, "engines": { "node": ">=99" } }')

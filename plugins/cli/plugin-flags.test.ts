@@ -31,7 +31,7 @@ test('no flag and no variable is there twice', () => {
   }
 })
 
-test('routing facts 5.2: flags of policies set their sections, also two of them, and enable the plugin', async () => {
+test('flags of policies set their sections, also two of them, and enable the plugin', async () => {
   const given = { 'cache-threshold': '0.5', 'eviction-interval': '30', 'sticky-routing-keys': true }
   const overrides = readFlags(given, CATALOG_FLAGS)
   const config = await loadConfig({ text: 'plugins: {}', env: {}, overrides, pluginSchemas })
@@ -42,7 +42,7 @@ test('routing facts 5.2: flags of policies set their sections, also two of them,
   })
 })
 
-test('B: bodies are checked in full by a flag', async () => {
+test('bodies are checked in full by a flag', async () => {
   const load = (validate: string) =>
     loadConfig({ env: {}, overrides: readFlags({ validate }, CATALOG_FLAGS), pluginSchemas })
   expect((await load('full')).plugins.chat).toMatchObject({ validate: 'full' })

@@ -97,7 +97,7 @@ describe('weir config', () => {
     ['plugins: { metrics: { host: "http://a" } }\n', 'plugins.metrics.host must be an address to listen on'],
     ['plugins: { sim: { listen: { host: "a:1" } } }\n', 'plugins.sim.listen.host must be an address'],
     ['plugins: { health: { probe: { host: "[::1]", port: 0 } } }\n', 'plugins.health.probe.host must be'],
-  ])('§5.9 check refuses what a start would refuse: %j', async (text, problem) => {
+  ])('check refuses what a start would refuse: %j', async (text, problem) => {
     const { code, out, err } = await weir(['config', 'check', write('boot.yaml', text)])
     expect({ code, out }).toEqual({ code: 2, out: '' })
     expect(err).toMatch(/^weir: the configuration has a problem\n {2}boot\.yaml(:\d+:\d+)?: .+\n$/)
@@ -120,14 +120,14 @@ describe('weir config', () => {
     ["host.route({ method: 'GET', path: '/x', access: 'api' })", 'GET /x: errors must be an error format'],
     ["host.socket({ path: '/x', access: 'api' })", 'the socket route /x: errors must be an error format'],
     ["host.socket({ path: '/x' })", 'the socket route /x without saying who may call it'],
-  ])('D5: check names what a plugin of somebody else declares wrongly: %s', async (register, problem) => {
+  ])('check names what a plugin of somebody else declares wrongly: %s', async (register, problem) => {
     const { code, err } = await weir(['config', 'check', foreign(register)])
     expect(err).toContain('plugin mine')
     expect(err).toContain(problem)
     expect(code).toBe(2)
   })
 
-  test('D5: what plugins declare wrongly is told all at once, each where the plugin is enabled', async () => {
+  test('what plugins declare wrongly is told all at once, each where the plugin is enabled', async () => {
     const manifest = (name: string) =>
       `{ name: '${name}', version: '1.0.0', description: '', config: { type: 'object', properties: {} } }`
     const plugin = (name: string, body: string) =>
@@ -278,7 +278,7 @@ describe('weir workers', () => {
     body: { error: { message, type: 'x', code } },
   })
 
-  test('§4.4 list asks with the key and prints a table', async () => {
+  test('list asks with the key and prints a table', async () => {
     answers = [{ status: 200, body: { workers: [record], total: 1 } }]
     const { code, out } = await workers('list', '--model', 'llama')
     expect(seen[0]).toMatchObject({ line: 'GET /workers?model=llama', authorization: 'Bearer adm' })
@@ -314,7 +314,7 @@ describe('weir workers', () => {
     ])
   })
 
-  test('§4.4 add sends only what was given', async () => {
+  test('add sends only what was given', async () => {
     answers = [accepted]
     const given = [
       '--model',
@@ -373,7 +373,7 @@ describe('weir workers', () => {
     expect(err).toContain('did not become ready: cannot reach it')
   })
 
-  test('§4.4 remove takes an id or a url', async () => {
+  test('remove takes an id or a url', async () => {
     answers = [{ status: 200, body: { workers: [record], total: 1 } }, accepted]
     expect((await workers('remove', record.url)).code).toBe(0)
     expect(seen.map(({ line }) => line)).toEqual(['GET /workers', `DELETE /workers/${ID}`])
@@ -387,7 +387,7 @@ describe('weir workers', () => {
     [409, 'already there', ['add', record.url], /already there \(409\)\n.*weir workers remove/],
     [400, 'bad url', ['add', 'localhost:8000'], /bad url \(400\)\n.*did you mean http:\/\/localhost:8000/],
     [404, 'no such id', ['remove', ID], /no such id \(404\)\n.*weir workers list/],
-  ])('§7.2 a %i is said in words with the next step', async (status, message, args, expected) => {
+  ])('a %i is said in words with the next step', async (status, message, args, expected) => {
     answers = [refusal(status, message)]
     const { code, err } = await workers(...args)
     expect(code).toBe(1)

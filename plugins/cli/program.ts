@@ -77,7 +77,8 @@ export async function runCommand(args: readonly string[]): Promise<void> {
   }
 }
 
-async function buildProgram(args: readonly string[]): Promise<Command> {
+/** The command tree; only the command that the arguments name is loaded. */
+export async function buildProgram(args: readonly string[]): Promise<Command> {
   const program = new Command('weir')
     .description('Weir, an inference gateway: one address in front of many model servers.')
     .version(readVersion(), '-V, --version', 'print the version')

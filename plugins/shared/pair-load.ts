@@ -1,4 +1,4 @@
-/** What engines of pairs say of the hand-over, in the words that their reports have in common. @source grpc facts 3.6 */
+/** What engines of pairs say of the hand-over, in the words that their reports have in common. */
 import type { PairLoad } from '#kernel'
 
 const UNTOLD = -1

@@ -15,7 +15,7 @@ export interface PairTimes {
 /** How what a prefill engine holds gets to the decode engine, where the gateway has a part in it. */
 export type ConnectorMode = 'mooncake' | 'nixl' | 'passthrough'
 
-/** Declared by each plugin that has a way to pair workers; the series are the same. @source routing facts 6.2 */
+/** Declared by each plugin that has a way to pair workers; the series are the same. */
 export class PairMetrics {
   readonly #models: LabelLimit = modelLabelLimit()
   readonly #prefill: MetricFamily<HistogramHandle>

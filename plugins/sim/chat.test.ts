@@ -37,7 +37,7 @@ function chunksOf(request: ChatRequest, changed: Partial<Setting> = {}) {
 }
 
 describe('a whole chat completion', () => {
-  test('§10.4 has the shape that clients expect, and counts real tokens', () => {
+  test('has the shape that clients expect, and counts real tokens', () => {
     const reply = whole(hello)
     const { content } = reply.choices[0].message
     expect(reply).toEqual({
@@ -111,7 +111,7 @@ describe('a whole chat completion', () => {
 })
 
 describe('a streamed chat completion', () => {
-  test('§10.4 begins with the role, then content, then the reason, and says what the whole one says', () => {
+  test('begins with the role, then content, then the reason, and says what the whole one says', () => {
     const chunks = chunksOf(hello)
     const deltas = chunks.map((chunk) => chunk.choices[0].delta)
     expect(

@@ -32,7 +32,7 @@ describe('text completions', () => {
   const whole = (request: CompletionRequest) => bodyOf(generateCompletion(request, setting))
   const pieces = (request: CompletionRequest) => dataOf(generateCompletion(request, setting))
 
-  test('§11 a whole one has the shape that clients expect', () => {
+  test('a whole one has the shape that clients expect', () => {
     const reply = whole({ prompt: 'The fox' })
     expect(reply).toMatchObject({
       id: 'id-1',
@@ -43,14 +43,14 @@ describe('text completions', () => {
     })
   })
 
-  test('§11 choice index is prompt index times n plus i', () => {
+  test('choice index is prompt index times n plus i', () => {
     const reply = whole({ prompt: ['one', 'two'], n: 2 })
     const single = whole({ prompt: 'two' })
     expect(reply.choices.map((choice: { index: number }) => choice.index)).toEqual([0, 1, 2, 3])
     expect(reply.choices[2].text).toBe(single.choices[0].text)
   })
 
-  test('§11 streamed, the echo comes first and the suffix before the finish piece', () => {
+  test('streamed, the echo comes first and the suffix before the finish piece', () => {
     const request = {
       prompt: 'The fox',
       echo: true,
@@ -81,7 +81,7 @@ describe('native generation', () => {
   const whole = (request: GenerateRequest) => bodyOf(generateNative(request, setting))
   const events = (request: GenerateRequest) => dataOf(generateNative(request, setting))
 
-  test('§9 a single answer is an object with its ids and facts', () => {
+  test('a single answer is an object with its ids and facts', () => {
     const reply = whole({ text: 'The fox', rid: 'my-id' })
     expect(reply).toMatchObject({
       meta_info: { id: 'my-id', prompt_tokens: 2, completion_tokens: 8, finish_reason: { type: 'stop' } },
@@ -89,12 +89,12 @@ describe('native generation', () => {
     expect(reply.output_ids).toEqual(splitTokens(reply.text).map(tokenId))
   })
 
-  test('§9 several answers are an array whose ids end in their index', () => {
+  test('several answers are an array whose ids end in their index', () => {
     const reply = whole({ text: 'The fox', sampling_params: { n: 2 } })
     expect(reply.map((one: { meta_info: { id: string } }) => one.meta_info.id)).toEqual(['id-1-0', 'id-1-1'])
   })
 
-  test('§9 streamed text grows, ids are only the new ones, and the last event says why it ended', () => {
+  test('streamed text grows, ids are only the new ones, and the last event says why it ended', () => {
     const list = events({ text: 'The fox', sampling_params: { max_new_tokens: 3 } })
     const reply = whole({ text: 'The fox', sampling_params: { max_new_tokens: 3 } })
     expect(list).toHaveLength(3)
@@ -111,7 +111,7 @@ describe('native generation', () => {
     expect(list.at(-1).meta_info.e2e_latency).toBeTypeOf('number')
   })
 
-  test('§9 a stop string that was found is named', () => {
+  test('a stop string that was found is named', () => {
     const stop = whole({ text: 'The fox' }).text.split(' ')[2]
     expect(whole({ text: 'The fox', sampling_params: { stop } }).meta_info.finish_reason).toEqual({
       type: 'stop',
@@ -119,7 +119,7 @@ describe('native generation', () => {
     })
   })
 
-  test('§9 text and input_ids exclude each other', () => {
+  test('text and input_ids exclude each other', () => {
     expect(() => whole({})).toThrow('text or input_ids')
     expect(() => whole({ text: 'a', input_ids: [1] })).toThrow('text or input_ids')
     expect(whole({ input_ids: [5, 6, 7] }).meta_info.prompt_tokens).toBe(3)

@@ -21,7 +21,7 @@ interface Choice {
   readonly after: string
 }
 
-/** Choice index = prompt index × n + i. @throws context_length_exceeded (400) @source routes facts 11 */
+/** Choice index = prompt index × n + i. @throws context_length_exceeded (400) */
 export function generateCompletion(request: CompletionRequest, setting: Setting): Generation {
   const prompts = promptsOf(request.prompt)
   const limits = limitsOf(request, request.max_tokens)

@@ -6,7 +6,7 @@ const vectorOf = (input: string) =>
 const dot = (a: readonly number[], b: readonly number[]) => a.reduce((sum, value, i) => sum + value * b[i], 0)
 
 describe('embeddings', () => {
-  test('§12 one vector of length 1 per input, in order', () => {
+  test('one vector of length 1 per input, in order', () => {
     const reply = embed({ input: ['one', 'two'] }, 'sim-1', 1, 64)
     expect(reply.data.map((entry) => entry.index)).toEqual([0, 1])
     expect(reply.usage).toEqual({ prompt_tokens: 2, completion_tokens: 0, total_tokens: 2 })
@@ -20,7 +20,7 @@ describe('embeddings', () => {
     expect(dot(boat, vectorOf('a red boat'))).toBeGreaterThan(dot(boat, vectorOf('cold snow falls')))
   })
 
-  test('§12 base64 holds the same floats', () => {
+  test('base64 holds the same floats', () => {
     const reply = embed({ input: 'one', encoding_format: 'base64', dimensions: 8 }, 'sim-1', 1, 64)
     const bytes = Buffer.from(reply.data[0].embedding as string, 'base64')
     const floats = Array.from({ length: 8 }, (_, index) => bytes.readFloatLE(index * 4))
@@ -29,7 +29,7 @@ describe('embeddings', () => {
   })
 })
 
-test('§14.2 rerank answers a bare array, best first, with the documents and their places', () => {
+test('rerank answers a bare array, best first, with the documents and their places', () => {
   const documents = ['cold snow', 'a red boat', 'a boat']
   const reply = rerank({ query: 'Red boat', documents }, 'rerank-1')
   expect(reply.map(({ index, document }) => [index, document])).toEqual([
@@ -42,7 +42,7 @@ test('§14.2 rerank answers a bare array, best first, with the documents and the
   )
 })
 
-test('§13 classify gives probabilities that add up, and the label of the larger', () => {
+test('classify gives probabilities that add up, and the label of the larger', () => {
   const reply = classify(
     { input: ['one', 'two', 'ten'] },
     { id: 'c', createdSec: 1, model: 'sim-1', seed: 1 },

@@ -10,7 +10,7 @@ import type { ClassifyRequest, EmbeddingRequest, RerankRequest } from './wire.ts
 const TOKENS_THAT_COUNT = 256
 const CLASSES = 2
 
-/** @param dimensions length of vectors when the request names none @source routes facts 12 */
+/** @param dimensions length of vectors when the request names none */
 export function embed(request: EmbeddingRequest, model: string, seed: number, dimensions: number) {
   const prompts = promptsOf(request.input)
   const length = request.dimensions ?? dimensions
@@ -29,7 +29,7 @@ export function embed(request: EmbeddingRequest, model: string, seed: number, di
   }
 }
 
-/** Best first; equal scores keep the order of the request. @source routes facts 14.2 */
+/** Best first; equal scores keep the order of the request. */
 export function rerank(request: RerankRequest, id: string) {
   const wanted = new Set(wordsOf(request.query))
   return request.documents
@@ -42,7 +42,7 @@ export function rerank(request: RerankRequest, id: string) {
     .sort((left, right) => right.score - left.score || left.index - right.index)
 }
 
-/** Probabilities of LABEL_0 and LABEL_1; they add up to 1. @source routes facts 13 */
+/** Probabilities of LABEL_0 and LABEL_1; they add up to 1. */
 export function classify(
   request: ClassifyRequest,
   setting: { id: string; createdSec: number; model: string; seed: number },

@@ -51,7 +51,7 @@ describe('what the engine says about itself', () => {
     },
   )
 
-  test('§2.13 server and model facts have the members that a gateway reports', () => {
+  test('server and model facts have the members that a gateway reports', () => {
     expect(serverInfo(config(), new EngineStats().load())).toMatchObject({
       backend: 'sglang',
       gpu_count: 0,
@@ -60,7 +60,7 @@ describe('what the engine says about itself', () => {
     expect(modelInfo(config())).toMatchObject({ model_name: 'sim-1', max_tokens: 32_768, vocab_size: 32_000 })
   })
 
-  test('§2.12 the load report counts what runs', () => {
+  test('the load report counts what runs', () => {
     const stats = new EngineStats()
     stats.running = 3
     stats.usedTokens = 524_288 / 2

@@ -5,7 +5,6 @@ import { vocabularySize } from './tokens.ts'
 
 const VERSION = '0.1.0-sim'
 
-/** @source API spec 2.13; routes facts 6.5; routing facts 2.2 step 3 for the owner */
 export function modelList(config: SimConfig, createdSec: number) {
   return {
     object: 'list',
@@ -26,7 +25,7 @@ export function versionInfo() {
   return { version: VERSION }
 }
 
-/** Answer of /server_info, with the members that gateways look for. @source API spec 2.13, routing facts 2.2 step 4 */
+/** Answer of /server_info, with the members that gateways look for. */
 export function serverInfo(config: SimConfig, load: EngineLoad) {
   return {
     version: VERSION,
@@ -57,7 +56,7 @@ export function serverInfo(config: SimConfig, load: EngineLoad) {
   }
 }
 
-/** Answer of /model_info. @source API spec 2.13 */
+/** Answer of /model_info. */
 export function modelInfo(config: SimConfig) {
   return {
     model_name: config.models[0],
@@ -78,7 +77,7 @@ function usageOfCache({ usedTokens, kvTokens }: EngineLoad): number {
   return usedTokens / kvTokens
 }
 
-/** Answer of /v1/loads: one rank. @source API spec 2.12, routes facts 17.2 */
+/** Answer of /v1/loads: one rank. */
 export function loadReport(stats: EngineStats) {
   const load = stats.load()
   return {

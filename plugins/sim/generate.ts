@@ -23,7 +23,6 @@ interface Output {
 /**
  * @throws missing_prompt (400) unless exactly one of text and input_ids is given
  * @throws context_length_exceeded (400)
- * @source routes facts 9
  */
 export function generateNative(request: GenerateRequest, setting: Setting): Generation {
   const source = request.text ?? request.input_ids ?? null

@@ -1,4 +1,4 @@
-/** The messages of the engines that the simulated one can be. @source grpc facts 1, 3.1 */
+/** The messages of the engines that the simulated one can be. */
 import * as mlx from '../../proto/gen/mlx-engine.ts'
 import * as sglang from '../../proto/gen/sglang-scheduler.ts'
 import * as trtllm from '../../proto/gen/trtllm-service.ts'

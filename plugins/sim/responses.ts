@@ -1,4 +1,4 @@
-/** Responses, whole and streamed, of an engine that keeps nothing: what it says is what it would say in a chat. @source responses facts 1.7, 3.3, 3.4 */
+/** Responses, whole and streamed, of an engine that keeps nothing: what it says is what it would say in a chat. */
 import { type Choice, makeChoice } from './chat.ts'
 import { simErrors } from './errors.ts'
 import { DONE_EVENT, type Generation, type Setting, type StreamEvent, usageOf } from './generation.ts'

@@ -191,7 +191,7 @@ function infoRoutes(engine: Engine): RouteDefinition[] {
   ]
 }
 
-/** Routes by which a gateway tells runtimes apart. @source routing facts 2.2 steps 3 and 4 */
+/** Routes by which a gateway tells runtimes apart. */
 function runtimeRoutes(engine: Engine): RouteDefinition[] {
   const { config, stats } = engine
   if (config.runtime === 'vllm') {

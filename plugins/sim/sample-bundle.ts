@@ -1,4 +1,4 @@
-/** The sample tokenizer as engines hand theirs out: a zip archive of its files in pieces, its digest with the last. @source grpc facts 3.5 */
+/** The sample tokenizer as engines hand theirs out: a zip archive of its files in pieces, its digest with the last. */
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'

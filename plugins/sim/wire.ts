@@ -58,7 +58,6 @@ export const ToolSchema = Type.Object(
   open,
 )
 
-/** @source routes facts 10.1 */
 export const ChatRequestSchema = Type.Object(
   {
     ...common,
@@ -82,7 +81,6 @@ export const ChatRequestSchema = Type.Object(
   open,
 )
 
-/** @source responses facts 1.2 */
 export const ResponsesRequestSchema = Type.Object(
   {
     ...common,
@@ -104,7 +102,6 @@ const TokenIds = Type.Array(Type.Integer())
 /** Text or token ids, one or many. */
 const PromptSchema = Type.Union([Type.String(), Type.Array(Type.String()), TokenIds, Type.Array(TokenIds)])
 
-/** @source routes facts 11 */
 export const CompletionRequestSchema = Type.Object(
   {
     ...common,
@@ -118,7 +115,6 @@ export const CompletionRequestSchema = Type.Object(
   open,
 )
 
-/** @source routes facts 9 */
 export const GenerateRequestSchema = Type.Object(
   {
     ...common,
@@ -132,7 +128,6 @@ export const GenerateRequestSchema = Type.Object(
   open,
 )
 
-/** @source routes facts 12 */
 export const EmbeddingRequestSchema = Type.Object(
   {
     ...common,
@@ -143,13 +138,11 @@ export const EmbeddingRequestSchema = Type.Object(
   open,
 )
 
-/** @source routes facts 14.2 */
 export const RerankRequestSchema = Type.Object(
   { ...common, query: Type.String(), documents: Type.Array(Type.String(), { minItems: 1 }) },
   open,
 )
 
-/** @source routes facts 13 */
 export const ClassifyRequestSchema = Type.Object({ ...common, input: PromptSchema }, open)
 
 const matching = {

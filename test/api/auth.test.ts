@@ -14,14 +14,14 @@ async function statusOfWorkers(fleet: Fleet, headers?: Record<string, string>): 
   return (await fleet.get('/workers', headers)).status
 }
 
-test('§5 with no key configured every route is open', async () => {
+test('with no key configured every route is open', async () => {
   const fleet = await withAuth({})
   expect(await statusOfChat(fleet)).toBe(200)
   expect(await statusOfChat(fleet, bearer('anything'))).toBe(200)
   expect(await statusOfWorkers(fleet)).toBe(200)
 })
 
-describe('§5 with a shared key', () => {
+describe('with a shared key', () => {
   test('serving and control-plane routes ask for it, public ones do not', async () => {
     const fleet = await withAuth({ apiKey: 'shared' })
     for (const headers of [
@@ -49,7 +49,7 @@ describe('§5 with a shared key', () => {
     expect(openGateway.workers[0].requests[0].header('authorization')).toBe('Bearer theirs')
   })
 
-  test('§7.1 a refused serving request names authentication_error and keeps its request id', async () => {
+  test('a refused serving request names authentication_error and keeps its request id', async () => {
     const fleet = await withAuth({ apiKey: 'shared' }, [])
     const reply = await fleet.post('/v1/chat/completions', chat, { 'x-request-id': 'mine' })
     expect(reply.status).toBe(401)
@@ -59,7 +59,7 @@ describe('§5 with a shared key', () => {
     })
   })
 
-  test('§7.2 a refused control-plane request names unauthorized and how to authenticate', async () => {
+  test('a refused control-plane request names unauthorized and how to authenticate', async () => {
     const fleet = await withAuth({ apiKey: 'shared' }, [])
     const reply = await fleet.get('/workers', { 'x-request-id': 'mine' })
     expect(reply.status).toBe(401)
@@ -69,7 +69,7 @@ describe('§5 with a shared key', () => {
   })
 })
 
-test('§5 tenant keys open serving routes; with nothing else the control plane is shut', async () => {
+test('tenant keys open serving routes; with nothing else the control plane is shut', async () => {
   const fleet = await withAuth({ tenantKeys: ['a:key-a', 'b:key:with:colons'] })
   expect(await statusOfChat(fleet, bearer('key-a'))).toBe(200)
   expect(await statusOfChat(fleet, bearer('key:with:colons'))).toBe(200)
@@ -78,14 +78,14 @@ test('§5 tenant keys open serving routes; with nothing else the control plane i
   expect(await statusOfWorkers(fleet)).toBe(401)
 })
 
-test('§5 tenant keys beside a shared key do not open the control plane', async () => {
+test('tenant keys beside a shared key do not open the control plane', async () => {
   const fleet = await withAuth({ apiKey: 'shared', tenantKeys: ['a:key-a'] })
   expect((await fleet.post('/generate', { text: 'hi' }, bearer('key-a'))).status).not.toBe(401)
   expect(await statusOfWorkers(fleet, bearer('key-a'))).toBe(401)
   expect(await statusOfWorkers(fleet, bearer('shared'))).toBe(200)
 })
 
-test('§5 a configured control plane takes its own keys of role admin and nothing else', async () => {
+test('a configured control plane takes its own keys of role admin and nothing else', async () => {
   const fleet = await withAuth({
     apiKey: 'shared',
     controlPlaneKeys: ['ops:Ops:admin:root', 'dev:Dev:user:low', 'malformed'],
@@ -105,7 +105,7 @@ test.each([
   [{ tenantKeys: ['no-colon'] }, 'tenantKeys.0'],
   [{ tenantKeys: ['a:secret', 'b:secret'] }, 'tenantKeys.1'],
   [{ apiKey: ' secret' }, 'auth.apiKey'],
-])('§5 %j stops the boot and does not print a key', async (auth, named) => {
+])('%j stops the boot and does not print a key', async (auth, named) => {
   const message = await withAuth(auth, []).then(
     () => 'it started',
     (error: Error) => error.message,

@@ -54,7 +54,7 @@ async function breakerLines(fleet: Fleet, worker: ScriptedWorker): Promise<strin
     .sort()
 }
 
-describe('routing check 49', () => {
+describe('a breaker over time', () => {
   test('a worker that fails again and again gets nothing for a while, then a probe, and everything once it does well', async () => {
     const fleet = await open({ failureThreshold: 3, successThreshold: 2, openMs: 2_000 })
     const [worker] = fleet.workers
@@ -111,7 +111,7 @@ describe('routing check 49', () => {
   })
 })
 
-describe('routing check 50', () => {
+describe('breakers of several workers', () => {
   test('the breaker of one worker does not affect another', async () => {
     const fleet = await open({ failureThreshold: 2 }, { workers: [{}, {}] })
     const [bad, good] = fleet.workers

@@ -20,7 +20,7 @@ const REPLY = {
   usage: { input_tokens: 5, cache_read_input_tokens: 4, output_tokens: 3 },
 }
 
-test('messages §9 a chat request becomes a messages request, and the message a chat completion', async () => {
+test('a chat request becomes a messages request, and the message a chat completion', async () => {
   const { post, workers } = await open()
   workers[0].script(MESSAGES, jsonAnswer(REPLY))
   const reply = await post(PATH, {
@@ -115,7 +115,7 @@ test('messages §9 a chat request becomes a messages request, and the message a 
   expect(workers[0].requestsTo(MESSAGES)[0].header('anthropic-version')).toBe('2023-06-01')
 })
 
-test('messages §9 a stream of messages is told as chat chunks', async () => {
+test('a stream of messages is told as chat chunks', async () => {
   const { post, workers } = await open()
   workers[0].script(
     MESSAGES,
@@ -149,7 +149,7 @@ test('messages §9 a stream of messages is told as chat chunks', async () => {
   expect(choices.at(-1)?.finish_reason).toBe('length')
 })
 
-test('messages §9 what the format has no words for is refused, not dropped, where the answer would differ', async () => {
+test('what the format has no words for is refused, not dropped, where the answer would differ', async () => {
   const { post, workers } = await open()
   for (const [body, param] of [
     [{ n: 2 }, 'n'],
@@ -178,7 +178,7 @@ test('messages §9 what the format has no words for is refused, not dropped, whe
   expect(workers[0].requestsTo(MESSAGES)).toEqual([])
 })
 
-test('messages §3.5 efforts and reasoning', async () => {
+test('efforts and reasoning', async () => {
   const { post, workers } = await open()
   workers[0].script(MESSAGES, jsonAnswer(REPLY))
   const sent = async (body: object) => {
@@ -190,7 +190,7 @@ test('messages §3.5 efforts and reasoning', async () => {
   expect((await sent({ reasoning_effort: 'none' })).thinking).toEqual({ type: 'disabled' })
 })
 
-test('messages §9.3 refusals of the worker keep their status and words', async () => {
+test('refusals of the worker keep their status and words', async () => {
   const { post, workers } = await open()
   workers[0].script(
     MESSAGES,
@@ -206,7 +206,7 @@ test('messages §9.3 refusals of the worker keep their status and words', async 
 test.each([
   ['a vendor', VENDOR],
   ['an engine that speaks nothing else', { spec: { apis: ['messages'] } }],
-])('messages §2 betas of a chat request reach %s', async (_kind, worker) => {
+])('betas of a chat request reach %s', async (_kind, worker) => {
   const { post, workers } = await openMessages({ workers: [worker], plugins: {} })
   workers[0].script(MESSAGES, jsonAnswer(REPLY))
   const chat = { model: 'test-model', messages: [{ role: 'user', content: 'hi' }] }
@@ -268,7 +268,7 @@ const chunksOf = (text: string) =>
 const CHAT_REQUEST = { model: 'test-model', messages: [{ role: 'user', content: 'hot?' }] }
 const STREAMED = { ...CHAT_REQUEST, stream: true, stream_options: { include_usage: true } }
 
-test('messages §9 thinking and calls of a streamed message are told as chat chunks, piece by piece', async () => {
+test('thinking and calls of a streamed message are told as chat chunks, piece by piece', async () => {
   const { post, workers } = await open()
   const end = { type: 'message_delta', delta: { stop_reason: 'tool_use' }, usage: { output_tokens: 9 } }
   const events = [START, { type: 'ping' }, ...THINKING, ...CALLS, end, { type: 'message_stop' }]
@@ -298,31 +298,28 @@ test('messages §9 thinking and calls of a streamed message are told as chat chu
 test.each([
   ['an error event', [{ type: 'error', error: { type: 'overloaded_error', message: 'no memory' } }]],
   ['an end that is none', []],
-])(
-  'messages §9, §5.4 %s of a streamed message is told as the error of a chat, never as its end',
-  async (_what, last) => {
-    const { post, workers } = await openMessages({
-      workers: [VENDOR],
-      plugins: {},
-      kernel: { retry: { maxAttempts: 1 } },
-    })
-    const events = [START, ...THINKING, ...CALLS]
-    for (let count = 0; count <= events.length; count++) {
-      const steps = events.slice(0, count).map((event) => `data: ${JSON.stringify(event)}\n\n`)
-      const ends = last.map((event) => `data: ${JSON.stringify(event)}\n\n`)
-      const headers = { 'content-type': 'text/event-stream' }
-      workers[0].script(MESSAGES, streamAnswer([...steps, { waitMs: 15 }, ...ends], { headers }))
-      const reply = await post(PATH, STREAMED)
-      const text = await reply.text()
-      expect(text, `after ${count}`).not.toContain('[DONE]')
-      expect(text, `after ${count}`).not.toMatch(/"finish_reason":"/)
-      if (reply.status === 200) expect(chunksOf(text).at(-1)?.error?.message, text).toBeTruthy()
-      else expect((JSON.parse(text) as Chunk).error?.message).toBeTruthy()
-    }
-  },
-)
+])('%s of a streamed message is told as the error of a chat, never as its end', async (_what, last) => {
+  const { post, workers } = await openMessages({
+    workers: [VENDOR],
+    plugins: {},
+    kernel: { retry: { maxAttempts: 1 } },
+  })
+  const events = [START, ...THINKING, ...CALLS]
+  for (let count = 0; count <= events.length; count++) {
+    const steps = events.slice(0, count).map((event) => `data: ${JSON.stringify(event)}\n\n`)
+    const ends = last.map((event) => `data: ${JSON.stringify(event)}\n\n`)
+    const headers = { 'content-type': 'text/event-stream' }
+    workers[0].script(MESSAGES, streamAnswer([...steps, { waitMs: 15 }, ...ends], { headers }))
+    const reply = await post(PATH, STREAMED)
+    const text = await reply.text()
+    expect(text, `after ${count}`).not.toContain('[DONE]')
+    expect(text, `after ${count}`).not.toMatch(/"finish_reason":"/)
+    if (reply.status === 200) expect(chunksOf(text).at(-1)?.error?.message, text).toBeTruthy()
+    else expect((JSON.parse(text) as Chunk).error?.message).toBeTruthy()
+  }
+})
 
-test('messages §9 a vendor that has had enough is told to the chat with its pause', async () => {
+test('a vendor that has had enough is told to the chat with its pause', async () => {
   const { post, workers } = await openMessages({
     workers: [VENDOR],
     plugins: {},

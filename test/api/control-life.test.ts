@@ -95,7 +95,7 @@ describe('an uncaught error on the control thread', () => {
   })
 })
 
-test('D6: probes are left out of the access log, unless it is told to show them', async () => {
+test('probes are left out of the access log, unless it is told to show them', async () => {
   const asked = async (probes: object) => {
     const running = await start({ log: { access: true, ...probes } })
     for (const path of ['/liveness', '/readiness', '/health', '/nowhere']) await fetch(running.url + path)

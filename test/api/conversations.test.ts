@@ -65,7 +65,7 @@ const missing = (code: string) => ({
   body: { error: { message: expect.any(String), type: 'not_found_error', code } },
 })
 
-describe('conversations (§2.8, §4.2, responses facts 5.5)', () => {
+describe('conversations', () => {
   test('a conversation is made with and without a body, shown, and deleted once', async () => {
     const { status, body } = await call('POST', '/v1/conversations', { metadata: { topic: 'x' } })
     expect(status).toBe(200)
@@ -93,7 +93,7 @@ describe('conversations (§2.8, §4.2, responses facts 5.5)', () => {
     expect(bad).toEqual(refused('items[1].type', 'unsupported_item_type'))
   })
 
-  test('#76 metadata is merged, null removes a key', async () => {
+  test('metadata is merged, null removes a key', async () => {
     const id = await begin({ metadata: { a: '1', b: '2' } })
     const path = `/v1/conversations/${id}`
     expect((await call('POST', path, { metadata: { b: null, c: '3' } })).body.metadata).toEqual({
@@ -109,7 +109,7 @@ describe('conversations (§2.8, §4.2, responses facts 5.5)', () => {
     expect(Object.keys(metadata).toSorted()).toEqual(['a', 'c', ...keys])
   })
 
-  test('#7 16 properties are taken, 17 are not, and nothing changes then', async () => {
+  test('properties are taken, 17 are not, and nothing changes then', async () => {
     const many = (count: number) =>
       Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, 'v']))
     const wrong = refused('metadata', 'invalid_metadata')
@@ -149,7 +149,7 @@ describe('conversations (§2.8, §4.2, responses facts 5.5)', () => {
     expect(shown).toContain('"constructor":"y"')
   })
 
-  test('#8 what is no JSON object is refused', async () => {
+  test('what is no JSON object is refused', async () => {
     const id = await begin()
     for (const path of ['/v1/conversations', `/v1/conversations/${id}`, `/v1/conversations/${id}/items`]) {
       for (const body of ['{', '[]', '7', 'null', '"x"']) {
@@ -162,7 +162,7 @@ describe('conversations (§2.8, §4.2, responses facts 5.5)', () => {
   })
 
   test.each(['abc', 'conv_unknown', 'conv_%00', 'conv_..%2F', '%F0%9F%8C%8D', 'x'.repeat(2_000)])(
-    '#69 the id %j in a path is an unknown one',
+    'the id %j in a path is an unknown one',
     async (id) => {
       const gone = missing('conversation_not_found')
       const path = `/v1/conversations/${id}`
@@ -177,7 +177,7 @@ describe('conversations (§2.8, §4.2, responses facts 5.5)', () => {
   )
 })
 
-describe('items (§2.9, §4.2, responses facts 5.6)', () => {
+describe('items', () => {
   test('items of every type are kept, in order, with ids, status and time', async () => {
     const id = await begin()
     const items = [
@@ -226,7 +226,7 @@ describe('items (§2.9, §4.2, responses facts 5.6)', () => {
     expect((await list(id)).body.data[0]).toMatchObject(call)
   })
 
-  test('#17 of include: what was not asked for is kept, but not shown', async () => {
+  test('of include: what was not asked for is kept, but not shown', async () => {
     const id = await begin()
     const logprobs = [{ token: 'h', logprob: -1 }]
     await add(
@@ -248,7 +248,7 @@ describe('items (§2.9, §4.2, responses facts 5.6)', () => {
     expect(await list(id, '?include=foo')).toEqual(refused('include', 'invalid_value'))
   })
 
-  test('#77 of 21 items none is written, nor of 20 with a bad last one', async () => {
+  test('of 21 items none is written, nor of 20 with a bad last one', async () => {
     const id = await begin()
     const twenty = Array.from({ length: 20 }, (_, index) => userMessage(String(index)))
     expect(await add(id, ...twenty, userMessage('more'))).toEqual(refused('items', 'too_many_items'))
@@ -396,7 +396,7 @@ describe('items (§2.9, §4.2, responses facts 5.6)', () => {
     expect((await list(id)).body.data).toEqual([])
   })
 
-  test('#74 250 items come in pages of 100, 100 and 50', async () => {
+  test('items come in pages of 100, 100 and 50', async () => {
     const id = await begin()
     for (let from = 0; from < 250; from += 10) {
       await add(id, ...Array.from({ length: 10 }, (_, index) => userMessage(String(from + index))))
@@ -431,12 +431,12 @@ describe('items (§2.9, §4.2, responses facts 5.6)', () => {
     ['limit=1.5', 'limit', 'invalid_value'],
     ['limit=', 'limit', 'invalid_value'],
     ['order=up', 'order', 'invalid_value'],
-  ])('#75 the query %s is refused', async (query, param, code) => {
+  ])('the query %s is refused', async (query, param, code) => {
     const id = await begin({ items: [userMessage('x')] })
     expect(await list(id, `?${query}`)).toEqual(refused(param, code))
   })
 
-  test('#78 a shared item that one conversation removes stays in the other', async () => {
+  test('a shared item that one conversation removes stays in the other', async () => {
     const [a, b] = [await begin(), await begin()]
     const { id } = (await add(a, userMessage('shared'))).body.data[0]
     const shared = await add(b, { id })
@@ -473,7 +473,7 @@ describe('items (§2.9, §4.2, responses facts 5.6)', () => {
   })
 })
 
-describe('who may (§5, responses facts 5.9)', () => {
+describe('who may', () => {
   const routes = (id: string, item: string): [string, string, unknown?][] => [
     ['GET', `/v1/conversations/${id}`],
     ['POST', `/v1/conversations/${id}`, { metadata: { stolen: 'yes' } }],
@@ -485,7 +485,7 @@ describe('who may (§5, responses facts 5.9)', () => {
     ['DELETE', `/v1/conversations/${id}/items/${item}`],
   ]
 
-  test('#80 the ids of another tenant get the very answers of unknown ids', async () => {
+  test('the ids of another tenant get the very answers of unknown ids', async () => {
     const id = await begin({ metadata: { secret: 's' }, items: [userMessage('secret')] })
     const item = (await list(id)).body.data[0].id
     const unknown = routes('conv_unknown', 'msg_unknown')
@@ -514,7 +514,7 @@ describe('who may (§5, responses facts 5.9)', () => {
     expect((await call('GET', `/v1/conversations/${id}`)).body.metadata).toEqual({ secret: 's' })
   })
 
-  test('#87 without a key, or with a wrong one, every route is shut', async () => {
+  test('without a key, or with a wrong one, every route is shut', async () => {
     const all = [...routes('conv_x', 'msg_x'), ['POST', '/v1/conversations', {}] as [string, string, unknown]]
     for (const [method, path, body] of all) {
       for (const key of [null, 'wrong']) {

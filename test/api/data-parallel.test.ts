@@ -1,4 +1,4 @@
-/** Data-parallel ranks as workers: one record a rank, one engine behind them. @source routing facts 2.4; check 42 */
+/** Data-parallel ranks as workers: one record a rank, one engine behind them. */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -73,7 +73,7 @@ async function until(
 const allReady = (count: number) => (workers: Reply['json'][]) =>
   workers.length === count && workers.every(({ status }) => status === 'ready')
 
-test('check 42: an engine with 4 ranks is listed as 4 workers, and the id of the 202 is that of rank 0', async () => {
+test('an engine with 4 ranks is listed as 4 workers, and the id of the 202 is that of rank 0', async () => {
   const engine = await openEngine(4)
   const gateway = await openGateway()
   const { json } = await send(gateway, 'POST', '/workers', { url: engine.url, priority: 7 })
@@ -94,7 +94,7 @@ test('check 42: an engine with 4 ranks is listed as 4 workers, and the id of the
   expect((await send(gateway, 'POST', '/workers', { url: `${engine.url}/` })).status).toBe(409)
 })
 
-test('check 42: requests go to the engine and carry the rank, each rank in its turn', async () => {
+test('requests go to the engine and carry the rank, each rank in its turn', async () => {
   const engine = await openEngine(4)
   const gateway = await openGateway()
   await send(gateway, 'POST', '/workers', { url: engine.url })
@@ -107,7 +107,7 @@ test('check 42: requests go to the engine and carry the rank, each rank in its t
   expect(ranks.toSorted()).toEqual([0, 0, 1, 1, 2, 2, 3, 3])
 })
 
-test('check 42: DELETE of one rank drains and removes all of them; a running stream of another rank finishes', async () => {
+test('DELETE of one rank drains and removes all of them; a running stream of another rank finishes', async () => {
   const engine = await openEngine(4)
   const gateway = await openGateway()
   await send(gateway, 'POST', '/workers', { url: engine.url })
@@ -130,7 +130,7 @@ test('check 42: DELETE of one rank drains and removes all of them; a running str
   expect(engine.requestsTo(CHAT).length).toBe(1)
 })
 
-test('check 42: PATCH holds for every rank, PUT is refused', async () => {
+test('PATCH holds for every rank, PUT is refused', async () => {
   const engine = await openEngine(2)
   const gateway = await openGateway()
   await send(gateway, 'POST', '/workers', { url: engine.url, api_key: 'old-key' })
@@ -153,7 +153,7 @@ test('check 42: PATCH holds for every rank, PUT is refused', async () => {
   expect([put.status, put.json.error.code]).toEqual([400, 'replace_unsupported'])
 })
 
-test('check 42: an engine that does not tell its ranks is not registered, and the record says why', async () => {
+test('an engine that does not tell its ranks is not registered, and the record says why', async () => {
   const engine = await startScriptedWorker({ shape: 'vllm' })
   closers.push(() => engine.close())
   const gateway = await openGateway()
@@ -235,7 +235,7 @@ test('with storage, ranks come back with their ids, and those that the engine ha
   expect(engine.requestsTo(CHAT)[0].json()).not.toHaveProperty('data_parallel_rank')
 })
 
-test('E: an engine that is gone is shut for all ranks by what one of them learns', async () => {
+test('an engine that is gone is shut for all ranks by what one of them learns', async () => {
   const engine = await openEngine(3)
   const gateway = await openGateway(
     { health: { disable_health_check: true } },

@@ -142,7 +142,7 @@ test('an answer that stops before it is finished fails, however it stops', async
   }
 })
 
-test.each([true, false])('A4: an answer that is nested too deeply fails, streamed: %s', async (stream) => {
+test.each([true, false])('an answer that is nested too deeply fails, streamed: %s', async (stream) => {
   const deep = '['.repeat(20_000) + ']'.repeat(20_000)
   const annotated = `{"annotations":[{"type":"url_citation","url_citation":${deep}}]}`
   const choice = (member: string) => `{"choices":[{"index":0,"${member}":${annotated}}]}`
@@ -157,7 +157,7 @@ test.each([true, false])('A4: an answer that is nested too deeply fails, streame
 })
 
 test.each(['text', 'choice_done', 'finished'] as const)(
-  'A3: whoever cannot take the event %s hears of the failure, and the request ends',
+  'whoever cannot take the event %s hears of the failure, and the request ends',
   async (type) => {
     const { post, seen } = await open([sseAnswer(WHOLE_STREAM)], { retry: { maxAttempts: 1 } })
     seen.push = (event) => {

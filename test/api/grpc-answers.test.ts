@@ -68,7 +68,7 @@ describe('a whole reply', () => {
   test.each([
     ['is cut off', `Sure. ${CALL}`.slice(0, -15), 'length'],
     ['is broken', 'Sure. <tool_call>\n{"name":"dim","arguments":{"level":}}\n</tool_call>', 'stop'],
-  ])('parsers 6.7 #12 #13: a call that %s is text', async (_, text, reason) => {
+  ])('a call that %s is text', async (_, text, reason) => {
     const serverInfo = { serverArgs: { tool_call_parser: 'qwen' } }
     const { engine, post, ids } = await openGrpcFleet({ engines: [{ serverInfo }] })
     engine.answer([await ids(text)], { finishReason: reason })
@@ -90,7 +90,7 @@ describe('a model that thinks', () => {
   const promptOf = ({ calls }: { readonly calls: readonly { readonly request: object }[] }) =>
     (calls[calls.length - 1].request as { tokenized: { originalText: string } }).tokenized.originalText
 
-  test('8.2 #65, parsers 6.7 #77: switched off, it has another prompt, and its first byte is the answer', async () => {
+  test('switched off, it has another prompt, and its first byte is the answer', async () => {
     const { engine, post, ids } = await openGrpcFleet(think)
     engine.answer((await ids('Hello.')).map((id) => [id]))
     const off = { ...ask, chat_template_kwargs: { enable_thinking: false } }
@@ -104,7 +104,7 @@ describe('a model that thinks', () => {
     expect(promptOf(engine).endsWith('<think>\n')).toBe(true)
   })
 
-  test('parsers 6.7 #67: what is cut off while it thinks has no content, and says length', async () => {
+  test('what is cut off while it thinks has no content, and says length', async () => {
     const { engine, post, ids } = await openGrpcFleet(think)
     engine.answer(
       (await ids('Let me see')).map((id) => [id]),
@@ -121,7 +121,7 @@ describe('a model that thinks', () => {
     expect(streamed.map(({ reasoning_content: given }) => given ?? '').join('')).toBe('Let me see')
   })
 
-  test('parsers 6.7 #80: the lines between its reasoning and its call are no content', async () => {
+  test('the lines between its reasoning and its call are no content', async () => {
     const { engine, post, ids } = await openGrpcFleet({
       ...think,
       engines: [{ serverInfo: { serverArgs: { reasoning_parser: 'qwen3', tool_call_parser: 'qwen' } } }],
@@ -144,7 +144,7 @@ describe('demands over the wire', () => {
   const required = { ...ask, tools: [dim], tool_choice: 'required' }
   const named = { ...ask, tools: [dim], tool_choice: { type: 'function', function: { name: 'dim' } } }
 
-  test('parsers 6.7 #95: with none a call is text, streamed and whole', async () => {
+  test('with none a call is text, streamed and whole', async () => {
     const { engine, post, ids } = await openGrpcFleet({
       engines: [{ serverInfo: { serverArgs: { tool_call_parser: 'qwen' } } }],
     })
@@ -161,7 +161,7 @@ describe('demands over the wire', () => {
     expect(streamed.map(({ content }) => content ?? '').join('')).toBe(text)
   })
 
-  test('parsers 6.7 #96: an array that is cut off is content, and says length', async () => {
+  test('an array that is cut off is content, and says length', async () => {
     const { engine, post, ids } = await openGrpcFleet()
     const array = '[{"name":"dim","parameters":{"level":3}},{"name":"dim","parameters":{}}]'
     engine.answer((await ids(array)).map((id) => [id]))
@@ -188,7 +188,7 @@ describe('demands over the wire', () => {
     })
   })
 
-  test('parsers 6.7 #97: a named call begins with its id and name, and goes on with arguments', async () => {
+  test('a named call begins with its id and name, and goes on with arguments', async () => {
     const { engine, post, ids } = await openGrpcFleet()
     engine.answer((await ids('{"level": 3}')).map((id) => [id]))
     const streamed = deltasOf(await (await post(CHAT, { ...named, stream: true })).text())
@@ -204,7 +204,7 @@ describe('demands over the wire', () => {
     expect(streamed.map(({ content }) => content ?? '').join('')).toBe('')
   })
 
-  test('parsers 6.7 #98 #99: tools that contradict each other or are not there are the fault of the request', async () => {
+  test('tools that contradict each other or are not there are the fault of the request', async () => {
     const { engine, post } = await openGrpcFleet()
     const withDefinition = (name: string, type: string) => ({
       type: 'function',
@@ -224,7 +224,7 @@ describe('demands over the wire', () => {
     expect(engine.calls).toEqual([])
   })
 
-  test('parsers 6.7 #103: ids of Kimi-K2 count the calls of the whole conversation', async () => {
+  test('ids of Kimi-K2 count the calls of the whole conversation', async () => {
     const { engine, post, ids } = await openGrpcFleet({
       engines: [{ model: 'Kimi-K2-Instruct' }],
       plugins: {
@@ -261,7 +261,7 @@ describe('a constraint on a model that thinks', () => {
     ['vllm', { runtime: 'vllm', serverInfo: { constrainedDecodingStart: 'after_reasoning' } }],
   ] as const
 
-  test.each(waiting)('parsers 4.4: %s reasons first, and the demand is met behind it', async (_, engine) => {
+  test.each(waiting)('%s reasons first, and the demand is met behind it', async (_, engine) => {
     const {
       engine: player,
       post,
@@ -291,7 +291,7 @@ describe('a constraint on a model that thinks', () => {
     }
   })
 
-  test('parsers 4.4: an engine whose grammar starts at the first token answers at once', async () => {
+  test('an engine whose grammar starts at the first token answers at once', async () => {
     const { engine, post, ids } = await openGrpcFleet({
       engines: [{ runtime: 'vllm' }],
       template: thinkingTemplate(),
@@ -308,7 +308,7 @@ describe('a constraint on a model that thinks', () => {
 })
 
 describe('the prompt and the text', () => {
-  test('8.2 #66: an answer that is to be continued ends the prompt, and the engine goes on from there', async () => {
+  test('an answer that is to be continued ends the prompt, and the engine goes on from there', async () => {
     const { engine, post, ids } = await openGrpcFleet()
     engine.answer((await ids(' nine.')).map((id) => [id]))
     const messages = [...ask.messages, { role: 'assistant', content: 'It is' }]
@@ -324,7 +324,7 @@ describe('the prompt and the text', () => {
     expect(status).toBe(400)
   })
 
-  test('grpc 5: special tokens are text for a client that wants them', async () => {
+  test('special tokens are text for a client that wants them', async () => {
     const { engine, post, ids } = await openGrpcFleet()
     engine.answer((await ids('a<|im_start|>b')).map((id) => [id]))
     expect(await readChoice(await post(CHAT, ask))).toMatchObject({ content: 'ab' })
@@ -338,7 +338,7 @@ describe('the prompt and the text', () => {
     expect(told).toEqual([true, false, false])
   })
 
-  test('8.2 #67: what a template refuses is the fault of the request, in its own words', async () => {
+  test('what a template refuses is the fault of the request, in its own words', async () => {
     const path = join(folder, 'strict.jinja')
     writeFileSync(
       path,
@@ -359,7 +359,7 @@ interface Sampled {
   readonly samplingParams: { readonly skipSpecialTokens: boolean }
 }
 
-test('grpc 6.2: what nobody says about thinking is left to the template, and the prompt tells how it decided', async () => {
+test('what nobody says about thinking is left to the template, and the prompt tells how it decided', async () => {
   const path = join(folder, 'off-by-default.jinja')
   const end =
     "{%- if enable_thinking is defined and enable_thinking %}{{ '<think>\\n' }}{%- else %}{{ '<think>\\n\\n</think>\\n\\n' }}{%- endif %}"
@@ -398,7 +398,7 @@ test.each([
     'tool_calls',
   ],
   ['reasoning', { reasoning_parser: 'qwen3' }, '<think>so</think>Hello.', 'stop'],
-])('routes 10.4: the ids and log probabilities of %s are told, streamed and whole', async (...row) => {
+])('the ids and log probabilities of %s are told, streamed and whole', async (...row) => {
   const [, serverArgs, text, reason] = row
   const serverInfo = { serverArgs }
   const { engine, post, ids } = await openGrpcFleet({ engines: [{ runtime: 'vllm', serverInfo }] })

@@ -1,4 +1,4 @@
-/** Chat over engines that are reached over gRPC, streamed and whole. @source grpc facts 8.2 */
+/** Chat over engines that are reached over gRPC, streamed and whole. */
 import { describe, expect, test } from 'vitest'
 import type { EngineName } from '../support/scripted-engine.ts'
 import { eventsOf, openGrpcFleet, until } from './grpc-fleet.ts'
@@ -44,7 +44,7 @@ const whole = async (reply: Response) =>
   }
 
 describe.each(ENGINES)('%s', (runtime) => {
-  test('8.2 #28 #30 #36: streamed deltas are the whole text, with one usage chunk where it is asked for', async () => {
+  test('streamed deltas are the whole text, with one usage chunk where it is asked for', async () => {
     const { engine, post, ids } = await openGrpcFleet({ engines: [{ runtime }] })
     const tokens = await ids(TEXT)
     engine.answer(tokens.map((id) => [id]))
@@ -65,7 +65,7 @@ describe.each(ENGINES)('%s', (runtime) => {
     expect(engine.aborted).toEqual([])
   })
 
-  test('8.2 #26 #27: a character over several chunks comes once; one that is cut ends cleanly', async () => {
+  test('a character over several chunks comes once; one that is cut ends cleanly', async () => {
     const { engine, post, ids } = await openGrpcFleet({ engines: [{ runtime }] })
     const tokens = await ids('a😀b')
     expect(tokens).toHaveLength(6)
@@ -78,7 +78,7 @@ describe.each(ENGINES)('%s', (runtime) => {
     expect([cut.textOf(0), cut.endsOf(0).length, cut.data.at(-1)]).toEqual(['a\ufffd', 1, '[DONE]'])
   })
 
-  test('8.2 #33: a whole choice without chunks still delivers the text of a stream', async () => {
+  test('a whole choice without chunks still delivers the text of a stream', async () => {
     const { engine, post, ids } = await openGrpcFleet({ engines: [{ runtime }] })
     const tokens = await ids(TEXT)
     engine.script = ({ request }) =>
@@ -88,7 +88,7 @@ describe.each(ENGINES)('%s', (runtime) => {
   })
 
   test.each([true, false])(
-    '8.2 #49: a client that leaves before the first token makes the engine stop within a second (stream: %s)',
+    'a client that leaves before the first token makes the engine stop within a second (stream: %s)',
     async (stream) => {
       const { engine, post } = await openGrpcFleet({ engines: [{ runtime }] })
       engine.script = () => [{ hang: true }]
@@ -107,7 +107,7 @@ describe.each(ENGINES)('%s', (runtime) => {
   )
 })
 
-test('8.2 #51: whatever ends a request, the engine is counted as free again', async () => {
+test('whatever ends a request, the engine is counted as free again', async () => {
   const { engine, post, get, ids } = await openGrpcFleet({ kernel: { retry: { maxAttempts: 1 } } })
   const load = async () => {
     const { workers } = (await (await get('/workers')).json()) as { workers: { load: number }[] }
@@ -142,7 +142,7 @@ test('8.2 #51: whatever ends a request, the engine is counted as free again', as
   }
 })
 
-test('8.2 #29: vllm counts tokens message by message', async () => {
+test('vllm counts tokens message by message', async () => {
   const { engine, post, ids } = await openGrpcFleet({ engines: [{ runtime: 'vllm' }] })
   const tokens = await ids('one two three four')
   engine.answer([tokens.slice(0, 3), tokens.slice(3)])
@@ -151,7 +151,7 @@ test('8.2 #29: vllm counts tokens message by message', async () => {
   expect(usages).toMatchObject([{ completion_tokens: tokens.length }])
 })
 
-test('8.2 #31: whole choices that an sglang engine numbers alike are told apart', async () => {
+test('whole choices that an sglang engine numbers alike are told apart', async () => {
   const { engine, post, ids } = await openGrpcFleet()
   const [a, b] = [await ids('first'), await ids('second')]
   engine.script = ({ request }) => [...engine.steps([a], {}, request), ...engine.steps([b], {}, request)]
@@ -164,7 +164,7 @@ test('8.2 #31: whole choices that an sglang engine numbers alike are told apart'
 })
 
 test.each(['sglang', 'vllm', 'trtllm', 'tokenspeed'] as const)(
-  '8.2 #32: %s streams two choices side by side, each with its own end',
+  '%s streams two choices side by side, each with its own end',
   async (runtime) => {
     const { engine, post, ids } = await openGrpcFleet({ engines: [{ runtime }] })
     const [a, b] = [await ids('first one'), await ids('second one')]
@@ -218,7 +218,7 @@ describe('stops', () => {
   const tokensOf = async (ids: (text: string) => Promise<number[]>, text: string) =>
     (await ids(text)).map((id) => [id])
 
-  test('8.2 #20 #24: a stop string over several chunks is cut, what follows is dropped, and the engine is told', async () => {
+  test('a stop string over several chunks is cut, what follows is dropped, and the engine is told', async () => {
     const { engine, post, ids } = await openGrpcFleet()
     engine.answer(await tokensOf(ids, 'before STOP HERE NOW after and more'))
     const asked = { ...ask, stream: true, stop: ['STOP HERE NOW'] }
@@ -229,7 +229,7 @@ describe('stops', () => {
   })
 
   test.each([1, 3, 100])(
-    '8.2 #24: what stands behind a stop in chunks of %i tokens, and in later ones, is nobody’s',
+    'what stands behind a stop in chunks of %i tokens, and in later ones, is nobody’s',
     async (size) => {
       const { engine, post, ids } = await openGrpcFleet()
       const tokens = await ids('before STOP HERE NOW after and more STOP HERE NOW again')
@@ -249,7 +249,7 @@ describe('stops', () => {
     },
   )
 
-  test('8.2 #21: what begins like a stop string and goes on otherwise is delivered whole', async () => {
+  test('what begins like a stop string and goes on otherwise is delivered whole', async () => {
     const { engine, post, ids } = await openGrpcFleet()
     const text = 'STOP HERE STOP HERE NO, STOP HER'
     engine.answer(await tokensOf(ids, text))
@@ -260,7 +260,7 @@ describe('stops', () => {
     expect(engine.aborted).toEqual([])
   })
 
-  test('8.2 #22 #23: the first of two to end wins; without trimming it stays', async () => {
+  test('the first of two to end wins; without trimming it stays', async () => {
     const { engine, post, ids } = await openGrpcFleet()
     engine.answer(await tokensOf(ids, 'one two three four'))
     for (const stop of [
@@ -280,7 +280,7 @@ describe('stops', () => {
     }
   })
 
-  test('8.2 #18: sglang gets no stop strings; one that is a token becomes an id', async () => {
+  test('sglang gets no stop strings; one that is a token becomes an id', async () => {
     const { engine, post, ids } = await openGrpcFleet()
     engine.answer([[5]])
     await post(CHAT, { ...ask, stop: ['a', 'never one token, this'] })
@@ -291,7 +291,7 @@ describe('stops', () => {
     expect(samplingParams.stopTokenIds).toEqual(await ids('a'))
   })
 
-  test('8.2 #25: the end of the text never shows; with ignore_eos the answer goes on behind it', async () => {
+  test('the end of the text never shows; with ignore_eos the answer goes on behind it', async () => {
     const { engine, post, ids } = await openGrpcFleet()
     const [a, b] = [await ids('one'), await ids(' two')]
     const eos = (await ids('<|im_end|>'))[0]
@@ -304,7 +304,7 @@ describe('stops', () => {
   })
 })
 
-test('8.2 #34 #35: every finish reason; cached and reasoning tokens where there are some', async () => {
+test('every finish reason; cached and reasoning tokens where there are some', async () => {
   const { engine, post, ids } = await openGrpcFleet()
   const tokens = await ids('text')
   for (const [said, told] of [
@@ -326,7 +326,7 @@ test('8.2 #34 #35: every finish reason; cached and reasoning tokens where there 
   expect((await whole(await trt.post(CHAT, ask))).choices[0].finish_reason).toBe('stop')
 })
 
-test('8.2 #37: log probabilities carry text, bytes and alternatives, aligned with the content', async () => {
+test('log probabilities carry text, bytes and alternatives, aligned with the content', async () => {
   const { engine, post, ids } = await openGrpcFleet()
   const tokens = await ids('Hello <|im_start|>😀!')
   const top = (id: number) => ({ values: [-0.5, -1.5], tokenIds: [id, 9] })
@@ -364,7 +364,7 @@ test('8.2 #37: log probabilities carry text, bytes and alternatives, aligned wit
   }
 })
 
-test('8.2 #48: an engine that fails after its first token ends the stream with one error, without another try', async () => {
+test('an engine that fails after its first token ends the stream with one error, without another try', async () => {
   const { engine, post, ids } = await openGrpcFleet()
   const [first] = await ids('Hello')
   engine.script = () => [
@@ -381,7 +381,7 @@ test('8.2 #48: an engine that fails after its first token ends the stream with o
 test.each([
   ['/v1/completions', { model: 'test-model', prompt: 'hi' }],
   ['/generate', { model: 'test-model', text: 'hi' }],
-])('8.2 #48: so does a stream of %s', async (path, body) => {
+])('so does a stream of %s', async (path, body) => {
   const { engine, post, ids } = await openGrpcFleet()
   const [first] = await ids('Hello')
   engine.script = () => [
@@ -411,7 +411,7 @@ test.each([
   [6, 409],
   [11, 400],
   [15, 500],
-])('8.2 #45: status %i before the first message is HTTP status %i', async (status, expected) => {
+])('status %i before the first message is HTTP status %i', async (status, expected) => {
   const { engine, post } = await openGrpcFleet({ kernel: { retry: { maxAttempts: 1 } } })
   engine.script = () => [{ status, details: 'the reason' }]
   const reply = await post(CHAT, { ...ask, stream: true })
@@ -421,7 +421,7 @@ test.each([
   expect(error).toMatchObject({ message: 'the reason', code: expect.any(String), type: expect.any(String) })
 })
 
-test('8.2 #46: an engine that is not there for it is left for another, under a new name; a refusal is not', async () => {
+test('an engine that is not there for it is left for another, under a new name; a refusal is not', async () => {
   const { engines, post, ids } = await openGrpcFleet({ engines: [{}, {}] })
   const tokens = await ids(TEXT)
   engines[0].script = () => [{ status: 14, details: 'restarting' }]
@@ -440,7 +440,7 @@ test('8.2 #46: an engine that is not there for it is left for another, under a n
   expect(engines[0].calls.length + engines[1].calls.length).toBe(1)
 })
 
-test('8.2 #77: the trace header reaches the engine', async () => {
+test('the trace header reaches the engine', async () => {
   const { engine, post } = await openGrpcFleet()
   engine.answer([[5]])
   const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
@@ -448,7 +448,7 @@ test('8.2 #77: the trace header reaches the engine', async () => {
   expect((await engine.received()).metadata.get('traceparent')).toContain('0af7651916cd43dd8448eb211c80319c')
 })
 
-test('8.2 #54: a message above 4 MiB is read', async () => {
+test('a message above 4 MiB is read', async () => {
   const { engine, post, ids } = await openGrpcFleet()
   const [id] = await ids('a')
   engine.answer([new Array(2_000).fill(id)], { matchedStopStr: 'x'.repeat(5_000_000) })

@@ -1,4 +1,4 @@
-/** Workers that are reached over gRPC: what they are found to be, and what operators ask of them. @source grpc facts 8.2 */
+/** Workers that are reached over gRPC: what they are found to be, and what operators ask of them. */
 import { expect, test } from 'vitest'
 import { trtllm } from '../../plugins/workers/grpc/runtimes/trtllm.ts'
 import { encodeHealthCheckResponse } from '../../proto/gen/trtllm-service.ts'
@@ -10,7 +10,7 @@ const workersOf = async (get: (path: string) => Promise<Response>) =>
   ((await (await get('/workers')).json()) as { workers: Worker[] }).workers
 
 test.each(['sglang', 'vllm', 'trtllm', 'tokenspeed', 'mlx'] as const)(
-  '8.2 #55: a stranger is found to be %s, with its labels and its model',
+  'a stranger is found to be %s, with its labels and its model',
   async (runtime) => {
     const { get } = await openGrpcFleet({
       engines: [{ runtime, model: 'named', modelInfo: { vocabSize: 9 } }],
@@ -22,7 +22,7 @@ test.each(['sglang', 'vllm', 'trtllm', 'tokenspeed', 'mlx'] as const)(
   },
 )
 
-test('8.2 #57: what engines say becomes labels: renamed, without what says nothing, behind those of the registration', async () => {
+test('what engines say becomes labels: renamed, without what says nothing, behind those of the registration', async () => {
   const { get } = await openGrpcFleet({
     engines: [
       {
@@ -86,7 +86,7 @@ test('8.2 #57: what engines say becomes labels: renamed, without what says nothi
   expect(labels('tokenspeed')).toMatchObject({ model_path: '/t', shm_namespace_id: 'n' })
 })
 
-test('8.2 #58: a model goes by the name of the registration, the served one, its id, or its path', async () => {
+test('a model goes by the name of the registration, the served one, its id, or its path', async () => {
   const info = { servedModelName: '', tokenizerPath: 'weir:sample' }
   const { get } = await openGrpcFleet({
     engines: [
@@ -103,7 +103,7 @@ test('8.2 #58: a model goes by the name of the registration, the served one, its
   expect(ids.flat().toSorted()).toEqual(['/models/by-path', 'by-id', 'served', 'told'])
 })
 
-test('8.2 #56: the health of trtllm is OK however it is written, and nothing else', async () => {
+test('the health of trtllm is OK however it is written, and nothing else', async () => {
   const healthOf = (status: string) => trtllm.readHealth(encodeHealthCheckResponse({ status }))
   for (const status of ['OK', 'ok', ' ok ', '\tOk\n']) expect(healthOf(status)).toBeNull()
   for (const status of ['', 'not ok', 'OK!', 'Unavailable', 'O K', 'true'])
@@ -120,7 +120,7 @@ test('8.2 #56: the health of trtllm is OK however it is written, and nothing els
   expect(workers.map((one) => one.is_healthy).toSorted()).toEqual([false, true])
 })
 
-test('8.2 #53: an engine that was restarted is reached again', async () => {
+test('an engine that was restarted is reached again', async () => {
   const { engine, post } = await openGrpcFleet()
   engine.answer([[5]])
   const ask = { model: 'test-model', messages: [{ role: 'user', content: 'hi' }] }

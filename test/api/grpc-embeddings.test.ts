@@ -1,4 +1,4 @@
-/** Embeddings, classes and ranks by engines that are reached over gRPC. @source grpc facts 2.6, 8.2 */
+/** Embeddings, classes and ranks by engines that are reached over gRPC. */
 import { describe, expect, test } from 'vitest'
 import { openGrpcFleet, until } from './grpc-fleet.ts'
 
@@ -26,7 +26,7 @@ const codeOf = async (reply: Response) => [
 ]
 
 describe.each(['sglang', 'vllm'] as const)('%s', (runtime) => {
-  test('8.2 #42: one vector an input, each with its index, as numbers and as base64; ids are taken as they are', async () => {
+  test('one vector an input, each with its index, as numbers and as base64; ids are taken as they are', async () => {
     const { engine, post, ids } = await openGrpcFleet({
       engines: [{ runtime, embedding: (tokens) => [tokens.length, tokens[0], 0.5] }],
     })
@@ -55,7 +55,7 @@ describe.each(['sglang', 'vllm'] as const)('%s', (runtime) => {
   })
 })
 
-test('8.2 #42: inputs that cannot be used are refused before any engine is asked', async () => {
+test('inputs that cannot be used are refused before any engine is asked', async () => {
   const { engine, post } = await openGrpcFleet({ engines: [{ embedding: () => [1] }] })
   expect(await codeOf(await post(EMBED, { model, input: '' }))).toEqual([400, 'empty_input'])
   expect(await codeOf(await post(EMBED, { model, input: [] }))).toEqual([400, 'empty_input'])
@@ -69,16 +69,13 @@ test('8.2 #42: inputs that cannot be used are refused before any engine is asked
   expect(engine.embedded).toEqual([])
 })
 
-test.each(['trtllm', 'mlx', 'tokenspeed'] as const)(
-  '8.2 #42: %s makes no embeddings: 501',
-  async (runtime) => {
-    const { post } = await openGrpcFleet({ engines: [{ runtime }] })
-    expect(await codeOf(await post(EMBED, { model, input: 'a' }))).toEqual([501, 'unsupported_backend'])
-    expect(await codeOf(await post(CLASSIFY, { model, input: 'a' }))).toEqual([501, 'unsupported_backend'])
-  },
-)
+test.each(['trtllm', 'mlx', 'tokenspeed'] as const)('%s makes no embeddings: 501', async (runtime) => {
+  const { post } = await openGrpcFleet({ engines: [{ runtime }] })
+  expect(await codeOf(await post(EMBED, { model, input: 'a' }))).toEqual([501, 'unsupported_backend'])
+  expect(await codeOf(await post(CLASSIFY, { model, input: 'a' }))).toEqual([501, 'unsupported_backend'])
+})
 
-test('8.2 #43: classes have probabilities that add up to 1, and the names that the engine has for them', async () => {
+test('classes have probabilities that add up to 1, and the names that the engine has for them', async () => {
   const { post } = await openGrpcFleet({
     engines: [
       {
@@ -95,7 +92,7 @@ test('8.2 #43: classes have probabilities that add up to 1, and the names that t
   expect(other.data).toMatchObject([{ label: 'bad', probs: [1, 0], num_classes: 2 }])
 })
 
-test('8.2 #43: an engine that tells no classes is 500; places without a name get one', async () => {
+test('an engine that tells no classes is 500; places without a name get one', async () => {
   const { post } = await openGrpcFleet({
     engines: [{ embedding: (tokens) => (tokens[0] === 1 ? [] : [0, 1]) }],
   })
@@ -104,14 +101,14 @@ test('8.2 #43: an engine that tells no classes is 500; places without a name get
   expect(data[0].label).toBe('LABEL_1')
 })
 
-test.each(['/rerank', '/v1/rerank'])('8.2 #44: %s is 501 with an error in JSON', async (path) => {
+test.each(['/rerank', '/v1/rerank'])('%s is 501 with an error in JSON', async (path) => {
   const { post } = await openGrpcFleet({ engines: [{ embedding: () => [1] }] })
   const reply = await post(path, { model, query: 'q', documents: ['a', 'b'] })
   expect(reply.status).toBe(501)
   expect(((await reply.json()) as { error: { message: string } }).error.message).not.toBe('')
 })
 
-test('8.2 #51: a client that leaves in the middle of its texts leaves no call behind', async () => {
+test('a client that leaves in the middle of its texts leaves no call behind', async () => {
   let asked = 0
   const { engine, post, get } = await openGrpcFleet({
     engines: [

@@ -38,7 +38,7 @@ const codeOf = async (reply: Response) => [
 ]
 
 describe.skipIf(vocabulary === null)('a Harmony model', () => {
-  test('parsers 6.7 #83 #88 #93: the prompt is Harmony, text in it is text, and the call is read', async () => {
+  test('the prompt is Harmony, text in it is text, and the call is read', async () => {
     const { engine, post, ids } = await openHarmony()
     const written =
       '<|channel|>analysis<|message|>Dim it.<|end|><|start|>assistant<|channel|>commentary to=functions.dim <|constrain|>json<|message|>{"level":3}<|call|>'
@@ -62,7 +62,7 @@ describe.skipIf(vocabulary === null)('a Harmony model', () => {
     expect(samplingParams.stopTokenIds).toEqual([200_002, 200_012])
   }, 120_000)
 
-  test('parsers 6.7 #94: a character over several tokens comes once, and reasoning is counted however it comes', async () => {
+  test('a character over several tokens comes once, and reasoning is counted however it comes', async () => {
     const { engine, post, ids } = await openHarmony()
     const reasoning = await ids('Dim the 🦄 lamp.')
     const unicorn = await ids('🦄')
@@ -89,7 +89,7 @@ describe.skipIf(vocabulary === null)('a Harmony model', () => {
     })
   }, 120_000)
 
-  test('parsers 6.7 #92: ignore_eos, audio, texts and embeddings are refused', async () => {
+  test('ignore_eos, audio, texts and embeddings are refused', async () => {
     const { engine, post } = await openHarmony()
     const messages = [{ role: 'user', content: 'hi' }]
     const audio = [{ type: 'input_audio', input_audio: { data: 'AA==', format: 'wav' } }]
@@ -116,7 +116,7 @@ describe.skipIf(vocabulary === null)('a Harmony model', () => {
 })
 
 test.each(['qwen3', 'deepseek_r1'])(
-  '8.2 #35: reasoning of %s is counted alike, streamed token by token, in pieces, and whole',
+  'reasoning of %s is counted alike, streamed token by token, in pieces, and whole',
   async (reasoningParser) => {
     const { engine, post, ids } = await openGrpcFleet({
       engines: [{ runtime: 'vllm', spec: { labels: { reasoning_parser: reasoningParser } } }],
@@ -172,7 +172,7 @@ async function usageOf(
 
 const CALL = 'Sure.\n<tool_call>\n{"name":"dim","arguments":{"level":3}}\n</tool_call>'
 
-test('parsers 6.7 #57: with stop strings, nothing of a call at the end is content', async () => {
+test('with stop strings, nothing of a call at the end is content', async () => {
   const { engine, post, ids } = await openQwen()
   engine.answer((await ids(CALL)).map((id) => [id]))
   const body = { model, messages: [{ role: 'user', content: 'hi' }], tools: [dim], stop: ['</tool_calls>!'] }
@@ -192,7 +192,7 @@ interface Delta {
   readonly tool_calls?: readonly { readonly function: { readonly arguments?: string } }[]
 }
 
-test('parsers 6.7 #62: a client that leaves inside of a call takes the request back, and nothing fails', async () => {
+test('a client that leaves inside of a call takes the request back, and nothing fails', async () => {
   const { engine, post, ids, get } = await openQwen()
   const tokens = await ids(CALL.slice(0, CALL.indexOf('3}')))
   engine.script = () => [{ chunk: { tokenIds: tokens } }, { hang: true }]

@@ -1,11 +1,11 @@
-/** What engines over gRPC hear of ends and of tries. @source grpc facts 3.2, 3.3, 8.2 */
+/** What engines over gRPC hear of ends and of tries. */
 import { expect, test } from 'vitest'
 import { openGrpcFleet, until } from './grpc-fleet.ts'
 
 const CHAT = '/v1/chat/completions'
 const ask = { model: 'test-model', messages: [{ role: 'user', content: 'hi' }] }
 
-test('8.2 #50: an answer that ends by itself is not taken back, streamed or whole', async () => {
+test('an answer that ends by itself is not taken back, streamed or whole', async () => {
   const { engine, post, ids } = await openGrpcFleet()
   const tokens = await ids('Hello there')
   engine.answer(tokens.map((id) => [id]))
@@ -15,7 +15,7 @@ test('8.2 #50: an answer that ends by itself is not taken back, streamed or whol
   expect(engine.aborted).toEqual([])
 })
 
-test('8.2 #47: an engine that is not there is tried five times in all, each time under a name of its own', async () => {
+test('an engine that is not there is tried five times in all, each time under a name of its own', async () => {
   const { engine, post } = await openGrpcFleet({ kernel: { breaker: { failureThreshold: 100 } } })
   engine.script = () => [{ status: 14, details: 'starting' }]
   expect((await post(CHAT, ask)).status).toBe(503)
@@ -23,7 +23,7 @@ test('8.2 #47: an engine that is not there is tried five times in all, each time
   expect(new Set(engine.calls.map(({ request }) => request.requestId)).size).toBe(5)
 })
 
-test('8.2 #47: nobody tries on for a client that has left', async () => {
+test('nobody tries on for a client that has left', async () => {
   const { engine, post } = await openGrpcFleet({
     kernel: { breaker: { failureThreshold: 100 }, retry: { initialBackoffMs: 300, maxBackoffMs: 300 } },
   })

@@ -1,4 +1,4 @@
-/** Chat with a model whose tokenizer says in a response template how it writes. @source parsers facts of November 2026, 2 */
+/** Chat with a model whose tokenizer says in a response template how it writes. */
 import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

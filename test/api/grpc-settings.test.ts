@@ -1,4 +1,4 @@
-/** What engines are asked over gRPC: settings, constraints, tools, and what they cannot do. @source grpc facts 8.2 */
+/** What engines are asked over gRPC: settings, constraints, tools, and what they cannot do. */
 import OpenAI from 'openai'
 import { expect, test } from 'vitest'
 import type { EngineName } from '../support/scripted-engine.ts'
@@ -32,7 +32,7 @@ async function asker(runtime: EngineName, options: Parameters<typeof openGrpcFle
   }
 }
 
-test('8.2 #3 #8: sglang is told every number, off values included', async () => {
+test('sglang is told every number, off values included', async () => {
   const { sent } = await asker('sglang')
   expect((await sent({})).sampling).toMatchObject({
     temperature: 1,
@@ -44,13 +44,13 @@ test('8.2 #3 #8: sglang is told every number, off values included', async () => 
   expect((await sent({ top_k: -1 })).sampling.topK).toBe(-1)
 })
 
-test('8.2 #4 #8: vllm is not told a temperature that nobody gave; 0 is told, top_k -1 is 0', async () => {
+test('vllm is not told a temperature that nobody gave; 0 is told, top_k -1 is 0', async () => {
   const { sent } = await asker('vllm')
   expect((await sent({})).sampling.temperature).toBeUndefined()
   expect((await sent({ temperature: 0, top_k: -1 })).sampling).toMatchObject({ temperature: 0, topK: 0 })
 })
 
-test('8.2 #5: tokenspeed is told all seven numbers, and where log probabilities begin', async () => {
+test('tokenspeed is told all seven numbers, and where log probabilities begin', async () => {
   const { sent } = await asker('tokenspeed')
   const { sampling, request } = await sent({})
   const all = {
@@ -68,7 +68,7 @@ test('8.2 #5: tokenspeed is told all seven numbers, and where log probabilities 
   expect((await sent(asked, '/generate')).request).toMatchObject({ logprobStartLen: 0 })
 })
 
-test('8.2 #6: trtllm always has a limit, and never echoes the prompt', async () => {
+test('trtllm always has a limit, and never echoes the prompt', async () => {
   const { sent } = await asker('trtllm')
   const chat = (await sent({})).request
   const outputConfig = { excludeInputFromOutput: true }
@@ -78,7 +78,7 @@ test('8.2 #6: trtllm always has a limit, and never echoes the prompt', async () 
   expect((await sent({ max_tokens: 7 })).request).toMatchObject({ maxTokens: 7, outputConfig })
 })
 
-test('8.2 #7: mlx refuses what it cannot do before it is asked', async () => {
+test('mlx refuses what it cannot do before it is asked', async () => {
   const { sent } = await asker('mlx')
   const schema = { type: 'json_schema', json_schema: { name: 'a', schema: { type: 'object' } } }
   for (const body of [{ stop: 'x' }, { n: 2 }, { response_format: schema }]) {
@@ -89,7 +89,7 @@ test('8.2 #7: mlx refuses what it cannot do before it is asked', async () => {
 })
 
 test.each(['sglang', 'vllm', 'mlx', 'tokenspeed', 'trtllm'] as const)(
-  '8.2 #9 #10 #11: limits, seeds, stops and biases reach %s where it has a field',
+  'limits, seeds, stops and biases reach %s where it has a field',
   async (runtime) => {
     const { sent } = await asker(runtime)
     const limits = await sent({
@@ -125,7 +125,7 @@ test.each(['sglang', 'vllm', 'mlx', 'tokenspeed', 'trtllm'] as const)(
   },
 )
 
-test('8.2 #12 #13: the defaults of the engine fill what the client leaves out, and nothing else', async () => {
+test('the defaults of the engine fill what the client leaves out, and nothing else', async () => {
   const defaults = JSON.stringify({ temperature: 0.7, top_p: 0.9, top_k: null, other: 1 })
   const { sent } = await asker('sglang', {
     engines: [{ modelInfo: { defaultSamplingParamsJson: defaults } }],
@@ -139,7 +139,7 @@ test('8.2 #12 #13: the defaults of the engine fill what the client leaves out, a
   }
 })
 
-test('8.2 #14 #15: formats of the answer, as each engine takes them', async () => {
+test('formats of the answer, as each engine takes them', async () => {
   const schema = { type: 'object', properties: { a: { type: 'string' } } }
   const format = { type: 'json_schema', json_schema: { name: 'a', schema } }
   for (const runtime of ['sglang', 'vllm', 'tokenspeed'] as const) {
@@ -165,7 +165,7 @@ test('8.2 #14 #15: formats of the answer, as each engine takes them', async () =
 })
 
 test.each(['sglang', 'vllm', 'trtllm', 'mlx', 'tokenspeed'] as const)(
-  '8.2 #15, parsers 6.7 #100: two constraints of one request are refused before %s is asked',
+  'two constraints of one request are refused before %s is asked',
   async (runtime) => {
     const { sent } = await asker(runtime)
     const format = { type: 'json_schema', json_schema: { name: 'a', schema: { type: 'object' } } }
@@ -184,7 +184,7 @@ test.each(['sglang', 'vllm', 'trtllm', 'mlx', 'tokenspeed'] as const)(
   },
 )
 
-test('8.2 #19: engines that compare stop strings get them', async () => {
+test('engines that compare stop strings get them', async () => {
   for (const runtime of ['vllm', 'trtllm', 'tokenspeed'] as const) {
     const { sent } = await asker(runtime)
     const { sampling, request } = await sent({ stop: ['one two', 'b'] })
@@ -192,7 +192,7 @@ test('8.2 #19: engines that compare stop strings get them', async () => {
   }
 })
 
-test('8.2 #16 #17: a demanded call constrains, auto does not; a named one has the engine’s text as arguments', async () => {
+test('a demanded call constrains, auto does not; a named one has the engine’s text as arguments', async () => {
   const { sent, engine, ids } = await asker('sglang')
   const constraintOf = ({ sampling }: { sampling: Fields }) =>
     sampling.jsonSchema ?? sampling.structuralTag ?? null
@@ -253,7 +253,7 @@ test.each([
       spec: { models: [{ id: 'test-model', tool_parser: 'hermes', reasoning_parser: 'qwen3-thinking' }] },
     },
   ],
-] as const)('parsers 0.1: %s say how the output is read', async (_, engine) => {
+] as const)('%s say how the output is read', async (_, engine) => {
   const { sent, engine: player, ids } = await asker('sglang', { engines: [engine] })
   player.answer([
     await ids('so be it</think><tool_call>\n{"name":"time","arguments":{"city":"Rome"}}\n</tool_call>'),
@@ -265,7 +265,7 @@ test.each([
   })
 })
 
-test('parsers 0.1: a parser that only the engine knows refuses nothing', async () => {
+test('a parser that only the engine knows refuses nothing', async () => {
   const serverArgs = { tool_call_parser: 'gigachat9', reasoning_parser: 'gigachat9' }
   const { sent, post } = await asker('sglang', {
     engines: [{ serverInfo: { serverArgs }, embedding: () => [1] }],

@@ -1,4 +1,4 @@
-/** Text completions and native generation over engines that are reached over gRPC. @source grpc facts 8.2 */
+/** Text completions and native generation over engines that are reached over gRPC. */
 import { expect, test } from 'vitest'
 import { eventsOf, openGrpcFleet, until } from './grpc-fleet.ts'
 
@@ -13,7 +13,7 @@ async function echoing(count = 1) {
   return { ...fleet, tokens }
 }
 
-test('8.2 #40 #41: three prompts are three calls to one worker; echo and suffix stand around each', async () => {
+test('three prompts are three calls to one worker; echo and suffix stand around each', async () => {
   const { engines, post, tokens } = await echoing(3)
   const prompt = ['the fox', 'the dog', 'the cat']
   const reply = await post('/v1/completions', { model, prompt, echo: true, suffix: '.' })
@@ -38,7 +38,7 @@ test('8.2 #40 #41: three prompts are three calls to one worker; echo and suffix 
     )
 })
 
-test('8.2 #40: one failing prompt fails the request and takes the others back', async () => {
+test('one failing prompt fails the request and takes the others back', async () => {
   const { engine, post } = await echoing()
   engine.script = ({ request }) => {
     const { tokenized } = request as unknown as { tokenized: { originalText: string } }
@@ -68,7 +68,7 @@ test('completions carry log probabilities, and the best of several', async () =>
   expect(choices[0].logprobs.token_logprobs).toEqual(a.map(() => -1))
 })
 
-test('8.2 #38: generate answers with a list, and a stream ends with [DONE]', async () => {
+test('generate answers with a list, and a stream ends with [DONE]', async () => {
   const { post, tokens } = await echoing()
   const reply = await post('/generate', { model, text: 'the fox' })
   expect(await reply.json()).toMatchObject([
@@ -124,7 +124,7 @@ test('tokens that make no text are told and counted, streamed and whole, of one 
   expect(pieces.flatMap((data) => JSON.parse(data).choices[0].token_ids ?? [])).toEqual(tokens)
 })
 
-test('8.2 #39: generate refuses negative ids, nested ids and a missing prompt', async () => {
+test('generate refuses negative ids, nested ids and a missing prompt', async () => {
   const { engine, post } = await echoing()
   for (const body of [{ input_ids: [-1] }, { input_ids: [[1], [2]] }, {}])
     expect((await post('/generate', { model, ...body })).status).toBe(400)
@@ -133,7 +133,7 @@ test('8.2 #39: generate refuses negative ids, nested ids and a missing prompt', 
   expect(names(engine)).toEqual(['mine'])
 })
 
-test('grpc 2.2: what no engine over gRPC can be asked by generate is refused by name, and not left out', async () => {
+test('what no engine over gRPC can be asked by generate is refused by name, and not left out', async () => {
   const { engine, post } = await echoing()
   for (const [name, value] of [
     ['lora_path', 'adapters/a'],

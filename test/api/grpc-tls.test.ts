@@ -1,4 +1,4 @@
-/** Workers of grpcs:// URLs behind a private authority: the control plane and the generations. @source grpc facts 3.2 */
+/** Workers of grpcs:// URLs behind a private authority: the control plane and the generations. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { UpstreamFailure } from '../../kernel/index.ts'
 import { EngineCalls } from '../../plugins/workers/grpc/wire/engine-calls.ts'

@@ -1,4 +1,4 @@
-/** Workers over gRPC as the balance sees them: breakers, ranks, names that only the configuration knows, KV events. @source grpc facts 8.2 */
+/** Workers over gRPC as the balance sees them: breakers, ranks, names that only the configuration knows, KV events. */
 import { expect, test } from 'vitest'
 import type { KvStep } from '../support/scripted-engine.ts'
 import { openGrpcFleet, until } from './grpc-fleet.ts'
@@ -17,7 +17,7 @@ interface Worker {
 const workersOf = async (get: (path: string) => Promise<Response>) =>
   ((await (await get('/workers')).json()) as { workers: Worker[] }).workers
 
-test('8.2 #52: a breaker opens after the set failures and the engine is skipped; then probes are let through', async () => {
+test('a breaker opens after the set failures and the engine is skipped; then probes are let through', async () => {
   const { engines, get, post } = await openGrpcFleet({
     engines: [{}, {}],
     kernel: {
@@ -52,7 +52,7 @@ test('8.2 #52: a breaker opens after the set failures and the engine is skipped;
   expect(bad.calls.length - before).toBe(2)
 })
 
-test('8.2 #59: an engine that does not tell its model is registered under the configured one, and serves it', async () => {
+test('an engine that does not tell its model is registered under the configured one, and serves it', async () => {
   const { engine, get, post } = await openGrpcFleet({
     engines: [{ hidesModel: true, spec: { models: [{ id: 'test-model' }] } }],
   })
@@ -63,7 +63,7 @@ test('8.2 #59: an engine that does not tell its model is registered under the co
 })
 
 test.each(['vllm', 'sglang', 'tokenspeed'] as const)(
-  '8.2 #60: %s with four ranks is four workers, and each request carries the rank of its own',
+  '%s with four ranks is four workers, and each request carries the rank of its own',
   async (runtime) => {
     const engines = [{ runtime, serverInfo: INFO_OF_RANKS[runtime] }]
     const { engine, get, post } = await openGrpcFleet({
@@ -103,7 +103,7 @@ function stored(sequence: number, ids: readonly number[], from: number): KvStep 
 }
 
 test.each([0, 1])(
-  '8.2 #79: KV events lead requests to the engine; after a gap they are asked for from the last number seen (%i)',
+  'KV events lead requests to the engine; after a gap they are asked for from the last number seen (%i)',
   async (place) => {
     const prompt = 'The quick brown fox jumps over the lazy dog and runs into the dark wood.'
     const known = Promise.withResolvers<readonly number[]>()

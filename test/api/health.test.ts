@@ -4,7 +4,7 @@ import { openFleet } from './fleet.ts'
 
 const none = { workers: [] }
 
-test.each(['/health', '/liveness'])('§4.8 GET %s is 200 OK, with and without workers', async (path) => {
+test.each(['/health', '/liveness'])('GET %s is 200 OK, with and without workers', async (path) => {
   for (const options of [none, {}]) {
     const reply = await (await openFleet(options)).get(path)
     expect(reply.status).toBe(200)
@@ -13,13 +13,13 @@ test.each(['/health', '/liveness'])('§4.8 GET %s is 200 OK, with and without wo
   }
 })
 
-test('§4.8 GET /readiness is 503 with a reason while no worker is ready', async () => {
+test('GET /readiness is 503 with a reason while no worker is ready', async () => {
   const reply = await (await openFleet(none)).get('/readiness')
   expect(reply.status).toBe(503)
   expect(await reply.json()).toEqual({ status: 'not ready', reason: 'insufficient healthy workers' })
 })
 
-test('§4.8 GET /readiness counts workers, and turns 503 when the last one is deleted', async () => {
+test('GET /readiness counts workers, and turns 503 when the last one is deleted', async () => {
   const fleet = await openFleet({ workers: [{}, {}] })
   const ready = await fleet.get('/readiness')
   expect(ready.status).toBe(200)
@@ -30,7 +30,7 @@ test('§4.8 GET /readiness counts workers, and turns 503 when the last one is de
   expect((await fleet.get('/health')).status).toBe(200)
 })
 
-test('§4.8 GET /health_generate passes the answer of the first ready worker through', async () => {
+test('GET /health_generate passes the answer of the first ready worker through', async () => {
   const fleet = await openFleet({ workers: [{}, {}] })
   const answer = jsonAnswer({ ok: 1 }, { status: 202, headers: { 'x-engine': 'yes' } })
   fleet.workers[0].script('GET /health_generate', answer)
@@ -43,7 +43,7 @@ test('§4.8 GET /health_generate passes the answer of the first ready worker thr
   expect(fleet.workers[1].requests).toEqual([])
 })
 
-test('§4.8 GET /health_generate shows the failure of a worker with its status', async () => {
+test('GET /health_generate shows the failure of a worker with its status', async () => {
   const fleet = await openFleet()
   fleet.workers[0].script('GET /health_generate', rawAnswer('sick', { status: 503 }))
   const reply = await fleet.get('/health_generate')
@@ -51,7 +51,7 @@ test('§4.8 GET /health_generate shows the failure of a worker with its status',
   expect(await reply.text()).toBe('sick')
 })
 
-test('§7.1 GET /health_generate is 503 no_workers without workers, 502 when the worker breaks off', async () => {
+test('GET /health_generate is 503 no_workers without workers, 502 when the worker breaks off', async () => {
   const empty = await (await openFleet(none)).get('/health_generate')
   expect(empty.status).toBe(503)
   expect(await empty.json()).toMatchObject({ error: { type: 'service_unavailable', code: 'no_workers' } })
@@ -60,7 +60,7 @@ test('§7.1 GET /health_generate is 503 no_workers without workers, 502 when the
   expect((await fleet.get('/health_generate')).status).toBe(502)
 })
 
-test('§4.8 GET /engine_metrics merges all workers into one text with a label for each', async () => {
+test('GET /engine_metrics merges all workers into one text with a label for each', async () => {
   const fleet = await openFleet({ workers: [{ spec: { api_key: 'worker-key' } }, {}, {}] })
   const text = '# TYPE vllm:running gauge\nvllm:running{model="m"} 2\n'
   fleet.workers[0].script('GET /metrics', rawAnswer(text))
@@ -80,7 +80,7 @@ test('§4.8 GET /engine_metrics merges all workers into one text with a label fo
   expect(fleet.workers[0].requestsTo('GET /metrics')[0].header('authorization')).toBe('Bearer worker-key')
 })
 
-test('§7.1 GET /engine_metrics is 503 when no worker gives readable metrics', async () => {
+test('GET /engine_metrics is 503 when no worker gives readable metrics', async () => {
   for (const options of [none, {}]) {
     const reply = await (await openFleet(options)).get('/engine_metrics')
     expect(reply.status).toBe(503)
@@ -88,7 +88,7 @@ test('§7.1 GET /engine_metrics is 503 when no worker gives readable metrics', a
   }
 })
 
-test('§5 the health routes ask for no key, whatever is configured', async () => {
+test('the health routes ask for no key, whatever is configured', async () => {
   const fleet = await openFleet({ plugins: { auth: { apiKey: 'k', controlPlaneKeys: ['a:b:admin:c'] } } })
   fleet.workers[0].script('GET /metrics', rawAnswer('up 1\n'))
   for (const path of ['/health', '/liveness', '/readiness', '/health_generate', '/engine_metrics']) {

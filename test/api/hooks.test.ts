@@ -103,7 +103,7 @@ describe.each(WAYS)('onRequest, %s', (way) => {
     expect(hooked.worker.requestsTo(ECHO)[0].body.toString()).toBe('{"model":"other"}')
   })
 
-  test('§7.1 one that fails is 500, and the next request is served', async () => {
+  test('one that fails is 500, and the next request is served', async () => {
     let fails = true
     const hooked = await open((host) => {
       host.hook('onRequest', () => by(way, () => (fails ? careless() : undefined)), ALL)
@@ -141,7 +141,7 @@ describe('onPick', () => {
     expect(new Set(models)).toEqual(new Set(['m']))
   })
 
-  test('§7.1 one that throws is 500, and nothing stays in flight', async () => {
+  test('one that throws is 500, and nothing stays in flight', async () => {
     const hooked = await open((host) => host.hook('onPick', careless, ALL))
     expect(await codeOf(await hooked.relay())).toEqual([500, 'internal_error'])
     expect(await hooked.inFlight()).toBe(0)
@@ -169,7 +169,7 @@ describe.each(WAYS)('onUpstreamRequest, %s', (way) => {
     expect(urls).toEqual([hooked.worker.url])
   })
 
-  test('§7.1 one that fails is 500, and nothing stays in flight', async () => {
+  test('one that fails is 500, and nothing stays in flight', async () => {
     const hooked = await open((host) => host.hook('onUpstreamRequest', () => by(way, careless), ALL))
     expect(await codeOf(await hooked.relay())).toEqual([500, 'internal_error'])
     expect(hooked.worker.requestsTo(ECHO)).toEqual([])
@@ -228,7 +228,7 @@ describe.each(WAYS)('onResponse, %s', (way) => {
     ['JSON', jsonAnswer({})],
     ['a stream', sseAnswer(['1', { hang: true }])],
   ] as const)(
-    '§7.1 one that fails on %s is 500 before any byte, and nothing stays in flight',
+    'one that fails on %s is 500 before any byte, and nothing stays in flight',
     async (_case, answer) => {
       const hooked = await open((host) => host.hook('onResponse', () => by(way, careless), ALL), { answer })
       expect(await codeOf(await hooked.relay())).toEqual([500, 'internal_error'])

@@ -128,7 +128,7 @@ describe('requests that arrive in pieces', () => {
   })
 })
 
-describe('B: what the server library decides before a request exists (docs/guide/http-server.md)', () => {
+describe('what the server library decides before a request exists (docs/guide/http-server.md)', () => {
   test.each([
     ['HTTP/1.0', 'GET /items/1 HTTP/1.0\r\nHost: a\r\n\r\n'],
     ['the absolute form', 'GET http://a/items/1 HTTP/1.1\r\nHost: a\r\n\r\n'],
@@ -204,7 +204,7 @@ describe('header limits', () => {
 })
 
 describe('bodies', () => {
-  test('a body of exactly the limit passes, one byte more gets 413 (routing check 66)', async () => {
+  test('a body of exactly the limit passes, one byte more gets 413', async () => {
     const exact = await fetch(`${gateway.url}/echo`, { method: 'POST', body: 'x'.repeat(1000) })
     expect([exact.status, await exact.text()]).toEqual([200, '1000'])
     const over = await fetch(`${gateway.url}/echo`, { method: 'POST', body: 'x'.repeat(1001) })
@@ -231,7 +231,7 @@ describe('bodies', () => {
   })
 })
 
-describe('routes and methods (routes facts 4.6)', () => {
+describe('routes and methods', () => {
   test('an unknown path gets 404 with a request id and CORS headers', async () => {
     const reply = await fetch(`${gateway.url}/nope`, { headers: { origin: 'http://o' } })
     expect(reply.status).toBe(404)
@@ -272,7 +272,7 @@ describe('routes and methods (routes facts 4.6)', () => {
   })
 })
 
-describe('x-request-id (routes facts 4.2)', () => {
+describe('x-request-id', () => {
   const idOf = async (headers: Record<string, string>) =>
     (await fetch(`${gateway.url}/items/1`, { headers })).headers.get('x-request-id')
 
@@ -290,7 +290,7 @@ describe('x-request-id (routes facts 4.2)', () => {
   })
 })
 
-describe('CORS (routes facts 4.3)', () => {
+describe('CORS', () => {
   test('without a list any origin may read, and preflights are answered 200', async () => {
     const reply = await fetch(`${gateway.url}/echo`, {
       method: 'OPTIONS',

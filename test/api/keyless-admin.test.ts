@@ -14,7 +14,7 @@ const register = (url: string, headers: Record<string, string>) =>
 test.each([
   ['of the auth plugin', {}],
   ['with access checks switched off', { auth: 'off' }],
-])('§5 no key %s: a foreign page cannot register a worker, other callers can', async (_how, kernel) => {
+])('no key %s: a foreign page cannot register a worker, other callers can', async (_how, kernel) => {
   const { gateway } = await openFleet({ kernel })
   for (const origin of ['https://evil.example', 'null', 'http://127.0.0.1:1']) {
     const refused = await register(gateway.url, { origin })
@@ -43,7 +43,7 @@ function readAs(
   })
 }
 
-test('A11: a name that was pointed at this machine reads nothing of the control plane', async () => {
+test('a name that was pointed at this machine reads nothing of the control plane', async () => {
   const { gateway } = await openFleet()
   const { port } = gateway
   const workers = `${gateway.url}/workers`
@@ -57,7 +57,7 @@ test('A11: a name that was pointed at this machine reads nothing of the control 
   expect(await readAs(`http://127.0.0.1:${open.gateway.port}/workers`, 'gateway.example')).toBe(200)
 })
 
-test('§5 with a key, and for origins that are listed, pages are as good as anybody', async () => {
+test('with a key, and for origins that are listed, pages are as good as anybody', async () => {
   const keyed = await openFleet({ plugins: { auth: { apiKey: 'k' } } })
   const headers = { origin: 'https://evil.example' }
   expect((await register(keyed.gateway.url, headers)).status).toBe(401)

@@ -1,4 +1,4 @@
-/** Pods become workers and stop being workers, seen through the routes. @source routing facts 2.12, check 43 */
+/** Pods become workers and stop being workers, seen through the routes. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { type FakePod, type KubernetesApi, startKubernetesApi } from '../support/kubernetes-api.ts'
@@ -111,7 +111,7 @@ test('a new uid under the same address replaces the worker', async () => {
   expect((await workers())[0].id).not.toBe(before.id)
 })
 
-test('what comes and goes is counted, by reason (routing facts 6.2)', async () => {
+test('what comes and goes is counted, by reason', async () => {
   await open()
   api.put(pod())
   await expect.poll(uids, WAIT).toEqual(['uid-0'])

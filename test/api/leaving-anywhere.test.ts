@@ -166,7 +166,7 @@ const SITES: Record<string, () => Promise<Site>> = {
   'a turn with tools': toolSite,
 }
 
-describe.each(Object.entries(SITES))('A1, %s', (_what, open) => {
+describe.each(Object.entries(SITES))('%s', (_what, open) => {
   test('every hook × every moment of leaving', async () => {
     const site = await open()
     const whole = await site.run({ step: -1, how: 'fin' })

@@ -99,7 +99,7 @@ describe('requests a minute', () => {
     ['null', '/v1/completions', { model: null, prompt: 'a' }],
     ['a name of the messages plugin', '/v1/messages', { model: 'claude-x', max_tokens: 1 }],
     ['such a name to count by', '/v1/messages/count_tokens', { model: 'claude-x' }],
-  ])('A6: %s does not walk round the rule of the model', async (_what, path, named) => {
+  ])('%s does not walk round the rule of the model', async (_what, path, named) => {
     const modelRules = [{ ruleId: 'tests', match: 'exact', model: 'test-model', requestsPerMinute: 1 }]
     const fleet = await openFleet({
       workers: [{ spec: { models: [{ id: 'test-model', aliases: ['short'] }] } }],

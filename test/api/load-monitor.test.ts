@@ -1,4 +1,4 @@
-/** What engines say about their load: read by policies, shown as metrics. @source routing facts 1.9, 6.2 */
+/** What engines say about their load: read by policies, shown as metrics. */
 import { afterEach, expect, test } from 'vitest'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import {
@@ -68,7 +68,7 @@ async function until<T>(read: () => Promise<T>, passes: (value: T) => boolean): 
   }
 }
 
-test('check 5: with reports of 0.9 and 0.1, power_of_two always picks the second', async () => {
+test('with reports of 0.9 and 0.1, power_of_two always picks the second', async () => {
   const [full, free] = [await openEngine(), await openEngine()]
   full.script(LOADS, tokens(900))
   free.script(LOADS, tokens(100))
@@ -151,7 +151,7 @@ test('an engine without a report route is asked once and then left in peace for 
   expect(mute.requestsTo('GET /metrics').length).toBe(1)
 })
 
-test('E, routing facts 6.2: engines of pairs tell how the hand-over goes, and a report without it takes the series along', async () => {
+test('engines of pairs tell how the hand-over goes, and a report without it takes the series along', async () => {
   const [prefill, decode] = [await openEngine(), await openEngine()]
   const report = (disaggregation: object | undefined) =>
     jsonAnswer({ loads: [{ dp_rank: 0, num_running_reqs: 2, disaggregation }] })

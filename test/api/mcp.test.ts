@@ -104,7 +104,7 @@ async function serveEcho(): Promise<ToolServer> {
   return server
 }
 
-test('responses #40 #59: a turn over an HTTP worker, streamed', async () => {
+test('a turn over an HTTP worker, streamed', async () => {
   const { post, workers, seen } = await open([calling('hi'), answering], await serveEcho())
   const reply = await post('/turn', {})
   expect(await reply.json()).toMatchObject({
@@ -124,7 +124,7 @@ test('responses #40 #59: a turn over an HTTP worker, streamed', async () => {
   expect(JSON.stringify(bodies)).not.toContain('secret-token-1')
 })
 
-test('responses #40: a turn over an HTTP worker that answers whole; a guard of another plugin is asked', async () => {
+test('a turn over an HTTP worker that answers whole; a guard of another plugin is asked', async () => {
   const message = { role: 'assistant', content: null, tool_calls: [call('bad')] }
   const whole = (of: unknown, finish_reason: string) =>
     jsonAnswer({ choices: [{ index: 0, message: of, finish_reason }] })
@@ -139,7 +139,7 @@ test('responses #40: a turn over an HTTP worker that answers whole; a guard of a
   expect(workers[0].requestsTo(CHAT)).toHaveLength(2)
 })
 
-test('responses #48: a server that is down is a 424 of its own kind, and no worker is asked', async () => {
+test('a server that is down is a 424 of its own kind, and no worker is asked', async () => {
   const tool = await serveEcho()
   const { post, workers } = await open([answering], tool)
   await tool.close()
@@ -163,7 +163,7 @@ test('a server that clients may not name is refused before anything happens', as
   expect(tool.sessions).toBe(0)
 })
 
-test('responses #85: a client that leaves ends the tool that runs', async () => {
+test('a client that leaves ends the tool that runs', async () => {
   const started = Promise.withResolvers<void>()
   const cancelled = Promise.withResolvers<void>()
   const tool = await startToolServer({

@@ -1,4 +1,4 @@
-/** What coding agents put on the wire, as it is seen from them, over every kind of worker. @source messages-2026-11 */
+/** What coding agents put on the wire, as it is seen from them, over every kind of worker. */
 import { expect, test } from 'vitest'
 import { rawAnswer, sseAnswer } from '../support/scripted-worker.ts'
 import { accumulate, CHAT, COUNT, MESSAGES, openMessages, readEvents, VENDOR } from './messages-fleet.ts'

@@ -184,7 +184,7 @@ const rigs: readonly (readonly [kind: string, events: number, relayed: boolean, 
     ['an engine over gRPC', 5, false, overGrpc],
   ]
 
-describe.each(rigs)('messages §13 G24, G25, G48 over %s', (kind, events, isRelayed, open) => {
+describe.each(rigs)('messages over %s', (kind, events, isRelayed, open) => {
   test.each(FAULTS)('%s at each event of a stream', async (fault) => {
     const rig = await open()
     const before = await countsOf(rig)

@@ -40,7 +40,7 @@ afterEach(async () => {
 const whole = async (reply: Response) => (await reply.json()) as Message
 const streamed = async (reply: Response) => accumulate(readEvents(await reply.text()))
 
-test('messages §13 G01, G05 over gRPC: a message of the assistant, whatever headers and query say', async () => {
+test('messages over gRPC: a message of the assistant, whatever headers and query say', async () => {
   const { create, post, says } = await open()
   const tokens = await says('Hi there')
   const reply = await create(
@@ -67,7 +67,7 @@ test('messages §13 G01, G05 over gRPC: a message of the assistant, whatever hea
   expect((await post('/v1/messages?beta=true', body)).status).toBe(200)
 })
 
-test('messages §13 G17, G18, G19, G22, G62 over gRPC: the grammar, and the same as in the whole reply', async () => {
+test('messages over gRPC: the grammar, and the same as in the whole reply', async () => {
   const { create, says } = await open()
   const tokens = await says(`<think>hm 🙂 so</think>\n\nWéll, 漢 I look.\n${CALL}`)
   const want = await whole(await create({ tools: [WEATHER] }))
@@ -87,7 +87,7 @@ test('messages §13 G17, G18, G19, G22, G62 over gRPC: the grammar, and the same
   expect(JSON.stringify(events)).not.toContain('\uFFFD')
 })
 
-test('messages §13 G20, G29 over gRPC: a call without arguments is {}, and its result ends the turn', async () => {
+test('messages over gRPC: a call without arguments is {}, and its result ends the turn', async () => {
   const { create, says, asked } = await open()
   await says('<tool_call>\n{"name": "weather", "arguments": {}}\n</tool_call>')
   const first = await streamed(await create({ tools: [WEATHER], stream: true }))
@@ -163,7 +163,7 @@ const bodies: readonly (readonly [what: string, body: Record<string, unknown>])[
   ],
 ]
 
-test('messages §13 G21, G53 over gRPC: the count of a body is the prompt of the engine and what message_start says', async () => {
+test('messages over gRPC: the count of a body is the prompt of the engine and what message_start says', async () => {
   const { create, post, says, asked } = await open()
   await says('ok')
   for (const [what, body] of bodies) {
@@ -182,7 +182,7 @@ test('messages §13 G21, G53 over gRPC: the count of a body is the prompt of the
   expect(asked()).toHaveLength(bodies.length)
 })
 
-test('messages §13 G27, G28 over gRPC: a stop sequence over several tokens is cut, and said', async () => {
+test('messages over gRPC: a stop sequence over several tokens is cut, and said', async () => {
   const { create, says } = await open()
   await says('before STOP HERE NOW after')
   const body = { stop_sequences: ['STOP HERE NOW'] }
@@ -200,7 +200,7 @@ test('messages §13 G27, G28 over gRPC: a stop sequence over several tokens is c
   expect(await whole(await create(body))).toMatchObject({ stop_reason: 'end_turn', stop_sequence: null })
 })
 
-test('messages §13 G30, G31, G38, G61 over gRPC: results first, failures in the text, documents between title lines', async () => {
+test('messages over gRPC: results first, failures in the text, documents between title lines', async () => {
   const { create, says, asked } = await open()
   await says('ok')
   const source = { type: 'text', media_type: 'text/plain', data: 'the text' }
@@ -246,7 +246,7 @@ test('messages §13 G30, G31, G38, G61 over gRPC: results first, failures in the
   ).toBe(true)
 })
 
-test('messages §13 G32, G33, G41 over gRPC: what may be called and what the text must be is asked of the engine', async () => {
+test('messages over gRPC: what may be called and what the text must be is asked of the engine', async () => {
   const { create, says, asked } = await open()
   await says(CALL + CALL)
   const constraintOf = (at: number) => JSON.stringify(asked().at(at)?.samplingParams ?? {})
@@ -273,7 +273,7 @@ test('messages §13 G32, G33, G41 over gRPC: what may be called and what the tex
   expect(JSON.parse(shaped.content[0].text as string)).toEqual({ a: 1 })
 })
 
-test('messages §13 G34, G35 over gRPC: thinking on, off and left to the template; its history is no trouble', async () => {
+test('messages over gRPC: thinking on, off and left to the template; its history is no trouble', async () => {
   const { create, says, asked } = await open()
   await says('<think>hm</think>a')
   const blocksOf = async (thinking?: object) => {
@@ -300,7 +300,7 @@ test('messages §13 G34, G35 over gRPC: thinking on, off and left to the templat
   expect((await create({ messages: history })).status).toBe(200)
 })
 
-test('messages §13 G37, G38 over gRPC: images and PDF are refused where the engine reads text alone', async () => {
+test('messages over gRPC: images and PDF are refused where the engine reads text alone', async () => {
   const { create, engine } = await open()
   const image = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'aGk=' } }
   const pdf = { type: 'document', source: { type: 'base64', media_type: 'application/pdf', data: 'aGk=' } }
@@ -315,7 +315,7 @@ test('messages §13 G37, G38 over gRPC: images and PDF are refused where the eng
   expect(engine.calls).toEqual([])
 })
 
-test('messages §13 G39, G40 over gRPC: requests that differ in the billing line alone have the same tokens', async () => {
+test('messages over gRPC: requests that differ in the billing line alone have the same tokens', async () => {
   const { create, says, asked } = await open()
   await says('ok')
   const system = (billing: string) => [
@@ -332,7 +332,7 @@ test('messages §13 G39, G40 over gRPC: requests that differ in the billing line
   expect(third.inputIds).toEqual(first.inputIds)
 })
 
-test('messages §13 G06-G12 over gRPC: what is wrong is named, before the engine is asked', async () => {
+test('messages over gRPC: what is wrong is named, before the engine is asked', async () => {
   const { create, engine } = await open()
   for (const [body, path] of [
     [{ max_tokens: 0 }, 'max_tokens'],
@@ -354,25 +354,22 @@ test.each([
   [13, 500, 'api_error'],
   [14, 503, 'overloaded_error'],
   [4, 504, 'timeout_error'],
-] as const)(
-  'messages §13 G25 over gRPC: status %i before the first token is %i',
-  async (status, expected, type) => {
-    const { create, engine } = await open({ kernel: { retry: { maxAttempts: 1 } } })
-    engine.script = () => [{ status, details: 'the reason' }]
-    for (const stream of [true, false]) {
-      const reply = await create({ stream })
-      const body = (await reply.json()) as Envelope
-      expect([reply.status, body.type, body.error]).toEqual([
-        expected,
-        'error',
-        { type, message: 'the reason' },
-      ])
-      expect(reply.headers.get('request-id')).toBe(body.request_id)
-    }
-  },
-)
+] as const)('messages over gRPC: status %i before the first token is %i', async (status, expected, type) => {
+  const { create, engine } = await open({ kernel: { retry: { maxAttempts: 1 } } })
+  engine.script = () => [{ status, details: 'the reason' }]
+  for (const stream of [true, false]) {
+    const reply = await create({ stream })
+    const body = (await reply.json()) as Envelope
+    expect([reply.status, body.type, body.error]).toEqual([
+      expected,
+      'error',
+      { type, message: 'the reason' },
+    ])
+    expect(reply.headers.get('request-id')).toBe(body.request_id)
+  }
+})
 
-test('messages §13 G26 over gRPC: a prompt that is too long is said in the words that clients know', async () => {
+test('messages over gRPC: a prompt that is too long is said in the words that clients know', async () => {
   const { create, engine, says } = await open()
   const details = 'Input length (9000 tokens) exceeds the maximum context length of 8192 tokens.'
   engine.script = () => [{ status: 3, details }]
@@ -391,7 +388,7 @@ test('messages §13 G26 over gRPC: a prompt that is too long is said in the word
   expect(JSON.stringify(events.at(-1))).toContain('prompt is too long')
 })
 
-test('messages §13 G51 over gRPC: cached tokens are no input, and thinking is told apart', async () => {
+test('messages over gRPC: cached tokens are no input, and thinking is told apart', async () => {
   const { create, says } = await open()
   await says('<think>so it is</think>a', { promptTokens: 100, cachedTokens: 30 })
   const { usage } = await whole(await create())
@@ -399,7 +396,7 @@ test('messages §13 G51 over gRPC: cached tokens are no input, and thinking is t
   expect(usage.output_tokens).toBeGreaterThan(0)
 })
 
-test('messages §13 G23 over gRPC: silence is filled with pings', async () => {
+test('messages over gRPC: silence is filled with pings', async () => {
   const { create, says } = await open({ messages: { pingMs: 40 } })
   const silence = new Promise((resolve) => setTimeout(resolve, 2_000))
   await says('a b', {}, [{ waitFor: silence }, { complete: { finishReason: 'stop', completionTokens: 2 } }])
@@ -408,7 +405,7 @@ test('messages §13 G23 over gRPC: silence is filled with pings', async () => {
   expect(accumulate(events).stop_reason).toBe('end_turn')
 })
 
-test('messages §13 G48 over gRPC: a client that leaves stops the engine within a second, and leaves no load', async () => {
+test('messages over gRPC: a client that leaves stops the engine within a second, and leaves no load', async () => {
   const { create, get, engine, says } = await open()
   await says('a b', {}, [{ hang: true }])
   for (const stream of [true, false]) {
@@ -429,7 +426,7 @@ test('messages §13 G48 over gRPC: a client that leaves stops the engine within 
   expect(workers.map(({ load }) => load)).toEqual([0])
 })
 
-test('messages §13 G14 over gRPC: a model without an engine that is ready is overloaded, for so many seconds', async () => {
+test('messages over gRPC: a model without an engine that is ready is overloaded, for so many seconds', async () => {
   const { create, engine } = await open({
     kernel: { retry: { maxAttempts: 1 }, breaker: { failureThreshold: 1, openMs: 30_000 } },
   })
@@ -442,13 +439,13 @@ test('messages §13 G14 over gRPC: a model without an engine that is ready is ov
   expect((await create({ model: 'nobody' })).status).toBe(404)
 })
 
-test('messages §13 G52 over gRPC: what the engine filters is a refusal', async () => {
+test('messages over gRPC: what the engine filters is a refusal', async () => {
   const { create, says } = await open()
   await says('no', { finishReason: 'content_filter' })
   expect((await whole(await create())).stop_reason).toBe('refusal')
 })
 
-test('messages §13 G46 over gRPC: another engine is tried before the first token, and none after it', async () => {
+test('messages over gRPC: another engine is tried before the first token, and none after it', async () => {
   const { create, engines, ids } = await open({ engines: [{}, {}] })
   const tokens = await ids('Hi')
   engines[0].script = () => [{ status: 14, details: 'restarting' }]
@@ -466,7 +463,7 @@ test('messages §13 G46 over gRPC: another engine is tried before the first toke
   expect(engines[0].calls.length + engines[1].calls.length).toBe(1)
 })
 
-test('messages §13 G55, G56, G59, G61 over gRPC: tools of the gateway and of the client in one turn', async () => {
+test('messages over gRPC: tools of the gateway and of the client in one turn', async () => {
   server = await startToolServer({ echo: ({ text }) => `you said ${text}` })
   const { create, engine, ids, asked } = await open({
     plugins: { mcp: { clientServers: { allowsPrivate: true } } },

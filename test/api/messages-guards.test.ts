@@ -9,7 +9,7 @@ const envelope = (type: string) => ({
   request_id: expect.stringMatching(/^req_/),
 })
 
-test('messages §13 G64 a module that cannot answer, and a body that is too large, use the envelope', async () => {
+test('a module that cannot answer, and a body that is too large, use the envelope', async () => {
   const fleet = await openWasmFleet(
     {},
     { plugins: { messages: {} }, kernel: { http: { maxBodyBytes: 2_000 } } },

@@ -19,7 +19,7 @@ const NO_ROUTE = jsonAnswer({ detail: 'Not Found' }, { status: 404 })
 const chunk = (delta: object, reason: string | null = null) =>
   JSON.stringify({ id: 'c', model: 'm', choices: [{ index: 0, delta, finish_reason: reason }] })
 
-test('messages §13 G09, G10, G44 over an engine: bytes go in and come out as they are, from the first request on', async () => {
+test('messages over an engine: bytes go in and come out as they are, from the first request on', async () => {
   const { post, workers } = await openMessages({ workers: [NATIVE] })
   workers[0].script(MESSAGES, ANSWER)
   const body = `{ "model":"test-model", "max_tokens": 9, "messages":[{"role":"user","content":[{"type":"hologram","n":1.0}]}], "brand_new": {"x":1e2} }`
@@ -33,7 +33,7 @@ test('messages §13 G09, G10, G44 over an engine: bytes go in and come out as th
   expect(workers[0].requestsTo(CHAT)).toEqual([])
 })
 
-test('messages §13 G17, G44 over an engine: the bytes of a stream are the engine’s', async () => {
+test('messages over an engine: the bytes of a stream are the engine’s', async () => {
   const { create, workers } = await openMessages({ workers: [NATIVE] })
   const frames = [
     'event: message_start\ndata: {"type":"message_start" , "x":1.0}\n\n',
@@ -45,7 +45,7 @@ test('messages §13 G17, G44 over an engine: the bytes of a stream are the engin
     expect(await (await create({ stream: true })).text()).toBe(frames.join(''))
 })
 
-test('messages §13 G42 over an engine: the gateway’s key stays here, the worker’s own goes up', async () => {
+test('messages over an engine: the gateway’s key stays here, the worker’s own goes up', async () => {
   const { create, workers } = await openMessages({
     workers: [{ ...NATIVE, spec: { api_key: 'engine-key' } }],
     plugins: { auth: { apiKey: 'gateway-key' } },
@@ -59,7 +59,7 @@ test('messages §13 G42 over an engine: the gateway’s key stays here, the work
   expect(JSON.stringify(sent.map(({ rawHeaders }) => rawHeaders))).not.toContain('gateway-key')
 })
 
-test('messages §13 G05, G42 over an engine: version, betas and scope arrive, in one line each', async () => {
+test('messages over an engine: version, betas and scope arrive, in one line each', async () => {
   const { create, post, workers } = await openMessages({ workers: [NATIVE] })
   workers[0].script(MESSAGES, ANSWER)
   workers[0].script(COUNT, jsonAnswer({ input_tokens: 7 }))
@@ -80,7 +80,7 @@ test('messages §13 G05, G42 over an engine: version, betas and scope arrive, in
   expect(workers[0].requestsTo(COUNT)[0].header('anthropic-beta')).toBe('token-counting-1')
 })
 
-test('messages §13 G25, G43 over an engine: refusals arrive as they are', async () => {
+test('messages over an engine: refusals arrive as they are', async () => {
   const { create, workers } = await openMessages({ workers: [NATIVE], kernel: { retry: { maxAttempts: 1 } } })
   for (const status of [400, 429, 500, 503]) {
     const said = `{"type":"error","error":{"type":"x","message":"m","extra":${status}.0}}`
@@ -94,26 +94,23 @@ test('messages §13 G25, G43 over an engine: refusals arrive as they are', async
 test.each([
   ['404', NO_ROUTE],
   ['405', jsonAnswer({ detail: 'Method Not Allowed' }, { status: 405 })],
-])(
-  'messages §13 G47 an engine without the route (%s) is asked for chat, once it is known',
-  async (_status, refusal) => {
-    const { create, get, workers } = await openMessages({ workers: [NATIVE] })
-    workers[0].script(MESSAGES, refusal)
-    const whole = (await (await create()).json()) as { type: string; content: object[] }
-    expect(whole).toMatchObject({
-      type: 'message',
-      content: [{ type: 'text', text: 'Hello from the worker.' }],
-    })
-    workers[0].script(CHAT, sseAnswer([chunk({ content: 'Hi' }), chunk({}, 'stop'), '[DONE]']))
-    const told = accumulate(readEvents(await (await create({ stream: true })).text()))
-    expect(told.content).toEqual([{ type: 'text', text: 'Hi' }])
-    expect([workers[0].requestsTo(MESSAGES).length, workers[0].requestsTo(CHAT).length]).toEqual([1, 2])
-    const { workers: listed } = (await (await get('/workers')).json()) as { workers: { load: number }[] }
-    expect(listed.map(({ load }) => load)).toEqual([0])
-  },
-)
+])('an engine without the route (%s) is asked for chat, once it is known', async (_status, refusal) => {
+  const { create, get, workers } = await openMessages({ workers: [NATIVE] })
+  workers[0].script(MESSAGES, refusal)
+  const whole = (await (await create()).json()) as { type: string; content: object[] }
+  expect(whole).toMatchObject({
+    type: 'message',
+    content: [{ type: 'text', text: 'Hello from the worker.' }],
+  })
+  workers[0].script(CHAT, sseAnswer([chunk({ content: 'Hi' }), chunk({}, 'stop'), '[DONE]']))
+  const told = accumulate(readEvents(await (await create({ stream: true })).text()))
+  expect(told.content).toEqual([{ type: 'text', text: 'Hi' }])
+  expect([workers[0].requestsTo(MESSAGES).length, workers[0].requestsTo(CHAT).length]).toEqual([1, 2])
+  const { workers: listed } = (await (await get('/workers')).json()) as { workers: { load: number }[] }
+  expect(listed.map(({ load }) => load)).toEqual([0])
+})
 
-test('messages §13 G47 a stream falls back as well, and only that engine does', async () => {
+test('a stream falls back as well, and only that engine does', async () => {
   const { create, workers } = await openMessages({
     workers: [NATIVE, NATIVE],
     kernel: { policy: 'round_robin' },
@@ -127,7 +124,7 @@ test('messages §13 G47 a stream falls back as well, and only that engine does',
   expect(workers[1].requestsTo(MESSAGES).length).toBeGreaterThan(2)
 })
 
-test('messages §13 G47 a 404 of an engine that has the route, or of a vendor, is its own word', async () => {
+test('a 404 of an engine that has the route, or of a vendor, is its own word', async () => {
   const { create, workers } = await openMessages({ workers: [NATIVE] })
   workers[0].once(MESSAGES, ANSWER)
   workers[0].script(MESSAGES, NO_ROUTE)
@@ -140,7 +137,7 @@ test('messages §13 G47 a 404 of an engine that has the route, or of a vendor, i
   expect(vendor.workers[0].requests).toHaveLength(1)
 })
 
-test('messages §13 G35 over an engine: unsigned thinking goes back to it as it came', async () => {
+test('messages over an engine: unsigned thinking goes back to it as it came', async () => {
   const { post, workers } = await openMessages({ workers: [NATIVE] })
   workers[0].script(MESSAGES, ANSWER)
   const body = JSON.stringify({
@@ -161,7 +158,7 @@ test('messages §13 G35 over an engine: unsigned thinking goes back to it as it 
   expect(workers[0].requestsTo(MESSAGES).map((sent) => sent.body.toString())).toEqual([body, body])
 })
 
-test('messages §13 G36 a conversation that moves to the vendor of a mixed fleet leaves its unsigned thinking behind', async () => {
+test('a conversation that moves to the vendor of a mixed fleet leaves its unsigned thinking behind', async () => {
   const { create, workers } = await openMessages({ workers: [VENDOR, {}], kernel: { policy: 'round_robin' } })
   workers[0].script(MESSAGES, ANSWER)
   const thinking = { type: 'thinking', thinking: 'hm', signature: '' }
@@ -177,7 +174,7 @@ test('messages §13 G36 a conversation that moves to the vendor of a mixed fleet
   expect(chat[1]).toEqual({ role: 'assistant', content: 'b', reasoning_content: 'hm' })
 })
 
-test('messages §13 G54 over an engine: a count is asked of it, and made here where it cannot', async () => {
+test('messages over an engine: a count is asked of it, and made here where it cannot', async () => {
   const { post, workers } = await openMessages({ workers: [NATIVE] })
   workers[0].once(
     COUNT,
@@ -194,7 +191,7 @@ test.each([
   ['whole', false],
   ['streamed', true],
 ])(
-  'messages §3.3, §13 G06, G10 an engine without the route is never asked for an empty chat (%s): what cannot be translated is refused by path',
+  'an engine without the route is never asked for an empty chat (%s): what cannot be translated is refused by path',
   async (_way, stream) => {
     const { create, workers } = await openMessages({ workers: [NATIVE] })
     workers[0].script(MESSAGES, NO_ROUTE)
@@ -209,7 +206,7 @@ test.each([
   },
 )
 
-test('messages §13 G10 where one of two engines lacks the route, the other one gets what only the format can say', async () => {
+test('where one of two engines lacks the route, the other one gets what only the format can say', async () => {
   const { create, workers } = await openMessages({
     workers: [NATIVE, NATIVE],
     kernel: { policy: 'round_robin' },

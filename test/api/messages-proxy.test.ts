@@ -9,7 +9,7 @@ const ANSWER = rawAnswer(REPLY, {
   headers: { 'content-type': 'application/json', 'request-id': 'req_vendor', 'anthropic-ratelimit-x': '5' },
 })
 
-test('messages §13 G09, G10, G44 bytes go in and come out as they are, whatever they hold', async () => {
+test('bytes go in and come out as they are, whatever they hold', async () => {
   const { post, workers } = await openMessages({ workers: [VENDOR] })
   workers[0].script(MESSAGES, ANSWER)
   const body = `{ "model":"test-model", "max_tokens": 0, "messages":[{"role":"critic","content":[{"type":"hologram","n":1.0}]}], "brand_new": {"x":1e2} }`
@@ -23,7 +23,7 @@ test('messages §13 G09, G10, G44 bytes go in and come out as they are, whatever
   expect(sent.path).toBe('/v1/messages?beta=true')
 })
 
-test('messages §13 G06 what makes it a messages request is checked all the same', async () => {
+test('what makes it a messages request is checked all the same', async () => {
   const { create, workers } = await openMessages({ workers: [VENDOR] })
   for (const [body, path] of [
     [{ max_tokens: undefined }, 'max_tokens'],
@@ -40,7 +40,7 @@ test('messages §13 G06 what makes it a messages request is checked all the same
   expect(workers[0].requestsTo(MESSAGES)).toEqual([])
 })
 
-test('messages §13 G42 the worker’s key goes up, never the gateway’s; version and betas too', async () => {
+test('the worker’s key goes up, never the gateway’s; version and betas too', async () => {
   const { create, workers } = await openMessages({
     workers: [VENDOR],
     plugins: { auth: { apiKey: 'gateway-key' } },
@@ -56,7 +56,7 @@ test('messages §13 G42 the worker’s key goes up, never the gateway’s; versi
   expect(JSON.stringify([first.rawHeaders, second.rawHeaders])).not.toContain('gateway-key')
 })
 
-test('messages §2 several lines of betas reach the worker as one list', async () => {
+test('several lines of betas reach the worker as one list', async () => {
   const { gateway, workers } = await openMessages({ workers: [VENDOR] })
   workers[0].script(MESSAGES, ANSWER)
   const headers: [string, string][] = [
@@ -80,7 +80,7 @@ test('messages §2 several lines of betas reach the worker as one list', async (
   expect(sent.map(([, value]) => value.replaceAll(' ', ''))).toEqual(['a-1,b-2,c-3'])
 })
 
-test('messages §2 whom a vendor is to count a request for arrives', async () => {
+test('whom a vendor is to count a request for arrives', async () => {
   const { create, workers } = await openMessages({ workers: [VENDOR] })
   workers[0].script(MESSAGES, ANSWER)
   const scope = { 'anthropic-user-profile-id': 'up_1', 'anthropic-workspace-id': 'ws_1' }
@@ -89,7 +89,7 @@ test('messages §2 whom a vendor is to count a request for arrives', async () =>
   expect(Object.keys(scope).map((name) => sent.header(name))).toEqual(['up_1', 'ws_1'])
 })
 
-test('messages §13 G43 refusals arrive as they are; what is no JSON gets an envelope', async () => {
+test('refusals arrive as they are; what is no JSON gets an envelope', async () => {
   const { create, workers } = await openMessages({ workers: [VENDOR], kernel: { retry: { maxAttempts: 1 } } })
   for (const [status, type] of [
     [400, 'invalid_request_error'],
@@ -120,7 +120,7 @@ test('messages §13 G43 refusals arrive as they are; what is no JSON gets an env
   })
 })
 
-test('messages §8.1 headers of a service pass, but for cookies; 429 and 529 are counted', async () => {
+test('headers of a service pass, but for cookies; 429 and 529 are counted', async () => {
   const { create, gateway, workers } = await openMessages({
     workers: [VENDOR],
     kernel: { retry: { maxAttempts: 1 } },
@@ -146,7 +146,7 @@ test('messages §8.1 headers of a service pass, but for cookies; 429 and 529 are
     expect(counted.filter((line) => line.includes(`"${status}"`) && line.endsWith(' 1'))).toHaveLength(1)
 })
 
-test('messages §13 G44, G64 the bytes of a stream are the worker’s, its id is added where there is none', async () => {
+test('the bytes of a stream are the worker’s, its id is added where there is none', async () => {
   const frames = [
     'event: message_start\ndata: {"type":"message_start" , "x":1.0}\n\n',
     'event: brand_new\ndata: {}\n\n',
@@ -159,7 +159,7 @@ test('messages §13 G44, G64 the bytes of a stream are the worker’s, its id is
   expect(reply.headers.get('request-id')).toMatch(/^req_/)
 })
 
-test('messages §13 G24 a relayed stream that is cut ends with an error event', async () => {
+test('a relayed stream that is cut ends with an error event', async () => {
   const { create, workers } = await openMessages({ workers: [VENDOR] })
   const frame = 'event: message_start\ndata: {"type":"message_start"}\n\n'
   workers[0].script(
@@ -175,7 +175,7 @@ test('messages §13 G24 a relayed stream that is cut ends with an error event', 
   )
 })
 
-test('messages §13 G24 a relayed stream that ends in order but too early ends with an error event, and is a failure', async () => {
+test('a relayed stream that ends in order but too early ends with an error event, and is a failure', async () => {
   const { create, get, workers } = await openMessages({
     workers: [VENDOR],
     kernel: { retry: { maxAttempts: 1 }, breaker: { failureThreshold: 1 } },
@@ -189,7 +189,7 @@ test('messages §13 G24 a relayed stream that ends in order but too early ends w
   expect(told[0].breaker).not.toBe('closed')
 })
 
-test('messages §13 G44 a comment behind the last event of a relayed stream is no matter', async () => {
+test('a comment behind the last event of a relayed stream is no matter', async () => {
   const { create, workers } = await openMessages({ workers: [VENDOR] })
   const frame = 'event: message_start\ndata: {"type":"message_start"}\n\n'
   const headers = { 'content-type': 'text/event-stream' }
@@ -198,7 +198,7 @@ test('messages §13 G44 a comment behind the last event of a relayed stream is n
   expect(await (await create({ stream: true })).text()).toBe(whole.join(''))
 })
 
-test('messages §13 G45 nobody there is 502, no answer in time is 504', async () => {
+test('nobody there is 502, no answer in time is 504', async () => {
   const { create, workers } = await openMessages({
     workers: [VENDOR],
     kernel: { retry: { maxAttempts: 1 }, upstream: { firstByteMs: 200 } },
@@ -217,7 +217,7 @@ test('messages §13 G45 nobody there is 502, no answer in time is 504', async ()
   ])
 })
 
-test('messages §13 G46 another worker is tried before the first byte, and none after it', async () => {
+test('another worker is tried before the first byte, and none after it', async () => {
   const { create, workers } = await openMessages({ workers: [VENDOR, VENDOR] })
   workers[0].script(MESSAGES, jsonAnswer({}, { status: 503 }))
   workers[1].script(MESSAGES, ANSWER)
@@ -235,7 +235,7 @@ test('messages §13 G46 another worker is tried before the first byte, and none 
   expect(workers[0].requests.length + workers[1].requests.length).toBe(1)
 })
 
-test('messages §8.1, §13 G46 an overloaded service is left for another, unless it says that it is no use', async () => {
+test('an overloaded service is left for another, unless it says that it is no use', async () => {
   const { create, workers } = await openMessages({ workers: [VENDOR, VENDOR] })
   const asked = () => workers.map((worker) => worker.requestsTo(MESSAGES).length)
   const overloaded = { type: 'error', error: { type: 'overloaded_error', message: 'm' } }
@@ -253,7 +253,7 @@ test('messages §8.1, §13 G46 an overloaded service is left for another, unless
   expect(asked()[0] + asked()[1]).toBe(1)
 })
 
-test('messages §13 G48 a client that leaves stops a relayed stream', async () => {
+test('a client that leaves stops a relayed stream', async () => {
   const { gateway, workers } = await openMessages({ workers: [VENDOR] })
   workers[0].script(
     MESSAGES,
@@ -274,7 +274,7 @@ test('messages §13 G48 a client that leaves stops a relayed stream', async () =
   expect(request.isAborted).toBe(true)
 })
 
-test('messages §13 G36 unsigned thinking is cut out for a vendor, signed blocks stay to the byte', async () => {
+test('unsigned thinking is cut out for a vendor, signed blocks stay to the byte', async () => {
   const { post, workers } = await openMessages({ workers: [VENDOR] })
   workers[0].script(MESSAGES, ANSWER)
   const signed = '{ "type":"thinking","thinking":"","signature":"abc" }'
@@ -299,14 +299,14 @@ test('messages §13 G36 unsigned thinking is cut out for a vendor, signed blocks
   expect(JSON.parse(await sent(bodyOf([text], alone)))).toEqual(JSON.parse(bodyOf([text])))
 })
 
-test('messages §13 G39 the billing line reaches a vendor', async () => {
+test('the billing line reaches a vendor', async () => {
   const { create, workers } = await openMessages({ workers: [VENDOR] })
   workers[0].script(MESSAGES, ANSWER)
   await create({ system: [{ type: 'text', text: 'x-anthropic-billing-header: cc=1' }] })
   expect(workers[0].requestsTo(MESSAGES)[0].body.toString()).toContain('x-anthropic-billing-header: cc=1')
 })
 
-test('messages §9 an alias is the one change to a body', async () => {
+test('an alias is the one change to a body', async () => {
   const { create, workers } = await openMessages({
     workers: [VENDOR],
     messages: { models: { 'claude-*': 'test-model' } },
@@ -316,7 +316,7 @@ test('messages §9 an alias is the one change to a body', async () => {
   expect(workers[0].requestsTo(MESSAGES)[0].json()).toEqual({ ...HELLO, extra: 1 })
 })
 
-test('messages §12.14 a mixed fleet: bytes to who speaks the format, a translation to the others', async () => {
+test('a mixed fleet: bytes to who speaks the format, a translation to the others', async () => {
   const { create, workers } = await openMessages({ workers: [VENDOR, {}], kernel: { policy: 'round_robin' } })
   workers[0].script(MESSAGES, ANSWER)
   const seen = new Set<string>()
@@ -326,7 +326,7 @@ test('messages §12.14 a mixed fleet: bytes to who speaks the format, a translat
   expect(seen.size).toBeGreaterThan(1)
 })
 
-test('messages §13 G10 what only the format can say goes to those of a mixed fleet who speak it', async () => {
+test('what only the format can say goes to those of a mixed fleet who speak it', async () => {
   const { create, workers } = await openMessages({ workers: [{}, VENDOR] })
   workers[1].script(MESSAGES, ANSWER)
   for (let i = 0; i < 4; i++) {
@@ -336,7 +336,7 @@ test('messages §13 G10 what only the format can say goes to those of a mixed fl
   expect(workers[0].requestsTo(CHAT)).toEqual([])
 })
 
-test('messages §13 G54 a count is asked of the worker that speaks the format', async () => {
+test('a count is asked of the worker that speaks the format', async () => {
   const { post, workers } = await openMessages({ workers: [VENDOR] })
   workers[0].script(
     COUNT,
@@ -355,13 +355,13 @@ test('messages §13 G54 a count is asked of the worker that speaks the format', 
   ])
 })
 
-test('messages §7 a worker without the route leaves the count to the gateway', async () => {
+test('a worker without the route leaves the count to the gateway', async () => {
   const { post } = await openMessages({ workers: [VENDOR] })
   const reply = await post('/v1/messages/count_tokens', HELLO)
   expect([reply.status, reply.headers.get('x-weir-token-estimate')]).toEqual([200, 'true'])
 })
 
-test('messages §13 G46 a worker that drops the connection is left for another', async () => {
+test('a worker that drops the connection is left for another', async () => {
   const { create, workers } = await openMessages({ workers: [VENDOR, VENDOR] })
   workers[0].script(MESSAGES, dropAnswer())
   workers[1].script(MESSAGES, ANSWER)

@@ -18,7 +18,7 @@ async function streamOf(steps: readonly StreamStep[], body: Record<string, unkno
   return readEvents(await reply.text())
 }
 
-test('messages §13 G17, G18, G22 the grammar of a plain stream', async () => {
+test('the grammar of a plain stream', async () => {
   const events = await streamOf([
     chunk({ role: 'assistant', content: '' }),
     chunk({ content: 'He' }),
@@ -40,7 +40,7 @@ test('messages §13 G17, G18, G22 the grammar of a plain stream', async () => {
   expect(events[0]).toMatchObject({
     message: { type: 'message', role: 'assistant', content: [], stop_reason: null, stop_sequence: null },
   })
-  // G21: never 0, also where the worker tells only at the end.
+  // Never 0, also where the worker tells only at the end.
   expect(
     (events[0] as unknown as { message: { usage: { input_tokens: number } } }).message.usage.input_tokens,
   ).toBeGreaterThan(0)
@@ -115,14 +115,14 @@ const fixtures: readonly (readonly [title: string, deltas: readonly object[], wa
   ],
 ]
 
-test.each(fixtures)('messages §13 G49, G20 %s', async (_title, deltas, want) => {
+test.each(fixtures)('%s', async (_title, deltas, want) => {
   const events = await streamOf([...deltas.map((delta) => chunk(delta)), chunk({}, 'stop'), '[DONE]'])
   const message = accumulate(events)
   expect(message.content).toEqual(want)
   expect(message.stop_reason).toBe('tool_use')
 })
 
-test('messages §13 G20 the input of a call goes on in the pieces in which it comes', async () => {
+test('the input of a call goes on in the pieces in which it comes', async () => {
   const pieces = ['{"te', 'xt":"', 'a', 'b"}']
   const events = await streamOf([
     chunk(call(0, 'x', 'a', '')),
@@ -136,7 +136,7 @@ test('messages §13 G20 the input of a call goes on in the pieces in which it co
   expect(told).toEqual(pieces)
 })
 
-test('messages §13 G32 one call at most where the client wants no parallel ones', async () => {
+test('one call at most where the client wants no parallel ones', async () => {
   const events = await streamOf(
     [chunk(call(0, 'x', 'a', '{}')), chunk(call(1, 'y', 'b', '{}')), chunk({}, 'tool_calls'), '[DONE]'],
     { tool_choice: { type: 'auto', disable_parallel_tool_use: true } },
@@ -144,7 +144,7 @@ test('messages §13 G32 one call at most where the client wants no parallel ones
   expect(accumulate(events).content).toEqual([{ type: 'tool_use', id: 'toolu_x', name: 'a', input: {} }])
 })
 
-test('messages §13 G34, G35 thinking comes first and unsigned; it is kept back where the client wants that', async () => {
+test('thinking comes first and unsigned; it is kept back where the client wants that', async () => {
   const steps = [
     chunk({ reasoning_content: 'h' }),
     chunk({ reasoning: 'm' }),
@@ -165,7 +165,7 @@ test('messages §13 G34, G35 thinking comes first and unsigned; it is kept back 
   ])
 })
 
-test('messages §13 G27, G28, G50 ends and usage of streams', async () => {
+test('ends and usage of streams', async () => {
   const end = async (reason: string, more: object = {}, usage?: object) => {
     const last = usage === undefined ? [] : [JSON.stringify({ choices: [], usage })]
     const steps = [chunk({ content: 'abcdefgh' }), chunk({}, reason, more), ...last, '[DONE]']
@@ -200,7 +200,7 @@ const failures: readonly (readonly [title: string, script: Script, type: string]
 ]
 
 test.each(failures)(
-  'messages §13 G24 %s in mid-stream is an error event, and nothing after it',
+  '%s in mid-stream is an error event, and nothing after it',
   async (_title, script, type) => {
     const { create, workers, get } = await openMessages({ kernel: { upstream: { idleMs: 300 } } })
     workers[0].script(CHAT, script)
@@ -217,7 +217,7 @@ test.each(failures)(
   },
 )
 
-test('messages §13 G25 a worker that breaks before its first event is a plain error', async () => {
+test('a worker that breaks before its first event is a plain error', async () => {
   const { create, workers } = await openMessages({ kernel: { retry: { maxAttempts: 1 } } })
   workers[0].script(CHAT, dropAnswer())
   const reply = await create({ stream: true })
@@ -227,7 +227,7 @@ test('messages §13 G25 a worker that breaks before its first event is a plain e
   ])
 })
 
-test('messages §13 G23 silence is filled with pings', async () => {
+test('silence is filled with pings', async () => {
   const { create, workers } = await openMessages({ messages: { pingMs: 40 } })
   workers[0].script(CHAT, sseAnswer([first, { waitMs: 2_000 }, chunk({}, 'stop'), '[DONE]']))
   const events = readEvents(await (await create({ stream: true })).text())
@@ -235,7 +235,7 @@ test('messages §13 G23 silence is filled with pings', async () => {
   expect(accumulate(events).stop_reason).toBe('end_turn')
 })
 
-test('messages §13 G48 a client that leaves stops the worker', async () => {
+test('a client that leaves stops the worker', async () => {
   const { gateway, workers } = await openMessages()
   workers[0].script(CHAT, sseAnswer([first, { hang: true }]))
   for (const stream of [true, false]) {
@@ -250,7 +250,7 @@ test('messages §13 G48 a client that leaves stops the worker', async () => {
   }
 })
 
-test('messages §13 G62 code points and emoji survive, whatever the borders of reads', async () => {
+test('code points and emoji survive, whatever the borders of reads', async () => {
   const text = 'a🙂é漢\u{1F468}\u200D\u{1F469}\\"\n'
   const bytes = Buffer.from(
     `data: ${chunk({ content: text })}\n\ndata: ${chunk({}, 'stop')}\n\ndata: [DONE]\n\n`,

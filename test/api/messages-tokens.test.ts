@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { chatChunks, sseAnswer } from '../support/scripted-worker.ts'
 import { CHAT, HELLO, openMessages, readEvents } from './messages-fleet.ts'
 
-test('messages §13 G21, G53 the count of a body is what message_start says of it', async () => {
+test('the count of a body is what message_start says of it', async () => {
   const { create, post, get, workers } = await openMessages({ plugins: { tokenizers: {} } })
   await post('/v1/tokenizers', { name: 'test-model', source: 'weir:sample' })
   const listed = async () => JSON.stringify(await (await get('/v1/tokenizers')).json())

@@ -68,80 +68,77 @@ test.each([
   ['a header', [VENDOR], { 'x-weir-mcp': 'enabled' }],
   ['the header of the documentation', [VENDOR], { 'x-smg-mcp': 'enabled' }],
   ['a label of the worker', [LABELLED], {}],
-])(
-  'messages §10, §13 G55, G61 over a vendor, by %s: the gateway runs the tools',
-  async (_by, workers, headers) => {
-    const { ask, sent, worker } = await open(workers as Worker, await serve())
-    for (const script of [...ROUNDS, jsonAnswer(message([{ type: 'text', text: 'bye' }]))])
-      worker.once(MESSAGES, script)
-    const more = {
-      system: [{ type: 'text', text: 'Be kind.', cache_control: { type: 'ephemeral' } }],
-      thinking: { type: 'enabled', budget_tokens: 1024 },
-      max_tokens: 4096,
-      context_management: { edits: [] },
-      tools: [
-        { type: 'mcp_toolset', mcp_server_name: 'tools' },
-        { name: 'mine', input_schema: { type: 'object' }, cache_control: { type: 'ephemeral' } },
-        { type: 'web_search_20250305', name: 'web_search', max_uses: 2 },
+])('messages over a vendor, by %s: the gateway runs the tools', async (_by, workers, headers) => {
+  const { ask, sent, worker } = await open(workers as Worker, await serve())
+  for (const script of [...ROUNDS, jsonAnswer(message([{ type: 'text', text: 'bye' }]))])
+    worker.once(MESSAGES, script)
+  const more = {
+    system: [{ type: 'text', text: 'Be kind.', cache_control: { type: 'ephemeral' } }],
+    thinking: { type: 'enabled', budget_tokens: 1024 },
+    max_tokens: 4096,
+    context_management: { edits: [] },
+    tools: [
+      { type: 'mcp_toolset', mcp_server_name: 'tools' },
+      { name: 'mine', input_schema: { type: 'object' }, cache_control: { type: 'ephemeral' } },
+      { type: 'web_search_20250305', name: 'web_search', max_uses: 2 },
+    ],
+  }
+  const reply = await ask(more, { ...headers, 'anthropic-beta': 'b-1' } as Record<string, string>)
+  expect(reply.status, await reply.clone().text()).toBe(200)
+  const whole = (await reply.json()) as Message
+  expect(whole.content).toMatchObject([THOUGHT, ...PAIR, { type: 'text', text: 'done' }])
+  expect(whole.content[1].id).toBe(whole.content[2].tool_use_id)
+  expect(whole).toMatchObject({ stop_reason: 'end_turn', usage: { input_tokens: 20, output_tokens: 8 } })
+  const [first, second] = sent()
+  // Settings, blocks and tools as the client wrote them; the server's in place of the toolset.
+  expect(first).toMatchObject({
+    model: 'test-model',
+    system: more.system,
+    thinking: more.thinking,
+    context_management: more.context_management,
+    tools: [more.tools[1], more.tools[2], { name: 'echo' }],
+  })
+  expect(first).not.toHaveProperty('mcp_servers')
+  expect(second.messages).toMatchObject([
+    { role: 'user', content: 'Hello' },
+    { role: 'assistant', content: [THOUGHT, CALL] },
+    { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'toolu_1', content: 'you said hi' }] },
+  ])
+  const requests = worker.requestsTo(MESSAGES)
+  expect(requests.map((one) => one.header('anthropic-beta'))).toEqual(['b-1', 'b-1'])
+  expect(requests.map((one) => one.header('x-api-key'))).toEqual(['vendor-key', 'vendor-key'])
+  // The reply is sent back: the vendor sees calls and results that it knows.
+  const messages = [
+    { role: 'user', content: [{ type: 'text', text: 'a', cache_control: { type: 'ephemeral' } }] },
+    { role: 'assistant', content: whole.content },
+    { role: 'user', content: 'b' },
+  ]
+  expect((await ask({ messages }, headers as Record<string, string>)).status).toBe(200)
+  const id = whole.content[1].id
+  expect(sent()[2].messages).toEqual([
+    messages[0],
+    {
+      role: 'assistant',
+      content: [THOUGHT, { type: 'tool_use', id, name: 'echo', input: { text: 'hi' } }],
+    },
+    {
+      role: 'user',
+      content: [
+        {
+          type: 'tool_result',
+          tool_use_id: id,
+          is_error: false,
+          content: [{ type: 'text', text: 'you said hi' }],
+        },
       ],
-    }
-    const reply = await ask(more, { ...headers, 'anthropic-beta': 'b-1' } as Record<string, string>)
-    expect(reply.status, await reply.clone().text()).toBe(200)
-    const whole = (await reply.json()) as Message
-    expect(whole.content).toMatchObject([THOUGHT, ...PAIR, { type: 'text', text: 'done' }])
-    expect(whole.content[1].id).toBe(whole.content[2].tool_use_id)
-    expect(whole).toMatchObject({ stop_reason: 'end_turn', usage: { input_tokens: 20, output_tokens: 8 } })
-    const [first, second] = sent()
-    // Settings, blocks and tools as the client wrote them; the server's in place of the toolset.
-    expect(first).toMatchObject({
-      model: 'test-model',
-      system: more.system,
-      thinking: more.thinking,
-      context_management: more.context_management,
-      tools: [more.tools[1], more.tools[2], { name: 'echo' }],
-    })
-    expect(first).not.toHaveProperty('mcp_servers')
-    expect(second.messages).toMatchObject([
-      { role: 'user', content: 'Hello' },
-      { role: 'assistant', content: [THOUGHT, CALL] },
-      { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'toolu_1', content: 'you said hi' }] },
-    ])
-    const requests = worker.requestsTo(MESSAGES)
-    expect(requests.map((one) => one.header('anthropic-beta'))).toEqual(['b-1', 'b-1'])
-    expect(requests.map((one) => one.header('x-api-key'))).toEqual(['vendor-key', 'vendor-key'])
-    // The reply is sent back: the vendor sees calls and results that it knows.
-    const messages = [
-      { role: 'user', content: [{ type: 'text', text: 'a', cache_control: { type: 'ephemeral' } }] },
-      { role: 'assistant', content: whole.content },
-      { role: 'user', content: 'b' },
-    ]
-    expect((await ask({ messages }, headers as Record<string, string>)).status).toBe(200)
-    const id = whole.content[1].id
-    expect(sent()[2].messages).toEqual([
-      messages[0],
-      {
-        role: 'assistant',
-        content: [THOUGHT, { type: 'tool_use', id, name: 'echo', input: { text: 'hi' } }],
-      },
-      {
-        role: 'user',
-        content: [
-          {
-            type: 'tool_result',
-            tool_use_id: id,
-            is_error: false,
-            content: [{ type: 'text', text: 'you said hi' }],
-          },
-        ],
-      },
-      { role: 'assistant', content: [{ type: 'text', text: 'done' }] },
-      messages[2],
-    ])
-    expect(JSON.stringify(sent())).not.toContain('secret-1')
-  },
-)
+    },
+    { role: 'assistant', content: [{ type: 'text', text: 'done' }] },
+    messages[2],
+  ])
+  expect(JSON.stringify(sent())).not.toContain('secret-1')
+})
 
-test('messages §10 over a vendor that runs tool servers itself: the request goes to it as it is', async () => {
+test('messages over a vendor that runs tool servers itself: the request goes to it as it is', async () => {
   const { ask, worker } = await open([VENDOR], await serve())
   const answer = JSON.stringify(message([{ type: 'mcp_tool_use', id: 'mcptoolu_v', name: 'echo', n: 1 }]))
   worker.script(MESSAGES, rawAnswer(answer, { headers: { 'content-type': 'application/json' } }))
@@ -170,7 +167,7 @@ const round = (blocks: readonly (readonly [start: object, ...deltas: object[]])[
     { headers: { 'content-type': 'text/event-stream' } },
   )
 
-test('messages §13 G56 over a vendor: one start, numbers without gaps, the usage of all rounds', async () => {
+test('messages over a vendor: one start, numbers without gaps, the usage of all rounds', async () => {
   const { ask, worker } = await open([VENDOR], await serve())
   const thinking = [
     { type: 'thinking', thinking: '', signature: '' },
@@ -250,7 +247,7 @@ test.each([
   [false, 'whole'],
   [true, 'streamed'],
 ])(
-  'messages §10, §5 over a vendor, stream %s: a round goes back word for word, and reaches the client in order',
+  'messages over a vendor, stream %s: a round goes back word for word, and reaches the client in order',
   async (stream) => {
     const { ask, sent, worker } = await open([VENDOR], await serve())
     const done = { type: 'text', text: 'done', citations: [] }
@@ -299,7 +296,7 @@ test.each([
   },
 )
 
-test('messages §13 G55 over an engine that speaks the format: no engine runs tools, so the gateway does', async () => {
+test('messages over an engine that speaks the format: no engine runs tools, so the gateway does', async () => {
   const { ask, create, worker } = await open([NATIVE], await serve())
   // Once its route has shown that it is there, bodies are not read any more unless they name tool servers.
   worker.once(MESSAGES, jsonAnswer(message([{ type: 'text', text: 'hello' }])))
@@ -314,7 +311,7 @@ test('messages §13 G55 over an engine that speaks the format: no engine runs to
   expect(reason).toBe('end_turn')
 })
 
-test('messages §10 a header for tools is no use where the gateway runs none, or cannot read the request', async () => {
+test('a header for tools is no use where the gateway runs none, or cannot read the request', async () => {
   const { create } = await openMessages({ workers: [VENDOR], plugins: {} })
   const headers = { 'x-weir-mcp': 'enabled' }
   const servers = [{ type: 'url', name: 't', url: 'http://127.0.0.1:1' }]
@@ -333,7 +330,7 @@ test('messages §10 a header for tools is no use where the gateway runs none, or
   ])
 })
 
-test('messages §10 what the loop refuses is refused over engines that speak the format too, and no engine gets the token', async () => {
+test('what the loop refuses is refused over engines that speak the format too, and no engine gets the token', async () => {
   const { ask, worker } = await open([NATIVE], await serve())
   const server = (url: string) => ({ type: 'url', name: 'tools', url, authorization_token: 'secret-1' })
   const toolset = { type: 'mcp_toolset', mcp_server_name: 'tools' }
@@ -360,22 +357,17 @@ const TOOLSET = { type: 'mcp_toolset', mcp_server_name: 'tools' }
 test.each([
   ['of the vendor’s type', BASH],
   ['that is loaded later', LATER],
-])(
-  'messages §10, §13 G59 over a vendor: a call of the client’s own tool %s is the client’s',
-  async (_kind, tool) => {
-    const { ask, sent, worker } = await open([VENDOR], await serve())
-    const mine = { type: 'tool_use', id: 'toolu_2', name: tool.name, input: { command: 'ls' } }
-    worker.once(MESSAGES, jsonAnswer(message([CALL, mine], 'tool_use')))
-    const reply = (await (
-      await ask({ tools: [TOOLSET, tool] }, { 'x-weir-mcp': 'enabled' })
-    ).json()) as Message
-    expect(reply.stop_reason).toBe('tool_use')
-    expect(reply.content).toMatchObject([...PAIR, mine])
-    expect(sent()).toHaveLength(1)
-  },
-)
+])('messages over a vendor: a call of the client’s own tool %s is the client’s', async (_kind, tool) => {
+  const { ask, sent, worker } = await open([VENDOR], await serve())
+  const mine = { type: 'tool_use', id: 'toolu_2', name: tool.name, input: { command: 'ls' } }
+  worker.once(MESSAGES, jsonAnswer(message([CALL, mine], 'tool_use')))
+  const reply = (await (await ask({ tools: [TOOLSET, tool] }, { 'x-weir-mcp': 'enabled' })).json()) as Message
+  expect(reply.stop_reason).toBe('tool_use')
+  expect(reply.content).toMatchObject([...PAIR, mine])
+  expect(sent()).toHaveLength(1)
+})
 
-test('messages §3.4, §10 over a vendor: a choice may name a tool of the client or of the vendor, for the first round', async () => {
+test('messages over a vendor: a choice may name a tool of the client or of the vendor, for the first round', async () => {
   const { ask, sent, worker } = await open([VENDOR], await serve())
   const search = { type: 'web_search_20250305', name: 'web_search' }
   for (const tool of [BASH, LATER, search]) {
@@ -391,7 +383,7 @@ test('messages §3.4, §10 over a vendor: a choice may name a tool of the client
   }
 })
 
-test('messages §10 over a vendor: a server’s tool that is called as the client’s own gets another name', async () => {
+test('messages over a vendor: a server’s tool that is called as the client’s own gets another name', async () => {
   const server = await startToolServer({ bash: () => 'ran here' })
   ends.push(() => server.close())
   const { ask, sent, worker } = await open([VENDOR], server)
@@ -416,7 +408,7 @@ test('messages §10 over a vendor: a server’s tool that is called as the clien
   ])
 })
 
-test('messages §10, §3.5 over a vendor: a mixed turn that is sent back stays one turn, which begins with its thinking', async () => {
+test('messages over a vendor: a mixed turn that is sent back stays one turn, which begins with its thinking', async () => {
   const { ask, sent, worker } = await open([VENDOR], await serve())
   const mine = { type: 'tool_use', id: 'toolu_2', name: 'mine', input: {} }
   worker.once(MESSAGES, jsonAnswer(message([THOUGHT, CALL, mine], 'tool_use')))
@@ -461,7 +453,7 @@ test.each([
   [false, 'whole'],
   [true, 'streamed'],
 ])(
-  'messages §9.4, §10 over a vendor, stream %s: a turn that the vendor has paused is told as paused',
+  'messages over a vendor, stream %s: a turn that the vendor has paused is told as paused',
   async (stream) => {
     const { ask, worker } = await open([VENDOR], await serve())
     const said = { type: 'text', text: 'so far', citations: [] }

@@ -73,7 +73,7 @@ const PAIR = [
   { type: 'text', text: 'done' },
 ]
 
-test('messages §13 G55, G61 a call of the gateway and its result stand in the reply, which can be sent back', async () => {
+test('a call of the gateway and its result stand in the reply, which can be sent back', async () => {
   const scripts = [
     whole({ content: null, tool_calls: [call('echo')] }, 'tool_calls'),
     whole({ content: 'done' }),
@@ -100,7 +100,7 @@ test('messages §13 G55, G61 a call of the gateway and its result stand in the r
   expect(JSON.stringify(sent())).not.toContain('secret-1')
 })
 
-test('messages §13 G55, G56 streamed: one start, numbers without gaps, the usage of all rounds', async () => {
+test('streamed: one start, numbers without gaps, the usage of all rounds', async () => {
   const scripts = [
     streamed(
       [
@@ -126,7 +126,7 @@ test('messages §13 G55, G56 streamed: one start, numbers without gaps, the usag
   expect(message).toMatchObject({ stop_reason: 'end_turn', usage: { input_tokens: 20, output_tokens: 8 } })
 })
 
-test('messages §13 G57 a tool that fails is told, and the turn goes on; a server that is gone is a 502', async () => {
+test('a tool that fails is told, and the turn goes on; a server that is gone is a 502', async () => {
   const server = await serve()
   const scripts = [
     whole({ content: null, tool_calls: [call('fail')] }, 'tool_calls'),
@@ -146,7 +146,7 @@ test('messages §13 G57 a tool that fails is told, and the turn goes on; a serve
   ])
 })
 
-test('messages §10 one server of two that is gone is named', async () => {
+test('one server of two that is gone is named', async () => {
   const [gone, server] = [await serve(), await serve()]
   await gone.close()
   ends.shift()
@@ -164,7 +164,7 @@ test('messages §10 one server of two that is gone is named', async () => {
   expect(error.message).not.toContain(gone.url)
 })
 
-test('messages §13 G58 a turn that meets the limit is paused', async () => {
+test('a turn that meets the limit is paused', async () => {
   const again = whole({ content: null, tool_calls: [call('echo')] }, 'tool_calls')
   const { ask, workers } = await open([], await serve())
   workers[0].script(CHAT, again)
@@ -173,7 +173,7 @@ test('messages §13 G58 a turn that meets the limit is paused', async () => {
   expect(message.content.length).toBeGreaterThan(2)
 })
 
-test('messages §13 G59 a call of the client’s own ends the turn, with the pairs of the gateway beside it', async () => {
+test('a call of the client’s own ends the turn, with the pairs of the gateway beside it', async () => {
   const scripts = [
     whole({ content: null, tool_calls: [call('echo'), call('mine', 'c2', '{"a":1}')] }, 'tool_calls'),
   ]
@@ -192,7 +192,7 @@ test('messages §13 G59 a call of the client’s own ends the turn, with the pai
   )
 })
 
-test('messages §13 G60 single tools win over the default; what is to be loaded later is not offered', async () => {
+test('single tools win over the default; what is to be loaded later is not offered', async () => {
   const offered = async (toolset: object) => {
     const { ask, sent } = await open([whole({ content: 'done' })], await serve())
     await ask({ tools: [{ type: 'mcp_toolset', mcp_server_name: 'tools', ...toolset }] })
@@ -209,7 +209,7 @@ test('messages §13 G60 single tools win over the default; what is to be loaded 
   expect(await offered({ configs: { echo: { defer_loading: true } } })).toEqual(['fail'])
 })
 
-test('messages §10 a turn that ends in a hook gives its tool servers back', async () => {
+test('a turn that ends in a hook gives its tool servers back', async () => {
   const [first, second] = [await serve(), await serve()]
   let isBad = false
   const bad = plugin('bad-hook', (host) => {
@@ -244,7 +244,7 @@ test('messages §10 a turn that ends in a hook gives its tool servers back', asy
   )
 })
 
-test('messages §3.4, §10 a choice may name a tool of any server', async () => {
+test('a choice may name a tool of any server', async () => {
   const first = await startToolServer({ other: () => 'x' })
   ends.push(() => first.close())
   const second = await serve()
@@ -266,7 +266,7 @@ test('messages §3.4, §10 a choice may name a tool of any server', async () => 
   ])
 })
 
-test('messages §10 nobody can approve over this format: the model is told, and the turn goes on', async () => {
+test('nobody can approve over this format: the model is told, and the turn goes on', async () => {
   const scripts = [
     whole({ content: null, tool_calls: [call('echo')] }, 'tool_calls'),
     whole({ content: 'done' }),

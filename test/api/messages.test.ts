@@ -50,7 +50,7 @@ async function sentFor(body: Record<string, unknown>, messages: Record<string, u
   }
 }
 
-test('messages §13 G01 the documented example gives a message of the assistant', async () => {
+test('the documented example gives a message of the assistant', async () => {
   const { create, workers } = await openMessages()
   workers[0].script(CHAT, completion({ role: 'assistant', content: 'Hi' }))
   const reply = await create({}, { 'x-api-key': 'any', 'anthropic-version': '2023-06-01' })
@@ -73,7 +73,7 @@ test('messages §13 G01 the documented example gives a message of the assistant'
   })
 })
 
-test('messages §13 G02, G03 a key in either header is enough, and a refusal says that another try is no use', async () => {
+test('a key in either header is enough, and a refusal says that another try is no use', async () => {
   const { create } = await openMessages({ plugins: { auth: { apiKey: 'right' } } })
   const bearer = (key: string) => ({ authorization: `Bearer ${key}` })
   expect((await create({}, bearer('right'))).status).toBe(200)
@@ -90,7 +90,7 @@ test('messages §13 G02, G03 a key in either header is enough, and a refusal say
   }
 })
 
-test('messages §13 G04, G05 version and beta headers', async () => {
+test('version and beta headers', async () => {
   const { create, post } = await openMessages()
   const status = async (headers: Record<string, string>) => (await create({}, headers)).status
   expect(await status({ 'anthropic-version': '2023-06-01' })).toBe(200)
@@ -109,65 +109,57 @@ test('messages §13 G04, G05 version and beta headers', async () => {
 })
 
 const user = (content: unknown) => ({ messages: [{ role: 'user', content }] })
-const refused: readonly (readonly [check: string, body: Record<string, unknown>, path: string])[] = [
-  ['G06', { model: undefined }, 'model'],
-  ['G06', { model: '' }, 'model'],
-  ['G06', { max_tokens: undefined }, 'max_tokens'],
-  ['G06', { max_tokens: 0 }, 'max_tokens'],
-  ['G06', { max_tokens: '5' }, 'max_tokens'],
-  ['G06', { messages: undefined }, 'messages'],
-  ['G06', { messages: [] }, 'messages'],
-  ['G08', { messages: [{ role: 'tool', content: 'x' }] }, 'messages.0.role'],
-  ['G08', { messages: [{ role: 'user' }] }, 'messages.0.content'],
-  ['G10', user([{ type: 'text', text: 'a' }, { type: 'hologram' }]), 'messages.0.content.1.type'],
-  ['G10', user([{ text: 'a' }]), 'messages.0.content.0.type'],
-  ['G11', { tool_choice: { type: 'any' } }, 'tool_choice'],
-  ['G11', { tools: [WEATHER], tool_choice: { type: 'tool', name: 'x' } }, 'tool_choice.name'],
-  ['G12', { tools: [{ type: 'mcp_toolset', mcp_server_name: 'a' }] }, 'tools.0'],
+const refused: readonly (readonly [body: Record<string, unknown>, path: string])[] = [
+  [{ model: undefined }, 'model'],
+  [{ model: '' }, 'model'],
+  [{ max_tokens: undefined }, 'max_tokens'],
+  [{ max_tokens: 0 }, 'max_tokens'],
+  [{ max_tokens: '5' }, 'max_tokens'],
+  [{ messages: undefined }, 'messages'],
+  [{ messages: [] }, 'messages'],
+  [{ messages: [{ role: 'tool', content: 'x' }] }, 'messages.0.role'],
+  [{ messages: [{ role: 'user' }] }, 'messages.0.content'],
+  [user([{ type: 'text', text: 'a' }, { type: 'hologram' }]), 'messages.0.content.1.type'],
+  [user([{ text: 'a' }]), 'messages.0.content.0.type'],
+  [{ tool_choice: { type: 'any' } }, 'tool_choice'],
+  [{ tools: [WEATHER], tool_choice: { type: 'tool', name: 'x' } }, 'tool_choice.name'],
+  [{ tools: [{ type: 'mcp_toolset', mcp_server_name: 'a' }] }, 'tools.0'],
   [
-    'G12',
     { tools: [{ type: 'mcp_toolset', mcp_server_name: 'a' }], mcp_servers: [{ name: 'b' }] },
     'tools.0.mcp_server_name',
   ],
-  ['V9', { thinking: { type: 'enabled', budget_tokens: 512 } }, 'thinking.budget_tokens'],
-  ['V9', { thinking: { type: 'enabled', budget_tokens: 2048 } }, 'thinking.budget_tokens'],
-  ['V10', { tools: [WEATHER, WEATHER] }, 'tools.1.name'],
-  ['V11', { top_p: 2 }, 'top_p'],
-  ['V11', { top_k: -7 }, 'top_k'],
+  [{ thinking: { type: 'enabled', budget_tokens: 512 } }, 'thinking.budget_tokens'],
+  [{ thinking: { type: 'enabled', budget_tokens: 2048 } }, 'thinking.budget_tokens'],
+  [{ tools: [WEATHER, WEATHER] }, 'tools.1.name'],
+  [{ top_p: 2 }, 'top_p'],
+  [{ top_k: -7 }, 'top_k'],
   [
-    'V13',
     user([{ type: 'image', source: { type: 'base64', media_type: 'image/png', data: '*' } }]),
     'messages.0.content.0.source.data',
   ],
   [
-    'V13',
     user([{ type: 'image', source: { type: 'base64', media_type: 'image/bmp', data: 'aa' } }]),
     'messages.0.content.0.source.media_type',
   ],
+  [user([{ type: 'image', source: { type: 'file', file_id: 'f' } }]), 'messages.0.content.0.source.type'],
   [
-    'G37',
-    user([{ type: 'image', source: { type: 'file', file_id: 'f' } }]),
-    'messages.0.content.0.source.type',
-  ],
-  [
-    'G38',
     user([{ type: 'document', source: { type: 'base64', media_type: 'application/pdf', data: 'aa' } }]),
     'messages.0.content.0.source.type',
   ],
 ]
 
-test('messages §13 G06-G12 what is wrong is named by its path', async () => {
+test('what is wrong is named by its path', async () => {
   const { create, workers } = await openMessages()
-  for (const [check, body, path] of refused) {
+  for (const [body, path] of refused) {
     const reply = await create(body)
     const { error } = (await reply.json()) as Envelope
-    expect([reply.status, error.type], check).toEqual([400, 'invalid_request_error'])
-    expect(error.message.startsWith(`${path}: `), `${check}: ${error.message}`).toBe(true)
+    expect([reply.status, error.type], path).toEqual([400, 'invalid_request_error'])
+    expect(error.message.startsWith(`${path}: `), error.message).toBe(true)
   }
   expect(workers[0].requests).toEqual([])
 })
 
-test('messages §13 G07, G13, G63 broken JSON, bodies over the limit and unknown routes get the envelope', async () => {
+test('broken JSON, bodies over the limit and unknown routes get the envelope', async () => {
   const { post, get } = await openMessages({ kernel: { http: { maxBodyBytes: 2_000 } } })
   const envelopeOf = async (reply: Response) => [reply.status, ((await reply.json()) as Envelope).error.type]
   expect(await envelopeOf(await post('/v1/messages', '{"model":'))).toEqual([400, 'invalid_request_error'])
@@ -177,7 +169,7 @@ test('messages §13 G07, G13, G63 broken JSON, bodies over the limit and unknown
   expect((await get('/v1/messages/batches')).headers.get('request-id')).toMatch(/^req_/)
 })
 
-test('messages §13 G14 an unknown model is not found, a model without a ready worker is overloaded', async () => {
+test('an unknown model is not found, a model without a ready worker is overloaded', async () => {
   const { create } = await openMessages()
   const unknown = await create({ model: 'nobody-has-it' })
   expect([unknown.status, ((await unknown.json()) as Envelope).error.type]).toEqual([404, 'not_found_error'])
@@ -197,7 +189,7 @@ test('messages §13 G14 an unknown model is not found, a model without a ready w
 test.each([
   ['a service', VENDOR],
   ['an engine that speaks it', NATIVE],
-])('messages §13 G14 over %s: unknown is not found, not ready is overloaded', async (_kind, worker) => {
+])('messages over %s: unknown is not found, not ready is overloaded', async (_kind, worker) => {
   const { create, workers } = await openMessages({
     workers: [worker],
     kernel: { retry: { maxAttempts: 1 }, breaker: { failureThreshold: 1, openMs: 30_000 } },
@@ -211,7 +203,7 @@ test.each([
   expect(Number(open.headers.get('retry-after'))).toBeGreaterThan(0)
 })
 
-test('messages §13 G46 over chat workers: another is tried before the first byte, and none after it', async () => {
+test('messages over chat workers: another is tried before the first byte, and none after it', async () => {
   const { create, workers } = await openMessages({ workers: [{}, {}], kernel: { policy: 'round_robin' } })
   const asked = () => workers.flatMap((worker) => worker.requestsTo(CHAT)).length
   for (const worker of workers) worker.script(CHAT, completion({ content: 'a' }))
@@ -225,7 +217,7 @@ test('messages §13 G46 over chat workers: another is tried before the first byt
   expect(asked()).toBe(before + 1)
 })
 
-test('messages §13 G15 a limit of the gateway is a rate_limit_error with Retry-After', async () => {
+test('a limit of the gateway is a rate_limit_error with Retry-After', async () => {
   const { create, workers, gateway } = await openMessages({
     plugins: { limits: { maxConcurrentRequests: 1, queueSize: 0 } },
   })
@@ -241,7 +233,7 @@ test('messages §13 G15 a limit of the gateway is a rate_limit_error with Retry-
   await held
 })
 
-test('messages §13 G09 unknown members and vendor-only settings are no reason to refuse', async () => {
+test('unknown members and vendor-only settings are no reason to refuse', async () => {
   const sent = await sentFor({
     context_management: { edits: [] },
     betas: ['x'],
@@ -257,7 +249,7 @@ test('messages §13 G09 unknown members and vendor-only settings are no reason t
   expect(sent.user).toBe('u1')
 })
 
-test('messages §13 G39 system as text and as blocks give one prompt, without the billing line', async () => {
+test('system as text and as blocks give one prompt, without the billing line', async () => {
   const billing = 'x-anthropic-billing-header: cc=1'
   const asText = await sentFor({ system: `${billing}\nBe kind.\nBe brief.` })
   const asBlocks = await sentFor({
@@ -271,7 +263,7 @@ test('messages §13 G39 system as text and as blocks give one prompt, without th
   expect(asBlocks.messages).toEqual(asText.messages)
 })
 
-test('messages §13 G08 a system message may stand in the conversation', async () => {
+test('a system message may stand in the conversation', async () => {
   const { messages } = await sentFor({
     messages: [
       { role: 'user', content: 'a' },
@@ -284,7 +276,7 @@ test('messages §13 G08 a system message may stand in the conversation', async (
   ])
 })
 
-test('messages §13 G30, G31 results of tools come first and in order, failures are visible in the text', async () => {
+test('results of tools come first and in order, failures are visible in the text', async () => {
   const { messages } = await sentFor({
     tools: [WEATHER],
     messages: [
@@ -336,7 +328,7 @@ test('messages §13 G30, G31 results of tools come first and in order, failures 
   ])
 })
 
-test('messages §13 G37, G38 images by data and by URL, documents as text between title lines', async () => {
+test('images by data and by URL, documents as text between title lines', async () => {
   const { messages } = await sentFor(
     user([
       { type: 'image', source: { type: 'url', url: 'https://x/y.png' } },
@@ -373,7 +365,7 @@ test('messages §13 G37, G38 images by data and by URL, documents as text betwee
   ])
 })
 
-test('messages §13 G32, G33, G41 tools, their choice, and what the text must look like', async () => {
+test('tools, their choice, and what the text must look like', async () => {
   const tools = [WEATHER, { name: 'later', defer_loading: true }, { type: 'bash_20250124', name: 'bash' }]
   const choose = async (choice: object) =>
     (await sentFor({ tools, tool_choice: choice })) as Record<string, unknown>
@@ -400,7 +392,7 @@ test('messages §13 G32, G33, G41 tools, their choice, and what the text must lo
   expect(sent.reasoning_effort).toBe('high')
 })
 
-test('messages §13 G34, G35 thinking goes to the template, its history to reasoning_content', async () => {
+test('thinking goes to the template, its history to reasoning_content', async () => {
   const kwargs = async (thinking?: object) =>
     (await sentFor({ max_tokens: 4_096, thinking })).chat_template_kwargs
   expect(await kwargs()).toBeUndefined()
@@ -427,7 +419,7 @@ test('messages §13 G34, G35 thinking goes to the template, its history to reaso
   expect(messages[1]).toEqual({ role: 'assistant', content: 'b', reasoning_content: 'hm' })
 })
 
-test('messages §3.2 a begun answer is gone on with, and neighbours of one role are one turn', async () => {
+test('a begun answer is gone on with, and neighbours of one role are one turn', async () => {
   const sent = await sentFor({
     messages: [
       { role: 'user', content: 'a' },
@@ -453,7 +445,7 @@ test('messages §3.2 a begun answer is gone on with, and neighbours of one role 
   })
 })
 
-test('messages §13 G61 calls that a gateway has answered are told as calls and results', async () => {
+test('calls that a gateway has answered are told as calls and results', async () => {
   const { messages } = await sentFor({
     messages: [
       { role: 'user', content: 'a' },
@@ -478,14 +470,13 @@ test('messages §13 G61 calls that a gateway has answered are told as calls and 
   expect(messages[3]).toEqual({ role: 'assistant', content: 'done' })
 })
 
-const ends: readonly (readonly [check: string, message: object, more: object, want: object])[] = [
-  ['G27', { content: 'a' }, { matched_stop: 'END' }, { stop_reason: 'stop_sequence', stop_sequence: 'END' }],
-  ['G27', { content: 'a' }, { stop_reason: 'other' }, { stop_reason: 'end_turn', stop_sequence: null }],
-  ['G28', { content: 'a' }, { finish_reason: 'length' }, { stop_reason: 'max_tokens', stop_sequence: null }],
-  ['G52', { content: 'a' }, { finish_reason: 'content_filter' }, { stop_reason: 'refusal' }],
-  ['G52', { refusal: 'no' }, {}, { stop_reason: 'refusal', content: [{ type: 'text', text: 'no' }] }],
+const ends: readonly (readonly [message: object, more: object, want: object])[] = [
+  [{ content: 'a' }, { matched_stop: 'END' }, { stop_reason: 'stop_sequence', stop_sequence: 'END' }],
+  [{ content: 'a' }, { stop_reason: 'other' }, { stop_reason: 'end_turn', stop_sequence: null }],
+  [{ content: 'a' }, { finish_reason: 'length' }, { stop_reason: 'max_tokens', stop_sequence: null }],
+  [{ content: 'a' }, { finish_reason: 'content_filter' }, { stop_reason: 'refusal' }],
+  [{ refusal: 'no' }, {}, { stop_reason: 'refusal', content: [{ type: 'text', text: 'no' }] }],
   [
-    'G52, G29',
     {
       content: ' \n',
       tool_calls: [{ id: 'call_1', function: { name: 'weather', arguments: '{"city":"X"}' } }],
@@ -497,7 +488,6 @@ const ends: readonly (readonly [check: string, message: object, more: object, wa
     },
   ],
   [
-    'G20',
     { tool_calls: [{ id: 'f.0:1', function: { name: 'weather', arguments: '' } }] },
     { finish_reason: 'tool_calls' },
     {
@@ -508,7 +498,6 @@ const ends: readonly (readonly [check: string, message: object, more: object, wa
     },
   ],
   [
-    '9.2',
     { tool_calls: [{ id: 'c', function: { name: 'weather', arguments: '{"city":"Berl' } }] },
     { finish_reason: 'length' },
     {
@@ -517,7 +506,6 @@ const ends: readonly (readonly [check: string, message: object, more: object, wa
     },
   ],
   [
-    'G34',
     { reasoning_content: 'hm', content: 'a' },
     {},
     {
@@ -529,14 +517,14 @@ const ends: readonly (readonly [check: string, message: object, more: object, wa
   ],
 ]
 
-test.each(ends)('messages §13 %s how an answer ends, whole', async (_check, message, more, want) => {
+test.each(ends)('how an answer ends, whole: row %#', async (message, more, want) => {
   const { create, workers } = await openMessages()
   workers[0].script(CHAT, completion(message, more))
   const reply = await create({ stop_sequences: ['END'], tools: [WEATHER] })
   expect(await reply.json()).toMatchObject(want)
 })
 
-test('messages §13 G29 the id of a call comes back to the worker as the worker gave it', async () => {
+test('the id of a call comes back to the worker as the worker gave it', async () => {
   const { create, workers } = await openMessages()
   const id = 'functions.weather:0'
   workers[0].script(
@@ -557,7 +545,7 @@ test('messages §13 G29 the id of a call comes back to the worker as the worker 
   expect((messages[1].tool_calls as { id: string }[])[0].id).toBe(id)
 })
 
-test('messages §13 G51, G50 cached tokens are no input; without usage there is an estimate', async () => {
+test('cached tokens are no input; without usage there is an estimate', async () => {
   const { create, workers } = await openMessages()
   const usage = {
     prompt_tokens: 100,
@@ -582,7 +570,7 @@ test('messages §13 G51, G50 cached tokens are no input; without usage there is 
   expect(await (await create()).json()).toMatchObject({ usage: { input_tokens: 2, output_tokens: 2 } })
 })
 
-test('messages §13 G37 a model that reads text alone says so itself, in the envelope', async () => {
+test('a model that reads text alone says so itself, in the envelope', async () => {
   const { create, workers } = await openMessages()
   const said = 'this model does not support image input'
   workers[0].script(CHAT, jsonAnswer({ error: { message: said } }, { status: 400 }))
@@ -594,7 +582,7 @@ test('messages §13 G37 a model that reads text alone says so itself, in the env
   ])
 })
 
-test('messages §13 G65 a hundred deltas of each of a thousand streams come in their order', async () => {
+test('a hundred deltas of each of a thousand streams come in their order', async () => {
   const { create, workers } = await openMessages()
   let speak = () => {}
   const allAreOpen = new Promise<void>((resolve) => {
@@ -620,7 +608,7 @@ test('messages §13 G65 a hundred deltas of each of a thousand streams come in t
   )
 })
 
-test('messages §13 G26 a prompt that is too long is said in the words that clients know', async () => {
+test('a prompt that is too long is said in the words that clients know', async () => {
   const { create, workers } = await openMessages()
   const vllm =
     "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens in the messages."
@@ -639,7 +627,7 @@ test('messages §13 G26 a prompt that is too long is said in the words that clie
   expect(events.at(-1)).toMatchObject({ type: 'error', error: { type: 'invalid_request_error' } })
 })
 
-test('messages §13 G25 a refusal before the first token keeps its status, in the envelope', async () => {
+test('a refusal before the first token keeps its status, in the envelope', async () => {
   const { create, workers } = await openMessages({ kernel: { retry: { maxAttempts: 1 } } })
   const statuses = [
     [400, 'invalid_request_error'],
@@ -662,7 +650,7 @@ test('messages §13 G25 a refusal before the first token keeps its status, in th
   }
 })
 
-test('messages §12.13 aliases lead to the operator’s models, and are listed for clients of the format', async () => {
+test('aliases lead to the operator’s models, and are listed for clients of the format', async () => {
   const { create, workers, get } = await openMessages({
     messages: { models: { 'claude-*': 'test-model', 'claude-opus-4': 'test-model' } },
   })
@@ -686,7 +674,7 @@ test('messages §12.13 aliases lead to the operator’s models, and are listed f
   expect((await (await get('/v1/models')).json()) as object).not.toHaveProperty('has_more')
 })
 
-test('messages §12.13 over services alone the names of the configuration are listed, for clients of the format', async () => {
+test('messages over services alone the names of the configuration are listed, for clients of the format', async () => {
   const { get } = await openMessages({
     workers: [VENDOR],
     messages: { models: { 'claude-x': 'test-model' } },
@@ -704,7 +692,7 @@ test('messages-2026-11: agents that look first find the gateway', async () => {
   expect((await fetch(`${gateway.url}/api/hello`, { method: 'HEAD' })).status).toBe(200)
 })
 
-test('messages §13 G53 tokens are counted without max_tokens; an estimate says so', async () => {
+test('tokens are counted without max_tokens; an estimate says so', async () => {
   const { post, workers } = await openMessages({ plugins: { auth: { apiKey: 'k' } } })
   const body = {
     model: 'test-model',
@@ -720,7 +708,7 @@ test('messages §13 G53 tokens are counted without max_tokens; an estimate says 
   expect(workers[0].requests).toEqual([])
 })
 
-test('messages §13 G19 the streamed blocks are those of the whole reply', async () => {
+test('the streamed blocks are those of the whole reply', async () => {
   const { create, workers } = await openMessages()
   const call = (index: number, id: string, text: string) => ({
     index,
@@ -771,7 +759,7 @@ test('messages §13 G19 the streamed blocks are those of the whole reply', async
 /** The provider alone makes the worker a service of the vendor's, at whatever address. */
 const OPENAI = { spec: { runtime_type: null, provider: 'openai' } }
 
-test('messages §9.3 the vendor’s own chat service is asked for nothing that it does not know', async () => {
+test('the vendor’s own chat service is asked for nothing that it does not know', async () => {
   const { create, post, workers } = await openMessages({ workers: [OPENAI] })
   const messages = [...HELLO.messages, { role: 'assistant', content: 'It is ' }]
   const four = ['a', 'b', 'c', 'd']
@@ -792,20 +780,17 @@ test('messages §9.3 the vendor’s own chat service is asked for nothing that i
   expect(workers[0].requestsTo(CHAT)[1].body.toString()).toBe(own)
 })
 
-test.each([false, true])(
-  'messages §9.3 stop sequences beyond its four hold too, streamed: %s',
-  async (stream) => {
-    const { create, workers } = await openMessages({
-      workers: [OPENAI],
-    })
-    const four = ['a1', 'b1', 'c1', 'd1']
-    const whole = (await (await create({ stop_sequences: four })).json()) as { content: { text: string }[] }
-    const [word] = /\S+$/.exec(whole.content[0].text) ?? []
-    const reply = await create({ stop_sequences: [...four, word], stream })
-    expect(reply.status).toBe(200)
-    expect(workers[0].requestsTo(CHAT)[1].json()).toMatchObject({ stop: four })
-    const text = await reply.text()
-    expect(text).toContain('"stop_reason":"stop_sequence"')
-    expect(text).toContain(`"stop_sequence":${JSON.stringify(word)}`)
-  },
-)
+test.each([false, true])('stop sequences beyond its four hold too, streamed: %s', async (stream) => {
+  const { create, workers } = await openMessages({
+    workers: [OPENAI],
+  })
+  const four = ['a1', 'b1', 'c1', 'd1']
+  const whole = (await (await create({ stop_sequences: four })).json()) as { content: { text: string }[] }
+  const [word] = /\S+$/.exec(whole.content[0].text) ?? []
+  const reply = await create({ stop_sequences: [...four, word], stream })
+  expect(reply.status).toBe(200)
+  expect(workers[0].requestsTo(CHAT)[1].json()).toMatchObject({ stop: four })
+  const text = await reply.text()
+  expect(text).toContain('"stop_reason":"stop_sequence"')
+  expect(text).toContain(`"stop_sequence":${JSON.stringify(word)}`)
+})

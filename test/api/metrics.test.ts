@@ -1,4 +1,4 @@
-/** One scrape after requests of every fate, read as a Prometheus server would. Routing facts 6.1, 6.2, 6.5. */
+/** One scrape after requests of every fate, read as a Prometheus server would. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type PrometheusFamily, parsePrometheusText } from '#shared'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
@@ -216,7 +216,7 @@ test('promtool has nothing to say of the page but for one name', () => {
   ])
 })
 
-describe('routing check 67: a scrape tells', () => {
+describe('a scrape tells', () => {
   test('requests and replies by route template, whatever paths and methods clients invent', () => {
     expect(samples('weir_http_requests_total')).toEqual([
       expect.stringMatching(/^method=GET,path=\/readiness \d+$/),
@@ -369,7 +369,7 @@ describe('routing check 67: a scrape tells', () => {
   })
 })
 
-test('routing check 68: a request that has been open for 61 s is in the band from 60 to 180 s only', async () => {
+test('a request that has been open for 61 s is in the band from 60 to 180 s only', async () => {
   const { gateway: own, workers: engines } = await openFleet()
   engines[0].script(CHAT, sseAnswer(['{"n":1}', { hang: true }]))
   vi.useFakeTimers({ toFake: ['performance'] })

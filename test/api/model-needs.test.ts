@@ -1,4 +1,4 @@
-/** Cloud services without a key of their own: what they serve is found out when somebody first needs it. @source routing facts 2.3, 2.5; routes facts 4.10 */
+/** Cloud services without a key of their own: what they serve is found out when somebody first needs it. */
 import { expect, test } from 'vitest'
 import { hangAnswer, jsonAnswer, type RecordedRequest, rawAnswer } from '../support/scripted-worker.ts'
 import { type Fleet, openFleet } from './fleet.ts'
@@ -31,7 +31,7 @@ const chat = (fleet: Fleet, model: string, key: string | null = 'theirs') =>
 const asked = (fleet: Fleet) => fleet.workers.map((worker) => worker.requestsTo(LIST).length)
 const served = (fleet: Fleet) => fleet.workers.map((worker) => worker.requestsTo(`POST ${CHAT}`).length)
 
-test('E: nobody is asked before a request names a model; then each request goes to who lists it, the first as well', async () => {
+test('nobody is asked before a request names a model; then each request goes to who lists it, the first as well', async () => {
   const fleet = await openClouds()
   expect(asked(fleet)).toEqual([0, 0])
   for (let count = 0; count < 4; count++) expect((await chat(fleet, 'claude-9')).status).toBe(200)
@@ -45,7 +45,7 @@ test('E: nobody is asked before a request names a model; then each request goes 
 
 const ofKey = (request: RecordedRequest) => request.header('authorization')
 
-test('E: what one key does not show, another may; many requests at once ask once', async () => {
+test('what one key does not show, another may; many requests at once ask once', async () => {
   const fleet = await openClouds()
   const replies = await Promise.all(Array.from({ length: 20 }, () => chat(fleet, 'gpt-9')))
   expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([200]))
@@ -62,7 +62,7 @@ test.each([
   ['a refusal', rawAnswer('', { status: 401 })],
   ['no list', jsonAnswer({ data: 'none' })],
   ['an empty list', list()],
-])('E: %s leaves a service what it was: it may serve any model', async (_what, answer) => {
+])('%s leaves a service what it was: it may serve any model', async (_what, answer) => {
   const fleet = await openClouds()
   for (const worker of fleet.workers) worker.script(LIST, answer)
   expect((await chat(fleet, 'anything')).status).toBe(200)
@@ -71,7 +71,7 @@ test.each([
   expect(asked(fleet)[0]).toBeLessThanOrEqual(2)
 })
 
-test('E: a service that never answers holds a request for five seconds, once', {
+test('a service that never answers holds a request for five seconds, once', {
   timeout: 180_000,
 }, async () => {
   const fleet = await openClouds()
@@ -82,7 +82,7 @@ test('E: a service that never answers holds a request for five seconds, once', {
   expect(asked(fleet)).toEqual(askedBefore)
 })
 
-test("A10: keys of the gateway's own, and hosts that the file does not name, never meet", async () => {
+test("keys of the gateway's own, and hosts that the file does not name, never meet", async () => {
   const own = await openClouds({}, { apiKey: 'shared' })
   expect((await chat(own, 'claude-9', 'shared')).status).toBe(200)
   expect(asked(own)).toEqual([0, 0])

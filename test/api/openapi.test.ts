@@ -111,7 +111,7 @@ afterAll(() => {
   for (const dir of folders) rmSync(dir, { recursive: true, force: true })
 })
 
-test('B: what may be left out is not marked as required', async () => {
+test('what may be left out is not marked as required', async () => {
   const fleet = await openAll()
   const document = (await (await fleet.get('/openapi.json')).json()) as Document
   for (const { path, method, operation } of operationsOf(document)) {
@@ -130,7 +130,7 @@ test('B: what may be left out is not marked as required', async () => {
   expect(parameters).toMatchObject([{ name: 'worker_id', required: true, schema: { format: 'uuid' } }])
 })
 
-test('B: answers that may be streams say so', async () => {
+test('answers that may be streams say so', async () => {
   const document = (await (await (await openAll()).get('/openapi.json')).json()) as Document
   const streaming = operationsOf(document).filter(
     ({ operation }) => operation.responses[200]?.content?.['text/event-stream'] !== undefined,
@@ -166,7 +166,7 @@ test('every schema is valid JSON Schema 2020-12, and every reference leads somew
   }
 })
 
-test('§5 security follows access, and is gone where no route asks for a key', async () => {
+test('security follows access, and is gone where no route asks for a key', async () => {
   const guarded = await readDocument()
   expect(guarded.paths['/v1/chat/completions'].post.security).toEqual([{ servingKey: [] }])
   expect(guarded.paths['/workers'].get.security).toEqual([{ controlPlaneKey: [] }])

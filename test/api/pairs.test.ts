@@ -126,8 +126,8 @@ function gated(answer: Answer): { script: Script; open: () => void } {
   return { script: () => gate.promise.then(() => answer), open: gate.resolve }
 }
 
-describe('what both workers are told (routing facts 1.12)', () => {
-  test('the same body with the same meeting point; the answer is the decode worker’s (routing check 30)', async () => {
+describe('what both workers are told', () => {
+  test('the same body with the same meeting point; the answer is the decode worker’s', async () => {
     const all = await setup(
       [jsonAnswer({ from: 'prefill' })],
       [jsonAnswer({ from: 'decode' }, { status: 201 })],
@@ -143,7 +143,7 @@ describe('what both workers are told (routing facts 1.12)', () => {
     expect(await all.idle()).toEqual([0, 0])
   })
 
-  test('8.2 #76: every request has a room of its own, and for n = 2 an array of them (routing check 30)', async () => {
+  test('every request has a room of its own, and for n = 2 an array of them', async () => {
     const all = await setup([jsonAnswer({})], [jsonAnswer({})])
     for (let i = 0; i < 10; i++) await all.ask()
     const rooms = only(all.prefill).map(roomText)
@@ -424,7 +424,7 @@ describe('when a connection breaks', () => {
   })
 })
 
-describe('8.2 #76: log probabilities of the prompt', () => {
+describe('log probabilities of the prompt', () => {
   const wanted = { model: 'm', return_logprob: true }
   const meta = (...input_token_logprobs: unknown[]) => ({ meta_info: { input_token_logprobs, n: 1 } })
 

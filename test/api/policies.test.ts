@@ -42,7 +42,7 @@ async function metric(fleet: Fleet, line: string): Promise<number> {
   return Number(found?.split(' ')[1] ?? 0)
 }
 
-test('routing check 10: cache_aware sends the turns of a conversation to one worker, strangers elsewhere', async () => {
+test('cache_aware sends the turns of a conversation to one worker, strangers elsewhere', async () => {
   const fleet = await open({ policy: 'cache_aware' })
   const homes = new Set<number>()
   for (let session = 0; session < 4; session++) {
@@ -63,14 +63,14 @@ test('routing check 10: cache_aware sends the turns of a conversation to one wor
   expect(await metric(fleet, 'weir_cache_aware_policy_prompt_bytes_total')).toBeGreaterThan(matched)
 })
 
-test('routing check 16: an alias shares the affinity of its model', async () => {
+test('an alias shares the affinity of its model', async () => {
   const fleet = await open({ policy: 'cache_aware' }, 4, { id: 'test-model', aliases: ['nickname'] })
   const [home] = await takers(fleet, () => post(fleet, chatBody(PREFIX)))
   await post(fleet, chatBody('somebody else'))
   expect(await takers(fleet, () => post(fleet, chatBody(PREFIX, 'nickname')))).toEqual([home])
 })
 
-test('routing check 24: a target worker that does not exist is refused, whoever else is free', async () => {
+test('a target worker that does not exist is refused, whoever else is free', async () => {
   const fleet = await open({ policy: 'consistent_hashing' }, 2)
   const target = (value: string) => post(fleet, chatBody('hi'), { 'x-smg-target-worker': value })
   expect(await takers(fleet, () => target('1'))).toEqual([1])
@@ -87,7 +87,7 @@ test('routing check 24: a target worker that does not exist is refused, whoever 
   expect(fleet.workers.map(countOf)).toEqual([0, 1])
 })
 
-test('routing check 21: min_group, set in the configuration, spreads new sessions evenly', async () => {
+test('min_group, set in the configuration, spreads new sessions evenly', async () => {
   const fleet = await open({ policy: 'manual' }, 3, undefined, { manual: { assignmentMode: 'min_group' } })
   const got = await takers(fleet, async () => {
     for (let i = 0; i < 30; i++) await post(fleet, chatBody('hi'), { 'x-weir-routing-key': `session-${i}` })
@@ -97,7 +97,7 @@ test('routing check 21: min_group, set in the configuration, spreads new session
   expect(await metric(fleet, 'weir_manual_policy_branch_total{branch="vacant"}')).toBe(30)
 })
 
-test('routing check 26: prefix_hash keeps prompts of one beginning together without a tokenizer', async () => {
+test('prefix_hash keeps prompts of one beginning together without a tokenizer', async () => {
   const fleet = await open({ policy: 'prefix_hash' })
   const got = await takers(fleet, async () => {
     for (let i = 0; i < 6; i++) await post(fleet, chatBody(`${PREFIX} ${i}`))

@@ -20,7 +20,7 @@ async function takers(fleet: Fleet, times: number, headers: Record<string, strin
 const countOf = (worker: ScriptedWorker) => worker.requestsTo(CHAT).length
 
 test.each(['cookie', 'x-forwarded-for', 'authorization', 'x-weir-routing-key', 'x-smg-routing-key'])(
-  'routing check 25: consistent_hashing goes by %s',
+  'consistent_hashing goes by %s',
   async (name) => {
     const fleet = await open({ policy: 'consistent_hashing', auth: 'off' })
     const homes = new Set<number>()
@@ -33,7 +33,7 @@ test.each(['cookie', 'x-forwarded-for', 'authorization', 'x-weir-routing-key', '
   },
 )
 
-test('routing check 61: cookies and addresses of clients do not reach the worker, the routing key does', async () => {
+test('cookies and addresses of clients do not reach the worker, the routing key does', async () => {
   const fleet = await open({ policy: 'consistent_hashing' })
   const headers = {
     cookie: 'c=1',
@@ -47,7 +47,7 @@ test('routing check 61: cookies and addresses of clients do not reach the worker
   expect(names.map((name) => request.header(name))).toEqual([undefined, undefined, undefined, 'k'])
 })
 
-test('routing check 27: stickyRoutingKeys makes any policy sticky for requests with a key', async () => {
+test('stickyRoutingKeys makes any policy sticky for requests with a key', async () => {
   const sticky = await open({ policy: 'round_robin' }, { stickyRoutingKeys: true })
   expect(await takers(sticky, 8, { 'x-smg-routing-key': 'k' })).toHaveLength(1)
   expect(await takers(sticky, 8, {})).toEqual([0, 1, 2, 3])

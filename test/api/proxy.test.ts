@@ -22,7 +22,7 @@ const ROUTES: [string, object, RegExp][] = [
   ['/v1/classify', { model: 'test-model', input: 'hi' }, /^req-[A-Za-z0-9]{24}$/],
 ]
 
-describe('§4.8 every relayed route', () => {
+describe('every relayed route', () => {
   test.each(ROUTES)('POST %s: bytes go through untouched both ways', async (path, body, requestId) => {
     const fleet = await openFleet()
     const answer = '{ "any":  "thing", "n": 1.0 }\n'
@@ -121,7 +121,7 @@ describe('§4.8 every relayed route', () => {
 })
 
 test.each(ROUTES.filter(([path]) => path !== '/generate'))(
-  '§4.8 POST %s without a model is 400 naming the field',
+  'POST %s without a model is 400 naming the field',
   async (path, body) => {
     const fleet = await openFleet()
     for (const model of [undefined, null, '']) {
@@ -134,7 +134,7 @@ test.each(ROUTES.filter(([path]) => path !== '/generate'))(
   },
 )
 
-test('§4.8 POST /generate goes to any worker without a model and with the model unknown', async () => {
+test('POST /generate goes to any worker without a model and with the model unknown', async () => {
   const fleet = await openFleet()
   fleet.workers[0].script('POST /generate', jsonAnswer({ text: 'x', output_ids: [1], meta_info: {} }))
   for (const model of [undefined, null, '', 'unknown', 'test-model']) {
@@ -142,11 +142,11 @@ test('§4.8 POST /generate goes to any worker without a model and with the model
   }
 })
 
-test('§4.8 a null stream means false', async () => {
+test('a null stream means false', async () => {
   expect((await (await openFleet()).post(CHAT, { ...chat, stream: null })).status).toBe(200)
 })
 
-test('§4.8 a streamed chat arrives event by event, as the worker wrote it', async () => {
+test('a streamed chat arrives event by event, as the worker wrote it', async () => {
   const fleet = await openFleet()
   fleet.workers[0].script(`POST ${CHAT}`, chatStream('test-model', ['Hel', 'lo']))
   const stream = await openSse(fleet.gateway.url + CHAT, { body: { ...chat, stream: true } })
@@ -158,7 +158,7 @@ test('§4.8 a streamed chat arrives event by event, as the worker wrote it', asy
   expect(stream.events).toHaveLength(5)
 })
 
-test('§4.8 a worker error keeps its content type although a stream was asked for', async () => {
+test('a worker error keeps its content type although a stream was asked for', async () => {
   const fleet = await openFleet()
   fleet.workers[0].script(`POST ${CHAT}`, jsonAnswer({ detail: 'no' }, { status: 400 }))
   const reply = await fleet.post(CHAT, { ...chat, stream: true })
@@ -166,7 +166,7 @@ test('§4.8 a worker error keeps its content type although a stream was asked fo
   expect(reply.headers.get('content-type')).toBe('application/json')
 })
 
-test('§7.1 a worker that breaks off before any byte is 502, in mid-stream the client sees an error', async () => {
+test('a worker that breaks off before any byte is 502, in mid-stream the client sees an error', async () => {
   const fleet = await openFleet()
   fleet.workers[0].script(`POST ${CHAT}`, dropAnswer())
   const dropped = await fleet.post(CHAT, chat)
@@ -184,7 +184,7 @@ test('§7.1 a worker that breaks off before any byte is 502, in mid-stream the c
   expect(JSON.parse(stream.events[1].data)).toHaveProperty('error.type', 'internal_error')
 })
 
-test('§7.1 a worker that says nothing within the limit is 504', async () => {
+test('a worker that says nothing within the limit is 504', async () => {
   const fleet = await openFleet({ kernel: { upstream: { firstByteMs: 100 } } })
   fleet.workers[0].script(`POST ${CHAT}`, { kind: 'hang' })
   const reply = await fleet.post(CHAT, chat)
@@ -192,7 +192,7 @@ test('§7.1 a worker that says nothing within the limit is 504', async () => {
   expect(await reply.json()).toMatchObject({ error: { code: 'call_upstream_timeout' } })
 })
 
-test('§4.8 an alias is resolved: the worker sees the canonical id, and nothing else changes', async () => {
+test('an alias is resolved: the worker sees the canonical id, and nothing else changes', async () => {
   const spec = { models: [{ id: 'test-model', aliases: ['short'] }] }
   const fleet = await openFleet({ workers: [{ spec }] })
   expect((await fleet.post(CHAT, '{ "x": 1, "model" : "short" , "messages":[] }')).status).toBe(200)
@@ -201,7 +201,7 @@ test('§4.8 an alias is resolved: the worker sees the canonical id, and nothing 
   )
 })
 
-describe('§4.8 validation', () => {
+describe('validation', () => {
   const wrong = { ...chat, temperature: 9, top_logprobs: 1 }
   test('is left to the worker by default', async () => {
     const fleet = await openFleet()
@@ -239,7 +239,7 @@ describe('§4.8 validation', () => {
   })
 })
 
-describe('§4.6 GET /v1/models', () => {
+describe('GET /v1/models', () => {
   test('lists each registered model once', async () => {
     const fleet = await openFleet({ workers: [{ models: ['a', 'b'] }, { models: ['b'] }] })
     const reply = await fleet.get('/v1/models')
@@ -278,7 +278,7 @@ describe('§4.6 GET /v1/models', () => {
   })
 })
 
-test('§4.6 GET /v1/models/{id} shows one model, by its id or an alias, with or without its slash encoded', async () => {
+test('GET /v1/models/{id} shows one model, by its id or an alias, with or without its slash encoded', async () => {
   const fleet = await openFleet({ workers: [{ models: ['plain', 'owner/model'] }] })
   for (const [path, id] of [
     ['plain', 'plain'],
@@ -293,7 +293,7 @@ test('§4.6 GET /v1/models/{id} shows one model, by its id or an alias, with or 
   expect(await unknown.json()).toMatchObject({ error: { code: 'model_not_found', param: 'model' } })
 })
 
-describe('§4.6 model and server info', () => {
+describe('model and server info', () => {
   test('come from the first ready worker, with the documented fields always there', async () => {
     const fleet = await openFleet({ workers: [{}, {}] })
     const model = await fleet.get('/get_model_info')
@@ -331,7 +331,7 @@ describe('§4.6 model and server info', () => {
     ['an object with another status', jsonAnswer({ api_key: 'secret-1' }, { status: 203 })],
     ['a text', rawAnswer('--api-key secret-1', { headers: { 'content-type': 'text/plain' } })],
     ['nested too deeply', rawAnswer(`{"a":"secret-1","b":${'['.repeat(1_000)}${']'.repeat(1_000)}}`)],
-  ])('A2: nothing of an answer passes through that is %s', async (_what, answer) => {
+  ])('nothing of an answer passes through that is %s', async (_what, answer) => {
     const fleet = await openFleet()
     for (const path of ['/get_model_info', '/get_server_info']) {
       fleet.workers[0].script(`GET ${path}`, answer)
@@ -345,7 +345,7 @@ describe('§4.6 model and server info', () => {
     }
   })
 
-  test.each(['/get_model_info', '/get_server_info'])('§7.1 GET %s failures', async (path) => {
+  test.each(['/get_model_info', '/get_server_info'])('GET %s failures', async (path) => {
     const empty = await (await openFleet({ workers: [] })).get(path)
     expect(empty.status).toBe(503)
     expect(await empty.json()).toMatchObject({ error: { type: 'service_unavailable', code: 'no_workers' } })
@@ -357,7 +357,7 @@ describe('§4.6 model and server info', () => {
   })
 })
 
-test('B: a wrong method has one type, whoever may call the route', async () => {
+test('a wrong method has one type, whoever may call the route', async () => {
   const fleet = await openFleet()
   for (const path of ['/v1/chat/completions', '/workers', '/get_loads', '/liveness', '/openapi.json']) {
     const reply = await fetch(fleet.gateway.url + path, { method: 'DELETE' })
@@ -367,7 +367,7 @@ test('B: a wrong method has one type, whoever may call the route', async () => {
   }
 })
 
-test('§7.1 a model that nobody serves is 404, one whose workers are all away 503 (routing check 64)', async () => {
+test('a model that nobody serves is 404, one whose workers are all away 503', async () => {
   const fleet = await openFleet({ kernel: { retry: { maxAttempts: 1 }, breaker: { failureThreshold: 1 } } })
   const unknown = await fleet.post(CHAT, { ...chat, model: 'nobody-serves-this' })
   expect(unknown.status).toBe(404)
@@ -393,7 +393,7 @@ test('§7.1 a model that nobody serves is 404, one whose workers are all away 50
   })
 })
 
-test('§4.8 headers of the client’s connection end at the gateway, trace and routing key go on (routing check 61)', async () => {
+test('headers of the client’s connection end at the gateway, trace and routing key go on', async () => {
   const fleet = await openFleet()
   fleet.workers[0].script(`POST ${CHAT}`, jsonAnswer(chatCompletion('test-model')))
   const body = JSON.stringify(chat)
@@ -430,7 +430,7 @@ test('§4.8 headers of the client’s connection end at the gateway, trace and r
   expect(request.header('x-weir-routing-key')).toBe('k-1')
 })
 
-test('§4.8 requests under way on one worker do not keep another model waiting', async () => {
+test('requests under way on one worker do not keep another model waiting', async () => {
   const fleet = await openFleet({ workers: [{ models: ['a'] }, { models: ['b'] }] })
   fleet.workers[1].script(`POST ${CHAT}`, jsonAnswer(chatCompletion('b')))
   expect((await fleet.post(CHAT, { ...chat, model: 'b' })).status).toBe(200)

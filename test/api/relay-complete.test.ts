@@ -34,7 +34,7 @@ describe.each(ROUTES)('$path', ({ path, body, piece }) => {
     return { text, worker: workers[0], requests: worker.requestsTo(`POST ${path}`).length }
   }
 
-  test('routing check 48, ended politely: an error event, a failure of the worker, no second request', async () => {
+  test('ended politely: an error event, a failure of the worker, no second request', async () => {
     const { text, worker, requests } = await tell([piece('a'), piece('b'), { waitMs: 5 }])
     const told = `${piece('a')}${piece('b')}`
     expect(text.startsWith(told)).toBe(true)

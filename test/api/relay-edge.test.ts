@@ -342,7 +342,7 @@ describe('errors on the way to an error', () => {
     ],
     ['gives nothing', () => undefined as never],
     ['resolves with nothing', async () => undefined as never],
-  ] as const)('§7.1 an onError hook that %s: 500, and the process lives', async (_case, hook) => {
+  ] as const)('an onError hook that %s: 500, and the process lives', async (_case, hook) => {
     let done!: Done
     const hooked = await open(
       (host) => {

@@ -122,7 +122,7 @@ test('keys, limits and the policy change; what needs a restart is named and left
       'plugins.limits.requestsPerSecond',
       'plugins.limits.burst',
     ],
-    needs_restart: ['kernel.port', 'plugins.auth.auditLog', 'plugins.openapi', 'plugins.chat.validate'],
+    needs_restart: ['kernel.port', 'plugins.auth.auditLog', 'plugins.chat.validate', 'plugins.openapi'],
   })
   expect((await chat(gateway, 'a', 'first')).status).toBe(401)
   expect((await chat(gateway, 'a', 'second')).status).toBe(200)

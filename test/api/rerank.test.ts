@@ -14,7 +14,7 @@ async function openRanking() {
   return fleet
 }
 
-test('§4.8 POST /rerank wraps the list of the worker', async () => {
+test('POST /rerank wraps the list of the worker', async () => {
   const fleet = await openRanking()
   const reply = await fleet.post('/rerank', request)
   expect(reply.status).toBe(200)
@@ -32,7 +32,7 @@ test('§4.8 POST /rerank wraps the list of the worker', async () => {
   expect(fleet.workers[0].requestsTo('POST /v1/rerank')[0].json()).toEqual(request)
 })
 
-test('§4.8 POST /rerank cuts to top_k, hides documents and echoes the rid', async () => {
+test('POST /rerank cuts to top_k, hides documents and echoes the rid', async () => {
   const fleet = await openRanking()
   const post = async (fields: object) =>
     (await (await fleet.post('/rerank', { ...request, ...fields })).json()) as {
@@ -51,7 +51,7 @@ test('§4.8 POST /rerank cuts to top_k, hides documents and echoes the rid', asy
   expect((await post({ rid: ['r-1', 'r-2'] })).id).toEqual(['r-1', 'r-2'])
 })
 
-test('§4.8 POST /v1/rerank reads query, documents and model only', async () => {
+test('POST /v1/rerank reads query, documents and model only', async () => {
   const fleet = await openRanking()
   const reply = await fleet.post('/v1/rerank', {
     query: 'q',
@@ -70,7 +70,7 @@ test('§4.8 POST /v1/rerank reads query, documents and model only', async () => 
   expect((await fleet.post('/v1/rerank', { ...request, model: 'nobody' })).status).toBe(404)
 })
 
-describe.each(['/rerank', '/v1/rerank'])('§7.1 POST %s', (path) => {
+describe.each(['/rerank', '/v1/rerank'])('POST %s', (path) => {
   test.each<[object, string]>([
     [{ query: '' }, 'query'],
     [{ query: ' \n ' }, 'query'],
@@ -127,7 +127,7 @@ test.each<[object, string]>([
   [{ top_k: 1.5 }, 'top_k'],
   [{ return_documents: 'no' }, 'return_documents'],
   [{ rid: 7 }, 'rid'],
-])('§7.1 POST /rerank with %j is 400 naming %s', async (fields, param) => {
+])('POST /rerank with %j is 400 naming %s', async (fields, param) => {
   const reply = await (await openRanking()).post('/rerank', { ...request, ...fields })
   expect(reply.status).toBe(400)
   expect(await reply.json()).toMatchObject({ error: { type: 'invalid_request_error', param } })

@@ -1,4 +1,4 @@
-/** Further attempts on other workers: when they follow, what they carry, and what ends them. Routing facts 3.1 to 3.3. */
+/** Further attempts on other workers: when they follow, what they carry, and what ends them. */
 
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterEach, describe, expect, test } from 'vitest'
@@ -89,7 +89,7 @@ const refusal = (status: number, headers: Record<string, string> = {}) =>
   jsonAnswer({ refused: status }, { status, headers })
 
 describe('what is tried again', () => {
-  test('first worker 503, second 200: the client sees 200, and one retry is counted (routing check 45)', async () => {
+  test('first worker 503, second 200: the client sees 200, and one retry is counted', async () => {
     const { ask, attempts, metric, idle } = await setup([refusal(503), jsonAnswer({ ok: 1 })])
     const reply = await ask()
     expect([reply.status, await reply.json()]).toEqual([200, { ok: 1 }])
@@ -103,7 +103,7 @@ describe('what is tried again', () => {
     ])
   })
 
-  test('all workers 500: exactly 5 attempts, the last answer returned as it came (routing check 46)', async () => {
+  test('all workers 500: exactly 5 attempts, the last answer returned as it came', async () => {
     let count = 0
     const answer = () => jsonAnswer({ attempt: ++count }, { status: 500, headers: { 'x-worker': 'w' } })
     const { ask, attempts, metric } = await setup([answer, answer])
@@ -117,7 +117,7 @@ describe('what is tried again', () => {
     ])
   })
 
-  test('with retries switched off there is exactly one attempt (routing check 46)', async () => {
+  test('with retries switched off there is exactly one attempt', async () => {
     const { ask, attempts, metric } = await setup([refusal(500), jsonAnswer({})], {
       kernel: { retry: { maxAttempts: 1 } },
     })
@@ -126,7 +126,7 @@ describe('what is tried again', () => {
     expect(await metric('weir_worker_retries_exhausted_total')).toEqual([])
   })
 
-  test.each([400, 401, 404, 422, 501])('%d is never tried again (routing check 47)', async (status) => {
+  test.each([400, 401, 404, 422, 501])('%d is never tried again', async (status) => {
     const { ask, attempts } = await setup([refusal(status), jsonAnswer({})])
     const reply = await ask()
     expect([reply.status, await reply.json()]).toEqual([status, { refused: status }])
@@ -159,7 +159,7 @@ describe('what is tried again', () => {
     expect(attempts()).toEqual([1, 0])
   })
 
-  test('a worker that dies after 3 events is not replaced, and it counts against it (routing check 48)', async () => {
+  test('a worker that dies after 3 events is not replaced, and it counts against it', async () => {
     const { gateway, attempts, table, idle } = await setup(
       [sseAnswer(['1', '2', '3', { drop: 'reset' }]), sseAnswer(['x'])],
       { kernel: { retry: QUICK, breaker: { failureThreshold: 1 } } },
@@ -341,7 +341,7 @@ describe('the wait in between', () => {
 })
 
 describe('time in all', () => {
-  test('a hanging worker meets the request limit: 504, in-flight back to 0 (routing check 59)', async () => {
+  test('a hanging worker meets the request limit: 504, in-flight back to 0', async () => {
     const { ask, idle } = await setup([hangAnswer()], { kernel: { upstream: { requestMs: 1_000 } } })
     const startedAtMs = performance.now()
     const reply = await ask()
@@ -535,7 +535,7 @@ describe('what plugins learn of attempts', () => {
   })
 })
 
-test('nothing stays behind: after a thousand requests of every fate, all counts are zero (routing check 52)', async () => {
+test('nothing stays behind: after a thousand requests of every fate, all counts are zero', async () => {
   const fates: readonly (() => Script)[] = [
     () => jsonAnswer({ ok: 1 }),
     () => refusal(503),

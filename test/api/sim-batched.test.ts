@@ -72,7 +72,7 @@ async function eventsOf(reply: Response) {
 }
 
 describe('cached tokens in the usage', () => {
-  test('§1.9 the second prompt with the same beginning is told as cached, whole and streamed', async () => {
+  test('the second prompt with the same beginning is told as cached, whole and streamed', async () => {
     const { post } = await openBatched()
     const first = await json(post('/v1/chat/completions', ask('one')))
     expect(first.usage.prompt_tokens_details).toEqual({ cached_tokens: 0 })
@@ -106,7 +106,7 @@ describe('cached tokens in the usage', () => {
 })
 
 describe('what a load monitor reads', () => {
-  test('§1.9 running, waiting, usage, throughput and hit rate, as report and as gauges', async () => {
+  test('running, waiting, usage, throughput and hit rate, as report and as gauges', async () => {
     const { post, get, read, untilWaiting } = await openBatched(
       { maxRunning: 1, decodeBaseMs: 50 },
       { tokens: 100 },

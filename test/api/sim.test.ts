@@ -101,7 +101,7 @@ const contentOf = (events: readonly { data: string }[]) =>
     .join('')
 
 describe('serving', () => {
-  test('§10.4 a chat says the same whole and streamed, and the stream ends with [DONE]', async () => {
+  test('a chat says the same whole and streamed, and the stream ends with [DONE]', async () => {
     const client = await openEngine()
     const whole = await json(client.chat())
     const stream = client.stream()
@@ -120,7 +120,7 @@ describe('serving', () => {
     expect(await text(one)).toBe(await text(two))
   })
 
-  test('§11, §9, §12, §14, §13 the other routes answer in their formats', async () => {
+  test('the other routes answer in their formats', async () => {
     const client = await openEngine()
     const ask = (path: string, body: object) => json(client.post(path, body))
     expect(await ask('/v1/completions', { prompt: 'Hi' })).toMatchObject({ object: 'text_completion' })
@@ -235,7 +235,7 @@ describe('discovery', () => {
     expect((await client.chat({ model: 'other' })).status).toBe(404)
   })
 
-  test('§2.12 the load report shows a request that runs', async () => {
+  test('the load report shows a request that runs', async () => {
     const client = await openEngine({ itlMs: 50, tokens: 1000 })
     const stream = client.stream()
     await stream.receive(2)

@@ -134,7 +134,7 @@ test('replies do not name the server library', async () => {
   expect([...reply.headers.keys()].filter((name) => name.includes('websocket'))).toEqual([])
 })
 
-test('C3: who is too slow is told 408 where that can be read, and the metrics say why', async () => {
+test('who is too slow is told 408 where that can be read, and the metrics say why', async () => {
   const impatient = await startGateway({
     own: [routes],
     plugins: { metrics: {} },

@@ -1,4 +1,4 @@
-/** Tokenizers that only the worker has: they are fetched, checked and loaded without being asked. @source grpc facts 3.5, 8.2 */
+/** Tokenizers that only the worker has: they are fetched, checked and loaded without being asked. */
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
@@ -26,7 +26,7 @@ const open = (tokenizer: readonly object[], runtime: 'sglang' | 'vllm' | 'mlx' |
   })
 
 test.each(['sglang', 'vllm', 'mlx', 'trtllm', 'tokenspeed'] as const)(
-  '8.2 #62: the tokenizer that a %s engine serves is loaded, its template and its ends with it',
+  'the tokenizer that a %s engine serves is loaded, its template and its ends with it',
   async (runtime) => {
     const { engine, post, ids } = await open(chunks(zipArchive(FILES)), runtime)
     await until(
@@ -60,7 +60,7 @@ test.each<[string, readonly object[]]>([
   ],
   ['no vocabulary', chunks(zipArchive(FILES.slice(1)))],
 ])(
-  '8.2 #61: with %s it is not loaded, and the gateway goes on',
+  'with %s it is not loaded, and the gateway goes on',
   async (_what, tokenizer) => {
     const { get, ids } = await open(tokenizer, 'sglang')
     const status = async () =>

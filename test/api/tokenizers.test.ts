@@ -1,4 +1,4 @@
-/** Tokenizers: loading, listing, removing, tokenize and detokenize. @source API spec 4.3; routes facts 7, 8 */
+/** Tokenizers: loading, listing, removing, tokenize and detokenize. */
 import { execFileSync } from 'node:child_process'
 import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -80,7 +80,7 @@ async function open(config: object = {}, plugins: object = {}): Promise<Fleet> {
 }
 
 describe('the resource', () => {
-  test('routes 8: accepted as pending, then loaded, listed and found by id and by name', async () => {
+  test('accepted as pending, then loaded, listed and found by id and by name', async () => {
     const fleet = await open()
     const { status, body } = await fleet.call('POST', '/v1/tokenizers', {
       name: 'org/model',
@@ -106,7 +106,7 @@ describe('the resource', () => {
       expect(await fleet.call('GET', `/v1/tokenizers/${path}`)).toEqual({ status: 200, body: record })
   })
 
-  test('routes 8: a path that cannot be loaded ends as failed with a reason, and is not listed', async () => {
+  test('a path that cannot be loaded ends as failed with a reason, and is not listed', async () => {
     const fleet = await open()
     const broken = folder()
     writeFileSync(join(broken, 'tokenizer.json'), '{"model": {')
@@ -131,7 +131,7 @@ describe('the resource', () => {
     expect((await fleet.call('GET', '/v1/tokenizers')).body).toEqual({ tokenizers: [] })
   })
 
-  test('routes 8: a name that is taken is refused; of two under way the second fails', async () => {
+  test('a name that is taken is refused; of two under way the second fails', async () => {
     const fleet = await open()
     const [first, second] = [await fleet.add('twice'), await fleet.add('twice')]
     expect(await fleet.settled(first)).toMatchObject({ status: 'completed' })
@@ -141,7 +141,7 @@ describe('the resource', () => {
     expect(body).toMatchObject({ error: { type: 'conflict', code: 'tokenizer_exists' } })
   })
 
-  test('routes 8: deleted once it is gone, for tokenize too', async () => {
+  test('deleted once it is gone, for tokenize too', async () => {
     const fleet = await open()
     const id = await fleet.add('gone')
     await fleet.settled(id)
@@ -158,7 +158,7 @@ describe('the resource', () => {
   })
 
   test.each([{}, { name: '', source: 'x' }, { name: 'x', source: '' }, { name: 1, source: 'x' }])(
-    'routes 8: the body %j is refused',
+    'the body %j is refused',
     async (body) => {
       const fleet = await open()
       expect(await fleet.call('POST', '/v1/tokenizers', body)).toMatchObject({
@@ -270,7 +270,7 @@ describe('the resource', () => {
     })
   })
 
-  test('grpc 3.5: the tokenizer that a worker names is loaded under its model', async () => {
+  test('the tokenizer that a worker names is loaded under its model', async () => {
     const workers = {
       workers: [
         {
@@ -288,7 +288,7 @@ describe('the resource', () => {
 })
 
 describe('tokenize and detokenize', () => {
-  test('routes 7.1 7.2: single and batch forms, and back', async () => {
+  test('single and batch forms, and back', async () => {
     const fleet = await open({ load: [{ name: 'm', source: 'weir:sample' }] })
     await fleet.settled('m')
     const prompt = 'Hello <|im_end|> 😀'
@@ -312,7 +312,7 @@ describe('tokenize and detokenize', () => {
     })
   })
 
-  test('routes 7.3: what is wrong is told', async () => {
+  test('what is wrong is told', async () => {
     const fleet = await open({ load: [{ name: 'm', source: SAMPLE }] })
     await fleet.settled('m')
     const refusal = async (path: string, body: object) => {
@@ -333,7 +333,7 @@ describe('tokenize and detokenize', () => {
 describe('the contract', () => {
   const weather = { type: 'function', function: { name: 'weather', parameters: { type: 'object' } } }
 
-  test('grpc 6.2: a chat becomes text and ids; counting and decoding agree', async () => {
+  test('a chat becomes text and ids; counting and decoding agree', async () => {
     const fleet = await open({ load: [{ name: 'm', source: SAMPLE }] })
     await fleet.settled('m')
     const tokenizer = fleet.service.find('m')!
@@ -364,7 +364,7 @@ describe('the contract', () => {
     expect([...tokenIds].map((id) => decoder.push(id)).join('') + decoder.end()).toBe(text)
   })
 
-  test('grpc 8.2 #65: variables of the template', async () => {
+  test('variables of the template', async () => {
     const fleet = await open({ load: [{ name: 'm', source: SAMPLE }] })
     await fleet.settled('m')
     const messages = [{ role: 'user', content: 'x' }]
@@ -373,7 +373,7 @@ describe('the contract', () => {
     expect(text).toBe('<|im_start|>user\nx<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n')
   })
 
-  test('grpc 8.2 #67: what the template refuses is the fault of the request', async () => {
+  test('what the template refuses is the fault of the request', async () => {
     const fleet = await open({ load: [{ name: 'm', source: SAMPLE }] })
     await fleet.settled('m')
     const tokenizer = fleet.service.find('m')!
@@ -449,7 +449,7 @@ describe('the contract', () => {
     expect(turns).toBeGreaterThan(8)
   })
 
-  test('grpc 8.2 #68: ids with both caches equal ids without', async () => {
+  test('ids with both caches equal ids without', async () => {
     const caches = {
       promptCache: { enabled: true, maxBytes: 20_000 },
       segmentCache: { enabled: true, maxBytes: 20_000 },

@@ -1,4 +1,4 @@
-/** Traces as a collector receives them: client, gateway and worker in one. @source routing facts 6.3 */
+/** Traces as a collector receives them: client, gateway and worker in one. */
 import { afterEach, expect, test } from 'vitest'
 import { startToolServer } from '../../plugins/tools/mcp/fixtures/tool-server.ts'
 import { startGateway } from '../support/gateway.ts'
@@ -163,7 +163,7 @@ test('both workers of a pair have a span of their own, and each is told its own'
   }
 })
 
-test('§6.2: what a generation cost is in its span and in the metrics', async () => {
+test('what a generation cost is in its span and in the metrics', async () => {
   const collector = await startOtlpCollector()
   cleanups.push(() => collector.close())
   const { stream, workers, gateway } = await openResponses(undefined, {

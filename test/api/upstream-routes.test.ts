@@ -98,7 +98,7 @@ test.each([
   ['breaks off', dropAnswer(), 502, 'call_upstream_request_error'],
   ['says nothing in time', hangAnswer(), 504, 'call_upstream_timeout'],
   ['breaks off in its answer', streamAnswer(['{', { drop: 'close' }]), 502, 'read_response_body_failed'],
-] as const)('§7.1 a call that nobody catches when the worker %s', async (_case, answer, status, code) => {
+] as const)('a call that nobody catches when the worker %s', async (_case, answer, status, code) => {
   const { gateway, workers } = await open(1, async (host, ctx) => {
     const call = { method: 'POST', path: '/echo', timeoutMs: 200.5 }
     ctx.json(200, (await workerControls(host.upstream).call(host.balance.workers[0], call)).json())

@@ -1,4 +1,4 @@
-/** Modules that try to hurt the gateway: each costs its own call, and nobody notices. @source wasm facts 15, 20 (W43, W44) */
+/** Modules that try to hurt the gateway: each costs its own call, and nobody notices. */
 import { describe, expect, test } from 'vitest'
 import { ATTACKS, FLOOD, LIST_FUEL, LONG_LISTS, module } from '../fixtures/wasm/attacks.ts'
 import { streamAnswer } from '../support/scripted-worker.ts'

@@ -1,4 +1,4 @@
-/** The example modules, built from their sources, in a real gateway before a scripted worker. @source wasm facts 19 */
+/** The example modules, built from their sources, in a real gateway before a scripted worker. */
 
 import { createHash } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -83,7 +83,7 @@ test('wasm-trace-headers traces to the worker and back', async () => {
   expect(response.headers.get('x-trace-id')).toBe(traceId)
 })
 
-test('W34 wasm-redact-request changes the prompt that the worker gets', async () => {
+test('wasm-redact-request changes the prompt that the worker gets', async () => {
   const fleet = await openWasmFleet()
   await attach(fleet, 'redact-request', ['OnRequest'])
   const messages = [{ role: 'user', content: 'Grüße an zoë@mail.example, Karte 4111 1111 1111 1111 😀' }]
@@ -95,7 +95,7 @@ test('W34 wasm-redact-request changes the prompt that the worker gets', async ()
   })
 })
 
-test('W58 wasm-redact-stream takes a secret out that comes in three events', async () => {
+test('wasm-redact-stream takes a secret out that comes in three events', async () => {
   const fleet = await openWasmFleet()
   const chunk = (content: string | null, finish_reason: string | null = null) => {
     const delta = content === null ? {} : { content }

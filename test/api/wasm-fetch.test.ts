@@ -112,7 +112,7 @@ test.each(['pool', 'inline'] as const)(
   },
 )
 
-test('W56 only what operator and registration both list can be reached, with the methods of the list', async () => {
+test('only what operator and registration both list can be reached, with the methods of the list', async () => {
   const [one, other] = [await openService(says('one')), await openService(says('other'))]
   const fleet = await openWasmFleet({
     ...PATIENT,
@@ -145,7 +145,7 @@ test('W56 only what operator and registration both list can be reached, with the
   ])
 })
 
-test('W56 a redirect to another host is an answer, and not followed', async () => {
+test('a redirect to another host is an answer, and not followed', async () => {
   const other = await openService(says('secret'))
   const one = await openService((_, response) => {
     response.writeHead(302, { location: `${other.origin}/` })
@@ -158,7 +158,7 @@ test('W56 a redirect to another host is an answer, and not followed', async () =
   expect(fetched.headers).toContainEqual(['location', `${other.origin}/`])
 })
 
-test('W56 a name that leads into a private network is refused unless the network is listed', async () => {
+test('a name that leads into a private network is refused unless the network is listed', async () => {
   const { port, heard } = await openService(says('inside'))
   const origin = `http://localhost:${port}`
   const more = { allowed_hosts: [origin] }

@@ -1,4 +1,4 @@
-/** What guests may not do, and what happens when they try. @source wasm facts 8, 13, 15, 20 */
+/** What guests may not do, and what happens when they try. */
 import { readdirSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -28,7 +28,7 @@ async function failed(fleet: WasmFleet): Promise<number> {
 }
 
 describe('a guest that fails', () => {
-  test('W41 open: the request goes on as if the module were not there, and the failure is counted', async () => {
+  test('open: the request goes on as if the module were not there, and the failure is counted', async () => {
     const fleet = await openWasmFleet({ breaker: { failures: 100 } })
     for (const [index, [, config]] of FAILURES.entries()) {
       const uuid = await fleet.attach('a', 'OnRequest', config)
@@ -40,7 +40,7 @@ describe('a guest that fails', () => {
     expect(metrics).toMatchObject({ total_executions: FAILURES.length, successful_executions: 0 })
   }, 180_000)
 
-  test('W42 closed: the request ends with 500 in the shape of the route', async () => {
+  test('closed: the request ends with 500 in the shape of the route', async () => {
     const fleet = await openWasmFleet()
     await fleet.attach('a', 'OnRequest', { do: 'trap' }, { on_failure: 'closed' })
     const later = await fleet.attach('b', 'OnRequest')
@@ -85,7 +85,7 @@ describe('a guest that fails', () => {
 /** More than any deadline leaves time for: what ends the guest is the clock. */
 const ENDLESS_FUEL = 1_000_000_000_000
 
-describe('W43 a guest that never ends', () => {
+describe('a guest that never ends', () => {
   test('costs its fuel and no more: its thread lives, and the reason names the limit', async () => {
     const fleet = await openWasmFleet({ breaker: { failures: 100 }, fuel: 5_000_000, fuelPerByte: 0 })
     await fleet.attach('looper', 'OnRequest', { do: 'loop' })
@@ -146,7 +146,7 @@ describe('W43 a guest that never ends', () => {
   })
 })
 
-test('W44 memory grows to the limit and no further', async () => {
+test('memory grows to the limit and no further', async () => {
   const fleet = await openWasmFleet({ memoryPages: 128, poolThreads: 1 })
   await fleet.attach('a', 'OnRequest', { do: 'grow' })
   const before = process.memoryUsage().rss
@@ -160,7 +160,7 @@ test('W44 memory grows to the limit and no further', async () => {
 })
 
 test.each(['fresh', 'reuse'] as const)(
-  'W45 ten thousand calls of a %s instance leave no memory and no descriptor behind',
+  'ten thousand calls of a %s instance leave no memory and no descriptor behind',
   async (instance) => {
     const fleet = await openWasmFleet({ poolThreads: 1 })
     await fleet.attach(
@@ -196,7 +196,7 @@ test.each(['fresh', 'reuse'] as const)(
   180_000,
 )
 
-test('W53 when too many wait, requests follow the failure policy and nothing piles up', async () => {
+test('when too many wait, requests follow the failure policy and nothing piles up', async () => {
   const fleet = await openWasmFleet({ poolThreads: 1, queueLimit: 2, fuel: ENDLESS_FUEL })
   const uuid = await fleet.attach(
     'slow',
@@ -219,7 +219,7 @@ test('W53 when too many wait, requests follow the failure policy and nothing pil
   expect(statuses.filter((status) => status === 200)).toHaveLength(3)
 }, 180_000)
 
-test('W56 every attempt at outgoing HTTP fails, also to this very machine', async () => {
+test('every attempt at outgoing HTTP fails, also to this very machine', async () => {
   let calls = 0
   const server = createServer((_, response) => {
     calls++
@@ -234,7 +234,7 @@ test('W56 every attempt at outgoing HTTP fails, also to this very machine', asyn
   await new Promise((resolve) => server.close(resolve))
 })
 
-describe('W57 a guest has no way out', () => {
+describe('a guest has no way out', () => {
   test('without WASI there is nothing to import; with it there is no file, variable or socket', async () => {
     const calls = ['path_open', 'environ_sizes_get', 'sock_accept', 'fd_prestat_get']
     const fleet = await openWasmFleet({ allowWasi: true })
@@ -283,7 +283,7 @@ function wasiModule(): Uint8Array {
   })
 }
 
-test('W63 a guest thread that had to be ended is replaced, and the pool is whole again', async () => {
+test('a guest thread that had to be ended is replaced, and the pool is whole again', async () => {
   const fleet = await openWasmFleet({ poolThreads: 2, fuel: ENDLESS_FUEL, breaker: { failures: 100 } })
   await fleet.attach('looper', 'OnRequest', { do: 'loop' }, { timeout_ms: 200 })
   expect((await fleet.chat()).status).toBe(200)
@@ -302,7 +302,7 @@ test('W63 a guest thread that had to be ended is replaced, and the pool is whole
   expect(tookMs).toBeLessThan(5_900)
 }, 180_000)
 
-test('W63 a guest thread that runs out of JavaScript heap costs its own call; the pool goes on', async () => {
+test('a guest thread that runs out of JavaScript heap costs its own call; the pool goes on', async () => {
   const fleet = await openWasmFleet({ poolThreads: 1, heapMiB: 16, fuel: ENDLESS_FUEL })
   // A head within its limit, of which reading makes many times as much.
   const head = `{"action":"modify","x":[${'{},'.repeat(340_000)}{}]}`

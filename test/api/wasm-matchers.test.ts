@@ -1,4 +1,4 @@
-/** Which requests modules are for, and which they never see. @source wasm facts 5, 8, 18 */
+/** Which requests modules are for, and which they never see. */
 import { gzipSync } from 'node:zlib'
 import { expect, test } from 'vitest'
 import type { ModuleDescriptor } from '../../plugins/wasm/wire.ts'
@@ -98,7 +98,7 @@ test.each([
   expect(await response.text()).not.toContain('secret')
 })
 
-test('A8: events pass the modules whatever the letters of their media type', async () => {
+test('events pass the modules whatever the letters of their media type', async () => {
   const fleet = await openWasmFleet()
   const headers = { 'content-type': 'Text/Event-Stream;charset=utf-8' }
   fleet.workers[0].script(CHAT, () => rawAnswer(Buffer.from('data: secret\n\n'), { headers }))

@@ -1,4 +1,4 @@
-/** The /wasm routes: registering, listing and removing modules. @source API spec 4.7, wasm facts 20 */
+/** The /wasm routes: registering, listing and removing modules. */
 import { createHash } from 'node:crypto'
 import { mkdirSync, readFileSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
@@ -32,14 +32,14 @@ async function refusal(fleet: WasmFleet, descriptor: object): Promise<string> {
 }
 
 describe('registering', () => {
-  test('W01 a valid module gives its uuid, and nothing else', async () => {
+  test('a valid module gives its uuid, and nothing else', async () => {
     const fleet = await openWasmFleet({}, noWorkers)
     const { status, results } = await fleet.register(at(tiny(fleet)))
     expect(status).toBe(200)
     expect(results).toEqual([{ Success: expect.stringMatching(UUID) }])
   })
 
-  test('W02 W05 W06 W07 W08 W11 W12 W13 W14 W19 a path or file that will not do says why', async () => {
+  test('a path or file that will not do says why', async () => {
     const fleet = await openWasmFleet({ maxFileBytes: 1_000 }, noWorkers)
     const { folder } = fleet
     const good = tiny(fleet)
@@ -69,7 +69,7 @@ describe('registering', () => {
     expect(await refusal(fleet, at(good, { allowed_hosts: ['example.org'] }))).toContain('does not list')
   })
 
-  test('W03 W21 one bad among good ones: 400, in order, each echoed as it was sent, the good ones in use', async () => {
+  test('one bad among good ones: 400, in order, each echoed as it was sent, the good ones in use', async () => {
     const fleet = await openWasmFleet({}, noWorkers)
     const good = at(tiny(fleet), { extra: 'kept', config: { key: 'secret' } })
     const bad = at('/nowhere.wasm', { add_result: { Success: 'mine' } })
@@ -85,7 +85,7 @@ describe('registering', () => {
     expect((await fleet.list()).modules).toHaveLength(1)
   })
 
-  test('W04 the same bytes under another name and path are refused', async () => {
+  test('the same bytes under another name and path are refused', async () => {
     const fleet = await openWasmFleet({}, noWorkers)
     const file = tiny(fleet)
     await fleet.register(at(file))
@@ -96,12 +96,12 @@ describe('registering', () => {
     expect((results[0] as { Error: string }).Error).toMatch(/duplicate SHA256/)
   })
 
-  test('W08 the extension may be in capitals', async () => {
+  test('the extension may be in capitals', async () => {
     const fleet = await openWasmFleet({}, noWorkers)
     expect((await fleet.register(at(tiny(fleet, 'LOUD.WASM')))).status).toBe(200)
   })
 
-  test('W09 W10 a symbolic link may lead neither into a blocked folder nor to another kind of file', async () => {
+  test('a symbolic link may lead neither into a blocked folder nor to another kind of file', async () => {
     const fleet = await openWasmFleet({}, noWorkers)
     const { folder } = fleet
     const link = (name: string, target: string) => {
@@ -131,7 +131,7 @@ describe('registering', () => {
     }
   })
 
-  test('W15 W16 exports that are missing and imports that nobody offers are named', async () => {
+  test('exports that are missing and imports that nobody offers are named', async () => {
     const fleet = await openWasmFleet({}, noWorkers)
     const file = (name: string, module: Parameters<typeof tinyModule>[0]) =>
       at(fleet.folder.write(name, tinyModule(module)))
@@ -162,12 +162,8 @@ describe('registering', () => {
   })
 
   test.each([
-    ['W17 a module_type other than Middleware', { module_type: 'Filter' }, 'modules.0.module_type'],
-    [
-      'W18 an unknown attach point',
-      { attach_points: [{ Middleware: 'OnLunch' }] },
-      'modules.0.attach_points',
-    ],
+    ['a module_type other than Middleware', { module_type: 'Filter' }, 'modules.0.module_type'],
+    ['an unknown attach point', { attach_points: [{ Middleware: 'OnLunch' }] }, 'modules.0.attach_points'],
     ['a config value that is no string', { config: { a: 1 } }, 'modules.0.config.a'],
     ['a timeout of 0', { timeout_ms: 0 }, 'modules.0.timeout_ms'],
   ])('%s is a bad body that names the field, and registers nothing', async (_, more, field) => {
@@ -188,7 +184,7 @@ describe('registering', () => {
     expect(await response.json()).toMatchObject({ error: { type: 'bad_request' } })
   })
 
-  test('W20 no modules at all is fine', async () => {
+  test('no modules at all is fine', async () => {
     const fleet = await openWasmFleet({}, noWorkers)
     const response = await fleet.post('/wasm', { modules: [] })
     expect([response.status, await response.json()]).toEqual([200, { modules: [] }])
@@ -202,7 +198,7 @@ describe('registering', () => {
 })
 
 describe('listing', () => {
-  test('W22 W23 the fields of the specification, and no others', async () => {
+  test('the fields of the specification, and no others', async () => {
     const fleet = await openWasmFleet({}, noWorkers)
     const file = tiny(fleet)
     const { results } = await fleet.register(at(file, { config: { a: 'b' } }))
@@ -223,7 +219,7 @@ describe('listing', () => {
     ])
   })
 
-  test('W24 before any call every metric is zero', async () => {
+  test('before any call every metric is zero', async () => {
     const fleet = await openWasmFleet({}, noWorkers)
     expect((await fleet.list()).metrics).toEqual({
       total_executions: 0,
@@ -235,7 +231,7 @@ describe('listing', () => {
     })
   })
 
-  test('W25 W26 calls are counted, timed and dated', async () => {
+  test('calls are counted, timed and dated', async () => {
     const fleet = await openWasmFleet()
     await fleet.attach('a', 'OnRequest', { do: 'spin', ms: '3' })
     const before = (await fleet.list()).modules[0].module_meta
@@ -255,7 +251,7 @@ describe('listing', () => {
 })
 
 describe('removing', () => {
-  test('W27 W29 answers in plain text; the next request is not intercepted; a second time is 400', async () => {
+  test('answers in plain text; the next request is not intercepted; a second time is 400', async () => {
     const fleet = await openWasmFleet()
     const uuid = await fleet.attach('a', 'OnRequest', { head: '{"action":"reject","status":403}' })
     expect((await fleet.chat()).status).toBe(403)
@@ -269,7 +265,7 @@ describe('removing', () => {
     expect((await fleet.remove(uuid)).status).toBe(400)
   })
 
-  test('W28 an unknown uuid and one that is none are 400 in plain text', async () => {
+  test('an unknown uuid and one that is none are 400 in plain text', async () => {
     const fleet = await openWasmFleet({}, noWorkers)
     const unknown = '00000000-0000-7000-8000-000000000000'
     for (const [uuid, text] of [
@@ -286,7 +282,7 @@ describe('removing', () => {
   })
 })
 
-test('W30 without a key 401, with the key of somebody who is no admin 403', async () => {
+test('without a key 401, with the key of somebody who is no admin 403', async () => {
   const auth = { controlPlaneKeys: ['ops:Ops:admin:admin-key', 'dev:Dev:user:user-key'] }
   const fleet = await openWasmFleet({}, { ...noWorkers, plugins: { auth } })
   const { url } = fleet.gateway

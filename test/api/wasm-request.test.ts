@@ -1,4 +1,4 @@
-/** What modules do to requests. @source wasm facts 5, 6, 7, 20 */
+/** What modules do to requests. */
 import { describe, expect, test } from 'vitest'
 import { sendRaw } from '../support/raw-socket.ts'
 import { openWasmFleet, type WasmFleet } from './wasm-fleet.ts'
@@ -14,7 +14,7 @@ async function executions(fleet: WasmFleet): Promise<number[]> {
   return (await fleet.list()).modules.map(({ module_meta }) => module_meta.access_count)
 }
 
-test('W31 continue leaves method, path, query, headers and body as they were, byte for byte', async () => {
+test('continue leaves method, path, query, headers and body as they were, byte for byte', async () => {
   const fleet = await openWasmFleet()
   const headers = { 'x-request-id-a': 'A  b', 'accept-language': 'de, en;q=0.5' }
   const body = Buffer.from('{ "model":"test-model",  "messages": [], "é": "\\u00e9" }')
@@ -31,7 +31,7 @@ test('W31 continue leaves method, path, query, headers and body as they were, by
   expect(comparable(passed.rawHeaders)).toEqual(comparable(without.rawHeaders))
 })
 
-test('W32 a rejection is the answer: its status, headers and body; the worker is not called', async () => {
+test('a rejection is the answer: its status, headers and body; the worker is not called', async () => {
   const fleet = await openWasmFleet()
   const headers = [
     ['WWW-Authenticate', 'Bearer'],
@@ -50,7 +50,7 @@ test('W32 a rejection is the answer: its status, headers and body; the worker is
   expect(fleet.workers[0].requestsTo(CHAT)).toEqual([])
 })
 
-test('W33 header changes reach the worker: set, then add, then remove', async () => {
+test('header changes reach the worker: set, then add, then remove', async () => {
   const fleet = await openWasmFleet()
   const head = modify({
     headers_remove: ['x-gone', 'Accept-Language'],
@@ -73,7 +73,7 @@ test('W33 header changes reach the worker: set, then add, then remove', async ()
   expect(Buffer.from(values('x-text')[0], 'latin1').toString()).toBe('grün ✓')
 })
 
-test('W34 a replaced body reaches the worker with its own length', async () => {
+test('a replaced body reaches the worker with its own length', async () => {
   const fleet = await openWasmFleet()
   const body = '{"model":"test-model","messages":[{"role":"user","content":"ünïcode"}]}'
   await fleet.attach('a', 'OnRequest', { head: modify({ replaces_body: true }), body })
@@ -82,7 +82,7 @@ test('W34 a replaced body reaches the worker with its own length', async () => {
   expect(sent(fleet).header('content-length')).toBe(String(Buffer.byteLength(body)))
 })
 
-test('W35 a guest is told the request as it came: repeated headers, query without its mark, route, tenant', async () => {
+test('a guest is told the request as it came: repeated headers, query without its mark, route, tenant', async () => {
   const auth = { apiKey: 'root', tenantKeys: ['team-a:key-a'] }
   const fleet = await openWasmFleet({}, { plugins: { auth }, adminKey: 'root' })
   await fleet.attach('a', 'OnRequest', { do: 'show' })
@@ -139,7 +139,7 @@ test('a guest that does without the address of the caller is given none', async 
   expect(request.client_ip).toBe('')
 })
 
-test('W36 the id of the request is the one the guest gets, given or made', async () => {
+test('the id of the request is the one the guest gets, given or made', async () => {
   const fleet = await openWasmFleet()
   await fleet.attach('a', 'OnRequest', { do: 'show' })
   const idOf = async (response: Response) =>
@@ -149,7 +149,7 @@ test('W36 the id of the request is the one the guest gets, given or made', async
   expect(await idOf(made)).toBe(made.headers.get('x-request-id'))
 })
 
-test('W39 the second module sees what the first one did, in order of registration, a hundred times', async () => {
+test('the second module sees what the first one did, in order of registration, a hundred times', async () => {
   const fleet = await openWasmFleet()
   const first = await fleet.attach('z', 'OnRequest', { head: modify({ headers_set: [['x-mark', 'first']] }) })
   const second = await fleet.attach('a', 'OnRequest', { do: 'show', when: 'x-mark' })
@@ -170,7 +170,7 @@ test('a later module is given the body that an earlier one wrote', async () => {
   expect(await (await fleet.chat()).text()).toBe('changed')
 })
 
-test('W40 after a rejection later modules are not called', async () => {
+test('after a rejection later modules are not called', async () => {
   const fleet = await openWasmFleet()
   await fleet.attach('a', 'OnRequest', { head: reject(403) })
   await fleet.attach('b', 'OnRequest')
@@ -179,7 +179,7 @@ test('W40 after a rejection later modules are not called', async () => {
 })
 
 test.each(['pool', 'inline'] as const)(
-  'W46 tenants never read what another one wrote, nor does another module (%s)',
+  'tenants never read what another one wrote, nor does another module (%s)',
   async (placement) => {
     const auth = { apiKey: 'root', tenantKeys: ['a:key-a', 'b:key-b'] }
     for (const instance of ['fresh', 'reuse'] as const) {
@@ -207,7 +207,7 @@ test.each(['pool', 'inline'] as const)(
   180_000,
 )
 
-test('W47 many calls at once each get their own answer', async () => {
+test('many calls at once each get their own answer', async () => {
   const fleet = await openWasmFleet()
   await fleet.attach(
     'a',
@@ -219,7 +219,7 @@ test('W47 many calls at once each get their own answer', async () => {
   expect(await Promise.all(bodies.map(async (body) => (await fleet.chat(body)).text()))).toEqual(bodies)
 })
 
-describe('W48 a body above the limit', () => {
+describe('a body above the limit', () => {
   test('is 413 in the shape of the route where a module needs it, and no module is called', async () => {
     const fleet = await openWasmFleet({ maxBodyBytes: 1_000 })
     await fleet.attach('a', 'OnRequest', {}, { needs: { request_body: true } })
@@ -240,7 +240,7 @@ describe('W48 a body above the limit', () => {
   })
 })
 
-test('W51 W52 public and control-plane routes are never intercepted, so the module can be removed', async () => {
+test('public and control-plane routes are never intercepted, so the module can be removed', async () => {
   const fleet = await openWasmFleet()
   const uuid = await fleet.attach('a', ['OnRequest', 'OnResponse', 'OnError'], { head: reject(403) })
   for (const path of ['/health', '/liveness', '/readiness', '/v1/models', '/workers', '/wasm', '/get_loads'])
@@ -250,7 +250,7 @@ test('W51 W52 public and control-plane routes are never intercepted, so the modu
   expect((await fleet.chat()).status).toBe(200)
 })
 
-test('W61 a rejection with a status that is none is 400; on modify it is ignored', async () => {
+test('a rejection with a status that is none is 400; on modify it is ignored', async () => {
   const fleet = await openWasmFleet()
   for (const status of [999, 99, 100, 'x', 401.5]) {
     const uuid = await fleet.attach('a', 'OnRequest', { head: reject(status) })
@@ -261,7 +261,7 @@ test('W61 a rejection with a status that is none is 400; on modify it is ignored
   expect((await fleet.chat()).status).toBe(200)
 })
 
-test('W62 protected headers and values with line ends are dropped and counted', async () => {
+test('protected headers and values with line ends are dropped and counted', async () => {
   const fleet = await openWasmFleet()
   const head = modify({
     headers_set: [
@@ -298,7 +298,7 @@ test('credentials are shown only to modules that name them or ask for them', asy
   expect(await seen({ headers: ['authorization', 'x-plain'] })).toEqual(['authorization', 'x-plain'])
 })
 
-test('W47 what is kept of a request names the modules that were called, also one that failed', async () => {
+test('what is kept of a request names the modules that were called, also one that failed', async () => {
   const fleet = await openWasmFleet({}, { plugins: { debug: {} } })
   await fleet.attach('a', 'OnRequest', { head: modify({ headers_set: [['x-a', '1']] }) })
   await fleet.attach('b', 'OnRequest', { do: 'trap' }, { on_failure: 'closed' })

@@ -1,4 +1,4 @@
-/** What modules do to answers and errors. @source wasm facts 5, 9, 18.7, 20 */
+/** What modules do to answers and errors. */
 import { describe, expect, test } from 'vitest'
 import { hangAnswer, jsonAnswer, rawAnswer, sseAnswer } from '../support/scripted-worker.ts'
 import { openSse } from '../support/sse-client.ts'
@@ -14,7 +14,7 @@ async function executions(fleet: WasmFleet): Promise<number[]> {
 }
 
 describe('OnResponse', () => {
-  test('W37 changes the status that the client sees', async () => {
+  test('changes the status that the client sees', async () => {
     const fleet = await openWasmFleet()
     fleet.workers[0].script(CHAT, jsonAnswer({ error: 'boom' }, { status: 500 }))
     await fleet.attach('a', 'OnResponse', {
@@ -25,7 +25,7 @@ describe('OnResponse', () => {
     expect(await response.json()).toEqual({ error: 'boom' })
   })
 
-  test('W38 replaces the body, with its own length and without the old encoding', async () => {
+  test('replaces the body, with its own length and without the old encoding', async () => {
     const fleet = await openWasmFleet()
     fleet.workers[0].script(
       CHAT,
@@ -101,7 +101,7 @@ describe('OnResponse', () => {
     expect((await fleet.metrics()).get(skipped)).toBe(1)
   })
 
-  test('W49 W50 an event stream is not held back: OnResponse does not run, OnRequest does', async () => {
+  test('an event stream is not held back: OnResponse does not run, OnRequest does', async () => {
     const fleet = await openWasmFleet()
     const more = Promise.withResolvers<void>()
     fleet.workers[0].script(CHAT, sseAnswer(['{"n":1}', { until: more.promise }, '{"n":2}', '[DONE]']))
@@ -155,7 +155,7 @@ describe('text beyond ASCII in headers', () => {
 describe('OnError', () => {
   const kernel = { upstream: { firstByteMs: 200 }, retry: { maxAttempts: 1 } }
 
-  test('W59 runs once for a worker that does not answer in time, and replaces the body', async () => {
+  test('runs once for a worker that does not answer in time, and replaces the body', async () => {
     const fleet = await openWasmFleet({}, { kernel })
     fleet.workers[0].script(CHAT, hangAnswer())
     await fleet.attach('a', 'OnError', { head: modify({ status: 502, replaces_body: true }), body: 'sorry' })

@@ -1,4 +1,4 @@
-/** What modules do to the events of streamed answers. @source wasm facts 18.6, 20 */
+/** What modules do to the events of streamed answers. */
 import { describe, expect, test } from 'vitest'
 import { sseAnswer, streamAnswer } from '../support/scripted-worker.ts'
 import { openSse, type SseStream } from '../support/sse-client.ts'
@@ -34,7 +34,7 @@ test('events that no module touches pass byte for byte, whatever their lines loo
   expect((await fleet.list()).metrics).toMatchObject({ total_executions: 5, failed_executions: 0 })
 })
 
-test('W58 events are replaced in their place, framed anew, their other fields kept', async () => {
+test('events are replaced in their place, framed anew, their other fields kept', async () => {
   const fleet = await openWasmFleet()
   fleet.workers[0].script(
     CHAT,

@@ -1,4 +1,4 @@
-/** POST /flush_cache, GET /get_loads and the profile routes over real sockets. @source API spec 2.12, 4.5; routes facts 17 */
+/** POST /flush_cache, GET /get_loads and the profile routes over real sockets. */
 import { afterEach, describe, expect, test } from 'vitest'
 import { startGateway } from '../support/gateway.ts'
 import {
@@ -37,7 +37,7 @@ async function openGateway(workers: readonly ScriptedWorker[], spec: object = {}
 }
 
 describe('POST /flush_cache', () => {
-  test('§4.5, check 44: all flushed is 200 with exactly these members; any body is ignored', async () => {
+  test('all flushed is 200 with exactly these members; any body is ignored', async () => {
     const workers = [await openWorker(), await openWorker()]
     for (const worker of workers) worker.script('POST /flush_cache', rawAnswer('flushed'))
     const url = await openGateway(workers, { api_key: 'wk-1' })
@@ -55,7 +55,7 @@ describe('POST /flush_cache', () => {
     }
   })
 
-  test('§4.5 no workers is 200 with zeros', async () => {
+  test('no workers is 200 with zeros', async () => {
     const url = await openGateway([])
     const response = await fetch(`${url}/flush_cache`, { method: 'POST' })
     expect(response.status).toBe(200)
@@ -68,7 +68,7 @@ describe('POST /flush_cache', () => {
     })
   })
 
-  test('§4.5, check 44: some or all failed is 206 and says which', async () => {
+  test('some or all failed is 206 and says which', async () => {
     const [good, bad, dead] = [await openWorker(), await openWorker(), await openWorker()]
     good.script('POST /flush_cache', rawAnswer(''))
     bad.script('POST /flush_cache', rawAnswer('no', { status: 500 }))
@@ -102,7 +102,7 @@ describe('GET /get_loads', () => {
     return ((await response.json()) as { workers: Record<string, unknown>[] }).workers
   }
 
-  test('§2.12, check 44: load is the sum of used tokens over ranks, and -1 without details for a dead worker', async () => {
+  test('load is the sum of used tokens over ranks, and -1 without details for a dead worker', async () => {
     const [busy, dead] = [await openWorker(), await openWorker()]
     const timestamp = '2026-01-02T03:04:05Z'
     busy.script(
@@ -136,7 +136,7 @@ describe('GET /get_loads', () => {
     expect(busy.requestsTo('GET /v1/loads')[0].path).toBe('/v1/loads?include=core,disagg,queues,memory')
   })
 
-  test('§2.12 gauges of vllm tell a ratio but no tokens: details with load -1', async () => {
+  test('gauges of vllm tell a ratio but no tokens: details with load -1', async () => {
     const worker = await openWorker({ shape: 'vllm' })
     worker.script('GET /metrics', rawAnswer('vllm:num_requests_running 3\nvllm:kv_cache_usage_perc 0.25\n'))
     const [entry] = await loads(await openGateway([worker]))
@@ -147,13 +147,13 @@ describe('GET /get_loads', () => {
     })
   })
 
-  test('§2.12 an empty report counts as a failure', async () => {
+  test('an empty report counts as a failure', async () => {
     const worker = await openWorker()
     worker.script('GET /v1/loads', jsonAnswer({ loads: [] }))
     expect(await loads(await openGateway([worker]))).toEqual([{ worker: worker.url, load: -1 }])
   })
 
-  test('§4.5 no workers is an empty list', async () => {
+  test('no workers is an empty list', async () => {
     expect(await loads(await openGateway([]))).toEqual([])
   })
 })

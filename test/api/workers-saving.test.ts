@@ -35,7 +35,7 @@ async function openSavingFleet() {
   return { store, worker, spec, call, show, saved }
 }
 
-test('§4.4 a worker that cannot be saved is not added; added again when there is room, with the same id', async () => {
+test('a worker that cannot be saved is not added; added again when there is room, with the same id', async () => {
   const { store, worker, spec, call, show, saved } = await openSavingFleet()
   store.failure = storeGone()
   const { body } = await call('POST', '/workers', spec)
@@ -51,7 +51,7 @@ test('§4.4 a worker that cannot be saved is not added; added again when there i
   await worker.close()
 })
 
-test('§4.4 a change that cannot be saved is not made, and a removal not begun', async () => {
+test('a change that cannot be saved is not made, and a removal not begun', async () => {
   const { store, worker, spec, call, show, saved } = await openSavingFleet()
   const { worker_id: id } = (await call('POST', '/workers', spec)).body
   await expect.poll(async () => (await show(id)).status).toBe('ready')
@@ -78,7 +78,7 @@ test('§4.4 a change that cannot be saved is not made, and a removal not begun',
   await worker.close()
 })
 
-test('§4.4 changes of one worker that come while another is being saved all hold', async () => {
+test('changes of one worker that come while another is being saved all hold', async () => {
   const { store, worker, spec, call, show, saved } = await openSavingFleet()
   const { worker_id: id } = (await call('POST', '/workers', spec)).body
   await expect.poll(async () => (await show(id)).status).toBe('ready')

@@ -1,4 +1,4 @@
-/** The /workers resource over real sockets. @source API spec 2.11, 4.4, 7.2 */
+/** The /workers resource over real sockets. */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -115,7 +115,7 @@ const errorOf = (reply: Reply) => ({
 })
 
 describe('POST /workers', () => {
-  test('§4.4, check 31: answers 202 at once with id, url and location, and the record is pending until the work is done', async () => {
+  test('answers 202 at once with id, url and location, and the record is pending until the work is done', async () => {
     const worker = await openWorker()
     const gate = Promise.withResolvers<void>()
     worker.script('GET /health', async () => {
@@ -155,7 +155,7 @@ describe('POST /workers', () => {
     expect((await api.get('/workers')).json.workers[0].id).toBe(id)
   })
 
-  test('§4.4, check 31: the 202 does not wait for the worker: the best of five takes less than 100 ms', async () => {
+  test('the 202 does not wait for the worker: the best of five takes less than 100 ms', async () => {
     const api = await openApi()
     const tookMs: number[] = []
     for (let count = 0; count < 5; count++) {
@@ -167,7 +167,7 @@ describe('POST /workers', () => {
     expect(Math.min(...tookMs)).toBeLessThan(100)
   })
 
-  test('§2.11, check 41: engine, models and context length of vllm are discovered; the record has no secret', async () => {
+  test('engine, models and context length of vllm are discovered; the record has no secret', async () => {
     const worker = await openWorker({ shape: 'vllm', models: ['demo-7b'] })
     const api = await openApi()
     const id = await api.register({ url: worker.url, api_key: KEY, labels: { zone: 'a' } })
@@ -207,7 +207,7 @@ describe('POST /workers', () => {
     expect(worker.requestsTo('GET /v1/models')[0].header('authorization')).toBe(`Bearer ${KEY}`)
   })
 
-  test('§4.4, check 32: a worker that comes up later is registered without another request', async () => {
+  test('a worker that comes up later is registered without another request', async () => {
     const api = await openApi()
     const url = await deadUrl()
     const { worker_id: id } = (await api.post({ url })).json
@@ -216,7 +216,7 @@ describe('POST /workers', () => {
     expect((await api.settled(id)).json.status).toBe('ready')
   })
 
-  test('§4.4 a worker that does not come up leaves a failed job with the reason, and the id stays the url’s', async () => {
+  test('a worker that does not come up leaves a failed job with the reason, and the id stays the url’s', async () => {
     const api = await openApi({ startupTimeoutSecs: 0.2 })
     const url = await deadUrl()
     const { worker_id: id } = (await api.post({ url, api_key: KEY })).json
@@ -227,7 +227,7 @@ describe('POST /workers', () => {
     expect((await api.post({ url })).json.worker_id).toBe(id)
   })
 
-  test('§4.4 a second POST while the first is under way gets the same id, and the newest specification wins', async () => {
+  test('a second POST while the first is under way gets the same id, and the newest specification wins', async () => {
     const worker = await openWorker()
     const gate = Promise.withResolvers<void>()
     worker.once('GET /health', async () => {
@@ -244,7 +244,7 @@ describe('POST /workers', () => {
     expect(record.json).toMatchObject({ status: 'ready', priority: 2 })
   })
 
-  test('§7.2, check 33: a url that is registered is a conflict that names url and id', async () => {
+  test('a url that is registered is a conflict that names url and id', async () => {
     const worker = await openWorker()
     const api = await openApi()
     const id = await api.register({ url: worker.url, api_key: KEY })
@@ -255,7 +255,7 @@ describe('POST /workers', () => {
     expect(reply.text).not.toContain(KEY)
   })
 
-  test('§7.2, check 33: another spelling of a registered url is the same worker', async () => {
+  test('another spelling of a registered url is the same worker', async () => {
     const worker = await openWorker()
     const api = await openApi()
     await api.register({ url: `${worker.url}/` })
@@ -263,7 +263,7 @@ describe('POST /workers', () => {
       expect(errorOf(await api.post({ url }))).toMatchObject({ status: 409, code: 'worker_already_exists' })
   })
 
-  test('§2.11, check 41: engine, models and context length of sglang are discovered', async () => {
+  test('engine, models and context length of sglang are discovered', async () => {
     const worker = await openWorker({ shape: 'sglang', models: ['demo-7b'] })
     const api = await openApi()
     const id = await api.register({ url: worker.url })
@@ -275,7 +275,7 @@ describe('POST /workers', () => {
     })
   })
 
-  test('§2.11 own connection, retry and bootstrap settings are kept and shown as they came', async () => {
+  test('own connection, retry and bootstrap settings are kept and shown as they came', async () => {
     const worker = await openWorker()
     const api = await openApi()
     const own = {
@@ -291,7 +291,7 @@ describe('POST /workers', () => {
     expect((await api.settled(id)).json).toMatchObject({ ...own, priority: 2 })
   })
 
-  test('§2.11 a base url that ends in /v1 gets no second one, in probes, discovery and requests', async () => {
+  test('a base url that ends in /v1 gets no second one, in probes, discovery and requests', async () => {
     const worker = await openWorker({ models: ['demo-7b'] })
     const api = await openApi()
     await api.register({ url: `${worker.url}/v1` })
@@ -327,7 +327,7 @@ describe('POST /workers', () => {
     ['{"url":"http://h","health":{"timeout_secs":-1}}', 'invalid_field'],
     ['{"url":"http://h","health":{"timeout_secs":0.5}}', 'invalid_field'],
     [`{"url":"http://h","api_key":"${KEY} \\n"}`, 'invalid_field'],
-  ])('§7.2 %s is a bad request', async (body, code) => {
+  ])('%s is a bad request', async (body, code) => {
     const api = await openApi()
     const reply = await api.post(body)
     expect(errorOf(reply)).toEqual({ status: 400, type: 'bad_request', code })
@@ -335,7 +335,7 @@ describe('POST /workers', () => {
     expect((await api.get('/workers')).json.total).toBe(0)
   })
 
-  test('§2.11 null members count as absent, unknown ones are ignored, and both names of the runtime work', async () => {
+  test('null members count as absent, unknown ones are ignored, and both names of the runtime work', async () => {
     const worker = await openWorker()
     const api = await openApi()
     const id = await api.register({
@@ -353,14 +353,14 @@ describe('POST /workers', () => {
     expect(json).not.toHaveProperty('some_day')
   })
 
-  test('§2.11 the scheme decides the connection, whichever registered mode is named', async () => {
+  test('the scheme decides the connection, whichever registered mode is named', async () => {
     const api = await openApi({}, { grpc: {}, generations: {}, tokenizers: {}, parsers: {} })
     const reply = await api.post({ url: 'grpc://127.0.0.1:9', connection_mode: 'http' })
     expect(reply.status).toBe(202)
     expect((await api.get(`/workers/${reply.json.worker_id}`)).json.connection_mode).toBe('grpc')
   })
 
-  test('§2.11 a scheme that no enabled plugin reaches is refused with the plugin to enable', async () => {
+  test('a scheme that no enabled plugin reaches is refused with the plugin to enable', async () => {
     const api = await openApi()
     const reply = await api.post({ url: 'grpc://127.0.0.1:9' })
     expect(errorOf(reply)).toEqual({ status: 501, type: 'not_implemented', code: 'transport_missing' })
@@ -373,34 +373,31 @@ describe('POST /workers', () => {
     ['HTTP', 'field \'connection_mode\' must be one of http (got "HTTP")'],
     ['', 'field \'connection_mode\' must be one of http (got "")'],
     ['grpc', 'field \'connection_mode\' must be one of http (got "grpc"); enable plugin grpc for it'],
-  ])(
-    '§2.11 connection mode %j is none of the registered ones, whichever way it is sent',
-    async (mode, message) => {
-      const worker = await openWorker()
-      const api = await openApi()
-      const id = await api.register({ url: worker.url, connection_mode: 'http' })
-      const refusals = [
-        await api.post({ url: 'http://127.0.0.1:9', connection_mode: mode }),
-        await api.send('PUT', `/workers/${id}`, { url: worker.url, connection_mode: mode }),
-        await api.send('PATCH', `/workers/${id}`, { priority: 7, connection_mode: mode }),
-      ]
-      for (const reply of refusals) {
-        expect(errorOf(reply)).toEqual({ status: 400, type: 'bad_request', code: 'invalid_field' })
-        expect(reply.json.error).toMatchObject({ message, param: 'connection_mode' })
-      }
-      expect((await api.get('/workers')).json).toMatchObject({ total: 1, workers: [{ id, priority: 50 }] })
-      expect((await api.send('PATCH', `/workers/${id}`, { connection_mode: 'http' })).status).toBe(202)
-    },
-  )
+  ])('connection mode %j is none of the registered ones, whichever way it is sent', async (mode, message) => {
+    const worker = await openWorker()
+    const api = await openApi()
+    const id = await api.register({ url: worker.url, connection_mode: 'http' })
+    const refusals = [
+      await api.post({ url: 'http://127.0.0.1:9', connection_mode: mode }),
+      await api.send('PUT', `/workers/${id}`, { url: worker.url, connection_mode: mode }),
+      await api.send('PATCH', `/workers/${id}`, { priority: 7, connection_mode: mode }),
+    ]
+    for (const reply of refusals) {
+      expect(errorOf(reply)).toEqual({ status: 400, type: 'bad_request', code: 'invalid_field' })
+      expect(reply.json.error).toMatchObject({ message, param: 'connection_mode' })
+    }
+    expect((await api.get('/workers')).json).toMatchObject({ total: 1, workers: [{ id, priority: 50 }] })
+    expect((await api.send('PATCH', `/workers/${id}`, { connection_mode: 'http' })).status).toBe(202)
+  })
 
-  test('§2.11 a configured worker of an unknown connection mode stops the boot', async () => {
+  test('a configured worker of an unknown connection mode stops the boot', async () => {
     const workers = [{ url: 'http://127.0.0.1:9' }, { url: 'http://127.0.0.1:8', connection_mode: 'zmq' }]
     await expect(openApi({ workers })).rejects.toThrow(
       'plugins.workers.workers.1.connection_mode must be one of http (got "zmq")',
     )
   })
 
-  test('§2.11, check 39: a worker without health checks is ready at once and never probed', async () => {
+  test('a worker without health checks is ready at once and never probed', async () => {
     const worker = await openWorker()
     const api = await openApi({ health: { check_interval_secs: 0.05 } })
     await api.register({ url: worker.url, health: { disable_health_check: true } })
@@ -410,7 +407,7 @@ describe('POST /workers', () => {
 })
 
 describe('GET /workers', () => {
-  test('§4.4 lists in order of registration with counts; the model filter knows aliases and wildcards', async () => {
+  test('lists in order of registration with counts; the model filter knows aliases and wildcards', async () => {
     const api = await openApi({ modelAliases: { short: 'm-a' } })
     const workers = await Promise.all(['m-a', 'm-b', 'm-c'].map((model) => openWorker({ models: [model] })))
     const specs = [
@@ -431,7 +428,7 @@ describe('GET /workers', () => {
     expect((await api.get('/workers?model=m-b')).json.total).toBe(2)
   })
 
-  test('§4.4 no workers is an empty list', async () => {
+  test('no workers is an empty list', async () => {
     const api = await openApi()
     expect(await api.get('/workers')).toMatchObject({
       status: 200,
@@ -441,21 +438,18 @@ describe('GET /workers', () => {
 })
 
 describe('ids', () => {
-  test.each(['GET', 'PATCH', 'PUT', 'DELETE'])(
-    '§7.2, check 33: %s: not a UUID is 400, unknown is 404',
-    async (method) => {
-      const api = await openApi()
-      const body = method === 'PUT' ? { url: 'http://h' } : method === 'PATCH' ? {} : undefined
-      const bad = await api.send(method, '/workers/not-a-uuid', body)
-      expect(errorOf(bad)).toEqual({ status: 400, type: 'bad_request', code: 'invalid_worker_id' })
-      const unknown = await api.send(method, `/workers/${UNKNOWN_ID}`, body)
-      expect(errorOf(unknown)).toEqual({ status: 404, type: 'not_found', code: 'worker_not_found' })
-    },
-  )
+  test.each(['GET', 'PATCH', 'PUT', 'DELETE'])('%s: not a UUID is 400, unknown is 404', async (method) => {
+    const api = await openApi()
+    const body = method === 'PUT' ? { url: 'http://h' } : method === 'PATCH' ? {} : undefined
+    const bad = await api.send(method, '/workers/not-a-uuid', body)
+    expect(errorOf(bad)).toEqual({ status: 400, type: 'bad_request', code: 'invalid_worker_id' })
+    const unknown = await api.send(method, `/workers/${UNKNOWN_ID}`, body)
+    expect(errorOf(unknown)).toEqual({ status: 404, type: 'not_found', code: 'worker_not_found' })
+  })
 })
 
 describe('PATCH /workers/{worker_id}', () => {
-  test('§4.4, check 35: changes only what it names: labels and health merge, the rest stays', async () => {
+  test('changes only what it names: labels and health merge, the rest stays', async () => {
     const worker = await openWorker()
     const api = await openApi()
     const id = await api.register({
@@ -489,7 +483,7 @@ describe('PATCH /workers/{worker_id}', () => {
     expect((await api.settled(id)).json).toEqual(after.json)
   })
 
-  test('§5, check 35: a rotated key is the one that the next request carries', async () => {
+  test('a rotated key is the one that the next request carries', async () => {
     const worker = await openWorker()
     const api = await openApi()
     const id = await api.register({ url: worker.url, api_key: 'old-key' })
@@ -500,7 +494,7 @@ describe('PATCH /workers/{worker_id}', () => {
     expect(request.header('authorization')).toBe(`Bearer ${KEY}`)
   })
 
-  test('§7.2 wrong types are a bad request and change nothing', async () => {
+  test('wrong types are a bad request and change nothing', async () => {
     const worker = await openWorker()
     const api = await openApi()
     const id = await api.register({ url: worker.url })
@@ -517,7 +511,7 @@ describe('PATCH /workers/{worker_id}', () => {
     expect((await api.get(`/workers/${id}`)).json.priority).toBe(50)
   })
 
-  test('§2.11 switching health checks off makes a worker ready that was not', async () => {
+  test('switching health checks off makes a worker ready that was not', async () => {
     const worker = await openWorker()
     const api = await openApi({ health: { check_interval_secs: 0.02 } })
     const id = await api.register({ url: worker.url })
@@ -529,7 +523,7 @@ describe('PATCH /workers/{worker_id}', () => {
 })
 
 describe('PUT /workers/{worker_id}', () => {
-  test('§4.4, check 34: resets what it does not name, discovers again, and keeps id and requests in flight', async () => {
+  test('resets what it does not name, discovers again, and keeps id and requests in flight', async () => {
     const worker = await openWorker({ models: ['first'] })
     const api = await openApi()
     const id = await api.register({ url: worker.url, priority: 9, labels: { zone: 'a' }, api_key: KEY })
@@ -561,7 +555,7 @@ describe('PUT /workers/{worker_id}', () => {
     expect(last.header('authorization')).toBeUndefined()
   })
 
-  test('§4.4, check 34: PUT with another url is refused and changes nothing', async () => {
+  test('PUT with another url is refused and changes nothing', async () => {
     const worker = await openWorker()
     const api = await openApi()
     const id = await api.register({ url: worker.url, priority: 9 })
@@ -572,7 +566,7 @@ describe('PUT /workers/{worker_id}', () => {
     expect((await api.get(`/workers/${id}`)).json.priority).toBe(9)
   })
 
-  test('§4.4 PUT and PATCH of a registration that is not finished begin it anew, under the same id', async () => {
+  test('PUT and PATCH of a registration that is not finished begin it anew, under the same id', async () => {
     const api = await openApi()
     const url = await deadUrl()
     const { worker_id: id } = (await api.post({ url })).json
@@ -584,7 +578,7 @@ describe('PUT /workers/{worker_id}', () => {
     expect([elsewhere.status, elsewhere.json.error.code]).toEqual([400, 'url_change_unsupported'])
   })
 
-  test('§4.4 PUT on a worker that does not answer fails in the job and leaves the old record', async () => {
+  test('PUT on a worker that does not answer fails in the job and leaves the old record', async () => {
     const worker = await openWorker()
     const api = await openApi({ startupTimeoutSecs: 0.2 })
     const id = await api.register({ url: worker.url, priority: 9 })
@@ -594,7 +588,7 @@ describe('PUT /workers/{worker_id}', () => {
     expect(json).toMatchObject({ priority: 9, status: 'ready', job_status: { job_type: 'AddWorker' } })
   })
 
-  test('§4.4 PUT loses against a change that landed while it was prepared', async () => {
+  test('PUT loses against a change that landed while it was prepared', async () => {
     const worker = await openWorker()
     const api = await openApi()
     const id = await api.register({ url: worker.url })
@@ -614,7 +608,7 @@ describe('PUT /workers/{worker_id}', () => {
 })
 
 describe('DELETE /workers/{worker_id}', () => {
-  test('§4.4, check 36: no new request reaches the worker, a running stream finishes, and the worker leaves when it is idle', async () => {
+  test('no new request reaches the worker, a running stream finishes, and the worker leaves when it is idle', async () => {
     const worker = await openWorker()
     const api = await openApi()
     const id = await api.register({ url: worker.url })
@@ -646,7 +640,7 @@ describe('DELETE /workers/{worker_id}', () => {
     expect(worker.requestsTo('POST /v1/chat/completions').length).toBe(1)
   })
 
-  test('§4.4 a worker leaves at the drain deadline though it is busy, and its stream still finishes', async () => {
+  test('a worker leaves at the drain deadline though it is busy, and its stream still finishes', async () => {
     const worker = await openWorker()
     const api = await openApi({ health: { drain_settle_secs: 0.2 } })
     const id = await api.register({ url: worker.url })
@@ -663,7 +657,7 @@ describe('DELETE /workers/{worker_id}', () => {
     expect((await running).status).toBe(200)
   })
 
-  test('§4.4 the url is free again after the removal and gets a new id', async () => {
+  test('the url is free again after the removal and gets a new id', async () => {
     const worker = await openWorker()
     const api = await openApi({ health: { drain_settle_secs: 0 } })
     const id = await api.register({ url: worker.url })
@@ -672,7 +666,7 @@ describe('DELETE /workers/{worker_id}', () => {
     expect(await api.register({ url: worker.url })).not.toBe(id)
   })
 
-  test('§4.4 DELETE cancels a registration that is not finished', async () => {
+  test('DELETE cancels a registration that is not finished', async () => {
     const api = await openApi()
     const url = await deadUrl()
     const { worker_id: id } = (await api.post({ url })).json
@@ -685,7 +679,7 @@ describe('DELETE /workers/{worker_id}', () => {
 })
 
 describe('health', () => {
-  test('§2.11, check 37: three bad probes make a worker not_ready, two good ones ready again', async () => {
+  test('three bad probes make a worker not_ready, two good ones ready again', async () => {
     const worker = await openWorker()
     const api = await openApi({ health: { check_interval_secs: 0.2 } })
     const id = await api.register({ url: worker.url, resilience: { disable_retry: true } })
@@ -697,7 +691,7 @@ describe('health', () => {
     expect((await api.send('POST', '/v1/chat/completions', chat('test-model'))).status).toBe(200)
   })
 
-  test('§2.11, check 38: a worker that has failed stays listed until it comes back, or disappears where that is asked for', async () => {
+  test('a worker that has failed stays listed until it comes back, or disappears where that is asked for', async () => {
     for (const removeUnhealthy of [false, true]) {
       const worker = await openWorker()
       const api = await openApi({
@@ -715,7 +709,7 @@ describe('health', () => {
     }
   })
 
-  test('§2.11 the worker’s own probe is authenticated with its key', async () => {
+  test('the worker’s own probe is authenticated with its key', async () => {
     const worker = await openWorker()
     const api = await openApi()
     await api.register({ url: worker.url, api_key: KEY })
@@ -725,7 +719,7 @@ describe('health', () => {
 })
 
 describe('routing', () => {
-  test('§2.11, check 40: a wildcard worker serves any model, and one that lists the model is preferred', async () => {
+  test('a wildcard worker serves any model, and one that lists the model is preferred', async () => {
     const wildcard = await openWorker({ models: ['w'] })
     const holder = await openWorker({ models: ['held'] })
     const api = await openApi()
@@ -801,7 +795,7 @@ describe('many workers', () => {
     return Math.min(...tookMs)
   }
 
-  test('check 70: 2,000 workers are registered in a burst, listed within 200 ms, and readiness stays quick', async () => {
+  test('2,000 workers are registered in a burst, listed within 200 ms, and readiness stays quick', async () => {
     const api = await openApi()
     const base = await deadUrl()
     const specs = Array.from({ length: COUNT }, (_, place) => ({
@@ -834,7 +828,7 @@ describe('many workers', () => {
 })
 
 describe('start', () => {
-  test('§4.4 workers of the configuration are registered without a request, with all they name', async () => {
+  test('workers of the configuration are registered without a request, with all they name', async () => {
     const [one, two] = [await openWorker({ models: ['one'] }), await openWorker({ models: ['two'] })]
     const api = await openApi({
       urls: [one.url],

@@ -78,7 +78,7 @@ test('every route states access and errors', () => {
   expect(vague.map(nameOf)).toEqual([])
 })
 
-test('§5 the routes open to anyone are the ones on the list', () => {
+test('the routes open to anyone are the ones on the list', () => {
   expect(
     routes
       .filter(({ access }) => access === 'public')
@@ -94,7 +94,7 @@ test('every route has a summary, a tag and at least one documented reply', () =>
   expect(silent.map(nameOf)).toEqual([])
 })
 
-test('§7.2 control-plane routes show control-plane errors', () => {
+test('control-plane routes show control-plane errors', () => {
   const { unauthorized } = defineErrors('test', {
     unauthorized: { kind: 'unauthorized', source: 'client', text: () => 'no key' },
   })

@@ -1,4 +1,4 @@
-/** Connections to engines over gRPC: between two requests, and with more of them than an engine takes. @source grpc facts 3.2, 8.2 */
+/** Connections to engines over gRPC: between two requests, and with more of them than an engine takes. */
 import { once } from 'node:events'
 import { createServer, type ServerHttp2Session, type ServerHttp2Stream, type Settings } from 'node:http2'
 import type { AddressInfo } from 'node:net'
@@ -68,7 +68,7 @@ async function openPair(serve: (stream: ServerHttp2Stream) => void, settings: Se
   return { ask, server, sessions }
 }
 
-test('8.2 #53: a connection that nobody uses is pinged, stays, and carries the next request', async () => {
+test('a connection that nobody uses is pinged, stays, and carries the next request', async () => {
   const { ask, server, sessions } = await openPair((stream) => stream.end(framed(Buffer.from('answer'))))
   let pings = 0
   const pinged = Promise.withResolvers<void>()
@@ -83,7 +83,7 @@ test('8.2 #53: a connection that nobody uses is pinged, stays, and carries the n
   expect(sessions).toHaveLength(1)
 })
 
-test('grpc 3.2: calls beyond what an engine takes at a time wait for their turn, and lose nothing', async () => {
+test('calls beyond what an engine takes at a time wait for their turn, and lose nothing', async () => {
   const LIMIT = 2
   const under: ServerHttp2Stream[] = []
   let most = 0

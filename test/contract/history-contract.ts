@@ -112,7 +112,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         expect(await history.responses.update('a', record.id, { output: [] })).toBe(false)
       })
 
-      test('5.9 #65 a deleted response is gone for every reader, a second time too', async () => {
+      test('a deleted response is gone for every reader, a second time too', async () => {
         const record = makeRecord({ in: 'q', out: 'a' })
         await history.responses.finish('a', record)
         expect(await history.responses.delete('a', record.id)).toBe(true)
@@ -122,7 +122,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         expect((await resolve('a', [record.input[0].id])).size).toBe(0)
       })
 
-      test('5.8 #84 a late end does not bring a deleted response back', async () => {
+      test('a late end does not bring a deleted response back', async () => {
         const record = makeRecord({ in: 'q' }, { status: 'in_progress' })
         await history.responses.create('a', record)
         expect(await history.responses.delete('a', record.id)).toBe(true)
@@ -170,7 +170,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
     })
 
     describe('chains', () => {
-      test('5.2 #63 a chain of 150 responses is whole, whoever loads it', async () => {
+      test('a chain of 150 responses is whole, whoever loads it', async () => {
         let id: string | null = null
         for (let index = 0; index < 150; index++)
           id = await turn(String(index), id, index % 7 === 0 ? another() : history)
@@ -191,7 +191,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         expect(await texts(deep, another())).toEqual(expected)
       })
 
-      test('5.2 #66 a deleted ancestor leaves its place without its content', async () => {
+      test('a deleted ancestor leaves its place without its content', async () => {
         const first = await turn('1')
         const second = await turn('2', first)
         const third = await turn('3', second)
@@ -255,7 +255,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
     })
 
     describe('items', () => {
-      test('5.4 #79 items are found by id in input and output of any response', async () => {
+      test('items are found by id in input and output of any response', async () => {
         const record = makeRecord({ in: 'q', out: 'a' })
         await history.responses.finish('a', record)
         const ids = [record.output[0].id, 'msg_unknown', record.input[0].id]
@@ -315,7 +315,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         return result
       }
 
-      test('5.5 #76 merges of distinct keys at the same time all survive', async () => {
+      test('merges of distinct keys at the same time all survive', async () => {
         const id = await begin({ a: '0' })
         const gateways = [history, another()]
         await Promise.all(
@@ -358,7 +358,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         expect(await list(id, 'desc')).toEqual(all.toReversed())
       })
 
-      test('5.6 #74 250 items come in pages of 100, 100 and 50', async () => {
+      test('items come in pages of 100, 100 and 50', async () => {
         const id = await begin()
         for (let from = 0; from < 250; from += 50) {
           await add(id, ...Array.from({ length: 50 }, (_, index) => String(from + index)))
@@ -405,7 +405,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         }
       })
 
-      test('5.6 #78 a shared item survives in one conversation when the other removes it', async () => {
+      test('a shared item survives in one conversation when the other removes it', async () => {
         const [a, b] = [await begin(), await begin()]
         const [{ item }] = (await add(a, 'shared')) as readonly { item: HistoryItem }[]
         expect(await history.conversations.add('a', b, [{ reference: item.id }])).toMatchObject([{ item }])
@@ -430,7 +430,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         expect(await list(a)).toEqual(['shared'])
       })
 
-      test('5.7 #70 turns append input and output, in order', async () => {
+      test('turns append input and output, in order', async () => {
         const id = await begin()
         expect(await converse(id, 'one')).toBe('stored')
         expect(await converse(id, 'two', another())).toBe('stored')
@@ -440,7 +440,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         )
       })
 
-      test('5.7 #71 of two turns at once one has the lock, and items are never interleaved', async () => {
+      test('of two turns at once one has the lock, and items are never interleaved', async () => {
         const id = await begin()
         const gateways = [history, another(), another()]
         const results = await Promise.all(
@@ -458,7 +458,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         for (let at = 0; at < 48; at += 2) expect(all[at + 1]).toBe(all[at].replace('?', '!'))
       }, 30_000)
 
-      test('5.7 #72 a turn that failed adds nothing, and lets the lock go', async () => {
+      test('a turn that failed adds nothing, and lets the lock go', async () => {
         const id = await begin()
         const lock = await history.conversations.lock('a', id)
         const record = makeRecord({ in: 'q', out: 'partial' }, { conversationId: id, status: 'failed' })
@@ -534,7 +534,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         }
       })
 
-      test('5.7 #73 a conversation of 300 items loads whole, and what is removed is not in it', async () => {
+      test('a conversation of 300 items loads whole, and what is removed is not in it', async () => {
         const id = await begin()
         for (let from = 0; from < 300; from += 100) {
           await add(id, ...Array.from({ length: 100 }, (_, index) => String(from + index)))
@@ -748,7 +748,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         await history.queue.drop(again)
       })
 
-      test('5.8 #83 jobs of a thread that is gone are taken over by one other', async () => {
+      test('jobs of a thread that is gone are taken over by one other', async () => {
         vi.useFakeTimers({ now: 2_000_000_000_000, toFake: ['Date', 'setInterval', 'clearInterval'] })
         await queue('a', 3)
         const dying = another({ ownerLeaseMs: 5_000 })

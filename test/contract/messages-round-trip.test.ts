@@ -145,7 +145,7 @@ const messagesBody = fc
     })
   })
 
-test('messages §9 Messages → internal → Messages keeps every field that both formats have', () => {
+test('Messages → internal → Messages keeps every field that both formats have', () => {
   fc.assert(
     fc.property(messagesBody, (body) => {
       expect(toMessages(fromMessages(body))).toEqual(body)
@@ -169,7 +169,7 @@ function blockAsChatKnows({ is_error: isError, ...block }: Json): Json {
   return isError === true ? { ...block, content: `Error: ${block.content}` } : block
 }
 
-test('messages §9 Messages → chat → Messages keeps every field that both formats have', () => {
+test('Messages → chat → Messages keeps every field that both formats have', () => {
   fc.assert(
     fc.property(messagesBody, (body) => {
       const chat = toChat(fromMessages(body))
@@ -265,7 +265,7 @@ const chatBody = fc
     })
   })
 
-test('messages §9 chat → Messages → chat keeps every field that both formats have', () => {
+test('chat → Messages → chat keeps every field that both formats have', () => {
   fc.assert(
     fc.property(chatBody, (body) => {
       expect(toChat(fromMessages(toMessages(fromChat(body))))).toEqual(body)
@@ -292,7 +292,7 @@ const UNSAID: readonly (readonly [what: string, chat: Json, becomes: Json | 'uns
   ['stop strings of white space', { stop: [' '] }, {}],
 ]
 
-test.each(UNSAID)('messages §9 what Messages cannot say of chat: %s', (_what, more, becomes) => {
+test.each(UNSAID)('what Messages cannot say of chat: %s', (_what, more, becomes) => {
   const body = { model: 'm', max_tokens: 5, messages: [{ role: 'user', content: 'x' }] }
   const there = () => toMessages(fromChat({ ...body, ...more }))
   if (becomes === 'unsupported_by_worker') expect(there).toThrow(expect.objectContaining({ code: becomes }))
@@ -323,7 +323,7 @@ const DROPPED: readonly (readonly [what: string, messages: Json])[] = [
   ],
 ]
 
-test.each(DROPPED)('messages §9 what chat cannot say of Messages: %s', (_what, more) => {
+test.each(DROPPED)('what chat cannot say of Messages: %s', (_what, more) => {
   const body = { model: 'm', max_tokens: 5, messages: [{ role: 'user', content: 'x' }] }
   const chat = JSON.stringify(toChat(fromMessages({ ...body, ...more })))
   for (const word of [

@@ -176,7 +176,7 @@ export function policyContract(name: string, makePolicy: MakePolicy, promises: P
     })
 
     if (prefersLowerCost) {
-      test('routing check 28: between two workers equal in load the cheaper one wins, in either order', () => {
+      test('between two workers equal in load the cheaper one wins, in either order', () => {
         fc.assert(
           fc.property(fc.integer({ min: 0, max: 9 }), fc.boolean(), (inFlight, cheapFirst) => {
             const policy = makePolicy()

@@ -293,7 +293,7 @@ test('open and close may be called twice', async () => {
   await store.close()
 })
 
-test('reads, writes and deletions are counted and timed (routing facts 6.2)', async () => {
+test('reads, writes and deletions are counted and timed', async () => {
   const metrics = new ThreadMetrics()
   const store = new LevelStore(await makeDir(), { metrics: new StoreMetrics(metrics, 'leveldb') })
   await store.open()

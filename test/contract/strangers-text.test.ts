@@ -147,7 +147,7 @@ const jsonReaders: Record<string, (text: string) => unknown> = {
   'a refusal of a pair': (text) => spokenError(Buffer.from(text)).length,
 }
 
-test.each(Object.entries(jsonReaders))('A4: %s of many levels is not taken', (_what, read) => {
+test.each(Object.entries(jsonReaders))('%s of many levels is not taken', (_what, read) => {
   const levels = 100_000
   let made: unknown = null
   try {

@@ -34,7 +34,7 @@ const kinds: readonly Kind[] = [
   { path: '/rerank', body: { model: 'demo', query: 'q', documents: ['a', 'b'] }, isStream: false },
 ]
 
-/** A fault and the ending that it must lead to. @source routes facts 14.3, 20.2; routing checks 48, 59 */
+/** A fault and the ending that it must lead to. */
 const faults: readonly { readonly fault: string | null; readonly ending: (kind: Kind) => Ending }[] = [
   { fault: null, ending: () => COMPLETE },
   { fault: null, ending: () => COMPLETE },
@@ -134,7 +134,7 @@ function tally(sent: readonly Sent[]): Record<string, number> {
   return counts
 }
 
-test('§7.1 each of 1,000 concurrent requests ends complete or with its documented error (routing checks 48, 59), and nothing leaks (52)', async () => {
+test('each of 1,000 concurrent requests ends complete or with its documented error, and nothing leaks (52)', async () => {
   // Every route once, so that the baseline has all that a warm process holds.
   await Promise.all(
     kinds.map(({ path, body }) => gateway.send('POST', path, body).then((reply) => reply.text())),

@@ -1,6 +1,6 @@
 /**
  * Ten thousand mixed requests through retries, breakers and limits while every fifth meets a fault: each client sees a
- * whole answer or a documented error, and nothing is left behind. (routing check 52)
+ * whole answer or a documented error, and nothing is left behind.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import {
@@ -28,7 +28,7 @@ const bodies: readonly (readonly [path: string, body: object])[] = [
 /** 500s, resets, hangs, drops in mid-stream, slow drips. */
 const faults = ['status=500', 'drop', 'hang', 'drop-after=3', 'drip=2', 'status=503'] as const
 
-/** What a client may see besides a whole answer, by fault; all are in the README's table of errors. */
+/** What a client may see besides a whole answer, by fault; the error codes are in docs/reference/errors.md. */
 const DOCUMENTED = new Set([
   '500 simulated_fault',
   '503 simulated_fault',

@@ -113,8 +113,8 @@ test('weir serve answers a chat from the simulated engine, and a plugin in the f
   })
 })
 
-test('plugins/README.md: the plugins of its page, their types and their test hold as they stand', async () => {
-  const page = readFileSync(join(ROOT, 'plugins/README.md'), 'utf8')
+test('docs/guide/plugins.md: its plugins, their types and their test run as shown', async () => {
+  const page = readFileSync(join(ROOT, 'docs/guide/plugins.md'), 'utf8')
   const files = [...page.matchAll(/^`([\w.-]+)`[^\n]*:\n\n```\w+\n(.*?)^```$/gms)]
   expect(files.map(([, name]) => name)).toEqual([
     'tags.ts',
@@ -176,7 +176,7 @@ test('what examples, templates and documents import and install is this package'
   // The compiler of AssemblyScript reads the sources below node_modules, whatever the package exports.
   const isGuest = (name: string) => /\/wasm-sdk\/assembly(\/|$)/.test(name)
   const imported = all(/(?:from|import) ['"](weir(?:[-/][^'"]*)?)['"]/g)
-  expect(imported.sort()).toEqual(['weir-gateway', 'weir-gateway', 'weir-gateway/wasm-sdk/assembly'])
+  expect(imported.sort()).toEqual(['weir-gateway', 'weir-gateway/wasm-sdk/assembly'])
   for (const name of imported.filter(isGuest))
     expect(existsSync(join(folder, 'node_modules', name, 'index.ts'))).toBe(true)
   const loaded = imported.filter((name) => !isGuest(name))

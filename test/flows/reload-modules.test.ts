@@ -22,7 +22,7 @@ const marking = (mark: string) =>
     head: JSON.stringify({ action: 'modify', headers_set: [['x-mark', mark]] }),
   })
 
-test('D4, C5: modules come, change and go with SIGHUP over two threads: every request is answered, by one of the two versions', async () => {
+test('modules come, change and go with SIGHUP over two threads: every request is answered, by one of the two versions', async () => {
   worker = await startScriptedWorker({ models: ['m'] })
   worker.script(CHAT, (request) => jsonAnswer({ mark: request.header('x-mark') ?? 'none', choices: [] }))
   const modules = await Promise.all(['one', 'two'].map(marking))

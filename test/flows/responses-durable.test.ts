@@ -90,7 +90,7 @@ async function halves(dir: string): Promise<string[]> {
   return found
 }
 
-test('responses 8 #86: killed in the middle of 10,000 turns, every acknowledged one is there and none is half there', async () => {
+test('killed in the middle of 10,000 turns, every acknowledged one is there and none is half there', async () => {
   const dir = join(makeFolder(), 'data')
   const sim = await startSim('--model', MODEL, '--tokens', '4')
   const first = await start(dir, sim.url)
@@ -166,7 +166,7 @@ async function survives(dir: string, begin: () => void, end: () => void): Promis
 }
 
 test.skipIf(noMount !== null)(
-  'responses 8 #86: on a full disk responses are refused as not stored, and taken again when there is room',
+  'on a full disk responses are refused as not stored, and taken again when there is room',
   async () => {
     const disk = makeDisk(64)
     const dir = join(disk, 'data')

@@ -82,7 +82,7 @@ describe.skipIf(postgresSkipReason !== null)('with a PostgreSQL server', () => {
     return gate.resolve
   }
 
-  test('responses 8 #64: what one has stored, the other chains, lists, shows and deletes at once', async () => {
+  test('what one has stored, the other chains, lists, shows and deletes at once', async () => {
     let previous: string | undefined
     for (let turn = 0; turn < 6; turn += 1) {
       const gateway = turn % 2 === 0 ? one : two
@@ -107,7 +107,7 @@ describe.skipIf(postgresSkipReason !== null)('with a PostgreSQL server', () => {
     expect((await ask(one, 'GET', `${PATH}/${previous}`)).code).toBe(404)
   }, 90_000)
 
-  test('responses 3.9: a response that runs in one is followed in the other, and taken up again in the middle', async () => {
+  test('a response that runs in one is followed in the other, and taken up again in the middle', async () => {
     const letGo = held()
     const { id } = await ask(one, 'POST', PATH, { input: 'hi', background: true })
     const first = openSse(`${two.url}${PATH}/${id}?stream=true`)
@@ -126,7 +126,7 @@ describe.skipIf(postgresSkipReason !== null)('with a PostgreSQL server', () => {
     expect((await ended(one, id)).output).toEqual(response.output)
   }, 90_000)
 
-  test('responses 5.3: a response that runs in one is cancelled in the other, and its worker stops', async () => {
+  test('a response that runs in one is cancelled in the other, and its worker stops', async () => {
     const letGo = held()
     const { id } = await ask(one, 'POST', PATH, { input: 'hi', background: true })
     const request = await worker.received(CHAT)
@@ -137,7 +137,7 @@ describe.skipIf(postgresSkipReason !== null)('with a PostgreSQL server', () => {
     for (const gateway of [one, two]) expect((await ended(gateway, id)).status).toBe('cancelled')
   }, 90_000)
 
-  test('responses 8 #83: one that is killed in the middle leaves what it has acknowledged, and an honest end', async () => {
+  test('one that is killed in the middle leaves what it has acknowledged, and an honest end', async () => {
     const kept = await ask(one, 'POST', PATH, { input: 'kept' })
     const letGo = held()
     const ids: string[] = []
@@ -159,7 +159,7 @@ describe.skipIf(postgresSkipReason !== null)('with a PostgreSQL server', () => {
     expect(next).toMatchObject({ code: 200, status: 'completed' })
   }, 90_000)
 
-  test('responses 8 #86, 4.9: PostgreSQL gone for ten seconds of load: documented errors, nothing lost, recovery by itself', async () => {
+  test('PostgreSQL gone for ten seconds of load: documented errors, nothing lost, recovery by itself', async () => {
     const gateway = two
     const acknowledged: string[] = []
     const failures = new Map<string, number>()

@@ -98,7 +98,7 @@ const isAlive = (pid: number) => {
   }
 }
 
-describe('SIGTERM (routing check 58)', () => {
+describe('SIGTERM', () => {
   test('readiness turns at once, liveness stays, the stream ends whole, new connections end with the settle time, exit 0', async () => {
     const settleMs = 15_000
     const { gateway, finish } = await setUp({ graceMs: 60_000, settleMs })
@@ -177,7 +177,7 @@ describe('SIGTERM (routing check 58)', () => {
     expect((await gateway.command.ended).code).toBe(0)
   })
 
-  test('§3.7 streams that are longer than the grace period are cut, their worker is told, and the exit is orderly', async () => {
+  test('streams that are longer than the grace period are cut, their worker is told, and the exit is orderly', async () => {
     const graceMs = 800
     const { gateway, worker } = await setUp({ graceMs, settleMs: 100 })
     const streams = await Promise.all(Array.from({ length: 4 }, () => openStream(gateway)))
@@ -232,7 +232,7 @@ describe('SIGINT', () => {
   test.each([
     ['SIGINT', 40_000],
     ['SIGQUIT', 0],
-  ] as const)('§3.7 %s lets a running stream finish', async (signal, settleMs) => {
+  ] as const)('%s lets a running stream finish', async (signal, settleMs) => {
     const { gateway, finish } = await setUp({ graceMs: 90_000, settleMs })
     const stream = await openStream(gateway)
     gateway.command.signal(signal)

@@ -65,7 +65,7 @@ async function turn(gateway: BuiltGateway, server: string, stream: boolean): Pro
 
 const EXPECTED = `200 mcp_list_tools,${'mcp_call completed,'.repeat(CALLS)}message completed`
 
-test('responses 4: 500 turns at once with three calls each leave no connection, descriptor, permit or request behind', async () => {
+test('500 turns at once with three calls each leave no connection, descriptor, permit or request behind', async () => {
   worker = await startScriptedWorker({ models: [model] })
   const [asks, answers] = [says({ tool_calls: calls }), says('It is there.')] as Script[]
   worker.script(CHAT, (request) => {

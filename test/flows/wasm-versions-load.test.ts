@@ -1,6 +1,6 @@
 /**
  * Versions of a module that change under load: streams and requests go on meanwhile, each meets exactly one version, and
- * nothing is lost or comes twice. @source wasm facts 4
+ * nothing is lost or comes twice.
  */
 import { Agent, request } from 'node:http'
 import { text } from 'node:stream/consumers'

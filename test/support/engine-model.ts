@@ -5,7 +5,6 @@
 import type { Policy } from '../../kernel/contracts/policy.ts'
 import { chatRequest, fleetOf, seededRandom, viewOf } from './policy-fleet.ts'
 
-/** @source routing facts 7.3 (A/B simulation) */
 const PREFILL_TOKENS_PER_MS = 8
 const STEP_MS = 6
 const STEP_MS_PER_RUNNING = 0.35

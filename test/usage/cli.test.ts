@@ -97,7 +97,7 @@ describe('weir workers', () => {
   const run = (gateway: BuiltGateway, ...args: string[]) =>
     weir(['workers', ...args], { WEIR_GATEWAY: gateway.url, WEIR_ADMIN_KEY: ADMIN_KEY })
 
-  test('§4.4 adds a worker and waits for it, lists it, and removes it by its url', async () => {
+  test('adds a worker and waits for it, lists it, and removes it by its url', async () => {
     const sim = await startSim('--model', 'demo')
     const gateway = await start()
     expect((await run(gateway, 'list')).stdout).toContain('no workers; add one with: weir workers add')
@@ -146,7 +146,7 @@ describe('weir workers', () => {
     expect(end.stderr).toContain(`${url} is not ready after 600 ms`)
   })
 
-  test('§5 a missing key, a wrong address and an unknown worker are said in words', async () => {
+  test('a missing key, a wrong address and an unknown worker are said in words', async () => {
     const gateway = await start()
     const keyless = await weir(['workers', 'list', '--gateway', gateway.url])
     expect([keyless.code, keyless.stderr.includes('WEIR_ADMIN_KEY')]).toEqual([1, true])

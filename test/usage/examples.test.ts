@@ -120,7 +120,7 @@ test('two-workers: round robin gives each engine half of the requests', async ()
   expect(stdout.match(/: 10 of 20 requests$/gm)).toHaveLength(2)
 })
 
-test.each(['20.20.2', '24.1.0'])('D1: two-workers: Node %s is told in one line', async (version) => {
+test.each(['20.20.2', '24.1.0'])('two-workers: Node %s is told in one line', async (version) => {
   const pretend = `data:text/javascript,Object.defineProperty(process.versions,'node',{value:'${version}'})`
   const end = run(process.execPath, ['--import', pretend, example('two-workers/run.mjs')])
   await expect(end).rejects.toMatchObject({

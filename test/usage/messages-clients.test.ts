@@ -1,23 +1,17 @@
-/** Unmodified clients of the format: the vendor's SDK, the AI SDK, and a coding agent, over scripted workers. */
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+/** Unmodified clients of the format: the vendor's SDK and the AI SDK, over scripted workers. */
 import { createAnthropic } from '@ai-sdk/anthropic'
 import Anthropic from '@anthropic-ai/sdk'
 import { generateText, jsonSchema, stepCountIs, streamText, tool } from 'ai'
 import OpenAI from 'openai'
 import { afterEach, describe, expect, test } from 'vitest'
 import { startBuiltGateway, stopCommands, until } from '../support/built-command.ts'
+import { type ChatBody, chatEngine, type Turn, toolResults } from '../support/chat-turns.ts'
 import { type ScriptedEngine, startScriptedEngine } from '../support/scripted-engine.ts'
 import {
   type Answer,
   jsonAnswer,
   type RecordedRequest,
   type ScriptedWorker,
-  sseAnswer,
   startScriptedWorker,
   streamAnswer,
 } from '../support/scripted-worker.ts'
@@ -43,72 +37,6 @@ async function openGateway(plugins: Record<string, unknown> = {}, spec: Record<s
   return { gateway, worker }
 }
 
-interface ChatBody {
-  readonly stream?: boolean
-  readonly messages: readonly { readonly role: string; readonly content: unknown }[]
-  readonly tools?: readonly { readonly function: { readonly name: string } }[]
-}
-
-interface Turn {
-  readonly reasoning?: string
-  readonly text?: string
-  readonly call?: { readonly name: string; readonly input: object }
-}
-
-/** An engine of chat completions that says what `turnOf` makes of the request, streamed or whole as it is asked. */
-function chatEngine(turnOf: (body: ChatBody) => Turn): (request: RecordedRequest) => Answer {
-  let calls = 0
-  return (request) => {
-    const body = request.json() as ChatBody
-    const { reasoning, text, call } = turnOf(body)
-    const id = `call_${++calls}`
-    const args = JSON.stringify(call?.input)
-    const reason = call === undefined ? 'stop' : 'tool_calls'
-    const usage = { prompt_tokens: 21, completion_tokens: 7 }
-    if (body.stream !== true) {
-      const toolCalls = call && [{ id, type: 'function', function: { name: call.name, arguments: args } }]
-      const message = {
-        role: 'assistant',
-        content: text ?? null,
-        reasoning_content: reasoning,
-        tool_calls: toolCalls,
-      }
-      return jsonAnswer({
-        id: 'c',
-        model: 'm',
-        choices: [{ index: 0, message, finish_reason: reason }],
-        usage,
-      })
-    }
-    const deltas: object[] = [{ role: 'assistant', content: '' }]
-    if (reasoning !== undefined)
-      for (const part of halves(reasoning)) deltas.push({ reasoning_content: part })
-    if (text !== undefined) for (const part of halves(text)) deltas.push({ content: part })
-    if (call !== undefined) {
-      deltas.push({
-        tool_calls: [{ index: 0, id, type: 'function', function: { name: call.name, arguments: '' } }],
-      })
-      for (const part of halves(args))
-        deltas.push({ tool_calls: [{ index: 0, function: { arguments: part } }] })
-    }
-    const chunk = (delta: object, finish: string | null) =>
-      JSON.stringify({ id: 'c', model: 'm', choices: [{ index: 0, delta, finish_reason: finish }] })
-    return sseAnswer([
-      ...deltas.map((delta) => chunk(delta, null)),
-      chunk({}, reason),
-      JSON.stringify({ id: 'c', model: 'm', choices: [], usage }),
-      '[DONE]',
-    ])
-  }
-}
-
-function halves(text: string): string[] {
-  const middle = Math.ceil(text.length / 2)
-  return [text.slice(0, middle), text.slice(middle)].filter((part) => part !== '')
-}
-
-const results = ({ messages }: ChatBody) => messages.filter(({ role }) => role === 'tool').length
-
 const WEATHER: Anthropic.Tool = {
   name: 'weather',
   description: 'Looks out of the window',
@@ -120,7 +48,7 @@ const ask = (text: string) => ({
   messages: [{ role: 'user' as const, content: text }],
 })
 
-describe('messages §13 G16 @anthropic-ai/sdk over a chat worker', () => {
+describe('@anthropic-ai/sdk over a chat worker', () => {
   async function open(turnOf: (body: ChatBody) => Turn) {
     const { gateway, worker } = await openGateway({ auth: { apiKey: 'key' } })
     worker.script(CHAT, chatEngine(turnOf))
@@ -143,9 +71,9 @@ describe('messages §13 G16 @anthropic-ai/sdk over a chat worker', () => {
     expect(message._request_id).toMatch(/^req_/)
   })
 
-  test('G29 the stream helper runs a tool and ends its turn', async () => {
+  test('the stream helper runs a tool and ends its turn', async () => {
     const { client, worker } = await open((body) =>
-      results(body) === 0
+      toolResults(body) === 0
         ? {
             reasoning: 'I have to look.',
             text: 'Let me see.',
@@ -202,7 +130,7 @@ describe('messages §13 G16 @anthropic-ai/sdk over a chat worker', () => {
   })
 })
 
-describe('messages §13 G16 @anthropic-ai/sdk over gRPC', () => {
+describe('@anthropic-ai/sdk over gRPC', () => {
   /** An engine that says one text after the other, a token a message. */
   async function open(texts: readonly string[]) {
     const engine = await startScriptedEngine()
@@ -279,7 +207,7 @@ describe('messages §13 G16 @anthropic-ai/sdk over gRPC', () => {
 
 const USAGE = { input_tokens: 3, output_tokens: 4 }
 
-test('messages §13 G16 @anthropic-ai/sdk over a worker that speaks the format', async () => {
+test('@anthropic-ai/sdk over a worker that speaks the format', async () => {
   const { gateway, worker } = await openGateway({}, VENDOR)
   const client = new Anthropic({ baseURL: gateway.url, apiKey: 'none', maxRetries: 0 })
   const message = {
@@ -364,7 +292,7 @@ function vendorTurn(request: RecordedRequest): Answer {
   return streamAnswer(frames, { headers: { 'content-type': 'text/event-stream' } })
 }
 
-test('messages §13 G16, G29, G42 @anthropic-ai/sdk over a service: thinking, a tool, betas, and the list of models', async () => {
+test('@anthropic-ai/sdk over a service: thinking, a tool, betas, and the list of models', async () => {
   const { gateway, worker } = await openGateway(
     { messages: { models: { 'claude-mine': 'test-model' } } },
     VENDOR,
@@ -403,7 +331,7 @@ test('messages §13 G16, G29, G42 @anthropic-ai/sdk over a service: thinking, a 
   expect(models).toEqual(['model claude-mine'])
 })
 
-test('messages §9 the OpenAI client over a service: thinking, a tool, its result, streamed', async () => {
+test('the OpenAI client over a service: thinking, a tool, its result, streamed', async () => {
   const { gateway, worker } = await openGateway({}, VENDOR)
   const client = new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey: 'none', maxRetries: 0 })
   worker.script(MESSAGES, vendorTurn)
@@ -431,7 +359,7 @@ test('messages @ai-sdk/anthropic generates, streams and runs a tool over a chat 
   worker.script(
     CHAT,
     chatEngine((body) =>
-      body.tools !== undefined && results(body) === 0
+      body.tools !== undefined && toolResults(body) === 0
         ? { call: { name: 'weather', input: { city: 'Oslo' } } }
         : { text: 'It snows.' },
     ),
@@ -460,84 +388,3 @@ test('messages @ai-sdk/anthropic generates, streams and runs a tool over a chat 
   expect(seen).toEqual([{ city: 'Oslo' }])
   expect([told.text, told.finishReason]).toEqual(['It snows.', 'stop'])
 })
-
-const PARTS = fileURLToPath(new URL('../parts', import.meta.url))
-const CLAUDE = join(PARTS, 'node_modules', '.bin', 'claude')
-
-test.skipIf(!existsSync(CLAUDE))(
-  'messages-2026-11: Claude Code, headless, does a task with two tools over a chat worker',
-  async () => {
-    const { gateway, worker } = await openGateway({
-      auth: { apiKey: 'agent-key' },
-      messages: { models: { 'claude-*': 'test-model' } },
-    })
-    const home = mkdtempSync(join(tmpdir(), 'weir-agent-'))
-    const file = join(home, 'note.txt')
-    worker.script(
-      CHAT,
-      chatEngine((body) => {
-        if (!body.tools?.some(({ function: { name } }) => name === 'Write')) return { text: 'A note' }
-        switch (results(body)) {
-          case 0:
-            return {
-              reasoning: 'First the file.',
-              call: { name: 'Write', input: { file_path: file, content: 'from the model' } },
-            }
-          case 1:
-            return { text: 'Written.', call: { name: 'Read', input: { file_path: file } } }
-          default:
-            return { text: 'The note says what it should.' }
-        }
-      }),
-    )
-    const args = [
-      '-p',
-      'Write a note and read it.',
-      '--model',
-      'claude-sonnet-4-5',
-      '--allowedTools',
-      'Write,Read',
-      '--permission-mode',
-      'acceptEdits',
-      '--output-format',
-      'json',
-    ]
-    const child = spawn(CLAUDE, args, {
-      cwd: home,
-      stdio: ['ignore', 'pipe', 'pipe'],
-      env: {
-        PATH: process.env.PATH,
-        HOME: home,
-        ANTHROPIC_BASE_URL: gateway.url,
-        ANTHROPIC_AUTH_TOKEN: 'agent-key',
-        CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
-        DISABLE_TELEMETRY: '1',
-        DISABLE_AUTOUPDATER: '1',
-        DISABLE_ERROR_REPORTING: '1',
-      },
-    })
-    let out = ''
-    child.stdout.on('data', (text: Buffer) => {
-      out += text.toString()
-    })
-    child.stderr.on('data', (text: Buffer) => {
-      out += text.toString()
-    })
-    const timer = setTimeout(() => child.kill('SIGKILL'), 90_000)
-    try {
-      const [code] = (await once(child, 'close')) as [number | null]
-      expect(code, out).toBe(0)
-      expect(JSON.parse(out)).toMatchObject({ is_error: false, result: 'The note says what it should.' })
-      expect(readFileSync(file, 'utf8')).toBe('from the model')
-      const turns = worker.requestsTo(CHAT).map((request) => request.json() as ChatBody)
-      expect(Math.max(...turns.map(results))).toBe(2)
-      expect(turns.some(({ stream }) => stream === true)).toBe(true)
-      expect(JSON.stringify(turns)).not.toContain('x-anthropic-billing-header')
-    } finally {
-      clearTimeout(timer)
-      child.kill('SIGKILL')
-      rmSync(home, { recursive: true, force: true })
-    }
-  },
-  120_000,
-)

@@ -1,4 +1,4 @@
-/** The official OpenAI client against the built gateway in front of engines over gRPC, streamed and whole. @source grpc facts 2.6, 2.7 */
+/** The official OpenAI client against the built gateway in front of engines over gRPC, streamed and whole. */
 import OpenAI from 'openai'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type BuiltGateway, startBuiltGateway, stopCommands, until } from '../support/built-command.ts'

@@ -67,7 +67,7 @@ async function restart(gateway: BuiltGateway, dir: string | null, threads = 2): 
 }
 
 for (const threads of [2, 0]) {
-  test(`§4.4 a registered worker survives a restart with its id, its settings and its key (${threads} data threads)`, async () => {
+  test(`a registered worker survives a restart with its id, its settings and its key (${threads} data threads)`, async () => {
     const dir = join(makeFolder(), 'data')
     const worker = await openWorker()
     const first = await start(dir, threads)
@@ -94,7 +94,7 @@ for (const threads of [2, 0]) {
   })
 }
 
-test('§4.4 a deleted worker does not come back, and the one beside it does', async () => {
+test('a deleted worker does not come back, and the one beside it does', async () => {
   const dir = join(makeFolder(), 'data')
   const [kept, deleted] = [await openWorker(), await openWorker()]
   const first = await start(dir)

@@ -59,7 +59,7 @@ const mixed = { reasoning_content: 'let me see', content: 'one moment', ...asks 
 
 const aiProvider = () => createOpenAI({ baseURL: `${gateway.url}/v1`, apiKey: 'none' })
 
-test('responses 7.2: create, retrieve, input items, delete, and errors of their own class', async () => {
+test('create, retrieve, input items, delete, and errors of their own class', async () => {
   answers(says('hello there'))
   const reply = await client.responses.create({ model, input: 'hi' })
   expect(reply.output_text).toBe('hello there')
@@ -73,7 +73,7 @@ test('responses 7.2: create, retrieve, input items, delete, and errors of their 
   await expect(client.responses.retrieve(reply.id)).rejects.toBeInstanceOf(NotFoundError)
 })
 
-test('responses 8 #34: the stream helper takes every kind of stream, and ends with what is stored', async () => {
+test('the stream helper takes every kind of stream, and ends with what is stored', async () => {
   for (const said of [{ content: 'hello' }, { content: 'a', reasoning_content: 'b' }, asks, mixed]) {
     answers(says(said))
     const stream = client.responses.stream({ model, input: 'hi', tools: [weather] })
@@ -91,7 +91,7 @@ test('responses 8 #34: the stream helper takes every kind of stream, and ends wi
   }
 })
 
-test('responses 7.2: parse reads what a schema asked for', async () => {
+test('parse reads what a schema asked for', async () => {
   answers(says('{"city":"Bern"}'))
   const reply = await client.responses.parse({
     model,
@@ -101,7 +101,7 @@ test('responses 7.2: parse reads what a schema asked for', async () => {
   expect(reply.output_text).toBe('{"city":"Bern"}')
 })
 
-test('responses 7.2: polling of a background response, and a stream that is picked up again', async () => {
+test('polling of a background response, and a stream that is picked up again', async () => {
   answers(says('in the end'))
   let reply = await client.responses.create({ model, input: 'hi', background: true })
   while (reply.status === 'queued' || reply.status === 'in_progress')
@@ -116,7 +116,7 @@ test('responses 7.2: polling of a background response, and a stream that is pick
   expect(text).toBe('in the end')
 })
 
-test('responses 3.6: a stream that fails is an error for the client', async () => {
+test('a stream that fails is an error for the client', async () => {
   answers(() => sseAnswer([chunk({ content: 'x' }), { drop: 'close' }]))
   const stream = await client.responses.create({ model, input: 'hi', stream: true })
   const read = async () => {
@@ -125,7 +125,7 @@ test('responses 3.6: a stream that fails is an error for the client', async () =
   await expect(read()).rejects.toBeInstanceOf(APIError)
 })
 
-test('responses 7: the agents SDK runs a tool, whole and streamed', async () => {
+test('the agents SDK runs a tool, whole and streamed', async () => {
   for (const stream of [false, true]) {
     answers(says('It rains in Bern.'), says(asks))
     const cities: string[] = []
@@ -164,7 +164,7 @@ test('responses 7: the agents SDK runs a tool, whole and streamed', async () => 
   }
 })
 
-test('responses 8 #35: the AI SDK streams text, reasoning, calls and cut answers, with finish reasons and usage', async () => {
+test('the AI SDK streams text, reasoning, calls and cut answers, with finish reasons and usage', async () => {
   const cases = [
     [{ content: 'hello' }, 'stop'],
     [{ content: 'a', reasoning_content: 'b' }, 'stop'],
@@ -184,7 +184,7 @@ test('responses 8 #35: the AI SDK streams text, reasoning, calls and cut answers
   }
 })
 
-test('responses 7.3: the AI SDK runs a tool in steps, with references to what is stored', async () => {
+test('the AI SDK runs a tool in steps, with references to what is stored', async () => {
   answers(says('It rains.'), says({ content: 'one moment', ...asks }))
   const { text } = await generateText({
     model: aiProvider().responses(model),

@@ -34,7 +34,7 @@ beforeAll(() => {
 })
 afterAll(stopCommands)
 
-describe('W64 every bundled example', () => {
+describe('every bundled example', () => {
   test('is there', () => expect(examples.length).toBeGreaterThanOrEqual(7))
 
   // That each of them does, without the command, is among the tests of the SDK.
@@ -66,7 +66,7 @@ describe('W64 every bundled example', () => {
   )
 })
 
-describe('W58 official clients behind a module that rewrites streams', () => {
+describe('official clients behind a module that rewrites streams', () => {
   let gateway: BuiltGateway
   let worker: ScriptedWorker
 

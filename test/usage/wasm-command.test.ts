@@ -407,7 +407,7 @@ describe('a running gateway', () => {
     await atGateway('remove', 'stale')
   })
 
-  test('§4.7 its refusals are told with what to do', async () => {
+  test('its refusals are told with what to do', async () => {
     await atGateway('add', 'teapot')
     const twice = await atGateway('add', 'teapot', '--name', 'other')
     expect(twice).toMatchObject({ code: 1, out: '' })

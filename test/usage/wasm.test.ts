@@ -1,4 +1,4 @@
-/** Modules in the built gateway, over its threads and over restarts. @source wasm facts 20 */
+/** Modules in the built gateway, over its threads and over restarts. */
 import { appendFileSync, rmSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { afterEach, describe, expect, test } from 'vitest'
@@ -69,7 +69,7 @@ describe('over two data threads', () => {
     expect(gateway.command.lines.filter((line) => line.includes('Warning'))).toEqual([])
   })
 
-  test('W55 lines of a guest carry the module and the request, at their level; registering leaves an audit line', async () => {
+  test('lines of a guest carry the module and the request, at their level; registering leaves an audit line', async () => {
     const folder = openFolder()
     const auth = { controlPlaneKeys: ['ops:Ops:admin:admin-key'], apiKey: 'key', auditLog: false }
     const gateway = await startBuiltGateway({
@@ -110,7 +110,7 @@ describe('over two data threads', () => {
     expect(counted).toBe(2)
   })
 
-  test('W43 guests that loop hold nobody up for long, and not the end of the gateway either', async () => {
+  test('guests that loop hold nobody up for long, and not the end of the gateway either', async () => {
     const folder = openFolder()
     const sim = await startSim('--ttft-ms', '0', '--itl-ms', '0')
     const gateway = await startBuiltGateway({
@@ -154,7 +154,7 @@ test('a data thread that takes the place of one that crashed has the modules', a
   expect((await gateway.command.stop()).code).toBe(0)
 }, 180_000)
 
-describe('W60 over a restart', () => {
+describe('over a restart', () => {
   test('modules are kept where storage is enabled: the same ids, in the same order, doing the same', async () => {
     const folder = openFolder()
     const plugins = { wasm: { timeoutMs: 20_000 }, storage: { dir: makeFolder() } }

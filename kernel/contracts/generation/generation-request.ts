@@ -2,8 +2,6 @@
  * The internal chat request: the one form into which every front format is turned and from which every engine adapter
  * makes what its workers want. Messages, parts and tools keep the names of the chat format, since they are only carried;
  * settings are our own data. Immutable: a tool loop makes a new request for each turn.
- *
- * @source messages facts 9.1; responses facts 2.6; routes facts 10.1, 10.2
  */
 
 export type ChatRole = 'system' | 'developer' | 'user' | 'assistant' | 'tool'

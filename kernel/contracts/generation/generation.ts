@@ -10,7 +10,7 @@ import type { RelayOptions } from '../upstream.ts'
 import type { WorkerEntry } from '../worker.ts'
 import type { GenerationRequest, NativeAnswer } from './generation-request.ts'
 
-/** Log probability of one output token. @source routes facts 10.3 */
+/** Log probability of one output token. */
 export interface TokenLogprob {
   readonly token: string
   readonly logprob: number
@@ -32,7 +32,7 @@ export type IdLogprob = readonly [logprob: number, tokenId: number]
 /** Of one token of the prompt; the first of a prompt has none. */
 export type PromptLogprob = readonly [logprob: number | null, tokenId: number]
 
-/** Tokens of one generation. @source responses facts 1.9; grpc facts 2.7 */
+/** Tokens of one generation. */
 export interface GenerationUsage {
   readonly inputTokens: number
   /** Of the input, read from a cache. */

@@ -103,7 +103,7 @@ export interface OutputParser {
   /** Names in use, null where text stays as it is. */
   readonly toolParser: string | null
   readonly reasoningParser: string | null
-  /** The engine and the decoder must not drop special tokens. @source parsers facts 0.1 */
+  /** The engine and the decoder must not drop special tokens. */
   readonly needsSpecialTokens: boolean
   /** Token ids at which generation must stop and that the parser must see. */
   readonly stopTokenIds: readonly number[]
@@ -130,14 +130,14 @@ export interface AnswerDemands {
   readonly constraint?: OutputConstraint | null
 }
 
-/** How a constraint goes on the wire to one kind of engine. @source grpc facts 2.3 */
+/** How a constraint goes on the wire to one kind of engine. */
 export interface EngineConstraint {
   /** Field of the sampling parameters, or the kind of guide. */
   readonly name: string
   readonly text: string
 }
 
-/** What a request says about thinking. @source parsers facts 2.17 */
+/** What a request says about thinking. */
 export interface ThinkingRequest {
   readonly chatTemplate?: string | null
   /** Variables that the client gives to the template. */

@@ -12,7 +12,7 @@ export interface TokenizerRequest {
   readonly chatTemplatePath?: string
 }
 
-/** `failed` is remembered for some minutes; afterwards the name is free again. @source API spec 3 */
+/** `failed` is remembered for some minutes; afterwards the name is free again. */
 export type TokenizerState = 'pending' | 'processing' | 'completed' | 'failed'
 
 export interface SpecialTokens {

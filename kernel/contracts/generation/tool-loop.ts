@@ -2,8 +2,6 @@
  * Tools that the gateway runs itself, as those who face clients use them: a turn goes in (a generation request, the tools
  * of the gateway that it may use, limits), the events of all its generations come out, with those of the tools between
  * them, under one output index. The loop knows no front format, and a front format knows no tool server.
- *
- * @source responses facts 4; messages facts 10
  */
 import type { GatewayError } from '../../errors/gateway-error.ts'
 import type { RequestContext } from '../request.ts'
@@ -146,7 +144,7 @@ export type CalledTool =
   | { readonly kind: 'mcp'; readonly label: string; readonly name: string }
   | { readonly kind: 'built_in'; readonly type: BuiltInType }
 
-/** Why a call failed. @source responses facts 2.3 (`mcp_call.error`) */
+/** Why a call failed. */
 export interface ToolCallError {
   readonly type: 'http_error' | 'mcp_protocol_error' | 'mcp_tool_execution_error'
   /** HTTP status or JSON-RPC code; 0 for neither. */

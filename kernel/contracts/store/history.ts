@@ -18,7 +18,6 @@ export interface HistoryItem {
 
 type Json = Readonly<Record<string, unknown>>
 
-/** @source responses facts 1.8 */
 export type ResponseStatus = 'queued' | 'in_progress' | 'completed' | 'incomplete' | 'failed' | 'cancelled'
 
 /** What the API remembers of one response. */

@@ -69,7 +69,7 @@ test('control characters are escaped and long values cut', () => {
   expect(lines[0].request_id).toBe('a\\u001bb')
 })
 
-test('§6.4 a caller without a key, where none is configured, used no method', () => {
+test('a caller without a key, where none is configured, used no method', () => {
   const { lines, log } = recorder()
   auditSuccess(log, request('admin', { identity: { tenant: 'anonymous', role: null } }))
   expect(lines[0]).toMatchObject({ principal: 'anonymous', auth_method: null, outcome: 'success' })

@@ -1,7 +1,7 @@
 /** The audit trail of the control plane: one log line per decision, passed or refused. */
 import type { GatewayError, Identity, Logger, RequestContext } from '#kernel'
 
-/** Longer values are cut, so that a caller cannot fill the log. Characters. @source routes facts 5.4 */
+/** Longer values are cut, so that a caller cannot fill the log. Characters. */
 const MAX_VALUE_LENGTH = 1024
 
 /** Logs that a control-plane request passed. */

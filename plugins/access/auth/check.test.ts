@@ -23,7 +23,7 @@ function outcome(service: KeyAuth, access: 'api' | 'admin', authorization?: stri
 
 const refused = '401 invalid_credential'
 
-describe('§5 nothing configured', () => {
+describe('nothing configured', () => {
   const service = auth({})
   test.each(['api', 'admin'] as const)('%s routes are open', (access) => {
     expect(outcome(service, access)).toBe('anonymous')
@@ -31,7 +31,7 @@ describe('§5 nothing configured', () => {
   })
 })
 
-describe('§5 a shared key only', () => {
+describe('a shared key only', () => {
   const service = auth({ apiKey: 'shared' })
   test.each(['api', 'admin'] as const)('opens %s routes, and nothing else does', (access) => {
     expect(outcome(service, access, 'Bearer shared')).toBe('auth:shared')
@@ -60,7 +60,7 @@ describe('§5 a shared key only', () => {
   })
 })
 
-describe('§5 tenant keys only', () => {
+describe('tenant keys only', () => {
   const service = auth({ tenantKeys: ['a:key-a', 'b:key-b'] })
   test('name their tenant on serving routes', () => {
     expect(outcome(service, 'api', 'Bearer key-a')).toBe('auth:a')
@@ -73,7 +73,7 @@ describe('§5 tenant keys only', () => {
   })
 })
 
-describe('§5 control-plane keys', () => {
+describe('control-plane keys', () => {
   const service = auth({
     apiKey: 'shared',
     tenantKeys: ['a:key-a'],
@@ -103,7 +103,7 @@ describe('§5 control-plane keys', () => {
   })
 })
 
-test('§5 a refused control-plane request is told how to authenticate', () => {
+test('a refused control-plane request is told how to authenticate', () => {
   const service = auth({ apiKey: 'shared' })
   try {
     service.check('admin', { authorization: undefined, apiKey: undefined })

@@ -16,7 +16,6 @@ const CHALLENGE = ['www-authenticate', 'Bearer realm="control-plane"']
  * takes control-plane keys of role admin when any is configured; else the shared key; else it is open, unless
  * tenant keys exist: then nobody passes. With an issuer nothing is open: its tokens are good for serving routes, and
  * those with the role admin for the control plane. Keys are looked at first, so they never wait for the issuer.
- * @source API spec 5; routes facts 5.1, 5.2
  */
 export class KeyAuth implements AuthService {
   readonly #serving: KeyTable

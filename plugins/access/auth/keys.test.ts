@@ -14,13 +14,13 @@ function messageOf(run: () => unknown): string {
   return 'nothing was thrown'
 }
 
-test('§5 a tenant key is split at its first colon', () => {
+test('a tenant key is split at its first colon', () => {
   const { tenants } = readKeys({ ...none, tenantKeys: ['team-a:sk:with:colons'] }, log)
   expect(tenants).toEqual([{ key: 'sk:with:colons', identity: { tenant: 'auth:team-a', role: null } }])
 })
 
 test.each(['no-colon-secret', ':secret', 'team:', ' team:secret', 'team:secret ', 'team: secret', ''])(
-  '§5 the tenant key entry %j stops the boot without being printed',
+  'the tenant key entry %j stops the boot without being printed',
   (entry) => {
     const message = messageOf(() => readKeys({ ...none, tenantKeys: ['ok:fine', entry] }, log))
     expect(message).toContain('tenantKeys.1')
@@ -32,17 +32,17 @@ test.each([
   ['a repeated key', ['a:secret', 'b:secret'], null],
   ['a repeated tenant', ['a:secret', 'a:other'], null],
   ['the shared key again', ['x:y', 'a:secret'], 'secret'],
-])('§5 %s stops the boot without being printed', (_name, tenantKeys, apiKey) => {
+])('%s stops the boot without being printed', (_name, tenantKeys, apiKey) => {
   const message = messageOf(() => readKeys({ ...none, tenantKeys, apiKey }, log))
   expect(message).toContain('tenantKeys.1')
   expect(message).not.toContain('secret')
 })
 
-test('§5 a shared key with blanks at its ends stops the boot', () => {
+test('a shared key with blanks at its ends stops the boot', () => {
   expect(messageOf(() => readKeys({ ...none, apiKey: 'secret ' }, log))).toContain('auth.apiKey')
 })
 
-test('§5 a control-plane key may hold colons, and its role is read in any case', () => {
+test('a control-plane key may hold colons, and its role is read in any case', () => {
   const { controlPlane } = readKeys(
     { ...none, controlPlaneKeys: ['ops:Ops:ADMIN:a:b:c', 'dev:Dev::k2', 'x:X:user:k3'] },
     log,
@@ -54,7 +54,7 @@ test('§5 a control-plane key may hold colons, and its role is read in any case'
   ])
 })
 
-test('§5 a malformed control-plane key is skipped with a warning that does not show it', () => {
+test('a malformed control-plane key is skipped with a warning that does not show it', () => {
   log.warn.mockClear()
   const keys = readKeys({ ...none, controlPlaneKeys: ['ops:admin:secret', 'a:b:admin:k'] }, log)
   expect(keys.controlPlane).toHaveLength(1)

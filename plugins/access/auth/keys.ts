@@ -22,7 +22,6 @@ export interface ConfiguredKeys {
  * Reads the section's keys.
  *
  * @throws Error for those of `keyProblems`: not even a section that nobody checked leaves a plane open
- * @source routes facts 5.1 (key syntaxes)
  */
 export function readKeys(config: AuthConfig, log: Pick<Logger, 'warn'>): ConfiguredKeys {
   for (const { path, text } of keyProblems(config)) throw new Error(`plugins.auth.${path.join('.')} ${text}`)

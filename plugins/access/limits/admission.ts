@@ -15,7 +15,7 @@ import type { Turnstile } from './turnstile.ts'
 import { ReplyUsage } from './usage.ts'
 
 const NO_MODELS: readonly string[] = Object.freeze([])
-/** Stands for "any worker". @source routes facts 4.9 */
+/** Stands for "any worker". */
 const ANY_MODEL = 'unknown'
 /** Bytes of JSON that stand for a token where nobody counted. */
 const BYTES_PER_TOKEN = 4

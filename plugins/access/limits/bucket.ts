@@ -23,7 +23,7 @@ export function bucketPerSecond(perSecond: number, burst: number): BucketSize {
   return { tokenNs, fullNs: tokenNs * BigInt(burst), capacity: burst }
 }
 
-/** Holds a minute's worth. @source routing facts 3.6 */
+/** Holds a minute's worth. */
 export function bucketPerMinute(perMinute: number): BucketSize {
   const capacity = BigInt(perMinute)
   // Never faster than asked for: the time of a token is rounded up.

@@ -2,7 +2,7 @@
 import type { CounterHandle, Host, MetricFamily } from '#kernel'
 import type { GateUse } from './shared-gate.ts'
 
-/** What all kinds of admission count. @source routing facts 6.2 */
+/** What all kinds of admission count. */
 export class LimitsMetrics {
   readonly allowed: CounterHandle
   readonly rejected: CounterHandle

@@ -2,7 +2,7 @@
 import { type Static, Type } from '#kernel'
 import { MAX_SLOTS } from './shared-slots.ts'
 
-/** From the most to the least urgent. @source routing facts 3.5 */
+/** From the most to the least urgent. */
 export const PRIORITIES = ['system', 'interactive', 'default', 'bulk'] as const
 export type Priority = (typeof PRIORITIES)[number]
 
@@ -58,7 +58,6 @@ interface ClassFacts {
   readonly mayPreempt: boolean
 }
 
-/** @source routing facts 3.5, the table of classes */
 const classFacts = (
   floor: number,
   share: number,

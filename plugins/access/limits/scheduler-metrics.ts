@@ -20,7 +20,7 @@ export type ScheduleOutcome =
   | 'preempted'
   | 'client_cancelled'
 
-/** Events of one thread. @source routing facts 6.2 */
+/** Events of one thread. */
 export class SchedulerMetrics {
   readonly #outcomes: MetricFamily<CounterHandle>
   readonly #waits: MetricFamily<{ observe(seconds: number): void }>

@@ -5,7 +5,7 @@ import { MAX_SLOTS } from './shared-slots.ts'
 import type { SchedulerRules } from './slot-rules.ts'
 import { toTenant } from './tenant-name.ts'
 
-/** Slots for a ready worker that does not say how many it takes, where others do; and for a fleet that says nothing. @source routing facts 3.5 */
+/** Slots for a ready worker that does not say how many it takes, where others do; and for a fleet that says nothing. */
 const SLOTS_PER_SILENT_WORKER = 64
 const SLOTS_WITHOUT_REPORT = 1_024
 const CAPACITY_LABEL = 'max_running_requests'

@@ -1,7 +1,7 @@
 /**
  * Decides which request runs: classes with reserved slots, queues, preemption, and an end to waiting too long.
  * One for each thread; all of them count in the same memory and come to the same decisions. Nothing but decisions:
- * time comes as an argument. @source routing facts 3.5
+ * time comes as an argument.
  */
 import { MAX_SLOTS, type SharedSlots } from './shared-slots.ts'
 import { type SchedulerRules, SlotRules } from './slot-rules.ts'

@@ -5,7 +5,6 @@
  * The counts of the four classes lie in one 64-bit word, 16 bits each, so that taking a slot is one compare-and-swap.
  * The word goes first on the way up and last on the way down: a thread that dies between word and column leaves the
  * word one too high, never below zero, where one count would borrow from the next.
- * @source routing facts 3.5
  */
 
 /** Classes that one word can count, and the most it can count of each. */

@@ -1,4 +1,4 @@
-/** How many slots there are and for whom: what the classes keep, and what is left for each. @source routing facts 3.5 */
+/** How many slots there are and for whom: what the classes keep, and what is left for each. */
 
 export interface ClassRules {
   /** Slots kept against lower classes: the larger of the floor and the share of all. */

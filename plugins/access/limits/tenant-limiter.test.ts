@@ -100,7 +100,7 @@ test('an exact rule beats a prefix, a longer prefix a shorter one', () => {
   expect(findRule(rules, 'other')).toBeUndefined()
 })
 
-test('routing 3.6: a request that names no model counts for the rules of all models that may serve it', () => {
+test('a request that names no model counts for the rules of all models that may serve it', () => {
   const rule = (model: string) => ({ ruleId: model, match: 'exact', model, requestsPerMinute: 1 })
   const limiter = open({ default: { modelRules: [rule('big'), rule('small')] } })
   expect(limiter.reserve('t', ['big', 'other'], 0, NOW)).not.toBeNull()

@@ -73,7 +73,6 @@ export class TenantLimiter {
    * @param tokens estimate of the prompt's
    * @returns null when the tenant has no limits
    * @throws tenant_rate_limit_exceeded (429) with Retry-After
-   * @source routing facts 3.6
    */
   reserve(
     tenant: string,

@@ -11,7 +11,6 @@ export interface TenantNaming {
   readonly tenantHeaderName: string
 }
 
-/** @source routing facts 3.6, the order of sources */
 export function tenantOf(ctx: RequestContext, naming: TenantNaming): string {
   const known = ctx.identity?.tenant
   if (known !== undefined && known !== ANONYMOUS) return known

@@ -20,7 +20,7 @@ import { Turnstile } from './turnstile.ts'
 
 /** Two buckets of the tenant and two of a model rule. */
 const BUCKETS_PER_TENANT = 4
-/** How often the slots of workers are added up. @source routing facts 3.5 */
+/** How often the slots of workers are added up. */
 const SAMPLE_MS = 5_000
 
 export class ThreadLimits {

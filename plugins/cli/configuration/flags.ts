@@ -1,7 +1,7 @@
 /** The kernel's rows of the table of settings that the command line and the environment can set. */
 import type { ConfigFlag } from '#kernel'
 
-/** The kernel's own. Precedence: flag, then environment, then file, then default. @source routing facts 5.8, 5.1 for the names */
+/** The kernel's own. Precedence: flag, then environment, then file, then default. */
 export const CONFIG_FLAGS: readonly ConfigFlag[] = Object.freeze([
   {
     flag: 'host',

@@ -76,6 +76,7 @@ describe('loadConfig', () => {
     const config = await load()
     expect(Object.keys(config.plugins)).toEqual([
       'auth',
+      'chat',
       'generations',
       'health',
       'http-workers',
@@ -83,7 +84,6 @@ describe('loadConfig', () => {
       'openapi',
       'pairs',
       'policies',
-      'chat',
       'reload',
       'workers',
     ])
@@ -102,7 +102,7 @@ describe('loadConfig', () => {
 
   test('reads YAML and JSON alike', async () => {
     const yaml = write('a.yaml', 'kernel: { port: 4000 }\nplugins:\n  chat:\n  auth: {}\n  health: false\n')
-    const json = write('a.json', '{"kernel":{"port":4000},"plugins":{"proxy":null,"auth":{},"health":false}}')
+    const json = write('a.json', '{"kernel":{"port":4000},"plugins":{"chat":null,"auth":{},"health":false}}')
     const [first, second] = await Promise.all([load({ file: yaml }), load({ file: json })])
     expect({ ...first, file: null }).toEqual({ ...second, file: null })
     expect(Object.keys(first.plugins)).toEqual(['chat', 'auth'])
@@ -113,7 +113,7 @@ describe('loadConfig', () => {
     expect(config.plugins).toHaveProperty('chat')
   })
 
-  test('§5.8 a flag wins over the environment, that over the file, that over the default', async () => {
+  test('a flag wins over the environment, that over the file, that over the default', async () => {
     const file = write('order.yaml', 'kernel: { host: file, port: 1111, threads: 1, policy: least_load }\n')
     const config = await load({
       file,
@@ -142,14 +142,14 @@ describe('loadConfig', () => {
     ['WEIR_API_KEY', ''],
     ['WEIR_CONTROL_PLANE_API_KEYS', ''],
     ['WEIR_CONTROL_PLANE_API_KEYS', ' , '],
-  ])('A11: %s=%j is refused: it would open what it was to close', async (name, value) => {
+  ])('%s=%j is refused: it would open what it was to close', async (name, value) => {
     const text = 'plugins: { auth: { controlPlaneKeys: ["1:ops:admin:k"] } }'
     expect(await problemsOf({ text, env: { [name]: value } })).toEqual([
       expect.stringMatching(new RegExp(`^${name}: .*must not be empty`)),
     ])
   })
 
-  test('A11: an empty flag is refused like an empty variable', async () => {
+  test('an empty flag is refused like an empty variable', async () => {
     expect(await problemsOf({ text: 'plugins: {}', overrides: flags({ 'api-key': '' }) })).toEqual([
       expect.stringMatching(/--api-key.*must not be empty/),
     ])
@@ -196,13 +196,13 @@ describe('loadConfig', () => {
     const given = { 'data-dir': '/data', 'auth-off': true, 'access-log': false }
     const config = await load({ overrides: flags(given, { without: ['auth', 'openapi'] }) })
     expect(Object.keys(config.plugins)).toEqual([
+      'chat',
       'generations',
       'health',
       'http-workers',
       'metrics',
       'pairs',
       'policies',
-      'chat',
       'reload',
       'workers',
       'storage',
@@ -224,8 +224,8 @@ describe('loadConfig', () => {
       expect.stringMatching(/bad\.yaml:2:3: kernel\.prot is not known; did you mean kernel\.port\?$/),
       expect.stringMatching(/bad\.yaml:3:10: kernel\.log\.level must be one of "trace", .* got "loud"$/),
       '--threads: kernel.threads must be <= 128, got 1000',
-      expect.stringMatching(/bad\.yaml:5:3: plugins\.prxy is not known; did you mean plugins\.proxy\?$/),
-      expect.stringMatching(/bad\.yaml:7:5: plugins\.proxy\.maxTries must be an integer, got "many"$/),
+      expect.stringMatching(/bad\.yaml:5:3: plugins\.chta is not known; did you mean plugins\.chat\?$/),
+      expect.stringMatching(/bad\.yaml:7:5: plugins\.chat\.maxTries must be an integer, got "many"$/),
     ])
   })
 
@@ -256,7 +256,7 @@ test('a time that no timer can wait for is refused: it would be over at once', a
 })
 
 describe('waits of retries', () => {
-  test('a longest wait below the first one is refused by name (routing facts 5.9)', async () => {
+  test('a longest wait below the first one is refused by name', async () => {
     const text = 'kernel:\n  retry:\n    initialBackoffMs: 200\n    maxBackoffMs: 100\n'
     expect(await problemsOf({ text })).toEqual([
       'configuration:4:5: kernel.retry.maxBackoffMs must be at least kernel.retry.initialBackoffMs, which is 200, got 100',
@@ -403,7 +403,7 @@ describe('what only the plugin can see', () => {
   const file = (text: string) => write('picky.yaml', text)
   const at = (line: string) => `${join(dir, 'picky.yaml')}:${line}:`
 
-  test('D5 is reported with all of its places, whatever the plugin', async () => {
+  test('what only a plugin can see is reported with all of its places', async () => {
     const wrong = file(
       'kernel: { port: 5 }\nplugins:\n  picky:\n    ports: [4, 5, 6,\n      5]\n  auth: {}\n',
     )
@@ -416,7 +416,7 @@ describe('what only the plugin can see', () => {
     expect((await load({ file: right, pluginSchemas: taken })).plugins).toEqual({ picky: { ports: [4] } })
   })
 
-  test('D5 is reported beside what no schema can say of the kernel', async () => {
+  test('it is reported beside what no schema can say of the kernel', async () => {
     const wrong = file(
       'kernel: { host: "localhost:5", port: 5, retry: { initialBackoffMs: 9, maxBackoffMs: 3 } }\nplugins: { picky: { ports: [5] } }\n',
     )
@@ -448,7 +448,7 @@ describe('what only the plugin can see', () => {
 })
 
 describe('policies', () => {
-  test('routing check 30: one that nobody offers is reported together with every other mistake', async () => {
+  test('one that nobody offers is reported together with every other mistake', async () => {
     const text =
       'kernel:\n  policy: cash_aware\n  prefillPolicy: fastest\n  port: -1\nplugins:\n  policies: {}\n'
     const problems = await problemsOf({ text })

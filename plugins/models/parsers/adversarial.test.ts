@@ -1,4 +1,4 @@
-/** Texts that are nearly calls, through every format, wherever they are cut. @source parsers facts 6.6 */
+/** Texts that are nearly calls, through every format, wherever they are cut. */
 import { expect, test } from 'vitest'
 import { examples } from './fixtures/examples.ts'
 import { reasoned, streamed, whole } from './fixtures/stream-parts.ts'
@@ -77,7 +77,7 @@ test.each(toolFormats.map(({ name }) => name))(
   },
 )
 
-test.each(reasoningFormats.map(({ name }) => name))('parsers 6.6: so does reasoning of %s', (name) => {
+test.each(reasoningFormats.map(({ name }) => name))('so does reasoning of %s', (name) => {
   for (const text of corpus) {
     const direct = reasoned(name, [text])
     for (let at = 1; at < text.length; at++)
@@ -88,7 +88,7 @@ test.each(reasoningFormats.map(({ name }) => name))('parsers 6.6: so does reason
 /** Examples with calls, by what they hold. */
 const withCalls = examples.filter(({ calls }) => calls.length > 0)
 
-test.each(withCalls)('parsers 6.6 A22: $format, $input cut off anywhere', ({ format, input, tools }) => {
+test.each(withCalls)('$format, $input cut off anywhere', ({ format, input, tools }) => {
   for (let end = 0; end < input.length; end++) {
     const text = input.slice(0, end)
     const direct = streamed(format, [text], { tools })
@@ -101,7 +101,7 @@ test.each(withCalls)('parsers 6.6 A22: $format, $input cut off anywhere', ({ for
   }
 })
 
-test('parsers 6.6 A21: ten thousand calls in one array, with and without a limit', () => {
+test('ten thousand calls in one array, with and without a limit', () => {
   const calls = JSON.stringify(Array.from({ length: 10_000 }, (_, at) => ({ name: 'f', arguments: { at } })))
   const limits = { maxCalls: 10_000, maxArgumentChars: 1_000 }
   expect(streamed('json', [calls], { limits }).calls).toHaveLength(10_000)

@@ -1,4 +1,4 @@
-/** What an engine must be held to for a structured answer, and under which name each kind of engine takes it. @source parsers facts 4.3 */
+/** What an engine must be held to for a structured answer, and under which name each kind of engine takes it. */
 import type { AnswerDemands, EngineConstraint, OutputConstraint } from '#kernel'
 import { parsersErrors } from './errors.ts'
 import { harmonyAnswerTag } from './structural-tags.ts'
@@ -34,7 +34,7 @@ function textOf(constraint: OutputConstraint): string {
 
 type Names = Readonly<Record<Exclude<OutputConstraint['kind'], 'json_object'>, string>>
 
-/** By runtime: the field, or the kind of guide, that carries each constraint. @source grpc facts 2.3 */
+/** By runtime: the field, or the kind of guide, that carries each constraint. */
 const engineNames: ReadonlyMap<string, Names> = new Map([
   [
     'sglang',

@@ -1,4 +1,4 @@
-/** Ids of tool calls, which some model families expect to find again in their prompt. @source parsers facts 0.3 */
+/** Ids of tool calls, which some model families expect to find again in their prompt. */
 import { uuidV7 } from '#shared'
 
 /** @returns the id of the call at an index of one message */

@@ -105,7 +105,7 @@ const rows: [model: string, tool: string | null, reasoning: string | null][] = [
   ['acme/papaya-7b', null, null],
 ]
 
-test('parsers 7: a response template is asked where neither class nor id says anything, before marks are', () => {
+test('a response template is asked where neither class nor id says anything, before marks are', () => {
   const facts = { chatTemplate: '<think>', hasResponseTemplate: true }
   expect(chooseFormats({ ...facts, model: 'acme/one' })).toEqual({ tool: 'hf', reasoning: 'hf' })
   expect(chooseFormats({ ...facts, model: 'acme/one', hasResponseTemplate: false }).reasoning).toBe('base')
@@ -113,7 +113,7 @@ test('parsers 7: a response template is asked where neither class nor id says an
   expect(chooseFormats({ ...facts, model: 'one', modelType: 'gpt_oss' }).tool).toBe('harmony')
 })
 
-test.each(rows)('parsers 7.3: %s is read as %s with %s', (model, tool, reasoning) => {
+test.each(rows)('%s is read as %s with %s', (model, tool, reasoning) => {
   const chosen = chooseFormats({ model })
   const known = (name: string | null, find: (name: string) => { readonly name: string } | undefined) =>
     name === null || name === 'harmony' ? name : find(name)?.name
@@ -124,7 +124,7 @@ test.each(rows)('parsers 7.3: %s is read as %s with %s', (model, tool, reasoning
 })
 
 // What `hf` reads is told by a tokenizer: it is in no table, and has tests of its own.
-test('parsers 1, 2, of November 2026: every name of both lists is read', () => {
+test('every name of both lists is read', () => {
   const tools =
     'passthrough json mistral qwen qwen_xml qwen_coder pythonic llama deepseek deepseek31 deepseek32 deepseek_v4 ' +
     'glm45_moe glm47_moe step3 sarashina kimik2 kimi_k3 inkling minimax_m2 cohere ' +

@@ -1,4 +1,4 @@
-/** Which formats a model writes: by its class, its id, its template. @source parsers facts 7, of November 2026 1 */
+/** Which formats a model writes: by its class, its id, its template. */
 import { toolFormats } from './formats/format-table.ts'
 
 export interface ModelFacts {

@@ -13,18 +13,15 @@ test.each(examples)('$format: $input gives its text and calls', ({ format, input
   expect(whole(format, input, { tools })).toEqual({ text, calls })
 })
 
-test.each(examples)(
-  'parsers 6.7 #47: $format, $input cut anywhere in two',
-  ({ format, input, text, calls, tools }) => {
-    for (let at = 0; at <= input.length; at++) {
-      const chunks = [input.slice(0, at), input.slice(at)]
-      expect(streamed(format, chunks, { tools })).toEqual({ text, calls, isWhole: true })
-    }
-  },
-)
+test.each(examples)('$format, $input cut anywhere in two', ({ format, input, text, calls, tools }) => {
+  for (let at = 0; at <= input.length; at++) {
+    const chunks = [input.slice(0, at), input.slice(at)]
+    expect(streamed(format, chunks, { tools })).toEqual({ text, calls, isWhole: true })
+  }
+})
 
 test.each(examples)(
-  'parsers 6.7 #48: $format, $input one character at a time, at random places, and at once',
+  '$format, $input one character at a time, at random places, and at once',
   ({ format, input, text, calls, tools }) => {
     const expected = { text, calls, isWhole: true }
     expect(streamed(format, [input], { tools })).toEqual(expected)
@@ -40,21 +37,18 @@ test.each(examples)(
   },
 )
 
-test.each(examples)(
-  'parsers 0.7 N1: $format, $input one byte at a time',
-  ({ format, input, text, calls, tools }) => {
-    const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
-    const chunks = [...Buffer.from(input)].map((byte) => decoder.decode(Buffer.of(byte), { stream: true }))
-    expect(streamed(format, [...chunks, decoder.decode()], { tools })).toEqual({ text, calls, isWhole: true })
-  },
-)
+test.each(examples)('$format, $input one byte at a time', ({ format, input, text, calls, tools }) => {
+  const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
+  const chunks = [...Buffer.from(input)].map((byte) => decoder.decode(Buffer.of(byte), { stream: true }))
+  expect(streamed(format, [...chunks, decoder.decode()], { tools })).toEqual({ text, calls, isWhole: true })
+})
 
-test('parsers 6.7 #47: every format has examples, under each name of the reference and of its table', () => {
+test('every format has examples, under each name of the reference and of its table', () => {
   const shown = new Set(examples.map(({ format }) => findToolFormat(format)?.name))
   expect(names.filter((name) => !shown.has(name))).toEqual([])
 })
 
-test.each(names)('parsers 6.1 I1, I2, I12, 6.7 #106: %s gives the same however the text is cut', (name) => {
+test.each(names)('%s gives the same however the text is cut', (name) => {
   fc.assert(
     fc.property(
       fc.oneof(nearly, soup),
@@ -74,7 +68,7 @@ test.each(names)('parsers 6.1 I1, I2, I12, 6.7 #106: %s gives the same however t
   )
 })
 
-test.each(names)('parsers 6.1 I3, 6.7 #106: %s gives valid JSON as arguments of every whole call', (name) => {
+test.each(names)('%s gives valid JSON as arguments of every whole call', (name) => {
   fc.assert(
     fc.property(fc.oneof(nearly, soup), (text) => {
       for (const [, written] of whole(name, text).calls) JSON.parse(written)
@@ -83,7 +77,7 @@ test.each(names)('parsers 6.1 I3, 6.7 #106: %s gives valid JSON as arguments of 
   )
 })
 
-test.each(names)('parsers 6.1 I9, 6.7 #106: %s leaves text without any mark as it is', (name) => {
+test.each(names)('%s leaves text without any mark as it is', (name) => {
   const letters = fc.string({ unit: fc.constantFrom('a', 'é', '😀', ' ', '.', '7', '-') })
   const isTrimmed = formatOf(name).text.space === 'trim'
   fc.assert(
@@ -99,7 +93,7 @@ test.each(names)('parsers 6.1 I9, 6.7 #106: %s leaves text without any mark as i
 /** Longest run of prose that may look like the beginning of something. */
 const MAX_HELD = 3
 
-test.each(names)('parsers 6.1 I6, 6.7 #59: %s holds no prose back', (name) => {
+test.each(names)('%s holds no prose back', (name) => {
   const prose = 'so a[0] < b {x} and [1, 2] of {"y": 3}: 1 <2> <| ◁ «c»'
   const format = formatOf(name)
   let text = ''

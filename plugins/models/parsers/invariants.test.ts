@@ -1,4 +1,4 @@
-/** What holds for every format and every text. @source parsers facts 6.1 */
+/** What holds for every format and every text. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { callsFor, callWriters, expectedCalls, toolsOf } from './fixtures/call-writers.ts'
@@ -30,32 +30,29 @@ function recorder() {
   }
 }
 
-test.each(names)(
-  'parsers 6.1 I5, 6.7 #106, 0.7 N6, N7: %s tells one call after the other, each once',
-  (name) => {
-    fc.assert(
-      fc.property(fc.oneof(nearly, soup), places, (text, at) => {
-        const sink = recorder()
-        const format = formatOf(name)
-        const reader = format.open(openOutput(format, sink, kept))
-        for (const chunk of cut(text, at)) reader.push(chunk)
-        reader.end()
-        let open = -1
-        let started = 0
-        for (const [kind, index] of sink.steps) {
-          if (kind === 'start') expect([index, open]).toEqual([started, -1])
-          else expect(index).toBe(open)
-          if (kind === 'start') open = started++
-          if (kind === 'done') open = -1
-        }
-        expect(open).toBe(-1)
-      }),
-      { numRuns: 1_000 },
-    )
-  },
-)
+test.each(names)('%s tells one call after the other, each once', (name) => {
+  fc.assert(
+    fc.property(fc.oneof(nearly, soup), places, (text, at) => {
+      const sink = recorder()
+      const format = formatOf(name)
+      const reader = format.open(openOutput(format, sink, kept))
+      for (const chunk of cut(text, at)) reader.push(chunk)
+      reader.end()
+      let open = -1
+      let started = 0
+      for (const [kind, index] of sink.steps) {
+        if (kind === 'start') expect([index, open]).toEqual([started, -1])
+        else expect(index).toBe(open)
+        if (kind === 'start') open = started++
+        if (kind === 'done') open = -1
+      }
+      expect(open).toBe(-1)
+    }),
+    { numRuns: 1_000 },
+  )
+})
 
-test.each(names)('parsers 6.1 I7, 6.7 #106: two texts in %s do not know of each other', (name) => {
+test.each(names)('two texts in %s do not know of each other', (name) => {
   const format = formatOf(name)
   fc.assert(
     fc.property(nearly, nearly, fc.array(fc.nat(), { maxLength: 30 }), (first, second, turns) => {
@@ -107,7 +104,7 @@ const anything = fc
   )
   .map((parts) => parts.join(''))
 
-test.each(names)('parsers 6.1 I8, 6.7 #106: %s takes any text, whatever it is of', (name) => {
+test.each(names)('%s takes any text, whatever it is of', (name) => {
   fc.assert(
     fc.property(anything, places, (text, at) => {
       const direct = streamed(name, [text], kept)
@@ -133,7 +130,7 @@ test.each(reasoningFormats.map(({ name }) => name))(
 /** Formats in which frames and wrappers are markup wherever they stand, or whose text is trimmed. */
 const dropsMarkup = new Set(['inkling', 'kimi_k3', 'cohere', 'sarashina'])
 
-test.each(names)('parsers 6.1 I15, 6.7 #106: of a text without calls %s loses nothing', (name) => {
+test.each(names)('of a text without calls %s loses nothing', (name) => {
   fc.assert(
     fc.property(fc.oneof(nearly, soup), places, fc.boolean(), (input, at, holdCalls) => {
       const { text, calls } = streamed(name, cut(input, at), { ...kept, holdCalls })
@@ -155,42 +152,39 @@ function isWithin(part: string, all: string): boolean {
   return true
 }
 
-test.each(callWriters)(
-  'parsers 6.2: a call of $format that is too long is held back no longer than that',
-  (writer) => {
-    const MAX_ARGUMENTS = 1_000
-    const SIZE = 100_000
-    const long = 'x'.repeat(SIZE)
-    const text = writer.write([{ name: 'f', args: [['a', long]] }])
-    const limits = { maxCalls: 128, maxArgumentChars: MAX_ARGUMENTS }
-    for (const holdCalls of [true, false]) {
-      let told = 0
-      const format = formatOf(writer.format)
-      const sink = {
-        text: (delta: string) => {
-          told += delta.length
-        },
-        callStarted: () => {},
-        callArguments: (_: number, delta: string) => {
-          told += delta.length
-        },
-        callDone: () => {},
-      }
-      const reader = format.open(openOutput(format, sink, { ...kept, holdCalls, limits }))
-      let pushed = 0
-      let most = 0
-      for (let at = 0; at < text.length; at += 50) {
-        pushed += text.slice(at, at + 50).length
-        reader.push(text.slice(at, at + 50))
-        most = Math.max(most, pushed - told)
-      }
-      // Its frames are markup: what is no call is dropped with them.
-      if (writer.format !== 'inkling') expect(most).toBeLessThan(2 * MAX_ARGUMENTS + 500)
-      reader.end()
-      if (holdCalls) expect(whole(writer.format, text, { limits, dropsTrailing: false }).calls).toEqual([])
+test.each(callWriters)('a call of $format that is too long is held back no longer than that', (writer) => {
+  const MAX_ARGUMENTS = 1_000
+  const SIZE = 100_000
+  const long = 'x'.repeat(SIZE)
+  const text = writer.write([{ name: 'f', args: [['a', long]] }])
+  const limits = { maxCalls: 128, maxArgumentChars: MAX_ARGUMENTS }
+  for (const holdCalls of [true, false]) {
+    let told = 0
+    const format = formatOf(writer.format)
+    const sink = {
+      text: (delta: string) => {
+        told += delta.length
+      },
+      callStarted: () => {},
+      callArguments: (_: number, delta: string) => {
+        told += delta.length
+      },
+      callDone: () => {},
     }
-  },
-)
+    const reader = format.open(openOutput(format, sink, { ...kept, holdCalls, limits }))
+    let pushed = 0
+    let most = 0
+    for (let at = 0; at < text.length; at += 50) {
+      pushed += text.slice(at, at + 50).length
+      reader.push(text.slice(at, at + 50))
+      most = Math.max(most, pushed - told)
+    }
+    // Its frames are markup: what is no call is dropped with them.
+    if (writer.format !== 'inkling') expect(most).toBeLessThan(2 * MAX_ARGUMENTS + 500)
+    reader.end()
+    if (holdCalls) expect(whole(writer.format, text, { limits, dropsTrailing: false }).calls).toEqual([])
+  }
+})
 
 const parsers = new OutputParsersOf({
   toolParser: null,
@@ -219,35 +213,32 @@ const marksOf = new Map([
   ['hy_v4', ['<think>', '</think>']],
 ])
 
-test.each(callWriters)(
-  'parsers 6.1 I11, 6.7 #106: calls of $format behind reasoning are the same as without',
-  (writer) => {
-    const reasoningParser = reasoningOf.get(writer.format) ?? 'qwen3'
-    const { marks } = reasoningFormats.find(({ name }) => name === reasoningParser) ?? {}
-    const [start, end] = marksOf.get(reasoningParser) ?? [marks?.start ?? '', marks?.end ?? '']
-    const thought = fc.constantFrom('hm', 'so {"a": [1]} it is', 'Größe?\n', '')
-    fc.assert(
-      fc.property(
-        callsFor(writer),
-        thought,
-        fc.constantFrom('', 'Sure.\n'),
-        places,
-        (given, reasoning, text, at) => {
-          const tools = toolsOf(given).map((one) => ({ type: 'function' as const, function: one }))
-          const parser = parsers.parserFor({ model: 'x', toolParser: writer.format, reasoningParser, tools })
-          const collector = new OutputCollector()
-          const stream = parser.open(collector)
-          for (const chunk of cut(`${start}${reasoning}${end}${text}${writer.write(given)}`, at))
-            stream.push(chunk)
-          stream.end()
-          const output = collector.output()
-          expect([output.reasoning, output.text.trim()]).toEqual([reasoning, text.trim()])
-          expect(output.toolCalls.map((call) => [call.name, rewriteJson(call.arguments)])).toEqual(
-            expectedCalls(given),
-          )
-        },
-      ),
-      { numRuns: 1_000 },
-    )
-  },
-)
+test.each(callWriters)('calls of $format behind reasoning are the same as without', (writer) => {
+  const reasoningParser = reasoningOf.get(writer.format) ?? 'qwen3'
+  const { marks } = reasoningFormats.find(({ name }) => name === reasoningParser) ?? {}
+  const [start, end] = marksOf.get(reasoningParser) ?? [marks?.start ?? '', marks?.end ?? '']
+  const thought = fc.constantFrom('hm', 'so {"a": [1]} it is', 'Größe?\n', '')
+  fc.assert(
+    fc.property(
+      callsFor(writer),
+      thought,
+      fc.constantFrom('', 'Sure.\n'),
+      places,
+      (given, reasoning, text, at) => {
+        const tools = toolsOf(given).map((one) => ({ type: 'function' as const, function: one }))
+        const parser = parsers.parserFor({ model: 'x', toolParser: writer.format, reasoningParser, tools })
+        const collector = new OutputCollector()
+        const stream = parser.open(collector)
+        for (const chunk of cut(`${start}${reasoning}${end}${text}${writer.write(given)}`, at))
+          stream.push(chunk)
+        stream.end()
+        const output = collector.output()
+        expect([output.reasoning, output.text.trim()]).toEqual([reasoning, text.trim()])
+        expect(output.toolCalls.map((call) => [call.name, rewriteJson(call.arguments)])).toEqual(
+          expectedCalls(given),
+        )
+      },
+    ),
+    { numRuns: 1_000 },
+  )
+})

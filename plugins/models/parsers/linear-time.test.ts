@@ -45,7 +45,7 @@ const chunksOf = (text: string, size: number) => {
 }
 
 test.each(names)(
-  'parsers 6.1 I8: %s takes linear time over the worst of texts',
+  '%s takes linear time over the worst of texts',
   (name) => {
     for (const attack of attacks(name)) {
       const text = attack.repeat(Math.ceil(SIZE / attack.length))
@@ -90,7 +90,7 @@ test.each(reasoningFormats.map(({ name }) => name))(
   300_000,
 )
 
-test('parsers 6.6 A21: one call with 8 MB of arguments, a character at a time in the last', () => {
+test('one call with 8 MB of arguments, a character at a time in the last', () => {
   const value = 'x'.repeat(8_000_000)
   const start = '<tool_call>{"name":"f","arguments":{"a":"'
   const { calls } = streamed('qwen', [start, ...chunksOf(value, 10), '"}}</tool_call>'])
@@ -108,15 +108,15 @@ test.each([
     'minimax_m2',
     `<minimax:tool_call><invoke name="f"><parameter name="a">${'0'.repeat(SIZE)}x</parameter></invoke></minimax:tool_call>`,
   ],
-])('parsers 6.1 I8: %s takes linear time over a value that looks like a number to its end', (name, text) => {
+])('%s takes linear time over a value that looks like a number to its end', (name, text) => {
   expect(timeOf(() => streamed(name, [text]))).toBeLessThan(3_000)
 })
 
-test('parsers 6.1 I8: attributes of a head take linear time', () => {
+test('attributes of a head take linear time', () => {
   expect(timeOf(() => attribute('-'.repeat(SIZE), 'name'))).toBeLessThan(3_000)
 })
 
-test('parsers 6.6 A21: ten thousand parameters', () => {
+test('ten thousand parameters', () => {
   const pairs = Array.from(
     { length: 10_000 },
     (_, index) => `<parameter=p${index}>${index}</parameter>`,

@@ -46,7 +46,7 @@ function read(request: Partial<OutputParserRequest>, chunks: readonly string[], 
   return collector.output()
 }
 
-test('parsers 6.1 I11: calls behind reasoning are read, calls inside are not', () => {
+test('calls behind reasoning are read, calls inside are not', () => {
   const input = `<think>shall I ${CALL}?</think>\n\nYes. ${CALL}`
   for (const chunks of [[input], [...input]]) {
     const { reasoning, text, toolCalls } = read({}, chunks)
@@ -56,11 +56,11 @@ test('parsers 6.1 I11: calls behind reasoning are read, calls inside are not', (
   }
 })
 
-test('parsers 6.7 #79, #80: space between reasoning and a call is no content', () => {
+test('space between reasoning and a call is no content', () => {
   expect(read({}, [`<think>${CALL}</think>\n\n${CALL}\n`])).toMatchObject({ reasoning: CALL, text: '' })
 })
 
-test('parsers 6.7 #76: reasoning that is not separated stays in the text', () => {
+test('reasoning that is not separated stays in the text', () => {
   const input = '<think>a</think>b'
   expect(read({ separatesReasoning: false }, [input])).toMatchObject({ reasoning: '', text: input })
 })
@@ -74,17 +74,14 @@ test.each([
     '<|open|>think<|sep|>hm<|close|>think<|sep|><|open|>response<|sep|>b<|close|>response<|sep|>',
     'hmb',
   ],
-])(
-  'parsers 6.7 #76: reasoning of %s that is not separated is text, and frames are none',
-  (name, input, text) => {
-    const request = { reasoningParser: name, separatesReasoning: false, tools: [] }
-    expect(parserOf(request).needsSpecialTokens).toBe(true)
-    for (const chunks of [[input], [...input]])
-      expect(read(request, chunks)).toMatchObject({ reasoning: '', text })
-  },
-)
+])('reasoning of %s that is not separated is text, and frames are none', (name, input, text) => {
+  const request = { reasoningParser: name, separatesReasoning: false, tools: [] }
+  expect(parserOf(request).needsSpecialTokens).toBe(true)
+  for (const chunks of [[input], [...input]])
+    expect(read(request, chunks)).toMatchObject({ reasoning: '', text })
+})
 
-test('parsers 4.4: a demanded call behind reasoning is read also where the reasoning is not separated', () => {
+test('a demanded call behind reasoning is read also where the reasoning is not separated', () => {
   const request = {
     model: 'deepseek-r1',
     separatesReasoning: false,
@@ -94,12 +91,12 @@ test('parsers 4.4: a demanded call behind reasoning is read also where the reaso
   expect(output).toMatchObject({ reasoning: '', text: 'hm', toolCalls: [{ arguments: '{"level":3}' }] })
 })
 
-test('parsers 6.7 #77: thinking that is off makes text of the first byte', () => {
+test('thinking that is off makes text of the first byte', () => {
   const request = { model: 'deepseek-r1', isReasoningOpen: false }
   expect(read(request, ['plain'])).toMatchObject({ reasoning: '', text: 'plain' })
 })
 
-test('parsers 6.7 #75: the wrappers of cohere are no text, with tools and without', () => {
+test('the wrappers of cohere are no text, with tools and without', () => {
   const input = '<|START_THINKING|>m<|END_THINKING|><|START_RESPONSE|>n<|END_RESPONSE|>'
   for (const tools of [[], [dim]])
     for (const chunks of [[input], [...input]])
@@ -109,7 +106,7 @@ test('parsers 6.7 #75: the wrappers of cohere are no text, with tools and withou
       })
 })
 
-test('parsers 6.7 #61: choices of one request do not know of each other', () => {
+test('choices of one request do not know of each other', () => {
   const parser = parserOf({})
   const [one, two] = [new OutputCollector(), new OutputCollector()]
   const [first, second] = [parser.open(one), parser.open(two)]
@@ -124,11 +121,11 @@ test('parsers 6.7 #61: choices of one request do not know of each other', () => 
   expect(first.toolCalls).toBe(1)
 })
 
-test('parsers 6.7 #95: with none nothing is read', () => {
+test('with none nothing is read', () => {
   expect(read({ toolChoice: { mode: 'none' } }, [CALL])).toMatchObject({ text: CALL, toolCalls: [] })
 })
 
-test('parsers 6.7 #96: a required call is held to an array, which is read as calls', () => {
+test('a required call is held to an array, which is read as calls', () => {
   const request = { toolChoice: { mode: 'required' } } as const
   const { toolConstraint } = parserOf(request)
   expect(toolConstraint?.kind).toBe('json_schema')
@@ -146,7 +143,7 @@ test('parsers 6.7 #96: a required call is held to an array, which is read as cal
   expect(parserOf(request).parse(cutOff)).toMatchObject({ text: cutOff, toolCalls: [] })
 })
 
-test('parsers 6.7 #97: a named call is the text as its arguments', () => {
+test('a named call is the text as its arguments', () => {
   const request = { toolChoice: { mode: 'function', name: 'dim' } } as const
   expect(shapeOf(parserOf(request).toolConstraint)).toEqual(DIM_SCHEMA)
   expect(read(request, [...'{"level": 3}'])).toMatchObject({
@@ -156,7 +153,7 @@ test('parsers 6.7 #97: a named call is the text as its arguments', () => {
   expect(read(request, ['no JSON'])).toMatchObject({ text: 'no JSON', toolCalls: [] })
 })
 
-test('parsers 6.7 #98: equal definitions are merged, contradicting ones refused', () => {
+test('equal definitions are merged, contradicting ones refused', () => {
   const withDefinition = (name: string, type: string) =>
     tool(name, { $defs: { X: { type } }, properties: { x: { $ref: '#/$defs/X' } } })
   const demand = (...tools: ChatTool[]) =>
@@ -167,12 +164,12 @@ test('parsers 6.7 #98: equal definitions are merged, contradicting ones refused'
   expect(() => demand(withDefinition('a', 'string'), withDefinition('b', 'number'))).toThrow(/conflicting/)
 })
 
-test('parsers 6.7 #99: a named tool must be there, and a demand needs tools', () => {
+test('a named tool must be there, and a demand needs tools', () => {
   expect(() => parserOf({ toolChoice: { mode: 'function', name: 'other' } })).toThrow(/'other'/)
   expect(() => parserOf({ tools: [], toolChoice: { mode: 'required' } })).toThrow(/no tools/)
 })
 
-test('parsers 6.7 #100: a demanded call and a response format exclude each other', () => {
+test('a demanded call and a response format exclude each other', () => {
   const { parsers } = service()
   const parser = parsers.parserFor({ model: 'qwen3', tools: [dim], toolChoice: { mode: 'required' } })
   const { toolConstraint } = parser
@@ -195,7 +192,7 @@ test('each runtime has its own name for a constraint', () => {
   expect(parsers.engineConstraint('mlx', grammar)).toBeNull()
 })
 
-test('parsers 6.7 #101: a demanded call of a reasoning model is not swallowed', () => {
+test('a demanded call of a reasoning model is not swallowed', () => {
   const request = { model: 'deepseek-r1-distill-qwen-7b', toolChoice: { mode: 'required' } } as const
   const input = '[{"name":"dim","parameters":{}}]'
   expect(read(request, [input])).toMatchObject({ reasoning: '', toolCalls: [{ name: 'dim' }] })
@@ -205,7 +202,7 @@ test('parsers 6.7 #101: a demanded call of a reasoning model is not swallowed', 
   })
 })
 
-test('parsers 4.4: an engine that was told to wait and does not is read all the same, however its answer is cut', () => {
+test('an engine that was told to wait and does not is read all the same, however its answer is cut', () => {
   const named = { toolChoice: { mode: 'function', name: 'dim' } } as const
   const request = { model: 'deepseek-r1', isReasoningOpen: true }
   const waits = { constraintWaits: true }
@@ -233,7 +230,7 @@ test.each([
   { kind: 'json_schema', name: 'a', schema: {} },
   { kind: 'json_object' },
   { kind: 'regex', pattern: '.+' },
-] as const)('parsers 4.4: an answer held to $kind from its first token on is no reasoning', (constraint) => {
+] as const)('an answer held to $kind from its first token on is no reasoning', (constraint) => {
   const request = { model: 'deepseek-r1', isReasoningOpen: true, constraint }
   expect(read(request, ['{"a":1}'])).toMatchObject({ reasoning: '', text: '{"a":1}' })
   const waiting = read(request, ['hm</think>{"a":1}'], { constraintWaits: true })
@@ -258,7 +255,7 @@ test.each([
     ['<|start|>assistant<|channel|>commentary', '<|channel|>commentary'],
     '<|start|>assistant<|channel|>commentary to=functions.dim<|constrain|>json<|message|>',
   ],
-])('parsers 6.7 #102: %s is demanded with its own marks', (toolParser, triggers, begin) => {
+])('%s is demanded with its own marks', (toolParser, triggers, begin) => {
   const named = parserOf({ toolParser, toolChoice: { mode: 'function', name: 'dim' } }).toolConstraint
   expect(named?.kind).toBe('structural_tag')
   const { format } = shapeOf(named)
@@ -273,7 +270,7 @@ test.each([
   expect(required.format.stop_after_first).toBeUndefined()
 })
 
-test('parsers 6.7 #103: ids are random, or as the family counts', () => {
+test('ids are random, or as the family counts', () => {
   const ids = (model: string, text: string) =>
     read({ model, earlierToolCalls: 2 }, [text]).toolCalls.map(({ id }) => id)
   expect(ids('qwen3', CALL)[0]).toMatch(/^call_[0-9a-f]{24}$/)
@@ -284,7 +281,7 @@ test('parsers 6.7 #103: ids are random, or as the family counts', () => {
   expect(ids('moonshotai/Kimi-K3', k3)).toEqual(['dim:0'])
 })
 
-test('parsers 6.7 #39, N9: an undeclared call of inkling goes with its frame, other formats hand it on', () => {
+test('an undeclared call of inkling goes with its frame, other formats hand it on', () => {
   const frame = (name: string) =>
     `<|message_model|>${name}<|content_invoke_tool_json|>{"name":"${name}","args":{}}<|end_message|>`
   const input = `${frame('other')}<|content_text|>Hi.<|end_message|>${frame('dim')}`
@@ -300,7 +297,7 @@ test('without parallel calls the first one counts', () => {
   expect(read({ allowsParallelCalls: false }, [CALL + CALL]).toolCalls).toHaveLength(1)
 })
 
-test('parsers 0.1: special tokens are kept for marks, not for a schema', () => {
+test('special tokens are kept for marks, not for a schema', () => {
   expect(parserOf({}).needsSpecialTokens).toBe(true)
   expect(parserOf({ toolChoice: { mode: 'none' } }).needsSpecialTokens).toBe(false)
   expect(parserOf({ toolChoice: { mode: 'required' } }).needsSpecialTokens).toBe(false)
@@ -322,14 +319,14 @@ test.each([
   ['gpt-oss', 'gpt-oss', 'harmony', 'harmony'],
   [null, 'gpt-oss', 'harmony', 'harmony'],
   ['hermes', 'qwen3', 'qwen', 'qwen3'],
-])('parsers 0.1: %s and %s of an engine are formats by other names', (tool, reasoning, ...names) => {
+])('%s and %s of an engine are formats by other names', (tool, reasoning, ...names) => {
   const { parsers, onUnknown } = service({ toolParser: 'json' })
   const parser = parsers.parserFor({ model: 'x', workerToolParser: tool, workerReasoningParser: reasoning })
   expect([parser.toolParser, parser.reasoningParser]).toEqual(names)
   expect(onUnknown).not.toHaveBeenCalled()
 })
 
-test('parsers 0.1: a name of the worker that nothing goes by is passed over, and told once', () => {
+test('a name of the worker that nothing goes by is passed over, and told once', () => {
   const { parsers, onUnknown } = service({ reasoningParser: 'kimi' })
   const request = { model: 'qwen3', workerToolParser: 'gigachat9', workerReasoningParser: 'gigachat9' }
   for (let nth = 0; nth < 3; nth++) {
@@ -376,7 +373,7 @@ test.each([
     { responseTemplate: { start_anchor: '@', fields: { thinking: { open: '(', close: ')' } } } },
     [null, 'hf'],
   ],
-])('parsers 7: a response template where %s', (_where, settings, request, names) => {
+])('a response template where %s', (_where, settings, request, names) => {
   const { parsers } = service(settings)
   const parser = parsers.parserFor({ model: 'x', ...request })
   expect([parser.toolParser, parser.reasoningParser]).toEqual(names)
@@ -394,7 +391,7 @@ test('a response template that is wanted and cannot be had is told once, with th
   ])
 })
 
-test('parsers 6.7 #102: an answer in JSON of Harmony is framed by its channels', () => {
+test('an answer in JSON of Harmony is framed by its channels', () => {
   const { parsers } = service()
   const parser = parsers.parserFor({ model: 'gpt-oss-20b' })
   const constraint = parsers.answerConstraint(parser, { constraint: { kind: 'json_object' } })

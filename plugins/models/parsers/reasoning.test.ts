@@ -31,21 +31,18 @@ function parsed(name: string, text: string) {
   return parseReasoning(format, text)
 }
 
-test.each(formats)(
-  'parsers 6.7 #63, #64: $name separates at its marks, wherever the text is cut',
-  ({ name, start, end }) => {
-    const input = `${start}a${end} b`
-    for (let at = 0; at <= input.length; at++) {
-      expect(reasoned(name, [input.slice(0, at), input.slice(at)])).toEqual({ reasoning: 'a', text: ' b' })
-    }
-    const decoder = new TextDecoder()
-    const bytes = [...Buffer.from(input)].map((byte) => decoder.decode(Buffer.of(byte), { stream: true }))
-    expect(reasoned(name, bytes)).toEqual({ reasoning: 'a', text: ' b' })
-    expect(parsed(name, input)).toEqual({ reasoning: 'a', text: ' b' })
-  },
-)
+test.each(formats)('$name separates at its marks, wherever the text is cut', ({ name, start, end }) => {
+  const input = `${start}a${end} b`
+  for (let at = 0; at <= input.length; at++) {
+    expect(reasoned(name, [input.slice(0, at), input.slice(at)])).toEqual({ reasoning: 'a', text: ' b' })
+  }
+  const decoder = new TextDecoder()
+  const bytes = [...Buffer.from(input)].map((byte) => decoder.decode(Buffer.of(byte), { stream: true }))
+  expect(reasoned(name, bytes)).toEqual({ reasoning: 'a', text: ' b' })
+  expect(parsed(name, input)).toEqual({ reasoning: 'a', text: ' b' })
+})
 
-test.each(formats)('parsers 6.1 I15: $name takes its marks off and nothing else', ({ name, start, end }) => {
+test.each(formats)('$name takes its marks off and nothing else', ({ name, start, end }) => {
   const shards = fc.array(fc.constantFrom(start, end, 'a', ' ', '<', '</', '😀', '<|', '◁'), {
     maxLength: 12,
   })
@@ -67,61 +64,58 @@ test.each(formats)('parsers 6.1 I15: $name takes its marks off and nothing else'
   )
 })
 
-test.each(formats)(
-  'parsers 6.1 I1, I2: $name gives the same however the text is cut',
-  ({ name, start, end }) => {
-    const shards = [
-      start,
-      end,
-      start.slice(0, 3),
-      end.slice(0, -1),
-      'a',
-      ' ',
-      '<',
-      '<|',
-      '😀',
-      '<think:x>',
-      '</think:x>',
-    ]
-    const more = [
-      '<|open|>response<|sep|>',
-      '<|open|>tools<|sep|>',
-      '<|message_model|>',
-      '<|content_text|>',
-      '{"a":1}',
-    ]
-    const soup = fc.array(fc.constantFrom(...shards, ...more, '<|content_invoke_tool_json|>'), {
-      maxLength: 12,
-    })
-    fc.assert(
-      fc.property(soup, fc.array(fc.nat(), { maxLength: 8 }), fc.boolean(), (parts, places, isInside) => {
-        const text = parts.join('')
-        const whole = reasoned(name, [text], { isInside })
-        expect(reasoned(name, cut(text, places), { isInside })).toEqual(whole)
-        expect(reasoned(name, text.split(''), { isInside })).toEqual(whole)
-      }),
-      { numRuns: 1_000 },
-    )
-  },
-)
+test.each(formats)('$name gives the same however the text is cut', ({ name, start, end }) => {
+  const shards = [
+    start,
+    end,
+    start.slice(0, 3),
+    end.slice(0, -1),
+    'a',
+    ' ',
+    '<',
+    '<|',
+    '😀',
+    '<think:x>',
+    '</think:x>',
+  ]
+  const more = [
+    '<|open|>response<|sep|>',
+    '<|open|>tools<|sep|>',
+    '<|message_model|>',
+    '<|content_text|>',
+    '{"a":1}',
+  ]
+  const soup = fc.array(fc.constantFrom(...shards, ...more, '<|content_invoke_tool_json|>'), {
+    maxLength: 12,
+  })
+  fc.assert(
+    fc.property(soup, fc.array(fc.nat(), { maxLength: 8 }), fc.boolean(), (parts, places, isInside) => {
+      const text = parts.join('')
+      const whole = reasoned(name, [text], { isInside })
+      expect(reasoned(name, cut(text, places), { isInside })).toEqual(whole)
+      expect(reasoned(name, text.split(''), { isInside })).toEqual(whole)
+    }),
+    { numRuns: 1_000 },
+  )
+})
 
-test.each(formats)('parsers 6.7 #65, #66: $name without marks', ({ name, isAlwaysInside, end }) => {
+test.each(formats)('$name without marks', ({ name, isAlwaysInside, end }) => {
   expect(reasoned(name, ['plain ', 'text'])).toEqual(
     isAlwaysInside ? { reasoning: 'plain text', text: '' } : { reasoning: '', text: 'plain text' },
   )
   if (isAlwaysInside) expect(reasoned(name, [`a${end}b`])).toEqual({ reasoning: 'a', text: 'b' })
 })
 
-test.each(formats)('parsers 6.7 #67: $name cut off inside of reasoning', ({ name, start }) => {
+test.each(formats)('$name cut off inside of reasoning', ({ name, start }) => {
   expect(reasoned(name, [`${start}cut`])).toEqual({ reasoning: 'cut', text: '' })
 })
 
-test('parsers 6.7 #68, #69: tags in two pieces are found, what is none is not lost', () => {
+test('tags in two pieces are found, what is none is not lost', () => {
   expect(reasoned('qwen3', ['<think>abc</thi', 'nk>d'])).toEqual({ reasoning: 'abc', text: 'd' })
   expect(reasoned('qwen3', ['</t', 'able>'])).toEqual({ reasoning: '', text: '</table>' })
 })
 
-test.each(tagged)('parsers 6.7 #70: $name delivers a mark that stays unfinished', ({ name, start, end }) => {
+test.each(tagged)('$name delivers a mark that stays unfinished', ({ name, start, end }) => {
   for (const rest of ['<', start.slice(0, -1), start.slice(0, 1)]) {
     const { reasoning, text } = reasoned(name, ['x', rest])
     expect(reasoning + text).toBe(`x${rest}`)
@@ -131,7 +125,7 @@ test.each(tagged)('parsers 6.7 #70: $name delivers a mark that stays unfinished'
     expect(reasoned(name, [`${start}x`, rest])).toEqual({ reasoning: `x${rest}`, text: '' })
 })
 
-test.each(formats)('parsers 6.7 #71, #72: $name with an empty block and with two', ({ name, start, end }) => {
+test.each(formats)('$name with an empty block and with two', ({ name, start, end }) => {
   expect(reasoned(name, [`${start}${end}x`])).toEqual({ reasoning: '', text: 'x' })
   const two = `${start}a${end}b${start}c${end}d`
   for (const chunks of [[two], [...two]])
@@ -143,12 +137,12 @@ test('text before the first block is text', () => {
   expect(reasoned('qwen3', ['x<think>a</think>b'])).toEqual({ reasoning: 'a', text: 'xb' })
 })
 
-test('parsers 6.7 #73: kimi_k3 leaves tools for who reads them', () => {
+test('kimi_k3 leaves tools for who reads them', () => {
   const tools = '<|open|>tools<|sep|><|open|>call tool="f"<|sep|>'
   expect(reasoned('kimi_k3', [`hm${tools}`], { isInside: true })).toEqual({ reasoning: 'hm', text: tools })
 })
 
-test('parsers 6.7 #74: kimi_k3 that only answered has not reasoned', () => {
+test('kimi_k3 that only answered has not reasoned', () => {
   const input = 'the answer<|close|>response<|sep|>'
   expect(reasoned('kimi_k3', [input], { isInside: true, isWhole: true })).toEqual({
     reasoning: '',
@@ -156,7 +150,7 @@ test('parsers 6.7 #74: kimi_k3 that only answered has not reasoned', () => {
   })
 })
 
-test('parsers 6.7 #75: cohere_cmd takes the wrappers off', () => {
+test('cohere_cmd takes the wrappers off', () => {
   const input = '<|START_THINKING|>m<|END_THINKING|><|START_RESPONSE|>n<|END_RESPONSE|>'
   expect(reasoned('cohere_cmd', [...input])).toEqual({ reasoning: 'm', text: 'n' })
 })

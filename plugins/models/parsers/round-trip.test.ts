@@ -9,24 +9,21 @@ const places = fc.array(fc.nat(), { maxLength: 6 })
 /** No format has a mark in it. */
 const prose = fc.constantFrom('', 'Sure. ', 'Größe:\n', '😀 ')
 
-test.each(callWriters)(
-  'parsers 6.1 I4, I10, I13, 6.7 #106: what is written as $format is read again',
-  (writer) => {
-    const { format, write } = writer
-    fc.assert(
-      fc.property(callsFor(writer), places, prose, (given, at, before) => {
-        const tools = toolsOf(given)
-        const { text, calls, isWhole } = streamed(format, cut(before + write(given), at), { tools })
-        const written = calls.map(([name, args]) => [name, rewriteJson(args)])
-        expect(written).toEqual(expectedCalls(given))
-        expect([text.trim(), isWhole]).toEqual([before.trim(), true])
-      }),
-      { numRuns: 1_000 },
-    )
-  },
-)
+test.each(callWriters)('what is written as $format is read again', (writer) => {
+  const { format, write } = writer
+  fc.assert(
+    fc.property(callsFor(writer), places, prose, (given, at, before) => {
+      const tools = toolsOf(given)
+      const { text, calls, isWhole } = streamed(format, cut(before + write(given), at), { tools })
+      const written = calls.map(([name, args]) => [name, rewriteJson(args)])
+      expect(written).toEqual(expectedCalls(given))
+      expect([text.trim(), isWhole]).toEqual([before.trim(), true])
+    }),
+    { numRuns: 1_000 },
+  )
+})
 
-test('parsers 6.1 I10: every format is written here, but for the one that has no calls', () => {
+test('every format is written here, but for the one that has no calls', () => {
   const written = new Set(callWriters.map(({ format }) => findToolFormat(format)?.name))
   expect(toolFormats.map(({ name }) => name).filter((name) => !written.has(name))).toEqual(['passthrough'])
 })

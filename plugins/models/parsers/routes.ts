@@ -1,4 +1,4 @@
-/** The parse routes: HTTP in and out only. @source parsers facts 5 */
+/** The parse routes: HTTP in and out only. */
 import { adminErrorFormat, defineValidator, type RequestContext, type RouteDefinition } from '#kernel'
 import type { CallLimits } from './calls/call-output.ts'
 import { findToolFormat } from './formats/format-table.ts'

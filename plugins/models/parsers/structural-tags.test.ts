@@ -1,4 +1,4 @@
-/** Structural tags, member by member. @source parsers facts 4.3 */
+/** Structural tags, member by member. */
 import { expect, test } from 'vitest'
 import { harmonyAnswerTag, structuralTagOf } from './structural-tags.ts'
 
@@ -121,19 +121,16 @@ const goldens: [format: string, triggers: string[], required: object[], named: o
   ],
 ]
 
-test.each(goldens)(
-  'parsers 6.7 #102: the tags of %s, required and named',
-  (format, triggers, required, named) => {
-    expect(structuralTagOf(format, [dim, ping], false)).toEqual({
-      format: { type: 'triggered_tags', triggers, tags: required, at_least_one: true },
-    })
-    expect(structuralTagOf(format, [dim], true)).toEqual({
-      format: { type: 'triggered_tags', triggers, tags: named, at_least_one: true, stop_after_first: true },
-    })
-  },
-)
+test.each(goldens)('the tags of %s, required and named', (format, triggers, required, named) => {
+  expect(structuralTagOf(format, [dim, ping], false)).toEqual({
+    format: { type: 'triggered_tags', triggers, tags: required, at_least_one: true },
+  })
+  expect(structuralTagOf(format, [dim], true)).toEqual({
+    format: { type: 'triggered_tags', triggers, tags: named, at_least_one: true, stop_after_first: true },
+  })
+})
 
-test('parsers 4.3: other formats have no tags, names are escaped, an answer of Harmony is framed', () => {
+test('other formats have no tags, names are escaped, an answer of Harmony is framed', () => {
   for (const format of ['qwen', 'json', 'deepseek', 'qwen_xml'])
     expect(structuralTagOf(format, [dim], true)).toBeNull()
   const odd = JSON.stringify(structuralTagOf('kimi_k3', [{ name: 'a&"b', parameters: {} }], true))

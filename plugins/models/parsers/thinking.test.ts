@@ -5,7 +5,7 @@ const TOGGLE =
   '{% if enable_thinking %}{% endif %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}'
 const OFF = '{% set thinking = false %}{% if thinking %}<think>{% endif %}'
 
-test('parsers 6.7 #78: an effort of none switches thinking off, an explicit toggle wins', () => {
+test('an effort of none switches thinking off, an explicit toggle wins', () => {
   expect(thinkingOf({ chatTemplate: TOGGLE, reasoningEffort: 'none' }, null).isOn).toBe(false)
   expect(thinkingOf({ chatTemplate: TOGGLE, reasoningEffort: 'minimal' }, null).isOn).toBe(false)
   expect(thinkingOf({ chatTemplate: TOGGLE, reasoningEffort: 'high' }, null).isOn).toBe(true)
@@ -15,7 +15,7 @@ test('parsers 6.7 #78: an effort of none switches thinking off, an explicit togg
   )
 })
 
-test('parsers 2.17: how the prompt ends tells where the model goes on from', () => {
+test('how the prompt ends tells where the model goes on from', () => {
   const at = (prompt: string, templateArguments = {}) =>
     thinkingOf({ chatTemplate: TOGGLE, prompt, templateArguments }, null)
   expect(at('<|im_start|>assistant\n<think>\n')).toEqual({
@@ -43,12 +43,12 @@ test.each([
   ['<seed:think>', '</seed:think>'],
   ['<|channel>thought\n', '<channel|>'],
   ['<|open|>think<|sep|>', '<|open|>response<|sep|>'],
-])('parsers 2.17: a prompt ends inside of reasoning after %s, behind it after %s', (start, end) => {
+])('a prompt ends inside of reasoning after %s, behind it after %s', (start, end) => {
   expect(thinkingOf({ prompt: `user: x\n${start}` }, null).isReasoningOpen).toBe(true)
   expect(thinkingOf({ prompt: `user: x\n${start}${end}` }, null).isReasoningOpen).toBe(false)
 })
 
-test('parsers 2.17: default off, no toggle, and prompts that no template writes', () => {
+test('default off, no toggle, and prompts that no template writes', () => {
   expect(thinkingOf({ chatTemplate: OFF }, null)).toMatchObject({ key: 'thinking', isOn: false })
   expect(thinkingOf({ chatTemplate: OFF, templateArguments: { thinking: true } }, null).isOn).toBe(true)
   expect(thinkingOf({ chatTemplate: 'plain' }, null)).toEqual({

@@ -1,4 +1,4 @@
-/** Whether a model thinks on a request, and where its output begins then. @source parsers facts 2.17 */
+/** Whether a model thinks on a request, and where its output begins then. */
 import type { ThinkingRequest, ThinkingState } from '#kernel'
 import { isReasoningOpenAfter } from './prompt-end.ts'
 

@@ -20,7 +20,7 @@ const minimax = (body: string) => `<minimax:tool_call>${body}</minimax:tool_call
 const kimi = (id: string, body: string) =>
   `<|tool_calls_section_begin|><|tool_call_begin|>${id}<|tool_call_argument_begin|>${body}<|tool_call_end|><|tool_calls_section_end|>`
 
-test('parsers 6.7 #1: json keeps prose before an array of calls with its space', () => {
+test('json keeps prose before an array of calls with its space', () => {
   expect(whole('json', 'Checking. [{"name":"a","arguments":{}},{"name":"b","arguments":{}}]')).toEqual({
     text: 'Checking. ',
     calls: [
@@ -30,90 +30,90 @@ test('parsers 6.7 #1: json keeps prose before an array of calls with its space',
   })
 })
 
-test('parsers 6.7 #2: json takes parameters for arguments, and none at all', () => {
+test('json takes parameters for arguments, and none at all', () => {
   expect(whole('json', '{"name":"a","parameters":{"x":1}}').calls).toEqual([['a', '{"x":1}']])
   expect(whole('json', '{"name":"a"}').calls).toEqual([['a', '{}']])
 })
 
-test('parsers 6.7 #3: json prefers name to function, and a number is no name', () => {
+test('json prefers name to function, and a number is no name', () => {
   expect(whole('json', '{"function":"b","name":"a"}').calls).toEqual([['a', '{}']])
   expect(whole('json', '{"name":7}')).toEqual({ text: '{"name":7}', calls: [] })
 })
 
 test.each([
-  ['4', "{'name':'a','arguments':{}}"],
-  ['5', '{"name":"a","arguments":{"x":1,}}'],
-  ['8', '{"city":"Oslo","at":{"name":"a","arguments":{}}}'],
-])('parsers 6.7 #%s: json leaves %s as it is', (_check, input) => {
+  ["{'name':'a','arguments':{}}"],
+  ['{"name":"a","arguments":{"x":1,}}'],
+  ['{"city":"Oslo","at":{"name":"a","arguments":{}}}'],
+])('json leaves %s as it is', (input) => {
   expect(whole('json', input)).toEqual({ text: input, calls: [] })
 })
 
-test('parsers 6.7 #6: json reads 100 calls of one array in order', () => {
+test('json reads 100 calls of one array in order', () => {
   const calls = Array.from({ length: 100 }, (_, index) => ({ name: `f${index}`, arguments: { index } }))
   expect(whole('json', JSON.stringify(calls)).calls.map(([name]) => name)).toEqual(
     calls.map(({ name }) => name),
   )
 })
 
-test('parsers 6.7 #7: of a key that comes twice the last value counts', () => {
+test('of a key that comes twice the last value counts', () => {
   const [[, written]] = whole('json', '{"name":"a","arguments":{"x":1,"x":2}}').calls
   expect(JSON.parse(written)).toEqual({ x: 2 })
 })
 
-test('parsers 6.7 #9: mistral is not ended by brackets in strings', () => {
+test('mistral is not ended by brackets in strings', () => {
   const input = '[TOOL_CALLS] [{"name":"a","arguments":{"t":"x] [0] \\"]"}}]'
   expect(whole('mistral', input).calls).toEqual([['a', '{"t":"x] [0] \\"]"}']])
 })
 
-test('parsers 6.7 #10: mistral without an array is text', () => {
+test('mistral without an array is text', () => {
   expect(whole('mistral', '[TOOL_CALLS] none')).toEqual({ text: '[TOOL_CALLS] none', calls: [] })
 })
 
-test('parsers 6.7 #11: mistral may be printed over several lines', () => {
+test('mistral may be printed over several lines', () => {
   const input = `[TOOL_CALLS] ${JSON.stringify([{ name: 'a', arguments: { x: [1] } }], null, 2)}`
   expect(whole('mistral', input).calls).toEqual([['a', '{"x":[1]}']])
 })
 
-test('parsers 6.7 #12: qwen reads the block that is whole beside a broken one', () => {
+test('qwen reads the block that is whole beside a broken one', () => {
   const input =
     'Hi <tool_call>\n{"name":"a","arguments":{}}\n</tool_call>\n<tool_call>\n{"name":\n</tool_call>'
   expect(whole('qwen', input)).toEqual({ text: 'Hi ', calls: [['a', '{}']] })
 })
 
-test('parsers 6.7 #13: qwen without a closing tag is no call as a whole', () => {
+test('qwen without a closing tag is no call as a whole', () => {
   const input = '<tool_call>\n{"name":"a","arguments":{}}'
   expect(whole('qwen', input)).toEqual({ text: input, calls: [] })
 })
 
-test('parsers 6.7 #14: qwen_xml goes by the declared type', () => {
+test('qwen_xml goes by the declared type', () => {
   const input = xml('f', ['a', '4'], ['b', 'true'], ['c', '[1]'], ['d', '5'])
   const tools = withTypes('f', { a: 'string', b: 'string', c: 'string', d: 'integer' })
   expect(whole('qwen_xml', input, { tools }).calls).toEqual([['f', '{"a":"4","b":"true","c":"[1]","d":5}']])
 })
 
-test('parsers 6.7 #15: qwen_xml leaves entities alone', () => {
+test('qwen_xml leaves entities alone', () => {
   const input = xml('f', ['a', 'x &amp; &#39;'])
   const calls = [['f', '{"a":"x &amp; &#39;"}']]
   expect(whole('qwen_xml', input).calls).toEqual(calls)
   expect(whole('qwen_xml', input, { tools: withTypes('f', { a: 'string' }) }).calls).toEqual(calls)
 })
 
-test('parsers 6.7 #16: qwen_xml needs no </function>', () => {
+test('qwen_xml needs no </function>', () => {
   const input = '<tool_call><function=f><parameter=a>1</parameter></tool_call>'
   expect(whole('qwen_xml', input).calls).toEqual([['f', '{"a":1}']])
 })
 
-test('parsers 6.7 #17: qwen_xml keeps names of any script', () => {
+test('qwen_xml keeps names of any script', () => {
   expect(whole('qwen_xml', xml('größe', ['breite😀', '1'])).calls).toEqual([['größe', '{"breite😀":1}']])
 })
 
-test('parsers 6.7 #18: qwen_xml keeps a value of 1 MiB', () => {
+test('qwen_xml keeps a value of 1 MiB', () => {
   const value = 'a<b & "c" \n'.repeat(95_326).trim()
   const [[, written]] = whole('qwen_xml', xml('f', ['a', value])).calls
   expect(JSON.parse(written)).toEqual({ a: value })
 })
 
-test('parsers 6.7 #19: pythonic turns literals into JSON', () => {
+test('pythonic turns literals into JSON', () => {
   const input = "[f(a=True, b=False, c=None, d=(1, 'x'), e={'k': {'l': [1.50, -2]}})]"
   expect(whole('pythonic', input).calls).toEqual([
     ['f', '{"a":true,"b":false,"c":null,"d":[1,"x"],"e":{"k":{"l":[1.50,-2]}}}'],
@@ -121,48 +121,48 @@ test('parsers 6.7 #19: pythonic turns literals into JSON', () => {
 })
 
 test.each(['[f(1)]', '[f(a=1, 2)]', '[f(a=b.c)]', '[f(**x)]', '[f(a=lambda: 0)]', '[f(a=g(1))]'])(
-  'parsers 6.7 #20: pythonic leaves %s as it is',
+  'pythonic leaves %s as it is',
   (input) => {
     expect(whole('pythonic', input)).toEqual({ text: input, calls: [] })
   },
 )
 
-test('parsers 6.7 #21: pythonic takes no list of numbers for calls, and drops its marks with them', () => {
+test('pythonic takes no list of numbers for calls, and drops its marks with them', () => {
   expect(whole('pythonic', 'so [1, 2, 3].')).toEqual({ text: 'so [1, 2, 3].', calls: [] })
   expect(whole('pythonic', '<|python_start|>[f()]<|python_end|>')).toEqual({ text: '', calls: [['f', '{}']] })
 })
 
-test('parsers 6.7 #22: pythonic makes a string of a number of 25 digits', () => {
+test('pythonic makes a string of a number of 25 digits', () => {
   const digits = '1234567890123456789012345'
   expect(whole('pythonic', `[f(a=${digits})]`).calls).toEqual([['f', `{"a":"${digits}"}`]])
 })
 
-test('parsers 6.7 #23: llama is not split inside of strings', () => {
+test('llama is not split inside of strings', () => {
   const input = '<|python_tag|>{"name":"a","parameters":{"t":"x; y"}}'
   expect(whole('llama', input).calls).toEqual([['a', '{"t":"x; y"}']])
 })
 
-test('parsers 6.7 #24: llama with prose behind the object is text', () => {
+test('llama with prose behind the object is text', () => {
   const input = '{"name":"a","parameters":{}} is how one calls.'
   expect(whole('llama', input)).toEqual({ text: input, calls: [] })
 })
 
-test('parsers 6.7 #25: deepseek knows no type but function', () => {
+test('deepseek knows no type but function', () => {
   const input = `${DEEPSEEK[0]}tool<｜tool▁sep｜>f\n\`\`\`json\n{}\n\`\`\`${DEEPSEEK[1]}`
   expect(whole('deepseek', input)).toEqual({ text: input, calls: [] })
 })
 
-test('parsers 6.7 #26: deepseek wraps what is no object', () => {
+test('deepseek wraps what is no object', () => {
   const input = `${DEEPSEEK[0]}function<｜tool▁sep｜>f\n\`\`\`json\n"x"\n\`\`\`${DEEPSEEK[1]}`
   expect(whole('deepseek', input).calls).toEqual([['f', '{"value":"x"}']])
 })
 
-test('parsers 6.7 #27: deepseek31 reads the call behind a broken one', () => {
+test('deepseek31 reads the call behind a broken one', () => {
   const input = `${DEEPSEEK[0]}x<｜tool▁sep｜>{bad<｜tool▁call▁end｜><｜tool▁call▁begin｜>y<｜tool▁sep｜>{}${DEEPSEEK[1]}`
   expect(whole('deepseek31', input).calls).toEqual([['y', '{}']])
 })
 
-test('parsers 6.7 #28: DSML reads JSON where the tag says so, and a string where it is none', () => {
+test('DSML reads JSON where the tag says so, and a string where it is none', () => {
   const pair = (key: string, value: string) =>
     `${DSML}parameter name="${key}" string="false">${value}</｜DSML｜parameter>`
   const body = pair('a', '42') + pair('b', 'true') + pair('c', '{"d":[1]}') + pair('e', '{bad')
@@ -170,7 +170,7 @@ test('parsers 6.7 #28: DSML reads JSON where the tag says so, and a string where
   expect(whole('deepseek32', input).calls).toEqual([['f', '{"a":42,"b":true,"c":{"d":[1]},"e":"{bad"}']])
 })
 
-test('parsers 6.7 #29: DSML reads the invoke behind one without a name', () => {
+test('DSML reads the invoke behind one without a name', () => {
   const input = `${DSML}function_calls>${DSML}invoke name=""></｜DSML｜invoke>${DSML}invoke name="g"></｜DSML｜invoke></｜DSML｜function_calls>`
   expect(whole('deepseek32', input).calls).toEqual([['g', '{}']])
 })
@@ -178,18 +178,18 @@ test('parsers 6.7 #29: DSML reads the invoke behind one without a name', () => {
 test.each([
   ['deepseek32', 'tool_calls'],
   ['deepseek_v4', 'function_calls'],
-])('parsers 6.7 #30: %s leaves a block of %s as it is', (name, block) => {
+])('%s leaves a block of %s as it is', (name, block) => {
   const input = `${DSML}${block}>${DSML}invoke name="f"></｜DSML｜invoke></｜DSML｜${block}>`
   expect(whole(name, input)).toEqual({ text: input, calls: [] })
 })
 
-test('parsers 6.7 #31: a name without a line of its own is a call of glm47 only', () => {
+test('a name without a line of its own is a call of glm47 only', () => {
   const input = '<tool_call>ping</tool_call>'
   expect(whole('glm45_moe', input)).toEqual({ text: input, calls: [] })
   expect(whole('glm47_moe', input)).toEqual({ text: '', calls: [['ping', '{}']] })
 })
 
-test('parsers 6.7 #32: glm keeps zeros of a string, and makes a number of them otherwise', () => {
+test('glm keeps zeros of a string, and makes a number of them otherwise', () => {
   const input = '<tool_call>f\n<arg_key>a</arg_key><arg_value>007</arg_value></tool_call>'
   expect(whole('glm45_moe', input, { tools: withTypes('f', { a: 'string' }) }).calls).toEqual([
     ['f', '{"a":"007"}'],
@@ -197,24 +197,24 @@ test('parsers 6.7 #32: glm keeps zeros of a string, and makes a number of them o
   expect(whole('glm45_moe', input).calls).toEqual([['f', '{"a":7}']])
 })
 
-test('parsers 6.7 #33: step3 calls without arguments', () => {
+test('step3 calls without arguments', () => {
   const input =
     '<｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="f"></steptml:invoke><｜tool_call_end｜><｜tool_calls_end｜>'
   expect(whole('step3', input).calls).toEqual([['f', '{}']])
 })
 
-test('parsers 6.7 #34: sarashina reads escapes and brackets in strings and never shows its mark', () => {
+test('sarashina reads escapes and brackets in strings and never shows its mark', () => {
   const input = "Ok <|tool_calls|>[{'name': 'f', 'arguments': {'t': 'it\\'s [x'}}]"
   expect(whole('sarashina', input)).toEqual({ text: 'Ok', calls: [['f', '{"t":"it\'s [x"}']] })
   expect(whole('sarashina', 'Ok <|tool_calls|>none').text).toBe('Ok none')
 })
 
-test('parsers 6.7 #35: kimik2 takes one prefix off, and keeps dots and hyphens', () => {
+test('kimik2 takes one prefix off, and keeps dots and hyphens', () => {
   expect(whole('kimik2', kimi('functions.fs.read:0', '{}')).calls).toEqual([['fs.read', '{}']])
   expect(whole('kimik2', kimi('functions.functions.a-b:0', '{}')).calls).toEqual([['functions.a-b', '{}']])
 })
 
-test('parsers 6.7 #36: kimik2 leaves pretty JSON as it is written', () => {
+test('kimik2 leaves pretty JSON as it is written', () => {
   const body = JSON.stringify({ a: [1, { b: 2 }] }, null, 2)
   expect(whole('kimik2', kimi('functions.f:0', body)).calls).toEqual([['f', body]])
 })
@@ -223,19 +223,19 @@ const channel = (attributes: string, body = '') =>
   `<|open|>call ${attributes}<|sep|>${body}<|close|>call<|sep|>`
 const tools = (body: string) => `<|open|>tools<|sep|>${body}<|close|>tools<|sep|>`
 
-test('parsers 6.7 #37: kimi_k3 goes by the order, and a bracket may stand in an attribute', () => {
+test('kimi_k3 goes by the order, and a bracket may stand in an attribute', () => {
   const input = tools(channel('tool="a<b" index="7"') + channel('tool="c" index="7"') + channel('tool="d"'))
   expect(whole('kimi_k3', input).calls.map(([name]) => name)).toEqual(['a<b', 'c', 'd'])
 })
 
-test('parsers 6.7 #38: kimi_k3 makes a string of what is no number', () => {
+test('kimi_k3 makes a string of what is no number', () => {
   const argument = '<|open|>argument key="a" type="number"<|sep|>many<|close|>argument<|sep|>'
   expect(whole('kimi_k3', tools(channel('tool="f"', argument))).calls).toEqual([['f', '{"a":"many"}']])
 })
 
 const frame = (name: string) => `<|content_invoke_tool_json|>{"name":"${name}","args":{}}<|end_message|>`
 
-test('parsers 6.7 #39: inkling drops an undeclared call with its frame, and does not count it', () => {
+test('inkling drops an undeclared call with its frame, and does not count it', () => {
   const input = `<|message_model|>x${frame('x')}<|message_model|>f${frame('f')}`
   const declared = { tools: withTypes('f', {}), unknownTools: 'text' as const }
   expect(streamed('inkling', [input], declared)).toEqual({ text: '', calls: [['f', '{}']], isWhole: true })
@@ -253,13 +253,13 @@ test('parsers 6.7 #39: inkling drops an undeclared call with its frame, and does
   expect(started).toEqual([[0, 'f']])
 })
 
-test('parsers 6.7 #40: inkling shows both texts around a broken frame and nothing of it', () => {
+test('inkling shows both texts around a broken frame and nothing of it', () => {
   const input =
     'a<|content_invoke_tool_json|>{"name":"x","args":[1]}<|end_message|><|content_text|>b<|end_message|>'
   expect(whole('inkling', input)).toEqual({ text: 'ab', calls: [] })
 })
 
-test('parsers 6.7 #41, #42: minimax reads two invokes of one wrapper, declared or not', () => {
+test('minimax reads two invokes of one wrapper, declared or not', () => {
   const input = minimax('<invoke name="a"></invoke><invoke name="b"></invoke>')
   const expected = {
     text: '',
@@ -272,23 +272,23 @@ test('parsers 6.7 #41, #42: minimax reads two invokes of one wrapper, declared o
   expect(streamed('minimax_m2', [...input], kept)).toEqual({ ...expected, isWhole: true })
 })
 
-test('parsers 6.7 #43: minimax decodes entities once', () => {
+test('minimax decodes entities once', () => {
   const input = minimax('<invoke name="f"><parameter name="a">&amp;quot;</parameter></invoke>')
   expect(whole('minimax_m2', input).calls).toEqual([['f', '{"a":"&quot;"}']])
 })
 
-test('parsers 6.7 #44: cohere reads over an end mark in a string and trims its text', () => {
+test('cohere reads over an end mark in a string and trims its text', () => {
   const input =
     '<|START_RESPONSE|> Hi. <|END_RESPONSE|>\n<|START_ACTION|>[{"tool_call_id":"0","tool_name":"f","parameters":{"t":"<|END_ACTION|>"}}]<|END_ACTION|>\n'
   expect(whole('cohere', input)).toEqual({ text: 'Hi.', calls: [['f', '{"t":"<|END_ACTION|>"}']] })
 })
 
-test('parsers 6.7 #45: cohere with an open string is text', () => {
+test('cohere with an open string is text', () => {
   const input = '<|START_ACTION|>{"tool_name":"f","parameters":{"t":"x<|END_ACTION|>'
   expect(whole('cohere', input)).toEqual({ text: input, calls: [] })
 })
 
-test('parsers 6.7 #46: passthrough leaves what every other format reads', () => {
+test('passthrough leaves what every other format reads', () => {
   for (const { input } of examples) expect(whole('passthrough', input)).toEqual({ text: input, calls: [] })
 })
 
@@ -299,14 +299,14 @@ test.each([
   ['qwen', '<tool_call>\n{"name":"'],
   ['cohere', '<|START_ACTION|>{"tool_name":"'],
   ['inkling', '<|content_invoke_tool_json|>{"name":"'],
-])('parsers 6.7 #49: %s sends no name before it is whole', (name, input) => {
+])('%s sends no name before it is whole', (name, input) => {
   for (const rest of ['', 'look'])
     for (const chunks of [[input + rest], [...input, ...rest]])
       expect(streamed(name, chunks, kept).calls).toEqual([])
 })
 
 test.each(callWriters)(
-  'parsers 6.7 #50, #51, #52: text and three calls of $format in one chunk come in order and whole',
+  'text and three calls of $format in one chunk come in order and whole',
   ({ format, write }) => {
     const calls: WrittenCall[] = [
       { name: 'a', args: [['x', 1]] },
@@ -330,7 +330,7 @@ test.each(callWriters)(
   },
 )
 
-test('parsers 6.7 #52: every call without arguments has an empty object', () => {
+test('every call without arguments has an empty object', () => {
   const input = xml('a') + xml('b') + xml('c')
   expect(streamed('qwen_xml', [...input]).calls).toEqual([
     ['a', '{}'],
@@ -349,7 +349,7 @@ test.each([
     'step3',
     '<｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="f"><steptml:parameter name="a">}</steptml:parameter><steptml:parameter name="b">{</steptml:parameter></steptml:invoke><｜tool_call_end｜><｜tool_calls_end｜>',
   ],
-])('parsers 6.7 #53: braces in values of %s are data', (name, input) => {
+])('braces in values of %s are data', (name, input) => {
   expect(streamed(name, [...input]).calls).toEqual([['f', '{"a":"}","b":"{"}']])
 })
 
@@ -358,19 +358,16 @@ const jsonWriters = callWriters.filter(({ carries }) => carries === 'json')
 const withRaw = ({ write }: (typeof callWriters)[number], raw: string) =>
   write([{ name: 'f', args: [['a', '@@']] }]).replace('"@@"', raw)
 
-test.each(jsonWriters)(
-  'parsers 6.7 #54: escapes of a pair and the pair itself survive being cut in $format',
-  (writer) => {
-    const raw = '"\\ud83d\\ude00😀"'
-    const input = withRaw(writer, raw)
-    for (let at = 0; at < input.length; at++)
-      expect(streamed(writer.format, [input.slice(0, at), input.slice(at)]).calls).toEqual([
-        ['f', `{"a":${raw}}`],
-      ])
-  },
-)
+test.each(jsonWriters)('escapes of a pair and the pair itself survive being cut in $format', (writer) => {
+  const raw = '"\\ud83d\\ude00😀"'
+  const input = withRaw(writer, raw)
+  for (let at = 0; at < input.length; at++)
+    expect(streamed(writer.format, [input.slice(0, at), input.slice(at)]).calls).toEqual([
+      ['f', `{"a":${raw}}`],
+    ])
+})
 
-test.each(jsonWriters)('parsers 6.7 #55: numbers in $format stay as they are written', (writer) => {
+test.each(jsonWriters)('numbers in $format stay as they are written', (writer) => {
   for (const number of ['18446744073709551616', '1e400', '-0', '1.0', '0.1e-7', '9007199254740993']) {
     const input = withRaw(writer, number)
     for (const chunks of [[input], [...input]])
@@ -378,29 +375,22 @@ test.each(jsonWriters)('parsers 6.7 #55: numbers in $format stay as they are wri
   }
 })
 
-test.each(jsonWriters)(
-  'parsers 6.7 #56: keys of $format keep their order, whatever they are',
-  ({ format, write }) => {
-    const args = ['10', '2', '__proto__', 'constructor', ''].map((key, at) => [key, at] as const)
-    const written = '{"10":0,"2":1,"__proto__":2,"constructor":3,"":4}'
-    const input = write([{ name: 'f', args }])
-    for (const chunks of [[input], [...input]])
-      expect(streamed(format, chunks).calls).toEqual([['f', written]])
-  },
-)
+test.each(jsonWriters)('keys of $format keep their order, whatever they are', ({ format, write }) => {
+  const args = ['10', '2', '__proto__', 'constructor', ''].map((key, at) => [key, at] as const)
+  const written = '{"10":0,"2":1,"__proto__":2,"constructor":3,"":4}'
+  const input = write([{ name: 'f', args }])
+  for (const chunks of [[input], [...input]]) expect(streamed(format, chunks).calls).toEqual([['f', written]])
+})
 
-test('parsers 6.7 #58: the end-of-sentence text never reaches arguments', () => {
+test('the end-of-sentence text never reaches arguments', () => {
   const input = `${DSML}function_calls>${DSML}invoke name="f">${DSML}parameter name="a" string="true">x<｜end▁of▁sentence｜></｜DSML｜parameter></｜DSML｜invoke></｜DSML｜function_calls>`
   expect(streamed('deepseek32', [...input]).calls).toEqual([['f', '{"a":"x"}']])
 })
 
-test.each(['json', 'llama', 'pythonic', 'xlam'])(
-  'parsers 6.7 #60: %s delivers a JSON answer whole',
-  (name) => {
-    const answer = '{"city":"Oslo","list":[1,{"name":"x"}]}'
-    expect(streamed(name, [...answer])).toEqual({ text: answer, calls: [], isWhole: true })
-  },
-)
+test.each(['json', 'llama', 'pythonic', 'xlam'])('%s delivers a JSON answer whole', (name) => {
+  const answer = '{"city":"Oslo","list":[1,{"name":"x"}]}'
+  expect(streamed(name, [...answer])).toEqual({ text: answer, calls: [], isWhole: true })
+})
 
 test('no text is lost: what is neither call nor space between calls is text', () => {
   const input = 'a<tool_call>{"name":"f"}</tool_call>\n<tool_call>{"name":"g"}</tool_call>\nand then b'
@@ -414,7 +404,7 @@ test('no text is lost: what is neither call nor space between calls is text', ()
   })
 })
 
-test('parsers 0.7 N13: a call that is cut off keeps what came of it', () => {
+test('a call that is cut off keeps what came of it', () => {
   expect(streamed('qwen', ['<tool_call>{"name":"f","arguments":{"a":"x'], kept)).toEqual({
     text: '',
     calls: [['f', '{"a":"x']],
@@ -429,7 +419,7 @@ test('a raw line break inside of a JSON string is escaped', () => {
   ])
 })
 
-test('parsers 6.2: more calls than allowed are text', () => {
+test('more calls than allowed are text', () => {
   const limits = { maxCalls: 2, maxArgumentChars: 1_000 }
   const block = '<tool_call>{"name":"f"}</tool_call>'
   expect(streamed('qwen', [block.repeat(3)], { limits, ...kept })).toEqual({
@@ -442,12 +432,12 @@ test('parsers 6.2: more calls than allowed are text', () => {
   })
 })
 
-test.each([40, 126])('parsers 6.6 A13: JSON nested %s deep is read', (depth) => {
+test.each([40, 126])('JSON nested %s deep is read', (depth) => {
   const value = `${'['.repeat(depth)}${']'.repeat(depth)}`
   expect(whole('json', `{"name":"f","arguments":{"a":${value}}}`).calls).toEqual([['f', `{"a":${value}}`]])
 })
 
-test('parsers 6.6 A13: JSON nested 200 deep is text', () => {
+test('JSON nested 200 deep is text', () => {
   const value = `${'['.repeat(200)}${']'.repeat(200)}`
   expect(whole('json', `{"name":"f","arguments":{"a":${value}}}`).calls).toEqual([])
 })

@@ -1,4 +1,4 @@
-/** What an engine must be held to so that a model calls as the request demands. @source parsers facts 4.3 */
+/** What an engine must be held to so that a model calls as the request demands. */
 import type { ChatTool, OutputConstraint, ToolChoice } from '#kernel'
 import { parsersErrors } from './errors.ts'
 import type { DeclaredTool } from './scan/tool-types.ts'

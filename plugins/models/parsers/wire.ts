@@ -1,4 +1,4 @@
-/** What goes in and out of the parse routes. @source parsers facts 5 */
+/** What goes in and out of the parse routes. */
 import { Type } from '#kernel'
 
 export const FunctionCallRequest = Type.Object({
@@ -39,5 +39,5 @@ export const ReasoningReply = Type.Object({
   success: Type.Boolean(),
 })
 
-/** Other than elsewhere the error is a plain string. @source parsers facts 5.3 */
+/** Other than elsewhere the error is a plain string. */
 export const ParseFailure = Type.Object({ error: Type.String(), success: Type.Boolean() })

@@ -38,7 +38,7 @@ function pairs(markers: readonly string[]) {
   return { encode, calls: () => calls }
 }
 
-test('grpc 8.2 #68: any sequence of prompts gives the ids of plain encoding', async () => {
+test('any sequence of prompts gives the ids of plain encoding', async () => {
   const markers = ['<|a|>', '[b]']
   const word = fc.constantFrom('<|a|>', '[b]', 'hello', ' ', 'é', '<|a', '|>', '')
   const prompt = fc.array(word, { maxLength: 12 }).map((words) => words.join(''))
@@ -67,7 +67,7 @@ test('grpc 8.2 #68: any sequence of prompts gives the ids of plain encoding', as
   )
 })
 
-test('grpc 6.3: of a chat that went on, only what is new is encoded', async () => {
+test('of a chat that went on, only what is new is encoded', async () => {
   const { encode, calls } = pairs(['<|a|>'])
   const encoder = await CachedEncoder.open(encode, new Segmenter([marker('<|a|>')], true), on(100_000))
   await encoder.encode('one<|a|>two<|a|>')
@@ -79,14 +79,14 @@ test('grpc 6.3: of a chat that went on, only what is new is encoded', async () =
   expect(encoder.counts).toEqual({ promptHits: 1, promptMisses: 2, segmentHits: 2, segmentMisses: 3 })
 })
 
-test('grpc 6.3: a tokenizer whose pieces depend on what stands before them is not cut', async () => {
+test('a tokenizer whose pieces depend on what stands before them is not cut', async () => {
   const encode = async (text: string) => Uint32Array.of(text.length)
   const encoder = await CachedEncoder.open(encode, new Segmenter([marker('<|a|>')], true), on(1_000))
   expect(encoder.usesSegments).toBe(false)
   expect([...(await encoder.encode('x<|a|>y'))]).toEqual([7])
 })
 
-test('grpc 6.3: tokens that strip, normalize or overlap are no borders', () => {
+test('tokens that strip, normalize or overlap are no borders', () => {
   const added = [
     marker('<|a|>'),
     marker('<l>', { lstrip: true }),

@@ -1,4 +1,4 @@
-/** Encodes with memory: whole prompts, and what lies between special tokens. @source grpc facts 6.3 */
+/** Encodes with memory: whole prompts, and what lies between special tokens. */
 import { ByteLru } from './byte-lru.ts'
 import type { Segmenter } from './segments.ts'
 

@@ -68,11 +68,11 @@ test.each([
     'x--y--',
   ],
   [`{% for a, (b, c) in [['x', ['y', 'z']]] %}{{ a ~ b ~ c }}{% endfor %}`, 'xyz'],
-])('grpc 6.2: %s', (template, expected) => {
+])('%s', (template, expected) => {
   expect(render(template, { x: [{ a: 1, b: 2 }, { b: 3 }] })).toBe(expected)
 })
 
-test('grpc 6.2: loops keep what was printed before they break off or go on', () => {
+test('loops keep what was printed before they break off or go on', () => {
   const template =
     '{% for i in x %}{% for j in x %}{{ j }}{% if j == i %}{% break %}{% endif %},{% endfor %};' +
     '{% if i == 2 %}{% continue %}{% elif i == 3 %}!{% break %}{% endif %}.{% else %}none{% endfor %}'
@@ -88,7 +88,7 @@ test.each([
   ['{{ none.strip() }}', 'no method strip'],
   ['{{ 1 | tojson(colour=1) }}', 'no argument named colour'],
   ['{% for i in range(1000000000) %}{% endfor %}', 'too long'],
-])('grpc 8.2 #67: %s is refused', (template, reason) => {
+])('%s is refused', (template, reason) => {
   expect(() => render(template)).toThrowError(reason)
 })
 
@@ -109,12 +109,12 @@ describe('which template, and in what form', () => {
     SPECIAL,
   )
 
-  test('grpc 6.1: tool_use where there are tools', () => {
+  test('tool_use where there are tools', () => {
     expect(named.render({ messages: [], tools: [{}] })).toBe('tools: 1')
     expect(named.render({ messages: [], tools: [] })).toBe('plain')
   })
 
-  test('grpc 6.2: arguments are values, unless the template wants their text', () => {
+  test('arguments are values, unless the template wants their text', () => {
     const calls = [{ id: '1', type: 'function', function: { name: 'f', arguments: '{"a":1}' } }]
     const messages = [{ role: 'assistant', tool_calls: calls }]
     const loop = (inner: string) =>
@@ -123,7 +123,7 @@ describe('which template, and in what form', () => {
     expect(render(loop("{{ '<' + c.function.arguments + '>' }}"), {}, { messages })).toBe('<{"a":1}>')
   })
 
-  test('grpc 6.2: text parts become one string, or stay parts', () => {
+  test('text parts become one string, or stay parts', () => {
     const content = [
       { type: 'text', text: 'a' },
       { type: 'image_url', image_url: { url: 'x' } },
@@ -148,7 +148,7 @@ describe('which template, and in what form', () => {
     ['{% if message.content is string %}{{ message.content }}{% endif %}', 'string'],
     ["{{ message.content.split('x')[0] }}", 'string'],
     ['{% if %}', 'string'],
-  ])('grpc 8.2 #63: %s wants %s', (template, format) => {
+  ])('%s wants %s', (template, format) => {
     expect(detectContentFormat(template)).toBe(format)
   })
 
@@ -158,7 +158,7 @@ describe('which template, and in what form', () => {
   })
 })
 
-test('grpc 8.2 #66: the prompt ends with the text that is to be continued', () => {
+test('the prompt ends with the text that is to be continued', () => {
   const template =
     '{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}'
   const messages = [

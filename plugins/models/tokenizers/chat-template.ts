@@ -1,4 +1,4 @@
-/** A tokenizer's chat templates, compiled once: chooses the one that fits a request and renders it. @source grpc facts 6.2 */
+/** A tokenizer's chat templates, compiled once: chooses the one that fits a request and renders it. */
 import { Environment } from '@huggingface/jinja'
 import type { ChatPrompt, ContentFormat, SpecialTokens } from '#kernel'
 import { type MessageForm, toTemplateMessages } from './chat-values.ts'

@@ -1,4 +1,4 @@
-/** Brings the messages of a chat request into the form that templates expect. @source grpc facts 6.2 */
+/** Brings the messages of a chat request into the form that templates expect. */
 import type { ContentFormat } from '#kernel'
 import { isDeeperThan } from './json-depth.ts'
 import { TemplateRefusal } from './template-functions.ts'

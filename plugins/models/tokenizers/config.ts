@@ -5,7 +5,6 @@ import { DEFAULT_LIMITS } from './render-budget.ts'
 const count = (value: number, minimum: number, maximum: number, description: string) =>
   Type.Integer({ minimum, maximum, default: value, description })
 
-/** @source grpc facts 6.3; routing facts 5.4; routes facts 8 */
 export const tokenizersConfig = Type.Object(
   {
     load: Type.Array(

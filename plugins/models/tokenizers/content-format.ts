@@ -1,6 +1,5 @@
 /**
  * Finds out from a template's syntax tree whether it wants message content as one string or as a list of parts.
- * @source grpc facts 6.2
  */
 import { parse, tokenize } from '@huggingface/jinja'
 import type { ContentFormat } from '#kernel'

@@ -1,4 +1,4 @@
-/** Prometheus series of encoding. @source routing facts, tokenizer cache */
+/** Prometheus series of encoding. */
 import type { CounterHandle, Metrics } from '#kernel'
 import type { CacheReport } from './encoder-task.ts'
 

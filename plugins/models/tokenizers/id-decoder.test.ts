@@ -63,7 +63,7 @@ const textIds = fc.string({ unit: 'binary' }).map((text) => [...Buffer.from(text
 describe('byte-level vocabularies', () => {
   const ids = fc.array(fc.integer({ min: 0, max: 310 }), { maxLength: 60 })
 
-  test('grpc 5: any sequence gives the text of all its bytes', () => {
+  test('any sequence gives the text of all its bytes', () => {
     fc.assert(
       fc.property(ids, (sequence) => {
         const known = sequence.filter((id) => byteTable.has(id))
@@ -76,7 +76,7 @@ describe('byte-level vocabularies', () => {
     )
   })
 
-  test('grpc 5: no piece of a whole text has a replacement character, and none is half a surrogate pair', () => {
+  test('no piece of a whole text has a replacement character, and none is half a surrogate pair', () => {
     fc.assert(
       fc.property(textIds, (sequence) => {
         const pieces = decodeAll(byteTable, BYTE_RULES, sequence)
@@ -88,17 +88,17 @@ describe('byte-level vocabularies', () => {
     )
   })
 
-  test('grpc 5: an unfinished character at the end is one replacement character', () => {
+  test('an unfinished character at the end is one replacement character', () => {
     expect(decodeAll(byteTable, BYTE_RULES, [0x61, 0xf0, 0x9f, 0x98])).toEqual(['a', '', '', '', '�'])
   })
 
-  test('grpc 5: a skipped special token does not come between the bytes of a character', () => {
+  test('a skipped special token does not come between the bytes of a character', () => {
     const sequence = [0xc3, SPECIAL.id, 0xa9, MARKER.id]
     expect(decodeAll(byteTable, BYTE_RULES, sequence, { skipSpecialTokens: true }).join('')).toBe('é<tool>')
     expect(decodeAll(byteTable, BYTE_RULES, sequence).join('')).toBe('�<|end|>�<tool>')
   })
 
-  test('grpc 5: ids beyond the vocabulary give no text and stop nothing', () => {
+  test('ids beyond the vocabulary give no text and stop nothing', () => {
     expect(decodeAll(byteTable, BYTE_RULES, [0x61, 4_000_000_000, -1, 1.5, 299, 0x62]).join('')).toBe('ab')
   })
 
@@ -113,7 +113,7 @@ describe('byte-level vocabularies', () => {
 })
 
 describe('vocabularies with byte pieces', () => {
-  test('grpc 5: any sequence gives the same text as its bytes one by one', () => {
+  test('any sequence gives the same text as its bytes one by one', () => {
     const ids = fc.array(fc.integer({ min: 0, max: 263 }), { maxLength: 40 })
     fc.assert(
       fc.property(ids, (sequence) => {
@@ -123,7 +123,7 @@ describe('vocabularies with byte pieces', () => {
     )
   })
 
-  test('grpc 5: no piece of a whole text has a replacement character', () => {
+  test('no piece of a whole text has a replacement character', () => {
     fc.assert(
       fc.property(textIds, (sequence) => {
         const pieces = decodeAll(textTable, LLAMA_RULES, sequence, { isContinuation: true })
@@ -183,7 +183,7 @@ test('a decoder of a kind that is not known is told', () => {
 describe('stops', () => {
   const spell = (text: string) => [...Buffer.from(text)]
 
-  test('grpc 5: a hidden stop id ends the text and frees what was held back', () => {
+  test('a hidden stop id ends the text and frees what was held back', () => {
     const decoder = openDecoder(byteTable, BYTE_RULES, { stopIds: [SPECIAL.id], stops: ['abc'] })
     expect([...spell('xab'), SPECIAL.id, ...spell('c')].map((id) => decoder.push(id))).toEqual([
       'x',
@@ -196,7 +196,7 @@ describe('stops', () => {
     expect(decoder.end()).toBe('')
   })
 
-  test('grpc 5: a visible stop id is decoded, and prints nothing when special tokens are skipped', () => {
+  test('a visible stop id is decoded, and prints nothing when special tokens are skipped', () => {
     const texts = [true, false].map((skipSpecialTokens) => {
       const options = { stopIds: [SPECIAL.id], includeStop: true, skipSpecialTokens }
       const decoder = openDecoder(byteTable, BYTE_RULES, options)
@@ -205,7 +205,7 @@ describe('stops', () => {
     expect(texts).toEqual(['a', 'a<|end|>'])
   })
 
-  test('grpc 5: a stop may end inside what the end of the text sets free', () => {
+  test('a stop may end inside what the end of the text sets free', () => {
     const decoder = openDecoder(byteTable, BYTE_RULES, { stops: ['x�'] })
     expect([0x79, 0x78, 0xf0].map((id) => decoder.push(id))).toEqual(['y', '', ''])
     expect(decoder.end()).toBe('')

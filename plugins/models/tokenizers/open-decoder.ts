@@ -1,6 +1,6 @@
 /**
  * @hot
- * The decoder that other plugins get: ids to text, and the stops that end it. @source grpc facts 5
+ * The decoder that other plugins get: ids to text, and the stops that end it.
  */
 import type { DecoderOptions, TokenDecoder } from '#kernel'
 import { StopSearch } from '#shared'

@@ -39,19 +39,16 @@ describe.skipIf(vocabulary === null)('the vocabulary of Harmony', () => {
     tokenizer = await load(vocabulary ?? '')
   }, 180_000)
 
-  test.each(rows.map((row) => [row.name === 'control text' ? '#88' : '#89', row.name, row] as const))(
-    'parsers 6.7 %s: ids of %s',
-    async (_check, _name, row) => {
-      const pieces = row.pieces.map((piece) =>
-        typeof piece === 'string' ? text(piece) : { isToken: true, text: piece[0] },
-      )
-      const ids = await tokenizer.encodePieces(pieces)
-      const digest = createHash('sha256').update(ids.join(',')).digest('hex').slice(0, 16)
-      expect([ids.length, digest]).toEqual([row.count, row.ids])
-    },
-  )
+  test.each(rows.map((row) => [row.name, row] as const))('ids of %s', async (_name, row) => {
+    const pieces = row.pieces.map((piece) =>
+      typeof piece === 'string' ? text(piece) : { isToken: true, text: piece[0] },
+    )
+    const ids = await tokenizer.encodePieces(pieces)
+    const digest = createHash('sha256').update(ids.join(',')).digest('hex').slice(0, 16)
+    expect([ids.length, digest]).toEqual([row.count, row.ids])
+  })
 
-  test('parsers 6.7 #88: no text becomes a control token', async () => {
+  test('no text becomes a control token', async () => {
     const shards = ['<|end|>', '<|start|>', '<|call|>', '<|', '|>', 'end', '<', 'é', '😀', '\ud83d']
     await fc.assert(
       fc.asyncProperty(fc.array(fc.constantFrom(...shards), { maxLength: 12 }), async (parts) => {

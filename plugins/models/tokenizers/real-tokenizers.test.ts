@@ -67,58 +67,52 @@ describe.each(Object.keys(idRows))('%s', (family) => {
     )
   }, 180_000)
 
-  test.skipIf(source === null)(
-    'grpc 6.1: ids equal those of Python, and decode to the same text',
-    async () => {
-      const { facts, encoder, encodeSpecial } = tokenizer
-      const table = new TokenTable(facts.table)
-      const decode = (ids: Iterable<number>, skipSpecialTokens: boolean) => {
-        if (facts.rules === null) throw new Error('no decoder')
-        const decoder = openDecoder(table, facts.rules, { skipSpecialTokens })
-        let text = ''
-        for (const id of ids) text += decoder.push(id)
-        return text + decoder.end()
-      }
-      for (const [place, text] of corpus.entries()) {
-        const [count, plain, special, kept, short] = idRows[family][place]
-        const ids = await encoder.encode(text)
-        expect([ids.length, digest(ids), digest(await encodeSpecial(text))], text).toEqual([
-          count,
-          plain,
-          special,
-        ])
-        // Once more from memory.
-        expect(digest(await encoder.encode(text))).toBe(plain)
-        expect(digest(codePoints(decode(ids, false))), text).toBe(kept)
-        expect(digest(codePoints(decode(ids, true))), text).toBe(short)
-      }
-      expect(encoder.usesSegments).toBe(true)
-      expect(encoder.counts.segmentHits).toBeGreaterThan(0)
-    },
-  )
+  test.skipIf(source === null)('ids equal those of Python, and decode to the same text', async () => {
+    const { facts, encoder, encodeSpecial } = tokenizer
+    const table = new TokenTable(facts.table)
+    const decode = (ids: Iterable<number>, skipSpecialTokens: boolean) => {
+      if (facts.rules === null) throw new Error('no decoder')
+      const decoder = openDecoder(table, facts.rules, { skipSpecialTokens })
+      let text = ''
+      for (const id of ids) text += decoder.push(id)
+      return text + decoder.end()
+    }
+    for (const [place, text] of corpus.entries()) {
+      const [count, plain, special, kept, short] = idRows[family][place]
+      const ids = await encoder.encode(text)
+      expect([ids.length, digest(ids), digest(await encodeSpecial(text))], text).toEqual([
+        count,
+        plain,
+        special,
+      ])
+      // Once more from memory.
+      expect(digest(await encoder.encode(text))).toBe(plain)
+      expect(digest(codePoints(decode(ids, false))), text).toBe(kept)
+      expect(digest(codePoints(decode(ids, true))), text).toBe(short)
+    }
+    expect(encoder.usesSegments).toBe(true)
+    expect(encoder.counts.segmentHits).toBeGreaterThan(0)
+  })
 
   const names = Object.keys(prompts).filter((name) => name.startsWith(`${family}/`))
-  test.skipIf(source === null).each(names)(
-    'grpc 8.2 #64 #67: prompts of %s equal those of transformers',
-    (name) => {
-      const { facts } = tokenizer
-      const sources = new Map(facts.templates)
-      const template = sources.get(name.split('/')[1]) ?? ''
-      const one = new ChatTemplates(new Map([['default', template]]), facts.special, { now: () => NOW })
-      comparePrompts(name, one)
-    },
-  )
+  test.skipIf(source === null).each(names)('prompts of %s equal those of transformers', (name) => {
+    const { facts } = tokenizer
+    const sources = new Map(facts.templates)
+    const template = sources.get(name.split('/')[1]) ?? ''
+    const one = new ChatTemplates(new Map([['default', template]]), facts.special, { now: () => NOW })
+    comparePrompts(name, one)
+  })
 })
 
 const PLAIN = { bos: '<s>', eos: '</s>', unk: null, pad: null, all: [] }
 const plainNames = Object.keys(prompts).filter((name) => name.startsWith('templates/'))
 
-test.each(plainNames)('grpc 8.2 #64 #67: prompts of %s equal those of transformers', (name) => {
+test.each(plainNames)('prompts of %s equal those of transformers', (name) => {
   const template = readFileSync(tokenizerFixture(`${name}.jinja`), 'utf8')
   comparePrompts(name, new ChatTemplates(new Map([['default', template]]), PLAIN, { now: () => NOW }))
 })
 
-test('grpc 6.2: at least twelve real templates are compared', () => {
+test('at least twelve real templates are compared', () => {
   expect(Object.keys(prompts).length).toBeGreaterThanOrEqual(12)
 })
 
@@ -153,7 +147,7 @@ function realTemplate(name: string): string | null {
 describe.each(CONTENT_FORMATS)('%s', (name, format) => {
   const template = realTemplate(name)
 
-  test.skipIf(template === null)('grpc 8.2 #63: the content format of real templates', () => {
+  test.skipIf(template === null)('the content format of real templates', () => {
     const templates = new ChatTemplates(new Map([['default', template ?? '']]), PLAIN)
     expect(templates.contentFormat).toBe(format)
   })

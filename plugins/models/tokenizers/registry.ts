@@ -11,7 +11,7 @@ import type { SavedTokenizers } from './saved-tokenizers.ts'
 import { BadSource, SAMPLE_SOURCE } from './source-files.ts'
 import type { WorkerBundles } from './worker-bundles.ts'
 
-/** How long a failure is remembered, milliseconds. @source routes facts 8 */
+/** How long a failure is remembered, milliseconds. */
 const FAILED_LIFE_MS = 300_000
 
 export interface RegistryParts {

@@ -1,4 +1,4 @@
-/** The tokenizer routes: HTTP in and out only; what they ask is decided on control. @source API spec 4.3; routes facts 7, 8 */
+/** The tokenizer routes: HTTP in and out only; what they ask is decided on control. */
 import {
   adminErrorFormat,
   apiErrorFormat,
@@ -30,7 +30,7 @@ import {
   TokenizeSchema,
 } from './wire.ts'
 
-/** Types that these routes name otherwise than by the kind of error. @source API spec 7; routes facts 7.3, 8 */
+/** Types that these routes name otherwise than by the kind of error. */
 const TYPE_OF_CODE: ReadonlyMap<string, string> = new Map([
   ['tokenizer_not_found', 'tokenizer_not_found'],
   ['tokenizer_unknown', 'tokenizer_not_found'],

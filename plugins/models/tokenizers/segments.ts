@@ -1,4 +1,4 @@
-/** Cuts a prompt behind its special tokens: nothing that is merged reaches over such a border. @source grpc facts 6.3 */
+/** Cuts a prompt behind its special tokens: nothing that is merged reaches over such a border. */
 import { MarkerIndex } from './bpe/marker-index.ts'
 import type { AddedToken } from './build-token-table.ts'
 

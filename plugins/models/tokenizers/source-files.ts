@@ -1,4 +1,4 @@
-/** Finds the files of a tokenizer: a folder, or one file with its neighbours. Nothing is downloaded. @source grpc facts 6.1 */
+/** Finds the files of a tokenizer: a folder, or one file with its neighbours. Nothing is downloaded. */
 import { readdirSync, statSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'

@@ -1,4 +1,4 @@
-/** Special tokens and ends of answers, from the files beside a vocabulary. @source grpc facts 2.4, 6.1 */
+/** Special tokens and ends of answers, from the files beside a vocabulary. */
 import type { SpecialTokens } from '#kernel'
 import type { AddedToken } from './build-token-table.ts'
 import { readJson, type SourceFiles } from './source-files.ts'

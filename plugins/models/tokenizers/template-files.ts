@@ -1,4 +1,4 @@
-/** Finds the chat templates of a tokenizer. @source grpc facts 6.1 */
+/** Finds the chat templates of a tokenizer. */
 import { join } from 'node:path'
 import {
   BadSource,

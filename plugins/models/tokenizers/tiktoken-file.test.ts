@@ -28,7 +28,7 @@ interface Tiktoken {
 
 describe.skipIf(part === '')('with tiktoken', () => {
   test.each(['cl100k_base', 'o200k_base'])(
-    'grpc 6.1: %s',
+    '%s',
     async (name) => {
       const require = createRequire(import.meta.url)
       const { get_encoding } = require(part) as { get_encoding(name: string): Tiktoken }

@@ -32,13 +32,13 @@ const HAN = [
 ].join('|')
 const R50K = "'(?:[sdmt]|ll|ve|re)| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
 
-/** What the file does not say: how text is split, and the tokens that control the model. @source grpc facts 6.1 */
+/** What the file does not say: how text is split, and the tokens that control the model. */
 interface Encoding {
   readonly pattern: string
   readonly special: Readonly<Record<string, number>>
 }
 
-/** As engines number them. @source parsers facts 3.2 */
+/** As engines number them. */
 const HARMONY: Readonly<Record<string, number>> = {
   '<|startoftext|>': 199_998,
   '<|endoftext|>': 199_999,

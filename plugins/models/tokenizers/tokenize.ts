@@ -1,4 +1,4 @@
-/** Text to ids and back, as the routes of that name answer. @source routes facts 7 */
+/** Text to ids and back, as the routes of that name answer. */
 import { tokenizerErrors } from './errors.ts'
 import type { ServedTokenizer, Service } from './service.ts'
 import type { Detokenize, Tokenize } from './wire.ts'

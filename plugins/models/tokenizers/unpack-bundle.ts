@@ -1,6 +1,6 @@
 /**
  * Unpacks the archive of a tokenizer that a worker sent: only the files that a tokenizer has, within limits, and never
- * anywhere but into its own folder. @source grpc facts 3.5
+ * anywhere but into its own folder.
  */
 import { closeSync, fstatSync, openSync, readSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-/** Shapes of the tokenizer routes. @source API spec 2.10, 4.3; routes facts 7, 8 */
+/** Shapes of the tokenizer routes. */
 import { type Static, Type } from '#kernel'
 
 const id = Type.String({ format: 'uuid' })

@@ -1,6 +1,6 @@
 /**
  * Tokenizers that only the workers have: asks those of the model in turn, and keeps the files in a folder that nobody
- * else can write to, until the gateway stops. @source grpc facts 3.5
+ * else can write to, until the gateway stops.
  */
 import { mkdirSync, mkdtempSync, realpathSync } from 'node:fs'
 import { rm } from 'node:fs/promises'

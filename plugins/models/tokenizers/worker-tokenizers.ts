@@ -1,4 +1,4 @@
-/** Which tokenizers the workers name: their labels tell a path, their models the names. @source grpc facts 3.5 */
+/** Which tokenizers the workers name: their labels tell a path, their models the names. */
 import { isAbsolute } from 'node:path'
 import type { TokenizerRequest, WorkerEntry, WorkerTable } from '#kernel'
 

@@ -20,7 +20,7 @@ function series(name: string): string[] {
   return family.series.map(({ labels, value }) => `${labels.join()} ${value}`)
 }
 
-test('§6.2 outcomes and transitions count by worker', () => {
+test('outcomes and transitions count by worker', () => {
   breakers.onWorkers([a, b])
   breakers.onOutcome(a, true)
   breakers.onOutcome(a, false)
@@ -38,7 +38,7 @@ test('§6.2 outcomes and transitions count by worker', () => {
   ])
 })
 
-test('§6.1 series of a worker that left are gone, and what ends later brings none back', () => {
+test('series of a worker that left are gone, and what ends later brings none back', () => {
   breakers.onWorkers([a, b])
   breakers.onOutcome(a, true)
   breakers.onOutcome(b, false)
@@ -63,7 +63,7 @@ test('the next worker in a row begins anew, even with the same address', () => {
   expect(series('outcomes_total')).toEqual(['http://a,success 2'])
 })
 
-test('§6.2 gauges tell state and runs of the workers that are registered', () => {
+test('gauges tell state and runs of the workers that are registered', () => {
   const source = {
     workers: [a, b],
     breakerState: (slot: number) => (slot === a.slot ? ('half_open' as const) : ('closed' as const)),

@@ -4,7 +4,7 @@ import { LiveGauge } from './worker-metrics.ts'
 
 type BreakerState = CandidateReport['breaker']
 
-/** Number of each state in the `weir_worker_cb_state` gauge. @source routing facts 3.2 */
+/** Number of each state in the `weir_worker_cb_state` gauge. */
 const BREAKER_STATE_CODE: Readonly<Record<BreakerState, number>> = Object.freeze({
   closed: 0,
   open: 1,
@@ -35,7 +35,7 @@ interface Series {
   readonly transitions: Map<string, readonly [from: BreakerState, to: BreakerState]>
 }
 
-/** Declares the breaker metrics of one thread. @source routing facts 6.2 */
+/** Declares the breaker metrics of one thread. */
 export class BreakerMetrics {
   readonly #metrics: Metrics
   readonly #outcomes: MetricFamily<CounterHandle>
@@ -56,7 +56,7 @@ export class BreakerMetrics {
     })
   }
 
-  /** Begins series of workers that are new, and drops those of workers that left. @source routing facts 6.1 (OURS) */
+  /** Begins series of workers that are new, and drops those of workers that left. */
   onWorkers(workers: readonly BrokenWorker[]): void {
     const ids = new Set(workers.map((worker) => worker.id))
     for (const [slot, series] of this.#bySlot.entries()) {

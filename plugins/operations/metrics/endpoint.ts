@@ -1,4 +1,4 @@
-/** The metrics listener: all threads' values as Prometheus text, on a port of its own. @source routes facts 6.7 */
+/** The metrics listener: all threads' values as Prometheus text, on a port of its own. */
 import { adminErrorFormat, type Host } from '#kernel'
 import type { MetricsConfig } from './config.ts'
 import { PROMETHEUS_CONTENT_TYPE, renderPrometheus } from './prometheus.ts'

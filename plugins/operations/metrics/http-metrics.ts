@@ -74,7 +74,7 @@ export class RouteMetrics implements RouteWatch {
   }
 }
 
-/** Declares the request metrics of one thread and hands out those of a route. @source routing facts 6.2, 6.5 */
+/** Declares the request metrics of one thread and hands out those of a route. */
 export class HttpMetrics {
   readonly #requests: MetricFamily<CounterHandle>
   readonly #duration: MetricFamily<HistogramHandle>

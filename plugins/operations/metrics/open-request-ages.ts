@@ -1,14 +1,13 @@
 /** The gauge of open requests by age band, filled from live state when somebody scrapes. */
 import type { Metrics } from '#kernel'
 
-/** Borders between the bands, in seconds. @source routing facts 6.5 */
+/** Borders between the bands, in seconds. */
 const BORDERS = [30, 60, 180, 300, 600, 1_200, 3_600, 7_200, 14_400, 28_800, 86_400]
 
 /**
  * Declares `weir_http_inflight_request_age_count`; bands do not overlap, so they add up to all open requests.
  *
  * @param startTimesMs arrival of each open request of this thread, as `performance.now()` has it, in any order
- * @source routing facts 6.5
  */
 export function declareOpenRequestAges(metrics: Metrics, startTimesMs: () => Iterable<number>): void {
   const family = metrics.gauge({

@@ -60,7 +60,7 @@ function parseSample(line: string): Sample {
   return { name, labels, value: number === '+Inf' ? Infinity : Number(number) }
 }
 
-test('§6.7 the content type is that of the text format', () => {
+test('the content type is that of the text format', () => {
   expect(PROMETHEUS_CONTENT_TYPE).toBe('text/plain; version=0.0.4; charset=utf-8')
 })
 

@@ -2,7 +2,6 @@
 import type { Metric } from 'prom-client'
 import type { FamilySnapshot, HistogramFamily, MetricsSnapshot } from '#kernel'
 
-/** @source routes facts 6.7 */
 export const PROMETHEUS_CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
 
 /** A sample as prom-client's JSON format has it. */

@@ -26,7 +26,7 @@ function count(metrics: ThreadMetrics, name: string): string[] {
   return family.series.map(({ labels, count, sum }) => `${labels.join()} ${count} ${sum}`)
 }
 
-test('§6.2 a request counts on arrival, while it runs, and by reply', () => {
+test('a request counts on arrival, while it runs, and by reply', () => {
   const metrics = new ThreadMetrics()
   const http = new HttpMetrics(metrics)
   const route = http.forRoute('POST', '/v1/chat/completions')
@@ -46,7 +46,7 @@ test('§6.2 a request counts on arrival, while it runs, and by reply', () => {
   expect(count(metrics, 'weir_http_request_duration_seconds')).toEqual(['POST,/v1/chat/completions 3 2'])
 })
 
-test('§6.1 unmatched paths count as other and unusual methods as OTHER', () => {
+test('unmatched paths count as other and unusual methods as OTHER', () => {
   const metrics = new ThreadMetrics()
   const http = new HttpMetrics(metrics)
   http.forRoute('BREW', null).onRequest()
@@ -55,7 +55,7 @@ test('§6.1 unmatched paths count as other and unusual methods as OTHER', () => 
   expect(values(metrics, 'weir_http_requests_total')).toEqual(['OTHER,other 2'])
 })
 
-test('§6.5 open requests are counted in the one band of their age (routing check 68)', () => {
+test('open requests are counted in the one band of their age', () => {
   vi.useFakeTimers({ now: 0 })
   vi.advanceTimersByTime(100_000_000)
   const metrics = new ThreadMetrics()
@@ -68,7 +68,7 @@ test('§6.5 open requests are counted in the one band of their age (routing chec
   expect((metrics.snapshot()[0] as ValueFamily).series).toHaveLength(12)
 })
 
-test('§6.2 routed requests count by kind, model, endpoint and streaming', () => {
+test('routed requests count by kind, model, endpoint and streaming', () => {
   const metrics = new ThreadMetrics()
   const router = new RouterMetrics(metrics, modelLabelLimit())
   const routed = router.forRequest(routerKinds('http').regular, 'llama', 'chat', true)
@@ -96,7 +96,7 @@ test('§6.2 routed requests count by kind, model, endpoint and streaming', () =>
   ])
 })
 
-test('§6.2 tokens count by direction, and the pace of streams', () => {
+test('tokens count by direction, and the pace of streams', () => {
   const metrics = new ThreadMetrics()
   const router = new RouterMetrics(metrics, modelLabelLimit())
   const routed = router.forRequest(routerKinds('grpc').regular, 'llama', 'chat', true)
@@ -123,7 +123,7 @@ test('upstream replies count by status, failures by their code', () => {
   ])
 })
 
-test('§6.1 the error type follows from the status', () => {
+test('the error type follows from the status', () => {
   const types = [400, 401, 404, 408, 429, 500, 502, 503, 504, 0].map(routerErrorType)
   expect(types).toEqual([
     'validation_error',
@@ -160,7 +160,7 @@ test('label values that are overlong or hold control characters are other', () =
   ])
 })
 
-test('§6.1 worker gauges follow the table and forget workers that left', () => {
+test('worker gauges follow the table and forget workers that left', () => {
   const metrics = new ThreadMetrics()
   const workers = new WorkerMetrics(metrics, modelLabelLimit())
   const sample = (url: string, more: Partial<WorkerSample> = {}): WorkerSample => ({
@@ -189,7 +189,7 @@ test('§6.1 worker gauges follow the table and forget workers that left', () => 
   expect(health.series).toEqual([{ labels: ['http://b'], value: 1 }])
 })
 
-test('§6.2 choices and failures of workers are counted', () => {
+test('choices and failures of workers are counted', () => {
   const metrics = new ThreadMetrics()
   const workers = new WorkerMetrics(metrics, modelLabelLimit())
   const chosen = { workerType: 'regular', connectionMode: 'http' } as const

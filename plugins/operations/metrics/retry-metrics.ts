@@ -4,7 +4,7 @@ import type { CounterHandle, HistogramHandle, MetricFamily, Metrics, WorkerType 
 /** Attempts with a label of their own; further ones share one, since settings allow any number. */
 const MAX_ATTEMPT_LABEL = 20
 
-/** Declares the retry metrics of one thread. @source routing facts 6.2 */
+/** Declares the retry metrics of one thread. */
 export class RetryMetrics {
   readonly #retries: MetricFamily<CounterHandle>
   readonly #exhausted: MetricFamily<CounterHandle>

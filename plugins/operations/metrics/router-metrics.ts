@@ -41,7 +41,7 @@ export function routerKinds(mode: string): RouterKinds {
   return kinds
 }
 
-/** Label values of `error_type`. @source routing facts 6.1 */
+/** Label values of `error_type`. */
 export type RouterErrorType =
   | 'validation_error'
   | 'no_workers'
@@ -49,7 +49,7 @@ export type RouterErrorType =
   | 'backend_error'
   | 'internal_error'
 
-/** The error type that a reply's status stands for. @source routing facts 6.1 */
+/** The error type that a reply's status stands for. */
 export function routerErrorType(status: number): RouterErrorType {
   if (status === 404) return 'no_workers'
   if (status === 408 || status === 504) return 'timeout'
@@ -155,7 +155,7 @@ interface Families {
   readonly tokens: MetricFamily<CounterHandle>
 }
 
-/** Declares the routing metrics of one thread and finds those of a request. @source routing facts 6.2 */
+/** Declares the routing metrics of one thread and finds those of a request. */
 export class RouterMetrics {
   readonly #families: Families
   readonly #upstream: MetricFamily<CounterHandle>

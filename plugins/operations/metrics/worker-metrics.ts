@@ -38,7 +38,7 @@ interface Selection extends SelectedWorker {
   readonly count: CounterHandle
 }
 
-/** Declares the worker metrics of one thread. @source routing facts 6.2 */
+/** Declares the worker metrics of one thread. */
 export class WorkerMetrics {
   readonly #metrics: Metrics
   readonly #models: LabelLimit
@@ -66,8 +66,6 @@ export class WorkerMetrics {
   /**
    * Fills the pool gauges at each scrape. Call it on control only: gauges of several threads add up.
    * Series of workers that left are dropped.
-   *
-   * @source routing facts 6.1 (OURS: delete the series)
    */
   watch(workers: () => Iterable<WorkerSample>): void {
     const poolSize = new LiveGauge(this.#metrics, 'weir_worker_pool_size', 'Registered workers.', [

@@ -117,7 +117,7 @@ test('request bodies are the schemas that requests are checked with', () => {
   })
 })
 
-test('§5 security follows the access of each route', () => {
+test('security follows the access of each route', () => {
   expect(document.paths['/v1/chat/completions'].post.security).toEqual([{ servingKey: [] }])
   expect(document.paths['/v1/messages'].post.security).toEqual([{ servingKey: [] }, { messagesKey: [] }])
   expect(document.paths['/workers/{worker_id}'].get.security).toEqual([{ controlPlaneKey: [] }])
@@ -128,7 +128,7 @@ test('§5 security follows the access of each route', () => {
   }
 })
 
-test('§7 errors have the body of the route’s format', () => {
+test('errors have the body of the route’s format', () => {
   const { responses } = document.paths['/v1/chat/completions'].post
   const ref = (name: string) => ({ 'application/json': { schema: { $ref: `#/components/schemas/${name}` } } })
   expect(responses[404].content).toEqual(ref('ApiError'))

@@ -20,7 +20,6 @@ export class ErrorSchemas {
   }
 }
 
-/** @source API spec 5 */
 export const securitySchemes = {
   servingKey: { type: 'http', scheme: 'bearer', description: 'The gateway key or a tenant key.' },
   messagesKey: {

@@ -56,7 +56,7 @@ export const chatErrors = defineErrors('chat', {
   blank_query: rule("field 'query' must not be blank"),
 })
 
-/** Rules between fields, by the names that clients may match on. @source routes facts 10.2, 11, 9 */
+/** Rules between fields, by the names that clients may match on. */
 export const ruleErrors = defineErrors('chat rules', {
   top_logprobs_requires_logprobs: rule("'top_logprobs' needs 'logprobs' to be true"),
   stream_options_requires_stream: rule("'stream_options' needs 'stream' to be true"),

@@ -9,7 +9,7 @@ import {
 } from '#kernel'
 import { overflowMessage } from './serve/context-overflow.ts'
 
-/** @source messages facts 6 */
+/** @source Anthropic API reference, Messages */
 const TYPE_OF_KIND: Readonly<Record<ErrorKind, string>> = {
   bad_request: 'invalid_request_error',
   unauthorized: 'authentication_error',

@@ -1,4 +1,4 @@
-/** Messages requests and replies on the wire. @source messages facts 3, 4 */
+/** Messages requests and replies on the wire. @source Anthropic API reference, Messages */
 import { Type } from '#kernel'
 
 /** A content block, of whatever type; its members are checked where they are read. */

@@ -1,4 +1,4 @@
-/** How the routes of responses show what went wrong, also inside a stream and inside a response. @source responses facts 3.6, 6 */
+/** How the routes of responses show what went wrong, also inside a stream and inside a response. @source OpenAI API reference, Responses */
 import { type ErrorFormat, type GatewayError, type RequestFacts, type TSchema, Type } from '#kernel'
 import { DONE } from './serve/output/frames.ts'
 
@@ -99,7 +99,7 @@ function loneError(error: GatewayError): string {
   return `event: error\ndata: {"type":"error","sequence_number":0,${errorEventMembers(error)}}\n\n`
 }
 
-/** Of a socket: errors are messages that say their status. @source responses facts 7.1 */
+/** Of a socket: errors are messages that say their status. @source OpenAI API reference, Responses */
 export function socketErrorFormat(
   lastFrames: (request: RequestFacts, error: GatewayError) => string | undefined,
 ): ErrorFormat {

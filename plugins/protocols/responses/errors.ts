@@ -1,4 +1,4 @@
-/** Errors of the responses API: codes and messages that clients of the format know. @source responses facts 6 */
+/** Errors of the responses API: codes and messages that clients of the format know. */
 import { defineErrors } from '#kernel'
 
 /** Longer words of a client are shortened in messages. */

@@ -1,4 +1,4 @@
-/** Shapes on the wire, for the OpenAPI document; bodies are read by `read/`. @source responses facts 1.2, 1.7; API spec 2.1 */
+/** Shapes on the wire, for the OpenAPI document; bodies are read by `read/`. @source OpenAI API reference, Responses */
 import { Type } from '#kernel'
 
 const Anything = Type.Object({}, { additionalProperties: true })

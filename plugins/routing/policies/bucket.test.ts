@@ -17,7 +17,7 @@ afterEach(() => {
 const short = () => chatRequest('s'.repeat(100))
 const long = () => chatRequest('l'.repeat(3_000))
 
-test('routing check 19: short prompts go to one worker and long ones to another until load is uneven, then to the lightest', () => {
+test('short prompts go to one worker and long ones to another until load is uneven, then to the lightest', () => {
   const policy = new PolicyThread({ bucket: { balanceAbsThreshold: 5_000 } }).policy('bucket')
   const fleet = fleetOf(2)
   expect(pickSlot(policy, fleet, short())).toBe(0)

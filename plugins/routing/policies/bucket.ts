@@ -14,7 +14,7 @@ const WINDOW = 4_096
 /** Borders move when the mean size a worker gets has changed by more than this factor. */
 const CHANGE_FACTOR = 2
 
-/** Each thread learns from the requests that it sees; they are a fair sample of all. @source routing facts 1.5 */
+/** Each thread learns from the requests that it sees; they are a fair sample of all. */
 export class Bucket implements Policy {
   readonly name = 'bucket'
   readonly needsBody = true

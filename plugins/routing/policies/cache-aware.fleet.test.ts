@@ -32,7 +32,7 @@ function sharedPrefixes(count: number): Arrival[] {
   })
 }
 
-test('routing check 72: conversations get their first token in well under 80 % of the time of round_robin', () => {
+test('conversations get their first token in well under 80 % of the time of round_robin', () => {
   const conversations: string[] = []
   const arrivals = drawArrivals(LOAD, (random) => {
     if (conversations.length < 40 || random() < 0.1) conversations.push(drawWords(random, 200))
@@ -47,7 +47,7 @@ test('routing check 72: conversations get their first token in well under 80 % o
   expect(cacheAware.e2eP99Ms).toBeLessThan(roundRobin.e2eP99Ms)
 })
 
-test('routing check 72: with a hundred system prompts the mean time to first token falls by a fifth', () => {
+test('with a hundred system prompts the mean time to first token falls by a fifth', () => {
   const arrivals = sharedPrefixes(100)
   const cacheAware = run('cache_aware', arrivals)
   const roundRobin = run('round_robin', arrivals)
@@ -55,7 +55,7 @@ test('routing check 72: with a hundred system prompts the mean time to first tok
   expect(cacheAware.e2eP50Ms).toBeLessThan(roundRobin.e2eP50Ms)
 })
 
-test('routing check 72: where prompts share nothing it is no more than 5 % slower', () => {
+test('where prompts share nothing it is no more than 5 % slower', () => {
   const arrivals = drawArrivals(LOAD, (random) => drawWords(random, 220))
   const cacheAware = run('cache_aware', arrivals)
   const roundRobin = run('round_robin', arrivals)

@@ -20,7 +20,7 @@ const branch = (thread: PolicyThread, name: string) =>
 const promptOf = (start: string, bytes: number) =>
   pickRequest({ body: `{"prompt":"${start}${'.'.repeat(bytes - 2 - start.length)}"}` })
 
-test('routing check 10: the same long prompt goes to the same worker, an unrelated one to the least loaded', () => {
+test('the same long prompt goes to the same worker, an unrelated one to the least loaded', () => {
   const thread = new PolicyThread()
   const policy = thread.policy('cache_aware')
   const fleet = fleetOf(4)
@@ -63,7 +63,7 @@ test('the next turn of a conversation goes where the turns before it went', () =
   policy.close?.()
 })
 
-test('routing check 11: a match exactly at the threshold is no affinity, one byte more is', () => {
+test('a match exactly at the threshold is no affinity, one byte more is', () => {
   const policy = new PolicyThread({ cacheAware: { cacheThreshold: 0.5 } }).policy('cache_aware')
   const fleet = fleetOf(2)
   const start = 's'.repeat(90)
@@ -80,7 +80,7 @@ test('routing check 11: a match exactly at the threshold is no affinity, one byt
   expect(pickSlot(other, fleet, promptOf(start.slice(0, 70), 128))).toBe(1 - otherHome)
 })
 
-test('routing check 12: 65 against 0 in flight overrules a full match, 64 against 0 does not', () => {
+test('65 against 0 in flight overrules a full match, 64 against 0 does not', () => {
   const thread = new PolicyThread()
   const policy = thread.policy('cache_aware')
   const fleet = fleetOf(2)
@@ -167,7 +167,7 @@ describe('KV memory in use', () => {
   })
 })
 
-test('routing check 13: while the owner is away another worker serves, and then the owner has its prompts again', () => {
+test('while the owner is away another worker serves, and then the owner has its prompts again', () => {
   const policy = new PolicyThread().policy('cache_aware')
   const fleet = fleetOf(3)
   const home = pickSlot(policy, fleet, chatRequest(PREFIX))
@@ -179,7 +179,7 @@ test('routing check 13: while the owner is away another worker serves, and then 
   expect(pickSlot(policy, fleet, chatRequest(PREFIX))).toBe(home)
 })
 
-test('routing check 14: after the owner has left, requests succeed, and the new worker of its slot inherits nothing', () => {
+test('after the owner has left, requests succeed, and the new worker of its slot inherits nothing', () => {
   const policy = new PolicyThread().policy('cache_aware')
   const before = [fleetWorker(0), fleetWorker(1)]
   const home = pickSlot(policy, before, chatRequest(PREFIX))
@@ -200,7 +200,7 @@ describe('with sweeps', () => {
     vi.useRealTimers()
   })
 
-  test('routing check 15: 100,000 characters of unique prompts leave at most 1000 for each worker after a sweep', () => {
+  test('100,000 characters of unique prompts leave at most 1000 for each worker after a sweep', () => {
     const thread = new PolicyThread({ cacheAware: { maxTreeSize: 1_000 } })
     const policy = thread.policy('cache_aware')
     const fleet = fleetOf(3)
@@ -245,7 +245,7 @@ describe('with sweeps', () => {
   })
 })
 
-test('routing check 16: models never share affinity; the canonical id, which aliases become, does', () => {
+test('models never share affinity; the canonical id, which aliases become, does', () => {
   const policy = new PolicyThread().policy('cache_aware')
   const fleet = fleetOf(2)
   const home = pickSlot(policy, fleet, chatRequest(PREFIX))

@@ -48,7 +48,6 @@ export interface CacheAwareParts extends Pick<PolicyParts, 'metrics' | 'leg'> {
   readonly onClose: () => void
 }
 
-/** @source routing facts 1.4 */
 export class CacheAware implements Policy {
   readonly name = 'cache_aware'
   readonly needsBody = true
@@ -195,7 +194,7 @@ export class CacheAware implements Policy {
     return ahead * this.config.queuedRequestTokens > heldTokens ? 'spill' : 'hit'
   }
 
-  /** Engines say what they hold, so nothing is noted here. @source routing facts 1.4 (event-driven choice) */
+  /** Engines say what they hold, so nothing is noted here. */
   private pickByEvents(
     candidates: CandidateView,
     index: KvBlockIndex,
@@ -236,7 +235,7 @@ function isBetterHolder(candidates: CandidateView, index: KvBlockIndex, at: numb
   return blocks !== 0 ? blocks < 0 : at > best
 }
 
-/** Thresholds of 1 never overrule anything. @source routing facts 1.9 */
+/** Thresholds of 1 never overrule anything. */
 export function readsKvUsage(config: CacheAwareConfig): boolean {
   return config.balanceTokenUsageThreshold < 1 || config.overloadTokenUsageThreshold < 1
 }

@@ -1,4 +1,4 @@
-/** Settings of the load balancing policies. @source routing facts 1.2 to 1.8, 5.2, 5.9 */
+/** Settings of the load balancing policies. */
 import { type Static, type TSchema, Type } from '#kernel'
 
 /** All members have defaults, so a policy that the file does not name is complete too. */

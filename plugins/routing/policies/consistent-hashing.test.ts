@@ -12,7 +12,7 @@ const keys = Array.from({ length: 10_000 }, (_, i) => keyed(`session-${i}`))
 const branch = (thread: PolicyThread, name: string) =>
   thread.metric('weir_consistent_hashing_policy_branch_total', name)
 
-test('routing check 23: a fifth worker takes between 10 and 30 % of the keys, and gives all of them back', () => {
+test('a fifth worker takes between 10 and 30 % of the keys, and gives all of them back', () => {
   const policy = new PolicyThread().policy('consistent_hashing')
   const homes = (count: number) =>
     keys.map((key) => pickSlot(policy, four.concat(count === 5 ? fifth : []), key))
@@ -50,7 +50,7 @@ test('keys of a worker that is away go to others and return, those of others sta
   expect(keys.map((key) => pickSlot(policy, fleet, key))).toEqual(before)
 })
 
-test('routing check 24: x-smg-target-worker 1 hits the second worker, an invalid or unavailable one nobody', () => {
+test('x-smg-target-worker 1 hits the second worker, an invalid or unavailable one nobody', () => {
   const thread = new PolicyThread()
   const policy = thread.policy('consistent_hashing')
   const fleet = fleetOf(3)
@@ -68,7 +68,7 @@ test('routing check 24: x-smg-target-worker 1 hits the second worker, an invalid
   expect([branch(thread, 'target_worker_hit'), branch(thread, 'target_worker_miss')]).toEqual([3, 9])
 })
 
-test('routing check 25: without a routing key Authorization decides before X-Forwarded-For before Cookie', () => {
+test('without a routing key Authorization decides before X-Forwarded-For before Cookie', () => {
   const policy = new PolicyThread().policy('consistent_hashing')
   const fleet = fleetOf(50)
   const slot = (headers: Record<string, string>) => pickSlot(policy, fleet, pickRequest({ headers }))

@@ -17,7 +17,6 @@ const BRANCHES = [
 ] as const
 type Branch = (typeof BRANCHES)[number]
 
-/** @source routing facts 1.7 */
 export class ConsistentHashing implements Policy {
   readonly name = 'consistent_hashing'
   readonly isSticky = true

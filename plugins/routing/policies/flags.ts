@@ -1,4 +1,4 @@
-/** Flags of the policies. @source routing facts 5.2 (policy parameters), 5.8 */
+/** Flags of the policies. */
 import type { ConfigFlag } from '#kernel'
 
 const setting = (...keys: string[]) => ['plugins', 'policies', ...keys]

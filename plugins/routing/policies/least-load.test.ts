@@ -12,14 +12,14 @@ import {
 
 const requests = (count: number) => Array.from({ length: count }, () => pickRequest())
 
-test('routing check 7: without reports the shortest queue wins: 3, 1, 2 in flight takes the second', () => {
+test('without reports the shortest queue wins: 3, 1, 2 in flight takes the second', () => {
   const policy = new PolicyThread().policy('least_load')
   const fleet = [3, 1, 2].map((inFlight, slot) => fleetWorker(slot, { inFlight }))
   expect(pickSlot(policy, fleet)).toBe(1)
   expect(policy.explain?.()).toBe('1 in flight on slot 1')
 })
 
-test('routing check 8: a nearly full engine with an empty queue loses against 200 queued tokens', () => {
+test('a nearly full engine with an empty queue loses against 200 queued tokens', () => {
   const policy = new PolicyThread().policy('least_load')
   const full = fleetWorker(0, { load: engineLoad({ kvUsage: 0.99, tokensPerSecond: 2_000 }) })
   const queued = fleetWorker(1, {
@@ -30,7 +30,7 @@ test('routing check 8: a nearly full engine with an empty queue loses against 20
   expect(policy.explain?.()).toBe('0.117 s on slot 1')
 })
 
-test('routing check 9: ten equal requests between two reports split 5 to 5', () => {
+test('ten equal requests between two reports split 5 to 5', () => {
   const policy = new PolicyThread().policy('least_load')
   const load = () => engineLoad({ kvUsage: 0.2, tokensPerSecond: 1_000 })
   expect(
@@ -99,7 +99,7 @@ test('equal workers take turns, with reports and without', () => {
   expect(countSlots(policy, fleetOf(3), requests(30))).toEqual({ 0: 10, 1: 10, 2: 10 })
 })
 
-test('routing check 28: of workers with the same score by their reports the cheaper one wins', () => {
+test('of workers with the same score by their reports the cheaper one wins', () => {
   const policy = new PolicyThread().policy('least_load')
   const fleet = [fleetWorker(0, { cost: 2 }), fleetWorker(1, { cost: 1 })]
   for (const worker of fleet) worker.load = engineLoad({ queuedTokens: -1, kvUsage: 0.5 })

@@ -15,8 +15,6 @@ const FULLEST = 0.999
 /**
  * The lowest score wins, then lower cost. Workers equal in both take turns: always taking the earliest would send all
  * of a quiet fleet's requests to its first worker, since each has finished before the next comes.
- *
- * @source routing facts 1.1 (12), 1.3
  */
 export class LeastLoad implements Policy {
   readonly name = 'least_load'

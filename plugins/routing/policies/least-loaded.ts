@@ -19,7 +19,7 @@ export let mostInFlight = 0
  * 256 in turn are looked at.
  *
  * @returns a position in the view
- * @source routing facts 1.4 (1), 1.1 (12); DECISIONS D33
+ * @source docs/decisions/0004-balancing.md
  */
 export function findLeastLoaded(candidates: CandidateView, ledger: SlotLedger): number {
   const { length, slots, inFlightBySlot, hasEqualCosts } = candidates

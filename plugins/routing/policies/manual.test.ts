@@ -14,7 +14,7 @@ const session = (key: string, model = 'm') => pickRequest({ model, headers: { 'x
 const branch = (thread: PolicyThread, name: string) => thread.metric('weir_manual_policy_branch_total', name)
 const entries = (thread: PolicyThread) => thread.metric('weir_manual_policy_cache_entries')
 
-test('routing check 20: a key keeps its worker for 100 requests, moves while that is down, and returns', () => {
+test('a key keeps its worker for 100 requests, moves while that is down, and returns', () => {
   const thread = new PolicyThread()
   const policy = thread.policy('manual')
   const fleet = fleetOf(4)
@@ -37,7 +37,7 @@ test('routing check 20: a key keeps its worker for 100 requests, moves while tha
   policy.close?.()
 })
 
-test('routing check 20: the same key on another thread finds the same worker', () => {
+test('the same key on another thread finds the same worker', () => {
   const memory = new SharedMemory()
   const policies = Array.from({ length: 3 }, () => new PolicyThread({}, memory).policy('manual'))
   const fleet = fleetOf(20)
@@ -48,7 +48,7 @@ test('routing check 20: the same key on another thread finds the same worker', (
   for (const policy of policies) policy.close?.()
 })
 
-test('routing check 21: min_group spreads 30 new keys over 3 workers, 10 each', () => {
+test('min_group spreads 30 new keys over 3 workers, 10 each', () => {
   const thread = new PolicyThread({ manual: { assignmentMode: 'min_group' } })
   const policy = thread.policy('manual')
   const keys = Array.from({ length: 30 }, (_, i) => session(`key-${i}`))
@@ -57,7 +57,7 @@ test('routing check 21: min_group spreads 30 new keys over 3 workers, 10 each', 
   policy.close?.()
 })
 
-test('routing check 21: a request without a key is sent somewhere and not remembered', () => {
+test('a request without a key is sent somewhere and not remembered', () => {
   const thread = new PolicyThread({ manual: { assignmentMode: 'min_group' } })
   const policy = thread.policy('manual', { random: seededRandom(3) })
   const counts = countSlots(
@@ -79,7 +79,7 @@ describe('with time going by', () => {
     vi.useRealTimers()
   })
 
-  test('routing check 22: a session idle longer than the limit is gone after the next sweep', () => {
+  test('a session idle longer than the limit is gone after the next sweep', () => {
     const thread = new PolicyThread({ manual: { maxIdleSecs: 100, sweepIntervalSecs: 60 } })
     const policy = thread.policy('manual')
     const fleet = fleetOf(2)
@@ -104,7 +104,7 @@ describe('with time going by', () => {
     policy.close?.()
   })
 
-  test('A12: a session that comes back after the limit is one session again, at one worker', () => {
+  test('a session that comes back after the limit is one session again, at one worker', () => {
     const thread = new PolicyThread({ manual: { maxIdleSecs: 10, sweepIntervalSecs: 1_000 } })
     const policy = thread.policy('manual')
     const fleet = fleetOf(20)

@@ -22,7 +22,6 @@ export interface ManualParts extends Pick<PolicyParts, 'random' | 'metrics' | 'l
   readonly ledger: SlotLedger
 }
 
-/** @source routing facts 1.6 */
 export class Manual implements Policy {
   readonly name = 'manual'
   readonly isSticky = true

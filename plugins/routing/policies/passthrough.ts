@@ -4,7 +4,6 @@
  */
 import type { CandidateView, Logger, Policy } from '#kernel'
 
-/** @source routing facts 1.2 */
 export class Passthrough implements Policy {
   readonly name = 'passthrough'
   readonly needsBody = false

@@ -10,14 +10,14 @@ import {
 
 const hundred = Array.from({ length: 100 }, () => pickRequest())
 
-test('routing check 5: with reports of 0.9 and 0.1 the second always wins, whatever is in flight', () => {
+test('with reports of 0.9 and 0.1 the second always wins, whatever is in flight', () => {
   const policy = new PolicyThread().policy('power_of_two')
   const full = fleetWorker(0, { load: engineLoad({ kvUsage: 0.9 }) })
   const empty = fleetWorker(1, { inFlight: 50, load: engineLoad({ kvUsage: 0.1 }) })
   expect(countSlots(policy, [full, empty], hundred)).toEqual({ 1: 100 })
 })
 
-test('routing check 5: without reports the fewer in flight win', () => {
+test('without reports the fewer in flight win', () => {
   const policy = new PolicyThread().policy('power_of_two')
   expect(
     countSlots(policy, [fleetWorker(0, { inFlight: 2 }), fleetWorker(1, { inFlight: 3 })], hundred),
@@ -26,7 +26,7 @@ test('routing check 5: without reports the fewer in flight win', () => {
   })
 })
 
-test('routing check 6: with a report of one worker only, requests in flight are compared', () => {
+test('with a report of one worker only, requests in flight are compared', () => {
   const policy = new PolicyThread().policy('power_of_two')
   const reporting = fleetWorker(0, { inFlight: 1, load: engineLoad({ kvUsage: 0.99 }) })
   const silent = fleetWorker(1, { inFlight: 2 })

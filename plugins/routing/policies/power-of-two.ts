@@ -7,8 +7,6 @@ import type { CandidateView, Policy, RandomSource } from '#kernel'
 /**
  * Less KV memory in use where both have reported it, fewer in flight otherwise: units are never mixed. Then lower cost,
  * then the one drawn first.
- *
- * @source routing facts 1.2, 1.1 (12)
  */
 export class PowerOfTwo implements Policy {
   readonly name = 'power_of_two'

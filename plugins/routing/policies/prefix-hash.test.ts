@@ -14,7 +14,7 @@ function tokens(prefix: number, rest: number): Uint32Array {
   return Uint32Array.from({ length: 400 }, (_, i) => (i < 256 ? prefix * 1_000 + i : rest * 7 + i))
 }
 
-test('routing check 26: prompts with the same first 256 tokens go to the same worker', () => {
+test('prompts with the same first 256 tokens go to the same worker', () => {
   const thread = new PolicyThread()
   const policy = thread.policy('prefix_hash')
   const fleet = fleetOf(8)
@@ -26,7 +26,7 @@ test('routing check 26: prompts with the same first 256 tokens go to the same wo
   expect(branch(thread, 'ring_hit')).toBe(40)
 })
 
-test('routing check 26: a worker with more than 1.25 times the mean in flight is passed over for the least loaded', () => {
+test('a worker with more than 1.25 times the mean in flight is passed over for the least loaded', () => {
   const thread = new PolicyThread()
   const policy = thread.policy('prefix_hash')
   const fleet = fleetOf(4)

@@ -24,8 +24,6 @@ export interface PrefixHashParts extends Pick<PolicyParts, 'metrics'> {
 /**
  * Without a prompt (`no_tokens`) and without a ring (`fallback_least_load`) the least loaded worker is taken: a request
  * that has nothing to hash is no reason to refuse it.
- *
- * @source routing facts 1.8
  */
 export class PrefixHash implements Policy {
   readonly name = 'prefix_hash'

@@ -17,7 +17,7 @@ export interface PrefixSweepOptions {
   readonly intervalMs: number
 }
 
-/** Starts a round; null when no worker has too much or another thread sweeps. @source routing facts 1.4 (eviction) */
+/** Starts a round; null when no worker has too much or another thread sweeps. */
 export function beginPrefixSweep(options: PrefixSweepOptions): Slice | null {
   const { table, ledger, maxWorkers, maxPerWorker, intervalMs } = options
   if (!claimsRound(table.cells, SWEEP_ROUND, intervalMs)) return null

@@ -7,7 +7,7 @@ import {
   seededRandom,
 } from '../../../test/support/policy-fleet.ts'
 
-test('routing check 3: random over 4 workers and 4000 requests keeps each within 15 % of 1000', () => {
+test('random over 4 workers and 4000 requests keeps each within 15 % of 1000', () => {
   const policy = new PolicyThread().policy('random', { random: seededRandom(7) })
   const requests = Array.from({ length: 4_000 }, () => pickRequest())
   const counts = countSlots(policy, fleetOf(4), requests)

@@ -4,7 +4,6 @@
  */
 import type { CandidateView, Policy, RandomSource } from '#kernel'
 
-/** @source routing facts 1.2 */
 export class RandomChoice implements Policy {
   readonly name = 'random'
   readonly needsBody = false

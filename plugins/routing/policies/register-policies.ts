@@ -14,7 +14,7 @@ import { PrefixHash } from './prefix-hash.ts'
 import { RandomChoice } from './random.ts'
 import { StickyOverlay } from './sticky-overlay.ts'
 
-/** What a pair's legs do under a policy that is not for them. @source routing facts 1.1 (8) */
+/** What a pair's legs do under a policy that is not for them. */
 const LEG_FALLBACK = 'least_load'
 
 /** As the manifest lists them. */

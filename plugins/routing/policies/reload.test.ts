@@ -5,7 +5,7 @@ import { RELOADS, takeOn } from './reload.ts'
 
 const defaults = () => structuredClone(new PolicyThread().state.config)
 
-test('D4: every setting that is taken on exists, and what sizes memory and timers is not among them', () => {
+test('every setting that is taken on exists, and what sizes memory and timers is not among them', () => {
   const config = defaults() as unknown as Record<string, Record<string, unknown> | boolean>
   for (const path of RELOADS) {
     const [name, key] = path.split('.')
@@ -15,7 +15,7 @@ test('D4: every setting that is taken on exists, and what sizes memory and timer
     expect(RELOADS).not.toContain(fixed)
 })
 
-test('D4: a session policy in use gives new sessions by the new rule', () => {
+test('a session policy in use gives new sessions by the new rule', () => {
   const thread = new PolicyThread({ manual: { assignmentMode: 'min_load' } })
   const policy = thread.policy('manual')
   const fleet = fleetOf(3)
@@ -32,7 +32,7 @@ test('D4: a session policy in use gives new sessions by the new rule', () => {
   policy.close?.()
 })
 
-test('D4: thresholds of KV memory switch the wish for reports on and off', () => {
+test('thresholds of KV memory switch the wish for reports on and off', () => {
   const thread = new PolicyThread()
   const wants = () => thread.registry.find('cache_aware')?.options.readsLoads
   expect(wants()).toBe(false)

@@ -1,7 +1,7 @@
 /** How many sessions stick to each worker, as a gauge. Control only: the count is one for all threads. */
 import type { Metrics, WorkerEntry } from '#kernel'
 
-/** Series of workers that left are dropped. @source routing facts 6.1, 6.2 */
+/** Series of workers that left are dropped. */
 export function showRoutingKeys(
   metrics: Metrics,
   workers: () => readonly WorkerEntry[],

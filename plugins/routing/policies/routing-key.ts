@@ -1,6 +1,6 @@
 /**
  * The headers by which a client says where its requests belong; listed in `policy-headers.ts`, so that they are kept.
- * @hot @source routing facts 1.6, 1.7; routes facts "Headers"
+ * @hot
  */
 import type { PickRequest } from '#kernel'
 import { ROUTING_KEY_HEADERS } from './policy-headers.ts'

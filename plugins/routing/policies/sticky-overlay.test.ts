@@ -25,7 +25,7 @@ function slots(fleet: TestBalance, times: number, ctx: RelayContext): Set<number
 }
 
 test.each(['x-weir-routing-key', 'x-smg-routing-key'])(
-  'routing check 27: with the setting and %s a session has one worker; without the header the policy decides',
+  'with the setting and %s a session has one worker; without the header the policy decides',
   (header) => {
     const fleet = open('round_robin', true)
     const keyed = (key: string) => pickContext({ [header]: key })
@@ -41,7 +41,7 @@ test.each(['x-weir-routing-key', 'x-smg-routing-key'])(
   },
 )
 
-test('routing check 27: without the setting the header changes nothing', () => {
+test('without the setting the header changes nothing', () => {
   const fleet = open('round_robin', false)
   expect(slots(fleet, 4, pickContext({ 'x-weir-routing-key': 'k' }))).toEqual(new Set([0, 1, 2, 3]))
 })

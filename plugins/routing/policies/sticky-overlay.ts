@@ -1,6 +1,6 @@
 /**
  * Makes any policy sticky for requests that carry a routing key: those go where the `manual` policy remembers.
- * @hot @source routing facts 1.10
+ * @hot
  */
 import type { CandidateView, PickRequest, Policy } from '#kernel'
 import { routingKey } from './routing-key.ts'

@@ -1,7 +1,7 @@
 /** Repeats a long piece of work every so often without holding up requests: in slices, on timers that keep nothing alive. */
 import { performance } from 'node:perf_hooks'
 
-/** Longest time that requests wait for a slice, in milliseconds. @source routing facts 7.4 (2) */
+/** Longest time that requests wait for a slice, in milliseconds. */
 const SLICE_MS = 2
 /** Between slices: requests that came meanwhile go first. */
 const PAUSE_MS = 1

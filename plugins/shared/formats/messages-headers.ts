@@ -1,4 +1,4 @@
-/** Headers of the Messages format, for workers that speak it. @source messages facts 2, 8.1 */
+/** Headers of the Messages format, for workers that speak it. */
 import type { HeaderList, RequestContext } from '#kernel'
 
 export const MESSAGES_VERSION_HEADER = 'anthropic-version'

@@ -88,7 +88,7 @@ test('blanks, trailing commas, comments and carriage returns do no harm', () => 
   ])
 })
 
-test('A5: a line break that is none to the format belongs to its HELP', () => {
+test('a line break that is none to the format belongs to its HELP', () => {
   const [family] = parsePrometheusText('# HELP a  x\u2028y\na 1\n')
   expect(family.help).toBe('x\u2028y')
 })

@@ -27,7 +27,7 @@ const stopLists = fc.array(fc.string({ unit: fc.constantFrom('a', 'b', 'c'), max
   maxLength: 4,
 })
 
-test('grpc 5: any cutting of the text gives the same as the whole', () => {
+test('any cutting of the text gives the same as the whole', () => {
   fc.assert(
     fc.property(
       letters,
@@ -48,7 +48,7 @@ test('grpc 5: any cutting of the text gives the same as the whole', () => {
   )
 })
 
-test('grpc 5: only what may begin a stop is held back', () => {
+test('only what may begin a stop is held back', () => {
   const search = new StopSearch(['</end>', 'abab'], false)
   expect(search.push('one <')).toBe('one ')
   expect(search.push('/e')).toBe('')
@@ -58,7 +58,7 @@ test('grpc 5: only what may begin a stop is held back', () => {
   expect(search.end()).toBe('ab')
 })
 
-test('grpc 5: after a stop nothing comes', () => {
+test('after a stop nothing comes', () => {
   const search = new StopSearch(['.'], true)
   expect(search.push('a.b')).toBe('a.')
   expect(search.push('c')).toBe('')

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { hostProblem } from './host-problem.ts'
 
 test.each(['127.0.0.1', '0.0.0.0', '::', '::1', 'fe80::1%eth0', 'localhost', 'gateway.internal'])(
-  'D5: %s may be listened on',
+  '%s may be listened on',
   (host) => expect(hostProblem(host)).toBeNull(),
 )
 
@@ -14,6 +14,6 @@ test.each([
   ['[::1]:24010', 'without brackets'],
   ['', 'not be empty'],
   ['local host', 'no blanks'],
-])('D5: %j is told: %s', (host, text) => {
+])('%j is told: %s', (host, text) => {
   expect(hostProblem(host)).toContain(text)
 })

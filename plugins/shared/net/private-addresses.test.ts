@@ -31,12 +31,12 @@ test.each([
   '2002:7f00:1::',
   'localhost',
   '',
-])('responses 4.2: %s is private', (address) => {
+])('%s is private', (address) => {
   expect(isPrivateAddress(address)).toBe(true)
 })
 
 test.each(['8.8.8.8', '1.1.1.1', '172.32.0.1', '100.128.0.1', '2606:4700::1111', '2a00:1450:4001::1'])(
-  'responses 4.2: %s is public',
+  '%s is public',
   (address) => {
     expect(isPrivateAddress(address)).toBe(false)
   },

@@ -3,7 +3,6 @@ import type { CounterHandle, HistogramHandle, Metrics } from '#kernel'
 
 const LABELS = ['storage_type', 'operation']
 
-/** @source routing facts 6.2 */
 export class StoreMetrics {
   readonly #storageType: string
   readonly #operations: ReturnType<Metrics['counter']>

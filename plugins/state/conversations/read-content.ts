@@ -1,4 +1,4 @@
-/** The content of a message, as a list of parts. @source responses facts 2.1, 2.2 */
+/** The content of a message, as a list of parts. @source OpenAI API reference, Responses */
 import { conversationErrors } from './errors.ts'
 import { asObject, type Json, needMember, needText } from './read-members.ts'
 

@@ -5,12 +5,11 @@ import { conversationErrors } from './errors.ts'
 import { readContent, readOutput, readTexts } from './read-content.ts'
 import { asObject, type Json, needList, needText } from './read-members.ts'
 
-/** @source API spec 8 */
 export const MAX_ITEMS = 20
 const MAX_CALL_ID_CHARS = 64
 const ROLES = new Set(['user', 'assistant', 'system', 'developer'])
 
-/** Prefix of new ids, members that must be there, by type. @source API spec 2.9, responses facts 2.3 and 5.6 */
+/** Prefix of new ids, members that must be there, by type. @source OpenAI API reference, Responses */
 const TYPES: ReadonlyMap<string, { readonly prefix: string; check(item: Json, path: string): Json }> =
   new Map([
     ['message', { prefix: 'msg', check: checkMessage }],

@@ -1,4 +1,4 @@
-/** Metadata of conversations: up to 16 short texts, replaced whole or merged key by key. @source responses facts 5.5 */
+/** Metadata of conversations: up to 16 short texts, replaced whole or merged key by key. @source OpenAI API reference, Responses */
 import { conversationErrors } from './errors.ts'
 
 export type Metadata = Readonly<Record<string, string>>

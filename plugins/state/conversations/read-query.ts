@@ -1,8 +1,7 @@
-/** The query of a listing: how many, in which order, after what, and what to include. @source responses facts 1.2, 5.6 */
+/** The query of a listing: how many, in which order, after what, and what to include. @source OpenAI API reference, Responses */
 import type { PageOptions } from '#kernel'
 import { conversationErrors, shown } from './errors.ts'
 
-/** @source API spec 4.2 */
 const DEFAULT_LIMIT = 100
 const MAX_LIMIT = 100
 

@@ -1,4 +1,4 @@
-/** The conversation routes. @source API spec 4.2 */
+/** The conversation routes. */
 import type { HistoryService } from '#kernel'
 import { apiErrorFormat, type RequestContext, type RouteDefinition, Type } from '#kernel'
 import type { Conversations } from './add-items.ts'

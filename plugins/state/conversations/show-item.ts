@@ -1,4 +1,4 @@
-/** An item as clients see it: kept whole, shown without what they did not ask to be included. @source responses facts 2.5 */
+/** An item as clients see it: kept whole, shown without what they did not ask to be included. */
 import type { ConversationItem } from '#kernel'
 import { withoutPrivate } from '#shared'
 

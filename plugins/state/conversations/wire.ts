@@ -1,4 +1,4 @@
-/** What the conversation routes take and give. @source API spec 2.8, 2.9, 4.2 */
+/** What the conversation routes take and give. */
 import { Type } from '#kernel'
 
 const Metadata = Type.Record(Type.String(), Type.String(), { description: 'At most 16 properties.' })

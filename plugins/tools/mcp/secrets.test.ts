@@ -17,7 +17,7 @@ const secrets = {
   environment: 'env-5555-secret',
 }
 
-test('responses #44: the server gets the token; events, results, logs and metrics hold no secret, not even when the server sends it back', async () => {
+test('the server gets the token; events, results, logs and metrics hold no secret, not even when the server sends it back', async () => {
   const got: unknown[] = []
   const server = await startToolServer({
     echo: (_, { headers }) => {
@@ -87,7 +87,7 @@ test('responses #44: the server gets the token; events, results, logs and metric
   for (const secret of Object.values(secrets)) expect(everything, secret).not.toContain(secret)
 })
 
-test('responses #44: a server that sends its secret back with the handshake or with its tools shows it to nobody', async () => {
+test('a server that sends its secret back with the handshake or with its tools shows it to nobody', async () => {
   const said = `Bearer ${secrets.configured} "x"`
   const refusing = await startToolServer(
     {},
@@ -157,7 +157,7 @@ test('responses #44: a server that sends its secret back with the handshake or w
   expect(everything).not.toContain(secrets.configured)
 })
 
-test('responses #45: two users of one server each call with their own token, at the same time too', async () => {
+test('two users of one server each call with their own token, at the same time too', async () => {
   const both = Promise.withResolvers<void>()
   let waiting = 0
   const server = await startToolServer({

@@ -11,7 +11,7 @@ test.each([
   ['http://127.1', 'http:', '127.0.0.1', false, 80],
   ['https://*.example.com', 'https:', 'example.com', true, 443],
   ['http://[::1]:90', 'http:', '::1', false, 90],
-])('W56 %s is an origin', (text, scheme, host, isBelow, port) => {
+])('%s is an origin', (text, scheme, host, isBelow, port) => {
   expect(readOrigin(text)).toEqual({ scheme, host, isBelow, port })
 })
 
@@ -24,7 +24,7 @@ test.each([
   'https://*.10.0.0.1',
   'https://a:99999',
   'a b',
-])('W56 %j is none', (text) => expect(readOrigin(text)).toBeNull())
+])('%j is none', (text) => expect(readOrigin(text)).toBeNull())
 
 test.each([
   ['https://a.example', 'https://a.example', true],
@@ -36,10 +36,10 @@ test.each([
   ['https://*.example', 'https://*.a.example', true],
   ['https://*.example', 'https://*.example', true],
   ['https://a.example', 'https://*.example', false],
-])('W56 %s covers %s: %s', (wide, narrow, isCovered) => {
+])('%s covers %s: %s', (wide, narrow, isCovered) => {
   expect(covers(read(wide), read(narrow))).toBe(isCovered)
 })
 
-test('W56 a final dot and letter case change nothing', () => {
+test('a final dot and letter case change nothing', () => {
   expect(covers(read('https://a.example'), originOf(new URL('https://A.Example./x')))).toBe(true)
 })

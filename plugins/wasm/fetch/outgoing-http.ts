@@ -1,8 +1,6 @@
 /**
  * Outgoing HTTP of modules, on control: only to origins that both the operator and the registration list, within limits
  * of size, time and number. Redirects are given to the module, never followed.
- *
- * @source wasm facts 20 (W56)
  */
 import {
   type IncomingMessage,

@@ -1,8 +1,6 @@
 /**
  * One running guest: an instance made by Extism with the functions of our interface around it. What a guest does to its
  * instance stays there; a call is one call of its export, and what it wrote can be taken back.
- *
- * @source wasm facts 13 (what version 1.0.3 of the host SDK does and does not do), 13.1, 14
  */
 import type { ExtismPluginOptions } from '@extism/extism'
 import { HOST_NAMESPACE } from '../../../wasm-sdk/abi.ts'

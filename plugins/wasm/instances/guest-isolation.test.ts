@@ -76,7 +76,7 @@ function placesOf(text: string, among: readonly WebAssembly.Instance[]): string[
   )
 }
 
-test('W46 fresh: after a call nothing of it lies in any memory, and the next call burns as if it were the first', async () => {
+test('fresh: after a call nothing of it lies in any memory, and the next call burns as if it were the first', async () => {
   const guest = await open('fresh')
   expect(await call(guest, 'a', SECRET)).toContain(SECRET)
   expect(placesOf(SECRET, instances)).toEqual([])
@@ -85,7 +85,7 @@ test('W46 fresh: after a call nothing of it lies in any memory, and the next cal
   expect([1, 2]).toContain(instances.length)
 })
 
-test('W46 reuse: tenants have instances of their own', async () => {
+test('reuse: tenants have instances of their own', async () => {
   const guest = await open('reuse')
   await call(guest, 'a', SECRET)
   expect(placesOf(SECRET, [instances[0]])).not.toEqual([])
@@ -131,7 +131,7 @@ test.each([
   ['reuse', false],
   ['reuse', true],
 ] as const)(
-  'W46 %s: what a call keeps in a global and further memories (in a table: %s), no call of another tenant finds',
+  '%s: what a call keeps in a global and further memories (in a table: %s), no call of another tenant finds',
   async (instance, keepsInTable) => {
     const guest = await open(instance, keeper(keepsInTable))
     const found = async (tenant: string, body: string) =>

@@ -1,6 +1,6 @@
 /**
  * The Extism kernel as guests import it, and `env.abort`. Memory functions became the module's own when it was rewritten;
- * here is what needs the gateway. @source wasm facts 13, 13.1
+ * here is what needs the gateway.
  */
 
 import { EXPORT_PREFIX } from '../rewrite/rewrite-module.ts'

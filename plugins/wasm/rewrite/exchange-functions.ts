@@ -2,7 +2,7 @@
  * The functions that the rewriter adds to a module, in the module's own instructions: the memory that guest and gateway
  * exchange, limits on growth, and what puts an instance back.
  *
- * @source wasm facts 13 (kernel of the host SDK); core 3.0, 5.4
+ * @source WebAssembly core 3.0, 5.4
  */
 import { type Assembler, EMPTY_BLOCK, I } from './assembler.ts'
 import { VALUE } from './instruction.ts'

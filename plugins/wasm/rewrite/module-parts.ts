@@ -1,4 +1,4 @@
-/** A module taken apart as far as the rewriter changes it; what it leaves alone stays a range of bytes. @source core 3.0, 5.5 */
+/** A module taken apart as far as the rewriter changes it; what it leaves alone stays a range of bytes. @source WebAssembly core 3.0, 5.5 */
 import { BadModule } from './bad-module.ts'
 import { ByteReader } from './byte-reader.ts'
 import { checkReferenceType, checkValueType, Instruction, OP } from './instruction.ts'

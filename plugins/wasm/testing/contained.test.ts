@@ -1,4 +1,4 @@
-/** Modules that try to hurt the gateway, at the author's desk: the check ends, says so, and keeps its memory. (W43, W44) */
+/** Modules that try to hurt the gateway, at the author's desk: the check ends, says so, and keeps its memory. */
 import { expect, test } from 'vitest'
 import { ATTACKS, FLOOD, LIST_FUEL, LONG_LISTS, module } from '../../../test/fixtures/wasm/attacks.ts'
 import { toInput } from './case-input.ts'

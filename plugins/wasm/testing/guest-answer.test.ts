@@ -19,7 +19,7 @@ describe('an answer', () => {
     expect(read({ action: 'modify', replaces_body: true }, 'OnRequest', '').body?.length).toBe(0)
   })
 
-  test('W61 has a status from 200 to 599, or 400 in a rejection and none in a change', () => {
+  test('has a status from 200 to 599, or 400 in a rejection and none in a change', () => {
     for (const status of [199, 600, 999, 200.5, '500', null]) {
       expect(read({ action: 'reject', status }).status).toBe(400)
       expect(read({ action: 'modify', status }, 'OnResponse').status).toBeNull()
@@ -38,7 +38,7 @@ describe('an answer', () => {
     expect(() => answer(1_025)).toThrow(`${member} has 1025 entries; the limit is 1024`)
   })
 
-  test('W62 loses headers that belong to the connection or would split it', () => {
+  test('loses headers that belong to the connection or would split it', () => {
     const headers_set = [
       ['Host', 'x'],
       ['a', 'b\r\nc: d'],

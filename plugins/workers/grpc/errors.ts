@@ -1,4 +1,4 @@
-/** What an engine's gRPC status means to a client, and what engines cannot be asked. @source grpc facts 2.8 */
+/** What an engine's gRPC status means to a client, and what engines cannot be asked. */
 import { defineErrors, type ErrorMaker, type GatewayError } from '#kernel'
 
 const said = (text: string) => (text === '' ? 'the engine gave no reason' : text.slice(0, 1_000))
@@ -70,7 +70,7 @@ export const grpcErrors = defineErrors('grpc', {
   },
 })
 
-/** By number. @source grpc facts 2.8 */
+/** By number. */
 const BY_STATUS: ReadonlyMap<number, ErrorMaker<[string]>> = new Map([
   [1, grpcErrors.engine_invalid_argument],
   [2, grpcErrors.engine_internal],

@@ -12,7 +12,7 @@ test.each([
     ['probe.host must be an address without a port; the port is a setting of its own'],
   ],
   [{}, []],
-])('A12: %j beside an API at 30000: %j', (section, problems) => {
+])('%j beside an API at 30000: %j', (section, problems) => {
   const config = defineValidator(healthConfig).parse(section)
   const found = [...(plugin.check?.(config, { port: 30_000 } as KernelConfig) ?? [])]
   expect(found.map(({ path, text }) => `${path.join('.')} ${text}`)).toEqual(problems)

@@ -5,7 +5,7 @@ import { EngineMetricsPage } from './engine-metrics-page.ts'
 
 const workers = [workerEntry({ slot: 0, url: 'http://a:1', connectionMode: 'http' })]
 
-test('A5: those who ask at the same time share one answer of the workers, later ones get a new one', async () => {
+test('those who ask at the same time share one answer of the workers, later ones get a new one', async () => {
   let asked = 0
   const control: Pick<WorkerControl, 'metricsText'> = {
     metricsText: async () => {
@@ -20,7 +20,7 @@ test('A5: those who ask at the same time share one answer of the workers, later 
   expect(await page.read(controls, workers)).toContain('} 2')
 })
 
-test('§7.1 what failed for all of them is tried again for the next', async () => {
+test('what failed for all of them is tried again for the next', async () => {
   const answers = [null, 'up 1\n']
   const control: Pick<WorkerControl, 'metricsText'> = { metricsText: async () => answers.shift() ?? null }
   const controls = { controlOf: () => control as WorkerControl }

@@ -17,7 +17,7 @@ async function turnsOf(work: () => Promise<unknown>): Promise<number> {
   return turns
 }
 
-test('A5: a long page is read and merged in turns with whatever else the thread has to do', async () => {
+test('a long page is read and merged in turns with whatever else the thread has to do', async () => {
   const text = 'vllm:lat_bucket{le="0.1",model="m"} 1\n'.repeat(50_000)
   const families = await inTurns(readPrometheusText(text))
   expect(families[0].samples).toHaveLength(50_000)

@@ -12,7 +12,7 @@ const merge = async (...texts: string[]) =>
     ),
   )
 
-test('§4.8 every sample says which worker it is of, and each family stands once', async () => {
+test('every sample says which worker it is of, and each family stands once', async () => {
   const text = '# HELP up Is up.\n# TYPE up gauge\nup 1\n'
   expect(await merge(text, text)).toBe(
     [
@@ -25,7 +25,7 @@ test('§4.8 every sample says which worker it is of, and each family stands once
   )
 })
 
-test('§4.8 colons in metric names become underscores, also in TYPE and in buckets', async () => {
+test('colons in metric names become underscores, also in TYPE and in buckets', async () => {
   expect(await merge('# TYPE vllm:lat histogram\nvllm:lat_bucket{le="1"} 2\nvllm:lat_count 2\n')).toBe(
     [
       '# TYPE vllm_lat histogram',
@@ -36,7 +36,7 @@ test('§4.8 colons in metric names become underscores, also in TYPE and in bucke
   )
 })
 
-test('§4.8 label sets that differ are padded with empty values', async () => {
+test('label sets that differ are padded with empty values', async () => {
   expect(await merge('a{x="1"} 1\n', 'a{y="2"} 2\n')).toBe(
     ['a{x="1",worker_addr="http://w0:1",y=""} 1', 'a{x="",worker_addr="http://w1:1",y="2"} 2', ''].join('\n'),
   )
@@ -50,7 +50,7 @@ test('a family without samples is left out', async () => {
   expect(await merge('# TYPE a counter\n')).toBe('')
 })
 
-test('A2: labels that speak of secrets are left out: the page is for everybody', async () => {
+test('labels that speak of secrets are left out: the page is for everybody', async () => {
   const secrets = 'api_key="s1",admin_api_key="s2",hf_token="s3",ssl_keyfile_password="s4",client_secret="s5"'
   expect(await merge(`sglang:server_info{${secrets},model="m",token_type="prompt",key="k"} 1\n`)).toBe(
     'sglang_server_info{model="m",token_type="prompt",key="k",worker_addr="http://w0:1"} 1\n',

@@ -42,8 +42,6 @@ export function* hasTooManyLabels(families: readonly PrometheusFamily[]): Genera
 /**
  * One family per name, HELP and TYPE from the first worker that has them. Colons in metric names become
  * underscores, and samples of one name all get the same labels, empty where a worker has none.
- *
- * @source routes facts 6.4
  */
 export function* mergeMetrics(workers: readonly WorkerFamilies[]): Generator<void, PrometheusFamily[]> {
   let seen = 0

@@ -13,8 +13,6 @@ interface ReadyState {
 
 /**
  * Enough workers means one that serves alone, or one of each half where prefill and decode are split.
- *
- * @source routes facts 6.2
  */
 export function readReadiness(host: Pick<Host, 'balance' | 'isDraining' | 'readinessReason'>): Readiness {
   if (host.isDraining) return { status: 'not ready', reason: 'draining' }

@@ -9,7 +9,7 @@ import { NotReadyReply, ReadyReply } from './wire.ts'
 const TAG = 'Health'
 const PLAIN_TEXT = 'text/plain; charset=utf-8'
 
-/** Answers whether or not workers exist, and while draining. @source routes facts 6.1 */
+/** Answers whether or not workers exist, and while draining. */
 export function aliveRoute(path: '/health' | '/liveness'): RouteDefinition {
   return {
     method: 'GET',

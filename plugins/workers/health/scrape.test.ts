@@ -12,7 +12,7 @@ function upstreamOf(
   return { controlOf: (mode) => (mode === 'http' ? ({ metricsText } as WorkerControl) : null) }
 }
 
-test('§4.8 each base URL of an HTTP worker is scraped once', () => {
+test('each base URL of an HTTP worker is scraped once', () => {
   const targets = scrapeTargets(upstreamOf(), [
     entry('http://a:1'),
     entry('http://a:1/'),
@@ -22,7 +22,7 @@ test('§4.8 each base URL of an HTTP worker is scraped once', () => {
   expect(targets.map(({ url }) => url)).toEqual(['http://a:1', 'http://c:1'])
 })
 
-test('§4.8 data-parallel ranks share their engine', () => {
+test('data-parallel ranks share their engine', () => {
   const ranks = [0, 1].map((rank) => ({
     ...entry(`http://a:1@${rank}`),
     dataParallel: { baseUrl: 'http://a:1', rank, size: 2 },
@@ -30,7 +30,7 @@ test('§4.8 data-parallel ranks share their engine', () => {
   expect(scrapeTargets(upstreamOf(), ranks).map(({ url }) => url)).toEqual(['http://a:1'])
 })
 
-test('§4.8 workers that fail, have no metrics or speak gibberish are left out', async () => {
+test('workers that fail, have no metrics or speak gibberish are left out', async () => {
   const upstream = upstreamOf(async ({ url }) => {
     if (url === 'http://dead:1') throw new Error('refused')
     if (url === 'http://none:1') return null
@@ -55,14 +55,14 @@ test.each([
   ['a label of its own for each sample', lines(65, (at) => `a{l${at}="1"} 1`)],
   ['more labels than engines have', [`a{${lines(65, (at) => `l${at}="1"`).join()}} 1`]],
   ['many samples that would all get many labels', lines(20_000, (at) => `a{l${at % 30}="1"} 1`)],
-])('A5: a worker that says %s is left out', async (_what, page) => {
+])('a worker that says %s is left out', async (_what, page) => {
   const upstream = upstreamOf(async ({ url }) => (url === 'http://wide:1' ? page.join('\n') : 'up 1\n'))
   const targets = scrapeTargets(upstream, [entry('http://wide:1'), entry('http://a:1')])
   const answers = await scrapeWorkers(targets, { timeoutMs: 5_000, maxConcurrent: 2 })
   expect(answers.map(({ url }) => url)).toEqual(['http://a:1'])
 })
 
-test('§4.8 no more workers are asked at once than configured, each with its time-out', async () => {
+test('no more workers are asked at once than configured, each with its time-out', async () => {
   let open = 0
   let most = 0
   const timeouts = new Set<number>()

@@ -1,7 +1,6 @@
 /** Payloads of the health routes. */
 import { Type } from '#kernel'
 
-/** @source API spec 4.8; routes facts 6.2 */
 export const ReadyReply = Type.Object({
   status: Type.Literal('ready'),
   healthy_workers: Type.Integer({ description: 'Workers in state ready.' }),
@@ -14,7 +13,6 @@ export const ReadyReply = Type.Object({
   ),
 })
 
-/** @source API spec 4.8; routes facts 6.2 */
 export const NotReadyReply = Type.Object({
   status: Type.Literal('not ready'),
   reason: Type.String({ description: 'Such as `insufficient healthy workers` or `draining`.' }),

@@ -5,7 +5,6 @@
  * @param isTrusted the key may go to the worker's host: it is the service's own, which a name proves over TLS only, or the
  *   configuration names it; and nobody on the way reads along. Whoever may register workers could otherwise have the key
  *   sent anywhere.
- * @source routing facts 2.3
  */
 export function adminKeyOf(
   keys: ReadonlyMap<string, string>,

@@ -1,4 +1,4 @@
-/** Words for what a model can do. @source routes facts 16.3 */
+/** Words for what a model can do. */
 export type Capability =
   | 'chat'
   | 'completions'

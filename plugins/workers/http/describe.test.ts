@@ -78,7 +78,7 @@ const run = (
 ): Promise<WorkerDescription> => describeWorker(worker.call, { ...WISH, ...wish }, { ...TOOLS, ...tools })
 
 describe('engines', () => {
-  test('§2.11 sglang tells itself by the owner of its models, and its server info becomes labels and card', async () => {
+  test('sglang tells itself by the owner of its models, and its server info becomes labels and card', async () => {
     const worker = fakeWorker({
       ...UP,
       '/v1/models': list({ id: 'demo-7b', owned_by: 'sglang', max_model_len: 8192 }),
@@ -129,7 +129,7 @@ describe('engines', () => {
     expect(found.models).toMatchObject([{ id: 'old', context_length: 100 }])
   })
 
-  test('§2.11 vllm tells every model that it serves, adapters too', async () => {
+  test('vllm tells every model that it serves, adapters too', async () => {
     const worker = fakeWorker({
       ...UP,
       '/v1/models': list(
@@ -156,7 +156,7 @@ describe('engines', () => {
     [{ '/v1/models': list({ id: 'm', owned_by: 'me' }), '/version': { version: '1' } }, 'vllm'],
     [{ '/server_info': {} }, 'sglang'],
     [{}, 'sglang'],
-  ])('§2.11 %j is %s', async (routes, runtime) => {
+  ])('%j is %s', async (routes, runtime) => {
     expect((await run({}, fakeWorker({ ...UP, ...routes }))).runtimeType).toBe(runtime)
   })
 
@@ -237,7 +237,7 @@ describe('APIs', () => {
 describe('models', () => {
   const worker = () => fakeWorker({ ...UP, '/v1/models': list({ id: 'm', max_model_len: 10 }) })
 
-  test('§2.11 cards that are given are kept and completed', async () => {
+  test('cards that are given are kept and completed', async () => {
     const { models } = await run({ models: [{ id: 'mine' }, { id: 'two', context_length: 5 }] }, worker())
     expect(models).toMatchObject([
       { id: 'mine', context_length: 10 },
@@ -245,7 +245,7 @@ describe('models', () => {
     ])
   })
 
-  test('§2.11 an empty list asked for is a wildcard, and so is a worker that tells nothing', async () => {
+  test('an empty list asked for is a wildcard, and so is a worker that tells nothing', async () => {
     expect((await run({ models: [] }, worker())).models).toEqual([])
     expect((await run({}, fakeWorker(UP))).models).toEqual([])
   })
@@ -298,7 +298,7 @@ describe('waiting for the worker', () => {
     expect(nextLookDelayMs(0, 100)).toBe(100)
   })
 
-  test('§2.11 a worker without health checks is not probed', async () => {
+  test('a worker without health checks is not probed', async () => {
     const worker = fakeWorker({})
     await run({}, worker, { health: null })
     expect(worker.paths()).not.toContain('/health')
@@ -352,7 +352,7 @@ describe('cloud services', () => {
     expect(refused.asked.length).toBe(3)
   })
 
-  test('check 40: the gateway’s key for model lists goes first, to the service’s own hosts', async () => {
+  test('the gateway’s key for model lists goes first, to the service’s own hosts', async () => {
     const serviceKeys = new Map([['openai', 'admin']])
     const models = { '/v1/models': list({ id: 'c' }) }
     const asked = async (wish: Partial<WorkerWish>) => {
@@ -394,14 +394,14 @@ describe('data-parallel ranks', () => {
     fakeWorker({ ...UP, '/v1/models': list({ id: 'm', owned_by: owner }), '/server_info': info })
   const dpAware = { expandsRanks: true }
 
-  test('check 42: their number is what the server info says; one rank is a plain worker', async () => {
+  test('their number is what the server info says; one rank is a plain worker', async () => {
     expect((await run({}, engine({ dp_size: 4 }), dpAware)).rankCount).toBe(4)
     expect((await run({}, engine({ dp_size: '2' }), dpAware)).rankCount).toBe(2)
     expect(await run({}, engine({ dp_size: 1 }), dpAware)).not.toHaveProperty('rankCount')
     expect(await run({}, engine({ dp_size: 4 }))).not.toHaveProperty('rankCount')
   })
 
-  test('check 42: the older route tells it too', async () => {
+  test('the older route tells it too', async () => {
     const worker = fakeWorker({
       ...UP,
       '/v1/models': list({ id: 'm', owned_by: 'sglang' }),
@@ -417,7 +417,7 @@ describe('data-parallel ranks', () => {
     [{ dp_size: 4_000_000 }, 'sglang'],
     [500, 'sglang'],
     [{ dp_size: 2 }, 'vllm'],
-  ])('check 42: a registration fails when the number is not to be found: %j of %s', async (info, owner) => {
+  ])('a registration fails when the number is not to be found: %j of %s', async (info, owner) => {
     await expect(run({}, engine(info, owner), dpAware)).rejects.toMatchObject({
       code: 'rank_discovery_failed',
     })

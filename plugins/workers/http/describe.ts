@@ -12,7 +12,6 @@ import type { CallWorker } from './probe.ts'
 
 /**
  * @throws worker_unreachable, model_discovery_failed, rank_discovery_failed
- * @source routing facts 2.2, routes facts 16.4
  */
 export function describeWorker(
   call: CallWorker,

@@ -4,7 +4,7 @@ import { httpWorkerErrors } from './errors.ts'
 import { type Inquiry, modelEntries } from './inquiry.ts'
 import { type CallWorker, probeWorker } from './probe.ts'
 
-/** Domains of cloud services and the name of each. @source routes facts 16.1, routing facts 2.2 step 1 */
+/** Domains of cloud services and the name of each. */
 const CLOUD_PROVIDERS: ReadonlyMap<string, string> = new Map([
   ['openai.com', 'openai'],
   ['x.ai', 'xai'],
@@ -12,7 +12,7 @@ const CLOUD_PROVIDERS: ReadonlyMap<string, string> = new Map([
   ['googleapis.com', 'gemini'],
 ])
 
-/** `owned_by` in a model list → engine. The word is a stranger's. @source routing facts 2.2 step 3 */
+/** `owned_by` in a model list → engine. The word is a stranger's. */
 const ENGINE_OF_OWNER: ReadonlyMap<string, RuntimeType> = new Map([
   ['sglang', 'sglang'],
   ['nvidia', 'sglang'],
@@ -57,7 +57,6 @@ export function isExternalService({
 /**
  * Looks at the health route until it answers 2xx.
  * @throws worker_unreachable when the start-up timeout passes first
- * @source routing facts 2.2 step 2
  */
 export async function waitUntilHealthy(
   call: CallWorker,
@@ -89,7 +88,7 @@ export function nextLookDelayMs(elapsedMs: number, maxMs: number): number {
   return Math.min(maxMs, Math.max(FIRST_LOOK_DELAY_MS, elapsedMs * LOOK_SHARE))
 }
 
-/** The engine of a local worker; sglang when it does not tell. @source routing facts 2.2 step 3 */
+/** The engine of a local worker; sglang when it does not tell. */
 export async function detectRuntime(inquiry: Inquiry): Promise<RuntimeType> {
   const [first] = modelEntries(await inquiry.find('/v1/models'))
   const owner = typeof first?.owned_by === 'string' ? first.owned_by.toLowerCase() : ''

@@ -31,7 +31,7 @@ function modelNames(list: Info | null): readonly string[] {
   return names.filter((name): name is string => typeof name === 'string' && name !== '')
 }
 
-/** One card per model: the shortest name is its id, the others are aliases. @source routing facts 2.3 */
+/** One card per model: the shortest name is its id, the others are aliases. */
 export function groupDated(ids: readonly string[]): readonly ModelCard[] {
   const groups = Map.groupBy(new Set(ids), (id) => id.replace(DATE_SUFFIX, ''))
   return [...groups.values()].map((names) => {

@@ -10,7 +10,6 @@ const MAX_RANKS = 1_024
 /**
  * @returns 1 for an engine without data parallelism, which stays one worker
  * @throws rank_discovery_failed, which fails the registration
- * @source routing facts 2.4
  */
 export async function discoverRankCount(
   inquiry: Inquiry,

@@ -8,7 +8,7 @@ export interface Discovered {
   readonly models: readonly ModelCard[]
 }
 
-/** Members of the engine's answers that become labels. @source routing facts 2.2 step 4 */
+/** Members of the engine's answers that become labels. */
 const LABEL_KEYS = [
   'served_model_name',
   'model_id',
@@ -36,7 +36,7 @@ const LABEL_KEYS = [
 /** Every thread holds every label. */
 const MAX_LABEL_LENGTH = 1_024
 
-/** First that is set wins. @source routing facts 2.2 step 4 */
+/** First that is set wins. */
 const CONTEXT_KEYS = [
   'context_length',
   'max_context_length',

@@ -4,7 +4,7 @@ import { type CallWorker, describeFailure, isGoodStatus } from './probe.ts'
 
 const MAX_REPLY_BYTES = 1_048_576
 
-/** @returns null when the engine took it, else why not; never rejects @source routes facts 17.1, 17.3 */
+/** @returns null when the engine took it, else why not; never rejects */
 export async function performAction(
   call: CallWorker,
   target: WorkerTarget,

@@ -10,7 +10,7 @@ const NO_SUCH_ROUTE: ReadonlySet<number> = new Set([404, 405, 501])
 const PATH_OF = { model: '/get_model_info', server: '/get_server_info' } as const
 const MAX_INFO_BYTES = 4_194_304
 
-/** @throws UpstreamFailure @source routes facts 6.6 */
+/** @throws UpstreamFailure */
 export async function readEngineInfo(
   call: CallWorker,
   worker: WorkerEntry,

@@ -15,7 +15,7 @@ const UNTOLD = {
   utilization: -1,
 }
 
-test('§2.12 a report keeps its numbers and its time, and what an engine does not tell is -1, not 0', () => {
+test('a report keeps its numbers and its time, and what an engine does not tell is -1, not 0', () => {
   const timestamp = '2026-01-01T00:00:00Z'
   const loads = [{ dp_rank: 1, num_used_tokens: 300, max_total_num_tokens: 3_000, extra: 1 }, null]
   expect(readReport({ timestamp, dp_rank_count: 2, loads })).toEqual({
@@ -27,7 +27,7 @@ test('§2.12 a report keeps its numbers and its time, and what an engine does no
   })
 })
 
-test('§2.12 an answer without ranks is no report', () => {
+test('an answer without ranks is no report', () => {
   for (const answer of [null, 1, 'x', [], {}, { loads: [] }, { loads: {} }])
     expect(readReport(answer)).toBe(null)
 })

@@ -24,7 +24,6 @@ export const UNTOLD_LOAD: RankLoad = Object.freeze({
 /**
  * Reads a `/v1/loads` answer.
  * @returns null when it lists no rank
- * @source routing facts 1.9; routes facts 2, 17.2
  */
 export function readReport(answer: unknown): EngineReport | null {
   const { loads, timestamp } = (answer ?? {}) as { loads?: unknown; timestamp?: unknown }

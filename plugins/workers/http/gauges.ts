@@ -4,7 +4,7 @@ import { parsePrometheusText } from '#shared'
 import { UNTOLD, UNTOLD_LOAD } from './engine-report.ts'
 import { meanOf, sumOf, toSeriesValues } from './series-values.ts'
 
-/** Gauge names by engine; the first that a page has is used. @source routing facts 1.9 */
+/** Gauge names by engine; the first that a page has is used. */
 const GAUGES = [
   {
     running: ['vllm:num_requests_running'],

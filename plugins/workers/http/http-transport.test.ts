@@ -706,7 +706,7 @@ describe('limits', () => {
 })
 
 describe('abort', () => {
-  test('§3.8 an aborted stream is closed on the worker within 100 ms, and nothing more is told', async () => {
+  test('an aborted stream is closed on the worker within 100 ms, and nothing more is told', async () => {
     const worker = await startWorker()
     const transport = openTransport()
     const client = send(transport, entryOf(worker))
@@ -771,7 +771,7 @@ describe('abort', () => {
 })
 
 describe('slow readers', () => {
-  test('§3.8 a paused exchange stalls the worker: what is in flight stays bounded', async () => {
+  test('a paused exchange stalls the worker: what is in flight stays bounded', async () => {
     const worker = await startWorker()
     const client = send(openTransport(), entryOf(worker))
     client.onChunk = () => client.exchange?.pause()
@@ -796,7 +796,7 @@ describe('slow readers', () => {
     expect(client.body.length).toBe(written * 65_536)
   })
 
-  test('§3.8 64 MiB pass unchanged through many pauses', { timeout: 60_000 }, async () => {
+  test('MiB pass unchanged through many pauses', { timeout: 60_000 }, async () => {
     const worker = await startWorker()
     const hash = createHash('sha256')
     let received = 0

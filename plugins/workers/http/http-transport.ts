@@ -39,7 +39,7 @@ const MAX_SWEEP_MS = 500
  * Headers go out as they are given; `authorization` of the worker is the caller's to set. A request that was written
  * on a kept connection which the worker had just closed is sent once more on a new one.
  *
- * @source DECISIONS D1; routing facts 3.3, 3.8; RFC 9112
+ * @source docs/decisions/0001-own-http-client.md; RFC 9112
  */
 export class HttpTransport implements Transport {
   readonly mode = 'http'

@@ -4,7 +4,6 @@ import { parseBoundedJson } from '#shared'
 import { httpWorkerErrors } from './errors.ts'
 import { type CallWorker, describeFailure, isGoodStatus } from './probe.ts'
 
-/** @source routing facts 2.2, step 4 */
 const TRIES = 3
 const CALL_TIMEOUT_MS = 5_000
 const MAX_INFO_BYTES = 4_194_304

@@ -4,7 +4,6 @@ import { readReport } from './engine-report.ts'
 import { readGauges } from './gauges.ts'
 import { type CallWorker, isGoodStatus } from './probe.ts'
 
-/** @source routes facts 17.2, routing facts 1.9 */
 const LOADS_PATH = '/v1/loads?include=core,disagg,queues,memory'
 const CALL_TIMEOUT_MS = 5_000
 const MAX_REPLY_BYTES = 8_388_608
@@ -15,7 +14,7 @@ const MAX_BACK_OFF_MS = 900_000
 
 type Source = 'loads' | 'metrics'
 
-/** In the order in which they are asked. @source routing facts 1.9 */
+/** In the order in which they are asked. */
 const SOURCES_OF: ReadonlyMap<string, readonly Source[]> = new Map([
   ['sglang', ['loads', 'metrics']],
   ['vllm', ['metrics', 'loads']],

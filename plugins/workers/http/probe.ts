@@ -28,7 +28,6 @@ const MAX_HEALTH_BYTES = 1_048_576
  * @param timeoutMs for the whole probe
  * @returns null when the worker answered 2xx, else why it counts as bad; undefined when the gateway has no descriptor or
  *   port left to ask with; never throws
- * @source routes facts 16.6
  */
 export async function probeWorker(
   call: CallWorker,

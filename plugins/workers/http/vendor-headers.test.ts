@@ -49,7 +49,7 @@ function headersOf(worker = local, given: Record<string, string> = {}, forwarded
 
 const keyed = (worker: typeof local) => ({ ...worker, apiKey: 'own' })
 
-describe('credentials (routes facts 4.7; routing facts 4.8)', () => {
+describe('credentials', () => {
   test('engines and OpenAI-compatible services get a bearer token, the worker’s before the client’s', () => {
     for (const worker of [local, openAi]) {
       expect(headersOf(keyed(worker), { authorization: 'Bearer mine' })).toEqual({

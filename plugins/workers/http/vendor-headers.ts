@@ -1,14 +1,13 @@
 /** Credentials as cloud services want them, which differs from what inference engines take. @hot */
 import type { HeaderList, RequestContext, WorkerEntry } from '#kernel'
 
-/** Sent when the client names no version. @source routing facts 4.8 */
+/** Sent when the client names no version. */
 const ANTHROPIC_VERSION = '2023-06-01'
 
 /**
  * Headers of a key for the gateway's own calls to a worker.
  *
  * @param provider as in `WorkerEntry.provider`
- * @source routing facts 2.3, 4.8
  */
 export function keyHeaders(provider: string | null, key: string): HeaderList {
   if (provider === 'anthropic') return ['x-api-key', key, 'anthropic-version', ANTHROPIC_VERSION]
@@ -21,7 +20,6 @@ export function keyHeaders(provider: string | null, key: string): HeaderList {
  *
  * @param mayPassOn tells an authorization that workers may see
  * @returns false for services that take a bearer token
- * @source routing facts 4.1, 4.8
  */
 export function addVendorHeaders(
   headers: HeaderList,

@@ -1,4 +1,4 @@
-/** Names the data-parallel rank in a request: one engine serves all ranks at one URL. @hot @source routing facts 2.4 */
+/** Names the data-parallel rank in a request: one engine serves all ranks at one URL. @hot */
 
 import type { UpstreamRequest } from '#kernel'
 import { withMembers } from '#shared'

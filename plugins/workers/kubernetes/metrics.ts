@@ -1,4 +1,4 @@
-/** What discovery did, in numbers. @source routing facts 6.2 */
+/** What discovery did, in numbers. */
 import type { Metrics } from '#kernel'
 import type { ReconcileListener } from './reconcile.ts'
 

@@ -28,7 +28,7 @@ export interface WantedWorker {
   readonly body: Readonly<Record<string, unknown>>
 }
 
-/** Labels by which a worker is known to belong to a pod. @source routing facts 2.12 */
+/** Labels by which a worker is known to belong to a pod. */
 const POD_NAME_LABEL = 'weir/pod-name'
 export const POD_UID_LABEL = 'weir/pod-uid'
 /** Annotations of pods, in the order they are looked at. The second is that of other gateways. */
@@ -91,7 +91,7 @@ function annotation(
   return names.map((name) => annotations?.[name]).find((value) => value !== undefined)
 }
 
-/** Comma-separated, each once; undefined when any is no port, so that the default holds. @source routing facts 2.12 */
+/** Comma-separated, each once; undefined when any is no port, so that the default holds. */
 function portsOf(text: string | undefined): number[] | undefined {
   if (text === undefined) return undefined
   const ports = text.split(',').map((part) => Number(part.trim()))

@@ -34,7 +34,7 @@ describe('how many rooms a body needs', () => {
   })
 })
 
-describe('the meeting point of a pair (routing facts 1.12)', () => {
+describe('the meeting point of a pair', () => {
   test('a single request gets plain values, the room with all of its digits', () => {
     const room = 9_007_199_254_740_993n
     const members = bootstrapMembers(bytes({}), prefill, () => room)

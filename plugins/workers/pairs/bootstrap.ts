@@ -24,7 +24,6 @@ export type MeetingPoint = Pick<WorkerEntry, 'url' | 'bootstrapHost' | 'bootstra
  * @param drawRoom a random number below 2^63
  * @returns null when the body is no JSON object
  * @throws pd_batch_too_large (400)
- * @source routing facts 1.12; grpc facts 4.4
  */
 export function bootstrapMembers(
   body: Buffer,

@@ -1,4 +1,4 @@
-/** What a client sees when one worker of a prefill/decode pair fails. @source routing facts 1.12, 4.4; routes facts 20.2 */
+/** What a client sees when one worker of a prefill/decode pair fails. */
 
 import {
   defineErrors,

@@ -1,13 +1,12 @@
 /**
  * Puts the log probabilities of the prompt, which the prefill worker knows, before those that the decode worker tells:
  * in `meta_info.input_token_logprobs` of each JSON object of its answer.
- * @source routing facts 1.12; grpc facts 4.4
  */
 
 import { EventSplitter, type HeaderList, headerOf, isPlainEventStream } from '#kernel'
 import { parseBoundedText } from '#shared'
 
-/** A longer event is passed on as it is. @source routing facts 3.3 */
+/** A longer event is passed on as it is. */
 const MAX_EVENT_BYTES = 1_048_576
 const NOTHING = Buffer.alloc(0)
 

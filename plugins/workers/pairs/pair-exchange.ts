@@ -2,7 +2,6 @@
  * The exchange with both workers of a pair, seen from outside as one with the decode worker. Its answer is held back
  * until the prefill worker has done its part, so that trouble of either can still be told as a status, or mended by
  * another pair.
- * @source routing facts 1.12, 4.5; grpc facts 4.4
  */
 
 import {

@@ -4,7 +4,6 @@ import { type Static, Type, type WorkerEntry } from '#kernel'
 import { engineUrl } from './engine-url.ts'
 import { fanOut } from './fan-out.ts'
 
-/** @source routes facts 17.1 */
 const MAX_PARALLEL = 32
 
 export const FailedCallSchema = Type.Object({ worker: Type.String(), error: Type.String() })

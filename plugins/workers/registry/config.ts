@@ -22,7 +22,6 @@ const adminKey = (variable: string) =>
     }),
   )
 
-/** @source routing facts 1.9, 2.3, 2.4, 5.2, 5.3 */
 export const workersConfig = Type.Object(
   {
     urls: Type.Array(Type.String(), {
@@ -170,7 +169,7 @@ export function workersEnable({ urls, workers }: WorkersConfig): string[] {
   ]
 }
 
-/** What a schema cannot say. @source routing facts 5.9 */
+/** What a schema cannot say. */
 export function* workersProblems(config: WorkersConfig): Generator<SettingProblem> {
   const seen = new Set<string>()
   for (const [index, url] of config.urls.entries()) yield* urlProblems(['urls', String(index)], url, seen)

@@ -21,5 +21,5 @@ export interface ControlParts {
   readonly log: Logger
 }
 
-/** How long a change may take beyond what it waits for by design. @source routes facts 16.7 */
+/** How long a change may take beyond what it waits for by design. */
 export const BUDGET_MARGIN_MS = 30_000

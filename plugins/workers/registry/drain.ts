@@ -8,7 +8,6 @@ const LOOK_MS = 100
  * whoever asked for the removal can see it happen.
  *
  * @param inFlight requests running on the worker, over all threads
- * @source routes facts 16.10, routing facts 2.9
  */
 export async function drainWorker(
   inFlight: () => number,

@@ -16,7 +16,7 @@ const UNTOLD: RankLoad = {
   utilization: -1,
 }
 
-test('§2.12 counts of ranks add up, KV use is their mean, and tokens are told rank by rank', () => {
+test('counts of ranks add up, KV use is their mean, and tokens are told rank by rank', () => {
   const reports = [
     { ...UNTOLD, rank: 1, usedTokens: 100, kvUsage: 0.5, tokensPerSecond: 10, queuedTokens: 7 },
     { ...UNTOLD, rank: 0, usedTokens: 300, kvUsage: 0.1, tokensPerSecond: 20 },

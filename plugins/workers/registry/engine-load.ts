@@ -38,7 +38,7 @@ export function toEngineLoad(reports: readonly RankLoad[], atMs: number): Engine
   }
 }
 
-/** What is not told is no sign of overload. @source gRPC facts of 2026-11, 5 */
+/** What is not told is no sign of overload. */
 export function isOverloaded(reports: readonly RankLoad[], limits: OverloadLimits): boolean {
   const waiting = sumOf(toldOf(reports, 'waitingRequests'))
   return waiting >= limits.waitingRequests || meanUsage(reports) >= limits.kvUsage

@@ -18,7 +18,6 @@ interface PairGauge {
 /** Of pairs, the role in place of the model. */
 type Series = readonly [worker: string, model: string, rank: string]
 
-/** @source routing facts 6.2 */
 export class EngineMetrics {
   readonly #gauges: readonly EngineGauge[]
   readonly #pairGauges: readonly PairGauge[]

@@ -1,7 +1,6 @@
 /** The errors of the workers plugin: what the routes refuse, and why a background job can fail. */
 import { defineErrors } from '#kernel'
 
-/** @source API spec 4.4, 7.2; routes facts 16.4 to 16.10 */
 export const workerErrors = defineErrors('workers', {
   worker_not_saved: {
     kind: 'unavailable',

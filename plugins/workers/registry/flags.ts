@@ -1,7 +1,7 @@
 /** Flags and variables of registered and watched workers. */
 import type { ConfigFlag } from '#kernel'
 
-/** A secret that other programs know under the same name. @source routing facts 2.3 */
+/** A secret that other programs know under the same name. */
 const adminKey = (env: string, service: string): ConfigFlag => ({
   flag: null,
   env,

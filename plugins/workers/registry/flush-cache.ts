@@ -11,7 +11,6 @@ import {
 } from '#kernel'
 import { callEngines, FailedCallSchema, takersOf } from './call-engines.ts'
 
-/** @source routes facts 17.1 */
 const CALL_TIMEOUT_MS = 45_000
 
 const counts = {
@@ -32,7 +31,7 @@ const PartlyFlushedSchema = Type.Object({
   failed: Type.Array(FailedCallSchema),
 })
 
-/** The reply; 206 when it is partial. @source API spec 4.5 */
+/** The reply; 206 when it is partial. */
 export type FlushReport = Static<typeof FlushedSchema> | Static<typeof PartlyFlushedSchema>
 
 /** @param workers all registered workers, healthy or not */

@@ -25,7 +25,7 @@ const WorkerLoadSchema = Type.Object({
 const LoadsSchema = Type.Object({ workers: Type.Array(WorkerLoadSchema) })
 type WorkerLoad = Static<typeof WorkerLoadSchema>
 
-/** One call per engine: its data-parallel ranks share the answer. @source API spec 2.12, 4.5 */
+/** One call per engine: its data-parallel ranks share the answer. */
 export async function readWorkerLoads(
   controls: WorkerControls,
   workers: readonly WorkerEntry[],

@@ -65,7 +65,7 @@ function worker(slot: number, health = {}, revision = 1): Worker {
 }
 const pass = (ms: number) => vi.advanceTimersByTimeAsync(ms)
 
-test('§2.11 a new worker is probed at once and then at its interval', async () => {
+test('a new worker is probed at once and then at its interval', async () => {
   statuses.set(0, 'ready')
   checks.watch(worker(0))
   await pass(0)
@@ -77,7 +77,7 @@ test('§2.11 a new worker is probed at once and then at its interval', async () 
   expect(results).toEqual(['regular success', 'regular success'])
 })
 
-test('§2.11 thresholds and interval of the worker win over the gateway’s', async () => {
+test('thresholds and interval of the worker win over the gateway’s', async () => {
   statuses.set(0, 'ready')
   isUp = false
   checks.watch(worker(0, { intervalSecs: 1, failureThreshold: 1, successThreshold: 1 }))
@@ -88,7 +88,7 @@ test('§2.11 thresholds and interval of the worker win over the gateway’s', as
   expect(statuses.get(0)).toBe('ready')
 })
 
-test('§2.11 a worker without health checks is never probed', async () => {
+test('a worker without health checks is never probed', async () => {
   statuses.set(0, 'ready')
   checks.watch(worker(0, { isDisabled: true }))
   await pass(600_000)

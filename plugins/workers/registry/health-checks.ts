@@ -4,7 +4,6 @@ import { type HealthView, NO_PROBES, observeProbe } from './health-state.ts'
 import { MAX_DELAY_MS } from './pause.ts'
 import type { Worker } from './worker.ts'
 
-/** @source routes facts 16.6 */
 const MAX_CONCURRENT_PROBES = 128
 
 /** A wait is the interval give or take this share of it, so that workers registered together drift apart. */

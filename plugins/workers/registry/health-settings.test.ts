@@ -9,12 +9,12 @@ const URL = 'http://10.0.0.1:8000'
 const parse = (health: object): WorkersConfig => defineValidator(workersConfig).parse({ health })
 const ofWorker = (health: object) => toWorkerSpec({ url: URL, health }).health
 
-test('D5: the file has the names that one worker has, and the path of the probe beside them', () => {
+test('the file has the names that one worker has, and the path of the probe beside them', () => {
   const names = Object.keys(workersConfig.properties.health.properties)
   expect(names.sort()).toEqual([...Object.keys(HealthSchema.properties), 'endpoint'].sort())
 })
 
-test('D5: a value says the same in the file and at the worker', () => {
+test('a value says the same in the file and at the worker', () => {
   const values = {
     timeout_secs: 7,
     check_interval_secs: 11,

@@ -1,7 +1,6 @@
 /** How one worker's health is checked: the gateway's defaults under the worker's own values. */
 import type { WorkersConfig } from './config.ts'
 
-/** @source routes facts 16.2 */
 export interface HealthSettings {
   /** Per probe, seconds. */
   readonly timeoutSecs: number

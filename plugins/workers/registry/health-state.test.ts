@@ -12,7 +12,7 @@ function run(from: HealthView['status'], probes: readonly boolean[], given = thr
 const last = (from: HealthView['status'], probes: readonly boolean[]) => run(from, probes).at(-1)!.status
 
 describe('thresholds', () => {
-  test('§3 Worker: three bad probes in a row make a ready worker not_ready, two good ones bring it back', () => {
+  test('Worker: three bad probes in a row make a ready worker not_ready, two good ones bring it back', () => {
     expect(last('ready', [false, false])).toBe('ready')
     expect(last('ready', [false, false, true, false, false])).toBe('ready')
     expect(last('ready', [false, false, false])).toBe('not_ready')
@@ -21,7 +21,7 @@ describe('thresholds', () => {
     expect(last('not_ready', [true, true])).toBe('ready')
   })
 
-  test('§3 Worker: a pending worker becomes ready after enough good probes, failed after ten times the threshold', () => {
+  test('Worker: a pending worker becomes ready after enough good probes, failed after ten times the threshold', () => {
     expect(last('pending', [true, true])).toBe('ready')
     expect(last('pending', new Array(29).fill(false))).toBe('pending')
     expect(last('pending', new Array(30).fill(false))).toBe('failed')
@@ -33,7 +33,7 @@ describe('thresholds', () => {
     ).toBe('failed')
   })
 
-  test('§3 Worker: three times the threshold of further bad probes makes a not_ready worker failed', () => {
+  test('Worker: three times the threshold of further bad probes makes a not_ready worker failed', () => {
     expect(last('not_ready', new Array(8).fill(false))).toBe('not_ready')
     expect(last('not_ready', new Array(9).fill(false))).toBe('failed')
     expect(last('ready', new Array(12).fill(false))).toBe('failed')

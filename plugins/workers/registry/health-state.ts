@@ -30,7 +30,6 @@ const NOT_READY_FAILURES_FACTOR = 3
 
 /**
  * Takes in one probe. Counts begin anew with each change of status; a draining worker stays what it is.
- * @source routes facts 16.6, routing facts 2.1
  */
 export function observeProbe(view: HealthView, isGood: boolean, thresholds: HealthThresholds): HealthView {
   const { status } = view

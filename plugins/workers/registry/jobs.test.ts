@@ -94,7 +94,7 @@ describe('status', () => {
   })
 })
 
-test('C2: a problem is told in the log at once, and again after ever longer pauses, for as long as there is one', async () => {
+test('a problem is told in the log at once, and again after ever longer pauses, for as long as there is one', async () => {
   const startMs = Date.now()
   const told: number[] = []
   const log = { ...silent, warn: () => void told.push(Math.round((Date.now() - startMs) / 1_000)) }

@@ -3,7 +3,6 @@ import type { Logger } from '#kernel'
 import { workerErrors } from './errors.ts'
 import { MAX_DELAY_MS, pause } from './pause.ts'
 
-/** @source routes facts 16.7 */
 export type JobKind = 'AddWorker' | 'UpdateWorker' | 'RemoveWorker'
 
 export interface JobStatus {
@@ -45,7 +44,6 @@ export interface JobLimits {
   readonly sweepMs: number
 }
 
-/** @source routes facts 16.7 */
 export const JOB_LIMITS: JobLimits = Object.freeze({
   maxQueued: 1000,
   maxRunning: 200,

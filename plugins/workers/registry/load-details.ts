@@ -2,7 +2,6 @@
 import type { RankLoad } from '#kernel'
 import { type Static, Type } from '#kernel'
 
-/** @source API spec 2.12 */
 const RankDetailsSchema = Type.Object({
   dp_rank: Type.Integer(),
   num_running_reqs: Type.Integer(),
@@ -23,7 +22,7 @@ export const LoadDetailsSchema = Type.Object({
   loads: Type.Array(RankDetailsSchema),
 })
 
-/** Numbers that the engine does not tell are 0. @source routes facts 17.2 */
+/** Numbers that the engine does not tell are 0. */
 export function toLoadDetails(
   ranks: readonly RankLoad[],
   timestamp: string,

@@ -15,7 +15,6 @@ import { Limiter } from './limiter.ts'
 import { Publisher } from './publisher.ts'
 import type { Worker } from './worker.ts'
 
-/** @source routing facts 1.9 */
 const MAX_PARALLEL = 128
 /** How often it is looked whose turn it is: the shortest period. */
 const LOOK_MS = 1_000
@@ -254,7 +253,7 @@ export class LoadMonitor {
   }
 }
 
-/** Workers that share a period. @source routing facts 1.9 */
+/** Workers that share a period. */
 function groupOf({ entry }: Worker): string {
   return JSON.stringify([entry.models[0]?.id ?? 'unknown', entry.workerType, entry.connectionMode])
 }

@@ -124,7 +124,6 @@ export class WorkerManager {
    * Takes a registration on. While one of the same URL is under way the newest specification wins, with the same id.
    * @throws invalid_worker_url, invalid_field, transport_missing, worker_already_exists, worker_limit_reached,
    *   job_queue_full
-   * @source routes facts 16.4
    */
   register(spec: WorkerSpec): AcceptedChange {
     const { registry, jobs, maxWorkers } = this.#parts
@@ -147,7 +146,6 @@ export class WorkerManager {
   /**
    * Takes a replacement on; it supersedes one that is still under way.
    * @throws worker_not_found, replace_unsupported, url_change_unsupported, job_queue_full
-   * @source routes facts 16.9, routing facts 2.4
    */
   replace(id: string, spec: WorkerSpec): AcceptedChange {
     const pending = this.#parts.registry.reservationById(id)
@@ -167,7 +165,6 @@ export class WorkerManager {
   /**
    * Takes a change of single members on; it holds for all workers of the engine.
    * @throws worker_not_found, job_queue_full
-   * @source routes facts 16.8
    */
   patch(id: string, patch: WorkerPatch): AcceptedChange {
     const pending = this.#parts.registry.reservationById(id)
@@ -183,7 +180,6 @@ export class WorkerManager {
    * Takes a removal on, of all workers of the engine; of a registration that is not finished, cancels it. May be
    * repeated while it lasts.
    * @throws worker_not_found, job_queue_full
-   * @source routes facts 16.10
    */
   remove(id: string): AcceptedChange {
     const { registry, jobs } = this.#parts

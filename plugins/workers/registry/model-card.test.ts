@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { normalizeCard, serves, withAliases } from './model-card.ts'
 
-test('§2.11 a card loses its empty members and always says what the model can do', () => {
+test('a card loses its empty members and always says what the model can do', () => {
   expect(
     normalizeCard({
       id: 'm',
@@ -36,7 +36,7 @@ test('configured aliases are added once', () => {
   expect(withAliases(card, { c: 'other' })).toBe(card)
 })
 
-test('§4.4 a worker serves a model by its id, by an alias, or as a wildcard', () => {
+test('a worker serves a model by its id, by an alias, or as a wildcard', () => {
   const models = [normalizeCard({ id: 'm', aliases: ['a'] })]
   expect([serves(models, 'm'), serves(models, 'a'), serves(models, 'x'), serves([], 'x')]).toEqual([
     true,

@@ -2,7 +2,7 @@
 import type { ModelCard } from '#kernel'
 import type { ModelCardWire } from './wire.ts'
 
-/** Capability words; the place of each is its bit in the numeric form. @source routes facts 16.3 */
+/** Capability words; the place of each is its bit in the numeric form. */
 const CAPABILITIES = [
   'chat',
   'completions',
@@ -42,7 +42,7 @@ export function withAliases(card: ModelCard, aliases: Readonly<Record<string, st
   return { ...card, aliases: [...new Set([...(card.aliases ?? []), ...own])] }
 }
 
-/** True when the worker's cards say that it serves the model; no cards at all serve any. @source routes facts 16.5 */
+/** True when the worker's cards say that it serves the model; no cards at all serve any. */
 export function serves(models: readonly ModelCard[], model: string): boolean {
   return models.length === 0 || models.some((card) => card.id === model || card.aliases?.includes(model))
 }

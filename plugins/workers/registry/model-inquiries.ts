@@ -24,7 +24,6 @@ export interface CallerKey {
   readonly key: string
 }
 
-/** @source routes facts 4.10 */
 const INQUIRY_MS = 5_000
 /** A service is not asked again with the same key before this is over. */
 const REST_MS = 60_000

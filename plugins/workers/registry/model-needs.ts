@@ -14,7 +14,7 @@ import {
 import type { CallerKey } from './model-inquiries.ts'
 import { LearnModels } from './thread-commands.ts'
 
-/** As in requests that name no model. @source routes facts 4.9 */
+/** As in requests that name no model. */
 const ANY_MODEL = 'unknown'
 /** Control's answer takes as long as the slowest service may. */
 const WAIT_MS = 8_000

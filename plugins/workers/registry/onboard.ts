@@ -19,7 +19,6 @@ export interface OnboardParts {
  * Delay, then whatever the worker's connection mode does to find out what it is.
  *
  * @throws transport_missing where nobody looks after such workers, and what describing one throws
- * @source routing facts 2.2, routes facts 16.4
  */
 export async function onboard(
   spec: WorkerSpec,

@@ -2,7 +2,7 @@
 import { serves } from './model-card.ts'
 import type { Worker } from './worker.ts'
 
-/** Labels that should have one value in both halves of a pair. @source routing facts 2.2 step 10 */
+/** Labels that should have one value in both halves of a pair. */
 const SHARED_LABELS = ['tp_size', 'dp_size', 'load_balance_method'] as const
 
 export interface PairDisagreement {

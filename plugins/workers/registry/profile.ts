@@ -15,12 +15,12 @@ import { callEngines, FailedCallSchema, takersOf } from './call-engines.ts'
 import { optional } from './wire.ts'
 import { workerKey } from './worker-url.ts'
 
-/** Engines write what they have gathered before they answer. @source routes facts 17.3, routing facts 2.11 */
+/** Engines write what they have gathered before they answer. */
 const CALL_TIMEOUT_MS = 630_000
 
 const Whole = Type.Integer({ minimum: 0 })
 
-/** Members beyond `url` go to the engines as they came. @source routes facts 17.3 */
+/** Members beyond `url` go to the engines as they came. */
 export const StartProfileSchema = Type.Object({
   url: optional(Type.String(), {
     description: 'Only this worker. Default: all workers that can be profiled.',
@@ -95,7 +95,6 @@ const STATUS_OF = { success: 200, partial_success: 206, error: 404 } as const
 const startValidator = defineValidator(StartProfileSchema)
 const stopValidator = defineValidator(StopProfileSchema)
 
-/** @source routes facts 17.3 */
 export function profileRoutes(host: Host): readonly RouteDefinition[] {
   const handle = async (ctx: RequestContext, kind: ProfileKind, body: ProfileBody) => {
     const report = await profileEngines(workerControls(host.upstream), host.balance.workers, kind, body)

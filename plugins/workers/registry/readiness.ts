@@ -4,7 +4,6 @@ import type { WorkerBalance } from '#kernel'
 /**
  * One ready regular worker is enough, or one of each where requests are split between prefill and decode.
  * @returns the reason why not, or null
- * @source routes facts 6.2
  */
 export function workersReadiness(balance: Pick<WorkerBalance, 'workers' | 'status'>): string | null {
   const hasReady = (type: string) =>

@@ -11,7 +11,6 @@ import { schemeOf } from './worker-url.ts'
 
 type Live = Pick<WorkerBalance, 'status' | 'inFlight' | 'breakerState'>
 
-/** @source routes facts 16.5 */
 export function toRecord(worker: Worker, live: Live, job?: JobStatus): WorkerRecord {
   const { entry, spec } = worker
   const status = live.status(entry.slot)
@@ -68,7 +67,7 @@ export function toPendingRecord(
   }
 }
 
-/** @param pending registrations that are not finished; they stand last @source routes facts 16.5 */
+/** @param pending registrations that are not finished; they stand last */
 export function toList(
   workers: readonly Worker[],
   live: Live,
@@ -98,7 +97,6 @@ function toHealthWire(health: HealthSettings): WorkerRecord['health'] {
   }
 }
 
-/** @source routing facts 2.4 */
 function toRankWire(rank: DataParallelRank | null): Partial<WorkerRecord> {
   return rank === null ? {} : { dp_base_url: rank.baseUrl, dp_rank: rank.rank, dp_size: rank.size }
 }

@@ -220,7 +220,7 @@ test.each<[string | undefined, string | undefined, boolean]>([
   ['openai', 'openai', true],
   [undefined, undefined, true],
 ])(
-  'A10: a PUT on a worker of provider %s in the file that says %s is trusted with keys: %s',
+  'a PUT on a worker of provider %s in the file that says %s is trusted with keys: %s',
   async (named, put, isTrusted) => {
     const carried = (provider: string | undefined) => (provider === undefined ? {} : { provider })
     manager.reconfigure({ urls: [], workers: [] }, { urls: [], workers: [{ url: URL, ...carried(named) }] })

@@ -96,7 +96,7 @@ export class Registry {
     return key === undefined ? undefined : this.#reservations.get(key)
   }
 
-  /** Gives a URL its id; the same one again while it is not registered. @source routes facts 16.4 */
+  /** Gives a URL its id; the same one again while it is not registered. */
   reserve(spec: WorkerSpec, origin: Origin = 'api'): Reservation {
     const key = workerKey(spec.url)
     const id = this.#reservations.get(key)?.id ?? uuidV7()

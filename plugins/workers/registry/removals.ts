@@ -19,7 +19,6 @@ export class Removals {
    * Stops new requests before it returns; the rest happens in the background. Does nothing the second time.
    * All workers of the engine leave together.
    * @throws job_queue_full
-   * @source routes facts 16.10, routing facts 2.9
    */
   begin(worker: Worker): void {
     if (this.#removing.has(worker.id)) return

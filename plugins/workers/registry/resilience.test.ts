@@ -47,7 +47,7 @@ const full = {
   },
 }
 
-test('§2.11 own connection, retry and breaker settings reach the routing threads, in milliseconds', () => {
+test('own connection, retry and breaker settings reach the routing threads, in milliseconds', () => {
   expect(entryOf(full)).toMatchObject({
     bootstrapPort: 8998,
     bootstrapHost: '10.0.0.9',
@@ -69,7 +69,7 @@ test('§2.11 own connection, retry and breaker settings reach the routing thread
   })
 })
 
-test('§2.11 what is not set or null is left to the gateway, and a worker with nothing has null', () => {
+test('what is not set or null is left to the gateway, and a worker with nothing has null', () => {
   expect(entryOf({ resilience: { max_retries: 1, jitter_factor: null }, http_pool: {} })).toMatchObject({
     resilience: { maxAttempts: 1 },
     httpPool: null,
@@ -86,7 +86,7 @@ test('§2.11 what is not set or null is left to the gateway, and a worker with n
   })
 })
 
-test('§4.4 a patch keeps all that it does not name', () => {
+test('a patch keeps all that it does not name', () => {
   const { labels, ...before } = entryOf(full)
   expect(entryOf(full, { priority: 9, labels: { a: 'b' } })).toEqual({
     ...before,
@@ -108,7 +108,7 @@ test.each([
   [{ bootstrap_port: 65_536 }, 'bootstrap_port'],
   [{ cost: -1 }, 'cost'],
   [{ cost: Number.POSITIVE_INFINITY }, 'cost'],
-])('§7.2 %j is refused by the name of the field', (body, field) => {
+])('%j is refused by the name of the field', (body, field) => {
   expect(() => readSpec({ url: 'http://w:1', ...body }, controls)).toThrow(
     expect.objectContaining({ param: field }),
   )

@@ -5,7 +5,6 @@ import type { HttpPoolWire, ResilienceWire } from './wire.ts'
 
 /**
  * @returns null when nothing is set
- * @source routing facts 2.11, 3.1, 3.2
  */
 export function toResilience(wire: ResilienceWire | null | undefined): WorkerResilience | null {
   if (wire == null) return null
@@ -27,7 +26,6 @@ export function toResilience(wire: ResilienceWire | null | undefined): WorkerRes
 
 /**
  * @returns null when nothing is set
- * @source routing facts 2.11, 3.3
  */
 export function toHttpPool(wire: HttpPoolWire | null | undefined): WorkerHttpPool | null {
   if (wire == null) return null

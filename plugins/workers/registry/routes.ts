@@ -29,7 +29,6 @@ const notFound = { description: 'No such worker.' }
 const noTransport = { description: 'The URL needs a plugin that is not enabled.' }
 const queueFull = { description: 'Too many changes are waiting.' }
 
-/** @source API spec 4.4 */
 export function workerRoutes(host: Host): readonly RouteDefinition[] {
   return [
     {

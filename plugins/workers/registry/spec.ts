@@ -50,7 +50,6 @@ export interface WorkerPatch {
 
 /**
  * @throws duplicate_field (400) when both names of the runtime are given, invalid_resilience (400)
- * @source routes facts 16.1
  */
 export function toWorkerSpec(wire: WorkerSpecWire): WorkerSpec {
   if (wire.runtime != null && wire.runtime_type != null) {
@@ -75,7 +74,7 @@ export function toWorkerSpec(wire: WorkerSpecWire): WorkerSpec {
   }
 }
 
-/** Members that are absent or null are left out. @source routes facts 16.8 */
+/** Members that are absent or null are left out. */
 export function toWorkerPatch(wire: WorkerPatchWire): WorkerPatch {
   return {
     ...(wire.priority != null && { priority: wire.priority }),

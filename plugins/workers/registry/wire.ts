@@ -7,7 +7,7 @@ const u32 = (options: { description?: string } = {}) =>
   Type.Integer({ minimum: 0, maximum: U32_MAX, ...options })
 const wholeSeconds = (description: string) =>
   Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description })
-/** Null equals absent. @source routes facts 4.5 */
+/** Null equals absent. */
 export const optional = <S extends TSchema>(schema: S, options: { description?: string } = {}) =>
   Type.Optional(Type.Union([schema, Type.Null()], options))
 
@@ -30,7 +30,6 @@ const ApiKey = Type.String({
   description: 'Sent to the worker as a bearer token in place of the client’s. Never returned.',
 })
 
-/** @source routes facts 16.2 */
 export const HealthSchema = Type.Object({
   timeout_secs: optional(wholeSeconds('Per probe. 0: the gateway’s own.')),
   check_interval_secs: optional(wholeSeconds('Between probes. 0: the gateway’s own.')),
@@ -41,7 +40,7 @@ export const HealthSchema = Type.Object({
 })
 export type HealthWire = Static<typeof HealthSchema>
 
-/** Members beyond these are carried as they came. @source routes facts 16.3 */
+/** Members beyond these are carried as they came. */
 export const ModelCardSchema = Type.Object(
   {
     id: Type.String({ minLength: 1 }),
@@ -76,7 +75,6 @@ const timerMs = (description: string) =>
 const threshold = (description: string) =>
   optional(Type.Integer({ minimum: 1, maximum: U32_MAX }), { description })
 
-/** @source routing facts 2.11, 3.3 */
 export const HttpPoolSchema = Type.Object({
   pool_max_idle_per_host: optional(u32(), { description: 'Idle connections kept per thread.' }),
   pool_idle_timeout_secs: timerSecs('Idle connections are closed after this.'),
@@ -85,7 +83,6 @@ export const HttpPoolSchema = Type.Object({
 })
 export type HttpPoolWire = Static<typeof HttpPoolSchema>
 
-/** @source routing facts 2.11, 3.1, 3.2 */
 export const ResilienceSchema = Type.Object({
   max_retries: threshold('Attempts in all, the first included.'),
   initial_backoff_ms: timerMs('Wait before the second attempt.'),
@@ -114,7 +111,7 @@ export const ResilienceSchema = Type.Object({
 })
 export type ResilienceWire = Static<typeof ResilienceSchema>
 
-/** Body of POST and PUT, and an entry of `plugins.workers.workers`. @source API spec 2.11, routes facts 16.1 */
+/** Body of POST and PUT, and an entry of `plugins.workers.workers`. */
 export const WorkerSpecSchema = Type.Object({
   url: Type.String({
     description: 'Base URL: http, https, grpc or grpcs. Its scheme decides the connection.',
@@ -161,7 +158,7 @@ export type WorkerSpecWire = Omit<Static<typeof WorkerSpecSchema>, 'models'> & {
   readonly models?: readonly ModelCardWire[] | null
 }
 
-/** Body of PATCH: only what is there changes. @source API spec 4.4, routes facts 16.8 */
+/** Body of PATCH: only what is there changes. */
 export const WorkerPatchSchema = Type.Object({
   connection_mode: optional(WantedMode, { description: MODE_IS_CHECKED }),
   priority: optional(u32()),
@@ -172,7 +169,7 @@ export const WorkerPatchSchema = Type.Object({
 })
 export type WorkerPatchWire = Static<typeof WorkerPatchSchema>
 
-/** How the newest change of a worker fares. @source routes facts 16.5, 16.7 */
+/** How the newest change of a worker fares. */
 export const JobStatusSchema = Type.Object({
   job_type: Type.Enum(['AddWorker', 'UpdateWorker', 'RemoveWorker']),
   worker_url: Type.String(),
@@ -181,7 +178,6 @@ export const JobStatusSchema = Type.Object({
   timestamp: Type.Integer({ description: 'Unix seconds of the last change of status.' }),
 })
 
-/** @source routes facts 16.5 */
 export const WorkerRecordSchema = Type.Object(
   {
     id: Type.String({ description: 'UUID.' }),
@@ -232,7 +228,7 @@ export type WorkerRecord = Omit<Static<typeof WorkerRecordSchema>, 'models'> & {
   readonly models?: readonly ModelCard[]
 }
 
-/** Reply of GET /workers; the counts follow the filter. @source routes facts 16.5 */
+/** Reply of GET /workers; the counts follow the filter. */
 export const WorkerListSchema = Type.Object({
   workers: Type.Array(WorkerRecordSchema),
   total: Type.Integer(),
@@ -246,7 +242,7 @@ export type WorkerList = Omit<Static<typeof WorkerListSchema>, 'workers'> & {
   readonly workers: readonly WorkerRecord[]
 }
 
-/** Reply of POST. @source API spec 4.4 */
+/** Reply of POST. */
 export const WorkerAcceptedSchema = Type.Object({
   status: Type.Literal('accepted'),
   worker_id: Type.String(),
@@ -255,7 +251,7 @@ export const WorkerAcceptedSchema = Type.Object({
   message: Type.String(),
 })
 
-/** Reply of PUT, PATCH and DELETE. @source API spec 4.4 */
+/** Reply of PUT, PATCH and DELETE. */
 export const ChangeAcceptedSchema = Type.Object({
   status: Type.Literal('accepted'),
   worker_id: Type.String(),

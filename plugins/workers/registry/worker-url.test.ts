@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { checkWorkerUrl, schemeOf, workerKey } from './worker-url.ts'
 
-test('§2.11 the scheme decides the connection, whatever it is called', () => {
+test('the scheme decides the connection, whatever it is called', () => {
   for (const url of ['http://10.1.2.3:8000', 'https://Api.Example.com/base', 'grpc://w:9', 'lines://[::1]:9'])
     expect(() => checkWorkerUrl(url)).not.toThrow()
   expect(['grpcs://w', 'host', 'HTTP://host', ''].map(schemeOf)).toEqual(['grpcs', '', '', ''])
@@ -25,7 +25,7 @@ test.each([
   'http://key@host',
   'http://host?x=1',
   'http://host#x',
-])('§4.4 %j is refused with 400', (url) => {
+])('%j is refused with 400', (url) => {
   expect(() => checkWorkerUrl(url)).toThrow(
     expect.objectContaining({ code: 'invalid_worker_url', status: 400, param: 'url' }),
   )
@@ -57,7 +57,7 @@ test.each([
   ['https://h', 'https://h:443/v1'],
   ['http://h/a', 'http://h/a/v1/'],
   ['http://[::1]:1', 'http://[0:0::1]:1/'],
-])('§7.2 %s and %s are one worker', (one, other) => {
+])('%s and %s are one worker', (one, other) => {
   expect(workerKey(one)).toBe(workerKey(other))
 })
 
@@ -68,7 +68,7 @@ test.each([
   ['http://h/a', 'http://h/A'],
   ['http://h/a', 'http://h/av1'],
   ['https://h:80', 'https://h'],
-])('§7.2 %s and %s are two workers', (one, other) => {
+])('%s and %s are two workers', (one, other) => {
   expect(workerKey(one)).not.toBe(workerKey(other))
 })
 

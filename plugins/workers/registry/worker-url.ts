@@ -5,7 +5,7 @@ import { workerErrors } from './errors.ts'
 /** Every thread holds every URL, and it is shown everywhere. */
 const MAX_URL_LENGTH = 2_048
 
-/** It alone decides the connection mode; the `connection_mode` field is only checked. @source routes facts 16.1 */
+/** It alone decides the connection mode; the `connection_mode` field is only checked. */
 const SCHEME = /^([a-z][a-z0-9+.-]{0,63}):\/\//
 
 /**
@@ -13,7 +13,6 @@ const SCHEME = /^([a-z][a-z0-9+.-]{0,63}):\/\//
  * fragment because paths are appended to it.
  *
  * @throws invalid_worker_url (400)
- * @source routes facts 16.1, routing facts 5.9
  */
 export function checkWorkerUrl(url: string): void {
   if (url === '') throw invalid('is empty')

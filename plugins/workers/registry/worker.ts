@@ -84,13 +84,12 @@ export function buildWorker(
   }
 }
 
-/** @source routing facts 2.4 */
 function toDataParallel({ spec, findings, rank }: WorkerParts): DataParallelRank | null {
   if (rank === null) return null
   return { baseUrl: spec.url, rank, size: findings.rankCount ?? 1 }
 }
 
-/** The worker after a PATCH: everything that the patch does not name is kept. @source routing facts 2.8 */
+/** The worker after a PATCH: everything that the patch does not name is kept. */
 export function patchWorker(worker: Worker, patch: WorkerPatch, config: WorkersConfig): Worker {
   const parts = { ...worker, spec: patchSpec(worker.spec, patch) }
   return buildWorker(parts, worker.entry.slot, worker.entry.revision + 1, config)

@@ -1,4 +1,4 @@
-/** Answers to calls that wait for approval: used, or rejected with an error, in every form of the request. @source responses facts 4.7 */
+/** Answers to calls that wait for approval: used, or rejected with an error, in every form of the request. */
 import { afterEach, describe, expect, test } from 'vitest'
 import { startToolServer, type ToolServer } from '../../../plugins/tools/mcp/fixtures/tool-server.ts'
 import { openSse } from '../../support/sse-client.ts'

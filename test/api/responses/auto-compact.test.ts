@@ -37,7 +37,7 @@ async function open(options: FleetOptions = {}) {
 
 const compacting = { context_management: [{ type: 'compaction', compact_threshold: 100 }] }
 
-test('responses 1.2: above its threshold the past becomes a summary, told as the first item of the output', async () => {
+test('above its threshold the past becomes a summary, told as the first item of the output', async () => {
   const fleet = await open()
   const first = await fleet.create({ input: `cats ${LONG}`, ...compacting })
   expect(first.output.map(({ type }: Reply) => type)).toEqual(['message'])
@@ -67,7 +67,7 @@ test('responses 1.2: above its threshold the past becomes a summary, told as the
   expect(fleet.textsOf(-1)).toEqual([summary, 'fine', 'more'])
 })
 
-test('responses 1.2: with truncation auto an overflow of the model’s context is compacted, else it is the worker’s to refuse', async () => {
+test('with truncation auto an overflow of the model’s context is compacted, else it is the worker’s to refuse', async () => {
   const fleet = await open(withContext(400))
   const input = [
     { role: 'user', content: LONG },
@@ -91,7 +91,7 @@ test('responses 1.2: with truncation auto an overflow of the model’s context i
   expect(fleet.textsOf(3)).toEqual([expect.stringContaining('they spoke of cats'), 'and now?'])
 })
 
-test('responses 1.2: a turn under way is never cut, and what is wrong with the wish is said', async () => {
+test('a turn under way is never cut, and what is wrong with the wish is said', async () => {
   const fleet = await open()
   const call = { type: 'function_call', call_id: 'c', name: 'f', arguments: '{}' }
   const input = [
@@ -111,7 +111,7 @@ test('responses 1.2: a turn under way is never cut, and what is wrong with the w
   }
 })
 
-test('responses 5.8: in a conversation, in the background, over a worker that speaks the format', async () => {
+test('in a conversation, in the background, over a worker that speaks the format', async () => {
   const fleet = await openResponses(undefined, {
     workers: [{ spec: { apis: ['responses'] } }],
     plugins: { conversations: {} },
@@ -140,7 +140,7 @@ test('responses 5.8: in a conversation, in the background, over a worker that sp
   expect(JSON.stringify(bodies[3])).not.toContain('many words')
 })
 
-test('responses 1.2: while the past is compacted a stream gives a sign of life; what fails then ends it with an event', async () => {
+test('while the past is compacted a stream gives a sign of life; what fails then ends it with an event', async () => {
   let held = Promise.withResolvers<boolean>()
   const plain = says('fine') as (request: RecordedRequest) => Answer
   const fleet = await openResponses(
@@ -177,7 +177,7 @@ test('responses 1.2: while the past is compacted a stream gives a sign of life; 
   })
 })
 
-test('responses 3.6: a worker that refuses the turn after its past was compacted ends the stream with the failure', async () => {
+test('a worker that refuses the turn after its past was compacted ends the stream with the failure', async () => {
   const held = Promise.withResolvers<void>()
   const plain = says('they spoke of cats') as (request: RecordedRequest) => Answer
   const fleet = await openResponses(
@@ -204,7 +204,7 @@ test('responses 3.6: a worker that refuses the turn after its past was compacted
   expect(response.error).toMatchObject({ code: 'upstream_invalid_request' })
 })
 
-test('responses 3.1: a summary comes before the tools that are listed for the turn, and stays when that fails', async () => {
+test('a summary comes before the tools that are listed for the turn, and stays when that fails', async () => {
   const server = await startToolServer({ echo: ({ text }) => `you said ${text}` })
   ends.push(() => server.close())
   const fleet = await open({ plugins: { mcp: { clientServers: { allowsPrivate: true } } } })

@@ -33,7 +33,7 @@ afterEach(() => void vi.restoreAllMocks())
 
 const isOver = ({ status }: Reply) => status !== 'queued' && status !== 'in_progress'
 
-test('responses 8 #82: queued at once, completed in the end, as a run with a client is', async () => {
+test('queued at once, completed in the end, as a run with a client is', async () => {
   const fleet = await openResponses(says('hello'), FAST)
   const queued = await fleet.create({ input: 'hi', background: true, metadata: { a: 'b' } })
   expect(queued).toMatchObject({ status: 'queued', background: true, output: [], error: null, usage: null })
@@ -54,7 +54,7 @@ test('responses 8 #82: queued at once, completed in the end, as a run with a cli
   expect(followUp.status).toBe('completed')
 })
 
-test('responses 5.8: progress shows while it runs, and a follow-up has to wait', async () => {
+test('progress shows while it runs, and a follow-up has to wait', async () => {
   const gate = Promise.withResolvers<void>()
   const fleet = await openResponses(
     () =>
@@ -79,7 +79,7 @@ test('responses 5.8: progress shows while it runs, and a follow-up has to wait',
   expect((await until(fleet, id, isOver)).output).toHaveLength(2)
 })
 
-test('responses 3.9: a response has not ended before its events are kept', async () => {
+test('a response has not ended before its events are kept', async () => {
   const isHeld = Promise.withResolvers<void>()
   const gate = Promise.withResolvers<void>()
   const { append } = StoredEvents.prototype
@@ -102,7 +102,7 @@ test('responses 3.9: a response has not ended before its events are kept', async
   expect(checkResponseEvents(stream.events).response.status).toBe('completed')
 })
 
-test('responses 3.9: a running response is followed live, and again from the middle', async () => {
+test('a running response is followed live, and again from the middle', async () => {
   const gate = Promise.withResolvers<void>()
   const steps = [chunk({ content: 'one ' }), chunk({ content: 'two ' })]
   const fleet = await openResponses(
@@ -128,7 +128,7 @@ test('responses 3.9: a running response is followed live, and again from the mid
   expect(again.events.map(({ data }) => data)).toEqual(first.events.map(({ data }) => data))
 })
 
-test('responses 5.3: a running response is cancelled with what there is of it, once and for all', async () => {
+test('a running response is cancelled with what there is of it, once and for all', async () => {
   const forever = new Promise(() => {})
   const fleet = await openResponses(() => sseAnswer([chunk({ content: 'part' }), { until: forever }]), FAST)
   const { id } = await fleet.create({ input: 'hi', background: true })
@@ -144,7 +144,7 @@ test('responses 5.3: a running response is cancelled with what there is of it, o
   expect(refused.error.code).toBe('invalid_previous_response')
 })
 
-test('responses 6 #27: what has ended cannot be cancelled', async () => {
+test('what has ended cannot be cancelled', async () => {
   const fleet = await openResponses(says('x'), FAST)
   const { id } = await fleet.create({ input: 'hi' })
   const refused = await fleet.fetchJson('POST', `/v1/responses/${id}/cancel`, 400)
@@ -184,7 +184,7 @@ async function begunElsewhere(history: HistoryService, firstNumber: number, coun
   return { id, append, end }
 }
 
-test('responses 3.9: of a run that was begun anew a follower is told the end, and nothing in between', async () => {
+test('of a run that was begun anew a follower is told the end, and nothing in between', async () => {
   const { plugin, get } = historyPeek()
   const fleet = await openResponses(undefined, { ...FAST, own: [plugin] })
   const { id, append, end } = await begunElsewhere(get(), 0, 4)
@@ -203,7 +203,7 @@ test('responses 3.9: of a run that was begun anew a follower is told the end, an
   })
 })
 
-test('responses 3.9: a log whose beginning is gone is not told from the middle', async () => {
+test('a log whose beginning is gone is not told from the middle', async () => {
   const { plugin, get } = historyPeek()
   const fleet = await openResponses(undefined, { ...FAST, own: [plugin] })
   const { id, end } = await begunElsewhere(get(), 3, 5)
@@ -214,7 +214,7 @@ test('responses 3.9: a log whose beginning is gone is not told from the middle',
 })
 
 test.each(['cancelled', 'failed', 'deleted'] as const)(
-  'responses 1.8, 5.7: %s by another gateway, it is told so, and its conversation is free',
+  '%s by another gateway, it is told so, and its conversation is free',
   async (status) => {
     const gate = Promise.withResolvers<void>()
     const { plugin, get } = historyPeek()
@@ -242,7 +242,7 @@ test.each(['cancelled', 'failed', 'deleted'] as const)(
   },
 )
 
-test('responses 8 #84: deleted while it runs, it stays deleted', async () => {
+test('deleted while it runs, it stays deleted', async () => {
   const gate = Promise.withResolvers<void>()
   const fleet = await openResponses(
     () => sseAnswer([chunk({ content: 'x' }), { until: gate.promise }, ...DONE]),
@@ -256,7 +256,7 @@ test('responses 8 #84: deleted while it runs, it stays deleted', async () => {
   await fleet.fetchJson('GET', `/v1/responses/${id}`, 404)
 })
 
-test('responses 4.9: a worker that fails leaves a failed response', async () => {
+test('a worker that fails leaves a failed response', async () => {
   const fleet = await openResponses(() => sseAnswer([chunk({ content: 'x' }), { drop: 'close' }]), {
     ...FAST,
     kernel: { retry: { maxAttempts: 1 } },
@@ -275,29 +275,26 @@ test.each([
   ['it cannot begin, and that cannot be stored', { update: 1, finish: 3 }, 'failed'],
   ['its record cannot be read', { get: 3 }, 'completed'],
   ['its job cannot be dropped', { drop: 3 }, 'completed'],
-] as const)(
-  'responses 4.9: a store that is away while %s leaves nothing under way',
-  async (_, away, status) => {
-    const fleet = await openResponses(says('hello'), FAST)
-    const failing = (target: object, calls: Readonly<Record<string, number>>) => {
-      for (const [name, times] of Object.entries(calls)) {
-        if (!(name in target)) continue
-        const spy = vi.spyOn(target as Record<string, () => Promise<unknown>>, name)
-        for (let time = 0; time < times; time++) spy.mockRejectedValueOnce(new Error('away for a while'))
-      }
+] as const)('a store that is away while %s leaves nothing under way', async (_, away, status) => {
+  const fleet = await openResponses(says('hello'), FAST)
+  const failing = (target: object, calls: Readonly<Record<string, number>>) => {
+    for (const [name, times] of Object.entries(calls)) {
+      if (!(name in target)) continue
+      const spy = vi.spyOn(target as Record<string, () => Promise<unknown>>, name)
+      for (let time = 0; time < times; time++) spy.mockRejectedValueOnce(new Error('away for a while'))
     }
-    failing(StoredResponses.prototype, away)
-    failing(StoredQueue.prototype, away)
-    const { id } = await fleet.create({ input: 'hi', background: true })
-    if ('get' in away)
-      await vi.waitFor(() =>
-        expect(vi.mocked(StoredResponses.prototype.get).mock.calls.length).toBeGreaterThan(3),
-      )
-    expect((await until(fleet, id, isOver)).status).toBe(status)
-  },
-)
+  }
+  failing(StoredResponses.prototype, away)
+  failing(StoredQueue.prototype, away)
+  const { id } = await fleet.create({ input: 'hi', background: true })
+  if ('get' in away)
+    await vi.waitFor(() =>
+      expect(vi.mocked(StoredResponses.prototype.get).mock.calls.length).toBeGreaterThan(3),
+    )
+  expect((await until(fleet, id, isOver)).status).toBe(status)
+})
 
-test('responses 5.8: a busy conversation is waited for, and others have their turn meanwhile', async () => {
+test('a busy conversation is waited for, and others have their turn meanwhile', async () => {
   const gate = Promise.withResolvers<void>()
   const fleet = await openResponses(says('x'), {
     plugins: { conversations: {}, responses: { background: { pollMs: 50, maxRunningPerTenant: 1 } } },
@@ -315,7 +312,7 @@ test('responses 5.8: a busy conversation is waited for, and others have their tu
   expect((await until(fleet, id, isOver)).status).toBe('completed')
 })
 
-test('responses 5.8: so many of a tenant run at a time, and so many wait', async () => {
+test('so many of a tenant run at a time, and so many wait', async () => {
   const gate = Promise.withResolvers<void>()
   const fleet = await openResponses(
     () => sseAnswer([{ until: gate.promise }, chunk({ content: 'x' }), ...DONE]),
@@ -337,14 +334,14 @@ test('responses 5.8: so many of a tenant run at a time, and so many wait', async
   for (const id of ids) expect((await until(fleet, id, isOver)).status).toBe('completed')
 })
 
-test('responses 5.8: what is wrong with the past is said at once', async () => {
+test('what is wrong with the past is said at once', async () => {
   const fleet = await openResponses(says('x'), FAST)
   const gone = await fleet.create({ input: 'hi', background: true, previous_response_id: 'resp_no' }, 400)
   expect(gone.error.code).toBe('previous_response_not_found')
   await fleet.create({ input: 'hi', background: true, conversation: 'conv_no' }, 404)
 })
 
-test('responses 8 #83: what waits for its conversation when the gateway ends is begun by the next one', async () => {
+test('what waits for its conversation when the gateway ends is begun by the next one', async () => {
   const plugins = {
     conversations: {},
     storage: { dir: newDirectory() },
@@ -366,7 +363,7 @@ test('responses 8 #83: what waits for its conversation when the gateway ends is 
   expect((await until(second, id, isOver)).status).toBe('completed')
 })
 
-test('responses 8 #83: a store that is away while lost work is taken over leaves nothing under way', async () => {
+test('a store that is away while lost work is taken over leaves nothing under way', async () => {
   const plugins = { storage: { dir: newDirectory() }, responses: { background: { pollMs: 50 } } }
   const forever = new Promise(() => {})
   const first = await openResponses(() => sseAnswer([chunk({ content: 'half' }), { until: forever }]), {
@@ -384,7 +381,7 @@ test('responses 8 #83: a store that is away while lost work is taken over leaves
   expect(finish.mock.calls.length).toBeGreaterThan(3)
 })
 
-test('responses 8 #83: what runs when the gateway ends has failed, or is begun anew', async () => {
+test('what runs when the gateway ends has failed, or is begun anew', async () => {
   for (const afterCrash of ['fail', 'restart']) {
     const dir = newDirectory()
     const plugins = { storage: { dir }, responses: { background: { pollMs: 50, afterCrash } } }

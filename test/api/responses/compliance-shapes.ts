@@ -1,4 +1,4 @@
-/** The published shapes of Open Responses, and the plain templates of its compliance suite. @source responses facts 7.1 */
+/** The published shapes of Open Responses, and the plain templates of its compliance suite. */
 import { createRequire } from 'node:module'
 import { expect } from 'vitest'
 import { defineValidator, type TSchema } from '#kernel'

@@ -8,7 +8,7 @@ test('the shapes refuse what they should', () => {
   expect(() => expectShape('ResponseOutputTextDeltaStreamingEvent', { delta: 'x' })).toThrow()
 })
 
-test('responses 8 #2, #89, 7.1: the plain templates pass, whole and streamed', async () => {
+test('the plain templates pass, whole and streamed', async () => {
   const fleet = await openResponses(says('hello my friend'))
   for (const [name, body] of templates) {
     const reply = await fleet.create(body)
@@ -22,7 +22,7 @@ async function streamOf(fleet: ResponsesFleet, body: Json): Promise<Reply> {
   return expectEvents(await fleet.stream(body))
 }
 
-test('responses 7.1: tool-calling, whole, streamed, and back with the output alone', async () => {
+test('tool-calling, whole, streamed, and back with the output alone', async () => {
   const tool_calls = [{ id: 'call_1', name: 'get_weather', arguments: '{"location":"Bern"}' }]
   const parameters = { type: 'object', properties: { location: { type: 'string' } }, required: ['location'] }
   const tools = [{ type: 'function', name: 'get_weather', description: 'The weather', parameters }]
@@ -39,7 +39,7 @@ test('responses 7.1: tool-calling, whole, streamed, and back with the output alo
   expect(next.status).toBe('completed')
 })
 
-test('responses 7.1: compact-response, compact-missing-model', async () => {
+test('compact-response, compact-missing-model', async () => {
   const { post } = await openResponses(says('short'))
   const input = [message('user', 'one'), message('assistant', 'two')]
   const reply = await post('/v1/responses/compact', { model: 'test-model', input, prompt_cache_key: 'k' })
@@ -48,7 +48,7 @@ test('responses 7.1: compact-response, compact-missing-model', async () => {
   expect((await post('/v1/responses/compact', { input })).status).toBe(400)
 })
 
-test('responses 1.7: cut and failed responses have the shape too', async () => {
+test('cut and failed responses have the shape too', async () => {
   const cut = await openResponses(says({ content: 'cut', finish: 'length', reasoning_content: 'hm' }))
   expectShape('ResponseResource', await cut.create({ input: 'hi', reasoning: { summary: 'auto' } }))
 })

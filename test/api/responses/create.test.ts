@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { jsonAnswer } from '../../support/scripted-worker.ts'
 import { type Json, openResponses, says } from './responses-fleet.ts'
 
-test('responses 8 #1, #12: a text becomes a completed response with one message and the usage', async () => {
+test('a text becomes a completed response with one message and the usage', async () => {
   const usage = {
     prompt_tokens: 10,
     completion_tokens: 5,
@@ -34,7 +34,7 @@ test('responses 8 #1, #12: a text becomes a completed response with one message 
   expect(asked()).toEqual([{ model: 'test-model', messages: [{ role: 'user', content: 'hi' }] }])
 })
 
-test('responses 8 #2, #6: every key is there with its default, and unknown fields are ignored', async () => {
+test('every key is there with its default, and unknown fields are ignored', async () => {
   const { create } = await openResponses(says('x'))
   const reply = await create({ input: 'hi', some_new_field: { a: 1 }, client_metadata: { b: '2' } })
   expect(reply).toEqual({
@@ -73,7 +73,7 @@ test('responses 8 #2, #6: every key is there with its default, and unknown field
   })
 })
 
-test('responses 8 #9: sampling fields reach the worker under their names, and are echoed', async () => {
+test('sampling fields reach the worker under their names, and are echoed', async () => {
   const { create, asked } = await openResponses(says('x'))
   const fields = {
     stop: ['END'],
@@ -91,7 +91,7 @@ test('responses 8 #9: sampling fields reach the worker under their names, and ar
   expect(reply).toMatchObject({ ...fields, max_output_tokens: 33 })
 })
 
-test('responses 8 #10, #11: a cut answer is incomplete, with its last item', async () => {
+test('a cut answer is incomplete, with its last item', async () => {
   for (const [finish, reason] of [
     ['length', 'max_output_tokens'],
     ['content_filter', 'content_filter'],
@@ -103,7 +103,7 @@ test('responses 8 #10, #11: a cut answer is incomplete, with its last item', asy
   }
 })
 
-test('responses 8 #14: a JSON schema reaches the worker and is echoed', async () => {
+test('a JSON schema reaches the worker and is echoed', async () => {
   const { create, asked } = await openResponses(says('{}'))
   const schema = { type: 'object', properties: { a: { type: 'string' } } }
   const format = { type: 'json_schema', name: 'thing', schema, strict: true }
@@ -115,7 +115,7 @@ test('responses 8 #14: a JSON schema reaches the worker and is echoed', async ()
   expect(reply.text.format).toMatchObject(format)
 })
 
-test('responses 8 #21: reasoning comes first, as an item of its own', async () => {
+test('reasoning comes first, as an item of its own', async () => {
   const { create } = await openResponses(says({ content: 'four', reasoning_content: 'two and two' }))
   const { output } = await create({ input: 'hi' })
   expect(output).toHaveLength(2)
@@ -129,7 +129,7 @@ test('responses 8 #21: reasoning comes first, as an item of its own', async () =
   expect(output[1].content[0].text).toBe('four')
 })
 
-test('responses 2.4: reasoning is told as a summary where one is wanted', async () => {
+test('reasoning is told as a summary where one is wanted', async () => {
   const { create, asked } = await openResponses(says({ content: 'four', reasoning_content: 'hm' }))
   const reply = await create({ input: 'hi', reasoning: { effort: 'low', summary: 'auto' } })
   expect(reply.output[0].summary).toEqual([{ type: 'summary_text', text: 'hm' }])
@@ -138,7 +138,7 @@ test('responses 2.4: reasoning is told as a summary where one is wanted', async 
   expect(asked()[0].reasoning_effort).toBe('low')
 })
 
-test('responses 2.4: encrypted reasoning can be sent back, and nothing else is taken for it', async () => {
+test('encrypted reasoning can be sent back, and nothing else is taken for it', async () => {
   const { create, asked } = await openResponses(says({ content: 'four', reasoning_content: 'two and two' }))
   const first = await create({ input: 'hi', store: false, include: ['reasoning.encrypted_content'] })
   const [reasoning] = first.output
@@ -153,7 +153,7 @@ test('responses 2.4: encrypted reasoning can be sent back, and nothing else is t
   expect(asked()[2].messages[1].reasoning_content).toBeUndefined()
 })
 
-test('responses 8 #25: calls of functions are handed over, the response is completed', async () => {
+test('calls of functions are handed over, the response is completed', async () => {
   const tools = [{ type: 'function', name: 'get_weather', parameters: { type: 'object', properties: {} } }]
   const call = { id: 'call_1', name: 'get_weather', arguments: '{"city":"Bern"}' }
   const { create, asked } = await openResponses(says({ tool_calls: [call] }))
@@ -176,7 +176,7 @@ test('responses 8 #25: calls of functions are handed over, the response is compl
   })
 })
 
-test('responses 1.3, 8 #58: tools that nobody runs are echoed and left out', async () => {
+test('tools that nobody runs are echoed and left out', async () => {
   const { create, asked } = await openResponses(says('x'))
   const tools = [
     { type: 'web_search_preview', search_context_size: 'low' },
@@ -189,7 +189,7 @@ test('responses 1.3, 8 #58: tools that nobody runs are echoed and left out', asy
   expect(asked()[0].tools).toBeUndefined()
 })
 
-test('responses 8 #39: log probabilities are told where they are included', async () => {
+test('log probabilities are told where they are included', async () => {
   const logprobs = {
     content: [
       {
@@ -214,67 +214,48 @@ test('responses 8 #39: log probabilities are told where they are included', asyn
 describe('refused requests', () => {
   const message = (content: unknown) => ({ input: [{ role: 'user', content }] })
   const fn = { type: 'function', name: 'f' }
-  const cases: readonly [string, Json, string, string | undefined][] = [
-    ['#5', { temperature: 2.1 }, 'invalid_value', 'temperature'],
-    ['#5', { temperature: -0.1 }, 'invalid_value', 'temperature'],
-    ['#5', { top_p: 1.01 }, 'invalid_value', 'top_p'],
-    ['1.2', { temperature: '1' }, 'invalid_type', 'temperature'],
-    ['1.2', { top_k: 0 }, 'invalid_value', 'top_k'],
-    ['1.2', { max_tool_calls: 0 }, 'invalid_value', 'max_tool_calls'],
-    ['1.2', { input: null }, 'missing_required_parameter', 'input'],
-    ['1.2', { model: '' }, 'missing_required_parameter', 'model'],
-    ['1.2', { input: '' }, 'input_text_empty', 'input'],
-    ['1.2', { input: [] }, 'input_items_empty', 'input'],
-    ['1.2', { include: ['x'] }, 'invalid_value', 'include'],
-    ['1.2', { reasoning: { effort: 'huge' } }, 'invalid_value', 'reasoning.effort'],
-    ['1.2', { prompt: { id: 'p' } }, 'unsupported_parameter', 'prompt'],
+  const cases: readonly [Json, string, string | undefined][] = [
+    [{ temperature: 2.1 }, 'invalid_value', 'temperature'],
+    [{ temperature: -0.1 }, 'invalid_value', 'temperature'],
+    [{ top_p: 1.01 }, 'invalid_value', 'top_p'],
+    [{ temperature: '1' }, 'invalid_type', 'temperature'],
+    [{ top_k: 0 }, 'invalid_value', 'top_k'],
+    [{ max_tool_calls: 0 }, 'invalid_value', 'max_tool_calls'],
+    [{ input: null }, 'missing_required_parameter', 'input'],
+    [{ model: '' }, 'missing_required_parameter', 'model'],
+    [{ input: '' }, 'input_text_empty', 'input'],
+    [{ input: [] }, 'input_items_empty', 'input'],
+    [{ include: ['x'] }, 'invalid_value', 'include'],
+    [{ reasoning: { effort: 'huge' } }, 'invalid_value', 'reasoning.effort'],
+    [{ prompt: { id: 'p' } }, 'unsupported_parameter', 'prompt'],
+    [{ text: { format: { type: 'json_schema', schema: {} } } }, 'json_schema_name_empty', 'text.format.name'],
     [
-      '1.5',
-      { text: { format: { type: 'json_schema', schema: {} } } },
-      'json_schema_name_empty',
-      'text.format.name',
-    ],
-    [
-      '#7',
       { metadata: Object.fromEntries(Array.from({ length: 17 }, (_, i) => [`k${i}`, 'v'])) },
       'invalid_metadata',
       'metadata',
     ],
+    [{ input: [{ type: 'function_call_output', call_id: 'c9', output: '' }] }, 'orphan_tool_output', 'input'],
     [
-      '#18',
-      { input: [{ type: 'function_call_output', call_id: 'c9', output: '' }] },
-      'orphan_tool_output',
-      'input',
-    ],
-    [
-      '2.6',
       { input: [{ type: 'function_call', call_id: 'c9', name: 'f', arguments: '' }] },
       'missing_tool_output',
       'input',
     ],
-    ['#24', { input: [{ type: 'foo' }] }, 'json_parse_error', 'input[0].type'],
-    ['2.1', { input: [{ role: 'robot', content: 'x' }] }, 'invalid_value', 'input[0].role'],
-    ['2.1', message(''), 'message_content_empty', 'input[0].content'],
-    ['2.2', message([{ type: 'odd' }]), 'json_parse_error', 'input[0].content[0].type'],
+    [{ input: [{ type: 'foo' }] }, 'json_parse_error', 'input[0].type'],
+    [{ input: [{ role: 'robot', content: 'x' }] }, 'invalid_value', 'input[0].role'],
+    [message(''), 'message_content_empty', 'input[0].content'],
+    [message([{ type: 'odd' }]), 'json_parse_error', 'input[0].content[0].type'],
+    [message([{ type: 'input_image', file_id: 'f' }]), 'unsupported_file_id', 'input[0].content[0].file_id'],
+    [{ input: [{ type: 'computer_call' }] }, 'unsupported_item_type', 'input[0].type'],
+    [{ input: [{ type: 'reasoning', summary: [null] }] }, 'invalid_type', 'input[0].summary[0]'],
+    [{ input: [{ type: 'reasoning', content: [null] }] }, 'invalid_type', 'input[0].content[0]'],
     [
-      '2.2',
-      message([{ type: 'input_image', file_id: 'f' }]),
-      'unsupported_file_id',
-      'input[0].content[0].file_id',
-    ],
-    ['2.3', { input: [{ type: 'computer_call' }] }, 'unsupported_item_type', 'input[0].type'],
-    ['2.3', { input: [{ type: 'reasoning', summary: [null] }] }, 'invalid_type', 'input[0].summary[0]'],
-    ['2.3', { input: [{ type: 'reasoning', content: [null] }] }, 'invalid_type', 'input[0].content[0]'],
-    [
-      '2.3',
       { input: [{ type: 'reasoning', summary: [{ type: 'summary_text' }] }] },
       'missing_required_parameter',
       'input[0].summary[0].text',
     ],
-    ['1.3', { tools: [fn, fn] }, 'duplicate_tool_name', 'tools[1].name'],
-    ['1.3', { tools: [{ type: 'mcp' }] }, 'missing_required_parameter', 'tools[0].server_label'],
+    [{ tools: [fn, fn] }, 'duplicate_tool_name', 'tools[1].name'],
+    [{ tools: [{ type: 'mcp' }] }, 'missing_required_parameter', 'tools[0].server_label'],
     [
-      '#55',
       {
         tools: [
           { type: 'mcp', server_label: 'a' },
@@ -284,34 +265,28 @@ describe('refused requests', () => {
       'mcp_tool_duplicate_server_label',
       'tools[1].server_label',
     ],
-    ['1.4', { tool_choice: 'required' }, 'tool_choice_requires_tools', 'tool_choice'],
+    [{ tool_choice: 'required' }, 'tool_choice_requires_tools', 'tool_choice'],
     [
-      '1.4',
       { tools: [fn], tool_choice: { type: 'function', name: 'g' } },
       'tool_choice_function_not_found',
       'tool_choice',
     ],
-    ['1.4', { tool_choice: 'maybe' }, 'tool_choice_invalid_mode', 'tool_choice'],
-    [
-      '#68',
-      { previous_response_id: 'resp_x', conversation: 'conv_x' },
-      'mutually_exclusive_parameters',
-      undefined,
-    ],
-    ['#69', { conversation: 'abc' }, 'invalid_conversation_id', 'conversation'],
-    ['#82', { background: true, stream: true }, 'background_conflicts_with_stream', 'background'],
-    ['#82', { background: true, store: false }, 'background_requires_store', 'background'],
-    ['#62', { previous_response_id: 'resp_none' }, 'previous_response_not_found', 'previous_response_id'],
-    ['5.4', { input: [{ type: 'item_reference', id: 'msg_none' }] }, 'item_not_found', 'input'],
+    [{ tool_choice: 'maybe' }, 'tool_choice_invalid_mode', 'tool_choice'],
+    [{ previous_response_id: 'resp_x', conversation: 'conv_x' }, 'mutually_exclusive_parameters', undefined],
+    [{ conversation: 'abc' }, 'invalid_conversation_id', 'conversation'],
+    [{ background: true, stream: true }, 'background_conflicts_with_stream', 'background'],
+    [{ background: true, store: false }, 'background_requires_store', 'background'],
+    [{ previous_response_id: 'resp_none' }, 'previous_response_not_found', 'previous_response_id'],
+    [{ input: [{ type: 'item_reference', id: 'msg_none' }] }, 'item_not_found', 'input'],
   ]
 
-  test('responses 6, 8: each is a 400 with a code and the field, also when a stream was asked for (#36)', async () => {
+  test('each is a 400 with a code and the field, also when a stream was asked for', async () => {
     const { post, workers } = await openResponses(says('x'))
-    for (const [check, fields, code, param] of cases) {
+    for (const [fields, code, param] of cases) {
       for (const stream of fields.background === true ? [fields.stream] : [false, true]) {
         const reply = await post('/v1/responses', { model: 'test-model', input: 'hi', ...fields, stream })
         const body = (await reply.json()) as { error: Json }
-        expect([check, reply.status, body.error.code, body.error.param]).toEqual([check, 400, code, param])
+        expect([reply.status, body.error.code, body.error.param]).toEqual([400, code, param])
         expect(body.error.type).toBe('invalid_request_error')
         expect(typeof body.error.message).toBe('string')
       }
@@ -319,7 +294,7 @@ describe('refused requests', () => {
     expect(workers[0].requests).toEqual([])
   })
 
-  test('responses 8 #8: malformed JSON', async () => {
+  test('malformed JSON', async () => {
     const { post } = await openResponses()
     const reply = await post('/v1/responses', '{"model":')
     expect([reply.status, ((await reply.json()) as { error: Json }).error.code]).toEqual([
@@ -328,7 +303,7 @@ describe('refused requests', () => {
     ])
   })
 
-  test('responses 8 #13, #69: unknown model and unknown conversation are 404', async () => {
+  test('unknown model and unknown conversation are 404', async () => {
     const { create } = await openResponses()
     const unknown = await create({ model: 'nobody', input: 'hi' }, 404)
     expect(unknown.error).toMatchObject({ type: 'not_found_error', code: 'model_not_found' })
@@ -336,7 +311,7 @@ describe('refused requests', () => {
     expect(conversation.error).toMatchObject({ code: 'conversation_not_found', param: 'conversation' })
   })
 
-  test('responses 6 #33-#36: refusals of workers', async () => {
+  test('refusals of workers', async () => {
     const answers = [
       [
         400,

@@ -5,7 +5,7 @@ import { openResponses, type Reply, says } from './responses-fleet.ts'
 const PATH = '/v1/responses/input_tokens'
 const tokenizers = { load: [{ name: 'test-model', source: 'weir:sample' }] }
 
-test('responses 1.11: the count holds the history, the instructions and the tools; nothing is kept or asked', async () => {
+test('the count holds the history, the instructions and the tools; nothing is kept or asked', async () => {
   const fleet = await openResponses(says('well'), { plugins: { tokenizers } })
   const count = async (body: object): Promise<Reply> => {
     const reply = await fleet.post(PATH, { model: 'test-model', ...body })
@@ -25,7 +25,7 @@ test('responses 1.11: the count holds the history, the instructions and the tool
   )
 })
 
-test('responses 1.11: without a tokenizer of the model it is refused, naming the field', async () => {
+test('without a tokenizer of the model it is refused, naming the field', async () => {
   const { post } = await openResponses(says('x'))
   const reply = await post(PATH, { model: 'test-model', input: 'hi' })
   expect([reply.status, await reply.json()]).toMatchObject([

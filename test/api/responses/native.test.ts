@@ -17,7 +17,7 @@ async function openNative(said: Parameters<typeof nativeSays>[0], config: Json =
   return { ...fleet, asked }
 }
 
-test('responses 8 #15: the worker stores nothing and hears of no state, the reply is the client’s own view', async () => {
+test('the worker stores nothing and hears of no state, the reply is the client’s own view', async () => {
   const fleet = await openNative('hello')
   const body = {
     input: 'hi',
@@ -62,7 +62,7 @@ test('responses 8 #15: the worker stores nothing and hears of no state, the repl
   expect(stored).toEqual(reply)
 })
 
-test('responses 8 #15, 1.6: a chain is told whole, and the previous id stays here', async () => {
+test('a chain is told whole, and the previous id stays here', async () => {
   const fleet = await openNative({
     output: [
       {
@@ -100,7 +100,7 @@ test('responses 8 #15, 1.6: a chain is told whole, and the previous id stays her
   ])
 })
 
-test('responses 3: a stream is told in our own events, ids and numbers, and stored', async () => {
+test('a stream is told in our own events, ids and numbers, and stored', async () => {
   const fleet = await openNative({
     output: [
       { id: 'rs_up', type: 'reasoning', summary: [], content: [{ type: 'reasoning_text', text: 'hm' }] },
@@ -143,7 +143,7 @@ const custom = {
   input: '*** x',
 }
 
-test('responses 2.3: items and tools of the worker’s own kinds go through whole, under ids of ours', async () => {
+test('items and tools of the worker’s own kinds go through whole, under ids of ours', async () => {
   const search = {
     id: 'ws_up',
     type: 'web_search_call',
@@ -181,7 +181,7 @@ test('responses 2.3: items and tools of the worker’s own kinds go through whol
 
 const unstated = ({ status: _, ...item }: Json) => item
 
-test('responses 1.3: types that the workers do not run are left out, and echoed all the same', async () => {
+test('types that the workers do not run are left out, and echoed all the same', async () => {
   const fleet = await openNative('hi', { toolTypes: ['custom'] })
   const tools = [{ type: 'local_shell' }, { type: 'custom', name: 'c' }]
   const reply = await fleet.create({ input: 'hi', tools })
@@ -189,7 +189,7 @@ test('responses 1.3: types that the workers do not run are left out, and echoed 
   expect(fleet.asked()[0].tools).toEqual([tools[1]])
 })
 
-test('responses 2.3: items that only such workers know are refused where none serves the model', async () => {
+test('items that only such workers know are refused where none serves the model', async () => {
   const fleet = await openResponses(says('x'), { plugins: engine })
   const reply = await fleet.create({ input: [{ ...custom, id: undefined }] }, 400)
   expect(reply.error).toMatchObject({ code: 'unsupported_item_type', param: 'input[0].type' })
@@ -268,7 +268,7 @@ test('chat over workers that speak Responses alone, whole and streamed', async (
   expect(streamed.trimEnd().endsWith('data: [DONE]')).toBe(true)
 })
 
-test('responses 2.4: sealed thoughts of the worker go back to it, and to nobody in the clear', async () => {
+test('sealed thoughts of the worker go back to it, and to nobody in the clear', async () => {
   const output = [
     {
       id: 'rs_up',
@@ -306,7 +306,7 @@ test('responses 2.4: sealed thoughts of the worker go back to it, and to nobody 
   expect(fleet.asked().at(-1).input[1]).toMatchObject({ type: 'reasoning', encrypted_content: 'SEALED' })
 })
 
-test('responses 6 #33-#36, 3.6: refusals and failures of such a worker', async () => {
+test('refusals and failures of such a worker', async () => {
   const fleet = await openNative('x')
   const worker = fleet.workers[0]
   const error = (message: string, code: string) => ({
@@ -348,7 +348,7 @@ test('responses 6 #33-#36, 3.6: refusals and failures of such a worker', async (
   expect(stored.status).toBe('failed')
 })
 
-test('responses 8 #82, 5.3: in the background, followed, and cancelled', async () => {
+test('in the background, followed, and cancelled', async () => {
   const fleet = await openNative('later')
   const queued = await fleet.create({ input: 'hi', background: true })
   expect(queued.status).toBe('queued')

@@ -1,4 +1,4 @@
-/** Encrypted reasoning over restarts, over gateways and over keys; and what becomes of it where it cannot be opened. @source responses facts 2.4 */
+/** Encrypted reasoning over restarts, over gateways and over keys; and what becomes of it where it cannot be opened. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { exportHistory } from '../../../plugins/state/history/portable.ts'
 import { LevelStore } from '../../../plugins/state/storage/level-store.ts'
@@ -57,7 +57,7 @@ describe('the key', () => {
   })
 
   test('is kept without history too', async () => {
-    const plugins = { storage: { dir: newDirectory() }, history: undefined }
+    const plugins = { storage: { dir: newDirectory() }, history: false }
     const first = await open(plugins)
     const sealed = await sealedBy(first)
     await first.gateway.stop()
@@ -65,7 +65,7 @@ describe('the key', () => {
   })
 
   test('is one of the process alone without a store', async () => {
-    const plugins = { storage: undefined, history: undefined }
+    const plugins = { storage: false, history: false }
     const first = await open(plugins)
     const sealed = await sealedBy(first)
     expect(await sendBack(first, sealed)).toEqual(OPENED)
@@ -113,7 +113,7 @@ describe.skipIf(postgresSkipReason !== null)('with a PostgreSQL server', () => {
   afterAll(() => server?.remove(), 120_000)
 
   test('gateways that start at once agree on one key', async () => {
-    const plugins = { storage: undefined, postgres: { url: server.url } }
+    const plugins = { storage: false, postgres: { url: server.url } }
     const fleets = await Promise.all([1, 2].map(() => openResponses(thinks, { plugins })))
     for (const [from, to] of [fleets, [...fleets].reverse()])
       expect(await sendBack(to, await sealedBy(from))).toEqual(OPENED)

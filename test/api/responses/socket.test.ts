@@ -5,14 +5,14 @@ import { openSse } from '../../support/sse-client.ts'
 import { CHAT, chunk, type Json, openResponses, RESPONSES, type Reply, says } from './responses-fleet.ts'
 import { check, connect } from './socket-client.ts'
 
-test('responses 7.1: a turn is told in the same events as a stream, without a last word', async () => {
+test('a turn is told in the same events as a stream, without a last word', async () => {
   const { gateway } = await openResponses(says('hello'))
   const { turn } = await connect(gateway.url)
   const { text, response } = check(await turn({ input: [{ type: 'message', role: 'user', content: 'hi' }] }))
   expect([text, response.status]).toEqual(['hello', 'completed'])
 })
 
-test('responses 7.1: turns that are not stored go on from each other on one socket, and on no other', async () => {
+test('turns that are not stored go on from each other on one socket, and on no other', async () => {
   const { gateway, asked } = await openResponses(says('x'))
   const { turn } = await connect(gateway.url)
   const first = check(await turn({ input: 'one', store: false })).response
@@ -32,7 +32,7 @@ test('responses 7.1: turns that are not stored go on from each other on one sock
   expect(old.error.code).toBe('previous_response_not_found')
 })
 
-test('responses 7.1: a turn that could not go on has forgotten the one before', async () => {
+test('a turn that could not go on has forgotten the one before', async () => {
   const { gateway } = await openResponses(says('x'))
   const { turn } = await connect(gateway.url)
   const first = check(await turn({ input: 'one', store: false })).response
@@ -43,7 +43,7 @@ test('responses 7.1: a turn that could not go on has forgotten the one before', 
   expect(gone.error.code).toBe('previous_response_not_found')
 })
 
-test('responses 7.1: stored turns are found on any socket, and other messages are refused', async () => {
+test('stored turns are found on any socket, and other messages are refused', async () => {
   const { gateway } = await openResponses(says('x'))
   const a = await connect(gateway.url)
   const first = check(await a.turn({ input: 'one' })).response
@@ -57,7 +57,7 @@ test('responses 7.1: stored turns are found on any socket, and other messages ar
   }
 })
 
-test('responses 7.1: messages wait for their turn; a socket that closes stops its worker', async () => {
+test('messages wait for their turn; a socket that closes stops its worker', async () => {
   const forever = new Promise(() => {})
   const { gateway, workers } = await openResponses()
   workers[0].once(CHAT, says('one'))
@@ -73,7 +73,7 @@ test('responses 7.1: messages wait for their turn; a socket that closes stops it
   await workers[0].requestsTo(CHAT)[1].closed
 })
 
-test('responses 7.1: a client that stops reading pauses its worker and is disconnected; other streams go on', async () => {
+test('a client that stops reading pauses its worker and is disconnected; other streams go on', async () => {
   const { gateway, workers } = await openResponses(undefined, {
     plugins: { metrics: {} },
     kernel: { http: { replyIdleMs: 1_000 } },
@@ -111,7 +111,7 @@ test('responses 7.1: a client that stops reading pauses its worker and is discon
   expect(other.text()).toContain('response.completed')
 }, 60_000)
 
-test('responses 7.1: a socket that was open for too long takes nothing new', async () => {
+test('a socket that was open for too long takes nothing new', async () => {
   const { gateway } = await openResponses(says('x'), {
     plugins: { responses: { socket: { maxAgeMs: 1_000 } } },
   })
@@ -121,7 +121,7 @@ test('responses 7.1: a socket that was open for too long takes nothing new', asy
   expect(error.error.code).toBe('websocket_connection_limit_reached')
 })
 
-test('responses 7.1: a compacted conversation begins a new chain', async () => {
+test('a compacted conversation begins a new chain', async () => {
   const { gateway, post, asked, create } = await openResponses(says('a short summary'))
   const input = [
     { type: 'message', role: 'user', content: 'my name is Ada' },

@@ -7,7 +7,7 @@ import { CHAT, historyPeek, newDirectory, openResponses, type Reply, says } from
 const tools = [{ type: 'function', name: 'f' }]
 const call = (id: string) => ({ id, name: 'f', arguments: '{}' })
 
-test('responses 8 #3, 5.2: a chain carries the history on, and no instructions', async () => {
+test('a chain carries the history on, and no instructions', async () => {
   const { create, asked } = await openResponses(says('one'))
   const first = await create({ input: 'first', instructions: 'A' })
   const second = await create({ input: 'second', previous_response_id: first.id })
@@ -22,7 +22,7 @@ test('responses 8 #3, 5.2: a chain carries the history on, and no instructions',
   expect(asked()[2].messages[0]).toEqual({ role: 'system', content: 'B' })
 })
 
-test('responses 8 #19, #20: what a function gave comes back alone, and cannot be left out', async () => {
+test('what a function gave comes back alone, and cannot be left out', async () => {
   const { create, asked, workers } = await openResponses()
   workers[0].once(CHAT, says({ tool_calls: [call('call_1')] }))
   workers[0].script(CHAT, says('done'))
@@ -42,7 +42,7 @@ test('responses 8 #19, #20: what a function gave comes back alone, and cannot be
   ])
 })
 
-test('responses 8 #62: what is not stored is not found', async () => {
+test('what is not stored is not found', async () => {
   const { create, fetchJson } = await openResponses(says('x'))
   const { id, store } = await create({ input: 'hi', store: false })
   expect(store).toBe(false)
@@ -54,7 +54,7 @@ test('responses 8 #62: what is not stored is not found', async () => {
   })
 })
 
-test('responses 8 #63: turn 151 of a chain sees the first', async () => {
+test('turn 151 of a chain sees the first', async () => {
   const { create, asked } = await openResponses(says('x'))
   let last = await create({ input: 'the first word' })
   for (let turn = 2; turn <= 151; turn += 1)
@@ -64,7 +64,7 @@ test('responses 8 #63: turn 151 of a chain sees the first', async () => {
   expect(messages[0].content).toBe('the first word')
 }, 180_000)
 
-test('responses 8 #65, #66: a deleted response is gone, its children live on without it', async () => {
+test('a deleted response is gone, its children live on without it', async () => {
   const { create, asked, fetchJson } = await openResponses(says('x'))
   const first = await create({ input: 'one' })
   const second = await create({ input: 'two', previous_response_id: first.id })
@@ -87,7 +87,7 @@ test('responses 8 #65, #66: a deleted response is gone, its children live on wit
   expect(said).toEqual(['one', 'x', 'three', 'x', 'four'])
 })
 
-test('responses 8 #67: the own input is listed, with ids that stay, page by page', async () => {
+test('the own input is listed, with ids that stay, page by page', async () => {
   const { create, fetchJson } = await openResponses(says('x'))
   const first = await create({ input: 'one' })
   const second = await create({
@@ -123,7 +123,7 @@ test('responses 8 #67: the own input is listed, with ids that stay, page by page
     await fetchJson('GET', `/v1/responses/${second.id}/input_items${query}`, 400)
 })
 
-test('responses 5.3: include of a read is checked, in every way in which it is written', async () => {
+test('include of a read is checked, in every way in which it is written', async () => {
   const { create, fetchJson } = await openResponses(says('x'))
   const { id } = await create({ input: 'hi' })
   const good = 'message.output_text.logprobs'
@@ -136,7 +136,7 @@ test('responses 5.3: include of a read is checked, in every way in which it is w
   expect((await fetchJson('GET', `/v1/responses/${id}?include[]=odd`, 400)).error.param).toBe('include')
 })
 
-test('responses 8 #79: a reference stands for the item, also without the chain', async () => {
+test('a reference stands for the item, also without the chain', async () => {
   const { create, asked } = await openResponses(says('the answer'))
   const first = await create({ input: 'one' })
   await create({
@@ -156,7 +156,7 @@ test('responses 8 #79: a reference stands for the item, also without the chain',
   expect(asked()[2].messages).toHaveLength(3)
 })
 
-test('responses 5.2: failed and cancelled responses cannot be continued', async () => {
+test('failed and cancelled responses cannot be continued', async () => {
   const { create, workers } = await openResponses()
   workers[0].once(CHAT, says({ content: 'half', finish: 'abort' }))
   workers[0].script(CHAT, says('x'))
@@ -164,7 +164,7 @@ test('responses 5.2: failed and cancelled responses cannot be continued', async 
   expect(failed.error.type).toBe('internal_error')
 })
 
-test('responses 8 #80: ids of other tenants are unknown ids', async () => {
+test('ids of other tenants are unknown ids', async () => {
   const { post, gateway } = await openResponses(says('x'), {
     plugins: { auth: { tenantKeys: ['a:key-a', 'b:key-b'] } },
   })
@@ -196,7 +196,7 @@ test('responses 8 #80: ids of other tenants are unknown ids', async () => {
   expect((await fetch(`${gateway.url}/v1/responses/${id}`, { headers: as('key-a') })).status).toBe(200)
 })
 
-test('responses 8 #70-#72: turns of a conversation are appended in order, one at a time, and only whole ones', async () => {
+test('turns of a conversation are appended in order, one at a time, and only whole ones', async () => {
   const { plugin, get } = historyPeek()
   const { create, workers, post } = await openResponses(says('x'), { own: [plugin] })
   const conversation = `conv_${'0'.repeat(32)}`
@@ -236,7 +236,7 @@ test('responses 8 #70-#72: turns of a conversation are appended in order, one at
   expect(await texts()).toEqual(['one', 'x', 'two', 'x', 'four', 'slow'])
 })
 
-test('responses 8 #86: what could not be stored is no success', async () => {
+test('what could not be stored is no success', async () => {
   const { plugin, get } = historyPeek()
   const { create, stream } = await openResponses(says('x'), { own: [plugin] })
   const { responses } = get()
@@ -247,7 +247,7 @@ test('responses 8 #86: what could not be stored is no success', async () => {
   expect(response.status).toBe('failed')
 })
 
-test('responses 3.9: the stream of a finished response is made anew, from any event on', async () => {
+test('the stream of a finished response is made anew, from any event on', async () => {
   const said = {
     reasoning_content: 'hm',
     content: 'hello',
@@ -266,7 +266,7 @@ test('responses 3.9: the stream of a finished response is made anew, from any ev
   expect(rest.map(({ data }) => data)).toEqual(whole.slice(5).map(({ data }) => data))
 })
 
-test('responses 3.9: what is neither yes nor no, and no number, is named', async () => {
+test('what is neither yes nor no, and no number, is named', async () => {
   const { create, fetchJson } = await openResponses(says('x'))
   const { id } = await create({ input: 'hi' })
   for (const no of ['false', '0']) await fetchJson('GET', `/v1/responses/${id}?stream=${no}`, 200)
@@ -281,7 +281,7 @@ test('responses 3.9: what is neither yes nor no, and no number, is named', async
   }
 })
 
-test('responses 3.9: a place in the events of what is asked for as a whole is refused by name', async () => {
+test('a place in the events of what is asked for as a whole is refused by name', async () => {
   const { create, fetchJson } = await openResponses(says('x'))
   const { id } = await create({ input: 'hi' })
   for (const query of ['starting_after=0', 'stream=false&starting_after=3']) {
@@ -293,7 +293,7 @@ test('responses 3.9: a place in the events of what is asked for as a whole is re
 
 test('1.1: without a store nothing is kept, and the reply says so', async () => {
   const { create, fetchJson } = await openResponses(says('x'), {
-    plugins: { storage: { dir: newDirectory() }, history: undefined },
+    plugins: { storage: { dir: newDirectory() }, history: false },
   })
   const reply = await create({ input: 'hi' })
   expect(reply.store).toBe(false)
@@ -301,7 +301,7 @@ test('1.1: without a store nothing is kept, and the reply says so', async () => 
   expect((await create({ input: 'hi', background: true }, 400)).error.code).toBe('background_not_supported')
 })
 
-test('responses 5.4: items that are named are no way past the limit of history', async () => {
+test('items that are named are no way past the limit of history', async () => {
   const { create } = await openResponses(says('x'), { plugins: { history: { maxHistoryItems: 3 } } })
   const replies = [
     await create({ input: 'one' }),

@@ -7,7 +7,7 @@ import { CHAT, chunk, openResponses, RESPONSES, says } from './responses-fleet.t
 
 const DONE = [chunk({}, 'stop'), '[DONE]']
 
-test('responses 8 #27, #29, #30: a text in the exact order of events, the same everywhere it is told', async () => {
+test('a text in the exact order of events, the same everywhere it is told', async () => {
   const { stream, fetchJson } = await openResponses(says('hello world'))
   const { types, response, text } = await stream({ input: 'hi' })
   expect(types).toEqual([
@@ -28,7 +28,7 @@ test('responses 8 #27, #29, #30: a text in the exact order of events, the same e
   expect(await fetchJson('GET', `/v1/responses/${response.id}`)).toEqual(response)
 })
 
-test('responses 8 #28: each frame is named as its type, and arrives unsplit', async () => {
+test('each frame is named as its type, and arrives unsplit', async () => {
   const { gateway } = await openResponses(says('some words that come in several pieces'))
   const stream = openSse(gateway.url + RESPONSES, {
     body: { model: 'test-model', input: 'hi', stream: true },
@@ -39,7 +39,7 @@ test('responses 8 #28: each frame is named as its type, and arrives unsplit', as
   checkResponseEvents(stream.events)
 })
 
-test('responses 8 #31: the arguments of calls add up, also of two calls at once', async () => {
+test('the arguments of calls add up, also of two calls at once', async () => {
   const tool_calls = [
     { id: 'c1', name: 'a', arguments: '{"x":1}' },
     { id: 'c2', name: 'b', arguments: '' },
@@ -54,7 +54,7 @@ test('responses 8 #31: the arguments of calls add up, also of two calls at once'
   expect(types).toContain('response.function_call_arguments.done')
 })
 
-test('responses 8 #32, 3.4: reasoning, text and a call are items in that order', async () => {
+test('reasoning, text and a call are items in that order', async () => {
   const said = {
     reasoning_content: 'let me think',
     content: 'calling',
@@ -74,7 +74,7 @@ test('responses 8 #32, 3.4: reasoning, text and a call are items in that order',
   }
 })
 
-test('responses 2.7, 3.2: refusals and annotations', async () => {
+test('refusals and annotations', async () => {
   const annotation = { type: 'url_citation', url: 'http://x', title: 't', start_index: 0, end_index: 1 }
   const refused = await openResponses(says({ content: '', refusal: 'I will not' }))
   const { response } = await refused.stream({ input: 'hi' })
@@ -85,14 +85,14 @@ test('responses 2.7, 3.2: refusals and annotations', async () => {
   expect(whole.output).toMatchObject([{ content: [{ annotations: [annotation] }] }])
 })
 
-test('responses 3.3: an empty answer is a message with an empty part', async () => {
+test('an empty answer is a message with an empty part', async () => {
   const { stream } = await openResponses(says(''))
   const { types, response } = await stream({ input: 'hi' })
   expect(response.output).toMatchObject([{ type: 'message', content: [{ text: '' }] }])
   expect(types).not.toContain('response.output_text.delta')
 })
 
-test('responses 8 #10: a stream that was cut ends as incomplete, and so does its call', async () => {
+test('a stream that was cut ends as incomplete, and so does its call', async () => {
   const tool_calls = [{ id: 'c1', name: 'a', arguments: '{"x":' }]
   const { stream } = await openResponses(says({ tool_calls, finish: 'length' }))
   const { types, response } = await stream({ input: 'hi', tools: [{ type: 'function', name: 'a' }] })
@@ -100,7 +100,7 @@ test('responses 8 #10: a stream that was cut ends as incomplete, and so does its
   expect(response.output).toMatchObject([{ status: 'incomplete', arguments: '{"x":' }])
 })
 
-test('responses 8 #33: a worker that breaks off ends the stream as failed, and so it is stored', async () => {
+test('a worker that breaks off ends the stream as failed, and so it is stored', async () => {
   for (const steps of [
     [chunk({ content: 'half' }), { drop: 'close' as const }],
     [chunk({ content: 'half' }), JSON.stringify({ error: { message: 'out of memory' } })],
@@ -115,7 +115,7 @@ test('responses 8 #33: a worker that breaks off ends the stream as failed, and s
   }
 })
 
-test('responses 8 #38: characters that are split over reads are whole in the deltas', async () => {
+test('characters that are split over reads are whole in the deltas', async () => {
   const bytes = Buffer.from(
     [chunk({ content: 'grüezi 👋🏽 世界' }), ...DONE].map((data) => `data: ${data}\n\n`).join(''),
   )
@@ -127,7 +127,7 @@ test('responses 8 #38: characters that are split over reads are whole in the del
   expect((await stream({ input: 'hi' })).text).toBe('grüezi 👋🏽 世界')
 })
 
-test('responses 8 #85: a client that leaves stops the worker, and the record says so', async () => {
+test('a client that leaves stops the worker, and the record says so', async () => {
   const forever = new Promise(() => {})
   const { gateway, workers, fetchJson } = await openResponses(() =>
     sseAnswer([chunk({ content: 'part ' }), chunk({ content: 'of it' }), { until: forever }]),
@@ -147,7 +147,7 @@ test('responses 8 #85: a client that leaves stops the worker, and the record say
     })
 })
 
-test('responses 8 #37: a slow worker does not leave the client without a sign of life', async () => {
+test('a slow worker does not leave the client without a sign of life', async () => {
   const later = Promise.withResolvers<void>()
   const { gateway } = await openResponses(
     () => sseAnswer([{ until: later.promise }, chunk({ content: 'x' }), ...DONE]),
@@ -166,7 +166,7 @@ test('responses 8 #37: a slow worker does not leave the client without a sign of
   expect(checkResponseEvents(stream.events).text).toBe('x')
 })
 
-test('responses 3.6: somebody else who ends a stream leaves one that is whole', async () => {
+test('somebody else who ends a stream leaves one that is whole', async () => {
   const forever = new Promise(() => {})
   const { gateway } = await openResponses(() => sseAnswer([chunk({ content: 'part' }), { until: forever }]), {
     kernel: { upstream: { idleMs: 100 }, retry: { maxAttempts: 1 } },

@@ -1,4 +1,4 @@
-/** The 17 templates of the Open Responses compliance suite over each kind of worker. @source responses facts 7.1 */
+/** The 17 templates of the Open Responses compliance suite over each kind of worker. */
 import { describe, expect, test } from 'vitest'
 import { checkResponseEvents } from '../../support/response-events.ts'
 import { openSse } from '../../support/sse-client.ts'
@@ -10,7 +10,7 @@ import { check, connect } from './socket-client.ts'
 
 const model = 'sim-1'
 
-test('responses 7.1: response-output-phase-schema', () => {
+test('response-output-phase-schema', () => {
   const phase = (value: string) => ({
     id: 'msg_1',
     type: 'message',
@@ -31,7 +31,7 @@ function expectCall({ body }: Reply): void {
   expect(body.output.map(({ type }: Reply) => type)).toContain('function_call')
 }
 
-test('responses 7.1: tool-calling over a grpc worker; image-input is refused there, and says why', async () => {
+test('tool-calling over a grpc worker; image-input is refused there, and says why', async () => {
   const { post, engine, ids } = await openGrpcFleet({
     engines: [{ serverInfo: { serverArgs: { tool_call_parser: 'qwen' } } }],
     plugins: { responses: {} },
@@ -49,7 +49,7 @@ test('responses 7.1: tool-calling over a grpc worker; image-input is refused the
 })
 
 describe.each(WORKER_KINDS)('a %s worker', (kind) => {
-  test('responses 8 #89, 7.1: templates over HTTP', async () => {
+  test('templates over HTTP', async () => {
     const { url } = await openSimulated(kind)
     const create = async (body: Json, path = '/v1/responses'): Promise<Reply> => {
       const reply = await fetch(url + path, {
@@ -88,7 +88,7 @@ describe.each(WORKER_KINDS)('a %s worker', (kind) => {
     expect((await create({ input, model: undefined }, '/v1/responses/compact')).status).toBe(400)
   }, 180_000)
 
-  test('responses 7.1: templates over a WebSocket', async () => {
+  test('templates over a WebSocket', async () => {
     const { url } = await openSimulated(kind)
     const said = (content: string) => [message('user', content)]
     const ended = (events: Reply[]) => expectEvents(check(events))
@@ -129,7 +129,7 @@ describe.each(WORKER_KINDS)('a %s worker', (kind) => {
   }, 180_000)
 })
 
-test('responses 8 #81, grpc 8.2 #80: what is served over gRPC cannot be cancelled, and stays as it is', async () => {
+test('what is served over gRPC cannot be cancelled, and stays as it is', async () => {
   const { post, engine, gateway, get } = await openGrpcFleet({
     plugins: { responses: { background: { pollMs: 20 } }, history: {}, storage: { dir: newDirectory() } },
   })

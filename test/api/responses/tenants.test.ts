@@ -1,4 +1,4 @@
-/** What another tenant has is told nowhere: every route, and every field of a body that can name something. @source responses facts 5.9, 8 #80 */
+/** What another tenant has is told nowhere: every route, and every field of a body that can name something. */
 import { expect, test } from 'vitest'
 import { NATIVE, nativeSays, text } from '../../support/native-says.ts'
 import { openResponses, type Reply, type ResponsesFleet } from './responses-fleet.ts'
@@ -63,7 +63,7 @@ async function fill({ gateway, workers }: ResponsesFleet) {
   }
 }
 
-test('responses 8 #80: no route and no field tells one tenant of another', async () => {
+test('no route and no field tells one tenant of another', async () => {
   const fleet = await openTenants()
   const { gateway, workers } = fleet
   const theirs = await fill(fleet)

@@ -1,6 +1,6 @@
 /**
  * Tools that the gateway runs, over both kinds of worker and in both forms of answer: each check holds whichever way the
- * model is reached. @source responses facts 8
+ * model is reached.
  */
 import { afterEach, describe, expect, test } from 'vitest'
 import {
@@ -169,7 +169,7 @@ describe.each(
     return { ...site, create, post, stored, types: () => types }
   }
 
-  test('responses #40 #41 #44: list, call, message; stored alike; no secret', async () => {
+  test('list, call, message; stored alike; no secret', async () => {
     const server = await serve({ echo })
     const { says, create, stored, types } = await open()
     await says([saying('hi')], 'done')
@@ -189,7 +189,7 @@ describe.each(
       ])
   })
 
-  test('responses #42: allowed_tools decides what is listed and what the worker sees', async () => {
+  test('allowed_tools decides what is listed and what the worker sees', async () => {
     const server = await serve({ echo, hiddenone: () => 'x' })
     const { says, create, heard } = await open()
     await says('done')
@@ -199,7 +199,7 @@ describe.each(
     expect([prompt.includes('echo'), prompt.includes('hiddenone')]).toEqual([true, false])
   })
 
-  test('responses #43: three tools of one name are three names; the function keeps its own', async () => {
+  test('three tools of one name are three names; the function keeps its own', async () => {
     const [a, b] = [await serve({ echo }), await serve({ echo })]
     const { says, create } = await open()
     await says([['mcp_one_echo', '{"text":"hi"}']], 'done')
@@ -216,7 +216,7 @@ describe.each(
     expect([a.ran, b.ran]).toEqual([['echo'], []])
   })
 
-  test('responses #46: a tool that fails is a failed call with its words for the model', async () => {
+  test('a tool that fails is a failed call with its words for the model', async () => {
     const server = await serve({
       echo: () => ({ isError: true, content: [{ type: 'text', text: 'out of paper' }] }),
     })
@@ -228,7 +228,7 @@ describe.each(
     expect((await heard())[1]).toContain('out of paper')
   })
 
-  test('responses #47: arguments that are no object reach no server, and the loop goes on', async () => {
+  test('arguments that are no object reach no server, and the loop goes on', async () => {
     const server = await serve({ echo })
     const { says, create } = await open()
     await says([['echo', '[1]']], 'done')
@@ -240,7 +240,7 @@ describe.each(
     expect(server.ran).toEqual([])
   })
 
-  test('responses #48: a server that is down ends it before a worker is asked', async () => {
+  test('a server that is down ends it before a worker is asked', async () => {
     const server = await startToolServer({ echo })
     await server.close()
     const { says, post, create, heard, types } = await open()
@@ -256,7 +256,7 @@ describe.each(
     expect(await heard()).toEqual([])
   })
 
-  test('responses #49: a tool that takes too long is a failed call', async () => {
+  test('a tool that takes too long is a failed call', async () => {
     const server = await serve({ echo: () => new Promise(() => {}) })
     const { says, create } = await open({ ...LOOPBACK, limits: { callMs: 200 } })
     await says([saying('hi')], 'done')
@@ -268,7 +268,7 @@ describe.each(
     ])
   })
 
-  test('responses #50: of three calls max_tool_calls 1 runs one, and there is an answer', async () => {
+  test('of three calls max_tool_calls 1 runs one, and there is an answer', async () => {
     const server = await serve({ echo })
     const { says, create } = await open()
     await says([saying('a'), saying('b'), saying('c')], 'done')
@@ -276,7 +276,7 @@ describe.each(
     expect([server.ran, reply.status, textOf(reply)]).toEqual([['echo'], 'completed', 'done'])
   })
 
-  test('responses #51: a model that calls for ever is ended by the safety limit', async () => {
+  test('a model that calls for ever is ended by the safety limit', async () => {
     const server = await serve({ echo })
     const { says, create, heard } = await open({ ...LOOPBACK, limits: { maxIterations: 3 } })
     await says([saying('1')], [saying('2')], [saying('3')], 'enough')
@@ -291,7 +291,7 @@ describe.each(
     ])
   })
 
-  test('responses #52: calls of both sides in one turn, and the follow-up', async () => {
+  test('calls of both sides in one turn, and the follow-up', async () => {
     const server = await serve({ echo })
     const { says, create } = await open()
     await says([saying('hi'), ['mine', '{}']], 'done')
@@ -309,7 +309,7 @@ describe.each(
     expect([second.status, kinds(second)]).toEqual(['completed', ['message']])
   })
 
-  test('responses #53 #59: calls of one turn run at once, in the model’s order; usage is the sum', async () => {
+  test('calls of one turn run at once, in the model’s order; usage is the sum', async () => {
     let running = 0
     const { promise: all, resolve } = Promise.withResolvers<void>()
     const server = await serve({
@@ -329,7 +329,7 @@ describe.each(
     expect(reply.usage.input_tokens).toBe(2 * perTurn)
   })
 
-  test('responses #54: what needs approval waits; yes runs it, no does not', async () => {
+  test('what needs approval waits; yes runs it, no does not', async () => {
     const server = await serve({ echo })
     for (const approve of [true, false]) {
       const { says, create } = await open()
@@ -346,7 +346,7 @@ describe.each(
     }
   })
 
-  test('responses #55: one label twice, in whatever case, is refused', async () => {
+  test('one label twice, in whatever case, is refused', async () => {
     const server = await serve({ echo })
     const { says, post, heard } = await open()
     await says('never')
@@ -359,7 +359,7 @@ describe.each(
     expect(await heard()).toEqual([])
   })
 
-  test('responses #56 #61: what the chain has listed is not listed again; all of it is in the next request', async () => {
+  test('what the chain has listed is not listed again; all of it is in the next request', async () => {
     const [a, b] = [await serve({ echo }), await serve({ other: () => 'x' })]
     const { says, create, heard } = await open()
     await says('alpha', [saying('beta')], 'gamma', 'delta')
@@ -377,7 +377,7 @@ describe.each(
     for (const words of ['one', 'alpha', 'two', 'you said beta']) expect(inLoop).toContain(words)
   })
 
-  test('responses #57: a mapped built-in tool has an item and events of its own', async () => {
+  test('a mapped built-in tool has an item and events of its own', async () => {
     const server = await serve({ search: ({ query }) => `found ${query} at https://example.com/x` })
     const { says, create, types } = await open({
       servers: [{ label: 'engine', url: server.url }],
@@ -395,7 +395,7 @@ describe.each(
       ])
   })
 
-  test('responses #58: a built-in tool that is not mapped is left out and echoed, or refused where that is asked for', async () => {
+  test('a built-in tool that is not mapped is left out and echoed, or refused where that is asked for', async () => {
     const { says, create, heard } = await open()
     await says('done')
     const reply = await create({ tools: [{ type: 'web_search_preview' }] })
@@ -412,7 +412,7 @@ describe.each(
     ])
   })
 
-  test('responses #60: the model must call once; the next turn is free', async () => {
+  test('the model must call once; the next turn is free', async () => {
     const server = await serve({ echo })
     const { says, create, forced, forcedCall } = await open()
     await says(forcedCall(...saying('hi')), 'done')
@@ -421,7 +421,7 @@ describe.each(
     expect(forced()).toEqual([true, false])
   })
 
-  test('responses #88: of a server that clients may not see, nothing is told', async () => {
+  test('of a server that clients may not see, nothing is told', async () => {
     const server = await serve({ lookup: () => 'inner words' })
     const { says, create, stored, types } = await open({
       servers: [{ label: 'innermost', url: server.url, isInternal: true }],

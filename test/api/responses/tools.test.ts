@@ -36,7 +36,7 @@ const mcp = (server: ToolServer, more: object = {}) => ({
 })
 const kinds = ({ output }: Reply) => output.map(({ type }: Reply) => type)
 
-test('responses 8 #40, #44, #59: list, call and message, in that order; the secret is nowhere', async () => {
+test('list, call and message, in that order; the secret is nowhere', async () => {
   const server = await serveEcho()
   const { create, workers, fetchJson, asked } = await openResponses(undefined, { plugins: LOOPBACK })
   workers[0].once(CHAT, calls('hi'))
@@ -60,7 +60,7 @@ test('responses 8 #40, #44, #59: list, call and message, in that order; the secr
   expect(JSON.stringify([reply, stored])).not.toMatch(/very-secret|_modelText|_fingerprint/)
 })
 
-test('responses 8 #41: the same as a stream, every event in its place', async () => {
+test('the same as a stream, every event in its place', async () => {
   const server = await serveEcho()
   const { stream, workers } = await openResponses(undefined, { plugins: LOOPBACK })
   workers[0].once(CHAT, calls('hi'))
@@ -76,7 +76,7 @@ test('responses 8 #41: the same as a stream, every event in its place', async ()
   ])
 })
 
-test('responses 8 #48: a server that is down is a 424, or the failure of a stream', async () => {
+test('a server that is down is a 424, or the failure of a stream', async () => {
   const server = await serveEcho()
   const { create, stream, workers } = await openResponses(undefined, { plugins: LOOPBACK })
   await server.close()
@@ -93,7 +93,7 @@ test('responses 8 #48: a server that is down is a 424, or the failure of a strea
   expect(workers[0].requests).toEqual([])
 })
 
-test('responses 8 #52: calls of both sides in one turn, and the follow-up', async () => {
+test('calls of both sides in one turn, and the follow-up', async () => {
   const server = await serveEcho()
   const { create, workers } = await openResponses(undefined, { plugins: LOOPBACK })
   workers[0].once(
@@ -114,7 +114,7 @@ test('responses 8 #52: calls of both sides in one turn, and the follow-up', asyn
   expect([second.status, kinds(second)]).toEqual(['completed', ['message']])
 })
 
-test('responses 8 #54: what needs approval waits; yes runs it, no does not, and both only once', async () => {
+test('what needs approval waits; yes runs it, no does not, and both only once', async () => {
   const server = await serveEcho()
   for (const approve of [true, false]) {
     const { create, workers, asked } = await openResponses(undefined, { plugins: LOOPBACK })
@@ -148,7 +148,7 @@ test('responses 8 #54: what needs approval waits; yes runs it, no does not, and 
   }
 })
 
-test('responses 8 #56: what has been listed in the chain is not listed again, and still works', async () => {
+test('what has been listed in the chain is not listed again, and still works', async () => {
   const [a, b] = [await serveEcho(), await startToolServer({ other: () => 'x' })]
   ends.push(() => b.close())
   const { create, workers } = await openResponses(says('x'), { plugins: LOOPBACK })
@@ -165,7 +165,7 @@ test('responses 8 #56: what has been listed in the chain is not listed again, an
   expect(third.output[0].server_label).toBe('others')
 })
 
-test('responses 8 #57: a mapped built-in tool has an item and events of its own', async () => {
+test('a mapped built-in tool has an item and events of its own', async () => {
   const server = await startToolServer({ search: ({ query }) => `found ${query} at https://example.com/x` })
   ends.push(() => server.close())
   const plugins = {
@@ -202,7 +202,7 @@ test('responses 8 #57: a mapped built-in tool has an item and events of its own'
   expect(await fetchJson('GET', `/v1/responses/${response.id}`)).toEqual(response)
 })
 
-test('responses 8 #88: of what a server of the operator did, a conversation and a background response show nothing', async () => {
+test('of what a server of the operator did, a conversation and a background response show nothing', async () => {
   const server = await serveEcho()
   const plugins = {
     conversations: {},
@@ -250,7 +250,7 @@ test('responses 8 #88: of what a server of the operator did, a conversation and 
   expect(told).not.toContain('secret-hr')
 })
 
-test('responses 1.10: whoever fails a request between two turns of its model tells why, stored or not', async () => {
+test('whoever fails a request between two turns of its model tells why, stored or not', async () => {
   const server = await serveEcho()
   let last: RequestContext | undefined
   const own = definePlugin({

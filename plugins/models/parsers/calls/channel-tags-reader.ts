@@ -1,6 +1,5 @@
 /**
  * Reads calls out of channels that are written as `<|open|>tag attributes<|sep|> … <|close|>tag<|sep|>`. @hot
- * @source parsers facts 1.18
  */
 import { quote } from '../scan/json-text.ts'
 import { MarkerSearch } from '../scan/marker-search.ts'

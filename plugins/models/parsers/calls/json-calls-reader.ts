@@ -43,7 +43,7 @@ export function compileJsonCalls(format: JsonCallsFormat): CompiledJsonCalls {
   }
 }
 
-/** Prose that begins like a call is held back no longer than this, in characters. @source parsers facts 6.2 */
+/** Prose that begins like a call is held back no longer than this, in characters. */
 const MAX_BARE = 65_536
 /** An object behind a mark. */
 const MAX_MARKED = 8 * 1024 * 1024

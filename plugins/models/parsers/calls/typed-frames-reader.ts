@@ -1,6 +1,5 @@
 /**
  * Reads calls out of typed frames, `<|message_model|>head<|content_…|>payload<|end_message|>`. @hot
- * @source parsers facts 1.19
  */
 import { FAILED, RUNNING } from '../scan/json-scanner.ts'
 import { MarkerSearch } from '../scan/marker-search.ts'

@@ -1,4 +1,4 @@
-/** JSON between action marks, the answer in wrappers that never show. @source parsers facts 1.21 */
+/** JSON between action marks, the answer in wrappers that never show. */
 import { jsonFormat } from './tool-format.ts'
 
 export const RESPONSE_WRAPPERS = [

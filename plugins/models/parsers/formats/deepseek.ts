@@ -1,4 +1,4 @@
-/** A type word, a name and JSON in a fence. @source parsers facts 1.9 */
+/** A type word, a name and JSON in a fence. */
 import { headedFormat } from './tool-format.ts'
 
 export const DEEPSEEK_SECTION = ['<｜tool▁calls▁begin｜>', '<｜tool▁calls▁end｜>'] as const

@@ -1,4 +1,4 @@
-/** A name and JSON, without type word and fence. @source parsers facts 1.10 */
+/** A name and JSON, without type word and fence. */
 import { DEEPSEEK_CALL, DEEPSEEK_CALL_END, DEEPSEEK_SECTION, DEEPSEEK_SEPARATOR } from './deepseek.ts'
 import { headedFormat } from './tool-format.ts'
 

@@ -1,4 +1,4 @@
-/** Tags that begin with `<｜DSML｜`, in three variants. @source parsers facts 1.11, 1.12; of November 2026, 1 */
+/** Tags that begin with `<｜DSML｜`, in three variants. */
 import type { TextRules } from '../calls/call-output.ts'
 import type { PairKey } from '../calls/headed-format.ts'
 import { attribute } from '../calls/tag-attributes.ts'

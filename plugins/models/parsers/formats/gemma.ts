@@ -1,4 +1,4 @@
-/** `call:name{key:value,…}` with strings between marks of their own. @source parsers facts of November 2026, 1 and 2 */
+/** `call:name{key:value,…}` with strings between marks of their own. */
 import { quotedDictToJson } from '../scan/quoted-dict.ts'
 import { ALL_TEXT, headedFormat } from './tool-format.ts'
 

@@ -1,4 +1,4 @@
-/** A name and pairs of key and value tags. @source parsers facts 1.13, 1.14; of November 2026, 2 */
+/** A name and pairs of key and value tags. */
 import type { HeadedFormat } from '../calls/headed-format.ts'
 import { headedFormat } from './tool-format.ts'
 

@@ -1,4 +1,4 @@
-/** Pairs of tags that may all end in a suffix of the section's own. @source parsers facts of November 2026, 1 */
+/** Pairs of tags that may all end in a suffix of the section's own. */
 import type { HeadedFormat } from '../calls/headed-format.ts'
 import { ALL_TEXT, headedFormat } from './tool-format.ts'
 

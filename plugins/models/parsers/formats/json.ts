@@ -1,4 +1,4 @@
-/** The first JSON object or array in the text that is a call. @source parsers facts 1.2 */
+/** The first JSON object or array in the text that is a call. */
 import { ALL_TEXT, jsonFormat } from './tool-format.ts'
 
 const call = {
@@ -12,7 +12,7 @@ export const json = jsonFormat(
   ALL_TEXT,
 )
 
-/** Arrays only. @source parsers facts of November 2026, 2 */
+/** Arrays only. */
 export const xlam = jsonFormat(
   { call, open: null, close: null, shape: 'array', bare: 'anywhere', isOnce: true },
   ALL_TEXT,

@@ -1,4 +1,4 @@
-/** An id that holds the name, and JSON whose text is not touched. @source parsers facts 1.17 */
+/** An id that holds the name, and JSON whose text is not touched. */
 import { headedFormat } from './tool-format.ts'
 
 export const KIMI_SECTION = ['<|tool_calls_section_begin|>', '<|tool_calls_section_end|>'] as const

@@ -1,4 +1,4 @@
-/** Channels of `<|open|>` and `<|close|>` tags. @source parsers facts 1.18 */
+/** Channels of `<|open|>` and `<|close|>` tags. */
 import { ChannelTagsReader } from '../calls/channel-tags-reader.ts'
 import { PREFIX_TEXT, type ToolFormat } from './tool-format.ts'
 

@@ -1,4 +1,4 @@
-/** An array of calls between `<TOOLCALL>` tags. @source parsers facts of November 2026, 2 */
+/** An array of calls between `<TOOLCALL>` tags. */
 import { jsonFormat } from './tool-format.ts'
 
 export const llamaNemotron = jsonFormat({

@@ -1,4 +1,4 @@
-/** JSON objects behind `<|python_tag|>`, or as the whole answer. @source parsers facts 1.8 */
+/** JSON objects behind `<|python_tag|>`, or as the whole answer. */
 import { jsonFormat } from './tool-format.ts'
 
 export const llama = jsonFormat({

@@ -1,4 +1,4 @@
-/** A function tag with param tags, values perhaps in CDATA. @source parsers facts of November 2026, 2 */
+/** A function tag with param tags, values perhaps in CDATA. */
 import { headedFormat } from './tool-format.ts'
 
 const CDATA_OPEN = '<![CDATA['

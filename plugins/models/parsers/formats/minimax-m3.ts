@@ -1,4 +1,4 @@
-/** Elements named by their keys, every tag behind a prefix. @source parsers facts of November 2026, 1 */
+/** Elements named by their keys, every tag behind a prefix. */
 import { elementsToJson, M3_PREFIX } from '../scan/prefixed-elements.ts'
 import { headedFormat } from './tool-format.ts'
 

@@ -1,4 +1,4 @@
-/** Invoke tags with parameter tags in a wrapper. @source parsers facts 1.20; of November 2026, 2 */
+/** Invoke tags with parameter tags in a wrapper. */
 import { decodeEntities } from '../calls/tag-attributes.ts'
 import { withoutLineEnds } from './qwen-xml.ts'
 import { headedFormat } from './tool-format.ts'

@@ -1,6 +1,5 @@
 /**
  * `[TOOL_CALLS]` before an array of calls, or before a name, `[ARGS]` and JSON.
- * @source parsers facts 1.3; of November 2026, 2
  */
 import { jsonFormat } from './tool-format.ts'
 

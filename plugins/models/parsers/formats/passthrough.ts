@@ -1,4 +1,4 @@
-/** No calls: text is text. @source parsers facts 1.1 */
+/** No calls: text is text. */
 import { PassthroughReader } from '../calls/passthrough-reader.ts'
 import { ALL_TEXT, type ToolFormat } from './tool-format.ts'
 

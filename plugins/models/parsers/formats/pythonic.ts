@@ -1,4 +1,4 @@
-/** A Python list of calls. @source parsers facts 1.7; of November 2026, 2 */
+/** A Python list of calls. */
 import { ALL_TEXT, pythonFormat } from './tool-format.ts'
 
 export const pythonic = pythonFormat(

@@ -1,4 +1,4 @@
-/** A function tag with parameter tags inside of a call tag. @source parsers facts 1.5 */
+/** A function tag with parameter tags inside of a call tag. */
 import { headedFormat } from './tool-format.ts'
 
 function functionTags(open: string, close: string, toValue: (text: string) => string) {
@@ -27,7 +27,6 @@ export function withoutLineEnds(text: string): string {
 const verbatim = (text: string) => text
 
 export const qwenXml = functionTags('<tool_call>', '</tool_call>', (text) => text.trim())
-/** @source parsers facts of November 2026, 2 */
 export const qwen3Tagged = functionTags('<tool_call>', '</tool_call>', withoutLineEnds)
 export const qwen3TaggedDirect = functionTags('<tool_call>', '</tool_call>', verbatim)
 export const seedOss = functionTags('<seed:tool_call>', '</seed:tool_call>', verbatim)

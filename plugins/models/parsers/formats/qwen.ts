@@ -1,4 +1,4 @@
-/** One JSON object between `<tool_call>` tags. @source parsers facts 1.4 */
+/** One JSON object between `<tool_call>` tags. */
 import { jsonFormat } from './tool-format.ts'
 
 export const qwen = jsonFormat({

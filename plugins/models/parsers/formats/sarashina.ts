@@ -1,4 +1,4 @@
-/** A Python list of dicts. @source parsers facts 1.16 */
+/** A Python list of dicts. */
 import { PythonDictsReader } from '../calls/python-dicts-reader.ts'
 import { MarkerSearch } from '../scan/marker-search.ts'
 import type { ToolFormat } from './tool-format.ts'

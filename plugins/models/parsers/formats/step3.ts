@@ -1,4 +1,4 @@
-/** An invoke tag with parameter tags behind a type word. @source parsers facts 1.15 */
+/** An invoke tag with parameter tags behind a type word. */
 import { headedFormat } from './tool-format.ts'
 
 export const step3 = headedFormat({

@@ -1,4 +1,4 @@
-/** Reads the head of a message, which says where its content goes. Nothing in it is an error. @source parsers facts 3.7, 3.8 */
+/** Reads the head of a message, which says where its content goes. Nothing in it is an error. */
 import { CHANNEL, CONSTRAIN } from './harmony-tokens.ts'
 
 export type HarmonyKind = 'reasoning' | 'text' | 'call' | 'ignored'

@@ -1,4 +1,4 @@
-/** Writes a chat as Harmony messages, which no template does as exactly. @source parsers facts 3.3 to 3.6 */
+/** Writes a chat as Harmony messages, which no template does as exactly. */
 import type { ChatMessage, ChatTool, PromptPiece, WrittenChat } from '#kernel'
 import { parsersErrors } from '../errors.ts'
 import { CALL, CHANNEL, CONSTRAIN, END, MESSAGE, START } from './harmony-tokens.ts'

@@ -24,19 +24,16 @@ function read(chunks: readonly string[]) {
 }
 
 const S = '<|start|>assistant'
-const cases: [check: string, input: string, expected: ReturnType<typeof read>][] = [
+const cases: [input: string, expected: ReturnType<typeof read>][] = [
   [
-    '#82 H1',
     `<|channel|>analysis<|message|>Sum is 9.<|end|>${S}<|channel|>final<|message|>Nine.<|return|>`,
     { reasoning: 'Sum is 9.', text: 'Nine.', calls: [] },
   ],
   [
-    '#83 H2',
     `<|channel|>analysis<|message|>Dim it.<|end|>${S}<|channel|>commentary to=functions.dim <|constrain|>json<|message|>{"level":3}<|call|>`,
     { reasoning: 'Dim it.', text: '', calls: [['dim', '{"level":3}']] },
   ],
   [
-    '#83 H3',
     ' to=functions.ping<|channel|>commentary json<|message|>{}<|call|>',
     { reasoning: '', text: '', calls: [['ping', '{}']] },
   ],
@@ -47,50 +44,44 @@ const cases: [check: string, input: string, expected: ReturnType<typeof read>][]
     '<|channel|>commentary to=functions.f <|constrain|>json<|message|>',
     '<|channel|>commentary to=functions.f json<|message|>',
     '<|channel|>commentary to=functions.f<|message|>',
-  ].map((head): [string, string, ReturnType<typeof read>] => [
-    '#83',
+  ].map((head): [string, ReturnType<typeof read>] => [
     `${head}{"a": 1}<|call|>`,
     { reasoning: '', text: '', calls: [['f', '{"a": 1}']] },
   ]),
   [
-    '#84',
     '<|channel|>analysis to=functions.f<|message|>{}<|call|>',
     { reasoning: '', text: '', calls: [['f', '{}']] },
   ],
   [
-    '#85 H4',
     `<|channel|>commentary<|message|>I will dim.<|end|>${S}<|channel|>commentary to=functions.dim<|constrain|>json<|message|>{}<|call|>`,
     { reasoning: '', text: 'I will dim.', calls: [['dim', '{}']] },
   ],
   [
-    'H5',
     '<|channel|>analysis to=browser.search code<|message|>{"query":"x"}<|call|>',
     { reasoning: '{"query":"x"}', text: '', calls: [] },
   ],
   [
-    '#82 H6',
     '<|channel|>final<|constrain|>json<|message|>{"ok":true}<|return|>',
     { reasoning: '', text: '{"ok":true}', calls: [] },
   ],
-  ['H7', '<|channel|>analysis<|message|>cut off', { reasoning: 'cut off', text: '', calls: [] }],
-  ['H8', '<|message|>hello<|return|>', { reasoning: '', text: 'hello', calls: [] }],
+  ['<|channel|>analysis<|message|>cut off', { reasoning: 'cut off', text: '', calls: [] }],
+  ['<|message|>hello<|return|>', { reasoning: '', text: 'hello', calls: [] }],
   [
-    '#86 H9',
     `<|channel|>analysis<|message|>a<|end|>${S}<|channel|>analysis<|message|>b<|end|>${S}<|channel|>final<|message|>c<|return|>`,
     { reasoning: 'a\nb', text: 'c', calls: [] },
   ],
-  ['#87', '<|channel|>commentary to=functions.f<|message|>{"a":', { reasoning: '', text: '', calls: [] }],
+  ['<|channel|>commentary to=functions.f<|message|>{"a":', { reasoning: '', text: '', calls: [] }],
 ]
 
-test.each(cases)('parsers 6.7 %s: %s', (_check, input, expected) => {
+test.each(cases)('%s', (input, expected) => {
   expect(read([input])).toEqual(expected)
   expect(read([...input])).toEqual(expected)
   const { reasoning, text, toolCalls } = parser.parse(input)
   expect({ reasoning, text, calls: toolCalls.map((call) => [call.name, call.arguments]) }).toEqual(expected)
 })
 
-test('parsers 6.1 I14: however the text is cut, the same comes of it', () => {
-  const shards = cases.flatMap(([, input]) => input.match(/<\|\w+\|>|[^<]+/g) ?? [])
+test('however the text is cut, the same comes of it', () => {
+  const shards = cases.flatMap(([input]) => input.match(/<\|\w+\|>|[^<]+/g) ?? [])
   fc.assert(
     fc.property(
       fc.array(fc.constantFrom(...shards, '<', '<|', '😀', 'tool'), { maxLength: 15 }),
@@ -106,14 +97,14 @@ test('parsers 6.1 I14: however the text is cut, the same comes of it', () => {
   )
 })
 
-test('parsers 6.7 #93: generation stops at the end of a message or of a call', () => {
+test('generation stops at the end of a message or of a call', () => {
   expect(parser.stopTokenIds).toEqual([200002, 200012])
   expect(parser.needsSpecialTokens).toBe(true)
 })
 
 const CUT = '<|channel|>commentary to=functions.dim <|constrain|>json<|message|>{"level":'
 
-test('parsers 6.7 #87: of a call that is cut off nothing is content', () => {
+test('of a call that is cut off nothing is content', () => {
   expect(parser.parse(CUT)).toMatchObject({ text: '', toolCalls: [] })
   const before = '<|channel|>analysis<|message|>Dim it.<|end|><|start|>assistant'
   expect(parser.parse(before + CUT)).toMatchObject({ reasoning: 'Dim it.', text: '', toolCalls: [] })
@@ -123,7 +114,7 @@ test('parsers 6.7 #87: of a call that is cut off nothing is content', () => {
   })
 })
 
-test('parsers 3.2: a call whose end mark is kept back by the engine is whole where the model ended by itself', () => {
+test('a call whose end mark is kept back by the engine is whole where the model ended by itself', () => {
   for (const isWhole of [true, false]) {
     const collector = new OutputCollector()
     const stream = parser.open(collector, { isWhole })

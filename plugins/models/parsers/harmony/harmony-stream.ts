@@ -1,4 +1,4 @@
-/** Reads Harmony messages out of text that kept its control tokens. @hot @source parsers facts 3.7 to 3.9 */
+/** Reads Harmony messages out of text that kept its control tokens. @hot */
 import type { OutputSink, OutputStream } from '#kernel'
 import type { CallIds } from '../call-ids.ts'
 import { MAX_NAME_LENGTH } from '../calls/call-output.ts'

@@ -1,4 +1,4 @@
-/** The control tokens of Harmony. @source parsers facts 3.2 */
+/** The control tokens of Harmony. */
 
 export const START = '<|start|>'
 export const CHANNEL = '<|channel|>'

@@ -1,4 +1,4 @@
-/** JSON Schema as the TypeScript types that Harmony models were taught with. @source parsers facts 3.5 */
+/** JSON Schema as the TypeScript types that Harmony models were taught with. */
 
 type Json = Readonly<Record<string, unknown>>
 

@@ -1,4 +1,4 @@
-/** The functions of a request as the namespace that Harmony models read. @source parsers facts 3.5 */
+/** The functions of a request as the namespace that Harmony models read. */
 import type { ChatTool } from '#kernel'
 import { schemaType } from './schema-type.ts'
 

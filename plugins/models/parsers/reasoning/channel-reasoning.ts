@@ -1,6 +1,5 @@
 /**
  * Reasoning in a channel of `<|open|>think<|sep|>`; the answer's own tags go, the channel of tools stays. @hot
- * @source parsers facts 2.13
  */
 import { tagName } from '../calls/tag-attributes.ts'
 import { MarkerSearch } from '../scan/marker-search.ts'

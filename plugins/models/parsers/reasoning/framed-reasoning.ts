@@ -1,6 +1,5 @@
 /**
  * Reasoning in typed frames: thinking is reasoning, text is text, calls stay as they are for who reads them. @hot
- * @source parsers facts 2.14
  */
 import {
   CALL_TYPE,

@@ -1,4 +1,4 @@
-/** Every reasoning format: its name, its marks, and the models that use it. @source parsers facts 2, 7.2 */
+/** Every reasoning format: its name, its marks, and the models that use it. */
 import { RESPONSE_WRAPPERS } from '../formats/cohere.ts'
 import { ChannelReasoningReader } from './channel-reasoning.ts'
 import { FramedReasoningReader } from './framed-reasoning.ts'

@@ -1,4 +1,4 @@
-/** Reasoning between `<think>` marks that may end in a suffix of their own. @hot @source parsers facts of November 2026, 1 */
+/** Reasoning between `<think>` marks that may end in a suffix of their own. @hot */
 import { MarkerSearch } from '../scan/marker-search.ts'
 import { ReasoningReader } from './reasoning-reader.ts'
 

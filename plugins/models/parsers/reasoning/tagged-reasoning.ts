@@ -1,4 +1,4 @@
-/** Reasoning between two fixed marks. @hot @source parsers facts 2.0 */
+/** Reasoning between two fixed marks. @hot */
 import { MarkerSearch } from '../scan/marker-search.ts'
 import { ReasoningReader, type ReasoningSink } from './reasoning-reader.ts'
 

@@ -10,7 +10,7 @@ export const RUNNING = 0
 export const DONE = 1
 export const FAILED = 2
 
-/** Deepest nesting; what is deeper is no value. @source parsers facts 6.2 */
+/** Deepest nesting; what is deeper is no value. */
 export const MAX_DEPTH = 128
 
 const QUOTE = 0x22

@@ -1,4 +1,4 @@
-/** Reads Python literals and keyword arguments as models write them, and gives JSON text. @source parsers facts 1.7 */
+/** Reads Python literals and keyword arguments as models write them, and gives JSON text. */
 import { MAX_DEPTH } from './json-scanner.ts'
 import { quote } from './json-text.ts'
 

@@ -38,7 +38,7 @@ export function itemSchema(schema: unknown): unknown {
   return own(schema, 'items')
 }
 
-/** The declared type; only a plain string counts. @source parsers facts 0.4 */
+/** The declared type; only a plain string counts. */
 export function typeOf(schema: unknown): string | undefined {
   const type = own(schema, 'type')
   return typeof type === 'string' ? type : undefined

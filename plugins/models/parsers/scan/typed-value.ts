@@ -1,4 +1,4 @@
-/** Turns the text of one parameter into JSON: by the declared type, else by what it looks like. @source parsers facts 0.4 */
+/** Turns the text of one parameter into JSON: by the declared type, else by what it looks like. */
 import type { JsonStyle } from './json-scanner.ts'
 import { quote, rewriteJson, unquote } from './json-text.ts'
 

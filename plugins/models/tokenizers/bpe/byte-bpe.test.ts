@@ -123,7 +123,7 @@ describe.each(families)('%s', (_name, file) => {
   }, 120_000)
 
   test.skipIf(file === null)(
-    'grpc 6.1: any text has the ids that the native library gives',
+    'any text has the ids that the native library gives',
     async () => {
       const { added_tokens: added } = JSON.parse(readFileSync(file ?? '', 'utf8'))
       const markers = (added as { content: string }[]).slice(0, 20).map(({ content }) => content)

@@ -76,7 +76,6 @@ export class AnswerEvents {
   }
 }
 
-/** @source routes facts 10.4; responses facts 1.9 */
 function readUsage(usage: unknown): GenerationUsage | null {
   if (!isObject(usage)) return null
   const { prompt_tokens: input, completion_tokens: output } = usage

@@ -6,7 +6,6 @@ import { toChatBody } from './to-chat-body.ts'
 import { toCompletionBody } from './to-completion-body.ts'
 import { tellAnswer } from './whole-answer.ts'
 
-/** @source messages facts 9.3; responses facts 2.6, 2.7 */
 export function chatEngine({ maxAnswerBytes }: AnswerLimits): EngineAdapter {
   return {
     name: 'chat',

@@ -92,7 +92,7 @@ test('reasoning, text, tool calls in pieces and usage become events in order', (
   ])
 })
 
-describe('habits of engines (responses facts 3.8; messages facts 9.3)', () => {
+describe('habits of engines', () => {
   const calls = (events: readonly GenerationEvent[]) =>
     events.flatMap((event) => (event.type === 'tool_call' ? [[event.index, event.id, event.name]] : []))
   const argumentsOf = (events: readonly GenerationEvent[], index: number) =>
@@ -186,7 +186,7 @@ test('an error inside the stream fails it with the words of the worker', () => {
   ])
 })
 
-test('responses 3.8 #33: [DONE] without a word why the answer ended is a failure, not an end', () => {
+test('[DONE] without a word why the answer ended is a failure, not an end', () => {
   const unfinished = [
     sse(chunk({ content: 'x' }), '[DONE]'),
     sse(chunk({ content: 'x' }, { finish_reason: '' }), '[DONE]'),
@@ -315,7 +315,7 @@ describe('stops beyond those that the vendor’s service takes', () => {
   const endOf = (events: readonly GenerationEvent[]) =>
     events.flatMap((event) => (event.type === 'choice_done' ? [[event.reason, event.matchedStop]] : []))
 
-  test('messages §9.3 end the text here, however it is cut, and stop the worker', () => {
+  test('end the text here, however it is cut, and stop the worker', () => {
     const text = fc.string({ unit: fc.constantFrom('a', 'b', 'é', '😀'), maxLength: 12 })
     const stops = fc.array(fc.string({ unit: fc.constantFrom('a', 'b', '😀'), minLength: 1, maxLength: 3 }), {
       minLength: 1,

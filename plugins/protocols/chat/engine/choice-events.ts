@@ -112,7 +112,7 @@ export class ChoiceEvents {
   }
 }
 
-/** Engines differ in what they call the end of a turn with tool calls: the calls decide. @source messages facts 9.3 */
+/** Engines differ in what they call the end of a turn with tool calls: the calls decide. */
 function toReason(reason: string | null, hasCalls: boolean): FinishReason {
   switch (reason) {
     case 'length':

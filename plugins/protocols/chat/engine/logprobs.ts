@@ -1,4 +1,4 @@
-/** Log probabilities of a chat or completions choice in the internal form. @source routes facts 10.4, 11 */
+/** Log probabilities of a chat or completions choice in the internal form. */
 import type { TokenLogprob } from '#kernel'
 import { isObject } from './chat-chunk.ts'
 

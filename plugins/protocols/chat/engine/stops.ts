@@ -1,7 +1,7 @@
 /** Stop strings where the service takes only some: the worker is told those, the gateway looks for the others. */
 import type { EngineAttempt, WorkerEntry } from '#kernel'
 
-/** Stop strings that the vendor's own service takes. @source messages facts 9.3 */
+/** Stop strings that the vendor's own service takes. */
 const MAX_OPENAI_STOPS = 4
 const NONE: readonly string[] = []
 

@@ -15,7 +15,6 @@ import { isOpenAi, toldStops } from './stops.ts'
 
 type Json = Record<string, unknown>
 
-/** @source messages facts 9.3 (request); routes facts 10.1, 10.2 */
 export function toChatBody({ request, model, worker, stream }: EngineAttempt): Buffer {
   const { prompt } = request
   const profile = profileOf(worker)
@@ -167,7 +166,6 @@ export function toConstraint(constraint: OutputConstraint | null): Json {
   }
 }
 
-/** @source messages facts 9.3 (thinking) */
 function addReasoning(
   body: Json,
   { reasoning, templateArguments }: GenerationRequest,
@@ -185,7 +183,7 @@ function addReasoning(
   if (template !== undefined) body.chat_template_kwargs = template
 }
 
-/** @source messages facts 9.3: budgets of the vendor's format as efforts */
+/** Thinking budgets of the vendor's format as efforts. */
 function effortOfBudget({ isEnabled, budgetTokens }: ReasoningWish): string | undefined {
   if (isEnabled === false) return 'none'
   if (budgetTokens === undefined) return undefined

@@ -4,7 +4,7 @@ import { answerErrors } from '#shared'
 import { isOpenAi } from './stops.ts'
 import { addCarried, toConstraint, toSampling } from './to-chat-body.ts'
 
-/** @source routes facts 11 @throws unsupported_by_worker (400) */
+/** @throws unsupported_by_worker (400) */
 export function toCompletionBody({ request, model, worker, stream }: EngineAttempt): Buffer {
   if (request.logprobsOf !== undefined) {
     const param = 'token_ids_logprob'

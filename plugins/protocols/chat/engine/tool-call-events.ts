@@ -2,7 +2,6 @@
  * The tool calls of one choice. Engines number them from 0, number all of them 0 and change the id, leave out ids, send
  * arguments before the name, or send all arguments again at the end: what goes on is one call after the other, each
  * announced once with id and name. @hot
- * @source responses facts 3.8; messages facts 9.3
  */
 import { randomBytes } from 'node:crypto'
 import type { EngineSink } from '#kernel'

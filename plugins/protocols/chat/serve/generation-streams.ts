@@ -1,6 +1,6 @@
 /**
  * How streamed generations end: those of engines over gRPC with the end marker, also behind an error.
- * What is passed on, or told anew from another format, ends with the error alone. @source grpc facts 3.2, 8.2 #48; D5
+ * What is passed on, or told anew from another format, ends with the error alone. @source docs/decisions/0006-broken-streams.md
  */
 import type { GenerationEvent } from '#kernel'
 import { apiErrorFormat, type ErrorFormat, type RequestContext, type RequestFacts } from '#kernel'

@@ -33,7 +33,7 @@ interface InferenceRow {
   readonly path: string
   /** Label in metrics. */
   readonly endpoint: string
-  /** Of generated request ids. @source routes facts 4.2 */
+  /** Of generated request ids. */
   readonly requestIdPrefix: string
   readonly needsModel: boolean
   readonly summary: string
@@ -244,7 +244,6 @@ function toRoute(row: InferenceRow, handler: RouteDefinition['handler']): RouteD
   }
 }
 
-/** @source API spec 7.1; routes facts 4.9, 14.3 */
 export const failures: RouteDefinition['docs']['responses'] = {
   400: { description: 'The body is no JSON object, or a field is missing or wrong.' },
   404: { description: 'No worker serves the model.' },

@@ -1,6 +1,6 @@
 /**
  * Whether a relayed stream of a chat or a completion that its worker has ended is over by its format too: one whose last
- * word is half an answer was cut, though by HTTP it ended in order. @source routes facts 10.3
+ * word is half an answer was cut, though by HTTP it ended in order.
  */
 import { judgeByTail } from '#shared'
 

@@ -43,7 +43,7 @@ test.each<[object, string | null]>([
   [{ min_tokens: 2, max_tokens: 1 }, 'min_tokens_exceeds_max min_tokens'],
   [{ regex: 'a', json_schema: '{}' }, 'multiple_constraints'],
   [{ json_schema: '{}' }, null],
-])('§4.8 completion with %j: %s', (fields, expected) => {
+])('completion with %j: %s', (fields, expected) => {
   expect(completion(fields)).toBe(expected)
 })
 
@@ -63,7 +63,7 @@ test.each<[object, string | null]>([
   ],
   [{ sampling_params: { regex: 'a', ebnf: 'b' } }, 'multiple_constraints sampling_params'],
   [{ made_up: true, stream: null }, null],
-])('§4.8 generation with %j: %s', (fields, expected) => {
+])('generation with %j: %s', (fields, expected) => {
   expect(generate(fields)).toBe(expected)
 })
 
@@ -72,7 +72,7 @@ test.each<[object, string | null]>([
   [{ input: [[1, 2]] }, null],
   [{ input: undefined }, 'invalid_field input'],
   [{ dimensions: -1 }, 'invalid_field dimensions'],
-])('§4.8 embeddings with %j: %s', (fields, expected) => {
+])('embeddings with %j: %s', (fields, expected) => {
   expect(embedding(fields)).toBe(expected)
 })
 
@@ -82,6 +82,6 @@ test.each<[object, string | null]>([
   [{ input: [1, 2] }, null],
   [{ input: 7 }, 'invalid_field input'],
   [{ priority: 1.5 }, 'invalid_field priority'],
-])('§4.8 classification with %j: %s', (fields, expected) => {
+])('classification with %j: %s', (fields, expected) => {
   expect(classify(fields)).toBe(expected)
 })

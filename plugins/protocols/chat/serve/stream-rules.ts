@@ -6,7 +6,7 @@ interface Streamed {
   readonly stream_options?: object | null
 }
 
-/** @throws stream_options_requires_stream (400). @source routes facts 10.2, 11 */
+/** @throws stream_options_requires_stream (400). */
 export function checkStreamOptions({ stream, stream_options }: Streamed): void {
   if (stream_options != null && stream !== true) {
     throw ruleErrors.stream_options_requires_stream.with({ param: 'stream_options' })

@@ -36,7 +36,6 @@ const ToolCall = Type.Object({
   function: Type.Object({ name: Type.String(), arguments: optional(Type.String()) }),
 })
 
-/** @source routes facts 10.1 */
 export const ChatMessage = choiceBy('role', {
   system: Type.Object({ role: Type.Literal('system'), content: Content, name: optional(Type.String()) }),
   developer: Type.Object({
@@ -106,7 +105,6 @@ const ResponseFormat = choiceBy('type', {
   }),
 })
 
-/** @source routes facts 10.1, 10.2 */
 export const ChatRequest = Type.Object({
   ...commonFields,
   ...engineFields,
@@ -134,7 +132,7 @@ export const ChatRequest = Type.Object({
 
 export type ChatRequest = Static<typeof ChatRequest>
 
-/** What workers answer; passed through, never checked. @source routes facts 10.4 */
+/** What workers answer; passed through, never checked. */
 export const ChatReply = Type.Object({
   id: Type.String(),
   object: Type.Literal('chat.completion'),

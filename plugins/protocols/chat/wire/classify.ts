@@ -3,7 +3,6 @@ import { Type } from '#kernel'
 import { optional } from './fields.ts'
 import { Usage } from './sampling.ts'
 
-/** @source API spec 4.8; routes facts 13 */
 export const ClassifyRequest = Type.Object({
   model: Type.String({ minLength: 1, description: 'Model id or alias.' }),
   input: Type.Unsafe<string | string[] | number[]>({
@@ -16,7 +15,7 @@ export const ClassifyRequest = Type.Object({
   priority: optional(Type.Integer()),
 })
 
-/** What workers answer; passed through, never checked. @source routes facts 13 */
+/** What workers answer; passed through, never checked. */
 export const ClassifyReply = Type.Object({
   id: Type.String(),
   object: Type.Literal('list'),

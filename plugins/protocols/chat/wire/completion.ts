@@ -3,7 +3,6 @@ import { type Static, Type } from '#kernel'
 import { optional, stringOrList, U32 } from './fields.ts'
 import { commonFields, engineFields, Usage } from './sampling.ts'
 
-/** @source routes facts 11 */
 export const CompletionRequest = Type.Object({
   ...commonFields,
   ...engineFields,
@@ -19,7 +18,7 @@ export const CompletionRequest = Type.Object({
 
 export type CompletionRequest = Static<typeof CompletionRequest>
 
-/** What workers answer; passed through, never checked. @source routes facts 11 */
+/** What workers answer; passed through, never checked. */
 export const CompletionReply = Type.Object({
   id: Type.String(),
   object: Type.Literal('text_completion'),

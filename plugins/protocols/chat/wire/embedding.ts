@@ -3,7 +3,7 @@ import { Type } from '#kernel'
 import { optional, U32 } from './fields.ts'
 import { Usage } from './sampling.ts'
 
-/** The input is the worker's business: text, texts, token ids or batches of them. @source routes facts 12 */
+/** The input is the worker's business: text, texts, token ids or batches of them. */
 export const EmbeddingRequest = Type.Object({
   model: Type.String({ minLength: 1, description: 'Model id or alias.' }),
   input: Type.Unknown({ description: 'String, array of strings, token ids, or arrays of token ids.' }),
@@ -13,7 +13,7 @@ export const EmbeddingRequest = Type.Object({
   rid: optional(Type.String()),
 })
 
-/** What workers answer; passed through, never checked. @source routes facts 12 */
+/** What workers answer; passed through, never checked. */
 export const EmbeddingReply = Type.Object({
   object: Type.Literal('list'),
   data: Type.Array(

@@ -1,7 +1,7 @@
 /** Building blocks of the request schemas: null counts as absent, and errors name the field that is wrong. */
 import { type Static, type TSchema, Type } from '#kernel'
 
-/** An optional field in which null means absent. @source routes facts 4.5 */
+/** An optional field in which null means absent. */
 export function optional<S extends TSchema>(schema: S, description?: string) {
   const options = description === undefined ? {} : { description }
   return Type.Optional(Type.Union([schema, Type.Null()], options))

@@ -2,7 +2,6 @@
 import { type Static, Type } from '#kernel'
 import { optional, Probability, Range, stringOrList, TopK, U32 } from './fields.ts'
 
-/** @source routes facts 9 */
 export const SamplingParams = Type.Object({
   temperature: optional(Type.Number({ minimum: 0 })),
   max_new_tokens: optional(U32()),
@@ -25,7 +24,6 @@ export const SamplingParams = Type.Object({
   sampling_seed: optional(Type.Integer({ minimum: 0 })),
 })
 
-/** @source API spec 4.8; routes facts 9 */
 export const GenerateRequest = Type.Object({
   model: optional(Type.String(), 'Absent or `unknown`: any worker.'),
   text: optional(Type.String(), 'Exactly one of text and input_ids.'),
@@ -50,7 +48,7 @@ export const GenerateRequest = Type.Object({
 
 export type GenerateRequest = Static<typeof GenerateRequest>
 
-/** What workers answer; passed through, never checked. @source routes facts 9 */
+/** What workers answer; passed through, never checked. */
 export const GenerateReply = Type.Object({
   text: Type.String(),
   output_ids: Type.Array(Type.Integer()),

@@ -1,7 +1,6 @@
 /** Payloads of the model list and of what workers say of themselves. */
 import { type Static, Type } from '#kernel'
 
-/** @source API spec 2.13; routes facts 6.5 */
 export const ModelEntry = Type.Object({
   id: Type.String(),
   object: Type.Literal('model'),
@@ -13,14 +12,14 @@ export type ModelEntry = Static<typeof ModelEntry>
 
 export const ModelList = Type.Object({ object: Type.Literal('list'), data: Type.Array(ModelEntry) })
 
-/** At least these; the worker's other members pass through. @source API spec 2.13; routes facts 6.6 */
+/** At least these; the worker's other members pass through. */
 export const ModelInfo = Type.Object({
   model_name: Type.String(),
   max_tokens: Type.Integer({ description: '0: not known.' }),
   vocab_size: Type.Integer({ description: '0: not known.' }),
 })
 
-/** At least these; the worker's other members pass through. @source API spec 2.13; routes facts 6.6 */
+/** At least these; the worker's other members pass through. */
 export const ServerInfo = Type.Object({
   version: Type.String(),
   backend: Type.String(),

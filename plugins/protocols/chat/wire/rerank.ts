@@ -5,7 +5,6 @@ import { optional, stringOrList } from './fields.ts'
 const query = Type.String({ minLength: 1, description: 'Not blank.' })
 const documents = Type.Array(Type.String(), { minItems: 1 })
 
-/** @source API spec 4.8; routes facts 14.1 */
 export const RerankRequest = Type.Object({
   query,
   documents,
@@ -18,7 +17,7 @@ export const RerankRequest = Type.Object({
 
 export type RerankRequest = Static<typeof RerankRequest>
 
-/** The plain form: other fields mean nothing here. @source API spec 4.8; routes facts 14.2 */
+/** The plain form: other fields mean nothing here. */
 export const V1RerankRequest = Type.Object({
   query,
   documents,
@@ -37,7 +36,6 @@ export const RerankResult = Type.Object({
 
 export type RerankResult = Static<typeof RerankResult>
 
-/** @source routes facts 14.2 */
 export const RerankReply = Type.Object({
   results: Type.Array(RerankResult, { description: 'Best first.' }),
   model: Type.String(),

@@ -2,14 +2,12 @@
 import { type Static, Type } from '#kernel'
 import { optional, Probability, Range, Stop, TopK, U32 } from './fields.ts'
 
-/** @source routes facts 10.1 */
 export const StreamOptions = Type.Object({
   include_usage: optional(Type.Boolean()),
   continuous_usage_stats: optional(Type.Boolean()),
   include_obfuscation: optional(Type.Boolean()),
 })
 
-/** @source routes facts 10.1, 11 */
 export const commonFields = {
   model: Type.String({ minLength: 1, description: 'Model id or alias.' }),
   temperature: optional(Range(0, 2)),
@@ -24,7 +22,6 @@ export const commonFields = {
   logit_bias: optional(Type.Record(Type.String(), Type.Number())),
 }
 
-/** @source routes facts 10.2 */
 export const engineFields = {
   top_k: optional(TopK, '-1 switches it off.'),
   min_p: optional(Range(0, 1)),

@@ -1,4 +1,4 @@
-/** What a worker says of tokens, in one place or in several: later figures take the place of earlier ones. @source messages facts 5.2, 11 */
+/** What a worker says of tokens, in one place or in several: later figures take the place of earlier ones. */
 import type { GenerationUsage } from '#kernel'
 
 export class AnswerUsage {

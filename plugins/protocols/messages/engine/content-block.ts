@@ -1,4 +1,4 @@
-/** One part of a chat message as a content block. @source messages facts 3.3 */
+/** One part of a chat message as a content block. */
 import type { ContentPart } from '#kernel'
 import { answerErrors } from '#shared'
 import type { Json } from './wire.ts'

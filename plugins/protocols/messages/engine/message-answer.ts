@@ -1,4 +1,4 @@
-/** What a worker says in the format, event by event, as the events of a generation. @source messages facts 5 */
+/** What a worker says in the format, event by event, as the events of a generation. */
 
 import type { EngineAttempt, EngineSink, FinishReason, GatewayError } from '#kernel'
 import { answerErrors } from '#shared'
@@ -10,7 +10,7 @@ type Json = Record<string, unknown>
 /** Name of the adapter. */
 export const ENGINE = 'messages'
 const CHOICE = 0
-/** Status that the worker would have answered with, had it not begun. @source messages facts 5.4, 6 */
+/** Status that the worker would have answered with, had it not begun. */
 const STATUS_OF_TYPE: ReadonlyMap<unknown, number> = new Map([
   ['invalid_request_error', 400],
   ['authentication_error', 401],
@@ -184,7 +184,6 @@ export class MessageAnswer {
   }
 }
 
-/** @source messages facts 9.4 */
 function toReason(reason: unknown, hasCalls: boolean): FinishReason {
   switch (reason) {
     case 'max_tokens':

@@ -84,7 +84,7 @@ const STREAM = sse([
   ...end('tool_use'),
 ])
 
-test('messages §5.2 thinking, signature, text, calls and usage become events in order', () => {
+test('thinking, signature, text, calls and usage become events in order', () => {
   const { events, failures } = readStream(STREAM)
   expect(failures).toEqual([])
   expect(events[0]).toMatchObject({ type: 'started', id: 'msg_1', model: 'real', inputTokens: 10 })
@@ -161,7 +161,7 @@ const PIECES = sse([
   ...end('tool_use'),
 ])
 
-test("messages §10 an answer to the format's own words is told in them too, however its bytes are cut", () => {
+test("an answer to the format's own words is told in them too, however its bytes are cut", () => {
   const whole = sink()
   tellMessage(
     nativeAttempt,
@@ -185,7 +185,7 @@ test("messages §10 an answer to the format's own words is told in them too, how
   )
 })
 
-test('messages §9.4 why it ended', () => {
+test('why it ended', () => {
   const endOf = (reason: string, sequence: string | null = null) =>
     readStream(sse([start, ...end(reason, sequence)])).events.find(({ type }) => type === 'choice_done')
   expect(endOf('end_turn')).toMatchObject({ reason: 'stop', matchedStop: null })
@@ -249,7 +249,7 @@ test('a whole message gives the events of a short stream', () => {
   ])
 })
 
-test('messages §5.3 an answer without its beginning begins all the same, and none begins twice', () => {
+test('an answer without its beginning begins all the same, and none begins twice', () => {
   const text = [block(0, { type: 'text', text: '' }), delta(0, { type: 'text_delta', text: 'a' }), stop(0)]
   const typesOf = (events: readonly { type: string }[]) =>
     readStream(sse(events)).events.map(({ type }) => type)

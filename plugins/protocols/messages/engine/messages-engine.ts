@@ -14,7 +14,6 @@ export interface MessagesEngineSettings extends AnswerLimits {
   readonly defaultMaxTokens: number
 }
 
-/** @source messages facts 3, 4, 5 */
 export function messagesEngine({ maxAnswerBytes, defaultMaxTokens }: MessagesEngineSettings): EngineAdapter {
   return {
     name: ENGINE,

@@ -1,4 +1,4 @@
-/** The blocks of an answer in the worker's own words, put together from their pieces. @source messages facts 4, 5.2 */
+/** The blocks of an answer in the worker's own words, put together from their pieces. */
 import { parseBoundedText } from '#shared'
 import type { Json } from './wire.ts'
 

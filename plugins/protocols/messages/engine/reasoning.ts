@@ -1,4 +1,4 @@
-/** The wish for reasoning in the words of the format. @source messages facts 3.5 */
+/** The wish for reasoning in the words of the format. */
 import type { GenerationRequest, ReasoningWish } from '#kernel'
 import type { Json } from './wire.ts'
 

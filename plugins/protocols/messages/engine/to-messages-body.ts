@@ -1,4 +1,4 @@
-/** The internal request as a messages body for one worker. @source messages facts 3 */
+/** The internal request as a messages body for one worker. @source Anthropic API reference, Messages */
 import type { ChatTool, EngineAttempt, GenerationRequest, NativeRequest, Sampling } from '#kernel'
 import { answerErrors } from '#shared'
 import { ENGINE } from './message-answer.ts'

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import type { ChatMessage } from '#kernel'
 import { toWireMessages } from './to-wire-messages.ts'
 
-test('messages §3.2 neighbours of one role are one turn', () => {
+test('neighbours of one role are one turn', () => {
   const messages: ChatMessage[] = [
     { role: 'user', content: 'a' },
     { role: 'user', content: '' },
@@ -31,7 +31,7 @@ test('messages §3.2 neighbours of one role are one turn', () => {
   ])
 })
 
-test('messages §3.2 the work for many neighbours grows with their number, not with its square', () => {
+test('the work for many neighbours grows with their number, not with its square', () => {
   const count = 60_000
   const messages = Array.from(
     { length: count },

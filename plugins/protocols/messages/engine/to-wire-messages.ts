@@ -1,4 +1,4 @@
-/** A chat's messages as those of the format: system in front, results of tools in the user's turn. @source messages facts 3.2, 3.3 */
+/** A chat's messages as those of the format: system in front, results of tools in the user's turn. @source Anthropic API reference, Messages */
 import type { ChatMessage, ChatToolCall, ContentPart } from '#kernel'
 import { toContentBlock } from './content-block.ts'
 import { ENGINE } from './message-answer.ts'

@@ -1,4 +1,4 @@
-/** One answer that is made here: a generation's events as a message, whole or streamed. @source messages facts 4, 5, 9 */
+/** One answer that is made here: a generation's events as a message, whole or streamed. */
 
 import type {
   GatewayError,

@@ -1,4 +1,4 @@
-/** An assistant's turn as chat messages; calls that a gateway has answered itself part it. @source messages facts 9.1 */
+/** An assistant's turn as chat messages; calls that a gateway has answered itself part it. */
 import type { ChatMessage, ChatToolCall } from '#kernel'
 import { invalidField } from '../errors.ts'
 import type { WireBlock } from '../wire.ts'

@@ -89,7 +89,7 @@ function eventsOf(pieces: readonly Piece[], inputs: readonly object[]): Generati
   return events
 }
 
-test('messages §13 G18, G49 any interleaving gives well-formed blocks that hold everything', () => {
+test('any interleaving gives well-formed blocks that hold everything', () => {
   fc.assert(
     fc.property(
       fc.array(piece, { maxLength: 40 }),
@@ -114,7 +114,7 @@ test('messages §13 G18, G49 any interleaving gives well-formed blocks that hold
   )
 })
 
-test('A5: a long call whose pieces come with text between them is looked through once', () => {
+test('a long call whose pieces come with text between them is looked through once', () => {
   const pieces = 60_000
   const blocks = new BlockSequence(new StrictBlocks(), { thinking: 'text', maxCalls: 8 })
   const before = process.cpuUsage()
@@ -144,7 +144,7 @@ test.each([
   expect(sink.blocks).toHaveLength(isWhole ? 2 : 1)
 })
 
-test('messages §9.1 any id of a call comes back as it was', () => {
+test('any id of a call comes back as it was', () => {
   const ids = fc.string({ minLength: 1 }).filter((id) => !id.startsWith('toolu_') && id.isWellFormed())
   fc.assert(
     fc.property(ids, (id) => {
@@ -154,7 +154,7 @@ test('messages §9.1 any id of a call comes back as it was', () => {
   )
 })
 
-test('messages §13 G36 what is cut out is what was unsigned, whatever the spacing', () => {
+test('what is cut out is what was unsigned, whatever the spacing', () => {
   const block = fc.constantFrom(
     { type: 'thinking', thinking: 'a', signature: '' },
     { type: 'thinking', thinking: '', signature: 'sig' },
@@ -184,7 +184,7 @@ test('messages §13 G36 what is cut out is what was unsigned, whatever the spaci
   )
 })
 
-test('messages §9.2 input that was cut off is mended where that is plain', () => {
+test('input that was cut off is mended where that is plain', () => {
   expect(parseInput('{"a":"b')).toEqual({ a: 'b' })
   expect(parseInput('{"a":[1')).toEqual({ a: [1] })
   expect(parseInput('{"a":[{"b":')).toEqual({})

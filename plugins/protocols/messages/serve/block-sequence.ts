@@ -1,6 +1,6 @@
 /**
  * The events of a generation as content blocks, one after the other: one is open at a time, numbered from 0. What comes
- * for another block while a call is being written waits until that call is whole. @source messages facts 5.3, 9.3
+ * for another block while a call is being written waits until that call is whole.
  */
 import type { FinishReason, GenerationEvent } from '#kernel'
 import { parseBoundedText } from '#shared'

@@ -1,6 +1,6 @@
 /**
  * What is checked of a body that goes to a worker as it is: the members without which it is no messages request, on the
- * bytes. All else is the worker's to judge, so that nothing it may know is refused here. @source messages facts 3.6
+ * bytes. All else is the worker's to judge, so that nothing it may know is refused here.
  */
 
 import { skipSpace } from '#kernel'

@@ -1,6 +1,5 @@
 /**
  * The rules of the format for bodies that are translated; single blocks are checked where they are translated.
- * @source messages facts 3.6
  */
 import { invalidField } from '../errors.ts'
 import type { MessagesRequest, WireTool } from '../wire.ts'

@@ -1,6 +1,6 @@
 /**
  * Prompts that are too long, in the words by which clients of the format know that they must shorten it: each engine says
- * it differently. @source messages facts 6
+ * it differently.
  */
 import type { GatewayError } from '#kernel'
 

@@ -1,6 +1,6 @@
 /**
  * POST /v1/messages/count_tokens: by a worker that speaks the format, else by the model's tokenizer, else an estimate that
- * says so in a header. @source messages facts 7
+ * says so in a header.
  */
 
 import type { RequestContext, WorkerEntry } from '#kernel'

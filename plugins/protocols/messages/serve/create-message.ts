@@ -1,6 +1,5 @@
 /**
  * POST /v1/messages: bytes go to workers that speak the format as they are, for all others the request is translated.
- * @source messages facts 8, 9
  */
 
 import type { GenerationRequest, PassThrough, RequestContext, ToolLoopService, WorkerEntry } from '#kernel'
@@ -167,7 +166,6 @@ function unread(model: string): GenerationRequest {
   }
 }
 
-/** @source messages facts 3.4 (parallel calls), 3.5 (display) */
 function blockOptions({ thinking, tool_choice: choice }: MessagesRequest): BlockOptions {
   const shown = thinking?.type === 'disabled' ? 'none' : thinking?.display === 'omitted' ? 'empty' : 'text'
   return { thinking: shown, maxCalls: choice?.disable_parallel_tool_use === true ? 1 : MAX_CALLS }

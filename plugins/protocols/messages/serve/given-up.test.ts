@@ -66,7 +66,7 @@ const wish = { model: 'm', request, blocks: { thinking: 'text', maxCalls: 1 }, o
 const started = { type: 'started', inputTokens: 5, worker: workerEntry({ slot: 0 }) }
 const WAYS = ['the client leaves', 'a hook fails'] as const
 
-test.each(WAYS)('messages §5.4 a stream that is given up as %s has no pings any more', (way) => {
+test.each(WAYS)('a stream that is given up as %s has no pings any more', (way) => {
   const { ctx, parts, pings, tell, end } = open()
   answerStream(parts as never, ctx as never, wish)
   tell(started)
@@ -77,29 +77,23 @@ test.each(WAYS)('messages §5.4 a stream that is given up as %s has no pings any
   expect(pings.targets.size).toBe(0)
 })
 
-test.each(WAYS)(
-  'messages §5.4 a stream whose prompt is still being counted as %s never begins',
-  async (way) => {
-    const count = Promise.withResolvers<number>()
-    const { ctx, parts, pings, tell, end } = open(count.promise)
-    answerStream(parts as never, ctx as never, wish)
-    tell({ ...started, inputTokens: null })
-    end[way]()
-    count.resolve(7)
-    await new Promise((resolve) => setImmediate(resolve))
-    expect([pings.targets.size, ctx.sse.mock.calls.length]).toEqual([0, 0])
-  },
-)
+test.each(WAYS)('a stream whose prompt is still being counted as %s never begins', async (way) => {
+  const count = Promise.withResolvers<number>()
+  const { ctx, parts, pings, tell, end } = open(count.promise)
+  answerStream(parts as never, ctx as never, wish)
+  tell({ ...started, inputTokens: null })
+  end[way]()
+  count.resolve(7)
+  await new Promise((resolve) => setImmediate(resolve))
+  expect([pings.targets.size, ctx.sse.mock.calls.length]).toEqual([0, 0])
+})
 
-test.each(WAYS)(
-  'messages §5.4, §10 a turn with tools that is given up as %s has no pings any more',
-  (way) => {
-    const { ctx, loop, parts, pings, tell, end } = open()
-    const turn = { request, stream: true } as ToolTurn
-    answerWithTools(parts as never, loop as never, ctx as never, { model: 'm', turn, blocks: wish.blocks })
-    tell({ type: 'started', started })
-    expect(pings.targets.size).toBe(1)
-    end[way]()
-    expect(pings.targets.size).toBe(0)
-  },
-)
+test.each(WAYS)('a turn with tools that is given up as %s has no pings any more', (way) => {
+  const { ctx, loop, parts, pings, tell, end } = open()
+  const turn = { request, stream: true } as ToolTurn
+  answerWithTools(parts as never, loop as never, ctx as never, { model: 'm', turn, blocks: wish.blocks })
+  tell({ type: 'started', started })
+  expect(pings.targets.size).toBe(1)
+  end[way]()
+  expect(pings.targets.size).toBe(0)
+})

@@ -16,6 +16,6 @@ test.each([
   // Words of the model are no events.
   [`data: {"delta":{"text":${JSON.stringify(STOP)}}}\n\n`, false],
   ['event: message_st', false],
-])('messages §5.4 whether a stream that ends with %j is whole', (end, isWhole) => {
+])('whether a stream that ends with %j is whole', (end, isWhole) => {
   expect(isCompleteStream(Buffer.from(end === '' ? '' : START + end))).toBe(isWhole)
 })

@@ -1,6 +1,6 @@
 /**
  * Whether a stream of messages that its worker has ended says itself that it is over: without that it was cut, though by
- * HTTP it ended in order. @source messages facts 5.3, 5.4, 8.1
+ * HTTP it ended in order.
  */
 import { judgeByTail } from '#shared'
 

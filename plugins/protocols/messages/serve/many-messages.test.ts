@@ -23,7 +23,7 @@ test.each([
   ['user', { type: 'image', source: { type: 'url', url: 'http://a' } }],
   ['assistant', { type: 'text', text: 'a' }],
 ])(
-  'messages §9.1 many turns of the %s in a row are one turn',
+  'many turns of the %s in a row are one turn',
   (role, block) => {
     const messages = many(() => ({ role, content: [block] }))
     const request = { ...HELLO, messages } as unknown as MessagesRequest
@@ -35,7 +35,7 @@ test.each([
   300_000,
 )
 
-test('messages §3.4 many toolsets of many servers are found', () => {
+test('many toolsets of many servers are found', () => {
   const body = {
     ...HELLO,
     mcp_servers: many((i) => ({ type: 'url', name: `s${i}`, url: 'http://a' })),

@@ -1,4 +1,4 @@
-/** Images and documents of a request as parts of a chat message. @source messages facts 3.3, 9.1 */
+/** Images and documents of a request as parts of a chat message. */
 import type { ContentPart } from '#kernel'
 import { invalidField } from '../errors.ts'
 import type { WireBlock } from '../wire.ts'

@@ -1,4 +1,4 @@
-/** The blocks of an answer as the events of a stream. @source messages facts 5 */
+/** The blocks of an answer as the events of a stream. */
 import type { ServerToolResult, TurnSink } from './block-sequence.ts'
 import type { Stop } from './stop-reason.ts'
 import { toClientId, toServerCallId } from './tool-ids.ts'

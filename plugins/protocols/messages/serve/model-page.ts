@@ -9,7 +9,7 @@ export const MODELS_PATH = '/v1/models'
 /** No model is registered but those of services, which are not everybody's to know; names of the configuration are. */
 const NO_MODELS = 503
 
-/** One list that both formats can read; names of the configuration stand beside the models. @source messages facts 12.13 */
+/** One list that both formats can read; names of the configuration stand beside the models. */
 export function toModelPage(names: ModelNames, ctx: RequestContext, response: IncomingResponse): void {
   const { status, body, headers } = response
   if (body === null || ctx.header(MESSAGES_VERSION_HEADER) === undefined) return

@@ -1,6 +1,6 @@
 /**
  * A turn with tools of the gateway as services that speak the format are asked for it: settings, blocks and tools in the
- * client's own words, so that nothing is lost which only they know. @source messages facts 8.1, 10
+ * client's own words, so that nothing is lost which only they know.
  */
 import type { GenerationRequest, NativeRequest } from '#kernel'
 import type { MessagesRequest, WireMessage } from '../wire.ts'

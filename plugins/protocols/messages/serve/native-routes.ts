@@ -1,6 +1,5 @@
 /**
  * Which engines have the route that they describe: one that has not is asked for chat instead, from its first 404 on.
- * @source messages facts 8.2
  */
 import type { RouteMemory, WorkerBalance, WorkerEntry } from '#kernel'
 

@@ -1,4 +1,4 @@
-/** The input of a tool call from the text that a model wrote. @source messages facts 9.2 */
+/** The input of a tool call from the text that a model wrote. */
 import { parseBoundedText } from '#shared'
 import { isObject } from './check-request.ts'
 

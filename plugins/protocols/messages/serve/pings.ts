@@ -1,4 +1,4 @@
-/** Keeps silent streams of this thread alive with `ping` events: one timer for all of them. @source messages facts 5.4 */
+/** Keeps silent streams of this thread alive with `ping` events: one timer for all of them. */
 
 export interface PingTarget {
   /** `performance.now()` of the last event, milliseconds. */

@@ -1,6 +1,6 @@
 /**
  * A conversation in which the gateway has run tools, as a service sees it that knows none of them: its calls and results
- * are those of the client. @source messages facts 10
+ * are those of the client.
  */
 import type { WireBlock, WireMessage } from '../wire.ts'
 

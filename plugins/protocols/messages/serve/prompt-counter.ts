@@ -1,4 +1,4 @@
-/** How many tokens a prompt has: by the model's tokenizer where one is loaded, else an estimate. @source messages facts 7 */
+/** How many tokens a prompt has: by the model's tokenizer where one is loaded, else an estimate. */
 import type { ChatMessage, ChatPrompt, GenerationRequest, Host, TokenizerService } from '#kernel'
 import { CHARACTERS_PER_TOKEN } from './usage.ts'
 

@@ -5,7 +5,6 @@ import { messagesErrorFormat } from '../error-format.ts'
 const JSON_TYPE = 'application/json'
 const MAX_SAID = 500
 
-/** @source messages facts 2 (request-id), 8.1 (errors) */
 export function completeReply(ctx: RequestContext, response: IncomingResponse): void {
   const { headers, status, body } = response
   // What a service remembers its clients by is between it and the gateway.

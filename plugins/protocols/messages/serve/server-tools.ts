@@ -1,4 +1,4 @@
-/** Tool servers of a request, as the gateway's tool loop takes them. @source messages facts 3.4, 10 */
+/** Tool servers of a request, as the gateway's tool loop takes them. */
 import type { CallOrigin, LoopToolChoice, McpToolRequest } from '#kernel'
 import { invalidField } from '../errors.ts'
 import type { MessagesRequest } from '../wire.ts'

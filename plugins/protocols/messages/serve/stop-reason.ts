@@ -1,4 +1,4 @@
-/** Why an answer ended, in the words of the format. @source messages facts 9.4 */
+/** Why an answer ended, in the words of the format. @source Anthropic API reference, Messages */
 import type { BlockSequence } from './block-sequence.ts'
 
 export interface Stop {

@@ -1,4 +1,4 @@
-/** The system prompt as one text. @source messages facts 9.1 */
+/** The system prompt as one text. */
 import { invalidField } from '../errors.ts'
 import type { WireBlock } from '../wire.ts'
 

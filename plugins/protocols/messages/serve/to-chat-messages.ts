@@ -1,4 +1,4 @@
-/** The conversation of a messages request as chat messages. @source messages facts 3.2, 9.1 */
+/** The conversation of a messages request as chat messages. */
 import type { ChatMessage, ContentPart } from '#kernel'
 import type { MessagesRequest } from '../wire.ts'
 import { toAssistantMessages } from './assistant-turn.ts'

@@ -1,4 +1,4 @@
-/** A messages request in the internal form that every kind of worker can be asked in. @source messages facts 3, 9 */
+/** A messages request in the internal form that every kind of worker can be asked in. */
 import type {
   ChatMessage,
   ChatTool,
@@ -67,7 +67,6 @@ function toTools(tools: readonly WireTool[]): readonly ChatTool[] {
     }))
 }
 
-/** @source messages facts 12.3 */
 function toObjectSchema(schema: unknown): unknown {
   if (!isObject(schema)) return { type: 'object', properties: {} }
   return schema.type === undefined && schema.anyOf === undefined ? { type: 'object', ...schema } : schema
@@ -112,7 +111,6 @@ const EFFORTS: ReadonlyMap<unknown, string> = new Map([
   ['max', 'high'],
 ])
 
-/** @source messages facts 3.5 */
 function toReasoning({ thinking, output_config: config }: MessagesRequest): ReasoningWish | null {
   const given = config?.effort
   const effort = typeof given === 'string' ? (EFFORTS.get(given) ?? given) : undefined

@@ -1,4 +1,4 @@
-/** One answer whose model may use tools of the gateway: a turn's events as a message, whole or streamed. @source messages facts 10 */
+/** One answer whose model may use tools of the gateway: a turn's events as a message, whole or streamed. */
 import type {
   RequestContext,
   RunningTurn,

@@ -1,6 +1,5 @@
 /**
  * Ids of tool calls: a worker's own in the form that clients of the format expect, and back again without remembering any.
- * @source messages facts 9.1, 9.2
  */
 
 const SERVER_PREFIX = 'mcptoolu_'

@@ -1,12 +1,12 @@
 /**
  * Who runs the tool servers that a request names: the gateway, or the worker to which the request goes as it is. A vendor's
- * service runs them itself unless it is to be otherwise; no engine does. @source messages facts 10
+ * service runs them itself unless it is to be otherwise; no engine does.
  */
 
 import type { Host, RequestContext, WorkerEntry } from '#kernel'
 import { Generations } from '#kernel'
 
-/** Either asks for the gateway's tools over a vendor. @source messages facts 2 */
+/** Either asks for the gateway's tools over a vendor. */
 export const TOOLS_HEADERS = ['x-weir-mcp', 'x-smg-mcp'] as const
 const WANTED = 'enabled'
 /** Label of a worker, for the same without a header. */

@@ -1,13 +1,13 @@
 /**
  * The events of a turn with tools of the gateway as content blocks: a call and its result stand together, and what comes
- * meanwhile for other items waits. @source messages facts 10
+ * meanwhile for other items waits.
  */
 import type { FinishReason, ToolLoopEvent } from '#kernel'
 import type { BlockOptions, ServerToolResult, TurnSink } from './block-sequence.ts'
 
 /** Whose native items are blocks. */
 const ENGINE = 'messages'
-/** As a service says that its own tools are still at work. @source messages facts 9.4 */
+/** As a service says that its own tools are still at work. */
 const PAUSED = 'pause_turn'
 
 interface Item {

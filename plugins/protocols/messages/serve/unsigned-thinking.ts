@@ -1,6 +1,6 @@
 /**
  * Thinking that no vendor has signed came from another model, and the vendor's service refuses it: such blocks are cut out
- * of the history on its bytes, and everything else stays as it was. @source messages facts 8.1 (thinking)
+ * of the history on its bytes, and everything else stays as it was.
  */
 
 import { type Host, type RequestContext, skipSpace, skipValue } from '#kernel'

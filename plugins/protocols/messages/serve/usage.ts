@@ -1,4 +1,4 @@
-/** Tokens in the words of the format, where what a cache gave or took is no part of the input. @source messages facts 11 */
+/** Tokens in the words of the format, where what a cache gave or took is no part of the input. @source Anthropic API reference, Messages */
 import type { GenerationUsage } from '#kernel'
 
 export interface WireUsage {

@@ -1,4 +1,4 @@
-/** A user's turn as chat messages: the results of tools first, then what the user says. @source messages facts 9.1 */
+/** A user's turn as chat messages: the results of tools first, then what the user says. */
 import type { ChatMessage, ContentPart } from '#kernel'
 import { invalidField } from '../errors.ts'
 import type { WireBlock } from '../wire.ts'

@@ -1,4 +1,4 @@
-/** The blocks of an answer as one list, for replies that are not streamed. @source messages facts 4 */
+/** The blocks of an answer as one list, for replies that are not streamed. */
 import { randomBytes } from 'node:crypto'
 import type { ServerToolResult, TurnSink } from './block-sequence.ts'
 import { parseInput } from './parse-input.ts'
@@ -84,7 +84,6 @@ export class WholeBlocks implements TurnSink {
   }
 }
 
-/** @source messages facts 10 (reply) */
 export function toResultBlock({ id, isError, text }: ServerToolResult) {
   return {
     type: 'mcp_tool_result' as const,

@@ -1,4 +1,4 @@
-/** An error inside an answer as the status that it would have had. @source responses facts 1.10, 3.6 */
+/** An error inside an answer as the status that it would have had. */
 
 import type { GatewayError } from '#kernel'
 import { answerErrors } from '#shared'

@@ -1,4 +1,4 @@
-/** What a worker says in the format, event by event or at once, as the events of a generation. @source responses facts 3.2-3.4 @hot */
+/** What a worker says in the format, event by event or at once, as the events of a generation. */
 import type { EngineAttempt, EngineSink, FinishReason, GenerationUsage, TokenLogprob } from '#kernel'
 import { toAnswerError } from './answer-error.ts'
 import { isObject, isText, type Json } from './wire.ts'

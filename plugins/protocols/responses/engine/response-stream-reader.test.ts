@@ -94,7 +94,7 @@ const end = [
   },
 ]
 
-test('responses 3.2 thoughts, text, calls and the worker’s own kinds become events in order', () => {
+test('thoughts, text, calls and the worker’s own kinds become events in order', () => {
   const { events, failures } = readStream(STREAM)
   expect(failures).toEqual([])
   expect(events[0]).toMatchObject({ type: 'started', id: 'resp_1', model: 'real', createdAtSec: 5 })
@@ -157,7 +157,7 @@ test('a whole answer, and items that no delta has told, give what their deltas w
   }
 })
 
-test('responses 1.8 why it ended', () => {
+test('why it ended', () => {
   const reasonOf = (response: object) =>
     readStream(sse([{ type: 'response.incomplete', response } as never])).events.find(
       (event) => event.type === 'choice_done',
@@ -168,7 +168,7 @@ test('responses 1.8 why it ended', () => {
   expect(reasonOf({ status: 'cancelled' })).toMatchObject({ reason: 'abort' })
 })
 
-test('responses 3.6 errors have the status that they would have had; a cut is no end', () => {
+test('errors have the status that they would have had; a cut is no end', () => {
   const failed = (event: object) => readStream(sse([event as never])).failures[0]
   const flat = failed({ type: 'error', code: 'rate_limit_exceeded', message: 'slow down' })
   expect([flat.status, flat.isRetryable]).toEqual([429, true])

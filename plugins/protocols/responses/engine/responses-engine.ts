@@ -15,7 +15,6 @@ export interface ResponsesEngineSettings extends AnswerLimits {
   readonly toolTypes: readonly string[] | null
 }
 
-/** @source responses facts 1.2, 1.6, 3.2 */
 export function responsesEngine({ maxAnswerBytes, toolTypes }: ResponsesEngineSettings): EngineAdapter {
   const sentTypes = toolTypes === null ? null : new Set(toolTypes)
   return {

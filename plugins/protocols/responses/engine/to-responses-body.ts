@@ -1,4 +1,4 @@
-/** The internal request as a responses body for one worker, which never stores anything. @source responses facts 1.2, 1.6 */
+/** The internal request as a responses body for one worker, which never stores anything. @source OpenAI API reference, Responses */
 
 import type {
   ChatTool,

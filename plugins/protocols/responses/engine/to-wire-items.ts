@@ -1,4 +1,4 @@
-/** Messages of a chat as input items. @source responses facts 2.2, 2.3, 2.6 */
+/** Messages of a chat as input items. @source OpenAI API reference, Responses */
 import type { ChatMessage, ContentPart } from '#kernel'
 import type { Json } from './wire.ts'
 

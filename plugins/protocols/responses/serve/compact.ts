@@ -1,4 +1,4 @@
-/** POST /v1/responses/compact: a conversation as what the user said and a sealed summary of it. @source responses facts 1.11 */
+/** POST /v1/responses/compact: a conversation as what the user said and a sealed summary of it. */
 import {
   type ErrorFormat,
   Generations,

@@ -1,4 +1,4 @@
-/** POST /v1/responses/input_tokens: what a create request of the same body would have as its prompt. @source responses facts 1.11 */
+/** POST /v1/responses/input_tokens: what a create request of the same body would have as its prompt. */
 import { type ErrorFormat, type RequestContext, type RouteDefinition, Type } from '#kernel'
 import { responsesErrors } from '../errors.ts'
 import { CreateBody } from '../wire.ts'

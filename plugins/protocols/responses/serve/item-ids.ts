@@ -1,4 +1,4 @@
-/** Ids of items and responses: a prefix that tells the kind, and a time-ordered rest. @source responses facts 2.3 */
+/** Ids of items and responses: a prefix that tells the kind, and a time-ordered rest. */
 import { uuidV7Hex } from '#shared'
 
 const PREFIX = new Map([

@@ -1,4 +1,4 @@
-/** Routes of the responses API. @source API spec 4.1 */
+/** Routes of the responses API. */
 import type { ErrorFormat, RouteDefinition } from '#kernel'
 import { CreateBody, ResponseReply } from '../wire.ts'
 import { acceptBackground } from './background/accept-background.ts'

@@ -1,6 +1,5 @@
 /**
  * The same API over a WebSocket: one turn after the other, and a memory of the last one that was not stored.
- * @source responses facts 1.11, 7.1
  */
 import {
   type ErrorFormat,

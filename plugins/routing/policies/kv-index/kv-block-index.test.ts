@@ -132,7 +132,7 @@ describe('against a plain model', () => {
     fc.record({ kind: fc.constant('clear' as const), slot: fc.nat(5) }),
   )
 
-  test('routing check 17: whatever is stored, removed from the end and cleared, each worker has what it says', () => {
+  test('whatever is stored, removed from the end and cleared, each worker has what it says', () => {
     fc.assert(
       fc.property(fc.array(stepArbitrary, { maxLength: 40 }), fc.array(promptArbitrary), (steps, asked) => {
         const tested = newIndex()

@@ -9,7 +9,7 @@ import { BlockTable } from './block-table.ts'
 
 /** Blocks of a prompt that are looked at. */
 const MAX_MATCH_BLOCKS = 4_096
-/** Blocks passed over at once where all that hold the near one hold the far one too. @source routing facts 1.4 */
+/** Blocks passed over at once where all that hold the near one hold the far one too. */
 const STRIDE = 32
 /** Blocks that one worker may tell of; beyond that, further ones are not noted. */
 const MAX_BLOCKS_PER_WORKER = 4_194_304
@@ -176,7 +176,7 @@ export class KvBlockIndex {
     return matches + 1
   }
 
-  /** An unknown parent counts as none, so such blocks begin a prompt. @source routing facts 1.4 */
+  /** An unknown parent counts as none, so such blocks begin a prompt. */
   private stored(slot: number, parent: bigint | null, blocks: readonly KvBlock[], blockSize: number): void {
     if (blockSize > 0 && !this.isBlockSizeLearned) {
       this.blockSize = blockSize

@@ -96,7 +96,7 @@ afterEach(() => {
 const failures = (slot: number, reason: string) =>
   thread.metric('weir_kv_event_subscription_failures_total', `http://worker-${slot}:8000`, reason)
 
-describe('routing check 17: cache_aware by what engines report', () => {
+describe('cache_aware by what engines report', () => {
   test('a worker with 8 matching blocks beats one with 3', () => {
     feed.send(1, 1, stored(3))
     feed.send(2, 1, stored(8))
@@ -154,7 +154,7 @@ describe('routing check 17: cache_aware by what engines report', () => {
   })
 })
 
-describe('routing check 18', () => {
+describe('the event stream of an engine', () => {
   test('a gap opens the stream again from the last number seen, and duplicates are ignored', () => {
     const [first] = feed.opened
     expect(first.from).toBe(0)

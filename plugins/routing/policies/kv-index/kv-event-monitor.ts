@@ -11,7 +11,6 @@ import type {
 import type { KvBlockIndex } from './kv-block-index.ts'
 import type { KvIndexes } from './kv-indexes.ts'
 
-/** @source routing facts 1.4 (reconnect back-off) */
 const FIRST_BACK_OFF_MS = 100
 const LONGEST_BACK_OFF_MS = 30_000
 

@@ -3,9 +3,9 @@ import type { WorkerEntry } from '#kernel'
 import { runSliced } from '../time-slices.ts'
 import { KvBlockIndex } from './kv-block-index.ts'
 
-/** Tokens a block until an engine tells. @source routing facts 1.4 (block_size) */
+/** Tokens a block until an engine tells. */
 const DEFAULT_BLOCK_SIZE = 16
-/** Model of workers that name none. @source routing facts 1.1 (6) */
+/** Model of workers that name none. */
 const UNKNOWN_MODEL = 'unknown'
 
 export class KvIndexes {

@@ -63,13 +63,13 @@ function connect(host: string, caFile?: string): Promise<ServerConnection> {
   return ServerConnection.open(readTarget(config.servers[0], 's'), config.limits, testLog(), outgoingHttp)
 }
 
-test('responses 4.2: a certificate that nobody vouches for is refused', async () => {
+test('a certificate that nobody vouches for is refused', async () => {
   await expect(connect('127.0.0.1')).rejects.toThrow(
     /^cannot reach the server \(DEPTH_ZERO_SELF_SIGNED_CERT\)$/,
   )
 })
 
-test('responses 4.2: authorities of a file are taken, for the names that they vouch for', async () => {
+test('authorities of a file are taken, for the names that they vouch for', async () => {
   const connection = await connect('localhost', cert)
   expect(connection.server?.name).toBe('tls')
   await connection.close()

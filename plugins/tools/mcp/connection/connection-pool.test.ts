@@ -86,7 +86,7 @@ test('at the limit the one used longest ago gives way; when all are in use, the 
   await pool.close()
 })
 
-test('responses 4.2: a server that cannot be reached is left alone for longer each time', async () => {
+test('a server that cannot be reached is left alone for longer each time', async () => {
   let tries = 0
   const open = async () => {
     tries++
@@ -138,7 +138,7 @@ test('keys tell tenants, places and credentials apart, and hold none', () => {
   )
 })
 
-test('responses 4.2: a server that forgot its session gets a new one, and the call runs once', async () => {
+test('a server that forgot its session gets a new one, and the call runs once', async () => {
   vi.useRealTimers()
   const server = await startToolServer({ a: () => 'ok' })
   const loop = new TestLoop()
@@ -152,7 +152,7 @@ test('responses 4.2: a server that forgot its session gets a new one, and the ca
   await server.close()
 })
 
-test('responses 4.2: a server that says its tools have changed is asked again', async () => {
+test('a server that says its tools have changed is asked again', async () => {
   vi.useRealTimers()
   const server = await startToolServer({ a: () => 'ok' })
   const loop = new TestLoop()

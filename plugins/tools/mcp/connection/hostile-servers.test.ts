@@ -56,7 +56,7 @@ describe.each(ways)('over %s', (_name, client) => {
     http = client
   })
 
-  test('responses 4.2: a server that never answers the handshake is given up in time', async () => {
+  test('a server that never answers the handshake is given up in time', async () => {
     const server = await startToolServer({}, { intercept: () => true })
     ends.push(() => server.close())
     const error = await failure(connect(target(server.url), { connectMs: 100 }))
@@ -66,7 +66,7 @@ describe.each(ways)('over %s', (_name, client) => {
     })
   })
 
-  test('responses 4.9: a call that hangs is given up, its stream is closed, the connection goes on', async () => {
+  test('a call that hangs is given up, its stream is closed, the connection goes on', async () => {
     const closed = Promise.withResolvers<void>()
     let isFirst = true
     const server = await serve((message, response) => {
@@ -92,7 +92,7 @@ describe.each(ways)('over %s', (_name, client) => {
   } as const
 
   test.each(Object.entries(shapes))(
-    'responses 4.9: a flood of 1 GB as %s ends at the limit and takes no memory',
+    'a flood of 1 GB as %s ends at the limit and takes no memory',
     async (_, [type, piece]) => {
       const server = await serve((_message, response) => {
         response.writeHead(200, { 'content-type': type })
@@ -119,7 +119,7 @@ describe.each(ways)('over %s', (_name, client) => {
     30_000,
   )
 
-  test('responses 4.9: a flood on the server’s own stream ends the connection', async () => {
+  test('a flood on the server’s own stream ends the connection', async () => {
     const server = await serve((message, response, _request) => {
       if (message.method !== 'GET') return
       response.writeHead(200, events)
@@ -155,7 +155,7 @@ describe.each(ways)('over %s', (_name, client) => {
   test.each([
     ['in the middle of an event', 'data: {"jsonrpc":"2.0","id":'],
     ['before any event', ': hello\n\n'],
-  ])('responses 4.9: a server that dies %s fails the call at once', async (_, text) => {
+  ])('a server that dies %s fails the call at once', async (_, text) => {
     const server = await serve((_message, response) => {
       response.writeHead(200, events).write(text)
       setTimeout(() => response.socket?.destroy(), 20)
@@ -166,13 +166,13 @@ describe.each(ways)('over %s', (_name, client) => {
     expect(Date.now() - startedMs).toBeLessThan(5_000)
   })
 
-  test('responses 4.9: a server that ends its stream without an answer fails the call at once', async () => {
+  test('a server that ends its stream without an answer fails the call at once', async () => {
     const server = await serve((_message, response) => void response.writeHead(200, events).end(': bye\n\n'))
     const error = await failure(call(await connect(target(server.url)), 20_000))
     expect(error.message).toBe('the server closed the connection')
   })
 
-  test('responses 4.2: redirects to other hosts are not followed; within one they are checked again', async () => {
+  test('redirects to other hosts are not followed; within one they are checked again', async () => {
     const inner = await startToolServer({ t: () => 'inner' })
     ends.push(() => inner.close())
     const server = await serve(
@@ -183,7 +183,7 @@ describe.each(ways)('over %s', (_name, client) => {
     expect(inner.sessions).toBe(0)
   })
 
-  test('responses 4.2: a name that resolves to a private address is not connected to', async () => {
+  test('a name that resolves to a private address is not connected to', async () => {
     const server = await startToolServer({})
     ends.push(() => server.close())
     const port = new URL(server.url).port
@@ -192,7 +192,7 @@ describe.each(ways)('over %s', (_name, client) => {
     expect(error).toMatchObject({ type: 'http_error', message: 'its address is private' })
   })
 
-  test('responses 4.3: a server that lies about its tools spoils none but these', async () => {
+  test('a server that lies about its tools spoils none but these', async () => {
     const deep = JSON.parse(`${'{"a":'.repeat(150)}1${'}'.repeat(150)}`)
     const tools = [
       {
@@ -260,19 +260,16 @@ describe.each(ways)('over %s', (_name, client) => {
     ['null', 'null'],
     ['no content', '{"content":5}'],
     ['nested too deeply', `{"content":[${'['.repeat(5_000)}${']'.repeat(5_000)}]}`],
-  ])(
-    'responses 4.4: a result that is %s is an error of the protocol, or of the transport',
-    async (_, result) => {
-      const server = await serve((message, response) => {
-        response.writeHead(200, { 'content-type': 'application/json' })
-        response.end(`{"jsonrpc":"2.0","id":${message.id},"result":${result}}`)
-      })
-      const error = await failure(call(await connect(target(server.url))))
-      expect(error.type).toMatch(/mcp_protocol_error|http_error/)
-    },
-  )
+  ])('a result that is %s is an error of the protocol, or of the transport', async (_, result) => {
+    const server = await serve((message, response) => {
+      response.writeHead(200, { 'content-type': 'application/json' })
+      response.end(`{"jsonrpc":"2.0","id":${message.id},"result":${result}}`)
+    })
+    const error = await failure(call(await connect(target(server.url))))
+    expect(error.type).toMatch(/mcp_protocol_error|http_error/)
+  })
 
-  test('responses 4.4: text blocks are joined, others are compact JSON, a long output is cut between characters', async () => {
+  test('text blocks are joined, others are compact JSON, a long output is cut between characters', async () => {
     const content = [
       { type: 'text', text: 'a' },
       { type: 'resource_link', uri: 'file:///x', name: 'x' },

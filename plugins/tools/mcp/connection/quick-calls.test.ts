@@ -62,7 +62,7 @@ test('an answer may come as a stream, among messages that are not for the call',
   await expect.poll(() => server.heard).toContain('answer')
 })
 
-test('responses 4.9: a stream with ids that ends without its answer is taken up again', async () => {
+test('a stream with ids that ends without its answer is taken up again', async () => {
   let asked: string | undefined
   let id: number | undefined
   const { call } = await open((message, response, request) => {

@@ -19,7 +19,6 @@ const CUT_MARK = '\n[output cut off here]'
  * is no block at all.
  * @param maxBytes the rest is cut off, with a mark
  * @throws ToolServerError when this is no tool result
- * @source responses facts 4.4
  */
 export function readResult(result: unknown, maxBytes: number): ToolOutput {
   if (typeof result !== 'object' || result === null)

@@ -50,7 +50,7 @@ function readTool(entry: unknown): ServerTool[] {
   ]
 }
 
-/** @source responses facts 4.3: missing or no object schema becomes the empty one */
+/** A missing schema, or one that is not an object, becomes the empty one. */
 function readSchema(schema: unknown): Readonly<Record<string, unknown>> {
   if (!isObject(schema) || schema.type !== 'object') return ANY_OBJECT
   if (schema.properties !== undefined && !isObject(schema.properties)) return ANY_OBJECT

@@ -2,7 +2,7 @@
 
 import { ANSWER_BROKEN, SERVER_CLOSED } from '../net/answer-stream.ts'
 
-/** The three kinds that clients know. @source responses facts 2.3 */
+/** The three kinds that clients know. */
 export type ToolErrorType = 'http_error' | 'mcp_protocol_error' | 'mcp_tool_execution_error'
 
 export class ToolServerError extends Error {

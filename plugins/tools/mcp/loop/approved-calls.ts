@@ -14,7 +14,6 @@ export interface ApprovedCalls {
   readonly steps: readonly (PendingCall | ToolAnswer)[]
 }
 
-/** @source responses facts 4.7 */
 export function beginApproved(
   answers: readonly ApprovalAnswer[],
   offered: OfferedTools,

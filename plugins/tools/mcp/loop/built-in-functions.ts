@@ -1,7 +1,5 @@
 /**
  * Built-in tools as functions: what the model is offered, and how its arguments become those of the server's tool.
- *
- * @source responses facts 4.8
  */
 import type { BuiltInToolRequest, BuiltInType, ChatTool } from '#kernel'
 import type { BuiltInConfig } from '../config.ts'

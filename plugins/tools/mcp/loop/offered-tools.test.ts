@@ -11,7 +11,7 @@ const tool = (name: string) => ({ name, description: null, inputSchema: {}, anno
 const functions = (count: number) =>
   Array.from({ length: count }, (_, i) => ({ type: 'function' as const, function: { name: `f${i}` } }))
 
-test('responses 1.4: a choice names functions, tools of one server or of any, and built-in ones', () => {
+test('a choice names functions, tools of one server or of any, and built-in ones', () => {
   const offered = new OfferedTools(
     functions(1),
     [
@@ -35,7 +35,7 @@ test('responses 1.4: a choice names functions, tools of one server or of any, an
   for (const [reference, names] of references) expect(offered.namesOf(reference)).toEqual(names)
 })
 
-test('responses 1.4: the work for many allowed functions grows with their number', () => {
+test('the work for many allowed functions grows with their number', () => {
   const all = functions(60_000)
   const tools = all.map((one) => ({ kind: 'function' as const, name: one.function.name }))
   const before = process.cpuUsage()

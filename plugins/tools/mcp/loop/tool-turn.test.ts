@@ -35,7 +35,7 @@ function openLoop(section: Record<string, unknown> = {}): TestLoop {
   return loop
 }
 
-test('responses #40 #41: list, call, message, in this order, each event with its index', async () => {
+test('list, call, message, in this order, each event with its index', async () => {
   const model = scriptedModel({ calls: [['search', { q: 'x' }]] }, { text: 'done' })
   const events = await openLoop().run(model, { tools: [mcpTool('docs', docs.url)] })
   expect(events.map((event) => ('index' in event ? `${event.index} ${event.type}` : event.type))).toEqual([
@@ -69,7 +69,7 @@ test('responses #40 #41: list, call, message, in this order, each event with its
   })
 })
 
-test('responses #42: allowed_tools decides what is listed and offered; a filter by hint does too', async () => {
+test('allowed_tools decides what is listed and offered; a filter by hint does too', async () => {
   const model = scriptedModel({ text: 'done' })
   const tools = [
     mcpTool('docs', docs.url, { allowedTools: { toolNames: ['search', 'unknown'] } }),
@@ -82,7 +82,7 @@ test('responses #42: allowed_tools decides what is listed and offered; a filter 
   expect(offeredNames(model)).toEqual([['search', 'read']])
 })
 
-test('responses #43: a function keeps its name, two servers with its name get theirs, calls show the true one', async () => {
+test('a function keeps its name, two servers with its name get theirs, calls show the true one', async () => {
   const model = scriptedModel({ calls: [['mcp_web_search', { q: 'x' }]] }, { text: 'done' })
   const events = await openLoop().run(model, {
     tools: [mcpTool('docs', docs.url, { allowedTools: { toolNames: ['search'] } }), mcpTool('web', web.url)],
@@ -95,7 +95,7 @@ test('responses #43: a function keeps its name, two servers with its name get th
   })
 })
 
-test('responses #46: a tool that fails is a failed call, the model gets its words, the turn goes on', async () => {
+test('a tool that fails is a failed call, the model gets its words, the turn goes on', async () => {
   const model = scriptedModel({ calls: [['breaks', {}]] }, { text: 'done' })
   const events = await openLoop().run(model, { tools: [mcpTool('docs', docs.url)] })
   expect(only(events, 'call_done')[0].result).toMatchObject({
@@ -107,14 +107,14 @@ test('responses #46: a tool that fails is a failed call, the model gets its word
   expect(events.at(-1)).toMatchObject({ type: 'finished', reason: 'stop' })
 })
 
-test('responses 4.4: an error of the protocol is told with its code', async () => {
+test('an error of the protocol is told with its code', async () => {
   const model = scriptedModel({ calls: [['throws', {}]] }, { text: 'done' })
   const events = await openLoop().run(model, { tools: [mcpTool('docs', docs.url)] })
   const { error } = only(events, 'call_done')[0].result
   expect(error).toEqual({ type: 'mcp_protocol_error', code: -32603, message: 'boom' })
 })
 
-test('responses #47: arguments that are no JSON object reach no server', async () => {
+test('arguments that are no JSON object reach no server', async () => {
   const model = scriptedModel(
     {
       calls: [
@@ -132,7 +132,7 @@ test('responses #47: arguments that are no JSON object reach no server', async (
   expect(events.at(-1)).toMatchObject({ type: 'finished', reason: 'stop', toolCalls: 2 })
 })
 
-test('responses #48: a server that is down ends the turn before any worker is asked', async () => {
+test('a server that is down ends the turn before any worker is asked', async () => {
   const gone = await startToolServer({})
   await gone.close()
   const model = scriptedModel({ text: 'never' })
@@ -152,7 +152,7 @@ test('responses #48: a server that is down ends the turn before any worker is as
   expect(model.requests).toEqual([])
 })
 
-test('responses #49: a tool that takes too long is a failed call, and the server is told', async () => {
+test('a tool that takes too long is a failed call, and the server is told', async () => {
   const cancelled = Promise.withResolvers<void>()
   const server = await startToolServer({
     slow: (_, { signal }) => new Promise(() => signal.addEventListener('abort', () => cancelled.resolve())),
@@ -166,7 +166,7 @@ test('responses #49: a tool that takes too long is a failed call, and the server
   await cancelled.promise
 })
 
-test('responses #50: max_tool_calls runs as many, tells the model why, and ends with an answer', async () => {
+test('max_tool_calls runs as many, tells the model why, and ends with an answer', async () => {
   const three = [1, 2, 3].map((n) => ['search', { q: n }] as const)
   const model = scriptedModel({ calls: three }, { text: 'done' })
   const limits = { maxToolCalls: 1, atLimit: 'answer' } as const
@@ -182,7 +182,7 @@ test('responses #50: max_tool_calls runs as many, tells the model why, and ends 
   expect(events.at(-1)).toMatchObject({ type: 'finished', reason: 'stop', toolCalls: 1, iterations: 2 })
 })
 
-test('responses #51: a model that calls for ever gets a last turn without tools; if it calls again, the turn fails', async () => {
+test('a model that calls for ever gets a last turn without tools; if it calls again, the turn fails', async () => {
   const call = { calls: [['search', { q: 1 }]] } as const
   const settings = { limits: { maxIterations: 3 } }
   const tame = scriptedModel(call, call, call, { text: 'enough' })
@@ -195,14 +195,14 @@ test('responses #51: a model that calls for ever gets a last turn without tools;
   expect(wild.requests).toHaveLength(4)
 })
 
-test('messages 10: at the limit a turn can end where it is', async () => {
+test('at the limit a turn can end where it is', async () => {
   const model = scriptedModel({ calls: [['search', { q: 1 }]] })
   const limits = { maxToolCalls: null, maxIterations: 2, atLimit: 'stop' } as const
   const events = await openLoop().run(model, { tools: [mcpTool('docs', docs.url)], limits })
   expect(events.at(-1)).toMatchObject({ type: 'finished', reason: 'tool_limit', iterations: 2, toolCalls: 2 })
 })
 
-test('responses #52: with a call of the client’s own, ours are run and the turn is handed over', async () => {
+test('with a call of the client’s own, ours are run and the turn is handed over', async () => {
   const model = scriptedModel({
     calls: [
       ['search', { q: 'x' }],
@@ -227,7 +227,7 @@ test('responses #52: with a call of the client’s own, ours are run and the tur
   expect(events.at(-1)).toMatchObject({ type: 'finished', reason: 'handed_over', iterations: 1 })
 })
 
-test('responses #53: parallel calls run at once and are told in the model’s order', async () => {
+test('parallel calls run at once and are told in the model’s order', async () => {
   const all = Promise.withResolvers<void>()
   let running = 0
   const server = await startToolServer({
@@ -249,7 +249,7 @@ test('responses #53: parallel calls run at once and are told in the model’s or
   ).toEqual(['1', '2', '3'])
 })
 
-test('responses 4.4: without parallel_tool_calls one runs after the other', async () => {
+test('without parallel_tool_calls one runs after the other', async () => {
   let running = 0
   let most = 0
   const server = await startToolServer({
@@ -267,7 +267,7 @@ test('responses 4.4: without parallel_tool_calls one runs after the other', asyn
   expect([most, server.ran.length]).toEqual([1, 3])
 })
 
-test('responses #56: a list that the client knows is told again only when it has changed', async () => {
+test('a list that the client knows is told again only when it has changed', async () => {
   const loop = openLoop()
   const a = mcpTool('docs', docs.url)
   const first = await loop.run(scriptedModel({ text: 'x' }), { tools: [a] })
@@ -285,7 +285,7 @@ test('responses #56: a list that the client knows is told again only when it has
   expect(docs.lists).toBeGreaterThan(0)
 })
 
-test('responses #56: neither does the next turn ask the server for its list', async () => {
+test('neither does the next turn ask the server for its list', async () => {
   const server = await startToolServer({ a: () => 'a', b: () => 'b', c: () => 'c' }, { pageSize: 2 })
   ends.push(() => server.close())
   const loop = openLoop()
@@ -297,7 +297,7 @@ test('responses #56: neither does the next turn ask the server for its list', as
   expect([server.lists, server.sessions]).toEqual([2, 1])
 })
 
-test('responses #59 #61: usage is summed, numbers have no gaps, each request holds all that was before', async () => {
+test('usage is summed, numbers have no gaps, each request holds all that was before', async () => {
   const usage = { inputTokens: 10, outputTokens: 5, cachedTokens: 4, reasoningTokens: 1, cacheWriteTokens: 2 }
   const model = scriptedModel(
     { reasoning: 'hm', text: 'let me see', calls: [['search', { q: 1 }]], usage },
@@ -327,7 +327,7 @@ test('responses #59 #61: usage is summed, numbers have no gaps, each request hol
   ])
 })
 
-test('responses 1.8: an answer that was cut off runs nothing, and its last item says so', async () => {
+test('an answer that was cut off runs nothing, and its last item says so', async () => {
   const ranBefore = docs.ran.length
   const model = scriptedModel({ text: 'x', calls: [['search', '{"q":']], reason: 'length' })
   const events = await openLoop().run(model, { tools: [mcpTool('docs', docs.url)] })
@@ -338,7 +338,7 @@ test('responses 1.8: an answer that was cut off runs nothing, and its last item 
   expect(only(text, 'item_done')).toEqual([{ type: 'item_done', index: 0, isCut: true }])
 })
 
-test('responses 2.7: a tool that nobody declared is told to the model; without tools of ours it is the client’s', async () => {
+test('a tool that nobody declared is told to the model; without tools of ours it is the client’s', async () => {
   const model = scriptedModel({ calls: [['nonsense', {}]] }, { text: 'done' })
   const events = await openLoop().run(model, { tools: [mcpTool('docs', docs.url)] })
   expect(addedMessages(model, 1)[1].content).toBe('There is no tool named nonsense.')
@@ -347,7 +347,7 @@ test('responses 2.7: a tool that nobody declared is told to the model; without t
   expect(only(plain, 'function_done')[0].name).toBe('nonsense')
 })
 
-test('responses 4.9: a worker that breaks off in a later iteration fails the turn with its own error', async () => {
+test('a worker that breaks off in a later iteration fails the turn with its own error', async () => {
   const model = scriptedModel(
     { calls: [['search', { q: 1 }]], usage: { outputTokens: 3 } },
     { text: 'half', fails: brokenWorker() },
@@ -361,7 +361,7 @@ test('responses 4.9: a worker that breaks off in a later iteration fails the tur
   expect(only(events, 'call_done')).toHaveLength(1)
 })
 
-test('responses 4.9 #85: a client that leaves stops the worker or the tool at once', async () => {
+test('a client that leaves stops the worker or the tool at once', async () => {
   const loop = openLoop()
   const hanging = scriptedModel({ text: 'x', hangs: true })
   const first = loop.start(hanging, { tools: [mcpTool('docs', docs.url)] }, 'auth:a', (event) => {

@@ -1,8 +1,6 @@
 /**
  * One turn: lists the tools, runs what a person has approved, then asks the model and runs what it calls, again and
  * again, until it has answered, a limit is reached, or something waits for the client.
- *
- * @source responses facts 4.1, 4.5, 4.6, 4.7
  */
 import type {
   ChatMessage,

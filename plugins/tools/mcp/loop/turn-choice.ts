@@ -13,7 +13,6 @@ export interface Offer {
 /**
  * @param iteration 0-based
  * @throws tool_choice_tool_not_found (400) when the choice names what the turn does not have
- * @source responses facts 1.4
  */
 export function offerFor(choice: LoopToolChoice | null, offered: OfferedTools, iteration: number): Offer {
   if (choice === null) return { only: null, toolChoice: null }

@@ -71,7 +71,7 @@ const generation = fc
     return { events, names, reason }
   })
 
-test('responses 3.1: indexes rise without gaps, every item that begins ends, pieces make up the whole', () => {
+test('indexes rise without gaps, every item that begins ends, pieces make up the whole', () => {
   fc.assert(
     fc.property(generation, ({ events, names, reason }) => {
       const { told, turn, count } = read(events)
@@ -105,7 +105,7 @@ test('responses 3.1: indexes rise without gaps, every item that begins ends, pie
   )
 })
 
-test('responses 3.8: text after a call is a new item, and so is reasoning after text', () => {
+test('text after a call is a new item, and so is reasoning after text', () => {
   const { told } = read([
     { type: 'text', choice: 0, delta: 'a' },
     { type: 'reasoning', choice: 0, delta: 'b' },

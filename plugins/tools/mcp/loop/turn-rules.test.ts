@@ -44,7 +44,7 @@ const approval = (isApproved: boolean, reason?: string): ApprovalAnswer => ({
   reason,
 })
 
-test('responses #54: what needs approval is asked for and not run; what does not is run in the same turn', async () => {
+test('what needs approval is asked for and not run; what does not is run in the same turn', async () => {
   const before = files.ran.length
   const calls = [
     ['write', { path: '/a' }],
@@ -69,7 +69,7 @@ test('responses #54: what needs approval is asked for and not run; what does not
   expect(events.at(-1)).toMatchObject({ type: 'finished', reason: 'handed_over' })
 })
 
-test('responses #54: approved, the stored call runs before the model is asked, and says which answer let it', async () => {
+test('approved, the stored call runs before the model is asked, and says which answer let it', async () => {
   const model = scriptedModel({ text: 'done' })
   const events = await openLoop().run(model, {
     tools: [mcpTool('files', files.url, { approval: 'always' })],
@@ -89,7 +89,7 @@ test('responses #54: approved, the stored call runs before the model is asked, a
   ])
 })
 
-test('responses #54: denied, no tool runs, and the model is told why', async () => {
+test('denied, no tool runs, and the model is told why', async () => {
   const before = files.ran.length
   const model = scriptedModel({ text: 'done' })
   const events = await openLoop().run(model, {
@@ -106,14 +106,14 @@ test('responses #54: denied, no tool runs, and the model is told why', async () 
   ).toEqual(['The user denied this call: not today', 'This tool is no longer available.'])
 })
 
-test('responses 4.7: the operator’s word holds where the request has none', async () => {
+test('the operator’s word holds where the request has none', async () => {
   const model = scriptedModel({ calls: [['read', {}]] })
   const tool = mcpTool('files', files.url, { approval: undefined })
   const events = await openLoop({ defaultApproval: 'always' }).run(model, { tools: [tool] })
   expect(only(events, 'approval_requested')).toHaveLength(1)
 })
 
-test('responses #60: a forced choice holds for the first iteration only', async () => {
+test('a forced choice holds for the first iteration only', async () => {
   const choices = async (toolChoice: LoopToolChoice) => {
     const model = scriptedModel({ calls: [['read', {}]] }, { text: 'done' })
     await openLoop().run(model, {
@@ -147,7 +147,7 @@ test('responses #60: a forced choice holds for the first iteration only', async 
   ])
 })
 
-test('responses 1.4: a call outside the allowed tools is not run', async () => {
+test('a call outside the allowed tools is not run', async () => {
   const before = files.ran.length
   const model = scriptedModel({ calls: [['write', {}]] }, { text: 'done' })
   const toolChoice = {
@@ -160,7 +160,7 @@ test('responses 1.4: a call outside the allowed tools is not run', async () => {
   expect(addedMessages(model, 1)[1]).toMatchObject({ content: 'There is no tool named write.' })
 })
 
-test('responses 1.4: a choice of what the request does not have is refused before any tool runs', async () => {
+test('a choice of what the request does not have is refused before any tool runs', async () => {
   const before = files.ran.length
   const toolChoice = { mode: 'one', tool: { kind: 'mcp', label: 'files', name: 'nope' } } as const
   const turn = { tools: [mcpTool('files', files.url)], toolChoice, approvals: [approval(true)] }
@@ -191,7 +191,7 @@ const search = {
   param: 'tools[0]',
 } as const
 
-test('responses #57: a built-in tool runs on the server it is mapped to, which nobody sees', async () => {
+test('a built-in tool runs on the server it is mapped to, which nobody sees', async () => {
   const model = scriptedModel({ calls: [['web_search', { query: 'x' }]] }, { text: 'done' })
   const events = await openLoop(withSearch()).run(model, { tools: [search] })
   expect(only(events, 'list_started', 'list_done')).toEqual([])
@@ -208,7 +208,7 @@ test('responses #57: a built-in tool runs on the server it is mapped to, which n
   expect(JSON.stringify(events)).not.toContain('engine')
 })
 
-test('responses #58: a built-in tool that is not mapped is left out, or refused where the operator is strict', async () => {
+test('a built-in tool that is not mapped is left out, or refused where the operator is strict', async () => {
   const model = scriptedModel({ text: 'done' })
   const events = await openLoop().run(model, { tools: [search] })
   expect(offeredNames(model)).toEqual([[]])
@@ -219,7 +219,7 @@ test('responses #58: a built-in tool that is not mapped is left out, or refused 
   )
 })
 
-test('responses #88: of an internal server neither label nor tools nor errors are told', async () => {
+test('of an internal server neither label nor tools nor errors are told', async () => {
   const section = { servers: [{ label: 'secret-hr', url: web.url, isInternal: true }] }
   const model = scriptedModel({ calls: [['find', { q: 1 }]] }, { calls: [['breaks', {}]] }, { text: 'done' })
   const loop = openLoop(section)
@@ -235,7 +235,7 @@ test('responses #88: of an internal server neither label nor tools nor errors ar
   expect(JSON.stringify(failed) + String((failed[0] as { error: Error }).error)).not.toContain('secret-hr')
 })
 
-test('responses 1.3 #55: labels, servers and URLs are checked before anything is opened', () => {
+test('labels, servers and URLs are checked before anything is opened', () => {
   const code = (...tools: Parameters<typeof mcpTool>[]) => {
     try {
       new TestLoop({ clientServers: {} }).start(scriptedModel({}), {
@@ -258,7 +258,7 @@ test('responses 1.3 #55: labels, servers and URLs are checked before anything is
   expect(code(['a', url, twice])).toBe('invalid_mcp_header')
 })
 
-test('responses 4.3: who may use a configured server, and which of its tools, is the operator’s word', async () => {
+test('who may use a configured server, and which of its tools, is the operator’s word', async () => {
   const server = { label: 'files', url: files.url, tenants: ['auth:a'], deniedTools: ['write'] }
   const loop = openLoop({ servers: [server] })
   const model = scriptedModel({ text: 'done' })
@@ -318,7 +318,7 @@ test('calls of one tenant beyond its limit fail at once, others are not held up'
   await server.close()
 })
 
-test('responses 2.6: calls of earlier turns get the names that their tools have today', async () => {
+test('calls of earlier turns get the names that their tools have today', async () => {
   const model = scriptedModel({ text: 'done' })
   const call = (id: string, name: string) => ({
     id,

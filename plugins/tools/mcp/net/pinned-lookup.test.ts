@@ -20,13 +20,13 @@ function lookup(
   })
 }
 
-test('responses 4.2: the address that was checked is the one that is given', async () => {
+test('the address that was checked is the one that is given', async () => {
   expect(await lookup([PUBLIC, PUBLIC_V6], { all: true })).toEqual([PUBLIC, PUBLIC_V6])
   expect(await lookup([PUBLIC, PUBLIC_V6], { family: 6 })).toEqual([PUBLIC_V6.address, 6])
   expect(await lookup([PRIVATE], {}, true)).toEqual([PRIVATE.address, 4])
 })
 
-test('responses 4.2: one private address among them is enough to refuse the name', async () => {
+test('one private address among them is enough to refuse the name', async () => {
   await expect(lookup([PUBLIC, PRIVATE], { all: true })).rejects.toThrow('private')
   await expect(lookup([PUBLIC_V6, PRIVATE], { family: 6 })).rejects.toThrow('private')
   await expect(lookup([], { all: true })).rejects.toThrow('no address')

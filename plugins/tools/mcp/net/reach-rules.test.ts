@@ -16,11 +16,11 @@ test.each([
   'http://[::ffff:10.0.0.1]/mcp',
   'http://169.254.169.254/latest/meta-data',
   `https://example.com/${'x'.repeat(3000)}`,
-])('responses 4.2: %s is refused', (text) => {
+])('%s is refused', (text) => {
   expect(() => readServerUrl(text, open)).toThrow(UnreachableByRule)
 })
 
-test('responses 4.2: public hosts are open by default, lists narrow them', () => {
+test('public hosts are open by default, lists narrow them', () => {
   expect(readServerUrl('https://mcp.example.com/mcp#x', open).href).toBe('https://mcp.example.com/mcp')
   const narrow = { ...open, hosts: ['*.example.com', 'other.org'], deniedHosts: ['bad.example.com'] }
   expect(readServerUrl('https://MCP.example.com./mcp', narrow).pathname).toBe('/mcp')
@@ -29,7 +29,7 @@ test('responses 4.2: public hosts are open by default, lists narrow them', () =>
     expect(() => readServerUrl(refused, narrow), refused).toThrow(UnreachableByRule)
 })
 
-test('responses 4.2: a switch opens private addresses, another closes plain HTTP or everything', () => {
+test('a switch opens private addresses, another closes plain HTTP or everything', () => {
   expect(readServerUrl('http://127.0.0.1:9/mcp', ANYWHERE).port).toBe('9')
   expect(() => readServerUrl('http://example.com/', { ...open, requiresHttps: true })).toThrow('https')
   expect(() => readServerUrl('https://example.com/', { ...open, isAllowed: false })).toThrow('not allowed')

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { exposeNames } from './exposed-names.ts'
 
-test('responses #43: two servers and a function named alike get three names, the function its own', () => {
+test('two servers and a function named alike get three names, the function its own', () => {
   const names = exposeNames(
     ['search'],
     [
@@ -15,7 +15,7 @@ test('responses #43: two servers and a function named alike get three names, the
   expect(names).toEqual(['mcp_docs_search', 'mcp_web_search', 'fetch'])
 })
 
-test('responses 4.3: names are made safe, and stay different where that makes them equal', () => {
+test('names are made safe, and stay different where that makes them equal', () => {
   const names = exposeNames(
     [],
     [
@@ -32,7 +32,7 @@ test('responses 4.3: names are made safe, and stay different where that makes th
   expect(names[4]).toBe('web_search')
 })
 
-test('responses 4.3: whatever servers name their tools, names are valid, different and repeatable', () => {
+test('whatever servers name their tools, names are valid, different and repeatable', () => {
   const label = fc.constantFrom('a', 'b', 'mcp_a', 'a_2')
   const wish = fc.record({
     label: fc.option(label),
@@ -55,7 +55,7 @@ test.each([
     'in pairs that differ at their ends alone',
     (i: number) => `${i % 2 === 0 ? '中' : '文'}${'x'.repeat(55)}${(i >> 1).toString(36).padStart(2, '0')}`,
   ],
-])('responses 4.3: many names %s take no more than a few looks each', (_kind, nameOf) => {
+])('many names %s take no more than a few looks each', (_kind, nameOf) => {
   const count = 2_000
   const wishes = Array.from({ length: count }, (_, i) => ({ label: 'a', name: nameOf(i) }))
   const { has } = Set.prototype

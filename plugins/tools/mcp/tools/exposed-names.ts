@@ -1,8 +1,6 @@
 /**
  * The names under which the model sees tools. The client's functions keep theirs; a tool whose name is taken, or that two
  * servers have, is named after its server too.
- *
- * @source responses facts 4.3
  */
 import { createHash } from 'node:crypto'
 

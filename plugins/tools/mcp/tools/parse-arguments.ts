@@ -1,7 +1,7 @@
 /** Reads the arguments of a call as a model wrote them. */
 import { parseBoundedText } from '#shared'
 
-/** Null when the text is no JSON object; nothing at all is an empty one. @source responses facts 4.4 */
+/** Null when the text is no JSON object; nothing at all is an empty one. */
 export function parseArguments(text: string): Record<string, unknown> | null {
   if (text.trim() === '') return {}
   try {

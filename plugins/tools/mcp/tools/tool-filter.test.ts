@@ -10,7 +10,7 @@ const tool = (name: string, readOnlyHint?: boolean): ServerTool => ({
   annotations: readOnlyHint === undefined ? null : { readOnlyHint },
 })
 
-test('responses #42: a list of names allows these, an empty list none, no list all', () => {
+test('a list of names allows these, an empty list none, no list all', () => {
   expect(isAllowed(tool('a'), { toolNames: ['a'] })).toBe(true)
   expect(isAllowed(tool('b'), { toolNames: ['a'] })).toBe(false)
   expect(isAllowed(tool('a'), { toolNames: [] })).toBe(false)
@@ -18,14 +18,14 @@ test('responses #42: a list of names allows these, an empty list none, no list a
   expect(isAllowed(tool('a'), undefined)).toBe(true)
 })
 
-test('responses 4.3: read_only keeps what the server calls read-only', () => {
+test('read_only keeps what the server calls read-only', () => {
   expect(isAllowed(tool('a', true), { isReadOnly: true })).toBe(true)
   expect(isAllowed(tool('a', false), { isReadOnly: true })).toBe(false)
   expect(isAllowed(tool('a'), { isReadOnly: true })).toBe(false)
   expect(isAllowed(tool('a', true), { isReadOnly: true, toolNames: ['b'] })).toBe(false)
 })
 
-test('responses 4.7: always, never, by name, by hint; what no rule names has to wait', () => {
+test('always, never, by name, by hint; what no rule names has to wait', () => {
   expect(needsApproval(tool('a'), 'always', 'never')).toBe(true)
   expect(needsApproval(tool('a'), 'never', 'always')).toBe(false)
   expect(needsApproval(tool('a'), undefined, 'never')).toBe(false)
@@ -38,7 +38,7 @@ test('responses 4.7: always, never, by name, by hint; what no rule names has to 
   expect(needsApproval(tool('x'), { never: {} }, 'never')).toBe(true)
 })
 
-test('responses 4.3: the work for long lists of names and of tools grows with their sum', () => {
+test('the work for long lists of names and of tools grows with their sum', () => {
   const toolNames = Array.from({ length: 200_000 }, (_, i) => `t${i}`)
   const tools = toolNames.slice(-50_000).map((name) => tool(name))
   const before = process.cpuUsage()

@@ -2,14 +2,15 @@
 import type { ApprovalRule, ToolFilter } from '#kernel'
 import { isReadOnly, type ServerTool } from '../connection/read-tools.ts'
 
-/** @source responses facts 4.3: an empty list names no tool */
+/** An empty list names no tool. */
 export function isAllowed(tool: ServerTool, filter: ToolFilter | undefined): boolean {
   return filter === undefined || !hasMembers(filter) || matches(tool, filter)
 }
 
 /**
+ * A tool that a rule object does not name needs approval.
+ *
  * @param usual what holds when the request does not say
- * @source responses facts 4.7: what an object of rules does not name has to wait
  */
 export function needsApproval(
   tool: ServerTool,

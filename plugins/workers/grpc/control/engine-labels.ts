@@ -1,4 +1,4 @@
-/** What an engine says of its model and of itself, as labels and as a model card. Pure. @source grpc facts 3.5 */
+/** What an engine says of its model and of itself, as labels and as a model card. Pure. */
 import type { ModelCard } from '#kernel'
 
 type Info = Readonly<Record<string, unknown>>

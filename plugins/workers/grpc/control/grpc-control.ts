@@ -29,7 +29,6 @@ import { callUnary } from '../wire/unary-call.ts'
 import { toCards, toLabels } from './engine-labels.ts'
 
 const EMPTY = Buffer.alloc(0)
-/** @source grpc facts 3.2, 3.5, 3.6 */
 const DETECT_TIMEOUT_MS = 2_000
 const INFO_TIMEOUT_MS = 5_000
 const LOADS_TIMEOUT_MS = 5_000

@@ -1,4 +1,4 @@
-/** Batches of one subscription to KV events as the cache-aware policy takes them. Pure. @source gRPC changes 4 */
+/** Batches of one subscription to KV events as the cache-aware policy takes them. Pure. */
 import type { KvEvent, KvEventBatch } from '#kernel'
 import {
   type KvBlocksRemoved,

@@ -1,4 +1,4 @@
-/** Subscriptions to what engines say of their KV caches. @source grpc facts 1.1, 3.6; gRPC changes 4 */
+/** Subscriptions to what engines say of their KV caches. */
 import type { KvEventFeed, KvEventListener, KvEventSubscription, WorkerEntry } from '#kernel'
 import { decodeKvEventBatch, encodeSubscribeKvEventsRequest } from '../../../../proto/gen/common.ts'
 import { findRuntime } from '../runtimes/runtime-table.ts'

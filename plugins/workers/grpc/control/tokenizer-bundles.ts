@@ -1,4 +1,4 @@
-/** The tokenizers that engines serve: one stream of an archive, whose digest comes with its end. @source grpc facts 1.1, 3.5 */
+/** The tokenizers that engines serve: one stream of an archive, whose digest comes with its end. */
 import { createHash } from 'node:crypto'
 import { open } from 'node:fs/promises'
 import type { BundleLimits, BundleSource, WorkerEntry } from '#kernel'

@@ -1,4 +1,4 @@
-/** Embeds several texts, a few at a time, in the order in which they came. @source grpc facts 2.6 */
+/** Embeds several texts, a few at a time, in the order in which they came. */
 import type { Call, EmbeddingInput, EmbeddingService, EmbeddingVector, RequestContext } from '#kernel'
 import type { PromptMaker } from '../engine/prompt.ts'
 import { EmbedCall, type EmbedParts } from './embed-call.ts'

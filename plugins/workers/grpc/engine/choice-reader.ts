@@ -137,7 +137,6 @@ export class ChoiceReader implements OutputSink {
     })
   }
 
-  /** @source grpc facts 2.7 */
   #reason(said: string): FinishReason {
     switch (said) {
       case 'length':

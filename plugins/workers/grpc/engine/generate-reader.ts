@@ -1,4 +1,4 @@
-/** Reads an engine's answer, message by message, into the events of a generation. @hot @source grpc facts 2.7, 3.1, 5 */
+/** Reads an engine's answer, message by message, into the events of a generation. @hot */
 import type { EngineAttempt, EngineReader, EngineSink, OutputSink } from '#kernel'
 import { grpcErrors } from '../errors.ts'
 import type { Ask, EngineReply, Runtime } from '../runtimes/runtime.ts'

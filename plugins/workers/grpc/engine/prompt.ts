@@ -265,7 +265,7 @@ function toTemplateMessage(message: ChatMessage): ChatMessage {
   return { ...message, content: said }
 }
 
-/** With `none` the model still knows its tools; only its calls are not read. @source grpc facts 6.2 */
+/** With `none` the model still knows its tools; only its calls are not read. */
 function allowedTools({ tools, toolChoice }: GenerationRequest): GenerationRequest['tools'] {
   if (toolChoice?.mode === 'function') return tools.filter((tool) => tool.function.name === toolChoice.name)
   if (toolChoice?.mode !== 'allowed') return tools

@@ -1,4 +1,4 @@
-/** What an engine says of its model's own sampling settings: they fill what the client leaves out. @source grpc facts 2.2 */
+/** What an engine says of its model's own sampling settings: they fill what the client leaves out. */
 import type { Logger, Sampling, WorkerEntry } from '#kernel'
 
 export const DEFAULTS_LABEL = 'default_sampling_params_json'

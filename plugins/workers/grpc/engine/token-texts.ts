@@ -11,7 +11,6 @@ const MAX_KNOWN = 20_000
 
 const byTokenizer = new WeakMap<LoadedTokenizer, Map<number, TokenText>>()
 
-/** @source grpc facts 2.5 */
 export function tokenText(tokenizer: LoadedTokenizer, id: number): TokenText {
   let known = byTokenizer.get(tokenizer)
   if (known === undefined) {

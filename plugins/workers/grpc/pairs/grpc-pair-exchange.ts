@@ -1,6 +1,6 @@
 /**
  * The exchange with both engines of a pair, seen from outside as one with the decode engine: both at once where they meet
- * by themselves, one after the other where the gateway carries what is handed over. @source grpc facts 4.2, 4.3
+ * by themselves, one after the other where the gateway carries what is handed over.
  */
 
 import type {

@@ -1,4 +1,4 @@
-/** Pairs of engines that are reached over gRPC. @source grpc facts 4.1, 4.2 */
+/** Pairs of engines that are reached over gRPC. */
 
 import type { Exchange, PairCall, PairHandler, PairRequests, PairStrategy, UpstreamRequest } from '#kernel'
 import type { PairMetrics } from '#shared'

@@ -1,4 +1,4 @@
-/** What a client sees when one half of a pair fails. @source grpc facts 4.3 */
+/** What a client sees when one half of a pair fails. */
 import {
   defineErrors,
   type GatewayError,

@@ -1,4 +1,4 @@
-/** What the two halves of a pair are asked, for each way in which engines hand a prompt over. @source grpc facts 4.2 */
+/** What the two halves of a pair are asked, for each way in which engines hand a prompt over. */
 import { randomFillSync } from 'node:crypto'
 import type { WorkerEntry } from '#kernel'
 import { type ConnectorMode, uuidV7 } from '#shared'

@@ -1,4 +1,4 @@
-/** How busy a rank is, in the words of the engines whose reports are alike. @source grpc facts 3.6 */
+/** How busy a rank is, in the words of the engines whose reports are alike. */
 import type { EngineReport, RankLoad } from '#kernel'
 import { toPairLoad } from '#shared'
 

@@ -1,4 +1,4 @@
-/** MLX's engine over gRPC: one choice, token ids as stops, no constraints. @source grpc facts 1.5, 2.2, 2.4, 3.1 */
+/** MLX's engine over gRPC: one choice, token ids as stops, no constraints. */
 import {
   decodeGenerateResponse,
   decodeGetModelInfoResponse,

@@ -1,4 +1,4 @@
-/** The engines that are spoken to over gRPC, in the order in which a stranger is asked. @source grpc facts 3.5 */
+/** The engines that are spoken to over gRPC, in the order in which a stranger is asked. */
 import { mlx } from './mlx.ts'
 import type { Runtime } from './runtime.ts'
 import { sglang } from './sglang.ts'

@@ -1,4 +1,4 @@
-/** SGLang's scheduler over gRPC. @source grpc facts 1.2, 2.2, 2.5, 3.1 */
+/** SGLang's scheduler over gRPC. */
 
 import type { PromptLogprob } from '#kernel'
 import {

@@ -1,4 +1,4 @@
-/** TokenSpeed's scheduler over gRPC. @source grpc facts 1.6, 2.2, 2.5, 3.1 */
+/** TokenSpeed's scheduler over gRPC. */
 import {
   decodeGenerateResponse,
   decodeGetLoadsResponse,

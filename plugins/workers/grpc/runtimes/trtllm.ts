@@ -1,4 +1,4 @@
-/** TensorRT-LLM over gRPC. @source grpc facts 1.4, 2.2, 2.3, 2.5, 3.1 */
+/** TensorRT-LLM over gRPC. */
 import {
   decodeGenerateResponse,
   decodeGetModelInfoResponse,

@@ -1,4 +1,4 @@
-/** vLLM's engine over gRPC. @source grpc facts 1.3, 2.2, 2.5, 3.1 */
+/** vLLM's engine over gRPC. */
 import {
   decodeEmbedResponse,
   decodeGenerateResponse,

@@ -76,7 +76,6 @@ export class Channels {
     return credentials.createSsl(this.#authorities)
   }
 
-  /** @source grpc facts 3.2 */
   #options(): ChannelOptions {
     const { keepaliveMs, keepaliveTimeoutMs, maxMessageBytes, streamWindowBytes, maxReconnectWaitMs } =
       this.#config

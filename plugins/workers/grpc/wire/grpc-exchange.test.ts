@@ -1,4 +1,4 @@
-/** Calls over real HTTP/2 connections: how they end, what holds them back, and what engines hear of it. @source grpc facts 2.8, 3.2 */
+/** Calls over real HTTP/2 connections: how they end, what holds them back, and what engines hear of it. */
 import { once } from 'node:events'
 import {
   constants,

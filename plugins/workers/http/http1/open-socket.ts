@@ -31,7 +31,7 @@ const KEEP_ALIVE_PROBE_MS = 30_000
  */
 const readBuffer = Buffer.allocUnsafeSlow(65_536)
 
-/** Begins to connect. @source routing facts 3.3 (no-delay, TCP keep-alive of 30 s) */
+/** Begins to connect. */
 export function openSocket(origin: WorkerOrigin, settings: SocketSettings, listener: SocketListener): Socket {
   const socket = origin.isTls ? openTls(origin, settings, listener) : openTcp(origin, settings, listener)
   socket.on('error', (error) => listener.onLost(error))

@@ -1,4 +1,4 @@
-/** What the command reads in the gateway's replies about workers. @source API spec 4.4, routes facts 16.5 */
+/** What the command reads in the gateway's replies about workers. */
 export interface WorkerRecord {
   readonly id: string
   readonly url: string

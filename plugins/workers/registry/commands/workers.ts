@@ -102,7 +102,7 @@ async function addWorker(command: Command, url: string, options: AddOptions): Pr
   else console.log(renderWorkers([worker]))
 }
 
-/** Only what was given; the rest is the gateway's to decide. @source API spec 2.11 */
+/** Only what was given; the rest is the gateway's to decide. */
 function toSpec(url: string, options: AddOptions): Record<string, unknown> {
   const { model, workerApiKey, priority, type, runtime, label } = options
   return {

@@ -1,4 +1,4 @@
-/** Events of a generation as the chunks of a streamed chat completion. @source routes facts 10.4 */
+/** Events of a generation as the chunks of a streamed chat completion. */
 import type { GenerationEvent, GenerationUsage, TokenLogprob } from '#kernel'
 import { DONE } from '../generation-streams.ts'
 
@@ -111,7 +111,7 @@ export function toWireLogprobs(logprobs: readonly TokenLogprob[]) {
   }
 }
 
-/** @source grpc facts 2.7: details only where there is something to tell */
+/** Details only if there are any. */
 export function toWireUsage(usage: GenerationUsage) {
   return {
     prompt_tokens: usage.inputTokens,

@@ -1,4 +1,4 @@
-/** A whole generation as a chat completion. @source routes facts 10.4; grpc facts 2.7 */
+/** A whole generation as a chat completion. */
 import type { GeneratedAnswer, GeneratedChoice } from '#kernel'
 import { toWireLogprobs, toWireUsage } from './chat-chunks.ts'
 

@@ -21,14 +21,14 @@ function verdict(fields: object): string | null {
 const tool = (name: string) => ({ type: 'function', function: { name } })
 const jsonSchema = (name: string) => ({ type: 'json_schema', json_schema: { name, schema: {} } })
 
-test('§4.8 a minimal chat request passes, also with unknown fields and nulls', () => {
+test('a minimal chat request passes, also with unknown fields and nulls', () => {
   expect(verdict({})).toBeNull()
   expect(
     verdict({ made_up: { by: 'us' }, temperature: null, stream: null, stop: null, tools: null }),
   ).toBeNull()
 })
 
-describe('§4.8 ranges of single fields name the field', () => {
+describe('ranges of single fields name the field', () => {
   test.each<[object, string]>([
     [{ model: 7 }, 'model'],
     [{ messages: [] }, 'messages'],
@@ -78,7 +78,7 @@ describe('§4.8 ranges of single fields name the field', () => {
   })
 })
 
-describe('§4.8 messages', () => {
+describe('messages', () => {
   test.each<[object, string]>([
     [{ role: 'robot', content: 'x' }, 'messages.0.role'],
     [{ content: 'x' }, 'messages.0.role'],
@@ -106,7 +106,7 @@ describe('§4.8 messages', () => {
   })
 })
 
-describe('§4.8 rules between fields', () => {
+describe('rules between fields', () => {
   test.each<[object, string]>([
     [{ top_logprobs: 1 }, 'top_logprobs_requires_logprobs top_logprobs'],
     [{ top_logprobs: 1, logprobs: null }, 'top_logprobs_requires_logprobs top_logprobs'],

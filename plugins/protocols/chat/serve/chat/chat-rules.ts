@@ -3,7 +3,7 @@ import { ruleErrors } from '../../errors.ts'
 import type { ChatRequest } from '../../wire/chat.ts'
 import { checkStreamOptions } from '../stream-rules.ts'
 
-/** @throws a rule error (400) named after the broken rule. @source routes facts 10.1, 10.2 */
+/** @throws a rule error (400) named after the broken rule. */
 export function checkChatRules(request: ChatRequest): void {
   checkStreamOptions(request)
   checkLimits(request)

@@ -1,4 +1,4 @@
-/** A chat completions body as the internal request. @source routes facts 10.1, 10.2 */
+/** A chat completions body as the internal request. */
 import type {
   ChatMessage,
   ChatTool,

@@ -3,7 +3,7 @@ import { ruleErrors } from '../../errors.ts'
 import type { CompletionRequest } from '../../wire/completion.ts'
 import { checkStreamOptions } from '../stream-rules.ts'
 
-/** @throws a rule error (400) named after the broken rule. @source routes facts 11 */
+/** @throws a rule error (400) named after the broken rule. */
 export function checkCompletionRules(request: CompletionRequest): void {
   const { prompt, min_tokens, max_tokens, best_of, n, stream } = request
   if (Array.isArray(prompt) && prompt.length === 0) throw ruleErrors.prompt_empty.with({ param: 'prompt' })

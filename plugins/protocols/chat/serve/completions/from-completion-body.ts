@@ -1,4 +1,4 @@
-/** A text completions body as internal requests, one a prompt. @source routes facts 11; grpc facts 2.6 */
+/** A text completions body as internal requests, one a prompt. */
 import type { GenerationRequest, OutputConstraint } from '#kernel'
 import { parseBoundedText } from '#shared'
 import { chatErrors } from '../../errors.ts'

@@ -1,4 +1,4 @@
-/** Text completions over workers that do not speak them. @source routes facts 11; grpc facts 2.6, 2.7 */
+/** Text completions over workers that do not speak them. */
 import type {
   GeneratedChoice,
   GenerationStarted,

@@ -1,4 +1,4 @@
-/** What a client wants embedded: a text, texts, token ids, or lists of them. @source routes facts 12; grpc facts 2.6 */
+/** What a client wants embedded: a text, texts, token ids, or lists of them. */
 import type { EmbeddingInput } from '#kernel'
 import { chatErrors } from '../../errors.ts'
 

@@ -1,4 +1,4 @@
-/** Classification: an engine's vector holds one value a class. @source routes facts 13; grpc facts 2.6 */
+/** Classification: an engine's vector holds one value a class. */
 
 import type { EmbeddingService, EmbeddingVector, RequestContext, Static, WorkerEntry } from '#kernel'
 import { parseBoundedText } from '#shared'

@@ -1,4 +1,4 @@
-/** Embeddings by engines that are reached in token ids, told as the API has them. @source routes facts 12; grpc facts 2.6 */
+/** Embeddings by engines that are reached in token ids, told as the API has them. */
 import type { EmbeddingService, EmbeddingVector, RequestContext, Static } from '#kernel'
 import { chatErrors } from '../../errors.ts'
 import type { EmbeddingRequest } from '../../wire/embedding.ts'

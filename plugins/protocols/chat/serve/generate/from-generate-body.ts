@@ -1,4 +1,4 @@
-/** A native generation body as the internal request. @source routes facts 9; grpc facts 2.6 */
+/** A native generation body as the internal request. */
 import type { GenerationRequest, Prompt, Sampling } from '#kernel'
 import { chatErrors } from '../../errors.ts'
 import type { GenerateRequest } from '../../wire/generate.ts'

@@ -2,7 +2,7 @@
 import { ruleErrors } from '../../errors.ts'
 import type { GenerateRequest } from '../../wire/generate.ts'
 
-/** @throws a rule error (400) named after the broken rule. @source routes facts 9 */
+/** @throws a rule error (400) named after the broken rule. */
 export function checkGenerateRules({ text, input_ids, sampling_params: sampling }: GenerateRequest): void {
   if ((text == null) === (input_ids == null)) throw ruleErrors.text_or_input_ids_required()
   if (sampling == null) return

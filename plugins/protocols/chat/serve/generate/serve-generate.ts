@@ -1,4 +1,4 @@
-/** Native generation over workers that do not speak it as HTTP. @source routes facts 9; grpc facts 2.6, 2.7 */
+/** Native generation over workers that do not speak it as HTTP. */
 import type {
   GeneratedChoice,
   Generation,

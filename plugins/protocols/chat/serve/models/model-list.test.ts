@@ -44,7 +44,7 @@ function sources(
 
 const caller = (headers: Record<string, string>) => ({ header: (name: string) => headers[name] })
 
-test('§4.6 models of all local workers, each id once, the first card wins', () => {
+test('models of all local workers, each id once, the first card wins', () => {
   const workers = [
     local({ id: 'a' }, { id: 'b', provider: 'xai' }),
     local({ id: 'a', provider: 'late' }),
@@ -53,12 +53,12 @@ test('§4.6 models of all local workers, each id once, the first card wins', () 
   expect(registeredModels(workers)).toEqual([entry('a'), entry('b', 'xai')])
 })
 
-test('§4.6 models of external workers are not listed without a key', async () => {
+test('models of external workers are not listed without a key', async () => {
   const { all } = sources([external('https://e:1'), local({ id: 'a' })], {})
   expect(await listModels(caller({}), all)).toEqual([entry('a')])
 })
 
-test('§4.6 nothing to list is 503', async () => {
+test('nothing to list is 503', async () => {
   for (const workers of [[], [local()], [external('https://e:1')]]) {
     await expect(listModels(caller({}), sources(workers, {}).all)).rejects.toMatchObject({ status: 503 })
   }
@@ -68,7 +68,7 @@ test.each([
   ['authorization', 'Bearer foreign', 'Bearer foreign'],
   ['authorization', 'bearer foreign', 'Bearer foreign'],
   ['x-api-key', 'foreign', 'foreign'],
-])('§4.6 a foreign key in %s (%j) asks the external workers with it', async (name, value, sent) => {
+])('a foreign key in %s (%j) asks the external workers with it', async (name, value, sent) => {
   const { calls, all } = sources([external('https://e:1'), local({ id: 'a' })], {
     'https://e:1': { data: [{ id: 'gpt', created: 7, owned_by: 'openai' }, { nonsense: true }] },
   })
@@ -84,7 +84,7 @@ test.each([
   ])
 })
 
-test.each([1e18, -1e300, 1.5, '7', null])('A3: a model made at %j has no time', async (created) => {
+test.each([1e18, -1e300, 1.5, '7', null])('a model made at %j has no time', async (created) => {
   const { all } = sources([external('https://e:1')], { 'https://e:1': { data: [{ id: 'gpt', created }] } })
   expect(await listModels(caller({ authorization: 'Bearer foreign' }), all)).toMatchObject([{ created: 0 }])
 })
@@ -96,7 +96,7 @@ test.each([
   { authorization: 'Bearer own', 'x-api-key': 'foreign' },
   { authorization: 'Basic foreign' },
   { authorization: 'Bearer ' },
-])('§5 %j never leaves the gateway', async (headers) => {
+])('%j never leaves the gateway', async (headers) => {
   const { calls, all } = sources([external('https://e:1'), local({ id: 'a' })], {
     'https://e:1': { data: [{ id: 'x' }] },
   })
@@ -104,13 +104,13 @@ test.each([
   expect(calls).toEqual([])
 })
 
-test('§5 without an auth plugin no key leaves the gateway', async () => {
+test('without an auth plugin no key leaves the gateway', async () => {
   const { calls, all } = sources([external('https://e:1'), local({ id: 'a' })], {}, { auth: null })
   await listModels(caller({ authorization: 'Bearer foreign' }), all)
   expect(calls).toEqual([])
 })
 
-test('§4.6 the registry answers when external workers fail, list nothing or are not ready', async () => {
+test('the registry answers when external workers fail, list nothing or are not ready', async () => {
   const workers = [
     external('https://dead:1'),
     external('https://empty:1'),

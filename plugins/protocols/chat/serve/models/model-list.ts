@@ -26,7 +26,7 @@ export interface ModelListSources {
   readonly timeoutMs: number
 }
 
-/** @throws no_models (503) when there is nothing to list. @source routes facts 6.5 */
+/** @throws no_models (503) when there is nothing to list. */
 export async function listModels(
   ctx: Pick<RequestContext, 'header'>,
   sources: ModelListSources,
@@ -57,7 +57,7 @@ export function registeredModels(workers: readonly WorkerEntry[]): ModelEntry[] 
 
 /**
  * The caller's credential when it is certainly not one of the gateway's. One gateway key in either header keeps
- * both at home. The scheme word is read in any case here. @source routes facts 5.1, 6.5
+ * both at home. The scheme word is read in any case here.
  */
 function foreignCredential(
   ctx: Pick<RequestContext, 'header'>,

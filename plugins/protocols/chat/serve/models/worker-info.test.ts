@@ -19,11 +19,11 @@ test.each<[object, object]>([
     { model_name: '/p', max_tokens: 4, vocab_size: 0, is_generation: true },
   ],
   [{}, { model_name: 'unknown', max_tokens: 0, vocab_size: 0 }],
-])('§2.13 model info of %j has the documented fields', (info, expected) => {
+])('model info of %j has the documented fields', (info, expected) => {
   expect(withModelInfo({ ...info }, worker())).toMatchObject(expected)
 })
 
-test('§2.13 what the worker does not say is taken from its model card', () => {
+test('what the worker does not say is taken from its model card', () => {
   expect(withModelInfo({}, worker([{ id: 'card', context_length: 9 }]))).toEqual({
     model_name: 'card',
     max_tokens: 9,
@@ -42,7 +42,7 @@ test.each<[object, object]>([
   ],
   [{ sglang_version: '0.5' }, { version: '0.5', gpu_count: 1 }],
   [{}, { version: 'unknown', backend: 'sglang', gpu_count: 1 }],
-])('§2.13 server info of %j has the documented fields', (info, expected) => {
+])('server info of %j has the documented fields', (info, expected) => {
   expect(withServerInfo({ ...info }, worker())).toMatchObject(expected)
 })
 

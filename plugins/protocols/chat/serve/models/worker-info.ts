@@ -71,7 +71,7 @@ function isScalar(value: unknown): boolean {
   return value === null || typeof value !== 'object'
 }
 
-/** What may be shown of the worker's object, with model_name, max_tokens and vocab_size guaranteed. @source API spec 2.13; routes facts 6.6 */
+/** What may be shown of the worker's object, with model_name, max_tokens and vocab_size guaranteed. */
 export function withModelInfo(info: JsonObject, worker: WorkerEntry): JsonObject {
   const card = worker.models[0]
   return {
@@ -85,7 +85,7 @@ export function withModelInfo(info: JsonObject, worker: WorkerEntry): JsonObject
   }
 }
 
-/** What may be shown of the worker's object, with version, backend and gpu_count guaranteed. @source API spec 2.13; routes facts 6.6 */
+/** What may be shown of the worker's object, with version, backend and gpu_count guaranteed. */
 export function withServerInfo(info: JsonObject, worker: WorkerEntry): JsonObject {
   const parallel = [info.tp_size, info.pp_size, info.dp_size].map((size) => firstCount(size) ?? 1)
   return {

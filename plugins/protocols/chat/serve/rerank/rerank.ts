@@ -6,7 +6,7 @@ import { type RerankReply, RerankRequest, V1RerankRequest } from '../../wire/rer
 import { readRanking } from './ranking.ts'
 
 const WORKER_PATH = '/v1/rerank'
-/** What a reply says of a request that named no model. @source routes facts 14.2 */
+/** What a reply says of a request that named no model. */
 const UNNAMED_MODEL = 'unknown'
 
 const rerankRequest = defineValidator(RerankRequest)
@@ -30,7 +30,7 @@ interface RerankHost {
   readonly balance: { canonicalModel(model: string): string }
 }
 
-/** POST /rerank. @throws 400 for a wrong field, and what `collectReply` throws. @source routes facts 14.1 */
+/** POST /rerank. @throws 400 for a wrong field, and what `collectReply` throws. */
 export async function rerank(host: RerankHost, ctx: RequestContext): Promise<void> {
   if (ctx.peek().model === null) throw chatErrors.missing_model.with({ param: 'model' })
   const request = ctx.body(rerankRequest)
@@ -44,7 +44,7 @@ export async function rerank(host: RerankHost, ctx: RequestContext): Promise<voi
   })
 }
 
-/** POST /v1/rerank: only query, documents and model are read. @source routes facts 14.2 */
+/** POST /v1/rerank: only query, documents and model are read. */
 export async function v1Rerank(host: RerankHost, ctx: RequestContext): Promise<void> {
   // Like the other routes: what is no object is no JSON for this purpose.
   ctx.peek()

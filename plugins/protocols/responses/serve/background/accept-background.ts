@@ -1,4 +1,4 @@
-/** A background response is accepted: everything checked, stored, queued, and only then answered. @source responses facts 5.8 */
+/** A background response is accepted: everything checked, stored, queued, and only then answered. */
 import type { RequestContext, ResponseRecord } from '#kernel'
 import { responsesErrors } from '../../errors.ts'
 import { newId } from '../item-ids.ts'

@@ -1,4 +1,4 @@
-/** Cancels background responses, whoever works on them. @source responses facts 5.3 */
+/** Cancels background responses, whoever works on them. */
 import type { HistoryService, ResponseRecord } from '#kernel'
 import { defineTopic, type Topic } from '#kernel'
 import { type LiveResponses, liveKey } from '../stored/follow-response.ts'

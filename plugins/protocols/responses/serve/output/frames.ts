@@ -1,4 +1,4 @@
-/** Events of a response as frames of an event stream, numbered. @source responses facts 3.1, 3.2 @hot */
+/** Events of a response as frames of an event stream, numbered. */
 
 /** Takes whole frames, in order. */
 export type FrameSink = (frame: string, number: number) => void

@@ -1,4 +1,4 @@
-/** A call of one of the client's functions while the model writes it. @source responses facts 3.2-3.4 */
+/** A call of one of the client's functions while the model writes it. */
 import type { HistoryItem, ToolLoopEvent } from '#kernel'
 import { newItemId } from '../item-ids.ts'
 import type { DeltaFrame, Frames } from './frames.ts'

@@ -1,4 +1,4 @@
-/** Frames that are about one item: each says which. @source responses facts 3.2 */
+/** Frames that are about one item: each says which. */
 import { type DeltaFrame, deltaFrame, type Frames } from './frames.ts'
 
 export class ItemFrames {

@@ -1,4 +1,4 @@
-/** A message while the model writes it: parts of text and refusals, one after another. @source responses facts 3.2-3.4 */
+/** A message while the model writes it: parts of text and refusals, one after another. */
 import type { HistoryItem, TokenLogprob, ToolLoopEvent } from '#kernel'
 import { newItemId } from '../item-ids.ts'
 import type { DeltaFrame, Frames } from './frames.ts'

@@ -1,4 +1,4 @@
-/** An item of a kind that only the worker and the client know: shown whole, under an id of our own. @source responses facts 2.3 */
+/** An item of a kind that only the worker and the client know: shown whole, under an id of our own. */
 import type { HistoryItem, ToolLoopEvent } from '#kernel'
 import { withoutPrivate } from '#shared'
 import { newItemId } from '../item-ids.ts'

@@ -1,4 +1,4 @@
-/** What every item under way can do. @source responses facts 3.3 */
+/** What every item under way can do. */
 import type { HistoryItem, ToolLoopEvent } from '#kernel'
 
 export interface OpenItem {

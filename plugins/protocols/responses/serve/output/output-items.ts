@@ -1,6 +1,6 @@
 /**
  * The output of one response: loop events become items, and frames where somebody follows. The items of the stream, of the
- * reply and of the store are the same objects. @source responses facts 2.3, 3.2-3.5
+ * reply and of the store are the same objects.
  */
 import type { HistoryItem, ToolLoopEvent } from '#kernel'
 import { newItemId } from '../item-ids.ts'

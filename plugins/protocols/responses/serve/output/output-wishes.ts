@@ -1,4 +1,4 @@
-/** What the client wants to see of the items. @source responses facts 1.5 */
+/** What the client wants to see of the items. */
 import type { SealedText, TextSeal } from '../prompt/sealed-text.ts'
 import type { CreateRequest } from '../read/read-request.ts'
 

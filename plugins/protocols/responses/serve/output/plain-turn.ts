@@ -1,6 +1,6 @@
 /**
  * A turn without tools of the gateway: the events of one generation as those of a tool loop, so that what renders the
- * one renders the other. Only the first choice counts. @source responses facts 2.7, 3.8 @hot
+ * one renders the other. Only the first choice counts.
  */
 import type {
   FinishReason,

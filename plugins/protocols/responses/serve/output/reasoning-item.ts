@@ -1,4 +1,4 @@
-/** Reasoning while the model writes it, told as text or as a summary. @source responses facts 3.2-3.4 */
+/** Reasoning while the model writes it, told as text or as a summary. */
 import type { HistoryItem, ToolLoopEvent } from '#kernel'
 import { newItemId } from '../item-ids.ts'
 import type { DeltaFrame, Frames } from './frames.ts'

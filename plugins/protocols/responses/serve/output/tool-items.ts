@@ -1,4 +1,4 @@
-/** Items of tools that the gateway runs, while they run. @source responses facts 3.4 */
+/** Items of tools that the gateway runs, while they run. */
 import type { BuiltInType, CalledTool, HistoryItem, ToolCallResult, ToolLoopEvent } from '#kernel'
 import { parseBoundedText, withoutPrivate } from '#shared'
 import { newId, newItemId } from '../item-ids.ts'

@@ -1,4 +1,4 @@
-/** Summaries that stand for what came before them. @source responses facts 1.11, 2.3 (compaction) */
+/** Summaries that stand for what came before them. */
 import type { HistoryItem } from '#kernel'
 import { requireOpened, type SealedText, type Unsealer } from './sealed-text.ts'
 

@@ -1,4 +1,4 @@
-/** A create request as a worker that speaks the format itself is asked for it. @source responses facts 1.2, 1.6 */
+/** A create request as a worker that speaks the format itself is asked for it. */
 import type { BuiltInType, NativeRequest, WorkerEntry } from '#kernel'
 import type { Json } from '../read/fields.ts'
 import { builtInType } from '../read/read-tools.ts'

@@ -1,4 +1,4 @@
-/** How many tokens a turn is for its model: by the model's tokenizer where one is loaded. @source responses facts 1.11 */
+/** How many tokens a turn is for its model: by the model's tokenizer where one is loaded. */
 import type { ChatMessage, ChatPrompt, ContentPart, GenerationRequest, Host, TokenizerService } from '#kernel'
 
 const BYTES_PER_TOKEN = 4

@@ -1,6 +1,6 @@
 /**
  * Text that clients keep for the gateway and cannot read or change: reasoning, and what compaction made of a conversation.
- * AES-256-GCM under the gateway's key, bound to the tenant. @source responses facts 2.4
+ * AES-256-GCM under the gateway's key, bound to the tenant.
  */
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
 import { responsesErrors } from '../../errors.ts'

@@ -1,4 +1,4 @@
-/** Parts of items as parts of chat messages. @source responses facts 2.2 */
+/** Parts of items as parts of chat messages. */
 import type { ContentPart } from '#kernel'
 
 type Part = { readonly type: string; readonly [member: string]: unknown }

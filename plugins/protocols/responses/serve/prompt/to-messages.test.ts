@@ -22,7 +22,7 @@ const output = (id: string, text: unknown = 'r') => ({
   output: text,
 })
 
-test('responses 8 #4, #22: instructions come first, and a developer is the system', () => {
+test('instructions come first, and a developer is the system', () => {
   expect(
     messagesOf(
       [
@@ -40,7 +40,7 @@ test('responses 8 #4, #22: instructions come first, and a developer is the syste
   ])
 })
 
-test('responses 8 #16: an image keeps its URL', () => {
+test('an image keeps its URL', () => {
   const url = 'data:image/png;base64,iVBORw0KGgo='
   const content = [
     { type: 'input_text', text: 'what is this?' },
@@ -57,7 +57,7 @@ test('responses 8 #16: an image keeps its URL', () => {
   ])
 })
 
-test('responses 8 #17: calls of a turn are one message, their outputs follow in the order of the calls', () => {
+test('calls of a turn are one message, their outputs follow in the order of the calls', () => {
   const messages = messagesOf([call('a', '{ "x" : 1 }'), call('b', 'no json'), output('b'), output('a')])
   expect(messages).toEqual([
     {
@@ -73,7 +73,7 @@ test('responses 8 #17: calls of a turn are one message, their outputs follow in 
   ])
 })
 
-test('responses 2.6: text between a call and its output joins the turn; the next call is another turn', () => {
+test('text between a call and its output joins the turn; the next call is another turn', () => {
   const said = { role: 'assistant', content: 'working' }
   expect(messagesOf([call('a'), said, output('a'), call('b'), output('b')]).map(({ role }) => role)).toEqual([
     'assistant',
@@ -83,19 +83,19 @@ test('responses 2.6: text between a call and its output joins the turn; the next
   ])
 })
 
-test('responses 8 #18, 2.6: what has no other half is refused', () => {
+test('what has no other half is refused', () => {
   expect(() => messagesOf([output('a')])).toThrow(/No tool call found .* call_id a\./)
   expect(() => messagesOf([call('a'), { role: 'user', content: 'x' }])).toThrow(/No tool output found .* a\./)
   expect(() => messagesOf([call('a'), output('a'), output('a')])).toThrow(/No tool call found/)
 })
 
-test('responses 8 #23: assistant messages with a phase', () => {
+test('assistant messages with a phase', () => {
   const items = ['commentary', 'final_answer'].map((phase) => ({ role: 'assistant', content: phase, phase }))
   expect(readInputItems(items)).toMatchObject([{ phase: 'commentary' }, { phase: 'final_answer' }])
   expect(messagesOf([...items, { role: 'user', content: 'x' }])).toHaveLength(2)
 })
 
-test('responses 8 #26: pictures in an output follow the tool messages', () => {
+test('pictures in an output follow the tool messages', () => {
   const parts = [
     { type: 'input_text', text: 'a screen' },
     { type: 'input_image', image_url: 'https://x/y.png' },
@@ -106,7 +106,7 @@ test('responses 8 #26: pictures in an output follow the tool messages', () => {
   ])
 })
 
-test('responses 2.6 rule 4: ids that come again in another turn are told apart', () => {
+test('ids that come again in another turn are told apart', () => {
   const messages = messagesOf([
     call('call_0'),
     output('call_0', 'one'),
@@ -120,7 +120,7 @@ test('responses 2.6 rule 4: ids that come again in another turn are told apart',
   ])
 })
 
-test('responses 2.4: reasoning goes back inside the turn under way only, also sealed', () => {
+test('reasoning goes back inside the turn under way only, also sealed', () => {
   const encrypted_content = seal.seal('t', { text: 'secret thoughts' })
   const items = [{ type: 'reasoning', summary: [], encrypted_content }, call('a'), output('a')]
   expect(messagesOf(items)[0].reasoning_content).toBe('secret thoughts')
@@ -150,7 +150,7 @@ test('reasoning that cannot be opened is dropped and counted; the rest of its tu
   }
 })
 
-test('responses 2.6: whatever the items, each call has one result right behind it, or the input is refused', () => {
+test('whatever the items, each call has one result right behind it, or the input is refused', () => {
   const id = fc.constantFrom('a', 'b', 'c')
   const item = fc.oneof(
     id.map((one) => call(one)),

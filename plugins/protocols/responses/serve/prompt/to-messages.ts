@@ -1,6 +1,5 @@
 /**
  * Items as the messages of a chat: turns of the assistant with their calls, each call with exactly one result behind it.
- * @source responses facts 2.6
  */
 import type { CallOrigin, ChatMessage, ContentPart, HistoryItem } from '#kernel'
 import { responsesErrors } from '../../errors.ts'

@@ -1,6 +1,6 @@
 /**
  * Items as a worker that speaks the format gets them: whole, but for what is the gateway's own. Ids are left out, since no
- * worker knows them; calls that the gateway ran become functions with their results. @source responses facts 1.6, 2.6
+ * worker knows them; calls that the gateway ran become functions with their results.
  */
 import type { HistoryItem } from '#kernel'
 import type { Json } from '../read/fields.ts'

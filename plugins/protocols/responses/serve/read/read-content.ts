@@ -1,4 +1,4 @@
-/** Content of messages and of tool outputs, as parts. @source responses facts 2.2 */
+/** Content of messages and of tool outputs, as parts. @source OpenAI API reference, Responses */
 import { responsesErrors, shown } from '../../errors.ts'
 import {
   fieldOf,

@@ -1,4 +1,4 @@
-/** Items of a request's input: checked, and made whole with an id, a type and parts. @source responses facts 2.1-2.3 */
+/** Items of a request's input: checked, and made whole with an id, a type and parts. @source OpenAI API reference, Responses */
 import type { HistoryItem } from '#kernel'
 import { responsesErrors, shown } from '../../errors.ts'
 import { newItemId } from '../item-ids.ts'

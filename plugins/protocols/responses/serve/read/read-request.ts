@@ -1,4 +1,4 @@
-/** The body of a create request, checked field by field before anything is done. @source responses facts 1.1, 1.2, 1.5 */
+/** The body of a create request, checked field by field before anything is done. @source OpenAI API reference, Responses */
 import type { OutputConstraint, Sampling } from '#kernel'
 import { responsesErrors, shown } from '../../errors.ts'
 import {
@@ -24,7 +24,7 @@ const MAX_METADATA = 16
 const MAX_METADATA_KEY = 64
 const MAX_METADATA_VALUE = 512
 const MAX_STOPS = 4
-/** @source responses facts 1.1 */
+/** @source OpenAI API reference, Responses */
 const MAX_INPUT_TEXT = 10_485_760
 
 export const INCLUDES = [

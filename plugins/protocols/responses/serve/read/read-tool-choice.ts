@@ -1,4 +1,4 @@
-/** What the model must, may and must not call. @source responses facts 1.4 */
+/** What the model must, may and must not call. @source OpenAI API reference, Responses */
 import type { LoopToolChoice, ToolChoice, ToolReference } from '#kernel'
 import { responsesErrors, shown } from '../../errors.ts'
 import { fieldOf, isObject, type Json, readArray, readChoice, readString, requireString } from './fields.ts'

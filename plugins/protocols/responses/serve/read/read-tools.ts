@@ -1,6 +1,6 @@
 /**
  * Tool declarations: functions for the model, tools that the gateway runs, and kinds that nobody here runs, which are
- * echoed and left out. @source responses facts 1.3
+ * echoed and left out. @source OpenAI API reference, Responses
  */
 import type { ApprovalRule, BuiltInType, ChatTool, GatewayTool, McpToolRequest, ToolFilter } from '#kernel'
 import { responsesErrors } from '../../errors.ts'

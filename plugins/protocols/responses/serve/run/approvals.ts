@@ -1,4 +1,4 @@
-/** Answers to calls that wait for one, and the tools that the history has listed already. @source responses facts 4.7 */
+/** Answers to calls that wait for one, and the tools that the history has listed already. */
 import type { ApprovalAnswer, HistoryItem, ListedServer } from '#kernel'
 import { responsesErrors } from '../../errors.ts'
 

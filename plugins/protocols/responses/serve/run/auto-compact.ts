@@ -1,6 +1,6 @@
 /**
  * What is too long is compacted before it is asked: by a threshold of the client's (`context_management`), or where the
- * model's context would overflow (`truncation: auto`). The turn under way is never cut. @source responses facts 1.2, 1.11
+ * model's context would overflow (`truncation: auto`). The turn under way is never cut.
  */
 import {
   type ChatMessage,

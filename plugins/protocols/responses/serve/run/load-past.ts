@@ -1,4 +1,4 @@
-/** What was said before a turn, and the items that its input names, wherever the tenant has them. @source responses facts 2.6, 5.2, 5.4 */
+/** What was said before a turn, and the items that its input names, wherever the tenant has them. */
 import type { HistoryItem, HistoryProblem, HistoryService, LoadedHistory } from '#kernel'
 import { responsesErrors } from '../../errors.ts'
 import { wrongValue } from '../read/fields.ts'

@@ -1,4 +1,4 @@
-/** The turn for the model: what it is asked, made of the request and its items. @source responses facts 2.6, 5.7 */
+/** The turn for the model: what it is asked, made of the request and its items. */
 import type { ChatMessage, GenerationRequest, HistoryItem, WorkerEntry } from '#kernel'
 import { responsesErrors } from '../../errors.ts'
 import { nativeRequest, speaksResponses } from '../prompt/native-request.ts'

@@ -1,4 +1,4 @@
-/** Opens the turn of a response: one generation, or a loop over many where tools of the gateway are offered. @source responses facts 4.7, 4.9 */
+/** Opens the turn of a response: one generation, or a loop over many where tools of the gateway are offered. */
 
 import type { RequestContext } from '#kernel'
 import { Generations, type ToolLoopEvent } from '#kernel'

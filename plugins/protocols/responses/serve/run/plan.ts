@@ -1,6 +1,5 @@
 /**
  * Everything that is known before a response begins: the request, the history before it, and the turn for the model.
- * @source responses facts 2.6, 4.7, 5.2, 5.4, 5.7
  */
 import type {
   ApprovalAnswer,

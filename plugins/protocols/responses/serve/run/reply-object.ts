@@ -1,4 +1,4 @@
-/** The response as clients see it, with every key. @source responses facts 1.7, 1.9 */
+/** The response as clients see it, with every key. */
 import type { GenerationUsage, HistoryItem, ResponseRecord, ResponseStatus } from '#kernel'
 import { toClientItems } from '#shared'
 import type { Json } from '../read/fields.ts'

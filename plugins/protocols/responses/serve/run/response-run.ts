@@ -1,6 +1,5 @@
 /**
  * One response while it is made: the model's turn, its items, and the end, which is told only when it is stored.
- * @source responses facts 1.8, 3.3, 3.6, 4.9, 5.1
  */
 
 import type {

@@ -1,4 +1,4 @@
-/** Puts the end of a response into the store, with its conversation's and its job's. @source responses facts 4.9, 5.1 */
+/** Puts the end of a response into the store, with its conversation's and its job's. */
 
 import type { GatewayError } from '#kernel'
 import {

@@ -1,4 +1,4 @@
-/** What a response says of itself: its members, and the frames of its beginning and its end. @source responses facts 1.8, 3.3, 3.6 */
+/** What a response says of itself: its members, and the frames of its beginning and its end. */
 
 import type { GatewayError, GenerationUsage, HistoryItem, ResponseStatus } from '#kernel'
 import { toClientItems } from '#shared'

@@ -1,6 +1,5 @@
 /**
  * The events of a stored response once more: from the log while there is one, live behind it, or made anew of its items.
- * @source responses facts 3.9
  */
 import type { ResponseRecord } from '#kernel'
 import { defineTopic, type RequestContext, type SseWriter, type Topic } from '#kernel'

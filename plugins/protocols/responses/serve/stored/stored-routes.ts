@@ -1,4 +1,4 @@
-/** What has been stored: read, listed, deleted, cancelled, followed again. @source responses facts 5.3; API spec 4.1 */
+/** What has been stored: read, listed, deleted, cancelled, followed again. */
 import {
   type ErrorFormat,
   type HistoryItem,

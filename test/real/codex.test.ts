@@ -28,7 +28,7 @@ function shellCall(tools: readonly AskedTool[], command: string) {
 }
 
 test.skipIf(!existsSync(CODEX))(
-  'responses 7: Codex does a task with its shell (skipped where it is not installed)',
+  'Codex does a task with its shell (skipped where it is not installed)',
   { timeout: 60_000 },
   async () => {
     const worker = await startScriptedWorker({ models: [model] })

@@ -1,0 +1,41 @@
+/** Links between documents lead to files and headings that exist. */
+import { existsSync, globSync, readFileSync } from 'node:fs'
+import { dirname, join, normalize } from 'node:path'
+import { expect, test } from 'vitest'
+import { ROOT } from './source-scan.ts'
+
+const LINK = /\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)/g
+/** Not written yet. */
+const MISSING = /^docs\/(architecture\.md$|reference\/)/
+
+const documents = globSync(['*.md', '{docs,examples,plugins,wasm-sdk}/**/*.md'], {
+  cwd: ROOT,
+  exclude: (name) => /(^|\/)(node_modules|target)(\/|$)/.test(name),
+})
+const read = (file: string) => readFileSync(join(ROOT, file), 'utf8')
+
+/** As GitHub makes anchors of headings. */
+function anchorsOf(file: string): readonly string[] {
+  return [...read(file).matchAll(/^#+ (.+)$/gm)].map(([, heading]) =>
+    heading
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N}\- ]/gu, '')
+      .replaceAll(' ', '-'),
+  )
+}
+
+function isBroken(from: string, path: string, anchor: string | undefined): boolean {
+  const target = path === '' ? from : normalize(join(dirname(from), path))
+  if (MISSING.test(target)) return false
+  return !existsSync(join(ROOT, target)) || (anchor !== undefined && !anchorsOf(target).includes(anchor))
+}
+
+test('links lead to files and headings that exist', () => {
+  expect(documents.length).toBeGreaterThan(50)
+  const broken = documents.flatMap((file) =>
+    [...read(file).matchAll(LINK)]
+      .filter(([, path, anchor]) => isBroken(file, path, anchor))
+      .map(([link]) => `${file} ${link}`),
+  )
+  expect(broken).toEqual([])
+})
