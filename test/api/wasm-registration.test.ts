@@ -157,7 +157,7 @@ describe('registering', () => {
     expect(await refusal(fleet, file('b.wasm', { memory: { minimum: 1, maximum: 2, flags: 3 } }))).toContain(
       'shared',
     )
-    expect(await refusal(fleet, file('c.wasm', { start: true }))).toMatch(/in time|used up its fuel/)
+    expect(await refusal(fleet, file('c.wasm', { start: true }))).toMatch(/within the time limit|used up/)
     expect((await fleet.register(file('d.wasm', { memory: { minimum: 16 } }))).status).toBe(200)
   })
 

@@ -95,7 +95,7 @@ const OWNERS: Readonly<Record<string, readonly string[]>> = {
   assemblyscript: ['plugins/wasm'],
   'assemblyscript/asc': ['plugins/wasm', 'test/fixtures'],
   'assemblyscript/binaryen': ['test/fixtures'],
-  commander: ['plugins'],
+  commander: ['plugins', 'test/support'],
   autocannon: ['bench/support'],
   'hdr-histogram-js': ['bench/support'],
   '@anthropic-ai/sdk': ['test/api', 'test/usage'],

@@ -62,7 +62,7 @@ test('builds and tests a module in C, where the machine has a compiler for it', 
     console.warn('skipped: neither clang for wasm32 nor zig is installed')
     return skip('no compiler for C')
   }
-  expect(built).toMatchObject({ code: 0, out: expect.stringContaining('attaches to OnRequest') })
+  expect(built).toMatchObject({ code: 0, out: expect.stringContaining('attach points: OnRequest') })
   expect(await installed('test', 'plain')).toMatchObject({
     code: 0,
     out: expect.stringContaining('2 ok, 0 not'),

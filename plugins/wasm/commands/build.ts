@@ -26,7 +26,7 @@ export async function buildProject(folder: string, { out, debug, json }: BuildOp
   const { exports, attachPoints } = inspectModule(await readModuleBytes(file))
   const functions = exports.filter(({ kind }) => kind === 'function').map(({ name }) => name)
   console.log(`${relative('.', file)}: ${showBytes(bytes)} after ${(elapsedMs / 1000).toFixed(1)} s`)
-  console.log(`  exports ${functions.join(', ')}; attach to   ${attachPoints.join(', ') || 'nothing'}`)
+  console.log(`  exports ${functions.join(', ')}; attach points: ${attachPoints.join(', ') || 'none'}`)
   console.log(`  next: weir wasm check ${relative('.', file)}`)
 }
 

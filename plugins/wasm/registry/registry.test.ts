@@ -134,7 +134,7 @@ test('another canary takes the place of the one on trial, unless the module itse
     { file_path: file(), trial: { kind: 'canary', percent: 10 } },
     ASKER,
   )
-  expect(refused.text).toContain('for a share of the requests')
+  expect(refused.text).toContain('match.share')
 })
 
 test('modules keep their order over a restart, whatever was replaced', async () => {

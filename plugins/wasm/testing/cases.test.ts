@@ -33,16 +33,19 @@ describe('reading', () => {
     [{ title: 't', steps: [] }, 'steps must be a non-empty list'],
     [
       { title: 't', steps: [step], step: 1 },
-      'the case has no member step; it has title, config, now_ms, steps',
+      'the case has an unknown member step; allowed: title, config, now_ms, steps',
     ],
-    [{ title: 't', steps: [step, { on: 'OnFire', expect: {} }] }, 'steps[1].on is none of OnRequest'],
+    [{ title: 't', steps: [step, { on: 'OnFire', expect: {} }] }, 'steps[1].on must be one of OnRequest'],
     [{ title: 't', steps: [{ on: 'OnRequest' }] }, 'steps[0].expect must be an object'],
     [
       { title: 't', steps: [{ ...step, expect: { headers_sets: {} } }] },
-      'steps[0].expect has no member headers_sets',
+      'steps[0].expect has an unknown member headers_sets',
     ],
-    [{ title: 't', steps: [{ ...step, request: { header: {} } }] }, 'steps[0].request has no member header;'],
-    [{ title: 't', steps: [{ ...step, events: [] }] }, 'steps[0].events belongs to OnStreamEvent only'],
+    [
+      { title: 't', steps: [{ ...step, request: { header: {} } }] },
+      'steps[0].request has an unknown member header;',
+    ],
+    [{ title: 't', steps: [{ ...step, events: [] }] }, 'steps[0].events is only allowed for OnStreamEvent'],
     [
       { title: 't', steps: [{ on: 'OnStreamEvent', expect: {} }] },
       'steps[0].events must be a list of events',
@@ -59,7 +62,9 @@ describe('reading', () => {
       await writeFile(join(folder, 'notes.txt'), 'no case')
       expect((await readCases(folder)).map(({ moduleCase }) => moduleCase.title)).toEqual(['a', 'b'])
       await writeFile(join(folder, 'c.json'), '{}')
-      await expect(readCases(folder)).rejects.toThrow(`${join(folder, 'c.json')}: title is no text`)
+      await expect(readCases(folder)).rejects.toThrow(
+        `${join(folder, 'c.json')}: title must be a non-empty string`,
+      )
     } finally {
       await rm(folder, { recursive: true })
     }

@@ -69,7 +69,7 @@ test('a component is refused with what to build instead', async () => {
 test.each([
   ['nothing', new Uint8Array(0), 'the file is empty'],
   ['text', Buffer.from('(module)'), 'the file is not a WebAssembly module'],
-  ['a module cut short', handmade({}).subarray(0, 30), 'the file ends too early'],
+  ['a module cut short', handmade({}).subarray(0, 30), 'invalid module: the file ends too early'],
 ])('%s is no module', async (_, bytes, message) => {
   expect((await checkModule(bytes)).findings).toMatchObject([{ code: 'not_a_module', message }])
 })
@@ -98,7 +98,7 @@ describe('imports', () => {
     expect(findings).toContainEqual({
       level: 'problem',
       code: 'import_unknown',
-      message: 'the module imports kv_got from extism:host/user, which there is not',
+      message: 'the module imports kv_got from extism:host/user, which the gateway does not provide',
       next: 'did you mean kv_get?',
     })
   })

@@ -37,7 +37,7 @@ test('a loop without end is stopped at the deadline, and the next call works', a
   await open({ deadlineMs: 2_000, fuel: 1e12 })
   const begin = performance.now()
   const result = await call('/loop')
-  expect(result).toMatchObject({ outcome: 'timeout', problem: 'the call took longer than 2000 ms' })
+  expect(result).toMatchObject({ outcome: 'timeout', problem: 'the call exceeded 2000 ms' })
   expect(performance.now() - begin).toBeLessThan(20_000)
   expect(await call('/')).toMatchObject({ outcome: 'ok', output: null })
 })
