@@ -26,7 +26,7 @@ export function expectationOf(
 
 /** Without what changes with the gateway's limits and with each edit of the source. */
 function lastingPart(failure: string): string {
-  return failure.replace(/ than \d+ ms$/, ' than').replace(/ at \S+:\d+:\d+$/, '')
+  return failure.replace(/ exceeded \d+ ms$/, ' exceeded').replace(/ at \S+:\d+:\d+$/, '')
 }
 
 function wholeOf(on: CaseStep['on'], observed: Observed): Expectation {
