@@ -140,7 +140,7 @@ describe('weir wasm test', () => {
     expect(out).toMatch(/^ +- {3}"status": 401,$/m)
     expect(out).toMatch(/^ +\+ {3}"status": 418,$/m)
     expect(out).toMatch(/^ +\+ +2,$/m)
-    expect(out).toContain('2 steps in 1 case: 1 ok, 1 not')
+    expect(out).toContain('2 steps in 1 case: 1 ok, 1 failed')
     expect(out).toMatch(/^ATTACH POINT +CALLS +P50 MS +P99 MS/m)
     expect(out).toMatch(/^OnRequest +2 +[\d.]+ +[\d.]+/m)
   })
@@ -182,7 +182,7 @@ describe('weir wasm test', () => {
     expect(out).toMatch(/the call failed: the call (exceeded 1500 ms|used up its fuel)/)
     expect(out).toContain('the gateway answers 500 wasm_module_failed (on_failure closed)')
     expect(out).toContain('its memory was near the limit of 4.0 MiB')
-    expect(out).toContain('3 steps in 1 case: 1 ok, 2 not')
+    expect(out).toContain('3 steps in 1 case: 1 ok, 2 failed')
   })
 
   test('plays warm instances too, which shows what a module wrongly keeps', async () => {
@@ -543,7 +543,7 @@ describe('a running gateway', () => {
       'live/deep/case.json',
       '--update',
     )
-    expect(played).toMatchObject({ code: 0, out: expect.stringContaining('2 ok, 0 not; 1 file written') })
+    expect(played).toMatchObject({ code: 0, out: expect.stringContaining('2 ok, 0 failed; 1 file written') })
     expect(readJson('live/deep/case.json').steps[1].expect).toMatchObject({ action: 'reject', status: 418 })
   })
 

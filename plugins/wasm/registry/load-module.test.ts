@@ -48,7 +48,7 @@ test.each(Object.entries(STARTS))('%s is tried before the module runs anywhere',
   const { tried, loaded } = await load(text, 100)
   expect([tried, loaded.hasStart, loaded.burntAtStart]).toEqual([1, true, 100])
   const onPick = { attach_points: [{ Middleware: 'OnPick' as const }] }
-  await expect(load(text, config.inline.fuel + 1, onPick)).rejects.toThrow('when it is instantiated')
+  await expect(load(text, config.inline.fuel + 1, onPick)).rejects.toThrow('the start of the module uses')
 })
 
 test('a module without either is not tried', async () => {

@@ -76,7 +76,9 @@ test('a reload that brings more modules than there may be is refused and changes
   await add(descriptor('b'))
   const present = uuids()
   const [c, d] = [descriptor('c'), descriptor('d')]
-  await expect(registry.reconfigure(before, [...before, c, d])).rejects.toThrow('4 modules would exceed the limit of 3')
+  await expect(registry.reconfigure(before, [...before, c, d])).rejects.toThrow(
+    '4 modules would exceed the limit of 3',
+  )
   expect(uuids()).toEqual(present)
   await registry.reconfigure(before, [c, d])
   expect(names()).toEqual(['b', 'c', 'd'])
