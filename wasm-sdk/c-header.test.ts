@@ -6,12 +6,12 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
-import { buildModule } from './build.ts'
-import { toInput } from './case-input.ts'
-import { checkModule } from './conformance.ts'
+import { buildModule } from '../plugins/wasm/project/build.ts'
+import { toInput } from '../plugins/wasm/testing/case-input.ts'
+import { checkModule } from '../plugins/wasm/testing/conformance.ts'
+import { readAnswer } from '../plugins/wasm/testing/guest-answer.ts'
+import { ModuleRunner } from '../plugins/wasm/testing/runner.ts'
 import { BUILD_LIMIT_MS, reasonToSkip } from './fixtures/built-modules.ts'
-import { readAnswer } from './guest-action.ts'
-import { ModuleRunner } from './runner.ts'
 
 const run = promisify(execFile)
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url))

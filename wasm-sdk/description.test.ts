@@ -3,9 +3,9 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { buildModule } from './build.ts'
-import { newProject } from './new-project.ts'
-import { ModuleRunner } from './runner.ts'
+import { buildModule } from '../plugins/wasm/project/build.ts'
+import { newProject } from '../plugins/wasm/project/new-project.ts'
+import { ModuleRunner } from '../plugins/wasm/testing/runner.ts'
 
 const handler = `
 export function on_request(): i32 {

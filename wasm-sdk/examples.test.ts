@@ -3,9 +3,9 @@ import { globSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { checkModule } from './conformance.ts'
+import { checkModule } from '../plugins/wasm/testing/conformance.ts'
+import { readCases, runCase } from '../plugins/wasm/testing/run-cases.ts'
 import { BUILD_LIMIT_MS, builtOrReason } from './fixtures/built-modules.ts'
-import { readCases, runCase } from './run-cases.ts'
 
 const ROOT = fileURLToPath(new URL('../', import.meta.url))
 /** What a header module costs to load; the one in Rust carries more of its language with it. */

@@ -5,11 +5,11 @@ import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { buildModule } from './build.ts'
-import { checkModule } from './conformance.ts'
+import { buildModule } from '../plugins/wasm/project/build.ts'
+import { LANGUAGES, newProject } from '../plugins/wasm/project/new-project.ts'
+import { checkModule } from '../plugins/wasm/testing/conformance.ts'
+import { readCases, runCase } from '../plugins/wasm/testing/run-cases.ts'
 import { BUILD_LIMIT_MS, reasonToSkip } from './fixtures/built-modules.ts'
-import { LANGUAGES, newProject } from './new-project.ts'
-import { readCases, runCase } from './run-cases.ts'
 
 /** Of the gateway: what a new project is made from. */
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
@@ -98,20 +98,20 @@ test('nothing is written over', async () => {
   expect(made).toEqual({
     isOk: false,
     problem: `${folder} is not empty`,
-    next: 'name a folder that is not there yet',
+    next: 'choose a folder that does not exist yet',
   })
 })
 
-test.each(['', 'Upper', '../up', '1st', 'a b'])('%j is no name of a package', async (name) => {
+test.each(['', 'Upper', '../up', '1st', 'a b'])('%j is not a valid package name', async (name) => {
   const made = await newProject({ directory: join(folder, 'x'), name, language: 'assemblyscript' })
-  expect(made).toMatchObject({ isOk: false, problem: `${name} is no name of a package` })
+  expect(made).toMatchObject({ isOk: false, problem: `${name} is not a valid package name` })
 })
 
 describe('a build that fails', () => {
   const build = () => buildModule({ directory: folder })
 
   test('says that a folder holds no project', async () => {
-    expect(await build()).toMatchObject({ isOk: false, problem: `${folder} holds no module project` })
+    expect(await build()).toMatchObject({ isOk: false, problem: `${folder} is not a module project` })
   })
 
   test(

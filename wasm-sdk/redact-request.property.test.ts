@@ -1,10 +1,10 @@
 /** Whatever a prompt holds, the example that redacts requests changes its text and nothing else. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { toInput } from './case-input.ts'
+import { toInput } from '../plugins/wasm/testing/case-input.ts'
+import { readAnswer } from '../plugins/wasm/testing/guest-answer.ts'
+import { ModuleRunner } from '../plugins/wasm/testing/runner.ts'
 import { BUILD_LIMIT_MS, BUSY_LIMIT_MS, builtModule } from './fixtures/built-modules.ts'
-import { readAnswer } from './guest-action.ts'
-import { ModuleRunner } from './runner.ts'
 
 vi.setConfig({ testTimeout: BUSY_LIMIT_MS })
 

@@ -1,9 +1,9 @@
 /** However an engine cuts its text into events, the example that redacts streams gives the same text. */
 import fc from 'fast-check'
 import { beforeAll, expect, test, vi } from 'vitest'
+import type { CaseEvent } from '../plugins/wasm/testing/module-case.ts'
+import { runCase } from '../plugins/wasm/testing/run-cases.ts'
 import { BUILD_LIMIT_MS, builtModule } from './fixtures/built-modules.ts'
-import type { CaseEvent } from './module-case.ts'
-import { runCase } from './run-cases.ts'
 
 vi.setConfig({ testTimeout: BUILD_LIMIT_MS })
 

@@ -1,9 +1,9 @@
 /** Text of every alphabet goes through the library of each language as it came. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { readAnswer } from '../plugins/wasm/testing/guest-answer.ts'
+import { ModuleRunner } from '../plugins/wasm/testing/runner.ts'
 import { ABI_VERSION, type GuestInput } from './abi.ts'
 import { BUILD_LIMIT_MS, BUSY_LIMIT_MS, builtOrReason } from './fixtures/built-modules.ts'
-import { readAnswer } from './guest-action.ts'
-import { ModuleRunner } from './runner.ts'
 
 vi.setConfig({ testTimeout: BUSY_LIMIT_MS })
 

@@ -3,11 +3,11 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { buildModule } from './build.ts'
-import { toInput } from './case-input.ts'
+import { buildModule } from '../plugins/wasm/project/build.ts'
+import { newProject } from '../plugins/wasm/project/new-project.ts'
+import { toInput } from '../plugins/wasm/testing/case-input.ts'
+import { ModuleRunner } from '../plugins/wasm/testing/runner.ts'
 import { BUILD_LIMIT_MS, reasonToSkip } from './fixtures/built-modules.ts'
-import { newProject } from './new-project.ts'
-import { ModuleRunner } from './runner.ts'
 
 const SOURCE = `use weir_sdk::{Action, Description, Request, Result};
 weir_sdk::describe!(Description::new().shares_instance()); weir_sdk::on_request!(handle);

@@ -14,22 +14,22 @@ const settings: Settings = {
 test.each([
   [{ limit: '1' }, null],
   [{ limit: '100', ratio: '-1.5', strict: 'true', mode: 'slow', teams: 'red, blue,', note: 'ü, "x"' }, null],
-  [{}, 'config.limit is missing'],
-  [{ limit: '0' }, 'config.limit is below 1'],
-  [{ limit: '101' }, 'config.limit is above 100'],
-  [{ limit: '1e2' }, 'config.limit is no whole number'],
-  [{ limit: ' 1' }, 'config.limit is no whole number'],
-  [{ limit: '1', ratio: 'NaN' }, 'config.ratio is no number'],
-  [{ limit: '1', strict: 'yes' }, 'config.strict is neither true nor false'],
-  [{ limit: '1', mode: 'Fast' }, 'config.mode is none of fast, slow'],
-  [{ limit: '1', teams: 'red,green' }, 'config.teams is none of red, blue'],
+  [{}, 'config.limit is required'],
+  [{ limit: '0' }, 'config.limit must be >= 1'],
+  [{ limit: '101' }, 'config.limit must be <= 100'],
+  [{ limit: '1e2' }, 'config.limit must be an integer'],
+  [{ limit: ' 1' }, 'config.limit must be an integer'],
+  [{ limit: '1', ratio: 'NaN' }, 'config.ratio must be a number'],
+  [{ limit: '1', strict: 'yes' }, 'config.strict must be true or false'],
+  [{ limit: '1', mode: 'Fast' }, 'config.mode must be one of fast, slow'],
+  [{ limit: '1', teams: 'red,green' }, 'config.teams must be one of red, blue'],
   [
     { limit: '1', limits: '2' },
-    'config.limits is no setting of the module; it has limit, ratio, strict, mode, teams, note',
+    'config.limits is not a setting of the module; known: limit, ratio, strict, mode, teams, note',
   ],
   [
     { limit: '1', toString: 'x' },
-    'config.toString is no setting of the module; it has limit, ratio, strict, mode, teams, note',
+    'config.toString is not a setting of the module; known: limit, ratio, strict, mode, teams, note',
   ],
 ])('%j', (config, problem) => {
   expect(settingProblem(settings, config as Record<string, string>)).toBe(problem)

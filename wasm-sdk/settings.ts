@@ -1,4 +1,4 @@
-/** What settings a module has: what it says of them, and what is wrong with those that it is given. */
+/** Settings that a module declares, and the check of the values it is registered with. */
 
 export const SETTING_TYPES = Object.freeze(['text', 'integer', 'number', 'boolean', 'list'] as const)
 
@@ -8,12 +8,12 @@ export interface Setting {
   readonly type?: (typeof SETTING_TYPES)[number]
   /** Default false. */
   readonly required?: boolean
-  /** The only texts that are allowed; of a list, its only parts. */
+  /** Allowed values; of a list, allowed parts. */
   readonly values?: readonly string[]
   /** Of an integer or a number. */
   readonly minimum?: number
   readonly maximum?: number
-  /** What the module takes when it is not set; for people. */
+  /** Value used if the setting is absent; documentation only. */
   readonly default?: string
   readonly description?: string
 }
@@ -21,19 +21,19 @@ export interface Setting {
 /** By name. */
 export type Settings = Readonly<Record<string, Setting>>
 
-/** @returns what is wrong, naming the setting such as `config.limit`; null when nothing is */
+/** @returns the problem, beginning with the setting such as `config.limit`; null if all values are valid */
 export function settingProblem(settings: Settings, config: Readonly<Record<string, string>>): string | null {
   const known = new Map(Object.entries(settings))
   for (const [name, value] of Object.entries(config)) {
     const setting = known.get(name)
     if (setting === undefined)
-      return `config.${name} is no setting of the module; it has ${listed(known.keys())}`
+      return `config.${name} is not a setting of the module; known: ${listed(known.keys())}`
     const problem = valueProblem(setting, value)
     if (problem !== null) return `config.${name} ${problem}`
   }
   const given = new Set(Object.keys(config))
   for (const [name, { required }] of known)
-    if (required === true && !given.has(name)) return `config.${name} is missing`
+    if (required === true && !given.has(name)) return `config.${name} is required`
   return null
 }
 
@@ -41,18 +41,18 @@ function listed(names: Iterable<string>): string {
   return [...names].join(', ') || 'none'
 }
 
-/** The value itself may be secret: it is never shown. */
+/** Values may be secret, so problems never contain them. */
 function valueProblem({ type = 'text', values, minimum, maximum }: Setting, value: string): string | null {
-  if (type === 'boolean' && value !== 'true' && value !== 'false') return 'is neither true nor false'
-  if (type === 'integer' && !/^-?(0|[1-9]\d{0,18})$/.test(value)) return 'is no whole number'
-  if (type === 'number' && !/^-?\d{1,30}(\.\d{1,30})?$/.test(value)) return 'is no number'
+  if (type === 'boolean' && value !== 'true' && value !== 'false') return 'must be true or false'
+  if (type === 'integer' && !/^-?(0|[1-9]\d{0,18})$/.test(value)) return 'must be an integer'
+  if (type === 'number' && !/^-?\d{1,30}(\.\d{1,30})?$/.test(value)) return 'must be a number'
   if (type === 'integer' || type === 'number') {
-    if (minimum !== undefined && Number(value) < minimum) return `is below ${minimum}`
-    if (maximum !== undefined && Number(value) > maximum) return `is above ${maximum}`
+    if (minimum !== undefined && Number(value) < minimum) return `must be >= ${minimum}`
+    if (maximum !== undefined && Number(value) > maximum) return `must be <= ${maximum}`
   }
   if (values === undefined) return null
   const parts = type === 'list' ? partsOf(value) : [value]
-  return parts.every((part) => values.includes(part)) ? null : `is none of ${values.join(', ')}`
+  return parts.every((part) => values.includes(part)) ? null : `must be one of ${values.join(', ')}`
 }
 
 function partsOf(value: string): string[] {

@@ -79,7 +79,7 @@ interface Rewriter {
     limits: Record<string, number | boolean>,
   ): { bytes: Uint8Array<ArrayBuffer> }
 }
-const { buildModule } = (await load('wasm-sdk/build')) as unknown as Build
+const { buildModule } = (await load('plugins/wasm/project/build')) as unknown as Build
 const { rewriteModule } = (await load('plugins/wasm/rewrite/rewrite-module')) as unknown as Rewriter
 
 const folder = await mkdtemp(join(tmpdir(), 'weir-metering-'))

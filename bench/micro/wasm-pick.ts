@@ -35,14 +35,14 @@ interface Policy {
 type Make<Made> = new (...parameters: unknown[]) => Made
 
 async function openGuest() {
-  const { buildModule } = (await load('wasm-sdk/build')) as {
+  const { buildModule } = (await load('plugins/wasm/project/build')) as {
     buildModule: (options: object) => Promise<{ isOk: boolean; problem?: string }>
   }
-  const { buildGuest } = (await load('plugins/wasm/build-guest')) as {
+  const { buildGuest } = (await load('plugins/wasm/instances/build-guest')) as {
     buildGuest: (bytes: Uint8Array, instance: string, limits: object) => Promise<object>
   }
-  const { Guest } = (await load('plugins/wasm/guest')) as { Guest: Make<Guest> }
-  const { guestSurroundings } = (await load('plugins/wasm/guest-surroundings')) as {
+  const { Guest } = (await load('plugins/wasm/instances/guest')) as { Guest: Make<Guest> }
+  const { guestSurroundings } = (await load('plugins/wasm/instances/guest-surroundings')) as {
     guestSurroundings: (state: SharedArrayBuffer, level: string) => object
   }
   const folder = await mkdtemp(join(tmpdir(), 'weir-bench-'))
@@ -89,7 +89,7 @@ async function openPolicy(): Promise<{ policy: Policy; refresh(): Promise<void> 
         return call
       },
     },
-    book: { called: () => {}, isSuspended: () => false, skip: () => {} },
+    statistics: { called: () => {}, isSuspended: () => false, skip: () => {} },
     otherwise: { name: 'none', needsBody: false, pick: () => -1 },
     limits: { maxCandidates: 32, maxBodyBytes: 16_384, headers: ['x-team'] },
   })

@@ -8,7 +8,7 @@ import { PluginMistakes } from '../../kernel/plugin/plugin-errors.ts'
 import { addConfigOptions, loadFromOptions } from './config-options.ts'
 import { ConfigError, type ConfigProblem } from './configuration/config-error.ts'
 import { parseSource } from './configuration/config-source.ts'
-import { clientOf, withGateway } from './gateway-options.ts'
+import { clientOf, withGateway } from './gateway-client.ts'
 
 const EXAMPLES = `
 Examples:

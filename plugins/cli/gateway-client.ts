@@ -1,6 +1,7 @@
 /** Calls a running gateway over HTTP and says in words what went wrong, with the next step. */
+import { type Command, Option } from 'commander'
 import { CliError } from './cli-error.ts'
-import { printable } from './printable.ts'
+import { printable } from './table.ts'
 
 export interface GatewayOptions {
   /** Base URL, such as `http://127.0.0.1:30000`. */
@@ -125,4 +126,18 @@ function nextStep(status: number, hasKey: boolean): string {
     return 'the key is valid, but its role is not admin; use a control-plane key with that role'
   if (status === 503) return "try again shortly; 'weir workers list' shows the state of the workers"
   return ''
+}
+
+const DEFAULT_GATEWAY = 'http://127.0.0.1:30000'
+
+export function withGateway(command: Command): Command {
+  return command
+    .addOption(new Option('--gateway <url>', 'the gateway').env('WEIR_GATEWAY').default(DEFAULT_GATEWAY))
+    .addOption(new Option('--api-key <key>', 'key for administration').env('WEIR_ADMIN_KEY'))
+    .option('--json', 'print JSON')
+}
+
+export function clientOf(command: Command): GatewayClient {
+  const { gateway, apiKey } = command.opts<{ gateway: string; apiKey?: string }>()
+  return new GatewayClient({ url: gateway, apiKey })
 }

@@ -202,8 +202,8 @@ describe('weir plugins', () => {
       write('one.yaml', 'plugins: { auth: {} }\n'),
       '--no-cost',
     ])
-    expect(out).toMatch(/^PLUGIN +ENABLED\n/)
-    expect(out).toMatch(/^auth +yes$/m)
+    expect(out).toMatch(/^PLUGIN +ENABLED +WHY\n/)
+    expect(out).toMatch(/^auth +yes +configured$/m)
     expect(out).toMatch(/^sim +no$/m)
   })
 })

@@ -19,16 +19,16 @@ const SUBCOMMANDS: readonly Subcommand[] = [
   {
     name: 'sim',
     summary: 'run a simulated engine, to try the gateway without a GPU',
-    load: async () => (await import('./sim.ts')).defineSim,
+    load: async () => (await import('../sim/commands/sim.ts')).defineSim,
   },
   {
     name: 'workers',
     summary: 'list, add and remove workers of a running gateway',
-    load: async () => (await import('./workers.ts')).defineWorkers,
+    load: async () => (await import('../workers/registry/commands/workers.ts')).defineWorkers,
   },
   {
     name: 'plugins',
-    summary: 'list plugins: which there are, which are enabled, what each costs',
+    summary: 'list plugins, why each is enabled and what it costs',
     load: async () => (await import('./plugins.ts')).definePlugins,
   },
   {
@@ -39,17 +39,17 @@ const SUBCOMMANDS: readonly Subcommand[] = [
   {
     name: 'history',
     summary: 'count, move and prune stored responses and conversations',
-    load: async () => (await import('./history.ts')).defineHistory,
+    load: async () => (await import('../state/history/commands/history.ts')).defineHistory,
   },
   {
     name: 'wasm',
     summary: 'write, check, test and register middleware modules in WebAssembly',
-    load: async () => (await import('./wasm.ts')).defineWasm,
+    load: async () => (await import('../wasm/commands/wasm.ts')).defineWasm,
   },
   {
     name: 'mcp',
     summary: 'check tool servers',
-    load: async () => (await import('./mcp.ts')).defineMcp,
+    load: async () => (await import('../tools/mcp/commands/mcp.ts')).defineMcp,
   },
 ]
 
@@ -57,9 +57,9 @@ const EXAMPLES = `
 Examples:
   weir sim --model demo                                  a simulated engine on port 9001
   weir serve --worker-url http://127.0.0.1:9001          a gateway in front of it
-  weir serve --config weir.yaml                          everything from a file
-  weir workers list                                      what the gateway knows
-  weir config check weir.yaml                            find mistakes before a restart does
+  weir serve --config weir.yaml                          configured by a file
+  weir workers list                                      list the registered workers
+  weir config check weir.yaml                            validate the configuration
 
 Run 'weir <command> --help' for the options of a command.`
 
@@ -83,14 +83,14 @@ export async function buildProgram(args: readonly string[]): Promise<Command> {
     .description('Weir, an inference gateway: one address in front of many model servers.')
     .version(readVersion(), '-V, --version', 'print the version')
     .helpOption('-h, --help', 'print help')
-    .showHelpAfterError("(run 'weir --help' for what there is)")
+    .showHelpAfterError("(run 'weir --help' for the list of commands)")
     .exitOverride()
     .addHelpText('after', EXAMPLES)
   const wanted = args.find((arg) => SUBCOMMANDS.some(({ name }) => name === arg))
   for (const { name, summary, load } of SUBCOMMANDS) {
     const command = program.command(name).summary(summary).description(sentence(summary))
     command.helpOption('-h, --help', 'print help')
-    command.showHelpAfterError(`(run 'weir ${name} --help' for what there is)`)
+    command.showHelpAfterError(`(run 'weir ${name} --help' for its options)`)
     if (name === wanted) await (await load())(command, args)
   }
   return program

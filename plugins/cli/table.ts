@@ -1,5 +1,4 @@
-/** Rows of text in columns, for people. */
-import { printable } from './printable.ts'
+/** Text for a terminal: tables, and text of workers, modules and tool servers without control characters. */
 
 /** Columns are as wide as their widest cell; numbers stand on the right. Of cells, only what can be printed. */
 export function renderTable(
@@ -19,4 +18,9 @@ export function renderTable(
       .join('  ')
       .trimEnd()
   return [line(headings), ...cells.map(line)].join('\n')
+}
+
+/** Replaces control characters by blanks, so that the text cannot steer the terminal; line breaks stay. */
+export function printable(text: string): string {
+  return text.replace(/[^\P{Cc}\n]/gu, ' ')
 }

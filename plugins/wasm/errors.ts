@@ -11,7 +11,7 @@ export const wasmErrors = defineErrors('wasm', {
   wasm_module_failed: {
     kind: 'internal',
     source: 'gateway',
-    text: () => 'a middleware module that must not fail did not run',
+    text: () => 'a required middleware module failed',
   },
   invalid_wasm_config: {
     kind: 'internal',

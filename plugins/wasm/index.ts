@@ -1,5 +1,19 @@
 /** The wasm plugin: middleware modules of the operator's own, in WebAssembly, on requests, answers, errors and streams. */
 import { definePlugin, defineValidator, type Host, Store, ToolCallGuards } from '#kernel'
+import { type WasmConfig, wasmConfig, wasmProblems } from './config.ts'
+import { DropFetch, FetchForModule } from './fetch/fetch-order.ts'
+import { OutgoingHttp } from './fetch/outgoing-http.ts'
+import { ModuleHooks } from './hooks/module-hooks.ts'
+import { WASM_POLICY } from './pick/wasm-policy.ts'
+import {
+  KeepExchange,
+  RecordExchanges,
+  RecordingReplica,
+  RecordingSchema,
+  Recordings,
+} from './recording/recording.ts'
+import { Registry } from './registry/registry.ts'
+import { SavedModules } from './registry/saved-modules.ts'
 import {
   ListModules,
   ModulesReplica,
@@ -8,18 +22,10 @@ import {
   RemoveModule,
   ReplaceModule,
   RollBackModule,
-} from './commands.ts'
-import { type WasmConfig, wasmConfig, wasmProblems } from './config.ts'
-import { DropFetch, FetchForModule } from './fetch/fetch-order.ts'
-import { OutgoingHttp } from './fetch/outgoing-http.ts'
-import { GuestPool } from './guest-pool.ts'
-import { ModuleStats, rowsFor } from './module-stats.ts'
-import { WASM_POLICY } from './pick/wasm-policy.ts'
-import { KeepExchange, RecordExchanges, RecordingReplica, RecordingSchema, Recordings } from './recording.ts'
-import { Registry } from './registry.ts'
+} from './registry/thread-commands.ts'
 import { wasmRoutes } from './routes.ts'
-import { SavedModules } from './saved-modules.ts'
-import { Serving } from './serving.ts'
+import { ModuleStats, rowsFor } from './statistics/module-stats.ts'
+import { GuestPool } from './threads/guest-pool.ts'
 import { ModuleChangeSchema, RegistrationSchema } from './wire.ts'
 
 const recordingValidator = defineValidator(RecordingSchema)
@@ -47,12 +53,12 @@ export default definePlugin({
     let current = config.modules
     const registry = host.isControl ? openRegistry(host, config, stats, state) : null
     const recordings = host.isControl ? openRecordings(host, config) : null
-    const serving = host.isData ? openServing(host, config, stats, state) : null
+    const hooks = host.isData ? openHooks(host, config, stats, state) : null
     host.policy(
       WASM_POLICY,
       (parts) => {
-        if (serving === null) throw new Error('workers are chosen on serving threads only')
-        return serving.policy(parts)
+        if (hooks === null) throw new Error('the policy wasm runs on data threads only')
+        return hooks.policy(parts)
       },
       config.pick,
     )
@@ -60,8 +66,8 @@ export default definePlugin({
       start: async () => {
         await registry?.start()
         const guards = host.find(ToolCallGuards)
-        if (guards !== undefined) serving?.guard(guards)
-        serving?.update(host.replica(ModulesReplica).current)
+        if (guards !== undefined) hooks?.guard(guards)
+        hooks?.update(host.replica(ModulesReplica).current)
       },
       reload: async ({ modules }) => {
         await registry?.reconfigure(current, modules)
@@ -70,7 +76,7 @@ export default definePlugin({
       stop: async () => {
         recordings?.end()
         await registry?.close()
-        await serving?.close()
+        await hooks?.close()
       },
     }
   },
@@ -96,16 +102,16 @@ function openRegistry(
     log: host.log,
     publish: (set) => host.publish(ModulesReplica, set),
   })
-  host.onCommand(RegisterModules, ({ body, asker }) =>
-    registry.register(registrationValidator.parse(body).modules, asker),
+  host.onCommand(RegisterModules, ({ body, requester }) =>
+    registry.register(registrationValidator.parse(body).modules, requester),
   )
   host.onCommand(ListModules, ({ isFull }) => registry.list(isFull))
-  host.onCommand(ReplaceModule, ({ uuid, body, asker }) =>
-    registry.replace(uuid, changeValidator.parse(body), asker),
+  host.onCommand(ReplaceModule, ({ uuid, body, requester }) =>
+    registry.replace(uuid, changeValidator.parse(body), requester),
   )
-  host.onCommand(PromoteModule, ({ uuid, asker }) => registry.promote(uuid, asker))
-  host.onCommand(RollBackModule, ({ uuid, asker }) => registry.rollback(uuid, asker))
-  host.onCommand(RemoveModule, ({ uuid, asker }) => registry.remove(uuid, asker))
+  host.onCommand(PromoteModule, ({ uuid, requester }) => registry.promote(uuid, requester))
+  host.onCommand(RollBackModule, ({ uuid, requester }) => registry.rollback(uuid, requester))
+  host.onCommand(RemoveModule, ({ uuid, requester }) => registry.remove(uuid, requester))
   const suspended = host.metrics.gauge({
     name: 'weir_wasm_suspended',
     help: '1 while a WASM module is suspended because it kept failing.',
@@ -137,14 +143,19 @@ function openRecordings(host: Host, { allowRecording }: WasmConfig): Recordings 
   host.onCommand(KeepExchange, (kept) => recordings.keep(kept))
   host.onCommand(RecordExchanges, (body) => {
     const { count = 10, seconds = 20, bodies = false } = recordingValidator.parse(body)
-    if (!allowRecording) return { refusal: 'recording is off: plugins.wasm.allowRecording' }
+    if (!allowRecording) return { refusal: 'recording is disabled (plugins.wasm.allowRecording)' }
     return recordings.record({ count, seconds, bodies })
   })
   return recordings
 }
 
-function openServing(host: Host, config: WasmConfig, stats: ModuleStats, state: SharedArrayBuffer): Serving {
-  const serving = new Serving(host, config, stats, state)
-  host.replica(ModulesReplica).onChange((set) => serving.update(set))
-  return serving
+function openHooks(
+  host: Host,
+  config: WasmConfig,
+  stats: ModuleStats,
+  state: SharedArrayBuffer,
+): ModuleHooks {
+  const hooks = new ModuleHooks(host, config, stats, state)
+  host.replica(ModulesReplica).onChange((set) => hooks.update(set))
+  return hooks
 }

@@ -2,18 +2,18 @@
 
 import { adminErrorFormat, type Host, type RequestContext, type RouteDefinition, Type } from '#kernel'
 import { isUuid } from '#shared'
+import { tenantOf } from './hooks/request-facts.ts'
+import { RecordExchanges, RecordingSchema } from './recording/recording.ts'
 import {
-  type Asker,
   type ChangeResult,
   ListModules,
   PromoteModule,
   RegisterModules,
   RemoveModule,
   ReplaceModule,
+  type Requester,
   RollBackModule,
-} from './commands.ts'
-import { RecordExchanges, RecordingSchema } from './recording.ts'
-import { tenantOf } from './request-facts.ts'
+} from './registry/thread-commands.ts'
 import {
   ModuleChangeReplySchema,
   ModuleChangeSchema,
@@ -38,9 +38,9 @@ export function wasmRoutes(host: Host): readonly RouteDefinition[] {
         tag,
         body: RegistrationSchema,
         responses: {
-          200: { description: 'All are registered and in use.', schema: RegistrationReplySchema },
+          200: { description: 'All modules are registered and active.', schema: RegistrationReplySchema },
           400: {
-            description: 'Bad body, or at least one was refused; add_result says which and why.',
+            description: 'Invalid body, or at least one module was rejected; see add_result.',
             schema: RegistrationReplySchema,
           },
         },
@@ -55,7 +55,7 @@ export function wasmRoutes(host: Host): readonly RouteDefinition[] {
         ctx.json(200, await host.command(ListModules, { isFull }))
       },
       docs: {
-        summary: 'List modules and what their calls took; with detail=full also fuel, failures and versions',
+        summary: 'List modules with call statistics; detail=full adds fuel, failures and versions',
         tag,
         responses: { 200: { description: 'In order of registration.', schema: ModuleListSchema } },
       },
@@ -66,15 +66,15 @@ export function wasmRoutes(host: Host): readonly RouteDefinition[] {
       path: '/wasm/record',
       handler: (ctx) => record(host, ctx),
       docs: {
-        summary: 'Record what modules are shown of live requests, as steps of cases',
+        summary: 'Record module inputs of live requests as steps of test cases',
         tag,
         body: RecordingSchema,
         responses: {
           200: {
-            description: 'When there are as many as asked for, or the time is over.',
+            description: 'When the requested number is reached or the time is over.',
             schema: RecordedSchema,
           },
-          400: { description: 'Bad body, or recording is off.', ...plainText },
+          400: { description: 'Invalid body, or recording is disabled.', ...plainText },
         },
       },
     },
@@ -83,17 +83,22 @@ export function wasmRoutes(host: Host): readonly RouteDefinition[] {
       method: 'PUT',
       path: '/wasm/:module_uuid',
       handler: (ctx) =>
-        change(ctx, (uuid, asker) => host.command(ReplaceModule, { uuid, body: ctx.bodyJson(), asker })),
+        change(ctx, (uuid, requester) =>
+          host.command(ReplaceModule, { uuid, body: ctx.bodyJson(), requester }),
+        ),
       docs: {
-        summary: 'Put a new version in the place of a module, or on trial beside it',
+        summary: 'Replace a module by a new version, or start a trial of it',
         tag,
         body: ModuleChangeSchema,
         responses: {
           200: {
-            description: 'In use on every thread; streams under way end on the old one.',
+            description: 'Active on every thread; streams in progress finish on the old version.',
             schema: ModuleChangeReplySchema,
           },
-          400: { description: 'Bad body, no such module, or the new version was refused.', ...plainText },
+          400: {
+            description: 'Invalid body, no such module, or the new version was rejected.',
+            ...plainText,
+          },
         },
       },
     },
@@ -101,12 +106,15 @@ export function wasmRoutes(host: Host): readonly RouteDefinition[] {
       ...base,
       method: 'POST',
       path: '/wasm/:module_uuid/promote',
-      handler: (ctx) => change(ctx, (uuid, asker) => host.command(PromoteModule, { uuid, asker })),
+      handler: (ctx) => change(ctx, (uuid, requester) => host.command(PromoteModule, { uuid, requester })),
       docs: {
-        summary: 'Let the version on trial take over',
+        summary: 'Make the version on trial the current one',
         tag,
         responses: {
-          200: { description: 'It has; what was a shadow has a new uuid.', schema: ModuleChangeReplySchema },
+          200: {
+            description: 'The trial version is current; a former shadow has a new uuid.',
+            schema: ModuleChangeReplySchema,
+          },
           400: { description: 'No such module, or it is not on trial.', ...plainText },
         },
       },
@@ -115,13 +123,13 @@ export function wasmRoutes(host: Host): readonly RouteDefinition[] {
       ...base,
       method: 'POST',
       path: '/wasm/:module_uuid/rollback',
-      handler: (ctx) => change(ctx, (uuid, asker) => host.command(RollBackModule, { uuid, asker })),
+      handler: (ctx) => change(ctx, (uuid, requester) => host.command(RollBackModule, { uuid, requester })),
       docs: {
-        summary: 'End a trial, or go back to the version before',
+        summary: 'End a trial, or return to the earlier version',
         tag,
         responses: {
-          200: { description: 'The version before is in use.', schema: ModuleChangeReplySchema },
-          400: { description: 'No such module, or no version before.', ...plainText },
+          200: { description: 'The earlier version is active.', schema: ModuleChangeReplySchema },
+          400: { description: 'No such module, or no earlier version.', ...plainText },
         },
       },
     },
@@ -131,11 +139,11 @@ export function wasmRoutes(host: Host): readonly RouteDefinition[] {
       path: '/wasm/:module_uuid',
       handler: (ctx) => remove(host, ctx),
       docs: {
-        summary: 'Remove a module; calls under way finish',
+        summary: 'Remove a module; calls in progress finish',
         tag,
         responses: {
           200: { description: 'Removed.', ...plainText },
-          400: { description: 'No such module, or no uuid.', ...plainText },
+          400: { description: 'No such module, or not a uuid.', ...plainText },
         },
       },
     },
@@ -144,7 +152,7 @@ export function wasmRoutes(host: Host): readonly RouteDefinition[] {
 
 const RecordedSchema = Type.Object({
   steps: Type.Array(Type.Record(Type.String(), Type.Unknown()), {
-    description: 'Steps without what is expected, in the order in which they came.',
+    description: 'Steps without expectations, in order of arrival.',
   }),
 })
 
@@ -156,7 +164,7 @@ async function record(host: Host, ctx: RequestContext): Promise<void> {
 
 async function register(host: Host, ctx: RequestContext): Promise<void> {
   const body = ctx.bodyJson()
-  const results = await host.command(RegisterModules, { body, asker: askerOf(ctx) })
+  const results = await host.command(RegisterModules, { body, requester: requesterOf(ctx) })
   // Checked by now.
   const { modules } = body as { modules: Record<string, unknown>[] }
   const echoed = modules.map((module, index) => {
@@ -169,14 +177,14 @@ async function register(host: Host, ctx: RequestContext): Promise<void> {
 
 async function change(
   ctx: RequestContext,
-  act: (uuid: string, asker: Asker) => Promise<ChangeResult>,
+  act: (uuid: string, requester: Requester) => Promise<ChangeResult>,
 ): Promise<void> {
   const given = ctx.param('module_uuid')
   if (!isUuid(given)) {
     ctx.text(400, 'invalid module uuid')
     return
   }
-  const { uuid, text } = await act(given.toLowerCase(), askerOf(ctx))
+  const { uuid, text } = await act(given.toLowerCase(), requesterOf(ctx))
   if (uuid === null) ctx.text(400, text)
   else ctx.json(200, { module_uuid: uuid, message: text })
 }
@@ -187,11 +195,11 @@ async function remove(host: Host, ctx: RequestContext): Promise<void> {
     ctx.text(400, 'invalid module uuid')
     return
   }
-  const asker = askerOf(ctx)
-  const { isRemoved, text } = await host.command(RemoveModule, { uuid: uuid.toLowerCase(), asker })
+  const requester = requesterOf(ctx)
+  const { isRemoved, text } = await host.command(RemoveModule, { uuid: uuid.toLowerCase(), requester })
   ctx.text(isRemoved ? 200 : 400, text)
 }
 
-function askerOf(ctx: RequestContext): Asker {
+function requesterOf(ctx: RequestContext): Requester {
   return { principal: tenantOf(ctx), requestId: ctx.requestId }
 }

@@ -14,7 +14,7 @@ const AttachPointSchema = Type.Object(
       ],
       {
         description:
-          'Extensions: OnStreamEvent, each event of a streamed answer; OnToolCall, each call of a tool that the gateway runs; OnPick, each choice of a worker where the policy is wasm.',
+          'Extensions: OnStreamEvent, each event of a streamed response; OnToolCall, each tool call that the gateway runs; OnPick, each pick of a worker if the policy is wasm.',
       },
     ),
   },
@@ -24,7 +24,7 @@ const AttachPointSchema = Type.Object(
 const HeaderNeeds = (what: string) =>
   Type.Optional(
     Type.Union([Type.Boolean(), Type.Array(Type.String(), { maxItems: 64 })], {
-      description: `${what}: all, none, or those named. Default true.`,
+      description: `${what}: true for all, false for none, or a list of names. Default true.`,
     }),
   )
 
@@ -34,20 +34,20 @@ export const ModuleNeedsSchema = Type.Object(
     credentials: Type.Optional(
       Type.Boolean({
         description:
-          'All request headers include authorization, cookie and the like. Without it only those that are named are shown. Default false.',
+          'Includes authorization, cookie and other credentials in all request headers. Otherwise they are passed only if listed in headers. Default false.',
       }),
     ),
     client_ip: Type.Optional(
       Type.Boolean({
         description:
-          'False for modules that do without the address of the caller, which may then be empty. Default true.',
+          'False if the module does not use the client address, which may then be empty. Default true.',
       }),
     ),
     request_body: Type.Optional(Type.Boolean({ description: 'Default false.' })),
-    response_headers: HeaderNeeds('Headers of the answer'),
+    response_headers: HeaderNeeds('Response headers'),
     response_body: Type.Optional(Type.Boolean({ description: 'Default false.' })),
   },
-  { additionalProperties: false, description: 'What the module is given; nothing else is copied for it.' },
+  { additionalProperties: false, description: 'What the module receives.' },
 )
 
 const text = (description: string) => Type.Optional(Type.String({ maxLength: 1_024, description }))
@@ -64,23 +64,23 @@ export const ModuleSettingsSchema = Type.Record(
             Type.Literal('boolean'),
             Type.Literal('list'),
           ],
-          { description: 'list: parts between commas. Default text.' },
+          { description: 'list: comma-separated parts. Default text.' },
         ),
       ),
       required: Type.Optional(Type.Boolean({ description: 'Default false.' })),
       values: Type.Optional(
-        Type.Array(Type.String(), { maxItems: 256, description: 'The only values, or parts, allowed.' }),
+        Type.Array(Type.String(), { maxItems: 256, description: 'Allowed values, or parts of a list.' }),
       ),
       minimum: Type.Optional(Type.Number()),
       maximum: Type.Optional(Type.Number()),
-      default: text('What the module takes when it is not set.'),
-      description: text('For people.'),
+      default: text('Value used if the setting is absent.'),
+      description: text('Description for operators.'),
     },
     { additionalProperties: false },
   ),
   {
     maxProperties: 256,
-    description: 'Settings of the module; others, and values that do not fit, are refused at registration.',
+    description: 'Settings of the module; unknown settings and invalid values are rejected at registration.',
   },
 )
 
@@ -90,38 +90,37 @@ const patterns = (what: string) =>
   Type.Optional(
     Type.Array(Type.String({ minLength: 1 }), {
       maxItems: 64,
-      description: `${what}; a star at the end stands for whatever follows.`,
+      description: `${what}; a trailing * matches any suffix.`,
     }),
   )
 
 const MatcherSchema = Type.Object(
   {
-    routes: patterns('Paths as the routes declare them'),
-    models: patterns('Models as the requests name them'),
-    tenants: patterns('Tenants such as auth:team-a, written out'),
+    routes: patterns('Route paths as declared'),
+    models: patterns('Model names in requests'),
+    tenants: patterns('Tenants such as auth:team-a'),
     headers: Type.Optional(
       Type.Record(Type.String({ pattern: '^[!-9;-~]+$' }), Type.String(), {
-        description:
-          'Request headers and their values; a star at the end of a value stands for whatever follows.',
+        description: 'Request headers and their values; a trailing * of a value matches any suffix.',
       }),
     ),
     share: Type.Optional(
-      Type.Number({ minimum: 0, maximum: 1, description: 'Part of the requests, by their id.' }),
+      Type.Number({ minimum: 0, maximum: 1, description: 'Share of the requests, selected by request id.' }),
     ),
   },
-  { additionalProperties: false, description: 'Which requests the module is for. Default: all.' },
+  { additionalProperties: false, description: 'Requests that the module is called for. Default: all.' },
 )
 
-/** What POST /wasm and the configuration say of one module. Members behind attach_points are extensions. */
+/** One module in POST /wasm and in the configuration. Members after attach_points are extensions. */
 const descriptorMembers = {
   name: Type.String(),
-  file_path: Type.String({ description: 'Absolute path of a core module, as the gateway sees it.' }),
+  file_path: Type.String({ description: 'Absolute path of a core module on the machine of the gateway.' }),
   module_type: Type.Literal('Middleware'),
   attach_points: Type.Array(AttachPointSchema, { maxItems: 16 }),
   config: Type.Optional(
     Type.Record(Type.String(), Type.String(), {
       secret: true,
-      description: 'What the module reads as its configuration. Never shown again.',
+      description: 'Settings of the module. Never returned by the API.',
     }),
   ),
   needs: Type.Optional(ModuleNeedsSchema),
@@ -129,18 +128,17 @@ const descriptorMembers = {
   instance: Type.Optional(
     Type.Union([Type.Literal('fresh'), Type.Literal('reuse'), Type.Literal('shared')], {
       description:
-        'fresh: every call finds the instance as it was made. reuse keeps warm instances, one for each tenant and thread; shared one for all tenants: for modules that keep what everybody may see.',
+        'fresh: every call starts from the initial state. reuse: warm instances, one per tenant and thread. shared: one warm instance for all tenants.',
     }),
   ),
   on_failure: Type.Optional(
     Type.Union([Type.Literal('open'), Type.Literal('closed')], {
-      description: 'What a failed call does: open goes on without the module, closed answers 500.',
+      description: 'Effect of a failed call: open continues without the module, closed responds with 500.',
     }),
   ),
   placement: Type.Optional(
     Type.Union([Type.Literal('pool'), Type.Literal('inline'), Type.Literal('auto')], {
-      description:
-        'Where it runs: on a thread of the pool, on the thread that serves the request, or where it fits.',
+      description: 'Where it runs: on a pool thread, on the data thread, or chosen by its fuel use.',
     }),
   ),
   match: Type.Optional(MatcherSchema),
@@ -148,12 +146,13 @@ const descriptorMembers = {
     Type.Integer({
       minimum: -1_000,
       maximum: 1_000,
-      description: 'Modules of a higher priority run first; within one, in order of registration. Default 0.',
+      description:
+        'Modules with a higher priority run first; equal ones in order of registration. Default 0.',
     }),
   ),
   on: Type.Optional(
     Type.Literal('refused', {
-      description: 'OnError and OnResponse also see requests that the access check refused.',
+      description: 'Calls OnError and OnResponse also for requests rejected by the access check.',
     }),
   ),
   timeout_ms: Type.Optional(Type.Integer({ minimum: 1, maximum: 300_000 })),
@@ -161,29 +160,29 @@ const descriptorMembers = {
     Type.Integer({
       minimum: 1_000,
       maximum: 1_000_000_000_000,
-      description: "Units that one call may burn, in place of the gateway's limit.",
+      description: "Fuel of one call, instead of the gateway's default.",
     }),
   ),
   allowed_hosts: Type.Optional(
     Type.Array(Type.String({ maxLength: 512 }), {
       maxItems: 64,
       description:
-        'Origins that the module may fetch from, such as https://api.example.com; plugins.wasm.fetch.origins has to cover them. Default none.',
+        'Origins that the module may fetch from, such as https://api.example.com; they must be covered by plugins.wasm.fetch.origins. Default none.',
     }),
   ),
   wasi: Type.Optional(Type.Boolean({ description: 'The module imports WASI preview 1. Default false.' })),
 }
 
-/** In a request: members that nobody knows are echoed and otherwise ignored. */
+/** In a request: unknown members are echoed and otherwise ignored. */
 export const ModuleDescriptorSchema = Type.Object(descriptorMembers)
-/** In the configuration: members that nobody knows are mistakes. */
+/** In the configuration: unknown members are rejected. */
 export const ConfiguredModuleSchema = Type.Object(descriptorMembers, { additionalProperties: false })
 
 export type ModuleDescriptor = Static<typeof ModuleDescriptorSchema>
 
 const { name: _name, module_type: _type, ...changeable } = descriptorMembers
 
-/** What PUT /wasm/{module_uuid} takes: members that are left out stay as they are. */
+/** Body of PUT /wasm/{module_uuid}: absent members keep their value. */
 export const ModuleChangeSchema = Type.Partial(
   Type.Object({
     ...changeable,
@@ -191,13 +190,17 @@ export const ModuleChangeSchema = Type.Partial(
       [
         Type.Object({
           kind: Type.Literal('canary'),
-          percent: Type.Number({ minimum: 0, maximum: 100, description: 'Of the requests, by their id.' }),
+          percent: Type.Number({
+            minimum: 0,
+            maximum: 100,
+            description: 'Percentage of the requests, selected by request id.',
+          }),
         }),
         Type.Object({ kind: Type.Literal('shadow') }),
       ],
       {
         description:
-          'The new version does not take the place yet: a canary gets its part of the requests; a shadow sees all of them, and what it says is only compared.',
+          'Starts a trial instead of replacing the module: a canary gets a share of the requests; a shadow runs on all of them and its results are only compared.',
       },
     ),
   }),
@@ -206,7 +209,10 @@ export const ModuleChangeSchema = Type.Partial(
 export type ModuleChange = Static<typeof ModuleChangeSchema>
 
 export const ModuleChangeReplySchema = Type.Object({
-  module_uuid: Type.String({ format: 'uuid', description: 'Of the version that runs, or is on trial, now.' }),
+  module_uuid: Type.String({
+    format: 'uuid',
+    description: 'The version that is current or on trial after the change.',
+  }),
   message: Type.String(),
 })
 
@@ -228,7 +234,7 @@ const ModuleVersionSchema = Type.Object({
   file_path: Type.String(),
   sha256_hash: Type.String(),
   size_bytes: Type.Integer(),
-  created_at: Type.String({ description: 'When it was registered: ISO 8601, nanoseconds.' }),
+  created_at: Type.String({ description: 'Time of registration: ISO 8601, nanoseconds.' }),
 })
 export type ModuleVersion = Static<typeof ModuleVersionSchema>
 
@@ -236,19 +242,19 @@ const ModuleStateSchema = Type.Object(
   {
     failed_executions: Type.Integer(),
     suspended_until: Type.Union([Type.String(), Type.Null()]),
-    cpu_ms: Type.Number({ description: 'Time in the guest, milliseconds.' }),
-    fuel_total: Type.Number({ description: 'Units that all calls have burnt.' }),
-    fuel_max: Type.Number({ description: 'Units of the dearest call.' }),
+    cpu_ms: Type.Number({ description: 'Time in the module, milliseconds.' }),
+    fuel_total: Type.Number({ description: 'Fuel used by all calls.' }),
+    fuel_max: Type.Number({ description: 'Largest fuel used by one call.' }),
     placement: Type.String(),
     instance: Type.String(),
     on_failure: Type.String(),
     trial: Type.Union([Type.Literal('canary'), Type.Literal('shadow'), Type.Null()]),
     trial_of: Type.Union([Type.String(), Type.Null()]),
     settings: Type.Union([ModuleSettingsSchema, Type.Null()], {
-      description: 'As the module or its registration declares them; null when nobody does.',
+      description: 'Settings declared by the module or its registration; null if none are declared.',
     }),
-    earlier_versions: Type.Integer({ description: 'Versions that a rollback can go back to.' }),
-    versions: Type.Array(ModuleVersionSchema, { description: 'Those versions, the last one first.' }),
+    earlier_versions: Type.Integer({ description: 'Number of versions available for rollback.' }),
+    versions: Type.Array(ModuleVersionSchema, { description: 'Earlier versions, most recent first.' }),
   },
   { description: 'Only with detail=full.' },
 )
@@ -275,7 +281,7 @@ export const ExecutionMetricsSchema = Type.Object({
   total_execution_time_ms: Type.Integer(),
   max_execution_time_ms: Type.Integer(),
   average_execution_time_ms: Type.Number({
-    description: 'Total time by total executions; 0 before the first.',
+    description: 'Total time divided by total executions; 0 before the first.',
   }),
 })
 

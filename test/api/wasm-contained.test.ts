@@ -138,9 +138,9 @@ test('a table of 9 million places and a memory beyond the limit are refused befo
     descriptor('memories', module('(memory 600) (memory 600)', '')),
   )
   expect(results).toEqual([
-    { Error: expect.stringContaining('tables begin with 9000000 places; the limit is 65536') },
-    { Error: expect.stringContaining('tables begin with 9000000 places; the limit is 65536') },
-    { Error: expect.stringContaining('asks for 1200 memory pages; the limit is 1024') },
+    { Error: expect.stringContaining('tables of the module have 9000000 entries; the limit is 65536') },
+    { Error: expect.stringContaining('tables of the module have 9000000 entries; the limit is 65536') },
+    { Error: expect.stringContaining('requires 1200 memory pages; the limit is 1024') },
   ])
   expect((process.memoryUsage().rss - before) / 2 ** 20).toBeLessThan(50)
 })

@@ -99,7 +99,7 @@ test.each(['pool', 'inline'] as const)(
       state: 'kept ü',
     }
     const config = fetching(order, { body: 'what is asked, ü' })
-    await fleet.attach('asker', 'OnRequest', config, { allowed_hosts: [origin], placement, ...NEEDS })
+    await fleet.attach('requester', 'OnRequest', config, { allowed_hosts: [origin], placement, ...NEEDS })
     const { fetched, rest } = await shown(await fleet.chat({ model: 'test-model', messages: [] }))
     expect([fetched.error, fetched.status]).toEqual([null, 200])
     expect(fetched.headers).toContainEqual(['x-verdict', 'fine'])
@@ -108,7 +108,7 @@ test.each(['pool', 'inline'] as const)(
     expect(Buffer.from(heard[0].headers['x-key'] as string, 'latin1').toString()).toBe('größe')
     expect(fleet.workers[0].requests).toHaveLength(0)
     const metrics = await fleet.metrics()
-    expect(metrics.get('weir_wasm_fetches_total{module="asker",outcome="answered"}')).toBe(1)
+    expect(metrics.get('weir_wasm_fetches_total{module="requester",outcome="answered"}')).toBe(1)
   },
 )
 
@@ -152,7 +152,7 @@ test('a redirect to another host is an answer, and not followed', async () => {
     response.end()
   })
   const fleet = await openWasmFleet({ ...PATIENT, fetch: { timeoutMs: 20_000, origins: [one.origin] } })
-  await fleet.attach('asker', 'OnRequest', fetching({ url: one.origin }), { allowed_hosts: [one.origin] })
+  await fleet.attach('requester', 'OnRequest', fetching({ url: one.origin }), { allowed_hosts: [one.origin] })
   const { fetched, text } = await shown(await fleet.chat())
   expect([fetched.status, text.includes('secret'), other.heard.length]).toEqual([302, false, 0])
   expect(fetched.headers).toContainEqual(['location', `${other.origin}/`])
@@ -163,12 +163,12 @@ test('a name that leads into a private network is refused unless the network is 
   const origin = `http://localhost:${port}`
   const more = { allowed_hosts: [origin] }
   const closed = await openWasmFleet({ ...PATIENT, fetch: { timeoutMs: 20_000, origins: [origin] } })
-  await closed.attach('asker', 'OnRequest', fetching({ url: origin }), more)
+  await closed.attach('requester', 'OnRequest', fetching({ url: origin }), more)
   expect([await errorOf(closed), heard.length]).toEqual(['not_allowed', 0])
   const open = await openWasmFleet({
     fetch: { origins: [origin], privateNetworks: ['127.0.0.0/8', '::1/128'] },
   })
-  await open.attach('asker', 'OnRequest', fetching({ url: origin }), more)
+  await open.attach('requester', 'OnRequest', fetching({ url: origin }), more)
   expect([await errorOf(open), heard.length]).toEqual([null, 1])
 })
 
@@ -200,7 +200,7 @@ test('a server that never answers holds no thread: with one, others are served, 
     fetch: { origins: [origin], timeoutMs: 4_000, maxOpen: 8 },
   })
   const slow = fetching({ url: origin }, { when: 'slow' })
-  await fleet.attach('asker', 'OnRequest', slow, { allowed_hosts: [origin], ...NEEDS })
+  await fleet.attach('requester', 'OnRequest', slow, { allowed_hosts: [origin], ...NEEDS })
   await fleet.attach('header', 'OnRequest', {
     head: JSON.stringify({ action: 'modify', headers_set: [['x-seen', '1']] }),
   })
@@ -219,7 +219,7 @@ test('a server that never answers holds no thread: with one, others are served, 
 test('a client that leaves ends the fetch', async () => {
   const { origin, heard, server } = await openService(() => {})
   const fleet = await openWasmFleet({ fetch: { origins: [origin], timeoutMs: 25_000 } })
-  await fleet.attach('asker', 'OnRequest', fetching({ url: origin }), { allowed_hosts: [origin] })
+  await fleet.attach('requester', 'OnRequest', fetching({ url: origin }), { allowed_hosts: [origin] })
   const leave = new AbortController()
   const reply = fetch(`${fleet.gateway.url}/v1/chat/completions`, {
     method: 'POST',
@@ -252,7 +252,7 @@ test('who fails the request ends the fetch, but not one that is made for the sak
     { own: [preempts] },
   )
   const allowed = { allowed_hosts: [origin] }
-  await fleet.attach('asker', 'OnRequest', fetching({ url: `${origin}/request` }), allowed)
+  await fleet.attach('requester', 'OnRequest', fetching({ url: `${origin}/request` }), allowed)
   await fleet.attach('teller', 'OnError', fetching({ url: `${origin}/error` }), allowed)
   const reply = fleet.chat()
   await expect.poll(() => heard.length, { timeout: 20_000 }).toBe(1)
@@ -270,7 +270,7 @@ test('a module that asks again and again has failed, and the others have their t
     fetch: { timeoutMs: 20_000, origins: [origin], maxPerCall: 3 },
   })
   const again = fetching({ url: origin }, { after: 'again' })
-  const uuid = await fleet.attach('asker', 'OnRequest', again, { allowed_hosts: [origin] })
+  const uuid = await fleet.attach('requester', 'OnRequest', again, { allowed_hosts: [origin] })
   await fleet.attach('header', 'OnRequest', {
     head: JSON.stringify({ action: 'modify', headers_set: [['x-seen', '1']] }),
   })
@@ -291,7 +291,7 @@ test('what came before a fetch holds, and who comes after it sees all', async ()
   })
   await fleet.attach('before', 'OnRequest', sets('first'))
   const config = fetching({ url: origin }, { after: 'continue' })
-  await fleet.attach('asker', 'OnRequest', config, { allowed_hosts: [origin] })
+  await fleet.attach('requester', 'OnRequest', config, { allowed_hosts: [origin] })
   await fleet.attach('after', 'OnRequest', sets('second'), { placement: 'inline' })
   expect((await fleet.chat()).status).toBe(200)
   const [{ rawHeaders, body }] = fleet.workers[0].requests
@@ -303,7 +303,7 @@ test('a module that fails with each answer is suspended, though each fetch itsel
   const { origin, heard } = await openService(says('fine'))
   const fleet = await openWasmFleet({ ...PATIENT, fetch: { timeoutMs: 20_000, origins: [origin] } })
   const config = fetching({ url: origin }, { after: 'trap' })
-  await fleet.attach('asker', 'OnRequest', config, { allowed_hosts: [origin] })
+  await fleet.attach('requester', 'OnRequest', config, { allowed_hosts: [origin] })
   for (let i = 0; i < 8; i++) expect((await fleet.chat()).status).toBe(200)
   expect(heard).toHaveLength(5)
 })
@@ -314,7 +314,7 @@ test.each(['OnResponse', 'OnError'] as const)('an answer waits for a fetch too (
     { ...PATIENT, fetch: { timeoutMs: 20_000, origins: [origin] } },
     point === 'OnError' ? { workers: [{ models: ['other'] }] } : {},
   )
-  await fleet.attach('asker', point, fetching({ url: origin }), { allowed_hosts: [origin] })
+  await fleet.attach('requester', point, fetching({ url: origin }), { allowed_hosts: [origin] })
   const reply = await fleet.chat()
   const { fetched, text } = await shown(reply)
   expect([reply.status, fetched.status, text.endsWith('fine')]).toEqual([200, 200, true])

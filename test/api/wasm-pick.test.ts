@@ -98,7 +98,10 @@ test('a module for other models is not asked; the label of a worker names the po
 test('what cannot be known of a choice is refused at registration, and trials too', async () => {
   for (const match of [{ routes: ['/v1/*'] }, { headers: { 'x-a': 'b' } }, { share: 0.5 }]) {
     const { status, results } = await open({ do: '1' }, {}, { match })
-    expect([status, JSON.stringify(results)]).toEqual([400, expect.stringContaining('nothing but models')])
+    expect([status, JSON.stringify(results)]).toEqual([
+      400,
+      expect.stringContaining('may only have the member models'),
+    ])
   }
   const { fleet, results } = await open({ do: '1' })
   const uuid = (results[0] as { Success: string }).Success
@@ -106,7 +109,10 @@ test('what cannot be known of a choice is refused at registration, and trials to
     method: 'PUT',
     body: JSON.stringify({ trial: { kind: 'canary', percent: 50 } }),
   })
-  expect([reply.status, await reply.text()]).toEqual([400, expect.stringContaining('cannot be on trial')])
+  expect([reply.status, await reply.text()]).toEqual([
+    400,
+    expect.stringContaining('trial is not available for OnPick'),
+  ])
 })
 
 test('a replaced module chooses from the next request on', async () => {

@@ -1,7 +1,7 @@
 /** Live exchanges as cases: what modules were shown, without what nobody else may see. */
 import { expect, test } from 'vitest'
-import { readCase } from '../../wasm-sdk/module-case.ts'
-import { runCase } from '../../wasm-sdk/run-cases.ts'
+import { readCase } from '../../plugins/wasm/testing/module-case.ts'
+import { runCase } from '../../plugins/wasm/testing/run-cases.ts'
 import { guestBytes } from '../fixtures/wasm/guest-build.ts'
 import { sseAnswer } from '../support/scripted-worker.ts'
 import { openWasmFleet } from './wasm-fleet.ts'
@@ -11,7 +11,10 @@ type Steps = { steps: Record<string, Record<string, unknown>>[] }
 test('recording is off unless the operator allows it', async () => {
   const fleet = await openWasmFleet()
   const reply = await fleet.post('/wasm/record', { count: 1 })
-  expect([reply.status, await reply.text()]).toEqual([400, 'recording is off: plugins.wasm.allowRecording'])
+  expect([reply.status, await reply.text()]).toEqual([
+    400,
+    'recording is disabled (plugins.wasm.allowRecording)',
+  ])
 })
 
 test('requests and answers become steps; credentials, addresses and values of the query do not', async () => {

@@ -8,8 +8,8 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { startToolServer, type ToolServer } from '../../plugins/tools/mcp/fixtures/tool-server.ts'
+import { buildModule } from '../../plugins/wasm/project/build.ts'
 import type { ModuleDescriptor } from '../../plugins/wasm/wire.ts'
-import { buildModule } from '../../wasm-sdk/build.ts'
 import { CHAT, openResponses, says } from './responses/responses-fleet.ts'
 
 const ends: (() => Promise<void>)[] = []
@@ -111,7 +111,7 @@ test('a setting that the module does not know is refused by name; those it has a
   const { added } = await guarded({ denid: 'read' })
   expect(added.status).toBe(400)
   expect(JSON.stringify(added.body)).toContain(
-    'config.denid is no setting of the module; it has denied, root, path_arguments, hidden_arguments',
+    'config.denid is not a setting of the module; known: denied, root, path_arguments, hidden_arguments',
   )
   const { added: fine, get } = await guarded({ denied: 'read' })
   expect(fine.status).toBe(200)

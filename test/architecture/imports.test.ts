@@ -66,6 +66,8 @@ const UPWARD_TYPES: Readonly<Record<string, string>> = {
 
 /** Files of the command that work on the configuration without starting a gateway. */
 const isEntryFile = (file: string) => /^plugins\/(cli|serve|catalog|public)(\.ts$|\/)/.test(file)
+/** Subcommands of `weir` live with their plugin. */
+const isCommand = (file: string) => /^plugins\/.+\/commands\//.test(file)
 
 /** Each package has one owner, who alone can swap it. */
 const OWNERS: Readonly<Record<string, readonly string[]>> = {
@@ -79,7 +81,7 @@ const OWNERS: Readonly<Record<string, readonly string[]>> = {
   pg: ['plugins/state/postgres', 'test/contract'],
   piscina: ['plugins/shared'],
   jose: ['plugins/access/auth', 'test/api'],
-  '@extism/extism': ['plugins/wasm', 'wasm-sdk'],
+  '@extism/extism': ['plugins/wasm'],
   tokenizers: ['plugins/models/tokenizers'],
   '@huggingface/jinja': ['plugins/models/tokenizers'],
   '@grpc/grpc-js': ['plugins/workers/grpc', 'plugins/sim', 'test/support'],
@@ -90,11 +92,10 @@ const OWNERS: Readonly<Record<string, readonly string[]>> = {
   '@opentelemetry/sdk-trace-base': ['plugins/operations/tracing'],
   '@opentelemetry/exporter-trace-otlp-proto': ['plugins/operations/tracing'],
   '@opentelemetry/resources': ['plugins/operations/tracing'],
-  // The command builds modules; the SDK's own tests do too.
-  assemblyscript: ['plugins/cli', 'wasm-sdk'],
-  'assemblyscript/asc': ['wasm-sdk', 'test/fixtures'],
+  assemblyscript: ['plugins/wasm'],
+  'assemblyscript/asc': ['plugins/wasm', 'test/fixtures'],
   'assemblyscript/binaryen': ['test/fixtures'],
-  commander: ['plugins/cli'],
+  commander: ['plugins', 'test/support'],
   autocannon: ['bench/support'],
   'hdr-histogram-js': ['bench/support'],
   '@anthropic-ai/sdk': ['test/api', 'test/usage'],
@@ -149,7 +150,14 @@ test('a plugin imports #kernel, #shared, its own folder and packages, and nothin
   )
   // What modules and the gateway agree on is written once.
   const isAbi = ({ from, to }: Arrow) =>
-    moduleOf(from) === 'plugins/wasm' && /^wasm-sdk\/(abi|settings)\.ts$/.test(to)
+    moduleOf(from) === 'plugins/wasm' && /^wasm-sdk\/(abi|settings|description)\.ts$/.test(to)
+  // Commands read the configuration and print with the helpers of the program.
+  const isCommandHelper = ({ from, to, isType }: Arrow) =>
+    isCommand(from) && (to.startsWith('plugins/cli/') || (isType && to === 'kernel/config/loaded-config.ts'))
+  // `weir history` opens the store itself, without a gateway.
+  const isOfflineStore = ({ from, to }: Arrow) =>
+    from === 'plugins/state/history/commands/open-history-store.ts' &&
+    /^plugins\/state\/(storage|postgres)\//.test(to)
   // Codecs of the engines' services, for who calls them and for who plays them.
   const isWire = ({ from, to }: Arrow) =>
     /^plugins\/(workers\/grpc|sim)$/.test(moduleOf(from)) && to.startsWith('proto/gen/')
@@ -161,6 +169,8 @@ test('a plugin imports #kernel, #shared, its own folder and packages, and nothin
     !isPackage(arrow.to) &&
     moduleOf(arrow.to) !== moduleOf(arrow.from) &&
     !isAbi(arrow) &&
+    !isCommandHelper(arrow) &&
+    !isOfflineStore(arrow) &&
     !isEngine(arrow) &&
     !isWire(arrow)
   expect(
@@ -172,9 +182,30 @@ test('a plugin imports #kernel, #shared, its own folder and packages, and nothin
 })
 
 test('tests of a plugin reach into the kernel and test/support, never into another plugin', () => {
-  const tests = arrows.filter(({ from }) => from.startsWith('plugins/') && isTest(from) && !isEntryFile(from))
+  const tests = arrows.filter(
+    ({ from }) => from.startsWith('plugins/') && isTest(from) && !isEntryFile(from) && !isCommand(from),
+  )
   expect(
     breaches(({ from, to }) => to.startsWith('plugins/') && moduleOf(to) !== moduleOf(from), tests),
+  ).toEqual([])
+})
+
+test('only plugins/cli/program.ts imports the commands of a plugin', () => {
+  const isInside = ({ from, to }: Arrow) => isCommand(from) && moduleOf(from) === moduleOf(to)
+  const isForeign = (arrow: Arrow) => arrow.from !== 'plugins/cli/program.ts' && !isInside(arrow)
+  expect(breaches((arrow) => isCommand(arrow.to) && isForeign(arrow))).toEqual([])
+})
+
+test('wasm-sdk is what authors of modules get: it imports nothing of the gateway', () => {
+  const sdk = arrows.filter(({ from }) => from.startsWith('wasm-sdk/') && !isTest(from))
+  expect(breaches(({ to }) => /^(kernel|plugins|#)/.test(to), sdk)).toEqual([])
+})
+
+test('the rewriter of modules is a package of its own inside plugins/wasm', () => {
+  const rewriter = arrows.filter(({ from }) => from.startsWith('plugins/wasm/rewrite/') && !isTest(from))
+  const isOwn = (to: string) => to.startsWith('plugins/wasm/rewrite/')
+  expect(
+    breaches(({ to }) => !isOwn(to) && !to.startsWith('node:') && to !== 'fast-check', rewriter),
   ).toEqual([])
 })
 

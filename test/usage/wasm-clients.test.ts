@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import Anthropic from '@anthropic-ai/sdk'
 import OpenAI from 'openai'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { FailedBuild } from '../../wasm-sdk/build-result.ts'
+import type { FailedBuild } from '../../plugins/wasm/project/build-result.ts'
 import { reasonToSkip } from '../../wasm-sdk/fixtures/built-modules.ts'
 import { type BuiltGateway, makeFolder, startBuiltGateway, stopCommands } from '../support/built-command.ts'
 import {

@@ -74,9 +74,9 @@ describe('weir wasm new', () => {
   })
 
   test.each([
-    [['Upper'], 1, 'Upper is no name of a package'],
-    [['../up'], 1, '../up is no name of a package'],
-    [['x', '--attach', 'OnLunch'], 1, "no attach point 'OnLunch'; it is one of OnRequest"],
+    [['Upper'], 1, 'Upper is not a valid package name'],
+    [['../up'], 1, '../up is not a valid package name'],
+    [['x', '--attach', 'OnLunch'], 1, '--attach must be one of OnRequest'],
     [['x', '--lang', 'cobol'], 2, 'Allowed choices are assemblyscript, rust'],
     [[], 2, "missing required argument 'name'"],
   ])('refuses %j', async (args, code, problem) => {
@@ -91,7 +91,7 @@ describe('weir wasm build', () => {
     expect(code).toBe(0)
     expect(out).toMatch(/^all-points\/build\/module\.wasm: \d+ KiB after [\d.]+ s$/m)
     expect(out).toContain(
-      'exports describe, on_request, on_response, on_error, on_stream_event; attaches to OnRequest',
+      'exports describe, on_request, on_response, on_error, on_stream_event; attach points: OnRequest',
     )
     const played = JSON.parse((await wasm('test', 'all-points', '--json')).out)
     expect(played).toMatchObject({ isOk: true, module: 'all-points/build/module.wasm' })
@@ -140,7 +140,7 @@ describe('weir wasm test', () => {
     expect(out).toMatch(/^ +- {3}"status": 401,$/m)
     expect(out).toMatch(/^ +\+ {3}"status": 418,$/m)
     expect(out).toMatch(/^ +\+ +2,$/m)
-    expect(out).toContain('2 steps in 1 case: 1 ok, 1 not')
+    expect(out).toContain('2 steps in 1 case: 1 ok, 1 failed')
     expect(out).toMatch(/^ATTACH POINT +CALLS +P50 MS +P99 MS/m)
     expect(out).toMatch(/^OnRequest +2 +[\d.]+ +[\d.]+/m)
   })
@@ -179,10 +179,10 @@ describe('weir wasm test', () => {
     const { code, out } = await play(cases, '--timeout-ms', '1500', '--memory-pages', '64')
     expect(code).toBe(1)
     // On a fast machine the fuel ends first.
-    expect(out).toMatch(/the call failed: the call (took longer than 1500 ms|used up its fuel)/)
+    expect(out).toMatch(/the call failed: the call (exceeded 1500 ms|used up its fuel)/)
     expect(out).toContain('the gateway answers 500 wasm_module_failed (on_failure closed)')
     expect(out).toContain('its memory was near the limit of 4.0 MiB')
-    expect(out).toContain('3 steps in 1 case: 1 ok, 2 not')
+    expect(out).toContain('3 steps in 1 case: 1 ok, 2 failed')
   })
 
   test('plays warm instances too, which shows what a module wrongly keeps', async () => {
@@ -206,11 +206,11 @@ describe('weir wasm test', () => {
   })
 
   test.each([
-    ['{', 'case.json: the case is no JSON'],
-    ['{"title":"t","steps":[{"on":"OnLunch"}]}', 'case.json: steps[0].on is none of OnRequest'],
+    ['{', 'case.json: the case is not valid JSON'],
+    ['{"title":"t","steps":[{"on":"OnLunch"}]}', 'case.json: steps[0].on must be one of OnRequest'],
     [
       '{"title":"t","steps":[{"on":"OnRequest","expect":{"statas":1}}]}',
-      'steps[0].expect has no member statas',
+      'steps[0].expect has an unknown member statas',
     ],
   ])('names what is wrong with the case %j', async (text, problem) => {
     write('bad/case.json', text)
@@ -264,7 +264,7 @@ test('weir wasm bench refuses an input whose call never ends', async () => {
   )
   const end = await wasm('bench', 'teapot/build/module.wasm', '--timeout-ms', '200')
   // Fuel or deadline, whichever the machine comes to first.
-  const problem = /(longer than 200 ms|used up its fuel).*; there is nothing to measure/
+  const problem = /(exceeded 200 ms|used up its fuel).*, so nothing can be measured/
   expect(end).toMatchObject({ code: 1, out: '', err: expect.stringMatching(problem) })
 })
 
@@ -302,7 +302,7 @@ describe('a running gateway', () => {
   test('takes a module by a relative path, lists it, runs it, and lets it go by its name', async () => {
     const added = await atGateway('add', 'teapot', '--timeout-ms', '500', '--instance', 'reuse')
     expect(added).toMatchObject({ code: 0, err: '' })
-    expect(added.out).toMatch(/^teapot is registered as [\da-f-]{36}, attached to OnRequest\n$/)
+    expect(added.out).toMatch(/^teapot registered as [\da-f-]{36}, attached to OnRequest\n$/)
     const reply = await gateway.send('POST', '/v1/chat/completions', { model: 'none' })
     expect(reply.status).toBe(418)
     expect((await atGateway('list')).out).toMatch(
@@ -335,12 +335,12 @@ describe('a running gateway', () => {
     const { code, out } = await atGateway('history', 'teapot')
     expect(code).toBe(0)
     const states = [
-      ...out.matchAll(/^([\da-f-]{36}) +(in use|canary|before) +[\da-f]{12} +\d+ KiB +\S+Z +\S+$/gm),
+      ...out.matchAll(/^([\da-f-]{36}) +(in use|canary|earlier) +[\da-f]{12} +\d+ KiB +\S+Z +\S+$/gm),
     ]
     expect(states.map(([, uuid, state]) => [uuid === first, state])).toEqual([
       [false, 'in use'],
       [false, 'canary'],
-      [true, 'before'],
+      [true, 'earlier'],
     ])
     expect(out).toContain("'weir wasm rollback teapot' ends the trial")
     await atGateway('rollback', 'teapot')
@@ -349,7 +349,7 @@ describe('a running gateway', () => {
     const { version, earlier } = JSON.parse((await atGateway('history', 'teapot', '--json')).out)
     expect([version.module_meta.name, earlier]).toMatchObject(['teapot', [{ module_uuid: first }]])
     await atGateway('rollback', 'teapot')
-    expect((await atGateway('history', 'teapot')).out).toContain('there is no version before it')
+    expect((await atGateway('history', 'teapot')).out).toContain('no earlier version')
     expect(await atGateway('history', 'nobody')).toMatchObject({
       code: 1,
       err: expect.stringContaining('nobody'),
@@ -412,7 +412,7 @@ describe('a running gateway', () => {
     const twice = await atGateway('add', 'teapot', '--name', 'other')
     expect(twice).toMatchObject({ code: 1, out: '' })
     expect(twice.err).toMatch(
-      /^weir: the gateway refused other: duplicate SHA256 hash: .*\n {2}remove the other one first/,
+      /^weir: the gateway rejected other: duplicate SHA256 hash: .*\n {2}remove the other module first/,
     )
     const lost = await atGateway('add', 'lost.wasm', '--attach', 'OnRequest')
     expect(lost).toMatchObject({ code: 1, err: expect.stringContaining('it does not exist') })
@@ -501,7 +501,7 @@ describe('a running gateway', () => {
   test('record says who has to allow it, and refuses counts that are none', async () => {
     const refused = await atGateway('record', 'live/refused.json', '--count', '1')
     expect(refused).toMatchObject({ code: 1, out: '' })
-    expect(refused.err).toContain('the gateway has to allow it: plugins.wasm.allowRecording')
+    expect(refused.err).toContain('set plugins.wasm.allowRecording: true in the gateway configuration')
     const wrong = await atGateway('record', 'live/refused.json', '--count', 'many')
     expect(wrong).toMatchObject({ code: 1, err: expect.stringContaining('--count') })
     expect(existsSync(join(folder, 'live'))).toBe(false)
@@ -511,7 +511,10 @@ describe('a running gateway', () => {
     const open = await startBuiltGateway({ plugins: { wasm: { allowRecording: true } } })
     const atOpen = (...args: string[]) => wasm(...args, '--gateway', open.url)
     const none = await atOpen('record', 'live/none.json', '--seconds', '1')
-    expect(none).toMatchObject({ code: 1, err: expect.stringContaining('no module was called in that time') })
+    expect(none).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('no module was called during the recording'),
+    })
     expect(await atOpen('add', 'teapot')).toMatchObject({ code: 0 })
     const recording = atOpen('record', 'live/deep/case.json', '--count', '2', '--title', 'what was asked')
     let isOver = false
@@ -540,7 +543,7 @@ describe('a running gateway', () => {
       'live/deep/case.json',
       '--update',
     )
-    expect(played).toMatchObject({ code: 0, out: expect.stringContaining('2 ok, 0 not; 1 file written') })
+    expect(played).toMatchObject({ code: 0, out: expect.stringContaining('2 ok, 0 failed; 1 file written') })
     expect(readJson('live/deep/case.json').steps[1].expect).toMatchObject({ action: 'reject', status: 418 })
   })
 

@@ -49,7 +49,7 @@ export class Json {
     return this.first == 0x6e
   }
 
-  /** The member of that name, the last when it is there twice, as every parser of the gateway takes it. */
+  /** The member of that name, the last when it is there twice, as every parser of the gateway accepts the module. */
   get(key: string): Json {
     let found = this.missing()
     const members = this.members()

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #define WEIR_ABI_VERSION 1
-/* Memory for input and output of one call; the host gives a new instance for the next. */
+/* Memory for input and output of one call; the next call starts with an empty arena. */
 #ifndef WEIR_ARENA_BYTES
 #define WEIR_ARENA_BYTES (1024 * 1024)
 #endif
@@ -45,7 +45,7 @@ WEIR_USER(sha256) uint64_t weir_sha256(uint64_t data);
 WEIR_USER(hmac_sha256) uint64_t weir_hmac_sha256(uint64_t key, uint64_t data);
 WEIR_USER(metric_inc) int64_t weir_metric_inc(uint64_t name, int64_t delta);
 
-/* Bytes somewhere in the module's memory; data is null for what is not there. */
+/* Bytes somewhere in the module's memory; data is null if the value is absent. */
 typedef struct {
   const uint8_t *data;
   size_t length;

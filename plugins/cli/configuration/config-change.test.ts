@@ -25,9 +25,9 @@ test('what may change is taken over, the rest is named and left', () => {
   expect(change.needsRestart).toEqual([
     'kernel.port',
     'plugins.auth.more',
+    'plugins.chat.validate',
     'plugins.fresh',
     'plugins.gone',
-    'plugins.chat.validate',
   ])
   expect(change.plugins).toEqual(['auth'])
   expect(change.next.kernel).toEqual({ port: 1, log: { level: 'debug', access: true } })

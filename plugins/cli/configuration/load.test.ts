@@ -76,6 +76,7 @@ describe('loadConfig', () => {
     const config = await load()
     expect(Object.keys(config.plugins)).toEqual([
       'auth',
+      'chat',
       'generations',
       'health',
       'http-workers',
@@ -83,7 +84,6 @@ describe('loadConfig', () => {
       'openapi',
       'pairs',
       'policies',
-      'chat',
       'reload',
       'workers',
     ])
@@ -102,7 +102,7 @@ describe('loadConfig', () => {
 
   test('reads YAML and JSON alike', async () => {
     const yaml = write('a.yaml', 'kernel: { port: 4000 }\nplugins:\n  chat:\n  auth: {}\n  health: false\n')
-    const json = write('a.json', '{"kernel":{"port":4000},"plugins":{"proxy":null,"auth":{},"health":false}}')
+    const json = write('a.json', '{"kernel":{"port":4000},"plugins":{"chat":null,"auth":{},"health":false}}')
     const [first, second] = await Promise.all([load({ file: yaml }), load({ file: json })])
     expect({ ...first, file: null }).toEqual({ ...second, file: null })
     expect(Object.keys(first.plugins)).toEqual(['chat', 'auth'])
@@ -196,13 +196,13 @@ describe('loadConfig', () => {
     const given = { 'data-dir': '/data', 'auth-off': true, 'access-log': false }
     const config = await load({ overrides: flags(given, { without: ['auth', 'openapi'] }) })
     expect(Object.keys(config.plugins)).toEqual([
+      'chat',
       'generations',
       'health',
       'http-workers',
       'metrics',
       'pairs',
       'policies',
-      'chat',
       'reload',
       'workers',
       'storage',
@@ -224,8 +224,8 @@ describe('loadConfig', () => {
       expect.stringMatching(/bad\.yaml:2:3: kernel\.prot is not known; did you mean kernel\.port\?$/),
       expect.stringMatching(/bad\.yaml:3:10: kernel\.log\.level must be one of "trace", .* got "loud"$/),
       '--threads: kernel.threads must be <= 128, got 1000',
-      expect.stringMatching(/bad\.yaml:5:3: plugins\.prxy is not known; did you mean plugins\.proxy\?$/),
-      expect.stringMatching(/bad\.yaml:7:5: plugins\.proxy\.maxTries must be an integer, got "many"$/),
+      expect.stringMatching(/bad\.yaml:5:3: plugins\.chta is not known; did you mean plugins\.chat\?$/),
+      expect.stringMatching(/bad\.yaml:7:5: plugins\.chat\.maxTries must be an integer, got "many"$/),
     ])
   })
 

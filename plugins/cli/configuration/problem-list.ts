@@ -28,6 +28,12 @@ export class ProblemList {
     this.#all.set(path, { path, text: finding.text + got, where: this.#placeOf(finding.path) })
   }
 
+  /** @param secrets paths whose values are not shown */
+  addAll(findings: readonly Finding[], secrets: readonly (readonly string[])[]): void {
+    const hidden = new Set(secrets.map((path) => path.join('.')))
+    for (const finding of findings) this.add(finding, hidden.has(finding.path.join('.')))
+  }
+
   keep(problems: readonly ConfigProblem[]): void {
     for (const problem of problems) this.#all.set(problem.path, problem)
   }

@@ -1,9 +1,9 @@
 /** Fetches of modules as a serving thread sees them: asked of control, waited for, given up with their request. */
 import { threadId } from 'node:worker_threads'
 import type { Host } from '#kernel'
-import type { LoadedModule } from '../guest-task.ts'
-import type { ModuleMetrics } from '../module-metrics.ts'
-import type { PhaseOrigin } from '../phase-message.ts'
+import type { PhaseOrigin } from '../hooks/phase-message.ts'
+import type { ModuleMetrics } from '../statistics/module-metrics.ts'
+import type { LoadedModule } from '../threads/guest-task.ts'
 import {
   DropFetch,
   type FetchAnswer,
@@ -66,7 +66,7 @@ export class ModuleFetches {
       return await this.#host.command(FetchForModule, request)
     } catch (err) {
       // Control is ending, or being replaced.
-      this.#host.log.warn({ err }, 'a fetch of a WASM module could not be made')
+      this.#host.log.warn({ err }, 'wasm fetch failed')
       return failedFetch('unreachable')
     }
   }
@@ -74,6 +74,6 @@ export class ModuleFetches {
   #drop(key: string): void {
     this.#host
       .command(DropFetch, key)
-      .catch((err: unknown) => this.#host.log.debug({ err }, 'a fetch is not dropped'))
+      .catch((err: unknown) => this.#host.log.debug({ err }, 'wasm fetch not cancelled'))
   }
 }

@@ -19,7 +19,7 @@ export function pinnedLookup(allowed: BlockList): LookupFunction {
       const isOpen = found.every(({ address }) => !isPrivateAddress(address) || isWithin(allowed, address))
       if (!isOpen) return done(new PrivateAddress(), '', 0)
       const usable = found.filter(({ family }) => !options.family || family === options.family)
-      if (usable.length === 0) return done(new Error('the host has no address'), '', 0)
+      if (usable.length === 0) return done(new Error('the host name has no usable address'), '', 0)
       if (options.all === true) return done(null, usable)
       done(null, usable[0].address, usable[0].family)
     })

@@ -1,7 +1,7 @@
 /** What a routing module is shown: a frame written from parts that rarely change, without an object for each worker. */
 import type { CandidateView, EngineLoad, PickRequest, WorkerEntry } from '#kernel'
 import { ABI_VERSION } from '../../../wasm-sdk/abi.ts'
-import { writeFrame } from '../guest-frame.ts'
+import { writeFrame } from '../instances/guest-frame.ts'
 
 /** Of `request` a choice of a worker knows headers only. */
 const NO_REQUEST = '"id":"","method":"","path":"","query":"","route":"","tenant":null,"client_ip":""'

@@ -1,16 +1,20 @@
-/** Reads which worker a routing module has chosen. @hot */
+/** Reads which worker a module at OnPick chose. @hot */
 import type { PickAction } from '../../../wasm-sdk/abi.ts'
-import { BadOutput, readFrame } from '../guest-output.ts'
+import { BadOutput, readFrame } from '../instances/guest-output.ts'
 
 /** The module leaves the choice to the default policy. */
 export const NO_CHOICE = -1
 
-/** @param shown candidates that the module was shown @returns its place among them, or NO_CHOICE @throws BadOutput */
+/** @param shown number of candidates the module was shown @returns index among them, or NO_CHOICE @throws BadOutput */
 export function readChoice(output: Uint8Array | null, shown: number): number {
   if (output === null || output.length === 0) return NO_CHOICE
-  const { choice = null } = readFrame(output).head as PickAction
-  if (choice === null || choice === NO_CHOICE) return NO_CHOICE
+  return checkChoice((readFrame(output).head as PickAction).choice, shown)
+}
+
+/** @throws BadOutput */
+export function checkChoice(choice: unknown, shown: number): number {
+  if (choice === undefined || choice === null || choice === NO_CHOICE) return NO_CHOICE
   if (typeof choice !== 'number' || !Number.isInteger(choice) || choice < 0 || choice >= shown)
-    throw new BadOutput(`the choice is none of ${shown} candidates`)
+    throw new BadOutput(`choice must be null, -1 or the index of one of ${shown} candidates`)
   return choice
 }

@@ -3,10 +3,10 @@
  * is none, it leaves the choice open or it fails, the default policy chooses. @hot
  */
 import type { CandidateView, PickRequest, Policy } from '#kernel'
-import type { CallBook } from '../call-book.ts'
-import type { LoadedModule } from '../guest-task.ts'
-import type { InlineGuests } from '../inline-guests.ts'
-import { moduleForModel } from '../matcher.ts'
+import { moduleForModel } from '../hooks/matcher.ts'
+import type { CallStatistics } from '../statistics/call-statistics.ts'
+import type { LoadedModule } from '../threads/guest-task.ts'
+import type { InlineGuests } from '../threads/inline-guests.ts'
 import { PickInput, type PickLimits } from './pick-input.ts'
 import { NO_CHOICE, readChoice } from './read-choice.ts'
 
@@ -16,7 +16,7 @@ export interface WasmPolicyParts {
   /** At OnPick, in order of priority; those of now. */
   modules(): readonly LoadedModule[]
   readonly inline: Pick<InlineGuests, 'pick'>
-  readonly book: Pick<CallBook, 'called' | 'isSuspended' | 'skip'>
+  readonly statistics: Pick<CallStatistics, 'called' | 'isSuspended' | 'skip'>
   /** Chooses where no module does. */
   readonly otherwise: Policy
   readonly limits: PickLimits
@@ -42,12 +42,12 @@ export class WasmPolicy implements Policy {
   }
 
   pick(candidates: CandidateView, request: PickRequest): number {
-    const { modules, book, otherwise } = this.#parts
+    const { modules, statistics, otherwise } = this.#parts
     const module = moduleForModel(modules(), request.model)
-    if (module !== null && !book.isSuspended(module)) {
+    if (module !== null && !statistics.isSuspended(module)) {
       const choice = this.#ask(module, candidates, request)
       if (choice !== NO_CHOICE) return choice
-    } else if (module !== null) book.skip(module, 'suspended')
+    } else if (module !== null) statistics.skip(module, 'suspended')
     this.#reason = ''
     return otherwise.pick(candidates, request)
   }
@@ -66,7 +66,7 @@ export class WasmPolicy implements Policy {
   }
 
   #ask(module: LoadedModule, candidates: CandidateView, request: PickRequest): number {
-    const { inline, book } = this.#parts
+    const { inline, statistics } = this.#parts
     const shown = this.#input.shownOf(candidates)
     const isAll = shown === candidates.length
     const start = isAll || this.#start >= candidates.length ? 0 : this.#start
@@ -76,7 +76,7 @@ export class WasmPolicy implements Policy {
     if (call === null) return NO_CHOICE
     const choice = call.value ?? NO_CHOICE
     const facts = { module, point: 'OnPick' as const, requestId: '' }
-    book.called(facts, call.report, choice === NO_CHOICE ? 'continue' : 'pick')
+    statistics.called(facts, call.report, choice === NO_CHOICE ? 'continue' : 'pick')
     if (choice === NO_CHOICE) return NO_CHOICE
     this.#reason = `module ${module.name} chose ${choice} of ${shown}`
     return (start + choice) % candidates.length

@@ -1,5 +1,5 @@
 /** Moves over the bytes of a module; whatever it cannot read is a `BadModule`. @source WebAssembly core 2.0, 5.2 */
-import { BadModule } from '../bad-module.ts'
+import { BadModule } from './bad-module.ts'
 
 export class ByteReader {
   readonly bytes: Uint8Array

@@ -4,7 +4,7 @@
  *
  * @source WebAssembly core 3.0, 5.4 (binary format of instructions); legacy exception handling proposal
  */
-import { BadModule } from '../bad-module.ts'
+import { BadModule } from './bad-module.ts'
 import type { ByteReader } from './byte-reader.ts'
 
 export const OP = {
@@ -262,4 +262,24 @@ function unknown(op: number): BadModule {
   return new BadModule(
     `the module uses the instruction 0x${op.toString(16)}${family}, which the gateway does not run`,
   )
+}
+
+/** By op - 0x36: the stores of i32, i64, f32 and f64, then the narrow ones. */
+const STORED = [
+  VALUE.i32,
+  VALUE.i64,
+  VALUE.f32,
+  VALUE.f64,
+  VALUE.i32,
+  VALUE.i32,
+  VALUE.i64,
+  VALUE.i64,
+  VALUE.i64,
+] as const
+
+/** @returns the type of the value that a store takes; null for what is no store */
+export function storedType(op: number): number | null {
+  if (op >= OP.firstStore && op <= OP.lastStore) return STORED[op - OP.firstStore]
+  if (op === OP.v128Store) return VALUE.v128
+  return op >= OP.firstStoreLane && op <= OP.lastStoreLane ? VALUE.v128 : null
 }

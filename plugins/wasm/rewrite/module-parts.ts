@@ -1,8 +1,8 @@
 /** A module taken apart as far as the rewriter changes it; what it leaves alone stays a range of bytes. @source WebAssembly core 3.0, 5.5 */
-import { BadModule } from '../bad-module.ts'
-import { readSections } from '../wasm-binary.ts'
+import { BadModule } from './bad-module.ts'
 import { ByteReader } from './byte-reader.ts'
 import { checkReferenceType, checkValueType, Instruction, OP } from './instruction.ts'
+import { readSections } from './sections.ts'
 
 export const SECTION = {
   custom: 0,
@@ -84,7 +84,7 @@ class PartsReader {
   read(): ModuleParts {
     for (const { id, from, to } of readSections(this.#bytes)) {
       if (id === SECTION.custom) this.#noteNames(from, to)
-      else if (id > SECTION.tag) throw new BadModule(`the module has a section ${id}, which is not known`)
+      else if (id > SECTION.tag) throw new BadModule(`the module has an unknown section ${id}`)
       else this.#sections.set(id, { from, to })
     }
     this.#readElements()
@@ -135,7 +135,7 @@ class PartsReader {
   #readDataBytes(): number {
     const sizes = this.#list(SECTION.data, (reader) => {
       const form = reader.u32()
-      if (form > 2) throw new BadModule('the module has data of a form that is not known')
+      if (form > 2) throw new BadModule('the module has a data segment of an unknown form')
       if (form === 2) reader.u32()
       if (form !== 1) this.#skipConstant(reader)
       const size = reader.u32()
@@ -149,7 +149,7 @@ class PartsReader {
   #readElements(): void {
     this.#list(SECTION.element, (reader) => {
       const flags = reader.u32()
-      if (flags > 7) throw new BadModule('the module has elements of a form that is not known')
+      if (flags > 7) throw new BadModule('the module has an element segment of an unknown form')
       const isActive = (flags & 1) === 0
       const hasExpressions = (flags & 4) !== 0
       if (isActive && (flags & 2) !== 0) reader.u32()
@@ -198,7 +198,7 @@ function readTable(reader: ByteReader): Limits & { type: number } {
 function readLimits(reader: ByteReader): Limits {
   const flags = reader.byte()
   if (flags > 1)
-    throw new BadModule('the module has a shared or 64-bit memory or table, which the gateway does not run')
+    throw new BadModule('the module has a shared or 64-bit memory or table, which is not supported')
   const minimum = reader.u32()
   return { minimum, maximum: flags === 1 ? reader.u32() : null }
 }

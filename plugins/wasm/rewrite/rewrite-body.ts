@@ -7,10 +7,9 @@ import type { BodyTraits } from './body-traits.ts'
 import { ByteReader } from './byte-reader.ts'
 import { FuelMeter, type Region } from './fuel-meter.ts'
 import { weightOf } from './fuel-weights.ts'
-import { Instruction, OP, VALUE } from './instruction.ts'
+import { Instruction, OP, storedType, VALUE } from './instruction.ts'
 import { type FunctionType, type Range, readLocals } from './module-parts.ts'
 import { BYTES_OF_UNIT_SHIFT, CARD_SHIFT, type Plan, UNITS_OF_PLACE_SHIFT } from './plan.ts'
-import { storedType } from './stored-type.ts'
 
 /** Of a call that has not returned, beside its local variables. */
 const FRAME_BYTES = 64

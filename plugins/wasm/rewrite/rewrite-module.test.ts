@@ -2,9 +2,9 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { assemble } from '../../../test/fixtures/wasm/wat.ts'
-import { BadModule } from '../bad-module.ts'
-import { GuestExchange } from '../guest-exchange.ts'
-import { GuestSnapshot } from '../guest-snapshot.ts'
+import { GuestExchange } from '../instances/guest-exchange.ts'
+import { GuestSnapshot } from '../instances/guest-snapshot.ts'
+import { BadModule } from './bad-module.ts'
 import { ByteWriter } from './byte-writer.ts'
 import type { RewriteLimits } from './plan.ts'
 import { rewriteModule } from './rewrite-module.ts'
@@ -269,7 +269,7 @@ describe('a limit', () => {
     expect(open(bytes, { maxPages: 11 }).run('f', 5)).toBe(199)
     expect(open(bytes, { maxPages: 11 }).run('f', -1)).toBe(-101)
     expect(() => rewriteModule(bytes, { ...LIMITS, maxPages: 2 })).toThrow(
-      'asks for 3 memory pages; the limit is 2',
+      'requires 3 memory pages; the limit is 2',
     )
   })
 
@@ -294,7 +294,7 @@ describe('a limit', () => {
       expect([guest.run('f', 6), guest.run('f', 5), guest.run('f', 1), guest.run('f', -5)]).toEqual([
         -1, 10, -1, -1,
       ])
-      expect(() => rewriteModule(bytes, { ...LIMITS, maxTablePlaces: 14 })).toThrow('begin with 15 places')
+      expect(() => rewriteModule(bytes, { ...LIMITS, maxTablePlaces: 14 })).toThrow('have 15 entries')
     }
   })
 })
@@ -303,11 +303,8 @@ describe('what the gateway does not run is named', () => {
   test.each([
     ['(module (import "a" "b" (memory 1)))', 'a.b, which is no function'],
     ['(module (memory 1) (func (drop (i32.atomic.load (i32.const 0)))))', 'atomic instructions'],
-    ['(module (func (export "weir:begin")))', "the gateway's own"],
-    [
-      '(module (import "extism:host/env" "alloc" (func (param i32))) (func))',
-      'a signature that it does not have',
-    ],
+    ['(module (func (export "weir:begin")))', 'reserved for the gateway'],
+    ['(module (import "extism:host/env" "alloc" (func (param i32))) (func))', 'a wrong signature'],
   ])('%s', (text, message) => {
     expect(() => rewriteModule(assemble(text), LIMITS)).toThrow(message)
     expect(() => rewriteModule(assemble(text), LIMITS)).toThrow(BadModule)

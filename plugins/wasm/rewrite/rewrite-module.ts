@@ -2,8 +2,9 @@
  * Rewrites a core module so that the gateway can bound what it does and put it back afterwards: every function meters
  * itself, memories and tables end where the gateway says, and what the module keeps can be reached.
  */
-import { BadModule } from '../bad-module.ts'
+
 import { Assembler } from './assembler.ts'
+import { BadModule } from './bad-module.ts'
 import { scanBodies } from './body-traits.ts'
 import { addedFunction, EXCHANGE_FUNCTIONS, type FunctionCode, hostFunctions } from './exchange-functions.ts'
 import { VALUE } from './instruction.ts'
@@ -70,19 +71,19 @@ function checkLimits(
 ): void {
   const pages = memories.reduce((sum, { minimum }) => sum + minimum, 0)
   if (pages > maxPages)
-    throw new BadModule(`the module asks for ${pages} memory pages; the limit is ${maxPages}`)
+    throw new BadModule(`the module requires ${pages} memory pages; the limit is ${maxPages}`)
   if (dataBytes > maxPages * PAGE_BYTES)
     throw new BadModule(
       `the module brings ${dataBytes} bytes of data; its memories may have ${maxPages * PAGE_BYTES}`,
     )
   const places = tables.reduce((sum, { minimum }) => sum + minimum, 0)
   if (places > maxTablePlaces)
-    throw new BadModule(`the module's tables begin with ${places} places; the limit is ${maxTablePlaces}`)
+    throw new BadModule(`the tables of the module have ${places} entries; the limit is ${maxTablePlaces}`)
   if (memories.length > MAX_MEMORIES || tables.length > MAX_TABLES)
     throw new BadModule(`the module has more than ${MAX_MEMORIES} memories or ${MAX_TABLES} tables`)
   const taken = exports.find((name) => name.startsWith(EXPORT_PREFIX))
   if (taken !== undefined)
-    throw new BadModule(`the module exports ${taken}; such names are the gateway's own`)
+    throw new BadModule(`the module exports ${taken}, a name that is reserved for the gateway`)
 }
 
 /** @throws BadModule when one of them is imported as something else than it is */
@@ -93,7 +94,7 @@ function exchangedImports({ imports, types }: ModuleParts): Map<number, string> 
     const expected = EXCHANGE_FUNCTIONS[name]
     const { parameters, results } = types[type]
     if (`${parameters}:${results}` !== `${expected.parameters}:${expected.results}`)
-      throw new BadModule(`the module imports ${module}.${name} with a signature that it does not have`)
+      throw new BadModule(`the module imports ${module}.${name} with a wrong signature`)
     found.set(index, name)
   }
   return found

@@ -8,7 +8,7 @@ import {
   RegisterWorker,
   RemoveWorker,
   ReplaceWorker,
-} from './commands.ts'
+} from './thread-commands.ts'
 import { workersConfig, workersEnable, workersProblems } from './config.ts'
 import { flushCacheRoute, profileRoutes } from './engine-calls.ts'
 import { workersFlags } from './flags.ts'

@@ -1,6 +1,7 @@
 /** The worker routes, which send commands to control. */
 import { adminErrorFormat, type Host, type RequestContext, type RouteDefinition, Type } from '#kernel'
 import { isUuid } from '#shared'
+import { workerErrors } from './errors.ts'
 import {
   GetWorker,
   ListWorkers,
@@ -8,8 +9,7 @@ import {
   RegisterWorker,
   RemoveWorker,
   ReplaceWorker,
-} from './commands.ts'
-import { workerErrors } from './errors.ts'
+} from './thread-commands.ts'
 import {
   ChangeAcceptedSchema,
   WorkerAcceptedSchema,

@@ -1,0 +1,121 @@
+/** Loads the section of one plugin: finds the plugin, resolves references and checks the section against its schema. */
+import type { KernelConfig } from '../../../kernel/config/kernel-config.ts'
+import { type PluginSection, withoutSource } from '../../../kernel/config/plugin-source.ts'
+import { checkSection, type Finding, unknownKeyText } from './check-section.ts'
+import type { PluginOverrides } from './draft.ts'
+import { resolveReferences } from './env-references.ts'
+import { findPluginFile } from './find-plugin-file.ts'
+import { isRecord } from './is-record.ts'
+import type { PluginFacts, PluginSchemas } from './plugin-facts.ts'
+import type { ProblemList } from './problem-list.ts'
+import { toNode } from './schema-node.ts'
+import type { Environment } from './settings.ts'
+
+export interface PluginLoad {
+  readonly env: Environment
+  readonly overrides?: PluginOverrides
+  readonly pluginSchemas: PluginSchemas
+  readonly baseDir: string
+  /** Null when the kernel's section has another shape than it must. */
+  readonly checkedKernel: KernelConfig | null
+  readonly problems: ProblemList
+  readonly secrets: (readonly string[])[]
+}
+
+interface LoadedPlugin {
+  readonly name: string
+  readonly section: PluginSection
+  readonly facts: PluginFacts
+}
+
+/** @param key name under `plugins`, or what `--plugin` said about a third party's plugin */
+export async function loadPlugin(
+  key: string,
+  draft: unknown,
+  load: PluginLoad,
+): Promise<LoadedPlugin | null> {
+  const { problems } = load
+  const section = isRecord(draft) ? draft : {}
+  const found = await findPlugin(key, section, load)
+  if ('problem' in found) {
+    problems.add({ path: ['plugins', key], text: found.problem })
+    return null
+  }
+  const { name, config: schema } = found.facts
+  const base = ['plugins', name]
+  const resolved = resolveReferences(withoutSource(section), load.env, toNode(schema), base)
+  load.secrets.push(...resolved.secretPaths)
+  const settings = isRecord(resolved.value) ? resolved.value : {}
+  const checked = checkSection(schema, settings, base)
+  const { value } = checked
+  const findings = [...resolved.findings, ...checked.findings]
+  const { facts, path } = found
+  if (findings.length === 0) findings.push(...ownFindings(facts, value, base, load.checkedKernel))
+  problems.addAll(findings, load.secrets)
+  return { name, facts, section: path === null ? value : { $path: path, ...value } }
+}
+
+/** What only the plugin itself can see. */
+function ownFindings(
+  { check }: PluginFacts,
+  section: PluginSection,
+  base: readonly string[],
+  kernel: KernelConfig | null,
+): Finding[] {
+  if (check === undefined || kernel === null) return []
+  try {
+    return Array.from(check(section, kernel), ({ path, text }) => ({ path: [...base, ...path], text }))
+  } catch (error) {
+    return [{ path: base, text: `cannot be checked: ${error instanceof Error ? error.message : error}` }]
+  }
+}
+
+type FoundPlugin =
+  | { readonly facts: PluginFacts; readonly path: string | null }
+  | { readonly problem: string }
+
+async function findPlugin(key: string, section: PluginSection, load: PluginLoad): Promise<FoundPlugin> {
+  const { names } = load.pluginSchemas
+  try {
+    const path = findPluginFile(section, load.baseDir)
+    if (path === null && !names.includes(key)) return { problem: unknownKeyText(key, names, ['plugins']) }
+    const facts = await importFacts(key, path === null ? section : { $path: path }, load)
+    // A flag names a file or a package; what the plugin is called, only the plugin knows.
+    const isFromFlag = load.overrides?.plugins?.includes(key) === true
+    if (facts.name !== key && !isFromFlag)
+      return { problem: `is called ${facts.name} by its own manifest; use that name` }
+    return { facts, path }
+  } catch (error) {
+    return { problem: error instanceof Error ? error.message : String(error) }
+  }
+}
+
+async function importFacts(key: string, section: PluginSection, load: PluginLoad): Promise<PluginFacts> {
+  try {
+    return await load.pluginSchemas.find(key, section)
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    throw new Error(`cannot be imported: ${reason}`, { cause: error })
+  }
+}
+
+/** What `--plugin` names by path or package gets the name of its manifest, under which settings of flags find it. */
+export async function nameByManifest(
+  chosen: Record<string, unknown>,
+  wanted: readonly string[],
+  { baseDir, pluginSchemas }: Pick<PluginLoad, 'baseDir' | 'pluginSchemas'>,
+): Promise<void> {
+  for (const key of wanted) {
+    const section = chosen[key]
+    if (pluginSchemas.names.includes(key) || !isRecord(section)) continue
+    try {
+      const $path = findPluginFile(section, baseDir)
+      const { name } = await pluginSchemas.find(key, { $path })
+      if (name in chosen) continue
+      delete chosen[key]
+      chosen[name] = section
+    } catch {
+      // Loading the plugin says what is wrong with it.
+    }
+  }
+}

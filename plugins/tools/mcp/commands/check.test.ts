@@ -1,0 +1,101 @@
+/** What `weir mcp check` says of servers that work and of those that do not. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { startToolServer } from '../fixtures/tool-server.ts'
+import { checkServer } from './check.ts'
+
+const ends: (() => void | Promise<void>)[] = []
+let said = ''
+
+beforeEach(() => {
+  said = ''
+  vi.spyOn(console, 'log').mockImplementation((text: string) => {
+    said += text
+  })
+})
+
+afterEach(async () => {
+  vi.restoreAllMocks()
+  process.exitCode = undefined
+  for (const end of ends.splice(0)) await end()
+})
+
+async function serve(...args: Parameters<typeof startToolServer>) {
+  const server = await startToolServer(...args)
+  ends.push(() => server.close())
+  return server
+}
+
+const check = (place: string, options: object = {}) => checkServer(place, { arguments: '{}', ...options })
+
+test('a server that works: its tools, and the call of one that only reads', async () => {
+  const server = await serve({
+    write: { description: 'Writes.', run: () => 'no' },
+    now: { description: 'Tells\u001b[31m the time.', annotations: { readOnlyHint: true }, run: () => 'noon' },
+  })
+  await check(server.url)
+  expect(said).toContain('test 1, over streamable')
+  expect(said).toContain('now: Tells [31m the time.')
+  expect(said).toMatch(/called {5}now in \d+ ms/)
+  expect(said).toContain('it said    noon')
+  expect(said).toContain('requests cannot name this URL: its address is private')
+  expect(said).toContain('the gateway can use it')
+  expect([server.ran, process.exitCode]).toEqual([['now'], undefined])
+})
+
+test('credentials come from the environment, and are not shown', async () => {
+  const server = await serve({
+    who: { annotations: { readOnlyHint: true }, run: (_, { headers }) => `${headers.authorization}` },
+  })
+  vi.stubEnv('CHECK_TOKEN', 'secret-token-1')
+  await check(server.url, { tokenEnv: 'CHECK_TOKEN' })
+  vi.unstubAllEnvs()
+  expect(said).toContain('it said    Bearer [redacted]')
+  await expect(check(server.url, { tokenEnv: 'NO_SUCH_TOKEN' })).rejects.toThrow('NO_SUCH_TOKEN is not set')
+})
+
+test('what is wrong, and what to do about it', async () => {
+  const intercept = (_: unknown, response: { writeHead(status: number): { end(): void } }) => {
+    response.writeHead(401).end()
+    return true
+  }
+  await check((await serve({}, { intercept: intercept as never })).url, { json: true })
+  expect(JSON.parse(said)).toMatchObject({
+    isOk: false,
+    findings: [
+      { level: 'problem', message: 'the server answered 401', next: expect.stringContaining('--token-env') },
+      {},
+    ],
+  })
+  expect(process.exitCode).toBe(1)
+  said = ''
+  const failing = await serve({ 'a tool': () => ({ content: [], isError: true }) })
+  await check(failing.url, { call: 'a tool' })
+  expect(said).toMatch(/a tool: models see them under other names/)
+  expect(said).toMatch(/a tool: have no description/)
+  expect(said).toContain("problem: the call of 'a tool' failed")
+  said = ''
+  await check(failing.url, { call: 'nope' })
+  expect(said).toContain("it has no tool 'nope'")
+})
+
+test('a server of the configuration goes by its label', async () => {
+  const server = await serve({ now: { annotations: { readOnlyHint: true }, run: () => 'noon' } })
+  const folder = mkdtempSync(join(tmpdir(), 'weir-mcp-'))
+  ends.push(() => rmSync(folder, { recursive: true }))
+  const file = join(folder, 'weir.json')
+  writeFileSync(
+    file,
+    JSON.stringify({
+      kernel: { auth: 'off' },
+      plugins: { mcp: { servers: [{ label: 'clock', url: server.url }] } },
+    }),
+  )
+  await check('Clock', { config: file })
+  expect(said).toContain('it said    noon')
+  expect(said).not.toContain('requests cannot name')
+  await expect(check('watch', { config: file })).rejects.toThrow('there are: clock')
+  await expect(check('watch')).rejects.toThrow('--config')
+})

@@ -1,0 +1,190 @@
+/** `weir mcp check`: connects as the gateway does, lists, calls, and says what is wrong and what to do about it. */
+
+import { CliError } from '../../../cli/cli-error.ts'
+import { printable } from '../../../cli/table.ts'
+import { isReadOnly, type ServerTool } from '../connection/read-tools.ts'
+import { ServerConnection } from '../connection/server-connection.ts'
+import { type ToolServerError, toToolServerError } from '../connection/tool-server-error.ts'
+import { safeName } from '../tools/exposed-names.ts'
+import { parseArguments } from '../tools/parse-arguments.ts'
+import { type CheckTarget, readCheckTarget, type TargetOptions } from './check-target.ts'
+
+interface CheckOptions extends TargetOptions {
+  readonly call?: string
+  readonly arguments: string
+  readonly json?: boolean
+}
+
+interface Finding {
+  readonly level: 'problem' | 'hint'
+  readonly message: string
+  readonly next: string
+}
+
+interface CheckReport {
+  readonly isOk: boolean
+  readonly transport: string | null
+  readonly server: { readonly name: string; readonly version: string } | null
+  readonly tools: readonly ServerTool[]
+  readonly call: {
+    readonly tool: string
+    readonly isError: boolean
+    readonly text: string
+    readonly durationMs: number
+  } | null
+  readonly findings: readonly Finding[]
+}
+
+const SHOWN_OUTPUT = 500
+const quiet = { debug() {}, info() {}, warn() {}, error() {}, child: () => quiet }
+
+export async function checkServer(place: string, options: CheckOptions): Promise<void> {
+  const input = parseArguments(options.arguments)
+  if (input === null) throw new CliError('--arguments is no JSON object')
+  const report = await check(await readCheckTarget(place, options), options.call, input)
+  console.log(options.json === true ? JSON.stringify(report, null, 2) : render(place, report))
+  if (!report.isOk) process.exitCode = 1
+}
+
+async function check(
+  { target, config, refusal }: CheckTarget,
+  wanted: string | undefined,
+  input: Record<string, unknown>,
+): Promise<CheckReport> {
+  const findings: Finding[] = []
+  let connection: ServerConnection | null = null
+  let tools: readonly ServerTool[] = []
+  let call: CheckReport['call'] = null
+  try {
+    connection = await ServerConnection.open(target, config.limits, quiet)
+    tools = await connection.tools()
+    findings.push(...lookAt(tools))
+    const tool = chooseTool(tools, wanted, findings)
+    if (tool !== null) call = await callOnce(connection, tool, input, config.limits.callMs, findings)
+  } catch (error) {
+    findings.push(explain(toToolServerError(error)))
+  }
+  if (refusal !== null)
+    findings.push({
+      level: 'hint',
+      message: `requests cannot name this URL: ${refusal}`,
+      next: 'see plugins.mcp.clientServers, or name the server in plugins.mcp.servers',
+    })
+  await connection?.close()
+  const isOk = findings.every(({ level }) => level !== 'problem')
+  return {
+    isOk,
+    transport: connection?.transport ?? null,
+    server: connection?.server ?? null,
+    tools,
+    call,
+    findings,
+  }
+}
+
+function chooseTool(
+  tools: readonly ServerTool[],
+  wanted: string | undefined,
+  findings: Finding[],
+): ServerTool | null {
+  if (wanted !== undefined) {
+    const found = tools.find(({ name }) => name === wanted)
+    if (found === undefined)
+      findings.push({
+        level: 'problem',
+        message: `it has no tool '${wanted}'`,
+        next: 'names are exact, case included',
+      })
+    return found ?? null
+  }
+  const safe = tools.find((tool) => isReadOnly(tool) && !needsArguments(tool))
+  if (safe === undefined && tools.length > 0)
+    findings.push({
+      level: 'hint',
+      message: 'no tool was called: none says that it only reads and needs no arguments',
+      next: "name one: --call TOOL --arguments '{…}'",
+    })
+  return safe ?? null
+}
+
+function needsArguments({ inputSchema: { required } }: ServerTool): boolean {
+  return Array.isArray(required) && required.length > 0
+}
+
+async function callOnce(
+  connection: ServerConnection,
+  tool: ServerTool,
+  input: Record<string, unknown>,
+  timeoutMs: number,
+  findings: Finding[],
+): Promise<CheckReport['call']> {
+  const startedMs = performance.now()
+  const { signal } = new AbortController()
+  const { text, isError } = await connection.call(tool.name, input, { signal, timeoutMs })
+  if (isError)
+    findings.push({
+      level: 'problem',
+      message: `the call of '${tool.name}' failed`,
+      next: 'its words are above',
+    })
+  const durationMs = Math.round(performance.now() - startedMs)
+  return { tool: tool.name, isError, text: text.slice(0, SHOWN_OUTPUT), durationMs }
+}
+
+function lookAt(tools: readonly ServerTool[]): Finding[] {
+  if (tools.length === 0)
+    return [
+      {
+        level: 'problem',
+        message: 'it has no tools',
+        next: 'it may want other credentials, or offer other things',
+      },
+    ]
+  const renamed = tools.filter(({ name }) => safeName(name) !== name)
+  const silent = tools.filter(({ description }) => description === null || description === '')
+  return [
+    ...hint(
+      renamed,
+      'models see them under other names',
+      'names of letters, digits, - and _ up to 64 stay as they are',
+    ),
+    ...hint(silent, 'have no description', 'models choose tools by what is said of them'),
+  ]
+}
+
+function hint(tools: readonly ServerTool[], what: string, next: string): Finding[] {
+  const names = tools.map(({ name }) => name).join(', ')
+  return tools.length === 0 ? [] : [{ level: 'hint', message: `${names}: ${what}`, next }]
+}
+
+function explain({ code, message }: ToolServerError): Finding {
+  return {
+    level: 'problem',
+    message,
+    next: NEXT_STEPS.get(code) ?? 'is the address right, and does the server run?',
+  }
+}
+
+const NEXT_STEPS: ReadonlyMap<number, string> = new Map([
+  [401, 'give it a token: --token-env VARIABLE, or headers in the configuration'],
+  [403, 'these credentials may not use it'],
+  [404, 'the path may be another, such as /mcp or /sse'],
+  [405, 'the path may be another, such as /mcp or /sse'],
+  [307, 'it points elsewhere: use the final URL'],
+  [308, 'it points elsewhere: use the final URL'],
+])
+
+function render(place: string, { isOk, transport, server, tools, call, findings }: CheckReport): string {
+  const lines = [place]
+  if (server !== null) lines.push(`  server     ${server.name} ${server.version}, over ${transport}`)
+  for (const [i, { name, description }] of tools.entries()) {
+    const about = (description ?? '').split('\n')[0].slice(0, 80)
+    lines.push(`  ${i === 0 ? 'tools     ' : '          '} ${name}${about === '' ? '' : `: ${about}`}`)
+  }
+  if (call !== null)
+    lines.push(`  called     ${call.tool} in ${call.durationMs} ms`, `  it said    ${call.text}`)
+  for (const { level, message, next } of findings) lines.push(`${level}: ${message}`, `  ${next}`)
+  lines.push(isOk ? 'the gateway can use it' : 'the gateway cannot use it as it is')
+  // Of the words of a server, a terminal gets only what can be printed.
+  return lines.map((line) => printable(line).replaceAll('\n', ' ')).join('\n')
+}

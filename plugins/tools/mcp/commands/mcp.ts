@@ -1,0 +1,26 @@
+/** `weir mcp`: tool servers, before and beside a running gateway. */
+import type { Command } from 'commander'
+import { repeatable } from '../../../cli/config-options.ts'
+
+const EXAMPLES = `
+Examples:
+  weir mcp check https://mcp.example.com/mcp                      its tools, and a call of one that only reads
+  weir mcp check https://mcp.example.com/mcp --token-env TOKEN    with a bearer token from the environment
+  weir mcp check files --config weir.yaml --call read_file --arguments '{"path":"a.txt"}'`
+
+export function defineMcp(command: Command): void {
+  command.addHelpText('after', EXAMPLES)
+  command
+    .command('check <url-or-label>')
+    .description(
+      'Connect to a tool server, list its tools, call one, and say what is wrong; exit code 1 then.',
+    )
+    .option('--config <file>', 'configuration with the server of that label, and with rules and limits')
+    .option('--call <tool>', 'tool to call (default: one that only reads and needs no arguments)')
+    .option('--arguments <json>', 'its arguments, a JSON object', '{}')
+    .option('--token-env <variable>', 'environment variable that holds a bearer token')
+    .addOption(repeatable('--header-env <name=VARIABLE>', 'header from an environment variable; repeatable'))
+    .option('--json', 'print JSON')
+    .addHelpText('after', EXAMPLES)
+    .action(async (place, options) => (await import('./check.ts')).checkServer(place, options))
+}

@@ -1,0 +1,91 @@
+/** Reads the arguments that several subcommands of `weir wasm` share, and says what is wrong with them. */
+import { existsSync, statSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { basename, dirname, join, relative, resolve } from 'node:path'
+import { ATTACH_POINTS, type AttachPoint } from '../../../wasm-sdk/abi.ts'
+import { CliError } from '../../cli/cli-error.ts'
+import { WASI_NAMESPACE } from '../instances/check-module.ts'
+import { languageOf } from '../project/build.ts'
+import { inspectModule } from '../testing/inspect.ts'
+
+/** Path of the module below a project. */
+const BUILT = join('build', 'module.wasm')
+
+/** @returns null when nothing was given @throws CliError naming the point that there is not */
+export function readAttachPoints(text: string | undefined): AttachPoint[] | null {
+  if (text === undefined) return null
+  const names = text.split(',').map((name) => name.trim())
+  return [...new Set(names.map(toAttachPoint))]
+}
+
+function toAttachPoint(name: string): AttachPoint {
+  const found = ATTACH_POINTS.find((point) => point.toLowerCase() === name.toLowerCase())
+  if (found !== undefined) return found
+  throw new CliError(`--attach must be one of ${ATTACH_POINTS.join(', ')} (got '${name}')`)
+}
+
+/** @returns settings by name @throws CliError for what is not `key=value` */
+export function readSettings(flag: string, pairs: readonly string[] = []): Record<string, string> {
+  return Object.fromEntries(
+    pairs.map((pair) => {
+      const split = pair.indexOf('=')
+      if (split < 1) throw new CliError(`${flag} must be key=value (got ${pair})`)
+      return [pair.slice(0, split), pair.slice(split + 1)]
+    }),
+  )
+}
+
+/** @throws CliError for what is no whole number from 1 on */
+export function readCount(flag: string, text: string): number {
+  if (!/^[1-9]\d{0,9}$/.test(text)) throw new CliError(`${flag} must be an integer >= 1 (got ${text})`)
+  return Number(text)
+}
+
+/** @throws CliError for a file that cannot be read */
+export async function readModuleBytes(file: string): Promise<Uint8Array<ArrayBuffer>> {
+  try {
+    return Uint8Array.from(await readFile(file))
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'ENOENT') throw new CliError(`${file} does not exist`, error)
+    if (code === 'EISDIR') throw new CliError(`${file} is a folder; expected a .wasm file`, error)
+    throw new CliError(`cannot read ${file}: ${(error as Error).message}`, error)
+  }
+}
+
+/**
+ * @param isAsked the author will register it with WASI
+ * @throws CliError for a module that imports WASI otherwise: no gateway would take it
+ */
+export function checkWasi(file: string, bytes: Uint8Array, isAsked = false): void {
+  const imports = inspectModule(bytes).imports.some(({ module }) => module === WASI_NAMESPACE)
+  if (isAsked || !imports) return
+  throw new CliError(
+    `${relative('.', file)} imports WASI, which gateways give only to modules that are registered for it\n  say --wasi, here and to 'weir wasm add'`,
+  )
+}
+
+/** True for a folder with the sources of a module. */
+export function isProject(place: string): boolean {
+  return languageOf(resolve(place)) !== null
+}
+
+/** The module that a file or a project folder stands for, absolute; it need not be there. */
+export function moduleFileOf(place: string): string {
+  const path = resolve(place)
+  const isFolder = existsSync(path) && statSync(path).isDirectory()
+  return isFolder ? join(path, BUILT) : path
+}
+
+/** The project that the file is the build of; null for any other file. */
+export function projectOfBuild(file: string): string | null {
+  const project = dirname(dirname(file))
+  return file === join(project, BUILT) && isProject(project) ? project : null
+}
+
+/** What people call a module: the name of its file, or of its project when the file has the usual name. */
+export function nameOfModule(file: string): string {
+  const name = basename(file).replace(/\.wasm$/i, '')
+  const folder = dirname(file)
+  return name === 'module' && basename(folder) === 'build' ? basename(dirname(folder)) : name
+}

@@ -1,0 +1,196 @@
+/** `weir wasm bench`: calls of a module as a gateway's thread makes them, without the gateway around. */
+import { existsSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
+import {
+  type AttachPoint,
+  encodeFrame,
+  type GuestInput,
+  type ModuleDescription,
+  type ModuleNeeds,
+} from '../../../wasm-sdk/abi.ts'
+import { CliError } from '../../cli/cli-error.ts'
+import { renderTable } from '../../cli/table.ts'
+import type { WasmConfig } from '../config.ts'
+import { toBytes, toInput } from '../testing/case-input.ts'
+import { checkModule } from '../testing/conformance.ts'
+import { SAMPLES } from '../testing/conformance-trial.ts'
+import type { CaseEvent, CaseStep } from '../testing/module-case.ts'
+import { readCases } from '../testing/run-cases.ts'
+import { ModuleRunner } from '../testing/runner.ts'
+import { checkWasi, moduleFileOf, readCount, readModuleBytes, readSettings } from './arguments.ts'
+import { BenchGuest, type BenchInstance, type BenchSubject } from './bench-guest.ts'
+import { type LimitOptions, PAGE_BYTES, readLimits } from './gateway-limits.ts'
+import { type Spread, showMs, spreadOf } from './units.ts'
+
+interface BenchOptions extends LimitOptions {
+  readonly durationMs: string
+  readonly cases?: string
+  readonly config?: readonly string[]
+  readonly wasi?: boolean
+  readonly json?: boolean
+}
+
+interface Measurement extends Spread {
+  readonly on: AttachPoint
+  readonly instance: BenchInstance
+  readonly inputBytes: number
+  readonly callsPerSecond: number
+  readonly failed: number
+  /** Units of one call; the same input always burns the same. */
+  readonly fuel: number
+}
+
+interface CallInput {
+  readonly on: AttachPoint
+  readonly head: GuestInput
+  readonly body: Uint8Array
+  readonly frame: Uint8Array
+}
+
+const NOW_MS = Date.UTC(2026, 0, 1)
+/** Calls until the engine has compiled what it will compile. */
+const WARM_UP_CALLS = 200
+
+export async function benchModule(place: string, options: BenchOptions): Promise<void> {
+  const file = moduleFileOf(place)
+  const bytes = await readModuleBytes(file)
+  checkWasi(file, bytes, options.wasi)
+  const limits = await readLimits(options)
+  const durationMs = readCount('--duration-ms', options.durationMs)
+  const { steps, config } = await readInputs(options.cases ?? casesBeside(file))
+  const settings = { ...config, ...readSettings('--config', options.config) }
+  const { description, inputs } = await tryOut(file, bytes, { steps, config: settings, limits })
+  const subject: BenchSubject = { bytes, config: settings, limits }
+  const measurements: Measurement[] = []
+  for (const input of inputs) {
+    for (const kind of ['fresh', 'reuse'] as const)
+      measurements.push(await measure(subject, input, kind, durationMs))
+  }
+  if (options.json === true) {
+    console.log(
+      JSON.stringify({ module: file, instance: description.instance ?? 'fresh', measurements }, null, 2),
+    )
+  } else console.log(render(file, description, measurements))
+}
+
+/** Runs everything once where there is a deadline: a call that loops would do so for ever in the measurement. */
+async function tryOut(
+  file: string,
+  bytes: Uint8Array<ArrayBuffer>,
+  { steps, config, limits }: { steps: CaseStep[]; config: Record<string, string>; limits: WasmConfig },
+): Promise<{ description: ModuleDescription; inputs: CallInput[] }> {
+  const { timeoutMs: deadlineMs, memoryPages } = limits
+  const maxMemoryBytes = memoryPages * PAGE_BYTES
+  const where = relative('.', file)
+  // Whether it may import WASI has been looked at.
+  const asked = { config, deadlineMs, maxMemoryBytes, usesWasi: true }
+  const { isOk, findings, module } = await checkModule(bytes, asked)
+  const [problem] = findings.filter(({ level }) => level === 'problem')
+  if (!isOk)
+    throw new CliError(
+      `${where} does not pass the check: ${problem.message}\n  see: weir wasm check ${where}`,
+    )
+  const runner = await ModuleRunner.open({ bytes, config, deadlineMs, maxMemoryBytes })
+  try {
+    const inputs = module.attachPoints.map((on) => inputFor(on, steps, runner.description.needs ?? {}))
+    for (const { on, head, body } of inputs) {
+      const { outcome, problem } = await runner.call(on, head, body)
+      if (outcome === 'timeout') throw new CliError(`${on}: ${problem}, so nothing can be measured`)
+    }
+    return { description: runner.description, inputs }
+  } finally {
+    await runner.close()
+  }
+}
+
+async function readInputs(
+  place: string | null,
+): Promise<{ steps: CaseStep[]; config: Record<string, string> }> {
+  if (place === null) return { steps: [], config: {} }
+  if (!existsSync(place)) throw new CliError(`${place} does not exist`)
+  const cases = await readCases(place)
+  return {
+    steps: cases.flatMap(({ moduleCase }) => moduleCase.steps),
+    config: Object.assign({}, ...cases.map(({ moduleCase }) => moduleCase.config ?? {})),
+  }
+}
+
+function casesBeside(file: string): string | null {
+  const folder = dirname(file)
+  return [join(folder, 'cases'), join(dirname(folder), 'cases')].find((place) => existsSync(place)) ?? null
+}
+
+/** The first step of the cases for this point, or a plain one. */
+function inputFor(on: AttachPoint, steps: readonly CaseStep[], needs: ModuleNeeds): CallInput {
+  const step = steps.find((one) => one.on === on) ?? { on, ...SAMPLES[on], expect: {} }
+  const { head, body } = toInput(step, needs, NOW_MS)
+  if (on !== 'OnStreamEvent') return { on, head, body, frame: encodeFrame(head, body) }
+  const { name = null, data } = step.events?.[0] ?? PLAIN_EVENT
+  const withEvent: GuestInput = { ...head, event: { index: 0, name, is_end: false }, state: '' }
+  return { on, head: withEvent, body: toBytes(data), frame: encodeFrame(withEvent, toBytes(data)) }
+}
+
+const PLAIN_EVENT: CaseEvent = { data: { choices: [{ index: 0, delta: { content: 'Grüße 😀' } }] } }
+
+async function measure(
+  subject: BenchSubject,
+  { on, head, frame }: CallInput,
+  instance: BenchInstance,
+  durationMs: number,
+): Promise<Measurement> {
+  const candidates = head.pick?.candidates.length ?? 0
+  const guest = await BenchGuest.open(subject, { on, candidates }, instance)
+  const warmUntilMs = performance.now() + durationMs
+  for (let i = 0; i < WARM_UP_CALLS && performance.now() < warmUntilMs; i++) await guest.call(frame)
+  const timesMs: number[] = []
+  let failed = 0
+  let fuel = 0
+  const beginMs = performance.now()
+  for (let nowMs = beginMs; nowMs < beginMs + durationMs; ) {
+    const report = await guest.call(frame)
+    if (report.failure !== null) failed++
+    fuel = report.fuel
+    const endMs = performance.now()
+    timesMs.push(endMs - nowMs)
+    nowMs = endMs
+  }
+  const callsPerSecond = Math.round((timesMs.length / (performance.now() - beginMs)) * 1000)
+  return { on, instance, inputBytes: frame.length, callsPerSecond, failed, fuel, ...spreadOf(timesMs) }
+}
+
+function render(file: string, description: ModuleDescription, measurements: readonly Measurement[]): string {
+  const headings = [
+    'ATTACH POINT',
+    'INSTANCE',
+    'INPUT BYTES',
+    'CALLS/S',
+    'P50 MS',
+    'P99 MS',
+    'MAX MS',
+    'FAILED',
+    'FUEL',
+  ]
+  const rows = measurements.map((one) => [
+    one.on,
+    one.instance,
+    one.inputBytes,
+    one.callsPerSecond,
+    showMs(one.p50Ms),
+    showMs(one.p99Ms),
+    showMs(one.maxMs),
+    one.failed,
+    one.fuel,
+  ])
+  const chosen = description.instance ?? 'fresh'
+  const costs = measurements
+    .filter(({ instance }) => instance === 'fresh')
+    .map(
+      ({ on, fuel, p50Ms }) =>
+        `${on} costs ${fuel} units, about ${Math.max(1, Math.round(p50Ms * 1_000))} µs.`,
+    )
+  return `${renderTable(headings, rows)}
+
+${relative('.', file)} uses ${chosen} instances. Times are measured in the guest thread, without the hop to it.
+${costs.join('\n')}
+Compare figures of one machine only.`
+}

@@ -1,0 +1,160 @@
+/** `weir wasm check`: what a module is, what it asks for, and whether the gateway accepts the module. */
+import { resolve } from 'node:path'
+import type { ModuleDescription } from '../../../wasm-sdk/abi.ts'
+import { printable } from '../../cli/table.ts'
+import type { WasmConfig } from '../config.ts'
+import { type ConformanceReport, checkModule } from '../testing/conformance.ts'
+import type { Finding } from '../testing/conformance-trial.ts'
+import type { ModuleReport } from '../testing/inspect.ts'
+import { ModuleRunner } from '../testing/runner.ts'
+import { moduleFileOf, readAttachPoints, readModuleBytes, readSettings } from './arguments.ts'
+import { type LimitOptions, PAGE_BYTES, readLimits } from './gateway-limits.ts'
+import { refusalOf } from './gateway-rules.ts'
+import { showBytes } from './units.ts'
+
+interface CheckOptions extends LimitOptions {
+  readonly attach?: string
+  readonly config?: readonly string[]
+  readonly wasi?: boolean
+  readonly json?: boolean
+}
+
+export async function checkFile(place: string, options: CheckOptions): Promise<void> {
+  const file = moduleFileOf(place)
+  const bytes = await readModuleBytes(file)
+  const limits = await readLimits(options)
+  const attachPoints = readAttachPoints(options.attach) ?? undefined
+  const config = readSettings('--config', options.config)
+  const usesWasi = options.wasi ?? false
+  const maxMemoryBytes = limits.memoryPages * PAGE_BYTES
+  const report = await checkModule(bytes, {
+    attachPoints,
+    config,
+    usesWasi,
+    maxMemoryBytes,
+    deadlineMs: limits.timeoutMs,
+  })
+  const refusal = await refusalOf(resolve(file), attachPoints ?? report.module.attachPoints, usesWasi, limits)
+  const all = [...report.findings, ...addedBy(refusal, report)]
+  const findings = all.toSorted((a, b) => Number(b.level === 'problem') - Number(a.level === 'problem'))
+  const isOk = report.isOk && refusal === null
+  const description = isOk ? await describe(bytes, config, limits) : null
+  if (options.json === true)
+    console.log(JSON.stringify(toJson(file, isOk, report.module, description, findings), null, 2))
+  else console.log(render(place, isOk, report.module, description, findings, limits))
+  if (!isOk) process.exitCode = 1
+}
+
+/** What the gateway says beyond the report, or in its own words where the report is silent. */
+function addedBy(refusal: string | null, report: ConformanceReport): Finding[] {
+  if (refusal === null || !report.isOk) return []
+  return [
+    {
+      level: 'problem',
+      code: 'refused',
+      message: refusal,
+      next: 'the gateway reports this when the module is registered',
+    },
+  ]
+}
+
+async function describe(
+  bytes: Uint8Array,
+  config: Record<string, string>,
+  { timeoutMs, memoryPages }: WasmConfig,
+): Promise<ModuleDescription> {
+  const runner = await ModuleRunner.open({
+    bytes,
+    config,
+    deadlineMs: timeoutMs,
+    maxMemoryBytes: memoryPages * PAGE_BYTES,
+  })
+  await runner.close()
+  return runner.description
+}
+
+function toJson(
+  file: string,
+  isOk: boolean,
+  module: ModuleReport,
+  description: ModuleDescription | null,
+  findings: readonly Finding[],
+) {
+  const { format, bytes, sha256, attachPoints, exports, imports, memories } = module
+  return {
+    isOk,
+    file,
+    format,
+    bytes,
+    sha256,
+    attachPoints,
+    description,
+    exports,
+    imports,
+    memories,
+    findings,
+  }
+}
+
+function render(
+  place: string,
+  isOk: boolean,
+  module: ModuleReport,
+  description: ModuleDescription | null,
+  findings: readonly Finding[],
+  limits: WasmConfig,
+): string {
+  const lines = [`${place}: ${formatName(module.format)}, ${showBytes(module.bytes)}`]
+  if (module.problem === null) {
+    lines.push(`  sha256      ${module.sha256}`)
+    lines.push(`  attach to   ${module.attachPoints.join(', ') || 'none'}`)
+    lines.push(`  exports     ${names(module.exports)}`)
+    lines.push(`  imports     ${names(module.imports)}`)
+    lines.push(`  memory      ${showMemory(module, limits)}`)
+  }
+  if (description !== null) {
+    lines.push(`  interface   version ${description.abi}`)
+    lines.push(`  needs       ${showNeeds(description.needs ?? {})}`)
+    lines.push(`  instance    ${description.instance ?? 'fresh'}`)
+    lines.push(`  on failure  ${description.on_failure ?? 'open'}`)
+  }
+  for (const { level, message, next } of findings) lines.push(`${level}: ${message}`, `  ${next}`)
+  lines.push(
+    isOk ? 'the gateway accepts the module' : 'the gateway would reject the module, or its calls would fail',
+  )
+  return printable(lines.join('\n'))
+}
+
+function formatName(format: ModuleReport['format']): string {
+  if (format === 'unknown') return 'not a WebAssembly module'
+  return `a WebAssembly ${format}${format === 'core' ? ' module' : ''}`
+}
+
+function names(list: readonly { readonly name: string; readonly kind: string }[]): string {
+  return list.map(({ name, kind }) => (kind === 'function' ? name : `${name} (${kind})`)).join(', ') || 'none'
+}
+
+function showMemory({ memories }: ModuleReport, { memoryPages }: WasmConfig): string {
+  const [memory] = memories
+  if (memory === undefined) return 'none'
+  const most = Math.min(memory.maxPages ?? memoryPages, memoryPages)
+  return `${showBytes(memory.minPages * PAGE_BYTES)} initially, at most ${showBytes(most * PAGE_BYTES)}`
+}
+
+function showNeeds(needs: NonNullable<ModuleDescription['needs']>): string {
+  const headers = (what: boolean | readonly string[] | undefined, whose: string) => {
+    if (what === false || (Array.isArray(what) && what.length === 0)) return []
+    return [
+      what === true || what === undefined
+        ? `all ${whose} headers`
+        : `${whose} headers: ${(what as string[]).join(', ')}`,
+    ]
+  }
+  const parts = [
+    ...headers(needs.headers, 'request'),
+    ...headers(needs.response_headers, 'response'),
+    ...(needs.request_body === true ? ['request bodies'] : []),
+    ...(needs.response_body === true ? ['response bodies'] : []),
+  ]
+  return parts.join('; ') || 'no headers and no bodies'
+}

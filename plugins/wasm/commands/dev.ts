@@ -1,0 +1,62 @@
+/** `weir wasm dev`: builds a project and puts it into a running gateway, again at every change of its sources. */
+import { watch } from 'node:fs'
+import { relative, resolve, sep } from 'node:path'
+import type { Command } from 'commander'
+import { CliError } from '../../cli/cli-error.ts'
+import { clientOf } from '../../cli/gateway-client.ts'
+import type { ModuleList } from '../wire.ts'
+import { isProject, moduleFileOf, nameOfModule } from './arguments.ts'
+import { type AddOptions, addModule, replaceModule } from './registered.ts'
+
+interface DevOptions extends AddOptions {
+  readonly watch?: boolean
+}
+
+/** Editors write a file in several steps. */
+const SETTLE_MS = 150
+
+export async function developModule(command: Command, place: string, options: DevOptions): Promise<void> {
+  if (!isProject(place))
+    throw new CliError(`${place} is not a module project; create one with 'weir wasm new'`)
+  await putIn(command, place, options)
+  if (options.watch === true) await watchSources(command, place, options)
+}
+
+async function putIn(command: Command, place: string, options: DevOptions): Promise<void> {
+  const name = options.name ?? nameOfModule(moduleFileOf(place))
+  const { modules } = (await clientOf(command).call('GET', '/wasm')) as ModuleList
+  if (modules.some(({ module_meta }) => module_meta.name === name))
+    await replaceModule(command, name, place, options)
+  else await addModule(command, place, options)
+}
+
+/** Until it is interrupted. What a build or the gateway does not like is said, and the next change is waited for. */
+function watchSources(command: Command, place: string, options: DevOptions): Promise<never> {
+  const folder = resolve(place)
+  console.log(`watching ${relative('.', folder) || '.'}`)
+  let isBusy = false
+  let isChanged = false
+  const update = async () => {
+    if (isBusy) {
+      isChanged = true
+      return
+    }
+    isBusy = true
+    do {
+      isChanged = false
+      await putIn(command, place, options).catch((error: unknown) => {
+        console.error(error instanceof Error ? error.message : String(error))
+      })
+    } while (isChanged)
+    isBusy = false
+  }
+  let timer: NodeJS.Timeout | undefined
+  return new Promise((_, reject) => {
+    const watcher = watch(folder, { recursive: true }, (_event, file) => {
+      if (file === null || ['build', 'target', 'node_modules'].includes(file.split(sep, 1)[0])) return
+      clearTimeout(timer)
+      timer = setTimeout(() => void update(), SETTLE_MS)
+    })
+    watcher.on('error', reject)
+  })
+}

@@ -1,0 +1,105 @@
+/** Makes an expectation of what a module did: the golden content of a case, and the other side of a difference. */
+import type { HeaderPair } from '../../../wasm-sdk/abi.ts'
+import { differences, type Observed } from '../testing/compare.ts'
+import type { CaseStep, Expectation } from '../testing/module-case.ts'
+
+type Member = keyof Expectation
+
+/**
+ * The expectation with everything that differs replaced by what was observed. What matches stays as it was written,
+ * patterns too; an empty expectation gets all that there is to say.
+ */
+export function expectationOf(
+  { on, expect }: Pick<CaseStep, 'on' | 'expect'>,
+  observed: Observed,
+): Expectation {
+  if (differences(expect, observed).length === 0 && Object.keys(expect).length > 0) return expect
+  if (observed.failure !== null) return { fails: lastingPart(observed.failure) }
+  const named = Object.keys(expect).filter((name) => name !== 'fails') as Member[]
+  if (named.length === 0) return wholeOf(on, observed)
+  const entries = named.map((member) => {
+    const isSame = differences({ [member]: expect[member] }, observed).length === 0
+    return [member, isSame || !canBeSaid(member, observed) ? expect[member] : observedOf(member, observed)]
+  })
+  return Object.fromEntries(entries)
+}
+
+/** Without what changes with the gateway's limits and with each edit of the source. */
+function lastingPart(failure: string): string {
+  return failure.replace(/ exceeded \d+ ms$/, ' exceeded').replace(/ at \S+:\d+:\d+$/, '')
+}
+
+function wholeOf(on: CaseStep['on'], observed: Observed): Expectation {
+  const members: Member[] =
+    on === 'OnStreamEvent'
+      ? ['events']
+      : on === 'OnPick'
+        ? ['choice']
+        : ['action', ...actionMembers(observed)]
+  if (observed.fetches.length > 0) members.push('fetches')
+  if (observed.logs.length > 0) members.push('logs')
+  if (Object.keys(observed.metrics).length > 0) members.push('metrics')
+  const sayable = members.filter((member) => canBeSaid(member, observed))
+  return Object.fromEntries(sayable.map((member) => [member, observedOf(member, observed)]))
+}
+
+/** Headers are expected by name: one that comes twice has no place there. */
+function canBeSaid(member: Member, observed: Observed): boolean {
+  if (member !== 'headers' && member !== 'headers_set' && member !== 'headers_add') return true
+  return hasNoTwins(observed[member])
+}
+
+function hasNoTwins(headers: readonly HeaderPair[]): boolean {
+  return new Set(headers.map(([name]) => name.toLowerCase())).size === headers.length
+}
+
+function actionMembers({
+  action,
+  status,
+  headers_set,
+  headers_add,
+  headers_remove,
+  body,
+}: Observed): Member[] {
+  if (action === 'continue') return []
+  if (action === 'reject') return status === null ? ['body'] : ['status', 'headers', 'body']
+  const isThere: readonly [Member, boolean][] = [
+    ['status', status !== null],
+    ['headers_set', headers_set.length > 0],
+    ['headers_add', headers_add.length > 0],
+    ['headers_remove', headers_remove.length > 0],
+    ['body', body !== null],
+  ]
+  return isThere.filter(([, is]) => is).map(([member]) => member)
+}
+
+function observedOf(member: Member, observed: Observed): unknown {
+  if (member === 'body') return toValue(observed.body)
+  if (member === 'events') {
+    return observed.events.map(({ name, data }) => ({ ...(name !== null && { name }), data: toValue(data) }))
+  }
+  if (member === 'fetches')
+    return observed.fetches.map(({ url, method, headers, body }) => ({
+      url,
+      method,
+      ...(hasNoTwins(headers) && { headers: toRecord(headers) }),
+      body: toValue(body),
+    }))
+  if (member === 'headers' || member === 'headers_set' || member === 'headers_add')
+    return toRecord(observed[member])
+  return member === 'fails' ? observed.failure : observed[member]
+}
+
+function toRecord(pairs: readonly HeaderPair[]): Record<string, string> {
+  return Object.fromEntries(pairs.map(([name, value]) => [name, value]))
+}
+
+/** JSON objects and lists as they are, everything else as text: a case compares texts byte for byte. */
+function toValue(text: string | null): unknown {
+  if (text === null || !/^\s*[[{]/.test(text)) return text
+  try {
+    return JSON.parse(text)
+  } catch {
+    return text
+  }
+}

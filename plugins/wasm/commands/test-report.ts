@@ -1,0 +1,143 @@
+/** What `weir wasm test` prints: each step, differences as lines, failures as the gateway would treat them, and times. */
+import { relative } from 'node:path'
+import type { AttachPoint, ModuleDescription } from '../../../wasm-sdk/abi.ts'
+import { renderTable } from '../../cli/table.ts'
+import type { WasmConfig } from '../config.ts'
+import type { CaseStep, ModuleCase } from '../testing/module-case.ts'
+import type { CaseResult, StepResult } from '../testing/run-cases.ts'
+import type { CallResult } from '../testing/runner.ts'
+import { expectationOf } from './expectation.ts'
+import { PAGE_BYTES } from './gateway-limits.ts'
+import { lineDiff } from './line-diff.ts'
+import { plural, showBytes, showMs, spreadOf } from './units.ts'
+
+export interface TestReport {
+  readonly file: string
+  readonly description: ModuleDescription
+  readonly limits: WasmConfig
+  readonly results: readonly CaseReport[]
+  readonly calls: ReadonlyMap<AttachPoint, readonly CallResult[]>
+}
+
+export interface CaseReport {
+  readonly file: string
+  readonly moduleCase: ModuleCase
+  readonly result: CaseResult
+  /** Its file was written: what differed is what it says now. */
+  readonly isUpdated: boolean
+  /** What the file says now is what the module did. */
+  readonly isOk: boolean
+}
+
+/** A module that asks for more than is left fails before it has all. */
+const NEAR_LIMIT = 3 / 4
+
+export function renderTest(report: TestReport): string {
+  const { results } = report
+  const lines = results.flatMap((one) => renderCase(one, report))
+  const steps = results.flatMap(({ result }) => result.steps)
+  const failed = steps.filter(({ differences }) => differences.length > 0).length
+  const updated = results.filter(({ isUpdated }) => isUpdated).length
+  const counts = `${plural(steps.length, 'step')} in ${plural(results.length, 'case')}: ${steps.length - failed} ok, ${failed} failed`
+  lines.push('', updated > 0 ? `${counts}; ${plural(updated, 'file')} written` : counts)
+  lines.push('', renderTimes(report))
+  return lines.join('\n')
+}
+
+function renderCase({ file, moduleCase, result, isUpdated }: CaseReport, report: TestReport): string[] {
+  const lines = [`${file}: ${moduleCase.title}${isUpdated ? ' (written)' : ''}`]
+  for (const [at, step] of result.steps.entries()) {
+    const isOk = step.differences.length === 0
+    lines.push(`  ${isOk ? 'ok  ' : 'FAIL'} ${at + 1} ${moduleCase.steps[at].on}`)
+    if (!isOk) lines.push(...explain(moduleCase.steps[at], step).map((line) => `       ${line}`))
+    const treatment = treatmentOf(moduleCase.steps[at], step, report)
+    if (treatment !== null) lines.push(`       ${treatment}`)
+  }
+  return lines
+}
+
+/** Differences as lines to take out of the case and to put in. */
+function explain(step: CaseStep, { differences, observed }: StepResult): string[] {
+  if (observed.failure !== null || step.expect.fails !== undefined) return [...differences]
+  const isPattern = JSON.stringify(step.expect).includes('"matches"')
+  const found = lineDiff(
+    JSON.stringify(step.expect, null, 2),
+    JSON.stringify(expectationOf(step, observed), null, 2),
+  )
+  // A header that comes twice cannot be written as an expectation: the sentences say more than the lines then.
+  return isPattern || found.length === 0 ? [...differences] : found
+}
+
+/** What the gateway does about a failed call; null when it did not fail. */
+function treatmentOf({ on }: CaseStep, step: StepResult, { description, limits }: TestReport): string | null {
+  if (step.observed.failure === null) return null
+  const limitBytes = limits.memoryPages * PAGE_BYTES
+  const memory =
+    step.memoryBytes >= limitBytes * NEAR_LIMIT
+      ? `its memory was near the limit of ${showBytes(limitBytes)}; `
+      : ''
+  const { failures, coolOffMs } = limits.breaker
+  const policy = description.on_failure ?? 'open'
+  return `${memory}${EFFECTS[policy](on)} (on_failure ${policy}); ${failures} failures in a row suspend the module for ${coolOffMs / 1000} s`
+}
+
+const EFFECTS: Readonly<Record<'open' | 'closed', (on: AttachPoint) => string>> = {
+  open: (on) =>
+    on === 'OnStreamEvent'
+      ? 'the gateway lets the event pass as it came'
+      : on === 'OnToolCall'
+        ? 'the tool runs as the model asked'
+        : on === 'OnPick'
+          ? 'the default policy chooses'
+          : 'the gateway goes on without the module',
+  closed: (on) =>
+    on === 'OnStreamEvent'
+      ? 'the gateway ends the stream with an error event'
+      : on === 'OnToolCall'
+        ? 'the tool does not run, and the model is told so'
+        : on === 'OnPick'
+          ? 'the default policy chooses'
+          : 'the gateway answers 500 wasm_module_failed',
+}
+
+function renderTimes({ calls }: TestReport): string {
+  const headings = ['ATTACH POINT', 'CALLS', 'P50 MS', 'P99 MS', 'MAX MS', 'MEMORY KIB']
+  const rows = [...calls].map(([point, results]) => {
+    const { count, p50Ms, p99Ms, maxMs } = spreadOf(results.map(({ elapsedMs }) => elapsedMs))
+    return [point, count, showMs(p50Ms), showMs(p99Ms), showMs(maxMs), memoryOf(results) / 1024]
+  })
+  return renderTable(headings, rows)
+}
+
+function memoryOf(results: readonly CallResult[]): number {
+  return Math.max(...results.map(({ memoryBytes }) => memoryBytes))
+}
+
+/** The same as data; times in milliseconds, in the guest. */
+export function toTestJson(report: TestReport): unknown {
+  const { file, description, limits, results, calls } = report
+  return {
+    isOk: results.every(({ isOk }) => isOk),
+    module: relative('.', file),
+    description,
+    limits: { timeoutMs: limits.timeoutMs, memoryPages: limits.memoryPages },
+    cases: results.map(({ file, moduleCase, result, isUpdated, isOk }) => ({
+      file,
+      title: moduleCase.title,
+      isOk,
+      isUpdated,
+      steps: result.steps.map((step, at) => ({
+        on: moduleCase.steps[at].on,
+        isOk: step.differences.length === 0,
+        ...step,
+        treatment: treatmentOf(moduleCase.steps[at], step, report),
+      })),
+    })),
+    calls: Object.fromEntries(
+      [...calls].map(([point, all]) => [
+        point,
+        { ...spreadOf(all.map(({ elapsedMs }) => elapsedMs)), memoryBytes: memoryOf(all) },
+      ]),
+    ),
+  }
+}

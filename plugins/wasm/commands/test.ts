@@ -1,0 +1,93 @@
+/** `weir wasm test`: plays cases through a module under a gateway's limits, and writes golden files when asked to. */
+import { existsSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
+import type { AttachPoint, ModuleDescription } from '../../../wasm-sdk/abi.ts'
+import { CliError } from '../../cli/cli-error.ts'
+import { buildModule } from '../project/build.ts'
+import { readCases, runCase } from '../testing/run-cases.ts'
+import { type CallResult, ModuleRunner, type RunnerOptions } from '../testing/runner.ts'
+import { checkWasi, isProject, moduleFileOf, readModuleBytes } from './arguments.ts'
+import { throwIfFailed } from './build.ts'
+import { type LimitOptions, PAGE_BYTES, readLimits } from './gateway-limits.ts'
+import { updateCase, withExpectations } from './golden-file.ts'
+import { type CaseReport, renderTest, type TestReport, toTestJson } from './test-report.ts'
+
+interface TestOptions extends LimitOptions {
+  readonly cases?: string
+  readonly update?: boolean
+  readonly instance?: 'fresh' | 'reuse' | 'shared'
+  readonly wasi?: boolean
+  readonly json?: boolean
+}
+
+export async function testModule(place: string, options: TestOptions): Promise<void> {
+  const limits = await readLimits(options)
+  const file = isProject(place)
+    ? throwIfFailed(place, await buildModule({ directory: place })).file
+    : moduleFileOf(place)
+  const bytes = await readModuleBytes(file)
+  checkWasi(file, bytes, options.wasi)
+  const calls = new Map<AttachPoint, CallResult[]>()
+  const runnerOptions: RunnerOptions = {
+    bytes,
+    instance: options.instance,
+    deadlineMs: limits.timeoutMs,
+    maxMemoryBytes: limits.memoryPages * PAGE_BYTES,
+    onCall: (point, result) => void calls.set(point, [...(calls.get(point) ?? []), result]),
+  }
+  const description = await describe(file, runnerOptions)
+  const cases = await findCases(options.cases ?? casesBeside(file), options.update === true)
+  const results: CaseReport[] = []
+  for (const { file, moduleCase } of cases) {
+    const result = await runCase(moduleCase, runnerOptions)
+    const update = options.update === true ? await updateCase(file, moduleCase, result) : null
+    const isUpdated = update?.isWritten ?? false
+    results.push({
+      file: relative('.', file),
+      moduleCase,
+      result,
+      isUpdated,
+      isOk: update?.isOk ?? result.isOk,
+    })
+  }
+  const report: TestReport = { file, description, limits, results, calls }
+  if (options.json === true) console.log(JSON.stringify(toTestJson(report), null, 2))
+  else console.log(renderTest(report))
+  if (results.some(({ isOk }) => !isOk)) process.exitCode = 1
+}
+
+/** Also finds out whether the module can be opened at all. */
+async function describe(file: string, options: RunnerOptions): Promise<ModuleDescription> {
+  try {
+    const runner = await ModuleRunner.open(options)
+    await runner.close()
+    return runner.description
+  } catch (error) {
+    const where = relative('.', file)
+    throw new CliError(
+      `${where} cannot be opened: ${(error as Error).message}\n  see: weir wasm check ${where}`,
+      error,
+    )
+  }
+}
+
+async function findCases(place: string, isUpdate: boolean) {
+  if (!existsSync(place))
+    throw new CliError(
+      `there are no cases at ${place}\n  a case is a JSON file, see 'weir wasm test --help'; name another place with --cases`,
+    )
+  if (isUpdate) await withExpectations(place)
+  const cases = await readCases(place).catch((error: unknown) => {
+    throw new CliError((error as Error).message, error)
+  })
+  if (cases.length === 0)
+    throw new CliError(`${place} holds no case; a case is a file with the extension .json`)
+  return cases
+}
+
+/** In the folder of the module or the one above, where projects have them. */
+function casesBeside(file: string): string {
+  const folder = dirname(file)
+  const places = [join(folder, 'cases'), join(dirname(folder), 'cases')]
+  return places.find((place) => existsSync(place)) ?? places[1]
+}

@@ -1,0 +1,279 @@
+/** The serving side of the plugin, on each thread that takes requests: hooks that are on only while a module needs them. */
+import { threadId } from 'node:worker_threads'
+import type {
+  GatewayError,
+  HookSwitch,
+  Host,
+  IncomingResponse,
+  Policy,
+  PolicyParts,
+  RequestContext,
+  RouteDefinition,
+  ToolCallGuardsService,
+} from '#kernel'
+import type { WasmConfig } from '../config.ts'
+import { wasmErrors } from '../errors.ts'
+import { ModuleFetches } from '../fetch/module-fetches.ts'
+import { guestSurroundings } from '../instances/guest-surroundings.ts'
+import { PendingCounts } from '../instances/pending-counts.ts'
+import { SharedState } from '../instances/shared-state.ts'
+import { WasmPolicy } from '../pick/wasm-policy.ts'
+import { recordedStream } from '../recording/recorded-step.ts'
+import { RecordedStream } from '../recording/recorded-stream.ts'
+import { KeepExchange, Recorder, RecordingReplica } from '../recording/recording.ts'
+import { CallStatistics } from '../statistics/call-statistics.ts'
+import { ModuleMetrics } from '../statistics/module-metrics.ts'
+import type { ModuleStats } from '../statistics/module-stats.ts'
+import { ShadowBatcher, ShadowedStream, type StreamEventSink } from '../streams/shadow-streams.ts'
+import { namesOf, SkipNotices } from '../streams/skip-notices.ts'
+import { StreamBatcher } from '../streams/stream-batcher.ts'
+import { StreamSession } from '../streams/stream-session.ts'
+import { GuestPool } from '../threads/guest-pool.ts'
+import type { LoadedModule, ModuleSet } from '../threads/guest-task.ts'
+import { InlineGuests } from '../threads/inline-guests.ts'
+import { Placements } from '../threads/placements.ts'
+import { ActiveModules } from './active-modules.ts'
+import { selectModules } from './matcher.ts'
+import { runOnRequest } from './on-request.ts'
+import { isReadableStream, isStream, type ResponseParts, runOnError, runOnResponse } from './on-response.ts'
+import { ToolCallModules } from './on-tool-call.ts'
+import { PhaseBatcher } from './phase-batcher.ts'
+import { PhaseChain } from './phase-chain.ts'
+import { requestFacts } from './request-facts.ts'
+
+/** What this plugin notes on a request. */
+interface RequestNote {
+  /** Its error has been through the OnError modules. */
+  errorSeen: boolean
+  /** Of a streamed answer. */
+  responseHeaders: readonly string[]
+  session: StreamEventSink | null
+}
+
+export class ModuleHooks {
+  readonly #config: WasmConfig
+  readonly #active = new ActiveModules()
+  readonly #inline: InlineGuests
+  readonly #pool: GuestPool
+  readonly #metrics: ModuleMetrics
+  readonly #recorder: Recorder
+  readonly #phases: PhaseChain
+  readonly #batcher: StreamBatcher
+  readonly #shadowBatcher: ShadowBatcher
+  readonly #responses: ResponseParts
+  readonly #note
+  readonly #toolCalls: ToolCallModules
+  #guards: ToolCallGuardsService | null = null
+  /** Takes the modules out of the guards; null while none is attached. */
+  #stopGuarding: (() => void) | null = null
+  readonly #switches: Readonly<Record<'request' | 'response' | 'error' | 'events', HookSwitch>>
+
+  /** Declares the hooks; only in `register`. */
+  constructor(host: Host, config: WasmConfig, stats: ModuleStats, state: SharedArrayBuffer) {
+    this.#config = config
+    this.#pool = new GuestPool({ host, config, state, live: () => this.#active.all })
+    this.#metrics = new ModuleMetrics(host.metrics)
+    const placements = new Placements(config.inline.fuel)
+    const statistics = new CallStatistics(stats, this.#metrics, host.log, placements)
+    const shared = new SharedState(state, threadId)
+    const pendingCounts = new PendingCounts(shared)
+    this.#inline = new InlineGuests(
+      {
+        surroundings: guestSurroundings(shared, host.kernelConfig.log.level, pendingCounts),
+        reuseCalls: config.reuseCalls,
+        pendingCounts,
+      },
+      placements,
+      config.inline,
+    )
+    this.#recorder = this.#openRecorder(host)
+    const { poolThreads, queueLimit } = config
+    this.#phases = new PhaseChain(
+      this.#inline,
+      new PhaseBatcher(this.#pool, poolThreads, queueLimit, (module) => statistics.isSuspended(module)),
+      statistics,
+      this.#recorder,
+      new ModuleFetches(host, config.fetch, this.#metrics),
+    )
+    const notices = config.skippedStreams.event ? new SkipNotices() : null
+    this.#batcher = new StreamBatcher(this.#inline, this.#pool, statistics, poolThreads, notices)
+    this.#shadowBatcher = new ShadowBatcher(NOT_HERE, this.#pool, statistics, poolThreads)
+    const { maxBodyBytes } = config
+    this.#responses = { phases: this.#phases, active: this.#active, statistics, maxBodyBytes }
+    this.#toolCalls = new ToolCallModules(this.#phases, this.#active)
+    this.#note = host.slot<RequestNote>()
+    const options = { scope: 'all', routes: isServed, startsOff: true } as const
+    this.#switches = {
+      request: host.hook(
+        'onRequest',
+        (ctx) => runOnRequest(this.#phases, this.#active.chain('OnRequest'), ctx, maxBodyBytes),
+        options,
+      ),
+      response: host.hook('onResponse', (ctx, response) => this.#onResponse(ctx, response), {
+        ...options,
+        maxReplyBytes: 0,
+      }),
+      error: host.hook('onError', (ctx, error) => this.#onError(ctx, error), options),
+      events: host.hook('onEvents', (ctx, events, isLast) => this.#onEvents(ctx, events, isLast), options),
+    }
+  }
+
+  #openRecorder(host: Host): Recorder {
+    const recorder = new Recorder((kept) => {
+      host
+        .command(KeepExchange, kept)
+        .catch((err: unknown) => host.log.warn({ err }, 'recorded exchange lost'))
+    })
+    const replica = host.replica(RecordingReplica)
+    replica.onChange((recording) => recorder.update(recording))
+    return recorder
+  }
+
+  /** Where the gateway runs tools itself. */
+  guard(guards: ToolCallGuardsService): void {
+    this.#guards = guards
+    this.#updateGuard()
+  }
+
+  #updateGuard(): void {
+    const isOn = this.#active.chain('OnToolCall').modules.length > 0
+    if (isOn) this.#stopGuarding ??= this.#guards?.add(this.#toolCalls) ?? null
+    else {
+      this.#stopGuarding?.()
+      this.#stopGuarding = null
+    }
+  }
+
+  /** Registered modules changed. The first one starts the threads. */
+  update(set: ModuleSet): void {
+    const names = new Set(set.modules.map(({ name }) => name))
+    for (const { name } of this.#active.all) if (!names.has(name)) this.#metrics.forget(name)
+    this.#active.update(set)
+    this.#inline.update(set.modules)
+    if (set.modules.length > 0) this.#pool.open()
+    const chain = (point: Parameters<ActiveModules['chain']>[0]) => this.#active.chain(point)
+    const [request, response] = [chain('OnRequest'), chain('OnResponse')]
+    const [error, stream] = [chain('OnError'), chain('OnStreamEvent')]
+    const readers = [response, error, stream]
+    this.#switches.request.update({
+      isOn: request.modules.length > 0,
+      readsAllHeaders: request.needsRequestHeaders,
+    })
+    this.#switches.response.update({
+      isOn: readers.some(({ modules }) => modules.length > 0),
+      readsAllHeaders: readers.some(({ needsRequestHeaders }) => needsRequestHeaders),
+      maxReplyBytes: response.needsResponseBody || error.needsResponseBody ? this.#config.maxBodyBytes : 0,
+    })
+    this.#switches.error.update({ isOn: error.modules.length > 0 })
+    this.#switches.events.update({ isOn: stream.modules.length > 0 })
+    this.#updateGuard()
+  }
+
+  /** Workers chosen by the modules at OnPick. */
+  policy({ defaultPolicy }: PolicyParts): Policy {
+    if (defaultPolicy === undefined) throw new Error('the policy wasm needs a default policy')
+    const modules = () => this.#active.chain('OnPick').modules
+    const { pick, inline } = this.#config
+    const limits = {
+      maxCandidates: pick.maxCandidates,
+      maxBodyBytes: inline.maxBodyBytes,
+      headers: pick.headers,
+    }
+    return new WasmPolicy({
+      modules,
+      inline: this.#inline,
+      statistics: this.#responses.statistics,
+      otherwise: defaultPolicy(),
+      limits,
+    })
+  }
+
+  close(): Promise<void> {
+    return this.#pool.end()
+  }
+
+  #onResponse(ctx: RequestContext, response: IncomingResponse): Promise<void> | undefined {
+    if (isStream(response)) {
+      this.#checkReadable(ctx, response)
+      if (this.#config.skippedStreams.header) this.#nameSuspended(ctx, response)
+      if (this.#active.chain('OnStreamEvent').needsResponseHeaders)
+        this.#noteOf(ctx).responseHeaders = [...response.headers]
+      return undefined
+    }
+    return runOnResponse(this.#responses, ctx, response, this.#note.get(ctx)?.errorSeen === true)
+  }
+
+  /** What a module that must not fail cannot see is refused. @throws wasm_module_failed (500) */
+  #checkReadable(ctx: RequestContext, response: IncomingResponse): void {
+    const { modules, isSelective } = this.#active.chain('OnStreamEvent')
+    if (modules.length === 0 || isReadableStream(response)) return
+    for (const module of selectModules(modules, isSelective, ctx)) {
+      this.#responses.statistics.skip(module, 'unreadable_stream')
+      if (module.onFailure === 'closed') throw wasmErrors.wasm_module_failed()
+    }
+  }
+
+  /** Those that the stream begins without; a stream that must not begin without one ends at its first event. */
+  #nameSuspended(ctx: RequestContext, response: IncomingResponse): void {
+    const { modules, isSelective } = this.#active.chain('OnStreamEvent')
+    const { statistics } = this.#responses
+    const suspended = selectModules(modules, isSelective, ctx).filter((module) =>
+      statistics.isSuspended(module),
+    )
+    if (suspended.length > 0) response.headers = [...response.headers, SKIPPED_HEADER, namesOf(suspended)]
+  }
+
+  #onError(ctx: RequestContext, error: GatewayError) {
+    this.#noteOf(ctx).errorSeen = true
+    // What the client has begun to read cannot be replaced; its stream ends with the error.
+    if (ctx.firstByteAtMs !== 0 || this.#active.chain('OnError').modules.length === 0) return error
+    return runOnError(this.#responses, ctx, error)
+  }
+
+  #onEvents(ctx: RequestContext, events: Buffer, isLast: boolean): Buffer | Promise<Buffer> {
+    const note = this.#noteOf(ctx)
+    note.session ??= this.#openStream(ctx, note.responseHeaders)
+    return note.session.take(events, isLast)
+  }
+
+  #openStream(ctx: RequestContext, responseHeaders: readonly string[]): StreamEventSink {
+    const { modules, isSelective, shadows } = this.#active.chain('OnStreamEvent')
+    const selected = selectModules(modules, isSelective, ctx)
+    const stream = this.#throughModules(selected, shadows, ctx, responseHeaders)
+    const keep = selected.length === 0 ? null : this.#recorder.openStream()
+    if (keep === null) return stream
+    const headers = { request: [...ctx.requestHeaders], response: responseHeaders }
+    const [request, { status }] = [requestFacts(ctx, false), ctx]
+    return new RecordedStream(stream, (events) => keep(recordedStream(request, status, headers, events)))
+  }
+
+  #throughModules(
+    selected: readonly LoadedModule[],
+    shadows: readonly LoadedModule[],
+    ctx: RequestContext,
+    responseHeaders: readonly string[],
+  ): StreamEventSink {
+    const watching = shadows.filter(({ shadowOf }) => selected.some(({ uuid }) => uuid === shadowOf))
+    if (watching.length === 0) return new StreamSession(this.#batcher, selected, ctx, responseHeaders)
+    const [batcher, shadowBatcher] = [this.#batcher, this.#shadowBatcher]
+    const parts = { batcher, shadowBatcher, statistics: this.#responses.statistics }
+    return new ShadowedStream(parts, selected, watching, ctx, responseHeaders)
+  }
+
+  #noteOf(ctx: RequestContext): RequestNote {
+    const known = this.#note.get(ctx)
+    if (known !== undefined) return known
+    const note: RequestNote = { errorSeen: false, responseHeaders: [], session: null }
+    this.#note.set(ctx, note)
+    return note
+  }
+}
+
+const SKIPPED_HEADER = 'x-weir-skipped-modules'
+/** What only watches never holds up the thread that serves. */
+const NOT_HERE = { stream: () => null }
+
+/** Inference routes; never the control plane, so that a module that refuses everything can be removed. */
+function isServed({ access }: RouteDefinition): boolean {
+  return access === 'api'
+}

@@ -1,0 +1,56 @@
+/** The OnRequest attach point: before the handler, modules may change or answer the request. */
+import type { Reply, RequestContext } from '#kernel'
+import { wasmErrors } from '../errors.ts'
+import type { EditKind } from '../threads/guest-task.ts'
+import type { Chain } from './active-modules.ts'
+import { applyEdits } from './header-edits.ts'
+import { selectModules } from './matcher.ts'
+import type { PhaseChain, PhaseEnd } from './phase-chain.ts'
+import { guestInput } from './request-facts.ts'
+
+/** @throws payload_too_large (413) when a module needs a body that is too large to be shown, wasm_module_failed (500) */
+export function runOnRequest(
+  phases: PhaseChain,
+  chain: Chain,
+  ctx: RequestContext,
+  maxBodyBytes: number,
+): Reply | undefined | Promise<Reply | undefined> {
+  // Asked for only where it is needed: who reads the body keeps its memory.
+  const modules = selectModules(chain.modules, chain.isSelective, ctx)
+  if (modules.length === 0) return undefined
+  const body = chain.needsRequestBody ? ctx.bodyBytes : null
+  if (body !== null && body.length > maxBodyBytes) throw wasmErrors.payload_too_large(maxBodyBytes)
+  const message = {
+    point: 'OnRequest' as const,
+    input: guestInput(ctx, 'request', chain.needsClientAddress),
+    requestHeaders: chain.needsRequestHeaders ? [...ctx.requestHeaders] : null,
+    responseHeaders: null,
+    body,
+    origin: ctx,
+    fetched: null,
+  }
+  const end = phases.run(modules, message, chain.shadows)
+  return end instanceof Promise ? end.then((ended) => applyEnd(ctx, ended)) : applyEnd(ctx, end)
+}
+
+function applyEnd(ctx: RequestContext, end: PhaseEnd): Reply | undefined {
+  if (ctx.isDone) return undefined
+  if (end.rejection !== null) return toReply(end.rejection)
+  for (let i = 0; i < end.edits.length; i += 3) {
+    const [kind, name, value] = [end.edits[i], end.edits[i + 1], end.edits[i + 2]]
+    ctx.changeHeader(kind as EditKind, name, toWire(value))
+  }
+  if (end.body !== null) ctx.setBody(Buffer.from(end.body))
+  return undefined
+}
+
+export function toReply({ status, edits, body }: NonNullable<PhaseEnd['rejection']>): Reply {
+  return { status, headers: applyEdits([], edits), body: Buffer.from(body) }
+}
+
+const NOT_ASCII = /[^\t -~]/
+
+/** Workers are sent one byte a character: what a guest wrote leaves as UTF-8, the form in which clients send it. */
+function toWire(value: string): string {
+  return NOT_ASCII.test(value) ? Buffer.from(value, 'utf8').toString('latin1') : value
+}

@@ -1,0 +1,225 @@
+/**
+ * The OnResponse and OnError attach points: modules may change answers before the client's first byte. An error runs
+ * through OnError once, wherever it came from, and before OnResponse.
+ */
+import {
+  type GatewayError,
+  type IncomingResponse,
+  isPlainEventStream,
+  type Reply,
+  type RequestContext,
+  toErrorReply,
+} from '#kernel'
+import type { GuestInput } from '../../../wasm-sdk/abi.ts'
+import type { CallStatistics } from '../statistics/call-statistics.ts'
+import type { LoadedModule } from '../threads/guest-task.ts'
+import type { ActiveModules, Chain } from './active-modules.ts'
+import { applyEdits } from './header-edits.ts'
+import { selectModules } from './matcher.ts'
+import type { PhaseChain, PhaseEnd } from './phase-chain.ts'
+import type { PhaseMessage } from './phase-message.ts'
+import { guestInput } from './request-facts.ts'
+
+/** Bodies that come piece by piece; events are told apart in the first kind only. */
+const STREAM_TYPES: ReadonlySet<string> = new Set([
+  'text/event-stream',
+  'application/x-ndjson',
+  'application/ndjson',
+  'application/jsonl',
+  'application/x-jsonlines',
+  'application/json-seq',
+  'application/stream+json',
+])
+/** Of refusals by the access check. */
+const REFUSED_STATUSES = [401, 403]
+/** From here on an answer is an error to OnError modules. */
+const LEAST_ERROR_STATUS = 500
+
+export interface ResponseParts {
+  readonly phases: PhaseChain
+  readonly active: ActiveModules
+  readonly statistics: CallStatistics
+  /** Longer bodies are shown to no guest. */
+  readonly maxBodyBytes: number
+}
+
+/** Media types are compared as RFC 9110, section 8.3.1, says: whatever their case, without parameters. */
+export function isStream({ headers }: IncomingResponse): boolean {
+  const type = headerOf(headers, 'content-type')
+  return type !== null && STREAM_TYPES.has(type.split(';', 1)[0].trim().toLowerCase())
+}
+
+/** Events of such a stream reach the OnStreamEvent modules: it is neither packed nor of another form. */
+export function isReadableStream({ headers }: IncomingResponse): boolean {
+  return isPlainEventStream(headers)
+}
+
+/** The access check refused the caller, and this is what the gateway tells it. */
+export function isRefusal(ctx: RequestContext, { status, headers }: IncomingResponse): boolean {
+  return (
+    ctx.identity === null &&
+    REFUSED_STATUSES.includes(status) &&
+    headerOf(headers, 'x-weir-error-code') !== null
+  )
+}
+
+function headerOf(headers: readonly string[], name: string): string | null {
+  for (let i = 0; i < headers.length; i += 2) if (headers[i] === name) return headers[i + 1]
+  return null
+}
+
+/** @param errorSeen the request's error has been through OnError already */
+export function runOnResponse(
+  parts: ResponseParts,
+  ctx: RequestContext,
+  response: IncomingResponse,
+  errorSeen: boolean,
+): Promise<void> | undefined {
+  // Streams pass at once: a promise would hold back their first byte.
+  if (isStream(response)) return undefined
+  const isError = response.status >= LEAST_ERROR_STATUS && !errorSeen
+  const errors = isError ? parts.active.chain('OnError') : null
+  const responses = parts.active.chain('OnResponse')
+  const hasErrors = errors !== null && errors.modules.length > 0
+  if (!hasErrors && responses.modules.length === 0) return undefined
+  return passThrough(parts, ctx, response, { errors: hasErrors ? errors : null, responses })
+}
+
+async function passThrough(
+  parts: ResponseParts,
+  ctx: RequestContext,
+  response: IncomingResponse,
+  { errors, responses }: { errors: Chain | null; responses: Chain },
+): Promise<void> {
+  if (errors !== null) {
+    const { status } = response
+    const message = `the worker answered ${status}`
+    const error = { code: 'upstream_error', message, type: 'upstream_error', status }
+    await onePhase(parts, ctx, response, { point: 'OnError', chain: errors, error })
+  }
+  if (responses.modules.length > 0)
+    await onePhase(parts, ctx, response, { point: 'OnResponse', chain: responses })
+}
+
+interface ResponsePhase {
+  readonly point: 'OnError' | 'OnResponse'
+  readonly chain: Chain
+  readonly error?: GuestInput['error']
+}
+
+async function onePhase(
+  { phases, statistics, maxBodyBytes }: ResponseParts,
+  ctx: RequestContext,
+  response: IncomingResponse,
+  { point, chain, error }: ResponsePhase,
+): Promise<void> {
+  const { status, headers, body } = response
+  const shown = body !== null && body.length <= maxBodyBytes ? body : null
+  const selected = selectModules(chain.modules, chain.isSelective, ctx, isRefusal(ctx, response))
+  const modules = shown === null ? withoutBodyReaders(selected, statistics) : selected
+  if (modules.length === 0) return
+  const phase = point === 'OnError' ? 'error' : 'response'
+  const end = await phases.run(
+    modules,
+    {
+      point,
+      input: guestInput(ctx, phase, chain.needsClientAddress, {
+        response: { status, is_stream: false },
+        error,
+      }),
+      ...shownHeaders(ctx, chain, headers),
+      body: chain.needsResponseBody ? shown : null,
+      origin: ctx,
+      fetched: null,
+    },
+    chain.shadows,
+  )
+  applyEnd(response, end)
+}
+
+/** Modules that need a body that cannot be shown are passed by. */
+function withoutBodyReaders(
+  modules: readonly LoadedModule[],
+  statistics: CallStatistics,
+): readonly LoadedModule[] {
+  return modules.filter((module) => {
+    if (!module.needs.response_body) return true
+    statistics.skip(module, 'reply_too_large')
+    return false
+  })
+}
+
+function shownHeaders(
+  ctx: RequestContext,
+  chain: Chain,
+  headers: readonly string[],
+): Pick<PhaseMessage, 'requestHeaders' | 'responseHeaders'> {
+  return {
+    requestHeaders: chain.needsRequestHeaders ? [...ctx.requestHeaders] : null,
+    responseHeaders: chain.needsResponseHeaders ? [...headers] : null,
+  }
+}
+
+/** A rejection ends the chain; it has the last word on status, headers and, when it brings one, the body. */
+function applyEnd(response: IncomingResponse, { edits, status, body, rejection }: PhaseEnd): void {
+  response.headers = applyEdits(response.headers, edits)
+  if (status !== null) response.status = status
+  let replacement = body
+  if (rejection !== null) {
+    response.status = rejection.status
+    response.headers = applyEdits(response.headers, rejection.edits)
+    if (rejection.body.length > 0) replacement = rejection.body
+  }
+  if (replacement === null) return
+  response.body = Buffer.from(replacement)
+  const isEncodingSet = [...edits, ...(rejection?.edits ?? [])].includes('content-encoding')
+  // It was the encoding of the body that is no more.
+  if (!isEncodingSet) response.headers = applyEdits(response.headers, ['remove', 'content-encoding', ''])
+}
+
+/** An error of the gateway itself, before its reply is made. @returns the error, or the reply in its place */
+export async function runOnError(
+  { phases, active }: ResponseParts,
+  ctx: RequestContext,
+  error: GatewayError,
+): Promise<GatewayError | Reply> {
+  const chain = active.chain('OnError')
+  const { code, kind } = error
+  const reply = toErrorReply(error, ctx.route.errors, ctx)
+  const { status } = reply
+  const body = Buffer.from(reply.body as Buffer)
+  const headers = ['content-type', reply.contentType, ...reply.headers]
+  const response: IncomingResponse = { status, headers, body }
+  const selected = selectModules(chain.modules, chain.isSelective, ctx, isRefusedBy(ctx, error))
+  if (selected.length === 0) return error
+  const message: PhaseMessage = {
+    point: 'OnError',
+    input: guestInput(ctx, 'error', chain.needsClientAddress, {
+      response: { status, is_stream: false },
+      error: { code, message: error.message, type: kind, status },
+    }),
+    ...shownHeaders(ctx, chain, headers),
+    body: chain.needsResponseBody ? body : null,
+    origin: ctx,
+    fetched: null,
+  }
+  const end = await phases.run(selected, message, chain.shadows)
+  if (end.edits.length === 0 && end.status === null && end.body === null && end.rejection === null)
+    return error
+  applyEnd(response, end)
+  return {
+    status: isAuthFailure(error) && response.status < 400 ? status : response.status,
+    headers: response.headers,
+    body: response.body ?? body,
+  }
+}
+
+/** Before the access check was passed nobody but modules that ask for it is told. */
+function isRefusedBy(ctx: RequestContext, error: GatewayError): boolean {
+  return ctx.identity === null && isAuthFailure(error)
+}
+
+/** Nobody who was refused may be let in by the error's way out. */
+function isAuthFailure({ kind }: GatewayError): boolean {
+  return kind === 'unauthorized' || kind === 'forbidden'
+}

@@ -1,0 +1,72 @@
+/** The OnToolCall attach point: before the gateway runs a tool, modules may refuse the call or change its arguments. */
+import type { CalledTool, GuardDecision, GuardedCall, ToolCallGuard } from '#kernel'
+import { ABI_VERSION, type GuestInput } from '../../../wasm-sdk/abi.ts'
+import type { ActiveModules } from './active-modules.ts'
+import { selectForTool } from './matcher.ts'
+import type { PhaseChain, PhaseEnd } from './phase-chain.ts'
+import type { PhaseOrigin } from './phase-message.ts'
+import { callerTenant } from './request-facts.ts'
+
+const REFUSED = 'The call was refused.'
+/** Whoever runs tools says itself when nobody waits any more. */
+const NOBODY: PhaseOrigin = { isDone: false, noteModule: () => {} }
+const CONTINUE: GuardDecision = { action: 'continue' }
+
+export class ToolCallModules implements ToolCallGuard {
+  readonly name = 'wasm'
+  readonly #phases: PhaseChain
+  readonly #active: ActiveModules
+
+  constructor(phases: PhaseChain, active: ActiveModules) {
+    this.#phases = phases
+    this.#active = active
+  }
+
+  /** @throws wasm_module_failed when a module that must not fail did: the call does not run */
+  async check(call: GuardedCall): Promise<GuardDecision> {
+    const { modules, isSelective, shadows } = this.#active.chain('OnToolCall')
+    const selected = selectForTool(modules, isSelective, call)
+    if (selected.length === 0) return CONTINUE
+    const message = {
+      point: 'OnToolCall' as const,
+      input: toInput(call),
+      requestHeaders: null,
+      responseHeaders: null,
+      body: Buffer.from(JSON.stringify(call.arguments)),
+      origin: NOBODY,
+      fetched: null,
+    }
+    return toDecision(await this.#phases.run(selected, message, shadows))
+  }
+}
+
+function toInput({ requestId, tenant, model, tool, server }: GuardedCall): GuestInput {
+  return {
+    abi: ABI_VERSION,
+    phase: 'tool_call',
+    now_ms: Date.now(),
+    request: {
+      id: requestId,
+      method: '',
+      path: '',
+      query: '',
+      route: '',
+      tenant: callerTenant(tenant),
+      client_ip: '',
+    },
+    tool: { kind: tool.kind, ...namesOf(tool), server, model },
+  }
+}
+
+function namesOf(tool: CalledTool): { name: string; label: string | null } {
+  return tool.kind === 'mcp' ? { name: tool.name, label: tool.label } : { name: tool.type, label: null }
+}
+
+function toDecision({ rejection, body }: PhaseEnd): GuardDecision {
+  if (rejection !== null) {
+    const text = Buffer.from(rejection.body).toString('utf8')
+    return { action: 'reject', text: text === '' ? REFUSED : text }
+  }
+  if (body === null) return CONTINUE
+  return { action: 'modify', arguments: JSON.parse(Buffer.from(body).toString('utf8')) }
+}

@@ -1,0 +1,174 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import type { GuestPool, TaskEnd, TaskRequest } from '../threads/guest-pool.ts'
+import { type LoadedModule, type PhaseResult, type PhasesTask, PROGRESS_BASE } from '../threads/guest-task.ts'
+import { PhaseBatcher, type PhaseWork } from './phase-batcher.ts'
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setImmediate', 'performance'] }))
+afterEach(() => void vi.useRealTimers())
+
+const module = (uuid: string, timeoutMs = 1_000) => ({ uuid, timeoutMs }) as LoadedModule
+const work = (...modules: LoadedModule[]): PhaseWork => ({
+  modules,
+  item: {} as PhaseWork['item'],
+  body: null,
+  origin: null,
+})
+
+/** A pool that answers when the test says so. */
+class StubPool {
+  isStarting = false
+  readonly tasks: { items: PhasesTask['items']; chain: readonly string[]; end: (end: TaskEnd) => void }[] = []
+
+  run(request: TaskRequest): Promise<TaskEnd> {
+    const draft = (request.prepare?.().draft ?? request.draft) as PhasesTask
+    return new Promise((end) => this.tasks.push({ items: draft.items, chain: draft.chain, end }))
+  }
+
+  /** Answers the oldest task: each item gets results that name its modules. */
+  answer(): void {
+    const task = this.tasks.shift()
+    const items = task?.items.map(({ modules }) => modules.map((place) => named(task.chain[place])))
+    task?.end({ kind: 'reply', reply: { kind: 'phases', items: items ?? [] } })
+  }
+}
+
+const named = (uuid: string) => ({ action: uuid, failure: null }) as unknown as PhaseResult
+const turn = () => vi.advanceTimersByTimeAsync(0)
+
+function open(threads = 1, maxWaiting = 100) {
+  const pool = new StubPool()
+  const suspended = new Set<LoadedModule>()
+  const isSuspended = (one: LoadedModule) => suspended.has(one)
+  return {
+    pool,
+    suspended,
+    batcher: new PhaseBatcher(pool as unknown as GuestPool, threads, maxWaiting, isSuspended),
+  }
+}
+
+test('what arrives in one turn goes together, and each gets the results of its own modules', async () => {
+  const { pool, batcher } = open()
+  const [a, b] = [module('a'), module('b')]
+  const ends = Promise.all([batcher.run(work(a)), batcher.run(work(b, a)), batcher.run(work(b))])
+  await turn()
+  expect(pool.tasks).toHaveLength(1)
+  expect(pool.tasks[0].items.map(({ modules }) => modules)).toEqual([[0], [1, 0], [1]])
+  pool.answer()
+  expect(await ends).toEqual([
+    { kind: 'results', results: [named('a')] },
+    { kind: 'results', results: [named('b'), named('a')] },
+    { kind: 'results', results: [named('b')] },
+  ])
+})
+
+test('what arrives while all threads are busy waits and goes together, shared between threads', async () => {
+  const { pool, batcher } = open(2)
+  const [a] = [module('a')]
+  for (let i = 0; i < 2; i++) void batcher.run(work(a))
+  await turn()
+  expect(pool.tasks.map(({ items }) => items.length)).toEqual([1, 1])
+  for (let i = 0; i < 30; i++) void batcher.run(work(a))
+  await turn()
+  expect(pool.tasks).toHaveLength(2)
+  pool.answer()
+  await turn()
+  expect(pool.tasks.map(({ items }) => items.length)).toEqual([1, 16])
+})
+
+test('more than may wait are refused at once', async () => {
+  const { batcher } = open(1, 2)
+  for (let i = 0; i < 3; i++) void batcher.run(work(module('a')))
+  expect(await batcher.run(work(module('a')))).toEqual({ kind: 'refused' })
+})
+
+test('who has waited longer than its first module may take is refused', async () => {
+  const { pool, batcher } = open()
+  void batcher.run(work(module('a')))
+  await turn()
+  const late = batcher.run(work(module('a', 50)))
+  const patient = batcher.run(work(module('a', 500)))
+  await vi.advanceTimersByTimeAsync(60)
+  pool.answer()
+  expect(await late).toEqual({ kind: 'refused' })
+  pool.answer()
+  expect((await patient).kind).toBe('results')
+})
+
+test('a call that takes too long is told to its request alone; the others of the batch start again', async () => {
+  const { pool, batcher } = open()
+  const [a, b] = [module('a'), module('b')]
+  const good = batcher.run(work(a))
+  const bad = batcher.run(work(a, b))
+  await turn()
+  pool.tasks.shift()?.end({ kind: 'timeout', progress: 1 * PROGRESS_BASE + 1 + 1 })
+  expect(await bad).toEqual({ kind: 'timeout', module: 1 })
+  await turn()
+  expect(pool.tasks[0].items).toHaveLength(1)
+  pool.answer()
+  expect((await good).kind).toBe('results')
+})
+
+test('a batch that no thread began is refused', async () => {
+  const { pool, batcher } = open()
+  const end = batcher.run(work(module('a')))
+  await turn()
+  pool.tasks.shift()?.end({ kind: 'timeout', progress: 0 })
+  expect(await end).toEqual({ kind: 'refused' })
+})
+
+test('a call that waits is not made any more once its module is suspended, or its request is over', async () => {
+  const { pool, batcher, suspended } = open()
+  const [a, b] = [module('a'), module('b')]
+  void batcher.run(work(a))
+  await turn()
+  const origin = { isDone: false, noteModule: () => {} }
+  const waiting = [batcher.run(work(b)), batcher.run({ ...work(a), origin }), batcher.run(work(a))]
+  suspended.add(b)
+  origin.isDone = true
+  pool.answer()
+  await turn()
+  expect(await Promise.all(waiting.slice(0, 2))).toEqual([{ kind: 'suspended' }, { kind: 'gone' }])
+  expect(pool.tasks[0].items).toHaveLength(1)
+})
+
+test('a client that leaves gives up the place of its call that still waits', async () => {
+  const { pool, batcher } = open(1, 2)
+  const [a] = [module('a')]
+  const [gone, staying] = [false, false].map((isDone) => ({ isDone, noteModule: () => {} }))
+  void batcher.run(work(a))
+  await turn()
+  const left = batcher.run({ ...work(a), origin: gone })
+  const stays = batcher.run({ ...work(a), origin: staying })
+  gone.isDone = true
+  const next = batcher.run(work(a))
+  expect(await left).toEqual({ kind: 'gone' })
+  expect(await batcher.run(work(a))).toEqual({ kind: 'refused' })
+  pool.answer()
+  await turn()
+  pool.answer()
+  expect([(await stays).kind, (await next).kind]).toEqual(['results', 'results'])
+})
+
+test('once a call has burnt all that it had, who came last goes first until nobody waits', async () => {
+  const { pool, batcher } = open()
+  const a = module('a')
+  const order: string[] = []
+  const ask = (name: string) => void batcher.run(work(a)).then(() => order.push(name))
+  const endWith = (failure: PhaseResult['failure']) => {
+    const results = [{ ...named('a'), failure }]
+    pool.tasks.shift()?.end({ kind: 'reply', reply: { kind: 'phases', items: [results] } })
+    return turn()
+  }
+  for (const name of ['loop 1', 'loop 2', 'loop 3']) ask(name)
+  await turn()
+  for (const name of ['harmless 1', 'harmless 2']) ask(name)
+  await turn()
+  await endWith({ kind: 'fuel', message: '' })
+  for (let i = 0; i < 4; i++) await endWith(null)
+  expect(order).toEqual(['loop 1', 'harmless 2', 'harmless 1', 'loop 3', 'loop 2'])
+  ask('first')
+  await turn()
+  for (const name of ['second', 'third']) ask(name)
+  for (let i = 0; i < 3; i++) await endWith(null)
+  expect(order.slice(5)).toEqual(['first', 'second', 'third'])
+})

@@ -1,0 +1,227 @@
+/** Runs the modules of one phase of one request, one after another, wherever they run, and takes together what they say. */
+
+import { wasmErrors } from '../errors.ts'
+import type { FetchOrder } from '../fetch/fetch-order.ts'
+import type { ModuleFetches } from '../fetch/module-fetches.ts'
+import type { Recorder } from '../recording/recording.ts'
+import type { CallStatistics } from '../statistics/call-statistics.ts'
+import type { Fetched, HeaderEdits, LoadedModule, PhaseResult } from '../threads/guest-task.ts'
+import type { InlineGuests } from '../threads/inline-guests.ts'
+import { applyEdits } from './header-edits.ts'
+import type { PhaseBatcher, PhaseWorkEnd } from './phase-batcher.ts'
+import type { PhaseMessage } from './phase-message.ts'
+import { ShadowCalls } from './shadow-calls.ts'
+
+/** What they made of it. */
+export interface PhaseEnd {
+  /** All header changes in order, those of a rejection left out. */
+  edits: string[]
+  /** Null leaves what there was. */
+  status: number | null
+  body: Uint8Array | null
+  rejection: { readonly status: number; readonly edits: HeaderEdits; readonly body: Uint8Array } | null
+}
+
+/** A module has ended the run of its chain: it waits for a fetch. */
+interface Waiting {
+  /** What the chain has come to. */
+  readonly end: PhaseEnd
+  /** The module, and those behind it. */
+  readonly rest: readonly LoadedModule[]
+  readonly message: PhaseMessage
+  readonly order: FetchOrder
+  readonly shadows: readonly LoadedModule[]
+}
+
+export class PhaseChain {
+  readonly #inline: InlineGuests
+  readonly #shadows: ShadowCalls
+  readonly #batcher: PhaseBatcher
+  readonly #statistics: CallStatistics
+  readonly #recorder: Recorder
+  readonly #fetches: ModuleFetches
+
+  constructor(
+    inline: InlineGuests,
+    batcher: PhaseBatcher,
+    statistics: CallStatistics,
+    recorder: Recorder,
+    fetches: ModuleFetches,
+  ) {
+    this.#fetches = fetches
+    this.#recorder = recorder
+    this.#shadows = new ShadowCalls(batcher, statistics)
+    this.#inline = inline
+    this.#batcher = batcher
+    this.#statistics = statistics
+  }
+
+  /**
+   * At once where all modules run on this thread.
+   * @throws wasm_module_failed (500) when a module that must not fail did
+   */
+  run(
+    chain: readonly LoadedModule[],
+    message: PhaseMessage,
+    shadows: readonly LoadedModule[] = [],
+  ): PhaseEnd | Promise<PhaseEnd> {
+    const usable = this.#usable(chain)
+    if (usable.length === 0) return nothingChanged()
+    if (message.fetched === null) this.#recorder.note(message)
+    const results = this.#inline.phase(usable, message)
+    return results === null
+      ? this.#inPool(usable, message, shadows)
+      : this.#toEnd(usable, message, results, shadows)
+  }
+
+  async #inPool(
+    usable: readonly LoadedModule[],
+    message: PhaseMessage,
+    shadows: readonly LoadedModule[],
+  ): Promise<PhaseEnd> {
+    const { body, origin, ...item } = message
+    let rest = usable
+    while (rest.length > 0) {
+      const ended = await this.#batcher.run({ modules: rest, item, body, origin })
+      if (ended.kind === 'results') return this.#toEnd(rest, message, ended.results, shadows)
+      if (ended.kind === 'gone') break
+      if (ended.kind === 'suspended') rest = rest.filter((module) => this.#isUsable(module))
+      else rest = this.#afterFailure(rest, message, ended)
+    }
+    return nothingChanged()
+  }
+
+  /** The same list where none is suspended. */
+  #usable(chain: readonly LoadedModule[]): readonly LoadedModule[] {
+    for (const module of chain)
+      if (this.#statistics.isSuspended(module)) return chain.filter((one) => this.#isUsable(one))
+    return chain
+  }
+
+  #isUsable(module: LoadedModule): boolean {
+    if (!this.#statistics.isSuspended(module)) return true
+    this.#skip(module, 'suspended')
+    return false
+  }
+
+  #skip(module: LoadedModule, reason: 'suspended' | 'saturated'): void {
+    this.#statistics.skip(module, reason)
+    if (module.onFailure === 'closed') throw wasmErrors.wasm_module_failed()
+  }
+
+  #toEnd(
+    chain: readonly LoadedModule[],
+    message: PhaseMessage,
+    results: readonly PhaseResult[],
+    shadows: readonly LoadedModule[],
+  ): PhaseEnd | Promise<PhaseEnd> {
+    const { point, input, origin } = message
+    for (const shadow of shadows) {
+      const place = chain.findIndex(({ uuid }) => uuid === shadow.shadowOf)
+      if (place >= 0 && place < results.length) void this.#shadows.compare(shadow, message, results, place)
+    }
+    const end = nothingChanged()
+    let order: FetchOrder | null = null
+    for (let place = 0; place < results.length; place++) {
+      const module = chain[place]
+      const given = results[place]
+      const result = this.#withinLimit(given, module, message)
+      const { failure, action, status, edits, body } = result
+      origin.noteModule(module.name)
+      this.#statistics.called({ module, point, requestId: input.request.id }, result, action)
+      if (failure !== null) {
+        if (module.onFailure === 'closed') throw wasmErrors.wasm_module_failed()
+      } else if (action === 'reject') {
+        end.rejection = { status: status ?? 400, edits, body: body ?? new Uint8Array(0) }
+      } else {
+        for (const part of edits) end.edits.push(part)
+        if (status !== null) end.status = status
+        if (body !== null) end.body = body
+        order = result.fetch
+      }
+    }
+    const waiting = results.length - 1
+    if (order !== null) return this.#fetch({ end, rest: chain.slice(waiting), message, order, shadows })
+    // One that asked too often, and may fail: the others have their turn.
+    return results[waiting]?.action === 'fetch'
+      ? this.#goOn(end, chain.slice(results.length), { ...advanced(message, end), fetched: null }, shadows)
+      : end
+  }
+
+  /** A module that asks again and again has failed. */
+  #withinLimit(result: PhaseResult, module: LoadedModule, { fetched }: PhaseMessage): PhaseResult {
+    const { maxPerCall } = this.#fetches.limits
+    if (result.fetch === null || fetched?.uuid !== module.uuid || fetched.count < maxPerCall) return result
+    const text = `more than ${maxPerCall} fetches in one phase (plugins.wasm.fetch.maxPerCall)`
+    return { ...result, fetch: null, failure: { kind: 'bad_output', message: text } }
+  }
+
+  /** No thread is held meanwhile: the module is called again with what came of it. */
+  async #fetch({ end, rest, message, order, shadows }: Waiting): Promise<PhaseEnd> {
+    const [{ uuid }] = rest
+    const { timeoutMs } = this.#fetches.limits
+    const nowMs = performance.now()
+    const before = message.fetched?.uuid === uuid ? message.fetched : null
+    const untilMs = before?.untilMs ?? nowMs + timeoutMs
+    const { head, body } = await this.#fetches.fetch(rest[0], order, untilMs - nowMs, message.origin)
+    if (message.origin.isDone) return end
+    const count = (before?.count ?? 0) + 1
+    const fetched: Fetched = { uuid, head, body, state: order.state, count, untilMs }
+    return this.#goOn(end, rest, { ...advanced(message, end), fetched }, shadows)
+  }
+
+  async #goOn(
+    end: PhaseEnd,
+    rest: readonly LoadedModule[],
+    message: PhaseMessage,
+    shadows: readonly LoadedModule[],
+  ): Promise<PhaseEnd> {
+    const more = await this.run(rest, message, shadows)
+    return {
+      edits: [...end.edits, ...more.edits],
+      status: more.status ?? end.status,
+      body: more.body ?? end.body,
+      rejection: more.rejection,
+    }
+  }
+
+  /**
+   * What the modules before the culprit had come to is lost with the thread, so they are called again.
+   * @returns the modules still to be called
+   */
+  #afterFailure(
+    chain: readonly LoadedModule[],
+    { point, input, origin }: PhaseMessage,
+    ended: Exclude<PhaseWorkEnd, { kind: 'results' | 'suspended' | 'gone' }>,
+  ): readonly LoadedModule[] {
+    if (ended.kind === 'refused') {
+      for (const module of chain) this.#skip(module, 'saturated')
+      return []
+    }
+    const module = chain[ended.module]
+    origin.noteModule(module.name)
+    this.#statistics.lost({ module, point, requestId: input.request.id }, ended.kind)
+    if (module.onFailure === 'closed') throw wasmErrors.wasm_module_failed()
+    return chain.filter((other) => other !== module)
+  }
+}
+
+/** The message as the modules so far have left it. */
+function advanced(message: PhaseMessage, { edits, status, body }: PhaseEnd): PhaseMessage {
+  const isRequest = message.point === 'OnRequest'
+  const { requestHeaders, responseHeaders, input } = message
+  const { response } = input
+  return {
+    ...message,
+    requestHeaders: isRequest && requestHeaders !== null ? applyEdits(requestHeaders, edits) : requestHeaders,
+    responseHeaders:
+      !isRequest && responseHeaders !== null ? applyEdits(responseHeaders, edits) : responseHeaders,
+    input:
+      status === null || response === undefined ? input : { ...input, response: { ...response, status } },
+    body: body ?? message.body,
+  }
+}
+
+function nothingChanged(): PhaseEnd {
+  return { edits: [], status: null, body: null, rejection: null }
+}

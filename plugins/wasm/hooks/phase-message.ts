@@ -1,0 +1,27 @@
+/** What the modules of one phase of a request are shown. */
+import type { GuestInput } from '../../../wasm-sdk/abi.ts'
+import type { Fetched, PhaseItem } from '../threads/guest-task.ts'
+
+export interface PhaseMessage {
+  readonly point: PhaseItem['point']
+  /** Without headers. */
+  readonly input: GuestInput
+  /** Flat lists; null where no module needs them. */
+  readonly requestHeaders: readonly string[] | null
+  readonly responseHeaders: readonly string[] | null
+  /** Copied for the pool; null where no module needs it. */
+  readonly body: Uint8Array | null
+  readonly origin: PhaseOrigin
+  /** Of the module that is called again; null before any fetch. */
+  readonly fetched: Fetched | null
+}
+
+/** Where the phase comes from: a request, as far as its modules need it. */
+export interface PhaseOrigin {
+  /** The request is over: what the modules would say reaches nobody. */
+  readonly isDone: boolean
+  /** A module was called. */
+  noteModule(name: string): void
+  /** Calls the listener when the client leaves. */
+  onAbort?(listener: () => void): void
+}

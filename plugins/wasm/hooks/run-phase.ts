@@ -1,0 +1,156 @@
+/** Runs one phase of one request through its chain of modules, each seeing what those before it changed. @hot */
+import { performance } from 'node:perf_hooks'
+import { EXPORT_OF_ATTACH_POINT } from '../../../wasm-sdk/abi.ts'
+import type { Guest } from '../instances/guest.ts'
+import { isLastFrame, writeFrame } from '../instances/guest-frame.ts'
+import type { PhaseOutput } from '../instances/guest-output.ts'
+import type { Fetched, LoadedModule, PhaseItem, PhaseResult } from '../threads/guest-task.ts'
+import { applyEdits } from './header-edits.ts'
+import { headOf, requestJson } from './phase-head.ts'
+
+const NO_BODY = new Uint8Array(0)
+
+/** What the phase has made of the message so far. */
+interface Working {
+  requestHeaders: readonly string[] | null
+  responseHeaders: readonly string[] | null
+  status: number
+  body: Uint8Array | null
+}
+
+export interface PhaseRunParts {
+  readonly item: Omit<PhaseItem, 'modules'>
+  /** In order. */
+  readonly guests: readonly Guest[]
+  /** Units of each call; null for what the modules may burn. */
+  readonly fuel: number | null
+  /** Told before each call, with the place of the guest. */
+  onStart?(place: number): void
+}
+
+export class PhaseRun {
+  /** Of the modules that were called so far. */
+  readonly results: PhaseResult[] = []
+  readonly #parts: PhaseRunParts
+  readonly #working: Working
+  readonly #request: string
+  /** What modules are shown that want nothing of the message, the same for all of them. */
+  #bareFrame: Buffer | null = null
+  #place = 0
+  /** When the last call ended, which is when the next one begins. */
+  #atMs = 0
+
+  constructor(parts: PhaseRunParts) {
+    const { item } = parts
+    this.#parts = parts
+    this.#request = requestJson(item.input)
+    this.#working = {
+      requestHeaders: item.requestHeaders,
+      responseHeaders: item.responseHeaders,
+      status: item.input.response?.status ?? 0,
+      body: item.body,
+    }
+  }
+
+  /** Goes on. @returns the guest that needs an instance first; null when all is done */
+  next(): Guest | null {
+    const { item, guests, onStart } = this.#parts
+    const { tenant } = item.input.request
+    this.#atMs = performance.now()
+    while (this.#place < guests.length) {
+      const guest = guests[this.#place]
+      onStart?.(this.#place)
+      if (!guest.isReady(tenant)) return guest
+      const result = this.#call(guest, tenant)
+      this.results.push(result)
+      const { action, failure } = result
+      if (
+        action === 'reject' ||
+        action === 'fetch' ||
+        (failure !== null && guest.module.onFailure === 'closed')
+      )
+        return null
+      apply(this.#working, result, item.point === 'OnRequest')
+      this.#place++
+    }
+    return null
+  }
+
+  #call(guest: Guest, tenant: string | null): PhaseResult {
+    const { item, fuel } = this.#parts
+    const { module } = guest
+    const { point } = item
+    const working = this.#working
+    const body = point === 'OnToolCall' ? working.body : bodyFor(module, point === 'OnRequest', working)
+    const fetched = item.fetched?.uuid === module.uuid ? item.fetched : null
+    const { value, report, endedAtMs } = guest.call({
+      exportName: EXPORT_OF_ATTACH_POINT[point],
+      input: this.#frame(module, body ?? NO_BODY, fetched),
+      tenant,
+      fuel,
+      startedAtMs: this.#atMs,
+      read: guest.reader(point),
+    })
+    this.#atMs = endedAtMs
+    const { action, status, edits, droppedHeaders, body: written, fetch } = value ?? UNCHANGED
+    const { failure, durationUs, fuel: burnt, logs, droppedLogs, counted } = report
+    return {
+      failure,
+      durationUs,
+      fuel: burnt,
+      logs,
+      droppedLogs,
+      counted,
+      action,
+      status,
+      edits,
+      droppedHeaders,
+      body: written,
+      fetch,
+    }
+  }
+
+  #frame(module: LoadedModule, body: Uint8Array, fetched: Fetched | null): Buffer {
+    const { input } = this.#parts.item
+    const { requestHeaders, responseHeaders, status } = this.#working
+    const isBare =
+      body.length === 0 && fetched === null && requestHeaders === null && responseHeaders === null
+    if (isBare && this.#bareFrame !== null && isLastFrame(this.#bareFrame)) return this.#bareFrame
+    const head = headOf({
+      input,
+      request: this.#request,
+      needs: module.needs,
+      fetched,
+      requestHeaders,
+      responseHeaders,
+      status,
+    })
+    const frame = writeFrame(head, fetched === null ? body : Buffer.concat([body, fetched.body]))
+    // One that has changed the status shows it to the next.
+    this.#bareFrame = isBare && input.response === undefined ? frame : null
+    return frame
+  }
+}
+
+const UNCHANGED: PhaseOutput = {
+  action: 'continue',
+  status: null,
+  edits: [],
+  droppedHeaders: 0,
+  body: null,
+  fetch: null,
+}
+
+function apply(working: Working, { edits, status, body }: PhaseResult, isRequest: boolean): void {
+  if (edits.length > 0) {
+    if (isRequest)
+      working.requestHeaders = working.requestHeaders && applyEdits(working.requestHeaders, edits)
+    else working.responseHeaders = working.responseHeaders && applyEdits(working.responseHeaders, edits)
+  }
+  if (status !== null) working.status = status
+  if (body !== null) working.body = body
+}
+
+function bodyFor({ needs }: LoadedModule, isRequest: boolean, { body }: Working): Uint8Array | null {
+  return (isRequest ? needs.request_body : needs.response_body) ? body : null
+}

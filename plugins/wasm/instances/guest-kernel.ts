@@ -1,0 +1,122 @@
+/**
+ * The Extism kernel as guests import it, and `env.abort`. Memory functions became the module's own when it was rewritten;
+ * here is what needs the gateway.
+ */
+
+import { EXPORT_PREFIX } from '../rewrite/rewrite-module.ts'
+import type { LoadedModule, LogLine } from '../threads/guest-task.ts'
+import type { GuestExchange } from './guest-exchange.ts'
+import type { GuestLog } from './guest-log.ts'
+
+const NOTHING = new Uint8Array(0)
+/** Names and values that a guest keeps for the length of a call, bytes. */
+const MAX_VARIABLE_BYTES = 1_048_576
+/** Of the name of a setting or variable. To ask costs the guest next to nothing, however long the name is. */
+const MAX_NAME_BYTES = 4_096
+/** Of a text of AssemblyScript, bytes. */
+const MAX_ABORT_TEXT_BYTES = 4_000
+
+/** What the functions of one instance work on. */
+export interface KernelParts {
+  readonly module: LoadedModule
+  readonly log: GuestLog
+  /** As the guest's `get_log_level` gives it. */
+  readonly logLevel: number
+  /** Null until the module is instantiated: its start function may call already. */
+  exchange(): GuestExchange | null
+  exports(): WebAssembly.Exports
+  memory(): WebAssembly.Memory | null
+}
+
+/** By name, without Extism's own first parameter. */
+export type ImportTable = Record<string, (...args: never[]) => unknown>
+
+export class GuestKernel {
+  readonly #parts: KernelParts
+  readonly #settings: ReadonlyMap<string, Uint8Array>
+  readonly #variables = new Map<string, Uint8Array>()
+  #variableBytes = 0
+
+  constructor(parts: KernelParts) {
+    this.#parts = parts
+    this.#settings = new Map(
+      Object.entries(parts.module.config).map(([name, value]) => [name, Buffer.from(value)]),
+    )
+  }
+
+  /** Variables last as long as a call. */
+  clear(): void {
+    if (this.#variables.size > 0) this.#variables.clear()
+    this.#variableBytes = 0
+  }
+
+  kernel(): ImportTable {
+    const log = (level: LogLine[0]) => (address: bigint) => {
+      this.#parts.log.write(level, this.#parts.exchange()?.text(address) ?? '')
+    }
+    const readFrom = (values: ReadonlyMap<string, Uint8Array>) => (key: bigint) => {
+      const name = this.#name(key)
+      return this.#give(name === null ? undefined : values.get(name))
+    }
+    const table: ImportTable = {
+      config_get: readFrom(this.#settings),
+      var_get: readFrom(this.#variables),
+      var_set: (key: bigint, value: bigint) => this.#setVariable(this.#name(key), value),
+      log_trace: () => {},
+      log_debug: log('debug'),
+      log_info: log('info'),
+      log_warn: log('warn'),
+      log_error: log('error'),
+      get_log_level: () => this.#parts.logLevel,
+      error_get: () => 0n,
+      // Outgoing HTTP is not offered: the call fails in the guest.
+      http_request: () => 0n,
+      http_status_code: () => 0,
+      http_headers: () => 0n,
+    }
+    for (const name of this.#parts.module.layout.exchanged)
+      table[name] = (...args: never[]) => this.#exchanged(name)(...args)
+    return table
+  }
+
+  /** What AssemblyScript calls where something cannot go on. */
+  abort(message: number, file: number, line: number, column: number): never {
+    throw new Error(`${this.#text(message)} at ${this.#text(file)}:${line}:${column}`)
+  }
+
+  /** Reached through a reference only: what calls by name never comes here. */
+  #exchanged(name: string): (...args: never[]) => unknown {
+    return this.#parts.exports()[EXPORT_PREFIX + name] as (...args: never[]) => unknown
+  }
+
+  /** Null for one that is too long. */
+  #name(key: bigint): string | null {
+    const block = this.#parts.exchange()?.read(key) ?? NOTHING
+    if (block.length > MAX_NAME_BYTES) return null
+    return Buffer.from(block.buffer, block.byteOffset, block.length).toString('utf8')
+  }
+
+  #give(value: Uint8Array | undefined): bigint {
+    return value === undefined ? 0n : (this.#parts.exchange()?.give(value) ?? 0n)
+  }
+
+  #setVariable(name: string | null, value: bigint): void {
+    if (name === null) return
+    const block = this.#parts.exchange()?.read(value) ?? null
+    const bytes = name.length + (block?.length ?? 0)
+    if (block === null) this.#variables.delete(name)
+    else if (this.#variableBytes + bytes <= MAX_VARIABLE_BYTES) {
+      this.#variableBytes += bytes
+      this.#variables.set(name, Uint8Array.from(block))
+    }
+  }
+
+  /** A string of AssemblyScript: UTF-16, its length in bytes before it. */
+  #text(pointer: number): string {
+    const memory = this.#parts.memory()?.buffer
+    if (memory === undefined || pointer < 4 || pointer > memory.byteLength) return '(no text)'
+    const bytes = new DataView(memory).getUint32(pointer - 4, true)
+    if (bytes > MAX_ABORT_TEXT_BYTES || pointer + bytes > memory.byteLength) return '(no text)'
+    return Buffer.from(memory, pointer, bytes).toString('utf16le')
+  }
+}

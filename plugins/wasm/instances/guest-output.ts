@@ -1,0 +1,277 @@
+/** Reads and checks the output of a module: the frame and each member of its head. Runs on pool threads. */
+import {
+  decodeOutput,
+  EventBody,
+  type HeaderPair,
+  MAX_ENTRIES,
+  type ModifyAction,
+} from '../../../wasm-sdk/abi.ts'
+import { applyEdits, EditList } from '../hooks/header-edits.ts'
+import type { PhaseItem, PhaseResult, StreamEvent } from '../threads/guest-task.ts'
+
+/** Largest state that a module may carry from one stream event to the next, bytes. */
+const MAX_STATE_BYTES = 65_536
+const MAX_SHOWN_CHARACTERS = 64
+const LEAST_STATUS = 200
+const GREATEST_STATUS = 599
+
+/** Invalid output; the message names the member. */
+export class BadOutput extends Error {
+  constructor(message: string) {
+    super(message)
+    this.name = 'BadOutput'
+  }
+}
+
+export type PhaseOutput = Pick<
+  PhaseResult,
+  'action' | 'status' | 'edits' | 'droppedHeaders' | 'body' | 'fetch'
+>
+
+const CONTINUE: PhaseOutput = Object.freeze({
+  action: 'continue',
+  status: null,
+  edits: [],
+  droppedHeaders: 0,
+  body: null,
+  fetch: null,
+})
+
+/** @param output null when the module returned none: it continues @throws BadOutput */
+export function readPhaseOutput(output: Uint8Array | null, isRequestPhase: boolean): PhaseOutput {
+  if (output === null || output.length === 0) return CONTINUE
+  const { head, body } = readFrame(output)
+  if (head.action === 'continue') return CONTINUE
+  if (head.action === 'reject') return readReject(head, body)
+  if (head.action === 'fetch') return readFetch(head, body)
+  if (head.action !== 'modify') throw unknownAction(head.action)
+  const list = new EditList(!isRequestPhase)
+  list.addAll(readEdits(head))
+  return {
+    action: 'modify',
+    status: !isRequestPhase && isStatus(head.status) ? head.status : null,
+    edits: list.edits,
+    droppedHeaders: list.dropped,
+    body: head.replaces_body === true ? new Uint8Array(body) : null,
+    fetch: null,
+  }
+}
+
+function readReject(head: Record<string, unknown>, body: Uint8Array): PhaseOutput {
+  const list = new EditList(true)
+  list.addReply(readPairs(head, 'headers'))
+  return {
+    action: 'reject',
+    status: isStatus(head.status) ? head.status : 400,
+    edits: list.edits,
+    droppedHeaders: list.dropped,
+    body: new Uint8Array(body),
+    fetch: null,
+  }
+}
+
+const MAX_URL_CHARACTERS = 8_192
+const METHOD = /^[A-Z]{1,16}$/
+
+export interface FetchHead {
+  readonly url: string
+  readonly method: string
+  readonly timeoutMs: number | null
+  readonly state: string
+}
+
+/** @throws BadOutput */
+export function readFetchHead(head: Record<string, unknown>): FetchHead {
+  const { url, method = 'GET', timeout_ms = null, state = '' } = head
+  if (typeof url !== 'string' || url.length > MAX_URL_CHARACTERS)
+    throw new BadOutput(`url of a fetch must be a string of at most ${MAX_URL_CHARACTERS} characters`)
+  if (typeof method !== 'string' || !METHOD.test(method))
+    throw new BadOutput(`method of a fetch must be an upper-case HTTP method (got ${shown(method)})`)
+  if (timeout_ms !== null && !(typeof timeout_ms === 'number' && timeout_ms >= 1))
+    throw new BadOutput('timeout_ms of a fetch must be a number >= 1')
+  return { url, method, timeoutMs: timeout_ms, state: readState(state) }
+}
+
+function readFetch(head: Record<string, unknown>, body: Uint8Array): PhaseOutput {
+  const order = readFetchHead(head)
+  const list = new EditList(false)
+  list.addReply(readPairs(head, 'headers'))
+  const headers = applyEdits([], list.edits)
+  const fetch = { ...order, headers, body: new Uint8Array(body) }
+  return { ...CONTINUE, action: 'fetch', droppedHeaders: list.dropped, fetch }
+}
+
+function readState(state: unknown): string {
+  if (typeof state !== 'string') throw new BadOutput('state must be a string')
+  if (Buffer.byteLength(state) > MAX_STATE_BYTES)
+    throw new BadOutput(`state has more than ${MAX_STATE_BYTES} bytes`)
+  return state
+}
+
+/** Of the text that the model reads in place of a tool result. */
+const MAX_REFUSAL_BYTES = 65_536
+
+/** Output of OnToolCall. @throws BadOutput */
+export function readToolOutput(output: Uint8Array | null): PhaseOutput {
+  if (output === null || output.length === 0) return CONTINUE
+  const { head, body } = readFrame(output)
+  if (head.action === 'continue') return CONTINUE
+  if (head.action === 'fetch') return readFetch(head, body)
+  const { action, body: replaced } = readToolHead(head, body)
+  return { ...CONTINUE, action, body: replaced && new Uint8Array(replaced) }
+}
+
+/** @returns the text for the model, or the new arguments; null keeps the arguments @throws BadOutput */
+export function readToolHead(
+  head: Record<string, unknown>,
+  body: Buffer,
+): { action: 'reject' | 'modify'; body: Buffer | null } {
+  if (head.action === 'reject') {
+    if (body.length > MAX_REFUSAL_BYTES)
+      throw new BadOutput(`the text for the model has more than ${MAX_REFUSAL_BYTES} bytes`)
+    return { action: 'reject', body }
+  }
+  if (head.action !== 'modify') throw unknownAction(head.action)
+  if (head.replaces_body !== true) return { action: 'modify', body: null }
+  checkArguments(body)
+  return { action: 'modify', body }
+}
+
+function checkArguments(body: Buffer): void {
+  let value: unknown
+  try {
+    value = JSON.parse(body.toString('utf8'))
+  } catch {
+    throw new BadOutput('the arguments are not valid JSON')
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw new BadOutput('the arguments must be a JSON object')
+}
+
+export interface StreamOutput {
+  /** Null lets the event pass as it is. */
+  readonly events: readonly StreamEvent[] | null
+  /** Null keeps what there was. */
+  readonly state: string | null
+}
+
+/** @throws BadOutput */
+export function readStreamOutput(output: Uint8Array | null): StreamOutput {
+  if (output === null || output.length === 0) return { events: null, state: null }
+  const { head, body } = readFrame(output)
+  return readStreamHead(head, body)
+}
+
+/** @throws BadOutput */
+export function readStreamHead(head: Record<string, unknown>, body: Buffer): StreamOutput {
+  const { events, state } = head
+  if (head.action === 'fetch') throw new BadOutput('the action fetch is not available in OnStreamEvent')
+  const kept = state === undefined ? null : readState(state)
+  return { events: events === undefined ? null : readEvents(events, body), state: kept }
+}
+
+function readEvents(events: unknown, body: Buffer): StreamEvent[] {
+  if (!Array.isArray(events)) throw new BadOutput('events must be a list')
+  checkLength(events, 'events')
+  const inBody = new EventBody(body)
+  return events.map((event) => readEvent(event, inBody))
+}
+
+function readEvent(
+  event: { name?: unknown; data?: unknown; data_bytes?: unknown } | null,
+  inBody: EventBody,
+): StreamEvent {
+  const { name = null, data, data_bytes } = event ?? {}
+  const text = data_bytes === undefined ? data : inBody.take(data_bytes)
+  if (text === null && data_bytes !== undefined)
+    throw new BadOutput('data_bytes of an event is outside of the body')
+  if (typeof text !== 'string') throw new BadOutput('data of an event must be a string')
+  if (name !== null && (typeof name !== 'string' || /[\r\n]/.test(name)))
+    throw new BadOutput('name of an event must be a single line')
+  return { name, data: text }
+}
+
+export function unknownAction(action: unknown): BadOutput {
+  return new BadOutput(`action must be continue, reject, modify or fetch (got ${shown(action)})`)
+}
+
+function checkLength(list: readonly unknown[], member: string): void {
+  if (list.length > MAX_ENTRIES)
+    throw new BadOutput(`${member} has ${list.length} entries; the limit is ${MAX_ENTRIES}`)
+}
+
+function shown(value: unknown): string {
+  return typeof value === 'string' ? JSON.stringify(value.slice(0, MAX_SHOWN_CHARACTERS)) : typeof value
+}
+
+/** @throws BadOutput */
+export function readFrame(output: Uint8Array): { head: Record<string, unknown>; body: Buffer } {
+  try {
+    const { head, body } = decodeOutput(output)
+    if (typeof head !== 'object' || head === null || Array.isArray(head))
+      throw new BadOutput('the head of the output must be a JSON object')
+    return { head: head as Record<string, unknown>, body }
+  } catch (error) {
+    if (error instanceof BadOutput) throw error
+    throw new BadOutput(`the output is not a valid frame: ${(error as Error).message}`)
+  }
+}
+
+/** @throws BadOutput */
+export function readEdits(head: Record<string, unknown>): ModifyAction {
+  const removed = head.headers_remove ?? []
+  if (!Array.isArray(removed) || !removed.every((name) => typeof name === 'string'))
+    throw new BadOutput('headers_remove must be a list of names')
+  checkLength(removed, 'headers_remove')
+  return {
+    action: 'modify',
+    headers_set: readPairs(head, 'headers_set'),
+    headers_add: readPairs(head, 'headers_add'),
+    headers_remove: removed,
+  }
+}
+
+/** @throws BadOutput */
+export function readPairs(head: Record<string, unknown>, member: string): readonly HeaderPair[] {
+  const pairs = head[member] ?? []
+  const isPair = (pair: unknown) =>
+    Array.isArray(pair) && pair.length === 2 && pair.every((text) => typeof text === 'string')
+  if (!Array.isArray(pairs) || !pairs.every(isPair))
+    throw new BadOutput(`${member} must be a list of [name, value]`)
+  checkLength(pairs, member)
+  return pairs as HeaderPair[]
+}
+
+/** Interim and unregistered statuses cannot end an exchange. */
+export function isStatus(value: unknown): value is number {
+  return Number.isInteger(value) && Number(value) >= LEAST_STATUS && Number(value) <= GREATEST_STATUS
+}
+
+/** Longer outputs are read each time, bytes. */
+const MAX_KEPT_BYTES = 1_024
+
+/** Keeps the last output of a phase with what was read from it: most modules return the same for every request. @hot */
+export class OutputMemo {
+  readonly #point: PhaseItem['point']
+  #bytes: Buffer | null = null
+  #output: PhaseOutput | null = null
+
+  constructor(point: PhaseItem['point']) {
+    this.#point = point
+  }
+
+  /** @throws BadOutput */
+  readonly read = (output: Buffer | null): PhaseOutput => {
+    if (output !== null && this.#output !== null && this.#bytes?.equals(output) === true) return this.#output
+    const read =
+      this.#point === 'OnToolCall'
+        ? readToolOutput(output)
+        : readPhaseOutput(output, this.#point === 'OnRequest')
+    // Bodies are handed on and belong to one call.
+    if (output !== null && output.length <= MAX_KEPT_BYTES && read.body === null && read.fetch === null) {
+      this.#bytes = Buffer.from(output)
+      this.#output = read
+    }
+    return read
+  }
+}

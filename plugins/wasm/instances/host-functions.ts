@@ -1,0 +1,120 @@
+/** Host functions of the module interface. A call that fails returns 0; only a limit of the guest's call ends the guest. */
+import { createHmac, hash } from 'node:crypto'
+import type { HostFunctionName } from '../../../wasm-sdk/abi.ts'
+import type { GuestExchange } from './guest-exchange.ts'
+import type { InstanceFacts } from './guest-instance.ts'
+import type { PendingCounts } from './pending-counts.ts'
+import { MAX_KEY_BYTES, NOT_COUNTED, stateKey } from './shared-state.ts'
+
+const MAX_RANDOM_BYTES = 1_024
+/** Units for what takes longer than a call of the gateway does anyway. */
+const WORK_UNITS = {
+  hmac: 8_000,
+  /** The key is hashed, and the table locked. */
+  kept: 8_000,
+  /** A hash moves some bytes in the time in which a copy moves twenty times as many. */
+  hashedByte: 1.25,
+  /** Values lie in small pieces, and are moved while every thread that wants the table waits. */
+  keptByte: 8,
+} as const
+/** Offset 0 as a value. */
+const NOTHING = new Uint8Array(0)
+const METRIC_NAME = /^[a-z][a-z0-9_]{0,63}$/
+
+type HostCall = (exchange: GuestExchange, ...args: bigint[]) => bigint
+
+/** Keys and values of modules; keys are those of `stateKey`, times to live in milliseconds. */
+export interface GuestState {
+  get(key: Uint8Array): Uint8Array | null
+  set(key: Uint8Array, value: Uint8Array, ttlMs: number): boolean
+  delete(key: Uint8Array): boolean
+  increment(key: Uint8Array, delta: bigint, ttlMs: number): bigint
+}
+
+export interface HostParts {
+  readonly state: GuestState
+  nowMs(): number
+  randomBytes(count: number): Uint8Array
+  /** False when the module has counted under too many names already. */
+  mayCount(owner: string, name: string): boolean
+  /** Told of what calls count, where that may have to be taken back. */
+  readonly pendingCounts?: PendingCounts
+}
+
+export function hostFunctions(
+  { state, nowMs, randomBytes, mayCount, pendingCounts }: HostParts,
+  facts: InstanceFacts,
+): Record<HostFunctionName, (...args: bigint[]) => bigint> {
+  const { owner, counted } = facts
+  const keyOf = (exchange: GuestExchange, offset: bigint): Uint8Array | null => {
+    const block = exchange.read(offset)
+    if (block === null || block.length > MAX_KEY_BYTES) return null
+    exchange.burn(WORK_UNITS.kept)
+    return stateKey(owner, facts.tenant(), textOf(block))
+  }
+  /** An exception ends the guest's call: only limits of the call itself may. */
+  const bind =
+    (otherwise: bigint, call: HostCall) =>
+    (...args: bigint[]): bigint => {
+      const exchange = facts.exchange()
+      if (exchange === null) return otherwise
+      try {
+        return call(exchange, ...args)
+      } catch (error) {
+        if (error instanceof WebAssembly.RuntimeError) throw error
+        return otherwise
+      }
+    }
+  return {
+    kv_get: bind(0n, (exchange, offset) => {
+      const key = keyOf(exchange, offset)
+      const value = key === null ? null : state.get(key)
+      if (value === null) return 0n
+      exchange.burn(value.length * WORK_UNITS.keptByte)
+      return exchange.give(value)
+    }),
+    kv_set: bind(0n, (exchange, offset, valueOffset, ttlMs) => {
+      const key = keyOf(exchange, offset)
+      const value = exchange.read(valueOffset) ?? NOTHING
+      exchange.burn(value.length * WORK_UNITS.keptByte)
+      return key !== null && state.set(key, value, Number(ttlMs)) ? 1n : 0n
+    }),
+    kv_delete: bind(0n, (exchange, offset) => {
+      const key = keyOf(exchange, offset)
+      return key !== null && state.delete(key) ? 1n : 0n
+    }),
+    kv_incr: bind(NOT_COUNTED, (exchange, offset, delta, ttlMs) => {
+      const key = keyOf(exchange, offset)
+      if (key === null) return NOT_COUNTED
+      const value = state.increment(key, delta, Number(ttlMs))
+      if (value !== NOT_COUNTED) pendingCounts?.add(key, delta)
+      return value
+    }),
+    now_ms: () => BigInt(nowMs()),
+    random_bytes: bind(0n, (exchange, count) =>
+      count > 0n && count <= MAX_RANDOM_BYTES ? exchange.give(randomBytes(Number(count))) : 0n,
+    ),
+    sha256: bind(0n, (exchange, offset) => {
+      const data = exchange.read(offset) ?? NOTHING
+      exchange.burn(data.length * WORK_UNITS.hashedByte)
+      return exchange.give(hash('sha256', data, 'buffer'))
+    }),
+    hmac_sha256: bind(0n, (exchange, keyOffset, offset) => {
+      const key = exchange.read(keyOffset) ?? NOTHING
+      const data = exchange.read(offset) ?? NOTHING
+      exchange.burn(WORK_UNITS.hmac + (key.length + data.length) * WORK_UNITS.hashedByte)
+      return exchange.give(createHmac('sha256', key).update(data).digest())
+    }),
+    metric_inc: bind(0n, (exchange, offset, delta) => {
+      const block = exchange.read(offset)
+      const name = block === null || block.length > 64 ? '' : textOf(block)
+      if (!METRIC_NAME.test(name) || delta < 0n || !mayCount(owner, name)) return 0n
+      counted.set(name, (counted.get(name) ?? 0) + Number(delta))
+      return 1n
+    }),
+  }
+}
+
+function textOf(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('utf8')
+}

@@ -1,0 +1,101 @@
+/** Every function that a module may import, with its signature: the Extism kernel's and the gateway's. */
+import { HOST_FUNCTIONS, HOST_NAMESPACE } from '../../../wasm-sdk/abi.ts'
+
+export type ValueType = 'i32' | 'i64' | 'f32' | 'f64' | 'other'
+
+export interface Signature {
+  readonly parameters: readonly ValueType[]
+  readonly results: readonly ValueType[]
+}
+
+export const KERNEL_NAMESPACE = 'extism:host/env'
+/** The AssemblyScript compiler imports `abort` from it. */
+const ABORT_NAMESPACE = 'env'
+
+/** Kernel functions: parameters, arrow, results. The http functions exist for old libraries and always fail. */
+const KERNEL: Readonly<Record<string, string>> = {
+  alloc: 'i64 -> i64',
+  free: 'i64 ->',
+  length: 'i64 -> i64',
+  length_unsafe: 'i64 -> i64',
+  load_u8: 'i64 -> i32',
+  load_u64: 'i64 -> i64',
+  store_u8: 'i64 i32 ->',
+  store_u64: 'i64 i64 ->',
+  input_offset: '-> i64',
+  input_length: '-> i64',
+  input_load_u8: 'i64 -> i32',
+  input_load_u64: 'i64 -> i64',
+  output_set: 'i64 i64 ->',
+  error_set: 'i64 ->',
+  error_get: '-> i64',
+  config_get: 'i64 -> i64',
+  var_get: 'i64 -> i64',
+  var_set: 'i64 i64 ->',
+  http_request: 'i64 i64 -> i64',
+  http_status_code: '-> i32',
+  http_headers: '-> i64',
+  log_trace: 'i64 ->',
+  log_debug: 'i64 ->',
+  log_info: 'i64 ->',
+  log_warn: 'i64 ->',
+  log_error: 'i64 ->',
+  get_log_level: '-> i32',
+}
+
+const ALLOWED: ReadonlyMap<string, ReadonlyMap<string, Signature>> = new Map([
+  [
+    KERNEL_NAMESPACE,
+    new Map(Object.entries(KERNEL).map(([name, text]) => [name, toSignature(text)] as const)),
+  ],
+  [
+    HOST_NAMESPACE,
+    new Map(
+      Object.entries(HOST_FUNCTIONS).map(
+        ([name, { parameters }]) => [name, userSignature(parameters.length)] as const,
+      ),
+    ),
+  ],
+  [ABORT_NAMESPACE, new Map([['abort', toSignature('i32 i32 i32 i32 ->')]])],
+])
+
+export function isKnownNamespace(module: string): boolean {
+  return ALLOWED.has(module)
+}
+
+/** Null if the gateway does not provide the function. */
+export function offeredSignature(module: string, name: string): Signature | null {
+  return ALLOWED.get(module)?.get(name) ?? null
+}
+
+/** The function of the namespace with the longest common prefix; null below three characters. */
+export function nearestName(module: string, name: string): string | null {
+  let nearest: string | null = null
+  let most = 2
+  for (const known of ALLOWED.get(module)?.keys() ?? []) {
+    let shared = 0
+    while (shared < known.length && known[shared] === name[shared]) shared++
+    if (shared > most) {
+      most = shared
+      nearest = known
+    }
+  }
+  return nearest
+}
+
+export function sameSignature(a: Signature, b: Signature): boolean {
+  return showSignature(a) === showSignature(b)
+}
+
+export function showSignature({ parameters, results }: Signature): string {
+  return `(${parameters.join(', ')}) -> (${results.join(', ')})`
+}
+
+function toSignature(text: string): Signature {
+  const [parameters, results] = text.split('->').map((side) => side.split(' ').filter((part) => part !== ''))
+  return { parameters: parameters as ValueType[], results: results as ValueType[] }
+}
+
+function userSignature(parameters: number): Signature {
+  return { parameters: Array.from({ length: parameters }, () => 'i64' as const), results: ['i64'] }
+}

@@ -1,0 +1,160 @@
+/** Compiles an AssemblyScript project; the guest library comes from this installation unless the project has its own. */
+import { existsSync, readFileSync } from 'node:fs'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { dirname, isAbsolute, join, resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { ModuleRunner } from '../testing/runner.ts'
+import type { BuildOptions, BuildResult, FailedBuild } from './build-result.ts'
+import { LIBRARY, writeEditorTypes } from './editor-types.ts'
+import { sdkFolder } from './sdk-folder.ts'
+
+type Compiler = typeof import('assemblyscript/asc')
+
+const RUNTIMES = ['auto', 'stub', 'minimal', 'incremental']
+
+/** Settings under `weir` in the project's package.json. */
+interface ProjectSettings {
+  /** Garbage collection of the module; see `wasm-sdk/README.md`. Default auto. */
+  readonly runtime: string
+}
+
+export async function buildAssemblyScript(options: BuildOptions): Promise<BuildResult> {
+  const begin = performance.now()
+  const directory = resolve(options.directory)
+  const file = resolve(options.outFile ?? join(directory, 'build', 'module.wasm'))
+  const settings = readSettings(directory)
+  if ('isOk' in settings) return settings
+  // Only editors read it: the build of a project that cannot be written to goes on without.
+  if (existsSync(join(directory, 'assembly', 'tsconfig.json')))
+    await writeEditorTypes(directory).catch(() => undefined)
+  const compiler = await loadCompiler(directory)
+  if (compiler === null) {
+    return failed(
+      'the AssemblyScript compiler is not installed',
+      'run `npm install --save-dev assemblyscript`',
+    )
+  }
+
+  const isDebug = options.isDebug ?? false
+  const compile = (runtime: string) => compiled(compiler, directory, flags(runtime, isDebug))
+  const isAuto = settings.runtime === 'auto'
+  const guess = isAuto ? await guessRuntime(directory) : settings.runtime
+  let made = await compile(guess)
+  if (!('module' in made)) return made
+  const needed = isAuto ? await runtimeFor(made.module) : guess
+  if (needed !== guess) made = await compile(needed)
+  if (!('module' in made)) return made
+  const { module, output } = made
+  await mkdir(dirname(file), { recursive: true })
+  await writeFile(file, module)
+  const elapsedMs = performance.now() - begin
+  return { isOk: true, language: 'assemblyscript', file, bytes: module.length, output, elapsedMs }
+}
+
+async function compiled(
+  compiler: Compiler,
+  directory: string,
+  args: string[],
+): Promise<{ module: Uint8Array<ArrayBuffer>; output: string } | FailedBuild> {
+  const files = new Map<string, string | Uint8Array>()
+  const { error, stdout, stderr } = await compiler.main(args, {
+    stdout: compiler.createMemoryStream(),
+    stderr: compiler.createMemoryStream(),
+    readFile: sourceReader(directory),
+    writeFile: (name, contents) => void files.set(name, contents),
+    listFiles: () => [],
+  })
+  const output = `${stdout.toString()}${stderr.toString()}`.trim()
+  const module = files.get('module.wasm')
+  if (error === null && module instanceof Uint8Array) return { module: Uint8Array.from(module), output }
+  return failed(error?.message ?? 'the compiler wrote no module', 'see the output of the compiler', output)
+}
+
+/** By the words of the source, so that most modules are compiled once. */
+async function guessRuntime(directory: string): Promise<string> {
+  const source = await readOrNull(join(directory, 'assembly', 'index.ts'))
+  return /\b(reuses|shares)Instance\b/.test(source ?? '') ? 'minimal' : 'stub'
+}
+
+/** By what the module says of itself; one that cannot be asked is taken to keep its instances. */
+async function runtimeFor(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
+  try {
+    const runner = await ModuleRunner.open({ bytes })
+    const { instance = 'fresh' } = runner.description
+    await runner.close()
+    return instance === 'fresh' ? 'stub' : 'minimal'
+  } catch {
+    return 'minimal'
+  }
+}
+
+function flags(runtime: string, isDebug: boolean): string[] {
+  const effort = isDebug ? ['--debug'] : ['-O3']
+  return [
+    'assembly/index.ts',
+    '--outFile',
+    'module.wasm',
+    '--runtime',
+    runtime,
+    // The project's own asconfig.json must not change what comes out: exports, memory and imports are agreed with the gateway.
+    '--config',
+    'none.json',
+    ...effort,
+  ]
+}
+
+/** The project's compiler, or the one of this installation; null when there is neither. */
+async function loadCompiler(directory: string): Promise<Compiler | null> {
+  const own = findUpward(directory, 'node_modules/assemblyscript/dist/asc.js')
+  if (own !== null) return (await import(pathToFileURL(own).href)) as Compiler
+  try {
+    return await import('assemblyscript/asc')
+  } catch {
+    return null
+  }
+}
+
+/**
+ * Reads sources of the project, and the guest library from the project's `node_modules` or from this installation. The
+ * compiler looks for it in folders of its own choice, so only the end of the path counts.
+ */
+function sourceReader(directory: string): (name: string) => Promise<string | null> {
+  const own = findUpward(directory, `node_modules/${LIBRARY}/index.ts`)
+  const library = own === null ? join(sdkFolder(), 'assembly') : dirname(own)
+  const marker = `node_modules/${LIBRARY}/`
+  return async (name) => {
+    const place = name.replaceAll('\\', '/')
+    const at = place.indexOf(marker)
+    if (at >= 0) return readOrNull(join(library, place.slice(at + marker.length)))
+    return readOrNull(isAbsolute(name) ? name : join(directory, name))
+  }
+}
+
+function readOrNull(file: string): Promise<string | null> {
+  return readFile(file, 'utf8').catch(() => null)
+}
+
+function readSettings(directory: string): ProjectSettings | FailedBuild {
+  const file = join(directory, 'package.json')
+  if (!existsSync(file)) return { runtime: 'auto' }
+  let runtime: unknown
+  try {
+    runtime = JSON.parse(readFileSync(file, 'utf8'))?.weir?.runtime ?? 'auto'
+  } catch (cause) {
+    return failed(`${file} is not valid JSON: ${(cause as Error).message}`, 'correct the file')
+  }
+  if (typeof runtime === 'string' && RUNTIMES.includes(runtime)) return { runtime }
+  return failed(`weir.runtime in ${file} is invalid`, `use one of ${RUNTIMES.join(', ')}`)
+}
+
+function findUpward(directory: string, path: string): string | null {
+  for (let folder = directory; ; folder = dirname(folder)) {
+    const file = join(folder, path)
+    if (existsSync(file)) return file
+    if (dirname(folder) === folder) return null
+  }
+}
+
+function failed(problem: string, next: string, output = ''): FailedBuild {
+  return { isOk: false, problem, next, output }
+}

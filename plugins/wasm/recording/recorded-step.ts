@@ -1,0 +1,120 @@
+/**
+ * Makes a step of a case of what modules were shown: without credentials, without values of the query, without the
+ * address of the caller, and without bodies unless they are asked for.
+ */
+import {
+  type AttachPoint,
+  CREDENTIAL_HEADERS,
+  type GuestInput,
+  type HeaderPair,
+} from '../../../wasm-sdk/abi.ts'
+import type { PhaseMessage } from '../hooks/phase-message.ts'
+
+/** A step of a case that says nothing yet of what is to come of it. */
+export interface RecordedStep {
+  readonly on: AttachPoint
+  readonly request: unknown
+  readonly response?: unknown
+  readonly error?: unknown
+  readonly tool?: unknown
+  readonly events?: readonly unknown[]
+}
+
+const REDACTED = '[redacted]'
+/** An address of the range that is kept for documents. */
+const SOME_ADDRESS = '192.0.2.1'
+const SECRET_NAME = /auth|cookie|credential|key|pass|secret|session|signature|token/
+/** What proxies before the gateway say of the caller. */
+const ADDRESS_NAME = /forwarded|addr|(^|-)ip(-|$)/
+/** Longer ones are left out. */
+const MAX_BODY_BYTES = 65_536
+
+export function recordedStep(message: PhaseMessage, withBodies: boolean): RecordedStep {
+  const { point, input, requestHeaders, responseHeaders, body } = message
+  const text = withBodies ? textOf(body) : undefined
+  const { id, tenant } = input.request
+  const request =
+    point === 'OnToolCall'
+      ? { id, tenant }
+      : { ...requestOf(input.request, requestHeaders), ...(point === 'OnRequest' && { body: text }) }
+  if (point === 'OnToolCall') return { on: point, request, tool: { ...input.tool, arguments: text } }
+  if (input.response === undefined) return { on: point, request }
+  const response = {
+    ...input.response,
+    ...(responseHeaders !== null && { headers: redacted(responseHeaders) }),
+    body: text,
+  }
+  return { on: point, request, response, ...(input.error !== undefined && { error: input.error }) }
+}
+
+/** @param headers flat lists; of the answer empty where no module needs them */
+export function recordedStream(
+  request: GuestInput['request'],
+  status: number,
+  headers: { readonly request: readonly string[]; readonly response: readonly string[] },
+  events: readonly unknown[],
+): RecordedStep {
+  const response = {
+    status,
+    is_stream: true,
+    ...(headers.response.length > 0 && { headers: redacted(headers.response) }),
+  }
+  return { on: 'OnStreamEvent', request: requestOf(request, headers.request), response, events }
+}
+
+function requestOf(
+  { id, tenant, method, path, query, route }: GuestInput['request'],
+  headers: readonly string[] | null,
+) {
+  return {
+    id,
+    tenant,
+    method,
+    path,
+    query: withoutValues(query),
+    route,
+    client_ip: SOME_ADDRESS,
+    ...(headers !== null && { headers: redacted(headers) }),
+  }
+}
+
+/** JSON as it is, so that people can read it; other text as text; undefined for what is none. */
+function textOf(body: Uint8Array | null): unknown {
+  if (body === null || body.length === 0 || body.length > MAX_BODY_BYTES) return undefined
+  let text: string
+  try {
+    text = new TextDecoder('utf-8', { fatal: true }).decode(body)
+  } catch {
+    return undefined
+  }
+  return streamData(text)
+}
+
+/** The data of an event likewise. */
+export function streamData(text: string): unknown {
+  try {
+    const value: unknown = JSON.parse(text)
+    // What would not be written as it came, such as large numbers, stays text.
+    return JSON.stringify(value) === text ? value : text
+  } catch {
+    return text
+  }
+}
+
+function redacted(headers: readonly string[]): HeaderPair[] {
+  const pairs: HeaderPair[] = []
+  for (let i = 0; i < headers.length; i += 2) {
+    const name = headers[i]
+    const isHidden = CREDENTIAL_HEADERS.includes(name) || SECRET_NAME.test(name) || ADDRESS_NAME.test(name)
+    pairs.push([name, isHidden ? REDACTED : headers[i + 1]])
+  }
+  return pairs
+}
+
+function withoutValues(query: string): string {
+  if (query === '') return ''
+  return query
+    .split('&', 64)
+    .map((part) => (part.includes('=') ? `${part.slice(0, part.indexOf('='))}=${REDACTED}` : part))
+    .join('&')
+}

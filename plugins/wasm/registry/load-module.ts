@@ -1,0 +1,227 @@
+/** From a descriptor to a module that can run: reads, checks, limits, compiles and tries it. On control only. */
+import { createHash } from 'node:crypto'
+import { defineValidator, type Static, Type } from '#kernel'
+import { ABI_VERSION, type AttachPoint, type ModuleNeeds } from '../../../wasm-sdk/abi.ts'
+import { type Settings, settingProblem } from '../../../wasm-sdk/settings.ts'
+import type { WasmConfig } from '../config.ts'
+import type { OutgoingHttp } from '../fetch/outgoing-http.ts'
+import { buildGuest, compileModule, startFuel } from '../instances/build-guest.ts'
+import { checkExports, checkImports, hasDescribe, hasInitialize } from '../instances/check-module.ts'
+import { BadModule } from '../rewrite/bad-module.ts'
+import { hasStartSection, readSections } from '../rewrite/sections.ts'
+import type { GuestPool } from '../threads/guest-pool.ts'
+import type { LoadedModule, Matcher } from '../threads/guest-task.ts'
+import { mayRunHere } from '../threads/placements.ts'
+import { type ModuleDescriptor, ModuleNeedsSchema, ModuleSettingsSchema } from '../wire.ts'
+import { Refused, readModuleFile } from './module-file.ts'
+
+const MAX_NAME_LENGTH = 128
+
+const DescriptionSchema = Type.Object({
+  abi: Type.Integer(),
+  needs: Type.Optional(ModuleNeedsSchema),
+  instance: Type.Optional(Type.Union([Type.Literal('fresh'), Type.Literal('reuse'), Type.Literal('shared')])),
+  on_failure: Type.Optional(Type.Union([Type.Literal('open'), Type.Literal('closed')])),
+  settings: Type.Optional(ModuleSettingsSchema),
+})
+type Description = Static<typeof DescriptionSchema>
+const descriptionValidator = defineValidator(DescriptionSchema)
+
+export interface ModuleFile {
+  readonly bytes: Uint8Array<ArrayBuffer>
+  /** Of the bytes, SHA-256, hexadecimal. */
+  readonly hash: string
+}
+
+/** @throws Refused */
+export async function readModule(
+  { name, file_path }: ModuleDescriptor,
+  config: WasmConfig,
+): Promise<ModuleFile> {
+  if (name.trim() === '') throw new Refused('the name must not be empty')
+  if (name.length > MAX_NAME_LENGTH) throw new Refused(`the name has more than ${MAX_NAME_LENGTH} characters`)
+  const bytes = await readModuleFile(file_path, { roots: config.roots, maxBytes: config.maxFileBytes })
+  return { bytes, hash: createHash('sha256').update(bytes).digest('hex') }
+}
+
+export type Ready = Omit<LoadedModule, 'row'>
+
+/** @throws Refused, BadModule */
+export async function loadModule(
+  uuid: string,
+  descriptor: ModuleDescriptor,
+  { bytes }: ModuleFile,
+  config: WasmConfig,
+  { pool, http }: { readonly pool: GuestPool; readonly http: Pick<OutgoingHttp, 'problemOf'> },
+): Promise<Ready> {
+  const usesWasi = descriptor.wasi === true
+  if (usesWasi && !config.allowWasi) throw new Refused('wasi: true requires plugins.wasm.allowWasi: true')
+  const { allowed_hosts: allowedHosts = [] } = descriptor
+  const unlisted = http.problemOf(allowedHosts)
+  if (unlisted !== null) throw new Refused(unlisted)
+  const attachPoints = [...new Set(descriptor.attach_points.map(({ Middleware }) => Middleware))]
+  if (attachPoints.length === 0) throw new Refused('attach_points must name at least one attach point')
+  checkMatch(descriptor, attachPoints)
+  readSections(bytes)
+  // The engine's own judgement, before anything is made of it.
+  const original = await compileModule(bytes)
+  checkImports(original, usesWasi)
+  checkExports(original, attachPoints)
+  const fuel = descriptor.fuel ?? config.fuel
+  const trial: Ready = {
+    uuid,
+    name: descriptor.name,
+    ...(await buildGuest(bytes, 'fresh', config)),
+    attachPoints: attachPoints as AttachPoint[],
+    needs: needsOf({}),
+    instance: 'fresh',
+    onFailure: 'open',
+    timeoutMs: descriptor.timeout_ms ?? config.timeoutMs,
+    fuel,
+    fuelPerByte: config.fuelPerByte,
+    startFuel: startFuel(config),
+    burntAtStart: 0,
+    placement: descriptor.placement ?? config.placement,
+    kvOwner: descriptor.name,
+    config: descriptor.config ?? {},
+    settings: null,
+    usesWasi,
+    match: matcherOf(descriptor),
+    allowedHosts,
+    seesRefused: descriptor.on === 'refused',
+    shadowOf: null,
+    hasStart: hasStartSection(bytes) || hasInitialize(original),
+  }
+  const { description, burntAtStart } = await tryModule(trial, pool)
+  if (attachPoints.includes('OnPick') && burntAtStart > config.inline.fuel)
+    throw new Refused(
+      `the start of the module uses ${burntAtStart} units of fuel; OnPick allows ${config.inline.fuel} (plugins.wasm.inline.fuel)`,
+    )
+  const settings = descriptor.settings ?? description.settings ?? null
+  checkSettings(settings, trial.config)
+  const instance = descriptor.instance ?? description.instance ?? 'fresh'
+  const startUnits = unitsOfStart(trial, burntAtStart, config)
+  // Warm instances are not put back, so they need not note what they write.
+  const isAsTried = instance === 'fresh' && startUnits === trial.startFuel
+  return {
+    ...trial,
+    burntAtStart,
+    settings,
+    startFuel: startUnits,
+    ...(isAsTried ? {} : await buildGuest(bytes, instance, config, startUnits)),
+    needs: needsOf({ ...description.needs, ...descriptor.needs }),
+    instance,
+    onFailure: descriptor.on_failure ?? description.on_failure ?? 'open',
+  }
+}
+
+/** So many times what a call on the serving thread may burn: a start of the same module rarely burns twice as much. */
+const INLINE_STARTS = 2
+
+/** What a start burnt once says little of the next one, which may be the serving thread's: it could ask the clock. */
+function unitsOfStart(module: Ready, burntAtStart: number, { inline }: WasmConfig): number {
+  if (!module.hasStart || !mayRunHere(module) || burntAtStart > inline.fuel) return module.startFuel
+  return Math.min(module.startFuel, INLINE_STARTS * inline.fuel)
+}
+
+/** @throws Refused naming the setting */
+function checkSettings(settings: Settings | null, config: Readonly<Record<string, string>>): void {
+  const problem = settings === null ? null : settingProblem(settings, config)
+  if (problem !== null) throw new Refused(problem)
+}
+
+/** A guard that passes by what it was to watch would be worse than none. */
+function checkMatch({ match = {} }: ModuleDescriptor, points: readonly AttachPoint[]): void {
+  if (points.includes('OnPick') && Object.keys(match).some((member) => member !== 'models'))
+    throw new Refused('match of a module at OnPick may only have the member models')
+  if (!points.includes('OnToolCall')) return
+  for (const member of ['routes', 'headers'] as const)
+    if (match[member] !== undefined)
+      throw new Refused(`match.${member} is not available for OnToolCall: tool calls have no ${member}`)
+}
+
+/** For a module to start and describe itself, milliseconds. */
+const TRY_MS = 10_000
+
+/** Instantiates it once, where it can do no harm if code of the guest runs, and asks what it needs. */
+async function tryModule(
+  module: Ready,
+  pool: GuestPool,
+): Promise<{ description: Partial<Description>; burntAtStart: number }> {
+  const { uuid } = module
+  if (!module.hasStart && !module.usesWasi && !hasDescribe(module.module)) {
+    await instantiate(module.module)
+    return { description: {}, burntAtStart: 0 }
+  }
+  // Nobody's request waits for it, and a busy machine starts threads slowly; fuel bounds what the guest does.
+  const limitMs = Math.max(module.timeoutMs, TRY_MS)
+  const end = await pool.run({
+    draft: { kind: 'describe', chain: [uuid], hasDescribe: hasDescribe(module.module) },
+    modules: [{ ...module, row: 0 }],
+    limitMs: () => limitMs,
+    shortestMs: limitMs,
+  })
+  if (end.kind === 'timeout') throw new Refused('the module did not start within the time limit')
+  if (end.kind !== 'reply' || end.reply.kind !== 'describe')
+    throw new Refused('the trial start of the module was not possible')
+  const { failure, json, startFuel: burntAtStart } = end.reply
+  if (failure !== null) throw new Refused(`the trial start of the module failed: ${inWords(failure, module)}`)
+  return { description: json === null ? {} : readDescription(json), burntAtStart }
+}
+
+/** Nothing is left of an instance whose start function trapped, so that its fuel cannot be asked. */
+function inWords(failure: string, { hasStart }: Ready): string {
+  if (!hasStart || failure !== 'unreachable') return failure
+  return 'the start function trapped, possibly because its fuel was used up'
+}
+
+/** Without a start function this runs no code: it finds data that does not fit into the memory. */
+async function instantiate(module: WebAssembly.Module): Promise<void> {
+  const imports: Record<string, Record<string, () => void>> = {}
+  for (const { module: namespace, name } of WebAssembly.Module.imports(module)) {
+    imports[namespace] ??= {}
+    imports[namespace][name] = () => {}
+  }
+  try {
+    await WebAssembly.instantiate(module, imports)
+  } catch (error) {
+    throw new BadModule(`the module cannot be instantiated: ${(error as Error).message}`)
+  }
+}
+
+function readDescription(json: string): Description {
+  let value: unknown
+  try {
+    value = JSON.parse(json)
+  } catch {
+    throw new Refused('the output of describe is not valid JSON')
+  }
+  const problem = descriptionValidator.problem(value)
+  if (problem !== null)
+    throw new Refused(`the output of describe is invalid: ${problem.field} ${problem.text}`)
+  const description = value as Description
+  if (description.abi < 1 || description.abi > ABI_VERSION)
+    throw new Refused(
+      `the module requires interface version ${description.abi}; this gateway supports 1 to ${ABI_VERSION}`,
+    )
+  return description
+}
+
+function matcherOf({ match = {} }: ModuleDescriptor): Matcher {
+  if (match.headers === undefined) return match
+  const headers = Object.entries(match.headers).map(([name, value]) => [name.toLowerCase(), value] as const)
+  return { ...match, headers: Object.fromEntries(headers) }
+}
+
+function needsOf(given: ModuleNeeds): Required<ModuleNeeds> {
+  const lower = (needs: boolean | readonly string[]) =>
+    typeof needs === 'boolean' ? needs : needs.map((name) => name.toLowerCase())
+  return {
+    headers: lower(given.headers ?? true),
+    credentials: given.credentials ?? false,
+    client_ip: given.client_ip ?? true,
+    request_body: given.request_body ?? false,
+    response_headers: lower(given.response_headers ?? true),
+    response_body: given.response_body ?? false,
+  }
+}

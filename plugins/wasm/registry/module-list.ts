@@ -1,0 +1,102 @@
+/** The registered modules as GET /wasm shows them. */
+
+import { type ModuleStats, toNanosecondTime } from '../statistics/module-stats.ts'
+import type { LoadedModule } from '../threads/guest-task.ts'
+import type { ModuleDescriptor, ModuleList, ModuleRecord, ModuleVersion } from '../wire.ts'
+
+/** What the versions of a module have in common, by identity; names need not be its own. */
+export interface ModuleLine {
+  /** Of the first version. Later ones carry it over restarts, and with it their place in the order of registration. */
+  readonly firstUuid: string
+  /** In the order of registration; higher than that of all before. */
+  readonly place: number
+}
+
+/** A module as control keeps it. */
+export interface Registered {
+  readonly line: ModuleLine
+  readonly loaded: LoadedModule
+  readonly descriptor: ModuleDescriptor
+  readonly hash: string
+  readonly sizeBytes: number
+  readonly createdAtNs: bigint
+  /** The version whose place this one may take; null for those that run by themselves. */
+  readonly trialOf: string | null
+}
+
+/** @param earlier versions to go back to, the last one first; null leaves out what the specification does not have */
+export function toModuleList(
+  modules: readonly Registered[],
+  stats: ModuleStats,
+  earlier: ((line: ModuleLine) => readonly Registered[]) | null,
+): ModuleList {
+  const { total, successful, failed, timeUs, maxTimeUs } = stats.totals()
+  const totalMs = Math.floor(timeUs / 1_000)
+  return {
+    modules: modules.map((module) => ({
+      ...toRecord(module, stats),
+      ...(earlier === null ? {} : { module_state: toState(module, stats, earlier(module.line)) }),
+    })),
+    metrics: {
+      total_executions: total,
+      successful_executions: successful,
+      failed_executions: failed,
+      total_execution_time_ms: totalMs,
+      // Rounded up, as the sum is rounded down: the longest is never below the average.
+      max_execution_time_ms: Math.ceil(maxTimeUs / 1_000),
+      average_execution_time_ms: total === 0 ? 0 : totalMs / total,
+    },
+  }
+}
+
+function toState(
+  { loaded, trialOf }: Registered,
+  stats: ModuleStats,
+  earlier: readonly Registered[],
+): NonNullable<ModuleRecord['module_state']> {
+  const { failed, timeUs, fuel, maxFuel, suspendedUntilMs } = stats.ofModule(loaded.row)
+  return {
+    failed_executions: failed,
+    suspended_until: suspendedUntilMs === null ? null : new Date(suspendedUntilMs).toISOString(),
+    cpu_ms: timeUs / 1_000,
+    fuel_total: fuel,
+    fuel_max: maxFuel,
+    placement: loaded.placement,
+    instance: loaded.instance,
+    on_failure: loaded.onFailure,
+    trial: trialOf === null ? null : loaded.shadowOf === null ? 'canary' : 'shadow',
+    trial_of: trialOf,
+    settings: loaded.settings,
+    earlier_versions: earlier.length,
+    versions: earlier.map(toVersion),
+  }
+}
+
+function toVersion({ loaded, descriptor, hash, sizeBytes, createdAtNs }: Registered): ModuleVersion {
+  return {
+    module_uuid: loaded.uuid,
+    file_path: descriptor.file_path,
+    sha256_hash: hash,
+    size_bytes: sizeBytes,
+    created_at: toNanosecondTime(createdAtNs),
+  }
+}
+
+function toRecord(
+  { loaded, descriptor, hash, sizeBytes, createdAtNs }: Registered,
+  stats: ModuleStats,
+): ModuleRecord {
+  return {
+    module_uuid: loaded.uuid,
+    module_meta: {
+      name: descriptor.name,
+      file_path: descriptor.file_path,
+      sha256_hash: hash,
+      size_bytes: sizeBytes,
+      created_at: toNanosecondTime(createdAtNs),
+      last_accessed_at: toNanosecondTime(stats.lastAccessedNs(loaded.row)),
+      access_count: stats.accessCount(loaded.row),
+      attach_points: descriptor.attach_points,
+    },
+  }
+}

@@ -1,0 +1,72 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { tinyModule } from '../../../test/fixtures/wasm/tiny-module.ts'
+import { BadModule } from './bad-module.ts'
+import { ByteReader } from './byte-reader.ts'
+import { ByteWriter } from './byte-writer.ts'
+import { hasStartSection, readSections } from './sections.ts'
+
+const own = (bytes: Uint8Array) => Uint8Array.from(bytes)
+const module = (options: Parameters<typeof tinyModule>[0] = {}) =>
+  own(tinyModule({ exports: ['run'], ...options }))
+
+test('numbers are read as they are written, whatever is around them', () => {
+  fc.assert(
+    fc.property(fc.integer({ min: 0, max: 0xffff_ffff }), fc.nat(20), (value, before) => {
+      const writer = new ByteWriter()
+      writer.all(new Array(before).fill(0xff))
+      writer.u32(value)
+      writer.byte(0xff)
+      const reader = new ByteReader(writer.view(), before)
+      expect([reader.u32(), reader.at]).toEqual([value, writer.length - 1])
+    }),
+  )
+  const read = (...bytes: number[]) => new ByteReader(Uint8Array.from(bytes)).u32()
+  expect(() => read(0x80, 0x80)).toThrow(BadModule)
+  expect(() => read(0xff, 0xff, 0xff, 0xff, 0x7f)).toThrow(BadModule)
+  expect(() => read(0x80, 0x80, 0x80, 0x80, 0x80, 0)).toThrow(BadModule)
+})
+
+test('sections follow each other without a gap to the end of the file', () => {
+  const bytes = module({ memory: { minimum: 1 }, imports: ['a.b'] })
+  let at = 8
+  for (const { start, from, to } of readSections(bytes)) {
+    expect(start).toBe(at)
+    expect(from).toBeGreaterThan(start)
+    at = to
+  }
+  expect(at).toBe(bytes.length)
+})
+
+test('a start function is noticed', () => {
+  expect([hasStartSection(module()), hasStartSection(module({ start: true }))]).toEqual([false, true])
+})
+
+test('no bytes whatever make it fail otherwise than by saying what is wrong', () => {
+  const valid = module({ memory: { minimum: 1 } })
+  const damaged = fc
+    .array(fc.tuple(fc.nat(valid.length - 1), fc.integer({ min: 0, max: 255 })), { maxLength: 6 })
+    .chain((edits) => fc.record({ edits: fc.constant(edits), length: fc.nat(valid.length) }))
+  fc.assert(
+    fc.property(damaged, ({ edits, length }) => {
+      const bytes = valid.slice(0, length)
+      for (const [at, value] of edits) if (at < length) bytes[at] = value
+      try {
+        hasStartSection(bytes)
+      } catch (error) {
+        expect(error).toBeInstanceOf(BadModule)
+      }
+    }),
+    { numRuns: 500 },
+  )
+})
+
+test.each([
+  ['nothing', [], 'not a WebAssembly binary'],
+  ['text', [...Buffer.from('hello world')], 'not a WebAssembly binary'],
+  ['a component', [0, 0x61, 0x73, 0x6d, 0x0d, 0, 1, 0], 'a core module is expected'],
+  ['another version', [0, 0x61, 0x73, 0x6d, 2, 0, 0, 0], 'of version 1'],
+  ['a section that is too long', [0, 0x61, 0x73, 0x6d, 1, 0, 0, 0, 0, 5, 1], 'the file ends too early'],
+])('%s is refused', (_, bytes, message) => {
+  expect(() => readSections(Uint8Array.from(bytes as number[]))).toThrow(message)
+})

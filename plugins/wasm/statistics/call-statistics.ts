@@ -1,0 +1,121 @@
+/** Keeps the books on calls of one serving thread: counts, series, the breaker, and the log lines of guests. */
+import type { Logger } from '#kernel'
+import type { AttachPoint } from '../../../wasm-sdk/abi.ts'
+import type { CallReport, LoadedModule, LogLine } from '../threads/guest-task.ts'
+import type { Placements } from '../threads/placements.ts'
+import type { ModuleMetrics, Outcome, SkipReason } from './module-metrics.ts'
+import type { ModuleStats } from './module-stats.ts'
+
+const MAX_LINES_PER_SECOND = 100
+
+type Failure = 'error' | 'bad_output' | 'fuel' | 'timeout' | 'crashed'
+
+/** Which call it was. */
+export interface CallFacts {
+  readonly module: LoadedModule
+  readonly point: AttachPoint
+  readonly requestId: string
+}
+
+export class CallStatistics {
+  readonly #stats: ModuleStats
+  readonly #metrics: ModuleMetrics
+  readonly #log: Logger
+  readonly #placements: Placements
+  /** Written in this second, by module. */
+  readonly #lines = new Map<string, number>()
+  #second = 0
+
+  constructor(stats: ModuleStats, metrics: ModuleMetrics, log: Logger, placements: Placements) {
+    this.#placements = placements
+    this.#stats = stats
+    this.#metrics = metrics
+    this.#log = log
+  }
+
+  isSuspended(module: LoadedModule): boolean {
+    return this.#stats.isSuspended(module.row)
+  }
+
+  skip(module: LoadedModule, reason: SkipReason): void {
+    this.#metrics.skipped(module, reason)
+    if (this.#mayLog(module)) this.#log.warn({ module: module.name, reason }, 'wasm module skipped')
+  }
+
+  /** Lines of one module within a second: what fails or talks all the time must not hold up who writes the log. */
+  #mayLog({ uuid }: LoadedModule): boolean {
+    const second = Math.floor(performance.now() / 1_000)
+    if (second !== this.#second) {
+      this.#second = second
+      this.#lines.clear()
+    }
+    const lines = (this.#lines.get(uuid) ?? 0) + 1
+    this.#lines.set(uuid, lines)
+    return lines <= MAX_LINES_PER_SECOND
+  }
+
+  /** @param outcome of a call that went well */
+  called(
+    call: CallFacts,
+    report: CallReport & { readonly droppedHeaders?: number },
+    outcome: Exclude<Outcome, Failure>,
+  ): void {
+    const { module, requestId } = call
+    if (report.logs.length > 0) this.#write(module, requestId, report.logs)
+    this.#metrics.droppedLines(module, report.droppedLogs)
+    this.#metrics.counted(module, report.counted)
+    this.#placements.measured(module, report.fuel)
+    this.#metrics.droppedHeaders(module, report.droppedHeaders ?? 0)
+    const { failure, durationUs } = report
+    if (failure === null) this.#count(call, outcome, durationUs, report.fuel, true)
+    else this.failed(call, failure.kind, durationUs, failure.message, report.fuel)
+  }
+
+  #write(module: LoadedModule, requestId: string, lines: readonly LogLine[]): void {
+    for (const [level, text] of lines) {
+      if (this.#mayLog(module)) this.#log[level]({ module: module.name, request_id: requestId }, text)
+      else this.#metrics.droppedLines(module, 1)
+    }
+  }
+
+  /** A version that only watches would have done the same, or not. */
+  compared({ module, point, requestId }: CallFacts, isSame: boolean): void {
+    this.#metrics.compared(module, isSame)
+    if (isSame) return
+    const fields = {
+      module: module.name,
+      module_uuid: module.uuid,
+      attach_point: point,
+      request_id: requestId,
+    }
+    this.#log.debug(fields, 'wasm shadow result differs')
+  }
+
+  /** The thread of a call is gone. How long the call ran is known only of one that was stopped. */
+  lost(call: CallFacts, how: 'timeout' | 'crashed'): void {
+    const { timeoutMs } = call.module
+    if (how === 'crashed') this.failed(call, how, 0, 'the guest thread exited')
+    else this.failed(call, how, timeoutMs * 1_000, `no result within ${timeoutMs} ms`)
+  }
+
+  failed(call: CallFacts, outcome: Failure, durationUs: number, reason: string, fuel = 0): void {
+    const { module, point, requestId } = call
+    const fields = { module: module.name, module_uuid: module.uuid, attach_point: point }
+    if (this.#mayLog(module))
+      this.#log.warn({ ...fields, request_id: requestId, outcome, reason }, 'wasm module call failed')
+    else this.#metrics.droppedLines(module, 1)
+    if (this.#count(call, outcome, durationUs, fuel, false)) this.#log.error(fields, 'wasm module suspended')
+  }
+
+  /** @returns true when the module is suspended from now on */
+  #count(
+    { module, point }: CallFacts,
+    outcome: Outcome,
+    durationUs: number,
+    fuel: number,
+    isSuccess: boolean,
+  ): boolean {
+    this.#metrics.executed(module, point, outcome, durationUs, fuel)
+    return this.#stats.count(module.row, durationUs, isSuccess, fuel, outcome !== 'fetch')
+  }
+}

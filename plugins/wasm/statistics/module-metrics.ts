@@ -1,0 +1,171 @@
+/** Prometheus series of modules, by name, attach point and outcome. */
+import type { CounterHandle, HistogramHandle, Metrics } from '#kernel'
+import { ATTACH_POINTS, type AttachPoint, FETCH_ERRORS } from '../../../wasm-sdk/abi.ts'
+import { MAX_COUNTED_NAMES } from '../instances/guest-surroundings.ts'
+import type { LoadedModule } from '../threads/guest-task.ts'
+
+const OUTCOMES = [
+  'continue',
+  'modify',
+  'reject',
+  'fetch',
+  'pick',
+  'error',
+  'bad_output',
+  'fuel',
+  'timeout',
+  'crashed',
+] as const
+const SKIP_REASONS = ['suspended', 'saturated', 'reply_too_large', 'unreadable_stream'] as const
+
+const FETCH_OUTCOMES = ['answered', ...FETCH_ERRORS] as const
+
+export type Outcome = (typeof OUTCOMES)[number]
+export type SkipReason = (typeof SKIP_REASONS)[number]
+
+interface ModuleSeries {
+  readonly module: LoadedModule
+  readonly fuel: CounterHandle
+  readonly points: Map<AttachPoint, { duration: HistogramHandle; outcomes: Map<Outcome, CounterHandle> }>
+}
+
+export class ModuleMetrics {
+  readonly #executions
+  readonly #durations
+  readonly #skipped
+  readonly #dropped
+  readonly #counted
+  readonly #compared
+  readonly #fuel
+  readonly #droppedLines
+  readonly #fetches
+  /** Of the modules that are registered, by their rows. */
+  readonly #series: (ModuleSeries | undefined)[] = []
+  /** Names that guests count under, by module name. */
+  readonly #countedNames = new Map<string, Set<string>>()
+
+  constructor(metrics: Metrics) {
+    this.#executions = metrics.counter({
+      name: 'weir_wasm_executions_total',
+      help: 'Calls of WASM modules.',
+      labels: ['module', 'attach_point', 'outcome'],
+    })
+    this.#durations = metrics.histogram({
+      name: 'weir_wasm_execution_duration_seconds',
+      help: 'Time in a guest, instantiation included.',
+      labels: ['module', 'attach_point'],
+      buckets: [0.000_05, 0.000_1, 0.000_2, 0.000_5, 0.001, 0.002, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5],
+    })
+    this.#skipped = metrics.counter({
+      name: 'weir_wasm_skipped_total',
+      help: 'Calls of WASM modules that were not made.',
+      labels: ['module', 'reason'],
+    })
+    this.#dropped = metrics.counter({
+      name: 'weir_wasm_dropped_headers_total',
+      help: 'Header changes of WASM modules that were refused.',
+      labels: ['module'],
+    })
+    this.#fuel = metrics.counter({
+      name: 'weir_wasm_fuel_total',
+      help: 'Units that calls of WASM modules have burnt.',
+      labels: ['module'],
+    })
+    this.#droppedLines = metrics.counter({
+      name: 'weir_wasm_dropped_log_lines_total',
+      help: 'Log lines of WASM modules, and about their failures, beyond what is written.',
+      labels: ['module'],
+    })
+    this.#fetches = metrics.counter({
+      name: 'weir_wasm_fetches_total',
+      help: 'Outgoing requests of WASM modules, by what came of them.',
+      labels: ['module', 'outcome'],
+    })
+    this.#compared = metrics.counter({
+      name: 'weir_wasm_shadow_comparisons_total',
+      help: 'Calls of versions that only watch, by whether they would have done the same.',
+      labels: ['module', 'verdict'],
+    })
+    this.#counted = metrics.counter({
+      name: 'weir_wasm_module_events_total',
+      help: 'What WASM modules count themselves.',
+      labels: ['module', 'name'],
+    })
+  }
+
+  executed(
+    module: LoadedModule,
+    point: AttachPoint,
+    outcome: Outcome,
+    durationUs: number,
+    fuel: number,
+  ): void {
+    let series = this.#series[module.row]
+    if (series?.module !== module) {
+      series = { module, fuel: this.#fuel.labels(module.name), points: new Map() }
+      this.#series[module.row] = series
+    }
+    let ofPoint = series.points.get(point)
+    if (ofPoint === undefined) {
+      ofPoint = { duration: this.#durations.labels(module.name, point), outcomes: new Map() }
+      series.points.set(point, ofPoint)
+    }
+    let executions = ofPoint.outcomes.get(outcome)
+    if (executions === undefined) {
+      executions = this.#executions.labels(module.name, point, outcome)
+      ofPoint.outcomes.set(outcome, executions)
+    }
+    executions.inc()
+    ofPoint.duration.observe(durationUs / 1e6)
+    series.fuel.inc(fuel)
+  }
+
+  skipped({ name }: LoadedModule, reason: SkipReason): void {
+    this.#skipped.labels(name, reason).inc()
+  }
+
+  droppedHeaders({ name }: LoadedModule, count: number): void {
+    if (count > 0) this.#dropped.labels(name).inc(count)
+  }
+
+  /** @param counted [name, delta, …] */
+  counted({ name }: LoadedModule, counted: readonly (string | number)[]): void {
+    if (counted.length === 0) return
+    const names = this.#countedNames.get(name) ?? new Set()
+    this.#countedNames.set(name, names)
+    for (let i = 0; i < counted.length; i += 2) {
+      const counter = String(counted[i])
+      // Threads that run guests heed the limit too, but each for itself, and new ones begin again.
+      if (names.size < MAX_COUNTED_NAMES) names.add(counter)
+      if (names.has(counter)) this.#counted.labels(name, counter).inc(Number(counted[i + 1]))
+    }
+  }
+
+  droppedLines({ name }: LoadedModule, count: number): void {
+    if (count > 0) this.#droppedLines.labels(name).inc(count)
+  }
+
+  compared({ name }: LoadedModule, isSame: boolean): void {
+    this.#compared.labels(name, isSame ? 'same' : 'different').inc()
+  }
+
+  fetched({ name }: LoadedModule, outcome: (typeof FETCH_OUTCOMES)[number]): void {
+    this.#fetches.labels(name, outcome).inc()
+  }
+
+  /** The last module of that name is gone. */
+  forget(name: string): void {
+    for (const point of ATTACH_POINTS) {
+      this.#durations.remove(name, point)
+      for (const outcome of OUTCOMES) this.#executions.remove(name, point, outcome)
+    }
+    for (const reason of SKIP_REASONS) this.#skipped.remove(name, reason)
+    for (const outcome of FETCH_OUTCOMES) this.#fetches.remove(name, outcome)
+    this.#dropped.remove(name)
+    this.#fuel.remove(name)
+    this.#droppedLines.remove(name)
+    for (const verdict of ['same', 'different']) this.#compared.remove(name, verdict)
+    for (const counted of this.#countedNames.get(name) ?? []) this.#counted.remove(name, counted)
+    this.#countedNames.delete(name)
+  }
+}

@@ -1,0 +1,148 @@
+/** Events go through the chain in their order, whatever the modules make of them and whenever instances are missing. */
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { decodeFrame, encodeFrame } from '../../../wasm-sdk/abi.ts'
+import type { Guest, GuestCall, GuestOrder } from '../instances/guest.ts'
+import type { LoadedModule, StreamEvent, StreamReport } from '../threads/guest-task.ts'
+import { StreamRun } from './run-stream.ts'
+
+const KINDS = ['pass', 'drop', 'twice', 'count', 'last', 'fails'] as const
+type Kind = (typeof KINDS)[number]
+
+interface Said {
+  readonly events?: readonly StreamEvent[]
+  readonly state?: string
+}
+
+const event = (data: string): StreamEvent => ({ name: null, data })
+
+/** What a module of that kind says; `fails` for one whose call fails. */
+function say(kind: Kind, data: string, isEnd: boolean, state: string): Said | 'fails' {
+  if (kind === 'fails') return 'fails'
+  if (isEnd) return kind === 'last' ? { events: [event(`end ${state}`), event('bye')] } : {}
+  if (kind === 'drop') return { events: [] }
+  if (kind === 'twice') return { events: [event(`${data}a`), event(`${data}b`)] }
+  if (kind === 'count') return { events: [event(`${data}${state.length}`)], state: `${state}.` }
+  return kind === 'last' ? { state: `${state}${data.length}` } : {}
+}
+
+/** The same, module by module: all that reaches one goes through it before the next is looked at. */
+function told(kinds: readonly Kind[], data: readonly string[], isEnd: boolean) {
+  const states = kinds.map(() => '')
+  const through = (place: number, text: string): readonly string[] => {
+    const said = say(kinds[place], text, false, states[place])
+    if (said === 'fails') return [text]
+    states[place] = said.state ?? states[place]
+    return said.events?.map((one) => one.data) ?? [text]
+  }
+  const rest = (from: number, texts: readonly string[]) => {
+    let current = texts
+    for (let place = from; place < kinds.length; place++)
+      current = current.flatMap((text) => through(place, text))
+    return current
+  }
+  const out = data.flatMap((text, source) => rest(0, [text]).map((one) => ({ source, data: one })))
+  for (let place = 0; isEnd && place < kinds.length; place++) {
+    const said = say(kinds[place], '', true, states[place])
+    const added = said === 'fails' ? [] : (said.events ?? []).map((one) => one.data)
+    out.push(...rest(place + 1, added).map((one) => ({ source: data.length, data: one })))
+  }
+  return { out, states }
+}
+
+interface Script {
+  readonly kinds: readonly Kind[]
+  /** When who asks whether an instance is ready is told no. */
+  readonly missing?: readonly number[]
+  readonly onFailure?: 'open' | 'closed'
+  readonly failure?: 'error' | 'fuel'
+}
+
+/** Guests that answer as modules of those kinds do. */
+function scripted({ kinds, missing = [], onFailure = 'open', failure = 'error' }: Script) {
+  const calls: number[] = []
+  let asked = 0
+  const guests = kinds.map((kind, place) => ({
+    module: { onFailure } as LoadedModule,
+    isReady: () => !missing.includes(asked++),
+    call<T>({ input, read }: GuestOrder<T>): GuestCall<T> {
+      calls.push(place)
+      const { head, body } = decodeFrame(input)
+      const { event: about, state } = head as { event: { is_end: boolean }; state: string }
+      const said = say(kind, body.toString(), about.is_end, state)
+      const report = { durationUs: 1, fuel: 1, logs: [], droppedLogs: 0, counted: [] }
+      if (said !== 'fails')
+        return { value: read(encodeFrame(said)), report: { ...report, failure: null }, endedAtMs: 0 }
+      return { value: null, report: { ...report, failure: { kind: failure, message: 'no' } }, endedAtMs: 0 }
+    },
+  }))
+  return { guests: guests as unknown as readonly Guest[], calls }
+}
+
+function start(script: Script, data: readonly string[], isEnd: boolean) {
+  const reports: StreamReport[] = []
+  const { guests, calls } = scripted(script)
+  const { kinds } = script
+  const run = new StreamRun({
+    guests,
+    // As in a task of other streams too, whose chain begins with another module.
+    modules: kinds.map((_, place) => place + 1),
+    item: {
+      prefixes: kinds.map(() => '"request":{},"response":{}'),
+      states: kinds.map(() => ''),
+      requestId: 'req-1',
+      tenant: null,
+      firstIndex: 0,
+      events: data.map(event),
+      isEnd,
+    },
+    reports,
+    fuel: null,
+  })
+  return { run, reports, guests, calls }
+}
+
+test('what comes out is what each module in turn makes of all that reaches it, whenever instances are missing', () => {
+  const streams = fc.record({
+    kinds: fc.array(fc.constantFrom(...KINDS), { minLength: 1, maxLength: 4 }),
+    data: fc.array(fc.stringMatching(/^[a-c]{0,3}$/), { maxLength: 4 }),
+    isEnd: fc.boolean(),
+    missing: fc.array(fc.nat({ max: 40 }), { maxLength: 6 }),
+  })
+  fc.assert(
+    fc.property(streams, ({ kinds, data, isEnd, missing }) => {
+      const { run, reports, guests, calls } = start({ kinds, missing }, data, isEnd)
+      let waits = 0
+      for (let guest = run.next(); guest !== null; guest = run.next()) {
+        expect(guests).toContain(guest)
+        waits++
+      }
+      expect(waits).toBeLessThanOrEqual(missing.length)
+      const { out, states, failedClosed } = run.result
+      const expected = told(kinds, data, isEnd)
+      const texts = out.map(({ source, written }) => ({ source, data: written?.data ?? data[source] }))
+      expect({ out: texts, states, failedClosed }).toEqual({ ...expected, failedClosed: -1 })
+      expect(reports.map(({ module }) => module - 1)).toEqual(calls)
+    }),
+    { numRuns: 500 },
+  )
+})
+
+test('nobody is called behind a module that must not fail and did', () => {
+  const script: Script = { kinds: ['twice', 'fails', 'pass'], onFailure: 'closed' }
+  const { run, calls } = start(script, ['a', 'b'], true)
+  expect(run.next()).toBeNull()
+  expect(calls).toEqual([0, 1])
+  expect(run.result.failedClosed).toBe(2)
+})
+
+test('a module that has burnt all it may is not called for the other events that came with it', () => {
+  const script: Script = { kinds: ['twice', 'fails', 'count'], failure: 'fuel' }
+  const { run, calls } = start(script, ['a', 'b'], true)
+  expect([run.hasExhausted, run.hasLeftOut]).toEqual([false, false])
+  expect(run.next()).toBeNull()
+  expect(calls).toEqual([0, 1, 2, 2, 0, 2, 2, 0, 2])
+  const data = run.result.out.map(({ written }) => written?.data)
+  expect(data).toEqual(['aa0', 'ab1', 'ba2', 'bb3'])
+  expect([run.hasExhausted, run.hasLeftOut]).toEqual([true, true])
+})

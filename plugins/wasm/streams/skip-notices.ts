@@ -1,0 +1,45 @@
+/** Tells who reads a stream that its events have passed without a module, once for each module. */
+import type { LoadedModule, StreamEvent, StreamItemResult } from '../threads/guest-task.ts'
+
+const EVENT = 'weir.module_skipped'
+
+/** Events of one stream that came together. */
+export interface NotedWork {
+  /** The same for all events of the stream. */
+  readonly origin: object
+  readonly events: readonly StreamEvent[]
+  readonly isEnd: boolean
+}
+
+export class SkipNotices {
+  /** By the request of the stream: uuids of modules that were told of. */
+  readonly #told = new WeakMap<object, Set<string>>()
+  /** Behind the events of that work. */
+  readonly #due = new WeakMap<NotedWork, StreamEvent[]>()
+
+  /** A module that may fail was not called, or its call has failed. */
+  note(work: NotedWork, { uuid, name, onFailure }: LoadedModule, reason: string): void {
+    if (onFailure === 'closed') return
+    const told = this.#told.get(work.origin) ?? new Set()
+    this.#told.set(work.origin, told)
+    if (told.has(uuid)) return
+    told.add(uuid)
+    const due = this.#due.get(work) ?? []
+    this.#due.set(work, due)
+    due.push({ name: EVENT, data: JSON.stringify({ module: name, reason }) })
+  }
+
+  /** With what is to be told of that work. */
+  addTo(work: NotedWork, out: StreamItemResult['out']): StreamItemResult['out'] {
+    const due = this.#due.get(work)
+    if (due === undefined) return out
+    const { events, isEnd } = work
+    const source = isEnd ? events.length : Math.max(0, events.length - 1)
+    return [...out, ...due.map((written) => ({ source, written }))]
+  }
+}
+
+/** For a header, whatever the names are. */
+export function namesOf(modules: readonly LoadedModule[]): string {
+  return modules.map(({ name }) => encodeURIComponent(name)).join(', ')
+}

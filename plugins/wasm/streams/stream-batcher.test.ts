@@ -1,0 +1,126 @@
+/** Events on their way to the pool: what has changed while they waited counts. */
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import type { CallStatistics } from '../statistics/call-statistics.ts'
+import type { GuestPool, TaskEnd, TaskRequest } from '../threads/guest-pool.ts'
+import type { LoadedModule, StreamItem, StreamItemResult, StreamTask } from '../threads/guest-task.ts'
+import type { InlineGuests } from '../threads/inline-guests.ts'
+import { StreamBatcher, type StreamWork } from './stream-batcher.ts'
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setImmediate', 'performance'] }))
+afterEach(() => void vi.useRealTimers())
+
+const module = (uuid: string, onFailure: 'open' | 'closed' = 'open') =>
+  ({ uuid, onFailure, timeoutMs: 1_000 }) as LoadedModule
+const work = (...modules: LoadedModule[]): StreamWork => ({
+  modules,
+  states: modules.map(() => ''),
+  prefixes: modules.map(() => ''),
+  requestId: 'r',
+  tenant: null,
+  firstIndex: 0,
+  events: [{ name: null, data: 'x' }],
+  isEnd: false,
+  origin: { isDone: false },
+})
+const UNTOUCHED = [{ source: 0, written: null }]
+const turn = () => vi.advanceTimersByTimeAsync(0)
+
+/** A pool that answers when the test says so; of each item, the modules that were called. */
+class StubPool {
+  isStarting = false
+  readonly tasks: { items: readonly string[]; end: (end: TaskEnd) => void }[] = []
+
+  run({ draft }: TaskRequest): Promise<TaskEnd> {
+    const { items, chain } = draft as StreamTask
+    const called = ({ modules }: StreamItem) => modules.map((place) => chain[place]).join()
+    return new Promise((end) => this.tasks.push({ items: items.map(called), end }))
+  }
+
+  /** Answers the oldest task, its first items only where a number is given. */
+  answer(count?: number): void {
+    const task = this.tasks.shift()
+    const items = (task?.items ?? []).slice(0, count).map(
+      (called): StreamItemResult => ({
+        out: [{ source: 0, written: { name: null, data: called } }],
+        states: called.split(','),
+        failedClosed: -1,
+      }),
+    )
+    task?.end({ kind: 'reply', reply: { kind: 'stream', items, reports: [] } })
+  }
+}
+
+function open() {
+  const pool = new StubPool()
+  const suspended = new Set<LoadedModule>()
+  const skipped: string[] = []
+  const statistics = {
+    isSuspended: (one: LoadedModule) => suspended.has(one),
+    skip: (one: LoadedModule, reason: string) => skipped.push(`${one.uuid} ${reason}`),
+  } as unknown as CallStatistics
+  const inline = { stream: () => null } as unknown as InlineGuests
+  const batcher = new StreamBatcher(inline, pool as unknown as GuestPool, statistics, 1)
+  return { pool, suspended, skipped, batcher }
+}
+
+test('a module that is suspended while events wait is passed by, and that is told', async () => {
+  const { pool, suspended, skipped, batcher } = open()
+  const [a, b, c] = [module('a'), module('b'), module('c', 'closed')]
+  const first = batcher.run(work(a))
+  await turn()
+  const waiting = [
+    batcher.run(work(a, b)),
+    batcher.run(work(a)),
+    batcher.run(work(c, a)),
+    batcher.run(work(b)),
+  ]
+  suspended.add(a).add(c)
+  pool.answer()
+  await first
+  await turn()
+  expect(pool.tasks.map(({ items }) => items)).toEqual([['b', 'b']])
+  pool.answer()
+  const ends = await Promise.all(waiting)
+  expect(ends[1]).toEqual(UNTOUCHED)
+  expect(ends[2]).toBeNull()
+  expect(skipped).toEqual(['a suspended', 'a suspended', 'c suspended'])
+})
+
+test('what a task has not come to is looked at again before it is sent again', async () => {
+  const { pool, suspended, skipped, batcher } = open()
+  const a = module('a')
+  const ends = [batcher.run(work(a)), batcher.run(work(a))]
+  await turn()
+  suspended.add(a)
+  pool.answer(1)
+  expect(await ends[1]).toEqual(UNTOUCHED)
+  expect(skipped).toEqual(['a suspended'])
+})
+
+test('events whose turn does not come within the time limit go on as their modules say', async () => {
+  const { pool, skipped, batcher } = open()
+  const first = batcher.run(work(module('a')))
+  await turn()
+  const [open1, closed] = [batcher.run(work(module('b'))), batcher.run(work(module('c', 'closed')))]
+  await vi.advanceTimersByTimeAsync(1_001)
+  pool.answer()
+  await first
+  expect(await open1).toEqual(UNTOUCHED)
+  expect(await closed).toBeNull()
+  expect(skipped).toEqual(['b saturated', 'c saturated'])
+  expect(pool.tasks).toEqual([])
+})
+
+test('while the pool starts, nobody is late', async () => {
+  const { pool, batcher } = open()
+  pool.isStarting = true
+  const first = batcher.run(work(module('a')))
+  await turn()
+  const second = batcher.run(work(module('b')))
+  await vi.advanceTimersByTimeAsync(60_000)
+  pool.answer()
+  await first
+  await turn()
+  pool.answer()
+  expect(await second).toEqual([{ source: 0, written: { name: null, data: 'b' } }])
+})

@@ -1,0 +1,154 @@
+/** The OnStreamEvent attach point: one stream's events on their way through its modules. */
+
+import type { RequestContext } from '#kernel'
+import { writeEvent } from '#shared'
+import { wasmErrors } from '../errors.ts'
+import { toPairs } from '../hooks/phase-head.ts'
+import { requestFacts } from '../hooks/request-facts.ts'
+import type { LoadedModule, StreamEvent, StreamItemResult } from '../threads/guest-task.ts'
+import { DONE, type EventBlock, readBlocks } from './sse-events.ts'
+import type { StreamBatcher } from './stream-batcher.ts'
+
+const NOTHING = Buffer.alloc(0)
+
+type ShownBlock = EventBlock & { readonly event: StreamEvent }
+
+const isShown = (block: EventBlock): block is ShownBlock => block.event !== null
+const isDoneBlock = ({ isDone }: EventBlock) => isDone
+
+export class StreamSession {
+  readonly #batcher: StreamBatcher
+  readonly #modules: readonly LoadedModule[]
+  readonly #prefixes: readonly string[]
+  readonly #tenant: string | null
+  readonly #requestId: string
+  readonly #origin: RequestContext
+  #states: string[]
+  #nextIndex = 0
+  /** The modules have had their last word. */
+  #hasEnded = false
+  /** A module has ended the stream itself: what still comes goes nowhere. */
+  #isClosed = false
+
+  /** @param responseHeaders flat list; empty when no module needs them */
+  constructor(
+    batcher: StreamBatcher,
+    modules: readonly LoadedModule[],
+    ctx: RequestContext,
+    responseHeaders: readonly string[],
+  ) {
+    this.#batcher = batcher
+    this.#origin = ctx
+    this.#modules = modules
+    for (const { name } of modules) ctx.noteModule(name)
+    this.#states = modules.map(() => '')
+    const request = requestFacts(
+      ctx,
+      modules.some(({ needs }) => needs.client_ip),
+    )
+    this.#tenant = request.tenant
+    this.#requestId = request.id
+    // The same for every event, so it is written once. Shared where modules need the same.
+    const requestHeaders = [...ctx.requestHeaders]
+    this.#prefixes = modules.map(({ needs }) => {
+      const headers =
+        needs.headers === false ? undefined : toPairs(requestHeaders, needs.headers, needs.credentials)
+      const response = {
+        status: ctx.status,
+        is_stream: true,
+        headers:
+          needs.response_headers === false ? undefined : toPairs(responseHeaders, needs.response_headers),
+      }
+      return `"request":${JSON.stringify({ ...request, headers })},"response":${JSON.stringify(response)}`
+    })
+  }
+
+  /** @param events whole events @throws wasm_module_failed when a module that must not fail did */
+  take(events: Buffer, isLast: boolean): Buffer | Promise<Buffer> {
+    if (this.#isClosed) return NOTHING
+    if (this.#hasEnded || this.#modules.length === 0) return events
+    const blocks = readBlocks(events)
+    const done = blocks.findIndex(isDoneBlock)
+    const isEnd = isLast || done >= 0
+    // Behind [DONE] nothing is shown to anybody.
+    const shown = (done < 0 ? blocks : blocks.slice(0, done)).filter(isShown)
+    if (shown.length === 0 && !isEnd) return events
+    this.#hasEnded = isEnd
+    return this.#transform(events, blocks, shown, done, isEnd)
+  }
+
+  #transform(
+    events: Buffer,
+    blocks: readonly EventBlock[],
+    shown: readonly ShownBlock[],
+    done: number,
+    isEnd: boolean,
+  ): Buffer | Promise<Buffer> {
+    const work = {
+      modules: this.#modules,
+      states: this.#states,
+      prefixes: this.#prefixes,
+      requestId: this.#requestId,
+      tenant: this.#tenant,
+      firstIndex: this.#nextIndex,
+      events: shown.map(({ event }) => event),
+      isEnd,
+      origin: this.#origin,
+    }
+    this.#nextIndex += shown.length
+    const finish = (given: StreamItemResult['out'] | null): Buffer => {
+      if (given === null) throw wasmErrors.wasm_module_failed()
+      const end = given.findIndex(({ written }) => written?.data === DONE)
+      if (end >= 0) this.#isClosed = this.#hasEnded = true
+      const out = end < 0 ? given : given.slice(0, end + 1)
+      if (end >= 0) return assembleToEnd(blocks, shown, done, out)
+      this.#states = work.states
+      const isUntouched = out.length === shown.length && out.every(({ written }) => written === null)
+      return isUntouched ? events : assemble(blocks, shown, done, out)
+    }
+    const out = this.#batcher.run(work)
+    return out instanceof Promise ? out.then(finish) : finish(out)
+  }
+}
+
+/** What a module has ended itself: nothing behind its last event, and no second end. */
+function assembleToEnd(
+  blocks: readonly EventBlock[],
+  shown: readonly EventBlock[],
+  done: number,
+  out: StreamItemResult['out'],
+): Buffer {
+  const { source } = out[out.length - 1]
+  const stop = source < shown.length ? blocks.indexOf(shown[source]) + 1 : done < 0 ? blocks.length : done
+  return assemble(blocks.slice(0, stop), shown.slice(0, source + 1), -1, out)
+}
+
+/** Blocks that no guest saw stay where they were; what the end brought comes before [DONE]. */
+function assemble(
+  blocks: readonly EventBlock[],
+  shown: readonly EventBlock[],
+  done: number,
+  out: StreamItemResult['out'],
+): Buffer {
+  const parts: Buffer[] = []
+  // In the order of their sources.
+  let told = 0
+  const write = (source: number, block: EventBlock | null) => {
+    let otherFields = block?.otherFields ?? ''
+    for (; told < out.length && out[told].source === source; told++) {
+      const { written } = out[told]
+      if (written === null) parts.push(block?.bytes ?? NOTHING)
+      else parts.push(Buffer.from(writeEvent(written, otherFields)))
+      otherFields = ''
+    }
+  }
+  let next = 0
+  for (let place = 0; place < blocks.length; place++) {
+    const block = blocks[place]
+    if (place === done) write(shown.length, null)
+    if (next < shown.length && block === shown[next]) write(next++, block)
+    else parts.push(block.bytes)
+  }
+  if (done < 0) write(shown.length, null)
+  return parts.length === 1 ? parts[0] : Buffer.concat(parts)
+}

@@ -1,0 +1,166 @@
+/** Makes the input of a call from a step of a case: fills in what the step leaves out, and keeps to what the module needs. */
+import {
+  ABI_VERSION,
+  type AttachPoint,
+  CREDENTIAL_HEADERS,
+  type GuestInput,
+  type HeaderPair,
+  type ModuleNeeds,
+  type Phase,
+} from '../../../wasm-sdk/abi.ts'
+import type { CaseHeaders, CaseRequest, CaseResponse, CaseStep, CaseTool } from './module-case.ts'
+
+const PHASES: Readonly<Record<AttachPoint, Phase>> = {
+  OnRequest: 'request',
+  OnResponse: 'response',
+  OnError: 'error',
+  OnStreamEvent: 'stream_event',
+  OnToolCall: 'tool_call',
+  OnPick: 'pick',
+}
+
+export interface CallInput {
+  readonly head: GuestInput
+  readonly body: Uint8Array
+}
+
+/** Input of one call in any phase but that of streams; of a stream, what all its calls have in common. */
+export function toInput(step: CaseStep, needs: ModuleNeeds, nowMs: number): CallInput {
+  if (step.on === 'OnToolCall') return toToolInput(step, nowMs)
+  if (step.on === 'OnPick') return toPickInput(step, needs, nowMs)
+  const { on, request = {}, response = {}, error } = step
+  const isRequest = on === 'OnRequest'
+  const isStream = on === 'OnStreamEvent'
+  const carried = isRequest ? request.body : response.body
+  const isNeeded = isRequest ? needs.request_body : needs.response_body
+  return {
+    head: {
+      abi: ABI_VERSION,
+      phase: PHASES[on],
+      now_ms: nowMs,
+      request: toRequest(request, needs),
+      ...(isRequest ? {} : { response: toResponse(response, needs, isStream, on === 'OnError' ? 500 : 200) }),
+      ...(on === 'OnError' ? { error: toError(error ?? {}, response) } : {}),
+    },
+    body: isNeeded === true && !isStream ? toBytes(carried) : new Uint8Array(0),
+  }
+}
+
+/** Who asks is known of a tool's call, and nothing else of the request. */
+function toToolInput({ request = {}, tool = {} }: CaseStep, nowMs: number): CallInput {
+  const { id = 'resp_test', tenant = null } = request
+  return {
+    head: {
+      abi: ABI_VERSION,
+      phase: 'tool_call',
+      now_ms: nowMs,
+      request: { id, method: '', path: '', query: '', route: '', tenant, client_ip: '' },
+      tool: toTool(tool),
+    },
+    body: toBytes(tool.arguments ?? {}),
+  }
+}
+
+/** Of the request headers are known, and the body where the module needs it. */
+function toPickInput({ request = {}, pick = {} }: CaseStep, needs: ModuleNeeds, nowMs: number): CallInput {
+  const whole = toBytes(request.body)
+  const headers = takeHeaders(request.headers ?? {}, needs.headers ?? true)
+  const candidates = pick.candidates ?? [{}, {}]
+  return {
+    head: {
+      abi: ABI_VERSION,
+      phase: 'pick',
+      now_ms: nowMs,
+      request: {
+        ...{ id: '', method: '', path: '', query: '', route: '', tenant: null, client_ip: '' },
+        ...(headers === null ? {} : { headers }),
+      },
+      pick: {
+        model: pick.model ?? 'm',
+        leg: pick.leg ?? 'whole',
+        body_bytes: whole.length,
+        candidates: candidates.map((candidate, index) => ({
+          url: `http://10.0.0.${index + 1}:8000`,
+          labels: {},
+          cost: 1,
+          in_flight: 0,
+          load: null,
+          ...candidate,
+        })),
+      },
+    },
+    body: needs.request_body === true ? whole : new Uint8Array(0),
+  }
+}
+
+function toTool({
+  kind = 'mcp',
+  name = 'test',
+  label = kind === 'mcp' ? 'tools' : null,
+  server = 'tools',
+  model = 'm',
+}: CaseTool): NonNullable<GuestInput['tool']> {
+  return { kind, name, label, server, model }
+}
+
+/** Text as it is, anything else as JSON, nothing for undefined. */
+export function toBytes(value: unknown): Uint8Array {
+  if (value === undefined) return new Uint8Array(0)
+  return new TextEncoder().encode(typeof value === 'string' ? value : JSON.stringify(value))
+}
+
+export function toPairs(headers: CaseHeaders): readonly HeaderPair[] {
+  return Array.isArray(headers) ? headers : Object.entries(headers as Record<string, string>)
+}
+
+function toRequest(request: CaseRequest, needs: ModuleNeeds): GuestInput['request'] {
+  const path = request.path ?? '/v1/chat/completions'
+  const headers = takeHeaders(request.headers ?? {}, needs.headers ?? true, needs.credentials === true)
+  return {
+    id: request.id ?? 'chatcmpl-test',
+    method: request.method ?? 'POST',
+    path,
+    query: request.query ?? '',
+    route: request.route ?? path,
+    tenant: request.tenant ?? null,
+    client_ip: needs.client_ip === false ? '' : (request.client_ip ?? '127.0.0.1'),
+    ...(headers === null ? {} : { headers }),
+  }
+}
+
+function toResponse(
+  response: CaseResponse,
+  needs: ModuleNeeds,
+  isStream: boolean,
+  usualStatus: number,
+): NonNullable<GuestInput['response']> {
+  const headers = takeHeaders(response.headers ?? {}, needs.response_headers ?? true)
+  return {
+    status: response.status ?? usualStatus,
+    ...(headers === null ? {} : { headers }),
+    is_stream: response.is_stream ?? isStream,
+  }
+}
+
+function toError(
+  error: NonNullable<CaseStep['error']>,
+  response: CaseResponse,
+): NonNullable<GuestInput['error']> {
+  return {
+    code: error.code ?? 'internal_error',
+    message: error.message ?? 'something went wrong',
+    type: error.type ?? 'server_error',
+    status: error.status ?? response.status ?? 500,
+  }
+}
+
+function takeHeaders(
+  headers: CaseHeaders,
+  needs: boolean | readonly string[],
+  showsCredentials = true,
+): readonly HeaderPair[] | null {
+  if (needs === false) return null
+  const pairs = toPairs(headers)
+  if (needs !== true) return pairs.filter(([name]) => needs.includes(name.toLowerCase()))
+  return showsCredentials ? pairs : pairs.filter(([name]) => !CREDENTIAL_HEADERS.includes(name.toLowerCase()))
+}

@@ -1,0 +1,141 @@
+/** Runs a module as far as a check can without knowing what it is for: describe, then each handler with a plain input. */
+import type { AttachPoint } from '../../../wasm-sdk/abi.ts'
+import { settingProblem } from '../../../wasm-sdk/settings.ts'
+import { toBytes, toInput } from './case-input.ts'
+import { readAnswer } from './guest-answer.ts'
+import type { CaseStep } from './module-case.ts'
+import { ModuleRunner } from './runner.ts'
+
+export interface ConformanceOptions {
+  /** Where the module is to be attached. Default: wherever it has an export for. */
+  readonly attachPoints?: readonly AttachPoint[]
+  /** Memory that the gateway allows. Default 64 MiB. */
+  readonly maxMemoryBytes?: number
+  /** Time that a call may take. Default 5000 ms. */
+  readonly deadlineMs?: number
+  /** The module will be registered with `wasi: true`. Default false. */
+  readonly usesWasi?: boolean
+  /** Settings that the module needs to run at all. */
+  readonly config?: Readonly<Record<string, string>>
+}
+
+export interface Finding {
+  /** A problem makes the gateway refuse the module or its calls fail; a warning is for the author to judge. */
+  readonly level: 'problem' | 'warning'
+  readonly code: string
+  readonly message: string
+  /** What to do about it. */
+  readonly next: string
+}
+
+/** Calls after which memory of an instance that is used again must have stopped growing. */
+const REUSE_CALLS = 200
+const NOW_MS = Date.UTC(2026, 0, 1)
+const BODY = { model: 'm', messages: [{ role: 'user', content: 'Grüße 😀' }] }
+
+/** A plain input for each place. */
+export const SAMPLES: Readonly<Record<AttachPoint, Omit<CaseStep, 'on' | 'expect'>>> = {
+  OnRequest: { request: { headers: { 'content-type': 'application/json' }, body: BODY } },
+  OnResponse: { response: { status: 200, body: { object: 'chat.completion', choices: [] } } },
+  OnError: { response: { status: 500 }, error: {} },
+  OnStreamEvent: {},
+  OnToolCall: { tool: { name: 'search', arguments: { query: 'Grüße 😀' } } },
+  OnPick: { pick: { model: 'm', candidates: [{ in_flight: 2 }, { labels: { zone: 'Zürich 😀' } }] } },
+}
+
+export async function tryModule(
+  bytes: Uint8Array,
+  points: readonly AttachPoint[],
+  options: ConformanceOptions,
+): Promise<Finding[]> {
+  let runner: ModuleRunner
+  try {
+    runner = await ModuleRunner.open({ bytes, ...options })
+  } catch (cause) {
+    const message = `the module cannot be opened: ${(cause as Error).message}`
+    return [{ level: 'problem', code: 'cannot_open', message, next: 'see `describe` in ABI.md' }]
+  }
+  try {
+    const findings = checkSettings(runner, options)
+    for (const point of points) findings.push(...(await tryPoint(runner, point)))
+    return findings
+  } finally {
+    await runner.close()
+  }
+}
+
+/** Only where some are given: without any, the author has not said what the module runs with. */
+function checkSettings({ description }: ModuleRunner, { config = {} }: ConformanceOptions): Finding[] {
+  if (description.settings === undefined || Object.keys(config).length === 0) return []
+  const message = settingProblem(description.settings, config)
+  if (message === null) return []
+  return [{ level: 'problem', code: 'bad_setting', message, next: 'the gateway rejects such a registration' }]
+}
+
+async function tryPoint(runner: ModuleRunner, on: AttachPoint): Promise<Finding[]> {
+  const call = sampleCall(runner, on)
+  const first = await call()
+  if (first.outcome === 'timeout') {
+    const message = `${on}: ${first.problem}`
+    return [{ level: 'problem', code: 'too_slow', message, next: 'look for an endless loop' }]
+  }
+  if (first.outcome === 'failed') {
+    const message = `${on}: a call with sample input failed: ${first.problem}`
+    return [
+      {
+        level: 'warning',
+        code: 'call_failed',
+        message,
+        next: 'if the module needs settings, pass them with --config',
+      },
+    ]
+  }
+  const findings = checkAnswer(first.output, on)
+  const { instance = 'fresh' } = runner.description
+  if (instance === 'fresh') return findings
+  const growth = await growthOf(call, first.memoryBytes)
+  return growth === null ? findings : [...findings, growth]
+}
+
+function sampleCall(runner: ModuleRunner, on: AttachPoint) {
+  const step: CaseStep = { on, ...SAMPLES[on], expect: {} }
+  const { head, body } = toInput(step, runner.description.needs ?? {}, NOW_MS)
+  if (on !== 'OnStreamEvent') return () => runner.call(on, head, body)
+  const data = toBytes({
+    object: 'chat.completion.chunk',
+    choices: [{ index: 0, delta: { content: 'Grüße 😀' } }],
+  })
+  const event = { index: 0, name: null, is_end: false }
+  return () => runner.call(on, { ...head, event, state: '' }, data)
+}
+
+function checkAnswer(output: Parameters<typeof readAnswer>[0], on: AttachPoint): Finding[] {
+  try {
+    return readAnswer(output, on, SAMPLES[on].pick?.candidates?.length).ignored.map((what) => ({
+      level: 'warning',
+      code: 'ignored',
+      message: `${on}: ${what}`,
+      next: 'the gateway ignores it, see ABI.md',
+    }))
+  } catch (cause) {
+    const message = `${on}: ${(cause as Error).message}`
+    return [{ level: 'problem', code: 'bad_output', message, next: 'see the output frame in ABI.md' }]
+  }
+}
+
+/** An instance that is used again must not keep what its calls leave behind. */
+async function growthOf(
+  call: () => ReturnType<ModuleRunner['call']>,
+  firstBytes: number,
+): Promise<Finding | null> {
+  let half = firstBytes
+  let last = firstBytes
+  for (let count = 1; count <= REUSE_CALLS; count++) {
+    last = (await call()).memoryBytes
+    if (count === REUSE_CALLS / 2) half = last
+  }
+  if (last <= half) return null
+  const message = `memory of the instance still grows after ${REUSE_CALLS} calls (${half}, then ${last} bytes)`
+  const next = 'build with the runtime `minimal`, keep nothing in global variables, or use fresh instances'
+  return { level: 'problem', code: 'memory_grows', message, next }
+}

@@ -1,0 +1,208 @@
+/** What the conformance check finds, and what it says to do about it. */
+import { beforeAll, describe, expect, test, vi } from 'vitest'
+import { tinyModule } from '../../../test/fixtures/wasm/tiny-module.ts'
+import { assemble } from '../../../test/fixtures/wasm/wat.ts'
+import { EXPORT_OF_ATTACH_POINT } from '../../../wasm-sdk/abi.ts'
+import { BUILD_LIMIT_MS, BUSY_LIMIT_MS, builtModule } from '../../../wasm-sdk/fixtures/built-modules.ts'
+import { checkModule } from './conformance.ts'
+
+vi.setConfig({ testTimeout: BUSY_LIMIT_MS })
+
+/** Sections of a module with one function `() -> i32`, written by hand. */
+interface Hand {
+  readonly imports?: readonly { module: string; name: string; type?: number }[]
+  readonly exports?: readonly string[]
+  readonly minPages?: number
+  /** Code of the function, without the end. Default: gives 0. */
+  readonly code?: readonly number[]
+}
+
+const I32 = 0x7f
+const I64 = 0x7e
+/** Function types by index. */
+const TYPES = [
+  [0x60, 0, 1, I32],
+  [0x60, 1, I64, 1, I64],
+  [0x60, 1, I64, 1, I32],
+]
+
+function handmade({
+  imports = [],
+  exports = ['on_request'],
+  minPages = 1,
+  code = [0x41, 0],
+}: Hand): Uint8Array {
+  const text = (value: string) => [value.length, ...Buffer.from(value)]
+  const section = (id: number, content: readonly number[]) => [id, content.length, ...content]
+  const list = (items: readonly (readonly number[])[]) => [items.length, ...items.flat()]
+  const functionIndex = imports.length
+  return Uint8Array.from([
+    ...[0, 0x61, 0x73, 0x6d, 1, 0, 0, 0],
+    ...section(1, list(TYPES)),
+    ...section(
+      2,
+      list(imports.map(({ module, name, type = 1 }) => [...text(module), ...text(name), 0, type])),
+    ),
+    ...section(3, [1, 0]),
+    ...section(5, [1, 0, ...toLeb(minPages)]),
+    ...section(7, list(exports.map((name) => [...text(name), 0, functionIndex]))),
+    ...section(10, [1, code.length + 2, 0, ...code, 0x0b]),
+  ])
+}
+
+const toLeb = (value: number) => (value < 128 ? [value] : [(value & 127) | 128, value >> 7])
+const codesOf = async (...parameters: Parameters<typeof checkModule>) =>
+  (await checkModule(...parameters)).findings.map(({ code }) => code)
+
+test('a module that gives an answer is fine; that it does not describe itself is only a warning', async () => {
+  const report = await checkModule(handmade({}))
+  expect(report.isOk).toBe(true)
+  expect(report.findings.map(({ code, level }) => [code, level])).toEqual([['no_description', 'warning']])
+})
+
+test('a component is refused with what to build instead', async () => {
+  const report = await checkModule(Uint8Array.from([0, 0x61, 0x73, 0x6d, 0x0d, 0, 1, 0]))
+  expect(report).toMatchObject({ isOk: false, module: { format: 'component' } })
+  expect(report.findings[0].next).toContain('wasm32-unknown-unknown')
+})
+
+test.each([
+  ['nothing', new Uint8Array(0), 'the file is empty'],
+  ['text', Buffer.from('(module)'), 'the file is not a WebAssembly module'],
+  ['a module cut short', handmade({}).subarray(0, 30), 'invalid module: the file ends too early'],
+])('%s is no module', async (_, bytes, message) => {
+  expect((await checkModule(bytes)).findings).toMatchObject([{ code: 'not_a_module', message }])
+})
+
+describe('exports', () => {
+  test('one for the attach point must be there', async () => {
+    const { findings } = await checkModule(handmade({}), { attachPoints: ['OnRequest', 'OnError'] })
+    expect(findings).toContainEqual(
+      expect.objectContaining({ code: 'export_missing', message: expect.stringContaining('on_error') }),
+    )
+  })
+
+  test('a module without a handler, or with a name that only looks like one, is found', async () => {
+    const { findings, isOk } = await checkModule(handmade({ exports: ['onRequest'] }))
+    expect(isOk).toBe(false)
+    expect(findings.map(({ code }) => code)).toEqual(['no_handler', 'export_unknown', 'no_description'])
+    for (const name of Object.values(EXPORT_OF_ATTACH_POINT)) expect(findings[0].next).toContain(name)
+  })
+})
+
+describe('imports', () => {
+  test('an unknown host function is named, with the one that may have been meant', async () => {
+    const { findings } = await checkModule(
+      handmade({ imports: [{ module: 'extism:host/user', name: 'kv_got' }] }),
+    )
+    expect(findings).toContainEqual({
+      level: 'problem',
+      code: 'import_unknown',
+      message: 'the module imports kv_got from extism:host/user, which the gateway does not provide',
+      next: 'did you mean kv_get?',
+    })
+  })
+
+  test('one with another signature is told the right one', async () => {
+    const { findings } = await checkModule(
+      handmade({ imports: [{ module: 'extism:host/user', name: 'kv_get', type: 2 }] }),
+    )
+    expect(findings).toContainEqual(
+      expect.objectContaining({ code: 'import_signature', next: 'declare it as (i64) -> (i64)' }),
+    )
+  })
+
+  test('WASI is a problem of its own', async () => {
+    const imports = [{ module: 'wasi_snapshot_preview1', name: 'fd_write' }]
+    expect(await codesOf(handmade({ imports }))).toContain('import_wasi')
+  })
+})
+
+test('memory that starts above the limit is a problem', async () => {
+  expect(await codesOf(handmade({ minPages: 200 }), { maxMemoryBytes: 100 * 65_536 })).toContain(
+    'memory_too_large',
+  )
+})
+
+test('a handler that never returns is a problem', async () => {
+  const endless = [0x03, 0x40, 0x0c, 0, 0x0b, 0x41, 0]
+  expect(await codesOf(handmade({ code: endless }), { deadlineMs: 500 })).toContain('too_slow')
+})
+
+test('a handler that traps on a plain request is a warning, for it may lack its settings', async () => {
+  const report = await checkModule(handmade({ code: [0x00] }))
+  expect(report.isOk).toBe(true)
+  expect(report.findings.map(({ code }) => code)).toContain('call_failed')
+})
+
+test('a description that is none is a problem', async () => {
+  const { findings } = await checkModule(handmade({ exports: ['on_request', 'describe'] }))
+  expect(findings).toMatchObject([
+    { code: 'cannot_open', message: 'the module cannot be opened: the output of describe is not valid JSON' },
+  ])
+})
+
+test(
+  'a reused instance whose memory grows with every call is a problem',
+  async () => {
+    const bytes = await builtModule('wasm-sdk/fixtures/leaking')
+    expect(await codesOf(bytes)).toEqual(['memory_grows'])
+  },
+  BUILD_LIMIT_MS,
+)
+
+test.each(['reuse', 'shared'])(
+  'so is one that is kept as %s, and makes room in each call',
+  async (instance) => {
+    const description = JSON.stringify({ abi: 1, instance })
+    const bytes = assemble(`(module
+    (import "extism:host/env" "alloc" (func $alloc (param i64) (result i64)))
+    (import "extism:host/env" "store_u8" (func $store (param i64 i32)))
+    (import "extism:host/env" "output_set" (func $output (param i64 i64)))
+    (memory 1) (data (i32.const 0) ${JSON.stringify(description)})
+    (func (export "describe") (result i32) (local $at i64) (local $n i32)
+      (local.set $at (call $alloc (i64.const ${description.length})))
+      (loop $l
+        (call $store (i64.add (local.get $at) (i64.extend_i32_u (local.get $n))) (i32.load8_u (local.get $n)))
+        (br_if $l (i32.lt_u (local.tee $n (i32.add (local.get $n) (i32.const 1))) (i32.const ${description.length}))))
+      (call $output (local.get $at) (i64.const ${description.length})) (i32.const 0))
+    (func (export "on_request") (result i32) (drop (memory.grow (i32.const 1))) (i32.const 0)))`)
+    expect(await codesOf(bytes)).toEqual(['memory_grows'])
+  },
+)
+
+describe('a real module', () => {
+  let bytes: Uint8Array
+  beforeAll(async () => {
+    bytes = await builtModule('wasm-sdk/fixtures/echo')
+  }, BUILD_LIMIT_MS)
+
+  test('has nothing to object to but the header that it sets for show', async () => {
+    const { isOk, module, findings } = await checkModule(bytes)
+    expect(isOk).toBe(true)
+    expect(module.attachPoints).toEqual([
+      'OnRequest',
+      'OnResponse',
+      'OnError',
+      'OnStreamEvent',
+      'OnToolCall',
+      'OnPick',
+    ])
+    expect(findings.map(({ code }) => code)).toEqual(['ignored'])
+  })
+})
+
+test('a start that never ends is a problem, whether its time is over first or its fuel', async () => {
+  const bytes = tinyModule({ exports: ['on_request'], start: true })
+  for (const deadlineMs of [100, 60_000]) {
+    const report = await checkModule(bytes, { deadlineMs })
+    expect(report.isOk).toBe(false)
+    expect(report.findings).toContainEqual(
+      expect.objectContaining({
+        level: 'problem',
+        code: 'cannot_open',
+        message: expect.stringMatching(/start/),
+      }),
+    )
+  }
+})

@@ -1,0 +1,165 @@
+/** Checks that a module is one that the gateway can use, and says what to do about what is not as it should be. */
+import { type AttachPoint, EXPORT_OF_ATTACH_POINT } from '../../../wasm-sdk/abi.ts'
+import { WASI_NAMESPACE } from '../instances/check-module.ts'
+import {
+  isKnownNamespace,
+  nearestName,
+  offeredSignature,
+  sameSignature,
+  showSignature,
+} from '../instances/host-imports.ts'
+import { type ConformanceOptions, type Finding, tryModule } from './conformance-trial.ts'
+import { inspectModule, type ModuleReport } from './inspect.ts'
+import type { WasmImport } from './wasm-reader.ts'
+
+export interface ConformanceReport {
+  readonly isOk: boolean
+  readonly module: ModuleReport
+  readonly findings: readonly Finding[]
+}
+
+const DEFAULT_MEMORY_BYTES = 64 * 1024 * 1024
+const PAGE_BYTES = 65_536
+const LARGE_MODULE_BYTES = 1024 * 1024
+const LOOKS_LIKE_HANDLER = /^on[_A-Z]/
+
+/** Reads the module, then runs it: each handler once with a plain input. Never throws for what is wrong with it. */
+export async function checkModule(
+  bytes: Uint8Array,
+  options: ConformanceOptions = {},
+): Promise<ConformanceReport> {
+  const module = inspectModule(bytes)
+  const findings: Finding[] = []
+  if (module.problem !== null) findings.push(unreadable(module))
+  else {
+    findings.push(...checkExports(module, options.attachPoints))
+    findings.push(...module.imports.flatMap((one) => checkImport(one, options.usesWasi ?? false)))
+    findings.push(...checkMemory(module, options.maxMemoryBytes ?? DEFAULT_MEMORY_BYTES))
+    if (module.bytes > LARGE_MODULE_BYTES) findings.push(large(module))
+    if (findings.every(({ level }) => level === 'warning')) {
+      findings.push(...(await tryModule(bytes, module.attachPoints, options)))
+    }
+  }
+  return { isOk: findings.every(({ level }) => level === 'warning'), module, findings }
+}
+
+function unreadable({ format, problem }: ModuleReport): Finding {
+  const next =
+    format === 'component'
+      ? 'build for a core target such as wasm32-unknown-unknown, without component tools'
+      : 'use the .wasm file that the compiler wrote'
+  return { level: 'problem', code: 'not_a_module', message: problem ?? 'the file cannot be read', next }
+}
+
+function checkExports(module: ModuleReport, wanted: readonly AttachPoint[] = []): Finding[] {
+  const findings: Finding[] = []
+  const known = new Set<string>(Object.values(EXPORT_OF_ATTACH_POINT))
+  for (const point of wanted.filter((point) => !module.attachPoints.includes(point))) {
+    const message = `the module cannot be attached to ${point}: export ${EXPORT_OF_ATTACH_POINT[point]} is missing`
+    findings.push({
+      level: 'problem',
+      code: 'export_missing',
+      message,
+      next: `export a function of that name`,
+    })
+  }
+  if (module.attachPoints.length === 0) {
+    const message = 'the module exports no handler'
+    findings.push({
+      level: 'problem',
+      code: 'no_handler',
+      message,
+      next: `export one of ${[...known].join(', ')}`,
+    })
+  }
+  for (const { name, kind, signature } of module.exports) {
+    if (kind !== 'function') continue
+    const isOurs = known.has(name) || name === 'describe'
+    if (isOurs && signature !== null && !isHandler(signature)) {
+      const message = `${name} is ${showSignature(signature)}`
+      const next = 'handlers take no parameters and return an i32, 0 on success'
+      findings.push({ level: 'problem', code: 'export_signature', message, next })
+    }
+    if (!isOurs && LOOKS_LIKE_HANDLER.test(name)) {
+      const message = `${name} looks like a handler, but is never called`
+      findings.push({
+        level: 'warning',
+        code: 'export_unknown',
+        message,
+        next: `handlers are ${[...known].join(', ')}`,
+      })
+    }
+  }
+  if (!module.hasDescription) {
+    const message = 'the module does not export `describe`: it receives all headers and no body'
+    findings.push({
+      level: 'warning',
+      code: 'no_description',
+      message,
+      next: 'export `describe`, see ABI.md',
+    })
+  }
+  return findings
+}
+
+function isHandler({
+  parameters,
+  results,
+}: {
+  parameters: readonly unknown[]
+  results: readonly unknown[]
+}): boolean {
+  return parameters.length === 0 && (results.length === 0 || (results.length === 1 && results[0] === 'i32'))
+}
+
+function checkImport({ module, name, kind, signature }: WasmImport, usesWasi: boolean): Finding[] {
+  const code = 'import_unknown'
+  const message = `the module imports ${kind === 'function' ? '' : `the ${kind} `}${name} from ${module}, which the gateway does not provide`
+  if (module === WASI_NAMESPACE) {
+    if (usesWasi) return []
+    const next =
+      'build without WASI, or register the module with `wasi: true` (no files, environment or sockets)'
+    return [{ level: 'problem', code: 'import_wasi', message, next }]
+  }
+  if (kind !== 'function') return [{ level: 'problem', code, message, next: 'define it in the module' }]
+  const allowed = offeredSignature(module, name)
+  if (allowed === null) {
+    const nearest = nearestName(module, name)
+    const next =
+      isKnownNamespace(module) && nearest !== null
+        ? `did you mean ${nearest}?`
+        : 'see the host functions in ABI.md'
+    return [{ level: 'problem', code, message, next }]
+  }
+  if (signature === null || sameSignature(signature, allowed)) return []
+  const next = `declare it as ${showSignature(allowed)}`
+  return [
+    {
+      level: 'problem',
+      code: 'import_signature',
+      message: `${name} is imported as ${showSignature(signature)}`,
+      next,
+    },
+  ]
+}
+
+function checkMemory({ memories }: ModuleReport, maxBytes: number): Finding[] {
+  const pages = Math.floor(maxBytes / PAGE_BYTES)
+  return memories
+    .filter(({ minPages }) => minPages > pages)
+    .map(({ minPages }) => ({
+      level: 'problem',
+      code: 'memory_too_large',
+      message: `the memory starts with ${minPages} pages of 64 KiB, the gateway allows ${pages}`,
+      next: 'lower the initial memory of the build',
+    }))
+}
+
+function large({ bytes }: ModuleReport): Finding {
+  return {
+    level: 'warning',
+    code: 'large_module',
+    message: `the module has ${Math.round(bytes / 1024)} KiB; each thread keeps it compiled`,
+    next: 'build with optimisation and without debug information',
+  }
+}

@@ -1,0 +1,120 @@
+/** What a module answers and says about itself, checked member by member. */
+import { describe, expect, test } from 'vitest'
+import { ABI_VERSION, type AttachPoint } from '../../../wasm-sdk/abi.ts'
+import { readDescription } from '../../../wasm-sdk/description.ts'
+import { readAnswer } from './guest-answer.ts'
+
+const read = (head: unknown, point: AttachPoint = 'OnRequest', body = '') =>
+  readAnswer({ head, body: Buffer.from(body) }, point)
+const bytes = (value: unknown) => new TextEncoder().encode(JSON.stringify(value))
+
+describe('an answer', () => {
+  test('of nothing continues, with no body of its own', () => {
+    expect(readAnswer(null, 'OnRequest')).toMatchObject({ action: 'continue', body: null, ignored: [] })
+    expect(read({ action: 'continue' }, 'OnRequest', 'left over').body).toBeNull()
+  })
+
+  test('replaces the body only when it says so', () => {
+    expect(read({ action: 'modify' }, 'OnRequest', 'x').body).toBeNull()
+    expect(read({ action: 'modify', replaces_body: true }, 'OnRequest', '').body?.length).toBe(0)
+  })
+
+  test('has a status from 200 to 599, or 400 in a rejection and none in a change', () => {
+    for (const status of [199, 600, 999, 200.5, '500', null]) {
+      expect(read({ action: 'reject', status }).status).toBe(400)
+      expect(read({ action: 'modify', status }, 'OnResponse').status).toBeNull()
+    }
+    expect(read({ action: 'modify', status: 503 }, 'OnResponse').status).toBe(503)
+    expect(read({ action: 'modify', status: 503 }).status).toBeNull()
+  })
+
+  test.each(['headers_set', 'headers_add', 'headers_remove', 'events'])('has 1,024 %s at most', (member) => {
+    const [entry, point] = {
+      headers_remove: ['x', 'OnRequest'] as const,
+      events: [{ data: '' }, 'OnStreamEvent'] as const,
+    }[member] ?? [['x', ''], 'OnRequest' as const]
+    const answer = (count: number) => read({ action: 'modify', [member]: Array(count).fill(entry) }, point)
+    expect(answer(1_024)).toMatchObject({ ignored: [] })
+    expect(() => answer(1_025)).toThrow(`${member} has 1025 entries; the limit is 1024`)
+  })
+
+  test('loses headers that belong to the connection or would split it', () => {
+    const headers_set = [
+      ['Host', 'x'],
+      ['a', 'b\r\nc: d'],
+      ['b', 'x\u0000'],
+      ['bad name', 'x'],
+      ['fine', 'tab\tü'],
+    ]
+    const answer = read({ action: 'modify', headers_set, headers_remove: ['Transfer-Encoding', 'x'] })
+    expect(answer.headers_set).toEqual([['fine', 'tab\tü']])
+    expect(answer.headers_remove).toEqual(['x'])
+    expect(answer.ignored).toHaveLength(5)
+  })
+
+  test.each([
+    [[], 'the head of the output must be a JSON object'],
+    [{}, 'action must be continue, reject, modify or fetch (got undefined)'],
+    [{ action: 'stop' }, 'action must be continue, reject, modify or fetch (got "stop")'],
+    [{ action: 'modify', headers_set: { a: 'b' } }, 'headers_set must be a list'],
+    [{ action: 'modify', headers_add: [['a']] }, 'headers_add must be a list'],
+    [{ action: 'reject', headers: [['a', 1]] }, 'headers must be a list'],
+    [{ action: 'modify', headers_remove: 'a' }, 'headers_remove must be a list'],
+  ])('of %j is none', (head, message) => {
+    expect(() => read(head)).toThrow(message)
+  })
+
+  test.each([
+    [{ state: 1 }, 'state must be a string'],
+    [{ state: 'ü'.repeat(32_769) }, 'state has more than 65536 bytes'],
+    [{ events: {} }, 'events must be a list'],
+    [{ events: [{}] }, 'data of an event must be a string'],
+    [{ events: [null] }, 'data of an event must be a string'],
+    [{ events: [{ name: 'a\nb', data: '' }] }, 'must be a single line'],
+    [{ events: [{ data_bytes: 1 }] }, 'data_bytes of an event is outside of the body'],
+    [{ events: [{ data_bytes: -1 }] }, 'data_bytes of an event is outside of the body'],
+    [{ events: [{ data_bytes: '0' }] }, 'data_bytes of an event is outside of the body'],
+  ])('to a stream event of %j is none', (head, message) => {
+    expect(() => read(head, 'OnStreamEvent')).toThrow(message)
+  })
+
+  test('to a stream event drops it, or lets it pass and keeps what there was', () => {
+    expect(read({ events: [] }, 'OnStreamEvent')).toMatchObject({ events: [], state: null })
+    expect(read({ state: '' }, 'OnStreamEvent')).toMatchObject({ events: null, state: '' })
+  })
+})
+
+describe('a description', () => {
+  test('is taken as it is', () => {
+    const value = {
+      abi: 1,
+      needs: { headers: ['a'], response_body: true },
+      instance: 'reuse',
+      on_failure: 'closed',
+    }
+    expect(readDescription(bytes(value))).toEqual(value)
+    expect(readDescription(bytes({ abi: 1 }))).toEqual({ abi: 1 })
+  })
+
+  test.each([
+    [[], 'the description must be an object'],
+    [{}, 'abi of the description must be an integer >= 1'],
+    [{ abi: 0 }, 'abi of the description must be an integer >= 1'],
+    [
+      { abi: ABI_VERSION + 1 },
+      `the module requires interface version ${ABI_VERSION + 1}; the gateway supports 1 to ${ABI_VERSION}`,
+    ],
+    [{ abi: 1, need: {} }, 'the description has an unknown member need'],
+    [{ abi: 1, needs: { body: true } }, 'needs has an unknown member body'],
+    [{ abi: 1, needs: { request_body: 'yes' } }, 'request_body must be a boolean'],
+    [{ abi: 1, needs: { headers: [1] } }, 'headers must be a boolean or a list of names'],
+    [{ abi: 1, instance: 'warm' }, 'instance must be one of fresh, reuse, shared'],
+    [{ abi: 1, on_failure: 'shut' }, 'on_failure must be one of open, closed'],
+  ])('of %j is refused', (value, message) => {
+    expect(() => readDescription(bytes(value))).toThrow(message)
+  })
+
+  test('that is no JSON is refused', () => {
+    expect(() => readDescription(new Uint8Array([0xff]))).toThrow('the output of describe is not valid JSON')
+  })
+})

@@ -1,0 +1,145 @@
+/** The output of a module in the terms of ABI.md, with the reasons why the gateway would ignore parts of it. */
+import type { AttachPoint, GuestAction, HeaderPair } from '../../../wasm-sdk/abi.ts'
+import { headerProblem } from '../hooks/header-edits.ts'
+import {
+  BadOutput,
+  isStatus,
+  readEdits,
+  readFetchHead,
+  readPairs,
+  readStreamHead,
+  readToolHead,
+  unknownAction,
+} from '../instances/guest-output.ts'
+import { checkChoice, NO_CHOICE } from '../pick/read-choice.ts'
+
+export interface GuestAnswer {
+  readonly action: GuestAction['action']
+  /** Null for none; 400 for a rejection with an invalid status. */
+  readonly status: number | null
+  /** Of a rejection. */
+  readonly headers: readonly HeaderPair[]
+  readonly headers_set: readonly HeaderPair[]
+  readonly headers_add: readonly HeaderPair[]
+  readonly headers_remove: readonly string[]
+  /** The body that replaces the current one, or that of a rejection; null keeps the current one. */
+  readonly body: Buffer | null
+  /** Stream phase: null passes the event on unchanged. */
+  readonly events: readonly OutgoingEvent[] | null
+  /** Stream phase: null keeps the state. */
+  readonly state: string | null
+  /** Pick phase: null leaves it to the default policy. */
+  readonly choice: number | null
+  readonly fetch: AskedFetch | null
+  /** What the gateway would ignore, one sentence each. */
+  readonly ignored: readonly string[]
+}
+
+export interface AskedFetch {
+  readonly url: string
+  readonly method: string
+  readonly headers: readonly HeaderPair[]
+  readonly body: Buffer
+  readonly state: string
+}
+
+interface OutgoingEvent {
+  readonly name: string | null
+  readonly data: string
+}
+
+export interface GuestOutput {
+  readonly head: unknown
+  readonly body: Buffer
+}
+
+const CONTINUE: GuestAnswer = Object.freeze({
+  action: 'continue',
+  status: null,
+  headers: [],
+  headers_set: [],
+  headers_add: [],
+  headers_remove: [],
+  body: null,
+  events: null,
+  state: null,
+  choice: null,
+  fetch: null,
+  ignored: [],
+})
+
+/**
+ * @param output null when the module returned none: it continues
+ * @param candidates number of workers shown in the pick phase
+ * @throws BadOutput naming the invalid member; the gateway counts such a call as failed
+ */
+export function readAnswer(
+  output: GuestOutput | null,
+  point: AttachPoint,
+  candidates = Number.POSITIVE_INFINITY,
+): GuestAnswer {
+  if (output === null) return CONTINUE
+  const { body } = output
+  if (typeof output.head !== 'object' || output.head === null || Array.isArray(output.head))
+    throw new BadOutput('the head of the output must be a JSON object')
+  const head = output.head as Record<string, unknown>
+  if (point === 'OnStreamEvent') return { ...CONTINUE, ...readStreamHead(head, body) }
+  if (point === 'OnPick') {
+    const choice = checkChoice(head.choice, candidates)
+    return choice === NO_CHOICE ? CONTINUE : { ...CONTINUE, choice }
+  }
+  if (head.action === 'continue') return CONTINUE
+  if (head.action === 'fetch') return readFetch(head, body)
+  if (point === 'OnToolCall') return readTool(head, body)
+  return head.action === 'reject' ? readReject(head, body) : readModify(head, body, point)
+}
+
+function readReject(head: Record<string, unknown>, body: Buffer): GuestAnswer {
+  const ignored: string[] = []
+  const status = isStatus(head.status) ? head.status : 400
+  if (status !== head.status) ignored.push(`status ${head.status} is not between 200 and 599: 400 is sent`)
+  const headers = kept(readPairs(head, 'headers'), true, ignored)
+  return { ...CONTINUE, action: 'reject', status, headers, body, ignored }
+}
+
+function readFetch(head: Record<string, unknown>, body: Buffer): GuestAnswer {
+  const { url, method, state } = readFetchHead(head)
+  const ignored: string[] = []
+  const headers = kept(readPairs(head, 'headers'), false, ignored)
+  return { ...CONTINUE, action: 'fetch', fetch: { url, method, headers, body, state }, ignored }
+}
+
+function readModify(head: Record<string, unknown>, body: Buffer, point: AttachPoint): GuestAnswer {
+  if (head.action !== 'modify') throw unknownAction(head.action)
+  const isReply = point !== 'OnRequest'
+  const { headers_set = [], headers_add = [], headers_remove = [] } = readEdits(head)
+  const ignored: string[] = []
+  const status = isReply && isStatus(head.status) ? head.status : null
+  if (head.status !== undefined && status === null) ignored.push(`status ${head.status} is not used`)
+  const removed = headers_remove.map((name) => [name, ''] as const)
+  return {
+    ...CONTINUE,
+    action: 'modify',
+    status,
+    headers_set: kept(headers_set, isReply, ignored),
+    headers_add: kept(headers_add, isReply, ignored),
+    headers_remove: kept(removed, isReply, ignored).map(([name]) => name),
+    body: head.replaces_body === true ? body : null,
+    ignored,
+  }
+}
+
+function readTool(head: Record<string, unknown>, body: Buffer): GuestAnswer {
+  const answer = readToolHead(head, body)
+  const ignored =
+    answer.action === 'reject' ? ['status', 'headers'].filter((member) => head[member] !== undefined) : []
+  return { ...CONTINUE, ...answer, ignored: ignored.map((member) => `${member} is not used in OnToolCall`) }
+}
+
+function kept(pairs: readonly HeaderPair[], isReply: boolean, ignored: string[]): HeaderPair[] {
+  return pairs.filter(([name, value]) => {
+    const problem = headerProblem(name.toLowerCase(), value, isReply)
+    if (problem !== null) ignored.push(`header ${name} is dropped: ${problem}`)
+    return problem === null
+  })
+}

@@ -1,0 +1,212 @@
+/** Runs cases against a module and says in sentences where they differ. */
+import { readdir, readFile, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { FetchedHead, GuestInput } from '../../../wasm-sdk/abi.ts'
+import { toBytes, toInput, toPairs } from './case-input.ts'
+import { differences, type Observed } from './compare.ts'
+import { type AskedFetch, type GuestAnswer, readAnswer } from './guest-answer.ts'
+import { type CaseEvent, type CaseFetched, type CaseStep, type ModuleCase, readCase } from './module-case.ts'
+import { type CallResult, ModuleRunner, type RunnerOptions } from './runner.ts'
+
+export interface CaseResult {
+  readonly title: string
+  readonly isOk: boolean
+  readonly steps: readonly StepResult[]
+}
+
+export interface StepResult {
+  /** Sentences; none when all is as expected. */
+  readonly differences: readonly string[]
+  /** What came of the last run of the step. */
+  readonly observed: Observed
+  /** Longest call, in the guest. */
+  readonly elapsedMs: number
+  /** Largest memory of the instance. */
+  readonly memoryBytes: number
+}
+
+/** The gateway sends the end of a stream itself; modules are told of it, and it is not theirs. */
+const STREAM_END = '[DONE]'
+const DEFAULT_NOW_MS = Date.UTC(2026, 0, 1)
+
+interface Call {
+  readonly result: CallResult
+  readonly answer: GuestAnswer | null
+  readonly failure: string | null
+}
+
+/** @throws Error when the module cannot be opened; what goes wrong in calls is in the result */
+export async function runCase(
+  moduleCase: ModuleCase,
+  options: Omit<RunnerOptions, 'config' | 'seed'>,
+): Promise<CaseResult> {
+  const { title, config = {}, steps } = moduleCase
+  const runner = await ModuleRunner.open({ ...options, config, seed: title })
+  try {
+    const results: StepResult[] = []
+    let nowMs = moduleCase.now_ms ?? DEFAULT_NOW_MS
+    for (const step of steps) {
+      nowMs += step.advance_ms ?? 0
+      results.push(await runStep(runner, step, nowMs))
+    }
+    return { title, isOk: results.every((result) => result.differences.length === 0), steps: results }
+  } finally {
+    await runner.close()
+  }
+}
+
+async function runStep(runner: ModuleRunner, step: CaseStep, nowMs: number): Promise<StepResult> {
+  let result = await runOnce(runner, step, nowMs)
+  for (let run = 1; run < (step.repeat ?? 1) && result.differences.length === 0; run++) {
+    result = await runOnce(runner, step, nowMs)
+  }
+  return result
+}
+
+async function runOnce(runner: ModuleRunner, step: CaseStep, nowMs: number): Promise<StepResult> {
+  const input = toInput(step, runner.description.needs ?? {}, nowMs)
+  const isStream = step.on === 'OnStreamEvent'
+  const { calls, events } = isStream
+    ? await runStream(runner, step.events ?? [], input.head)
+    : { calls: await callThrough(runner, step, input.head, input.body), events: [] }
+  const observed = observe(calls, events, runner.metrics)
+  return {
+    differences: differences(step.expect, observed),
+    observed,
+    elapsedMs: Math.max(...calls.map(({ result }) => result.elapsedMs)),
+    memoryBytes: Math.max(...calls.map(({ result }) => result.memoryBytes)),
+  }
+}
+
+async function callOnce(
+  runner: ModuleRunner,
+  { on }: Pick<CaseStep, 'on'>,
+  head: GuestInput,
+  body: Uint8Array,
+): Promise<Call> {
+  const result = await runner.call(on, head, body)
+  if (result.outcome !== 'ok') return { result, answer: null, failure: result.problem }
+  try {
+    const answer = readAnswer(result.output, on, head.pick?.candidates.length)
+    return { result, answer, failure: null }
+  } catch (cause) {
+    return { result, answer: null, failure: (cause as Error).message }
+  }
+}
+
+/** Calls again with each answer that the case has for what the module fetches. */
+async function callThrough(
+  runner: ModuleRunner,
+  step: CaseStep,
+  head: GuestInput,
+  body: Uint8Array,
+): Promise<Call[]> {
+  const calls = [await callOnce(runner, step, head, body)]
+  for (const answer of step.fetched ?? []) {
+    const fetch = calls[calls.length - 1].answer?.fetch ?? null
+    if (fetch === null) return calls
+    const { head: fetched, body: more } = toFetched(answer)
+    const next = { ...head, fetched, state: fetch.state }
+    calls.push(await callOnce(runner, step, next, Buffer.concat([body, more])))
+  }
+  const last = calls[calls.length - 1]
+  const left = last.answer?.fetch ?? null
+  if (left === null) return calls
+  const failure = `it fetches ${left.url}, but \`fetched\` of the step has no further entry`
+  return [...calls.slice(0, -1), { ...last, failure }]
+}
+
+function toFetched({ error = null, status, headers = {}, body }: CaseFetched): {
+  head: FetchedHead
+  body: Uint8Array
+} {
+  if (error !== null)
+    return { head: { error, status: 0, headers: [], body_bytes: 0 }, body: toBytes(undefined) }
+  const bytes = toBytes(body)
+  const pairs = toPairs(headers)
+  return { head: { error, status: status ?? 200, headers: pairs, body_bytes: bytes.length }, body: bytes }
+}
+
+/** A call for each event and one for the end; a failed call lets its event pass. */
+async function runStream(
+  runner: ModuleRunner,
+  incoming: readonly CaseEvent[],
+  head: GuestInput,
+): Promise<{ calls: Call[]; events: Observed['events'] }> {
+  const calls: Call[] = []
+  const events: { name: string | null; data: string }[] = []
+  let state = ''
+  const offer = async (index: number, name: string | null, data: string | null) => {
+    const event = { index, name, is_end: data === null }
+    const call = await callOnce(
+      runner,
+      { on: 'OnStreamEvent' },
+      { ...head, event, state },
+      toBytes(data ?? ''),
+    )
+    calls.push(call)
+    state = call.answer?.state ?? state
+    events.push(...(call.answer?.events ?? (data === null ? [] : [{ name, data }])))
+  }
+  let index = 0
+  let hasEnded = false
+  for (const { name = null, data } of incoming) {
+    const text = Buffer.from(toBytes(data)).toString()
+    if (text === STREAM_END) {
+      await offer(index, null, null)
+      hasEnded = true
+      events.push({ name, data: text })
+    } else await offer(index++, name, text)
+  }
+  if (!hasEnded) await offer(index, null, null)
+  return { calls, events }
+}
+
+function observe(
+  calls: readonly Call[],
+  events: Observed['events'],
+  metrics: ReadonlyMap<string, number>,
+): Observed {
+  const { answer } = calls[calls.length - 1]
+  return {
+    action: answer?.action ?? 'continue',
+    status: answer?.status ?? null,
+    headers: answer?.headers ?? [],
+    headers_set: answer?.headers_set ?? [],
+    headers_add: answer?.headers_add ?? [],
+    headers_remove: answer?.headers_remove ?? [],
+    body: answer?.body?.toString('utf8') ?? null,
+    events,
+    choice: answer?.choice ?? null,
+    fetches: calls.flatMap(({ answer }) => (answer?.fetch == null ? [] : [shownFetch(answer.fetch)])),
+    logs: calls.flatMap(({ result }) => result.logs.map(({ text }) => text)),
+    metrics: Object.fromEntries(metrics),
+    failure: calls.find(({ failure }) => failure !== null)?.failure ?? null,
+  }
+}
+
+function shownFetch({ url, method, headers, body }: AskedFetch): Observed['fetches'][number] {
+  return { url, method, headers, body: body.toString('utf8') }
+}
+
+/** The case files of a folder or one file, by name. @throws Error naming the file and the member that is wrong */
+export async function readCases(place: string): Promise<{ file: string; moduleCase: ModuleCase }[]> {
+  const names = (await stat(place)).isDirectory() ? await readdir(place) : null
+  const files =
+    names === null
+      ? [place]
+      : names
+          .filter((name) => name.endsWith('.json'))
+          .sort()
+          .map((name) => join(place, name))
+  return Promise.all(
+    files.map(async (file) => {
+      const text = await readFile(file, 'utf8')
+      try {
+        return { file, moduleCase: readCase(text) }
+      } catch (cause) {
+        throw new Error(`${file}: ${(cause as Error).message}`, { cause })
+      }
+    }),
+  )
+}

@@ -1,0 +1,114 @@
+/** The runner keeps a module within its limits and gives it what the gateway would. */
+import { afterEach, beforeAll, expect, test, vi } from 'vitest'
+import { BUILD_LIMIT_MS, BUSY_LIMIT_MS, builtModule } from '../../../wasm-sdk/fixtures/built-modules.ts'
+import { toInput } from './case-input.ts'
+import { readAnswer } from './guest-answer.ts'
+import { ModuleRunner, type RunnerOptions } from './runner.ts'
+
+vi.setConfig({ testTimeout: BUSY_LIMIT_MS })
+
+let bytes: Uint8Array
+let runner: ModuleRunner
+beforeAll(async () => {
+  bytes = await builtModule('wasm-sdk/fixtures/misbehaving')
+}, BUILD_LIMIT_MS)
+afterEach(() => runner?.close())
+
+async function open(options: Partial<RunnerOptions> = {}): Promise<void> {
+  runner = await ModuleRunner.open({ bytes, ...options })
+}
+
+function call(path: string, more: { tenant?: string; nowMs?: number } = {}) {
+  const { head } = toInput(
+    { on: 'OnRequest', request: { path, tenant: more.tenant }, expect: {} },
+    {},
+    more.nowMs ?? 0,
+  )
+  return runner.call('OnRequest', head)
+}
+
+async function headersOf(result: ReturnType<typeof call>) {
+  const { output, problem } = await result
+  expect(problem).toBeNull()
+  return Object.fromEntries(readAnswer(output, 'OnRequest').headers_set)
+}
+
+test('a loop without end is stopped at the deadline, and the next call works', async () => {
+  await open({ deadlineMs: 2_000, fuel: 1e12 })
+  const begin = performance.now()
+  const result = await call('/loop')
+  expect(result).toMatchObject({ outcome: 'timeout', problem: 'the call exceeded 2000 ms' })
+  expect(performance.now() - begin).toBeLessThan(20_000)
+  expect(await call('/')).toMatchObject({ outcome: 'ok', output: null })
+})
+
+test('counters survive a call that had to be stopped', async () => {
+  await open({ deadlineMs: 2_000 })
+  expect(await headersOf(call('/count'))).toEqual({ 'x-count': '1' })
+  await call('/loop')
+  expect(await headersOf(call('/count'))).toEqual({ 'x-count': '2' })
+})
+
+test('memory does not grow beyond the limit', async () => {
+  await open({ maxMemoryBytes: 16 * 65_536 })
+  const pages = Number((await headersOf(call('/grow')))['x-pages'])
+  expect(pages).toBeGreaterThan(10)
+  expect(pages).toBeLessThan(16)
+})
+
+test('a module that throws fails its call and says why and where', async () => {
+  await open()
+  const result = await call('/trap')
+  expect(result.outcome).toBe('failed')
+  expect(result.problem).toMatch(/^größer als gedacht at assembly\/index\.ts:\d+:\d+$/)
+  expect((await call('/')).outcome).toBe('ok')
+})
+
+test('an instance remembers nothing from one call to the next', async () => {
+  await open()
+  expect(await headersOf(call('/remember'))).toEqual({ 'x-calls': '1' })
+  expect(await headersOf(call('/remember'))).toEqual({ 'x-calls': '1' })
+})
+
+test('counters belong to the tenant, end with their time to live, and are gone after a reset', async () => {
+  await open()
+  expect(await headersOf(call('/count', { tenant: 'auth:a' }))).toEqual({ 'x-count': '1' })
+  expect(await headersOf(call('/count', { tenant: 'auth:a', nowMs: 999 }))).toEqual({ 'x-count': '2' })
+  expect(await headersOf(call('/count', { tenant: 'auth:b', nowMs: 999 }))).toEqual({ 'x-count': '1' })
+  expect(await headersOf(call('/count', { tenant: 'auth:a', nowMs: 1_000 }))).toEqual({ 'x-count': '1' })
+  await runner.reset()
+  expect(await headersOf(call('/count', { tenant: 'auth:a', nowMs: 1_000 }))).toEqual({ 'x-count': '1' })
+})
+
+test('metrics and log lines are there to be looked at, and the clock is that of the call', async () => {
+  await open()
+  await call('/count')
+  expect((await call('/count', { nowMs: 1_234 })).logs).toEqual([{ level: 'warn', text: 'at 1234' }])
+  expect(runner.metrics).toEqual(new Map([['seen_total', 2]]))
+})
+
+test('what the gateway would leave out of an answer is said', async () => {
+  await open()
+  const headers = readAnswer((await call('/headers')).output, 'OnRequest')
+  expect(headers.headers_set).toEqual([['x-fine', 'yes']])
+  expect(headers.ignored).toEqual([
+    'header content-length is dropped: the gateway sets it',
+    'header x-split is dropped: its value contains line breaks or other control characters',
+  ])
+  const rejected = readAnswer((await call('/status')).output, 'OnRequest')
+  expect(rejected).toMatchObject({
+    action: 'reject',
+    status: 400,
+    ignored: ['status 999 is not between 200 and 599: 400 is sent'],
+  })
+})
+
+test('a handler that is not there is a failed call', async () => {
+  await open()
+  const { head } = toInput({ on: 'OnError', expect: {} }, {}, 0)
+  expect(await runner.call('OnError', head)).toMatchObject({ problem: 'the module has no export on_error' })
+})
+
+test('what is no module is refused', async () => {
+  await expect(ModuleRunner.open({ bytes: new Uint8Array([0, 1, 2]) })).rejects.toThrow()
+})

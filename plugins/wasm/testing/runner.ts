@@ -1,0 +1,201 @@
+/** Runs a module without the gateway: the same envelopes, host functions and limits, everything kept in memory. */
+
+import {
+  ABI_VERSION,
+  type AttachPoint,
+  DESCRIBE_EXPORT,
+  decodeOutput,
+  EXPORT_OF_ATTACH_POINT,
+  encodeFrame,
+  type GuestInput,
+  type ModuleDescription,
+} from '../../../wasm-sdk/abi.ts'
+import { readDescription } from '../../../wasm-sdk/description.ts'
+import type { LoadedModule } from '../threads/guest-task.ts'
+import { EMPTY_SNAPSHOT, type HostSnapshot } from './host-state.ts'
+import { type LogLine, RunnerWorker, type ThreadReply } from './runner-worker.ts'
+import { buildTrial, type TrialLimits, type TrialSettings } from './trial-module.ts'
+
+export interface RunnerOptions {
+  readonly bytes: Uint8Array
+  /** Settings that the module may read. */
+  readonly config?: Readonly<Record<string, string>>
+  /** A call that takes longer is stopped with its thread. Default 5000 ms: more than a gateway gives, for busy machines. */
+  readonly deadlineMs?: number
+  /** Memory of the module; it cannot grow beyond. Default 64 MiB. */
+  readonly maxMemoryBytes?: number
+  /** Units that a call may burn. Default 50 million, and 4000 for each byte of the input. */
+  readonly fuel?: number
+  /** The same seed gives the same random bytes. */
+  readonly seed?: string
+  /** Takes the place of what the module says of its instances, as a registration may do. */
+  readonly instance?: 'fresh' | 'reuse' | 'shared'
+  /** Is told of each call of a handler. */
+  readonly onCall?: (point: AttachPoint, result: CallResult) => void
+}
+
+export interface CallResult {
+  readonly outcome: 'ok' | 'failed' | 'timeout'
+  /** Why it is not ok, in words. */
+  readonly problem: string | null
+  /** Null when the module output nothing, or failed. */
+  readonly output: { readonly head: unknown; readonly body: Buffer } | null
+  readonly logs: readonly LogLine[]
+  /** Time in the guest, without that to make an instance. */
+  readonly elapsedMs: number
+  /** Units that the call has burnt: the same input always burns the same. */
+  readonly fuel: number
+  /** Memory of the instance after the call. */
+  readonly memoryBytes: number
+}
+
+const PAGE_BYTES = 65_536
+const DEFAULT_DEADLINE_MS = 5_000
+const DEFAULT_MEMORY_BYTES = 64 * 1024 * 1024
+/** As the gateway has them unless it is configured otherwise. */
+const DEFAULT_LIMITS: Omit<TrialLimits, 'memoryPages'> = {
+  tablePlaces: 65_536,
+  stackKiB: 1_024,
+  maxBodyBytes: 10_485_760,
+  fuel: 50_000_000,
+  fuelPerByte: 4_000,
+  timeoutMs: DEFAULT_DEADLINE_MS,
+}
+const OUT_OF_FUEL = 'the call used up its fuel, which indicates an endless loop or too much work for one call'
+const DEFAULT_DESCRIPTION: ModuleDescription = Object.freeze({ abi: ABI_VERSION })
+
+export class ModuleRunner {
+  readonly #module: LoadedModule
+  readonly #options: RunnerOptions
+  readonly #exports: ReadonlySet<string>
+  #thread: RunnerWorker | null = null
+  #snapshot: HostSnapshot = EMPTY_SNAPSHOT
+  #description: ModuleDescription = DEFAULT_DESCRIPTION
+
+  private constructor(module: LoadedModule, options: RunnerOptions) {
+    this.#module = module
+    this.#options = options
+    this.#exports = new Set(WebAssembly.Module.exports(module.module).map(({ name }) => name))
+  }
+
+  /**
+   * Compiles the module, starts it and asks it to describe itself.
+   *
+   * @throws Error for what is no module, does not start, needs more memory than allowed, or describes itself wrongly
+   */
+  static async open(options: RunnerOptions): Promise<ModuleRunner> {
+    const runner = new ModuleRunner(await buildTrial(options.bytes, toSettings(options)), options)
+    try {
+      await runner.#describe()
+    } catch (cause) {
+      await runner.close()
+      throw cause
+    }
+    return runner
+  }
+
+  /** What the module says about itself; the defaults when it says nothing. */
+  get description(): ModuleDescription {
+    return this.#description
+  }
+
+  /** Sum of each metric that the module has counted so far. */
+  get metrics(): ReadonlyMap<string, number> {
+    return this.#snapshot.metrics
+  }
+
+  has(point: AttachPoint): boolean {
+    return this.#exports.has(EXPORT_OF_ATTACH_POINT[point])
+  }
+
+  /** Forgets values, counters and metrics. */
+  async reset(): Promise<void> {
+    await this.close()
+    this.#snapshot = EMPTY_SNAPSHOT
+  }
+
+  /** Calls must not overlap. What a module does wrong is in the result, never thrown. */
+  async call(point: AttachPoint, input: GuestInput, body?: Uint8Array): Promise<CallResult> {
+    const result = await this.#call(point, input, body)
+    this.#options.onCall?.(point, result)
+    return result
+  }
+
+  async #call(point: AttachPoint, input: GuestInput, body?: Uint8Array): Promise<CallResult> {
+    const exportName = EXPORT_OF_ATTACH_POINT[point]
+    if (!this.#exports.has(exportName)) return failed(`the module has no export ${exportName}`)
+    const reply = await this.#run(exportName, Uint8Array.from(encodeFrame(input, body)), input)
+    if ('outcome' in reply) return reply
+    const { logs, elapsedMs, fuel, memoryBytes } = reply
+    if (reply.isOutOfFuel)
+      return { ...failed(OUT_OF_FUEL), outcome: 'timeout', logs, elapsedMs, fuel, memoryBytes }
+    if (reply.problem !== null) return { ...failed(reply.problem), logs, elapsedMs, fuel, memoryBytes }
+    try {
+      const output = reply.output === null || reply.output.length === 0 ? null : decodeOutput(reply.output)
+      return { outcome: 'ok', problem: null, output, logs, elapsedMs, fuel, memoryBytes }
+    } catch (cause) {
+      const problem = `the output is not a valid frame: ${(cause as Error).message}`
+      return { ...failed(problem), logs, elapsedMs, fuel, memoryBytes }
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#thread?.stop()
+    this.#thread = null
+  }
+
+  async #describe(): Promise<void> {
+    const hasDescription = this.#exports.has(DESCRIBE_EXPORT)
+    const reply = await this.#run(hasDescription ? DESCRIBE_EXPORT : null, new Uint8Array(0), null)
+    if (reply.problem !== null)
+      throw new Error(`${hasDescription ? 'describe' : 'its start'} failed: ${reply.problem}`)
+    if (!hasDescription) return
+    const output = 'outcome' in reply ? null : reply.output
+    this.#description = readDescription(output ?? new Uint8Array(0))
+  }
+
+  /** @param exportName null only starts an instance */
+  async #run(
+    exportName: string | null,
+    input: Uint8Array,
+    head: GuestInput | null,
+  ): Promise<ThreadReply | CallResult> {
+    const deadlineMs = this.#options.deadlineMs ?? DEFAULT_DEADLINE_MS
+    const call = {
+      exportName,
+      input,
+      nowMs: head?.now_ms ?? 0,
+      tenant: head?.request.tenant ?? null,
+      instance: this.#options.instance ?? this.#description.instance ?? 'fresh',
+      fuel: (this.#options.fuel ?? this.#module.fuel) + this.#module.fuelPerByte * input.length,
+    }
+    try {
+      this.#thread ??= await this.#start()
+      const reply = await this.#thread.call(call, deadlineMs)
+      if (reply !== null) {
+        this.#snapshot = reply.snapshot
+        return reply
+      }
+      this.#thread = null
+      return { ...failed(`the call exceeded ${deadlineMs} ms`), outcome: 'timeout' }
+    } catch (cause) {
+      this.#thread = null
+      return failed((cause as Error).message)
+    }
+  }
+
+  #start(): Promise<RunnerWorker> {
+    const { seed = 'weir' } = this.#options
+    return RunnerWorker.start({ module: this.#module, snapshot: this.#snapshot, seed })
+  }
+}
+
+/** Instances of the runner are never restored, so the module need not note what it writes: built as `reuse`. */
+function toSettings({ maxMemoryBytes, config = {} }: RunnerOptions): TrialSettings {
+  const memoryPages = Math.floor((maxMemoryBytes ?? DEFAULT_MEMORY_BYTES) / PAGE_BYTES)
+  return { limits: { ...DEFAULT_LIMITS, memoryPages }, config, attachPoints: [], instance: 'reuse' }
+}
+
+function failed(problem: string): CallResult {
+  return { outcome: 'failed', problem, output: null, logs: [], elapsedMs: 0, fuel: 0, memoryBytes: 0 }
+}

@@ -1,0 +1,58 @@
+/** A module outside of any gateway, as it would be registered with everything its interface can give it. */
+import type { AttachPoint } from '../../../wasm-sdk/abi.ts'
+import type { WasmConfig } from '../config.ts'
+import { buildGuest, compileModule, type GuestLimits, startFuel } from '../instances/build-guest.ts'
+import { WASI_NAMESPACE } from '../instances/check-module.ts'
+import type { LoadedModule } from '../threads/guest-task.ts'
+
+export type TrialLimits = GuestLimits & Pick<WasmConfig, 'fuelPerByte' | 'timeoutMs'>
+
+export interface TrialSettings {
+  readonly limits: TrialLimits
+  readonly config: Readonly<Record<string, string>>
+  readonly attachPoints: readonly AttachPoint[]
+  readonly instance: LoadedModule['instance']
+}
+
+const NAME = 'module'
+
+/** @throws BadModule */
+export async function buildTrial(
+  given: Uint8Array,
+  { limits, config, attachPoints, instance }: TrialSettings,
+): Promise<LoadedModule> {
+  const bytes = Uint8Array.from(given)
+  const imports = WebAssembly.Module.imports(await compileModule(bytes))
+  return {
+    uuid: NAME,
+    name: NAME,
+    row: 0,
+    ...(await buildGuest(bytes, instance, limits)),
+    attachPoints,
+    needs: {
+      headers: true,
+      credentials: true,
+      client_ip: true,
+      request_body: true,
+      response_headers: true,
+      response_body: true,
+    },
+    instance,
+    onFailure: 'open',
+    timeoutMs: limits.timeoutMs,
+    fuel: limits.fuel,
+    fuelPerByte: limits.fuelPerByte,
+    startFuel: startFuel(limits),
+    burntAtStart: 0,
+    placement: 'pool',
+    kvOwner: NAME,
+    config,
+    settings: null,
+    usesWasi: imports.some((one) => one.module === WASI_NAMESPACE),
+    match: {},
+    allowedHosts: [],
+    seesRefused: false,
+    shadowOf: null,
+    hasStart: false,
+  }
+}

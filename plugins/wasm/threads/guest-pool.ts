@@ -1,0 +1,190 @@
+/**
+ * The pool of guest threads as a serving thread uses it: hands tasks over, watches each call's deadline, and knows
+ * which call was running when a thread had to be ended.
+ */
+
+import { type Host, type Logger, TaskFailure, type TaskPool, TaskStop } from '#kernel'
+import { openTaskPool } from '#shared'
+import type { WasmConfig } from '../config.ts'
+import { SharedState } from '../instances/shared-state.ts'
+import { type CallLimits, CallWatch } from './call-watch.ts'
+import {
+  type GuestReply,
+  type GuestTask,
+  type GuestThreadData,
+  type LoadedModule,
+  sharedClockMs,
+} from './guest-task.ts'
+
+/** How much longer calls may wait for threads that are only starting, milliseconds. */
+const START_GRACE_MS = 5_000
+
+/** Milliseconds. */
+const CELL_REST_MS = 1_000
+
+/** Any owner number that no thread has. */
+const NO_OWNER = -2
+
+/** How a task ended. `progress` is what was running, as the thread wrote it; 0 when no call had begun. */
+export type TaskEnd =
+  | { readonly kind: 'reply'; readonly reply: Exclude<GuestReply, { kind: 'missing' }> }
+  | { readonly kind: 'timeout' | 'crashed'; readonly progress: number }
+  /** No call was made: too many wait already, or the gateway is ending. */
+  | { readonly kind: 'refused' }
+
+/** The members that the pool itself fills in. */
+export type TaskDraft = GuestTask extends infer Task
+  ? Task extends GuestTask
+    ? Omit<Task, 'cell' | 'modules' | 'live'>
+    : never
+  : never
+
+export interface TaskRequest extends CallLimits {
+  readonly draft: TaskDraft
+  readonly modules: readonly LoadedModule[]
+  /** Memory of bodies to move, made anew for each attempt. */
+  prepare?(): { draft: TaskDraft; transfer: ArrayBuffer[] }
+}
+
+export interface GuestPoolOptions {
+  readonly host: Host
+  readonly config: WasmConfig
+  readonly state: SharedArrayBuffer
+  /** Modules registered now. */
+  readonly live: () => readonly LoadedModule[]
+}
+
+export class GuestPool {
+  readonly #options: GuestPoolOptions
+  readonly #log: Logger
+  readonly #cells: Int32Array
+  readonly #cellMemory: SharedArrayBuffer
+  readonly #freeCells: number[]
+  readonly #state: SharedState
+  #pool: TaskPool | null = null
+  /** A thread has answered since one was started last: waiting for the others is no wait for a start. */
+  #isWarm = false
+  #hasEnded = false
+
+  constructor(options: GuestPoolOptions) {
+    const { host, config, state } = options
+    this.#options = options
+    this.#log = host.log
+    const cells = config.poolThreads + config.queueLimit
+    this.#cellMemory = new SharedArrayBuffer(cells * 8)
+    this.#cells = new Int32Array(this.#cellMemory)
+    this.#freeCells = Array.from({ length: cells }, (_, index) => index)
+    this.#state = new SharedState(state, NO_OWNER)
+  }
+
+  get threads(): number {
+    return this.#pool?.threads ?? 0
+  }
+
+  /** No thread has answered yet: who waits is not to blame for it. */
+  get isStarting(): boolean {
+    return !this.#isWarm
+  }
+
+  /** Starts the threads, unless they run. */
+  open(): TaskPool {
+    if (this.#pool !== null) return this.#pool
+    const { host, config, state } = this.#options
+    const data: GuestThreadData = {
+      cells: this.#cellMemory,
+      state,
+      reuseCalls: config.reuseCalls,
+      logLevel: host.kernelConfig.log.level,
+    }
+    this.#isWarm = false
+    this.#pool = openTaskPool(host, {
+      file: new URL(
+        import.meta.url.endsWith('.ts') ? './guest-thread.ts' : './guest-thread.js',
+        import.meta.url,
+      ),
+      threads: config.poolThreads,
+      queueLimit: config.queueLimit,
+      workerData: data,
+      heapMiB: config.heapMiB,
+      stackMiB: config.stackMiB,
+      onThreadEnd: (threadId) => this.#state.releaseDead(threadId),
+    })
+    return this.#pool
+  }
+
+  /** For good: what is asked for from now on is refused. */
+  end(): Promise<void> {
+    this.#hasEnded = true
+    return this.close()
+  }
+
+  /** Ends the threads; the next task starts others. */
+  async close(): Promise<void> {
+    const pool = this.#pool
+    this.#pool = null
+    await pool?.close()
+  }
+
+  /** Runs one task, sending modules along where the thread lacks them. Never rejects. */
+  async run(request: TaskRequest): Promise<TaskEnd> {
+    try {
+      const first = await this.#attempt(request, false)
+      return first ?? (await this.#attempt(request, true)) ?? { kind: 'refused' }
+    } catch (err) {
+      // Such as threads that cannot be started at all: requests follow their modules' failure policy.
+      this.#log.error({ err }, 'wasm guest threads cannot start')
+      return { kind: 'refused' }
+    }
+  }
+
+  /** @returns null when the thread that got the task misses modules */
+  async #attempt(request: TaskRequest, withModules: boolean): Promise<TaskEnd | null> {
+    const cell = this.#freeCells.pop()
+    if (cell === undefined || this.#hasEnded) return { kind: 'refused' }
+    const pool = this.open()
+    Atomics.store(this.#cells, cell * 2, 0)
+    Atomics.store(this.#cells, cell * 2 + 1, sharedClockMs())
+    const { draft, transfer } = request.prepare?.() ?? { draft: request.draft, transfer: [] }
+    const { live } = this.#options
+    const task: GuestTask = {
+      ...draft,
+      cell,
+      modules: withModules ? request.modules : null,
+      live: withModules ? live().map(({ uuid }) => uuid) : null,
+    }
+    const stop = new TaskStop()
+    const watch = new CallWatch({
+      cells: this.#cells,
+      cell,
+      stop,
+      limits: request,
+      graceMs: () => (this.#isWarm ? 0 : START_GRACE_MS),
+    })
+    try {
+      const reply = await pool.run<GuestReply>(task, { transfer, stop })
+      this.#isWarm = true
+      return reply.kind === 'missing' ? null : { kind: 'reply', reply }
+    } catch (error) {
+      return this.#toEnd(error, watch.blamed ?? Atomics.load(this.#cells, cell * 2))
+    } finally {
+      watch.end()
+      this.#freeCell(cell, stop.aborted)
+    }
+  }
+
+  /** A thread that is being ended may still write for a moment: its cell rests until that is over. */
+  #freeCell(cell: number, mayBeWritten: boolean): void {
+    if (mayBeWritten) setTimeout(() => this.#freeCells.push(cell), CELL_REST_MS).unref()
+    else this.#freeCells.push(cell)
+  }
+
+  #toEnd(error: unknown, progress: number): TaskEnd {
+    const kind = error instanceof TaskFailure ? error.kind : 'crashed'
+    // Its thread is being replaced, which may take longer than a call may.
+    if (kind === 'crashed' || (kind === 'stopped' && progress > 0)) this.#isWarm = false
+    if (kind === 'stopped') return { kind: 'timeout', progress }
+    if (kind === 'full' || kind === 'closed') return { kind: 'refused' }
+    this.#log.warn({ err: error }, 'wasm guest thread exited')
+    return { kind: 'crashed', progress }
+  }
+}

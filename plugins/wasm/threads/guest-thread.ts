@@ -1,0 +1,112 @@
+/** What a pool thread does with a task. Loaded by threads that know nothing else of the gateway. */
+import { threadId, workerData } from 'node:worker_threads'
+import { DESCRIBE_EXPORT } from '../../../wasm-sdk/abi.ts'
+import { PhaseRun } from '../hooks/run-phase.ts'
+import type { Guest } from '../instances/guest.ts'
+import { Guests } from '../instances/guest.ts'
+import { GuestInstance } from '../instances/guest-instance.ts'
+import { guestSurroundings } from '../instances/guest-surroundings.ts'
+import { PATIENT_WAIT_MS } from '../instances/shared-lock.ts'
+import { SharedState } from '../instances/shared-state.ts'
+import { StreamRun } from '../streams/run-stream.ts'
+import {
+  type GuestReply,
+  type GuestTask,
+  type GuestThreadData,
+  type PhaseResult,
+  PROGRESS_BASE,
+  type StreamItemResult,
+  type StreamReport,
+  sharedClockMs,
+} from './guest-task.ts'
+
+/** Of a description, characters. */
+const MAX_DESCRIPTION = 65_536
+/** Of events that one task gives back, UTF-16 units. */
+const MAX_TASK_UNITS = 4 * 1_048_576
+const NO_INPUT = new Uint8Array(0)
+
+const data = workerData as GuestThreadData
+const cells = new Int32Array(data.cells)
+
+const surroundings = guestSurroundings(new SharedState(data.state, threadId, PATIENT_WAIT_MS), data.logLevel)
+const guests = new Guests({ surroundings, reuseCalls: data.reuseCalls })
+
+/** Called by the pool, one task at a time. */
+export async function runTask(task: GuestTask): Promise<GuestReply> {
+  if (task.modules !== null) guests.learn(task.modules, task.live ?? [])
+  const chain: Guest[] = []
+  for (const uuid of task.chain) {
+    const guest = guests.get(uuid)
+    if (guest === undefined) return { kind: 'missing' }
+    chain.push(guest)
+  }
+  const start = (progress: number) => {
+    Atomics.store(cells, task.cell * 2 + 1, sharedClockMs())
+    Atomics.store(cells, task.cell * 2, progress)
+  }
+  if (task.kind === 'stream') {
+    const reports: StreamReport[] = []
+    const streams: StreamItemResult[] = []
+    let writtenUnits = 0
+    for (const [place, item] of task.items.entries()) {
+      const { modules } = item
+      const run = new StreamRun({
+        item,
+        guests: modules.map((module) => chain[module]),
+        modules,
+        reports,
+        fuel: null,
+        onStart: (one) => start(place * PROGRESS_BASE + modules[one] + 1),
+      })
+      await finish(run, item.tenant)
+      const { result } = run
+      streams.push(result)
+      for (const { written } of result.out) writtenUnits += written?.data.length ?? 0
+      // The others are asked again, once this has gone on its way; a module may be suspended by then.
+      if (writtenUnits > MAX_TASK_UNITS || run.hasExhausted) break
+    }
+    return { kind: 'stream', items: streams, reports }
+  }
+  if (task.kind === 'describe') {
+    start(1)
+    return describe(chain[0], task.hasDescribe)
+  }
+  const items: PhaseResult[][] = []
+  for (const [place, item] of task.items.entries()) {
+    const { modules } = item
+    const run = new PhaseRun({
+      item,
+      guests: modules.map((module) => chain[module]),
+      fuel: null,
+      onStart: (one) => start(place * PROGRESS_BASE + modules[one] + 1),
+    })
+    await finish(run, item.input.request.tenant)
+    const { results } = run
+    items.push(results)
+    // Who waits behind a guest that burnt all it had is better asked again: the module may be suspended by now.
+    if (results.some(({ failure }) => failure?.kind === 'fuel')) break
+  }
+  return { kind: 'phases', items }
+}
+
+/** Goes on to the end, making the instances that are missing. */
+async function finish(run: PhaseRun | StreamRun, tenant: string | null): Promise<void> {
+  for (let missing = run.next(); missing !== null; missing = run.next()) await missing.open(tenant)
+}
+
+async function describe({ module }: Guest, hasDescribe: boolean): Promise<GuestReply> {
+  let startFuel = 0
+  try {
+    const instance = await GuestInstance.open(module, surroundings)
+    startFuel = instance.burntFuel
+    const output = hasDescribe ? instance.call(DESCRIBE_EXPORT, NO_INPUT, null, module.fuel) : null
+    if (output !== null && output.length > MAX_DESCRIPTION)
+      return { kind: 'describe', failure: 'the description is too long', json: null, startFuel }
+    const json = output && Buffer.from(output).toString('utf8')
+    return { kind: 'describe', failure: null, json, startFuel }
+  } catch (error) {
+    const failure = error instanceof Error ? error.message : String(error)
+    return { kind: 'describe', failure, json: null, startFuel }
+  }
+}

@@ -1,0 +1,162 @@
+/** `weir workers`: lists, adds and removes workers of a running gateway. */
+import { type Command, Option } from 'commander'
+import { CliError } from '../../../cli/cli-error.ts'
+import { repeatable } from '../../../cli/config-options.ts'
+import { clientOf, type GatewayClient, GatewayRefusal, withGateway } from '../../../cli/gateway-client.ts'
+import { printable, renderTable } from '../../../cli/table.ts'
+import { waitForWorker } from './wait-for-worker.ts'
+import type { Accepted, WorkerListing, WorkerRecord } from './worker-replies.ts'
+
+const EXAMPLES = `
+Examples:
+  weir workers list
+  weir workers add http://10.0.0.1:8000 --wait
+  weir workers add http://10.0.0.2:8000 --model llama --priority 80 --label zone=a
+  weir workers remove http://10.0.0.1:8000
+  WEIR_ADMIN_KEY=secret weir workers list --gateway https://gateway.example --json`
+
+interface AddOptions {
+  readonly model?: readonly string[]
+  readonly workerApiKey?: string
+  readonly priority?: string
+  readonly type?: string
+  readonly runtime?: string
+  readonly label?: readonly string[]
+  readonly wait?: boolean
+  readonly waitMs: string
+  readonly json?: boolean
+}
+
+export function defineWorkers(command: Command): void {
+  command.addHelpText('after', EXAMPLES)
+
+  withGateway(command.command('list').description('Show all workers.'))
+    .option('--model <id>', 'only workers that serve this model')
+    .action((options: { model?: string; json?: boolean }, self: Command) => listWorkers(self, options))
+
+  withGateway(
+    command.command('add <url>').description('Register a worker; its engine and models are discovered.'),
+  )
+    .addOption(repeatable('--model <id>', 'model that it serves, instead of discovery; repeatable'))
+    .option('--worker-api-key <key>', 'key that the gateway presents to the worker')
+    .option('--priority <number>', 'higher is preferred (default: 50)')
+    .addOption(
+      new Option('--type <type>', 'role (default: regular)').choices(['regular', 'prefill', 'decode']),
+    )
+    .option('--runtime <engine>', 'engine, instead of detection, such as sglang, vllm or external')
+    .addOption(repeatable('--label <key=value>', 'label; repeatable'))
+    .option('--wait', 'return when the worker is ready, or has failed (exit code 1)')
+    .option('--wait-ms <ms>', 'longest wait, milliseconds', '300000')
+    .action((url: string, options: AddOptions, self: Command) => addWorker(self, url, options))
+
+  withGateway(command.command('remove <id-or-url>').description('Drain a worker and remove it.')).action(
+    (idOrUrl: string, options: { json?: boolean }, self: Command) => removeWorker(self, idOrUrl, options),
+  )
+}
+
+async function listWorkers(command: Command, options: { model?: string; json?: boolean }): Promise<void> {
+  const query = options.model === undefined ? '' : `?model=${encodeURIComponent(options.model)}`
+  const listing = (await clientOf(command).call('GET', `/workers${query}`)) as WorkerListing
+  if (options.json === true) console.log(JSON.stringify(listing, null, 2))
+  else if (listing.workers.length === 0)
+    console.log('no workers; add one with: weir workers add http://HOST:PORT')
+  else console.log(renderWorkers(listing.workers))
+}
+
+function renderWorkers(workers: readonly WorkerRecord[]): string {
+  const headings = ['ID', 'URL', 'STATUS', 'MODELS', 'TYPE', 'ENGINE', 'PRIORITY', 'LOAD']
+  const rows = workers.map((worker) => [
+    worker.id,
+    worker.url,
+    worker.status,
+    worker.models?.map(({ id }) => id).join(', ') || 'any',
+    worker.worker_type,
+    worker.runtime_type,
+    worker.priority,
+    worker.load,
+  ])
+  return `${renderTable(headings, rows)}${workers.map(problemOf).join('')}`
+}
+
+/** Why a worker is not ready yet, as a line of its own: reasons are too long for a column. */
+function problemOf({ url, status, job_status }: WorkerRecord): string {
+  const reason = job_status?.message
+  if (status !== 'pending' || typeof reason !== 'string' || reason === '') return ''
+  return `\n${printable(reason.startsWith(url) ? reason : `${url}: ${reason}`)}`
+}
+
+async function addWorker(command: Command, url: string, options: AddOptions): Promise<void> {
+  const client = clientOf(command)
+  const waitMs = toInteger('--wait-ms', options.waitMs)
+  const accepted = (await client.call('POST', '/workers', toSpec(url, options)).catch((error: unknown) => {
+    throw explainAdd(error, url)
+  })) as Accepted
+  const isJson = options.json === true
+  if (options.wait !== true) {
+    if (isJson) console.log(JSON.stringify(accepted, null, 2))
+    else console.log(`${accepted.url} is being registered as ${accepted.worker_id}; see: weir workers list`)
+    return
+  }
+  const worker = await waitForWorker(client, accepted, waitMs)
+  if (isJson) console.log(JSON.stringify(worker, null, 2))
+  else console.log(renderWorkers([worker]))
+}
+
+/** Only what was given; the rest is the gateway's to decide. */
+function toSpec(url: string, options: AddOptions): Record<string, unknown> {
+  const { model, workerApiKey, priority, type, runtime, label } = options
+  return {
+    url,
+    ...(model && { models: model.map((id) => ({ id })) }),
+    ...(workerApiKey !== undefined && { api_key: workerApiKey }),
+    ...(priority !== undefined && { priority: toInteger('--priority', priority) }),
+    ...(type !== undefined && { worker_type: type }),
+    ...(runtime !== undefined && { runtime_type: runtime }),
+    ...(label && { labels: Object.fromEntries(label.map(toLabel)) }),
+  }
+}
+
+function toInteger(flag: string, text: string): number {
+  if (!/^\d+$/.test(text)) throw new CliError(`${flag} must be a whole number, got ${text}`)
+  return Number(text)
+}
+
+function toLabel(text: string): [string, string] {
+  const split = text.indexOf('=')
+  if (split < 1) throw new CliError(`--label must be key=value, got ${text}`)
+  return [text.slice(0, split), text.slice(split + 1)]
+}
+
+function explainAdd(error: unknown, url: string): unknown {
+  if (!(error instanceof GatewayRefusal)) return error
+  if (error.status === 409)
+    return new CliError(
+      `${error.message}\n  to register it anew: weir workers remove ${url}, then add it again`,
+    )
+  if (error.status === 400 && !url.includes('://'))
+    return new CliError(`${error.message}\n  did you mean http://${url} ?`)
+  return error
+}
+
+async function removeWorker(command: Command, idOrUrl: string, options: { json?: boolean }): Promise<void> {
+  const client = clientOf(command)
+  const id = idOrUrl.includes('://') ? await findByUrl(client, idOrUrl) : idOrUrl
+  const accepted = await client
+    .call('DELETE', `/workers/${encodeURIComponent(id)}`)
+    .catch((error: unknown) => {
+      if (!(error instanceof GatewayRefusal) || (error.status !== 404 && error.status !== 400)) throw error
+      throw new CliError(`${error.message}\n  'weir workers list' shows the ids`)
+    })
+  if (options.json === true) console.log(JSON.stringify(accepted, null, 2))
+  else console.log(`${idOrUrl} is being removed; requests that run may finish`)
+}
+
+async function findByUrl(client: GatewayClient, url: string): Promise<string> {
+  const { workers } = (await client.call('GET', '/workers')) as WorkerListing
+  const found = workers.find((worker) => worker.url === url || worker.dp_base_url === url)
+  if (found !== undefined) return found.id
+  const known = workers.map((worker) => worker.url).join(', ')
+  throw new CliError(
+    `no worker has the url ${url}${known === '' ? '' : `; known: ${known}`}\n  one that is still being registered is removed by its id`,
+  )
+}
