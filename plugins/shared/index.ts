@@ -6,6 +6,7 @@ export { type CollectingUpstream, collectReply, toWorkerReply } from './answers/
 export { EventAnswerReader } from './answers/event-answer-reader.ts'
 export { StopSearch } from './answers/stop-search.ts'
 export { judgeByTail } from './answers/stream-completion.ts'
+export { errorMessage } from './error-message.ts'
 export { parseBoundedJson, parseBoundedText } from './formats/bounded-json.ts'
 export { arrayShape, type Member, topLevelMembers, withMembers } from './formats/json-members.ts'
 export { MESSAGES_HEADERS, MESSAGES_VERSION_HEADER, messagesHeaders } from './formats/messages-headers.ts'
@@ -49,4 +50,3 @@ export { checkCollectionName, checkKeyPart, makeVersionStamps, toRecordJson } fr
 export { storeErrors } from './store/store-errors.ts'
 export { StoreMetrics } from './store/store-metrics.ts'
 export { openTaskPool, type TaskPoolOptions } from './threads/task-pool.ts'
-export { ANONYMOUS_TENANT, errorMessage, isObject, tenantOf } from './values.ts'

@@ -148,6 +148,9 @@ describe('the end', () => {
     expect((await metrics(running)).weir_background_work_failed_total).toEqual([1])
     await running.post('/shutdown')
     expect((await running.closed)[0]).toBe(0)
-    expect([says(running, 'work was cancelled'), says(running, 'work cancelled at the end of the grace period')]).toEqual([1, 1])
+    expect([
+      says(running, 'work was cancelled'),
+      says(running, 'work cancelled at the end of the grace period'),
+    ]).toEqual([1, 1])
   })
 })

@@ -1,6 +1,6 @@
 /** Audit log of the control plane: one line per decision. */
 import type { GatewayError, Identity, Logger, RequestContext } from '#kernel'
-import { ANONYMOUS_TENANT } from '#shared'
+import { ANONYMOUS_TENANT } from '#kernel'
 
 /** Maximum characters of a logged value. */
 const MAX_VALUE_LENGTH = 1024

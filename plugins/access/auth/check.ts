@@ -1,6 +1,6 @@
 /** The Auth contract over configured keys and tokens. @hot */
 import type { Access, AuthService, Credentials, Identity } from '#kernel'
-import { ANONYMOUS_TENANT } from '#shared'
+import { ANONYMOUS_TENANT } from '#kernel'
 import { authErrors } from './errors.ts'
 import { KeyTable } from './key-table.ts'
 import type { ConfiguredKeys } from './keys.ts'

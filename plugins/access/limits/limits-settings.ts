@@ -1,6 +1,5 @@
 /** Current limits: semantic checks, changes by the limits routes, and replication to every thread. */
-import { defineCommand, defineReplica, defineValidator, type SettingProblem } from '#kernel'
-import { isObject } from '#shared'
+import { defineCommand, defineReplica, defineValidator, isObject, type SettingProblem } from '#kernel'
 import { type LimitsConfig, limitsConfig, type TenantLimits } from './config.ts'
 import { limitsErrors } from './errors.ts'
 import { isTenantName, toTenant } from './rates/tenant-name.ts'

@@ -1,6 +1,6 @@
 /** Records the events of each request on this thread and builds its debug record. */
 import type { AttemptReport, Host, RequestContext, RequestSlot } from '#kernel'
-import { tenantOf } from '#shared'
+import { tenantOf } from '#kernel'
 import type { AttemptView, RequestView } from './wire.ts'
 
 /** Maximum recorded candidates per attempt, which bounds memory on control. */

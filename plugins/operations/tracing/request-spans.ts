@@ -9,7 +9,7 @@ import type {
   SpanAttributes,
   WorkSpan,
 } from '#kernel'
-import { tenantOf } from '#shared'
+import { tenantOf } from '#kernel'
 import { ServerAddresses } from './server-addresses.ts'
 import type { OpenSpan, SpanPipeline } from './span-pipeline.ts'
 

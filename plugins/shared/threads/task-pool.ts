@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import type { Worker } from 'node:worker_threads'
 import type { Piscina } from 'piscina'
 import { type Host, TaskFailure, type TaskPool, type TaskRun, TaskStop } from '#kernel'
-import { errorMessage } from '../values.ts'
+import { errorMessage } from '../error-message.ts'
 
 const require = createRequire(import.meta.url)
 

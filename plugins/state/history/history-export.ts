@@ -3,7 +3,7 @@
  * which detects a truncated file. Also counts the records of each tenant.
  */
 import type { Change, Collection, StoreService } from '#kernel'
-import { isObject } from '#shared'
+import { isObject } from '#kernel'
 import { type Collections, openCollections } from './collections.ts'
 import { historyErrors } from './errors.ts'
 

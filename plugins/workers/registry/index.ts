@@ -1,5 +1,12 @@
 /** The workers plugin: registers, health-checks and removes workers, and publishes the table that all threads route by. */
 import { Auth, definePlugin, Store, type WorkerBalance, WorkerRegistry, workerControls } from '#kernel'
+import { workersConfig, workersEnable, workersProblems } from './config.ts'
+import { flushCacheRoute, profileRoutes } from './engine-calls.ts'
+import { workersFlags } from './flags.ts'
+import { getLoadsRoute } from './get-loads.ts'
+import { discoverRequestedModels } from './model-inquiries.ts'
+import { openManager, registryService } from './open-manager.ts'
+import { workerRoutes } from './routes.ts'
 import {
   GetWorker,
   LearnModels,
@@ -9,13 +16,6 @@ import {
   RemoveWorker,
   ReplaceWorker,
 } from './thread-commands.ts'
-import { workersConfig, workersEnable, workersProblems } from './config.ts'
-import { flushCacheRoute, profileRoutes } from './engine-calls.ts'
-import { workersFlags } from './flags.ts'
-import { getLoadsRoute } from './get-loads.ts'
-import { discoverRequestedModels } from './model-inquiries.ts'
-import { openManager, registryService } from './open-manager.ts'
-import { workerRoutes } from './routes.ts'
 import { checkConfiguredWorkers, prepareBodyChecks, readPatch, readSpec } from './worker-validation.ts'
 
 export default definePlugin({

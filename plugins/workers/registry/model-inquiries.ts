@@ -16,9 +16,9 @@ import {
   WorkerTableReplica,
 } from '#kernel'
 import { isPrivateWay } from '#shared'
-import { type CallerKey, LearnModels, type ModelInquiry } from './commands.ts'
 import type { ControlParts } from './control-parts.ts'
 import { normalizeCard, withAliases } from './model-card.ts'
+import { type CallerKey, LearnModels, type ModelInquiry } from './thread-commands.ts'
 import type { ModelCardWire } from './wire.ts'
 import type { Worker } from './worker.ts'
 import { toDescribeTarget } from './worker-spec.ts'

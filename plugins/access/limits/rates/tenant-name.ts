@@ -1,6 +1,5 @@
 /** Resolves the tenant of a request: owner of the credential, trusted tenant header, or client address. */
-import { canonicalAddress, type RequestContext } from '#kernel'
-import { ANONYMOUS_TENANT } from '#shared'
+import { ANONYMOUS_TENANT, canonicalAddress, type RequestContext } from '#kernel'
 
 const ADDRESS = 'ip:'
 /** Longer header values are ignored. */
