@@ -134,7 +134,7 @@ describe('a build that fails', () => {
     await writeFile(join(folder, 'm', 'package.json'), '{"weir":{"runtime":"fast"}}')
     expect(await buildModule({ directory: join(folder, 'm') })).toMatchObject({
       isOk: false,
-      next: 'it is one of auto, stub, minimal, incremental',
+      next: 'use one of auto, stub, minimal, incremental',
     })
   })
 })

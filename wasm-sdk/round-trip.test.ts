@@ -67,7 +67,7 @@ describe.each([
     expect(answer.headers_set).toEqual(expectedHeaders)
     expect(answer.headers_add).toEqual(headers.map(([name, value]) => [`echo-${name}`, value]))
     expect(answer.body?.toString()).toBe(TEXT)
-    expect(answer.ignored).toEqual(['the header ünsafe is left out: that is no name of a header'])
+    expect(answer.ignored).toEqual(['header ünsafe is dropped: it is not a valid header name'])
     expect(result.logs).toEqual([{ level: 'info', text: `größe 😀 ${request.path}` }])
   })
 

@@ -90,7 +90,7 @@ describe('weir config', () => {
 
   test.each([
     ['kernel: { policy: nearest }\n', 'kernel.policy must be one of round_robin, random, passthrough'],
-    ['plugins: { chat: {} }\n', 'no plugin checks keys; enable plugin auth'],
+    ['plugins: { chat: {}, auth: false }\n', 'no plugin checks keys; enable plugin auth'],
     ['plugins: { auth: { tenantKeys: [hunter2] } }\n', 'auth.tenantKeys.0 must be of the form'],
     ['plugins: { auth: {}, workers: { urls: [localhost] } }\n', 'plugins.workers.urls.0 is not usable'],
     ['kernel: { host: "localhost:24010" }\n', 'kernel.host must be an address without a port'],
@@ -124,7 +124,7 @@ describe('weir config', () => {
 
   test.each([
     ["host.hook('onReqest', () => {})", 'the hook onReqest, which does not exist; there are onRequest,'],
-    ["host.route({ method: 'GET', path: '/x' })", 'access must be one of public, api, admin'],
+    ["host.route({ method: 'GET', path: '/x' })", 'it must be one of public, api, admin'],
     ["host.route({ method: 'GET', path: '/x', access: 'amdin' })", 'GET /x without access'],
     ["host.route({ method: 'HEAD', path: '/x', access: 'api' })", 'method must be one of GET, POST'],
     ["host.route({ method: 'GET', path: '/x', access: 'api' })", 'GET /x: errors must be an error format'],
@@ -155,7 +155,7 @@ describe('weir config', () => {
       'weir: the configuration has 4 problems',
       expect.stringMatching(/^ {2}all\.yaml:3:3: plugin first declares the hook onReqest, which does not/),
       expect.stringMatching(/^ {2}all\.yaml:3:3: plugin first declares the hook onDune, which does not/),
-      expect.stringMatching(/^ {2}all\.yaml:3:3: plugin first declares \/x\/\*\/y: a star stands for/),
+      expect.stringMatching(/^ {2}all\.yaml:3:3: plugin first declares \/x\/\*\/y: a star must be the last segment/),
       '  all.yaml:4:3: plugin second failed in register: no disk',
       '',
     ])

@@ -229,8 +229,8 @@ test.each(STRAY)(
       return guest.call(order).report.failure?.message
     }
     expect(await failureAt(last)).toBeUndefined()
-    expect(await failureAt(last + 1)).toContain('outside of its blocks')
-    expect(await failureAt(40_000)).toContain('outside of its blocks')
+    expect(await failureAt(last + 1)).toContain('outside of its memory blocks')
+    expect(await failureAt(40_000)).toContain('outside of its memory blocks')
   },
 )
 

@@ -9,7 +9,7 @@ test.each([
   [{ probe: { port: 0 } }, []],
   [
     { probe: { host: 'localhost:1', port: 0 } },
-    ['probe.host must be an address without a port; the port is a setting of its own'],
+    ['probe.host must be an address without a port; set the port separately'],
   ],
   [{}, []],
 ])('%j beside an API at 30000: %j', (section, problems) => {

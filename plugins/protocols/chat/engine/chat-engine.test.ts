@@ -181,7 +181,7 @@ describe('habits of engines', () => {
 test('an error inside the stream fails it with the words of the worker', () => {
   const { failures } = readStream(sse(chunk({ content: 'x' }), { error: { message: 'out of memory' } }), [])
   expect(failures.map(({ code, message }) => [code, message])).toEqual([
-    ['worker_stream_failed', "the worker's answer failed: out of memory"],
+    ['worker_stream_failed', "the worker's response failed: out of memory"],
   ])
 })
 
