@@ -132,7 +132,8 @@ export class GatewayThread {
       (plugin) => deepFreeze(withoutSource(config.plugins[plugin.manifest.name])),
     )
     this.balance.checkPolicies()
-    this.upstream.auth = this.#services.lookUp(Auth) ?? null
+    const auth = this.#services.lookUp(Auth) ?? null
+    this.upstream.auth = auth
     this.#traffic = this.#services.lookUp(TrafficWatch) ?? null
     this.upstream.traffic = this.#traffic
     if (this.#traffic !== null) this.balance.watch(this.#traffic)
@@ -142,7 +143,7 @@ export class GatewayThread {
       kernel,
       threadIndex: link.index,
       declarations: this.#declarations,
-      auth: kernel.auth === 'off' ? null : this.upstream.auth,
+      auth: kernel.auth === 'off' ? null : auth,
       clients: this.#services.lookUp(ClientAddresses) ?? null,
       traffic: this.#traffic,
       policyHeaders: this.balance.registry.headers,

@@ -2,7 +2,7 @@
 
 import type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket } from 'uWebSockets.js'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import type { Identity } from '../contracts/auth.ts'
+import type { AuthService, Identity } from '../contracts/auth.ts'
 import type { ClientAddressing } from '../contracts/client-address.ts'
 import type { Detached, DetachedWork } from '../contracts/detached.ts'
 import type { Logger } from '../contracts/log.ts'
@@ -368,19 +368,19 @@ export class HttpServer implements ServerParts {
     }
     if (route.readsBody) readBody(ctx, res, this.#options.maxBodyBytes)
     if (route.auth === null) this.#admit(ctx, null)
-    else this.#checkAccess(ctx, route)
+    else this.#checkAccess(ctx, route, route.auth)
     if (!ctx.isDone && ctx.isAdmitted && !route.readsBody) runRequest(ctx)
   }
 
-  #checkAccess(ctx: HttpContext, route: CompiledRoute): void {
+  #checkAccess(ctx: HttpContext, route: CompiledRoute, auth: AuthService): void {
     const { access, takesApiKeyHeader } = route.definition
     try {
-      const found = route.auth?.check(access === 'admin' ? 'admin' : 'api', {
+      const found = auth.check(access === 'admin' ? 'admin' : 'api', {
         authorization: ctx.header('authorization'),
         apiKey: takesApiKeyHeader === true ? ctx.header('x-api-key') : undefined,
       })
       if (found instanceof Promise) this.#admitLater(ctx, found)
-      else this.#admit(ctx, found ?? null)
+      else this.#admit(ctx, found)
     } catch (error) {
       ctx.fail(error)
     }
