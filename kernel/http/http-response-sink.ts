@@ -208,8 +208,8 @@ export class HttpResponseSink extends ResponseSink implements HeartbeatTarget {
 
   /** One write per cork, which it fits. bench: relay-sse */
   override write(chunk: Buffer | string): boolean {
-    // After the end there is nothing to wait for.
-    if (this.isDone) return true
+    // Nothing to wait for after the end, or if the request failed before its stream was started.
+    if (this.isDone || !this.isStreaming) return true
     if (chunk.length === 0) return this.isWritable
     if (this.#fitsCork(chunk)) this.#writeInCork(chunk)
     else this.#writePieces(typeof chunk === 'string' ? Buffer.from(chunk) : chunk)
@@ -275,7 +275,7 @@ export class HttpResponseSink extends ResponseSink implements HeartbeatTarget {
   }
 
   override end(last: Buffer | string): void {
-    if (this.isDone) return
+    if (this.isDone || !this.isStreaming) return
     if (!this.#fitsCork(last)) {
       this.write(last)
       this.end(EMPTY)

@@ -43,7 +43,8 @@ export class MemoryResponseSink extends ResponseSink {
   }
 
   override write(chunk: Buffer | string): boolean {
-    if (this.isDone) return true
+    // Nothing to wait for after the end, or if the request failed before its stream was started.
+    if (this.isDone || !this.isStreaming) return true
     if (chunk.length === 0) return this.isWritable
     if (this.#streamHeaders !== null) this.#writeHead(this.status, null, this.#streamHeaders)
     this.countChunk(chunk)
@@ -53,7 +54,7 @@ export class MemoryResponseSink extends ResponseSink {
   }
 
   override end(last: Buffer | string): void {
-    if (this.isDone) return
+    if (this.isDone || !this.isStreaming) return
     if (this.#streamHeaders !== null) this.#writeHead(this.status, null, this.#streamHeaders)
     this.write(last)
     this.#complete()
