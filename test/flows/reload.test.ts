@@ -142,9 +142,9 @@ test('a file with a mistake is told once, with its place, and changes nothing', 
   const [url] = await command.line(/http:\/\/127\.0\.0\.1:\d+/)
   write('loud')
   command.signal('SIGHUP')
-  const [line] = await command.line(/^.*what held before still holds.*$/)
+  const [line] = await command.line(/^.*the previous one stays in effect.*$/)
   const { err } = JSON.parse(line) as { err: { message: string } }
-  expect(err.message).toMatch(/^the configuration was not applied: \S*weir\.yaml:4:\d+: kernel\.log\.level/)
+  expect(err.message).toMatch(/^the configuration was not applied: \S*weir\.yaml:\d+:\d+: kernel\.log\.level/)
   expect(err.message.split('kernel.log.level')).toHaveLength(2)
   expect((await fetch(`${url}/liveness`)).status).toBe(200)
 })

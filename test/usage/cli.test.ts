@@ -179,7 +179,6 @@ describe('weir', () => {
     expect(problems).toEqual([
       ['kubernetes', expect.stringContaining('plugins.kubernetes needs a selector')],
       ['postgres', 'not registered: plugins.postgres.url is required'],
-      ['storage', 'not registered: plugins.storage.dir is required'],
       ['trusted-proxies', 'not registered: plugins.trusted-proxies.addresses is required'],
     ])
   })

@@ -197,7 +197,7 @@ describe('over a restart', () => {
     await first.command.stop()
     appendFileSync(module.file_path, Buffer.from([0, 2, 1, 120]))
     const second = await startBuiltGateway({ plugins })
-    await second.command.line(/has changed since it was registered.*a saved WASM module is left out/)
+    await second.command.line(/has changed since it was registered.*saved wasm module not loaded/)
     expect((await list(second)).modules).toEqual([])
     expect((await second.send('DELETE', `/wasm/${uuid}`)).status).toBe(200)
     expect((await second.send('DELETE', `/wasm/${uuid}`)).status).toBe(400)
