@@ -59,7 +59,7 @@ test('a policy that the manifest does not list cannot be registered', () => {
   const { register } = stranger
   const { policies: _, ...manifest } = stranger.manifest
   expect(() => new PolicyHostThread([definePlugin({ manifest, register })])).toThrow(
-    "policy 'rendezvous' is missing",
+    "policy 'rendezvous' is not listed under policies",
   )
 })
 
