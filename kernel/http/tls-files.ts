@@ -1,9 +1,11 @@
 /** The certificate files of the listener, checked here because the server library does not report why it fails. */
+
 import { hash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { createSecureContext, getCACertificates, setDefaultCACertificates } from 'node:tls'
 import type { TlsConfig } from '../config/tls-config.ts'
 import { BootError } from '../errors/boot-error.ts'
+import { messageOf } from '../errors/message-of.ts'
 
 export class TlsFileError extends BootError {
   /** Dotted path of the setting. */
@@ -34,7 +36,7 @@ export function checkTlsFiles({ certFile, keyFile, keyPassphrase, clientCaFile }
   try {
     createSecureContext({ cert, key, passphrase: keyPassphrase, ...(ca !== '' && { ca }) })
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause)
+    const reason = messageOf(cause)
     throw new TlsFileError('kernel.tls', `has a certificate and a key that cannot be used: ${reason}`, cause)
   }
   return hash('sha256', `${cert}\0${key}\0${ca}`)
@@ -76,7 +78,7 @@ function read(setting: string, file: string): string {
   try {
     return readFileSync(file, 'utf8')
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause)
+    const reason = messageOf(cause)
     throw new TlsFileError(setting, `cannot be read: ${reason}`, cause)
   }
 }

@@ -155,7 +155,9 @@ describe('weir config', () => {
       'weir: the configuration has 4 problems',
       expect.stringMatching(/^ {2}all\.yaml:3:3: plugin first declares the hook onReqest, which does not/),
       expect.stringMatching(/^ {2}all\.yaml:3:3: plugin first declares the hook onDune, which does not/),
-      expect.stringMatching(/^ {2}all\.yaml:3:3: plugin first declares \/x\/\*\/y: a star must be the last segment/),
+      expect.stringMatching(
+        /^ {2}all\.yaml:3:3: plugin first declares \/x\/\*\/y: a star must be the last segment/,
+      ),
       '  all.yaml:4:3: plugin second failed in register: no disk',
       '',
     ])

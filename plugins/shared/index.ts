@@ -6,7 +6,6 @@ export { type CollectingUpstream, collectReply, toWorkerReply } from './answers/
 export { EventAnswerReader } from './answers/event-answer-reader.ts'
 export { StopSearch } from './answers/stop-search.ts'
 export { judgeByTail } from './answers/stream-completion.ts'
-export { errorMessage } from './error-message.ts'
 export { parseBoundedJson, parseBoundedText } from './formats/bounded-json.ts'
 export { arrayShape, type Member, topLevelMembers, withMembers } from './formats/json-members.ts'
 export { MESSAGES_HEADERS, MESSAGES_VERSION_HEADER, messagesHeaders } from './formats/messages-headers.ts'

@@ -1,4 +1,5 @@
 /** Decides whether the model calls a tool, which one, and with what arguments. */
+import { isObject } from '#kernel'
 import { messageText } from './prompt.ts'
 import type { Random } from './random.ts'
 import { sampleOfSchema } from './schema-sample.ts'
@@ -47,12 +48,12 @@ function chooseTool(request: ChatRequest): Tool | undefined {
   const choice = request.tool_choice
   if (tools.length === 0 || choice === 'none') return undefined
   if (choice === 'required') return mentioned(tools, request)
-  if (isRecord(choice)) {
+  if (isObject(choice)) {
     const named = nameIn(choice)
     if (named !== undefined) return tools.find((tool) => nameOf(tool) === named)
     // Allowed tools stand either in the choice itself or one level down.
-    const allowed = isRecord(choice.allowed_tools) ? choice.allowed_tools : choice
-    const names = Array.isArray(allowed.tools) ? allowed.tools.filter(isRecord).map(nameIn) : []
+    const allowed = isObject(choice.allowed_tools) ? choice.allowed_tools : choice
+    const names = Array.isArray(allowed.tools) ? allowed.tools.filter(isObject).map(nameIn) : []
     const subset = tools.filter((tool) => names.includes(nameOf(tool)))
     return allowed.mode === 'required' || mentionsTrigger(request) ? mentioned(subset, request) : undefined
   }
@@ -74,7 +75,7 @@ function mentioned(tools: readonly Tool[], request: ChatRequest): Tool | undefin
 function sampleArguments(tool: Tool): unknown {
   const parameters = tool.function?.parameters
   const value = sampleOfSchema(parameters)
-  return isRecord(value) ? value : {}
+  return isObject(value) ? value : {}
 }
 
 function toToolCall(name: string, args: unknown, random: Random): ToolCall {
@@ -90,10 +91,6 @@ function nameOf(tool: Tool): string {
 }
 
 function nameIn(choice: Record<string, unknown>): string | undefined {
-  const place = isRecord(choice.function) ? choice.function.name : choice.name
+  const place = isObject(choice.function) ? choice.function.name : choice.name
   return typeof place === 'string' ? place : undefined
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

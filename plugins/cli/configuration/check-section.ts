@@ -1,8 +1,8 @@
 /** Checks one section of the configuration against its schema: every unknown key and every wrong value at once. */
 import type { TSchema } from '#kernel'
 import { defineValidator } from '../../../kernel/schema/validate.ts'
+import { isObject } from '../../../kernel/wire/is-object.ts'
 import { closestKey } from './closest-key.ts'
-import { isRecord } from './is-record.ts'
 import {
   branches,
   childAt,
@@ -60,7 +60,7 @@ function takeOutUnknownKeys(
       takeOutUnknownKeys(items, item, [...path, String(index)], findings)
     return
   }
-  if (!isRecord(value) || !takesObject(node)) return
+  if (!isObject(value) || !takesObject(node)) return
   for (const key of Object.keys(value)) {
     const child = childAt(node, key)
     if (child === null) {
@@ -99,7 +99,7 @@ function findWrongValues(
 
 /** What stands below a value, and what is missing there. */
 function* childrenOf(node: SchemaNode, value: unknown): Generator<[string, SchemaNode, unknown]> {
-  if (isRecord(value) && takesObject(node)) {
+  if (isObject(value) && takesObject(node)) {
     const required = requiredKeys(node)
     for (const key of new Set([...Object.keys(value), ...required])) {
       const child = childAt(node, key)
@@ -136,7 +136,7 @@ function valueAt(value: unknown, path: readonly string[]): unknown {
 export function describeValue(value: unknown): string {
   if (value === undefined) return 'nothing'
   if (Array.isArray(value)) return 'a list'
-  if (isRecord(value)) return 'an object'
+  if (isObject(value)) return 'an object'
   const text = JSON.stringify(value)
   return text.length > 60 ? `${text.slice(0, 57)}…"` : text
 }

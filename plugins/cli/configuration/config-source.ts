@@ -1,5 +1,7 @@
 /** Reads YAML or JSON text and remembers where everything stood. The only user of the yaml package. */
+
 import { isMap, isNode, isScalar, isSeq, LineCounter, type Node, parseDocument, stringify } from 'yaml'
+import { messageOf } from '../../../kernel/errors/message-of.ts'
 import type { ConfigProblem } from './config-error.ts'
 
 export interface ConfigSource {
@@ -33,7 +35,7 @@ export function parseSource(text: string, name: string): ConfigSource {
     return { value: document.toJS(), problems, locate }
   } catch (error) {
     // The library refuses aliases that would grow without bound only here.
-    const text = error instanceof Error ? error.message : String(error)
+    const text = messageOf(error)
     return { value: undefined, problems: [{ path: '', text, where: name }], locate }
   }
 }

@@ -1,8 +1,8 @@
 /** The configuration before it is checked: what the file says, the chosen plugins, and single settings on top. */
 import { resolve } from 'node:path'
 import type { PluginSection } from '../../../kernel/config/plugin-source.ts'
+import { isObject } from '../../../kernel/wire/is-object.ts'
 import { describeValue, unknownKeyText } from './check-section.ts'
-import { isRecord } from './is-record.ts'
 import type { ProblemList } from './problem-list.ts'
 import type { Setting } from './settings.ts'
 
@@ -32,7 +32,7 @@ export interface PluginOverrides {
 /** The two sections of a file; anything else is a problem. */
 export function openDraft(value: unknown, problems: ProblemList): Record<string, unknown> {
   if (value === null) return {}
-  if (!isRecord(value)) {
+  if (!isObject(value)) {
     problems.add({ path: [], text: 'the file must hold kernel and plugins', got: describeValue(value) })
     return {}
   }
@@ -52,11 +52,11 @@ export function choosePlugins(
 ): Record<string, unknown> {
   const written = draft.plugins ?? Object.fromEntries(DEFAULT_PLUGINS.map((name) => [name, {}]))
   const chosen: Record<string, unknown> = {}
-  if (isRecord(written)) {
+  if (isObject(written)) {
     for (const [name, section] of Object.entries(written)) {
       if (section === false) continue
       chosen[name] = section ?? {}
-      if (isRecord(chosen[name])) continue
+      if (isObject(chosen[name])) continue
       const path = ['plugins', name]
       problems.add({ path, text: 'must be an object, null or false', got: describeValue(section) })
       delete chosen[name]
@@ -70,7 +70,7 @@ export function choosePlugins(
 
 /** Plugins that the file disables. */
 export function disabledIn({ plugins }: Record<string, unknown>): string[] {
-  if (!isRecord(plugins)) return []
+  if (!isObject(plugins)) return []
   return Object.keys(plugins).filter((name) => plugins[name] === false)
 }
 
@@ -86,7 +86,7 @@ export function toSection(wanted: string, known: readonly string[]): PluginSecti
 export function applySetting(sections: Record<string, unknown>, setting: Setting): void {
   let target = sections
   for (const key of setting.path.slice(0, -1)) {
-    const next = isRecord(target[key]) ? { ...target[key] } : {}
+    const next = isObject(target[key]) ? { ...target[key] } : {}
     target[key] = next
     target = next
   }

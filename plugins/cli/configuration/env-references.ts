@@ -1,7 +1,7 @@
 /** Secrets by reference: replaces each `{ "$env": "NAME" }` with the variable's value. */
 
+import { isObject } from '../../../kernel/wire/is-object.ts'
 import type { Finding } from './check-section.ts'
-import { isRecord } from './is-record.ts'
 import { branches, nodeAt, type SchemaNode } from './schema-node.ts'
 import type { Environment } from './settings.ts'
 
@@ -30,7 +30,7 @@ export function resolveReferences(
   const visit = (current: unknown, path: readonly string[]): unknown => {
     if (Array.isArray(current)) return current.map((item, index) => visit(item, [...path, String(index)]))
     if (typeof current === 'string') refuseShellStyle(current, path)
-    if (!isRecord(current)) return current
+    if (!isObject(current)) return current
     if (Object.hasOwn(current, '$env')) return replace(current, path)
     return Object.fromEntries(
       Object.entries(current).map(([key, member]) => [key, visit(member, [...path, key])]),

@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { PluginSection } from '../../../kernel/config/plugin-source.ts'
-import { isRecord } from './is-record.ts'
+import { isObject } from '../../../kernel/wire/is-object.ts'
 
 /**
  * Turns `$path` and `$package` into the absolute path of a file, or null for a plugin of the catalog.
@@ -46,13 +46,13 @@ function findPackageEntry(name: string, baseDir: string): string | null {
 
 function entryOf(manifest: Record<string, unknown>): string {
   const { exports, main } = manifest
-  const root = isRecord(exports) && '.' in exports ? exports['.'] : exports
+  const root = isObject(exports) && '.' in exports ? exports['.'] : exports
   return pickCondition(root) ?? (typeof main === 'string' ? main : 'index.js')
 }
 
 function pickCondition(target: unknown): string | null {
   if (typeof target === 'string') return target
-  if (!isRecord(target)) return null
+  if (!isObject(target)) return null
   for (const condition of ['node', 'import', 'default']) {
     const found = pickCondition(target[condition])
     if (found !== null) return found

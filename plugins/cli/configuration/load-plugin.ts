@@ -1,11 +1,13 @@
 /** Loads the section of one plugin: finds the plugin, resolves references and checks the section against its schema. */
+
 import type { KernelConfig } from '../../../kernel/config/kernel-config.ts'
 import { type PluginSection, withoutSource } from '../../../kernel/config/plugin-source.ts'
+import { messageOf } from '../../../kernel/errors/message-of.ts'
+import { isObject } from '../../../kernel/wire/is-object.ts'
 import { checkSection, type Finding, unknownKeyText } from './check-section.ts'
 import type { PluginOverrides } from './draft.ts'
 import { resolveReferences } from './env-references.ts'
 import { findPluginFile } from './find-plugin-file.ts'
-import { isRecord } from './is-record.ts'
 import type { PluginFacts, PluginSchemas } from './plugin-facts.ts'
 import type { ProblemList } from './problem-list.ts'
 import { toNode } from './schema-node.ts'
@@ -35,7 +37,7 @@ export async function loadPlugin(
   load: PluginLoad,
 ): Promise<LoadedPlugin | null> {
   const { problems } = load
-  const section = isRecord(draft) ? draft : {}
+  const section = isObject(draft) ? draft : {}
   const found = await findPlugin(key, section, load)
   if ('problem' in found) {
     problems.add({ path: ['plugins', key], text: found.problem })
@@ -45,7 +47,7 @@ export async function loadPlugin(
   const base = ['plugins', name]
   const resolved = resolveReferences(withoutSource(section), load.env, toNode(schema), base)
   load.secrets.push(...resolved.secretPaths)
-  const settings = isRecord(resolved.value) ? resolved.value : {}
+  const settings = isObject(resolved.value) ? resolved.value : {}
   const checked = checkSection(schema, settings, base)
   const { value } = checked
   const findings = [...resolved.findings, ...checked.findings]
@@ -86,7 +88,7 @@ async function findPlugin(key: string, section: PluginSection, load: PluginLoad)
       return { problem: `is called ${facts.name} by its own manifest; use that name` }
     return { facts, path }
   } catch (error) {
-    return { problem: error instanceof Error ? error.message : String(error) }
+    return { problem: messageOf(error) }
   }
 }
 
@@ -94,7 +96,7 @@ async function importFacts(key: string, section: PluginSection, load: PluginLoad
   try {
     return await load.pluginSchemas.find(key, section)
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error)
+    const reason = messageOf(error)
     throw new Error(`cannot be imported: ${reason}`, { cause: error })
   }
 }
@@ -107,7 +109,7 @@ export async function nameByManifest(
 ): Promise<void> {
   for (const key of wanted) {
     const section = chosen[key]
-    if (pluginSchemas.names.includes(key) || !isRecord(section)) continue
+    if (pluginSchemas.names.includes(key) || !isObject(section)) continue
     try {
       const $path = findPluginFile(section, baseDir)
       const { name } = await pluginSchemas.find(key, { $path })

@@ -1,4 +1,5 @@
 /** Reads the configuration once: file, environment and flags become one frozen, complete, checked object. */
+
 import { readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { dirname, resolve } from 'node:path'
@@ -9,13 +10,14 @@ import { deepFreeze } from '../../../kernel/config/deep-freeze.ts'
 import { type KernelConfig, KernelConfigSchema } from '../../../kernel/config/kernel-config.ts'
 import type { LoadedConfig } from '../../../kernel/config/loaded-config.ts'
 import type { PluginSection } from '../../../kernel/config/plugin-source.ts'
+import { messageOf } from '../../../kernel/errors/message-of.ts'
+import { isObject } from '../../../kernel/wire/is-object.ts'
 import { checkSection, describeValue } from './check-section.ts'
 import { ConfigError } from './config-error.ts'
 import { type ConfigSource, parseSource } from './config-source.ts'
 import { applySetting, choosePlugins, disabledIn, openDraft, type PluginOverrides } from './draft.ts'
 import { resolveReferences } from './env-references.ts'
 import { CONFIG_FLAGS } from './flags.ts'
-import { isRecord } from './is-record.ts'
 import { loadPlugin, nameByManifest } from './load-plugin.ts'
 import type { PluginFacts, PluginSchemas } from './plugin-facts.ts'
 import { checkPolicyNames } from './policy-names.ts'
@@ -123,7 +125,7 @@ function readText(file: string): string {
   try {
     return readFileSync(file, 'utf8')
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error)
+    const reason = messageOf(error)
     throw new ConfigError([{ path: '', text: `cannot be read: ${reason}`, where: file }])
   }
 }
@@ -136,16 +138,16 @@ function loadKernel(
   secrets: (readonly string[])[],
 ): { kernel: KernelConfig; fits: boolean } {
   const base = ['kernel']
-  if (!isRecord(draft)) problems.add({ path: base, text: 'must be an object', got: describeValue(draft) })
+  if (!isObject(draft)) problems.add({ path: base, text: 'must be an object', got: describeValue(draft) })
   const resolved = resolveReferences(draft, env, toNode(KernelConfigSchema), base)
   secrets.push(...resolved.secretPaths)
-  const section = isRecord(resolved.value) ? { ...resolved.value } : {}
+  const section = isObject(resolved.value) ? { ...resolved.value } : {}
   const { value, findings } = checkSection(KernelConfigSchema, section, base)
   problems.addAll([...resolved.findings, ...findings], secrets)
   const kernel = value as unknown as KernelConfig
   kernel.threads ??= Math.max(1, availableParallelism() - 1)
   checkAcrossFields(kernel, problems)
-  return { kernel, fits: isRecord(draft) && resolved.findings.length + findings.length === 0 }
+  return { kernel, fits: isObject(draft) && resolved.findings.length + findings.length === 0 }
 }
 
 /** What a schema cannot say. Sections that were refused may be of any shape. */

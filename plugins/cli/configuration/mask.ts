@@ -2,7 +2,7 @@
 import type { TSchema } from '#kernel'
 import { KernelConfigSchema } from '../../../kernel/config/kernel-config.ts'
 import type { LoadedConfig } from '../../../kernel/config/loaded-config.ts'
-import { isRecord } from './is-record.ts'
+import { isObject } from '../../../kernel/wire/is-object.ts'
 import { childAt, isSecret, itemsOf, type SchemaNode, toNode } from './schema-node.ts'
 
 const MASK = '***'
@@ -46,7 +46,7 @@ function maskValue(
     const items = node === null ? null : itemsOf(node)
     return value.map((item, index) => maskValue(item, items, [...path, String(index)], secretPaths))
   }
-  if (!isRecord(value)) return value
+  if (!isObject(value)) return value
   const members = Object.entries(value).map(([key, member]) => {
     const child = node === null ? null : childAt(node, key)
     return [key, maskValue(member, child, [...path, key], secretPaths)]
@@ -58,7 +58,7 @@ function maskValue(
 function hide(value: unknown): unknown {
   if (value === null || value === undefined || value === '') return value
   if (Array.isArray(value)) return value.map(hide)
-  if (!isRecord(value)) return MASK
+  if (!isObject(value)) return MASK
   return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, hide(member)]))
 }
 

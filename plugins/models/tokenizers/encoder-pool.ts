@@ -3,7 +3,7 @@
  * number of serving threads, which send their texts by command.
  */
 
-import { type Host, TaskFailure, type TaskPool, TaskStop } from '#kernel'
+import { type Host, messageOf, TaskFailure, type TaskPool, TaskStop } from '#kernel'
 import { openTaskPool } from '#shared'
 import type { TokenizersConfig } from './config.ts'
 import type { EncoderMetrics } from './encoder-metrics.ts'
@@ -152,7 +152,7 @@ export class EncoderPool {
         this.#parts.metrics.report(reply.report)
       }
     } catch (error) {
-      problem = error instanceof Error ? error.message : String(error)
+      problem = messageOf(error)
       this.#parts.host.log.warn({ err: error }, 'encoding batch failed')
     }
     const postponed: Waiting[] = []

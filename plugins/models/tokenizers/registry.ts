@@ -4,6 +4,7 @@ import {
   type Collection,
   GATEWAY_TENANT,
   type Logger,
+  messageOf,
   type StoreService,
   type TokenizerRequest,
   type TokenizerState,
@@ -172,7 +173,7 @@ export class Registry {
     } catch (error) {
       entry.state = 'failed'
       entry.facts = null
-      entry.message = error instanceof Error ? error.message : String(error)
+      entry.message = messageOf(error)
       entry.failedAtMs = this.#now()
       if (!this.#isStopped)
         log.warn({ tokenizer: entry.name, reason: entry.message }, 'tokenizer failed to load')
@@ -188,7 +189,7 @@ export class Registry {
         return await pool.load(this.#toPlace(entry))
       } catch (error) {
         if (!bundles.isPossible || this.#isStopped) throw error
-        reason = error instanceof Error ? error.message : String(error)
+        reason = messageOf(error)
       }
     }
     try {
@@ -197,7 +198,7 @@ export class Registry {
     } catch (cause) {
       if (entry.folder !== null) await bundles.forget(entry.folder)
       entry.folder = null
-      const why = cause instanceof Error ? cause.message : String(cause)
+      const why = messageOf(cause)
       throw new SourceError(`${reason}; no worker provides a usable tokenizer: ${why}`, { cause })
     }
   }

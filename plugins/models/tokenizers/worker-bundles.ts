@@ -2,11 +2,13 @@
  * Fetches tokenizers from the workers of a model, one after the other, and keeps the files in a private folder until the
  * gateway stops.
  */
+
 import { mkdirSync, mkdtempSync, realpathSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { BundleSource, WorkerEntry } from '#kernel'
+import { messageOf } from '#kernel'
 import { SourceError } from './source-files.ts'
 
 /** Of an archive and of what is in it. */
@@ -56,7 +58,7 @@ export class WorkerBundles {
         try {
           return await this.#take(worker, source)
         } catch (error) {
-          reason = `${worker.url}: ${error instanceof Error ? error.message : String(error)}`
+          reason = `${worker.url}: ${messageOf(error)}`
         }
       }
     }

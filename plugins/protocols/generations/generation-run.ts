@@ -23,7 +23,7 @@ import type {
   UpstreamRequest,
   WorkerEntry,
 } from '#kernel'
-import { GatewayError } from '#kernel'
+import { GatewayError, messageOf } from '#kernel'
 import { BodyExcerpt, uuidV7 } from '#shared'
 import { type Engines, type PreparedPrompts, preparePrompts } from './engines.ts'
 import { generationErrors } from './errors.ts'
@@ -266,7 +266,7 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
   #unreadable(error: unknown): void {
     if (error instanceof GatewayError) this.fail(error)
     else {
-      const what = error instanceof Error ? error.message : String(error)
+      const what = messageOf(error)
       this.fail(generationErrors.engine_unreadable.with({ cause: error }, what))
     }
   }

@@ -284,7 +284,3 @@ export const CountReply = Type.Object({ input_tokens: Type.Integer() })
 
 /** A body of a worker: members are known by name, and each value is checked where it is read. */
 export type Unchecked<T> = { readonly [Member in keyof T]?: unknown }
-
-export function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}

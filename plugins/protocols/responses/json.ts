@@ -1,11 +1,8 @@
 /** JSON of clients, workers and the store. */
+import { isObject } from '#kernel'
 import { parseBoundedText } from '#shared'
 
 export type Json = Readonly<Record<string, unknown>>
-
-export function isObject(value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
 
 /** @throws SyntaxError when it is no JSON, TypeError when it is no object */
 export function readObject(text: string): Json {

@@ -6,8 +6,7 @@ import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import type { Worker } from 'node:worker_threads'
 import type { Piscina } from 'piscina'
-import { type Host, TaskFailure, type TaskPool, type TaskRun, TaskStop } from '#kernel'
-import { errorMessage } from '../error-message.ts'
+import { type Host, messageOf, TaskFailure, type TaskPool, type TaskRun, TaskStop } from '#kernel'
 
 const require = createRequire(import.meta.url)
 
@@ -145,7 +144,7 @@ export class OwnTaskPool implements TaskPool {
   #toFailure(error: unknown, stop: TaskStop): TaskFailure {
     if (this.#isClosed) return new TaskFailure('closed', 'the task pool was closed', error)
     if (stop.aborted) return new TaskFailure('stopped', 'the task was stopped', error)
-    return new TaskFailure('crashed', `the thread of the task ended: ${errorMessage(error)}`, error)
+    return new TaskFailure('crashed', `the thread of the task ended: ${messageOf(error)}`, error)
   }
 
   #watch(id: number, thread: Worker): void {

@@ -2,8 +2,10 @@
  * The database handle of one thread. All threads share one database. After a failed write, every thread closes its handle
  * and opens a new one, because nothing may be appended after an incomplete record.
  */
+
 import type { Level } from 'level'
-import { errorMessage, storeErrors } from '#shared'
+import { messageOf } from '#kernel'
+import { storeErrors } from '#shared'
 import { prepareDataDir, probeFreeSpace } from './data-dir.ts'
 import { storageErrors } from './errors.ts'
 
@@ -162,5 +164,5 @@ function toOpenError(dir: string, error: unknown) {
   if ((reason as { code?: string }).code === 'LEVEL_LOCKED') {
     return storageErrors.storage_locked.with({ cause: error }, dir)
   }
-  return storageErrors.storage_unreadable.with({ cause: error }, dir, errorMessage(reason))
+  return storageErrors.storage_unreadable.with({ cause: error }, dir, messageOf(reason))
 }

@@ -1,7 +1,9 @@
 /** `weir wasm dev`: builds a project and puts it into a running gateway, again at every change of its sources. */
+
 import { watch } from 'node:fs'
 import { relative, resolve, sep } from 'node:path'
 import type { Command } from 'commander'
+import { messageOf } from '#kernel'
 import { CliError } from '../../cli/cli-error.ts'
 import { clientOf } from '../../cli/gateway-client.ts'
 import type { ModuleList } from '../wire.ts'
@@ -45,7 +47,7 @@ function watchSources(command: Command, place: string, options: DevOptions): Pro
     do {
       isChanged = false
       await putIn(command, place, options).catch((error: unknown) => {
-        console.error(error instanceof Error ? error.message : String(error))
+        console.error(messageOf(error))
       })
     } while (isChanged)
     isBusy = false

@@ -1,6 +1,8 @@
 /** The registered modules, on control: registers and removes them one after another, and publishes every change. */
+
 import { isDeepStrictEqual } from 'node:util'
 import type { Logger } from '#kernel'
+import { messageOf } from '#kernel'
 import { uuidV7 } from '#shared'
 import type { WasmConfig } from '../config.ts'
 import { wasmErrors } from '../errors.ts'
@@ -62,7 +64,7 @@ export class Registry {
         await this.#add(descriptor, null)
       } catch (cause) {
         const name = `modules.${index} (${descriptor.name})`
-        throw wasmErrors.invalid_wasm_config.with({ cause }, name, `cannot be loaded: ${textOf(cause)}`)
+        throw wasmErrors.invalid_wasm_config.with({ cause }, name, `cannot be loaded: ${messageOf(cause)}`)
       }
     }
     const kept = await saved.list()
@@ -323,11 +325,11 @@ export class Registry {
     } catch (cause) {
       const fields = { module: one.descriptor.name, module_uuid: one.uuid, file: one.descriptor.file_path }
       if (one.onFailure === 'closed') {
-        const problem = `names load, but module ${one.descriptor.name} (${one.descriptor.file_path}), which must not fail, cannot be loaded: ${textOf(cause)}; restore the file, or start once with forget`
+        const problem = `names load, but module ${one.descriptor.name} (${one.descriptor.file_path}), which must not fail, cannot be loaded: ${messageOf(cause)}; restore the file, or start once with forget`
         throw wasmErrors.invalid_wasm_config.with({ cause }, 'savedModules', problem)
       }
       this.#leftOut.add(one.uuid)
-      this.#parts.log.error({ ...fields, reason: textOf(cause) }, 'saved wasm module not loaded')
+      this.#parts.log.error({ ...fields, reason: messageOf(cause) }, 'saved wasm module not loaded')
     }
   }
 
@@ -384,8 +386,4 @@ function toSaved({ line, loaded, descriptor, hash, createdAtNs }: Registered): S
   const { uuid, onFailure } = loaded
   const { firstUuid } = line
   return { uuid, descriptor, hash, onFailure, createdAtNs: String(createdAtNs), firstUuid }
-}
-
-function textOf(cause: unknown): string {
-  return cause instanceof Error ? cause.message : String(cause)
 }

@@ -3,6 +3,7 @@ import {
   type Exchange,
   type HeaderList,
   isOwnTrouble,
+  messageOf,
   UpstreamFailure,
   type UpstreamHandler,
   type WorkerCall,
@@ -144,15 +145,10 @@ export async function probeWorker(
     })
     return isGoodStatus(reply.status) ? null : `GET ${path} answered ${reply.status}`
   } catch (error) {
-    return isOwnTrouble(error) ? undefined : describeFailure(error)
+    return isOwnTrouble(error) ? undefined : messageOf(error)
   }
 }
 
 export function isGoodStatus(status: number): boolean {
   return status >= 200 && status < 300
-}
-
-/** Error message of a failed call, for statuses and responses. */
-export function describeFailure(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

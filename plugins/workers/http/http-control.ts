@@ -1,14 +1,8 @@
 /** The worker control of HTTP workers. */
 import type { EngineAction, EngineInfo, WorkerControl, WorkerEntry, WorkerTarget } from '#kernel'
+import { messageOf } from '#kernel'
 import { parseBoundedJson, trimSlashes } from '#shared'
-import {
-  type CallWorker,
-  callWorker,
-  describeFailure,
-  isGoodStatus,
-  outsideApi,
-  probeWorker,
-} from './control-call.ts'
+import { type CallWorker, callWorker, isGoodStatus, outsideApi, probeWorker } from './control-call.ts'
 import { describeWorker, isExternalService } from './describe-worker.ts'
 import type { HttpTransport } from './http-transport.ts'
 import { LoadSources } from './load-reports.ts'
@@ -90,7 +84,7 @@ async function performAction(
     })
     return isGoodStatus(reply.status) ? null : `the worker answered ${reply.status}`
   } catch (error) {
-    return describeFailure(error)
+    return messageOf(error)
   }
 }
 

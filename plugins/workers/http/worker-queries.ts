@@ -1,7 +1,8 @@
 /** Queries JSON routes of a worker during its registration: each route at most once, with retries. */
 import type { DescribeTools, WorkerTarget } from '#kernel'
+import { messageOf } from '#kernel'
 import { parseBoundedJson } from '#shared'
-import { type CallWorker, describeFailure, isGoodStatus } from './control-call.ts'
+import { type CallWorker, isGoodStatus } from './control-call.ts'
 import { httpWorkerErrors } from './errors.ts'
 
 const MAX_ATTEMPTS = 3
@@ -98,7 +99,7 @@ export class WorkerQueries {
       }
       return { info: isGoodStatus(reply.status) ? toInfo(reply.body) : null, problem: null }
     } catch (error) {
-      return { info: null, problem: describeFailure(error), isOutage: true }
+      return { info: null, problem: messageOf(error), isOutage: true }
     }
   }
 }

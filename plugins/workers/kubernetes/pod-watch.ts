@@ -1,6 +1,8 @@
 /** Watches pods through the official client. */
+
 import { CoreV1Api, KubeConfig, makeInformer, type V1Pod } from '@kubernetes/client-node'
 import type { Logger } from '#kernel'
+import { messageOf } from '#kernel'
 import type { Pod } from './pod.ts'
 
 const FIRST_RETRY_MS = 500
@@ -70,7 +72,7 @@ export class PodWatch {
 
   #failed(error: unknown): void {
     if (this.#isStopped) return
-    const reason = error instanceof Error ? error.message : String(error)
+    const reason = messageOf(error)
     this.#options.log.warn({ reason, retry_ms: this.#retryMs }, 'pod watch failed')
     if (this.#retryTimer !== null) clearTimeout(this.#retryTimer)
     this.#retryTimer = setTimeout(() => this.start(), this.#retryMs)

@@ -1,5 +1,7 @@
 /** Background jobs behind the 202 responses of the worker routes: a bounded queue with one status per worker URL. */
+
 import type { Logger } from '#kernel'
+import { messageOf } from '#kernel'
 import { workerErrors } from './errors.ts'
 
 export type JobKind = 'AddWorker' | 'UpdateWorker' | 'RemoveWorker'
@@ -267,11 +269,6 @@ export class JobRunner {
       this.#onExpired(url)
     }
   }
-}
-
-/** Error message for statuses and responses. */
-export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }
 
 function nowSec(): number {

@@ -10,6 +10,7 @@ import {
   type DescribeTools,
   type Host,
   type ModelCard,
+  messageOf,
   type RequestContext,
   type RouteDefinition,
   type WorkerEntry,
@@ -64,7 +65,7 @@ export class ModelInquiries {
       if (endsAtMs <= nowMs || this.#queried.size >= MAX_REMEMBERED) this.#queried.delete(old)
       else break
     const answer = this.#describe(worker, credential).catch((error: unknown) => {
-      const reason = error instanceof Error ? error.message : String(error)
+      const reason = messageOf(error)
       this.#parts.log.info({ worker: worker.spec.url, reason }, 'cloud service models not discovered')
     })
     this.#queried.set(label, { endsAtMs: nowMs + REUSE_MS, answer })

@@ -1,9 +1,10 @@
 /** Registers workers in the background: describes the engine, adds it to the table, saves it and makes it ready. */
 import type { DescribeTools, Logger, WorkerControls } from '#kernel'
+import { messageOf } from '#kernel'
 import type { WorkersConfig } from './config.ts'
 import { BUDGET_MARGIN_MS, type ControlParts } from './control-parts.ts'
 import { workerErrors } from './errors.ts'
-import { type JobContext, type JobOptions, messageOf } from './jobs.ts'
+import type { JobContext, JobOptions } from './jobs.ts'
 import { normalizeCard, serves, withAliases } from './model-card.ts'
 import type { Reservation } from './registry.ts'
 import type { ModelCardWire } from './wire.ts'

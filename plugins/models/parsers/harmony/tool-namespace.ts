@@ -1,5 +1,7 @@
 /** The functions of a request as the namespace that Harmony models read. */
+
 import type { ChatTool } from '#kernel'
+import { isObject } from '#kernel'
 
 /** The section of tools; empty without any. Of tools with one name the first counts. */
 export function toolNamespace(tools: readonly ChatTool[]): string {
@@ -127,8 +129,4 @@ function quoted(text: string): string {
 
 function isText(value: unknown): value is string {
   return typeof value === 'string'
-}
-
-function isObject(value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -1,7 +1,8 @@
 /** Turns the chunks of a chat worker's answer into the events of a generation. @hot */
 import type { EngineAttempt, EngineSink, GenerationUsage } from '#kernel'
+import { isObject } from '#kernel'
 import type { UncheckedChoice, UncheckedReply } from '../wire/chat.ts'
-import { isObject, type Unchecked, type Usage } from '../wire/fields.ts'
+import type { Unchecked, Usage } from '../wire/fields.ts'
 import { ChoiceEvents } from './choice-events.ts'
 import { unsentStops } from './to-chat-body.ts'
 

@@ -5,6 +5,7 @@ import {
   type EngineAttempt,
   type EngineSink,
   type GatewayError,
+  isObject,
 } from '#kernel'
 import {
   type AnswerLimits,
@@ -15,7 +16,6 @@ import {
   WholeAnswerReader,
 } from '#shared'
 import type { UncheckedReply } from '../wire/chat.ts'
-import { isObject } from '../wire/fields.ts'
 import { AnswerEvents } from './answer-events.ts'
 import { toChatBody, toCompletionBody } from './to-chat-body.ts'
 

@@ -1,8 +1,8 @@
 /** Turns the deltas of one choice of a chat answer into events. @hot */
 import type { EngineSink, FinishReason, TokenLogprob } from '#kernel'
+import { isObject } from '#kernel'
 import { StopSearch } from '#shared'
 import type { UncheckedChoice, UncheckedDelta } from '../wire/chat.ts'
-import { isObject } from '../wire/fields.ts'
 import { ToolCallEvents } from './tool-call-events.ts'
 
 export class ChoiceEvents {

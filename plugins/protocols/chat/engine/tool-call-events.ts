@@ -5,9 +5,9 @@
  */
 import { randomBytes } from 'node:crypto'
 import type { EngineSink } from '#kernel'
+import { isObject } from '#kernel'
 import { parseBoundedText } from '#shared'
 import type { UncheckedToolCall } from '../wire/chat.ts'
-import { isObject } from '../wire/fields.ts'
 
 /** Calls beyond this are ignored as an error of the worker. */
 const MAX_CALLS = 1_024

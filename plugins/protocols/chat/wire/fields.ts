@@ -125,7 +125,3 @@ export type Usage = Static<typeof Usage>
 
 /** A body of a worker: members are known by name, and each value is checked where it is read. */
 export type Unchecked<T> = { readonly [Member in keyof T]?: unknown }
-
-export function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}

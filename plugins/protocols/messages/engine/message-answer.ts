@@ -1,8 +1,9 @@
 /** What a worker says in the format, event by event, as the events of a generation. */
 
 import type { EngineAttempt, EngineSink, FinishReason, GatewayError, GenerationUsage } from '#kernel'
+import { isObject } from '#kernel'
 import { answerErrors } from '#shared'
-import { isObject, type MessageReply, type Unchecked, type WireUsage } from '../wire.ts'
+import type { MessageReply, Unchecked, WireUsage } from '../wire.ts'
 import { NativeBlocks } from './native-blocks.ts'
 
 /** Name of the adapter. */

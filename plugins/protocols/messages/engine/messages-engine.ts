@@ -1,5 +1,6 @@
 /** The engine adapter of HTTP workers that speak the Messages format, and the readers of their answers. @hot */
 import type { EngineAdapter, EngineAttempt, EngineSink } from '#kernel'
+import { isObject } from '#kernel'
 import {
   type AnswerLimits,
   AnswerReader,
@@ -8,7 +9,6 @@ import {
   parseBoundedText,
   WholeAnswerReader,
 } from '#shared'
-import { isObject } from '../wire.ts'
 import { ENGINE, MessageAnswer, toStreamError } from './message-answer.ts'
 import { toMessagesBody } from './to-messages-body.ts'
 

@@ -1,6 +1,7 @@
 /** The blocks of an answer in the worker's own words, put together from their pieces. */
+
+import { isObject } from '#kernel'
 import { parseBoundedText } from '#shared'
-import { isObject } from '../wire.ts'
 
 type Json = Record<string, unknown>
 

@@ -1,8 +1,7 @@
 /** Model names as clients use them, mapped to the operator's models: in requests and in the model list. */
-import { headerOf, type IncomingResponse, type RequestContext } from '#kernel'
+import { headerOf, type IncomingResponse, isObject, type RequestContext } from '#kernel'
 import { MESSAGES_VERSION_HEADER as VERSION_HEADER, withMembers } from '#shared'
 import { invalidField } from '../errors.ts'
-import { isObject } from '../wire.ts'
 
 export class ModelNames {
   readonly #exact: ReadonlyMap<string, string>

@@ -8,7 +8,8 @@ import type {
   Sampling,
   ToolChoice,
 } from '#kernel'
-import { isObject, type MessagesRequest, type WireTool } from '../wire.ts'
+import { isObject } from '#kernel'
+import type { MessagesRequest, WireTool } from '../wire.ts'
 import { isCustom } from './check-request.ts'
 import { toChatMessages } from './to-chat-messages.ts'
 import type { MediaOptions } from './user-content.ts'

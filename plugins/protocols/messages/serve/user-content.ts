@@ -1,7 +1,8 @@
 /** What a user's turn holds, as chat messages: tool results first, then text, images and documents. */
 import type { ChatMessage, ContentPart } from '#kernel'
+import { isObject } from '#kernel'
 import { invalidField } from '../errors.ts'
-import { isObject, type WireBlock, type WireBlockOf, type WireResultBlock } from '../wire.ts'
+import type { WireBlock, WireBlockOf, WireResultBlock } from '../wire.ts'
 import { toWorkerId } from './tool-ids.ts'
 
 export interface MediaOptions {

@@ -1,7 +1,8 @@
 /** The blocks of an answer as one list, for replies that are not streamed. */
 import { randomBytes } from 'node:crypto'
+import { isObject } from '#kernel'
 import { parseBoundedText } from '#shared'
-import { isObject, type MessageReply, type WireReplyBlock, type WireUsage } from '../wire.ts'
+import type { MessageReply, WireReplyBlock, WireUsage } from '../wire.ts'
 import type { ServerToolResult, TurnSink } from './block-sequence.ts'
 import type { Stop } from './stop-and-usage.ts'
 import { toClientId, toServerCallId } from './tool-ids.ts'

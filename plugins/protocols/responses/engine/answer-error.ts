@@ -1,8 +1,8 @@
 /** An error inside an answer as the status that it would have had. */
 
 import type { GatewayError } from '#kernel'
+import { isObject } from '#kernel'
 import { answerErrors } from '#shared'
-import { isObject } from '../json.ts'
 
 const MAX_SAID = 1_000
 const FIRST_RETRYABLE = 429

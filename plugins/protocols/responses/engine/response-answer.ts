@@ -1,6 +1,7 @@
 /** Converts a worker's response, streamed or whole, into generation events. */
 import type { EngineAttempt, EngineSink, FinishReason, GenerationUsage, TokenLogprob } from '#kernel'
-import { isObject, isText, type Json } from '../json.ts'
+import { isObject } from '#kernel'
+import { isText, type Json } from '../json.ts'
 import { toAnswerError } from './answer-error.ts'
 
 const CHOICE = 0

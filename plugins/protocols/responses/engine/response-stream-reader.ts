@@ -1,7 +1,8 @@
 /** Reads a streamed response into generation events. @hot */
 import type { EngineAttempt, EngineSink } from '#kernel'
+import { isObject } from '#kernel'
 import { EventAnswerReader } from '#shared'
-import { isObject, readObject } from '../json.ts'
+import { readObject } from '../json.ts'
 import { toAnswerError } from './answer-error.ts'
 import { ResponseAnswer } from './response-answer.ts'
 

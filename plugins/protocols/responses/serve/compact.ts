@@ -3,12 +3,12 @@ import {
   type ErrorFormat,
   Generations,
   type HistoryItem,
+  isObject,
   type RequestContext,
   type RouteDefinition,
 } from '#kernel'
 import { failures } from '../error-format.ts'
 import { responsesErrors } from '../errors.ts'
-import { isObject } from '../json.ts'
 import { CompactBody, CompactedReply } from '../wire.ts'
 import { newId, newItemId } from './item-ids.ts'
 import { toWireUsage } from './output/response-encoder.ts'

@@ -4,13 +4,14 @@
 import {
   type ErrorFormat,
   GatewayError,
+  isObject,
   type RequestContext,
   type Socket,
   type SocketRouteDefinition,
 } from '#kernel'
 import { messageSocket } from '#shared'
 import { responsesErrors } from '../errors.ts'
-import { isObject, type Json } from '../json.ts'
+import type { Json } from '../json.ts'
 import type { RememberedTurn } from './run/load-past.ts'
 import type { RunEnd } from './run/response-run.ts'
 import { readCreate, type ServeParts, serveCreate } from './run/serve-create.ts'

@@ -203,7 +203,7 @@ async function makeClient(listeners: OpenListeners): Promise<Client> {
   ])
   // No capabilities: the library responds "method not found" to sampling, elicitation and roots requests.
   // Prevents the library from compiling the server's schemas to validate results.
-  const getValidator = () => () => ({ valid: true, data: undefined, errorMessage: undefined }) as never
+  const getValidator = () => () => ({ valid: true, data: undefined, messageOf: undefined }) as never
   const client = new Client(CLIENT_INFO, { capabilities: {}, jsonSchemaValidator: { getValidator } })
   client.setNotificationHandler(ToolListChangedNotificationSchema, () => listeners.onToolsChanged())
   // Every relevant failure also reaches a request or `onclose`.

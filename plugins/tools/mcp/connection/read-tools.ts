@@ -1,4 +1,5 @@
 /** Parses the tool list of a server; invalid parts are dropped or replaced, so that one invalid tool does not affect others. */
+import { isObject } from '#kernel'
 
 /** A tool as its server declares it. */
 export interface ServerTool {
@@ -55,8 +56,4 @@ function readSchema(schema: unknown): Readonly<Record<string, unknown>> {
   if (!isObject(schema) || schema.type !== 'object') return ANY_OBJECT
   if (schema.properties !== undefined && !isObject(schema.properties)) return ANY_OBJECT
   return JSON.stringify(schema).length <= MAX_SCHEMA_BYTES ? schema : ANY_OBJECT
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

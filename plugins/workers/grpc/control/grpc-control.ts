@@ -1,4 +1,5 @@
 /** The worker control of gRPC workers: probes, discovery, loads and administrative calls. */
+
 import type {
   DescribeTools,
   EngineAction,
@@ -12,6 +13,7 @@ import type {
   WorkerTarget,
   WorkerWish,
 } from '#kernel'
+import { messageOf } from '#kernel'
 import {
   decodeFlushCacheResponse,
   decodeProfileResponse,
@@ -70,7 +72,7 @@ export class GrpcControl implements WorkerControl {
       const { problem } = await this.#detect(target, timeoutMs)
       return problem
     } catch (error) {
-      return reasonOf(error)
+      return messageOf(error)
     }
   }
 
@@ -134,7 +136,7 @@ export class GrpcControl implements WorkerControl {
       if (runtime === null) return 'the engine could not be detected'
       return await this.#perform(runtime, target, action, timeoutMs)
     } catch (error) {
-      return reasonOf(error)
+      return messageOf(error)
     }
   }
 
@@ -173,7 +175,7 @@ export class GrpcControl implements WorkerControl {
       signal.throwIfAborted()
       let problem: string | null = null
       if (named !== undefined) {
-        problem = health === null ? null : await this.#health(named, target, timeoutMs).catch(reasonOf)
+        problem = health === null ? null : await this.#health(named, target, timeoutMs).catch(messageOf)
         if (problem === null) {
           this.#runtimeByUrl.set(worker.url, named)
           return named
@@ -202,7 +204,7 @@ export class GrpcControl implements WorkerControl {
         this.#runtimeByUrl.set(target.url, runtime)
         return { runtime, problem: said }
       } catch (error) {
-        problem = reasonOf(error)
+        problem = messageOf(error)
         // Nobody is there: the other methods would fare no better.
         if (!(error instanceof GrpcFault) || error.code !== UNIMPLEMENTED) break
       }
@@ -226,7 +228,7 @@ export class GrpcControl implements WorkerControl {
       return read(await this.#call(target, path, EMPTY, timeoutMs, signal))
     } catch (error) {
       this.#parts.log.warn(
-        { worker: target.url, path, reason: reasonOf(error) },
+        { worker: target.url, path, reason: messageOf(error) },
         'an engine does not describe itself',
       )
       return null
@@ -261,7 +263,7 @@ export class GrpcControl implements WorkerControl {
     const isConfigured = source === (configured.tokenizer_path || configured.model_path)
     for (const { id } of models) {
       await this.#parts.tokenizers.ensure({ name: id, source, isConfigured }).catch((error: unknown) => {
-        this.#parts.log.warn({ model: id, reason: reasonOf(error) }, 'tokenizer not loaded')
+        this.#parts.log.warn({ model: id, reason: messageOf(error) }, 'tokenizer not loaded')
       })
     }
   }
@@ -276,10 +278,6 @@ function rankCountOf(url: string, labels: Readonly<Record<string, string>>): num
 
 function keyOf({ apiKey }: WorkerTarget): string[] {
   return apiKey === null ? [] : ['authorization', `Bearer ${apiKey}`]
-}
-
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }
 
 function toProfile(options: Readonly<Record<string, unknown>>) {

@@ -4,6 +4,7 @@ import { type ClientHttp2Stream, constants, type IncomingHttpHeaders } from 'nod
 import {
   type Exchange,
   type HeaderList,
+  messageOf,
   UpstreamFailure,
   type UpstreamFailureKind,
   type UpstreamHandler,
@@ -92,7 +93,7 @@ export class GrpcExchange implements Exchange, InboxOwner {
       try {
         this.#open()
       } catch (error) {
-        this.#problem = error instanceof Error ? error.message : String(error)
+        this.#problem = messageOf(error)
         this.#closed()
       }
     })

@@ -1,6 +1,7 @@
 /** The transport of gRPC workers: the path is the method, the body is the message. */
 import {
   type Exchange,
+  messageOf,
   type Transport,
   UpstreamFailure,
   type UpstreamHandler,
@@ -56,7 +57,7 @@ export class GrpcTransport implements Transport {
 /** An exchange that fails asynchronously, like other failures. */
 function failSoon(handler: UpstreamHandler, cause: unknown): Exchange {
   let isAborted = false
-  const reason = cause instanceof Error ? cause.message : String(cause)
+  const reason = messageOf(cause)
   process.nextTick(() => {
     if (!isAborted) handler.onResponseError(new UpstreamFailure('connect', reason, false, { cause }))
   })

@@ -1,8 +1,8 @@
 /** GET /v1/models: the registered models, or those that an external service lists for a client's own key. */
 import type { AuthService, RequestContext, WorkerControls, WorkerEntry } from '#kernel'
+import { isObject } from '#kernel'
 import { isPrivateWay } from '#shared'
 import { chatErrors } from '../../errors.ts'
-import { isObject } from '../../wire/fields.ts'
 import type { ModelEntry } from '../../wire/models.ts'
 
 /** Largest date in seconds. @source ECMAScript, time values */

@@ -1,7 +1,8 @@
 /** A background response is accepted: everything checked, stored, queued, and only then answered. */
 import type { RequestContext, ResponseRecord } from '#kernel'
+import { isObject } from '#kernel'
 import { responsesErrors } from '../../errors.ts'
-import { isObject, type Json } from '../../json.ts'
+import type { Json } from '../../json.ts'
 import { newId } from '../item-ids.ts'
 import { ResponseEncoder, replyText } from '../output/response-encoder.ts'
 import type { RunParts } from '../parts.ts'

@@ -1,8 +1,9 @@
 /** Reads a create request: the schema first, then the rules between its fields. */
 import type { OutputConstraint, Sampling } from '#kernel'
+import { isObject } from '#kernel'
 import { withItemTypes } from '#shared'
 import { missing, responsesErrors, shown, wrongValue } from '../../errors.ts'
-import { isObject, type Json } from '../../json.ts'
+import type { Json } from '../../json.ts'
 import { type CreateBody, createBody } from '../../wire.ts'
 import { type DeclaredTools, readTools } from './read-tools.ts'
 import { type RequestedChoice, readToolChoice } from './tool-choice.ts'
