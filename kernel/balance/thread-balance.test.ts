@@ -67,7 +67,7 @@ describe('what pick refuses', () => {
     expect(errorOf(() => balance.pick(ctx, 'unknown'))).toMatchObject({ code: 'no_workers', status: 503 })
   })
 
-  test('a model that nobody serves is 404 model_not_found and is named', () => {
+  test('a model without workers is 404 model_not_found, and the error names it', () => {
     register(workerEntry({ slot: 0, models: ['m'] }))
     const error = errorOf(() => balance.pick(ctx, 'x'))
     expect(error).toMatchObject({ code: 'model_not_found', status: 404 })
@@ -140,7 +140,7 @@ describe('who is picked', () => {
     expect(balance.hasUntried('m', { excluded: [0], accepts: ({ slot }) => slot === 0 })).toBe(false)
     expect(balance.hasUntried('m', { excluded: [0, 1] })).toBe(false)
     expect(balance.hasUntried('m', { leg: 'prefill', excluded: [3] })).toBe(false)
-    expect(balance.hasUntried('nobody', { excluded: [0] })).toBe(false)
+    expect(balance.hasUntried('unserved', { excluded: [0] })).toBe(false)
     balance.setStatus(1, 'not_ready')
     expect(balance.hasUntried('m', { excluded: [0] })).toBe(false)
   })

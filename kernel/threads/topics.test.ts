@@ -112,7 +112,7 @@ test('the subscriptions of a dead thread end when its successor starts, which he
   await worker.terminate()
 
   const successor = thread(memory, 1)
-  expect(threads[0].publish('a', 'to nobody')).toBe(false)
+  expect(threads[0].publish('a', 'without a subscriber')).toBe(false)
   const { seen } = listen(successor, 'a')
   threads[0].publish('a', 'to the successor')
   await expect.poll(() => seen).toEqual(['to the successor'])

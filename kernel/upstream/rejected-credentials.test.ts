@@ -35,7 +35,7 @@ test('one line when a worker begins to reject, one when it accepts again', () =>
   ])
 })
 
-test('a worker that does both by turns is logged twice a minute at most, each worker by itself', () => {
+test('a worker that alternates is logged at most twice a minute, independent of other workers', () => {
   const { lines, credentials } = open()
   const [worker, other] = [workerEntry({ slot: 0 }), workerEntry({ slot: 1 })]
   for (let second = 0; second < 600; second++) {

@@ -137,7 +137,7 @@ describe('weir config', () => {
     expect(code).toBe(2)
   })
 
-  test('what plugins declare wrongly is told all at once, each where the plugin is enabled', async () => {
+  test('all wrong declarations of plugins are reported, each at the line that enables the plugin', async () => {
     const manifest = (name: string) =>
       `{ name: '${name}', version: '1.0.0', description: '', config: { type: 'object', properties: {} } }`
     const plugin = (name: string, body: string) =>

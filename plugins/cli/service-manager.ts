@@ -1,4 +1,4 @@
-/** Tells systemd how the service stands, where it wants to be told (`Type=notify`). @source sd_notify(3) */
+/** Reports the state of the service to systemd if the unit is of `Type=notify`. @source sd_notify(3) */
 import { execFile } from 'node:child_process'
 
 export type ServiceState = 'ready' | 'stopping'

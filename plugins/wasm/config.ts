@@ -171,7 +171,7 @@ export const wasmConfig = Type.Object(
         default: {},
         additionalProperties: false,
         description:
-          'Tells clients about stream events that were sent without a module; metrics and log always do.',
+          'Notify clients of stream events that were sent without a module. Metrics and log record them in any case.',
       },
     ),
     heapMiB: count(128, 16, 4_096, 'Maximum JavaScript heap of a guest thread, MiB.'),

@@ -367,7 +367,7 @@ test('a wrong method has one type, whoever may call the route', async () => {
   }
 })
 
-test('a model that nobody serves is 404, one whose workers are all away 503', async () => {
+test('a model without workers is 404, one without a healthy worker 503', async () => {
   const fleet = await openFleet({ kernel: { retry: { maxAttempts: 1 }, breaker: { failureThreshold: 1 } } })
   const unknown = await fleet.post(CHAT, { ...chat, model: 'nobody-serves-this' })
   expect(unknown.status).toBe(404)

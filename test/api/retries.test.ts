@@ -408,7 +408,7 @@ describe('when nobody can be picked', () => {
     expect(attempts()).toEqual([1])
   })
 
-  test('a model that nobody serves is 404 at once', async () => {
+  test('a model without workers is 404 at once', async () => {
     const { ask, metric } = await setup([jsonAnswer({})], { entries: [{ models: ['other'] }] })
     const reply = await ask()
     expect([reply.status, await errorCode(reply)]).toEqual([404, 'model_not_found'])

@@ -103,7 +103,7 @@ describe('control-plane keys', () => {
   })
 })
 
-test('a refused control-plane request is told how to authenticate', () => {
+test('the response to a rejected control-plane request names the authentication scheme', () => {
   const service = auth({ apiKey: 'shared' })
   try {
     service.check('admin', { authorization: undefined, apiKey: undefined })

@@ -57,7 +57,7 @@ export const CONFIG_FLAGS: readonly ConfigFlag[] = Object.freeze([
     path: ['kernel', 'auth'],
     kind: 'constant',
     constant: 'off',
-    help: 'ask nobody for a key',
+    help: 'serve every route without a key',
   },
   {
     flag: 'log-level',

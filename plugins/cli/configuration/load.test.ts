@@ -448,7 +448,7 @@ describe('what only the plugin can see', () => {
 })
 
 describe('policies', () => {
-  test('one that nobody offers is reported together with every other mistake', async () => {
+  test('a policy that no plugin provides is reported together with every other mistake', async () => {
     const text =
       'kernel:\n  policy: cash_aware\n  prefillPolicy: fastest\n  port: -1\nplugins:\n  policies: {}\n'
     const problems = await problemsOf({ text })

@@ -13,7 +13,7 @@ export interface RequiredPluginsInput {
 }
 
 /**
- * Plugins to enable for one that was just loaded: the default providers of services that it uses and nobody provides, then
+ * Plugins to enable for one that was just loaded: the default providers of services that it uses and no enabled plugin provides, then
  * those that it asks for by its section.
  */
 export function requiredPlugins(

@@ -30,7 +30,7 @@ function recorder() {
   }
 }
 
-test.each(names)('%s tells one call after the other, each once', (name) => {
+test.each(names)('%s emits calls in order, each once', (name) => {
   fc.assert(
     fc.property(fc.oneof(nearlyValidOutput, randomOutput), places, (text, at) => {
       const sink = recorder()

@@ -16,7 +16,7 @@ test('fields are read as the standard has them', () => {
   expect(read('data: 1')?.data).toBe('1')
 })
 
-test('comments and events without data are told to nobody', () => {
+test('comments and events without data are dropped', () => {
   for (const text of [':\n\n', 'event: x\n\n', '\n', '', 'dataset: 1\n\n']) expect(read(text)).toBeNull()
 })
 

@@ -114,7 +114,7 @@ test('of a call that is cut off nothing is content', () => {
   })
 })
 
-test('a call whose end mark is kept back by the engine is whole where the model ended by itself', () => {
+test('a call without its end mark is complete if the model stopped', () => {
   for (const isWhole of [true, false]) {
     const collector = new OutputCollector()
     const stream = parser.open(collector, { isWhole })
