@@ -40,7 +40,7 @@ test.each([
   [{}, 'name', 'is required'],
   [{ name: 1 }, 'name', 'must be a string'],
   [{ name: 'x', kind: 'c' }, 'kind', 'must be one of "a", "b"'],
-  [{ name: 'x', stop: 3 }, 'stop', 'must be one of string, array'],
+  [{ name: 'x', stop: 3 }, 'stop', 'must be a string or an array'],
   [{ name: 'x', limits: { top_p: 2 } }, 'limits.top_p', 'must be <= 1'],
   [{ name: 'x', part: { text: { value: 1 } } }, 'part.text.value', 'must be a string'],
   [{ name: '' }, 'name', 'must not be empty'],
@@ -57,7 +57,7 @@ test.each([
   [{ name: 'x', item: { type: 7 } }, 'item.type', 'must be a string', 'type'],
   [{ name: 'x', item: { type: 'c' } }, 'item.type', "is not known: 'c'", 'tag'],
   [{ name: 'x', item: { type: 'a', text: null } }, 'item.text', 'must be a string', 'missing'],
-  [{ name: 'x', item: { type: 'b', parts: 7 } }, 'item.parts', 'must be one of string, array', 'type'],
+  [{ name: 'x', item: { type: 'b', parts: 7 } }, 'item.parts', 'must be a string or an array', 'type'],
   [{ name: 'x', item: { type: 'b', parts: [null] } }, 'item.parts.0', 'must be a string', 'type'],
   [[], '', 'must be an object'],
 ])('%j is refused naming the field', (value, field, text, kind = expect.any(String)) => {

@@ -134,7 +134,6 @@ function unionNames(error: ErrorObject): string[] | null {
   const members = (schema?.anyOf ?? schema?.oneOf ?? []).flatMap((member) => member.anyOf ?? [member])
   const isObject = typeof error.data === 'object' && error.data !== null
   if (isObject && members.some((member) => member.type === 'object' || member.type === 'array')) return null
-  // Null means absent and is no useful hint.
   const wanted = members.filter((member) => member.type !== 'null')
   const names = wanted.map((member) =>
     member.const === undefined ? member.type : JSON.stringify(member.const),
@@ -143,9 +142,14 @@ function unionNames(error: ErrorObject): string[] | null {
   return known.length === names.length && known.length > 0 ? [...new Set(known)] : null
 }
 
+/** @param names of types, or constants as JSON */
 function expectedText(names: readonly string[]): string {
-  const [only = ''] = names
-  return names.length === 1 ? `must be ${withArticle(only)}` : `must be one of ${names.join(', ')}`
+  // Null means absent and is no useful hint.
+  const wanted = names.filter((name) => name !== 'null')
+  const isTypes = wanted.every((name) => withArticle(name) !== name)
+  return wanted.length === 1 || isTypes
+    ? `must be ${wanted.map(withArticle).join(' or ')}`
+    : `must be one of ${wanted.join(', ')}`
 }
 
 /** A type name with its article; any other text unchanged. */

@@ -6,17 +6,13 @@ import { describeValue, unknownKeyText } from './check-section.ts'
 import type { ProblemList } from './problem-list.ts'
 import type { Setting } from './settings.ts'
 
-/** Enabled when no file says which plugins are. */
+/** Enabled, with what they require, if no file selects plugins. */
 export const DEFAULT_PLUGINS: readonly string[] = Object.freeze([
-  'auth',
   'chat',
-  'generations',
   'health',
-  'http-workers',
   'metrics',
   'openapi',
   'pairs',
-  'policies',
   'reload',
   'workers',
 ])

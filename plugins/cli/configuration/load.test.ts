@@ -34,7 +34,8 @@ const schemas = {
 
 function facts(name: keyof typeof schemas) {
   const policies = name === 'policies' ? ['cache_aware', 'least_load'] : []
-  return { name, config: schemas[name], policies }
+  const enables = () => (name === 'workers' ? ['policies'] : [])
+  return { name, config: schemas[name], policies, enables }
 }
 
 const pluginSchemas: PluginSchemas = {
@@ -75,17 +76,14 @@ describe('loadConfig', () => {
   test('without a file enables the default plugins with every default filled in', async () => {
     const config = await load()
     expect(Object.keys(config.plugins)).toEqual([
-      'auth',
       'chat',
-      'generations',
       'health',
-      'http-workers',
       'metrics',
       'openapi',
       'pairs',
-      'policies',
       'reload',
       'workers',
+      'policies',
     ])
     expect(config.plugins.chat).toEqual({ maxTries: 3 })
     expect(config.kernel.port).toBe(30000)
@@ -197,15 +195,13 @@ describe('loadConfig', () => {
     const config = await load({ overrides: flags(given, { without: ['auth', 'openapi'] }) })
     expect(Object.keys(config.plugins)).toEqual([
       'chat',
-      'generations',
       'health',
-      'http-workers',
       'metrics',
       'pairs',
-      'policies',
       'reload',
       'workers',
       'storage',
+      'policies',
     ])
     expect(config.plugins.storage).toEqual({ dir: '/data' })
     expect(config.kernel.auth).toBe('off')
