@@ -14,21 +14,18 @@ let due: BatchedStreamWriter[] = []
 function flushAll(): void {
   const writers = due
   due = []
-  let at = 0
-  try {
-    while (at < writers.length) writers[at++].flush()
-  } finally {
-    // An exception of one must not keep the others from sending.
-    for (; at < writers.length; at++) schedule(writers[at])
-  }
+  for (let at = 0; at < writers.length; at++) writers[at].flush()
 }
 
 function schedule(writer: BatchedStreamWriter): void {
   if (due.push(writer) === 1) setImmediate(flushAll)
 }
 
+/** The part of a request that a stream is written to. */
+type StreamTarget = Pick<RelayContext, 'setListener' | 'writeStream' | 'endStream' | 'fail'>
+
 export class BatchedStreamWriter implements StreamWriter {
-  readonly #ctx: RelayContext
+  readonly #ctx: StreamTarget
   /** Not sent yet: buffers, then text. */
   #buffers: Buffer[] | null = null
   #text = ''
@@ -38,7 +35,7 @@ export class BatchedStreamWriter implements StreamWriter {
   #waitingBytes = 0
   #resume: (() => void) | null = null
 
-  constructor(ctx: RelayContext) {
+  constructor(ctx: StreamTarget) {
     this.#ctx = ctx
   }
 
@@ -76,15 +73,19 @@ export class BatchedStreamWriter implements StreamWriter {
     schedule(this)
   }
 
-  /** Sends what was written in this turn. */
+  /** Sends what was written in this turn. An exception fails this request: no caller could catch it. */
   flush(): void {
     this.#isScheduled = false
     const chunk = this.#take()
     const wasWritable = this.#isWritable
     this.#waitingBytes = 0
-    if (this.#isEnded) this.#ctx.endStream(chunk)
-    else if (!this.#ctx.writeStream(chunk)) this.#isWritable = false
-    else if (!wasWritable) this.#drained()
+    try {
+      if (this.#isEnded) this.#ctx.endStream(chunk)
+      else if (!this.#ctx.writeStream(chunk)) this.#isWritable = false
+      else if (!wasWritable) this.#drained()
+    } catch (error) {
+      this.#ctx.fail(error)
+    }
   }
 
   #take(): string | Buffer {
