@@ -46,7 +46,7 @@ interface Root {
 const require = createRequire(createRequire(import.meta.url).resolve('@grpc/proto-loader'))
 const ORACLE = 'protobufjs'
 const { Root } = require(ORACLE) as { Root: new () => Root }
-const folder = fileURLToPath(new URL('.//', import.meta.url))
+const folder = fileURLToPath(new URL('./', import.meta.url))
 
 const FILES = [
   ['common.proto', 'smg.grpc.common', common],

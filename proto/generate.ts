@@ -321,7 +321,7 @@ function readMap(field: Field, kind: Kind, key: string): string[] {
   return [`      case ${tagOf(field.number, 2)}: {`, ...lines.map((line) => `        ${line}`), '      }']
 }
 
-const folder = new URL('.//', import.meta.url)
+const folder = new URL('./', import.meta.url)
 const read = (name: string) => parse(readFileSync(new URL(name, folder), 'utf8'))
 const shared = read('common.proto')
 

@@ -29,7 +29,7 @@ export const SAMPLE_SOURCE = 'weir:sample'
 /** Data files are not compiled: both the sources and `dist` read these. */
 const SAMPLE_FOLDER = fileURLToPath(
   new URL(
-    import.meta.url.endsWith('.ts') ? './sample' : '../../../plugins/models/tokenizers/sample',
+    import.meta.url.endsWith('.ts') ? './sample' : '../../../../plugins/models/tokenizers/sample',
     import.meta.url,
   ),
 )
