@@ -114,14 +114,15 @@ describe('the resource', () => {
     const bad = folder()
     cpSync(SAMPLE, bad, { recursive: true })
     writeFileSync(join(bad, 'chat_template.jinja'), '{% if %}')
-    for (const [source, reason] of [
+    const cases: readonly (readonly [source: string, reason: string | RegExp])[] = [
       [join(tmpdir(), 'nowhere-at-all'), 'cannot be opened'],
       // Relative to the working directory, which may lie inside the root of this test.
       ['org/model-of-a-hub', /outside|cannot be opened/],
       [folder(), 'has no tokenizer.json'],
       [broken, 'ends inside'],
       [bad, 'chat template'],
-    ]) {
+    ]
+    for (const [source, reason] of cases) {
       const id = await fleet.add('x', source)
       expect(await fleet.settled(id)).toMatchObject({
         status: 'failed',
