@@ -9,7 +9,7 @@ import {
 } from '../../test/support/balance-parts.ts'
 import { workerEntry } from '../../test/support/worker-entry.ts'
 import type { Policy } from '../contracts/policy.ts'
-import type { RelayContext } from '../contracts/reply-sink.ts'
+import type { RelayContext } from '../contracts/relay-context.ts'
 import type { RequestContext } from '../contracts/request.ts'
 import type { WorkerEntry, WorkerStatus } from '../contracts/worker.ts'
 import { OPEN, toCell } from './breaker-cell.ts'

@@ -3,7 +3,7 @@ import type { BreakerConfig } from '../config/breaker-config.ts'
 import type { Logger } from '../contracts/log.ts'
 import type { Metrics } from '../contracts/metric.ts'
 import type { PolicyParts, RandomSource } from '../contracts/policy.ts'
-import type { RelayContext } from '../contracts/reply-sink.ts'
+import type { RelayContext } from '../contracts/relay-context.ts'
 import type { TrafficWatch } from '../contracts/traffic.ts'
 import type {
   EngineLoads,

@@ -1,7 +1,7 @@
 /** Load balancing of one thread, as the kernel and plugins use it. Implemented by `thread-balance.ts`. */
 import type { CandidateReport } from '../contracts/hook.ts'
 import type { PickLeg } from '../contracts/policy.ts'
-import type { RelayContext } from '../contracts/reply-sink.ts'
+import type { RelayContext } from '../contracts/relay-context.ts'
 import type { WorkerEntry, WorkerStatus } from '../contracts/worker.ts'
 
 /** Explanation of a choice, for debugging. */

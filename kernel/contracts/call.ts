@@ -2,7 +2,7 @@
  * Calls: a request to one worker or a pair of workers, and its response as bytes. A call needs no client: its context may be
  * one of detached work (`host.detached`).
  */
-import type { RelayContext } from './reply-sink.ts'
+import type { RelayContext } from './relay-context.ts'
 import type { TokenCounts } from './request.ts'
 import type { HeaderList, UpstreamFailure, UpstreamRequest } from './transport.ts'
 import type { WorkerEntry } from './worker.ts'

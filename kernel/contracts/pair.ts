@@ -4,7 +4,7 @@
  */
 import type { GatewayError } from '../errors/gateway-error.ts'
 import type { PickLeg } from './policy.ts'
-import type { RelayContext } from './reply-sink.ts'
+import type { RelayContext } from './relay-context.ts'
 import type { Exchange, HeaderList, UpstreamFailure, UpstreamHandler, UpstreamRequest } from './transport.ts'
 import type { WorkerEntry } from './worker.ts'
 

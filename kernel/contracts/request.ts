@@ -46,9 +46,6 @@ export interface StreamWriter {
   end(last?: string | Buffer): void
 }
 
-/** A stream of server-sent events. */
-export type SseWriter = StreamWriter
-
 export interface StreamOptions {
   /**
    * Encodes the error that ends the stream, once the first byte was sent. Default: the error events of the route's

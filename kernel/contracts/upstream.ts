@@ -2,7 +2,7 @@
 import type { GatewayError } from '../errors/gateway-error.ts'
 import type { Call, CallHandler, OpenCall } from './call.ts'
 import type { ModeControl } from './mode-control.ts'
-import type { SinkListener } from './reply-sink.ts'
+import type { SinkListener } from './relay-context.ts'
 import type { RequestContext } from './request.ts'
 import type { HeaderList, UpstreamRequest } from './transport.ts'
 import type { WorkerEntry } from './worker.ts'
@@ -21,11 +21,11 @@ export interface RelayOptions {
   /** Replace the client's headers of the same names: [name, value, …], names lower-case. */
   readonly headers?: readonly string[]
   /** Creates the completion check of an event stream. Default: a stream that ends in order by HTTP is complete. */
-  readonly judge?: () => StreamJudge
+  readonly checkCompletion?: () => StreamCompletionCheck
 }
 
 /** Completion check of an event stream: whether the stream reached the last event of its format. */
-export interface StreamJudge {
+export interface StreamCompletionCheck {
   /** A view, valid during the call. @hot */
   take(chunk: Buffer): void
   /** Called when the worker has ended the stream in order; an incomplete stream fails as a broken connection does. */

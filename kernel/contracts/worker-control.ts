@@ -13,7 +13,7 @@ export type WorkerTarget = Pick<WorkerEntry, 'url' | 'apiKey'> &
   Partial<Pick<WorkerEntry, 'dataParallel' | 'provider'>>
 
 /** A requested registration, as far as discovery needs it. */
-export interface WorkerWish {
+export interface WorkerRegistration {
   readonly url: string
   readonly apiKey: string | null
   /** `unspecified` requests detection. */
@@ -134,7 +134,7 @@ export interface WorkerControl extends ModeControl {
   readonly runtimes: readonly RuntimeType[]
 
   /** True if the registration is for a third-party service, without a call. */
-  isExternal(wish: Pick<WorkerWish, 'url' | 'runtimeType' | 'provider'>): boolean
+  isExternal(wish: Pick<WorkerRegistration, 'url' | 'runtimeType' | 'provider'>): boolean
   /**
    * Probes a worker's health. Never rejects.
    * @param path of the health route, for modes that have paths
@@ -145,7 +145,7 @@ export interface WorkerControl extends ModeControl {
    * Waits until the worker is up, and discovers its engine, models and labels.
    * @throws worker_unreachable, model_discovery_failed, rank_discovery_failed
    */
-  describe(wish: WorkerWish, tools: DescribeTools): Promise<WorkerDescription>
+  describe(wish: WorkerRegistration, tools: DescribeTools): Promise<WorkerDescription>
 
   /**
    * Load of an engine; null if it reports none. Never rejects. Absent if engines of this mode report none. Cached facts

@@ -5,7 +5,7 @@
 import type { Identity } from '../contracts/auth.ts'
 import type { ErrorEncoder } from '../contracts/error-format.ts'
 import type { RouteHooks } from '../contracts/hook.ts'
-import type { SinkListener } from '../contracts/reply-sink.ts'
+import type { SinkListener } from '../contracts/relay-context.ts'
 import type {
   ReplyHeaders,
   RoutingPeek,

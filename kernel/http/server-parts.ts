@@ -1,7 +1,7 @@
 /** What all requests of a listener share. */
 import type { ErrorEncoder } from '../contracts/error-format.ts'
 import type { Logger } from '../contracts/log.ts'
-import type { RelayContext } from '../contracts/reply-sink.ts'
+import type { RelayContext } from '../contracts/relay-context.ts'
 import type { HeaderList } from '../contracts/transport.ts'
 import type { BodyPool } from './body-pool.ts'
 import type { CompiledRoute } from './compiled-route.ts'

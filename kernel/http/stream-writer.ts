@@ -2,7 +2,7 @@
  * The stream writer that handlers get. Chunks of one turn are sent together in one write: handlers may run inside a
  * callback of the server library, where several writes corrupt the stream of a slow client. @hot
  */
-import type { RelayContext } from '../contracts/reply-sink.ts'
+import type { RelayContext } from '../contracts/relay-context.ts'
 import type { StreamWriter } from '../contracts/request.ts'
 
 /** More than this in one turn makes `write` return false: the handler waits for the drain. */

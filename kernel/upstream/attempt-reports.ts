@@ -2,7 +2,7 @@
 import type { Attempt } from '../balance/worker-balance.ts'
 import type { AttemptReport } from '../contracts/hook.ts'
 import type { Logger } from '../contracts/log.ts'
-import type { RelayContext } from '../contracts/reply-sink.ts'
+import type { RelayContext } from '../contracts/relay-context.ts'
 import { AttemptNotes } from './attempt-notes.ts'
 import { PairAttempt } from './pair-attempt.ts'
 

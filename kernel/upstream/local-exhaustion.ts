@@ -7,14 +7,14 @@ const LOCAL_CODES: ReadonlySet<unknown> = new Set(['EMFILE', 'ENFILE', 'EADDRNOT
 const LOG_EVERY_MS = 60_000
 
 /** True if a call failed because of an exhausted local resource. */
-export function isOwnTrouble(error: unknown): boolean {
+export function isLocalExhaustion(error: unknown): boolean {
   if (!(error instanceof UpstreamFailure)) return false
   return LOCAL_CODES.has((error.cause as NodeJS.ErrnoException | undefined)?.code)
 }
 
 /** The same failure with the error `gateway_exhausted`; null if the worker may be at fault. */
 export function toLocalFailure(failure: UpstreamFailure): UpstreamFailure | null {
-  if (!isOwnTrouble(failure)) return null
+  if (!isLocalExhaustion(failure)) return null
   const { code } = failure.cause as NodeJS.ErrnoException
   const { kind, message, responseStarted } = failure
   const error = upstreamErrors.gateway_exhausted(String(code))

@@ -1,6 +1,6 @@
 /** Builds the request headers of one attempt: forwarded client headers and the credentials of the worker. @hot */
 import type { AuthService } from '../contracts/auth.ts'
-import type { RelayContext } from '../contracts/reply-sink.ts'
+import type { RelayContext } from '../contracts/relay-context.ts'
 import type { HeaderList } from '../contracts/transport.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
 import { mayHoldCredential } from './rejected-credentials.ts'

@@ -1,7 +1,7 @@
 /** One attempt on a prefill and a decode worker, which are picked and counted together. */
 import type { Attempt, Choice, Fault, PickOptions, WorkerBalance } from '../balance/worker-balance.ts'
 import type { PairLeg } from '../contracts/pair.ts'
-import type { RelayContext } from '../contracts/reply-sink.ts'
+import type { RelayContext } from '../contracts/relay-context.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
 import type { AttemptNotes } from './attempt-notes.ts'
 

@@ -1,7 +1,7 @@
 /** Sends one attempt of a pair: requests, hooks, and the strategy of the workers' connection mode. */
 import type { Call } from '../contracts/call.ts'
 import type { PairCall, PairHandler, PairLeg, PairRequests, PairStrategy } from '../contracts/pair.ts'
-import type { RelayContext } from '../contracts/reply-sink.ts'
+import type { RelayContext } from '../contracts/relay-context.ts'
 import type { Exchange, UpstreamHandler, UpstreamRequest } from '../contracts/transport.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
 import type { CallParts } from './call-parts.ts'

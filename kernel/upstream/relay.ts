@@ -3,9 +3,9 @@
  * client that disconnects aborts it, a worker that fails becomes an error for the client. @hot
  */
 import type { Call, CallHandler, OpenCall } from '../contracts/call.ts'
-import type { RelayContext, SinkListener } from '../contracts/reply-sink.ts'
+import type { RelayContext, SinkListener } from '../contracts/relay-context.ts'
 import { type HeaderList, UpstreamFailure, type UpstreamRequest } from '../contracts/transport.ts'
-import type { RelayOptions, StreamJudge } from '../contracts/upstream.ts'
+import type { RelayOptions, StreamCompletionCheck } from '../contracts/upstream.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
 import type { CallParts } from './call-parts.ts'
 import { CallRun } from './call-run.ts'
@@ -36,7 +36,7 @@ export class Relay implements Call, CallHandler, SinkListener {
   #gathered: Buffer[] | null = null
   #gatheredBytes = 0
   /** Completion check of an event stream; null without one. */
-  #check: StreamJudge | null = null
+  #check: StreamCompletionCheck | null = null
 
   private constructor(ctx: RelayContext, options: RelayOptions, parts: CallParts, call: OpenCall | null) {
     this.ctx = ctx
@@ -78,7 +78,7 @@ export class Relay implements Call, CallHandler, SinkListener {
     this.ctx.forgetBody()
     if (this.#isHeldBack(isEventStream, contentLength)) this.#gathered = []
     else this.ctx.startStream(status, this.#headers, isEventStream)
-    if (isEventStream && status < 400) this.#check = this.#options.judge?.() ?? null
+    if (isEventStream && status < 400) this.#check = this.#options.checkCompletion?.() ?? null
   }
 
   /** Bodies without a Content-Length or above MAX_WHOLE_BYTES are held back for onResponse, up to its own limit. */

@@ -1,5 +1,5 @@
 /** Builds the request of one attempt: headers for the worker, and the body with the canonical model. @hot */
-import type { RelayContext } from '../contracts/reply-sink.ts'
+import type { RelayContext } from '../contracts/relay-context.ts'
 import type { RoutingPeek } from '../contracts/request.ts'
 import type { UpstreamRequest } from '../contracts/transport.ts'
 import type { RelayOptions } from '../contracts/upstream.ts'

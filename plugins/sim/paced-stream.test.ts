@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import type { SseWriter } from '#kernel'
+import type { StreamWriter } from '#kernel'
 import { type Fault, NO_FAULT } from './faults.ts'
 import type { StreamEvent } from './generation.ts'
 import { DRIPPED_BYTES, PacedStream } from './paced-stream.ts'
 
 /** A client whose socket takes a given number of writes before it is full. */
-class RecordingWriter implements SseWriter {
+class RecordingWriter implements StreamWriter {
   readonly written: string[] = []
   room = Number.POSITIVE_INFINITY
   isEnded = false

@@ -1,5 +1,5 @@
 /** Sends the events of one answer at their times, no faster than the client reads, and applies faults. */
-import type { SseWriter } from '#kernel'
+import type { StreamWriter } from '#kernel'
 import type { Fault } from './faults.ts'
 import type { StreamEvent } from './generation.ts'
 
@@ -30,7 +30,7 @@ const BROKEN_AT = 1
 const NEVER = Number.POSITIVE_INFINITY
 
 export class PacedStream {
-  readonly #writer: SseWriter
+  readonly #writer: StreamWriter
   readonly #events: Iterator<StreamEvent>
   readonly #pace: Pace | typeof STEPPED
   readonly #fault: Fault
@@ -48,7 +48,7 @@ export class PacedStream {
   #isBlocked = false
 
   constructor(
-    writer: SseWriter,
+    writer: StreamWriter,
     events: Iterator<StreamEvent>,
     pace: Pace | typeof STEPPED,
     fault: Fault,

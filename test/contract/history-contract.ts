@@ -689,7 +689,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         vi.useFakeTimers({ now: 2_000_000_000_000, toFake: ['Date', 'setInterval', 'clearInterval'] })
         const records = await queue('a', 130)
         const ids = (jobs: readonly Job[]) => jobs.map(({ responseId }) => responseId)
-        for (const job of await history.queue.claim(125, () => 125)) await history.queue.giveBack(job, 1_000)
+        for (const job of await history.queue.claim(125, () => 125)) await history.queue.release(job, 1_000)
         const [next] = await another().queue.claim(1, always)
         expect(next.responseId).toBe(records[125].id)
         vi.setSystemTime(2_000_000_001_000)
@@ -699,9 +699,9 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
       test('jobs that were given back once are not given back a second time', async () => {
         await queue('a', 1)
         const [job] = await history.queue.claim(1, always)
-        await history.queue.giveBack(job)
+        await history.queue.release(job)
         const [theirs] = await another().queue.claim(1, always)
-        await history.queue.giveBack(job)
+        await history.queue.release(job)
         expect(theirs).toBeDefined()
         expect(await history.queue.waiting('a', 10)).toBe(0)
       })
@@ -711,15 +711,15 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         const records = await queue('a', 2)
         await another({ ownerLeaseMs: 5_000 }).queue.claim(10, always)
         vi.setSystemTime(2_000_000_005_000)
-        await history.queue.takeLost(0)
+        await history.queue.claimLost(0)
         const write = opened.store.write.bind(opened.store)
         const spy = vi.spyOn(opened.store, 'write').mockImplementationOnce(async (...call) => {
           await write(...call)
           throw new Error('away for a while')
         })
-        const first = await history.queue.takeLost(10)
+        const first = await history.queue.claimLost(10)
         spy.mockRestore()
-        const second = await history.queue.takeLost(10)
+        const second = await history.queue.claimLost(10)
         const ids = [...first, ...second].map(({ responseId }) => responseId)
         expect(ids.toSorted()).toEqual(records.map(({ id }) => id).toSorted())
       })
@@ -730,7 +730,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         expect(job).toMatchObject({ tenant: 'a', responseId: record.id, attempts: 0 })
         await history.responses.finish('a', { ...record, status: 'completed' }, { job })
         vi.useFakeTimers({ now: Date.now() + 1_000_000, toFake: ['Date'] })
-        expect(await another().queue.takeLost(10)).toEqual([])
+        expect(await another().queue.claimLost(10)).toEqual([])
       })
 
       test('a deleted response waits for nobody', async () => {
@@ -742,10 +742,10 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
       test('a job that is given back keeps its place and counts its attempts', async () => {
         const records = await queue('a', 2)
         const [job] = await history.queue.claim(1, always)
-        await history.queue.giveBack(job)
+        await history.queue.release(job)
         const [again] = await another().queue.claim(1, always)
         expect(again).toMatchObject({ responseId: records[0].id, attempts: 1 })
-        await history.queue.drop(again)
+        await history.queue.discard(again)
       })
 
       test('jobs of a thread that is gone are taken over by one other', async () => {
@@ -754,14 +754,14 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         const dying = another({ ownerLeaseMs: 5_000 })
         const jobs = await dying.queue.claim(10, always)
         expect(jobs).toHaveLength(3)
-        expect(await history.queue.takeLost(10)).toEqual([])
+        expect(await history.queue.claimLost(10)).toEqual([])
         vi.setSystemTime(2_000_000_005_000)
-        const taken = (await Promise.all([history, another()].map((one) => one.queue.takeLost(10)))).flat()
+        const taken = (await Promise.all([history, another()].map((one) => one.queue.claimLost(10)))).flat()
         expect(taken.map(({ responseId }) => responseId).toSorted()).toEqual(
           jobs.map(({ responseId }) => responseId).toSorted(),
         )
         expect(taken.every(({ attempts }) => attempts === 1)).toBe(true)
-        expect(await history.queue.takeLost(10)).toEqual([])
+        expect(await history.queue.claimLost(10)).toEqual([])
       })
     })
 

@@ -10,7 +10,7 @@ import type {
   UpstreamLimits,
   UpstreamRequest,
   WorkerControl,
-  WorkerWish,
+  WorkerRegistration,
 } from '#kernel'
 import { workerEntry } from '../support/worker-entry.ts'
 
@@ -284,7 +284,7 @@ export function transportContract(name: string, make: () => ConnectionModeParts)
       engines.push(engine)
       return engine.url
     }
-    const wishOf = (url: string, more: Partial<WorkerWish> = {}): WorkerWish => ({
+    const wishOf = (url: string, more: Partial<WorkerRegistration> = {}): WorkerRegistration => ({
       url,
       apiKey: null,
       runtimeType: 'unspecified',

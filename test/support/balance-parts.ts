@@ -2,7 +2,7 @@
 import { Counters, createCounters } from '../../kernel/balance/counters.ts'
 import { ThreadBalance, type ThreadBalanceOptions } from '../../kernel/balance/thread-balance.ts'
 import type { BreakerConfig } from '../../kernel/config/breaker-config.ts'
-import type { RelayContext } from '../../kernel/contracts/reply-sink.ts'
+import type { RelayContext } from '../../kernel/contracts/relay-context.ts'
 import type { WorkerEntry, WorkerTable } from '../../kernel/contracts/worker.ts'
 import type { GatewayError } from '../../kernel/errors/gateway-error.ts'
 import { ThreadMetrics } from '../../kernel/observe/metrics.ts'

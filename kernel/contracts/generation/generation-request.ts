@@ -122,7 +122,7 @@ export interface Sampling {
   readonly includesStop?: boolean
 }
 
-export interface ReasoningWish {
+export interface ReasoningOptions {
   /** Undefined: the model's default. */
   readonly isEnabled?: boolean
   /** `low`, `medium`, `high` or another value that the worker knows. */
@@ -166,7 +166,7 @@ export interface GenerationRequest {
   readonly parallelToolCalls?: boolean
   readonly constraint: OutputConstraint | null
   readonly sampling: Sampling
-  readonly reasoning: ReasoningWish | null
+  readonly reasoning: ReasoningOptions | null
   /** Number of choices, at least 1. */
   readonly choices: number
   /** Log probabilities of each output token, with this many alternatives; null for none. */

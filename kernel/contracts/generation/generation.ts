@@ -170,8 +170,8 @@ export interface PassThrough {
   readonly path: string
   /** As `RelayOptions.headers`. */
   readonly headers?: readonly string[]
-  /** As `RelayOptions.judge`. */
-  readonly judge?: RelayOptions['judge']
+  /** As `RelayOptions.checkCompletion`. */
+  readonly checkCompletion?: RelayOptions['checkCompletion']
 }
 
 /** A prompt that an adapter prepared before a worker is picked, for every attempt. */

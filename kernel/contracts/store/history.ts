@@ -205,11 +205,11 @@ export interface BackgroundQueue {
    */
   claim(limit: number, room: (tenant: string) => number): Promise<Job[]>
   /** Returns a claimed job to the queue. @param restMs delay before it can be claimed again */
-  giveBack(job: Job, restMs?: number): Promise<void>
+  release(job: Job, restMs?: number): Promise<void>
   /** Removes a claimed job without ending its response; `finish` does both. */
-  drop(job: Job): Promise<void>
+  discard(job: Job): Promise<void>
   /** Claims jobs of dead threads, to restart them, return them, or finish their responses as failed. */
-  takeLost(limit: number): Promise<Job[]>
+  claimLost(limit: number): Promise<Job[]>
   /** Number of waiting jobs, at most `limit`. */
   waiting(tenant: string, limit: number): Promise<number>
 }

@@ -168,10 +168,10 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
     this.#reader = null
     this.#relay = null
     if (passThrough !== undefined && this.#passes(worker)) {
-      const { path, headers, judge } = passThrough
+      const { path, headers, checkCompletion } = passThrough
       this.#relay = this.#parts.upstream.joinRelay(
         this.ctx,
-        { path, headers, judge, model: this.model, stream: this.stream },
+        { path, headers, checkCompletion, model: this.model, stream: this.stream },
         this.#call as OpenCall,
       )
       return this.#relay.requestFor(worker, model)

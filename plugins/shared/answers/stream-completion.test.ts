@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { judgeByTail, StreamTail } from './stream-completion.ts'
+import { StreamTail, streamCompletionCheck } from './stream-completion.ts'
 
 test('what is judged of one stream says nothing of the one before', () => {
-  const open = judgeByTail((tail) => tail.toString().endsWith('[DONE]'))
+  const open = streamCompletionCheck((tail) => tail.toString().endsWith('[DONE]'))
   const [one, beside] = [open(), open()]
   one.take(Buffer.from('data: [DO'))
   beside.take(Buffer.from('data: a'))

@@ -1,5 +1,5 @@
 /** Stream completion check: whether a relayed stream ended completely, by its last bytes. @hot */
-import type { StreamJudge } from '#kernel'
+import type { StreamCompletionCheck } from '#kernel'
 
 /** Bytes of the tail that a format can inspect. */
 const TAIL_BYTES = 1_024
@@ -8,11 +8,11 @@ const MAX_IDLE = 256
 const idle: StreamTail[] = []
 
 /** @param isComplete decides by the last KiB of the stream */
-export function judgeByTail(isComplete: (tail: Buffer) => boolean): () => StreamJudge {
+export function streamCompletionCheck(isComplete: (tail: Buffer) => boolean): () => StreamCompletionCheck {
   return () => new TailCheck(isComplete)
 }
 
-class TailCheck implements StreamJudge {
+class TailCheck implements StreamCompletionCheck {
   readonly #isComplete: (tail: Buffer) => boolean
   readonly #tail = idle.pop() ?? new StreamTail(TAIL_BYTES)
 

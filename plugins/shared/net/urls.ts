@@ -3,7 +3,7 @@
 const LOOPBACK: ReadonlySet<string> = new Set(['127.0.0.1', 'localhost', '[::1]'])
 
 /** Whether secrets may be sent to the URL: it uses TLS or a loopback address. */
-export function isPrivateWay({ protocol, hostname }: URL): boolean {
+export function isSecureUrl({ protocol, hostname }: URL): boolean {
   return protocol === 'https:' || (protocol === 'http:' && LOOPBACK.has(hostname))
 }
 

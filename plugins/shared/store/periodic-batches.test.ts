@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { SlicedWork } from './periodic-batches.ts'
+import { PeriodicBatches } from './periodic-batches.ts'
 
 beforeEach(() => vi.useFakeTimers())
 afterEach(() => {
@@ -20,7 +20,7 @@ test('slices follow each other while there is more, then it rests', async () => 
     return more ? limit : 0
   }
   const { log } = makeLog()
-  const work = new SlicedWork(act, 60_000, log, 'x')
+  const work = new PeriodicBatches(act, 60_000, log, 'x')
   work.start()
   work.start()
   await vi.advanceTimersByTimeAsync(59_999)
@@ -37,7 +37,7 @@ test('a slice that fails is told and tried again; stopping waits for the one und
   const slice = Promise.withResolvers<number>()
   const act = () => (++calls === 1 ? Promise.reject(new Error('gone')) : slice.promise)
   const { warnings, log } = makeLog()
-  const work = new SlicedWork(act, 1_000, log, 'old things could not be removed')
+  const work = new PeriodicBatches(act, 1_000, log, 'old things could not be removed')
   work.start()
   await vi.advanceTimersByTimeAsync(1_000)
   expect(warnings).toEqual(['old things could not be removed'])

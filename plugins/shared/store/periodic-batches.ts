@@ -6,7 +6,7 @@ const SLICE = 256
 /** Pause between two batches, so that other work can run. */
 const PAUSE_MS = 10
 
-export class SlicedWork {
+export class PeriodicBatches {
   readonly #act: (limit: number) => Promise<number>
   readonly #intervalMs: number
   readonly #log: Logger

@@ -99,7 +99,7 @@ export class StoredQueue implements BackgroundQueue {
     return claimed
   }
 
-  async giveBack(job: Job, restMs = 0): Promise<void> {
+  async release(job: Job, restMs = 0): Promise<void> {
     if (!(job instanceof JobClaim)) return
     const { waitingJobs, claimedJobs } = this.#collections
     const { tenant, responseId: id, attempts } = job
@@ -111,11 +111,11 @@ export class StoredQueue implements BackgroundQueue {
     await this.#store.write([waiting, job.ending(claimedJobs, version)])
   }
 
-  async drop(job: Job): Promise<void> {
+  async discard(job: Job): Promise<void> {
     if (job instanceof JobClaim) await this.#store.write([job.ending(this.#collections.claimedJobs)])
   }
 
-  async takeLost(limit: number): Promise<Job[]> {
+  async claimLost(limit: number): Promise<Job[]> {
     await this.#ensureLease()
     const { claimedJobs, jobOwners } = this.#collections
     const lost: Job[] = []

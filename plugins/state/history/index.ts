@@ -1,6 +1,6 @@
 /** The history plugin: responses, items, conversations and background jobs, in the shared or the local store. */
 import { definePlugin, History, SharedStore, Store } from '#kernel'
-import { SlicedWork } from '#shared'
+import { PeriodicBatches } from '#shared'
 import { historyConfig } from './config.ts'
 import { historyErrors } from './errors.ts'
 import { StoredHistory } from './history-service.ts'
@@ -21,7 +21,7 @@ export default definePlugin({
     if (store === undefined) throw historyErrors.history_store_missing()
     const history = new StoredHistory(store, config, host.log, shared !== undefined)
     host.provide(History, history)
-    const pruning = new SlicedWork(
+    const pruning = new PeriodicBatches(
       (limit) => history.retention.slice(limit),
       config.pruneIntervalMs,
       host.log,

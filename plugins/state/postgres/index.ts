@@ -1,6 +1,6 @@
 /** The postgres plugin: a record store that several gateways share, in a PostgreSQL database. */
 import { definePlugin, SharedStore } from '#kernel'
-import { SlicedWork, StoreMetrics } from '#shared'
+import { PeriodicBatches, StoreMetrics } from '#shared'
 import { postgresConfig } from './config.ts'
 import { PgStore } from './pg-store.ts'
 
@@ -18,7 +18,7 @@ export default definePlugin({
       onIdleError: (err) => host.log.warn({ err }, 'idle database connection failed'),
     })
     host.provide(SharedStore, store)
-    const sweeper = new SlicedWork(
+    const sweeper = new PeriodicBatches(
       (limit) => store.sweep(limit),
       config.sweepIntervalMs,
       host.log,

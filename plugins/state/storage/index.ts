@@ -1,6 +1,6 @@
 /** The storage plugin: the record store in a directory on disk. */
 import { definePlugin, Store } from '#kernel'
-import { SlicedWork, StoreMetrics } from '#shared'
+import { PeriodicBatches, StoreMetrics } from '#shared'
 import { storageConfig } from './config.ts'
 import { storageFlags } from './flags.ts'
 import { LevelStore, SHARED_BYTES } from './level-store.ts'
@@ -23,7 +23,7 @@ export default definePlugin({
       warn: (message) => host.isControl && host.log.warn({}, message),
     })
     host.provide(Store, store)
-    const sweeper = new SlicedWork(
+    const sweeper = new PeriodicBatches(
       (limit) => store.sweep(limit),
       config.sweepIntervalMs,
       host.log,

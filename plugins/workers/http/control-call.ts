@@ -2,7 +2,7 @@
 import {
   type Exchange,
   type HeaderList,
-  isOwnTrouble,
+  isLocalExhaustion,
   messageOf,
   UpstreamFailure,
   type UpstreamHandler,
@@ -145,7 +145,7 @@ export async function probeWorker(
     })
     return isGoodStatus(reply.status) ? null : `GET ${path} answered ${reply.status}`
   } catch (error) {
-    return isOwnTrouble(error) ? undefined : messageOf(error)
+    return isLocalExhaustion(error) ? undefined : messageOf(error)
   }
 }
 

@@ -4,9 +4,9 @@ import {
   UpstreamFailure,
   type WorkerCall,
   type WorkerDescription,
+  type WorkerRegistration,
   type WorkerReply,
   type WorkerTarget,
-  type WorkerWish,
 } from '#kernel'
 import { cloudProvider, describeWorker, isExternalService, nextProbeDelayMs } from './describe-worker.ts'
 import { groupDated } from './discover-models.ts'
@@ -61,7 +61,7 @@ const TOOLS: DescribeTools = {
   expandsRanks: false,
   serviceKeys: new Map(),
 }
-const WISH: WorkerWish = {
+const WISH: WorkerRegistration = {
   url: 'http://w:1',
   apiKey: null,
   runtimeType: 'unspecified',
@@ -71,7 +71,7 @@ const WISH: WorkerWish = {
   isConfigured: false,
 }
 const run = (
-  wish: Partial<WorkerWish>,
+  wish: Partial<WorkerRegistration>,
   worker: ReturnType<typeof fakeWorker>,
   tools: Partial<DescribeTools> = {},
 ): Promise<WorkerDescription> => describeWorker(worker.call, { ...WISH, ...wish }, { ...TOOLS, ...tools })
@@ -202,7 +202,7 @@ describe('llama.cpp', () => {
 })
 
 describe('APIs', () => {
-  const apisOf = async (wish: Partial<WorkerWish>, paths: unknown) =>
+  const apisOf = async (wish: Partial<WorkerRegistration>, paths: unknown) =>
     (await run(wish, fakeWorker({ ...UP, '/openapi.json': { paths } }))).apis
   const usual = ['chat', 'completions', 'generate', 'embeddings', 'classify', 'rerank']
 
@@ -354,7 +354,7 @@ describe('cloud services', () => {
   test('the gateway’s key for model lists goes first, to the service’s own hosts', async () => {
     const serviceKeys = new Map([['openai', 'admin']])
     const models = { '/v1/models': list({ id: 'c' }) }
-    const asked = async (wish: Partial<WorkerWish>) => {
+    const asked = async (wish: Partial<WorkerRegistration>) => {
       const worker = fakeWorker(models)
       await run(wish, worker, { serviceKeys })
       return worker.asked.map(({ key }) => key)

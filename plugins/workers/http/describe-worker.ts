@@ -1,6 +1,6 @@
 /** Describes an HTTP worker at its registration: health, engine, API formats, models and ranks. */
-import type { DescribeTools, RuntimeType, WorkerDescription, WorkerWish } from '#kernel'
-import { isPrivateWay } from '#shared'
+import type { DescribeTools, RuntimeType, WorkerDescription, WorkerRegistration } from '#kernel'
+import { isSecureUrl } from '#shared'
 import { type CallWorker, probeWorker } from './control-call.ts'
 import { discover, discoverExternal, discoverRankCount } from './discover-models.ts'
 import { httpWorkerErrors } from './errors.ts'
@@ -9,7 +9,7 @@ import { type Info, listedModels, WorkerQueries } from './worker-queries.ts'
 /** @throws worker_unreachable, model_discovery_failed, rank_discovery_failed */
 export function describeWorker(
   call: CallWorker,
-  target: WorkerWish,
+  target: WorkerRegistration,
   tools: DescribeTools,
 ): Promise<WorkerDescription> {
   return isExternalService(target)
@@ -19,7 +19,7 @@ export function describeWorker(
 
 async function describeEngine(
   call: CallWorker,
-  target: WorkerWish,
+  target: WorkerRegistration,
   tools: DescribeTools,
 ): Promise<WorkerDescription> {
   const { health, log } = tools
@@ -42,7 +42,7 @@ async function describeEngine(
 
 async function describeService(
   call: CallWorker,
-  target: WorkerWish,
+  target: WorkerRegistration,
   tools: DescribeTools,
 ): Promise<WorkerDescription> {
   const owner = cloudProvider(target.url)
@@ -56,7 +56,7 @@ async function describeService(
   } as const
   const isTrusted = target.isConfigured || provider === owner
   const key =
-    adminKeyOf(tools.serviceKeys, provider, isTrusted && isPrivateWay(new URL(target.url))) ?? target.apiKey
+    adminKeyOf(tools.serviceKeys, provider, isTrusted && isSecureUrl(new URL(target.url))) ?? target.apiKey
   // Without a key of its own the worker gets the client's key, so its models are unknown until a client sends one.
   if (target.models !== null || key === null) return { ...found, models: target.models ?? [] }
   const queries = new WorkerQueries(call, { url: target.url, apiKey: key, provider }, tools, {
@@ -110,7 +110,7 @@ export function isExternalService({
   url,
   runtimeType,
   provider,
-}: Pick<WorkerWish, 'url' | 'runtimeType' | 'provider'>): boolean {
+}: Pick<WorkerRegistration, 'url' | 'runtimeType' | 'provider'>): boolean {
   if (runtimeType !== 'unspecified') return runtimeType === 'external'
   return (provider ?? cloudProvider(url)) !== null
 }
@@ -121,7 +121,7 @@ export function isExternalService({
  */
 async function waitUntilHealthy(
   call: CallWorker,
-  target: WorkerWish,
+  target: WorkerRegistration,
   health: NonNullable<DescribeTools['health']>,
   tools: DescribeTools,
 ): Promise<void> {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { AuthService } from '../../../kernel/contracts/auth.ts'
-import type { RelayContext } from '../../../kernel/contracts/reply-sink.ts'
+import type { RelayContext } from '../../../kernel/contracts/relay-context.ts'
 import { OutgoingHeaders } from '../../../kernel/upstream/outgoing.ts'
 import { Transports } from '../../../kernel/upstream/transports.ts'
 import { workerEntry } from '../../../test/support/worker-entry.ts'

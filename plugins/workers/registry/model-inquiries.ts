@@ -16,7 +16,7 @@ import {
   type WorkerEntry,
   WorkerTableReplica,
 } from '#kernel'
-import { isPrivateWay } from '#shared'
+import { isSecureUrl } from '#shared'
 import type { ControlParts } from './control-parts.ts'
 import { normalizeCard, withAliases } from './model-card.ts'
 import { type CallerKey, LearnModels, type ModelInquiry } from './thread-commands.ts'
@@ -116,7 +116,7 @@ function mayReceiveKey({ spec, entry }: Worker, { header }: CallerKey, hosts: re
   const target = URL.parse(spec.url)
   if (target === null || !hosts.includes(target.hostname)) return false
   if ((entry.provider === 'anthropic') !== (header === 'x-api-key')) return false
-  return isPrivateWay(target)
+  return isSecureUrl(target)
 }
 
 /** Model of requests that name none. */

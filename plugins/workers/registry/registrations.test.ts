@@ -1,7 +1,14 @@
 /** Registrations that something else happens to while they are under way. */
 
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import type { Logger, PendingWorkers, WorkerControl, WorkerControls, WorkerStatus, WorkerWish } from '#kernel'
+import type {
+  Logger,
+  PendingWorkers,
+  WorkerControl,
+  WorkerControls,
+  WorkerRegistration,
+  WorkerStatus,
+} from '#kernel'
 import { MemoryStore } from '../../../test/support/memory-store.ts'
 import { defaultConfig } from './config.ts'
 import type { ControlParts } from './control-parts.ts'
@@ -19,7 +26,7 @@ const quiet = { debug() {}, info() {}, warn() {}, error() {} } as unknown as Log
 
 let store: MemoryStore
 let statuses: Map<number, WorkerStatus>
-let wishes: WorkerWish[]
+let wishes: WorkerRegistration[]
 let isDown: boolean
 let pending: PendingWorkers
 /** What a table is held back by, and one who waits for it. */

@@ -6,9 +6,9 @@ import type {
   ModelCard,
   RuntimeType,
   WorkerHttpPool,
+  WorkerRegistration,
   WorkerResilience,
   WorkerType,
-  WorkerWish,
 } from '#kernel'
 import type { WorkersConfig } from './config.ts'
 import { workerErrors } from './errors.ts'
@@ -218,7 +218,7 @@ export function effectiveHealth(
 export type Origin = 'api' | 'config'
 
 /** The part of a specification that a connection mode needs to describe the worker. */
-export function toDescribeTarget(spec: WorkerSpec, origin: Origin): WorkerWish {
+export function toDescribeTarget(spec: WorkerSpec, origin: Origin): WorkerRegistration {
   const { url, apiKey, runtimeType, models, labels, configuredLabels, carried } = spec
   const provider = carried.provider ?? null
   const isConfigured = origin === 'config'

@@ -6,7 +6,7 @@ import type {
   EngineAttempt,
   GenerationRequest,
   OutputConstraint,
-  ReasoningWish,
+  ReasoningOptions,
   Sampling,
   ToolChoice,
   WorkerEntry,
@@ -184,7 +184,7 @@ function addReasoning(
 }
 
 /** Thinking budgets of the vendor's format as efforts. */
-function effortOfBudget({ isEnabled, budgetTokens }: ReasoningWish): string | undefined {
+function effortOfBudget({ isEnabled, budgetTokens }: ReasoningOptions): string | undefined {
   if (isEnabled === false) return 'none'
   if (budgetTokens === undefined) return undefined
   if (budgetTokens < 4_096) return 'low'

@@ -21,7 +21,7 @@ import { serveCompletion } from './completions/serve-completion.ts'
 import { serveClassify, serveEmbedding } from './embeddings.ts'
 import { serveGenerate } from './generate/serve-generate.ts'
 import { checkChatRules, checkCompletionRules, checkGenerateRules } from './request-rules.ts'
-import { inferenceErrorFormat, judgeStream } from './stream-end.ts'
+import { checkStreamCompletion, inferenceErrorFormat } from './stream-end.ts'
 
 interface InferenceRow {
   readonly path: string
@@ -174,13 +174,14 @@ function handlerOf(
 
 function relayHandler(host: Host, row: InferenceRow, check: FullCheck | null): RouteDefinition['handler'] {
   const { path, needsModel, endpoint } = row
-  const judge = endpoint === 'chat' || endpoint === 'completions' ? judgeStream : undefined
+  const checkCompletion =
+    endpoint === 'chat' || endpoint === 'completions' ? checkStreamCompletion : undefined
   return (ctx) => {
     const { model, stream } = ctx.peek()
     if (needsModel && (model === null || model === ''))
       throw chatErrors.missing_model.with({ param: 'model' })
     if (check !== null) check(ctx)
-    host.upstream.relay(ctx, { model: model === '' ? null : model, stream, path, judge })
+    host.upstream.relay(ctx, { model: model === '' ? null : model, stream, path, checkCompletion })
   }
 }
 

@@ -9,7 +9,7 @@ import {
   type RequestContext,
   type RequestFacts,
 } from '#kernel'
-import { judgeByTail } from '#shared'
+import { streamCompletionCheck } from '#shared'
 
 export const DONE = 'data: [DONE]\n\n'
 
@@ -60,4 +60,4 @@ function endsInDone(tail: Buffer): boolean {
 }
 
 /** For relays. */
-export const judgeStream = judgeByTail(isCompleteStream)
+export const checkStreamCompletion = streamCompletionCheck(isCompleteStream)

@@ -4,7 +4,7 @@ import type {
   EngineAttempt,
   GenerationRequest,
   NativeRequest,
-  ReasoningWish,
+  ReasoningOptions,
   Sampling,
 } from '#kernel'
 import { answerErrors } from '#shared'
@@ -159,7 +159,7 @@ function addReasoning(body: Body, request: GenerationRequest): void {
 }
 
 /** Chat clients switch thinking by arguments of the chat template. */
-function reasoningOf({ reasoning, templateArguments }: GenerationRequest): ReasoningWish | null {
+function reasoningOf({ reasoning, templateArguments }: GenerationRequest): ReasoningOptions | null {
   const isEnabled = templateArguments?.enable_thinking ?? templateArguments?.thinking
   return reasoning?.isEnabled !== undefined || typeof isEnabled !== 'boolean'
     ? reasoning

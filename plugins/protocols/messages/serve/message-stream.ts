@@ -1,5 +1,5 @@
 /** The event stream of one message on its way to the client: head, events, back-pressure, pings and end. */
-import type { RequestContext, SseWriter } from '#kernel'
+import type { RequestContext, StreamWriter } from '#kernel'
 import { MessageEvents, PING } from './message-events.ts'
 import type { Pings, PingTarget } from './pings.ts'
 import { estimatedUsage, type Stop } from './stop-and-usage.ts'
@@ -19,7 +19,7 @@ export class MessageStream implements PingTarget {
   source: Pausable | null = null
   readonly #ctx: RequestContext
   readonly #pings: Pings
-  #writer: SseWriter | null = null
+  #writer: StreamWriter | null = null
   #isPaused = false
 
   constructor(ctx: RequestContext, pings: Pings) {

@@ -10,7 +10,7 @@ import {
   type RequestContext,
   skipSpace,
 } from '#kernel'
-import { judgeByTail, type Member, messagesHeaders, topLevelMembers } from '#shared'
+import { type Member, messagesHeaders, streamCompletionCheck, topLevelMembers } from '#shared'
 import { messagesErrorFormat } from '../error-format.ts'
 import { invalidField } from '../errors.ts'
 
@@ -59,7 +59,7 @@ export function passThroughOf(ctx: RequestContext): PassThrough {
     api: API,
     path: query === '' ? path : `${path}?${query}`,
     headers: messagesHeaders(ctx),
-    judge: judgeStream,
+    checkCompletion: checkStreamCompletion,
   }
 }
 
@@ -75,7 +75,7 @@ export function isCompleteStream(tail: Buffer): boolean {
   return LAST_EVENT.test(tail.toString('latin1'))
 }
 
-const judgeStream = judgeByTail(isCompleteStream)
+const checkStreamCompletion = streamCompletionCheck(isCompleteStream)
 
 const MAX_ERROR_TEXT = 500
 

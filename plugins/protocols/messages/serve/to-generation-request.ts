@@ -4,7 +4,7 @@ import type {
   ChatTool,
   GenerationRequest,
   OutputConstraint,
-  ReasoningWish,
+  ReasoningOptions,
   Sampling,
   ToolChoice,
 } from '#kernel'
@@ -112,7 +112,7 @@ const EFFORTS: ReadonlyMap<unknown, string> = new Map([
   ['max', 'high'],
 ])
 
-function toReasoning({ thinking, output_config: config }: MessagesRequest): ReasoningWish | null {
+function toReasoning({ thinking, output_config: config }: MessagesRequest): ReasoningOptions | null {
   const given = config?.effort
   const effort = typeof given === 'string' ? (EFFORTS.get(given) ?? given) : undefined
   if (thinking == null && effort === undefined) return null

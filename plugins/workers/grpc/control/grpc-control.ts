@@ -10,8 +10,8 @@ import type {
   WorkerControl,
   WorkerDescription,
   WorkerEntry,
+  WorkerRegistration,
   WorkerTarget,
-  WorkerWish,
 } from '#kernel'
 import { messageOf } from '#kernel'
 import {
@@ -76,7 +76,7 @@ export class GrpcControl implements WorkerControl {
     }
   }
 
-  async describe(worker: WorkerWish, tools: DescribeTools): Promise<WorkerDescription> {
+  async describe(worker: WorkerRegistration, tools: DescribeTools): Promise<WorkerDescription> {
     const target = { url: worker.url, apiKey: worker.apiKey }
     const runtime = await this.#waitUntilUp(worker, target, tools)
     const [model, server] = await Promise.all([
@@ -167,7 +167,11 @@ export class GrpcControl implements WorkerControl {
   }
 
   /** @throws engine_unreachable; the signal's reason */
-  async #waitUntilUp(worker: WorkerWish, target: WorkerTarget, tools: DescribeTools): Promise<Runtime> {
+  async #waitUntilUp(
+    worker: WorkerRegistration,
+    target: WorkerTarget,
+    tools: DescribeTools,
+  ): Promise<Runtime> {
     const { signal, health, startupTimeoutMs, checkIntervalMs } = tools
     const timeoutMs = health?.timeoutMs ?? DETECT_TIMEOUT_MS
     const named = worker.runtimeType === 'unspecified' ? undefined : findRuntime(worker.runtimeType)

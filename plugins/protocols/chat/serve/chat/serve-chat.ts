@@ -9,11 +9,15 @@ import type {
   RequestContext,
 } from '#kernel'
 import type { ChatReply, ChatReplyChoice, ChatRequest } from '../../wire/chat.ts'
-import { judgeStream, openGenerationStream } from '../stream-end.ts'
+import { checkStreamCompletion, openGenerationStream } from '../stream-end.ts'
 import { ChatChunks, toWireLogprobs, toWireUsage } from './chat-chunks.ts'
 import { fromChatBody } from './from-chat-body.ts'
 
-const PASS_THROUGH = { api: 'chat', path: '/v1/chat/completions', judge: judgeStream } as const
+const PASS_THROUGH = {
+  api: 'chat',
+  path: '/v1/chat/completions',
+  checkCompletion: checkStreamCompletion,
+} as const
 
 /**
  * Never throws: failures become the client's reply.

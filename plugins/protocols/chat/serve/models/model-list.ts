@@ -1,7 +1,7 @@
 /** GET /v1/models: the registered models, or those that an external service lists for a client's own key. */
 import type { AuthService, RequestContext, WorkerControls, WorkerEntry } from '#kernel'
 import { isObject } from '#kernel'
-import { isPrivateWay } from '#shared'
+import { isSecureUrl } from '#shared'
 import { chatErrors } from '../../errors.ts'
 import type { ModelEntry } from '../../wire/models.ts'
 
@@ -86,7 +86,7 @@ async function askExternal(credential: ForeignCredential, sources: ModelListSour
 /** Registering a worker must not give access to the keys of clients. */
 function mayGetCallerKey(url: string, hosts: readonly string[]): boolean {
   const target = URL.parse(url)
-  return target !== null && hosts.includes(target.hostname) && isPrivateWay(target)
+  return target !== null && hosts.includes(target.hostname) && isSecureUrl(target)
 }
 
 async function askOne(

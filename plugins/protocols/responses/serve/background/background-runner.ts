@@ -50,7 +50,7 @@ export class BackgroundRunner {
   }
 
   #look(): void {
-    if (this.#round++ % LOST_EVERY === 0) void this.#takeLost()
+    if (this.#round++ % LOST_EVERY === 0) void this.#claimLost()
     this.poke()
   }
 
@@ -76,9 +76,9 @@ export class BackgroundRunner {
     }
   }
 
-  async #takeLost(): Promise<void> {
+  async #claimLost(): Promise<void> {
     try {
-      const jobs = await this.#history.queue.takeLost(this.#parts.config.background.maxRunning)
+      const jobs = await this.#history.queue.claimLost(this.#parts.config.background.maxRunning)
       await retryUntilStopped(() => this.#leaveAll(jobs), this.#stopped.signal)
     } catch (err) {
       this.#parts.host.log.warn({ err }, 'lost background responses could not be read')

@@ -18,7 +18,7 @@ export class JobEnds {
 
   /** Of a job that no gateway runs any more: it is run again, or fails. */
   async leave(job: Job): Promise<void> {
-    if (this.#afterCrash === 'restart') await this.#history.queue.giveBack(job)
+    if (this.#afterCrash === 'restart') await this.#history.queue.release(job)
     else await this.fail(job, responsesErrors.server_restarted())
   }
 
@@ -27,7 +27,7 @@ export class JobEnds {
     const { tenant, responseId } = job
     const record = await this.#history.responses.get(tenant, responseId)
     if (record === undefined || !isRunning(record)) {
-      await this.#history.queue.drop(job)
+      await this.#history.queue.discard(job)
       return
     }
     const error = cause instanceof GatewayError ? cause : responsesErrors.storage_error.with({ cause })
@@ -43,6 +43,6 @@ export class JobEnds {
       { ...record, status: 'failed', reply, facts: { run: runOf(record) } },
       { job },
     )
-    if (result === 'gone') await this.#history.queue.drop(job)
+    if (result === 'gone') await this.#history.queue.discard(job)
   }
 }

@@ -60,7 +60,7 @@ export class RunningResponse {
     const record = await this.#retry(() => this.#history.responses.get(tenant, responseId))
     // It was cancelled or deleted while it was queued.
     if (record === undefined || !isRunning(record)) {
-      await this.#retry(() => this.#history.queue.drop(this.job))
+      await this.#retry(() => this.#history.queue.discard(this.job))
       return
     }
     await this.#after(await this.#detach(record))
@@ -187,10 +187,10 @@ export class RunningResponse {
     if (this.#stopped.signal.aborted) await this.#ends.leave(this.job)
     else if (!this.#hasEnded && errorCode === BUSY) {
       const restMs = Math.min(FIRST_REST_MS * 2 ** this.job.attempts, LONGEST_REST_MS)
-      await this.#retry(() => this.#history.queue.giveBack(this.job, restMs))
+      await this.#retry(() => this.#history.queue.release(this.job, restMs))
     } else if (!this.#hasEnded && FOR_NOW.has(status)) {
       await this.#pause(REFUSED_PAUSE_MS)
-      await this.#retry(() => this.#history.queue.giveBack(this.job))
+      await this.#retry(() => this.#history.queue.release(this.job))
     } else {
       const failure = this.#failure ?? responsesErrors.storage_error()
       await this.#retry(() => this.#ends.fail(this.job, failure))

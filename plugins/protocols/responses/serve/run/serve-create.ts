@@ -1,5 +1,5 @@
 /** POST /v1/responses: the response as one object or as an event stream. */
-import type { RequestContext, RequestSlot, SseWriter } from '#kernel'
+import type { RequestContext, RequestSlot, StreamWriter } from '#kernel'
 import type { Json } from '../../json.ts'
 import { newId } from '../item-ids.ts'
 import { DONE } from '../output/event-encoder.ts'
@@ -97,7 +97,7 @@ function streamResponse(
   ctx: RequestContext,
   plan: Plan,
   { isSocket = false, onEnd }: ServeOptions,
-  opened: SseWriter | null,
+  opened: StreamWriter | null,
 ): void {
   let writer = opened
   const headers = warningHeaders(plan)
@@ -144,7 +144,7 @@ const KEEP_ALIVE = ': preparing the response\n\n'
 class EarlyStream {
   readonly #ctx: RequestContext
   readonly #timer: NodeJS.Timeout
-  #writer: SseWriter | null = null
+  #writer: StreamWriter | null = null
 
   /** @param afterMs what is ready sooner has a stream, or a failure with a status, of its own */
   constructor(ctx: RequestContext, afterMs: number) {
@@ -153,7 +153,7 @@ class EarlyStream {
   }
 
   /** @returns the stream if it was opened */
-  stop(): SseWriter | null {
+  stop(): StreamWriter | null {
     clearTimeout(this.#timer)
     return this.#writer
   }

@@ -2,7 +2,7 @@
  * Sends the events of a stored response again: from its log while there is one, live behind it, or made of its items.
  */
 import type { ResponseRecord } from '#kernel'
-import { defineTopic, type RequestContext, type SseWriter, type Topic } from '#kernel'
+import { defineTopic, type RequestContext, type StreamWriter, type Topic } from '#kernel'
 import { responsesErrors } from '../../errors.ts'
 import { DONE } from '../output/event-encoder.ts'
 import { replayFrames, terminalFrame } from '../output/replay.ts'
@@ -56,7 +56,7 @@ class Follower {
   /** The log has a gap, or belongs to another run. */
   #isBroken = false
   #isWhole = false
-  #writer: SseWriter | null = null
+  #writer: StreamWriter | null = null
   #wake: () => void = () => {}
 
   constructor(parts: FollowParts, ctx: RequestContext, tenant: string, id: string, after: number) {
