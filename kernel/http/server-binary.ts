@@ -1,6 +1,6 @@
 /** Verifies the native binary of uWebSockets.js before it is loaded. */
-import { hash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { closeSync, openSync, readSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import type { Logger } from '../contracts/log.ts'
@@ -37,7 +37,7 @@ export function checkServerBinary({
 }: BinaryCheck): void {
   if (path === null) return
   const wanted = expected ?? KNOWN_BINARIES.get(platform)
-  const sha256 = hash('sha256', readFileSync(path))
+  const sha256 = digestOf(path)
   if (wanted === undefined)
     log.warn({ path, platform, sha256 }, 'HTTP server binary not verified: no known digest for this platform')
   else if (sha256 !== wanted)
@@ -45,6 +45,20 @@ export function checkServerBinary({
       `the HTTP server's binary ${path} has SHA-256 ${sha256}, expected ${wanted}: reinstall it with npm ci, or set ` +
         'kernel.http.binarySha256 to its digest if you replaced the package on purpose',
     )
+}
+
+/** In pieces: a whole binary in memory would stay in the idle process. */
+function digestOf(path: string): string {
+  const digest = createHash('sha256')
+  const piece = Buffer.allocUnsafe(65_536)
+  const file = openSync(path, 'r')
+  try {
+    for (let size = readSync(file, piece); size > 0; size = readSync(file, piece))
+      digest.update(piece.subarray(0, size))
+  } finally {
+    closeSync(file)
+  }
+  return digest.digest('hex')
 }
 
 /** The official package holds the binaries itself; the repack has a package for each. */
