@@ -15,6 +15,7 @@ import { errorsPage } from '../support/reference/errors.ts'
 import { hooksPage } from '../support/reference/hooks.ts'
 import { httpPage } from '../support/reference/http.ts'
 import { metricsPage } from '../support/reference/metrics.ts'
+import { modulesPage } from '../support/reference/modules.ts'
 
 /** The database plugin needs a server, and has no routes. */
 const STARTED = Object.keys(catalog).filter((name) => name !== 'postgres')
@@ -82,3 +83,5 @@ test('metrics', async () => expectPage('metrics.md', metricsPage(await readMetri
 test('hooks', async () => expectPage('hooks.md', hooksPage(readSource('kernel/contracts/hook.ts'))))
 
 test('command line', async () => expectPage('cli.md', await cliPage(buildProgram)))
+
+test('modules', async () => expectPage('modules.md', await modulesPage()))

@@ -1,38 +1,7 @@
 /** Who may import what: arrows point from plugins through the door into the kernel, and downward inside it. */
-import { posix } from 'node:path'
 import { expect, test } from 'vitest'
-import { importsOf, readSource, sourceFiles } from './source-scan.ts'
+import { type Arrow, arrows, isPackage, isTest, moduleOf } from './import-graph.ts'
 
-interface Arrow {
-  readonly from: string
-  /** Path of a source file, or the name of a package. */
-  readonly to: string
-  readonly isType: boolean
-  readonly line: number
-}
-
-const arrows: readonly Arrow[] = sourceFiles(
-  ['{kernel,plugins,proto,wasm-sdk,bench,test,examples}/**/*.{ts,mjs}'],
-  {
-    tests: true,
-  },
-).flatMap((from) =>
-  importsOf(readSource(from)).map(({ specifier, isType, line }) => {
-    const to = specifier.startsWith('.') ? posix.join(posix.dirname(from), specifier) : specifier
-    return { from, to, isType, line }
-  }),
-)
-
-const isTest = (file: string) => file.endsWith('.test.ts') || file.includes('/fixtures/')
-/** Some packages name their entries as files; only packages begin with an at sign. */
-const isPackage = (to: string) => to.startsWith('@') || (/^[a-zA-Z]/.test(to) && !/\.(ts|mjs|js)$/.test(to))
-/** Folders that hold several plugins each. */
-const GROUPS = /^plugins\/(access|models|operations|protocols|routing|state|tools|workers)\//
-const moduleOf = (file: string) =>
-  file
-    .split('/')
-    .slice(0, GROUPS.test(file) ? 3 : 2)
-    .join('/')
 const show = (arrow: Arrow) => `${arrow.from}:${arrow.line} imports ${arrow.to}`
 
 function breaches(isBreach: (arrow: Arrow) => boolean, among: readonly Arrow[] = arrows): string[] {
