@@ -417,10 +417,13 @@ export class HttpServer implements ServerParts {
     return isForeignPage(ctx.header('origin'), ctx.header('host'), isNamed, isLocal)
   }
 
-  /** For framing errors: what follows on the connection cannot be trusted. */
+  /**
+   * For framing errors: what follows on the connection cannot be trusted. The response is sent in a later turn: within the
+   * library's callback, it would serve the next request of the packet; while the response is due, it disconnects instead.
+   */
   #failAndClose(ctx: HttpContext, error: GatewayError): void {
     ctx.sink.closesConnection = true
-    ctx.fail(error)
+    setImmediate(() => ctx.fail(error))
   }
 
   #refuse(res: HttpResponse, req: HttpRequest, route: CompiledRoute, error: GatewayError): void {
