@@ -311,7 +311,11 @@ export class HttpContext implements ServedRequest, ResponseOwner {
 
   /** The hooks, or the client, take more of the stream. */
   resumeWriter(): void {
-    this.#listener?.onClientDrain()
+    try {
+      this.#listener?.onClientDrain()
+    } catch (error) {
+      this.fail(error)
+    }
   }
 
   onResponseDrain(): void {
@@ -321,17 +325,15 @@ export class HttpContext implements ServedRequest, ResponseOwner {
 
   onResponseDone(): void {
     const { isAborted } = this.sink
-    const listener = this.#listener
-    this.#listener = null
     // A writer that ended its own response has removed itself before: this one must stop.
-    listener?.onCancel()
+    this.#cancelWriter()
     this.#hooked?.giveUp()
     const abortListeners = this.#abortListeners
     this.#abortListeners = null
     if (isAborted) this.#cancelWork()
     this.#cancelListeners = null
     finishRequest(this)
-    if (isAborted && abortListeners !== null) for (const abort of abortListeners) this.#callAbort(abort)
+    if (isAborted && abortListeners !== null) for (const abort of abortListeners) this.#call(abort)
   }
 
   fail(error: unknown): void {
@@ -362,12 +364,16 @@ export class HttpContext implements ServedRequest, ResponseOwner {
   }
 
   #cancelWork(): void {
-    const listener = this.#listener
-    this.#listener = null
-    listener?.onCancel()
+    this.#cancelWriter()
     const listeners = this.#cancelListeners
     this.#cancelListeners = null
-    if (listeners !== null) for (const cancel of listeners) cancel()
+    if (listeners !== null) for (const cancel of listeners) this.#call(cancel)
+  }
+
+  #cancelWriter(): void {
+    const listener = this.#listener
+    this.#listener = null
+    if (listener !== null) this.#call(() => listener.onCancel())
   }
 
   #addAbortListener(listener: () => void): void {
@@ -376,11 +382,11 @@ export class HttpContext implements ServedRequest, ResponseOwner {
   }
 
   /** An exception of a listener has no caller that could catch it, and must not end the thread. */
-  #callAbort(abort: () => void): void {
+  #call(listener: () => void): void {
     try {
-      abort()
+      listener()
     } catch (error) {
-      this.server.log.error({ err: error, request_id: this.requestId }, 'abort listener failed')
+      this.server.log.error({ err: error, request_id: this.requestId }, 'listener of a request failed')
     }
   }
 }

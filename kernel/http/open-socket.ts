@@ -68,10 +68,11 @@ export class OpenSocket implements SocketConnection {
   run(message: SocketRun): void {
     const { request } = this
     const route = this.#compiled.message
-    const sink: MemoryResponseSink = new MemoryResponseSink(message.receiver, () => {
+    const onDone = () => {
       this.#running.delete(sink)
       this.#call(message.onEnd)
-    })
+    }
+    const sink = new MemoryResponseSink(message.receiver, onDone, (error) => this.#logFailure(error))
     this.#running.add(sink)
     const ctx = openMemoryRequest(this.#server, route, sink, {
       path: request.path,
@@ -123,9 +124,13 @@ export class OpenSocket implements SocketConnection {
   #call(run: () => void): void {
     try {
       run()
-    } catch (err) {
-      this.#server.log.error({ err, path: this.request.path }, 'socket handler failed')
+    } catch (error) {
+      this.#logFailure(error)
     }
+  }
+
+  #logFailure(err: unknown): void {
+    this.#server.log.error({ err, path: this.request.path }, 'socket handler failed')
   }
 }
 
