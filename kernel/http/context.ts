@@ -2,7 +2,7 @@
  * One request, from its arrival to the end of its response: what handlers and hooks see. It has a `ResponseSink`, which
  * its response goes to straight away, or through the hooks of its route. What becomes of a failure is in `fail.ts`. @hot
  */
-import type { Identity } from '../contracts/auth.ts'
+import { ANONYMOUS_TENANT, type Identity, tenantOf } from '../contracts/auth.ts'
 import type { ErrorEncoder } from '../contracts/error-format.ts'
 import type { RouteHooks } from '../contracts/hook.ts'
 import type { SinkListener } from '../contracts/relay-context.ts'
@@ -14,6 +14,7 @@ import type {
   TokenCounts,
 } from '../contracts/request.ts'
 import type { HeaderList } from '../contracts/transport.ts'
+import type { GatewayError } from '../errors/gateway-error.ts'
 import type { Validator } from '../schema/validate.ts'
 import type { CompiledRoute } from './compiled-route.ts'
 import { failHookedResponse, failRequest } from './fail.ts'
@@ -70,6 +71,10 @@ export class HttpContext implements ServedRequest, ResponseOwner {
   #body: Buffer = EMPTY
   /** The pooled block under the body, released at the end; null when there is none or a plugin may keep it. */
   #bodyBlock: Buffer | null = null
+  /** Bytes of the body in the server's budget. */
+  #heldBytes = 0
+  /** Whom they count for; set with them. */
+  #bodyOwner = ''
   #abortListeners: (() => void)[] | null = null
   #cancelListeners: (() => void)[] | null = null
   #peek: RoutingPeek | null = null
@@ -202,10 +207,37 @@ export class HttpContext implements ServedRequest, ResponseOwner {
     this.#bodyBlock = block
   }
 
+  /**
+   * Counts the body in the server's budget before that much of it is read.
+   * @param bytes of it in all
+   * @returns the error if it exceeds the budget
+   */
+  holdBody(bytes: number): GatewayError | null {
+    if (this.#heldBytes === 0) this.#bodyOwner = bodyOwner(this)
+    const error = this.server.bodyBudget.take(this.#bodyOwner, bytes - this.#heldBytes)
+    if (error === null) this.#heldBytes = bytes
+    return error
+  }
+
+  /** Counts what was held before the caller was known for its tenant. @returns the error if it exceeds the budget */
+  moveHeldBody(): GatewayError | null {
+    const bytes = this.#heldBytes
+    if (bytes === 0) return null
+    this.#releaseHeld()
+    return this.holdBody(bytes)
+  }
+
+  #releaseHeld(): void {
+    if (this.#heldBytes > 0) this.server.bodyBudget.give(this.#bodyOwner, this.#heldBytes)
+    this.#heldBytes = 0
+  }
+
   forgetBody(): void {
-    // onResponse may still read it; the hooks after it see none.
-    if (this.hooks.onResponse === null) this.#body = EMPTY
     this.#bodyBlock = null
+    // onResponse may still read it; the hooks after it see none.
+    if (this.hooks.onResponse !== null) return
+    this.#body = EMPTY
+    this.#releaseHeld()
   }
 
   /** Releases the body's memory at the very end, when it is written to no worker any more. */
@@ -213,6 +245,7 @@ export class HttpContext implements ServedRequest, ResponseOwner {
     const block = this.#bodyBlock
     this.#body = EMPTY
     this.#bodyBlock = null
+    this.#releaseHeld()
     if (block !== null) this.server.bodies.give(block)
   }
 
@@ -389,6 +422,12 @@ export class HttpContext implements ServedRequest, ResponseOwner {
       this.server.log.error({ err: error, request_id: this.requestId }, 'listener of a request failed')
     }
   }
+}
+
+/** Whom held bodies count for. */
+export function bodyOwner(ctx: HttpContext): string {
+  const tenant = tenantOf(ctx)
+  return tenant === ANONYMOUS_TENANT ? ctx.clientAddress : tenant
 }
 
 function decode(value: string): string {

@@ -36,7 +36,11 @@ export async function openListener(
       maxCount: http.maxHeaderCount,
       maxBytes: http.maxHeaderBytes,
     }),
-    maxBodyBytes: http.maxBodyBytes,
+    body: {
+      maxBodyBytes: http.maxBodyBytes,
+      maxHeldBytes: http.maxHeldBodyBytes,
+      maxHeldBytesPerOwner: http.maxHeldBodyBytesPerTenant,
+    },
     maxJsonDepth: http.maxJsonDepth,
     client: {
       bodyIdleMs: http.bodyIdleMs,
