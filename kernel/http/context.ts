@@ -22,6 +22,7 @@ import { HookedResponse } from './hooked-response.ts'
 import { parseJson, peekRouting, type ScannedBody, toPeek } from './json-body.ts'
 import { finishRequest } from './request-end.ts'
 import { assertHeader, type CopiedHeaders, changeHeader, headerValue } from './request-headers.ts'
+import { assertHeaders } from './response-check.ts'
 import type { ResponseOwner, ResponseSink } from './response-sink.ts'
 import type { ServedRequest, ServerParts } from './server-parts.ts'
 import { BatchedStreamWriter } from './stream-writer.ts'
@@ -287,15 +288,21 @@ export class HttpContext implements ServedRequest, ResponseOwner {
   }
 
   send(status: number, contentType: string | null, body: string | Buffer, headers?: ReplyHeaders): void {
+    if (headers !== undefined) assertHeaders(headers, 'a handler')
+    this.#send(status, contentType, body, headers)
+  }
+
+  #send(status: number, contentType: string | null, body: string | Buffer, headers?: ReplyHeaders): void {
     if (this.#bypassesHooks) this.sink.send(status, contentType, headers ?? null, body)
     else if (!this.isDone) this.#throughHooks().sendWhole(status, contentType, headers ?? null, body)
   }
 
   sendWhole(status: number, headers: HeaderList, body: Buffer): void {
-    this.send(status, null, body, headers)
+    this.#send(status, null, body, headers)
   }
 
   stream(status: number, headers: ReplyHeaders, options?: StreamOptions): StreamWriter {
+    assertHeaders(headers, 'a handler')
     const type = headerValue(headers, 'content-type')
     this.encodeError = options?.encodeError ?? null
     this.startStream(status, [...headers], type?.toLowerCase().startsWith(EVENT_STREAM) === true)

@@ -113,6 +113,17 @@ describe('a callback of a call to a worker', () => {
   })
 })
 
+test.each<[string, (ctx: RequestContext) => void]>([
+  ['a complete response', (ctx) => ctx.json(200, {}, ['x-name', 'a\r\nx-injected: b'])],
+  ['a response of bytes', (ctx) => ctx.send(200, 'text/plain', 'x', ['x-name\r\nx-injected', 'b'])],
+  ['a stream', (ctx) => ctx.sse(200, ['x-name', 'a\nx-injected: b']).end('data: 1\n\n')],
+])('%s with a line end in a header is not sent', async (_what, respond) => {
+  const hooked = await open((host) => route(host, '/split', respond), sseAnswer([]))
+  const response = await fetch(`${hooked.gateway.url}/split`, { method: 'POST', body: '{}' })
+  expect(response.headers.get('x-injected')).toBeNull()
+  expect([response.status, await response.json()]).toMatchObject([500, { error: { code: 'internal_error' } }])
+})
+
 describe('a listener of the end of a request', () => {
   test.each(['onCancel', 'onAbort'] as const)('%s that throws when the client disconnects', async (name) => {
     const arrived = Promise.withResolvers<void>()
