@@ -243,7 +243,7 @@ export class HttpResponseSink extends ResponseSink implements HeartbeatTarget {
     const chunk = this.#chunk
     if (!this.#isHeadSent) {
       this.#writeStreamHead()
-      // The library cannot close after a stream; a client that is told to does.
+      // The library cannot close after a stream; the client closes after this header.
       if (this.#closesConnection) this.#res.writeHeader('connection', 'close')
     }
     this.isWritable = this.#res.write(chunk)

@@ -7,7 +7,7 @@ import type { HttpResponseSink } from './http-response-sink.ts'
 import { OpenSocket } from './open-socket.ts'
 import type { ServerParts } from './server-parts.ts'
 
-/** The library disconnects a client that does not answer a ping within this time. Seconds. */
+/** The library disconnects a client that sends no pong within this time. Seconds. */
 const PING_LIMIT_SECS = 60
 
 /** What the library needs of a request to upgrade it. */

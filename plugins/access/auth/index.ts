@@ -34,7 +34,7 @@ export default definePlugin({
 })
 
 function audit(host: Host): void {
-  // Early: logged even if another plugin's hook answers the request.
+  // Early: logged even if another plugin's hook responds.
   const controlPlane = {
     scope: 'all',
     order: 'early',

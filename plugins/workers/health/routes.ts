@@ -3,12 +3,12 @@ import { apiErrorFormat, type Host, type RequestContext, type RouteDefinition, w
 import type { HealthConfig } from './config.ts'
 import { EngineMetricsPage } from './engine-metrics.ts'
 import { GENERATE_PATH, GeneratingProbe } from './generating-probe.ts'
-import { NotReadyReply, ReadyReply, readReadiness } from './readiness.ts'
+import { NotReadyResponse, ReadyResponse, readReadiness } from './readiness.ts'
 
 const TAG = 'Health'
 const PLAIN_TEXT = 'text/plain; charset=utf-8'
 
-/** Answers 200 also without workers and while draining. */
+/** Returns 200 also without workers and while draining. */
 export function livenessRoute(path: '/health' | '/liveness'): RouteDefinition {
   return {
     method: 'GET',
@@ -40,8 +40,8 @@ export function readinessRoute(host: Host): RouteDefinition {
       summary: 'Readiness to serve requests',
       tag: TAG,
       responses: {
-        200: { description: 'At least one worker is ready.', schema: ReadyReply },
-        503: { description: 'Not ready, with the reason.', schema: NotReadyReply },
+        200: { description: 'At least one worker is ready.', schema: ReadyResponse },
+        503: { description: 'Not ready, with the reason.', schema: NotReadyResponse },
       },
     },
   }
