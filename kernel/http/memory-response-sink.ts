@@ -96,7 +96,7 @@ export class MemoryResponseSink extends ResponseSink {
   /** The receiver has taken data. @param isWritable and has room for more */
   receiverDrained(isWritable: boolean): void {
     if (this.isWritable || this.isDone) return
-    // Taking a part is progress too: the client is slow, not gone.
+    // A partial drain is progress: the client is slow but connected.
     if (isWritable) this.drained()
     else this.drains++
   }

@@ -82,7 +82,7 @@ export class SocketServer {
     if (open.size >= maxOpen) throw httpErrors.socket_unavailable(`${maxOpen} sockets of this route are open`)
     this.#open.set(socket, open)
     const protocol = socket.definition.protocols?.find((one) => offered.includes(one)) ?? ''
-    // The library knows it only until the upgrade.
+    // The library provides it only until the upgrade.
     void ctx.clientAddress
     const connection = new OpenSocket(this.#server, socket, ctx, protocol, (closed) => {
       open.delete(closed)
