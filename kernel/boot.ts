@@ -70,7 +70,7 @@ export class GatewayThread {
   /** The current configuration. */
   #kernel: KernelConfig
   /** Digest of the certificate files in use. */
-  #tlsMark: string
+  #tlsDigest: string
 
   constructor(options: ThreadBootOptions, plugins: readonly Plugin[]) {
     const { config, link, log } = options
@@ -78,7 +78,7 @@ export class GatewayThread {
     this.#options = options
     this.#kernel = kernel
     if (kernel.caFile !== undefined) trustAuthorities(kernel.caFile)
-    this.#tlsMark = kernel.tls === undefined ? '' : checkTlsFiles(kernel.tls)
+    this.#tlsDigest = kernel.tls === undefined ? '' : checkTlsFiles(kernel.tls)
     this.metrics = new ThreadMetrics((error) => log.error({ err: error }, 'metrics refresh failed'))
     this.#background = new BackgroundWorks(this.metrics, log)
     const counters = new Counters(options.counters, link.index)
@@ -235,13 +235,13 @@ export class GatewayThread {
   async reload({ config, plugins }: RunningConfigState): Promise<void> {
     const { kernel } = config
     const { policy, prefillPolicy, decodePolicy, tls } = kernel
-    const tlsMark = tls === undefined ? '' : checkTlsFiles(tls)
+    const tlsDigest = tls === undefined ? '' : checkTlsFiles(tls)
     this.balance.reload({ defaultPolicy: policy, prefillPolicy, decodePolicy }, kernel.breaker)
     this.upstream.reload(kernel.retry)
     setLogLevel(kernel.log.level as LogLevel)
     // The files may have new content under the same names.
-    if (tls !== undefined && tlsMark !== this.#tlsMark) await this.#server?.renewTls(toTlsFiles(tls))
-    this.#tlsMark = tlsMark
+    if (tls !== undefined && tlsDigest !== this.#tlsDigest) await this.#server?.renewTls(toTlsFiles(tls))
+    this.#tlsDigest = tlsDigest
     this.#kernel = kernel
     await this.#plugins.reload(plugins, (name) => deepFreeze(withoutSource(config.plugins[name])))
   }

@@ -78,7 +78,11 @@ export function createServer(options: CreateServerOptions): HttpServer {
       maxCount: http.maxHeaderCount,
       maxBytes: http.maxHeaderBytes,
     }),
-    maxBodyBytes: http.maxBodyBytes,
+    body: {
+      maxBodyBytes: http.maxBodyBytes,
+      maxHeldBytes: http.maxHeldBodyBytes,
+      maxHeldBytesPerOwner: http.maxHeldBodyBytesPerTenant,
+    },
     maxJsonDepth: http.maxJsonDepth,
     client: {
       bodyIdleMs: http.bodyIdleMs,

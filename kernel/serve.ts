@@ -150,7 +150,7 @@ class Control {
       unwatch?.()
       throw error
     }
-    const settleMs = await shutdown.asked
+    const settleMs = await shutdown.requested
     await Promise.race([this.#drain(settleMs), shutdown.hurried])
     await this.#stop()
     unwatch?.()
@@ -177,7 +177,7 @@ class Control {
     this.#reloads = new Map(plugins.map(({ manifest }) => [manifest.name, manifest.reloads ?? []]))
     this.#unguard = guardControl(this.#log, (error) => {
       this.#failure = error
-      this.#shutdown.ask(this.#shutdownTimes.settleMs)
+      this.#shutdown.request(this.#shutdownTimes.settleMs)
     })
     this.#answerPlugins()
     await this.#thread.start()
@@ -224,7 +224,7 @@ class Control {
   /** Commands that plugins send to control from any thread. */
   #answerPlugins(): void {
     this.#link.onCommand(RequestShutdown.name, (request) => {
-      const isFirst = this.#shutdown.ask(this.#shutdownTimes.settleMs)
+      const isFirst = this.#shutdown.request(this.#shutdownTimes.settleMs)
       if (isFirst) this.#log.info({ ...(request as ShutdownDemand) }, 'plugin requested shutdown')
     })
     this.#link.onCommand(ReloadConfig.name, () => this.#reload())

@@ -1,12 +1,12 @@
 /** State of a shutdown request, by a signal or by a plugin. */
 export class ShutdownRequest {
-  readonly #asked = Promise.withResolvers<number>()
+  readonly #requested = Promise.withResolvers<number>()
   readonly #hurried = Promise.withResolvers<void>()
-  #isAsked = false
+  #isRequested = false
 
   /** Resolves with the settle time in milliseconds. */
-  get asked(): Promise<number> {
-    return this.#asked.promise
+  get requested(): Promise<number> {
+    return this.#requested.promise
   }
 
   /** Resolves when a second signal ends the drain. */
@@ -16,15 +16,15 @@ export class ShutdownRequest {
 
   /** The first call requests the shutdown, the second ends the drain. */
   demand(settleMs: number): void {
-    if (this.#isAsked) this.#hurried.resolve()
-    this.ask(settleMs)
+    if (this.#isRequested) this.#hurried.resolve()
+    this.request(settleMs)
   }
 
   /** Later calls have no effect. @returns true for the first call */
-  ask(settleMs: number): boolean {
-    const isFirst = !this.#isAsked
-    this.#isAsked = true
-    this.#asked.resolve(settleMs)
+  request(settleMs: number): boolean {
+    const isFirst = !this.#isRequested
+    this.#isRequested = true
+    this.#requested.resolve(settleMs)
     return isFirst
   }
 }

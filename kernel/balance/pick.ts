@@ -114,7 +114,7 @@ export class Picker {
     const policy = parts.policies.of(route)
     for (let round = 0; round < MAX_ROUNDS; round++) {
       if (!candidates.fill(route.tiers, options.excluded ?? NOT_TRIED, options.accepts ?? null)) break
-      const index = this.#ask(policy, ctx, model, options)
+      const index = this.#indexByPolicy(policy, ctx, model, options)
       // The policy rejects every candidate; an index outside the view means the same.
       if (!(index >= 0 && index < candidates.length))
         throw balanceErrors.no_suitable_worker(policy.name, model)
@@ -151,7 +151,7 @@ export class Picker {
     return new CountedAttempt(this.#parts, last, LAST_WORKER, permit)
   }
 
-  #ask(policy: Policy, ctx: RelayContext, model: string, options: PickOptions): number {
+  #indexByPolicy(policy: Policy, ctx: RelayContext, model: string, options: PickOptions): number {
     const candidates = this.#candidates
     const request = this.#request
     request.ctx = ctx

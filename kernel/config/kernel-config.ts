@@ -60,6 +60,18 @@ export const KernelConfigSchema = Type.Object(
           default: 67_108_864,
           description: 'Largest request body in bytes; larger ones get 413.',
         }),
+        maxHeldBodyBytes: Type.Integer({
+          minimum: 1,
+          default: 536_870_912,
+          description:
+            'Largest total of request bodies that one data thread holds at once, in bytes, including WebSocket messages; further ones get 503. Bodies of up to 16 KiB are not counted. At least maxBodyBytes.',
+        }),
+        maxHeldBodyBytesPerTenant: Type.Integer({
+          minimum: 1,
+          default: 268_435_456,
+          description:
+            'The same for one tenant, or for one client address of callers without a tenant, in bytes; further ones get 429. At least maxBodyBytes.',
+        }),
         maxJsonDepth: Type.Integer({
           minimum: 8,
           maximum: 512,

@@ -1,8 +1,8 @@
-/** Spans of work inside a request, for plugins that do more than pass it on; nobody provides it where nothing is traced. */
+/** Spans of work inside a request, for plugins that do more than pass it on. */
 import type { RequestContext } from './request.ts'
 import { token } from './token.ts'
 
-/** Values that a span keeps; long texts are cut by whoever exports it. */
+/** Values that a span keeps; the exporter truncates long texts. */
 export type SpanAttributes = Readonly<Record<string, string | number | boolean>>
 
 /** Work under way. */

@@ -115,7 +115,11 @@ export interface RequestContext extends RequestFacts {
 
   json(status: number, value: unknown, headers?: ReplyHeaders): void
   text(status: number, body: string, headers?: ReplyHeaders): void
-  /** Sends a complete response. @param contentType null when the headers have it, or there is none */
+  /**
+   * Sends a complete response.
+   * @param contentType null when the headers have it, or there is none
+   * @throws TypeError for a header with invalid characters; nothing was sent then
+   */
   send(status: number, contentType: string | null, body: string | Buffer, headers?: ReplyHeaders): void
   /**
    * Starts a streamed response of any content type; the head leaves with the first chunk.

@@ -10,7 +10,7 @@ export interface ResponseDocs {
   readonly description: string
   readonly schema?: TSchema
   readonly contentType?: string
-  /** The response is an event stream if the request asks for one. */
+  /** The response is an event stream if the request demands one. */
   readonly streams?: boolean
 }
 

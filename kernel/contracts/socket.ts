@@ -58,6 +58,7 @@ export interface SocketRun {
 export interface SocketHandler {
   /** Called before any message. */
   onOpen(): void
+  /** A message of more than 16 KiB counts as a held body until the run with it has ended or the socket closes. */
   onMessage(bytes: Buffer, isBinary: boolean): void
   /** @param code of RFC 6455 §7.4; 1006 when there was no close frame */
   onClose(code: number): void

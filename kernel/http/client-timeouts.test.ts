@@ -24,7 +24,11 @@ interface Fake {
 function open(): Fake {
   const events: string[] = []
   const receiver = { onType() {}, onData: () => false, onEnd() {}, onCut: () => void events.push('cut') }
-  const sink = new MemoryResponseSink(receiver, () => {})
+  const sink = new MemoryResponseSink(
+    receiver,
+    () => {},
+    () => {},
+  )
   vi.spyOn(sink, 'keepOpen').mockImplementation(() => void events.push('kept'))
   const ctx = openMemoryRequest(serverParts(), unmatchedRoute(null), sink, {
     path: '/',

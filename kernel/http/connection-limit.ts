@@ -15,7 +15,7 @@ const LOG_INTERVAL_MS = 60_000
 /** A listener that can close and open again. */
 interface Accepting {
   pauseAccepting(): void
-  /** @returns false when it is closed or the address cannot be had */
+  /** @returns false when it is closed or the address is not available */
   resumeAccepting(): Promise<boolean>
 }
 

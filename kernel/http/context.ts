@@ -2,7 +2,7 @@
  * One request, from its arrival to the end of its response: what handlers and hooks see. It has a `ResponseSink`, which
  * its response goes to straight away, or through the hooks of its route. What becomes of a failure is in `fail.ts`. @hot
  */
-import type { Identity } from '../contracts/auth.ts'
+import { ANONYMOUS_TENANT, type Identity, tenantOf } from '../contracts/auth.ts'
 import type { ErrorEncoder } from '../contracts/error-format.ts'
 import type { RouteHooks } from '../contracts/hook.ts'
 import type { SinkListener } from '../contracts/relay-context.ts'
@@ -14,6 +14,7 @@ import type {
   TokenCounts,
 } from '../contracts/request.ts'
 import type { HeaderList } from '../contracts/transport.ts'
+import type { GatewayError } from '../errors/gateway-error.ts'
 import type { Validator } from '../schema/validate.ts'
 import type { CompiledRoute } from './compiled-route.ts'
 import { failHookedResponse, failRequest } from './fail.ts'
@@ -21,6 +22,7 @@ import { HookedResponse } from './hooked-response.ts'
 import { parseJson, peekRouting, type ScannedBody, toPeek } from './json-body.ts'
 import { finishRequest } from './request-end.ts'
 import { assertHeader, type CopiedHeaders, changeHeader, headerValue } from './request-headers.ts'
+import { assertHeaders } from './response-check.ts'
 import type { ResponseOwner, ResponseSink } from './response-sink.ts'
 import type { ServedRequest, ServerParts } from './server-parts.ts'
 import { BatchedStreamWriter } from './stream-writer.ts'
@@ -70,6 +72,10 @@ export class HttpContext implements ServedRequest, ResponseOwner {
   #body: Buffer = EMPTY
   /** The pooled block under the body, released at the end; null when there is none or a plugin may keep it. */
   #bodyBlock: Buffer | null = null
+  /** Bytes of the body in the server's budget. */
+  #heldBytes = 0
+  /** Whom they count for; set with them. */
+  #bodyOwner = ''
   #abortListeners: (() => void)[] | null = null
   #cancelListeners: (() => void)[] | null = null
   #peek: RoutingPeek | null = null
@@ -202,10 +208,37 @@ export class HttpContext implements ServedRequest, ResponseOwner {
     this.#bodyBlock = block
   }
 
+  /**
+   * Counts the body in the server's budget before that much of it is read.
+   * @param bytes of it in all
+   * @returns the error if it exceeds the budget
+   */
+  holdBody(bytes: number): GatewayError | null {
+    if (this.#heldBytes === 0) this.#bodyOwner = bodyOwner(this)
+    const error = this.server.bodyBudget.take(this.#bodyOwner, bytes - this.#heldBytes)
+    if (error === null) this.#heldBytes = bytes
+    return error
+  }
+
+  /** Counts what was held before the caller was known for its tenant. @returns the error if it exceeds the budget */
+  moveHeldBody(): GatewayError | null {
+    const bytes = this.#heldBytes
+    if (bytes === 0) return null
+    this.#releaseHeld()
+    return this.holdBody(bytes)
+  }
+
+  #releaseHeld(): void {
+    if (this.#heldBytes > 0) this.server.bodyBudget.give(this.#bodyOwner, this.#heldBytes)
+    this.#heldBytes = 0
+  }
+
   forgetBody(): void {
-    // onResponse may still read it; the hooks after it see none.
-    if (this.hooks.onResponse === null) this.#body = EMPTY
     this.#bodyBlock = null
+    // onResponse may still read it; the hooks after it see none.
+    if (this.hooks.onResponse !== null) return
+    this.#body = EMPTY
+    this.#releaseHeld()
   }
 
   /** Releases the body's memory at the very end, when it is written to no worker any more. */
@@ -213,6 +246,7 @@ export class HttpContext implements ServedRequest, ResponseOwner {
     const block = this.#bodyBlock
     this.#body = EMPTY
     this.#bodyBlock = null
+    this.#releaseHeld()
     if (block !== null) this.server.bodies.give(block)
   }
 
@@ -254,15 +288,21 @@ export class HttpContext implements ServedRequest, ResponseOwner {
   }
 
   send(status: number, contentType: string | null, body: string | Buffer, headers?: ReplyHeaders): void {
+    if (headers !== undefined) assertHeaders(headers, 'a handler')
+    this.#send(status, contentType, body, headers)
+  }
+
+  #send(status: number, contentType: string | null, body: string | Buffer, headers?: ReplyHeaders): void {
     if (this.#bypassesHooks) this.sink.send(status, contentType, headers ?? null, body)
     else if (!this.isDone) this.#throughHooks().sendWhole(status, contentType, headers ?? null, body)
   }
 
   sendWhole(status: number, headers: HeaderList, body: Buffer): void {
-    this.send(status, null, body, headers)
+    this.#send(status, null, body, headers)
   }
 
   stream(status: number, headers: ReplyHeaders, options?: StreamOptions): StreamWriter {
+    assertHeaders(headers, 'a handler')
     const type = headerValue(headers, 'content-type')
     this.encodeError = options?.encodeError ?? null
     this.startStream(status, [...headers], type?.toLowerCase().startsWith(EVENT_STREAM) === true)
@@ -311,7 +351,11 @@ export class HttpContext implements ServedRequest, ResponseOwner {
 
   /** The hooks, or the client, take more of the stream. */
   resumeWriter(): void {
-    this.#listener?.onClientDrain()
+    try {
+      this.#listener?.onClientDrain()
+    } catch (error) {
+      this.fail(error)
+    }
   }
 
   onResponseDrain(): void {
@@ -321,17 +365,15 @@ export class HttpContext implements ServedRequest, ResponseOwner {
 
   onResponseDone(): void {
     const { isAborted } = this.sink
-    const listener = this.#listener
-    this.#listener = null
     // A writer that ended its own response has removed itself before: this one must stop.
-    listener?.onCancel()
+    this.#cancelWriter()
     this.#hooked?.giveUp()
     const abortListeners = this.#abortListeners
     this.#abortListeners = null
     if (isAborted) this.#cancelWork()
     this.#cancelListeners = null
     finishRequest(this)
-    if (isAborted && abortListeners !== null) for (const abort of abortListeners) this.#callAbort(abort)
+    if (isAborted && abortListeners !== null) for (const abort of abortListeners) this.#call(abort)
   }
 
   fail(error: unknown): void {
@@ -362,12 +404,16 @@ export class HttpContext implements ServedRequest, ResponseOwner {
   }
 
   #cancelWork(): void {
-    const listener = this.#listener
-    this.#listener = null
-    listener?.onCancel()
+    this.#cancelWriter()
     const listeners = this.#cancelListeners
     this.#cancelListeners = null
-    if (listeners !== null) for (const cancel of listeners) cancel()
+    if (listeners !== null) for (const cancel of listeners) this.#call(cancel)
+  }
+
+  #cancelWriter(): void {
+    const listener = this.#listener
+    this.#listener = null
+    if (listener !== null) this.#call(() => listener.onCancel())
   }
 
   #addAbortListener(listener: () => void): void {
@@ -376,13 +422,19 @@ export class HttpContext implements ServedRequest, ResponseOwner {
   }
 
   /** An exception of a listener has no caller that could catch it, and must not end the thread. */
-  #callAbort(abort: () => void): void {
+  #call(listener: () => void): void {
     try {
-      abort()
+      listener()
     } catch (error) {
-      this.server.log.error({ err: error, request_id: this.requestId }, 'abort listener failed')
+      this.server.log.error({ err: error, request_id: this.requestId }, 'listener of a request failed')
     }
   }
+}
+
+/** Whom held bodies count for. */
+export function bodyOwner(ctx: HttpContext): string {
+  const tenant = tenantOf(ctx)
+  return tenant === ANONYMOUS_TENANT ? ctx.clientAddress : tenant
 }
 
 function decode(value: string): string {

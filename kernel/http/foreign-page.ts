@@ -1,11 +1,11 @@
 /**
- * Detects requests that a page of another site makes in an operator's browser. Without keys nothing else keeps such a page
- * from the control plane: a form post needs no CORS preflight.
+ * Detects requests that a page of another site makes in an operator's browser. Without keys, nothing else prevents such a page
+ * from using the control plane: a form post needs no CORS preflight.
  * @source Fetch standard, `Origin`; RFC 9110 section 7.2
  */
 
 /**
- * @param origin as received; undefined for other clients than browsers, and for plain reads
+ * @param origin as received; undefined for clients other than browsers, and for plain reads
  * @param host as received
  * @param isNamed whether the configuration names the origin
  * @param isLocal the gateway listens on loopback only: a host name that is no address then belongs to a page whose owner

@@ -25,6 +25,18 @@ export const httpErrors = defineErrors('http', {
     source: 'client',
     text: (limitBytes: number) => `the request body is larger than the limit of ${limitBytes} bytes`,
   },
+  too_many_body_bytes: {
+    kind: 'rate_limited',
+    source: 'client',
+    text: (limitBytes: number) =>
+      `the request bodies of this caller exceed ${limitBytes} bytes (kernel.http.maxHeldBodyBytesPerTenant); try again when others are done`,
+  },
+  body_memory_exhausted: {
+    kind: 'unavailable',
+    source: 'gateway',
+    text: (limitBytes: number) =>
+      `the request bodies that are being served exceed ${limitBytes} bytes (kernel.http.maxHeldBodyBytes); try again`,
+  },
   unsupported_content_encoding: {
     kind: 'unsupported_media',
     source: 'client',

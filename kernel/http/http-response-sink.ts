@@ -17,7 +17,7 @@ const PROXY_BUFFERING = 'x-accel-buffering'
 const LINE_FEED = 0x0a
 /**
  * What one cork may hold besides the frame of a chunk and the end of a stream. Beyond its buffer of 16 KiB the server
- * library sends what it holds first, and drops the rest silently when the system takes nothing of that.
+ * library sends what it holds first, and silently drops the rest if the system accepts none of it.
  * @source docs/decisions/0007-one-write-per-cork.md
  */
 const MAX_CORKED_BYTES = 16_368
@@ -79,10 +79,10 @@ export class HttpResponseSink extends ResponseSink implements HeartbeatTarget {
   }
 
   override remoteAddress(): string {
-    // The library knows it only while the response is open.
+    // The library provides it only while the response is open.
     if (this.isDone) return ''
     const bytes = new Uint8Array(this.#res.getRemoteAddress())
-    // Of an IPv4 address the text is made in half of the time here: 2 µs in place of 5.
+    // Faster than the text of the library for IPv4: 2 µs instead of 5.
     return bytes.length === IPV4_BYTES
       ? `${bytes[0]}.${bytes[1]}.${bytes[2]}.${bytes[3]}`
       : canonicalAddress(Buffer.from(this.#res.getRemoteAddressAsText()).toString('latin1'))
@@ -243,7 +243,7 @@ export class HttpResponseSink extends ResponseSink implements HeartbeatTarget {
     const chunk = this.#chunk
     if (!this.#isHeadSent) {
       this.#writeStreamHead()
-      // The library cannot close after a stream; a client that is told to does.
+      // The library cannot close after a stream; the client closes after this header.
       if (this.#closesConnection) this.#res.writeHeader('connection', 'close')
     }
     this.isWritable = this.#res.write(chunk)

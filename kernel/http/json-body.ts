@@ -72,7 +72,7 @@ function scanFault(body: Buffer, scan: JsonScan, state: ScanState): GatewayError
   return httpErrors.json_parse_error(`unexpected ${at >= body.length ? 'end' : 'token'} at position ${at}`)
 }
 
-/** V8 names a position only for some faults; the scan knows it for the others. */
+/** V8 reports a position only for some faults; the scan finds it for the others. */
 function parseFault(body: Buffer, cause: unknown, at: number): GatewayError {
   const { message } = cause as Error
   const found = /position (\d+)/.exec(message)

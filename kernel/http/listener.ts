@@ -7,7 +7,7 @@ import { createCors } from './cors.ts'
 import { headerRules } from './request-headers.ts'
 import { HttpServer } from './server.ts'
 
-/** @throws when a route is not public (nobody checks keys here) or the address cannot be had */
+/** @throws when a route is not public (this listener checks no keys) or the address is not available */
 export async function openListener(
   options: {
     host: string
@@ -36,7 +36,11 @@ export async function openListener(
       maxCount: http.maxHeaderCount,
       maxBytes: http.maxHeaderBytes,
     }),
-    maxBodyBytes: http.maxBodyBytes,
+    body: {
+      maxBodyBytes: http.maxBodyBytes,
+      maxHeldBytes: http.maxHeldBodyBytes,
+      maxHeldBytesPerOwner: http.maxHeldBodyBytesPerTenant,
+    },
     maxJsonDepth: http.maxJsonDepth,
     client: {
       bodyIdleMs: http.bodyIdleMs,

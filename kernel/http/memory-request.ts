@@ -89,8 +89,9 @@ export function openDetached(
 ): { readonly ctx: HttpContext; readonly detached: Detached } {
   const { promise, resolve } = Promise.withResolvers<DetachedOutcome>()
   const kept = new KeptResponse()
-  const sink = new MemoryResponseSink(kept, () =>
-    resolve({ status: ctx.status, errorCode: ctx.errorCode, body: kept.body }),
+  const onDone = () => resolve({ status: ctx.status, errorCode: ctx.errorCode, body: kept.body })
+  const sink = new MemoryResponseSink(kept, onDone, (err) =>
+    server.log.error({ err, path: route.definition.path }, 'receiver of detached work failed'),
   )
   const headers = [...(work.headers ?? [])]
   const ctx = openMemoryRequest(server, { ...route, metrics }, sink, {

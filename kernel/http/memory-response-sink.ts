@@ -8,14 +8,19 @@ import { hasNoBody, ResponseSink } from './response-sink.ts'
 export class MemoryResponseSink extends ResponseSink {
   readonly #receiver: ResponseReceiver
   readonly #onDone: () => void
+  readonly #onReceiverError: (error: unknown) => void
   /** Of a stream whose head has not been sent; null otherwise. */
   #streamHeaders: HeaderList | null = null
 
-  /** @param onDone called once when the request is over: its response is complete or given up */
-  constructor(receiver: ResponseReceiver, onDone: () => void) {
+  /**
+   * @param onDone called once when the request is over: its response is complete or given up
+   * @param onReceiverError called with an exception of the receiver, which ends the request as a disconnect does
+   */
+  constructor(receiver: ResponseReceiver, onDone: () => void, onReceiverError: (error: unknown) => void) {
     super()
     this.#receiver = receiver
     this.#onDone = onDone
+    this.#onReceiverError = onReceiverError
   }
 
   override send(
@@ -26,10 +31,7 @@ export class MemoryResponseSink extends ResponseSink {
   ): void {
     if (this.isDone) return
     this.#writeHead(status, contentType, headers)
-    if (!hasNoBody(status) && body.length > 0) {
-      this.countChunk(body)
-      this.#receiver.onData(body)
-    }
+    if (!hasNoBody(status) && body.length > 0) this.#pass(body)
     this.#complete()
   }
 
@@ -47,10 +49,23 @@ export class MemoryResponseSink extends ResponseSink {
     if (this.isDone || !this.isStreaming) return true
     if (chunk.length === 0) return this.isWritable
     if (this.#streamHeaders !== null) this.#writeHead(this.status, null, this.#streamHeaders)
-    this.countChunk(chunk)
-    this.isWritable = this.#receiver.onData(chunk)
+    this.#pass(chunk)
     // The receiver may have cancelled the request meanwhile.
     return this.isDone || this.isWritable
+  }
+
+  #pass(chunk: Buffer | string): void {
+    this.countChunk(chunk)
+    try {
+      if (!this.isDone) this.isWritable = this.#receiver.onData(chunk)
+    } catch (error) {
+      this.#receiverFailed(error)
+    }
+  }
+
+  #receiverFailed(error: unknown): void {
+    this.#onReceiverError(error)
+    this.cancel()
   }
 
   override end(last: Buffer | string): void {
@@ -62,7 +77,7 @@ export class MemoryResponseSink extends ResponseSink {
 
   override destroy(): void {
     if (this.isDone) return
-    this.#receiver.onCut(!this.isWritable)
+    this.#notify(() => this.#receiver.onCut(!this.isWritable))
     this.cancel()
   }
 
@@ -81,7 +96,7 @@ export class MemoryResponseSink extends ResponseSink {
   /** The receiver has taken data. @param isWritable and has room for more */
   receiverDrained(isWritable: boolean): void {
     if (this.isWritable || this.isDone) return
-    // Taking a part is progress too: the client is slow, not gone.
+    // A partial drain is progress: the client is slow but connected.
     if (isWritable) this.drained()
     else this.drains++
   }
@@ -91,7 +106,15 @@ export class MemoryResponseSink extends ResponseSink {
     this.status = status
     this.firstByteAtMs = performance.now()
     const type = contentType ?? (headers === null ? undefined : headerValue(headers, 'content-type'))
-    if (type !== undefined) this.#receiver.onType(type)
+    if (type !== undefined) this.#notify(() => this.#receiver.onType(type))
+  }
+
+  #notify(call: () => void): void {
+    try {
+      call()
+    } catch (error) {
+      this.#receiverFailed(error)
+    }
   }
 
   protected override done(): void {
@@ -101,7 +124,7 @@ export class MemoryResponseSink extends ResponseSink {
   }
 
   #complete(): void {
-    if (!this.isDone) this.#receiver.onEnd()
+    if (!this.isDone) this.#notify(() => this.#receiver.onEnd())
     this.done()
   }
 }

@@ -3,9 +3,9 @@
  * until the next full garbage collection: one request in ten outlived its end by many seconds. @hot
  */
 
-/** A request that knows its index in the list. */
+/** A request that holds its index in the list. */
 export interface ListedRequest {
-  /** -1 outside the list, which alone sets it. */
+  /** -1 outside the list, which sets it. */
   openIndex: number
 }
 

@@ -1,8 +1,9 @@
 /** One open WebSocket: passes its messages to its handler, within bounds, and runs them as requests. */
 import type { WebSocket } from 'uWebSockets.js'
 import type { SocketConnection, SocketHandler, SocketRun } from '../contracts/socket.ts'
+import { UNCOUNTED_BYTES } from './body-budget.ts'
 import type { CompiledSocket } from './compiled-socket.ts'
-import type { HttpContext } from './context.ts'
+import { bodyOwner, type HttpContext } from './context.ts'
 import { openMemoryRequest } from './memory-request.ts'
 import { MemoryResponseSink } from './memory-response-sink.ts'
 import type { CopiedHeaders } from './request-headers.ts'
@@ -16,6 +17,8 @@ const WRITABLE_BYTES = 65_536
 /** @source RFC 6455 §7.4.1 */
 const TOO_BIG = 1009
 const NO_CLOSE_FRAME = 1006
+/** @source IANA WebSocket Close Code Number Registry */
+const TRY_AGAIN_LATER = 1013
 
 export class OpenSocket implements SocketConnection {
   readonly request: HttpContext
@@ -24,6 +27,9 @@ export class OpenSocket implements SocketConnection {
   readonly #pathValues: readonly string[]
   readonly #compiled: CompiledSocket
   readonly #running = new Set<MemoryResponseSink>()
+  /** Whom held messages count for. */
+  readonly #owner: string
+  #heldBytes = 0
   #ws: WebSocket<unknown> | null = null
   #handler: SocketHandler | null = null
   readonly #onClosed: (socket: OpenSocket) => void
@@ -40,6 +46,7 @@ export class OpenSocket implements SocketConnection {
     this.#compiled = compiled
     this.request = request
     this.protocol = protocol
+    this.#owner = bodyOwner(request)
     this.#pathValues = compiled.message.paramNames.map((name) => request.rawParam(name))
   }
 
@@ -68,10 +75,12 @@ export class OpenSocket implements SocketConnection {
   run(message: SocketRun): void {
     const { request } = this
     const route = this.#compiled.message
-    const sink: MemoryResponseSink = new MemoryResponseSink(message.receiver, () => {
+    const onDone = () => {
       this.#running.delete(sink)
+      this.#release(message.body.length)
       this.#call(message.onEnd)
-    })
+    }
+    const sink = new MemoryResponseSink(message.receiver, onDone, (error) => this.#logFailure(error))
     this.#running.add(sink)
     const ctx = openMemoryRequest(this.#server, route, sink, {
       path: request.path,
@@ -102,9 +111,24 @@ export class OpenSocket implements SocketConnection {
   /** @param data memory of the library, valid during the call only */
   received(data: ArrayBuffer, isBinary: boolean): void {
     const { maxMessageBytes } = this.#compiled.definition.bounds
-    if (data.byteLength > maxMessageBytes)
-      this.close(TOO_BIG, `a message has at most ${maxMessageBytes} bytes`)
+    const bytes = data.byteLength
+    if (bytes > maxMessageBytes) this.close(TOO_BIG, `a message has at most ${maxMessageBytes} bytes`)
+    else if (!this.#hold(bytes)) this.close(TRY_AGAIN_LATER, 'too many bytes of messages are held')
     else this.#call(() => this.#handler?.onMessage(Buffer.from(new Uint8Array(data)), isBinary))
+  }
+
+  /** Counts a message as the body of a request. @returns false if it exceeds the budget */
+  #hold(bytes: number): boolean {
+    if (bytes <= UNCOUNTED_BYTES) return true
+    if (this.#server.bodyBudget.take(this.#owner, bytes) !== null) return false
+    this.#heldBytes += bytes
+    return true
+  }
+
+  #release(bytes: number): void {
+    if (bytes <= UNCOUNTED_BYTES || bytes > this.#heldBytes) return
+    this.#heldBytes -= bytes
+    this.#server.bodyBudget.give(this.#owner, bytes)
   }
 
   drained(): void {
@@ -115,6 +139,8 @@ export class OpenSocket implements SocketConnection {
   closed(code: number): void {
     this.#ws = null
     for (const response of [...this.#running]) response.cancel()
+    // Of messages that were not run.
+    this.#release(this.#heldBytes)
     this.#onClosed(this)
     this.#call(() => this.#handler?.onClose(code === 0 ? NO_CLOSE_FRAME : code))
   }
@@ -123,9 +149,13 @@ export class OpenSocket implements SocketConnection {
   #call(run: () => void): void {
     try {
       run()
-    } catch (err) {
-      this.#server.log.error({ err, path: this.request.path }, 'socket handler failed')
+    } catch (error) {
+      this.#logFailure(error)
     }
+  }
+
+  #logFailure(err: unknown): void {
+    this.#server.log.error({ err, path: this.request.path }, 'socket handler failed')
   }
 }
 

@@ -1,5 +1,6 @@
 /** Reads a request body into one buffer, up to the limit. @hot */
 import type { HttpResponse } from 'uWebSockets.js'
+import { UNCOUNTED_BYTES } from './body-budget.ts'
 import { MAX_POOLED_BYTES } from './body-pool.ts'
 import type { HttpContext } from './context.ts'
 import { httpErrors } from './http-errors.ts'
@@ -14,6 +15,8 @@ export function readBody(ctx: HttpContext, res: HttpResponse, maxBytes: number):
   let parts: Buffer[] | null = null
   let length = 0
   let refused: RefusedBody | null = null
+  /** Of the body, this much may arrive before it is counted again. */
+  let counted = Math.max(announced, UNCOUNTED_BYTES)
   ctx.isReceiving = true
   res.onData((data, isLast) => {
     // An error response may still wait for a hook when more bytes arrive.
@@ -24,12 +27,16 @@ export function readBody(ctx: HttpContext, res: HttpResponse, maxBytes: number):
       refused.drop(isLast)
       return
     }
-    if (length + size > maxBytes) {
-      whole = null
-      parts = null
-      refused = new RefusedBody(ctx, httpErrors.payload_too_large(maxBytes))
-      refused.drop(isLast)
-      return
+    if (length + size > counted || length + size > maxBytes) {
+      counted = length + size
+      const error = counted > maxBytes ? httpErrors.payload_too_large(maxBytes) : ctx.holdBody(counted)
+      if (error !== null) {
+        whole = null
+        parts = null
+        refused = new RefusedBody(ctx, error)
+        refused.drop(isLast)
+        return
+      }
     }
     // The library reuses the memory after this call: everything is copied, once.
     const bytes = new Uint8Array(data)

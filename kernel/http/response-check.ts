@@ -57,7 +57,8 @@ function assertStatus(status: number, owner: string): void {
     throw new TypeError(`${owner} set the status to ${status}`)
 }
 
-function assertHeaders(headers: readonly string[], owner: string): void {
+/** @param owner what made them, for the message @throws TypeError for a name or value that no header line can hold */
+export function assertHeaders(headers: readonly string[], owner: string): void {
   if (
     !Array.isArray(headers) ||
     headers.length % 2 !== 0 ||

@@ -65,7 +65,7 @@ export abstract class ResponseSink {
   abstract end(last: Buffer | string): void
   /** Disconnects the client at once, whatever was sent. Does nothing after the end. */
   abstract destroy(): void
-  /** Restarts the inactivity timeout of the server library, which knows nothing of slow workers and slow clients. */
+  /** Restarts the inactivity timeout of the server library, which does not account for slow workers and clients. */
   abstract keepOpen(): void
   /** IP address of the connection's other end; empty where there is no connection any more. */
   abstract remoteAddress(): string

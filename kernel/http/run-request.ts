@@ -13,10 +13,10 @@ export function runRequest(ctx: HttpContext): void {
     if (onRequest !== null) {
       const early = onRequest(ctx)
       if (early instanceof Promise) {
-        early.then((reply) => answerOrHandle(ctx, reply)).catch((error: unknown) => ctx.fail(error))
+        early.then((response) => respondOrHandle(ctx, response)).catch((error: unknown) => ctx.fail(error))
         return
       }
-      answerOrHandle(ctx, early)
+      respondOrHandle(ctx, early)
       return
     }
     handle(ctx)
@@ -25,12 +25,12 @@ export function runRequest(ctx: HttpContext): void {
   }
 }
 
-function answerOrHandle(ctx: HttpContext, early: Reply | undefined | void): void {
+function respondOrHandle(ctx: HttpContext, early: Reply | undefined | void): void {
   if (ctx.isDone || ctx.isFailing) return
   if (early) {
-    const reply = checkedResponse(early, 'an onRequest hook')
-    const isFilled = reply.status >= 400 && ctx.route.errors.fillsRefusals === true
-    const { status, headers, body } = isFilled ? inFormat(ctx, reply) : reply
+    const response = checkedResponse(early, 'an onRequest hook')
+    const isFilled = response.status >= 400 && ctx.route.errors.fillsRefusals === true
+    const { status, headers, body } = isFilled ? inFormat(ctx, response) : response
     ctx.bypassResponseHooks()
     ctx.send(status, null, body, headers)
   } else handle(ctx)
@@ -45,8 +45,8 @@ function handle(ctx: HttpContext): void {
  * A refusal of a hook on a route whose clients can read one format only: what the hook left out is taken from the format,
  * headers by name and the body where there is none.
  */
-function inFormat(ctx: HttpContext, reply: CheckedResponse): CheckedResponse {
-  const { status, body } = reply
+function inFormat(ctx: HttpContext, response: CheckedResponse): CheckedResponse {
+  const { status, body } = response
   const error = new GatewayError(
     {
       code: 'refused',
@@ -58,7 +58,7 @@ function inFormat(ctx: HttpContext, reply: CheckedResponse): CheckedResponse {
     { status },
   )
   const format = ctx.route.errors
-  const headers = [...reply.headers]
+  const headers = [...response.headers]
   const add = (name: string, value: string) => {
     for (let at = 0; at < headers.length; at += 2) if (headers[at].toLowerCase() === name) return
     headers.push(name, value)

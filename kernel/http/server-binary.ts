@@ -12,7 +12,7 @@ const KNOWN_BINARIES: ReadonlyMap<string, string> = new Map([
 ])
 
 export interface BinaryCheck {
-  /** `kernel.http.binarySha256`; takes the place of the known digest. */
+  /** `kernel.http.binarySha256`; replaces the known digest. */
   readonly expected: string | undefined
   readonly log: Logger
   /** Default: that of the installed package; null when none is found. */
@@ -36,13 +36,13 @@ export function checkServerBinary({
   platform = THIS_PLATFORM,
 }: BinaryCheck): void {
   if (path === null) return
-  const wanted = expected ?? KNOWN_BINARIES.get(platform)
+  const required = expected ?? KNOWN_BINARIES.get(platform)
   const sha256 = digestOf(path)
-  if (wanted === undefined)
+  if (required === undefined)
     log.warn({ path, platform, sha256 }, 'HTTP server binary not verified: no known digest for this platform')
-  else if (sha256 !== wanted)
+  else if (sha256 !== required)
     throw new BootError(
-      `the HTTP server's binary ${path} has SHA-256 ${sha256}, expected ${wanted}: reinstall it with npm ci, or set ` +
+      `the HTTP server's binary ${path} has SHA-256 ${sha256}, expected ${required}: reinstall it with npm ci, or set ` +
         'kernel.http.binarySha256 to its digest if you replaced the package on purpose',
     )
 }
@@ -61,7 +61,7 @@ function digestOf(path: string): string {
   return digest.digest('hex')
 }
 
-/** The official package holds the binaries itself; the repack has a package for each. */
+/** The official package contains all binaries; the repack has one package per platform. */
 function findBinary(): string | null {
   const { platform, arch, versions } = process
   try {

@@ -3,6 +3,7 @@ import type { ErrorEncoder } from '../contracts/error-format.ts'
 import type { Logger } from '../contracts/log.ts'
 import type { RelayContext } from '../contracts/relay-context.ts'
 import type { HeaderList } from '../contracts/transport.ts'
+import type { BodyBudget } from './body-budget.ts'
 import type { BodyPool } from './body-pool.ts'
 import type { CompiledRoute } from './compiled-route.ts'
 import type { Cors } from './cors.ts'
@@ -38,6 +39,7 @@ export interface ServedRequest extends RelayContext, ListedRequest {
 /** Implemented by `server.ts`. */
 export interface ServerParts {
   readonly bodies: BodyPool
+  readonly bodyBudget: BodyBudget
   readonly longBodies: LongBodies
   /** Deepest nesting of a JSON body. */
   readonly maxJsonDepth: number

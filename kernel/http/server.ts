@@ -2,7 +2,7 @@
 
 import type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket } from 'uWebSockets.js'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import type { AuthService, Identity } from '../contracts/auth.ts'
+import { ANONYMOUS_TENANT, type AuthService, type Identity } from '../contracts/auth.ts'
 import type { ClientAddressing } from '../contracts/client-address.ts'
 import type { Detached, DetachedWork } from '../contracts/detached.ts'
 import type { Logger } from '../contracts/log.ts'
@@ -10,6 +10,7 @@ import type { Method } from '../contracts/route-facts.ts'
 import type { RouteWatch } from '../contracts/traffic.ts'
 import type { HeaderList } from '../contracts/transport.ts'
 import type { GatewayError } from '../errors/gateway-error.ts'
+import { BodyBudget, type BodyLimits, UNCOUNTED_BYTES } from './body-budget.ts'
 import { BodyPool } from './body-pool.ts'
 import { type ClientLimits, ClientTimeouts } from './client-timeouts.ts'
 import { type CompiledRoute, NO_HOOKS, wildcardRest } from './compiled-route.ts'
@@ -44,7 +45,7 @@ export interface HttpServerOptions {
   /** Serves paths that no route has; made by `compileRoute`, so that it is counted like any other. */
   readonly unmatched: CompiledRoute
   readonly headerRules: HeaderRules
-  readonly maxBodyBytes: number
+  readonly body: BodyLimits
   readonly maxJsonDepth: number
   /** Timeouts of slow clients. */
   readonly client: ClientLimits
@@ -60,9 +61,6 @@ export interface HttpServerOptions {
   /** Null when access lines are off. */
   readonly access: ServerParts['access']
 }
-
-/** Tenant of requests that need no key. @source contracts/auth.ts */
-const ANONYMOUS = 'anonymous'
 
 const { App, SSLApp, us_listen_socket_close, us_socket_local_port } = serverLibrary
 const { _cfg: configure, LIBUS_LISTEN_EXCLUSIVE_PORT: EXCLUSIVE_PORT } = serverLibrary
@@ -85,6 +83,7 @@ type Handler = (res: HttpResponse, req: HttpRequest) => void
 export class HttpServer implements ServerParts {
   readonly heartbeats: Heartbeats
   readonly bodies = new BodyPool()
+  readonly bodyBudget: BodyBudget
   readonly longBodies: LongBodies
   readonly maxJsonDepth: number
   readonly cors: Cors
@@ -116,6 +115,7 @@ export class HttpServer implements ServerParts {
     this.closesConnections = !options.keepAlive
     this.heartbeats = new Heartbeats(options.heartbeatMs)
     this.maxJsonDepth = options.maxJsonDepth
+    this.bodyBudget = new BodyBudget(options.body)
     this.longBodies = new LongBodies(options.maxJsonDepth)
     this.cors = options.cors
     this.log = options.log
@@ -355,45 +355,63 @@ export class HttpServer implements ServerParts {
       this.#failAndClose(ctx, headers.problem)
       return
     }
-    if (headers.contentLength > this.#options.maxBodyBytes) {
-      const refused = new RefusedBody(ctx, httpErrors.payload_too_large(this.#options.maxBodyBytes))
-      res.onData((_data, isLast) => refused.drop(isLast))
-      return
-    }
-    if (route.readsBody && isEncoded(ctx)) {
-      const error = httpErrors.unsupported_content_encoding.with(ACCEPTED_ENCODING, shownEncoding(ctx))
+    if (route.auth === null) this.#admit(ctx, null)
+    else this.#checkAccess(ctx, res, route, route.auth)
+    // Of a rejected request no byte of the body is kept.
+    if (ctx.isDone || ctx.isFailing) return
+    const error = this.#bodyError(ctx)
+    if (error !== null) {
       const refused = new RefusedBody(ctx, error)
       res.onData((_data, isLast) => refused.drop(isLast))
-      return
-    }
-    if (route.readsBody) readBody(ctx, res, this.#options.maxBodyBytes)
-    if (route.auth === null) this.#admit(ctx, null)
-    else this.#checkAccess(ctx, route, route.auth)
-    if (!ctx.isDone && ctx.isAdmitted && !route.readsBody) runRequest(ctx)
+    } else if (route.readsBody) readBody(ctx, res, this.#options.body.maxBodyBytes)
+    else if (ctx.isAdmitted) runRequest(ctx)
   }
 
-  #checkAccess(ctx: HttpContext, route: CompiledRoute, auth: AuthService): void {
+  /** Why the body is not read; null if it is. */
+  #bodyError(ctx: HttpContext): GatewayError | null {
+    const { maxBodyBytes } = this.#options.body
+    const { contentLength } = ctx.headers
+    if (contentLength > maxBodyBytes) return httpErrors.payload_too_large(maxBodyBytes)
+    if (!ctx.compiled.readsBody) return null
+    if (isEncoded(ctx))
+      return httpErrors.unsupported_content_encoding.with(ACCEPTED_ENCODING, shownEncoding(ctx))
+    return contentLength > UNCOUNTED_BYTES ? ctx.holdBody(contentLength) : null
+  }
+
+  #checkAccess(ctx: HttpContext, res: HttpResponse, route: CompiledRoute, auth: AuthService): void {
     const { access, takesApiKeyHeader } = route.definition
     try {
       const found = auth.check(access === 'admin' ? 'admin' : 'api', {
         authorization: ctx.header('authorization'),
         apiKey: takesApiKeyHeader === true ? ctx.header('x-api-key') : undefined,
       })
-      if (found instanceof Promise) this.#admitLater(ctx, found)
+      if (found instanceof Promise) this.#admitLater(ctx, res, found)
       else this.#admit(ctx, found)
     } catch (error) {
       ctx.fail(error)
     }
   }
 
-  #admitLater(ctx: HttpContext, found: Promise<Identity>): void {
-    found.then(
-      (identity) => {
+  /** Until the verdict, no more of the body is read than has come with the head. */
+  #admitLater(ctx: HttpContext, res: HttpResponse, found: Promise<Identity>): void {
+    const { contentLength } = ctx.headers
+    const mayBeLarge = ctx.compiled.readsBody && (contentLength < 0 || contentLength > UNCOUNTED_BYTES)
+    if (mayBeLarge) res.pause()
+    const settle = () => {
+      if (mayBeLarge && !ctx.isDone) res.resume()
+    }
+    found
+      .then((identity) => {
+        settle()
         this.#admit(ctx, identity)
-        if (ctx.isAdmitted && !ctx.isDone && (ctx.hasBody || !ctx.compiled.readsBody)) runRequest(ctx)
-      },
-      (error: unknown) => ctx.fail(error),
-    )
+        const error = ctx.moveHeldBody()
+        if (error !== null) ctx.fail(error)
+        else if (ctx.isAdmitted && (ctx.compiled.readsBody ? ctx.hasBody : !ctx.isReceiving)) runRequest(ctx)
+      })
+      .catch((error: unknown) => {
+        settle()
+        ctx.fail(error)
+      })
   }
 
   #admit(ctx: HttpContext, identity: Identity | null): void {
@@ -411,16 +429,19 @@ export class HttpServer implements ServerParts {
 
   #isForeign(ctx: HttpContext): boolean {
     // A page of another site cannot send a valid key: browsers add none.
-    if (ctx.identity !== null && ctx.identity.tenant !== ANONYMOUS) return false
+    if (ctx.identity !== null && ctx.identity.tenant !== ANONYMOUS_TENANT) return false
     const isLocal = this.#address !== null && isLoopback(this.#address.host)
     const isNamed = (origin: string) => this.cors.names(origin)
     return isForeignPage(ctx.header('origin'), ctx.header('host'), isNamed, isLocal)
   }
 
-  /** For framing errors: what follows on the connection cannot be trusted. */
+  /**
+   * For framing errors: what follows on the connection cannot be trusted. The response is sent in a later turn: within the
+   * library's callback, it would serve the next request of the packet; while the response is due, it disconnects instead.
+   */
   #failAndClose(ctx: HttpContext, error: GatewayError): void {
     ctx.sink.closesConnection = true
-    ctx.fail(error)
+    setImmediate(() => ctx.fail(error))
   }
 
   #refuse(res: HttpResponse, req: HttpRequest, route: CompiledRoute, error: GatewayError): void {

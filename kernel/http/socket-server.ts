@@ -7,7 +7,7 @@ import type { HttpResponseSink } from './http-response-sink.ts'
 import { OpenSocket } from './open-socket.ts'
 import type { ServerParts } from './server-parts.ts'
 
-/** The library disconnects a client that does not answer a ping within this time. Seconds. */
+/** The library disconnects a client that sends no pong within this time. Seconds. */
 const PING_LIMIT_SECS = 60
 
 /** What the library needs of a request to upgrade it. */
@@ -82,7 +82,7 @@ export class SocketServer {
     if (open.size >= maxOpen) throw httpErrors.socket_unavailable(`${maxOpen} sockets of this route are open`)
     this.#open.set(socket, open)
     const protocol = socket.definition.protocols?.find((one) => offered.includes(one)) ?? ''
-    // The library knows it only until the upgrade.
+    // The library provides it only until the upgrade.
     void ctx.clientAddress
     const connection = new OpenSocket(this.#server, socket, ctx, protocol, (closed) => {
       open.delete(closed)

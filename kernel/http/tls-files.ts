@@ -17,7 +17,7 @@ export class TlsFileError extends BootError {
   }
 }
 
-/** What the library takes, and a mark that changes with the content of the files. */
+/** TLS options of the server library. */
 export interface TlsFiles {
   readonly key_file_name: string
   readonly cert_file_name: string
@@ -26,7 +26,7 @@ export interface TlsFiles {
 }
 
 /**
- * @returns the files' mark
+ * @returns a digest of the files, which changes with their content
  * @throws TlsFileError naming the setting whose file cannot be used
  */
 export function checkTlsFiles({ certFile, keyFile, keyPassphrase, clientCaFile }: TlsConfig): string {

@@ -99,11 +99,11 @@ export class DataThreads {
    */
   async collect(): Promise<MetricsSnapshot[]> {
     const threads = this.#live()
-    const answers = await Promise.all(threads.map((thread) => thread.collect(COLLECT_LIMIT_MS)))
+    const collected = await Promise.all(threads.map((thread) => thread.collect(COLLECT_LIMIT_MS)))
     const snapshots: MetricsSnapshot[] = []
     threads.forEach((thread, position) => {
       // A thread that ended meanwhile is in the dead totals already.
-      if (!thread.hasEnded) snapshots.push(answers[position] ?? withoutGauges(thread.lastSnapshot ?? []))
+      if (!thread.hasEnded) snapshots.push(collected[position] ?? withoutGauges(thread.lastSnapshot ?? []))
     })
     snapshots.push(this.#deadTotals)
     return snapshots

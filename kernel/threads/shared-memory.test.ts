@@ -12,7 +12,7 @@ interface Ask {
 /** @returns what the thread found for each ask: the count before its own, or the message of the error */
 async function askOnThread(memory: SharedMemory, asks: readonly Ask[], canAsk = true): Promise<unknown[]> {
   const { port1, port2 } = new MessageChannel()
-  memory.answer(port1)
+  memory.connect(port1)
   const workerData = { blocks: memory.blocks, port: canAsk ? port2 : null, asks }
   const thread = new Worker(new URL('../../test/fixtures/threads/asking-thread.ts', import.meta.url), {
     workerData,

@@ -61,7 +61,7 @@ export class SharedMemory {
   }
 
   /** Control only: serves block requests of the data thread at the other end until that thread ends. */
-  answer(port: MessagePort): void {
+  connect(port: MessagePort): void {
     port.on('message', ({ id, name, bytes, done }: BlockRequest) => {
       port.postMessage(this.#respondTo(id, name, bytes))
       const cell = new Int32Array(done)

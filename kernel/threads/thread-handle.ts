@@ -44,7 +44,7 @@ export class ThreadHandle {
     const startedAtMs = performance.now()
     this.index = seed.index
     const { port1, port2: sharedPort } = new MessageChannel()
-    shared.answer(port1)
+    shared.connect(port1)
     const workerData: ThreadWorkerData = {
       weirThread: { ...seed, shared: shared.blocks, sharedPort, replicas: link.published() },
     }

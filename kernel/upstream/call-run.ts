@@ -212,24 +212,45 @@ export class CallRun implements OpenCall, PairHandler {
     this.#notes?.answered(status)
     if (status >= 400 && this.#retryAfterStatus(status, headers, contentLength)) return
     this.status = status
-    this.#handler.onAnswer(status, headers, contentLength)
+    try {
+      this.#handler.onAnswer(status, headers, contentLength)
+    } catch (error) {
+      this.#handlerFailed(error)
+    }
   }
 
   onResponseData(chunk: Buffer): void {
-    if (!this.#isDiscarding) this.#handler.onData(chunk)
+    if (this.#isDiscarding) return
+    try {
+      this.#handler.onData(chunk)
+    } catch (error) {
+      this.#handlerFailed(error)
+    }
   }
 
   onResponseEnd(): void {
     if (this.#isDiscarding) this.#isDiscarding = false
     else if (!this.isOver) {
-      const fault = this.#handler.faultAtEnd?.() ?? null
-      if (fault !== null) {
-        this.onResponseError(fault)
-        return
+      try {
+        this.#ended()
+      } catch (error) {
+        this.#handlerFailed(error)
       }
+    }
+  }
+
+  #ended(): void {
+    const fault = this.#handler.faultAtEnd?.() ?? null
+    if (fault === null) {
       this.finish()
       this.#handler.onEnd()
-    }
+    } else this.onResponseError(fault)
+  }
+
+  /** An exception of the handler has no caller that could catch it: it fails the request. */
+  #handlerFailed(error: unknown): void {
+    this.#giveUp(error)
+    this.#call.ctx.fail(error)
   }
 
   onResponseError(failure: UpstreamFailure): void {
@@ -463,7 +484,11 @@ export class CallRun implements OpenCall, PairHandler {
     this.#endAttempt('failure')
     if (this.#meter === null) this.#countUnrouted(error)
     else this.#meter.done(this.#call.ctx, error instanceof GatewayError ? error.status : 500)
-    this.#handler.onFailed(error)
+    try {
+      this.#handler.onFailed(error)
+    } catch (failure) {
+      this.#call.ctx.fail(failure)
+    }
   }
 
   abort(): void {

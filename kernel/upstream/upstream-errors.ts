@@ -27,13 +27,13 @@ export const upstreamErrors = defineErrors('upstream', {
     kind: 'bad_gateway',
     source: 'worker',
     retry: 'before-first-byte',
-    text: () => 'the worker closed the connection before it answered',
+    text: () => 'the worker closed the connection before it sent a response',
   },
   call_upstream_decode_error: {
     kind: 'bad_gateway',
     source: 'worker',
     retry: 'before-first-byte',
-    text: () => 'the worker answered with something that is not HTTP/1.1',
+    text: () => 'the worker sent a response that is not HTTP/1.1',
   },
   worker_credentials_rejected: {
     kind: 'bad_gateway',
@@ -45,17 +45,17 @@ export const upstreamErrors = defineErrors('upstream', {
   read_response_body_failed: {
     kind: 'bad_gateway',
     source: 'worker',
-    text: (what: string) => `the worker's answer broke off: ${what}`,
+    text: (what: string) => `the worker's response ended early: ${what}`,
   },
   stream_idle_timeout: {
     kind: 'gateway_timeout',
     source: 'worker',
-    text: () => "the worker's answer broke off: silence for longer than the idle limit",
+    text: () => "the worker's response ended early: silence for longer than the idle limit",
   },
   stream_timeout: {
     kind: 'gateway_timeout',
     source: 'worker',
-    text: () => "the worker's answer broke off: it was not whole within the request limit",
+    text: () => "the worker's response ended early: it was not complete within the request limit",
   },
   pairs_unsupported: {
     kind: 'not_implemented',
@@ -71,20 +71,23 @@ export const upstreamErrors = defineErrors('upstream', {
   },
 })
 
-/** @param isAnswering true if the worker's status had arrived */
-export function toUpstreamError(failure: UpstreamFailure, isAnswering: boolean): GatewayError {
+/** @param hasResponse true if the worker's status had arrived */
+export function toUpstreamError(failure: UpstreamFailure, hasResponse: boolean): GatewayError {
   const cause = failure
   if (failure.error !== null) return failure.error
-  if (isAnswering) return toBrokenAnswer(failure)
+  if (hasResponse) return toBrokenResponse(failure)
   switch (failure.kind) {
     case 'connect':
       return upstreamErrors.call_upstream_connection_failed.with({ cause })
     case 'first_byte_timeout':
-      return upstreamErrors.call_upstream_timeout.with({ cause }, 'no answer within the first-byte limit')
+      return upstreamErrors.call_upstream_timeout.with({ cause }, 'no response within the first-byte limit')
     case 'idle_timeout':
       return upstreamErrors.call_upstream_timeout.with({ cause }, 'silence for longer than the idle limit')
     case 'request_timeout':
-      return upstreamErrors.call_upstream_timeout.with({ cause }, 'no whole answer within the request limit')
+      return upstreamErrors.call_upstream_timeout.with(
+        { cause },
+        'no complete response within the request limit',
+      )
     case 'reset':
       return upstreamErrors.call_upstream_request_error.with({ cause })
     case 'protocol':
@@ -93,7 +96,7 @@ export function toUpstreamError(failure: UpstreamFailure, isAnswering: boolean):
   }
 }
 
-function toBrokenAnswer(failure: UpstreamFailure): GatewayError {
+function toBrokenResponse(failure: UpstreamFailure): GatewayError {
   const cause = failure
   switch (failure.kind) {
     case 'idle_timeout':

@@ -43,6 +43,25 @@ test('GET /health_generate passes the answer of the first ready worker through',
   expect(fleet.workers[1].requests).toEqual([])
 })
 
+test('GET /health_generate: requests at the same time and shortly after share one generation', async () => {
+  const fleet = await openFleet({ plugins: { health: { generateReuseMs: 60_000 } } })
+  const release = Promise.withResolvers<void>()
+  fleet.workers[0].script('GET /health_generate', async () => {
+    await release.promise
+    return jsonAnswer({ ok: 1 })
+  })
+  const first = new AbortController()
+  const left = fetch(`${fleet.gateway.url}/health_generate`, { signal: first.signal })
+  await fleet.workers[0].received('GET /health_generate', 1)
+  const others = Array.from({ length: 20 }, () => fleet.get('/health_generate'))
+  first.abort()
+  await expect(left).rejects.toThrow()
+  release.resolve()
+  for (const reply of await Promise.all(others)) expect(await reply.json()).toEqual({ ok: 1 })
+  expect((await fleet.get('/health_generate')).status).toBe(200)
+  expect(fleet.workers[0].requestsTo('GET /health_generate')).toHaveLength(1)
+})
+
 test('GET /health_generate shows the failure of a worker with its status', async () => {
   const fleet = await openFleet()
   fleet.workers[0].script('GET /health_generate', rawAnswer('sick', { status: 503 }))

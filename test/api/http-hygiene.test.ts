@@ -69,6 +69,21 @@ describe('framing faults are refused with 400 and the connection is closed (RFC 
   })
 })
 
+describe('after a framing error nothing more of the connection is served', () => {
+  const bad = post('Transfer-Encoding: xchunked\r\n', '0\r\n\r\n')
+  const next = 'GET /items/2 HTTP/1.1\r\nHost: a\r\n\r\n'
+
+  test.each([
+    ['a request in the same packet', [bad + next]],
+    ['a request in a later packet', [bad, next]],
+    ['a request in place of the body', [post('Content-Length: 2\r\nContent-Length: 2\r\n') + next]],
+  ])('%s', async (_name, parts) => {
+    const reply = await sendRaw(gateway.port, parts)
+    expect(reply.text).not.toContain('200 OK')
+    expect(reply.closed).toBe(true)
+  })
+})
+
 describe('faults that the server library itself refuses: no request is served', () => {
   test.each([
     [

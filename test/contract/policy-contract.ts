@@ -214,7 +214,7 @@ export function policyThreadsContract(name: string, file: string, promises: Poli
     const gate = new SharedArrayBuffer(8)
     const threads = Array.from({ length: THREADS }, () => {
       const { port1, port2: port } = new MessageChannel()
-      memory.answer(port1)
+      memory.connect(port1)
       const work = { file, name, blocks: memory.blocks, gate, threads: THREADS, sessions: SESSIONS }
       return new Worker(new URL('../fixtures/policy-thread.ts', import.meta.url), {
         workerData: { ...work, port },

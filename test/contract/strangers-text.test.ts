@@ -8,7 +8,7 @@ import { describe, expect, test } from 'vitest'
 import { parseBoundedJson, parsePrometheusText, readEvent, topLevelMembers, withMembers } from '#shared'
 import { EventCounter } from '../../kernel/wire/event-borders.ts'
 import { EventSplitter } from '../../kernel/wire/event-splitter.ts'
-import { ReplyUsage } from '../../plugins/access/limits/rates/reply-usage.ts'
+import { ResponseUsage } from '../../plugins/access/limits/rates/response-usage.ts'
 import { toTemplateMessages } from '../../plugins/models/tokenizers/chat-values.ts'
 import { readChunk } from '../../plugins/protocols/chat/engine/chat-engine.ts'
 import { toConstraint } from '../../plugins/protocols/chat/serve/completions/from-completion-body.ts'
@@ -103,7 +103,7 @@ const readers: Record<string, readonly [readonly Frame[], (text: string, bytes: 
     JSON_TEXT,
     (_text, bytes) => [new EventSplitter().push(bytes), new EventCounter().push(bytes), readEvent(bytes)],
   ],
-  'token counts of a reply': [JSON_TEXT, (_text, bytes) => new ReplyUsage().readEvents(bytes)],
+  'token counts of a reply': [JSON_TEXT, (_text, bytes) => new ResponseUsage().readEvents(bytes)],
   'names of models': [ANY, (text) => groupDated([text, `${text}-2024-01-01`])],
   'a header name': [ANY, (_text, bytes) => headerName(bytes, 0, bytes.length)],
 }

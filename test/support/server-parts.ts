@@ -1,4 +1,5 @@
 /** What contexts and sinks need of a server, without one. */
+import { BodyBudget } from '../../kernel/http/body-budget.ts'
 import { BodyPool } from '../../kernel/http/body-pool.ts'
 import { createCors } from '../../kernel/http/cors.ts'
 import { Heartbeats } from '../../kernel/http/heartbeat.ts'
@@ -10,6 +11,7 @@ export function serverParts(): ServerParts {
   return {
     bodies: new BodyPool(),
     longBodies: new LongBodies(128),
+    bodyBudget: new BodyBudget({ maxBodyBytes: 1, maxHeldBytes: 1, maxHeldBytesPerOwner: 1 }),
     maxJsonDepth: 128,
     heartbeats: new Heartbeats(0),
     cors: createCors([]),

@@ -7,6 +7,7 @@ import type { ConfiguredKeys } from './keys.ts'
 import type { TokenVerifier } from './tokens.ts'
 
 const ANONYMOUS: Identity = Object.freeze({ tenant: ANONYMOUS_TENANT, role: null })
+const NO_KEYS = new KeyTable()
 const BEARER = 'Bearer '
 const CHALLENGE = ['www-authenticate', 'Bearer realm="control-plane"']
 
@@ -19,22 +20,26 @@ const CHALLENGE = ['www-authenticate', 'Bearer realm="control-plane"']
  * admin also on the control plane. Keys are checked first, so that they never wait for the issuer.
  */
 export class KeyAuth implements AuthService {
-  readonly #serving: KeyTable
-  readonly #admin: KeyTable
-  readonly #own: KeyTable
-  readonly #isServingOpen: boolean
-  readonly #isAdminOpen: boolean
-  readonly #adminNeedsRole: boolean
-
+  #serving = NO_KEYS
+  #admin = NO_KEYS
+  #own = NO_KEYS
+  #isServingOpen = false
+  #isAdminOpen = false
+  #adminNeedsRole = false
   readonly #tokens: TokenVerifier | null
 
   constructor(keys: ConfiguredKeys, tokens: TokenVerifier | null = null) {
     this.#tokens = tokens
+    this.use(keys)
+  }
+
+  /** Later checks use these keys. */
+  use(keys: ConfiguredKeys): void {
     const shared = keys.shared === null ? [] : [keys.shared]
     this.#serving = new KeyTable(shared, keys.tenants)
     this.#admin = keys.hasControlPlane ? new KeyTable(keys.controlPlane) : new KeyTable(shared)
     this.#own = new KeyTable(shared, keys.tenants, keys.controlPlane)
-    this.#isServingOpen = this.#serving.size === 0 && tokens === null
+    this.#isServingOpen = this.#serving.size === 0 && this.#tokens === null
     this.#isAdminOpen = this.#isServingOpen && !keys.hasControlPlane
     this.#adminNeedsRole = keys.hasControlPlane
   }

@@ -3,7 +3,6 @@ import { Auth, definePlugin, type Host, type RouteDefinition } from '#kernel'
 import { auditDenial, auditSuccess } from './audit.ts'
 import { KeyAuth } from './check.ts'
 import { authConfig } from './config.ts'
-import { CurrentAuth } from './current-auth.ts'
 import { authFlags } from './flags.ts'
 import { keyProblems, readKeys } from './keys.ts'
 import { jwtProblems, TokenVerifier } from './tokens.ts'
@@ -26,15 +25,15 @@ export default definePlugin({
     // Every thread reads the keys; one of them speaks about mistakes.
     const log = host.isControl ? host.log : { warn() {} }
     const tokens = config.jwt === undefined ? null : new TokenVerifier(config.jwt)
-    const auth = new CurrentAuth(new KeyAuth(readKeys(config, log), tokens))
+    const auth = new KeyAuth(readKeys(config, log), tokens)
     host.provide(Auth, auth)
     if (config.auditLog && host.kernelConfig.auth !== 'off') audit(host)
-    return { reload: (next) => auth.use(new KeyAuth(readKeys(next, log), tokens)) }
+    return { reload: (next) => auth.use(readKeys(next, log)) }
   },
 })
 
 function audit(host: Host): void {
-  // Early: logged even if another plugin's hook answers the request.
+  // Early: logged even if another plugin's hook responds.
   const controlPlane = {
     scope: 'all',
     order: 'early',

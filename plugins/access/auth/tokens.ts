@@ -124,14 +124,14 @@ function patientFetch(pauseMs: number): FetchImplementation {
   return async (url, options) => {
     if (performance.now() - failedAtMs < pauseMs) throw failure
     try {
-      const reply = await fetch(url, options)
-      if (reply.status !== 200) {
-        await reply.body?.cancel()
-        throw new Error(`the key set answered ${reply.status}`)
+      const response = await fetch(url, options)
+      if (response.status !== 200) {
+        await response.body?.cancel()
+        throw new Error(`the key set URL returned status ${response.status}`)
       }
       const chunks: Uint8Array[] = []
       let size = 0
-      for await (const chunk of reply.body ?? []) {
+      for await (const chunk of response.body ?? []) {
         size += chunk.length
         if (size > MAX_KEY_SET_BYTES) throw new Error(`the key set exceeds ${MAX_KEY_SET_BYTES} bytes`)
         chunks.push(chunk)

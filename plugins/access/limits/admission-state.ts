@@ -2,7 +2,7 @@
 import type { RequestContext } from '#kernel'
 import { limitsErrors } from './errors.ts'
 import type { QueueEntry } from './permits/permit-queue.ts'
-import type { ReplyUsage } from './rates/reply-usage.ts'
+import type { ResponseUsage } from './rates/response-usage.ts'
 import type { Reservation } from './rates/tenant-limiter.ts'
 import { PRIORITIES } from './scheduler/scheduler-config.ts'
 import type { Preemptible, ScheduledRequest } from './scheduler/scheduler-queue.ts'
@@ -19,7 +19,7 @@ const PREEMPTED_HEADERS: readonly string[] = Object.freeze([
 export class AdmissionState implements Preemptible {
   reservation: Reservation | null = null
   /** Set if a token limit applies. */
-  usage: ReplyUsage | null = null
+  usage: ResponseUsage | null = null
   /** Set while the request waits. */
   queueEntry: QueueEntry | null = null
   hasPermit = false

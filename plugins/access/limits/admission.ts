@@ -10,7 +10,7 @@ import type { LimitsConfig } from './config.ts'
 import { limitsErrors, retryAfter } from './errors.ts'
 import type { LimitsMetrics } from './limits-metrics.ts'
 import { isCountingTokens, isLimitingTenants } from './limits-settings.ts'
-import { ReplyUsage } from './rates/reply-usage.ts'
+import { ResponseUsage } from './rates/response-usage.ts'
 import type { Reservation, TenantLimiter } from './rates/tenant-limiter.ts'
 import { tenantOf } from './rates/tenant-name.ts'
 import { type BucketSize, bucketPerSecond, takeTokens, toRetryAfterSec } from './rates/token-bucket.ts'
@@ -71,7 +71,7 @@ export class Admission {
     slot.set(ctx, state)
     try {
       state.reservation = this.#limitsTenants ? this.#reserve(ctx) : null
-      if (state.reservation !== null && this.#countsTokens) state.usage = new ReplyUsage()
+      if (state.reservation !== null && this.#countsTokens) state.usage = new ResponseUsage()
       if (this.#rate !== null) this.#takeRate(this.#rate)
       const pending = concurrency.enter(ctx, state)
       if (pending !== undefined) return this.#count(state, pending)
@@ -169,7 +169,7 @@ export function rateOf({ requestsPerSecond, burst }: LimitsConfig): BucketSize |
 }
 
 /** Tokens that the response reports, else the prompt estimate plus one per event or per four bytes. Errors use none. */
-function usedTokens(ctx: RequestContext, usage: ReplyUsage, { tokens }: Reservation): number {
+function usedTokens(ctx: RequestContext, usage: ResponseUsage, { tokens }: Reservation): number {
   if (usage.tokens >= 0) return usage.tokens
   if (ctx.status >= 400 && !ctx.isAborted) return 0
   return tokens + (usage.events > 0 ? usage.events : Math.ceil(ctx.bytesOut / BYTES_PER_TOKEN))

@@ -39,7 +39,7 @@ export default definePlugin({
     // A thread that replaces a dead one starts with the current settings.
     const limits = new ThreadLimits(host, replica.current ?? config)
     const { admission } = limits
-    // Late: requests that other hooks answer are not counted.
+    // Late: requests that other hooks respond to are not counted.
     const serving = {
       scope: 'all',
       order: 'late',

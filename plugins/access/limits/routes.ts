@@ -11,7 +11,7 @@ const ClassUseSchema = Type.Object({
   waiting: count('Waiting requests.'),
 })
 
-const LimitsReply = Type.Object({
+const LimitsResponse = Type.Object({
   limits: limitsConfig,
   use: Type.Object({
     inUse: count('Permits of the concurrency limit in use, over all threads.'),
@@ -45,7 +45,7 @@ const LimitsReply = Type.Object({
 
 const TAG = 'Limits'
 const invalid = { description: 'Unknown member or invalid value; nothing was changed.' }
-const reply = { description: 'Current limits and their use.', schema: LimitsReply }
+const shown = { description: 'Current limits and their use.', schema: LimitsResponse }
 
 /**
  * @param headers that admission reads on other routes
@@ -87,7 +87,7 @@ export function limitsRoutes(
             Type.String({ description: 'Includes the rule of the tenant for this model.' }),
           ),
         },
-        responses: { 200: reply },
+        responses: { 200: shown },
       },
     },
     {
@@ -98,7 +98,7 @@ export function limitsRoutes(
         summary: 'Replace the limits until the next restart; omitted members take their defaults',
         tag: TAG,
         body: limitsConfig,
-        responses: { 200: reply, 400: invalid },
+        responses: { 200: shown, 400: invalid },
       },
     },
     {
@@ -109,7 +109,7 @@ export function limitsRoutes(
         summary: 'Change members of the limits until the next restart; lists are replaced',
         tag: TAG,
         body: Type.Partial(limitsConfig),
-        responses: { 200: reply, 400: invalid },
+        responses: { 200: shown, 400: invalid },
       },
     },
   ]

@@ -9,6 +9,13 @@ export const healthConfig = Type.Object(
       default: 5_000,
       description: 'Timeout of scraping the metrics of one worker, milliseconds.',
     }),
+    generateReuseMs: Type.Integer({
+      minimum: 0,
+      maximum: 60_000,
+      default: 1_000,
+      description:
+        'Time for which a thread sends the same response to further requests for /health_generate, milliseconds. Concurrent requests always share one.',
+    }),
     maxConcurrentScrapes: Type.Integer({
       minimum: 1,
       default: 32,

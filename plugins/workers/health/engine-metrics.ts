@@ -27,9 +27,9 @@ export class EngineMetricsPage {
 
   async #read(controls: Controls, workers: readonly WorkerEntry[]): Promise<string> {
     const targets = scrapeTargets(controls, workers)
-    const answers = await scrapeWorkers(targets, this.#options)
-    if (answers.length === 0) throw healthErrors.no_engine_metrics(targets.length)
-    return runInSlices(printPrometheusText(await runInSlices(mergeMetrics(answers))))
+    const scraped = await scrapeWorkers(targets, this.#options)
+    if (scraped.length === 0) throw healthErrors.no_engine_metrics(targets.length)
+    return runInSlices(printPrometheusText(await runInSlices(mergeMetrics(scraped))))
   }
 }
 

@@ -7,6 +7,11 @@ export const healthErrors = defineErrors('health', {
     source: 'gateway',
     text: () => 'no ready worker supports /health_generate',
   },
+  probe_rejected: {
+    kind: 'unavailable',
+    source: 'gateway',
+    text: (status: number) => `the request to the worker ended with status ${status} in the gateway`,
+  },
   no_engine_metrics: {
     kind: 'unavailable',
     source: 'worker',

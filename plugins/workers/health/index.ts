@@ -29,7 +29,7 @@ export default definePlugin({
     host.route(livenessRoute('/health'))
     host.route(livenessRoute('/liveness'))
     host.route(readinessRoute(host))
-    host.route(healthGenerateRoute(host))
+    host.route(healthGenerateRoute(host, config))
     host.route(engineMetricsRoute(host, config))
     const { probe } = config
     // One listener for the process, on control, which knows the workers and the drain.

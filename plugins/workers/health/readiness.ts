@@ -1,7 +1,7 @@
 /** GET /readiness: whether the gateway can serve requests. */
 import { type Host, Type } from '#kernel'
 
-export const ReadyReply = Type.Object({
+export const ReadyResponse = Type.Object({
   status: Type.Literal('ready'),
   healthy_workers: Type.Integer({ description: 'Workers in state ready.' }),
   total_workers: Type.Integer({ description: 'All registered workers.' }),
@@ -13,7 +13,7 @@ export const ReadyReply = Type.Object({
   ),
 })
 
-export const NotReadyReply = Type.Object({
+export const NotReadyResponse = Type.Object({
   status: Type.Literal('not ready'),
   reason: Type.String({ description: 'Such as `insufficient healthy workers` or `draining`.' }),
 })

@@ -2,13 +2,13 @@
 import { apiErrorFormat, type Host, type RequestContext, type RouteDefinition, workerControls } from '#kernel'
 import type { HealthConfig } from './config.ts'
 import { EngineMetricsPage } from './engine-metrics.ts'
-import { healthErrors } from './errors.ts'
-import { NotReadyReply, ReadyReply, readReadiness } from './readiness.ts'
+import { GENERATE_PATH, GeneratingProbe } from './generating-probe.ts'
+import { NotReadyResponse, ReadyResponse, readReadiness } from './readiness.ts'
 
 const TAG = 'Health'
 const PLAIN_TEXT = 'text/plain; charset=utf-8'
 
-/** Answers 200 also without workers and while draining. */
+/** Returns 200 also without workers and while draining. */
 export function livenessRoute(path: '/health' | '/liveness'): RouteDefinition {
   return {
     method: 'GET',
@@ -40,36 +40,33 @@ export function readinessRoute(host: Host): RouteDefinition {
       summary: 'Readiness to serve requests',
       tag: TAG,
       responses: {
-        200: { description: 'At least one worker is ready.', schema: ReadyReply },
-        503: { description: 'Not ready, with the reason.', schema: NotReadyReply },
+        200: { description: 'At least one worker is ready.', schema: ReadyResponse },
+        503: { description: 'Not ready, with the reason.', schema: NotReadyResponse },
       },
     },
   }
 }
 
-/** Relayed to the first ready worker, independent of the routing policy. */
-export function healthGenerateRoute(host: Host): RouteDefinition {
+/** Served by the first ready worker, independent of the routing policy. */
+export function healthGenerateRoute(host: Host, config: HealthConfig): RouteDefinition {
+  const probe = new GeneratingProbe(host, config.generateReuseMs)
   return {
     method: 'GET',
-    path: '/health_generate',
+    path: GENERATE_PATH,
     access: 'public',
     errors: apiErrorFormat,
-    handler(ctx) {
-      const worker = host.balance.firstReady(({ apis }) => apis.includes('generate'))
-      if (worker === undefined) throw healthErrors.no_workers()
-      host.upstream.relay(ctx, {
-        method: 'GET',
-        path: '/health_generate',
-        model: null,
-        stream: false,
-        worker,
-      })
+    async handler(ctx) {
+      const response = await probe.read()
+      ctx.send(response.status, null, response.body, response.clientHeaders())
     },
     docs: {
       summary: 'Generate a token on the first ready worker',
       tag: TAG,
       responses: {
-        200: { description: 'The response of the worker, with its status and headers.' },
+        200: {
+          description:
+            'The response of the worker, with its status and headers; shared by requests within generateReuseMs.',
+        },
         502: { description: 'The worker is unreachable.' },
         503: { description: 'No ready worker supports it.' },
         504: { description: 'The worker timed out.' },

@@ -62,8 +62,8 @@ export class PermitQueue {
   /** @returns true if a permit was free, false if the queue is full, else the queue entry */
   enter(): boolean | QueueEntry {
     const { queueSize, queueTimeoutMs } = this.#limits
-    const answer = this.#permits.enter(this.#limit, queueSize)
-    if (answer !== 'queued') return answer === 'entered'
+    const result = this.#permits.enter(this.#limit, queueSize)
+    if (result !== 'queued') return result === 'entered'
     const ticket = this.#permits.takeTicket()
     const waiter = new WaitingRequest(ticket, this.#nowMs() + queueTimeoutMs, (one) => this.#leave(one))
     this.#waiters.add(waiter)

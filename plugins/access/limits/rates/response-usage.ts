@@ -12,7 +12,7 @@ const TAIL_BYTES = 512
 const NOTHING = Buffer.alloc(0)
 
 /** Usage of one response, as far as received. */
-export class ReplyUsage {
+export class ResponseUsage {
   private prompt = -1
   private output = -1
   events = 0

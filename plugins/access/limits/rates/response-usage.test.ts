@@ -1,9 +1,9 @@
 /** Token counts in the bytes of replies. */
 import { expect, test } from 'vitest'
-import { ReplyUsage } from './reply-usage.ts'
+import { ResponseUsage } from './response-usage.ts'
 
 function tokensOf(text: string): number {
-  const usage = new ReplyUsage()
+  const usage = new ResponseUsage()
   usage.read(Buffer.from(text))
   return usage.tokens
 }
@@ -20,7 +20,7 @@ test.each([
 ])('%s', (_, text, tokens) => expect(tokensOf(text)).toBe(tokens))
 
 test('the last counts of a stream stand, and events are counted', () => {
-  const usage = new ReplyUsage()
+  const usage = new ResponseUsage()
   usage.readEvents(Buffer.from('data: {"usage":{"prompt_tokens":3,"completion_tokens":1}}\n\ndata: {}\n\n'))
   usage.readEvents(
     Buffer.from('data: {"usage":{"prompt_tokens":3,"completion_tokens":6}}\n\ndata: [DONE]\n\n'),
@@ -32,18 +32,18 @@ test('it makes no difference where a stream is cut', () => {
   const usage = '{"choices":[],"usage":{"prompt_tokens":1234,"total_tokens":6912,"completion_tokens":5678}}'
   const bytes = Buffer.from(`data: {"a":1}\n\ndata: {"a":2}\n\ndata: ${usage}\n\ndata: [DONE]\n\n`)
   for (let cut = 1; cut < bytes.length; cut++) {
-    const reply = new ReplyUsage()
+    const reply = new ResponseUsage()
     reply.readEvents(bytes.subarray(0, cut))
     reply.readEvents(bytes.subarray(cut))
     expect([reply.tokens, reply.events], `cut at ${cut}`).toEqual([6_912, 4])
   }
-  const reply = new ReplyUsage()
+  const reply = new ResponseUsage()
   for (const byte of bytes) reply.readEvents(Buffer.of(byte))
   expect([reply.tokens, reply.events]).toEqual([6_912, 4])
 })
 
 test('a prompt that only the first event counts is not forgotten', () => {
-  const reply = new ReplyUsage()
+  const reply = new ResponseUsage()
   reply.readEvents(Buffer.from('data: {"message":{"usage":{"input_tokens":25,"output_tokens":1}}}\n\n'))
   expect(reply.tokens).toBe(26)
   reply.readEvents(Buffer.from('data: {"usage":{"output_tokens":15}}\n\n'))

@@ -1,0 +1,57 @@
+/** GET /health_generate: requests at the same time, and shortly after one another, share one response of the worker. */
+import type { Host, WorkerEntry, WorkerReply } from '#kernel'
+import { collectReply } from '#shared'
+import { healthErrors } from './errors.ts'
+
+export const GENERATE_PATH = '/health_generate'
+
+export class GeneratingProbe {
+  readonly #host: Pick<Host, 'balance' | 'detached' | 'upstream'>
+  readonly #reuseMs: number
+  #shared: Promise<WorkerReply> | null = null
+
+  /** @param reuseMs time for which a response is shared with later requests, milliseconds */
+  constructor(host: Pick<Host, 'balance' | 'detached' | 'upstream'>, reuseMs: number) {
+    this.#host = host
+    this.#reuseMs = reuseMs
+  }
+
+  /** @throws no_workers, probe_rejected (503), upstream errors (502, 504) */
+  read(): Promise<WorkerReply> {
+    if (this.#shared !== null) return this.#shared
+    const worker = this.#host.balance.firstReady(({ apis }) => apis.includes('generate'))
+    if (worker === undefined) throw healthErrors.no_workers()
+    const response = this.#generate(worker)
+    this.#shared = response
+    const forget = () =>
+      void setTimeout(() => {
+        this.#shared = null
+      }, this.#reuseMs).unref()
+    response.then(forget, forget)
+    return response
+  }
+
+  /** Detached: it must not end with the client that came first, nor use its headers. */
+  async #generate(worker: WorkerEntry): Promise<WorkerReply> {
+    const { upstream } = this.#host
+    let response: WorkerReply | null = null
+    let failure: unknown = null
+    const { done } = this.#host.detached({
+      route: { method: 'GET', path: GENERATE_PATH },
+      identity: null,
+      run: async (ctx) => {
+        try {
+          const options = { method: 'GET', path: GENERATE_PATH, model: null, stream: false, worker }
+          response = await collectReply(upstream, ctx, options)
+          ctx.send(200, null, '')
+        } catch (error) {
+          failure = error
+          throw error
+        }
+      },
+    })
+    const { status } = await done
+    if (response !== null) return response
+    throw failure ?? healthErrors.probe_rejected(status)
+  }
+}
