@@ -21,6 +21,8 @@ const ITEM = `${ITEMS}/:item_id`
 
 const conversation = { description: 'The conversation.', schema: ConversationSchema }
 const refused = { description: 'The request is wrong; `param` names the field.' }
+const full = { description: 'The tenant has stored as many bytes as it may.' }
+const tooMany = { description: 'The tenant has as many conversations as it may.' }
 const noConversation = { description: 'No such conversation.' }
 const noItem = { description: 'No such conversation, or no such item in it.' }
 const include = Type.Optional(
@@ -41,7 +43,7 @@ export function conversationRoutes({ conversations }: HistoryService): readonly 
         summary: 'Create a conversation',
         tag,
         body: Type.Optional(ConversationCreateSchema),
-        responses: { 200: conversation, 400: refused },
+        responses: { 200: conversation, 400: refused, 429: tooMany, 507: full },
       },
     },
     {
@@ -107,6 +109,7 @@ export function conversationRoutes({ conversations }: HistoryService): readonly 
           200: { description: 'The new items.', schema: ItemListSchema },
           400: refused,
           404: noItem,
+          507: full,
         },
       },
     },

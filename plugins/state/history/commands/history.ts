@@ -131,17 +131,21 @@ async function importFrom({ store }: OpenedHistoryStore, file: string): Promise<
 }
 
 async function prune({ store, config }: OpenedHistoryStore, options: PruneOptions): Promise<void> {
-  const [{ Retention }, { openCollections }, { tenantsOf }] = await Promise.all([
+  const [{ Retention }, { TenantUsage }, { openCollections }, { tenantsOf }] = await Promise.all([
     import('../retention.ts'),
+    import('../tenant-usage.ts'),
     import('../collections.ts'),
     import('../history-export.ts'),
   ])
   const collections = openCollections(store)
-  const retention = new Retention(store, collections, {
+  const limits = {
     ...config,
     maxAgeDays: options.maxAgeDays ?? config.maxAgeDays,
     maxResponsesPerTenant: options.maxResponses ?? config.maxResponsesPerTenant,
-  })
+  }
+  const log = { warn: (_: object, text: string) => console.error(text) }
+  const usage = new TenantUsage(store, collections, limits, log)
+  const retention = new Retention(store, collections, limits, usage)
   const tenants = options.tenant === undefined ? tenantsOf(collections.ages) : [options.tenant]
   const progress = new Progress('removed')
   let removed = 0
@@ -153,6 +157,7 @@ async function prune({ store, config }: OpenedHistoryStore, options: PruneOption
       if (count < PRUNE_SLICE) break
     }
   }
+  await usage.flush()
   progress.end()
 }
 

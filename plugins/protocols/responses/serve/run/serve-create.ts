@@ -40,7 +40,11 @@ export function serveCreate(
     if (plan.request.stream) streamResponse(parts, ctx, plan, options, writer)
     else answerResponse(parts, ctx, plan)
   }
-  const plan = makePlan(parts, tenantOf(ctx), request, { remembered: options.remembered ?? null })
+  const tenant = tenantOf(ctx)
+  // Before the generation, whose result could not be stored.
+  const checked = request.store ? parts.history?.checkQuota(tenant, ctx.bodyBytes.length) : undefined
+  const toPlan = () => makePlan(parts, tenant, request, { remembered: options.remembered ?? null })
+  const plan = checked instanceof Promise ? checked.then(toPlan) : toPlan()
   const ready =
     plan instanceof Promise
       ? plan.then((loaded) => compacted(parts, ctx, loaded))
