@@ -45,7 +45,13 @@ export { type ConnectorMode, PairMetrics, type PairTimes } from './pairs/pair-me
 export { messageSocket } from './socket/message-socket.ts'
 export { isPublic, isShown, toClientItems, withoutPrivate } from './store/client-items.ts'
 export { PeriodicBatches } from './store/periodic-batches.ts'
-export { checkCollectionName, checkKeyPart, makeVersionStamps, toRecordJson } from './store/record-rules.ts'
-export { storeErrors } from './store/store-errors.ts'
+export {
+  checkCollectionName,
+  checkKeyPart,
+  makeVersionStamps,
+  parseRecord,
+  toRecordJson,
+} from './store/record-rules.ts'
+export { isUnreadableRecord, storeErrors } from './store/store-errors.ts'
 export { StoreMetrics } from './store/store-metrics.ts'
 export { openTaskPool, type TaskPoolOptions } from './threads/task-pool.ts'

@@ -13,6 +13,7 @@ import {
   type StoredRecord,
   type StoreService,
 } from '#kernel'
+import { isUnreadableRecord } from '#shared'
 import { type ClaimedJob, type Collections, type WaitingJob, within } from './collections.ts'
 
 /** Renewals per lease period. */
@@ -84,7 +85,12 @@ export class StoredQueue implements BackgroundQueue {
       for (const tenant of tenants) {
         const most = Math.min(limit - claimed.length, room(tenant))
         if (most <= 0) continue
-        const taken = (await this.#readyOf(tenant, most)).map(({ id, value: { attempts }, version }) => {
+        const ready = await this.#readyOf(tenant, most).catch((err: unknown) => {
+          if (!isUnreadableRecord(err)) throw err
+          this.#log.error({ err, tenant }, 'background jobs of tenant could not be read')
+          return []
+        })
+        const taken = ready.map(({ id, value: { attempts }, version }) => {
           const job = new JobClaim({ tenant, responseId: id, attempts }, this.#owner)
           const target = { collection: waitingJobs.name, tenant, id, onlyIf: version }
           return this.#take(job, { kind: 'delete', ...target }, this.#uncertain.waiting)

@@ -3,6 +3,7 @@ import {
   type Change,
   type Collection,
   type HistoryItem,
+  isObject,
   JsonText,
   type ResponseStatus,
   type StoredRecord,
@@ -134,25 +135,67 @@ export interface Collections {
 
 export function openCollections(store: StoreService): Collections {
   return {
-    responses: store.collection('responses'),
-    turns: store.collection('response-turns'),
-    chains: store.collection('response-chains'),
+    responses: store.collection('responses', isStoredResponse),
+    turns: store.collection('response-turns', isTurn),
+    chains: store.collection('response-chains', (value) => isObject(value) && isObjects(value.segments)),
     branches: store.collection('response-branches'),
-    ages: store.collection('response-ages'),
-    items: store.collection('items'),
-    conversations: store.collection('conversations'),
-    conversationAges: store.collection('conversation-ages'),
-    conversationItems: store.collection('conversation-items'),
-    positions: store.collection('conversation-positions'),
-    locks: store.collection('conversation-locks'),
-    marks: store.collection('history-marks'),
+    ages: store.collection('response-ages', isNumber),
+    items: store.collection('items', isObject),
+    conversations: store.collection(
+      'conversations',
+      (value) =>
+        isObject(value) &&
+        isObject(value.metadata) &&
+        [value.next, value.bytes, value.createdAtSec, value.changedAtSec].every(isNumber),
+    ),
+    conversationAges: store.collection('conversation-ages', isNumber),
+    conversationItems: store.collection(
+      'conversation-items',
+      (value) => isObject(value) && isNumber(value.createdAtSec) && isItem(value.item),
+    ),
+    positions: store.collection('conversation-positions', (value) => isObject(value) && isNumber(value.at)),
+    locks: store.collection('conversation-locks', isString),
+    marks: store.collection('history-marks', isString),
     trash: store.collection('conversation-trash'),
-    usage: store.collection('history-usage'),
-    waitingJobs: store.collection('jobs-waiting'),
-    claimedJobs: store.collection('jobs-claimed'),
+    usage: store.collection(
+      'history-usage',
+      (value) => isObject(value) && isNumber(value.bytes) && isNumber(value.conversations),
+    ),
+    waitingJobs: store.collection('jobs-waiting', (value) => isObject(value) && isNumber(value.attempts)),
+    claimedJobs: store.collection(
+      'jobs-claimed',
+      (value) =>
+        isObject(value) && isNumber(value.attempts) && isString(value.tenant) && isString(value.responseId),
+    ),
     jobOwners: store.collection('job-owners'),
-    events: store.collection('response-events'),
+    events: store.collection('response-events', (value) => Array.isArray(value) && value.every(isString)),
   }
+}
+
+const isNumber = (value: unknown) => typeof value === 'number'
+const isString = (value: unknown) => typeof value === 'string'
+const isObjects = (value: unknown) => Array.isArray(value) && value.every(isObject)
+
+function isItem(value: unknown): boolean {
+  return isObject(value) && isString(value.id) && isString(value.type)
+}
+
+function isItems(value: unknown): boolean {
+  return Array.isArray(value) && value.every(isItem)
+}
+
+function isTurn(value: unknown): boolean {
+  return isObject(value) && isString(value.id) && isItems(value.input) && isItems(value.output)
+}
+
+function isStoredResponse(value: unknown): boolean {
+  if (!isObject(value) || !isString(value.status) || !isObject(value.reply) || !isObject(value.facts))
+    return false
+  if (!isNumber(value.createdAtSec)) return false
+  const { place, input = [], output = [] } = value
+  return place === null
+    ? isItems(input) && isItems(output)
+    : isObject(place) && isString(place.chain) && [place.turn, place.depth, place.bytes].every(isNumber)
 }
 
 /** Whether the id is well-formed; any other id is treated as unknown. */

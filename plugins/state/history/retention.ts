@@ -53,10 +53,15 @@ export class Retention {
       this.#isAtConversations = !this.#isAtConversations
       return this.#isAtConversations ? limit : 0
     }
-    const removed = this.#isAtConversations
-      ? await this.#pruneConversations(tenant, limit, nowMs)
-      : await this.prune(tenant, limit, nowMs)
-    if (removed < limit) this.#lastTenant = tenant
+    let removed = 0
+    try {
+      removed = this.#isAtConversations
+        ? await this.#pruneConversations(tenant, limit, nowMs)
+        : await this.prune(tenant, limit, nowMs)
+    } finally {
+      // After an error, such as of a damaged record, the next call continues with the next tenant.
+      if (removed < limit) this.#lastTenant = tenant
+    }
     // Another tenant may be next.
     return limit
   }

@@ -8,7 +8,7 @@ import type {
   StoredRecord,
   WriteOptions,
 } from '#kernel'
-import { checkKeyPart } from '#shared'
+import { checkKeyPart, parseRecord } from '#shared'
 
 const DEFAULT_LIMIT = 100
 const MAX_LIMIT = 1_000
@@ -32,11 +32,13 @@ export interface CollectionParts {
 
 export class PgCollection<T> implements Collection<T> {
   readonly name: string
+  readonly isValid: (value: unknown) => boolean
   readonly #parts: CollectionParts
   readonly #table: string
 
-  constructor(name: string, parts: CollectionParts) {
+  constructor(name: string, isValid: (value: unknown) => boolean, parts: CollectionParts) {
     this.name = name
+    this.isValid = isValid
     this.#parts = parts
     this.#table = `${parts.schema}.records`
   }
@@ -47,7 +49,7 @@ export class PgCollection<T> implements Collection<T> {
 
   async read(tenant: string, id: string): Promise<StoredRecord<T> | undefined> {
     const [row] = await this.#rows('id = $4', [checkKeyPart('tenant', tenant), checkKeyPart('id', id)])
-    return row && toRecord<T>(row)
+    return row && this.#toRecord(row)
   }
 
   async getMany(tenant: string, ids: readonly string[]): Promise<(T | undefined)[]> {
@@ -58,13 +60,13 @@ export class PgCollection<T> implements Collection<T> {
     const byId = new Map(rows.map((row) => [row.id, row.value]))
     return ids.map((id) => {
       const json = byId.get(id)
-      return json === undefined ? undefined : (JSON.parse(json) as T)
+      return json === undefined ? undefined : parseRecord<T>(this, id, json)
     })
   }
 
   async list(tenant: string): Promise<T[]> {
     const rows = await this.#rows('true ORDER BY id', [checkKeyPart('tenant', tenant)])
-    return rows.map(({ value }) => JSON.parse(value) as T)
+    return rows.map((row) => this.#toRecord(row).value)
   }
 
   async range(tenant: string, options: RangeOptions = {}): Promise<RecordPage<T>> {
@@ -86,7 +88,7 @@ export class PgCollection<T> implements Collection<T> {
     // In bytes, as the server counts.
     const bytes = rows.reduce((sum, { value }) => sum + Buffer.byteLength(value), 0)
     const hasMore = last !== undefined && (isLimited || bytes >= maxBytes)
-    return { records: rows.map((row) => toRecord<T>(row)), next: hasMore ? last.id : null }
+    return { records: rows.map((row) => this.#toRecord(row)), next: hasMore ? last.id : null }
   }
 
   async tenants(options: { readonly after?: string; readonly limit?: number } = {}): Promise<string[]> {
@@ -118,6 +120,11 @@ export class PgCollection<T> implements Collection<T> {
     await this.#parts.write([{ kind: 'delete', collection: this.name, tenant, id }], options)
   }
 
+  #toRecord({ id, value, version, expires_at_ms }: Row): StoredRecord<T> {
+    const expiresAtMs = expires_at_ms === null ? null : Number(expires_at_ms)
+    return { id, value: parseRecord<T>(this, id, value), version, expiresAtMs }
+  }
+
   /** @param where further conditions; their parameters start at $4 after collection, time and tenant */
   #rows(where: string, values: unknown[]): Promise<Row[]> {
     const sql = `SELECT id, value, version, expires_at_ms FROM ${this.#table}
@@ -144,9 +151,4 @@ export class PgCollection<T> implements Collection<T> {
       ) AS counted WHERE before < $${all.length} ${order}`
     return this.#parts.read<Row>(this.name, sql, all)
   }
-}
-
-function toRecord<T>({ id, value, version, expires_at_ms }: Row): StoredRecord<T> {
-  const expiresAtMs = expires_at_ms === null ? null : Number(expires_at_ms)
-  return { id, value: JSON.parse(value) as T, version, expiresAtMs }
 }

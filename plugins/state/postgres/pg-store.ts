@@ -66,9 +66,9 @@ export class PgStore implements StoreService {
   }
 
   /** @throws invalid_collection_name */
-  collection<T>(name: string): Collection<T> {
+  collection<T>(name: string, isValid: (value: unknown) => boolean = () => true): Collection<T> {
     checkCollectionName(name)
-    return new PgCollection<T>(name, {
+    return new PgCollection<T>(name, isValid, {
       schema: this.#config.schema,
       read: (collection, sql, values) =>
         this.#run('read', collection, () => this.#connections.query(sql, values, true)),

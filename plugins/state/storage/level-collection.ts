@@ -8,9 +8,10 @@ import type {
   StoredRecord,
   WriteOptions,
 } from '#kernel'
+import { parseRecord } from '#shared'
 import type { Database } from './level-handle.ts'
 import { collectionRange, recordKey, splitKey, tenantRange } from './record-key.ts'
-import { isExpired, parseRecord, readHead } from './record-value.ts'
+import { isExpired, readHead } from './record-value.ts'
 
 const DEFAULT_LIMIT = 100
 const MAX_LIMIT = 1_000
@@ -25,10 +26,12 @@ export interface CollectionParts {
 
 export class LevelCollection<T> implements Collection<T> {
   readonly name: string
+  readonly isValid: (value: unknown) => boolean
   readonly #parts: CollectionParts
 
-  constructor(name: string, parts: CollectionParts) {
+  constructor(name: string, isValid: (value: unknown) => boolean, parts: CollectionParts) {
     this.name = name
+    this.isValid = isValid
     this.#parts = parts
   }
 
@@ -39,7 +42,7 @@ export class LevelCollection<T> implements Collection<T> {
   async read(tenant: string, id: string): Promise<StoredRecord<T> | undefined> {
     const key = recordKey(this.name, tenant, id)
     const text = await this.#read((db) => db.get(key))
-    return text === undefined ? undefined : (toRecord<T>(id, text, Date.now()) ?? undefined)
+    return text === undefined ? undefined : (this.#toRecord(id, text, Date.now()) ?? undefined)
   }
 
   async getMany(tenant: string, ids: readonly string[]): Promise<(T | undefined)[]> {
@@ -47,17 +50,17 @@ export class LevelCollection<T> implements Collection<T> {
     const texts = await this.#read((db) => db.getMany(keys))
     const nowMs = Date.now()
     return texts.map((text, index) =>
-      text === undefined ? undefined : toRecord<T>(ids[index], text, nowMs)?.value,
+      text === undefined ? undefined : this.#toRecord(ids[index], text, nowMs)?.value,
     )
   }
 
   async list(tenant: string): Promise<T[]> {
     const { from, to } = tenantRange(this.name, tenant)
-    const texts = await this.#read((db) => db.values({ gte: from, lt: to }).all())
+    const rows = await this.#read((db) => db.iterator({ gte: from, lt: to }).all())
     const nowMs = Date.now()
     const values: T[] = []
-    for (const text of texts) {
-      const record = toRecord<T>('', text, nowMs)
+    for (const [key, text] of rows) {
+      const record = this.#toRecord(splitKey(key).id, text, nowMs)
       if (record !== null) values.push(record.value)
     }
     return values
@@ -79,7 +82,7 @@ export class LevelCollection<T> implements Collection<T> {
         let bytes = 0
         for (const [key, text] of rows) {
           bytes += text.length
-          const record = toRecord<T>(splitKey(key).id, text, nowMs)
+          const record = this.#toRecord(splitKey(key).id, text, nowMs)
           if (record !== null) records.push(record)
         }
         const last = rows.at(-1)
@@ -122,6 +125,14 @@ export class LevelCollection<T> implements Collection<T> {
     return this.#parts.run('read', this.name, act)
   }
 
+  /** @returns null for an expired record */
+  #toRecord(id: string, text: string, nowMs: number): StoredRecord<T> | null {
+    const head = readHead(text)
+    if (isExpired(head, nowMs)) return null
+    const { version, expiresAtMs, jsonStart } = head
+    return { id, value: parseRecord<T>(this, id, text.slice(jsonStart)), version, expiresAtMs }
+  }
+
   #bounds(tenant: string, { from, to, after, reverse = false }: RangeOptions): Record<string, unknown> {
     const all = tenantRange(this.name, tenant)
     const key = (id: string) => recordKey(this.name, tenant, id)
@@ -161,11 +172,4 @@ async function takeRows(iterator: RowIterator, limit: number, maxBytes: number):
     }
   }
   return rows
-}
-
-/** @returns null for an expired record */
-function toRecord<T>(id: string, text: string, nowMs: number): StoredRecord<T> | null {
-  const head = readHead(text)
-  if (isExpired(head, nowMs)) return null
-  return { id, value: parseRecord<T>(text, head), version: head.version, expiresAtMs: head.expiresAtMs }
 }

@@ -54,9 +54,9 @@ export class LevelStore implements StoreService {
   }
 
   /** @throws invalid_collection_name */
-  collection<T>(name: string): Collection<T> {
+  collection<T>(name: string, isValid: (value: unknown) => boolean = () => true): Collection<T> {
     checkCollectionName(name)
-    return new LevelCollection<T>(name, {
+    return new LevelCollection<T>(name, isValid, {
       run: (verb, collection, act) =>
         this.#run(verb, collection, async () => act(await this.#handle.forReading())),
       write: (changes, options) => this.write(changes, options),

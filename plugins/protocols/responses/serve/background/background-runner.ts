@@ -26,7 +26,7 @@ export class BackgroundRunner {
   constructor(parts: StoredParts, history: HistoryService) {
     this.#parts = parts
     this.#history = history
-    this.#ends = new JobEnds(history, parts.config)
+    this.#ends = new JobEnds(history, parts.config, parts.host.log)
   }
 
   start(): void {

@@ -56,8 +56,7 @@ export class RunningResponse {
 
   /** Works on it to its end, or until it is stopped. @throws errors of the store, once it is stopped */
   async work(): Promise<void> {
-    const { tenant, responseId } = this.job
-    const record = await this.#retry(() => this.#history.responses.get(tenant, responseId))
+    const record = await this.#retry(() => this.#ends.recordOf(this.job))
     // It was cancelled or deleted while it was queued.
     if (record === undefined || !isRunning(record)) {
       await this.#retry(() => this.#history.queue.discard(this.job))
