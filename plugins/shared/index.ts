@@ -28,6 +28,7 @@ export {
 } from './formats/response-items.ts'
 export { type ReadEvent, readEvent, type SseEvent, writeEvent } from './formats/sse-event.ts'
 export { isUuid, uuidV7, uuidV7Hex } from './formats/uuid-v7.ts'
+export { ignoredMembers, warningHeader } from './formats/warning-header.ts'
 export { LabelLimit, modelLabelLimit, OTHER } from './metrics/label-limit.ts'
 export type { PrometheusFamily, PrometheusSample } from './metrics/prometheus-text.ts'
 export {

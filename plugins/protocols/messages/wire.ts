@@ -217,7 +217,7 @@ const shared = {
   ),
 }
 
-/** Members that are not listed are passed on to workers that speak the format, and ignored for others. */
+/** Members that are not listed are passed on to workers that speak the format; for others, a warning header names them. */
 export const MessageBody = Type.Object({
   model: nonEmpty,
   max_tokens: Type.Integer({ minimum: 1, description: 'Tokens of output, thinking included.' }),

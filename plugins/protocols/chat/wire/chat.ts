@@ -58,6 +58,11 @@ export const ChatMessage = choiceBy('role', {
     role: Type.Literal('assistant'),
     content: Type.Optional(OptionalContent),
     tool_calls: optional(Type.Array(ToolCall)),
+    function_call: optional(
+      Type.Object({ name: Type.String(), arguments: optional(Type.String()) }),
+      'Older form of tool_calls.',
+    ),
+    refusal: optional(Type.String()),
     reasoning_content: optional(Type.String()),
     name: optional(Type.String()),
   }),

@@ -99,5 +99,14 @@ function toGeneration(request: CreateRequest, messages: readonly ChatMessage[]):
     ...(parallelToolCalls !== undefined && { parallelToolCalls }),
     ...(user !== undefined && { user }),
     ...(cacheKey !== undefined && { cacheKey }),
+    carried: carriedMembers(request),
   }
+}
+
+/** Members that chat bodies have too, and that no other worker needs. */
+function carriedMembers({ body }: CreateRequest): ReadonlyMap<string, unknown> {
+  const carried = new Map<string, unknown>()
+  if (body.text?.verbosity != null) carried.set('verbosity', body.text.verbosity)
+  if (body.safety_identifier != null) carried.set('safety_identifier', body.safety_identifier)
+  return carried
 }

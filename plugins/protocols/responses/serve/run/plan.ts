@@ -10,7 +10,9 @@ import type {
   ReplyHeaders,
   WorkerEntry,
 } from '#kernel'
+import { ignoredMembers, warningHeader } from '#shared'
 import { responsesErrors } from '../../errors.ts'
+import { unknownMembers } from '../../wire.ts'
 import type { PlanParts } from '../parts.ts'
 import { withoutCovered } from '../prompt/compaction.ts'
 import { speaksResponses } from '../prompt/native-request.ts'
@@ -144,11 +146,12 @@ function toPlan(
   }
 }
 
-const WARNING_HEADER = 'x-weir-warning'
-
-/** `encrypted_reasoning_dropped; items=<n>` where reasoning in the input could not be opened. */
-export function warningHeaders({ droppedReasoning }: Plan): ReplyHeaders {
-  return droppedReasoning === 0
-    ? []
-    : [WARNING_HEADER, `encrypted_reasoning_dropped; items=${droppedReasoning}`]
+/**
+ * `encrypted_reasoning_dropped; items=<n>` where reasoning in the input could not be opened, and `members_ignored` for
+ * members that only workers of the format may know, where there are none.
+ */
+export function warningHeaders({ droppedReasoning, generation, request }: Plan): ReplyHeaders {
+  const dropped = droppedReasoning === 0 ? [] : [`encrypted_reasoning_dropped; items=${droppedReasoning}`]
+  const ignored = generation.native === undefined ? unknownMembers(request.body) : []
+  return warningHeader([...dropped, ...ignoredMembers(ignored)])
 }
