@@ -7,6 +7,8 @@ export { EventAnswerReader } from './answers/event-answer-reader.ts'
 export { StopSearch } from './answers/stop-search.ts'
 export { streamCompletionCheck } from './answers/stream-completion.ts'
 export { parseBoundedJson, parseBoundedText } from './formats/bounded-json.ts'
+export { type Include, includeNames, isInclude } from './formats/include.ts'
+export { newId, newItemId } from './formats/item-ids.ts'
 export { arrayShape, type Member, topLevelMembers, withMembers } from './formats/json-members.ts'
 export { MESSAGES_HEADERS, MESSAGES_VERSION_HEADER, messagesHeaders } from './formats/messages-headers.ts'
 export {
@@ -54,5 +56,11 @@ export {
   toRecordJson,
 } from './store/record-rules.ts'
 export { isUnreadableRecord, storeErrors } from './store/store-errors.ts'
-export { StoreMetrics } from './store/store-metrics.ts'
+export { runStoreOperation, StoreMetrics } from './store/store-metrics.ts'
+export {
+  DEFAULT_TENANTS,
+  pageLimits,
+  StoredCollection,
+  type WriteChanges,
+} from './store/stored-collection.ts'
 export { openTaskPool, type TaskPoolOptions } from './threads/task-pool.ts'

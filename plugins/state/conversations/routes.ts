@@ -1,7 +1,6 @@
 /** The conversation routes. */
-import type { HistoryService } from '#kernel'
-import { apiErrorFormat, type RequestContext, type RouteDefinition, Type } from '#kernel'
-import type { Conversations } from './add-items.ts'
+import { apiErrorFormat, type HistoryService, type RequestContext, type RouteDefinition, Type } from '#kernel'
+import type { Conversations } from './handlers.ts'
 import * as handlers from './handlers.ts'
 import {
   ConversationCreateSchema,

@@ -1,7 +1,7 @@
 /** Items as clients see them: without those of the gateway's own, and without members that were not asked for. */
 import type { ConversationItem, ItemPage, ItemProblem, PageOptions } from '#kernel'
 import { isShown, withoutPrivate } from '#shared'
-import type { Conversations } from './add-items.ts'
+import type { Conversations } from './handlers.ts'
 
 type Json = Readonly<Record<string, unknown>>
 

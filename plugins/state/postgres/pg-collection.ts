@@ -1,18 +1,13 @@
 /** A collection in PostgreSQL. Reads are here; writes go through the store. */
-import type {
-  Change,
-  Collection,
-  PutOptions,
-  RangeOptions,
-  RecordPage,
-  StoredRecord,
-  WriteOptions,
-} from '#kernel'
-import { checkKeyPart, parseRecord } from '#shared'
-
-const DEFAULT_LIMIT = 100
-const MAX_LIMIT = 1_000
-const DEFAULT_PAGE_BYTES = 4 * 1024 * 1024
+import type { Collection, RangeOptions, RecordPage, StoredRecord } from '#kernel'
+import {
+  checkKeyPart,
+  DEFAULT_TENANTS,
+  pageLimits,
+  parseRecord,
+  StoredCollection,
+  type WriteChanges,
+} from '#shared'
 
 interface Row {
   readonly id: string
@@ -27,18 +22,15 @@ export interface CollectionParts {
   readonly schema: string
   /** Runs a read with metrics and error mapping. */
   read<R extends object>(collection: string, sql: string, values: unknown[]): Promise<R[]>
-  write(changes: readonly Change[], options: WriteOptions): Promise<string | null>
+  readonly write: WriteChanges
 }
 
-export class PgCollection<T> implements Collection<T> {
-  readonly name: string
-  readonly isValid: (value: unknown) => boolean
+export class PgCollection<T> extends StoredCollection<T> implements Collection<T> {
   readonly #parts: CollectionParts
   readonly #table: string
 
   constructor(name: string, isValid: (value: unknown) => boolean, parts: CollectionParts) {
-    this.name = name
-    this.isValid = isValid
+    super(name, isValid, parts.write)
     this.#parts = parts
     this.#table = `${parts.schema}.records`
   }
@@ -70,8 +62,8 @@ export class PgCollection<T> implements Collection<T> {
   }
 
   async range(tenant: string, options: RangeOptions = {}): Promise<RecordPage<T>> {
-    const { from, to, after, reverse = false, maxBytes = DEFAULT_PAGE_BYTES } = options
-    const limit = Math.min(MAX_LIMIT, Math.max(1, options.limit ?? DEFAULT_LIMIT))
+    const { from, to, after, reverse = false } = options
+    const { limit, maxBytes } = pageLimits(options)
     const values: unknown[] = [checkKeyPart('tenant', tenant)]
     const bound = (operator: string, id: string | undefined) => {
       if (id === undefined) return ''
@@ -92,7 +84,7 @@ export class PgCollection<T> implements Collection<T> {
   }
 
   async tenants(options: { readonly after?: string; readonly limit?: number } = {}): Promise<string[]> {
-    const { after, limit = DEFAULT_LIMIT } = options
+    const { after, limit = DEFAULT_TENANTS } = options
     const beyond = after === undefined ? '' : checkKeyPart('tenant', after)
     const operator = after === undefined ? '>=' : '>'
     // Skips from tenant to tenant in the index instead of reading every record.
@@ -108,16 +100,6 @@ export class PgCollection<T> implements Collection<T> {
       SELECT tenant FROM found WHERE tenant IS NOT NULL ORDER BY place`
     const rows = await this.#parts.read<{ tenant: string }>(this.name, sql, [this.name, beyond, limit])
     return rows.map(({ tenant }) => tenant)
-  }
-
-  async put(tenant: string, id: string, value: T, options: PutOptions = {}): Promise<void> {
-    const { expiresAtMs } = options
-    const change: Change = { kind: 'put', collection: this.name, tenant, id, value, expiresAtMs }
-    await this.#parts.write([change], options)
-  }
-
-  async delete(tenant: string, id: string, options: WriteOptions = {}): Promise<void> {
-    await this.#parts.write([{ kind: 'delete', collection: this.name, tenant, id }], options)
   }
 
   #toRecord({ id, value, version, expires_at_ms }: Row): StoredRecord<T> {

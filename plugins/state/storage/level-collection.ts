@@ -1,37 +1,22 @@
 /** A collection in LevelDB. Reads are here; writes go through the store. */
-import type {
-  Change,
-  Collection,
-  PutOptions,
-  RangeOptions,
-  RecordPage,
-  StoredRecord,
-  WriteOptions,
-} from '#kernel'
-import { parseRecord } from '#shared'
+import type { Collection, RangeOptions, RecordPage, StoredRecord } from '#kernel'
+import { DEFAULT_TENANTS, pageLimits, parseRecord, StoredCollection, type WriteChanges } from '#shared'
 import type { Database } from './level-handle.ts'
 import { collectionRange, recordKey, splitKey, tenantRange } from './record-key.ts'
 import { isExpired, readHead } from './record-value.ts'
 
-const DEFAULT_LIMIT = 100
-const MAX_LIMIT = 1_000
-const DEFAULT_PAGE_BYTES = 4 * 1024 * 1024
-
 /** Functions of the store that a collection uses. */
 export interface CollectionParts {
-  /** Runs an operation with metrics and error mapping. */
-  run<R>(verb: 'read', collection: string, act: (db: Database) => Promise<R>): Promise<R>
-  write(changes: readonly Change[], options: WriteOptions): Promise<string | null>
+  /** Runs a read with metrics and error mapping. */
+  read<R>(collection: string, act: (db: Database) => Promise<R>): Promise<R>
+  readonly write: WriteChanges
 }
 
-export class LevelCollection<T> implements Collection<T> {
-  readonly name: string
-  readonly isValid: (value: unknown) => boolean
+export class LevelCollection<T> extends StoredCollection<T> implements Collection<T> {
   readonly #parts: CollectionParts
 
   constructor(name: string, isValid: (value: unknown) => boolean, parts: CollectionParts) {
-    this.name = name
-    this.isValid = isValid
+    super(name, isValid, parts.write)
     this.#parts = parts
   }
 
@@ -67,8 +52,7 @@ export class LevelCollection<T> implements Collection<T> {
   }
 
   async range(tenant: string, options: RangeOptions = {}): Promise<RecordPage<T>> {
-    const limit = Math.min(MAX_LIMIT, Math.max(1, options.limit ?? DEFAULT_LIMIT))
-    const maxBytes = options.maxBytes ?? DEFAULT_PAGE_BYTES
+    const { limit, maxBytes } = pageLimits(options)
     const bounds = this.#bounds(tenant, options)
     return this.#read(async (db) => {
       // Reads one more row to detect whether there are more.
@@ -95,7 +79,7 @@ export class LevelCollection<T> implements Collection<T> {
   }
 
   async tenants(options: { readonly after?: string; readonly limit?: number } = {}): Promise<string[]> {
-    const limit = options.limit ?? DEFAULT_LIMIT
+    const limit = options.limit ?? DEFAULT_TENANTS
     const { from, to } = collectionRange(this.name)
     let start = options.after === undefined ? from : tenantRange(this.name, options.after).to
     return this.#read(async (db) => {
@@ -111,18 +95,8 @@ export class LevelCollection<T> implements Collection<T> {
     })
   }
 
-  async put(tenant: string, id: string, value: T, options: PutOptions = {}): Promise<void> {
-    const { expiresAtMs } = options
-    const change: Change = { kind: 'put', collection: this.name, tenant, id, value, expiresAtMs }
-    await this.#parts.write([change], options)
-  }
-
-  async delete(tenant: string, id: string, options: WriteOptions = {}): Promise<void> {
-    await this.#parts.write([{ kind: 'delete', collection: this.name, tenant, id }], options)
-  }
-
   #read<R>(act: (db: Database) => Promise<R>): Promise<R> {
-    return this.#parts.run('read', this.name, act)
+    return this.#parts.read(this.name, act)
   }
 
   /** @returns null for an expired record */

@@ -1,7 +1,13 @@
 /** What a worker says in the format, event by event, as the events of a generation. */
 
-import type { EngineAttempt, EngineSink, FinishReason, GatewayError, GenerationUsage } from '#kernel'
-import { isObject } from '#kernel'
+import {
+  type EngineAttempt,
+  type EngineSink,
+  type FinishReason,
+  type GatewayError,
+  type GenerationUsage,
+  isObject,
+} from '#kernel'
 import { answerErrors } from '#shared'
 import type { MessageReply, Unchecked, WireUsage } from '../wire.ts'
 import { NativeBlocks } from './native-blocks.ts'

@@ -1,14 +1,14 @@
 /** A Messages request in the internal form, from which every engine adapter makes its worker's request. */
-import type {
-  ChatMessage,
-  ChatTool,
-  GenerationRequest,
-  OutputConstraint,
-  ReasoningOptions,
-  Sampling,
-  ToolChoice,
+import {
+  type ChatMessage,
+  type ChatTool,
+  type GenerationRequest,
+  isObject,
+  type OutputConstraint,
+  type ReasoningOptions,
+  type Sampling,
+  type ToolChoice,
 } from '#kernel'
-import { isObject } from '#kernel'
 import { invalidField } from '../errors.ts'
 import { CountBody, type MessagesRequest, type WireTool } from '../wire.ts'
 import { isCustom } from './check-request.ts'

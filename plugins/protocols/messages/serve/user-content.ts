@@ -1,6 +1,5 @@
 /** What a user's turn holds, as chat messages: tool results first, then text, images and documents. */
-import type { ChatMessage, ContentPart } from '#kernel'
-import { isObject } from '#kernel'
+import { type ChatMessage, type ContentPart, isObject } from '#kernel'
 import { invalidField } from '../errors.ts'
 import type { WireBlock, WireBlockOf, WireResultBlock } from '../wire.ts'
 import { toWorkerId } from './tool-ids.ts'

@@ -1,7 +1,6 @@
 /** An error inside an answer as the status that it would have had. */
 
-import type { GatewayError } from '#kernel'
-import { isObject } from '#kernel'
+import { type GatewayError, isObject } from '#kernel'
 import { answerErrors } from '#shared'
 
 const MAX_SAID = 1_000

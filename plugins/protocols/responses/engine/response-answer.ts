@@ -1,6 +1,12 @@
 /** Converts a worker's response, streamed or whole, into generation events. */
-import type { EngineAttempt, EngineSink, FinishReason, GenerationUsage, TokenLogprob } from '#kernel'
-import { isObject } from '#kernel'
+import {
+  type EngineAttempt,
+  type EngineSink,
+  type FinishReason,
+  type GenerationUsage,
+  isObject,
+  type TokenLogprob,
+} from '#kernel'
 import { isText, type Json } from '../json.ts'
 import { toAnswerError } from './answer-error.ts'
 

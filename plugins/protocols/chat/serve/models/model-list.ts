@@ -1,6 +1,11 @@
 /** GET /v1/models: the registered models, or those that an external service lists for a client's own key. */
-import type { AuthService, RequestContext, WorkerControls, WorkerEntry } from '#kernel'
-import { isObject } from '#kernel'
+import {
+  type AuthService,
+  isObject,
+  type RequestContext,
+  type WorkerControls,
+  type WorkerEntry,
+} from '#kernel'
 import { isSecureUrl } from '#shared'
 import { chatErrors } from '../../errors.ts'
 import type { ModelEntry } from '../../wire/models.ts'

@@ -1,16 +1,16 @@
 /** A background response is accepted: everything checked, stored, queued, and only then answered. */
-import type { RequestContext, ResponseRecord } from '#kernel'
-import { isObject } from '#kernel'
+
+import { isObject, type RequestContext, type ResponseRecord, tenantOf } from '#kernel'
+import { newId } from '#shared'
 import { responsesErrors } from '../../errors.ts'
 import type { Json } from '../../json.ts'
-import { newId } from '../item-ids.ts'
 import { ResponseEncoder, replyText } from '../output/response-encoder.ts'
 import type { RunParts } from '../parts.ts'
 import { requireOpened, type TextSeal } from '../prompt/sealed-text.ts'
 import type { CreateRequest } from '../read/read-request.ts'
 import { checkTools } from '../run/open-turn.ts'
 import { makePlan, warningHeaders } from '../run/plan.ts'
-import { nowSec, readCreate, tenantOf } from '../run/serve-create.ts'
+import { nowSec, readCreate } from '../run/serve-create.ts'
 
 /** @throws what is wrong with the request, background_queue_full (429), storage_quota_exceeded (507) */
 export async function acceptBackground(

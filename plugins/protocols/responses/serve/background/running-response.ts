@@ -3,8 +3,15 @@
  * record, the request) is released before the worker answers.
  */
 import { setTimeout as pause } from 'node:timers/promises'
-import type { HistoryService, Job, ResponseRecord } from '#kernel'
-import { type DetachedOutcome, GatewayError, type Identity, type RequestContext } from '#kernel'
+import {
+  type DetachedOutcome,
+  GatewayError,
+  type HistoryService,
+  type Identity,
+  type Job,
+  type RequestContext,
+  type ResponseRecord,
+} from '#kernel'
 import { responsesErrors } from '../../errors.ts'
 import { compacted } from '../run/auto-compact.ts'
 import { makePlan, type Plan } from '../run/plan.ts'

@@ -1,7 +1,6 @@
 /** Output items while the model writes them: messages, reasoning, calls of the client's functions, and native items. */
 import type { HistoryItem, TokenLogprob, ToolLoopEvent } from '#kernel'
-import { withoutPrivate } from '#shared'
-import { newItemId } from '../item-ids.ts'
+import { newItemId, withoutPrivate } from '#shared'
 import type { SealedText } from '../prompt/sealed-text.ts'
 import { type EventEncoder, ItemEncoder, type Part, type PartEncoder } from './event-encoder.ts'
 

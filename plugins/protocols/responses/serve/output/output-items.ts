@@ -3,7 +3,7 @@
  * stream, of the response body and of the store are the same objects.
  */
 import type { HistoryItem, ToolLoopEvent } from '#kernel'
-import { newItemId } from '../item-ids.ts'
+import { newItemId } from '#shared'
 import type { TextSeal } from '../prompt/sealed-text.ts'
 import type { CreateRequest } from '../read/read-request.ts'
 import type { EventEncoder } from './event-encoder.ts'

@@ -12,8 +12,8 @@ import {
   type RequestContext,
   type ToolLoopEvent,
 } from '#kernel'
+import { newItemId } from '#shared'
 import { responsesErrors } from '../../errors.ts'
-import { newItemId } from '../item-ids.ts'
 import type { RunParts } from '../parts.ts'
 import { toTask, withoutCovered } from '../prompt/compaction.ts'
 import { countTokens, estimateTokens, messageTokens } from '../prompt/prompt-tokens.ts'

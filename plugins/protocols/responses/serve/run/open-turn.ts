@@ -1,7 +1,6 @@
 /** Opens the turn of a response: one generation, or a loop over many where tools of the gateway are offered. */
 
-import type { RequestContext } from '#kernel'
-import { Generations, type ToolLoopEvent } from '#kernel'
+import { Generations, type RequestContext, type ToolLoopEvent } from '#kernel'
 import { responsesErrors } from '../../errors.ts'
 import { LoopAdapter } from '../output/loop-adapter.ts'
 import type { RunParts } from '../parts.ts'

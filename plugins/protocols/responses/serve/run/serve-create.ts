@@ -1,7 +1,7 @@
 /** POST /v1/responses: the response as one object or as an event stream. */
-import type { RequestContext, RequestSlot, StreamWriter } from '#kernel'
+import { type RequestContext, type RequestSlot, type StreamWriter, tenantOf } from '#kernel'
+import { newId } from '#shared'
 import type { Json } from '../../json.ts'
-import { newId } from '../item-ids.ts'
 import { DONE } from '../output/event-encoder.ts'
 import type { RunParts } from '../parts.ts'
 import { type CreateRequest, readCreateRequest } from '../read/read-request.ts'
@@ -74,10 +74,6 @@ function withoutInternal({ toolLoop }: RunParts, request: CreateRequest): Create
   const isShown = ({ type, server_label: label }: Json) =>
     type !== 'mcp' || toolLoop?.isInternal(String(label)) !== true
   return { ...request, echo: { ...request.echo, tools: request.tools.echo.filter(isShown) } }
-}
-
-export function tenantOf(ctx: RequestContext): string {
-  return ctx.identity?.tenant ?? 'anonymous'
 }
 
 function answerResponse(parts: ServeParts, ctx: RequestContext, plan: Plan): void {

@@ -1,8 +1,8 @@
 /** Stores the end of a response, together with its conversation and its job. */
 
-import type { GatewayError } from '#kernel'
 import {
   type FinishedResponse,
+  type GatewayError,
   type HistoryItem,
   type HistoryService,
   type Job,

@@ -1,14 +1,20 @@
 /**
  * Sends the events of a stored response again: from its log while there is one, live behind it, or made of its items.
  */
-import type { ResponseRecord } from '#kernel'
-import { defineTopic, type RequestContext, type StreamWriter, type Topic } from '#kernel'
+
+import {
+  defineTopic,
+  type RequestContext,
+  type ResponseRecord,
+  type StreamWriter,
+  type Topic,
+  tenantOf,
+} from '#kernel'
 import { responsesErrors } from '../../errors.ts'
 import { DONE } from '../output/event-encoder.ts'
 import { replayFrames, terminalFrame } from '../output/replay.ts'
 import type { RunParts } from '../parts.ts'
 import { isRunning, runOf } from '../run/response-record.ts'
-import { tenantOf } from '../run/serve-create.ts'
 
 /** A response's log has grown. */
 export interface LogGrown {
