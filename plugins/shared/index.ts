@@ -12,7 +12,6 @@ export { newId, newItemId } from './formats/item-ids.ts'
 export { arrayShape, type Member, topLevelMembers, withMembers } from './formats/json-members.ts'
 export { MESSAGES_HEADERS, MESSAGES_VERSION_HEADER, messagesHeaders } from './formats/messages-headers.ts'
 export {
-  bracketPath,
   FunctionCallItem,
   FunctionOutputItem,
   InputItem,
@@ -21,13 +20,19 @@ export {
   ItemReference,
   MessageItem,
   NATIVE_ITEM_TYPES,
-  nullable,
   ReasoningItem,
   type TextPart,
   TextParts,
-  taggedUnion,
   withItemTypes,
 } from './formats/response-items.ts'
+export {
+  bracketPath,
+  nullable,
+  nullableStringOrList,
+  stringOrList,
+  taggedUnion,
+  type Unchecked,
+} from './formats/schemas.ts'
 export { type ReadEvent, readEvent, type SseEvent, writeEvent } from './formats/sse-event.ts'
 export { isUuid, uuidV7, uuidV7Hex } from './formats/uuid-v7.ts'
 export { ignoredMembers, warningHeader } from './formats/warning-header.ts'

@@ -8,8 +8,8 @@ import {
   type GenerationUsage,
   isObject,
 } from '#kernel'
-import { answerErrors } from '#shared'
-import type { MessageReply, Unchecked, WireUsage } from '../wire.ts'
+import { answerErrors, type Unchecked } from '#shared'
+import type { MessageReply, WireUsage } from '../wire.ts'
 import { NativeBlocks } from './native-blocks.ts'
 
 /** Name of the adapter. */
