@@ -207,11 +207,11 @@ export interface Job {
 export interface BackgroundQueue {
   /**
    * Claims waiting jobs, the oldest of each tenant first, for this thread.
-   * @param room number of further jobs that may run for the tenant
+   * @param capacity number of further jobs that may run for the tenant
    */
-  claim(limit: number, room: (tenant: string) => number): Promise<Job[]>
-  /** Returns a claimed job to the queue. @param restMs delay before it can be claimed again */
-  release(job: Job, restMs?: number): Promise<void>
+  claim(limit: number, capacity: (tenant: string) => number): Promise<Job[]>
+  /** Returns a claimed job to the queue. @param delayMs delay before it can be claimed again */
+  release(job: Job, delayMs?: number): Promise<void>
   /** Removes a claimed job without ending its response; `finish` does both. */
   discard(job: Job): Promise<void>
   /** Claims jobs of dead threads, to restart them, return them, or finish their responses as failed. */

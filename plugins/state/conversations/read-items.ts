@@ -1,4 +1,4 @@
-/** Brings items that a client adds into the form that history has, and checks what their schema cannot say. */
+/** Converts the items of a client to history items, and checks what their schema cannot state. */
 import type { NewItem } from '#kernel'
 import { type ItemPart, newItemId, withoutPrivate } from '#shared'
 import { conversationErrors } from './errors.ts'

@@ -1,4 +1,4 @@
-/** Items as clients see them: without those of the gateway's own, and without members that were not asked for. */
+/** Items as clients see them: without internal ones, and without members that were not requested. */
 import type { ConversationItem, ItemPage, ItemProblem, PageOptions } from '#kernel'
 import { isShown, withoutPrivate } from '#shared'
 import type { Conversations } from './handlers.ts'
@@ -12,7 +12,7 @@ export async function visiblePage(
   id: string,
   options: PageOptions,
 ): Promise<ItemPage | ItemProblem> {
-  // One more than asked for, to learn whether there is more.
+  // One more than requested, to detect whether there are more.
   const limit = options.limit + 1
   const items: ConversationItem[] = []
   let { after } = options

@@ -74,7 +74,7 @@ export class StoredQueue implements BackgroundQueue {
     this.#log = log
   }
 
-  async claim(limit: number, room: (tenant: string) => number): Promise<Job[]> {
+  async claim(limit: number, capacity: (tenant: string) => number): Promise<Job[]> {
     await this.#ensureLease()
     const { waitingJobs } = this.#collections
     const claimed: Job[] = []
@@ -83,7 +83,7 @@ export class StoredQueue implements BackgroundQueue {
       const tenants = await waitingJobs.tenants({ after: this.#lastTenant, limit: TENANTS })
       this.#lastTenant = tenants.length < TENANTS ? undefined : tenants.at(-1)
       for (const tenant of tenants) {
-        const most = Math.min(limit - claimed.length, room(tenant))
+        const most = Math.min(limit - claimed.length, capacity(tenant))
         if (most <= 0) continue
         const ready = await this.#readyOf(tenant, most).catch((err: unknown) => {
           if (!isUnreadableRecord(err)) throw err
@@ -105,14 +105,14 @@ export class StoredQueue implements BackgroundQueue {
     return claimed
   }
 
-  async release(job: Job, restMs = 0): Promise<void> {
+  async release(job: Job, delayMs = 0): Promise<void> {
     if (!(job instanceof JobClaim)) return
     const { waitingJobs, claimedJobs } = this.#collections
     const { tenant, responseId: id, attempts } = job
     const version = await job.version(claimedJobs)
     // Already returned by a write that reported an error, or claimed by another owner.
     if (version === undefined) return
-    const value = { attempts: attempts + 1, ...(restMs > 0 && { notBeforeMs: Date.now() + restMs }) }
+    const value = { attempts: attempts + 1, ...(delayMs > 0 && { notBeforeMs: Date.now() + delayMs }) }
     const waiting: Change = { kind: 'put', collection: waitingJobs.name, tenant, id, value }
     await this.#store.write([waiting, job.ending(claimedJobs, version)])
   }

@@ -112,7 +112,7 @@ function answerByLoop(
   })
 }
 
-/** Services that speak the format get the turn in the client's own words. */
+/** Services that speak the format get the turn unchanged. */
 function toTurnRequest({ host, config }: CreateParts, request: MessagesRequest): GenerationRequest {
   const generations = host.use(Generations)
   const workers = host.balance.workersOf(host.balance.canonicalModel(request.model))

@@ -1,4 +1,4 @@
-/** Ends background jobs outside of a run: they are given back to the queue, or failed before they began. */
+/** Ends background jobs outside of a run: they are returned to the queue, or fail before they begin. */
 import { GatewayError, type HistoryService, type Job, type Logger, type ResponseRecord } from '#kernel'
 import { isUnreadableRecord } from '#shared'
 import type { ResponsesConfig } from '../../config.ts'
@@ -19,7 +19,7 @@ export class JobEnds {
     this.#afterCrash = background.afterCrash
   }
 
-  /** Of a job that no gateway runs any more: it is run again, or fails. */
+  /** Returns the job of a stopped gateway to the queue, or fails its response. */
   async leave(job: Job): Promise<void> {
     if (this.#afterCrash === 'restart') await this.#history.queue.release(job)
     else await this.fail(job, responsesErrors.server_restarted())
@@ -53,7 +53,7 @@ export class JobEnds {
     }
     const result = await this.#history.responses.finish(
       tenant,
-      // The run whose events are in the log, which is not always this one.
+      // The run whose events are in the log; it may be an earlier one.
       { ...record, status: 'failed', reply, facts: { run: runOf(record) } },
       { job },
     )

@@ -22,7 +22,7 @@ export interface ServeOptions {
   readonly onEnd?: (end: RunEnd, id: string) => void
 }
 
-/** @throws what is wrong with the request */
+/** @throws errors of the request (400, 404), storage_quota_exceeded (507) */
 export function serveCreate(
   parts: ServeParts,
   ctx: RequestContext,
@@ -32,7 +32,7 @@ export function serveCreate(
   let early: EarlyStream | null = null
   const begin = (plan: Plan) => {
     const writer = early?.stop() ?? null
-    // The client may have left while the history was read.
+    // The client may have disconnected while the history was read.
     if (ctx.isDone || ctx.isAborted) {
       void plan.lock?.release()
       return
@@ -59,11 +59,11 @@ export function serveCreate(
   })
 }
 
-/** @param members take the place of the client's own. @throws 400 naming the field */
+/** @param members replace those of the client. @throws 400 naming the field */
 export function readCreate(parts: RunParts, body: unknown, members: Json = {}): CreateRequest {
   const request = withoutInternal(parts, readCreateRequest(body, members))
   if (parts.history !== undefined || !request.store) return request
-  // Without a store nothing is kept, whatever was asked for.
+  // Without a store nothing is kept, also if the client requests it.
   return { ...request, store: false, echo: { ...request.echo, store: false } }
 }
 
@@ -137,7 +137,7 @@ export function nowSec(): number {
   return Math.floor(Date.now() / 1000)
 }
 
-/** A comment: clients and proxies see that the connection is alive. */
+/** A comment that keeps the connection alive. */
 const KEEP_ALIVE = ': preparing the response\n\n'
 
 /** Opens the stream of a request whose history takes long to load or to compact. */
@@ -146,7 +146,7 @@ class EarlyStream {
   readonly #timer: NodeJS.Timeout
   #writer: StreamWriter | null = null
 
-  /** @param afterMs what is ready sooner has a stream, or a failure with a status, of its own */
+  /** @param afterMs delay; a failure before it has its own HTTP status */
   constructor(ctx: RequestContext, afterMs: number) {
     this.#ctx = ctx
     this.#timer = setTimeout(() => this.#open(), afterMs)

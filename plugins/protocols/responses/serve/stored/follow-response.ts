@@ -109,7 +109,7 @@ class Follower {
     return this.#ctx.isAborted || this.#ctx.isDone || this.#ctx.isFailing
   }
 
-  /** One that is begun anew has another log. */
+  /** A run that is started again has another log. */
   #checkRun(record: ResponseRecord): void {
     const run = runOf(record)
     if (this.#run !== null && this.#run !== run && this.#last >= 0) this.#isBroken = true
