@@ -2,7 +2,7 @@
 
 import {
   type Conversation,
-  type HistoryService,
+  type ConversationHistory,
   type ItemProblem,
   type NewItem,
   type RequestContext,
@@ -17,9 +17,10 @@ import { conversationCreate, conversationUpdate, itemsCreate, type MetadataChang
 
 const MAX_METADATA = 16
 
-export type Conversations = HistoryService['conversations']
-
-export async function createConversation(ctx: RequestContext, conversations: Conversations): Promise<void> {
+export async function createConversation(
+  ctx: RequestContext,
+  conversations: ConversationHistory,
+): Promise<void> {
   const { metadata, items } = conversationCreate.parse(readBody(ctx))
   const conversation: Conversation = {
     id: newId('conv'),
@@ -33,12 +34,18 @@ export async function createConversation(ctx: RequestContext, conversations: Con
   ctx.json(200, showConversation(made))
 }
 
-export async function getConversation(ctx: RequestContext, conversations: Conversations): Promise<void> {
+export async function getConversation(
+  ctx: RequestContext,
+  conversations: ConversationHistory,
+): Promise<void> {
   const id = conversationId(ctx)
   ctx.json(200, showConversation(found(await conversations.get(tenantOf(ctx), id), id)))
 }
 
-export async function updateConversation(ctx: RequestContext, conversations: Conversations): Promise<void> {
+export async function updateConversation(
+  ctx: RequestContext,
+  conversations: ConversationHistory,
+): Promise<void> {
   const id = conversationId(ctx)
   const changes = conversationUpdate.parse(readBody(ctx)).metadata ?? {}
   const tenant = tenantOf(ctx)
@@ -49,13 +56,16 @@ export async function updateConversation(ctx: RequestContext, conversations: Con
   ctx.json(200, showConversation(found(updated, id)))
 }
 
-export async function deleteConversation(ctx: RequestContext, conversations: Conversations): Promise<void> {
+export async function deleteConversation(
+  ctx: RequestContext,
+  conversations: ConversationHistory,
+): Promise<void> {
   const id = conversationId(ctx)
   if (!(await conversations.delete(tenantOf(ctx), id))) throw conversationErrors.conversation_not_found(id)
   ctx.json(200, { id, object: 'conversation.deleted', deleted: true })
 }
 
-export async function listItems(ctx: RequestContext, conversations: Conversations): Promise<void> {
+export async function listItems(ctx: RequestContext, conversations: ConversationHistory): Promise<void> {
   const id = conversationId(ctx)
   const query = new URLSearchParams(ctx.query)
   const options = readPageOptions(query)
@@ -66,7 +76,7 @@ export async function listItems(ctx: RequestContext, conversations: Conversation
   ctx.json(200, showList(page.items, page.hasMore, include))
 }
 
-export async function createItems(ctx: RequestContext, conversations: Conversations): Promise<void> {
+export async function createItems(ctx: RequestContext, conversations: ConversationHistory): Promise<void> {
   const id = conversationId(ctx)
   const include = readInclude(new URLSearchParams(ctx.query))
   const items = toNewItems(itemsCreate.parse(readBody(ctx)).items)
@@ -77,7 +87,7 @@ export async function createItems(ctx: RequestContext, conversations: Conversati
   ctx.json(200, showList(visible(added), false, include))
 }
 
-export async function getItem(ctx: RequestContext, conversations: Conversations): Promise<void> {
+export async function getItem(ctx: RequestContext, conversations: ConversationHistory): Promise<void> {
   const id = conversationId(ctx)
   const include = readInclude(new URLSearchParams(ctx.query))
   const itemId = ctx.param('item_id')
@@ -87,7 +97,7 @@ export async function getItem(ctx: RequestContext, conversations: Conversations)
   ctx.json(200, showItem(item, include))
 }
 
-export async function deleteItem(ctx: RequestContext, conversations: Conversations): Promise<void> {
+export async function deleteItem(ctx: RequestContext, conversations: ConversationHistory): Promise<void> {
   const id = conversationId(ctx)
   const left = await conversations.removeItem(tenantOf(ctx), id, ctx.param('item_id'))
   if (isProblem(left)) throw toError(left, id)

@@ -1,6 +1,12 @@
 /** The conversation routes. */
-import { apiErrorFormat, type HistoryService, type RequestContext, type RouteDefinition, Type } from '#kernel'
-import type { Conversations } from './handlers.ts'
+import {
+  apiErrorFormat,
+  type ConversationHistory,
+  type HistoryService,
+  type RequestContext,
+  type RouteDefinition,
+  Type,
+} from '#kernel'
 import * as handlers from './handlers.ts'
 import {
   ConversationCreateSchema,
@@ -29,7 +35,7 @@ const include = Type.Optional(
 )
 
 export function conversationRoutes({ conversations }: HistoryService): readonly RouteDefinition[] {
-  const by = (handler: (ctx: RequestContext, conversations: Conversations) => Promise<void>) => ({
+  const by = (handler: (ctx: RequestContext, conversations: ConversationHistory) => Promise<void>) => ({
     ...base,
     handler: (ctx: RequestContext) => handler(ctx, conversations),
   })

@@ -1,13 +1,12 @@
 /** Items as clients see them: without internal ones, and without members that were not requested. */
-import type { ConversationItem, ItemPage, ItemProblem, PageOptions } from '#kernel'
+import type { ConversationHistory, ConversationItem, ItemPage, ItemProblem, PageOptions } from '#kernel'
 import { isShown, withoutPrivate } from '#shared'
-import type { Conversations } from './handlers.ts'
 
 type Json = Readonly<Record<string, unknown>>
 
 /** Reads on behind items that clients do not see, until the page is full. */
 export async function visiblePage(
-  conversations: Conversations,
+  conversations: ConversationHistory,
   tenant: string,
   id: string,
   options: PageOptions,
