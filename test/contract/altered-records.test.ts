@@ -69,7 +69,8 @@ function alteredRecords(name: string, make: () => Promise<AlterableStore>): void
       await rejects(history.conversations.get('a', conversation.id))
       await rejects(history.conversations.load('a', conversation.id))
       await rejects(history.conversations.page('a', conversation.id, { order: 'asc', limit: 10 }))
-      await rejects(history.checkQuota('a', 1) as Promise<void>)
+      // Damaged totals are counted again, which fails if the index is damaged too; 5 is a valid entry of it.
+      if (json !== '5') await rejects(history.checkQuota('a', 1) as Promise<void>)
       if (json !== '{}' && json !== '{"status":1}')
         await rejects(history.resolveItems('a', [response.output[0].id]))
       // Another tenant is served, its jobs are claimed, and its history is pruned.
@@ -82,6 +83,20 @@ function alteredRecords(name: string, make: () => Promise<AlterableStore>): void
       await history.retention.slice(100)
       expect(await history.responses.get('b', other.id)).toBeUndefined()
       await history.queue.stop()
+      await altered.close()
+    })
+
+    test('damaged totals of a tenant are counted again', async () => {
+      const altered = await make()
+      let history = openHistory(await altered.open())
+      await history.responses.finish('a', makeRecord({ in: 'q', out: 'a' }))
+      await history.usage.flush()
+      const totals = await history.usage.totals('a')
+      await altered.close()
+      await altered.alter('history-usage', '{"bytes":')
+      history = openHistory(await altered.open())
+      await history.checkQuota('a', 1)
+      expect(await history.usage.totals('a')).toEqual(totals)
       await altered.close()
     })
   })

@@ -2,7 +2,8 @@
  * Stored bytes and conversations of each tenant, and their limits. Each thread adds its changes to the stored totals of the
  * tenant once a second; a crash loses at most the changes of that second, until the tenant is counted again.
  */
-import type { Logger, StoreService } from '#kernel'
+import type { Logger, StoredRecord, StoreService } from '#kernel'
+import { isUnreadableRecord } from '#shared'
 import { ChangeList, type Collections, type StoredUsage } from './collections.ts'
 import type { HistoryConfig } from './config.ts'
 import { historyErrors } from './errors.ts'
@@ -66,7 +67,7 @@ export class TenantUsage {
 
   /** The stored totals, without pending changes. */
   async totals(tenant: string): Promise<StoredUsage> {
-    const stored = (await this.#collections.usage.get(tenant, ID)) ?? NOTHING
+    const stored = (await this.#read(tenant))?.value ?? NOTHING
     this.#know(tenant, stored)
     return stored
   }
@@ -82,13 +83,27 @@ export class TenantUsage {
   async recount(tenant: string): Promise<void> {
     await this.flush()
     const before = await this.totals(tenant)
+    const counted = await this.#count(tenant)
+    this.add(tenant, counted.bytes - before.bytes, counted.conversations - before.conversations)
+  }
+
+  /** The stored record; a damaged one is replaced by a count. */
+  async #read(tenant: string): Promise<StoredRecord<StoredUsage> | undefined> {
+    const { usage } = this.#collections
+    try {
+      return await usage.read(tenant, ID)
+    } catch (err) {
+      if (!isUnreadableRecord(err)) throw err
+      this.#log.warn({ err, tenant }, 'stored bytes of tenant counted again')
+      await usage.put(tenant, ID, await this.#count(tenant))
+      return usage.read(tenant, ID)
+    }
+  }
+
+  async #count(tenant: string): Promise<StoredUsage> {
     const responses = await this.#countIn(this.#collections.ages, tenant)
     const conversations = await this.#countIn(this.#collections.conversationAges, tenant)
-    this.add(
-      tenant,
-      responses.bytes + conversations.bytes - before.bytes,
-      conversations.records - before.conversations,
-    )
+    return { bytes: responses.bytes + conversations.bytes, conversations: conversations.records }
   }
 
   async #countIn(ages: Collections['ages'], tenant: string): Promise<{ bytes: number; records: number }> {
@@ -120,7 +135,7 @@ export class TenantUsage {
   async #flushTenant(tenant: string, change: StoredUsage): Promise<void> {
     const { usage } = this.#collections
     const stored = await retryOnConflict(async () => {
-      const before = await usage.read(tenant, ID)
+      const before = await this.#read(tenant)
       const { bytes, conversations } = sum(before?.value ?? NOTHING, change)
       const value = { bytes: Math.max(0, bytes), conversations: Math.max(0, conversations) }
       const list = new ChangeList(tenant).put(usage, ID, value, before?.version ?? null)
