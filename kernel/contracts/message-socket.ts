@@ -7,7 +7,7 @@ export interface SocketLimits extends SocketBounds {
   readonly idleMs: number
   /** Messages of one socket that run at the same time. Default 1. */
   readonly maxRunning: number
-  /** Messages of one socket that wait to run; one more closes it with 1008. Default 16. */
+  /** Messages of one socket that wait to run, together at most `maxMessageBytes`; more closes it with 1008. Default 16. */
   readonly maxWaiting: number
 }
 
@@ -35,7 +35,7 @@ export interface SocketMessage {
 }
 
 export interface MessageSocketDefinition extends Omit<SocketRouteDefinition, 'bounds' | 'open'> {
-  /** Default: 16 MiB a message, 1,000 sockets a thread, 16 MiB buffered. */
+  /** Default: 16 MiB a message, 1,000 sockets a thread, 250 of a tenant, 16 MiB buffered. */
   readonly limits?: Partial<SocketLimits>
   /** Must end each message with a response, now or later. An exception becomes the error response. */
   readonly onMessage: (ctx: RequestContext, message: SocketMessage) => void | Promise<void>

@@ -10,6 +10,8 @@ export interface SocketBounds {
   readonly maxMessageBytes: number
   /** Open sockets of the route per thread; further upgrades get 503. */
   readonly maxOpen: number
+  /** Open sockets of the route per tenant and thread; further upgrades get 429. Callers without a key share `maxOpen`. */
+  readonly maxPerTenant: number
   /** Most bytes that are buffered for a slow client; more closes the socket. */
   readonly maxBufferedBytes: number
 }

@@ -22,6 +22,7 @@ const API_TYPE: Readonly<Record<ErrorKind, string>> = {
   bad_gateway: 'internal_error',
   unavailable: 'service_unavailable',
   gateway_timeout: 'internal_error',
+  insufficient_storage: 'insufficient_storage',
 }
 
 const ADMIN_TYPE: Readonly<Record<ErrorKind, string>> = {
@@ -42,6 +43,7 @@ const ADMIN_TYPE: Readonly<Record<ErrorKind, string>> = {
   bad_gateway: 'internal_error',
   unavailable: 'service_unavailable',
   gateway_timeout: 'internal_error',
+  insufficient_storage: 'insufficient_storage',
 }
 
 const errorFields = {

@@ -20,6 +20,7 @@ export type ErrorKind =
   | 'bad_gateway'
   | 'unavailable'
   | 'gateway_timeout'
+  | 'insufficient_storage'
 
 export const STATUS_OF_KIND: Readonly<Record<ErrorKind, number>> = Object.freeze({
   bad_request: 400,
@@ -39,6 +40,7 @@ export const STATUS_OF_KIND: Readonly<Record<ErrorKind, number>> = Object.freeze
   bad_gateway: 502,
   unavailable: 503,
   gateway_timeout: 504,
+  insufficient_storage: 507,
 })
 
 const KIND_OF_STATUS: ReadonlyMap<number, ErrorKind> = new Map(

@@ -63,6 +63,12 @@ export const httpErrors = defineErrors('http', {
     source: 'gateway',
     text: (why: string) => `cannot open a WebSocket: ${why}`,
   },
+  too_many_sockets: {
+    kind: 'rate_limited',
+    source: 'client',
+    text: (limit: number) =>
+      `cannot open a WebSocket: this tenant has ${limit} of at most ${limit} open on this thread; close one of them`,
+  },
   foreign_page: {
     kind: 'forbidden',
     source: 'client',

@@ -1,5 +1,6 @@
 /** The WebSockets of one listener: opens them after the checks, and closes them at shutdown. */
 import type { HttpRequest, HttpResponse, us_socket_context_t, WebSocketBehavior } from 'uWebSockets.js'
+import { ANONYMOUS_TENANT, tenantOf } from '../contracts/auth.ts'
 import type { CompiledSocket } from './compiled-socket.ts'
 import type { HttpContext } from './context.ts'
 import { httpErrors } from './http-errors.ts'
@@ -70,7 +71,7 @@ export class SocketServer {
     this.#handshakes.set(ctx, { sink, handshake })
   }
 
-  /** After the access check. @throws origin_not_allowed (403), socket_unavailable (503) */
+  /** After the access check. @throws origin_not_allowed (403), too_many_sockets (429), socket_unavailable (503) */
   accept(ctx: HttpContext): void {
     const expected = this.#handshakes.get(ctx)
     if (expected === undefined) throw new Error('a socket route was reached without a handshake')
@@ -78,8 +79,11 @@ export class SocketServer {
     this.#assertOrigin(ctx, socket)
     const open = this.#open.get(socket) ?? new Set()
     if (this.#isDraining) throw httpErrors.socket_unavailable('the gateway is shutting down')
-    const { maxOpen } = socket.definition.bounds
+    const { maxOpen, maxPerTenant } = socket.definition.bounds
     if (open.size >= maxOpen) throw httpErrors.socket_unavailable(`${maxOpen} sockets of this route are open`)
+    const tenant = tenantOf(ctx)
+    if (tenant !== ANONYMOUS_TENANT && countOf(open, tenant) >= maxPerTenant)
+      throw httpErrors.too_many_sockets(maxPerTenant)
     this.#open.set(socket, open)
     const protocol = socket.definition.protocols?.find((one) => offered.includes(one)) ?? ''
     // The library provides it only until the upgrade.
@@ -106,6 +110,12 @@ export class SocketServer {
     const isAllowed = definition.access === 'admin' ? cors.names(origin) : cors.allows(origin)
     if (!isAllowed) throw httpErrors.origin_not_allowed()
   }
+}
+
+function countOf(sockets: ReadonlySet<OpenSocket>, tenant: string): number {
+  let count = 0
+  for (const { request } of sockets) if (tenantOf(request) === tenant) count++
+  return count
 }
 
 function readHandshake(socket: CompiledSocket, req: HttpRequest, context: us_socket_context_t): Handshake {

@@ -7,10 +7,11 @@ export { EventAnswerReader } from './answers/event-answer-reader.ts'
 export { StopSearch } from './answers/stop-search.ts'
 export { streamCompletionCheck } from './answers/stream-completion.ts'
 export { parseBoundedJson, parseBoundedText } from './formats/bounded-json.ts'
+export { type Include, includeNames, isInclude } from './formats/include.ts'
+export { newId, newItemId } from './formats/item-ids.ts'
 export { arrayShape, type Member, topLevelMembers, withMembers } from './formats/json-members.ts'
 export { MESSAGES_HEADERS, MESSAGES_VERSION_HEADER, messagesHeaders } from './formats/messages-headers.ts'
 export {
-  bracketPath,
   FunctionCallItem,
   FunctionOutputItem,
   InputItem,
@@ -19,15 +20,22 @@ export {
   ItemReference,
   MessageItem,
   NATIVE_ITEM_TYPES,
-  nullable,
   ReasoningItem,
   type TextPart,
   TextParts,
-  taggedUnion,
   withItemTypes,
 } from './formats/response-items.ts'
+export {
+  bracketPath,
+  nullable,
+  nullableStringOrList,
+  stringOrList,
+  taggedUnion,
+  type Unchecked,
+} from './formats/schemas.ts'
 export { type ReadEvent, readEvent, type SseEvent, writeEvent } from './formats/sse-event.ts'
 export { isUuid, uuidV7, uuidV7Hex } from './formats/uuid-v7.ts'
+export { ignoredMembers, warningHeader } from './formats/warning-header.ts'
 export { LabelLimit, modelLabelLimit, OTHER } from './metrics/label-limit.ts'
 export type { PrometheusFamily, PrometheusSample } from './metrics/prometheus-text.ts'
 export {
@@ -45,7 +53,19 @@ export { type ConnectorMode, PairMetrics, type PairTimes } from './pairs/pair-me
 export { messageSocket } from './socket/message-socket.ts'
 export { isPublic, isShown, toClientItems, withoutPrivate } from './store/client-items.ts'
 export { PeriodicBatches } from './store/periodic-batches.ts'
-export { checkCollectionName, checkKeyPart, makeVersionStamps, toRecordJson } from './store/record-rules.ts'
-export { storeErrors } from './store/store-errors.ts'
-export { StoreMetrics } from './store/store-metrics.ts'
+export {
+  checkCollectionName,
+  checkKeyPart,
+  makeVersionStamps,
+  parseRecord,
+  toRecordJson,
+} from './store/record-rules.ts'
+export { isUnreadableRecord, storeErrors } from './store/store-errors.ts'
+export { runStoreOperation, StoreMetrics } from './store/store-metrics.ts'
+export {
+  DEFAULT_TENANTS,
+  pageLimits,
+  StoredCollection,
+  type WriteChanges,
+} from './store/stored-collection.ts'
 export { openTaskPool, type TaskPoolOptions } from './threads/task-pool.ts'

@@ -392,6 +392,32 @@ test('tools, their choice, and what the text must look like', async () => {
   expect(sent.reasoning_effort).toBe('high')
 })
 
+test('members and tools that cannot be translated are named in a header, whole and streamed', async () => {
+  const { create, workers } = await openMessages()
+  workers[0].script(CHAT, completion({ role: 'assistant', content: 'Hi' }))
+  const vendor = { type: 'web_search_20250305', name: 'web_search' }
+  const more = { context_management: {}, service_tier: 'auto', tools: [WEATHER, vendor] }
+  const warning = 'members_ignored; count=3; names="context_management service_tier tools.1"'
+  for (const stream of [false, true]) {
+    const reply = await create({ ...more, stream })
+    expect([reply.status, reply.headers.get('x-weir-warning')]).toEqual([200, warning])
+    await reply.text()
+  }
+  expect((await create({})).headers.get('x-weir-warning')).toBeNull()
+})
+
+test.each([
+  [{ output_config: { format: { type: 'grammar' } } }, 'output_config.format.type'],
+  [{ output_config: { format: { type: 'json_schema' } } }, 'output_config.format.schema'],
+  [{ output_format: 'json' }, 'output_format.type'],
+  [{ output_config: { effort: 3 } }, 'output_config.effort'],
+])('an output setting that cannot be translated is rejected by name: %j', async (body, field) => {
+  const { create } = await openMessages()
+  const reply = await create(body)
+  expect(reply.status).toBe(400)
+  expect(await reply.text()).toContain(`"${field}: `)
+})
+
 test('thinking goes to the template, its history to reasoning_content', async () => {
   const kwargs = async (thinking?: object) =>
     (await sentFor({ max_tokens: 4_096, thinking })).chat_template_kwargs

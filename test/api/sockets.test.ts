@@ -296,6 +296,25 @@ describe('limits', () => {
     await connect(gateway.url, '/echo/a')
   })
 
+  test('a tenant has no more sockets than its share, and others still get theirs', async () => {
+    const shared: MessageSocketDefinition = { ...echo, access: 'api', limits: { maxPerTenant: 2 } }
+    const gateway = await gatewayWith(shared, { plugins: { auth: { tenantKeys: ['a:key-a', 'b:key-b'] } } })
+    const as = (key: string) =>
+      connect(gateway.url, '/echo/a', { headers: { authorization: `Bearer ${key}` } })
+    const [first] = [await as('key-a'), await as('key-a')]
+    await expect(as('key-a')).rejects.toThrow(/^429 .*"too_many_sockets".*/)
+    await as('key-b')
+    first.ws.close()
+    await first.closed
+    await as('key-a')
+  })
+
+  test('callers without a key share the sockets of the route', async () => {
+    const gateway = await gatewayWith({ ...echo, limits: { maxPerTenant: 1, maxOpen: 2 } })
+    for (const _ of [1, 2]) await connect(gateway.url, '/echo/a')
+    await expect(connect(gateway.url, '/echo/a')).rejects.toThrow('503')
+  })
+
   test('a socket that is idle closes with 1000, one that works does not', async () => {
     const gate = Promise.withResolvers<void>()
     const gateway = await gatewayWith(slow({ idleMs: 500 }, gate.promise))
@@ -318,6 +337,19 @@ describe('limits', () => {
     expect((await hasty.closed).code).toBe(1008)
     gate.resolve()
     expect(await patient.receive(3)).toEqual(['1', '2', '3'])
+  })
+
+  test('waiting messages of a socket have together at most the bytes of one message', async () => {
+    const gate = Promise.withResolvers<void>()
+    const gateway = await gatewayWith(slow({ maxMessageBytes: 100 }, gate.promise))
+    const [within, beyond] = [await connect(gateway.url, '/echo/a'), await connect(gateway.url, '/echo/a')]
+    for (const bytes of [100, 50, 50]) within.send('x'.repeat(bytes))
+    for (const bytes of [100, 50, 51]) beyond.send('x'.repeat(bytes))
+    expect((await beyond.closed).code).toBe(1008)
+    gate.resolve()
+    expect(await within.receive(3)).toHaveLength(3)
+    within.send('x'.repeat(100))
+    expect(await within.receive(4)).toHaveLength(4)
   })
 
   test('a stream of a message may be silent for longer than connections are looked at', async () => {

@@ -887,6 +887,115 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         )
         expect([...found.keys()]).toEqual([items[0].id])
       })
+      test('a conversation without a change for too long is deleted with its items', async () => {
+        const create = async () => {
+          const id = newId('conv')
+          const item = message('kept')
+          await history.conversations.create('a', { id, createdAtSec: 1, metadata: {} }, [{ item }])
+          return id
+        }
+        const [unused, used] = [await create(), await create()]
+        const nowMs = Date.now()
+        vi.useFakeTimers({ toFake: ['Date'], now: nowMs + 60 * dayMs })
+        await history.conversations.changeMetadata('a', used, () => ({ changed: 'yes' }))
+        await sweep(history, nowMs + 91 * dayMs)
+        expect(await history.conversations.get('a', unused)).toBeUndefined()
+        expect(await history.conversations.get('a', used)).toMatchObject({ metadata: { changed: 'yes' } })
+        expect(await opened.store.collection('conversation-items').list('a')).toHaveLength(1)
+        await sweep(another({ maxConversationAgeDays: null }), nowMs + 1_000 * dayMs)
+        expect(await history.conversations.get('a', used)).toBeDefined()
+        await sweep(history, nowMs + 151 * dayMs)
+        expect(await opened.store.collection('conversation-ages').list('a')).toEqual([])
+        expect(await opened.store.collection('items').list('a')).toEqual([])
+      })
+    })
+
+    describe('quotas of a tenant', () => {
+      const MIB = 1024 * 1024
+      const text = (bytes: number) => 'x'.repeat(bytes)
+      const used = async (from = history) => {
+        await from.usage.flush()
+        return from.usage.totals('a')
+      }
+      const conversation = (from: StoredHistory, ...texts: string[]) => {
+        const made = { id: newId('conv'), createdAtSec: 1, metadata: {} }
+        return from.conversations.create(
+          'a',
+          made,
+          texts.map((one) => ({ item: message(one) })),
+        )
+      }
+
+      test('beyond the bytes, nothing more is stored, until something is deleted', async () => {
+        const limited = another({ maxBytesPerTenant: 2 * MIB })
+        const first = makeRecord({ in: text(MIB) })
+        await limited.checkQuota('a', MIB)
+        await limited.responses.finish('a', first)
+        await conversation(limited, text(MIB / 2))
+        const refusal = { code: 'storage_quota_exceeded', status: 507 }
+        await expect((async () => limited.checkQuota('a', MIB))()).rejects.toMatchObject(refusal)
+        await expect(conversation(limited, text(MIB))).rejects.toMatchObject({
+          ...refusal,
+          message: expect.stringMatching(/stores 2 MiB of at most 2 MiB/),
+        })
+        await limited.checkQuota('b', MIB)
+        await limited.responses.delete('a', first.id)
+        await limited.checkQuota('a', MIB)
+      })
+
+      test('other threads see the bytes after a flush, and a restart keeps them', async () => {
+        const limits = { maxBytesPerTenant: MIB }
+        const one = another(limits)
+        await one.responses.finish('a', makeRecord({ in: text(MIB) }))
+        await one.usage.flush()
+        await expect(another(limits).checkQuota('a', 1)).rejects.toMatchObject({ status: 507 })
+      })
+
+      test('beyond the number, no further conversation is created, until one is deleted', async () => {
+        const limited = another({ maxConversationsPerTenant: 2 })
+        const [first] = [await conversation(limited), await conversation(limited)]
+        await expect(conversation(limited)).rejects.toMatchObject({
+          code: 'conversation_quota_exceeded',
+          status: 429,
+          message: expect.stringContaining('has 2 of at most 2 conversations'),
+        })
+        await limited.conversations.delete('a', (first as Conversation).id)
+        expect(await conversation(limited)).toMatchObject({ id: expect.any(String) })
+      })
+
+      test('the totals equal a count after any changes, and are 0 when all is deleted', async () => {
+        const made = (await conversation(history, 'é', '漢字')) as Conversation
+        await history.conversations.add('a', made.id, [{ item: message('more') }])
+        await history.conversations.changeMetadata('a', made.id, () => ({ key: 'ü' }))
+        const page = await history.conversations.page('a', made.id, { order: 'asc', limit: 1 })
+        if (page.problem === undefined)
+          await history.conversations.removeItem('a', made.id, page.items[0].item.id)
+        const lock = await history.conversations.lock('a', made.id)
+        const inConversation = makeRecord({ in: 'q', out: 'a' }, { conversationId: made.id })
+        await history.responses.finish('a', inConversation, { ...(lock && { lock }) })
+        const queued = makeRecord({ in: 'q' }, { status: 'queued' })
+        await history.responses.create('a', queued)
+        await history.responses.finish('a', { ...queued, status: 'failed' })
+        const root = await turn('root')
+        await turn('next', root)
+        await history.responses.delete('a', root)
+        const totals = await used()
+        expect(totals).toMatchObject({ bytes: expect.any(Number), conversations: 1 })
+        const counted = another()
+        await counted.usage.recount('a')
+        expect(await used(counted)).toEqual(totals)
+        await history.conversations.delete('a', made.id)
+        while ((await history.retention.slice(3, Date.now() + 40 * 86_400_000)) > 0);
+        expect(await used()).toEqual({ bytes: 0, conversations: 0 })
+      })
+
+      test('a count corrects totals that a crash has left behind', async () => {
+        await history.responses.finish('a', makeRecord({ in: text(1_000) }))
+        const { bytes } = await used()
+        await opened.store.collection('history-usage').put('a', 'total', { bytes: 5 * MIB, conversations: 3 })
+        await history.usage.recount('a')
+        expect(await used()).toEqual({ bytes, conversations: 0 })
+      })
     })
   })
 }

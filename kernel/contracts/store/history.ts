@@ -145,7 +145,10 @@ export type ItemProblem =
   | { readonly problem: 'item_not_found' | 'item_exists'; readonly id: string }
 
 export interface ConversationHistory {
-  /** @returns the conversation, or a problem with one of its items; then nothing is stored */
+  /**
+   * @returns the conversation, or a problem with one of its items; then nothing is stored
+   * @throws storage_quota_exceeded (507), conversation_quota_exceeded (429)
+   */
   create(
     tenant: string,
     conversation: Conversation,
@@ -163,7 +166,10 @@ export interface ConversationHistory {
   ): Promise<Conversation | undefined>
   /** Items of responses remain available there. @returns false if it did not exist */
   delete(tenant: string, id: string): Promise<boolean>
-  /** Appends all items or none. `item_exists`: it is in this conversation, or the id is in use. */
+  /**
+   * Appends all items or none. `item_exists`: it is in this conversation, or the id is in use.
+   * @throws storage_quota_exceeded (507)
+   */
   add(
     tenant: string,
     id: string,
@@ -201,11 +207,11 @@ export interface Job {
 export interface BackgroundQueue {
   /**
    * Claims waiting jobs, the oldest of each tenant first, for this thread.
-   * @param room number of further jobs that may run for the tenant
+   * @param capacity number of further jobs that may run for the tenant
    */
-  claim(limit: number, room: (tenant: string) => number): Promise<Job[]>
-  /** Returns a claimed job to the queue. @param restMs delay before it can be claimed again */
-  release(job: Job, restMs?: number): Promise<void>
+  claim(limit: number, capacity: (tenant: string) => number): Promise<Job[]>
+  /** Returns a claimed job to the queue. @param delayMs delay before it can be claimed again */
+  release(job: Job, delayMs?: number): Promise<void>
   /** Removes a claimed job without ending its response; `finish` does both. */
   discard(job: Job): Promise<void>
   /** Claims jobs of dead threads, to restart them, return them, or finish their responses as failed. */
@@ -235,6 +241,12 @@ export interface HistoryService {
   readonly conversations: ConversationHistory
   readonly queue: BackgroundQueue
   readonly events: EventLog
+  /**
+   * Checks whether the tenant may store more, before the work whose result is stored.
+   * @param bytes known to be added, such as those of the request
+   * @throws storage_quota_exceeded (507)
+   */
+  checkQuota(tenant: string, bytes: number): void | Promise<void>
   /**
    * Items by id, from responses and conversations. Unknown ids are omitted.
    * @returns null if the items exceed the limits of a request

@@ -65,7 +65,10 @@ export interface RecordPage<T> {
   readonly next: string | null
 }
 
-/** Records of one collection, such as `workers`. Every key carries its tenant. */
+/**
+ * Records of one collection, such as `workers`. Every key carries its tenant. A read that includes a record that was altered
+ * in the store so that it is no JSON, or not of the collection's form, throws record_unreadable (500).
+ */
 export interface Collection<T> {
   readonly name: string
   get(tenant: string, id: string): Promise<T | undefined>
@@ -102,9 +105,10 @@ export type Change =
 export interface StoreService {
   /**
    * @param name letters, digits and hyphens
+   * @param isValid whether a stored value has the form of the collection; reads of another one throw record_unreadable
    * @throws invalid_collection_name
    */
-  collection<T>(name: string): Collection<T>
+  collection<T>(name: string, isValid?: (value: unknown) => boolean): Collection<T>
   /**
    * Makes all changes or none, over any collections and tenants. Conditions apply to the state before the write; the last
    * of several changes of one record wins.

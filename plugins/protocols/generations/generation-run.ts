@@ -2,28 +2,29 @@
  * One generation: sends the adapter's request to the picked worker and reads the answer into events, with the retries, limits
  * and counters of any call. A worker that takes the client's format gets the client's bytes instead. @hot
  */
-import type {
-  Call,
-  CallHandler,
-  EngineAdapter,
-  EngineAttempt,
-  EngineReader,
-  EngineSink,
-  GenerateOptions,
-  Generation,
-  GenerationEvent,
-  GenerationRequest,
-  HeaderList,
-  JoinedRelay,
-  OpenCall,
-  PreparedPrompt,
-  RelayContext,
-  Upstream,
-  UpstreamFailure,
-  UpstreamRequest,
-  WorkerEntry,
+import {
+  type Call,
+  type CallHandler,
+  type EngineAdapter,
+  type EngineAttempt,
+  type EngineReader,
+  type EngineSink,
+  GatewayError,
+  type GenerateOptions,
+  type Generation,
+  type GenerationEvent,
+  type GenerationRequest,
+  type HeaderList,
+  type JoinedRelay,
+  messageOf,
+  type OpenCall,
+  type PreparedPrompt,
+  type RelayContext,
+  type Upstream,
+  type UpstreamFailure,
+  type UpstreamRequest,
+  type WorkerEntry,
 } from '#kernel'
-import { GatewayError, messageOf } from '#kernel'
 import { BodyExcerpt, uuidV7 } from '#shared'
 import { type Engines, type PreparedPrompts, preparePrompts } from './engines.ts'
 import { generationErrors } from './errors.ts'

@@ -5,7 +5,7 @@ import type { WorkerBalance, WorkerEntry } from '#kernel'
 const UNSURE_API = 'messages'
 /** Statuses of an engine without the route, or without the method. */
 const NO_SUCH_ROUTE: ReadonlySet<number> = new Set([404, 405])
-/** Clients choose the model names that wildcard workers are asked for. */
+/** Clients choose the model names of requests to wildcard workers. */
 const MAX_SURE_MODELS = 1_024
 
 export class PassThroughDecision {
@@ -39,7 +39,7 @@ export class PassThroughDecision {
   lacksRoute(worker: WorkerEntry, api: string, status: number): boolean {
     if (api !== UNSURE_API || !mayLackRoute(worker)) return false
     const isMissing = NO_SUCH_ROUTE.has(status) && this.#hasRoute.get(worker.id) !== true
-    // An error of another kind does not tell whether the route exists.
+    // An error of another kind does not show whether the route exists.
     if (isMissing || status < 400) this.#hasRoute.set(worker.id, !isMissing)
     return isMissing
   }

@@ -1,6 +1,5 @@
 /** A worker's error response as a gateway error: status, message and retry-after. */
-import type { GatewayError, HeaderList } from '#kernel'
-import { headerOf } from '#kernel'
+import { type GatewayError, type HeaderList, headerOf } from '#kernel'
 import { parseBoundedText } from '#shared'
 import { generationErrors } from './errors.ts'
 

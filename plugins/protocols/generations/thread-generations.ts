@@ -1,18 +1,18 @@
 /** The service `Generations` of one thread. */
-import type {
-  EngineAdapter,
-  GeneratedAnswer,
-  GenerateOptions,
-  Generation,
-  GenerationEvent,
-  GenerationRequest,
-  Generations,
-  RelayContext,
-  Upstream,
-  WorkerBalance,
-  WorkerEntry,
+import {
+  type EngineAdapter,
+  type GeneratedAnswer,
+  type GenerateOptions,
+  type Generation,
+  type GenerationEvent,
+  type GenerationRequest,
+  type Generations,
+  type RelayContext,
+  type Upstream,
+  UpstreamFailure,
+  type WorkerBalance,
+  type WorkerEntry,
 } from '#kernel'
-import { UpstreamFailure } from '#kernel'
 import { AnswerBuilder } from './answer-builder.ts'
 import { Engines } from './engines.ts'
 import { type GenerationParts, GenerationRun } from './generation-run.ts'

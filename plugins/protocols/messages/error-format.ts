@@ -27,6 +27,7 @@ const TYPE_OF_KIND: Readonly<Record<ErrorKind, string>> = {
   bad_gateway: 'api_error',
   unavailable: 'overloaded_error',
   gateway_timeout: 'timeout_error',
+  insufficient_storage: 'api_error',
 }
 const BAD_REQUEST = 400
 const PAYMENT_REQUIRED = 402

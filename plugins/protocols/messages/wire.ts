@@ -1,33 +1,9 @@
 /** Bodies of the Messages API: one schema each, for validation, types and OpenAPI alike. @source Anthropic API reference, Messages */
 import { type Static, type TSchema, Type } from '#kernel'
+import { nullable, nullableStringOrList, stringOrList } from '#shared'
 
 const MAX_MESSAGES = 100_000
 const MIN_THINKING_TOKENS = 1_024
-
-/** An optional member in which null means absent. The schema must have one `type`. */
-function optional<S extends TSchema & { readonly type: string }>(schema: S, description?: string) {
-  const { type, ...rest } = schema
-  return Type.Optional(
-    Type.Unsafe<Static<S> | null>({
-      ...rest,
-      type: [type, 'null'],
-      ...(description !== undefined && { description }),
-    }),
-  )
-}
-
-/** The branch is chosen before it is checked: a union would report a wrong list as "must be a string". */
-function textOrList<S extends TSchema>(items: S, text: object = { type: 'string' }) {
-  return Type.Unsafe<string | Static<S>[]>({
-    if: { type: 'array' },
-    // biome-ignore lint/suspicious/noThenProperty: a JSON Schema keyword
-    then: { type: 'array', items },
-    else: text,
-  })
-}
-
-const optionalTextOrList = <S extends TSchema>(items: S) =>
-  Type.Optional(Type.Unsafe<string | Static<S>[] | null>(textOrList(items, { type: ['string', 'null'] })))
 
 const literals = <Name extends string>(...names: Name[]) => Type.Unsafe<Name>({ type: 'string', enum: names })
 const nonEmpty = Type.String({ minLength: 1 })
@@ -73,7 +49,7 @@ const Image = Type.Object({
 const Document = Type.Object({
   source: tagged({
     text: Type.Object({ data: Type.String() }),
-    content: Type.Object({ content: textOrList(tagged({ text: Text, image: Image })) }),
+    content: Type.Object({ content: stringOrList({ items: tagged({ text: Text, image: Image }) }) }),
     base64: Type.Object({ media_type: Type.String(), data: base64 }),
     url: Type.Object({ url: nonEmpty }),
   }),
@@ -95,8 +71,8 @@ const ResultBlock = tagged({
 })
 const ToolResult = Type.Object({
   tool_use_id: nonEmpty,
-  content: optionalTextOrList(ResultBlock),
-  is_error: optional(Type.Boolean()),
+  content: nullableStringOrList({ items: ResultBlock }),
+  is_error: nullable(Type.Boolean()),
 })
 const ToolUse = { id: nonEmpty, name: nonEmpty, input: Type.Optional(Type.Unknown()) }
 
@@ -109,7 +85,7 @@ const Block = tagged({
   document: Document,
   search_result: SearchResult,
   container_upload: Type.Object({}),
-  compaction: Type.Object({ content: optional(Type.String()) }),
+  compaction: Type.Object({ content: nullable(Type.String()) }),
   mcp_tool_use: Type.Object({ ...ToolUse, server_name: Type.Optional(Type.Unknown()) }),
   mcp_tool_result: ToolResult,
 })
@@ -122,14 +98,14 @@ export type WireResultBlock = Static<typeof ResultBlock>
 
 const Message = Type.Object({
   role: literals('user', 'assistant', 'system'),
-  content: textOrList(Block),
+  content: stringOrList({ items: Block }),
 })
 
 export type WireMessage = Static<typeof Message>
 
 const ToolSettings = Type.Object({
-  enabled: optional(Type.Boolean()),
-  defer_loading: optional(Type.Boolean()),
+  enabled: nullable(Type.Boolean()),
+  defer_loading: nullable(Type.Boolean()),
 })
 
 /** A tool of the client (no type, or `custom`), of the vendor, or the tools of a server (`mcp_toolset`). */
@@ -152,7 +128,7 @@ const Tool = Type.Unsafe<{
   // biome-ignore lint/suspicious/noThenProperty: a JSON Schema keyword
   then: Type.Object({
     mcp_server_name: Type.Optional(Type.String()),
-    default_config: optional(ToolSettings),
+    default_config: nullable(ToolSettings),
     configs: Type.Optional(
       Type.Unsafe<object | null>({
         type: ['object', 'null'],
@@ -162,7 +138,7 @@ const Tool = Type.Unsafe<{
   }),
   else: Type.Object({
     name: nonEmpty,
-    input_schema: optional(Type.Object({})),
+    input_schema: nullable(Type.Object({})),
   }),
 })
 
@@ -170,12 +146,12 @@ export type WireTool = Static<typeof Tool>
 
 const Server = Type.Object({
   name: nonEmpty,
-  url: optional(Type.String()),
+  url: nullable(Type.String()),
   authorization_token: Type.Optional(Type.Unknown()),
-  tool_configuration: optional(
+  tool_configuration: nullable(
     Type.Object({
-      enabled: optional(Type.Boolean()),
-      allowed_tools: optional(Type.Array(Type.String())),
+      enabled: nullable(Type.Boolean()),
+      allowed_tools: nullable(Type.Array(Type.String())),
     }),
     'Older form of a toolset.',
   ),
@@ -185,39 +161,39 @@ export type WireServer = Static<typeof Server>
 
 const shared = {
   messages: Type.Array(Message, { minItems: 1, maxItems: MAX_MESSAGES }),
-  system: optionalTextOrList(tagged({ text: Text })),
-  tools: optional(Type.Array(Tool)),
-  tool_choice: optional(
+  system: nullableStringOrList({ items: tagged({ text: Text }) }),
+  tools: nullable(Type.Array(Tool)),
+  tool_choice: nullable(
     Type.Object({
       type: literals('auto', 'any', 'tool', 'none'),
       name: Type.Optional(Type.String()),
-      disable_parallel_tool_use: optional(Type.Boolean()),
+      disable_parallel_tool_use: nullable(Type.Boolean()),
     }),
   ),
-  thinking: optional(
+  thinking: nullable(
     Type.Object({
       type: literals('enabled', 'adaptive', 'between_tools', 'disabled'),
       budget_tokens: Type.Optional(Type.Integer({ minimum: MIN_THINKING_TOKENS })),
       display: Type.Optional(Type.Unknown()),
     }),
   ),
-  stream: optional(Type.Boolean()),
-  stop_sequences: optional(Type.Array(Type.String())),
-  temperature: optional(Type.Number({ minimum: 0, maximum: 2 })),
-  top_p: optional(Type.Number({ minimum: 0, maximum: 1 })),
-  top_k: optional(Type.Integer({ minimum: -1 })),
-  metadata: optional(Type.Object({ user_id: Type.Optional(Type.Unknown()) })),
-  output_config: optional(
+  stream: nullable(Type.Boolean()),
+  stop_sequences: nullable(Type.Array(Type.String())),
+  temperature: nullable(Type.Number({ minimum: 0, maximum: 2 })),
+  top_p: nullable(Type.Number({ minimum: 0, maximum: 1 })),
+  top_k: nullable(Type.Integer({ minimum: -1 })),
+  metadata: nullable(Type.Object({ user_id: Type.Optional(Type.Unknown()) })),
+  output_config: nullable(
     Type.Object({ effort: Type.Optional(Type.Unknown()), format: Type.Optional(Type.Unknown()) }),
   ),
   output_format: Type.Optional(Type.Unknown({ description: 'Older form of output_config.format.' })),
-  mcp_servers: optional(
+  mcp_servers: nullable(
     Type.Array(Server),
     'Tool servers of `mcp_toolset` tools. The gateway calls them (plugin `mcp`). An external service that runs such tools itself gets them instead, unless the request has the header `x-weir-mcp: enabled` or the worker has the label `mcp: gateway`.',
   ),
 }
 
-/** Members that are not listed are passed on to workers that speak the format, and ignored for others. */
+/** Members that are not listed are passed on to workers that speak the format; for others, a warning header names them. */
 export const MessageBody = Type.Object({
   model: nonEmpty,
   max_tokens: Type.Integer({ minimum: 1, description: 'Tokens of output, thinking included.' }),
@@ -226,7 +202,7 @@ export const MessageBody = Type.Object({
 
 export const CountBody = Type.Object({
   model: nonEmpty,
-  max_tokens: optional(Type.Integer({ minimum: 1 })),
+  max_tokens: nullable(Type.Integer({ minimum: 1 })),
   ...shared,
 })
 
@@ -281,6 +257,3 @@ export const MessageReply = Type.Object({
 export type MessageReply = Static<typeof MessageReply>
 
 export const CountReply = Type.Object({ input_tokens: Type.Integer() })
-
-/** A body of a worker: members are known by name, and each value is checked where it is read. */
-export type Unchecked<T> = { readonly [Member in keyof T]?: unknown }

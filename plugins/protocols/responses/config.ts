@@ -59,6 +59,13 @@ export const responsesConfig = Type.Object(
           maximum: 100_000,
           description: 'WebSockets that may be open on each thread; 0 refuses all.',
         }),
+        maxPerTenant: Type.Integer({
+          default: 250,
+          minimum: 1,
+          maximum: 100_000,
+          description:
+            'WebSockets of one tenant that may be open on each thread; further ones are rejected with 429. Callers without a key share maxOpen.',
+        }),
         maxAgeMs: Type.Integer({
           default: 3_600_000,
           minimum: 1_000,

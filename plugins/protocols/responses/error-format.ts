@@ -32,6 +32,7 @@ const TYPE_OF_STATUS = new Map([
   [431, 'invalid_request_error'],
   [501, 'not_implemented'],
   [503, 'service_unavailable'],
+  [507, 'insufficient_storage'],
 ])
 
 const CONTEXT_WORDS = /context.{0,20}(length|window|size)|maximum.{0,20}(length|tokens)|too long/i
@@ -130,4 +131,5 @@ export const failures: RouteDefinition['docs']['responses'] = {
   429: { description: 'Too many requests.' },
   500: { description: 'The worker, a tool or the store failed.' },
   503: { description: 'No worker that serves the model is ready.' },
+  507: { description: 'The tenant has stored as many bytes as it may.' },
 }

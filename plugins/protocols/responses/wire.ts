@@ -155,10 +155,19 @@ const CreateMembers = {
   prompt: Type.Optional(Type.Unknown({ description: 'Not supported.' })),
 }
 
-const open = { additionalProperties: true, description: 'Members beyond these are ignored.' }
+const open = {
+  additionalProperties: true,
+  description:
+    'Members beyond these are passed on to workers that speak the format; for others, the header x-weir-warning names them.',
+}
 
 export const CreateBody = Type.Object(CreateMembers, open)
 export type CreateBody = Static<typeof CreateBody>
+/** Names of members of a body that the schema does not have. */
+export function unknownMembers(body: object): string[] {
+  return Object.keys(body).filter((name) => !Object.hasOwn(CreateMembers, name))
+}
+
 export const createBody = defineValidator(CreateBody, toBodyError)
 
 /** Input may be missing where there is a past to compact. */

@@ -2,25 +2,8 @@
  * Items and content parts of the Responses format, for every body that holds some. A null member counts as absent, and
  * members beyond these are allowed. @source OpenAI API reference, Responses and Conversations
  */
-import { type Static, type TSchema, Type } from '#kernel'
-
-export function nullable<S extends TSchema>(schema: S) {
-  return Type.Optional(Type.Union([schema, Type.Null()]))
-}
-
-/** Objects that are told apart by their `type`: only the schema that the value names is checked. */
-export function taggedUnion<S extends TSchema[]>(...members: [...S]) {
-  return Type.Unsafe<{ [K in keyof S]: Static<S[K]> }[number]>({
-    type: 'object',
-    oneOf: members,
-    discriminator: { propertyName: 'type' },
-  })
-}
-
-/** Path of a field as the format writes it: `input[0].content`. @param field dotted path */
-export function bracketPath(field: string): string {
-  return field.replace(/\.(\d+)(?=\.|$)/g, '[$1]')
-}
+import { type Static, Type } from '#kernel'
+import { nullable, taggedUnion } from './schemas.ts'
 
 /** Items that can only be served by workers that speak the format themselves. */
 export const NATIVE_ITEM_TYPES = [

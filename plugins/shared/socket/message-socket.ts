@@ -16,6 +16,7 @@ import { MessageResponse } from './message-response.ts'
 const DEFAULT_LIMITS: SocketLimits = {
   maxMessageBytes: 16_777_216,
   maxOpen: 1_000,
+  maxPerTenant: 250,
   idleMs: 600_000,
   maxBufferedBytes: 16_777_216,
   maxRunning: 1,
@@ -51,6 +52,7 @@ class MessageSocket implements SocketHandler, Socket {
   readonly #limits: SocketLimits
   readonly #idle: IdleSockets
   readonly #waiting: { readonly bytes: Buffer; readonly isBinary: boolean }[] = []
+  #waitingBytes = 0
   #running = 0
   #lastActiveMs = performance.now()
   /** New messages are ignored. */
@@ -103,9 +105,14 @@ class MessageSocket implements SocketHandler, Socket {
   onMessage(bytes: Buffer, isBinary: boolean): void {
     this.#lastActiveMs = performance.now()
     if (this.#isClosing) return
-    const { maxRunning, maxWaiting } = this.#limits
-    if (this.#running < maxRunning) this.#run(bytes, isBinary)
-    else if (this.#waiting.length < maxWaiting) this.#waiting.push({ bytes, isBinary })
+    const { maxRunning, maxWaiting, maxMessageBytes } = this.#limits
+    if (this.#running < maxRunning) {
+      this.#run(bytes, isBinary)
+      return
+    }
+    this.#waitingBytes += bytes.length
+    if (this.#waiting.length < maxWaiting && this.#waitingBytes <= maxMessageBytes)
+      this.#waiting.push({ bytes, isBinary })
     else this.close(POLICY_VIOLATION, 'too many messages are waiting')
   }
 
@@ -139,8 +146,10 @@ class MessageSocket implements SocketHandler, Socket {
     this.#lastActiveMs = performance.now()
     if (!this.isOpen) return
     const next = this.#isClosing ? undefined : this.#waiting.shift()
-    if (next !== undefined) this.#run(next.bytes, next.isBinary)
-    else if (this.#isClosing) this.goAway()
+    if (next !== undefined) {
+      this.#waitingBytes -= next.bytes.length
+      this.#run(next.bytes, next.isBinary)
+    } else if (this.#isClosing) this.goAway()
   }
 }
 

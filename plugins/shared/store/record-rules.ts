@@ -47,3 +47,22 @@ export function makeVersionStamps(): () => string {
   let count = 0
   return () => `${instance}.${(count++).toString(36)}`
 }
+
+/**
+ * Parses the JSON of a stored record.
+ * @throws record_unreadable (500) if it is no JSON or not valid for the collection
+ */
+export function parseRecord<T>(
+  { name, isValid }: { readonly name: string; readonly isValid: (value: unknown) => boolean },
+  id: string,
+  json: string,
+): T {
+  let value: unknown
+  try {
+    value = JSON.parse(json)
+  } catch (cause) {
+    throw storeErrors.record_unreadable.with({ cause }, name, id)
+  }
+  if (!isValid(value)) throw storeErrors.record_unreadable(name, id)
+  return value as T
+}

@@ -1,5 +1,5 @@
 /** Errors of every implementation of the Store contract. */
-import { defineErrors } from '#kernel'
+import { defineErrors, GatewayError } from '#kernel'
 
 export const storeErrors = defineErrors('store', {
   storage_not_open: {
@@ -11,6 +11,12 @@ export const storeErrors = defineErrors('store', {
     kind: 'internal',
     source: 'gateway',
     text: (verb: string, collection: string) => `cannot ${verb} a record of ${collection}`,
+  },
+  record_unreadable: {
+    kind: 'internal',
+    source: 'gateway',
+    text: (collection: string, id: string) =>
+      `the stored record ${JSON.stringify(id)} of ${collection} is damaged; delete it, or restore the store from a backup`,
   },
   storage_unavailable: {
     kind: 'unavailable',
@@ -41,3 +47,8 @@ export const storeErrors = defineErrors('store', {
       `a collection name must be 1 to 64 letters, digits and hyphens (got ${JSON.stringify(name)})`,
   },
 })
+
+/** Whether a stored record is damaged, so that reading it again does not help. */
+export function isUnreadableRecord(error: unknown): boolean {
+  return error instanceof GatewayError && error.code === 'record_unreadable'
+}

@@ -1,5 +1,6 @@
-/** Metrics of store operations. */
-import type { CounterHandle, HistogramHandle, Metrics } from '#kernel'
+/** Metrics and error mapping of store operations. */
+import { type CounterHandle, GatewayError, type HistogramHandle, type Metrics } from '#kernel'
+import { storeErrors } from './store-errors.ts'
 
 const LABELS = ['storage_type', 'operation']
 
@@ -38,5 +39,28 @@ export class StoreMetrics {
     }
     handles.count.inc()
     handles.duration.observe((performance.now() - startedAtMs) / 1000)
+  }
+}
+
+/**
+ * Runs a store operation and counts it.
+ * @throws storage_failed (500) with the error of the database as its cause, or the gateway error of the operation
+ */
+export async function runStoreOperation<R>(
+  metrics: StoreMetrics | null,
+  verb: 'read' | 'write' | 'delete',
+  collection: string,
+  act: () => Promise<R>,
+): Promise<R> {
+  const startedAtMs = performance.now()
+  try {
+    const result = await act()
+    metrics?.onDone(verb, 'success', startedAtMs)
+    return result
+  } catch (cause) {
+    if (cause instanceof GatewayError && cause.code === 'storage_not_open') throw cause
+    metrics?.onDone(verb, 'error', startedAtMs)
+    if (cause instanceof GatewayError) throw cause
+    throw storeErrors.storage_failed.with({ cause }, verb, collection)
   }
 }

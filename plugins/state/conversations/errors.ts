@@ -1,4 +1,4 @@
-/** What can be wrong with a request about conversations. */
+/** Errors of the conversation routes. */
 import { defineErrors } from '#kernel'
 
 const client = { kind: 'bad_request', source: 'client' } as const

@@ -1,22 +1,29 @@
 /** Handlers of the conversation routes. */
 
-import type { Conversation, RequestContext } from '#kernel'
-import { isShown, uuidV7Hex, withItemTypes } from '#shared'
-import { addItems, type Conversations, isProblem, toError } from './add-items.ts'
+import {
+  type Conversation,
+  type ConversationHistory,
+  type ItemProblem,
+  type NewItem,
+  type RequestContext,
+  tenantOf,
+} from '#kernel'
+import { isShown, newId, newItemId, withItemTypes } from '#shared'
 import { conversationErrors } from './errors.ts'
 import { toNewItems } from './read-items.ts'
 import { readInclude, readPageOptions } from './read-query.ts'
 import { showItem, showList, visible, visiblePage } from './show-item.ts'
 import { conversationCreate, conversationUpdate, itemsCreate, type MetadataChanges } from './wire.ts'
 
-/** The tenant of requests if no keys are configured. */
-const ANONYMOUS = 'anonymous'
 const MAX_METADATA = 16
 
-export async function createConversation(ctx: RequestContext, conversations: Conversations): Promise<void> {
+export async function createConversation(
+  ctx: RequestContext,
+  conversations: ConversationHistory,
+): Promise<void> {
   const { metadata, items } = conversationCreate.parse(readBody(ctx))
   const conversation: Conversation = {
-    id: `conv_${uuidV7Hex()}`,
+    id: newId('conv'),
     createdAtSec: Math.floor(Date.now() / 1_000),
     metadata: mergeMetadata({}, metadata ?? {}),
   }
@@ -27,12 +34,18 @@ export async function createConversation(ctx: RequestContext, conversations: Con
   ctx.json(200, showConversation(made))
 }
 
-export async function getConversation(ctx: RequestContext, conversations: Conversations): Promise<void> {
+export async function getConversation(
+  ctx: RequestContext,
+  conversations: ConversationHistory,
+): Promise<void> {
   const id = conversationId(ctx)
   ctx.json(200, showConversation(found(await conversations.get(tenantOf(ctx), id), id)))
 }
 
-export async function updateConversation(ctx: RequestContext, conversations: Conversations): Promise<void> {
+export async function updateConversation(
+  ctx: RequestContext,
+  conversations: ConversationHistory,
+): Promise<void> {
   const id = conversationId(ctx)
   const changes = conversationUpdate.parse(readBody(ctx)).metadata ?? {}
   const tenant = tenantOf(ctx)
@@ -43,13 +56,16 @@ export async function updateConversation(ctx: RequestContext, conversations: Con
   ctx.json(200, showConversation(found(updated, id)))
 }
 
-export async function deleteConversation(ctx: RequestContext, conversations: Conversations): Promise<void> {
+export async function deleteConversation(
+  ctx: RequestContext,
+  conversations: ConversationHistory,
+): Promise<void> {
   const id = conversationId(ctx)
   if (!(await conversations.delete(tenantOf(ctx), id))) throw conversationErrors.conversation_not_found(id)
   ctx.json(200, { id, object: 'conversation.deleted', deleted: true })
 }
 
-export async function listItems(ctx: RequestContext, conversations: Conversations): Promise<void> {
+export async function listItems(ctx: RequestContext, conversations: ConversationHistory): Promise<void> {
   const id = conversationId(ctx)
   const query = new URLSearchParams(ctx.query)
   const options = readPageOptions(query)
@@ -60,7 +76,7 @@ export async function listItems(ctx: RequestContext, conversations: Conversation
   ctx.json(200, showList(page.items, page.hasMore, include))
 }
 
-export async function createItems(ctx: RequestContext, conversations: Conversations): Promise<void> {
+export async function createItems(ctx: RequestContext, conversations: ConversationHistory): Promise<void> {
   const id = conversationId(ctx)
   const include = readInclude(new URLSearchParams(ctx.query))
   const items = toNewItems(itemsCreate.parse(readBody(ctx)).items)
@@ -71,7 +87,7 @@ export async function createItems(ctx: RequestContext, conversations: Conversati
   ctx.json(200, showList(visible(added), false, include))
 }
 
-export async function getItem(ctx: RequestContext, conversations: Conversations): Promise<void> {
+export async function getItem(ctx: RequestContext, conversations: ConversationHistory): Promise<void> {
   const id = conversationId(ctx)
   const include = readInclude(new URLSearchParams(ctx.query))
   const itemId = ctx.param('item_id')
@@ -81,7 +97,7 @@ export async function getItem(ctx: RequestContext, conversations: Conversations)
   ctx.json(200, showItem(item, include))
 }
 
-export async function deleteItem(ctx: RequestContext, conversations: Conversations): Promise<void> {
+export async function deleteItem(ctx: RequestContext, conversations: ConversationHistory): Promise<void> {
   const id = conversationId(ctx)
   const left = await conversations.removeItem(tenantOf(ctx), id, ctx.param('item_id'))
   if (isProblem(left)) throw toError(left, id)
@@ -108,7 +124,7 @@ function mergeMetadata(before: Conversation['metadata'], changes: MetadataChange
     const problem = `must have at most ${MAX_METADATA} properties`
     throw conversationErrors.invalid_metadata.with({ param: 'metadata' }, problem)
   }
-  // Own members, whatever a client calls them.
+  // Defines own members, also for a key such as `__proto__`.
   return Object.fromEntries(merged)
 }
 
@@ -123,6 +139,39 @@ function conversationId(ctx: RequestContext): string {
   return ctx.param('conversation_id')
 }
 
-function tenantOf(ctx: RequestContext): string {
-  return ctx.identity?.tenant ?? ANONYMOUS
+/**
+ * Adds items; an id of the client's that is in use already is replaced.
+ * @param act adds them, or returns a problem with one
+ * @throws item_not_found (404), item_already_in_conversation, conversation_not_found (404)
+ */
+async function addItems<R extends object>(
+  items: readonly NewItem[],
+  act: (items: readonly NewItem[]) => Promise<R | ItemProblem>,
+): Promise<R> {
+  let left = [...items]
+  // Each round replaces one id, and no other item has the new one.
+  for (let round = 0; round <= items.length; round++) {
+    const result = await act(left)
+    if (!isProblem(result)) return result
+    if (result.problem !== 'item_exists') throw toError(result)
+    const { id } = result
+    const index = left.findLastIndex((entry) => 'item' in entry && entry.item.id === id)
+    if (index < 0) throw conversationErrors.item_already_in_conversation.with({ param: 'items' }, id)
+    left = left.with(index, withNewId(left[index]))
+  }
+  throw conversationErrors.item_already_in_conversation.with({ param: 'items' }, '')
+}
+
+function isProblem(result: object): result is ItemProblem {
+  return 'problem' in result && result.problem !== undefined
+}
+
+/** @param id of the conversation */
+function toError(problem: ItemProblem, id = '') {
+  if (problem.problem === 'conversation_not_found') return conversationErrors.conversation_not_found(id)
+  return conversationErrors.item_not_found(problem.id)
+}
+
+function withNewId(entry: NewItem): NewItem {
+  return 'item' in entry ? { item: { ...entry.item, id: newItemId(entry.item.type) } } : entry
 }

@@ -1,19 +1,10 @@
-/** Brings items that a client adds into the form that history has, and checks what their schema cannot say. */
+/** Converts the items of a client to history items, and checks what their schema cannot state. */
 import type { NewItem } from '#kernel'
-import { type ItemPart, uuidV7Hex, withoutPrivate } from '#shared'
+import { type ItemPart, newItemId, withoutPrivate } from '#shared'
 import { conversationErrors } from './errors.ts'
 import type { Item } from './wire.ts'
 
 type Json = Readonly<Record<string, unknown>>
-
-const ID_PREFIX = new Map([
-  ['message', 'msg'],
-  ['reasoning', 'rs'],
-  ['function_call', 'fc'],
-  ['function_call_output', 'fco'],
-  ['mcp_list_tools', 'mcpl'],
-  ['mcp_call', 'mcp'],
-])
 
 /** @throws message_content_empty, unsupported_content_part, unsupported_file_id, invalid_value (400) */
 export function toNewItems(items: readonly Item[]): NewItem[] {
@@ -24,11 +15,6 @@ export function toNewItems(items: readonly Item[]): NewItem[] {
     const { type } = item
     return { item: withoutPrivate({ ...rest, id: isOwn ? id : newItemId(type), type, status: 'completed' }) }
   })
-}
-
-/** A new id for an item of that type. */
-export function newItemId(type: string): string {
-  return `${ID_PREFIX.get(type) ?? 'item'}_${uuidV7Hex()}`
 }
 
 function withParts(item: Exclude<Item, { type: 'item_reference' }>, path: string): Json {

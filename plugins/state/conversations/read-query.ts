@@ -1,20 +1,10 @@
 /** The query of a listing: how many, in which order, after what, and what to include. @source OpenAI API reference, Responses */
 import type { PageOptions } from '#kernel'
+import { includeNames, isInclude } from '#shared'
 import { conversationErrors, shown } from './errors.ts'
 
 const DEFAULT_LIMIT = 100
 const MAX_LIMIT = 100
-
-const INCLUDABLE = new Set([
-  'code_interpreter_call.outputs',
-  'computer_call_output.output.image_url',
-  'file_search_call.results',
-  'message.input_image.image_url',
-  'message.output_text.logprobs',
-  'reasoning.encrypted_content',
-  'web_search_call.action.sources',
-  'web_search_call.results',
-])
 
 /** @throws invalid_value */
 export function readPageOptions(query: URLSearchParams): PageOptions {
@@ -24,16 +14,11 @@ export function readPageOptions(query: URLSearchParams): PageOptions {
   return { order, limit: readLimit(query.get('limit')), ...(after !== null && { after }) }
 }
 
-/** Repeated, with brackets, or joined by commas: clients use all three forms. @throws invalid_value */
+/** @throws invalid_value */
 export function readInclude(query: URLSearchParams): ReadonlySet<string> {
-  const given = [...query.getAll('include'), ...query.getAll('include[]')].flatMap((value) =>
-    value.split(','),
-  )
-  const include = new Set(given.filter((value) => value !== ''))
-  for (const value of include) {
-    if (!INCLUDABLE.has(value)) throw invalid('include', `must not hold ${shown(value)}`)
-  }
-  return include
+  const names = includeNames(query)
+  for (const name of names) if (!isInclude(name)) throw invalid('include', `must not hold ${shown(name)}`)
+  return new Set(names)
 }
 
 function readLimit(text: string | null): number {

@@ -1,7 +1,12 @@
 /** The conversation routes. */
-import type { HistoryService } from '#kernel'
-import { apiErrorFormat, type RequestContext, type RouteDefinition, Type } from '#kernel'
-import type { Conversations } from './add-items.ts'
+import {
+  apiErrorFormat,
+  type ConversationHistory,
+  type HistoryService,
+  type RequestContext,
+  type RouteDefinition,
+  Type,
+} from '#kernel'
 import * as handlers from './handlers.ts'
 import {
   ConversationCreateSchema,
@@ -21,6 +26,8 @@ const ITEM = `${ITEMS}/:item_id`
 
 const conversation = { description: 'The conversation.', schema: ConversationSchema }
 const refused = { description: 'The request is wrong; `param` names the field.' }
+const full = { description: 'The tenant has stored as many bytes as it may.' }
+const tooMany = { description: 'The tenant has as many conversations as it may.' }
 const noConversation = { description: 'No such conversation.' }
 const noItem = { description: 'No such conversation, or no such item in it.' }
 const include = Type.Optional(
@@ -28,7 +35,7 @@ const include = Type.Optional(
 )
 
 export function conversationRoutes({ conversations }: HistoryService): readonly RouteDefinition[] {
-  const by = (handler: (ctx: RequestContext, conversations: Conversations) => Promise<void>) => ({
+  const by = (handler: (ctx: RequestContext, conversations: ConversationHistory) => Promise<void>) => ({
     ...base,
     handler: (ctx: RequestContext) => handler(ctx, conversations),
   })
@@ -41,7 +48,7 @@ export function conversationRoutes({ conversations }: HistoryService): readonly 
         summary: 'Create a conversation',
         tag,
         body: Type.Optional(ConversationCreateSchema),
-        responses: { 200: conversation, 400: refused },
+        responses: { 200: conversation, 400: refused, 429: tooMany, 507: full },
       },
     },
     {
@@ -107,6 +114,7 @@ export function conversationRoutes({ conversations }: HistoryService): readonly 
           200: { description: 'The new items.', schema: ItemListSchema },
           400: refused,
           404: noItem,
+          507: full,
         },
       },
     },

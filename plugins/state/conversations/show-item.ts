@@ -1,18 +1,17 @@
-/** Items as clients see them: without those of the gateway's own, and without members that were not asked for. */
-import type { ConversationItem, ItemPage, ItemProblem, PageOptions } from '#kernel'
+/** Items as clients see them: without internal ones, and without members that were not requested. */
+import type { ConversationHistory, ConversationItem, ItemPage, ItemProblem, PageOptions } from '#kernel'
 import { isShown, withoutPrivate } from '#shared'
-import type { Conversations } from './add-items.ts'
 
 type Json = Readonly<Record<string, unknown>>
 
 /** Reads on behind items that clients do not see, until the page is full. */
 export async function visiblePage(
-  conversations: Conversations,
+  conversations: ConversationHistory,
   tenant: string,
   id: string,
   options: PageOptions,
 ): Promise<ItemPage | ItemProblem> {
-  // One more than asked for, to learn whether there is more.
+  // One more than requested, to detect whether there are more.
   const limit = options.limit + 1
   const items: ConversationItem[] = []
   let { after } = options

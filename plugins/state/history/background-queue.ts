@@ -13,6 +13,7 @@ import {
   type StoredRecord,
   type StoreService,
 } from '#kernel'
+import { isUnreadableRecord } from '#shared'
 import { type ClaimedJob, type Collections, type WaitingJob, within } from './collections.ts'
 
 /** Renewals per lease period. */
@@ -73,7 +74,7 @@ export class StoredQueue implements BackgroundQueue {
     this.#log = log
   }
 
-  async claim(limit: number, room: (tenant: string) => number): Promise<Job[]> {
+  async claim(limit: number, capacity: (tenant: string) => number): Promise<Job[]> {
     await this.#ensureLease()
     const { waitingJobs } = this.#collections
     const claimed: Job[] = []
@@ -82,9 +83,14 @@ export class StoredQueue implements BackgroundQueue {
       const tenants = await waitingJobs.tenants({ after: this.#lastTenant, limit: TENANTS })
       this.#lastTenant = tenants.length < TENANTS ? undefined : tenants.at(-1)
       for (const tenant of tenants) {
-        const most = Math.min(limit - claimed.length, room(tenant))
+        const most = Math.min(limit - claimed.length, capacity(tenant))
         if (most <= 0) continue
-        const taken = (await this.#readyOf(tenant, most)).map(({ id, value: { attempts }, version }) => {
+        const ready = await this.#readyOf(tenant, most).catch((err: unknown) => {
+          if (!isUnreadableRecord(err)) throw err
+          this.#log.error({ err, tenant }, 'background jobs of tenant could not be read')
+          return []
+        })
+        const taken = ready.map(({ id, value: { attempts }, version }) => {
           const job = new JobClaim({ tenant, responseId: id, attempts }, this.#owner)
           const target = { collection: waitingJobs.name, tenant, id, onlyIf: version }
           return this.#take(job, { kind: 'delete', ...target }, this.#uncertain.waiting)
@@ -99,14 +105,14 @@ export class StoredQueue implements BackgroundQueue {
     return claimed
   }
 
-  async release(job: Job, restMs = 0): Promise<void> {
+  async release(job: Job, delayMs = 0): Promise<void> {
     if (!(job instanceof JobClaim)) return
     const { waitingJobs, claimedJobs } = this.#collections
     const { tenant, responseId: id, attempts } = job
     const version = await job.version(claimedJobs)
     // Already returned by a write that reported an error, or claimed by another owner.
     if (version === undefined) return
-    const value = { attempts: attempts + 1, ...(restMs > 0 && { notBeforeMs: Date.now() + restMs }) }
+    const value = { attempts: attempts + 1, ...(delayMs > 0 && { notBeforeMs: Date.now() + delayMs }) }
     const waiting: Change = { kind: 'put', collection: waitingJobs.name, tenant, id, value }
     await this.#store.write([waiting, job.ending(claimedJobs, version)])
   }

@@ -4,6 +4,7 @@ import { ChainReader } from './chain-reader.ts'
 import { openCollections } from './collections.ts'
 import type { HistoryConfig } from './config.ts'
 import { StoredResponses } from './response-history.ts'
+import { TenantUsage } from './tenant-usage.ts'
 
 const config = {
   maxChainResponses: 2_000,
@@ -11,6 +12,11 @@ const config = {
   maxHistoryBytes: 2 ** 30,
   cacheBytes: 16 * 2 ** 20,
 } as HistoryConfig
+
+function openResponses(store: MemoryStore, collections: ReturnType<typeof openCollections>) {
+  const usage = new TenantUsage(store, collections, config, { warn: () => undefined })
+  return new StoredResponses(store, collections, new ChainReader(collections, config), usage)
+}
 
 let count = 0
 const nextId = (prefix: string) =>
@@ -44,7 +50,7 @@ class CountedStore extends MemoryStore {
 test('turn 1,000 of a chain asks the store for what turn 10 asks for', async () => {
   const store = new CountedStore()
   const collections = openCollections(store)
-  const responses = new StoredResponses(store, collections, new ChainReader(collections, config))
+  const responses = openResponses(store, collections)
   const asked = new Map<number, { reads: number; writes: number; items: number }>()
   let previousResponseId: string | null = null
   for (let turn = 1; turn <= 1_000; turn++) {
@@ -86,7 +92,7 @@ test('a turn whose ids are all new is written without a look: no change of it ha
     return write(changes)
   }
   const collections = openCollections(store)
-  const responses = new StoredResponses(store, collections, new ChainReader(collections, config))
+  const responses = openResponses(store, collections)
   const turn = (previousResponseId: string | null, hasNewIds: boolean) => ({
     id: nextId('resp'),
     createdAtSec: 1_800_000_000,

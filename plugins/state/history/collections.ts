@@ -1,5 +1,14 @@
 /** Collections of history, the types of their records, and their ids. */
-import type { Change, Collection, HistoryItem, JsonText, ResponseStatus, StoreService } from '#kernel'
+import {
+  type Change,
+  type Collection,
+  type HistoryItem,
+  isObject,
+  JsonText,
+  type ResponseStatus,
+  type StoredRecord,
+  type StoreService,
+} from '#kernel'
 import { uuidV7 } from '#shared'
 
 /** Position of a turn: its chain, its 0-based number in it, and the totals up to and including it. */
@@ -56,6 +65,9 @@ export interface StoredConversation {
   readonly metadata: Readonly<Record<string, string>>
   /** Position of the next item. */
   readonly next: number
+  readonly changedAtSec: number
+  /** Bytes of JSON of the items and the metadata. */
+  readonly bytes: number
 }
 
 export interface StoredItem {
@@ -67,6 +79,12 @@ export interface ItemPosition {
   readonly at: number
   /** The item was removed; the position remains valid as a cursor. */
   readonly isGone?: boolean
+}
+
+/** What a tenant has stored. */
+export interface StoredUsage {
+  readonly bytes: number
+  readonly conversations: number
 }
 
 export interface WaitingJob {
@@ -88,11 +106,13 @@ export interface Collections {
   readonly chains: Collection<ChainBase>
   /** By base chain and chain, for each chain that branches from another. */
   readonly branches: Collection<0>
-  /** By ageId: responses in order of age. */
-  readonly ages: Collection<0>
+  /** By ageId: responses in order of age, with the bytes that they count for. */
+  readonly ages: Collection<number>
   /** By item id. */
   readonly items: Collection<ItemPointer>
   readonly conversations: Collection<StoredConversation>
+  /** By ageId: conversations in order of their last change, with the bytes that they count for. */
+  readonly conversationAges: Collection<number>
   /** By positionId. */
   readonly conversationItems: Collection<StoredItem>
   /** By conversation and item id. */
@@ -102,6 +122,8 @@ export interface Collections {
   readonly marks: Collection<string>
   /** Deleted conversations whose items are not yet deleted. */
   readonly trash: Collection<0>
+  /** One record per tenant. */
+  readonly usage: Collection<StoredUsage>
   /** By response id. */
   readonly waitingJobs: Collection<WaitingJob>
   /** Under GATEWAY_TENANT, by owner and response id. */
@@ -113,23 +135,67 @@ export interface Collections {
 
 export function openCollections(store: StoreService): Collections {
   return {
-    responses: store.collection('responses'),
-    turns: store.collection('response-turns'),
-    chains: store.collection('response-chains'),
+    responses: store.collection('responses', isStoredResponse),
+    turns: store.collection('response-turns', isTurn),
+    chains: store.collection('response-chains', (value) => isObject(value) && isObjects(value.segments)),
     branches: store.collection('response-branches'),
-    ages: store.collection('response-ages'),
-    items: store.collection('items'),
-    conversations: store.collection('conversations'),
-    conversationItems: store.collection('conversation-items'),
-    positions: store.collection('conversation-positions'),
-    locks: store.collection('conversation-locks'),
-    marks: store.collection('history-marks'),
+    ages: store.collection('response-ages', isNumber),
+    items: store.collection('items', isObject),
+    conversations: store.collection(
+      'conversations',
+      (value) =>
+        isObject(value) &&
+        isObject(value.metadata) &&
+        [value.next, value.bytes, value.createdAtSec, value.changedAtSec].every(isNumber),
+    ),
+    conversationAges: store.collection('conversation-ages', isNumber),
+    conversationItems: store.collection(
+      'conversation-items',
+      (value) => isObject(value) && isNumber(value.createdAtSec) && isItem(value.item),
+    ),
+    positions: store.collection('conversation-positions', (value) => isObject(value) && isNumber(value.at)),
+    locks: store.collection('conversation-locks', isString),
+    marks: store.collection('history-marks', isString),
     trash: store.collection('conversation-trash'),
-    waitingJobs: store.collection('jobs-waiting'),
-    claimedJobs: store.collection('jobs-claimed'),
+    usage: store.collection(
+      'history-usage',
+      (value) => isObject(value) && isNumber(value.bytes) && isNumber(value.conversations),
+    ),
+    waitingJobs: store.collection('jobs-waiting', (value) => isObject(value) && isNumber(value.attempts)),
+    claimedJobs: store.collection(
+      'jobs-claimed',
+      (value) =>
+        isObject(value) && isNumber(value.attempts) && isString(value.tenant) && isString(value.responseId),
+    ),
     jobOwners: store.collection('job-owners'),
-    events: store.collection('response-events'),
+    events: store.collection('response-events', (value) => Array.isArray(value) && value.every(isString)),
   }
+}
+
+const isNumber = (value: unknown) => typeof value === 'number'
+const isString = (value: unknown) => typeof value === 'string'
+const isObjects = (value: unknown) => Array.isArray(value) && value.every(isObject)
+
+function isItem(value: unknown): boolean {
+  return isObject(value) && isString(value.id) && isString(value.type)
+}
+
+function isItems(value: unknown): boolean {
+  return Array.isArray(value) && value.every(isItem)
+}
+
+function isTurn(value: unknown): boolean {
+  return isObject(value) && isString(value.id) && isItems(value.input) && isItems(value.output)
+}
+
+function isStoredResponse(value: unknown): boolean {
+  if (!isObject(value) || !isString(value.status) || !isObject(value.reply) || !isObject(value.facts))
+    return false
+  if (!isNumber(value.createdAtSec)) return false
+  const { place, input = [], output = [] } = value
+  return place === null
+    ? isItems(input) && isItems(output)
+    : isObject(place) && isString(place.chain) && [place.turn, place.depth, place.bytes].every(isNumber)
 }
 
 /** Whether the id is well-formed; any other id is treated as unknown. */
@@ -159,6 +225,16 @@ export function ageId(createdAtSec: number, id: string): string {
   return `${padded(createdAtSec)}.${id}`
 }
 
+/** @returns time in seconds and id of the record */
+export function splitAgeId(ageId: string): { atSec: number; id: string } {
+  const dot = ageId.indexOf('.')
+  return { atSec: Number(ageId.slice(0, dot)), id: ageId.slice(dot + 1) }
+}
+
+export function nowSec(): number {
+  return Math.floor(Date.now() / 1_000)
+}
+
 export function padded(number: number): string {
   return String(number).padStart(12, '0')
 }
@@ -168,6 +244,8 @@ const MARK_MS = 86_400_000
 /** Builds the changes of one write of a tenant. */
 export class ChangeList {
   readonly changes: Change[] = []
+  /** Bytes of the texts that were put. */
+  textBytes = 0
   readonly #tenant: string
 
   constructor(tenant: string) {
@@ -175,6 +253,7 @@ export class ChangeList {
   }
 
   put<T>({ name }: Collection<T>, id: string, value: T | JsonText, onlyIf?: string | null): this {
+    if (value instanceof JsonText) this.textBytes += Buffer.byteLength(value.text)
     this.changes.push({ kind: 'put', collection: name, tenant: this.#tenant, id, value, onlyIf })
     return this
   }
@@ -196,4 +275,31 @@ export class ChangeList {
     this.changes.push({ kind: 'check', collection: name, tenant: this.#tenant, id, onlyIf })
     return this
   }
+}
+
+/** Stores a changed conversation and moves it to the end of the order of age. @param before null for a new one */
+export function putConversation(
+  list: ChangeList,
+  { conversations, conversationAges }: Collections,
+  id: string,
+  value: StoredConversation,
+  before: StoredRecord<StoredConversation> | null,
+): void {
+  if (before !== null) list.delete(conversationAges, ageId(before.value.changedAtSec, id))
+  list
+    .put(conversations, id, value, before?.version ?? null)
+    .put(conversationAges, ageId(value.changedAtSec, id), value.bytes)
+}
+
+/** Deletes a conversation; its items become inaccessible and are deleted later. */
+export function deleteConversation(
+  list: ChangeList,
+  { conversations, conversationAges, trash, marks }: Collections,
+  { id, value, version }: StoredRecord<StoredConversation>,
+): void {
+  list
+    .delete(conversations, id, version)
+    .delete(conversationAges, ageId(value.changedAtSec, id))
+    .put(trash, id, 0)
+    .mark(marks, id)
 }

@@ -6,17 +6,33 @@ export const historyConfig = Type.Object(
     maxAgeDays: Type.Union([Type.Integer({ minimum: 1 }), Type.Null()], {
       default: 30,
       description:
-        'Age after which responses are deleted, in days; null disables deletion by age. Conversations are kept until deleted by the client. The text of a turn is kept while a newer response continues it.',
+        'Age after which responses are deleted, in days; null disables deletion by age. The text of a turn is kept while a newer response continues it.',
     }),
     maxResponsesPerTenant: Type.Union([Type.Integer({ minimum: 1 }), Type.Null()], {
       default: null,
       description:
         'Maximum number of responses per tenant, beyond which the oldest are deleted; null disables the limit.',
     }),
+    maxConversationAgeDays: Type.Union([Type.Integer({ minimum: 1 }), Type.Null()], {
+      default: 90,
+      description:
+        'Time without a change after which conversations are deleted, in days; null keeps them until the client deletes them.',
+    }),
+    maxBytesPerTenant: Type.Union([Type.Integer({ minimum: 1_048_576 }), Type.Null()], {
+      default: 10 * 1024 * 1024 * 1024,
+      description:
+        'Maximum bytes of JSON of the stored responses and conversations of a tenant; beyond it, requests that store something are rejected with 507 before they run. Indexes, the events of background responses and turns that outlive their response are not counted. Requests that run at the same time may exceed it by what they store. Null disables the limit.',
+    }),
+    maxConversationsPerTenant: Type.Union([Type.Integer({ minimum: 1 }), Type.Null()], {
+      default: 100_000,
+      description:
+        'Maximum number of conversations per tenant; further ones are rejected with 429. Null disables the limit.',
+    }),
     pruneIntervalMs: Type.Integer({
       minimum: 1_000,
       default: 60_000,
-      description: 'Interval at which old and surplus responses are deleted, in milliseconds.',
+      description:
+        'Interval at which old and surplus responses and conversations are deleted, in milliseconds.',
     }),
     maxChainResponses: Type.Integer({
       minimum: 1,

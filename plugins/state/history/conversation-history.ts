@@ -17,8 +17,11 @@ import type {
 import {
   ChangeList,
   type Collections,
+  deleteConversation,
   isId,
+  nowSec,
   positionId,
+  putConversation,
   type StoredConversation,
   within,
 } from './collections.ts'
@@ -27,6 +30,7 @@ import type { ConversationItems } from './conversation-items.ts'
 import { HeldLock, putLock } from './conversation-lock.ts'
 import { approximateBytes, CACHED_MS, type CachedHistory, HistoryCache } from './history-cache.ts'
 import { CONFLICT, retryOnConflict } from './retry-on-conflict.ts'
+import type { TenantUsage } from './tenant-usage.ts'
 
 const SYNCED = { durability: 'synced' } as const
 const NOT_FOUND = { problem: 'conversation_not_found' } as const
@@ -45,13 +49,16 @@ export class StoredConversations implements ConversationHistory {
   readonly #items: ConversationItems
   readonly #config: HistoryConfig
   readonly #cache: HistoryCache<CachedConversation>
+  readonly #usage: TenantUsage
 
   constructor(
     store: StoreService,
     collections: Collections,
     items: ConversationItems,
     config: HistoryConfig,
+    usage: TenantUsage,
   ) {
+    this.#usage = usage
     this.#store = store
     this.#collections = collections
     this.#items = items
@@ -69,8 +76,13 @@ export class StoredConversations implements ConversationHistory {
       const list = new ChangeList(tenant)
       const added = await this.#items.append(tenant, list, id, 0, items)
       if ('problem' in added) return added
-      list.put(this.#collections.conversations, id, { createdAtSec, metadata, next: items.length }, null)
-      return (await this.#store.write(list.changes, SYNCED)) === null ? CONFLICT : conversation
+      const bytes = list.textBytes + metadataBytes(metadata)
+      await this.#usage.check(tenant, { bytes, conversations: 1 })
+      const value = { createdAtSec, metadata, next: items.length, changedAtSec: nowSec(), bytes }
+      putConversation(list, this.#collections, id, value, null)
+      if ((await this.#store.write(list.changes, SYNCED)) === null) return CONFLICT
+      this.#usage.add(tenant, bytes, 1)
+      return conversation
     })
   }
 
@@ -87,10 +99,14 @@ export class StoredConversations implements ConversationHistory {
     return retryOnConflict(async () => {
       const found = await this.#read(tenant, id)
       if (found === undefined) return undefined
-      const value = { ...found.value, metadata: change(found.value.metadata) }
-      const list = new ChangeList(tenant).put(this.#collections.conversations, id, value, found.version)
-      const isDone = (await this.#store.write(list.changes, SYNCED)) !== null
-      return isDone ? toConversation({ id, value }) : CONFLICT
+      const metadata = change(found.value.metadata)
+      const added = metadataBytes(metadata) - metadataBytes(found.value.metadata)
+      const value = { ...found.value, metadata, changedAtSec: nowSec(), bytes: found.value.bytes + added }
+      const list = new ChangeList(tenant)
+      putConversation(list, this.#collections, id, value, found)
+      if ((await this.#store.write(list.changes, SYNCED)) === null) return CONFLICT
+      this.#usage.add(tenant, added)
+      return toConversation({ id, value })
     })
   }
 
@@ -99,12 +115,11 @@ export class StoredConversations implements ConversationHistory {
     return retryOnConflict(async () => {
       const found = await this.#read(tenant, id)
       if (found === undefined) return false
-      const { conversations, trash, marks } = this.#collections
       const list = new ChangeList(tenant)
-        .delete(conversations, id, found.version)
-        .put(trash, id, 0)
-        .mark(marks, id)
-      return (await this.#store.write(list.changes, SYNCED)) === null ? CONFLICT : true
+      deleteConversation(list, this.#collections, found)
+      if ((await this.#store.write(list.changes, SYNCED)) === null) return CONFLICT
+      this.#usage.add(tenant, -found.value.bytes, -1)
+      return true
     })
   }
 
@@ -120,9 +135,18 @@ export class StoredConversations implements ConversationHistory {
       const { next } = found.value
       const added = await this.#items.append(tenant, list, id, next, items)
       if ('problem' in added) return added
-      const value = { ...found.value, next: next + items.length }
-      list.put(this.#collections.conversations, id, value, found.version)
-      return (await this.#store.write(list.changes, SYNCED)) === null ? CONFLICT : added
+      const bytes = list.textBytes
+      await this.#usage.check(tenant, { bytes, conversations: 0 })
+      const value = {
+        ...found.value,
+        next: next + items.length,
+        changedAtSec: nowSec(),
+        bytes: found.value.bytes + bytes,
+      }
+      putConversation(list, this.#collections, id, value, found)
+      if ((await this.#store.write(list.changes, SYNCED)) === null) return CONFLICT
+      this.#usage.add(tenant, bytes)
+      return added
     })
   }
 
@@ -135,9 +159,11 @@ export class StoredConversations implements ConversationHistory {
     return retryOnConflict(async () => {
       const found = await this.#read(tenant, id)
       if (found === undefined) return NOT_FOUND
-      const isRemoved = await this.#items.remove(tenant, id, itemId)
-      if (isRemoved === null) return CONFLICT
-      return isRemoved ? toConversation(found) : ({ problem: 'item_not_found', id: itemId } as const)
+      const bytes = await this.#items.remove(tenant, found, itemId)
+      if (bytes === null) return { problem: 'item_not_found', id: itemId } as const
+      if (bytes === CONFLICT) return CONFLICT
+      this.#usage.add(tenant, -bytes)
+      return toConversation(found)
     })
   }
 
@@ -188,6 +214,10 @@ export class StoredConversations implements ConversationHistory {
   async #read(tenant: string, id: string): Promise<StoredRecord<StoredConversation> | undefined> {
     return isId(id) ? this.#collections.conversations.read(tenant, id) : undefined
   }
+}
+
+function metadataBytes(metadata: Conversation['metadata']): number {
+  return Buffer.byteLength(JSON.stringify(metadata))
 }
 
 function toConversation({

@@ -1,15 +1,28 @@
 /** Items of conversations: appended atomically, found by id, read by page, removed from one conversation. */
-import type {
-  ConversationItem,
-  HistoryItem,
-  ItemPage,
-  ItemProblem,
-  NewItem,
-  PageOptions,
-  StoreService,
+import {
+  type ConversationItem,
+  type HistoryItem,
+  type ItemPage,
+  type ItemProblem,
+  JsonText,
+  type NewItem,
+  type PageOptions,
+  type StoredRecord,
+  type StoreService,
 } from '#kernel'
-import { ChangeList, type Collections, type ItemPointer, isId, positionId, within } from './collections.ts'
+import {
+  ChangeList,
+  type Collections,
+  type ItemPointer,
+  isId,
+  nowSec,
+  positionId,
+  putConversation,
+  type StoredConversation,
+  within,
+} from './collections.ts'
 import type { ItemIndex } from './item-index.ts'
+import { CONFLICT } from './retry-on-conflict.ts'
 
 /** Maximum conversations stored in the pointer of a shared item; older ones are not found by item id. */
 const MAX_SHARES = 50
@@ -40,7 +53,7 @@ export class ConversationItems {
   ): Promise<readonly ConversationItem[] | ItemProblem> {
     const { items, positions, conversationItems } = this.#collections
     const added: ConversationItem[] = []
-    const createdAtSec = Math.floor(Date.now() / 1_000)
+    const createdAtSec = nowSec()
     const seen = new Set<string>()
     for (const [index, entry] of news.entries()) {
       const id = 'item' in entry ? entry.item.id : entry.reference
@@ -61,8 +74,9 @@ export class ConversationItems {
       const links = [...(pointer?.value.conversations ?? []), { id: conversation, at }].slice(-MAX_SHARES)
       list.put(items, id, { ...pointer?.value, conversations: links }, pointer?.version ?? null)
       list.put(positions, `${conversation}.${id}`, { at })
-      list.put(conversationItems, positionId(conversation, at), { item, createdAtSec })
-      added.push({ item, createdAtSec })
+      const stored = { item, createdAtSec }
+      list.put(conversationItems, positionId(conversation, at), new JsonText(JSON.stringify(stored)))
+      added.push(stored)
     }
     return added
   }
@@ -74,24 +88,33 @@ export class ConversationItems {
     return conversationItems.get(tenant, positionId(conversation, position.at))
   }
 
-  /** @returns false if the item is not in this conversation; null on a conflict */
-  async remove(tenant: string, conversation: string, itemId: string): Promise<boolean | null> {
+  /** @returns bytes removed; null if the item is not in this conversation, CONFLICT if a record was changed meanwhile */
+  async remove(
+    tenant: string,
+    found: StoredRecord<StoredConversation>,
+    itemId: string,
+  ): Promise<number | null | typeof CONFLICT> {
+    const conversation = found.id
     const { items, positions, conversationItems, marks } = this.#collections
     const name = `${conversation}.${itemId}`
     const position = isId(itemId) ? await positions.read(tenant, name) : undefined
-    if (position === undefined || position.value.isGone) return false
+    if (position === undefined || position.value.isGone) return null
     const { at } = position.value
+    const stored = await conversationItems.get(tenant, positionId(conversation, at))
+    const bytes = stored === undefined ? 0 : Buffer.byteLength(JSON.stringify(stored))
     const list = new ChangeList(tenant)
       .put(positions, name, { at, isGone: true }, position.version)
       .delete(conversationItems, positionId(conversation, at))
       .mark(marks, conversation)
+    const value = { ...found.value, changedAtSec: nowSec(), bytes: found.value.bytes - bytes }
+    putConversation(list, this.#collections, conversation, value, found)
     const pointer = await items.read(tenant, itemId)
     if (pointer !== undefined) {
       const left = withoutConversation(pointer.value, conversation)
       if (left === null) list.delete(items, itemId, pointer.version)
       else list.put(items, itemId, left, pointer.version)
     }
-    return (await this.#store.write(list.changes, { durability: 'synced' })) === null ? null : true
+    return (await this.#store.write(list.changes, { durability: 'synced' })) === null ? CONFLICT : bytes
   }
 
   async page(

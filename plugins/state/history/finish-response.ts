@@ -2,13 +2,14 @@
  * Stores the end of a response in one write: record, turn, item index, conversation, lock and job. The write is
  * conditional on everything read; a turn whose position is taken starts a branch.
  */
-import type {
-  FinishedResponse,
-  FinishOptions,
-  FinishResult,
-  HistoryItem,
-  StoredRecord,
-  StoreService,
+import {
+  type FinishedResponse,
+  type FinishOptions,
+  type FinishResult,
+  type HistoryItem,
+  JsonText,
+  type StoredRecord,
+  type StoreService,
 } from '#kernel'
 import { JobClaim } from './background-queue.ts'
 import type { ChainReader } from './chain-reader.ts'
@@ -20,13 +21,16 @@ import {
   type ItemPointer,
   isId,
   isRunning,
+  nowSec,
   positionId,
+  putConversation,
   type Segment,
   type StoredConversation,
   turnId,
 } from './collections.ts'
 import { HeldLock } from './conversation-lock.ts'
 import { CONFLICT, retryOnConflict } from './retry-on-conflict.ts'
+import type { TenantUsage } from './tenant-usage.ts'
 import {
   type ItemTexts,
   isFreshId,
@@ -50,8 +54,10 @@ export class ResponseFinisher {
   readonly #store: StoreService
   readonly #collections: Collections
   readonly #chains: ChainReader
+  readonly #usage: TenantUsage
 
-  constructor(store: StoreService, collections: Collections, chains: ChainReader) {
+  constructor(store: StoreService, collections: Collections, chains: ChainReader, usage: TenantUsage) {
+    this.#usage = usage
     this.#store = store
     this.#collections = collections
     this.#chains = chains
@@ -71,6 +77,7 @@ export class ResponseFinisher {
       if (change !== null) {
         if ((await this.#store.write(change.list.changes, SYNCED)) !== null) {
           this.#written(tenant, record, change.place)
+          this.#usage.add(tenant, change.list.textBytes)
           return 'stored'
         }
         isFirstTry = false
@@ -104,9 +111,13 @@ export class ResponseFinisher {
     const { responses, ages, locks } = this.#collections
     const lockVersion = lock === null ? null : await lock.settled()
     if (lock !== null && lockVersion === null) return 'lock_lost'
-    const [before, parent, conversation, seenLock] = await Promise.all([
+    const { id } = record
+    const age = ageId(record.createdAtSec, id)
+    const isSurelyNew = isFirstTry && isNew
+    const [before, beforeBytes = 0, parent, conversation, seenLock] = await Promise.all([
       // The condition of the write checks that a new record does not exist.
-      isFirstTry && isNew ? undefined : responses.read(tenant, record.id),
+      isSurelyNew ? undefined : responses.read(tenant, id),
+      isSurelyNew ? undefined : ages.get(tenant, age),
       this.#placeOfParent(tenant, record),
       lock === null ? undefined : this.#collections.conversations.read(tenant, lock.conversationId),
       lock === null || isFirstTry ? undefined : locks.read(tenant, lock.conversationId),
@@ -117,19 +128,20 @@ export class ResponseFinisher {
     const isUsable = record.status === 'completed' || record.status === 'incomplete'
     const past = { parent, conversation: isUsable ? (conversation ?? null) : null }
     const texts = itemTextsOf(record)
-    const place = isUsable ? await this.#addTurn(tenant, list, record, texts, past, lock, isFirstTry) : null
-    const { id } = record
+    const turn = isUsable ? await this.#addTurn(tenant, list, record, texts, past, lock, isFirstTry) : null
+    const place = turn?.place ?? null
     list.put(responses, id, responseText(record, place, texts), before?.version ?? null)
-    if (before === undefined) list.put(ages, ageId(record.createdAtSec, id), 0)
+    list.put(ages, age, list.textBytes - (turn?.conversationBytes ?? 0))
     if (lock !== null && lockVersion !== null) list.delete(locks, lock.conversationId, lockVersion)
     const { job } = options
     const ended = job instanceof JobClaim ? [job.ending(this.#collections.claimedJobs)] : []
     if ((await this.#store.write([...list.changes, ...ended], SYNCED)) === null) return CONFLICT
+    this.#usage.add(tenant, list.textBytes - beforeBytes)
     if (place !== null) this.#written(tenant, record, place)
     return lock !== null && isUsable && conversation === undefined ? 'conversation_gone' : 'stored'
   }
 
-  /** @returns its position in the chain */
+  /** @returns its position in the chain, and the bytes that it adds to the conversation */
   async #addTurn(
     tenant: string,
     list: ChangeList,
@@ -138,16 +150,18 @@ export class ResponseFinisher {
     past: Past,
     lock: HeldLock | null,
     isFirstTry: boolean,
-  ): Promise<ChainPosition> {
+  ): Promise<{ place: ChainPosition; conversationBytes: number }> {
     const { turns, chains, branches } = this.#collections
     const { place, base } = await this.#placeOf(tenant, record, past, texts, isFirstTry)
     list.put(turns, turnId(place.chain, place.turn), turnText(record.id, texts), null)
     if (base.length > 0) list.put(chains, place.chain, { segments: base })
     const last = base.at(-1)
     if (last !== undefined && 'chain' in last) list.put(branches, `${last.chain}.${place.chain}`, 0)
+    const bytes = list.textBytes
     const linked = await this.#addToConversation(tenant, list, record, past, lock)
+    const conversationBytes = list.textBytes - bytes
     await this.#addPointers(tenant, list, record, turnId(place.chain, place.turn), linked, isFirstTry)
-    return place
+    return { place, conversationBytes }
   }
 
   async #placeOf(
@@ -181,7 +195,8 @@ export class ResponseFinisher {
   ): Promise<ReadonlyMap<string, { id: string; at: number }>> {
     const linked = new Map<string, { id: string; at: number }>()
     if (conversation === null || lock === null) return linked
-    const { conversations, conversationItems, positions } = this.#collections
+    const { conversationItems, positions } = this.#collections
+    const bytes = list.textBytes
     const { conversationId } = lock
     const nameOf = (item: HistoryItem) => `${conversationId}.${item.id}`
     const named = input.filter(({ id }) => isId(id))
@@ -193,11 +208,19 @@ export class ResponseFinisher {
     for (const item of [...input, ...output]) {
       if (known.has(item.id)) continue
       known.add(item.id)
-      list.put(conversationItems, positionId(conversationId, at), { item, createdAtSec })
+      const text = new JsonText(JSON.stringify({ item, createdAtSec }))
+      list.put(conversationItems, positionId(conversationId, at), text)
       list.put(positions, nameOf(item), { at })
       linked.set(item.id, { id: conversationId, at: at++ })
     }
-    list.put(conversations, conversationId, { ...conversation.value, next: at }, conversation.version)
+    const added = list.textBytes - bytes
+    const value = {
+      ...conversation.value,
+      next: at,
+      changedAtSec: nowSec(),
+      bytes: conversation.value.bytes + added,
+    }
+    putConversation(list, this.#collections, conversationId, value, conversation)
     return linked
   }
 

@@ -2,8 +2,7 @@
  * Export and import of history as JSON lines: a header, one line per record, and a trailer with the number of records,
  * which detects a truncated file. Also counts the records of each tenant.
  */
-import type { Change, Collection, StoreService } from '#kernel'
-import { isObject } from '#kernel'
+import { type Change, type Collection, isObject, type StoreService } from '#kernel'
 import { type Collections, openCollections } from './collections.ts'
 import { historyErrors } from './errors.ts'
 

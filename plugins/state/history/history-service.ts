@@ -10,6 +10,7 @@ import { StoredEvents } from './event-log.ts'
 import { ItemIndex } from './item-index.ts'
 import { StoredResponses } from './response-history.ts'
 import { Retention } from './retention.ts'
+import { TenantUsage } from './tenant-usage.ts'
 
 export class StoredHistory implements HistoryService {
   readonly isShared: boolean
@@ -18,19 +19,25 @@ export class StoredHistory implements HistoryService {
   readonly queue: StoredQueue
   readonly events: StoredEvents
   readonly retention: Retention
+  readonly usage: TenantUsage
   readonly #index: ItemIndex
 
   /** @param isShared whether other gateways use the store too */
   constructor(store: StoreService, config: HistoryConfig, log: Logger, isShared = false) {
     this.isShared = isShared
     const collections = openCollections(store)
+    this.usage = new TenantUsage(store, collections, config, log)
     this.#index = new ItemIndex(collections, config)
-    this.responses = new StoredResponses(store, collections, new ChainReader(collections, config))
+    this.responses = new StoredResponses(store, collections, new ChainReader(collections, config), this.usage)
     const items = new ConversationItems(store, collections, this.#index)
-    this.conversations = new StoredConversations(store, collections, items, config)
+    this.conversations = new StoredConversations(store, collections, items, config, this.usage)
     this.queue = new StoredQueue(store, collections, config.ownerLeaseMs, log)
     this.events = new StoredEvents(store, collections.events, config.eventsKeptMs)
-    this.retention = new Retention(store, collections, config)
+    this.retention = new Retention(store, collections, config, this.usage)
+  }
+
+  checkQuota(tenant: string, bytes: number): void | Promise<void> {
+    return this.usage.check(tenant, { bytes, conversations: 0 })
   }
 
   resolveItems(tenant: string, ids: readonly string[]): Promise<ReadonlyMap<string, HistoryItem> | null> {

@@ -1,9 +1,11 @@
 /** The history plugin: responses, items, conversations and background jobs, in the shared or the local store. */
 import { definePlugin, History, SharedStore, Store } from '#kernel'
 import { PeriodicBatches } from '#shared'
+import { openCollections } from './collections.ts'
 import { historyConfig } from './config.ts'
 import { historyErrors } from './errors.ts'
 import { StoredHistory } from './history-service.ts'
+import { UsageReport } from './usage-report.ts'
 
 export default definePlugin({
   manifest: {
@@ -21,11 +23,16 @@ export default definePlugin({
     if (store === undefined) throw historyErrors.history_store_missing()
     const history = new StoredHistory(store, config, host.log, shared !== undefined)
     host.provide(History, history)
+    const report = new UsageReport(history.usage, openCollections(store).usage, host.metrics)
     const pruning = new PeriodicBatches(
-      (limit) => history.retention.slice(limit),
+      async (limit) => {
+        const pruned = await history.retention.slice(limit)
+        if (pruned < limit) await report.refresh()
+        return pruned
+      },
       config.pruneIntervalMs,
       host.log,
-      'old responses could not be deleted',
+      'old history could not be deleted',
     )
     return {
       ready: () => {
@@ -34,6 +41,7 @@ export default definePlugin({
       stop: async () => {
         await pruning.stop()
         await history.queue.stop()
+        await history.usage.flush()
       },
     }
   },

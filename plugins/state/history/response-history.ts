@@ -1,13 +1,14 @@
 /** Stored responses: created, updated while running, finished once, deleted. */
-import type {
-  FinishedResponse,
-  FinishOptions,
-  FinishResult,
-  HistoryProblem,
-  LoadedHistory,
-  ResponseHistory,
-  ResponseRecord,
-  StoreService,
+import {
+  type FinishedResponse,
+  type FinishOptions,
+  type FinishResult,
+  type HistoryProblem,
+  JsonText,
+  type LoadedHistory,
+  type ResponseHistory,
+  type ResponseRecord,
+  type StoreService,
 } from '#kernel'
 import type { ChainReader } from './chain-reader.ts'
 import {
@@ -22,6 +23,7 @@ import {
 import { ResponseFinisher } from './finish-response.ts'
 import { removeTurnPointers } from './item-index.ts'
 import { CONFLICT, retryOnConflict } from './retry-on-conflict.ts'
+import type { TenantUsage } from './tenant-usage.ts'
 
 const MAX_CREATED = 20_000
 const SYNCED = { durability: 'synced' } as const
@@ -31,24 +33,26 @@ export class StoredResponses implements ResponseHistory {
   readonly #collections: Collections
   readonly #chains: ChainReader
   readonly #end: ResponseFinisher
+  readonly #usage: TenantUsage
   /** Running responses created by this thread, so that `finish` need not read whether they exist. */
   readonly #created = new Set<string>()
 
-  constructor(store: StoreService, collections: Collections, chains: ChainReader) {
+  constructor(store: StoreService, collections: Collections, chains: ChainReader, usage: TenantUsage) {
+    this.#usage = usage
     this.#store = store
     this.#collections = collections
     this.#chains = chains
-    this.#end = new ResponseFinisher(store, collections, chains)
+    this.#end = new ResponseFinisher(store, collections, chains, usage)
   }
 
   async create(tenant: string, record: ResponseRecord, isQueued = false): Promise<void> {
     const { responses, ages, waitingJobs } = this.#collections
-    const list = new ChangeList(tenant)
-      .put(responses, record.id, toStored(record), null)
-      .put(ages, ageId(record.createdAtSec, record.id), 0)
+    const list = new ChangeList(tenant).put(responses, record.id, toStored(record), null)
+    list.put(ages, ageId(record.createdAtSec, record.id), list.textBytes)
     if (isQueued) list.put(waitingJobs, record.id, { attempts: 0 })
     const isNew = (await this.#store.write(list.changes, SYNCED)) !== null
     if (!isNew) throw new TypeError(`response ${record.id} already exists`)
+    this.#usage.add(tenant, list.textBytes)
     this.#created.add(record.id)
     for (const oldest of this.#created) {
       if (this.#created.size <= MAX_CREATED) break
@@ -86,11 +90,12 @@ export class StoredResponses implements ResponseHistory {
   }
 
   delete(tenant: string, id: string): Promise<boolean> {
-    const { responses, turns, items, waitingJobs, marks } = this.#collections
+    const { responses, ages, turns, items, waitingJobs, marks } = this.#collections
     return retryOnConflict(async () => {
       const before = isId(id) ? await responses.read(tenant, id) : undefined
       if (before === undefined || before.value.status === 'deleted') return false
       const { place, createdAtSec, previousResponseId } = before.value
+      const bytes = (await ages.get(tenant, ageId(createdAtSec, id))) ?? 0
       const left: StoredResponse = {
         createdAtSec,
         status: 'deleted',
@@ -100,7 +105,9 @@ export class StoredResponses implements ResponseHistory {
         facts: {},
         place,
       }
-      const list = new ChangeList(tenant).put(responses, id, left, before.version)
+      const list = new ChangeList(tenant)
+        .put(responses, id, left, before.version)
+        .put(ages, ageId(createdAtSec, id), 0)
       if (place === null) {
         list.delete(waitingJobs, id)
       } else {
@@ -109,7 +116,9 @@ export class StoredResponses implements ResponseHistory {
         list.mark(marks, place.chain)
         await removeTurnPointers(tenant, list, items, [...(turn?.input ?? []), ...(turn?.output ?? [])])
       }
-      return (await this.#store.write(list.changes, SYNCED)) === null ? CONFLICT : true
+      if ((await this.#store.write(list.changes, SYNCED)) === null) return CONFLICT
+      this.#usage.add(tenant, -bytes)
+      return true
     })
   }
 
@@ -118,6 +127,7 @@ export class StoredResponses implements ResponseHistory {
   }
 }
 
-function toStored({ id: _, ...record }: ResponseRecord): StoredResponse {
-  return { ...record, place: null }
+/** JSON of a `StoredResponse`. */
+function toStored({ id: _, ...record }: ResponseRecord): JsonText {
+  return new JsonText(JSON.stringify({ ...record, place: null }))
 }

@@ -1,20 +1,22 @@
 /**
- * Deletes old and surplus responses and the items of deleted conversations, in small batches. The text of a turn is kept
+ * Deletes old and surplus responses, unused conversations and the items of deleted conversations, in small batches. The text of a turn is kept
  * while a newer response continues it; a chain is deleted with its last response.
  */
 import type { StoreService } from '#kernel'
 import {
-  ageId,
   type ChainPosition,
   ChangeList,
   type Collections,
+  deleteConversation,
   positionId,
+  splitAgeId,
   turnId,
   within,
 } from './collections.ts'
 import type { HistoryConfig } from './config.ts'
 import { withoutConversation } from './conversation-items.ts'
 import { removeTurnPointers } from './item-index.ts'
+import type { TenantUsage } from './tenant-usage.ts'
 
 const DAY_SEC = 86_400
 /** Maximum turns or items deleted by one write. */
@@ -25,27 +27,41 @@ export class Retention {
   readonly #store: StoreService
   readonly #collections: Collections
   readonly #config: HistoryConfig
+  readonly #usage: TenantUsage
+  /** A round deletes responses of all tenants, then conversations of all tenants. */
+  #isAtConversations = false
   #lastTenant: string | undefined
 
-  constructor(store: StoreService, collections: Collections, config: HistoryConfig) {
+  constructor(store: StoreService, collections: Collections, config: HistoryConfig, usage: TenantUsage) {
+    this.#usage = usage
     this.#store = store
     this.#collections = collections
     this.#config = config
   }
 
   /**
-   * Deletes responses of one tenant, or items of a deleted conversation.
+   * Deletes responses or conversations of one tenant, or items of a deleted conversation.
    * @returns `limit` if more may be left, 0 after a round over all tenants
    */
   async slice(limit: number, nowMs = Date.now()): Promise<number> {
     if (await this.#removeDeletedConversation(limit)) return limit
-    const [tenant] = await this.#collections.ages.tenants({ after: this.#lastTenant, limit: 1 })
+    const { ages, conversationAges } = this.#collections
+    const collection = this.#isAtConversations ? conversationAges : ages
+    const [tenant] = await collection.tenants({ after: this.#lastTenant, limit: 1 })
     if (tenant === undefined) {
       this.#lastTenant = undefined
-      return 0
+      this.#isAtConversations = !this.#isAtConversations
+      return this.#isAtConversations ? limit : 0
     }
-    const removed = await this.prune(tenant, limit, nowMs)
-    if (removed < limit) this.#lastTenant = tenant
+    let removed = 0
+    try {
+      removed = this.#isAtConversations
+        ? await this.#pruneConversations(tenant, limit, nowMs)
+        : await this.prune(tenant, limit, nowMs)
+    } finally {
+      // After an error, such as of a damaged record, the next call continues with the next tenant.
+      if (removed < limit) this.#lastTenant = tenant
+    }
     // Another tenant may be next.
     return limit
   }
@@ -54,16 +70,36 @@ export class Retention {
   async prune(tenant: string, limit: number, nowMs = Date.now()): Promise<number> {
     const { maxAgeDays, maxResponsesPerTenant } = this.#config
     const oldest = (await this.#collections.ages.range(tenant, { limit })).records
-    const beforeSec = maxAgeDays === null ? 0 : Math.floor(nowMs / 1_000) - maxAgeDays * DAY_SEC
+    const beforeSec = oldestAllowedSec(maxAgeDays, nowMs)
     const surplus =
       maxResponsesPerTenant === null
         ? 0
         : (await this.#countUpTo(tenant, maxResponsesPerTenant + limit)) - maxResponsesPerTenant
     let removed = 0
-    for (const [index, { id }] of oldest.entries()) {
-      const createdAtSec = Number(id.slice(0, id.indexOf('.')))
-      if (createdAtSec >= beforeSec && index >= surplus) break
-      await this.#remove(tenant, id.slice(id.indexOf('.') + 1), createdAtSec)
+    for (const [index, { id: age, value: bytes }] of oldest.entries()) {
+      const { atSec, id } = splitAgeId(age)
+      if (atSec >= beforeSec && index >= surplus) break
+      await this.#remove(tenant, id, age, bytes)
+      removed++
+    }
+    return removed
+  }
+
+  async #pruneConversations(tenant: string, limit: number, nowMs: number): Promise<number> {
+    const { conversations, conversationAges } = this.#collections
+    const beforeSec = oldestAllowedSec(this.#config.maxConversationAgeDays, nowMs)
+    const { records } = await conversationAges.range(tenant, { limit })
+    let removed = 0
+    for (const { id: age, value: bytes, version } of records) {
+      const { atSec, id } = splitAgeId(age)
+      if (atSec >= beforeSec) break
+      const found = await conversations.read(tenant, id)
+      const list = new ChangeList(tenant).delete(conversationAges, age, version)
+      const isUnchanged = found?.value.changedAtSec === atSec
+      if (isUnchanged) deleteConversation(list, this.#collections, found)
+      // On a conflict, the next round retries.
+      const isDone = (await this.#store.write(list.changes)) !== null
+      if (isDone && isUnchanged) this.#usage.add(tenant, -bytes, -1)
       removed++
     }
     return removed
@@ -80,18 +116,19 @@ export class Retention {
     return Math.min(count, most)
   }
 
-  async #remove(tenant: string, id: string, createdAtSec: number): Promise<void> {
+  async #remove(tenant: string, id: string, age: string, bytes: number): Promise<void> {
     const { responses, ages, turns, items, waitingJobs, marks } = this.#collections
     const found = await responses.read(tenant, id)
-    const list = new ChangeList(tenant).delete(ages, ageId(createdAtSec, id))
+    const list = new ChangeList(tenant).delete(ages, age)
     const place = found?.value.place ?? null
     if (found !== undefined) list.delete(responses, id, found.version).delete(waitingJobs, id)
     if (place !== null) list.mark(marks, place.chain)
     const turn = place === null ? undefined : await turns.get(tenant, turnId(place.chain, place.turn))
     await removeTurnPointers(tenant, list, items, [...(turn?.input ?? []), ...(turn?.output ?? [])])
     // On a conflict, the next round retries.
-    if ((await this.#store.write(list.changes)) === null || place === null) return
-    await this.#dropChain(tenant, place)
+    if ((await this.#store.write(list.changes)) === null) return
+    this.#usage.add(tenant, -bytes)
+    if (place !== null) await this.#dropChain(tenant, place)
   }
 
   /** Deletes the chain that ends with this turn, unless a turn or branch continues it. */
@@ -146,4 +183,9 @@ export class Retention {
     await this.#store.write(list.changes)
     return true
   }
+}
+
+/** Time before which records are too old, in seconds. */
+function oldestAllowedSec(maxAgeDays: number | null, nowMs: number): number {
+  return maxAgeDays === null ? 0 : Math.floor(nowMs / 1_000) - maxAgeDays * DAY_SEC
 }

@@ -56,7 +56,7 @@ export function turnWithoutReads(
   }
   for (const item of output) if (!seen.has(item.id)) list.put(items, item.id, { turn })
   list.put(responses, id, responseText(record, place, texts), ifNew)
-  list.put(ages, ageId(createdAtSec, id), 0)
+  list.put(ages, ageId(createdAtSec, id), list.textBytes)
   return { list, place }
 }
 

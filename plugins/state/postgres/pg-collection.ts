@@ -1,18 +1,13 @@
 /** A collection in PostgreSQL. Reads are here; writes go through the store. */
-import type {
-  Change,
-  Collection,
-  PutOptions,
-  RangeOptions,
-  RecordPage,
-  StoredRecord,
-  WriteOptions,
-} from '#kernel'
-import { checkKeyPart } from '#shared'
-
-const DEFAULT_LIMIT = 100
-const MAX_LIMIT = 1_000
-const DEFAULT_PAGE_BYTES = 4 * 1024 * 1024
+import type { Collection, RangeOptions, RecordPage, StoredRecord } from '#kernel'
+import {
+  checkKeyPart,
+  DEFAULT_TENANTS,
+  pageLimits,
+  parseRecord,
+  StoredCollection,
+  type WriteChanges,
+} from '#shared'
 
 interface Row {
   readonly id: string
@@ -27,16 +22,15 @@ export interface CollectionParts {
   readonly schema: string
   /** Runs a read with metrics and error mapping. */
   read<R extends object>(collection: string, sql: string, values: unknown[]): Promise<R[]>
-  write(changes: readonly Change[], options: WriteOptions): Promise<string | null>
+  readonly write: WriteChanges
 }
 
-export class PgCollection<T> implements Collection<T> {
-  readonly name: string
+export class PgCollection<T> extends StoredCollection<T> implements Collection<T> {
   readonly #parts: CollectionParts
   readonly #table: string
 
-  constructor(name: string, parts: CollectionParts) {
-    this.name = name
+  constructor(name: string, isValid: (value: unknown) => boolean, parts: CollectionParts) {
+    super(name, isValid, parts.write)
     this.#parts = parts
     this.#table = `${parts.schema}.records`
   }
@@ -47,7 +41,7 @@ export class PgCollection<T> implements Collection<T> {
 
   async read(tenant: string, id: string): Promise<StoredRecord<T> | undefined> {
     const [row] = await this.#rows('id = $4', [checkKeyPart('tenant', tenant), checkKeyPart('id', id)])
-    return row && toRecord<T>(row)
+    return row && this.#toRecord(row)
   }
 
   async getMany(tenant: string, ids: readonly string[]): Promise<(T | undefined)[]> {
@@ -58,18 +52,18 @@ export class PgCollection<T> implements Collection<T> {
     const byId = new Map(rows.map((row) => [row.id, row.value]))
     return ids.map((id) => {
       const json = byId.get(id)
-      return json === undefined ? undefined : (JSON.parse(json) as T)
+      return json === undefined ? undefined : parseRecord<T>(this, id, json)
     })
   }
 
   async list(tenant: string): Promise<T[]> {
     const rows = await this.#rows('true ORDER BY id', [checkKeyPart('tenant', tenant)])
-    return rows.map(({ value }) => JSON.parse(value) as T)
+    return rows.map((row) => this.#toRecord(row).value)
   }
 
   async range(tenant: string, options: RangeOptions = {}): Promise<RecordPage<T>> {
-    const { from, to, after, reverse = false, maxBytes = DEFAULT_PAGE_BYTES } = options
-    const limit = Math.min(MAX_LIMIT, Math.max(1, options.limit ?? DEFAULT_LIMIT))
+    const { from, to, after, reverse = false } = options
+    const { limit, maxBytes } = pageLimits(options)
     const values: unknown[] = [checkKeyPart('tenant', tenant)]
     const bound = (operator: string, id: string | undefined) => {
       if (id === undefined) return ''
@@ -86,11 +80,11 @@ export class PgCollection<T> implements Collection<T> {
     // In bytes, as the server counts.
     const bytes = rows.reduce((sum, { value }) => sum + Buffer.byteLength(value), 0)
     const hasMore = last !== undefined && (isLimited || bytes >= maxBytes)
-    return { records: rows.map((row) => toRecord<T>(row)), next: hasMore ? last.id : null }
+    return { records: rows.map((row) => this.#toRecord(row)), next: hasMore ? last.id : null }
   }
 
   async tenants(options: { readonly after?: string; readonly limit?: number } = {}): Promise<string[]> {
-    const { after, limit = DEFAULT_LIMIT } = options
+    const { after, limit = DEFAULT_TENANTS } = options
     const beyond = after === undefined ? '' : checkKeyPart('tenant', after)
     const operator = after === undefined ? '>=' : '>'
     // Skips from tenant to tenant in the index instead of reading every record.
@@ -108,14 +102,9 @@ export class PgCollection<T> implements Collection<T> {
     return rows.map(({ tenant }) => tenant)
   }
 
-  async put(tenant: string, id: string, value: T, options: PutOptions = {}): Promise<void> {
-    const { expiresAtMs } = options
-    const change: Change = { kind: 'put', collection: this.name, tenant, id, value, expiresAtMs }
-    await this.#parts.write([change], options)
-  }
-
-  async delete(tenant: string, id: string, options: WriteOptions = {}): Promise<void> {
-    await this.#parts.write([{ kind: 'delete', collection: this.name, tenant, id }], options)
+  #toRecord({ id, value, version, expires_at_ms }: Row): StoredRecord<T> {
+    const expiresAtMs = expires_at_ms === null ? null : Number(expires_at_ms)
+    return { id, value: parseRecord<T>(this, id, value), version, expiresAtMs }
   }
 
   /** @param where further conditions; their parameters start at $4 after collection, time and tenant */
@@ -144,9 +133,4 @@ export class PgCollection<T> implements Collection<T> {
       ) AS counted WHERE before < $${all.length} ${order}`
     return this.#parts.read<Row>(this.name, sql, all)
   }
-}
-
-function toRecord<T>({ id, value, version, expires_at_ms }: Row): StoredRecord<T> {
-  const expiresAtMs = expires_at_ms === null ? null : Number(expires_at_ms)
-  return { id, value: JSON.parse(value) as T, version, expiresAtMs }
 }

@@ -1,6 +1,12 @@
 /** The Store contract over PostgreSQL: JSON records in one table. */
 import { type Change, type Collection, GatewayError, type StoreService, type WriteOptions } from '#kernel'
-import { checkCollectionName, checkKeyPart, makeVersionStamps, type StoreMetrics, storeErrors } from '#shared'
+import {
+  checkCollectionName,
+  checkKeyPart,
+  makeVersionStamps,
+  runStoreOperation,
+  type StoreMetrics,
+} from '#shared'
 import type { PostgresConfig } from './config.ts'
 import { Connections } from './connections.ts'
 import { postgresErrors } from './errors.ts'
@@ -66,12 +72,14 @@ export class PgStore implements StoreService {
   }
 
   /** @throws invalid_collection_name */
-  collection<T>(name: string): Collection<T> {
+  collection<T>(name: string, isValid: (value: unknown) => boolean = () => true): Collection<T> {
     checkCollectionName(name)
-    return new PgCollection<T>(name, {
+    return new PgCollection<T>(name, isValid, {
       schema: this.#config.schema,
       read: (collection, sql, values) =>
-        this.#run('read', collection, () => this.#connections.query(sql, values, true)),
+        runStoreOperation(this.#metrics, 'read', collection, () =>
+          this.#connections.query(sql, values, true),
+        ),
       write: (changes, options) => this.write(changes, options),
     })
   }
@@ -86,7 +94,9 @@ export class PgStore implements StoreService {
     const { durability = 'relaxed' } = options
     const write = prepareWrite(changes, version, durability, this.#config.maxRecordBytes)
     const verb = changes.every(({ kind }) => kind === 'delete') ? 'delete' : 'write'
-    const isDone = await this.#run(verb, changes[0]?.collection ?? '', () => this.#writes.write(write))
+    const isDone = await runStoreOperation(this.#metrics, verb, changes[0]?.collection ?? '', () =>
+      this.#writes.write(write),
+    )
     return isDone ? version : null
   }
 
@@ -105,20 +115,5 @@ export class PgStore implements StoreService {
       SELECT count(*)::int AS count FROM gone`
     const rows = await this.#connections.query<{ count: number }>(sql, [Date.now(), limit], true)
     return rows[0]?.count ?? 0
-  }
-
-  /** @throws storage_failed (500) with the server's error as its cause, or the store errors that say more */
-  async #run<R>(verb: 'read' | 'write' | 'delete', collection: string, act: () => Promise<R>): Promise<R> {
-    const startedAtMs = performance.now()
-    try {
-      const result = await act()
-      this.#metrics?.onDone(verb, 'success', startedAtMs)
-      return result
-    } catch (cause) {
-      if (cause instanceof GatewayError && cause.code === 'storage_not_open') throw cause
-      this.#metrics?.onDone(verb, 'error', startedAtMs)
-      if (cause instanceof GatewayError) throw cause
-      throw storeErrors.storage_failed.with({ cause }, verb, collection)
-    }
   }
 }

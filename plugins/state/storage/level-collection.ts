@@ -1,34 +1,22 @@
 /** A collection in LevelDB. Reads are here; writes go through the store. */
-import type {
-  Change,
-  Collection,
-  PutOptions,
-  RangeOptions,
-  RecordPage,
-  StoredRecord,
-  WriteOptions,
-} from '#kernel'
+import type { Collection, RangeOptions, RecordPage, StoredRecord } from '#kernel'
+import { DEFAULT_TENANTS, pageLimits, parseRecord, StoredCollection, type WriteChanges } from '#shared'
 import type { Database } from './level-handle.ts'
 import { collectionRange, recordKey, splitKey, tenantRange } from './record-key.ts'
-import { isExpired, parseRecord, readHead } from './record-value.ts'
-
-const DEFAULT_LIMIT = 100
-const MAX_LIMIT = 1_000
-const DEFAULT_PAGE_BYTES = 4 * 1024 * 1024
+import { isExpired, readHead } from './record-value.ts'
 
 /** Functions of the store that a collection uses. */
 export interface CollectionParts {
-  /** Runs an operation with metrics and error mapping. */
-  run<R>(verb: 'read', collection: string, act: (db: Database) => Promise<R>): Promise<R>
-  write(changes: readonly Change[], options: WriteOptions): Promise<string | null>
+  /** Runs a read with metrics and error mapping. */
+  read<R>(collection: string, act: (db: Database) => Promise<R>): Promise<R>
+  readonly write: WriteChanges
 }
 
-export class LevelCollection<T> implements Collection<T> {
-  readonly name: string
+export class LevelCollection<T> extends StoredCollection<T> implements Collection<T> {
   readonly #parts: CollectionParts
 
-  constructor(name: string, parts: CollectionParts) {
-    this.name = name
+  constructor(name: string, isValid: (value: unknown) => boolean, parts: CollectionParts) {
+    super(name, isValid, parts.write)
     this.#parts = parts
   }
 
@@ -39,7 +27,7 @@ export class LevelCollection<T> implements Collection<T> {
   async read(tenant: string, id: string): Promise<StoredRecord<T> | undefined> {
     const key = recordKey(this.name, tenant, id)
     const text = await this.#read((db) => db.get(key))
-    return text === undefined ? undefined : (toRecord<T>(id, text, Date.now()) ?? undefined)
+    return text === undefined ? undefined : (this.#toRecord(id, text, Date.now()) ?? undefined)
   }
 
   async getMany(tenant: string, ids: readonly string[]): Promise<(T | undefined)[]> {
@@ -47,25 +35,24 @@ export class LevelCollection<T> implements Collection<T> {
     const texts = await this.#read((db) => db.getMany(keys))
     const nowMs = Date.now()
     return texts.map((text, index) =>
-      text === undefined ? undefined : toRecord<T>(ids[index], text, nowMs)?.value,
+      text === undefined ? undefined : this.#toRecord(ids[index], text, nowMs)?.value,
     )
   }
 
   async list(tenant: string): Promise<T[]> {
     const { from, to } = tenantRange(this.name, tenant)
-    const texts = await this.#read((db) => db.values({ gte: from, lt: to }).all())
+    const rows = await this.#read((db) => db.iterator({ gte: from, lt: to }).all())
     const nowMs = Date.now()
     const values: T[] = []
-    for (const text of texts) {
-      const record = toRecord<T>('', text, nowMs)
+    for (const [key, text] of rows) {
+      const record = this.#toRecord(splitKey(key).id, text, nowMs)
       if (record !== null) values.push(record.value)
     }
     return values
   }
 
   async range(tenant: string, options: RangeOptions = {}): Promise<RecordPage<T>> {
-    const limit = Math.min(MAX_LIMIT, Math.max(1, options.limit ?? DEFAULT_LIMIT))
-    const maxBytes = options.maxBytes ?? DEFAULT_PAGE_BYTES
+    const { limit, maxBytes } = pageLimits(options)
     const bounds = this.#bounds(tenant, options)
     return this.#read(async (db) => {
       // Reads one more row to detect whether there are more.
@@ -79,7 +66,7 @@ export class LevelCollection<T> implements Collection<T> {
         let bytes = 0
         for (const [key, text] of rows) {
           bytes += text.length
-          const record = toRecord<T>(splitKey(key).id, text, nowMs)
+          const record = this.#toRecord(splitKey(key).id, text, nowMs)
           if (record !== null) records.push(record)
         }
         const last = rows.at(-1)
@@ -92,7 +79,7 @@ export class LevelCollection<T> implements Collection<T> {
   }
 
   async tenants(options: { readonly after?: string; readonly limit?: number } = {}): Promise<string[]> {
-    const limit = options.limit ?? DEFAULT_LIMIT
+    const limit = options.limit ?? DEFAULT_TENANTS
     const { from, to } = collectionRange(this.name)
     let start = options.after === undefined ? from : tenantRange(this.name, options.after).to
     return this.#read(async (db) => {
@@ -108,18 +95,16 @@ export class LevelCollection<T> implements Collection<T> {
     })
   }
 
-  async put(tenant: string, id: string, value: T, options: PutOptions = {}): Promise<void> {
-    const { expiresAtMs } = options
-    const change: Change = { kind: 'put', collection: this.name, tenant, id, value, expiresAtMs }
-    await this.#parts.write([change], options)
-  }
-
-  async delete(tenant: string, id: string, options: WriteOptions = {}): Promise<void> {
-    await this.#parts.write([{ kind: 'delete', collection: this.name, tenant, id }], options)
-  }
-
   #read<R>(act: (db: Database) => Promise<R>): Promise<R> {
-    return this.#parts.run('read', this.name, act)
+    return this.#parts.read(this.name, act)
+  }
+
+  /** @returns null for an expired record */
+  #toRecord(id: string, text: string, nowMs: number): StoredRecord<T> | null {
+    const head = readHead(text)
+    if (isExpired(head, nowMs)) return null
+    const { version, expiresAtMs, jsonStart } = head
+    return { id, value: parseRecord<T>(this, id, text.slice(jsonStart)), version, expiresAtMs }
   }
 
   #bounds(tenant: string, { from, to, after, reverse = false }: RangeOptions): Record<string, unknown> {
@@ -161,11 +146,4 @@ async function takeRows(iterator: RowIterator, limit: number, maxBytes: number):
     }
   }
   return rows
-}
-
-/** @returns null for an expired record */
-function toRecord<T>(id: string, text: string, nowMs: number): StoredRecord<T> | null {
-  const head = readHead(text)
-  if (isExpired(head, nowMs)) return null
-  return { id, value: parseRecord<T>(text, head), version: head.version, expiresAtMs: head.expiresAtMs }
 }

@@ -1,7 +1,12 @@
 /** The Store contract over LevelDB: JSON records in one directory, shared by all threads of the process. */
 import type { Change, Collection, StoreService, WriteOptions } from '#kernel'
-import { GatewayError } from '#kernel'
-import { checkCollectionName, makeVersionStamps, type StoreMetrics, storeErrors, toRecordJson } from '#shared'
+import {
+  checkCollectionName,
+  makeVersionStamps,
+  runStoreOperation,
+  type StoreMetrics,
+  toRecordJson,
+} from '#shared'
 import { sweepExpired } from './expiry-sweep.ts'
 import { type Condition, GroupCommit, type LevelChange } from './group-commit.ts'
 import { LevelCollection } from './level-collection.ts'
@@ -54,11 +59,13 @@ export class LevelStore implements StoreService {
   }
 
   /** @throws invalid_collection_name */
-  collection<T>(name: string): Collection<T> {
+  collection<T>(name: string, isValid: (value: unknown) => boolean = () => true): Collection<T> {
     checkCollectionName(name)
-    return new LevelCollection<T>(name, {
-      run: (verb, collection, act) =>
-        this.#run(verb, collection, async () => act(await this.#handle.forReading())),
+    return new LevelCollection<T>(name, isValid, {
+      read: (collection, act) =>
+        runStoreOperation(this.#metrics, 'read', collection, async () =>
+          act(await this.#handle.forReading()),
+        ),
       write: (changes, options) => this.write(changes, options),
     })
   }
@@ -78,7 +85,9 @@ export class LevelStore implements StoreService {
     }
     for (const { key, value } of steps) bytes += key.length + (value?.length ?? 0)
     const write = { changes: steps, conditions, isSynced: options.durability === 'synced', bytes }
-    const isDone = await this.#run(verb, changes[0]?.collection ?? '', () => this.#commits.write(write))
+    const isDone = await runStoreOperation(this.#metrics, verb, changes[0]?.collection ?? '', () =>
+      this.#commits.write(write),
+    )
     return isDone ? version : null
   }
 
@@ -88,21 +97,6 @@ export class LevelStore implements StoreService {
    */
   async sweep(limit: number): Promise<number> {
     return sweepExpired(await this.#handle.forReading(), this.#commits, limit)
-  }
-
-  /** @throws storage_failed (500) with the database's error as its cause */
-  async #run<R>(verb: 'read' | 'write' | 'delete', collection: string, act: () => Promise<R>): Promise<R> {
-    const startedAtMs = performance.now()
-    try {
-      const result = await act()
-      this.#metrics?.onDone(verb, 'success', startedAtMs)
-      return result
-    } catch (cause) {
-      if (cause instanceof GatewayError && cause.code === 'storage_not_open') throw cause
-      this.#metrics?.onDone(verb, 'error', startedAtMs)
-      if (cause instanceof GatewayError) throw cause
-      throw storeErrors.storage_failed.with({ cause }, verb, collection)
-    }
   }
 }
 

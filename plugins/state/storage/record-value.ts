@@ -29,10 +29,6 @@ export function readHead(text: string): RecordHead {
   }
 }
 
-export function parseRecord<T>(text: string, head: RecordHead): T {
-  return JSON.parse(head.jsonStart === 0 ? text : text.slice(head.jsonStart)) as T
-}
-
 export function isExpired(head: RecordHead, nowMs: number): boolean {
   return head.expiresAtMs !== null && head.expiresAtMs <= nowMs
 }

@@ -1,7 +1,7 @@
 /** Creating responses over chat workers: the reply, what the worker is asked, and what is refused. */
 import { describe, expect, test } from 'vitest'
 import { jsonAnswer } from '../../support/scripted-worker.ts'
-import { type Json, openResponses, says } from './responses-fleet.ts'
+import { type Json, openResponses, RESPONSES, says } from './responses-fleet.ts'
 
 test('a text becomes a completed response with one message and the usage', async () => {
   const usage = {
@@ -332,4 +332,14 @@ describe('refused requests', () => {
       expect((await create({ input: 'hi' }, status)).error).toMatchObject({ type, code })
     }
   })
+})
+
+test('members that no worker of the model knows are named in a header; chat workers get those that chat has', async () => {
+  const fleet = await openResponses(says('x'))
+  const body = { model: 'test-model', input: 'x', text: { verbosity: 'low' }, safety_identifier: 'u1' }
+  const reply = await fleet.post(RESPONSES, { ...body, seed: 1, 'not a token': 2 })
+  expect(reply.status).toBe(200)
+  expect(reply.headers.get('x-weir-warning')).toBe('members_ignored; count=2; names="seed"')
+  expect(fleet.asked()[0]).toMatchObject({ verbosity: 'low', safety_identifier: 'u1' })
+  expect((await fleet.post(RESPONSES, body)).headers.get('x-weir-warning')).toBeNull()
 })

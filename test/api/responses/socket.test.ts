@@ -152,3 +152,13 @@ test('a compacted conversation begins a new chain', async () => {
   })
   expect(((await chained.json()) as Reply).output).toHaveLength(2)
 })
+
+test('a tenant has no more sockets than its share', async () => {
+  const { gateway } = await openResponses(says('x'), {
+    plugins: { auth: { tenantKeys: ['a:key-a', 'b:key-b'] }, responses: { socket: { maxPerTenant: 1 } } },
+  })
+  await connect(gateway.url, 'test-model', 'key-a')
+  await expect(connect(gateway.url, 'test-model', 'key-a')).rejects.toThrow('429')
+  const other = await connect(gateway.url, 'test-model', 'key-b')
+  expect(check(await other.turn({ input: 'x', store: false })).response.status).toBe('completed')
+})

@@ -236,6 +236,26 @@ test('turns of a conversation are appended in order, one at a time, and only who
   expect(await texts()).toEqual(['one', 'x', 'two', 'x', 'four', 'slow'])
 })
 
+test('beyond the bytes of its tenant, a response that would be stored is rejected before its generation', async () => {
+  const { create, stream, asked, fetchJson } = await openResponses(says('x'), {
+    plugins: { history: { maxBytesPerTenant: 1_048_576 } },
+  })
+  const first = await create({ input: 'x'.repeat(1_000_000) })
+  const big = { input: 'y'.repeat(100_000) }
+  const refused = await create(big, 507)
+  expect(refused.error).toEqual({
+    code: 'storage_quota_exceeded',
+    type: 'insufficient_storage',
+    message: expect.stringMatching(/stores 1 MiB of at most 1 MiB/),
+  })
+  expect((await create({ ...big, background: true }, 507)).error.code).toBe('storage_quota_exceeded')
+  await expect(stream(big)).rejects.toThrow('507')
+  expect(asked()).toHaveLength(1)
+  expect((await create({ ...big, store: false })).status).toBe('completed')
+  await fetchJson('DELETE', `/v1/responses/${first.id}`)
+  expect((await create(big)).status).toBe('completed')
+})
+
 test('what could not be stored is no success', async () => {
   const { plugin, get } = historyPeek()
   const { create, stream } = await openResponses(says('x'), { own: [plugin] })

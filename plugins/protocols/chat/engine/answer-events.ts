@@ -1,8 +1,8 @@
 /** Turns the chunks of a chat worker's answer into the events of a generation. @hot */
-import type { EngineAttempt, EngineSink, GenerationUsage } from '#kernel'
-import { isObject } from '#kernel'
+import { type EngineAttempt, type EngineSink, type GenerationUsage, isObject } from '#kernel'
+import type { Unchecked } from '#shared'
 import type { UncheckedChoice, UncheckedReply } from '../wire/chat.ts'
-import type { Unchecked, Usage } from '../wire/fields.ts'
+import type { Usage } from '../wire/fields.ts'
 import { ChoiceEvents } from './choice-events.ts'
 import { unsentStops } from './to-chat-body.ts'
 

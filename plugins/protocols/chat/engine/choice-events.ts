@@ -1,6 +1,5 @@
 /** Turns the deltas of one choice of a chat answer into events. @hot */
-import type { EngineSink, FinishReason, TokenLogprob } from '#kernel'
-import { isObject } from '#kernel'
+import { type EngineSink, type FinishReason, isObject, type TokenLogprob } from '#kernel'
 import { StopSearch } from '#shared'
 import type { UncheckedChoice, UncheckedDelta } from '../wire/chat.ts'
 import { ToolCallEvents } from './tool-call-events.ts'

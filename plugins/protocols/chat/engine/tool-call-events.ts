@@ -4,8 +4,7 @@
  * announced once with id and name. @hot
  */
 import { randomBytes } from 'node:crypto'
-import type { EngineSink } from '#kernel'
-import { isObject } from '#kernel'
+import { type EngineSink, isObject } from '#kernel'
 import { parseBoundedText } from '#shared'
 import type { UncheckedToolCall } from '../wire/chat.ts'
 

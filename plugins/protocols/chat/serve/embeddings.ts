@@ -100,7 +100,7 @@ function toClass({ values, worker }: EmbeddingVector, index: number) {
   return { index, label: labelOf(worker, best), probs, num_classes: probs.length }
 }
 
-/** Values of any size: the largest is taken off before they are raised. */
+/** Values of any size: the largest is subtracted before exponentiation. */
 export function softmax(values: readonly number[]): number[] {
   let largest = Number.NEGATIVE_INFINITY
   for (const value of values) if (value > largest) largest = value

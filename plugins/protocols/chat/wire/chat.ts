@@ -1,17 +1,7 @@
 /** Bodies of chat completions, for the routes and for the engine adapter. Unknown fields are allowed: the worker may know them. */
 import { type Static, Type } from '#kernel'
-import {
-  choiceBy,
-  commonFields,
-  engineFields,
-  list,
-  optional,
-  Range,
-  stringOrList,
-  U32,
-  type Unchecked,
-  Usage,
-} from './fields.ts'
+import { nullable, nullableStringOrList, stringOrList, type Unchecked } from '#shared'
+import { choiceBy, commonFields, engineFields, list, Range, U32, Usage } from './fields.ts'
 
 const text = { type: Type.Literal('text'), text: Type.String() }
 
@@ -19,7 +9,7 @@ const UserPart = choiceBy('type', {
   text: Type.Object(text),
   image_url: Type.Object({
     type: Type.Literal('image_url'),
-    image_url: Type.Object({ url: Type.String(), detail: optional(Type.String()) }),
+    image_url: Type.Object({ url: Type.String(), detail: nullable(Type.String()) }),
   }),
   audio_url: Type.Object({
     type: Type.Literal('audio_url'),
@@ -34,32 +24,36 @@ const UserPart = choiceBy('type', {
     video_url: Type.Object({ url: Type.String() }),
   }),
 })
-type UserPart = Static<typeof UserPart>
 
-const Content = stringOrList<UserPart>({ items: UserPart })
-const UserContent = stringOrList<UserPart>({ items: UserPart, minItems: 1, minLength: 1 })
-const OptionalContent = stringOrList<UserPart>({ items: UserPart, allowsNull: true })
+const Content = stringOrList({ items: UserPart })
+const UserContent = stringOrList({ items: UserPart, minItems: 1, minLength: 1 })
+const OptionalContent = nullableStringOrList({ items: UserPart })
 
 const ToolCall = Type.Object({
   id: Type.String(),
   type: Type.Literal('function'),
-  function: Type.Object({ name: Type.String(), arguments: optional(Type.String()) }),
+  function: Type.Object({ name: Type.String(), arguments: nullable(Type.String()) }),
 })
 
 export const ChatMessage = choiceBy('role', {
-  system: Type.Object({ role: Type.Literal('system'), content: Content, name: optional(Type.String()) }),
+  system: Type.Object({ role: Type.Literal('system'), content: Content, name: nullable(Type.String()) }),
   developer: Type.Object({
     role: Type.Literal('developer'),
     content: Content,
-    name: optional(Type.String()),
+    name: nullable(Type.String()),
   }),
-  user: Type.Object({ role: Type.Literal('user'), content: UserContent, name: optional(Type.String()) }),
+  user: Type.Object({ role: Type.Literal('user'), content: UserContent, name: nullable(Type.String()) }),
   assistant: Type.Object({
     role: Type.Literal('assistant'),
-    content: Type.Optional(OptionalContent),
-    tool_calls: optional(Type.Array(ToolCall)),
-    reasoning_content: optional(Type.String()),
-    name: optional(Type.String()),
+    content: OptionalContent,
+    tool_calls: nullable(Type.Array(ToolCall)),
+    function_call: nullable(
+      Type.Object({ name: Type.String(), arguments: nullable(Type.String()) }),
+      'Older form of tool_calls.',
+    ),
+    refusal: nullable(Type.String()),
+    reasoning_content: nullable(Type.String()),
+    name: nullable(Type.String()),
   }),
   tool: Type.Object({ role: Type.Literal('tool'), content: Content, tool_call_id: Type.String() }),
   function: Type.Object({ role: Type.Literal('function'), content: Type.String(), name: Type.String() }),
@@ -67,9 +61,9 @@ export const ChatMessage = choiceBy('role', {
 
 const FunctionDefinition = Type.Object({
   name: Type.String(),
-  description: optional(Type.String()),
-  parameters: optional(Type.Record(Type.String(), Type.Unknown())),
-  strict: optional(Type.Boolean()),
+  description: nullable(Type.String()),
+  parameters: nullable(Type.Record(Type.String(), Type.Unknown())),
+  strict: nullable(Type.Boolean()),
 })
 
 const ToolReference = Type.Object({
@@ -110,7 +104,7 @@ const ResponseFormat = choiceBy('type', {
     json_schema: Type.Object({
       name: Type.String(),
       schema: Type.Record(Type.String(), Type.Unknown()),
-      strict: optional(Type.Boolean()),
+      strict: nullable(Type.Boolean()),
     }),
   }),
 })
@@ -119,25 +113,25 @@ export const ChatRequest = Type.Object({
   ...commonFields,
   ...engineFields,
   messages: Type.Array(ChatMessage, { minItems: 1 }),
-  max_completion_tokens: optional(U32(1)),
-  max_tokens: optional(U32(1), 'Older name of max_completion_tokens; forwarded as it came.'),
-  n: optional(Type.Integer({ minimum: 1, maximum: 10 })),
-  logprobs: optional(Type.Boolean(), 'Null means false.'),
-  top_logprobs: optional(Type.Integer({ minimum: 0, maximum: 20 }), 'Only with logprobs.'),
-  tools: optional(Type.Array(Type.Object({ type: Type.Literal('function'), function: FunctionDefinition }))),
+  max_completion_tokens: nullable(U32(1)),
+  max_tokens: nullable(U32(1), 'Older name of max_completion_tokens; forwarded as it came.'),
+  n: nullable(Type.Integer({ minimum: 1, maximum: 10 })),
+  logprobs: nullable(Type.Boolean(), 'Null means false.'),
+  top_logprobs: nullable(Type.Integer({ minimum: 0, maximum: 20 }), 'Only with logprobs.'),
+  tools: nullable(Type.Array(Type.Object({ type: Type.Literal('function'), function: FunctionDefinition }))),
   tool_choice: Type.Optional(ToolChoice),
-  functions: optional(Type.Array(FunctionDefinition), 'Older form of tools.'),
+  functions: nullable(Type.Array(FunctionDefinition), 'Older form of tools.'),
   function_call: Type.Optional(Type.Unknown({ description: 'Older form of tool_choice.' })),
-  response_format: optional(ResponseFormat),
-  parallel_tool_calls: optional(Type.Boolean()),
-  metadata: optional(Type.Record(Type.String(), Type.String())),
-  modalities: optional(Type.Array(Type.String())),
-  reasoning_effort: optional(Type.Union([Type.String(), Range(0, 1_000_000)])),
-  service_tier: optional(Type.String()),
-  prompt_cache_key: optional(Type.String()),
-  safety_identifier: optional(Type.String()),
-  verbosity: optional(Type.String()),
-  return_audio: optional(Type.Boolean()),
+  response_format: nullable(ResponseFormat),
+  parallel_tool_calls: nullable(Type.Boolean()),
+  metadata: nullable(Type.Record(Type.String(), Type.String())),
+  modalities: nullable(Type.Array(Type.String())),
+  reasoning_effort: nullable(Type.Union([Type.String(), Range(0, 1_000_000)])),
+  service_tier: nullable(Type.String()),
+  prompt_cache_key: nullable(Type.String()),
+  safety_identifier: nullable(Type.String()),
+  verbosity: nullable(Type.String()),
+  return_audio: nullable(Type.Boolean()),
 })
 
 export type ChatRequest = Static<typeof ChatRequest>
@@ -150,27 +144,27 @@ const Logprob = {
 
 const ReplyMessage = Type.Object({
   role: Type.Literal('assistant'),
-  content: optional(Type.String()),
-  reasoning_content: optional(Type.String()),
-  refusal: optional(Type.String()),
-  annotations: optional(list(Type.Unknown())),
-  tool_calls: optional(list(ToolCall)),
+  content: nullable(Type.String()),
+  reasoning_content: nullable(Type.String()),
+  refusal: nullable(Type.String()),
+  annotations: nullable(list(Type.Unknown())),
+  tool_calls: nullable(list(ToolCall)),
 })
 
 const ReplyChoice = Type.Object({
   index: Type.Integer(),
   message: ReplyMessage,
-  logprobs: optional(
+  logprobs: nullable(
     Type.Object({
       content: list(Type.Object({ ...Logprob, top_logprobs: list(Type.Object(Logprob)) })),
     }),
   ),
-  finish_reason: optional(Type.String()),
-  matched_stop: optional(
+  finish_reason: nullable(Type.String()),
+  matched_stop: nullable(
     Type.Union([Type.String(), Type.Integer()]),
     'Stop string or id of the stop token, from engines that report it.',
   ),
-  token_ids: optional(list(Type.Integer()), 'With return_token_ids.'),
+  token_ids: nullable(list(Type.Integer()), 'With return_token_ids.'),
 })
 
 /** Written for generated answers; replies of workers that are relayed are not checked. */
@@ -179,9 +173,9 @@ export const ChatReply = Type.Object({
   object: Type.Literal('chat.completion'),
   created: Type.Integer({ description: 'Unix time in seconds.' }),
   model: Type.String(),
-  system_fingerprint: optional(Type.String()),
+  system_fingerprint: nullable(Type.String()),
   choices: list(ReplyChoice),
-  usage: optional(Usage),
+  usage: nullable(Usage),
 })
 
 export type ChatReply = Static<typeof ChatReply>

@@ -1,18 +1,19 @@
 /** Payloads of text completions. */
 import { type Static, Type } from '#kernel'
-import { commonFields, engineFields, optional, stringOrList, U32, Usage } from './fields.ts'
+import { nullable, stringOrList } from '#shared'
+import { commonFields, engineFields, U32, Usage } from './fields.ts'
 
 export const CompletionRequest = Type.Object({
   ...commonFields,
   ...engineFields,
-  prompt: stringOrList<string>({ items: Type.String() }),
-  max_tokens: optional(U32()),
-  n: optional(Type.Integer({ minimum: 1, maximum: 128 })),
-  best_of: optional(Type.Integer({ minimum: 0, maximum: 20 }), 'Greater than n; not with stream.'),
-  echo: optional(Type.Boolean()),
-  suffix: optional(Type.String()),
-  logprobs: optional(Type.Integer({ minimum: 0, maximum: 5 })),
-  json_schema: optional(Type.String(), 'At most one of regex, ebnf and json_schema.'),
+  prompt: stringOrList({ items: Type.String() }),
+  max_tokens: nullable(U32()),
+  n: nullable(Type.Integer({ minimum: 1, maximum: 128 })),
+  best_of: nullable(Type.Integer({ minimum: 0, maximum: 20 }), 'Greater than n; not with stream.'),
+  echo: nullable(Type.Boolean()),
+  suffix: nullable(Type.String()),
+  logprobs: nullable(Type.Integer({ minimum: 0, maximum: 5 })),
+  json_schema: nullable(Type.String(), 'At most one of regex, ebnf and json_schema.'),
 })
 
 export type CompletionRequest = Static<typeof CompletionRequest>
@@ -24,7 +25,7 @@ export const CompletionReply = Type.Object({
   created: Type.Integer({ description: 'Unix time in seconds.' }),
   model: Type.String(),
   choices: Type.Array(
-    Type.Object({ text: Type.String(), index: Type.Integer(), finish_reason: optional(Type.String()) }),
+    Type.Object({ text: Type.String(), index: Type.Integer(), finish_reason: nullable(Type.String()) }),
   ),
-  usage: optional(Usage),
+  usage: nullable(Usage),
 })

@@ -1,15 +1,16 @@
 /** Payloads of embeddings and classification. */
 import { type Static, Type } from '#kernel'
-import { optional, U32, Usage } from './fields.ts'
+import { nullable } from '#shared'
+import { U32, Usage } from './fields.ts'
 
 /** The input is the worker's business: text, texts, token ids or batches of them. */
 export const EmbeddingRequest = Type.Object({
   model: Type.String({ minLength: 1, description: 'Model id or alias.' }),
   input: Type.Unknown({ description: 'String, array of strings, token ids, or arrays of token ids.' }),
-  encoding_format: optional(Type.String(), '`float` or `base64`.'),
-  dimensions: optional(U32()),
-  user: optional(Type.String()),
-  rid: optional(Type.String()),
+  encoding_format: nullable(Type.String(), '`float` or `base64`.'),
+  dimensions: nullable(U32()),
+  user: nullable(Type.String()),
+  rid: nullable(Type.String()),
 })
 
 export type EmbeddingRequest = Static<typeof EmbeddingRequest>
@@ -35,9 +36,9 @@ export const ClassifyRequest = Type.Object({
     items: { type: ['string', 'integer'] },
     description: 'String, array of strings, or token ids.',
   }),
-  user: optional(Type.String()),
-  rid: optional(Type.String()),
-  priority: optional(Type.Integer()),
+  user: nullable(Type.String()),
+  rid: nullable(Type.String()),
+  priority: nullable(Type.Integer()),
 })
 
 export type ClassifyRequest = Static<typeof ClassifyRequest>

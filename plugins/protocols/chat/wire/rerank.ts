@@ -1,6 +1,6 @@
 /** Payloads of reranking. */
 import { type Static, Type } from '#kernel'
-import { optional, stringOrList } from './fields.ts'
+import { nullable, nullableStringOrList } from '#shared'
 
 const query = Type.String({ minLength: 1, description: 'Not blank.' })
 const documents = Type.Array(Type.String(), { minItems: 1 })
@@ -9,10 +9,10 @@ export const RerankRequest = Type.Object({
   query,
   documents,
   model: Type.String({ minLength: 1, description: 'Model id or alias.' }),
-  top_k: optional(Type.Integer({ minimum: 1 }), 'Default: all documents.'),
-  return_documents: optional(Type.Boolean(), 'Default true.'),
-  rid: Type.Optional(stringOrList<string>({ items: Type.String(), allowsNull: true })),
-  user: optional(Type.String()),
+  top_k: nullable(Type.Integer({ minimum: 1 }), 'Default: all documents.'),
+  return_documents: nullable(Type.Boolean(), 'Default true.'),
+  rid: nullableStringOrList({ items: Type.String() }),
+  user: nullable(Type.String()),
 })
 
 export type RerankRequest = Static<typeof RerankRequest>
@@ -21,7 +21,7 @@ export type RerankRequest = Static<typeof RerankRequest>
 export const V1RerankRequest = Type.Object({
   query,
   documents,
-  model: optional(Type.String(), 'Absent: any worker.'),
+  model: nullable(Type.String(), 'Absent: any worker.'),
 })
 
 export type V1RerankRequest = Static<typeof V1RerankRequest>

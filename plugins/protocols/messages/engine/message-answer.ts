@@ -1,9 +1,15 @@
 /** What a worker says in the format, event by event, as the events of a generation. */
 
-import type { EngineAttempt, EngineSink, FinishReason, GatewayError, GenerationUsage } from '#kernel'
-import { isObject } from '#kernel'
-import { answerErrors } from '#shared'
-import type { MessageReply, Unchecked, WireUsage } from '../wire.ts'
+import {
+  type EngineAttempt,
+  type EngineSink,
+  type FinishReason,
+  type GatewayError,
+  type GenerationUsage,
+  isObject,
+} from '#kernel'
+import { answerErrors, type Unchecked } from '#shared'
+import type { MessageReply, WireUsage } from '../wire.ts'
 import { NativeBlocks } from './native-blocks.ts'
 
 /** Name of the adapter. */

@@ -1,6 +1,5 @@
 /** The engine adapter of HTTP workers that speak the Messages format, and the readers of their answers. @hot */
-import type { EngineAdapter, EngineAttempt, EngineSink } from '#kernel'
-import { isObject } from '#kernel'
+import { type EngineAdapter, type EngineAttempt, type EngineSink, isObject } from '#kernel'
 import {
   type AnswerLimits,
   AnswerReader,

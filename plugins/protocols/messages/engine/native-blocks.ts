@@ -1,4 +1,4 @@
-/** The blocks of an answer in the worker's own words, put together from their pieces. */
+/** The blocks of an answer in the worker's format, assembled from their deltas. */
 
 import { isObject } from '#kernel'
 import { parseBoundedText } from '#shared'

@@ -9,6 +9,7 @@ import {
   Generations,
   type GenerationUsage,
   type Host,
+  type ReplyHeaders,
   type RequestContext,
   type ToolLoopEvent,
   type ToolLoopService,
@@ -36,6 +37,7 @@ export interface AnswerOptions {
   readonly model: string
   readonly request: GenerationRequest
   readonly blocks: BlockOptions
+  readonly headers: ReplyHeaders
   readonly open: Pick<GenerateOptions, 'passThrough' | 'accepts'>
   /** The error that the client gets for a failure. Default: the failure itself. */
   readonly toError?: (failure: GatewayError) => unknown
@@ -47,6 +49,7 @@ export interface TurnOptions {
   readonly model: string
   readonly turn: ToolTurn
   readonly blocks: BlockOptions
+  readonly headers: ReplyHeaders
 }
 
 function usageOf(usage: GenerationUsage | null, inputTokens: () => number, characters: number): WireUsage {
@@ -72,7 +75,7 @@ export function answerWhole(
     else {
       const stop = toStop(blocks, request.sampling.stop ?? [])
       const usage = usageOf(event.usage, () => counter.estimate(request), sink.characters)
-      sendWhole(ctx, options.model, sink, stop, usage)
+      sendWhole(ctx, options, sink, stop, usage)
     }
   }
   host.use(Generations).open(ctx, request, { ...options.open, stream: false, listener: { onEvent } })
@@ -80,13 +83,13 @@ export function answerWhole(
 
 function sendWhole(
   ctx: RequestContext,
-  model: string,
+  { model, headers }: Pick<AnswerOptions, 'model' | 'headers'>,
   { blocks }: WholeBlocks,
   stop: Stop | null,
   usage: WireUsage,
 ): void {
   if (stop === null) ctx.fail(messagesErrors.generation_aborted())
-  else ctx.json(200, toMessage(model, blocks, stop, usage))
+  else ctx.json(200, toMessage(model, blocks, stop, usage), headers)
 }
 
 /** Never throws: failures become the client's reply. */
@@ -111,7 +114,7 @@ class StreamedAnswer implements GenerationListener {
     this.#parts = parts
     this.#ctx = ctx
     this.#options = options
-    this.#stream = new MessageStream(ctx, parts.pings)
+    this.#stream = new MessageStream(ctx, parts.pings, options.headers)
     this.#blocks = new BlockSequence(this.#stream.events, options.blocks)
   }
 
@@ -209,7 +212,7 @@ function answerTurn(
     blocks.add(event)
     if (event.type !== 'finished') return
     const usage = usageOf(event.usage, () => counter.estimate(options.turn.request), sink.characters)
-    sendWhole(ctx, options.model, sink, stopOf(blocks, options), usage)
+    sendWhole(ctx, options, sink, stopOf(blocks, options), usage)
   }
   loop.run(ctx, options.turn, { onEvent })
 }
@@ -221,7 +224,7 @@ function streamTurn(
   options: TurnOptions,
 ): void {
   const { model, turn } = options
-  const stream = new MessageStream(ctx, pings)
+  const stream = new MessageStream(ctx, pings, options.headers)
   const blocks = new TurnBlocks(stream.events, options.blocks)
   let inputTokens = 0
   const onEvent = (event: ToolLoopEvent) => {

@@ -3,8 +3,7 @@
  * says so in a header.
  */
 
-import type { RequestContext, WorkerEntry } from '#kernel'
-import { Generations } from '#kernel'
+import { Generations, type RequestContext, type WorkerEntry } from '#kernel'
 import { collectReply } from '#shared'
 import { checkRequest } from './check-request.ts'
 import type { CreateParts } from './create-message.ts'

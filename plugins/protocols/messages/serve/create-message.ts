@@ -3,9 +3,11 @@ import {
   type GenerationRequest,
   Generations,
   type PassThrough,
+  type ReplyHeaders,
   type RequestContext,
   type ToolLoopService,
 } from '#kernel'
+import { ignoredMembers, warningHeader } from '#shared'
 import type { MessagesConfig } from '../config.ts'
 import { invalidField } from '../errors.ts'
 import type { MessagesRequest } from '../wire.ts'
@@ -16,7 +18,7 @@ import { asksForTools, callOrigins, runsToolsFor, toLoopChoice, toServerTools } 
 import type { MessageHead } from './model-names.ts'
 import { API, checkHead, passThroughOf } from './native-relay.ts'
 import { nativeRequest } from './native-request.ts'
-import { toGenerationRequest } from './to-generation-request.ts'
+import { toGenerationRequest, untranslatedMembers } from './to-generation-request.ts'
 import { withoutUnsignedThinking } from './unsigned-thinking.ts'
 
 const MAX_CALLS = 1_024
@@ -54,6 +56,7 @@ export function createMessage(parts: CreateParts, ctx: RequestContext): void {
           model: named,
           request: toGenerationRequest(request, config),
           blocks: blockOptions(request),
+          headers: warningsOf(request),
           open: { passThrough },
         }
   } catch (error) {
@@ -93,6 +96,7 @@ function answerByLoop(
   const isNativeChoice = generation.native != null && generation.native.toolChoice !== null
   answerWithTools(parts, parts.toolLoop, ctx, {
     model: named,
+    headers: generation.native == null ? warningsOf(request) : [],
     blocks: blockOptions(request),
     turn: {
       request: generation,
@@ -108,7 +112,7 @@ function answerByLoop(
   })
 }
 
-/** Services that speak the format get the turn in the client's own words. */
+/** Services that speak the format get the turn unchanged. */
 function toTurnRequest({ host, config }: CreateParts, request: MessagesRequest): GenerationRequest {
   const generations = host.use(Generations)
   const workers = host.balance.workersOf(host.balance.canonicalModel(request.model))
@@ -155,9 +159,14 @@ function unreadOptions(
       topLogprobs: null,
     },
     blocks: { thinking: 'text', maxCalls: 0 },
+    headers: [],
     open: { passThrough, accepts: (worker) => generations.takes(worker, API) },
     toError: (failure) => (hasSpeaker(parts, model) ? failure : refusal),
   }
+}
+
+function warningsOf(request: MessagesRequest): ReplyHeaders {
+  return warningHeader(ignoredMembers(untranslatedMembers(request)))
 }
 
 function blockOptions({ thinking, tool_choice: choice }: MessagesRequest): BlockOptions {

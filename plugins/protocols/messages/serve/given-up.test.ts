@@ -61,13 +61,14 @@ function open(count: Promise<number> | null = null) {
 }
 
 const request = { model: 'm', sampling: {} } as GenerationRequest
-const wish = { model: 'm', request, blocks: { thinking: 'text', maxCalls: 1 }, open: {} } as const
+const shared = { model: 'm', blocks: { thinking: 'text', maxCalls: 1 }, headers: [] } as const
+const options = { ...shared, request, open: {} } as const
 const started = { type: 'started', inputTokens: 5, worker: workerEntry({ slot: 0 }) }
 const WAYS = ['the client leaves', 'a hook fails'] as const
 
 test.each(WAYS)('a stream that is given up as %s has no pings any more', (way) => {
   const { ctx, parts, pings, tell, end } = open()
-  answerStream(parts as never, ctx as never, wish)
+  answerStream(parts as never, ctx as never, options)
   tell(started)
   expect(pings.targets.size).toBe(1)
   end[way]()
@@ -79,7 +80,7 @@ test.each(WAYS)('a stream that is given up as %s has no pings any more', (way) =
 test.each(WAYS)('a stream whose prompt is still being counted as %s never begins', async (way) => {
   const count = Promise.withResolvers<number>()
   const { ctx, parts, pings, tell, end } = open(count.promise)
-  answerStream(parts as never, ctx as never, wish)
+  answerStream(parts as never, ctx as never, options)
   tell({ ...started, inputTokens: null })
   end[way]()
   count.resolve(7)
@@ -90,7 +91,7 @@ test.each(WAYS)('a stream whose prompt is still being counted as %s never begins
 test.each(WAYS)('a turn with tools that is given up as %s has no pings any more', (way) => {
   const { ctx, loop, parts, pings, tell, end } = open()
   const turn = { request, stream: true } as ToolTurn
-  answerWithTools(parts as never, loop as never, ctx as never, { model: 'm', turn, blocks: wish.blocks })
+  answerWithTools(parts as never, loop as never, ctx as never, { ...shared, turn })
   tell({ type: 'started', started })
   expect(pings.targets.size).toBe(1)
   end[way]()

@@ -1,5 +1,5 @@
 /** The event stream of one message on its way to the client: head, events, back-pressure, pings and end. */
-import type { RequestContext, StreamWriter } from '#kernel'
+import type { ReplyHeaders, RequestContext, StreamWriter } from '#kernel'
 import { MessageEvents, PING } from './message-events.ts'
 import type { Pings, PingTarget } from './pings.ts'
 import { estimatedUsage, type Stop } from './stop-and-usage.ts'
@@ -19,10 +19,12 @@ export class MessageStream implements PingTarget {
   source: Pausable | null = null
   readonly #ctx: RequestContext
   readonly #pings: Pings
+  readonly #headers: ReplyHeaders
   #writer: StreamWriter | null = null
   #isPaused = false
 
-  constructor(ctx: RequestContext, pings: Pings) {
+  constructor(ctx: RequestContext, pings: Pings, headers: ReplyHeaders) {
+    this.#headers = headers
     this.#ctx = ctx
     this.#pings = pings
     ctx.onCancel(() => {
@@ -37,7 +39,7 @@ export class MessageStream implements PingTarget {
     this.lastEventMs = performance.now()
     // Before the head, at which a hook may end the request.
     this.#pings.add(this)
-    this.#writer = this.#ctx.sse()
+    this.#writer = this.#ctx.sse(200, this.#headers)
     this.#writer.onDrain(() => {
       this.#isPaused = false
       this.source?.resume()

@@ -52,7 +52,7 @@ function checkMaxTokens(body: Buffer, members: readonly Member[]): void {
   }
 }
 
-/** How the bytes are sent. The query goes along: `?beta=true` tells which members the worker may accept. */
+/** How the bytes are sent. The query goes along: `?beta=true` states which members the worker may accept. */
 export function passThroughOf(ctx: RequestContext): PassThrough {
   const { path, query } = ctx
   return {

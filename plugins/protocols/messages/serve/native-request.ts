@@ -1,11 +1,11 @@
 /**
- * A turn with tools of the gateway, in the client's own words: for services that speak the format, so that nothing is lost
+ * A turn with tools of the gateway, in the client's format: for services that speak the format, so that nothing is lost
  * that only they understand. Calls that the gateway ran appear as calls of the client.
  */
 import type { GenerationRequest, NativeRequest } from '#kernel'
 import type { MessagesRequest, WireBlock, WireMessage } from '../wire.ts'
 
-/** Members that are written anew for each worker, or that concern the gateway only. */
+/** Members that are written for each worker, or that concern the gateway only. */
 const OWN_MEMBERS: ReadonlySet<string> = new Set([
   'model',
   'messages',

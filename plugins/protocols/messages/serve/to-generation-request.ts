@@ -1,15 +1,16 @@
 /** A Messages request in the internal form, from which every engine adapter makes its worker's request. */
-import type {
-  ChatMessage,
-  ChatTool,
-  GenerationRequest,
-  OutputConstraint,
-  ReasoningOptions,
-  Sampling,
-  ToolChoice,
+import {
+  type ChatMessage,
+  type ChatTool,
+  type GenerationRequest,
+  isObject,
+  type OutputConstraint,
+  type ReasoningOptions,
+  type Sampling,
+  type ToolChoice,
 } from '#kernel'
-import { isObject } from '#kernel'
-import type { MessagesRequest, WireTool } from '../wire.ts'
+import { invalidField } from '../errors.ts'
+import { CountBody, type MessagesRequest, type WireTool } from '../wire.ts'
 import { isCustom } from './check-request.ts'
 import { toChatMessages } from './to-chat-messages.ts'
 import type { MediaOptions } from './user-content.ts'
@@ -35,6 +36,15 @@ export function toGenerationRequest(request: MessagesRequest, options: MediaOpti
     ...(continues && { continuesLastMessage: true }),
     ...(typeof metadata?.user_id === 'string' && { user: metadata.user_id }),
   }
+}
+
+/** Paths of what is not in the internal form: members that the schema does not have, and the vendor's tools. */
+export function untranslatedMembers(request: MessagesRequest): string[] {
+  const members = Object.keys(request).filter((name) => !Object.hasOwn(CountBody.properties, name))
+  const tools = (request.tools ?? []).flatMap((tool, index) =>
+    isCustom(tool) || tool.type === 'mcp_toolset' ? [] : `tools.${index}`,
+  )
+  return [...members, ...tools]
 }
 
 /** True if the model is to continue a text that the client has begun. */
@@ -89,8 +99,12 @@ function toConstraint({
   output_config: config,
   output_format: older,
 }: MessagesRequest): OutputConstraint | null {
+  const path = config?.format == null ? 'output_format' : 'output_config.format'
   const format = config?.format ?? older
-  if (!isObject(format) || format.type !== 'json_schema' || !isObject(format.schema)) return null
+  if (format == null) return null
+  if (!isObject(format) || format.type !== 'json_schema')
+    throw invalidField(`${path}.type`, "must be 'json_schema'")
+  if (!isObject(format.schema)) throw invalidField(`${path}.schema`, 'must be an object')
   const name = typeof format.name === 'string' && format.name !== '' ? format.name : 'output'
   return { kind: 'json_schema', name, schema: format.schema, strict: true }
 }
@@ -114,7 +128,9 @@ const EFFORTS: ReadonlyMap<unknown, string> = new Map([
 
 function toReasoning({ thinking, output_config: config }: MessagesRequest): ReasoningOptions | null {
   const given = config?.effort
-  const effort = typeof given === 'string' ? (EFFORTS.get(given) ?? given) : undefined
+  if (given != null && typeof given !== 'string')
+    throw invalidField('output_config.effort', 'must be a string')
+  const effort = given == null ? undefined : (EFFORTS.get(given) ?? given)
   if (thinking == null && effort === undefined) return null
   return {
     ...(thinking != null && { isEnabled: thinking.type !== 'disabled' }),

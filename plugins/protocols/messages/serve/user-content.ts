@@ -1,6 +1,5 @@
 /** What a user's turn holds, as chat messages: tool results first, then text, images and documents. */
-import type { ChatMessage, ContentPart } from '#kernel'
-import { isObject } from '#kernel'
+import { type ChatMessage, type ContentPart, isObject } from '#kernel'
 import { invalidField } from '../errors.ts'
 import type { WireBlock, WireBlockOf, WireResultBlock } from '../wire.ts'
 import { toWorkerId } from './tool-ids.ts'
@@ -25,7 +24,7 @@ export function toUserMessages(
     if (block.type === 'tool_result') results.push(toToolMessage(block, at, media, options))
     else for (const part of toParts(block, at, options)) parts.push(part)
   }
-  // Images that tools returned belong to their results, so they stand before the user's own words.
+  // Images that tools returned belong to their results, so they stand before the user's text.
   const all = media.concat(parts)
   if (all.length === 0) return results.length > 0 ? results : [{ role: 'user', content: '' }]
   return [...results, { role: 'user', content: joined(all) }]

@@ -1,7 +1,6 @@
-/** An error inside an answer as the status that it would have had. */
+/** Maps an error inside a response to the HTTP status that it stands for. */
 
-import type { GatewayError } from '#kernel'
-import { isObject } from '#kernel'
+import { type GatewayError, isObject } from '#kernel'
 import { answerErrors } from '#shared'
 
 const MAX_SAID = 1_000
@@ -21,10 +20,10 @@ export function toAnswerError(error: unknown): GatewayError {
   const { code, type, message } = isObject(error) ? error : {}
   const said =
     typeof message === 'string' && message !== '' ? message.slice(0, MAX_SAID) : 'it gave no reason'
-  const words = `${String(code ?? '')} ${String(type ?? '')}`
-  const status = STATUS_OF_WORD.find(([word]) => word.test(words))?.[1]
+  const text = `${String(code ?? '')} ${String(type ?? '')}`
+  const status = STATUS_OF_WORD.find(([word]) => word.test(text))?.[1]
   if (status === undefined) return answerErrors.worker_stream_failed(said)
-  // What is wrong with the request is so for every worker.
+  // An invalid request fails with every worker.
   return status < FIRST_RETRYABLE
     ? answerErrors.worker_refused.with({ status }, said)
     : answerErrors.worker_stream_failed.with({ status }, said)

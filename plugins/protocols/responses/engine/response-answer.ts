@@ -1,15 +1,21 @@
 /** Converts a worker's response, streamed or whole, into generation events. */
-import type { EngineAttempt, EngineSink, FinishReason, GenerationUsage, TokenLogprob } from '#kernel'
-import { isObject } from '#kernel'
+import {
+  type EngineAttempt,
+  type EngineSink,
+  type FinishReason,
+  type GenerationUsage,
+  isObject,
+  type TokenLogprob,
+} from '#kernel'
 import { isText, type Json } from '../json.ts'
 import { toAnswerError } from './answer-error.ts'
 
 const CHOICE = 0
 
-/** An item under way. */
+/** An item that has not ended. */
 interface OpenItem {
   readonly type: unknown
-  /** Deltas of it were emitted: its end does not repeat them. */
+  /** Whether deltas were emitted, which the end must not repeat. */
   hasDelta: boolean
   /** Of a call. */
   readonly call: number
@@ -92,7 +98,7 @@ export class ResponseAnswer {
     this.#sink.emit({ type: 'tool_arguments', choice: CHOICE, index: open.call, delta })
   }
 
-  /** Emits what no delta has: an item may come as a whole at its end. */
+  /** Emits content without deltas: some workers send whole items only. */
   closeItem(index: unknown, item: unknown): void {
     if (!isObject(item)) return
     this.openItem(index, item)
@@ -131,7 +137,7 @@ export class ResponseAnswer {
     if (open) open.hasDelta = true
   }
 
-  /** @param response as it ended; what no event had is emitted first */
+  /** @param response the final response; content without events is emitted first */
   finish(response: unknown): void {
     const { output, status, error, usage, incomplete_details: cut } = isObject(response) ? response : {}
     if (status === 'failed') {

@@ -1,6 +1,5 @@
 /** Reads a streamed response into generation events. @hot */
-import type { EngineAttempt, EngineSink } from '#kernel'
-import { isObject } from '#kernel'
+import { type EngineAttempt, type EngineSink, isObject } from '#kernel'
 import { EventAnswerReader } from '#shared'
 import { readObject } from '../json.ts'
 import { toAnswerError } from './answer-error.ts'

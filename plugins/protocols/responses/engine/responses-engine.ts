@@ -6,7 +6,7 @@ import { ResponseAnswer } from './response-answer.ts'
 import { ResponseStreamReader } from './response-stream-reader.ts'
 import { toResponsesBody } from './to-responses-body.ts'
 
-/** Below engines of other formats; a request that came as a response asks for this one by its name. */
+/** Lower than engines of other formats; Responses requests select this engine by name. */
 const RANK = -2
 const NAME = 'responses'
 

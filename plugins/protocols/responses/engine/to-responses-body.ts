@@ -50,7 +50,7 @@ function isWanted({ type, encrypted_content: sealed }: Json, isService: boolean)
   return type !== 'reasoning' || !isService || typeof sealed === 'string'
 }
 
-/** Of a request that came in another format. */
+/** For a request in another format. */
 function ownMembers(request: GenerationRequest, { provider }: WorkerEntry): Body {
   const { choices, constraint, sampling, reasoning, topLogprobs, continuesLastMessage } = request
   if (choices !== 1) throw unsupported('more than one answer', 'n')
@@ -77,7 +77,7 @@ function ownMembers(request: GenerationRequest, { provider }: WorkerEntry): Body
   return body
 }
 
-/** What engines add to the format; the vendor's own service refuses it. */
+/** Members that engines accept and the vendor's service rejects. */
 function engineMembers({ sampling: { topK, minP, repetitionPenalty } }: GenerationRequest): Json {
   return { top_k: topK, min_p: minP, repetition_penalty: repetitionPenalty }
 }
@@ -103,7 +103,7 @@ function addTools(
   if (choice !== undefined) body.tool_choice = choice
 }
 
-/** What the client left open is the worker's to decide in its own format, and means no strictness in others. */
+/** If the client does not set strictness, the worker decides in its own format; other formats are not strict. */
 function toTool({ function: { name, description, parameters, strict } }: ChatTool, isNative: boolean): Json {
   return {
     type: 'function',

@@ -6,15 +6,16 @@ import {
   isObject,
   type RequestContext,
   type RouteDefinition,
+  tenantOf,
 } from '#kernel'
+import { newId, newItemId } from '#shared'
 import { failures } from '../error-format.ts'
 import { responsesErrors } from '../errors.ts'
 import { CompactBody, CompactedReply } from '../wire.ts'
-import { newId, newItemId } from './item-ids.ts'
 import { toWireUsage } from './output/response-encoder.ts'
 import { toTask } from './prompt/compaction.ts'
 import { makePlan, warningHeaders } from './run/plan.ts'
-import { nowSec, readCreate, type ServeParts, tenantOf } from './run/serve-create.ts'
+import { nowSec, readCreate, type ServeParts } from './run/serve-create.ts'
 
 export function compactRoute(parts: ServeParts, errors: ErrorFormat): RouteDefinition {
   return {

@@ -1,11 +1,11 @@
 /** POST /v1/responses/input_tokens: what a create request of the same body would have as its prompt. */
-import { type ErrorFormat, type RequestContext, type RouteDefinition, Type } from '#kernel'
+import { type ErrorFormat, type RequestContext, type RouteDefinition, Type, tenantOf } from '#kernel'
 import { failures } from '../error-format.ts'
 import { responsesErrors } from '../errors.ts'
 import { CreateBody } from '../wire.ts'
 import { countTokens } from './prompt/prompt-tokens.ts'
 import { makePlan, warningHeaders } from './run/plan.ts'
-import { readCreate, type ServeParts, tenantOf } from './run/serve-create.ts'
+import { readCreate, type ServeParts } from './run/serve-create.ts'
 
 export function inputTokensRoute(parts: ServeParts, errors: ErrorFormat): RouteDefinition {
   return {

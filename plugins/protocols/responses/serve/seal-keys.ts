@@ -1,7 +1,6 @@
 /** Keys that the gateway makes for sealed text: kept in a store, so that restarts and other gateways have the same ones. */
 import { randomBytes } from 'node:crypto'
-import type { Logger } from '#kernel'
-import { GATEWAY_TENANT, type StoreService } from '#kernel'
+import { GATEWAY_TENANT, type Logger, type StoreService } from '#kernel'
 
 const COLLECTION = 'gateway-secrets'
 const RECORD = 'responses-seal-key'

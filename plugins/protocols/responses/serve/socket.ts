@@ -17,7 +17,7 @@ import type { RunEnd } from './run/response-run.ts'
 import { readCreate, type ServeParts, serveCreate } from './run/serve-create.ts'
 
 const MAX_MESSAGE_BYTES = 64 * 1024 * 1024
-const MS_PER_MINUTE = 60_000
+const IDLE_MS = 600_000
 const CLOSE_GRACE_MS = 1_000
 
 interface SocketState {
@@ -27,13 +27,19 @@ interface SocketState {
 
 export function responsesSocket(parts: ServeParts, errors: ErrorFormat): SocketRouteDefinition {
   const states = new WeakMap<Socket, SocketState>()
-  const { maxOpen, maxAgeMs } = parts.config.socket
+  const { maxOpen, maxPerTenant, maxAgeMs } = parts.config.socket
   return messageSocket({
     path: '/v1/responses',
     access: 'api',
     errors,
     endpoint: 'responses',
-    limits: { maxOpen, maxMessageBytes: MAX_MESSAGE_BYTES, idleMs: 10 * MS_PER_MINUTE, maxRunning: 1 },
+    limits: {
+      maxOpen,
+      maxPerTenant,
+      maxMessageBytes: MAX_MESSAGE_BYTES,
+      idleMs: IDLE_MS,
+      maxRunning: 1,
+    },
     onOpen: (socket) => {
       states.set(socket, { openedAtMs: performance.now(), last: null })
     },

@@ -103,7 +103,7 @@ async function exportTo({ store }: OpenedHistoryStore, file: string | undefined)
   const { exportHistory } = await import('../history-export.ts')
   const progress = new Progress('exported')
   const lines = Readable.from(exportHistory(store, (records) => progress.show(records)))
-  // Conversations and what was said in them: nobody else's business.
+  // Readable by the owner only, because it contains conversations.
   const output = file === undefined ? process.stdout : await openPrivate(file)
   await pipeline(lines, output, { end: file !== undefined })
   progress.end()
@@ -131,17 +131,21 @@ async function importFrom({ store }: OpenedHistoryStore, file: string): Promise<
 }
 
 async function prune({ store, config }: OpenedHistoryStore, options: PruneOptions): Promise<void> {
-  const [{ Retention }, { openCollections }, { tenantsOf }] = await Promise.all([
+  const [{ Retention }, { TenantUsage }, { openCollections }, { tenantsOf }] = await Promise.all([
     import('../retention.ts'),
+    import('../tenant-usage.ts'),
     import('../collections.ts'),
     import('../history-export.ts'),
   ])
   const collections = openCollections(store)
-  const retention = new Retention(store, collections, {
+  const limits = {
     ...config,
     maxAgeDays: options.maxAgeDays ?? config.maxAgeDays,
     maxResponsesPerTenant: options.maxResponses ?? config.maxResponsesPerTenant,
-  })
+  }
+  const log = { warn: (_: object, text: string) => console.error(text) }
+  const usage = new TenantUsage(store, collections, limits, log)
+  const retention = new Retention(store, collections, limits, usage)
   const tenants = options.tenant === undefined ? tenantsOf(collections.ages) : [options.tenant]
   const progress = new Progress('removed')
   let removed = 0
@@ -153,17 +157,18 @@ async function prune({ store, config }: OpenedHistoryStore, options: PruneOption
       if (count < PRUNE_SLICE) break
     }
   }
+  await usage.flush()
   progress.end()
 }
 
 const PRUNE_SLICE = 200
 const PROGRESS_MS = 1_000
 
-/** Says on standard error how far it is, now and then, and how far it came. */
+/** Reports progress on standard error once a second, and the total at the end. */
 class Progress {
   readonly #verb: string
   #records = 0
-  #saidAtMs = performance.now()
+  #shownAtMs = performance.now()
 
   constructor(verb: string) {
     this.#verb = verb
@@ -171,8 +176,8 @@ class Progress {
 
   show(records: number): void {
     this.#records = records
-    if (performance.now() - this.#saidAtMs < PROGRESS_MS) return
-    this.#saidAtMs = performance.now()
+    if (performance.now() - this.#shownAtMs < PROGRESS_MS) return
+    this.#shownAtMs = performance.now()
     console.error(`${this.#verb} ${records} records …`)
   }
 

@@ -80,23 +80,33 @@ function toMessage(message: WireMessage): ChatMessage {
   // The older form of a tool result names the function in place of the call.
   if (message.role === 'function')
     return { role: 'tool', content: message.content, tool_call_id: message.name }
-  const { role, content, name, tool_calls, tool_call_id, reasoning_content } = message as Exclude<
-    WireMessage,
-    { role: 'function' }
-  > & {
+  const {
+    role,
+    name,
+    tool_calls,
+    function_call: legacy,
+    refusal,
+    tool_call_id,
+    reasoning_content,
+  } = message as Exclude<WireMessage, { role: 'function' }> & {
     name?: string | null
     tool_calls?: readonly { id: string; function: { name: string; arguments?: string | null } }[] | null
     tool_call_id?: string
     reasoning_content?: string | null
+    function_call?: { name: string; arguments?: string | null } | null
+    refusal?: string | null
   }
+  const content = message.content ?? refusal
+  // The older form of a call has no id: its result names the function.
+  const calls = tool_calls ?? (legacy == null ? null : [{ id: legacy.name, function: legacy }])
   return {
     role,
     content: typeof content === 'string' || content == null ? (content ?? null) : content.map(toPart),
     ...(name != null && { name }),
     ...(reasoning_content != null && { reasoning_content }),
     ...(tool_call_id !== undefined && { tool_call_id }),
-    ...(tool_calls != null && {
-      tool_calls: tool_calls.map(({ id, function: called }) => ({
+    ...(calls != null && {
+      tool_calls: calls.map(({ id, function: called }) => ({
         id,
         type: 'function',
         function: { name: called.name, arguments: called.arguments ?? '' },

@@ -49,14 +49,14 @@ export class PromptRuns {
 
   #open(prompt: number, worker: WorkerEntry | null): void {
     const { stream, requests } = this.#options
-    const onEvent = (event: GenerationEvent) => this.#hear(prompt, event)
+    const onEvent = (event: GenerationEvent) => this.#onEvent(prompt, event)
     const accepts = worker === null ? undefined : (other: WorkerEntry) => other.id === worker.id
     this.#running.push(
       this.#generations.open(this.#ctx, requests[prompt], { stream, listener: { onEvent }, accepts }),
     )
   }
 
-  #hear(prompt: number, event: GenerationEvent): void {
+  #onEvent(prompt: number, event: GenerationEvent): void {
     if (this.#isOver) return
     if (event.type === 'failed') {
       this.#isOver = true

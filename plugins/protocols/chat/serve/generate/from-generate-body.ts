@@ -43,14 +43,14 @@ function toLogprobs({
 /** Rejects fields that only workers of the native format support and that would change the answer. */
 function checkFields(body: GenerateRequest): void {
   const { lora_path: adapter, session_params: session, modalities } = body
-  const asked = {
+  const unsupported = {
     lora_path: adapter != null && adapter !== '',
     session_params: session != null && Object.keys(session).length > 0,
     return_hidden_states: body.return_hidden_states === true,
     modalities: modalities?.some((one) => one !== 'text') === true,
   }
-  for (const [field, isAsked] of Object.entries(asked))
-    if (isAsked) throw chatErrors.generate_field_unsupported.with({ param: field }, field)
+  for (const [field, isSet] of Object.entries(unsupported))
+    if (isSet) throw chatErrors.generate_field_unsupported.with({ param: field }, field)
 }
 
 function toPrompt({ text, input_ids: ids }: GenerateRequest): Prompt {

@@ -1,6 +1,11 @@
 /** GET /v1/models: the registered models, or those that an external service lists for a client's own key. */
-import type { AuthService, RequestContext, WorkerControls, WorkerEntry } from '#kernel'
-import { isObject } from '#kernel'
+import {
+  type AuthService,
+  isObject,
+  type RequestContext,
+  type WorkerControls,
+  type WorkerEntry,
+} from '#kernel'
 import { isSecureUrl } from '#shared'
 import { chatErrors } from '../../errors.ts'
 import type { ModelEntry } from '../../wire/models.ts'
@@ -18,7 +23,7 @@ export interface ModelListSources {
   readonly controls: Pick<WorkerControls, 'call'>
   readonly workers: readonly WorkerEntry[]
   isReady(worker: WorkerEntry): boolean
-  /** Null if no auth plugin is enabled: keys cannot be told apart then, and none is sent to a service. */
+  /** Null if no auth plugin is enabled: keys of the gateway cannot be recognized then, and none is sent to a service. */
   readonly auth: AuthService | null
   /** Hosts that may get a client's own key. */
   readonly callerKeyHosts: readonly string[]
@@ -41,15 +46,15 @@ export async function listModels(
   return models
 }
 
-/** Models of all but external workers, healthy or not; the first card of an id wins. */
+/** Models of all but external workers, healthy or not; the first entry of an id wins. */
 export function registeredModels(workers: readonly WorkerEntry[]): ModelEntry[] {
   const entries = new Map<string, ModelEntry>()
   for (const worker of workers) {
     if (worker.isExternal) continue
-    for (const card of worker.models) {
-      if (entries.has(card.id)) continue
-      const owner = typeof card.provider === 'string' ? card.provider : 'self_hosted'
-      entries.set(card.id, { id: card.id, object: 'model', created: 0, owned_by: owner })
+    for (const model of worker.models) {
+      if (entries.has(model.id)) continue
+      const owner = typeof model.provider === 'string' ? model.provider : 'self_hosted'
+      entries.set(model.id, { id: model.id, object: 'model', created: 0, owned_by: owner })
     }
   }
   return [...entries.values()]
@@ -79,8 +84,8 @@ async function askExternal(credential: ForeignCredential, sources: ModelListSour
     (worker) =>
       worker.isExternal && mayGetCallerKey(worker.url, sources.callerKeyHosts) && sources.isReady(worker),
   )
-  const asked = external.map((worker) => askOne(worker, credential, sources))
-  return Promise.any(asked).catch(() => [])
+  const lists = external.map((worker) => fetchList(worker, credential, sources))
+  return Promise.any(lists).catch(() => [])
 }
 
 /** Registering a worker must not give access to the keys of clients. */
@@ -89,7 +94,7 @@ function mayGetCallerKey(url: string, hosts: readonly string[]): boolean {
   return target !== null && hosts.includes(target.hostname) && isSecureUrl(target)
 }
 
-async function askOne(
+async function fetchList(
   worker: WorkerEntry,
   credential: ForeignCredential,
   { controls, timeoutMs }: ModelListSources,

@@ -1,6 +1,5 @@
 /** Reads the responses of rerank workers: a bare list of scores, or the object of vLLM, Jina and Cohere around one. */
-import type { Static, WorkerReply } from '#kernel'
-import { isObject } from '#kernel'
+import { isObject, type Static, type WorkerReply } from '#kernel'
 import { chatErrors } from '../../errors.ts'
 import type { RerankReply } from '../../wire/rerank.ts'
 

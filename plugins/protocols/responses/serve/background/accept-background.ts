@@ -1,18 +1,18 @@
 /** A background response is accepted: everything checked, stored, queued, and only then answered. */
-import type { RequestContext, ResponseRecord } from '#kernel'
-import { isObject } from '#kernel'
+
+import { isObject, type RequestContext, type ResponseRecord, tenantOf } from '#kernel'
+import { newId } from '#shared'
 import { responsesErrors } from '../../errors.ts'
 import type { Json } from '../../json.ts'
-import { newId } from '../item-ids.ts'
 import { ResponseEncoder, replyText } from '../output/response-encoder.ts'
 import type { RunParts } from '../parts.ts'
 import { requireOpened, type TextSeal } from '../prompt/sealed-text.ts'
 import type { CreateRequest } from '../read/read-request.ts'
 import { checkTools } from '../run/open-turn.ts'
 import { makePlan, warningHeaders } from '../run/plan.ts'
-import { nowSec, readCreate, tenantOf } from '../run/serve-create.ts'
+import { nowSec, readCreate } from '../run/serve-create.ts'
 
-/** @throws what is wrong with the request, and background_queue_full (429) */
+/** @throws what is wrong with the request, background_queue_full (429), storage_quota_exceeded (507) */
 export async function acceptBackground(
   parts: RunParts,
   ctx: RequestContext,
@@ -27,6 +27,7 @@ export async function acceptBackground(
     const options = { headers: ['retry-after', '5'], code: 'queue_full' }
     throw responsesErrors.background_queue_full.with(options, limit)
   }
+  await history.checkQuota(tenant, ctx.bodyBytes.length)
   // Checked now; the history is read again when its turn comes, and only then is the conversation locked.
   const plan = await makePlan(parts, tenant, { ...request, store: false })
   checkTools(parts, plan)

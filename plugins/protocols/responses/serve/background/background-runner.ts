@@ -26,18 +26,18 @@ export class BackgroundRunner {
   constructor(parts: StoredParts, history: HistoryService) {
     this.#parts = parts
     this.#history = history
-    this.#ends = new JobEnds(history, parts.config)
+    this.#ends = new JobEnds(history, parts.config, parts.host.log)
   }
 
   start(): void {
     this.#timer = setInterval(() => this.#look(), this.#parts.config.background.pollMs)
     this.#timer.unref()
     this.#look()
-    // Where the store is this gateway's alone, it hears of every end.
+    // Only gateways that share a store can end responses of each other.
     if (this.#history.isShared) this.#lookForEnds()
   }
 
-  /** Takes no more work. What runs may finish within the grace period. */
+  /** Claims no more jobs; running ones may finish within the grace period. */
   stop(): void {
     this.#stopped.abort()
     if (this.#timer !== null) clearInterval(this.#timer)
@@ -60,11 +60,11 @@ export class BackgroundRunner {
       do {
         this.#claimAgain = false
         const { maxRunning, maxRunningPerTenant } = this.#parts.config.background
-        const room = maxRunning - this.#running.size
-        // A gateway that has just begun knows no worker yet: what waits must not fail for that.
-        if (room <= 0 || this.#stopped.signal.aborted || this.#parts.host.readinessReason() !== null) return
+        const free = maxRunning - this.#running.size
+        // Until the workers are known, jobs would fail for lack of one.
+        if (free <= 0 || this.#stopped.signal.aborted || this.#parts.host.readinessReason() !== null) return
         const jobs = await this.#history.queue.claim(
-          room,
+          free,
           (tenant) => maxRunningPerTenant - (this.#perTenant.get(tenant) ?? 0),
         )
         for (const job of jobs) this.#begin(job)
@@ -85,7 +85,7 @@ export class BackgroundRunner {
     }
   }
 
-  /** Takes what is left out of the list. @throws what the last of the others failed with */
+  /** Removes the jobs that it returned or failed from the list. @throws the error of the last other one */
   async #leaveAll(jobs: Job[]): Promise<void> {
     const failures: unknown[] = []
     for (const job of jobs.splice(0)) {
@@ -125,7 +125,7 @@ export class BackgroundRunner {
   #lookForEnds(): void {
     const look = async () => {
       for (const running of this.#running) {
-        // A store that is away for now is asked again.
+        // Repeated in the next round if the store is unavailable.
         await running.endIfEnded().catch(() => undefined)
       }
       if (!this.#stopped.signal.aborted || this.#running.size > 0) this.#lookForEnds()

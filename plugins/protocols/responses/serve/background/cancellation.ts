@@ -1,6 +1,5 @@
 /** Cancels background responses, on whichever thread they run. */
-import type { HistoryService, ResponseRecord } from '#kernel'
-import { defineTopic, type Topic } from '#kernel'
+import { defineTopic, type HistoryService, type ResponseRecord, type Topic } from '#kernel'
 import { toWireUsage } from '../output/response-encoder.ts'
 import { isRunning } from '../run/response-record.ts'
 import { type LiveResponses, liveKey } from '../stored/follow-response.ts'

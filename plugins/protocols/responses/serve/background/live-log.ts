@@ -29,7 +29,7 @@ export class LiveLog {
     this.#writing ??= this.#write()
   }
 
-  /** Resolves when all that was taken so far is kept, or cannot be. */
+  /** Resolves when all frames so far are stored, or have failed. */
   async flush(): Promise<void> {
     while (this.#writing !== null) await this.#writing
   }
@@ -41,7 +41,7 @@ export class LiveLog {
   }
 
   async #write(): Promise<void> {
-    // What comes in one turn of the loop is written at once.
+    // Frames of one turn of the event loop are written together.
     await new Promise((resolve) => setImmediate(resolve))
     try {
       while (this.#waiting.length > 0) {

@@ -1,10 +1,17 @@
 /**
- * One background response at work. Thousands of them wait for their workers at once, so what was needed to begin (the
- * record, the request) is released before the worker answers.
+ * Runs one background response. Thousands of them wait for their workers at once, so the record and the request are
+ * released before the worker responds.
  */
 import { setTimeout as pause } from 'node:timers/promises'
-import type { HistoryService, Job, ResponseRecord } from '#kernel'
-import { type DetachedOutcome, GatewayError, type Identity, type RequestContext } from '#kernel'
+import {
+  type DetachedOutcome,
+  GatewayError,
+  type HistoryService,
+  type Identity,
+  type Job,
+  type RequestContext,
+  type ResponseRecord,
+} from '#kernel'
 import { responsesErrors } from '../../errors.ts'
 import { compacted } from '../run/auto-compact.ts'
 import { makePlan, type Plan } from '../run/plan.ts'
@@ -16,19 +23,19 @@ import type { JobEnds } from './job-ends.ts'
 import { LiveLog } from './live-log.ts'
 import { retryUntilStopped } from './retry.ts'
 
-/** A conversation that is busy is tried again, so often and after such a pause. */
+/** Attempts at a locked conversation, and the pause between them in milliseconds. */
 const LOCK_TRIES = 4
 const LOCK_PAUSE_MS = 250
-/** One that stays busy rests longer each time, and others have their turn. */
-const FIRST_REST_MS = 1_000
-const LONGEST_REST_MS = 10_000
-/** After a refusal for now, such as by a limit of the tenant. */
-const REFUSED_PAUSE_MS = 1_000
+/** Delays of a job whose conversation stays locked, doubled with each attempt, in milliseconds. */
+const FIRST_DELAY_MS = 1_000
+const LONGEST_DELAY_MS = 10_000
+/** After a temporary rejection, such as by a limit of the tenant. */
+const REJECTED_PAUSE_MS = 1_000
 
 const BUSY = 'conversation_locked'
 
-/** The gateway has too much to do just now: nothing is wrong with the work. */
-const FOR_NOW = new Set([408, 429, 503])
+/** Statuses of temporary rejections. */
+const TEMPORARY = new Set([408, 429, 503])
 
 type Change = Parameters<HistoryService['responses']['update']>[2]
 
@@ -42,9 +49,9 @@ export class RunningResponse {
   #log: LiveLog | null = null
   #stopListening: (() => void) | null = null
   readonly #stopped = new AbortController()
-  /** Its run has ended, or it could not begin: it is not run again. */
+  /** The run has ended or could not begin, and is not repeated. */
   #hasEnded = false
-  /** What it failed with, where it did. */
+  /** The error of the run; null without one. */
   #failure: unknown = null
 
   constructor(parts: StoredParts, history: HistoryService, ends: JobEnds, job: Job) {
@@ -54,10 +61,9 @@ export class RunningResponse {
     this.job = job
   }
 
-  /** Works on it to its end, or until it is stopped. @throws errors of the store, once it is stopped */
+  /** Runs it until it ends or is stopped. @throws errors of the store, once it is stopped */
   async work(): Promise<void> {
-    const { tenant, responseId } = this.job
-    const record = await this.#retry(() => this.#history.responses.get(tenant, responseId))
+    const record = await this.#retry(() => this.#ends.recordOf(this.job))
     // It was cancelled or deleted while it was queued.
     if (record === undefined || !isRunning(record)) {
       await this.#retry(() => this.#history.queue.discard(this.job))
@@ -66,7 +72,7 @@ export class RunningResponse {
     await this.#after(await this.#detach(record))
   }
 
-  /** The gateway ends: it is left to the next one. Safe at any time. */
+  /** Stops at shutdown; another gateway continues the job. Safe at any time. */
   stop(): void {
     this.#stopped.abort()
     if (this.#run === null) return
@@ -85,7 +91,7 @@ export class RunningResponse {
   #detach(record: ResponseRecord): Promise<DetachedOutcome> {
     const { tenant } = this.job
     const identity: Identity = { tenant, role: (record.facts.role as Identity['role'] | undefined) ?? null }
-    // Empty once it has begun, so that the record is not held any longer.
+    // Emptied at the start, so that the record can be released.
     const waiting = [record]
     const { done } = this.#parts.host.detached({
       route: { method: 'POST', path: '/v1/responses' },
@@ -107,7 +113,7 @@ export class RunningResponse {
       }
       plan = await compacted(this.#parts, ctx, await this.#planWhenFree(record))
     } catch (error) {
-      // A conversation that is busy fails nothing.
+      // A locked conversation is not a failure: the job is released.
       this.#hasEnded = !isBusy(error)
       this.#failure = error
       ctx.fail(error)
@@ -133,7 +139,7 @@ export class RunningResponse {
     const { tenant, responseId: id } = this.job
     const { host, live, cancellation } = this.#parts
     const log = new LiveLog({ events: this.#history.events, live, log: host.log }, { tenant, id })
-    // Held no longer than until a worker answers.
+    // Released when a worker responds.
     let accepted: ResponseRecord['facts'] | null = facts
     const run = new ResponseRun(this.#parts, ctx, plan, {
       id,
@@ -141,9 +147,9 @@ export class RunningResponse {
       sink: log.take,
       stream: true,
       job: this.job,
-      // Whether it can be cancelled is asked while it runs.
+      // Cancellation depends on the connection mode, so it is stored while the response runs.
       onWorker: (connectionMode) => {
-        if (accepted !== null) void this.#keep({ facts: { ...accepted, connectionMode } })
+        if (accepted !== null) void this.#store({ facts: { ...accepted, connectionMode } })
         accepted = null
       },
       beforeEnd: () => log.flush(),
@@ -159,12 +165,12 @@ export class RunningResponse {
     this.#run = run
     this.#log = log
     this.#stopListening = cancellation.listen(tenant, id, () => run.cancel())
-    run.output.onItemDone(() => void this.#keep({ output: run.output.storedItems() }))
+    run.output.onItemDone(() => void this.#store({ output: run.output.storedItems() }))
     if (this.#stopped.signal.aborted) this.stop()
     else run.start()
   }
 
-  async #keep(change: Change): Promise<void> {
+  async #store(change: Change): Promise<void> {
     const { tenant, responseId } = this.job
     try {
       if (!(await this.#history.responses.update(tenant, responseId, change))) this.#run?.cancel()
@@ -186,10 +192,10 @@ export class RunningResponse {
     await this.#log?.end()
     if (this.#stopped.signal.aborted) await this.#ends.leave(this.job)
     else if (!this.#hasEnded && errorCode === BUSY) {
-      const restMs = Math.min(FIRST_REST_MS * 2 ** this.job.attempts, LONGEST_REST_MS)
-      await this.#retry(() => this.#history.queue.release(this.job, restMs))
-    } else if (!this.#hasEnded && FOR_NOW.has(status)) {
-      await this.#pause(REFUSED_PAUSE_MS)
+      const delayMs = Math.min(FIRST_DELAY_MS * 2 ** this.job.attempts, LONGEST_DELAY_MS)
+      await this.#retry(() => this.#history.queue.release(this.job, delayMs))
+    } else if (!this.#hasEnded && TEMPORARY.has(status)) {
+      await this.#pause(REJECTED_PAUSE_MS)
       await this.#retry(() => this.#history.queue.release(this.job))
     } else {
       const failure = this.#failure ?? responsesErrors.storage_error()
@@ -210,11 +216,11 @@ export class RunningResponse {
     }
   }
 
-  #retry<R>(ask: () => Promise<R>): Promise<R> {
-    return retryUntilStopped(ask, this.#stopped.signal)
+  #retry<R>(operation: () => Promise<R>): Promise<R> {
+    return retryUntilStopped(operation, this.#stopped.signal)
   }
 
-  /** Ends early when the gateway does. */
+  /** Ends early at shutdown. */
   async #pause(ms: number): Promise<void> {
     await pause(ms, undefined, { signal: this.#stopped.signal }).catch(() => undefined)
   }

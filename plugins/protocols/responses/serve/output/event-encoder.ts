@@ -7,7 +7,7 @@
 /** Takes whole frames, in order. */
 export type FrameSink = (frame: string, number: number) => void
 
-/** Behind the last event of a stream. */
+/** Follows the last event of a stream. */
 export const DONE = 'data: [DONE]\n\n'
 
 /** @param members JSON text of the members behind the number, without a comma in front; never empty */
@@ -49,7 +49,7 @@ export class EventEncoder {
     this.send(`response.${type}`, `"response":${response}`)
   }
 
-  /** For the many frames of one type: all but number and value is made before. @param value JSON */
+  /** For frequent frames of one type: everything but number and value is prepared. @param value JSON */
   sendDelta({ head, middle, tail }: DeltaFrame, value: string): void {
     const number = this.#next++
     this.#sink(head + number + middle + value + tail, number)
@@ -141,7 +141,7 @@ export class ItemEncoder {
 
 export type PartKind = 'output_text' | 'refusal' | 'reasoning_text' | 'summary_text'
 
-/** As items have it. */
+/** As in items. */
 export interface Part {
   readonly type: string
   readonly text?: unknown

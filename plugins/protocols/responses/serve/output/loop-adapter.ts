@@ -22,7 +22,7 @@ interface OpenCall {
 export class LoopAdapter implements GenerationListener {
   readonly #out: ToolLoopListener
   #nextIndex = 0
-  /** The message or the reasoning under way. */
+  /** The open message or reasoning. */
   #open: { readonly kind: 'message' | 'reasoning'; readonly index: number } | null = null
   readonly #calls = new Map<number, OpenCall>()
   readonly #callIds = new Set<string>()
@@ -173,7 +173,7 @@ export class LoopAdapter implements GenerationListener {
   }
 
   #endItems(isCut: boolean): void {
-    // An answer of nothing but space is one all the same, as an empty one is.
+    // An answer that is only white space still has a message, as an empty one has.
     if (!this.#hasMessage && this.#nextIndex === 0) {
       const index = this.#item('message')
       if (this.#space !== '') this.#out.onEvent({ type: 'text', index, delta: this.#space, logprobs: null })

@@ -1,16 +1,15 @@
-/** Output items while the model writes them: messages, reasoning, calls of the client's functions, and native items. */
+/** Output items of the model: messages, reasoning, calls of the client's functions, and native items. */
 import type { HistoryItem, TokenLogprob, ToolLoopEvent } from '#kernel'
-import { withoutPrivate } from '#shared'
-import { newItemId } from '../item-ids.ts'
+import { newItemId, withoutPrivate } from '#shared'
 import type { SealedText } from '../prompt/sealed-text.ts'
 import { type EventEncoder, ItemEncoder, type Part, type PartEncoder } from './event-encoder.ts'
 
-/** What the client wants to see of the items. */
+/** Output options of the client. */
 export interface OutputOptions {
   readonly hasLogprobs: boolean
   /** Reasoning is shown as a summary. */
   readonly hasSummary: boolean
-  /** Seals reasoning for the client to keep; null if it does not want to. */
+  /** Encrypts reasoning for the client; null if the client does not request it. */
   readonly seal: ((text: SealedText) => string) | null
   readonly hasSources: boolean
   readonly hasCodeOutputs: boolean
@@ -22,7 +21,7 @@ export interface OpenItem {
   begin(): void
   add(event: ToolLoopEvent): void
   end(event: ToolLoopEvent): HistoryItem
-  /** What there is of it, of a response that broke off. */
+  /** The incomplete item, for a response that ended early. */
   incomplete(): HistoryItem
 }
 
@@ -239,7 +238,7 @@ export class WholeItem implements OpenItem {
     this.#item = item
   }
 
-  /** Under a new id: the worker's own is kept for when the item goes back to it. */
+  /** With a new id; the worker's id is stored, for requests that send the item back to it. */
   static ofWorker({ index, item }: EventOf<'native_item'>, events: EventEncoder | null): WholeItem {
     const type = String(item.type)
     const whole = {

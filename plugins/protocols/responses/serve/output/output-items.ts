@@ -3,7 +3,7 @@
  * stream, of the response body and of the store are the same objects.
  */
 import type { HistoryItem, ToolLoopEvent } from '#kernel'
-import { newItemId } from '../item-ids.ts'
+import { newItemId } from '#shared'
 import type { TextSeal } from '../prompt/sealed-text.ts'
 import type { CreateRequest } from '../read/read-request.ts'
 import type { EventEncoder } from './event-encoder.ts'
@@ -39,7 +39,7 @@ export class OutputItems {
   readonly #open = new Map<number, OpenItem>()
   /** By index; an item that has not ended leaves a gap. */
   readonly #done: (HistoryItem | undefined)[] = []
-  /** Calls that clients must not see, at the place where they happened. */
+  /** Hidden calls, by their position. */
   readonly #hidden: { readonly before: number; readonly item: HistoryItem }[] = []
   #onDone: (() => void) | null = null
 
@@ -129,7 +129,7 @@ export class OutputItems {
     return all
   }
 
-  /** As they are stored: with the calls that clients must not see, in their places. */
+  /** Items for the store, with hidden calls in their positions. */
   storedItems(): HistoryItem[] {
     const all = this.items()
     if (this.#hidden.length === 0) return all

@@ -1,7 +1,6 @@
 /** Items of tools that the gateway runs, while they run. */
 import type { BuiltInType, CalledTool, HistoryItem, ToolCallResult, ToolLoopEvent } from '#kernel'
-import { parseBoundedText, withoutPrivate } from '#shared'
-import { newId, newItemId } from '../item-ids.ts'
+import { newId, newItemId, parseBoundedText, withoutPrivate } from '#shared'
 import { type EventEncoder, ItemEncoder } from './event-encoder.ts'
 import type { OpenItem, OutputOptions } from './model-items.ts'
 

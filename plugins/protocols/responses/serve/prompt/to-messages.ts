@@ -32,7 +32,7 @@ class MessageBuilder {
   readonly #messages: ChatMessage[] = []
   readonly #origins = new Map<string, CallOrigin>()
   readonly #unsealer: Unsealer
-  /** Ids of calls so far: engines that number them anew in each turn get others. */
+  /** Ids of calls so far: some engines number calls from 0 in each turn. */
   readonly #usedIds = new Set<string>()
   #turn: AssistantTurn | null = null
   #droppedReasoning = 0
@@ -160,7 +160,7 @@ class MessageBuilder {
     )
   }
 
-  /** Calls whose result was not stored are left out. */
+  /** Omits calls whose result was not stored. */
   #addBuiltIn(item: HistoryItem, type: Extract<CallOrigin, { kind: 'built_in' }>['type']): void {
     if (typeof item._modelText !== 'string') return
     const id = this.#assistant().addCall(item.id, type, String(item._arguments ?? '{}'))

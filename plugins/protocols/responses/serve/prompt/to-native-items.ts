@@ -13,7 +13,7 @@ const BUILT_IN = new Map([
   ['file_search_call', 'file_search'],
 ])
 
-/** Of items that `toMessages` has taken: nothing in them is wrong any more. */
+/** The items have passed `toMessages`, which checks them. */
 export function toNativeItems(items: readonly HistoryItem[], unsealer: Unsealer): Json[] {
   const requests = new Map<string, HistoryItem>()
   return items.flatMap((item) => {

@@ -1,10 +1,15 @@
 /** Makes the items of a request's input whole, with an id and parts, and checks what their schema cannot say. */
 import type { HistoryItem } from '#kernel'
-import type { InputItem, ItemOf, ItemPart, TextPart } from '#shared'
-import { NATIVE_ITEM_TYPES } from '#shared'
+import {
+  type InputItem,
+  type ItemOf,
+  type ItemPart,
+  NATIVE_ITEM_TYPES,
+  newItemId,
+  type TextPart,
+} from '#shared'
 import { missing, responsesErrors, wrongValue } from '../../errors.ts'
 import type { CreateBody } from '../../wire.ts'
-import { newItemId } from '../item-ids.ts'
 
 /** A reference stands for another item. */
 export type WholeItem = HistoryItem | ItemOf<'item_reference'>

@@ -1,7 +1,6 @@
 /** Reads a create request: the schema first, then the rules between its fields. */
-import type { OutputConstraint, Sampling } from '#kernel'
-import { isObject } from '#kernel'
-import { withItemTypes } from '#shared'
+import { isObject, type OutputConstraint, type Sampling } from '#kernel'
+import { type Include, isInclude, withItemTypes } from '#shared'
 import { missing, responsesErrors, shown, wrongValue } from '../../errors.ts'
 import type { Json } from '../../json.ts'
 import { type CreateBody, createBody } from '../../wire.ts'
@@ -10,18 +9,6 @@ import { type RequestedChoice, readToolChoice } from './tool-choice.ts'
 
 /** In characters. */
 const MAX_INPUT_TEXT = 10_485_760
-
-const INCLUDES = [
-  'code_interpreter_call.outputs',
-  'computer_call_output.output.image_url',
-  'file_search_call.results',
-  'message.input_image.image_url',
-  'message.output_text.logprobs',
-  'reasoning.encrypted_content',
-  'web_search_call.action.sources',
-  'web_search_call.results',
-] as const
-export type Include = (typeof INCLUDES)[number]
 
 export interface CreateRequest {
   readonly model: string
@@ -195,8 +182,7 @@ function readText({ text }: CreateBody): { constraint: OutputConstraint | null; 
 
 /** @throws invalid_value (400), param `include` */
 export function readInclude(names: readonly unknown[]): ReadonlySet<Include> {
-  for (const name of names)
-    if (!INCLUDES.includes(name as Include)) wrongValue('include', `must not hold '${shown(name)}'`)
+  for (const name of names) if (!isInclude(name)) wrongValue('include', `must not hold '${shown(name)}'`)
   return new Set(names as Include[])
 }
 

@@ -1,4 +1,4 @@
-/** Answers to calls that wait for one, and the tools that the history has listed already. */
+/** Approvals of pending calls, and servers whose tools the history lists. */
 import type { ApprovalAnswer, HistoryItem, ListedServer } from '#kernel'
 import { responsesErrors } from '../../errors.ts'
 
@@ -18,13 +18,13 @@ export function answersOf(
   const ran = new Set(
     input.map(({ type, approval_request_id: id }) => (type === 'mcp_call' ? id : undefined)),
   )
-  // A denied call leaves no item: a later message of the model shows that it was answered.
+  // A denied call has no item: a later assistant message shows that the denial was processed.
   const lastMessage = input.findLastIndex(({ role }) => role === 'assistant')
   for (const [index, item] of input.entries()) {
     if (item.type !== 'mcp_approval_response') continue
     const approvalId = String(item.approval_request_id)
-    const asked = known.get(approvalId)
-    if (asked?.type !== 'mcp_approval_request')
+    const request = known.get(approvalId)
+    if (request?.type !== 'mcp_approval_request')
       throw responsesErrors.approval_request_not_found.with({ param: 'input' }, approvalId)
     if (answered.has(approvalId))
       throw responsesErrors.approval_already_answered.with({ param: 'input' }, approvalId)
@@ -32,9 +32,9 @@ export function answersOf(
     if (item.approve === true ? ran.has(approvalId) : index < lastMessage) continue
     answers.push({
       approvalId,
-      label: String(asked.server_label),
-      name: String(asked.name),
-      arguments: String(asked.arguments),
+      label: String(request.server_label),
+      name: String(request.name),
+      arguments: String(request.arguments),
       isApproved: item.approve === true,
       ...(typeof item.reason === 'string' && { reason: item.reason }),
     })

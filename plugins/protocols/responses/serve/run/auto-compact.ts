@@ -12,8 +12,8 @@ import {
   type RequestContext,
   type ToolLoopEvent,
 } from '#kernel'
+import { newItemId } from '#shared'
 import { responsesErrors } from '../../errors.ts'
-import { newItemId } from '../item-ids.ts'
 import type { RunParts } from '../parts.ts'
 import { toTask, withoutCovered } from '../prompt/compaction.ts'
 import { countTokens, estimateTokens, messageTokens } from '../prompt/prompt-tokens.ts'
@@ -23,12 +23,12 @@ import type { Compaction, Plan } from './plan.ts'
 
 /** Share of the context that is kept free for an answer without a limit of its own. */
 const ANSWER_SHARE = 0.125
-/** Share of the context that one summary may be made of. */
+/** Maximum share of the context for the input of one summary. */
 const CHUNK_SHARE = 0.5
-/** Longer pasts are left as they are, for the worker to refuse. */
+/** Longer histories are not compacted; the worker rejects them. */
 const MAX_CHUNKS = 16
 
-/** @returns the plan itself where nothing has to be done, at once where nothing has to be counted. @throws as a generation */
+/** @returns the plan itself if it need not be compacted; synchronous if nothing has to be counted. @throws as a generation */
 export function compacted(parts: RunParts, ctx: RequestContext, plan: Plan): Plan | Promise<Plan> {
   const context = contextLength(parts, plan)
   const limit = limitOf(plan, context)
@@ -92,7 +92,7 @@ async function compactAbove(
   return { ...plan, ...turn, droppedReasoning, compaction: { item, usage } }
 }
 
-/** Null where a call of the past is answered in the turn under way: then nothing can be cut there. */
+/** Null if the current turn holds the result of an earlier call, so that the history cannot be split there. */
 function headMessages(
   head: readonly HistoryItem[],
   unsealer: ReturnType<typeof unsealerOf>,
@@ -123,7 +123,7 @@ function toChunks(messages: readonly ChatMessage[], most: number): ChatMessage[]
   return chunks
 }
 
-/** Each summary is the beginning of what the next one is made of. */
+/** Each summary is the first input of the next one. */
 async function summarise(
   { host }: RunParts,
   ctx: RequestContext,
@@ -142,7 +142,7 @@ async function summarise(
   return { text, usage }
 }
 
-/** Events of a turn whose output begins with a summary: the indexes and the usage count the summary in. */
+/** Shifts the indexes of a turn whose output begins with a summary, and adds its usage. */
 export function behindCompaction(
   { usage }: Compaction,
   onEvent: (event: ToolLoopEvent) => void,

@@ -54,7 +54,7 @@ export function unknownConversation(id: string) {
   return responsesErrors.conversation_not_found.with({ param: 'conversation' }, id)
 }
 
-/** Items that the input names, from the history at hand or wherever the tenant has them. */
+/** Items that the input refers to, from the loaded history, the input or the store. */
 export async function findItems(
   history: HistoryService | undefined,
   tenant: string,
@@ -79,7 +79,7 @@ export async function findItems(
   return found
 }
 
-/** References to items that the history has already are dropped. */
+/** Replaces references by their items, and omits items of the history. */
 export function replaceReferences(
   before: readonly HistoryItem[],
   input: readonly WholeItem[],

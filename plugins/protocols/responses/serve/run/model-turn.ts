@@ -1,4 +1,4 @@
-/** The turn for the model: what it is asked, made of the request and its items. */
+/** Builds the generation request of a turn from the client request and its items. */
 import type { ChatMessage, GenerationRequest, HistoryItem, WorkerEntry } from '#kernel'
 import { responsesErrors } from '../../errors.ts'
 import type { PlanParts } from '../parts.ts'
@@ -10,12 +10,12 @@ import { isNativeType } from '../read/read-items.ts'
 import type { CreateRequest } from '../read/read-request.ts'
 import { toPlainChoice } from '../read/tool-choice.ts'
 
-/** What the model is asked. */
+/** The generation request of a turn. */
 export interface ModelTurn extends Omit<PromptMessages, 'messages'> {
   readonly generation: GenerationRequest
 }
 
-/** What the model is asked, made of the items. @throws as `toMessages` */
+/** Builds the generation request from the items. @throws as `toMessages` */
 export function toTurn(
   parts: PlanParts,
   tenant: string,
@@ -36,10 +36,10 @@ export function toTurn(
   return { ...about, generation: { ...generation, native } }
 }
 
-/** By the list of workers, which is another array whenever it changes. */
+/** Keyed by the list of workers, which is a new array after each change. */
 const nativeLists = new WeakMap<readonly WorkerEntry[], boolean>()
 
-/** Whether any worker speaks the format, of whatever model: on most gateways none does. */
+/** Whether any worker of any model accepts the format; on most gateways none does. */
 function hasNativeWorkers({ host: { balance } }: PlanParts): boolean {
   const { workers } = balance
   let hasAny = nativeLists.get(workers)
@@ -80,7 +80,7 @@ export function requireNativeWorkers(
 function toGeneration(request: CreateRequest, messages: readonly ChatMessage[]): GenerationRequest {
   const { tools, toolChoice, effort, include, topLogprobs, parallelToolCalls, user, cacheKey } = request
   const choice = toPlainChoice(toolChoice.choice, tools.functions.length)
-  // Chat workers seldom know the notion of allowed tools: they are given those alone.
+  // Few chat workers support allowed tools, so they get only those.
   const functions =
     choice?.mode === 'allowed'
       ? tools.functions.filter((tool) => choice.names.includes(tool.function.name))
@@ -99,5 +99,14 @@ function toGeneration(request: CreateRequest, messages: readonly ChatMessage[]):
     ...(parallelToolCalls !== undefined && { parallelToolCalls }),
     ...(user !== undefined && { user }),
     ...(cacheKey !== undefined && { cacheKey }),
+    carried: carriedMembers(request),
   }
+}
+
+/** Members that chat bodies have too, and that no other worker needs. */
+function carriedMembers({ body }: CreateRequest): ReadonlyMap<string, unknown> {
+  const carried = new Map<string, unknown>()
+  if (body.text?.verbosity != null) carried.set('verbosity', body.text.verbosity)
+  if (body.safety_identifier != null) carried.set('safety_identifier', body.safety_identifier)
+  return carried
 }

@@ -1,7 +1,6 @@
-/** Opens the turn of a response: one generation, or a loop over many where tools of the gateway are offered. */
+/** Opens the turn of a response: one generation, or a loop over several if it has tools of the gateway. */
 
-import type { RequestContext } from '#kernel'
-import { Generations, type ToolLoopEvent } from '#kernel'
+import { Generations, type RequestContext, type ToolLoopEvent } from '#kernel'
 import { responsesErrors } from '../../errors.ts'
 import { LoopAdapter } from '../output/loop-adapter.ts'
 import type { RunParts } from '../parts.ts'
@@ -47,7 +46,7 @@ export function openTurn(
   return host.use(Generations).open(ctx, generation, { stream, accepts, listener: new LoopAdapter(listener) })
 }
 
-/** Of a turn that begins later. @throws tool_not_available, and as `ToolLoopService.check` (400) */
+/** Checks the tools of a turn that begins later. @throws tool_not_available, and as `ToolLoopService.check` (400) */
 export function checkTools({ toolLoop }: Pick<RunParts, 'toolLoop'>, plan: Plan): void {
   const { tenant, request, approvals } = plan
   if (toolLoop === undefined) refuseTools(plan)

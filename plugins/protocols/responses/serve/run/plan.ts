@@ -10,7 +10,9 @@ import type {
   ReplyHeaders,
   WorkerEntry,
 } from '#kernel'
+import { ignoredMembers, warningHeader } from '#shared'
 import { responsesErrors } from '../../errors.ts'
+import { unknownMembers } from '../../wire.ts'
 import type { PlanParts } from '../parts.ts'
 import { withoutCovered } from '../prompt/compaction.ts'
 import { speaksResponses } from '../prompt/native-request.ts'
@@ -31,13 +33,13 @@ export interface Plan extends ModelTurn {
   readonly request: CreateRequest
   /** New input, with items in place of references. */
   readonly input: readonly HistoryItem[]
-  /** Each item of it got its id from the gateway. */
+  /** The gateway generated the ids of all input items. */
   readonly hasOwnIds: boolean
   readonly approvals: readonly ApprovalAnswer[]
   readonly listed: readonly ListedServer[]
   /** History and new input. */
   readonly context: readonly HistoryItem[]
-  /** The summary that was made for this turn; null for none. */
+  /** The summary of earlier items that this turn begins with; null without one. */
   readonly compaction: Compaction | null
   /** Only these workers; null for all. */
   readonly accepts: ((worker: WorkerEntry) => boolean) | null
@@ -47,14 +49,14 @@ export interface Plan extends ModelTurn {
 
 /** A summary in place of the items before this turn. */
 export interface Compaction {
-  /** Of the output, the first of all. */
+  /** The first item of the output. */
   readonly item: HistoryItem
-  /** What it took to make it. */
+  /** Tokens used for the summary. */
   readonly usage: GenerationUsage | null
 }
 
 export interface PlanOptions {
-  /** In place of the request's own, when it was read before. */
+  /** Replaces the request's input if it was read before. */
   readonly input?: readonly HistoryItem[]
   readonly remembered?: RememberedTurn | null
 }
@@ -90,7 +92,7 @@ async function loadPlan(
   const { conversationId, store } = request
   let lock: ConversationLock | null = null
   if (conversationId !== null && store && history !== undefined) {
-    // An unknown conversation is not a locked one.
+    // Unknown conversations are reported as such, not as locked.
     if ((await history.conversations.get(tenant, conversationId)) === undefined)
       throw unknownConversation(conversationId)
     lock = await history.conversations.lock(tenant, conversationId)
@@ -117,7 +119,7 @@ function toPlan(
   known: ReadonlyMap<string, HistoryItem>,
 ): Plan {
   const approvals = answersOf(before, input, known)
-  // Calls that wait for these answers are run, or refused, by the tool loop.
+  // The tool loop runs or rejects the calls of these approvals.
   const pending = new Set(approvals.map(({ approvalId }) => approvalId))
   const isPending = ({ type, approval_request_id: id }: HistoryItem) =>
     type === 'mcp_approval_response' && pending.has(String(id))
@@ -131,7 +133,7 @@ function toPlan(
     tenant,
     request,
     input,
-    // An id of the client's may be that of another item.
+    // An id from the client may belong to another item.
     hasOwnIds:
       typeof request.input === 'string' || request.input.every(({ id }) => id === undefined || id === null),
     ...toTurn(parts, tenant, request, prompt),
@@ -144,11 +146,12 @@ function toPlan(
   }
 }
 
-const WARNING_HEADER = 'x-weir-warning'
-
-/** `encrypted_reasoning_dropped; items=<n>` where reasoning in the input could not be opened. */
-export function warningHeaders({ droppedReasoning }: Plan): ReplyHeaders {
-  return droppedReasoning === 0
-    ? []
-    : [WARNING_HEADER, `encrypted_reasoning_dropped; items=${droppedReasoning}`]
+/**
+ * `encrypted_reasoning_dropped; items=<n>` where reasoning in the input could not be opened, and `members_ignored` for
+ * members that only workers of the format may know, where there are none.
+ */
+export function warningHeaders({ droppedReasoning, generation, request }: Plan): ReplyHeaders {
+  const dropped = droppedReasoning === 0 ? [] : [`encrypted_reasoning_dropped; items=${droppedReasoning}`]
+  const ignored = generation.native === undefined ? unknownMembers(request.body) : []
+  return warningHeader([...dropped, ...ignoredMembers(ignored)])
 }

@@ -27,20 +27,20 @@ export interface RunOptions {
   readonly createdAtSec: number
   /** Takes the frames of the stream; null without one. */
   readonly sink: FrameSink | null
-  /** The worker is asked for a stream. */
+  /** Whether to request a stream from the worker. */
   readonly stream: boolean
   /** Of a background response. */
   readonly job?: Job
-  /** Called when a worker has begun to answer, with the way in which it is reached. */
+  /** Called when a worker has begun to respond, with its connection mode. */
   readonly onWorker?: (connectionMode: string) => void
-  /** Flushes the log before the response is stored as ended: from then on followers take the log for complete. */
+  /** Flushes the log before the response is stored as ended: from then on followers regard the log as complete. */
   readonly beforeEnd?: () => Promise<void>
-  /** Called once, at the very end. */
+  /** Called once, last. */
   readonly onEnd: (end: RunEnd) => void
 }
 
 export interface RunEnd {
-  /** JSON. Null: it was refused before it began, or its client left. */
+  /** JSON; null if it was rejected before it began or its client disconnected. */
   readonly reply: string | null
   readonly status: ResponseStatus
   readonly error: GatewayError | null
@@ -53,7 +53,7 @@ export interface RunEnd {
 export class ResponseRun {
   readonly #parts: RunParts
   readonly #ctx: RequestContext
-  /** Null once it was begun: requests are large, and thousands of responses wait for their workers at once. */
+  /** Null after the start, to release memory: thousands of responses wait for their workers at once. */
   #start: Plan | null
   readonly #plan: LastingPlan
   readonly #options: RunOptions
@@ -80,12 +80,12 @@ export class ResponseRun {
     this.#output = new OutputItems(this.#events, outputOptions(plan.request, parts.seal, plan.tenant))
   }
 
-  /** Items that have ended so far, for who shows progress. */
+  /** Items so far. */
   get output(): OutputItems {
     return this.#output
   }
 
-  /** Once. */
+  /** Must be called once. */
   start(): void {
     this.#ctx.onCancel(() => this.#cancelled())
     const plan = this.#start
@@ -117,7 +117,7 @@ export class ResponseRun {
     this.#end('cancelled', null, null)
   }
 
-  /** Stops it without an end: it is run again, or failed, elsewhere. */
+  /** Stops it without storing an end: another gateway runs or fails it. */
   abandon(): void {
     if (this.#isOver) return
     this.#isOver = true
@@ -183,7 +183,7 @@ export class ResponseRun {
     else this.#refused(error)
   }
 
-  /** Of a response that had not begun nothing is stored. */
+  /** Nothing is stored of a response that has not begun. */
   #refused(error: GatewayError): void {
     if (this.#options.job !== undefined || this.#hasBegun) {
       this.#end('failed', error, null)
@@ -223,7 +223,7 @@ export class ResponseRun {
       return
     }
     const items = this.#output.storedItems()
-    // What clients see of the items is what is stored of them, nearly always: one text for both.
+    // Clients nearly always see the items as they are stored, so one text serves both.
     const text = items.every(isPublic) ? JSON.stringify(items) : undefined
     const { id, createdAtSec, job, beforeEnd } = this.#options
     const store = () =>
@@ -252,7 +252,7 @@ export class ResponseRun {
     )
   }
 
-  /** It was ended elsewhere meanwhile, and the stored end holds; of a deleted response nothing is left. */
+  /** The response was ended or deleted by another request: the stored end applies. */
   #finishAsStored(record: ResponseRecord | undefined): void {
     if (record !== undefined) this.#finish(record.status, JSON.stringify(record.reply), null, record.output)
     else this.#finish('cancelled', this.#encoder.members('cancelled', { usage: null }), null, [])

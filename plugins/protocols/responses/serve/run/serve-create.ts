@@ -1,7 +1,7 @@
 /** POST /v1/responses: the response as one object or as an event stream. */
-import type { RequestContext, RequestSlot, StreamWriter } from '#kernel'
+import { type RequestContext, type RequestSlot, type StreamWriter, tenantOf } from '#kernel'
+import { newId } from '#shared'
 import type { Json } from '../../json.ts'
-import { newId } from '../item-ids.ts'
 import { DONE } from '../output/event-encoder.ts'
 import type { RunParts } from '../parts.ts'
 import { type CreateRequest, readCreateRequest } from '../read/read-request.ts'
@@ -22,7 +22,7 @@ export interface ServeOptions {
   readonly onEnd?: (end: RunEnd, id: string) => void
 }
 
-/** @throws what is wrong with the request */
+/** @throws errors of the request (400, 404), storage_quota_exceeded (507) */
 export function serveCreate(
   parts: ServeParts,
   ctx: RequestContext,
@@ -32,7 +32,7 @@ export function serveCreate(
   let early: EarlyStream | null = null
   const begin = (plan: Plan) => {
     const writer = early?.stop() ?? null
-    // The client may have left while the history was read.
+    // The client may have disconnected while the history was read.
     if (ctx.isDone || ctx.isAborted) {
       void plan.lock?.release()
       return
@@ -40,7 +40,11 @@ export function serveCreate(
     if (plan.request.stream) streamResponse(parts, ctx, plan, options, writer)
     else answerResponse(parts, ctx, plan)
   }
-  const plan = makePlan(parts, tenantOf(ctx), request, { remembered: options.remembered ?? null })
+  const tenant = tenantOf(ctx)
+  // Before the generation, whose result could not be stored.
+  const checked = request.store ? parts.history?.checkQuota(tenant, ctx.bodyBytes.length) : undefined
+  const toPlan = () => makePlan(parts, tenant, request, { remembered: options.remembered ?? null })
+  const plan = checked instanceof Promise ? checked.then(toPlan) : toPlan()
   const ready =
     plan instanceof Promise
       ? plan.then((loaded) => compacted(parts, ctx, loaded))
@@ -55,11 +59,11 @@ export function serveCreate(
   })
 }
 
-/** @param members take the place of the client's own. @throws 400 naming the field */
+/** @param members replace those of the client. @throws 400 naming the field */
 export function readCreate(parts: RunParts, body: unknown, members: Json = {}): CreateRequest {
   const request = withoutInternal(parts, readCreateRequest(body, members))
   if (parts.history !== undefined || !request.store) return request
-  // Without a store nothing is kept, whatever was asked for.
+  // Without a store nothing is kept, also if the client requests it.
   return { ...request, store: false, echo: { ...request.echo, store: false } }
 }
 
@@ -70,10 +74,6 @@ function withoutInternal({ toolLoop }: RunParts, request: CreateRequest): Create
   const isShown = ({ type, server_label: label }: Json) =>
     type !== 'mcp' || toolLoop?.isInternal(String(label)) !== true
   return { ...request, echo: { ...request.echo, tools: request.tools.echo.filter(isShown) } }
-}
-
-export function tenantOf(ctx: RequestContext): string {
-  return ctx.identity?.tenant ?? 'anonymous'
 }
 
 function answerResponse(parts: ServeParts, ctx: RequestContext, plan: Plan): void {
@@ -137,7 +137,7 @@ export function nowSec(): number {
   return Math.floor(Date.now() / 1000)
 }
 
-/** A comment: clients and proxies see that the connection is alive. */
+/** A comment that keeps the connection alive. */
 const KEEP_ALIVE = ': preparing the response\n\n'
 
 /** Opens the stream of a request whose history takes long to load or to compact. */
@@ -146,7 +146,7 @@ class EarlyStream {
   readonly #timer: NodeJS.Timeout
   #writer: StreamWriter | null = null
 
-  /** @param afterMs what is ready sooner has a stream, or a failure with a status, of its own */
+  /** @param afterMs delay; a failure before it has its own HTTP status */
   constructor(ctx: RequestContext, afterMs: number) {
     this.#ctx = ctx
     this.#timer = setTimeout(() => this.#open(), afterMs)

@@ -1,8 +1,8 @@
 /** Stores the end of a response, together with its conversation and its job. */
 
-import type { GatewayError } from '#kernel'
 import {
   type FinishedResponse,
+  type GatewayError,
   type HistoryItem,
   type HistoryService,
   type Job,
@@ -13,7 +13,7 @@ import { responsesErrors } from '../../errors.ts'
 import type { Plan } from './plan.ts'
 import { runFacts } from './response-record.ts'
 
-/** What of a plan outlasts the beginning of its response. */
+/** The part of a plan that is kept until the response ends. */
 export interface LastingPlan
   extends Pick<Plan, 'tenant' | 'lock' | 'input' | 'hasOwnIds' | 'context' | 'compaction'>,
     Pick<Plan['request'], 'store' | 'previousResponseId' | 'conversationId'> {}
@@ -41,9 +41,9 @@ export interface EndToStore {
   /** JSON of all but the output. */
   readonly members: string
   readonly output: readonly HistoryItem[]
-  /** JSON of the output, where it was made already. */
+  /** JSON of the output, if it exists already. */
   readonly outputText: string | undefined
-  /** Of the worker that answered; null when none did. */
+  /** Of the worker that responded; null without one. */
   readonly connectionMode: string | null
   /** Of a background response. */
   readonly job: Job | undefined

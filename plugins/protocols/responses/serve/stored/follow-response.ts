@@ -1,14 +1,20 @@
 /**
  * Sends the events of a stored response again: from its log while there is one, live behind it, or made of its items.
  */
-import type { ResponseRecord } from '#kernel'
-import { defineTopic, type RequestContext, type StreamWriter, type Topic } from '#kernel'
+
+import {
+  defineTopic,
+  type RequestContext,
+  type ResponseRecord,
+  type StreamWriter,
+  type Topic,
+  tenantOf,
+} from '#kernel'
 import { responsesErrors } from '../../errors.ts'
 import { DONE } from '../output/event-encoder.ts'
 import { replayFrames, terminalFrame } from '../output/replay.ts'
 import type { RunParts } from '../parts.ts'
 import { isRunning, runOf } from '../run/response-record.ts'
-import { tenantOf } from '../run/serve-create.ts'
 
 /** A response's log has grown. */
 export interface LogGrown {
@@ -103,7 +109,7 @@ class Follower {
     return this.#ctx.isAborted || this.#ctx.isDone || this.#ctx.isFailing
   }
 
-  /** One that is begun anew has another log. */
+  /** A run that is started again has another log. */
   #checkRun(record: ResponseRecord): void {
     const run = runOf(record)
     if (this.#run !== null && this.#run !== run && this.#last >= 0) this.#isBroken = true

@@ -6,8 +6,9 @@ import {
   type ResponseRecord,
   type RouteDefinition,
   Type,
+  tenantOf,
 } from '#kernel'
-import { toClientItems } from '#shared'
+import { includeNames, toClientItems } from '#shared'
 import { failures } from '../../error-format.ts'
 import { responsesErrors, shown, wrongValue } from '../../errors.ts'
 import { DeletedReply, ItemList, ResponseReply } from '../../wire.ts'
@@ -16,7 +17,6 @@ import { storedReply } from '../output/response-encoder.ts'
 import type { RunParts } from '../parts.ts'
 import { readInclude } from '../read/read-request.ts'
 import { isRunning } from '../run/response-record.ts'
-import { tenantOf } from '../run/serve-create.ts'
 import { followResponse, type LiveResponses } from './follow-response.ts'
 
 const PATH = '/v1/responses/:response_id'
@@ -122,11 +122,8 @@ async function showResponse(parts: StoredParts, ctx: RequestContext): Promise<vo
   else ctx.json(200, storedReply(record))
 }
 
-/** Names in all the ways in which clients write lists. */
 function checkInclude(ctx: RequestContext): void {
-  const query = new URLSearchParams(ctx.query)
-  const names = [...query.getAll('include'), ...query.getAll('include[]')].flatMap((text) => text.split(','))
-  readInclude(names.filter((name) => name !== ''))
+  readInclude(includeNames(new URLSearchParams(ctx.query)))
 }
 
 async function deleteResponse(parts: StoredParts, ctx: RequestContext): Promise<void> {

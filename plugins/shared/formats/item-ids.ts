@@ -1,5 +1,5 @@
 /** Ids of items and responses: a prefix for the type, and a time-ordered rest. */
-import { uuidV7Hex } from '#shared'
+import { uuidV7Hex } from './uuid-v7.ts'
 
 const PREFIX = new Map([
   ['message', 'msg'],

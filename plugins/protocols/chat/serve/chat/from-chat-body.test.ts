@@ -1,0 +1,22 @@
+import { expect, test } from 'vitest'
+import type { ChatRequest } from '../../wire/chat.ts'
+import { fromChatBody } from './from-chat-body.ts'
+
+test('the older form of a call and its result become a tool call and its result', () => {
+  const messages: ChatRequest['messages'] = [
+    { role: 'user', content: 'q' },
+    { role: 'assistant', content: null, function_call: { name: 'f', arguments: '{"a":1}' } },
+    { role: 'function', name: 'f', content: 'r' },
+    { role: 'assistant', refusal: 'no' },
+  ]
+  const { prompt } = fromChatBody({ model: 'm', messages })
+  expect(prompt.kind === 'chat' && prompt.messages.slice(1)).toEqual([
+    {
+      role: 'assistant',
+      content: null,
+      tool_calls: [{ id: 'f', type: 'function', function: { name: 'f', arguments: '{"a":1}' } }],
+    },
+    { role: 'tool', content: 'r', tool_call_id: 'f' },
+    { role: 'assistant', content: 'no' },
+  ])
+})
