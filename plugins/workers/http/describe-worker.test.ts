@@ -30,7 +30,6 @@ function fakeWorker(routes: Routes) {
       headers: [],
       body,
       header: () => undefined,
-      clientHeaders: () => [],
       json: () => JSON.parse(body.toString()),
     }
   }

@@ -105,7 +105,7 @@ const target = { url: 'http://w:1', apiKey: null }
 function reply(status: number, body: unknown = {}): WorkerReply {
   const bytes = Buffer.from(typeof body === 'string' ? body : JSON.stringify(body))
   const json = () => JSON.parse(bytes.toString())
-  return { status, headers: [], body: bytes, header: () => undefined, clientHeaders: () => [], json }
+  return { status, headers: [], body: bytes, header: () => undefined, json }
 }
 
 function open(answer: (path: string) => WorkerReply) {
