@@ -38,7 +38,7 @@ async function startAuthorization() {
       JSON.stringify(isKnown ? { access_token: 'tok', token_type: 'Bearer' } : { error: 'invalid_client' }),
     )
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  await new Promise<void>((resolve) => server.listen(0, '0.0.0.0', resolve))
   ends.push(() => new Promise((resolve) => server.close(resolve)))
   return { issuer: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, heard }
 }
@@ -108,4 +108,13 @@ test('a wrong secret is refused, and not shown', async () => {
   await expect(connect(server.url, issuer, 'wrong-secret')).rejects.toThrow(
     /^the authorization server rejected the credentials$/,
   )
+})
+
+test('a tool server cannot send discovery to other private hosts', async () => {
+  const { issuer } = await startAuthorization()
+  const internal = await startAuthorization()
+  const server = await startProtected(internal.issuer.replace('127.0.0.1', '127.0.0.2'))
+  const error = await connect(server.url, issuer, 'right-secret').catch((cause: Error) => cause)
+  expect(error).toMatchObject({ message: 'its address is private' })
+  expect(internal.heard).toEqual([])
 })

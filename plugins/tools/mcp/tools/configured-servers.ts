@@ -3,7 +3,7 @@ import type { BuiltInType } from '#kernel'
 import type { BuiltInConfig, McpConfig, ServerConfig } from '../config.ts'
 import { connectionKey, type ServerTarget } from '../connection/server-target.ts'
 import { mcpErrors } from '../errors.ts'
-import { ANYWHERE } from '../net/reach-rules.ts'
+import { ANYWHERE, hostOf } from '../net/reach-rules.ts'
 
 /** What is known of a configured server before a request says more. */
 export interface KnownServer {
@@ -80,7 +80,13 @@ export function readTarget(server: ServerConfig, field: string): ServerTarget {
     throw invalid(`${field}.oauth`, 'stands beside an authorization header')
   if (oauth !== undefined && (oauth.clientSecret === undefined) === (oauth.privateKey === undefined))
     throw invalid(`${field}.oauth`, 'needs either clientSecret or privateKey')
-  return { kind: 'http', url: new URL(url), protocol, headers: lower, rules: ANYWHERE, caFile, oauth }
+  if (oauth !== undefined && !URL.canParse(oauth.issuer))
+    throw invalid(`${field}.oauth.issuer`, 'is not a URL')
+  const privateHosts = [url, ...(oauth === undefined ? [] : [oauth.issuer])].map((text) =>
+    hostOf(new URL(text)),
+  )
+  const rules = { ...ANYWHERE, allowsPrivate: false, privateHosts }
+  return { kind: 'http', url: new URL(url), protocol, headers: lower, rules, caFile, oauth }
 }
 
 function invalid(field: string, problem: string) {
