@@ -6,7 +6,7 @@ import { isReadOnly, type ServerTool } from '../connection/read-tools.ts'
 import { ServerConnection } from '../connection/server-connection.ts'
 import { type ToolServerError, toToolServerError } from '../connection/tool-server-error.ts'
 import { safeName } from '../tools/exposed-names.ts'
-import { parseArguments } from '../tools/parse-arguments.ts'
+import { parseArguments } from '../tools/run-tool.ts'
 import { type CheckTarget, readCheckTarget, type TargetOptions } from './check-target.ts'
 
 interface CheckOptions extends TargetOptions {
