@@ -92,7 +92,7 @@ export interface RankLoad {
   readonly cacheHitRate: number
   /** Load as the engine defines it, 0 to 1. */
   readonly utilization: number
-  /** Absent if the engine is no prefill or decode worker. */
+  /** Absent if the engine is not a prefill or decode worker. */
   readonly pair?: PairLoad
 }
 
@@ -134,7 +134,7 @@ export interface WorkerControl extends ModeControl {
   readonly runtimes: readonly RuntimeType[]
 
   /** True if the registration is for a third-party service, without a call. */
-  isExternal(wish: Pick<WorkerRegistration, 'url' | 'runtimeType' | 'provider'>): boolean
+  isExternal(registration: Pick<WorkerRegistration, 'url' | 'runtimeType' | 'provider'>): boolean
   /**
    * Probes a worker's health. Never rejects.
    * @param path of the health route, for modes that have paths
@@ -145,7 +145,7 @@ export interface WorkerControl extends ModeControl {
    * Waits until the worker is up, and discovers its engine, models and labels.
    * @throws worker_unreachable, model_discovery_failed, rank_discovery_failed
    */
-  describe(wish: WorkerRegistration, tools: DescribeTools): Promise<WorkerDescription>
+  describe(registration: WorkerRegistration, tools: DescribeTools): Promise<WorkerDescription>
 
   /**
    * Load of an engine; null if it reports none. Never rejects. Absent if engines of this mode report none. Cached facts

@@ -305,7 +305,7 @@ describe('weir workers', () => {
     expect(out.trimEnd().split('\n')).toHaveLength(2)
     expect(out).toContain('a ]0;x  2J b')
     answers = [refusal(503, 'worker \u001b[2J')]
-    expect((await workers('list')).err).toContain('worker  [2J (503)')
+    expect((await workers('list')).err).toContain('returned 503: worker  [2J')
     const failed = { ...record, status: 'pending', job_status: { status: 'failed', message: 'no\u001b[2J' } }
     answers = [accepted, { status: 200, body: failed }]
     expect((await workers('add', record.url, '--wait')).err).not.toMatch(/\p{Cc}(?<!\n)/u)
@@ -394,19 +394,19 @@ describe('weir workers', () => {
   })
 
   test.each([
-    [401, 'no key', ['list'], /no key \(401\)\n.*check --api-key or WEIR_ADMIN_KEY/],
-    [403, 'not you', ['list'], /not you \(403\)\n.*role is not admin/],
-    [409, 'already there', ['add', record.url], /already there \(409\)\n.*weir workers remove/],
-    [400, 'bad url', ['add', 'localhost:8000'], /bad url \(400\)\n.*did you mean http:\/\/localhost:8000/],
-    [404, 'no such id', ['remove', ID], /no such id \(404\)\n.*weir workers list/],
-  ])('a %i is said in words with the next step', async (status, message, args, expected) => {
+    [401, 'no key', ['list'], /returned 401: no key\n.*check --api-key or WEIR_ADMIN_KEY/],
+    [403, 'not you', ['list'], /returned 403: not you\n.*role is not admin/],
+    [409, 'already there', ['add', record.url], /returned 409: already there\n.*weir workers remove/],
+    [400, 'bad url', ['add', 'localhost:8000'], /returned 400: bad url\n.*did you mean http:\/\/localhost:8000/],
+    [404, 'no such id', ['remove', ID], /returned 404: no such id\n.*weir workers list/],
+  ])('a %i is explained with the next step', async (status, message, args, expected) => {
     answers = [refusal(status, message)]
     const { code, err } = await workers(...args)
     expect(code).toBe(1)
     expect(err).toMatch(expected)
   })
 
-  test('says so when the other side is no gateway, or none is there', async () => {
+  test('reports a missing plugin, a server that is not a gateway, and an unreachable one', async () => {
     answers = [refusal(404, 'no route', 'route_not_found')]
     expect((await workers('list')).err).toContain('its workers plugin is not enabled')
     const gone = createServer().listen(0, '127.0.0.1')

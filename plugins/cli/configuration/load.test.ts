@@ -360,7 +360,7 @@ describe('plugins of third parties', () => {
     expect(
       await problemsOf({ file: write('twice/w.yaml', 'plugins:\n  other: { $path: ./health.js }\n') }),
     ).toEqual([
-      expect.stringMatching(/:2:3: plugins\.other is called health by its own manifest; use that name$/),
+      expect.stringMatching(/:2:3: plugins\.other has the name health in its manifest; use that name$/),
     ])
   })
 

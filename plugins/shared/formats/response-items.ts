@@ -8,7 +8,7 @@ export function nullable<S extends TSchema>(schema: S) {
   return Type.Optional(Type.Union([schema, Type.Null()]))
 }
 
-/** Objects that are told apart by their `type`: only the schema that the value names is checked. */
+/** Union by `type`: only the schema of the value's type is checked. */
 export function taggedUnion<S extends TSchema[]>(...members: [...S]) {
   return Type.Unsafe<{ [K in keyof S]: Static<S[K]> }[number]>({
     type: 'object',
@@ -87,7 +87,7 @@ export type TextPart = Static<typeof TextPart>
 
 export const ItemReference = Type.Object(
   { type: Type.Literal('item_reference'), id: Name },
-  { description: 'Stands for a stored item.' },
+  { description: 'Refers to a stored item.' },
 )
 
 export const MessageItem = Type.Object({

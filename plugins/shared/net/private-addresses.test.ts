@@ -1,4 +1,3 @@
-/** Addresses that servers named by clients must not have. */
 import { expect, test } from 'vitest'
 import { isMetadataHost, isPrivateAddress } from './private-addresses.ts'
 

@@ -85,14 +85,14 @@ describe('the refusal of one worker', () => {
     [503, 'decode_unavailable', 503],
     [429, 'decode_error', 500],
   ])('status %d is %s (%d)', (status, code, sent) => {
-    expect(toLegError('decode', { status, headers: [], said: '' })).toMatchObject({ code, status: sent })
-    expect(toLegError('prefill', { status, headers: [], said: '' }).code).toBe(
+    expect(toLegError('decode', { status, headers: [], message: '' })).toMatchObject({ code, status: sent })
+    expect(toLegError('prefill', { status, headers: [], message: '' }).code).toBe(
       code.replace('decode', 'prefill'),
     )
   })
 
   test('keeps what the worker said', () => {
-    expect(toLegError('prefill', { status: 400, headers: [], said: 'too long' }).message).toBe(
+    expect(toLegError('prefill', { status: 400, headers: [], message: 'too long' }).message).toBe(
       'the prefill worker returned status 400: too long',
     )
     const shapes = [{ error: { message: 'm' } }, { error: 'm' }, { message: 'm' }, { detail: 'm' }]

@@ -74,10 +74,8 @@ export function hostOf(url: URL): string {
 }
 
 function matchesHost(pattern: string, host: string): boolean {
-  const wanted = pattern.toLowerCase()
-  return wanted.startsWith('*.')
-    ? host.endsWith(wanted.slice(1)) && host.length >= wanted.length
-    : host === wanted
+  const rule = pattern.toLowerCase()
+  return rule.startsWith('*.') ? host.endsWith(rule.slice(1)) && host.length >= rule.length : host === rule
 }
 
 /** A lookup for sockets that fails if any address of the host is forbidden. Not called for literal addresses. */

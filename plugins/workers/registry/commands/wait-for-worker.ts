@@ -1,4 +1,4 @@
-/** Watches a registration until the worker is ready, and tells how it goes. */
+/** Waits until a registered worker is ready, and prints the progress. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { CliError } from '../../../cli/cli-error.ts'
 import { type GatewayClient, GatewayRefusal } from '../../../cli/gateway-client.ts'

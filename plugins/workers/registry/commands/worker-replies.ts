@@ -1,4 +1,4 @@
-/** What the command reads in the gateway's replies about workers. */
+/** Parts of the gateway's responses about workers that the command reads. */
 export interface WorkerRecord {
   readonly id: string
   readonly url: string
@@ -19,7 +19,7 @@ export interface WorkerListing {
   readonly total: number
 }
 
-/** Reply of POST: the work goes on in the background. */
+/** Response of POST; the registration continues in the background. */
 export interface Accepted {
   readonly worker_id: string
   readonly url: string

@@ -131,7 +131,7 @@ function explainAdd(error: unknown, url: string): unknown {
   if (!(error instanceof GatewayRefusal)) return error
   if (error.status === 409)
     return new CliError(
-      `${error.message}\n  to register it anew: weir workers remove ${url}, then add it again`,
+      `${error.message}\n  to register it again: weir workers remove ${url}, then add it again`,
     )
   if (error.status === 400 && !url.includes('://'))
     return new CliError(`${error.message}\n  did you mean http://${url} ?`)
