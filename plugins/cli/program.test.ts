@@ -397,7 +397,12 @@ describe('weir workers', () => {
     [401, 'no key', ['list'], /returned 401: no key\n.*check --api-key or WEIR_ADMIN_KEY/],
     [403, 'not you', ['list'], /returned 403: not you\n.*role is not admin/],
     [409, 'already there', ['add', record.url], /returned 409: already there\n.*weir workers remove/],
-    [400, 'bad url', ['add', 'localhost:8000'], /returned 400: bad url\n.*did you mean http:\/\/localhost:8000/],
+    [
+      400,
+      'bad url',
+      ['add', 'localhost:8000'],
+      /returned 400: bad url\n.*did you mean http:\/\/localhost:8000/,
+    ],
     [404, 'no such id', ['remove', ID], /returned 404: no such id\n.*weir workers list/],
   ])('a %i is explained with the next step', async (status, message, args, expected) => {
     answers = [refusal(status, message)]
