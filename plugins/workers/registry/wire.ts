@@ -253,6 +253,7 @@ export const WorkerAcceptedSchema = Type.Object({
   location: Type.String(),
   message: Type.String(),
 })
+export type WorkerAccepted = Static<typeof WorkerAcceptedSchema>
 
 /** Response of PUT, PATCH and DELETE. */
 export const ChangeAcceptedSchema = Type.Object({
