@@ -65,7 +65,7 @@ describe('the command line', () => {
 })
 
 describe('weir config', () => {
-  test('check says that a good file is good', async () => {
+  test('check reports a valid file', async () => {
     const file = write('good.yaml', 'kernel: { port: 4000 }\nplugins: { auth: {}, sim: {} }\n')
     const { code, out } = await weir(['config', 'check', file])
     expect(out).toBe('good.yaml is valid; plugins enabled: auth, sim\n')
@@ -130,7 +130,7 @@ describe('weir config', () => {
     ["host.route({ method: 'GET', path: '/x', access: 'api' })", 'GET /x: errors must be an error format'],
     ["host.socket({ path: '/x', access: 'api' })", 'the socket route /x: errors must be an error format'],
     ["host.socket({ path: '/x' })", 'the socket route /x without access'],
-  ])('check names what a plugin of somebody else declares wrongly: %s', async (register, problem) => {
+  ])('check reports invalid declarations of third-party plugins: %s', async (register, problem) => {
     const { code, err } = await weir(['config', 'check', foreign(register)])
     expect(err).toContain('plugin mine')
     expect(err).toContain(problem)
@@ -290,7 +290,7 @@ describe('weir workers', () => {
     body: { error: { message, type: 'x', code } },
   })
 
-  test('list asks with the key and prints a table', async () => {
+  test('list sends the key and prints a table', async () => {
     answers = [{ status: 200, body: { workers: [record], total: 1 } }]
     const { code, out } = await workers('list', '--model', 'llama')
     expect(seen[0]).toMatchObject({ line: 'GET /workers?model=llama', authorization: 'Bearer adm' })
@@ -311,7 +311,7 @@ describe('weir workers', () => {
     expect((await workers('add', record.url, '--wait')).err).not.toMatch(/\p{Cc}(?<!\n)/u)
   })
 
-  test('list tells why a worker is not ready', async () => {
+  test('list shows why a worker is not ready', async () => {
     const pending = (message: string | null) => ({
       ...record,
       status: 'pending',

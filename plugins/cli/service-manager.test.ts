@@ -16,7 +16,7 @@ test('without a service manager nothing is started', async () => {
   expect(await new ServiceManager({ NOTIFY_SOCKET: '' }).notify('ready')).toBeNull()
 })
 
-test('the state is told over the socket, which nobody else is given', async () => {
+test('the state is sent over the socket, which child processes do not inherit', async () => {
   const told = join(folder, 'told')
   writeFileSync(join(folder, 'systemd-notify'), `#!/bin/sh\necho "$NOTIFY_SOCKET $*" >> ${told}\n`, {
     mode: 0o700,
@@ -30,7 +30,7 @@ test('the state is told over the socket, which nobody else is given', async () =
   expect(readFileSync(told, 'utf8')).toBe('/run/notify READY=1\n/run/notify STOPPING=1\n')
 })
 
-test('a machine without the program of systemd is told so, and goes on', async () => {
+test('a missing systemd program is reported and not fatal', async () => {
   rmSync(join(folder, 'systemd-notify'))
   process.env.PATH = folder
   expect(await new ServiceManager({ NOTIFY_SOCKET: '/run/notify' }).notify('ready')).toContain(

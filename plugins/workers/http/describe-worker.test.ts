@@ -77,7 +77,7 @@ const run = (
   describeWorker(worker.call, { ...REGISTRATION, ...registration }, { ...TOOLS, ...tools })
 
 describe('engines', () => {
-  test('sglang tells itself by the owner of its models, and its server info becomes labels and card', async () => {
+  test('sglang is detected by the owner of its models, and its server info becomes labels and card', async () => {
     const worker = fakeWorker({
       ...UP,
       '/v1/models': list({ id: 'demo-7b', owned_by: 'sglang', max_model_len: 8192 }),
@@ -128,7 +128,7 @@ describe('engines', () => {
     expect(found.models).toMatchObject([{ id: 'old', context_length: 100 }])
   })
 
-  test('vllm tells every model that it serves, adapters too', async () => {
+  test('vllm lists every model that it serves, including adapters', async () => {
     const worker = fakeWorker({
       ...UP,
       '/v1/models': list(
@@ -317,7 +317,7 @@ describe('cloud services', () => {
     expect(isExternal('http://w', 'vllm', 'anthropic')).toBe(false)
   })
 
-  test('without a key they are wildcards, and nobody asks them anything', async () => {
+  test('without a key they are wildcards and get no queries', async () => {
     const worker = fakeWorker({})
     const found = await run({ url: 'https://api.openai.com' }, worker)
     expect(found).toMatchObject({ runtimeType: 'external', models: [] })
@@ -393,14 +393,14 @@ describe('data-parallel ranks', () => {
     fakeWorker({ ...UP, '/v1/models': list({ id: 'm', owned_by: owner }), '/server_info': info })
   const dpAware = { expandsRanks: true }
 
-  test('their number is what the server info says; one rank is a plain worker', async () => {
+  test('their number is that of the server info; one rank is a plain worker', async () => {
     expect((await run({}, engine({ dp_size: 4 }), dpAware)).rankCount).toBe(4)
     expect((await run({}, engine({ dp_size: '2' }), dpAware)).rankCount).toBe(2)
     expect(await run({}, engine({ dp_size: 1 }), dpAware)).not.toHaveProperty('rankCount')
     expect(await run({}, engine({ dp_size: 4 }))).not.toHaveProperty('rankCount')
   })
 
-  test('the older route tells it too', async () => {
+  test('the older route works too', async () => {
     const worker = fakeWorker({
       ...UP,
       '/v1/models': list({ id: 'm', owned_by: 'sglang' }),

@@ -16,7 +16,7 @@ const UNKNOWN = {
   utilization: -1,
 }
 
-test('a report keeps its numbers and its time, and what an engine does not tell is -1, not 0', () => {
+test('a report keeps its numbers and its time, and what an engine does not report is -1, not 0', () => {
   const timestamp = '2026-01-01T00:00:00Z'
   const loads = [{ dp_rank: 1, num_used_tokens: 300, max_total_num_tokens: 3_000, extra: 1 }, null]
   expect(readReport({ timestamp, dp_rank_count: 2, loads })).toEqual({

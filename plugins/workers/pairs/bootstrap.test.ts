@@ -28,7 +28,7 @@ describe('how many rooms a body needs', () => {
     [{ n: null }, 0],
   ])('%j: %d', (body, expected) => expect(batchSize(bytes(body))).toBe(expected))
 
-  test('a body that is no object needs nobody to ask', () => {
+  test('a body that is not an object has no batch size and no bootstrap members', () => {
     expect(batchSize(Buffer.from('[1]'))).toBeNull()
     expect(bootstrapMembers(Buffer.from(''), prefill)).toBeNull()
   })
@@ -71,7 +71,7 @@ describe('the bootstrap members of a pair', () => {
     expect([members?.get('bootstrap_host'), members?.get('bootstrap_port')]).toEqual([host, port])
   })
 
-  test('a client cannot ask for rooms without end', () => {
+  test('a client cannot request unlimited bootstrap rooms', () => {
     expect(() => bootstrapMembers(bytes({ n: 1e9 }), prefill)).toThrow('at most 4096')
   })
 })
@@ -91,7 +91,7 @@ describe('the refusal of one worker', () => {
     )
   })
 
-  test('keeps what the worker said', () => {
+  test('keeps the message of the worker', () => {
     expect(toLegError('prefill', { status: 400, headers: [], message: 'too long' }).message).toBe(
       'the prefill worker returned status 400: too long',
     )

@@ -198,7 +198,7 @@ test('a worker of the configuration that does not come up in time is queried aga
   expect(pending).toEqual({ count: 0, problem: null })
 })
 
-test('one that was added is not: it stays listed with the reason, which clients are told as well', async () => {
+test('an added worker is not: it stays listed with the reason, which clients receive as well', async () => {
   vi.useFakeTimers()
   isDown = true
   const { id } = manager.register(specOfUrl(URL))
@@ -255,7 +255,7 @@ const worker = (name: string, worker_type: 'regular' | 'prefill' | 'decode', lab
     defaultConfig(),
   )
 
-test('a prefill worker is told where decode workers of its model differ from it, once a label', () => {
+test('labels of a prefill worker that differ from decode workers are reported once per label', () => {
   const prefill = worker('p', 'prefill', { tp_size: '4', dp_size: '1', load_balance_method: 'round_robin' })
   const all = [
     prefill,
@@ -271,7 +271,7 @@ test('a prefill worker is told where decode workers of its model differ from it,
   ])
 })
 
-test('regular workers and workers that do not tell agree with everybody', () => {
+test('regular workers and workers without these labels have no differences', () => {
   const decode = worker('d', 'decode', { tp_size: '8' })
   expect(pairDisagreements(worker('r', 'regular', { tp_size: '4' }), [decode])).toEqual([])
   expect(pairDisagreements(worker('p', 'prefill'), [decode])).toEqual([])
