@@ -38,7 +38,8 @@ const calls = Array.from({ length: CALLS }, (_, n) => ({
 async function startServers() {
   let plainCalls = 0
   const plain = await startRawServer((message, response) => {
-    if (message.method === 'tools/list') return sendResult(response, message, { tools: [{ name: 'look_up' }] })
+    if (message.method === 'tools/list')
+      return sendResult(response, message, { tools: [{ name: 'look_up' }] })
     plainCalls++
     sendResult(response, message, { content: [{ type: 'text', text: 'found' }] })
   })
