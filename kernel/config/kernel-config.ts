@@ -11,6 +11,8 @@ const milliseconds = (value: number, description: string) =>
   Type.Integer({ minimum: 0, maximum: MAX_TIMER_MS, default: value, description })
 const port = (value: number, description: string) =>
   Type.Integer({ minimum: 0, maximum: 65535, default: value, description })
+/** @source RFC 9110 §5.6.2 (token) */
+const HEADER_NAME = "^[A-Za-z0-9!#$%&'*+.^_`|~-]+$"
 
 export const KernelConfigSchema = Type.Object(
   {
@@ -179,6 +181,11 @@ export const KernelConfigSchema = Type.Object(
           ],
           description:
             "Request headers that are forwarded to workers; all others are dropped, and so is the gateway's request id if x-request-id is not listed. Names that begin with x-request-id- are always forwarded.",
+        }),
+        forwardResponseHeaders: Type.Array(Type.String({ pattern: HEADER_NAME }), {
+          default: [],
+          description:
+            'Response headers of workers that clients receive in addition to those that describe the body, caching, retries and rate limits; all others are dropped, such as set-cookie. Hop-by-hop headers and those that the gateway writes never pass.',
         }),
       },
       { default: {}, additionalProperties: false },

@@ -63,6 +63,11 @@ export interface Upstream {
    */
   headersFor(ctx: RequestContext, worker: WorkerEntry, own?: readonly string[]): HeaderList
   /**
+   * The headers of a worker's response that clients receive: an allow-list, extended by
+   * `kernel.upstream.forwardResponseHeaders`.
+   */
+  clientHeaders(headers: HeaderList): HeaderList
+  /**
    * Sends the request's body to a picked worker or pair, and streams the response to the client. Other workers are tried
    * until the first byte is sent to the client. Never throws: errors become the client's response.
    */

@@ -92,7 +92,7 @@ export interface RankLoad {
   readonly cacheHitRate: number
   /** Load as the engine defines it, 0 to 1. */
   readonly utilization: number
-  /** Absent if the engine is no prefill or decode worker. */
+  /** Absent if the engine is not a prefill or decode worker. */
   readonly pair?: PairLoad
 }
 

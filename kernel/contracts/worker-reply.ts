@@ -19,8 +19,6 @@ export interface WorkerReply {
   readonly headers: HeaderList
   readonly body: Buffer
   header(name: string): string | undefined
-  /** Headers for the client: without hop-by-hop headers and those that the gateway writes. */
-  clientHeaders(): HeaderList
   /** @throws if the body is not JSON */
   json(): unknown
 }

@@ -6,12 +6,14 @@ import type { UpstreamLimits } from '../contracts/transport.ts'
 import type { WorkerEntry, WorkerHttpPool } from '../contracts/worker.ts'
 import type { OutgoingHeaders } from './outgoing.ts'
 import type { RejectedCredentials } from './rejected-credentials.ts'
+import type { ClientHeaders } from './response-headers.ts'
 import type { RetryRules } from './retry.ts'
 import type { Transports } from './transports.ts'
 
 export interface CallParts {
   readonly balance: WorkerBalance
   readonly outgoing: OutgoingHeaders
+  readonly clientHeaders: ClientHeaders
   readonly credentials: RejectedCredentials
   readonly transports: Transports
   readonly limits: WorkerLimits

@@ -10,6 +10,7 @@ import { type CallParts, WorkerLimits } from './call-parts.ts'
 import { OutgoingHeaders } from './outgoing.ts'
 import { RejectedCredentials } from './rejected-credentials.ts'
 import { Relay } from './relay.ts'
+import { ClientHeaders } from './response-headers.ts'
 import { RetryRules } from './retry.ts'
 import { Transports } from './transports.ts'
 import { toUpstreamError } from './upstream-errors.ts'
@@ -110,6 +111,7 @@ class Stage {
         pick: (_ctx: RelayContext, model: string, options?: PickOptions) => this.#pick(model, options),
       },
       outgoing: new OutgoingHeaders([], transports),
+      clientHeaders: new ClientHeaders([]),
       credentials: new RejectedCredentials(log),
       transports,
       limits: new WorkerLimits(LIMITS),

@@ -9,7 +9,7 @@ import type { RelayOptions, StreamCompletionCheck } from '../contracts/upstream.
 import type { WorkerEntry } from '../contracts/worker.ts'
 import type { CallParts } from './call-parts.ts'
 import { CallRun } from './call-run.ts'
-import { isPlainEventStream, toClientHeaders } from './response-headers.ts'
+import { isPlainEventStream } from './response-headers.ts'
 import { upstreamErrors } from './upstream-errors.ts'
 import { canonicalBody, toWorkerRequest } from './worker-request.ts'
 
@@ -69,7 +69,7 @@ export class Relay implements Call, CallHandler, SinkListener {
   }
 
   onAnswer(status: number, headers: HeaderList, contentLength: number): void {
-    this.#headers = toClientHeaders(headers)
+    this.#headers = this.#parts.clientHeaders.of(headers)
     const isEventStream = isPlainEventStream(headers)
     if (!isEventStream && contentLength >= 0 && contentLength <= MAX_WHOLE_BYTES) {
       this.#missing = contentLength

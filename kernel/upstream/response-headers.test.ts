@@ -1,23 +1,30 @@
 import { expect, test } from 'vitest'
-import { isPlainEventStream, toClientHeaders } from './response-headers.ts'
+import { ClientHeaders, isPlainEventStream } from './response-headers.ts'
 
-test('what the worker names in Connection is about its connection, and stays here', () => {
-  const headers = [
-    'x-a',
-    '1',
-    'connection',
-    'close, X-Hop',
-    'x-hop',
-    '2',
-    'connection',
-    'x-b',
-    'x-b',
-    '3',
-    'keep-alive',
-    't',
-  ]
-  expect(toClientHeaders(headers)).toEqual(['x-a', '1'])
-  expect(toClientHeaders(['connection', 'keep-alive', 'x-a', '1'])).toEqual(['x-a', '1'])
+const select = (more: readonly string[], ...headers: string[]) => new ClientHeaders(more).of(headers)
+
+test.each(['content-type', 'retry-after', 'x-ratelimit-remaining-tokens', 'openai-processing-ms'])(
+  '%s passes',
+  (name) => expect(select([], name, '1')).toEqual([name, '1']),
+)
+
+test.each(['set-cookie', 'www-authenticate', 'location', 'server', 'x-internal-host', '__proto__'])(
+  '%s passes only if the setting lists it',
+  (name) => {
+    expect(select([], name, '1', 'etag', '2')).toEqual(['etag', '2'])
+    expect(select([name.toUpperCase()], name, '1')).toEqual([name, '1'])
+  },
+)
+
+test.each(['connection', 'content-length', 'transfer-encoding', 'date', 'x-request-id'])(
+  '%s does not pass even if the setting lists it',
+  (name) => expect(select([name], name, '1')).toEqual([]),
+)
+
+test('headers that Connection lists are hop-by-hop', () => {
+  const headers = ['etag', '1', 'connection', 'close, X-Hop', 'x-hop', '2', 'connection', 'vary', 'vary', '3']
+  expect(select(['x-hop'], ...headers)).toEqual(['etag', '1'])
+  expect(select([], 'connection', 'keep-alive', 'etag', '1')).toEqual(['etag', '1'])
 })
 
 test.each<[string, string | null, boolean]>([

@@ -1,8 +1,32 @@
 /** Selects the headers of a worker's response that the client receives. @hot */
 import type { HeaderList } from '../contracts/transport.ts'
 
-/** Hop-by-hop headers, and those that the gateway writes. Content-Encoding passes, as the body is unchanged. */
-const dropped = new Set([
+/** Names that clients receive from every route: the body's description, caching, and hints for retries. */
+const PASSED_NAMES: readonly string[] = [
+  'allow',
+  'cache-control',
+  'content-disposition',
+  'content-encoding',
+  'content-language',
+  'content-type',
+  'deprecation',
+  'etag',
+  'expires',
+  'last-modified',
+  'request-id',
+  'retry-after',
+  'retry-after-ms',
+  'sunset',
+  'vary',
+  'warning',
+  'x-should-retry',
+]
+
+/** Rate limits and request details of cloud services. */
+const PASSED_PREFIXES: readonly string[] = ['anthropic-', 'openai-', 'ratelimit', 'x-ratelimit-']
+
+/** Hop-by-hop headers, and those that the gateway writes: they do not pass even if the setting lists them. */
+const NEVER_PASSED: ReadonlySet<string> = new Set([
   'connection',
   'keep-alive',
   'proxy-authenticate',
@@ -25,16 +49,34 @@ const dropped = new Set([
   'access-control-allow-credentials',
 ])
 
-export function toClientHeaders(headers: HeaderList): HeaderList {
-  const kept: HeaderList = []
-  let options: string | undefined
-  for (let i = 0; i < headers.length; i += 2) {
-    if (!dropped.has(headers[i])) kept.push(headers[i], headers[i + 1])
-    else if (headers[i] === 'connection')
-      options = options === undefined ? headers[i + 1] : `${options},${headers[i + 1]}`
+/** Allow-list of the headers that clients receive of a worker's response. */
+export class ClientHeaders {
+  readonly #names: ReadonlySet<string>
+
+  /** @param more the setting `kernel.upstream.forwardResponseHeaders` */
+  constructor(more: readonly string[]) {
+    const names = [...PASSED_NAMES, ...more.map((name) => name.toLowerCase())]
+    this.#names = new Set(names.filter((name) => !NEVER_PASSED.has(name)))
   }
-  if (options !== undefined && options !== 'keep-alive' && options !== 'close') dropNamed(kept, options)
-  return kept
+
+  /** @param headers names lower-case */
+  of(headers: HeaderList): HeaderList {
+    const kept: HeaderList = []
+    let options: string | undefined
+    for (let i = 0; i < headers.length; i += 2) {
+      const name = headers[i]
+      if (this.#names.has(name) || hasPassedPrefix(name)) kept.push(name, headers[i + 1])
+      else if (name === 'connection')
+        options = options === undefined ? headers[i + 1] : `${options},${headers[i + 1]}`
+    }
+    if (options !== undefined && options !== 'keep-alive' && options !== 'close') dropNamed(kept, options)
+    return kept
+  }
+}
+
+function hasPassedPrefix(name: string): boolean {
+  for (const prefix of PASSED_PREFIXES) if (name.startsWith(prefix)) return true
+  return false
 }
 
 /** Headers that the worker's Connection header lists are hop-by-hop too. @source RFC 9110 §7.6.1 */

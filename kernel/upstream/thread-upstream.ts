@@ -17,6 +17,7 @@ import { CallRun } from './call-run.ts'
 import { OutgoingHeaders } from './outgoing.ts'
 import { RejectedCredentials } from './rejected-credentials.ts'
 import { ANY_MODEL, Relay } from './relay.ts'
+import { ClientHeaders } from './response-headers.ts'
 import { RetryRules } from './retry.ts'
 import { Transports } from './transports.ts'
 import { toUpstreamError, upstreamErrors } from './upstream-errors.ts'
@@ -38,6 +39,7 @@ export class ThreadUpstream implements Upstream {
     this.#parts = {
       balance,
       outgoing: new OutgoingHeaders(config.forwardHeaders, transports),
+      clientHeaders: new ClientHeaders(config.forwardResponseHeaders),
       credentials: new RejectedCredentials(log),
       transports,
       limits: new WorkerLimits(config),
@@ -110,6 +112,10 @@ export class ThreadUpstream implements Upstream {
 
   headersFor(ctx: RelayContext, worker: WorkerEntry, own?: readonly string[]): HeaderList {
     return this.#parts.outgoing.of(ctx, worker, own)
+  }
+
+  clientHeaders(headers: HeaderList): HeaderList {
+    return this.#parts.clientHeaders.of(headers)
   }
 
   joinRelay(ctx: RelayContext, options: RelayOptions, call: OpenCall): Relay {

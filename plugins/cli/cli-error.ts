@@ -1,4 +1,4 @@
-/** A failure that the operator can act on: said in words, without a stack. */
+/** A failure that the operator can fix; printed without a stack. */
 export class CliError extends Error {
   constructor(message: string, cause?: unknown) {
     super(message, cause === undefined ? undefined : { cause })

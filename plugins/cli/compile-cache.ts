@@ -1,4 +1,4 @@
-/** Compiled code kept between starts, in a folder of the user's own: each thread starts without compiling all anew. */
+/** Caches compiled code between starts in a folder of the user, so that threads start faster. */
 import { mkdirSync } from 'node:fs'
 import { constants, enableCompileCache, flushCompileCache } from 'node:module'
 import { homedir } from 'node:os'
@@ -11,8 +11,8 @@ export interface CacheEnvironment {
 }
 
 /**
- * Where compiled code is kept; null when somebody has decided otherwise. What lies there is run as it is, so it is never
- * the folder for temporary files that all users share, which is Node's own default.
+ * Folder of the cache; null if the environment configures Node's own cache. Cached code is executed, so it is never in the
+ * shared folder for temporary files, which is Node's default.
  * @source XDG Base Directory Specification
  */
 export function compileCacheFolder(environment: CacheEnvironment, home: string): string | null {
@@ -21,7 +21,7 @@ export function compileCacheFolder(environment: CacheEnvironment, home: string):
   return base === '' ? null : join(base, 'weir', 'compiled')
 }
 
-/** Before anything large is imported. A folder that cannot be written is no fault: everything is compiled then. */
+/** Call before large imports. Does nothing if the folder cannot be written. */
 export function useCompileCache(): void {
   const folder = compileCacheFolder(process.env, homedir())
   if (folder === null) return
@@ -30,12 +30,12 @@ export function useCompileCache(): void {
   } catch {
     return
   }
-  // Threads read it when they begin.
+  // Read by threads when they start.
   if (enableCompileCache(folder).status === constants.compileCacheStatus.ENABLED)
     process.env.NODE_COMPILE_CACHE = folder
 }
 
-/** What has been compiled so far is there for the next start, however this one ends. */
+/** Writes the code compiled so far, so that the next start has it even if this process is killed. */
 export function keepCompiled(): void {
   flushCompileCache()
 }

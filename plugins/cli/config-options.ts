@@ -1,4 +1,4 @@
-/** Options made of the table of flags, and the configuration made of the options. */
+/** Command line options of the flag table, and the configuration that they select. */
 import { type Command, Option } from 'commander'
 import type { ConfigFlag } from '#kernel'
 import type { LoadedConfig } from '../../kernel/config/loaded-config.ts'
@@ -10,8 +10,8 @@ export function addFlags(command: Command, table: readonly ConfigFlag[]): void {
 }
 
 /**
- * All options that choose or change a configuration.
- * @param args of the command line, which may name plugins that bring options
+ * Adds all options that select or change a configuration.
+ * @param args of the command line, which may enable plugins with options
  */
 export async function addConfigOptions(command: Command, args: readonly string[]): Promise<void> {
   command.option('-c, --config <file>', 'configuration file, YAML or JSON')
@@ -35,14 +35,14 @@ function toOptions(flag: ConfigFlag): Option[] {
   return flag.kind === 'list' ? [repeatable(syntax, help)] : [new Option(syntax, help)]
 }
 
-/** An option that may be given again and again; its value is a list. */
+/** A repeatable option; its value is a list. */
 export function repeatable(syntax: string, help: string): Option {
   return new Option(syntax, help).argParser((value, before: unknown) =>
     Array.isArray(before) ? [...before, value] : [value],
   )
 }
 
-/** Values by long flag name, as the loader wants them. */
+/** Option values by long flag name. */
 export function valuesOf(command: Command, table: readonly ConfigFlag[]): Record<string, unknown> {
   const names = table.flatMap(({ flag }) => flag ?? [])
   return Object.fromEntries(
@@ -51,8 +51,8 @@ export function valuesOf(command: Command, table: readonly ConfigFlag[]): Record
 }
 
 /**
- * The configuration that a command line asks for.
- * @param file stands in for `--config` where the command takes the file as an argument
+ * Loads the configuration that a command line selects.
+ * @param file replaces `--config` for commands that take the file as an argument
  * @throws ConfigError with every problem
  */
 export async function loadFromOptions(command: Command, file?: string): Promise<LoadedConfig> {

@@ -18,7 +18,7 @@ Examples:
   weir config apply weir.yaml --gateway http://127.0.0.1:30000
   weir config schema > weir.schema.json`
 
-/** Reply of POST /config/apply. */
+/** Response of POST /config/apply. */
 interface AppliedConfig {
   readonly applied: readonly string[]
   readonly needs_restart: readonly string[]
@@ -28,7 +28,7 @@ export async function defineConfig(command: Command, args: readonly string[]): P
   command.addHelpText('after', EXAMPLES)
   command
     .command('check <file>')
-    .description('Report every problem of a file; exit code 0 when there is none, else 2.')
+    .description('Report every problem of a file; exit code 0 if there is none, otherwise 2.')
     .action((file: string, _options: unknown, self: Command) => checkFile(self, file))
 
   const show = command
@@ -46,7 +46,9 @@ export async function defineConfig(command: Command, args: readonly string[]): P
   withGateway(
     command
       .command('apply [file]')
-      .description('Make a running gateway read its configuration anew; a file given is checked first.'),
+      .description(
+        'Reload the configuration of a running gateway; validates the file first if one is given.',
+      ),
   ).action((file: string | undefined, options: { json?: boolean }, self: Command) =>
     applyConfig(self, file, options.json === true),
   )
@@ -62,7 +64,7 @@ async function checkFile(command: Command, file: string): Promise<void> {
   const { dryBoot } = await import('./dry-boot.ts')
   await dryBoot(config).catch((error: unknown) => {
     if (!(error instanceof BootError || error instanceof GatewayError)) throw error
-    // Exit code 2, like any other mistake in the file.
+    // Exit code 2, as for other errors in the file.
     throw new ConfigError(problemsOfBoot(error, file))
   })
   for (const notice of config.notices) console.error(`weir: note: ${notice}`)
@@ -70,7 +72,7 @@ async function checkFile(command: Command, file: string): Promise<void> {
   console.log(`${file} is valid; plugins enabled: ${names.length === 0 ? 'none' : names.join(', ')}`)
 }
 
-/** Each with the place where the plugin is enabled. */
+/** Adds the position at which the plugin is enabled. */
 function problemsOfBoot(error: Error, file: string): ConfigProblem[] {
   const { locate } = parseSource(readFileSync(file, 'utf8'), file)
   const place = error instanceof TlsFileError ? locate(error.setting.split('.')) : null
@@ -107,8 +109,10 @@ async function applyConfig(command: Command, file: string | undefined, asJson: b
     return
   }
   const { applied, needs_restart } = report
-  console.log(applied.length === 0 ? 'nothing that holds now has changed' : `applied: ${applied.join(', ')}`)
-  if (needs_restart.length > 0) console.log(`holds after a restart: ${needs_restart.join(', ')}`)
+  console.log(
+    applied.length === 0 ? 'no setting that can be reloaded has changed' : `applied: ${applied.join(', ')}`,
+  )
+  if (needs_restart.length > 0) console.log(`needs a restart: ${needs_restart.join(', ')}`)
 }
 
 async function showSchema(): Promise<void> {

@@ -1,4 +1,4 @@
-/** Everything of a boot that opens nothing: plugins register, routes and hooks are compiled, the policy is looked up. */
+/** Boots without opening anything: plugins register, routes and hooks are compiled, policies are resolved. */
 import { createCounters } from '../../kernel/balance/counters.ts'
 import { GatewayThread } from '../../kernel/boot.ts'
 import type { LoadedConfig } from '../../kernel/config/loaded-config.ts'
@@ -9,8 +9,8 @@ import { SharedMemory } from '../../kernel/threads/shared-memory.ts'
 import { catalog } from '../catalog.ts'
 
 /**
- * Finds what only a boot finds: a policy nobody offers, routes that need keys while no plugin checks any, a section
- * that a plugin refuses.
+ * Finds errors that only a boot finds: an unknown policy, routes that need keys without a plugin that checks them, a
+ * section that a plugin rejects.
  *
  * @throws BootError as `serve` would
  */

@@ -1,4 +1,4 @@
-/** Manifests of the plugins that a configuration file or `--plugin` brings along. */
+/** Manifests of third-party plugins that a configuration file or `--plugin` names. */
 import { readFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { importPlugin, type PluginSection } from '../../kernel/config/plugin-source.ts'
@@ -8,14 +8,14 @@ import { parseSource } from './configuration/config-source.ts'
 import { toSection } from './configuration/draft.ts'
 import { findPluginFile } from './configuration/find-plugin-file.ts'
 
-/** Those that can be found and imported. */
+/** Omits plugins that cannot be found or imported. */
 export async function findForeignManifests(
   file: string | undefined,
-  wanted: readonly string[],
+  fromOptions: readonly string[],
 ): Promise<PluginManifest[]> {
   const known = Object.keys(catalog)
-  const fromFlags = wanted.map((name) => importManifest(toSection(name, known), process.cwd()))
-  const found = await Promise.all([...fromFlags, ...(file === undefined ? [] : fromFile(file))])
+  const optionPlugins = fromOptions.map((name) => importManifest(toSection(name, known), process.cwd()))
+  const found = await Promise.all([...optionPlugins, ...(file === undefined ? [] : fromFile(file))])
   return found.filter((manifest) => manifest !== null)
 }
 

@@ -1,4 +1,4 @@
-/** Calls a running gateway over HTTP and says in words what went wrong, with the next step. */
+/** Calls a running gateway over HTTP; errors explain the problem and the next step. */
 import { type Command, Option } from 'commander'
 import { CliError } from './cli-error.ts'
 import { printable } from './table.ts'
@@ -9,10 +9,10 @@ export interface GatewayOptions {
   readonly apiKey: string | undefined
 }
 
-/** A refusal of the gateway; the status lets callers add what they know. */
+/** An error response of the gateway. */
 export class GatewayRefusal extends CliError {
   readonly status: number
-  /** The reply as it came. */
+  /** Body of the response. */
   readonly body: string
 
   constructor(status: number, message: string, body: string) {
@@ -39,19 +39,19 @@ export class GatewayClient {
   }
 
   /**
-   * @returns the parsed reply
-   * @throws GatewayRefusal for a status from 400, CliError when no gateway answers
+   * @returns the parsed response
+   * @throws GatewayRefusal for statuses from 400 on, CliError if the gateway is unreachable
    */
   async call(method: Method, path: string, body?: unknown): Promise<unknown> {
     const text = await this.callText(method, path, body)
     try {
       return JSON.parse(text)
     } catch {
-      throw new CliError(`${this.#base}${path} did not answer with JSON; is this a Weir gateway?`)
+      throw new CliError(`${this.#base}${path} did not return JSON; is this a Weir gateway?`)
     }
   }
 
-  /** As `call`, for replies that are text. */
+  /** Like `call`, for text responses. */
   async callText(method: Method, path: string, body?: unknown): Promise<string> {
     const headers: Record<string, string> = { accept: 'application/json' }
     if (this.#apiKey !== undefined) headers.authorization = `Bearer ${this.#apiKey}`
@@ -72,15 +72,15 @@ export class GatewayClient {
 
   #explain(error: unknown): string {
     if (error instanceof Error && error.name === 'TimeoutError')
-      return `${this.#base} did not answer within ${CALL_LIMIT_MS / 1000} s`
+      return `${this.#base} did not respond within ${CALL_LIMIT_MS / 1000} s`
     const code = (error as { cause?: { code?: string } }).cause?.code
     if (code === 'ECONNREFUSED')
-      return `no gateway listens at ${this.#base}; start one with 'weir serve', or name another with --gateway`
-    if (code === 'ENOTFOUND') return `the host of ${this.#base} is not known; check --gateway`
+      return `no gateway listens at ${this.#base}; start one with 'weir serve', or select another with --gateway`
+    if (code === 'ENOTFOUND') return `the host of ${this.#base} cannot be resolved; check --gateway`
     if (code === 'ERR_TLS_CERT_ALTNAME_INVALID')
-      return `the certificate of ${this.#base} is for other names (${code})\n  name the gateway as its certificate does: --gateway`
+      return `the certificate of ${this.#base} is for other names (${code})\n  set --gateway to a name of the certificate`
     if (code !== undefined && /SELF_SIGNED|UNABLE_TO_(GET_ISSUER|VERIFY)/.test(code))
-      return `the certificate of ${this.#base} is not trusted here (${code})\n  a private authority is named in the environment: NODE_EXTRA_CA_CERTS=ca.pem`
+      return `the certificate of ${this.#base} is not trusted here (${code})\n  for a private authority, set NODE_EXTRA_CA_CERTS=ca.pem`
     return `cannot reach ${this.#base}${code === undefined ? '' : ` (${code})`}; check --gateway`
   }
 
@@ -90,7 +90,7 @@ export class GatewayClient {
       code === 'route_not_found' ? routeMissing(path) : nextStep(status, this.#apiKey !== undefined)
     return new GatewayRefusal(
       status,
-      `the gateway says: ${printable(message)} (${status})${next === '' ? '' : `\n  ${next}`}`,
+      `the gateway returned ${status}: ${printable(message)}${next === '' ? '' : `\n  ${next}`}`,
       text,
     )
   }
@@ -104,23 +104,23 @@ function readError(text: string): { message: string; code: string | null } {
       return { message: error.message, code: typeof error.code === 'string' ? error.code : null }
     }
   } catch {
-    // Not the gateway's own body; what it said is all there is.
+    // Not a body of the gateway, such as a proxy's error page.
   }
-  return { message: text.trim().slice(0, 200) || 'nothing', code: null }
+  return { message: text.trim().slice(0, 200) || 'no body', code: null }
 }
 
-/** Most plugins whose routes are called here have the names of their paths. */
+/** Most plugins have the name of the first segment of their routes. */
 function routeMissing(path: string): string {
   if (path.startsWith('/config'))
-    return 'its reload plugin is not enabled (`reload: {}` under plugins); SIGHUP does without it'
+    return 'its reload plugin is not enabled (`reload: {}` under plugins); SIGHUP works without it'
   return `its ${path.split(/[/?]/)[1]} plugin is not enabled, or this is not the address of its API`
 }
 
 function nextStep(status: number, hasKey: boolean): string {
   if (status === 401) {
     return hasKey
-      ? 'the key is not one that this gateway takes for administration; check --api-key or WEIR_ADMIN_KEY'
-      : 'this gateway asks for a key: pass --api-key, or set WEIR_ADMIN_KEY'
+      ? 'the key is not an administration key of this gateway; check --api-key or WEIR_ADMIN_KEY'
+      : 'this gateway requires a key: pass --api-key, or set WEIR_ADMIN_KEY'
   }
   if (status === 403)
     return 'the key is valid, but its role is not admin; use a control-plane key with that role'

@@ -1,4 +1,4 @@
-/** Imports and registers one plugin in this fresh process and reports what that cost. Run by `weir plugins` only. */
+/** Measures the import and registration of one plugin in a process of its own, which `weir plugins` starts. */
 import { performance } from 'node:perf_hooks'
 import { KernelConfigSchema } from '../../kernel/config/kernel-config.ts'
 import { importPlugin, type PluginSection } from '../../kernel/config/plugin-source.ts'
@@ -7,9 +7,9 @@ import type { Host, Plugin } from '../../kernel/plugin/define-plugin.ts'
 import { catalog } from '../catalog.ts'
 import { resolvePluginConfig } from './configuration/plugin-config.ts'
 
-/** What importing and registering one plugin added to a process that had loaded the kernel's door. */
+/** Cost of importing and registering one plugin in a process that has loaded the kernel. */
 export interface PluginCost {
-  /** Missing when the plugin could not be imported. */
+  /** Absent if the plugin could not be imported. */
   readonly figures?: {
     readonly bootMs: number
     readonly heapBytes: number
@@ -17,11 +17,11 @@ export interface PluginCost {
     readonly routes: number
     readonly hooks: number
   }
-  /** Why the figures are missing, or leave out the time of register. */
+  /** Why the figures are absent or do not include the registration. */
   readonly problem?: string
 }
 
-/** What to measure; comes as a message, because sections hold secrets and arguments are seen by everybody. */
+/** Sent as a message, because sections contain secrets and process arguments are public. */
 export interface MeasureRequest {
   readonly name: string
   readonly section: PluginSection
@@ -29,7 +29,7 @@ export interface MeasureRequest {
 
 async function measure({ name, section }: MeasureRequest): Promise<PluginCost> {
   await import('#kernel')
-  // The validator's own first steps belong to the kernel.
+  // Warms up the validator, which is part of the kernel.
   resolvePluginConfig('kernel', KernelConfigSchema, {})
   const before = takeMemory()
   const startedAtMs = performance.now()
@@ -53,7 +53,7 @@ function takeMemory(): { heap: number; rss: number } {
   return { heap: heapUsed, rss }
 }
 
-/** Registering only declares, so it runs against a host that counts and does nothing. */
+/** Registers the plugin with a host that only counts declarations. */
 function register(
   plugin: Plugin,
   section: PluginSection,
@@ -82,14 +82,14 @@ function register(
     const settings = resolvePluginConfig(name, config, section)
     plugin.register(host, settings)
     for (const { path, text } of plugin.check?.(settings, host.kernelConfig) ?? [])
-      return `not as it is: ${['plugins', name, ...path].join('.')} ${text}`
+      return `invalid section: ${['plugins', name, ...path].join('.')} ${text}`
     return null
   } catch (error) {
     return `not registered: ${error instanceof Error ? error.message.split('\n')[0] : String(error)}`
   }
 }
 
-/** Anything: can be called, constructed and asked for any member, and answers with itself. */
+/** A value that can be called, constructed and read at any member; each returns the value itself. */
 function standIn(): unknown {
   const itself: unknown = new Proxy(function nothing() {}, {
     get: (_, key) => {
@@ -105,6 +105,6 @@ function standIn(): unknown {
 
 process.once('message', async (request: MeasureRequest) => {
   const cost = await measure(request).catch((error: unknown) => ({ problem: String(error) }))
-  // What a plugin may have left running must not keep this process.
+  // Handles that the plugin has opened must not keep the process alive.
   process.send?.(cost, () => process.exit(0))
 })

@@ -15,12 +15,12 @@ test('another Node is named in one line, with what is needed', () => {
   for (const version of ['22.12.0', '22.23.3']) expect(unsuitableNode(version)).toBeNull()
 })
 
-test('the guard asks for what package.json asks for', () => {
+test('the check requires the version of package.json', () => {
   const { engines } = JSON.parse(readFileSync('package.json', 'utf8')) as { engines: { node: string } }
   expect(engines.node).toBe('>=22.12 <23')
 })
 
-test('npm says nothing of engines in a clone, whatever Node it runs on', async () => {
+test('npm prints no engine warning in a clone, on any Node', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'weir-npm-'))
   try {
     writeFileSync(join(folder, 'package.json'), '{ "private": true, "engines": { "node": ">=99" } }')

@@ -1,11 +1,11 @@
-/** Which Node the command runs on: one that will not do is told in one line, before anything that breaks on it is loaded. */
+/** Checks the version of Node before modules that need it are loaded. */
 
-/** As `engines` in package.json says. The HTTP server's binaries exist for this major version, not for later ones. */
+/** As in `engines` of package.json. The HTTP server has no binaries for later major versions. */
 const NEEDED = { major: 22, minor: 12 }
 
 /**
  * @param version as in `process.versions.node`
- * @returns the line for the operator, or null when this Node will do
+ * @returns the error message; null if the version is suitable
  */
 export function unsuitableNode(version: string): string | null {
   const [major, minor] = version.split('.').map(Number)

@@ -10,7 +10,7 @@ import { pluginSchemas } from './plugin-schemas.ts'
 
 const stranger = fileURLToPath(new URL('../../test/fixtures/policy-plugin.ts', import.meta.url))
 
-test('the list holds exactly what the manifests of the catalog say, each below its own section', async () => {
+test('the list has exactly the flags of the manifests of the catalog, each below its own section', async () => {
   const manifests = await Promise.all(
     Object.values(catalog).map(async (open) => (await open()).default.manifest),
   )
@@ -66,7 +66,7 @@ test.each([
   expect(readSources(args)).toEqual(sources)
 })
 
-test('a plugin of somebody else brings flags and variables', async () => {
+test('a third-party plugin adds flags and variables', async () => {
   const flags = await findFlags({ plugins: [stranger] })
   expect(flags.slice(CATALOG_FLAGS.length).map(({ flag }) => flag)).toEqual(['rendezvous-memory'])
   const overrides = { ...readFlags({}, flags), plugins: [stranger] }
@@ -75,6 +75,6 @@ test('a plugin of somebody else brings flags and variables', async () => {
   expect(config.plugins.rendezvous).toMatchObject({ memory: 2048 })
 })
 
-test('a plugin that cannot be imported brings none, and loading says why', async () => {
+test('a plugin that cannot be imported adds none, and loading reports it', async () => {
   expect(await findFlags({ plugins: ['./missing.ts'], file: '/missing.yaml' })).toEqual(CATALOG_FLAGS)
 })

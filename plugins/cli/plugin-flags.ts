@@ -1,4 +1,4 @@
-/** The flags there are: the kernel's, those of the catalog's plugins, and those of plugins that a command line brings. */
+/** All flags: of the kernel, of the catalog's plugins, and of third-party plugins that a command line enables. */
 
 import type { ConfigFlag } from '#kernel'
 import { authFlags } from '../access/auth/flags.ts'
@@ -10,7 +10,7 @@ import { storageFlags } from '../state/storage/flags.ts'
 import { workersFlags } from '../workers/registry/flags.ts'
 import { CONFIG_FLAGS } from './configuration/flags.ts'
 
-/** Listed here too, so that `--help` and every start need not import plugins that nobody enables. */
+/** Listed here, so that `--help` does not import plugins that are not enabled. */
 export const CATALOG_FLAGS: readonly ConfigFlag[] = [
   ...CONFIG_FLAGS,
   ...metricsFlags,
@@ -22,13 +22,13 @@ export const CATALOG_FLAGS: readonly ConfigFlag[] = [
   ...chatFlags,
 ]
 
-/** Where a command line says that plugins of others come from. */
+/** Where a command line names third-party plugins. */
 export interface PluginSources {
   readonly file?: string
   readonly plugins?: readonly string[]
 }
 
-/** What `--config` and `--plugin` say, before the options of those plugins are known. */
+/** Reads `--config` and `--plugin` before the options of those plugins are known. */
 export function readSources(args: readonly string[]): PluginSources {
   const valuesOf = (...names: string[]) =>
     args.flatMap((arg, at) => {
@@ -40,8 +40,8 @@ export function readSources(args: readonly string[]): PluginSources {
 }
 
 /**
- * All flags, with those in the manifests of plugins that are no part of the catalog. A flag that there is already stays
- * as it is. What cannot be read or imported is left out: loading the configuration says why.
+ * All flags, including those in the manifests of third-party plugins, which cannot replace existing ones. Plugins that
+ * cannot be imported are omitted; loading the configuration reports them.
  */
 export async function findFlags({ file, plugins = [] }: PluginSources): Promise<readonly ConfigFlag[]> {
   if (file === undefined && plugins.length === 0) return CATALOG_FLAGS

@@ -1,5 +1,4 @@
-/** What may be said of plugins, asked of those that a configuration names; the others are never imported. */
-
+/** Schemas of the plugins; imports only plugins that are looked up. */
 import { importPlugin } from '../../kernel/config/plugin-source.ts'
 import type { Plugin } from '../../kernel/plugin/define-plugin.ts'
 import { catalog, defaultProviders } from '../catalog.ts'

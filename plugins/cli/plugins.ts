@@ -1,4 +1,4 @@
-/** `weir plugins`: which plugins there are, which a configuration enables, and what each costs at boot. */
+/** `weir plugins`: lists plugins, whether a configuration enables them, and their cost at boot. */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import type { Command } from 'commander'
@@ -9,11 +9,11 @@ import { renderTable } from './table.ts'
 interface PluginRow {
   readonly name: string
   readonly isEnabled: boolean
-  /** The plugin that needs it, where the configuration does not name it itself; null otherwise. */
+  /** The plugin that requires it; null if the configuration lists it or it is disabled. */
   readonly requiredBy: string | null
-  /** The file of a third party's plugin; null for the catalog's. */
+  /** File of a third-party plugin; null for the catalog's. */
   readonly path: string | null
-  /** Null when it was not measured. */
+  /** Null if not measured. */
   readonly cost: PluginCost | null
 }
 
@@ -23,7 +23,7 @@ Examples:
   weir plugins --config weir.yaml --json
   weir plugins --no-cost
 
-Each plugin is imported and registered in a process of its own, after the kernel; ms and MB are what it added.`
+Each plugin is imported and registered in a separate process after the kernel; ms and MB are its share.`
 
 export async function definePlugins(command: Command, args: readonly string[]): Promise<void> {
   await addConfigOptions(command, args)
@@ -39,7 +39,7 @@ async function runPlugins(command: Command, options: { json?: boolean; cost: boo
   const config = await loadFromOptions(command)
   const names = [...new Set([...pluginSchemas.names, ...Object.keys(config.plugins)])].sort()
   const rows: PluginRow[] = []
-  // One after another: two at a time would measure each other.
+  // Sequentially, since parallel measurements disturb each other.
   for (const name of names) {
     const section = config.plugins[name]
     const path = typeof section?.$path === 'string' ? section.$path : null

@@ -65,7 +65,7 @@ describe('the command line', () => {
 })
 
 describe('weir config', () => {
-  test('check says that a good file is good', async () => {
+  test('check reports a valid file', async () => {
     const file = write('good.yaml', 'kernel: { port: 4000 }\nplugins: { auth: {}, sim: {} }\n')
     const { code, out } = await weir(['config', 'check', file])
     expect(out).toBe('good.yaml is valid; plugins enabled: auth, sim\n')
@@ -130,7 +130,7 @@ describe('weir config', () => {
     ["host.route({ method: 'GET', path: '/x', access: 'api' })", 'GET /x: errors must be an error format'],
     ["host.socket({ path: '/x', access: 'api' })", 'the socket route /x: errors must be an error format'],
     ["host.socket({ path: '/x' })", 'the socket route /x without access'],
-  ])('check names what a plugin of somebody else declares wrongly: %s', async (register, problem) => {
+  ])('check reports invalid declarations of third-party plugins: %s', async (register, problem) => {
     const { code, err } = await weir(['config', 'check', foreign(register)])
     expect(err).toContain('plugin mine')
     expect(err).toContain(problem)
@@ -290,7 +290,7 @@ describe('weir workers', () => {
     body: { error: { message, type: 'x', code } },
   })
 
-  test('list asks with the key and prints a table', async () => {
+  test('list sends the key and prints a table', async () => {
     answers = [{ status: 200, body: { workers: [record], total: 1 } }]
     const { code, out } = await workers('list', '--model', 'llama')
     expect(seen[0]).toMatchObject({ line: 'GET /workers?model=llama', authorization: 'Bearer adm' })
@@ -305,13 +305,13 @@ describe('weir workers', () => {
     expect(out.trimEnd().split('\n')).toHaveLength(2)
     expect(out).toContain('a ]0;x  2J b')
     answers = [refusal(503, 'worker \u001b[2J')]
-    expect((await workers('list')).err).toContain('worker  [2J (503)')
+    expect((await workers('list')).err).toContain('returned 503: worker  [2J')
     const failed = { ...record, status: 'pending', job_status: { status: 'failed', message: 'no\u001b[2J' } }
     answers = [accepted, { status: 200, body: failed }]
     expect((await workers('add', record.url, '--wait')).err).not.toMatch(/\p{Cc}(?<!\n)/u)
   })
 
-  test('list tells why a worker is not ready', async () => {
+  test('list shows why a worker is not ready', async () => {
     const pending = (message: string | null) => ({
       ...record,
       status: 'pending',
@@ -394,19 +394,24 @@ describe('weir workers', () => {
   })
 
   test.each([
-    [401, 'no key', ['list'], /no key \(401\)\n.*check --api-key or WEIR_ADMIN_KEY/],
-    [403, 'not you', ['list'], /not you \(403\)\n.*role is not admin/],
-    [409, 'already there', ['add', record.url], /already there \(409\)\n.*weir workers remove/],
-    [400, 'bad url', ['add', 'localhost:8000'], /bad url \(400\)\n.*did you mean http:\/\/localhost:8000/],
-    [404, 'no such id', ['remove', ID], /no such id \(404\)\n.*weir workers list/],
-  ])('a %i is said in words with the next step', async (status, message, args, expected) => {
+    [401, 'no key', ['list'], /returned 401: no key\n.*check --api-key or WEIR_ADMIN_KEY/],
+    [403, 'not you', ['list'], /returned 403: not you\n.*role is not admin/],
+    [409, 'already there', ['add', record.url], /returned 409: already there\n.*weir workers remove/],
+    [
+      400,
+      'bad url',
+      ['add', 'localhost:8000'],
+      /returned 400: bad url\n.*did you mean http:\/\/localhost:8000/,
+    ],
+    [404, 'no such id', ['remove', ID], /returned 404: no such id\n.*weir workers list/],
+  ])('a %i is explained with the next step', async (status, message, args, expected) => {
     answers = [refusal(status, message)]
     const { code, err } = await workers(...args)
     expect(code).toBe(1)
     expect(err).toMatch(expected)
   })
 
-  test('says so when the other side is no gateway, or none is there', async () => {
+  test('reports a missing plugin, a server that is not a gateway, and an unreachable one', async () => {
     answers = [refusal(404, 'no route', 'route_not_found')]
     expect((await workers('list')).err).toContain('its workers plugin is not enabled')
     const gone = createServer().listen(0, '127.0.0.1')

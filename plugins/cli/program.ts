@@ -1,4 +1,4 @@
-/** The command tree: names every subcommand, loads only the one that was asked for, and turns failures into exit codes. */
+/** The command tree: loads only the requested subcommand and converts failures to exit codes. */
 import { Command, CommanderError } from 'commander'
 import { CliError } from './cli-error.ts'
 import { readVersion } from './version.ts'
@@ -63,9 +63,9 @@ Examples:
 
 Run 'weir <command> --help' for the options of a command.`
 
-/** Exit codes: 0 done, 1 failed, 2 the command line or the configuration is wrong. */
+/** Exit codes: 0 success, 1 failure, 2 invalid command line or configuration. */
 export async function runCommand(args: readonly string[]): Promise<void> {
-  // A reader such as `head` may leave early; that is no failure.
+  // A reader such as `head` may close the pipe early.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error
   })
@@ -77,7 +77,7 @@ export async function runCommand(args: readonly string[]): Promise<void> {
   }
 }
 
-/** The command tree; only the command that the arguments name is loaded. */
+/** The command tree; only the command in the arguments is loaded. */
 export async function buildProgram(args: readonly string[]): Promise<Command> {
   const program = new Command('weir')
     .description('Weir, an inference gateway: one address in front of many model servers.')
@@ -86,12 +86,12 @@ export async function buildProgram(args: readonly string[]): Promise<Command> {
     .showHelpAfterError("(run 'weir --help' for the list of commands)")
     .exitOverride()
     .addHelpText('after', EXAMPLES)
-  const wanted = args.find((arg) => SUBCOMMANDS.some(({ name }) => name === arg))
+  const requested = args.find((arg) => SUBCOMMANDS.some(({ name }) => name === arg))
   for (const { name, summary, load } of SUBCOMMANDS) {
     const command = program.command(name).summary(summary).description(sentence(summary))
     command.helpOption('-h, --help', 'print help')
     command.showHelpAfterError(`(run 'weir ${name} --help' for its options)`)
-    if (name === wanted) await (await load())(command, args)
+    if (name === requested) await (await load())(command, args)
   }
   return program
 }
@@ -100,7 +100,7 @@ function sentence(summary: string): string {
   return `${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`
 }
 
-/** Says what went wrong; only what nobody foresaw comes with a stack. */
+/** Prints a failure, with a stack only if it is unexpected. @returns the exit code */
 function report(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
   if (!(error instanceof Error)) {
@@ -118,8 +118,8 @@ function report(error: unknown): number {
     console.error(`weir: ${lines.length} problems keep the gateway from starting\n${list}`)
     return 1
   }
-  const isForeseen =
+  const isExpected =
     error instanceof CliError || ['BootError', 'ControlError', 'GatewayError'].includes(error.name)
-  console.error(`weir: ${isForeseen ? error.message : (error.stack ?? error.message)}`)
+  console.error(`weir: ${isExpected ? error.message : (error.stack ?? error.message)}`)
   return 1
 }

@@ -13,7 +13,7 @@ const URL_ = 'http://127.0.0.1:30000'
 const info = { url: URL_, listeners: [], bootMs: 12.4, plugins: ['auth', 'sim'] }
 
 describe('readyBlock', () => {
-  test('says where the gateway listens and what is on', async () => {
+  test('shows the addresses and the enabled plugins', async () => {
     const config = await load({ kernel: { threads: 2 }, plugins: { auth: {}, sim: {} } })
     expect(readyBlock(config, info, '1.2.3').split('\n')).toEqual([
       'Weir 1.2.3 is ready after 12 ms, serving on 2 threads',
@@ -24,7 +24,7 @@ describe('readyBlock', () => {
     ])
   })
 
-  test('says how to add a worker when there is none', async () => {
+  test('shows how to add a worker if there is none', async () => {
     const none = await load({ plugins: { workers: {} } })
     expect(readyBlock(none, info, '1')).toContain('weir workers add http://HOST:PORT\n')
     expect(readyBlock(none, { ...info, url: 'http://127.0.0.1:8' }, '1')).toContain(
@@ -54,7 +54,7 @@ describe('quickStart', () => {
     expect(quickStart(await load({ plugins: {} }), URL_)).toContain('client.chat.completions.create(')
   })
 
-  test('sends no key when none is asked for, and takes a tenant key when there is no other', async () => {
+  test('sends no key if none is required, and a tenant key if there is no other', async () => {
     const off = await load({ kernel: { auth: 'off' }, plugins: { auth: { apiKey: 'k' } } })
     expect(quickStart(off, URL_)).not.toContain('authorization')
     const tenant = await load({ plugins: { auth: { tenantKeys: ['team:a:b'] } } })
@@ -63,7 +63,7 @@ describe('quickStart', () => {
 })
 
 describe('exposureWarning', () => {
-  test('warns when strangers can reach a gateway that asks for no key', async () => {
+  test('warns if a gateway without a key is reachable from other machines', async () => {
     const open = { host: '0.0.0.0', auth: 'off' }
     expect(exposureWarning(await load({ kernel: open, plugins: {} }))).toContain('kernel.auth is off')
     expect(exposureWarning(await load({ kernel: { host: '10.0.0.1' } }))).toContain('no key is configured')

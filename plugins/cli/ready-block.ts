@@ -1,4 +1,4 @@
-/** What `weir serve` says once it runs: where it listens, and with `--quick-start` how to talk to it. */
+/** Output of `weir serve` when it is ready: addresses, and with `--quick-start` example requests. */
 import type { LoadedConfig } from '../../kernel/config/loaded-config.ts'
 import type { ServeInfo } from '../../kernel/serve.ts'
 
@@ -28,14 +28,14 @@ function lengthOf(value: unknown): number {
   return Array.isArray(value) ? value.length : 0
 }
 
-/** Two ways to a first answer; both work as they stand. */
+/** A curl command and a client snippet that work unchanged. */
 export function quickStart(config: LoadedConfig, url: string): string {
   const base = reachable(url)
   const model = firstModel(config)
   const apiKey = config.kernel.auth === 'off' ? null : clientKey(config)
   const body = JSON.stringify({ model, messages: [{ role: 'user', content: 'Hello' }], stream: true })
   const headers = apiKey === null ? '' : ` -H ${shellQuote(`authorization: Bearer ${apiKey}`)}`
-  // Where responses are served, they are the way that keeps the state on the server.
+  // The Responses API keeps state on the server, so it is preferred if enabled.
   const call =
     config.plugins.responses === undefined
       ? `const answer = await client.chat.completions.create({
@@ -44,7 +44,7 @@ export function quickStart(config: LoadedConfig, url: string): string {
   })
   console.log(answer.choices[0].message.content)`
       : `const answer = await client.responses.create({ model: ${literal(model)}, input: 'Hello' })
-  // Goes on from there: client.responses.create({ ..., previous_response_id: answer.id })
+  // Continue with: client.responses.create({ ..., previous_response_id: answer.id })
   console.log(answer.output_text)`
   return `
 Try it:
@@ -57,7 +57,7 @@ With the OpenAI client (npm install openai):
 `
 }
 
-/** An address that listens on every interface is no address to call. */
+/** Replaces wildcard addresses, which clients cannot call. */
 function reachable(url: string): string {
   return url.replace('//0.0.0.0', '//127.0.0.1').replace('//[::]', '//[::1]')
 }
@@ -67,7 +67,7 @@ function firstModel(config: LoadedConfig): string {
   return Array.isArray(models) && typeof models[0] === 'string' ? models[0] : 'YOUR-MODEL'
 }
 
-/** A key that opens the serving routes; null when none is asked for. */
+/** A key for the serving routes; null if none is required. */
 function clientKey(config: LoadedConfig): string | null {
   const { apiKey, tenantKeys } = config.plugins.auth ?? {}
   if (typeof apiKey === 'string') return apiKey
@@ -83,12 +83,12 @@ function literal(text: string): string {
   return `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`
 }
 
-/** What an operator should know before strangers do; null when there is nothing. */
+/** Warning if the gateway is reachable without a key from other machines; null otherwise. */
 export function exposureWarning(config: LoadedConfig): string | null {
   const { host, auth } = config.kernel
   if (isLoopback(host)) return null
   if (auth === 'off')
-    return `kernel.auth is off and ${host} is reachable from outside: anybody may use this gateway`
+    return `kernel.auth is off and ${host} is reachable from other machines: requests need no key`
   const section = config.plugins.auth
   if (section === undefined) return null
   const hasKey = [section.apiKey, section.tenantKeys, section.controlPlaneKeys].some(
@@ -96,7 +96,7 @@ export function exposureWarning(config: LoadedConfig): string | null {
   )
   return hasKey
     ? null
-    : `no key is configured and ${host} is reachable from outside: anybody may use this gateway. Set WEIR_API_KEY`
+    : `no key is configured and ${host} is reachable from other machines: requests need no key. Set WEIR_API_KEY`
 }
 
 export function isLoopback(host: string): boolean {

@@ -1,45 +1,71 @@
-/** Hands a configuration to the kernel, with this installation's plugins. */
+/** Runs the kernel with a configuration and the plugins of this installation; handles signals and systemd. */
 import type { LoadedConfig } from '../../kernel/config/loaded-config.ts'
 import type { ReadChange } from '../../kernel/config/reload.ts'
 import { type GatewayControls, type ServeInfo, serve } from '../../kernel/serve.ts'
 import { catalog } from '../catalog.ts'
 import { changeConfig } from './configuration/config-change.ts'
-import { watchSignals } from './process-signals.ts'
 import { ServiceManager, type ServiceState } from './service-manager.ts'
 
 export interface RunOptions {
   /** False opens no API listener. Default true. */
   readonly apiListener?: boolean
-  /** Reads the configuration anew. */
+  /** Loads the configuration again. */
   readonly reload?: () => Promise<LoadedConfig>
   readonly onReady: (info: ServeInfo) => void
 }
 
 /** Resolves when the gateway has shut down. */
 export async function runGateway(config: LoadedConfig, options: RunOptions): Promise<void> {
-  // Data threads begin in the entry file; this one reads no command line.
+  // Entry file of data threads, without a command line.
   const entry = new URL(import.meta.url.endsWith('.ts') ? '../serve.ts' : '../serve.js', import.meta.url).href
   const { reload } = options
   const manager = new ServiceManager()
   let controls: GatewayControls | null = null
-  const tell = async (state: ServiceState) => {
-    const problem = await manager.tell(state)
-    if (problem !== null)
-      controls?.log.error({ problem }, `systemd was not told that the gateway is ${state}`)
+  const notify = async (state: ServiceState) => {
+    const problem = await manager.notify(state)
+    if (problem !== null) controls?.log.error({ problem, state }, 'systemd notification failed')
   }
   const watch = (given: GatewayControls) => {
     controls = given
     const demandShutdown = (settleMs: number) => {
-      void tell('stopping')
+      void notify('stopping')
       given.demandShutdown(settleMs)
     }
     return watchSignals({ ...given, demandShutdown })
   }
   const onReady = (info: ServeInfo) => {
-    void tell('ready')
+    void notify('ready')
     options.onReady(info)
   }
   const readChange: ReadChange | undefined =
     reload && (async (running, reloads) => changeConfig(running, await reload(), reloads))
   await serve({ catalog, entry, config, ...options, onReady, reload: readChange, watch })
+}
+
+/**
+ * SIGHUP reloads. SIGTERM and SIGQUIT drain; SIGINT drains without the settle time for balancers; a second signal closes
+ * open requests. SIGUSR1 and SIGUSR2, which would open the debugger or end the process, are ignored.
+ *
+ * @returns a function that removes the handlers
+ */
+function watchSignals({ settleMs, log, demandShutdown, reload }: GatewayControls): () => void {
+  const drain = () => demandShutdown(settleMs)
+  const interrupt = () => demandShutdown(0)
+  const ignore = (name: string) => log.info({ signal: name }, 'signal ignored')
+  const hangUp = (name: string) => {
+    log.info({ signal: name }, 'configuration reload requested')
+    reload()
+  }
+  const handlers: readonly (readonly [NodeJS.Signals, (name: string) => void])[] = [
+    ['SIGTERM', drain],
+    ['SIGQUIT', drain],
+    ['SIGINT', interrupt],
+    ['SIGHUP', hangUp],
+    ['SIGUSR1', ignore],
+    ['SIGUSR2', ignore],
+  ]
+  for (const [name, handler] of handlers) process.on(name, handler)
+  return () => {
+    for (const [name, handler] of handlers) process.off(name, handler)
+  }
 }

@@ -10,12 +10,12 @@ Examples:
   weir serve --config weir.yaml --port 8080
   weir serve --plugin sim --worker-url http://127.0.0.1:9001 --quick-start
 
-A flag wins over its environment variable, in brackets above; that wins over the file.`
+A flag has precedence over its environment variable (in brackets above), which has precedence over the file.`
 
 export async function defineServe(command: Command, args: readonly string[]): Promise<void> {
   await addConfigOptions(command, args)
   command
-    .option('--quick-start', 'print a curl line and a client snippet that work as they stand')
+    .option('--quick-start', 'print a curl command and a client snippet that work unchanged')
     .addHelpText('after', EXAMPLES)
     .action((options: { quickStart?: boolean }) => runServe(command, options.quickStart === true))
 }

@@ -12,11 +12,11 @@ afterEach(() => {
 
 test('without a service manager nothing is started', async () => {
   process.env.PATH = folder
-  expect(await new ServiceManager({}).tell('ready')).toBeNull()
-  expect(await new ServiceManager({ NOTIFY_SOCKET: '' }).tell('ready')).toBeNull()
+  expect(await new ServiceManager({}).notify('ready')).toBeNull()
+  expect(await new ServiceManager({ NOTIFY_SOCKET: '' }).notify('ready')).toBeNull()
 })
 
-test('the state is told over the socket, which nobody else is given', async () => {
+test('the state is sent over the socket, which child processes do not inherit', async () => {
   const told = join(folder, 'told')
   writeFileSync(join(folder, 'systemd-notify'), `#!/bin/sh\necho "$NOTIFY_SOCKET $*" >> ${told}\n`, {
     mode: 0o700,
@@ -25,14 +25,16 @@ test('the state is told over the socket, which nobody else is given', async () =
   const env: NodeJS.ProcessEnv = { NOTIFY_SOCKET: '/run/notify' }
   const manager = new ServiceManager(env)
   expect(env).toEqual({})
-  expect(await manager.tell('ready')).toBeNull()
-  expect(await manager.tell('stopping')).toBeNull()
+  expect(await manager.notify('ready')).toBeNull()
+  expect(await manager.notify('stopping')).toBeNull()
   expect(readFileSync(told, 'utf8')).toBe('/run/notify READY=1\n/run/notify STOPPING=1\n')
 })
 
-test('a machine without the program of systemd is told so, and goes on', async () => {
+test('a missing systemd program is reported and not fatal', async () => {
   rmSync(join(folder, 'systemd-notify'))
   process.env.PATH = folder
-  expect(await new ServiceManager({ NOTIFY_SOCKET: '/run/notify' }).tell('ready')).toContain('systemd-notify')
+  expect(await new ServiceManager({ NOTIFY_SOCKET: '/run/notify' }).notify('ready')).toContain(
+    'systemd-notify',
+  )
   rmSync(folder, { recursive: true })
 })

@@ -3,24 +3,24 @@ import { execFile } from 'node:child_process'
 
 export type ServiceState = 'ready' | 'stopping'
 
-/** Longer than a message takes on any machine. */
+/** Far above the usual duration. */
 const TIMEOUT_MS = 10_000
 
 export class ServiceManager {
   readonly #socket: string | undefined
 
-  /** Takes the socket out of the environment, so that no other program that this process starts speaks for it. */
+  /** Removes the socket from the environment, so that child processes cannot use it. */
   constructor(env: NodeJS.ProcessEnv = process.env) {
     this.#socket = env.NOTIFY_SOCKET || undefined
     delete env.NOTIFY_SOCKET
   }
 
   /**
-   * Sent by systemd's own program, since Node has no datagram sockets of that kind; old ones know no `--stopping`.
+   * Uses systemd's program, since Node has no Unix datagram sockets; old versions have no `--stopping`.
    *
-   * @returns why it could not be told; null when it was, or nobody wants to know. Never rejects
+   * @returns the problem; null if sent, or if the unit does not request notifications. Never rejects
    */
-  tell(state: ServiceState): Promise<string | null> {
+  notify(state: ServiceState): Promise<string | null> {
     if (this.#socket === undefined) return Promise.resolve(null)
     const env = { ...process.env, NOTIFY_SOCKET: this.#socket }
     return new Promise((resolve) => {

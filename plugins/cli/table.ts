@@ -1,6 +1,6 @@
 /** Text for a terminal: tables, and text of workers, modules and tool servers without control characters. */
 
-/** Columns are as wide as their widest cell; numbers stand on the right. Of cells, only what can be printed. */
+/** Columns are as wide as their widest cell; numbers are right-aligned; control characters are removed. */
 export function renderTable(
   headings: readonly string[],
   rows: readonly (readonly (string | number)[])[],
@@ -20,7 +20,7 @@ export function renderTable(
   return [line(headings), ...cells.map(line)].join('\n')
 }
 
-/** Replaces control characters by blanks, so that the text cannot steer the terminal; line breaks stay. */
+/** Replaces control characters except line breaks by spaces, so that the text cannot control the terminal. */
 export function printable(text: string): string {
   return text.replace(/[^\P{Cc}\n]/gu, ' ')
 }

@@ -27,10 +27,7 @@ describe('OnResponse', () => {
 
   test('replaces the body, with its own length and without the old encoding', async () => {
     const fleet = await openWasmFleet()
-    fleet.workers[0].script(
-      CHAT,
-      rawAnswer('old', { headers: { 'content-encoding': 'x-odd', 'x-kept': '1' } }),
-    )
+    fleet.workers[0].script(CHAT, rawAnswer('old', { headers: { 'content-encoding': 'x-odd', etag: '1' } }))
     await fleet.attach(
       'a',
       'OnResponse',
@@ -40,7 +37,7 @@ describe('OnResponse', () => {
     const response = await fleet.chat()
     expect(await response.text()).toBe('nëw body')
     expect(response.headers.get('content-length')).toBe('9')
-    expect([response.headers.get('content-encoding'), response.headers.get('x-kept')]).toEqual([null, '1'])
+    expect([response.headers.get('content-encoding'), response.headers.get('etag')]).toEqual([null, '1'])
   })
 
   test('is shown status, headers and body, also where the length was not announced', async () => {
@@ -50,7 +47,7 @@ describe('OnResponse', () => {
       CHAT,
       streamAnswer(['one, ', 'two'], {
         status: 201,
-        headers: { 'content-type': 'text/plain', 'x-own': 'a' },
+        headers: { 'content-type': 'text/plain', etag: 'a' },
       }),
     )
     await fleet.attach('a', 'OnResponse', { head: '' }, withBody)
@@ -60,7 +57,7 @@ describe('OnResponse', () => {
     await fleet.attach('c', 'OnResponse', { do: 'show' })
     const head = (await (await fleet.chat()).json()) as { response: { status: number; headers: string[][] } }
     expect(head.response.status).toBe(201)
-    expect(head.response.headers).toContainEqual(['x-own', 'a'])
+    expect(head.response.headers).toContainEqual(['etag', 'a'])
   })
 
   test('a rejection ends the chain; without a body of its own, the one there stays', async () => {
@@ -131,14 +128,14 @@ describe('text beyond ASCII in headers', () => {
     'leaves whole for the client, and reaches modules whole (%s)',
     async (placement) => {
       const fleet = await openWasmFleet()
-      fleet.workers[0].script(CHAT, rawAnswer('x', { headers: { 'x-own': WIRE } }))
+      fleet.workers[0].script(CHAT, rawAnswer('x', { headers: { etag: WIRE } }))
       const sets = (name: string) => ({ head: modify({ headers_set: [[name, TEXT]] }) })
       const uuid = await fleet.attach('sets', 'OnResponse', sets('x-set'), { placement })
       const changed = await fleet.chat()
-      expect([changed.headers.get('x-set'), changed.headers.get('x-own')]).toEqual([WIRE, WIRE])
+      expect([changed.headers.get('x-set'), changed.headers.get('etag')]).toEqual([WIRE, WIRE])
       await fleet.attach('shows', 'OnResponse', { do: 'show' }, { placement })
       const head = JSON.parse(await (await fleet.chat()).text())
-      expect(head.response.headers).toContainEqual(['x-own', TEXT])
+      expect(head.response.headers).toContainEqual(['etag', TEXT])
       expect(head.response.headers).toContainEqual(['x-set', TEXT])
       await fleet.remove(uuid)
       await fleet.attach(

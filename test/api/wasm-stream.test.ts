@@ -113,7 +113,7 @@ test('a guest is told the stream, the event and its place', async () => {
   fleet.workers[0].script(
     CHAT,
     streamAnswer(['data: 1\n\n', { waitMs: 20 }, 'event: named\ndata: 2\n\n', 'data: [DONE]\n\n'], {
-      headers: { 'content-type': 'text/event-stream', 'x-own': 'yes' },
+      headers: { 'content-type': 'text/event-stream', etag: 'yes' },
     }),
   )
   await fleet.attach('show', 'OnStreamEvent', { do: 'show' })
@@ -128,7 +128,7 @@ test('a guest is told the stream, the event and its place', async () => {
     event: { index: 0, name: null, is_end: false },
     state: '',
   })
-  expect(JSON.parse(first).response.headers).toContainEqual(['x-own', 'yes'])
+  expect(JSON.parse(first).response.headers).toContainEqual(['etag', 'yes'])
   expect(JSON.parse(second).event).toEqual({ index: 1, name: 'named', is_end: false })
 })
 

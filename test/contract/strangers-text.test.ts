@@ -18,7 +18,7 @@ import { readObject as readMessageObject } from '../../plugins/protocols/message
 import { toInput } from '../../plugins/protocols/messages/engine/native-blocks.ts'
 import { parseInput } from '../../plugins/protocols/messages/serve/whole-message.ts'
 import { readObject as readResponseObject } from '../../plugins/protocols/responses/json.ts'
-import { parseArguments } from '../../plugins/tools/mcp/tools/parse-arguments.ts'
+import { parseArguments } from '../../plugins/tools/mcp/tools/run-tool.ts'
 import { scrapeTargets } from '../../plugins/workers/health/engine-metrics.ts'
 import { mergeMetrics } from '../../plugins/workers/health/merge-metrics.ts'
 import { groupDated } from '../../plugins/workers/http/discover-models.ts'

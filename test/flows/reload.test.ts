@@ -82,7 +82,7 @@ test('workers, keys and the log level change ten times under load over two threa
   const applied = await runCommand(['config', 'apply', file, '--gateway', url], { WEIR_ADMIN_KEY: 'admin' })
     .ended
   expect(applied.stdout).toContain('applied: kernel.log.level, kernel.policy, plugins.auth.tenantKeys')
-  expect(applied.stdout).toContain('holds after a restart: kernel.http')
+  expect(applied.stdout).toContain('needs a restart: kernel.http')
   isOver = true
   await Promise.all(load)
   expect([...statuses.keys()]).toEqual([200])

@@ -1,6 +1,6 @@
 /** Many turns with tools at once, through the route of the built gateway: all are answered, and nothing of them stays. */
 import { afterEach, expect, test } from 'vitest'
-import { sayResult, startRawServer } from '../../plugins/tools/mcp/fixtures/raw-server.ts'
+import { sendResult, startRawServer } from '../../plugins/tools/mcp/fixtures/raw-server.ts'
 import { startToolServer } from '../../plugins/tools/mcp/fixtures/tool-server.ts'
 import {
   type BuiltGateway,
@@ -38,9 +38,10 @@ const calls = Array.from({ length: CALLS }, (_, n) => ({
 async function startServers() {
   let plainCalls = 0
   const plain = await startRawServer((message, response) => {
-    if (message.method === 'tools/list') return sayResult(response, message, { tools: [{ name: 'look_up' }] })
+    if (message.method === 'tools/list')
+      return sendResult(response, message, { tools: [{ name: 'look_up' }] })
     plainCalls++
-    sayResult(response, message, { content: [{ type: 'text', text: 'found' }] })
+    sendResult(response, message, { content: [{ type: 'text', text: 'found' }] })
   })
   const library = await startToolServer({ look_up: () => 'found' })
   ends.push(
@@ -113,7 +114,7 @@ test('500 turns at once with three calls each leave no connection, descriptor, p
     expect(ran()).toEqual([half, half])
   }
   // The few turns that were in the air share one session with each server.
-  expect(plain.heard.filter((method) => method === 'initialize').length).toBeLessThanOrEqual(3)
+  expect(plain.received.filter((method) => method === 'initialize').length).toBeLessThanOrEqual(3)
 
   await expect.poll(isIdle, settle).toEqual([0, 0, 0])
   await expect.poll(() => gateway.command.openFiles(), settle).toBeLessThanOrEqual(before + 3)

@@ -189,11 +189,11 @@ test('responses-mcp: both tool servers can be used by the gateway that knows the
     (await run(process.execPath, [COMMAND, 'mcp', 'check', ...args, '--config', config], { cwd: ROOT }))
       .stdout
   expect(await check('clock')).toMatch(
-    /called {5}time_in in \d+ ms\n {2}it said {4}\d\d:\d\d:\d\d\nthe gateway can use it/,
+    /called {5}time_in in \d+ ms\n {2}result {5}\d\d:\d\d:\d\d\nthe gateway can use this server/,
   )
   const call = ['--call', 'add_note', '--arguments', '{"text":"hello"}']
-  expect(await check('notes', ...call)).toContain('it said    That makes 1.')
-  expect(await check('notes')).toContain('it said    hello')
+  expect(await check('notes', ...call)).toContain('result     That makes 1.')
+  expect(await check('notes')).toContain('result     hello')
 })
 
 /** Whole front formats and engines in one file: small is what they are to show. */

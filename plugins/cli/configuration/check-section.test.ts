@@ -56,7 +56,7 @@ describe('checkSection', () => {
     expect(findings).toEqual([{ path: ['plugins', 'storage', 'dir'], text: 'is required' }])
   })
 
-  test('lists the known keys when none is near, and says when there are none', () => {
+  test('lists the known keys if none is similar, and reports if there are none', () => {
     expect(check({ zzzzzzzz: 1 })[0].text).toMatch(/^is not known; known here: port, level, /)
     const { findings } = checkSection(Type.Object({}), { any: 1 }, [])
     expect(findings[0].text).toBe('is not known; there are no settings here')

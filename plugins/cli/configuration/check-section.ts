@@ -1,4 +1,4 @@
-/** Checks one section of the configuration against its schema: every unknown key and every wrong value at once. */
+/** Checks one section of the configuration against its schema; reports every unknown key and invalid value. */
 import type { TSchema } from '#kernel'
 import { defineValidator } from '../../../kernel/schema/validate.ts'
 import { isObject } from '../../../kernel/wire/is-object.ts'
@@ -18,19 +18,19 @@ import {
 export interface Finding {
   readonly path: readonly string[]
   readonly text: string
-  /** What stood there instead; left out for secrets. */
+  /** The actual value; absent for secrets. */
   readonly got?: string
 }
 
 export interface CheckedSection {
-  /** A copy with every default filled in; of use only when there are no findings. */
+  /** A copy with every default filled in; valid only without findings. */
   readonly value: Record<string, unknown>
   readonly findings: readonly Finding[]
 }
 
 /**
  * @param base path of the section in the file, such as `['kernel']`
- * @param section left as it is
+ * @param section is not changed
  */
 export function checkSection(
   schema: TSchema,
@@ -40,14 +40,14 @@ export function checkSection(
   const node = toNode(schema)
   const value = structuredClone(section) as Record<string, unknown>
   const findings: Finding[] = []
-  takeOutUnknownKeys(node, value, base, findings)
-  // One compilation when all is well; the search for each fault is paid for by configurations that have one.
+  removeUnknownKeys(node, value, base, findings)
+  // A valid section needs one compilation; single values are checked only if it fails.
   if (defineValidator(schema).problem(value) !== null) findWrongValues(node, value, base, findings)
   return { value, findings }
 }
 
-/** Unknown keys are reported and removed, so that the check of types does not stumble over them again. */
-function takeOutUnknownKeys(
+/** Reports unknown keys and removes them, so that the check of values does not report them again. */
+function removeUnknownKeys(
   node: SchemaNode,
   value: unknown,
   path: readonly string[],
@@ -57,7 +57,7 @@ function takeOutUnknownKeys(
     const items = itemsOf(node)
     if (items === null) return
     for (const [index, item] of value.entries())
-      takeOutUnknownKeys(items, item, [...path, String(index)], findings)
+      removeUnknownKeys(items, item, [...path, String(index)], findings)
     return
   }
   if (!isObject(value) || !takesObject(node)) return
@@ -67,12 +67,12 @@ function takeOutUnknownKeys(
       findings.push({ path: [...path, key], text: unknownKeyText(key, knownKeys(node), path) })
       delete value[key]
     } else {
-      takeOutUnknownKeys(child, value[key], [...path, key], findings)
+      removeUnknownKeys(child, value[key], [...path, key], findings)
     }
   }
 }
 
-/** "is not known", with the nearest known path or, failing that, all that there are. */
+/** "is not known", with the nearest known path, or all known keys. */
 export function unknownKeyText(key: string, known: readonly string[], path: readonly string[]): string {
   const near = closestKey(key, known)
   if (near !== null) return `is not known; did you mean ${[...path, near].join('.')}?`
@@ -80,7 +80,7 @@ export function unknownKeyText(key: string, known: readonly string[], path: read
   return `is not known; known here: ${known.join(', ')}`
 }
 
-/** Children first; only when they are all right is the value itself to blame. A secret is judged whole, unseen. */
+/** Checks children first, then the value itself if they are valid. Secrets are checked as a whole. */
 function findWrongValues(
   node: SchemaNode,
   value: unknown,
@@ -94,16 +94,16 @@ function findWrongValues(
       else findWrongValues(child, member, [...path, key], findings)
     }
   }
-  if (findings.length === before) judge(node, value, path, findings)
+  if (findings.length === before) checkValue(node, value, path, findings)
 }
 
-/** What stands below a value, and what is missing there. */
+/** Members of a value, and its missing required members. */
 function* childrenOf(node: SchemaNode, value: unknown): Generator<[string, SchemaNode, unknown]> {
   if (isObject(value) && takesObject(node)) {
     const required = requiredKeys(node)
     for (const key of new Set([...Object.keys(value), ...required])) {
       const child = childAt(node, key)
-      // The validator stops at the first fault, so that defaults behind it are not filled in yet.
+      // The validator stops at the first error, before it has filled in later defaults.
       const isMissing = required.includes(key) && child?.default === undefined
       if (child !== null && (value[key] !== undefined || isMissing)) yield [key, child, value[key]]
     }
@@ -118,7 +118,7 @@ function requiredKeys(node: SchemaNode): readonly string[] {
   return node.anyOf === undefined ? branches(node).flatMap((branch) => branch.required ?? []) : []
 }
 
-function judge(node: SchemaNode, value: unknown, path: readonly string[], findings: Finding[]): void {
+function checkValue(node: SchemaNode, value: unknown, path: readonly string[], findings: Finding[]): void {
   const problem = defineValidator(node as TSchema).problem(value)
   if (problem === null) return
   const deeper = problem.field === '' ? [] : problem.field.split('.')
@@ -132,7 +132,7 @@ function valueAt(value: unknown, path: readonly string[]): unknown {
   return current
 }
 
-/** A value as an operator would recognise it, short enough for one line. */
+/** Describes a value in at most one line. */
 export function describeValue(value: unknown): string {
   if (value === undefined) return 'nothing'
   if (Array.isArray(value)) return 'a list'

@@ -41,7 +41,7 @@ describe('closestKey', () => {
     expect(closestKey('hots', ['port', 'host'])).toBe('host')
   })
 
-  test('knows a name by its end, whichever of the two says more', () => {
+  test('matches suffixes in both directions', () => {
     const health = ['timeout_secs', 'check_interval_secs', 'disable_health_check']
     expect(closestKey('intervalSecs', health)).toBe('check_interval_secs')
     expect(closestKey('check_interval_secs', ['timeoutSecs', 'intervalSecs'])).toBe('intervalSecs')
@@ -49,7 +49,7 @@ describe('closestKey', () => {
     expect(closestKey('wholly_secs', ['secs', 'other'])).toBeNull()
   })
 
-  test('knows a name by its beginning, whichever of the two says more', () => {
+  test('matches prefixes in both directions', () => {
     expect(closestKey('healthCheck', ['health', 'urls', 'workers'])).toBe('health')
     expect(closestKey('timeout', ['timeout_secs', 'endpoint'])).toBe('timeout_secs')
     expect(closestKey('startup', ['startupDelaySecs', 'startupTimeoutSecs'])).toBeNull()

@@ -1,37 +1,37 @@
-/** Finds the name that somebody most likely meant. */
+/** Finds the known name that is most similar to an unknown one. */
 
-/** Shorter endings and beginnings are those of many names. Letters. */
+/** Minimum length of a common prefix or suffix, in characters. */
 const LEAST_SHARED = 6
 
 /**
- * The known name nearest to what was written, or null when none is near. Case, hyphens and underscores do not
- * count, so that `grace-ms` finds `graceMs`; nor does what a name has before or behind it, so that `intervalSecs`
- * finds `check_interval_secs`, and `healthCheck` finds `health`.
+ * The most similar known name; null if none is similar. Ignores case, hyphens and underscores, so that `grace-ms` finds
+ * `graceMs`, and additional prefixes and suffixes, so that `intervalSecs` finds `check_interval_secs`, and `healthCheck`
+ * finds `health`.
  */
 export function closestKey(written: string, known: Iterable<string>): string | null {
-  const wanted = plain(written)
+  const target = plain(written)
   let closest: string | null = null
-  let least = allowedDistance(wanted.length) + 1
+  let least = allowedDistance(target.length) + 1
   for (const name of known) {
-    const distance = editDistance(wanted, plain(name))
+    const distance = editDistance(target, plain(name))
     if (distance < least) {
       least = distance
       closest = name
     }
   }
-  return closest ?? longerName(wanted, known)
+  return closest ?? longerName(target, known)
 }
 
-/** The only one that ends or begins with what was written, or which that ends or begins with. */
-function longerName(wanted: string, known: Iterable<string>): string | null {
+/** The only name that is a prefix or suffix of the target, or the reverse. */
+function longerName(target: string, known: Iterable<string>): string | null {
   const matches = [...known].filter((name) => {
-    const [shorter, longer] = [wanted, plain(name)].sort((a, b) => a.length - b.length)
+    const [shorter, longer] = [target, plain(name)].sort((a, b) => a.length - b.length)
     return shorter.length >= LEAST_SHARED && (longer.endsWith(shorter) || longer.startsWith(shorter))
   })
   return matches.length === 1 ? matches[0] : null
 }
 
-/** Short names must be nearly right, or everything would resemble everything. */
+/** Short names allow fewer edits, since they are all similar. */
 function allowedDistance(length: number): number {
   if (length <= 3) return 1
   return length <= 6 ? 2 : 3
@@ -41,7 +41,7 @@ function plain(name: string): string {
   return name.toLowerCase().replaceAll(/[-_]/g, '')
 }
 
-/** Insertions, deletions, substitutions and swaps of neighbours (optimal string alignment), one each. */
+/** Number of insertions, deletions, substitutions and swaps of neighbours (optimal string alignment). */
 export function editDistance(a: string, b: string): number {
   let beforeLast: number[] = []
   let last = Array.from({ length: b.length + 1 }, (_, column) => column)

@@ -1,15 +1,15 @@
-/** What is wrong with a configuration: all of it at once, each problem with its place. */
+/** The problems of a configuration, each with its position. */
 
 export interface ConfigProblem {
-  /** Dotted path of the setting, such as `kernel.port`; empty when the whole file is meant. */
+  /** Dotted path of the setting, such as `kernel.port`; empty for the whole file. */
   readonly path: string
-  /** What is wrong, as the end of a sentence that begins with the path. */
+  /** Completes a sentence that begins with the path. */
   readonly text: string
-  /** `weir.yaml:3:5`, `--port` or `WEIR_PORT`; null when nobody wrote the value. */
+  /** `weir.yaml:3:5`, `--port` or `WEIR_PORT`; null for a default. */
   readonly where: string | null
 }
 
-/** A configuration that cannot be used. The command prints it without a stack and exits with 2. */
+/** An invalid configuration. The command prints it without a stack and exits with 2. */
 export class ConfigError extends Error {
   readonly problems: readonly ConfigProblem[]
 
@@ -20,7 +20,7 @@ export class ConfigError extends Error {
   }
 }
 
-/** One line: where, what, and what is wrong with it. */
+/** One line: position, path and problem. */
 export function describeProblem(problem: ConfigProblem): string {
   const sentence = problem.path === '' ? problem.text : `${problem.path} ${problem.text}`
   return problem.where === null ? sentence : `${problem.where}: ${sentence}`

@@ -1,15 +1,14 @@
-/** Reads YAML or JSON text and remembers where everything stood. The only user of the yaml package. */
-
+/** Parses YAML or JSON text, with the positions of its values. */
 import { isMap, isNode, isScalar, isSeq, LineCounter, type Node, parseDocument, stringify } from 'yaml'
 import { messageOf } from '../../../kernel/errors/message-of.ts'
 import type { ConfigProblem } from './config-error.ts'
 
 export interface ConfigSource {
-  /** Plain data; undefined when there are problems. */
+  /** Plain data; undefined if there are problems. */
   readonly value: unknown
-  /** Faults of the text itself. */
+  /** Syntax errors. */
   readonly problems: readonly ConfigProblem[]
-  /** `name:line:column` of a path, of its nearest written ancestor, or null when none of it was written. */
+  /** `name:line:column` of a path or of its nearest existing ancestor; null if there is none. */
   locate(path: readonly string[]): string | null
 }
 
@@ -34,13 +33,13 @@ export function parseSource(text: string, name: string): ConfigSource {
   try {
     return { value: document.toJS(), problems, locate }
   } catch (error) {
-    // The library refuses aliases that would grow without bound only here.
+    // The library detects excessive aliases only here.
     const text = messageOf(error)
     return { value: undefined, problems: [{ path: '', text, where: name }], locate }
   }
 }
 
-/** Offset of the key that a path ends in, or of as much of it as was written. */
+/** Offset of the last key of a path, or of its nearest existing ancestor. */
 function offsetOf(contents: unknown, path: readonly string[]): number | null {
   let node: unknown = contents
   let offset: number | null = null

@@ -1,4 +1,4 @@
-/** The configuration before it is checked: what the file says, the chosen plugins, and single settings on top. */
+/** The configuration before it is checked: the file, the enabled plugins, and single settings. */
 import { resolve } from 'node:path'
 import type { PluginSection } from '../../../kernel/config/plugin-source.ts'
 import { isObject } from '../../../kernel/wire/is-object.ts'
@@ -17,15 +17,15 @@ export const DEFAULT_PLUGINS: readonly string[] = Object.freeze([
   'workers',
 ])
 
-/** Plugins that the command line adds and takes away. */
+/** Plugins that the command line enables and disables. */
 export interface PluginOverrides {
   /** To enable: a name of the catalog, a path that begins with a dot or slash, or a package. */
   readonly plugins?: readonly string[]
-  /** To disable; wins over everything else. */
+  /** To disable; has precedence over everything else. */
   readonly without?: readonly string[]
 }
 
-/** The two sections of a file; anything else is a problem. */
+/** Checks that a file has only the two sections. */
 export function openDraft(value: unknown, problems: ProblemList): Record<string, unknown> {
   if (value === null) return {}
   if (!isObject(value)) {
@@ -39,7 +39,7 @@ export function openDraft(value: unknown, problems: ProblemList): Record<string,
   return value
 }
 
-/** The plugins of the file, or the default ones, and those that flags add. */
+/** Sections of the plugins of the file, or of the default ones, and of those that flags enable. */
 export function choosePlugins(
   draft: Record<string, unknown>,
   overrides: PluginOverrides,
@@ -60,7 +60,7 @@ export function choosePlugins(
   } else {
     problems.add({ path: ['plugins'], text: 'must be an object', got: describeValue(written) })
   }
-  for (const wanted of overrides.plugins ?? []) chosen[wanted] ??= toSection(wanted, known)
+  for (const name of overrides.plugins ?? []) chosen[name] ??= toSection(name, known)
   return chosen
 }
 
@@ -70,13 +70,13 @@ export function disabledIn({ plugins }: Record<string, unknown>): string[] {
   return Object.keys(plugins).filter((name) => plugins[name] === false)
 }
 
-/** What `--plugin` names: the catalog's own first, then a path, then a package. */
-export function toSection(wanted: string, known: readonly string[]): PluginSection {
-  if (known.includes(wanted)) return {}
-  const isPath = /^(\.{0,2}\/|file:)|\.[cm]?[jt]s$/.test(wanted)
-  if (!isPath) return { $package: wanted }
-  // A flag is relative to where the command was typed, also when the configuration file is elsewhere.
-  return { $path: wanted.startsWith('file:') ? wanted : resolve(wanted) }
+/** Section for a value of `--plugin`: a name of the catalog, a path or a package. */
+export function toSection(plugin: string, known: readonly string[]): PluginSection {
+  if (known.includes(plugin)) return {}
+  const isPath = /^(\.{0,2}\/|file:)|\.[cm]?[jt]s$/.test(plugin)
+  if (!isPath) return { $package: plugin }
+  // Relative to the working directory, not to the configuration file.
+  return { $path: plugin.startsWith('file:') ? plugin : resolve(plugin) }
 }
 
 export function applySetting(sections: Record<string, unknown>, setting: Setting): void {

@@ -1,5 +1,4 @@
-/** Secrets by reference: replaces each `{ "$env": "NAME" }` with the variable's value. */
-
+/** Replaces each `{ "$env": "NAME" }` by the value of the environment variable. */
 import { isObject } from '../../../kernel/wire/is-object.ts'
 import type { Finding } from './check-section.ts'
 import { branches, nodeAt, type SchemaNode } from './schema-node.ts'
@@ -7,12 +6,12 @@ import type { Environment } from './settings.ts'
 
 export interface ResolvedReferences {
   readonly value: unknown
-  /** Paths whose value came from the environment: shown as `***` only. */
+  /** Paths with values from the environment, which are shown as `***`. */
   readonly secretPaths: readonly (readonly string[])[]
   readonly findings: readonly Finding[]
 }
 
-/** How other programs write references. */
+/** Syntax of references in other programs. */
 const SHELL_STYLE = /^\$\{([A-Za-z_][A-Za-z0-9_]*)\}$/
 
 /**
@@ -29,16 +28,16 @@ export function resolveReferences(
   const findings: Finding[] = []
   const visit = (current: unknown, path: readonly string[]): unknown => {
     if (Array.isArray(current)) return current.map((item, index) => visit(item, [...path, String(index)]))
-    if (typeof current === 'string') refuseShellStyle(current, path)
+    if (typeof current === 'string') rejectShellStyle(current, path)
     if (!isObject(current)) return current
     if (Object.hasOwn(current, '$env')) return replace(current, path)
     return Object.fromEntries(
       Object.entries(current).map(([key, member]) => [key, visit(member, [...path, key])]),
     )
   }
-  const refuseShellStyle = (text: string, path: readonly string[]): void => {
+  const rejectShellStyle = (text: string, path: readonly string[]): void => {
     const name = SHELL_STYLE.exec(text)?.[1]
-    // Taken as it stands it could become a key that anybody can guess.
+    // Unreplaced, it could become a key that is easy to guess.
     if (name !== undefined) {
       findings.push({
         path: [...base, ...path],
@@ -48,7 +47,7 @@ export function resolveReferences(
     }
   }
   const replace = (reference: Record<string, unknown>, path: readonly string[]): unknown => {
-    const problem = faultOf(reference, env)
+    const problem = problemOf(reference, env)
     if (problem !== null) {
       findings.push({ path: [...base, ...path], text: problem })
       return undefined
@@ -60,14 +59,14 @@ export function resolveReferences(
   return { value: visit(value, []), secretPaths, findings }
 }
 
-function faultOf(reference: Record<string, unknown>, env: Environment): string | null {
+function problemOf(reference: Record<string, unknown>, env: Environment): string | null {
   const name = reference.$env
   if (typeof name !== 'string' || name === '') return 'must name an environment variable in $env'
   if (Object.keys(reference).length > 1) return 'must have no other key beside $env'
   return env[name] === undefined ? `refers to the environment variable ${name}, which is not set` : null
 }
 
-/** Variables are text; a field that takes no text gets what the text says. */
+/** Converts the text for fields that accept no text. */
 function fromText(text: string, node: SchemaNode | null): string | number | boolean {
   const types = node === null ? [] : branches(node).map((branch) => branch.type)
   if (types.includes('string') || types.length === 0) return text

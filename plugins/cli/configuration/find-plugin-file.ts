@@ -1,4 +1,4 @@
-/** Finds the file of a plugin that is not of the catalog: one that is named (`$path`) or an installed package's (`$package`). */
+/** Finds the file of a third-party plugin: a path (`$path`) or an installed package (`$package`). */
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -6,10 +6,10 @@ import type { PluginSection } from '../../../kernel/config/plugin-source.ts'
 import { isObject } from '../../../kernel/wire/is-object.ts'
 
 /**
- * Turns `$path` and `$package` into the absolute path of a file, or null for a plugin of the catalog.
+ * Resolves `$path` and `$package` to an absolute file path; null for a plugin of the catalog.
  *
- * @param baseDir folder that relative paths start from and that packages are looked up from
- * @throws Error whose message ends a sentence that begins with the section's path
+ * @param baseDir base of relative paths and of the package search
+ * @throws Error whose message completes a sentence that begins with the section's path
  */
 export function findPluginFile(section: PluginSection, baseDir: string): string | null {
   const { $path: path, $package: name } = section
@@ -29,8 +29,7 @@ function toPath(path: string, baseDir: string): string {
 }
 
 /**
- * The module that importing a package from a folder gives. Looked up here because `import()` would start from this
- * file, not from the operator's folder.
+ * Entry module of a package, searched from the operator's folder; `import()` would search from this file.
  */
 function findPackageEntry(name: string, baseDir: string): string | null {
   for (let dir = resolve(baseDir); ; dir = dirname(dir)) {

@@ -1,5 +1,4 @@
 /** Loads the section of one plugin: finds the plugin, resolves references and checks the section against its schema. */
-
 import type { KernelConfig } from '../../../kernel/config/kernel-config.ts'
 import { type PluginSection, withoutSource } from '../../../kernel/config/plugin-source.ts'
 import { messageOf } from '../../../kernel/errors/message-of.ts'
@@ -18,7 +17,7 @@ export interface PluginLoad {
   readonly overrides?: PluginOverrides
   readonly pluginSchemas: PluginSchemas
   readonly baseDir: string
-  /** Null when the kernel's section has another shape than it must. */
+  /** Null if the kernel's section is invalid. */
   readonly checkedKernel: KernelConfig | null
   readonly problems: ProblemList
   readonly secrets: (readonly string[])[]
@@ -30,7 +29,7 @@ interface LoadedPlugin {
   readonly facts: PluginFacts
 }
 
-/** @param key name under `plugins`, or what `--plugin` said about a third party's plugin */
+/** @param key name under `plugins`, or the `--plugin` value of a third-party plugin */
 export async function loadPlugin(
   key: string,
   draft: unknown,
@@ -57,7 +56,7 @@ export async function loadPlugin(
   return { name, facts, section: path === null ? value : { $path: path, ...value } }
 }
 
-/** What only the plugin itself can see. */
+/** Problems that the plugin's own check finds. */
 function ownFindings(
   { check }: PluginFacts,
   section: PluginSection,
@@ -72,7 +71,7 @@ function ownFindings(
   }
 }
 
-/** Names of earlier versions whose features another plugin has now. */
+/** Former plugin names and the plugins that have their features now. */
 const SUCCESSORS: ReadonlyMap<string, string> = new Map([
   ['proxy', 'chat'],
   ['chat-engine', 'generations'],
@@ -96,10 +95,10 @@ async function findPlugin(key: string, section: PluginSection, load: PluginLoad)
     const path = findPluginFile(section, load.baseDir)
     if (path === null && !names.includes(key)) return { problem: unknownPluginText(key, names) }
     const facts = await importFacts(key, path === null ? section : { $path: path }, load)
-    // A flag names a file or a package; what the plugin is called, only the plugin knows.
+    // A flag names a file or a package; only the manifest has the plugin's name.
     const isFromFlag = load.overrides?.plugins?.includes(key) === true
     if (facts.name !== key && !isFromFlag)
-      return { problem: `is called ${facts.name} by its own manifest; use that name` }
+      return { problem: `has the name ${facts.name} in its manifest; use that name` }
     return { facts, path }
   } catch (error) {
     return { problem: messageOf(error) }
@@ -115,13 +114,13 @@ async function importFacts(key: string, section: PluginSection, load: PluginLoad
   }
 }
 
-/** What `--plugin` names by path or package gets the name of its manifest, under which settings of flags find it. */
+/** Renames `--plugin` paths and packages to the names in their manifests, which flag settings use. */
 export async function nameByManifest(
   chosen: Record<string, unknown>,
-  wanted: readonly string[],
+  plugins: readonly string[],
   { baseDir, pluginSchemas }: Pick<PluginLoad, 'baseDir' | 'pluginSchemas'>,
 ): Promise<void> {
-  for (const key of wanted) {
+  for (const key of plugins) {
     const section = chosen[key]
     if (pluginSchemas.names.includes(key) || !isObject(section)) continue
     try {
@@ -131,7 +130,7 @@ export async function nameByManifest(
       delete chosen[key]
       chosen[name] = section
     } catch {
-      // Loading the plugin says what is wrong with it.
+      // Reported when the plugin is loaded.
     }
   }
 }

@@ -225,7 +225,7 @@ describe('loadConfig', () => {
     ])
   })
 
-  test('says where the text itself is broken', async () => {
+  test('reports the position of syntax errors', async () => {
     const [problem] = await problemsOf({ file: write('broken.yaml', 'kernel: {}\nkernel: {}\n') })
     expect(problem).toMatch(/broken\.yaml:2:1: Map keys must be unique/)
     expect(await problemsOf({ file: join(dir, 'none.yaml') })).toEqual([
@@ -349,7 +349,7 @@ describe('plugins of third parties', () => {
     ])
   })
 
-  test('with a name that is in use, or another one than the file says, are refused', async () => {
+  test('with a name that is in use, or a different one in the file, are rejected', async () => {
     const path = write('twice/health.js', source('health'))
     write('twice/package.json', '{"type":"module"}')
     expect(await problemsOf({ overrides: flags({}, { plugins: [path] }) })).toEqual([
@@ -360,7 +360,7 @@ describe('plugins of third parties', () => {
     expect(
       await problemsOf({ file: write('twice/w.yaml', 'plugins:\n  other: { $path: ./health.js }\n') }),
     ).toEqual([
-      expect.stringMatching(/:2:3: plugins\.other is called health by its own manifest; use that name$/),
+      expect.stringMatching(/:2:3: plugins\.other has the name health in its manifest; use that name$/),
     ])
   })
 
@@ -412,7 +412,7 @@ describe('what only the plugin can see', () => {
     expect((await load({ file: right, pluginSchemas: taken })).plugins).toEqual({ picky: { ports: [4] } })
   })
 
-  test('it is reported beside what no schema can say of the kernel', async () => {
+  test('it is reported beside problems that no schema can express', async () => {
     const wrong = file(
       'kernel: { host: "localhost:5", port: 5, retry: { initialBackoffMs: 9, maxBackoffMs: 3 } }\nplugins: { picky: { ports: [5] } }\n',
     )
@@ -426,7 +426,7 @@ describe('what only the plugin can see', () => {
   test.each([
     ['a section that does not fit its schema', '{ port: 5 }', '[x, 5]', 'plugins.picky.ports.0 must be'],
     ['one beside a kernel that does not', '{ port: x }', '[5]', 'kernel.port must be'],
-  ])('is not asked about %s', async (_what, kernel, ports, problem) => {
+  ])('is not called for %s', async (_what, kernel, ports, problem) => {
     const wrong = file(`kernel: ${kernel}\nplugins: { picky: { ports: ${ports} } }\n`)
     expect(await problemsOf({ file: wrong, pluginSchemas: taken })).toEqual([
       expect.stringContaining(problem),
@@ -471,7 +471,7 @@ describe('policies', () => {
     expect(config.notices).toEqual([])
   })
 
-  test('where no plugin brings any, the operator is told that requests take turns', async () => {
+  test('without a policy plugin, a notice says that requests are balanced round robin', async () => {
     expect((await load({ text: 'plugins: { chat: {} }' })).notices[0]).toContain('round_robin')
     const asked = await load({ text: 'kernel: { policy: round_robin }\nplugins: { chat: {} }' })
     expect(asked.notices).toEqual([])

@@ -1,5 +1,4 @@
-/** Reads the configuration once: file, environment and flags become one frozen, complete, checked object. */
-
+/** Loads the configuration: file, environment and flags become one frozen, complete, checked object. */
 import { readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { dirname, resolve } from 'node:path'
@@ -26,17 +25,17 @@ import { requiredPlugins } from './required-plugins.ts'
 import { toNode } from './schema-node.ts'
 import { type Environment, readEnvironment, type SettingsResult } from './settings.ts'
 
-/** What the command line says. */
+/** Settings of the command line. */
 export type ConfigOverrides = SettingsResult & PluginOverrides
 
 export interface LoadOptions {
   /** Path of a YAML or JSON file; also names the place of problems. */
   readonly file?: string
-  /** The file's content, when it is not to be read. */
+  /** Content of the file; read from disk if absent. */
   readonly text?: string
   readonly overrides?: ConfigOverrides
   readonly env: Environment
-  /** Rows whose variables are read in the environment. Default: the kernel's own. */
+  /** Flags whose environment variables are read. Default: those of the kernel. */
   readonly flags?: readonly ConfigFlag[]
   readonly pluginSchemas: PluginSchemas
 }
@@ -44,7 +43,7 @@ export interface LoadOptions {
 /**
  * Precedence: flags, environment, file, defaults.
  *
- * @throws ConfigError with every problem, each with its line and column where it came from the file
+ * @throws ConfigError with every problem, with line and column if it is in the file
  */
 export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   const file = options.file === undefined ? null : resolve(options.file)
@@ -88,7 +87,7 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   for (const key of Object.keys(sections.plugins)) await loadSection(key)
   const requiredBy: Record<string, string> = {}
   const disabled = new Set([...disabledIn(draft), ...(overrides.without ?? [])])
-  // A map iterates over what is added meanwhile: what is required here may require more.
+  // The iteration includes plugins added by it, which may require more.
   for (const [name, facts] of enabled) {
     for (const other of requiredPlugins(facts, plugins[name], { ...pluginSchemas, enabled, disabled })) {
       requiredBy[other] = name
@@ -107,7 +106,7 @@ function noticesOf({ policy }: KernelConfig, enabled: readonly PluginFacts[]): s
   const isPlain = policy === undefined && enabled.every(({ policies = [] }) => policies.length === 0)
   if (!isPlain) return []
   return [
-    `kernel.policy is not set and no enabled plugin brings a policy: requests are balanced by ${PLAIN_POLICY}; ` +
+    `kernel.policy is not set and no enabled plugin provides a policy: requests are balanced by ${PLAIN_POLICY}; ` +
       'for cache_aware write `policies: {}` under plugins',
   ]
 }
@@ -130,7 +129,7 @@ function readText(file: string): string {
   }
 }
 
-/** @returns the section, and whether it has the shape that it must have, whatever else is wrong with it */
+/** @returns the section, and whether it fits the schema */
 function loadKernel(
   draft: unknown,
   env: Environment,
@@ -150,7 +149,7 @@ function loadKernel(
   return { kernel, fits: isObject(draft) && resolved.findings.length + findings.length === 0 }
 }
 
-/** What a schema cannot say. Sections that were refused may be of any shape. */
+/** Checks that a schema cannot express. Invalid sections may have any shape. */
 function checkAcrossFields({ host, retry }: Partial<KernelConfig>, problems: ProblemList): void {
   const wrong = typeof host === 'string' ? hostProblem(host) : null
   if (wrong !== null) problems.add({ path: ['kernel', 'host'], text: wrong, got: describeValue(host) })

@@ -31,7 +31,7 @@ test('hides what the schema calls secret and nothing else', async () => {
   expect(config.plugins.auth.apiKey).toBe('k1')
 })
 
-test('hides what came from the environment by reference, whatever the schema says', async () => {
+test('masks values of environment references under any schema', async () => {
   const { shown } = await show('plugins: { plain: { note: { $env: N }, other: seen } }', { N: 'hunter2' })
   expect(shown.plugins.plain).toEqual({ note: '***', other: 'seen' })
 })

@@ -1,4 +1,4 @@
-/** Hides secrets of a configuration that is about to be shown. */
+/** Masks secrets of a configuration for display. */
 import type { TSchema } from '#kernel'
 import { KernelConfigSchema } from '../../../kernel/config/kernel-config.ts'
 import type { LoadedConfig } from '../../../kernel/config/loaded-config.ts'
@@ -8,8 +8,8 @@ import { childAt, isSecret, itemsOf, type SchemaNode, toNode } from './schema-no
 const MASK = '***'
 
 /**
- * A copy in which each value that came from the environment by reference, from a secret flag, or whose schema says
- * `secret: true`, reads `***`. Nothing, such as an unset key, stays visible as nothing.
+ * A copy with `***` for values from environment references, from secret flags, and of schemas with `secret: true`. Unset
+ * values stay unset.
  *
  * @param pluginSchemas schema of each enabled plugin's section, by the section's key
  */
@@ -54,7 +54,7 @@ function maskValue(
   return Object.fromEntries(members)
 }
 
-/** Hides every leaf; the number of entries of a list is no secret. */
+/** Masks every leaf; the length of lists stays visible. */
 function hide(value: unknown): unknown {
   if (value === null || value === undefined || value === '') return value
   if (Array.isArray(value)) return value.map(hide)
@@ -62,7 +62,7 @@ function hide(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, hide(member)]))
 }
 
-/** A path as one string, exact even where keys have dots. */
+/** A path as one string, unambiguous for keys with dots. */
 export function toKey(path: readonly string[]): string {
   return JSON.stringify(path)
 }

@@ -1,4 +1,4 @@
-/** A plugin's section, checked against the schema of its manifest, as `register` gets it. */
+/** Checks a plugin's section against the schema of its manifest, as for `register`. */
 import type { TSchema } from '#kernel'
 import { deepFreeze } from '../../../kernel/config/deep-freeze.ts'
 import { type PluginSection, withoutSource } from '../../../kernel/config/plugin-source.ts'

@@ -1,13 +1,13 @@
-/** What the loader reads in manifests, and how it finds them. */
+/** What the loader needs of a plugin, and the lookup of plugins. */
 import type { KernelConfig, SettingProblem, TSchema } from '#kernel'
 import type { PluginSection } from '../../../kernel/config/plugin-source.ts'
 import type { Plugin } from '../../../kernel/plugin/define-plugin.ts'
 
-/** What the loader learns of a plugin: what its manifest says, and its own check. */
+/** The manifest of a plugin and its own checks. */
 export interface PluginFacts {
   readonly name: string
   readonly config: TSchema
-  /** Services that it cannot do without. */
+  /** Services that it requires. */
   readonly uses?: readonly { readonly name: string }[]
   readonly provides?: readonly { readonly name: string }[]
   /** Policies that it registers. */
@@ -18,17 +18,16 @@ export interface PluginFacts {
   readonly enables?: (section: PluginSection, isEnabled: (plugin: string) => boolean) => Iterable<string>
 }
 
-/** Of a plugin that was imported. */
 export function factsOf(plugin: Plugin): PluginFacts {
   return { ...plugin.manifest, check: plugin.check?.bind(plugin), enables: plugin.enables?.bind(plugin) }
 }
 
-/** How the loader learns what a plugin may be told. */
+/** Lookup of plugins by the loader. */
 export interface PluginSchemas {
-  /** Plugins that exist without a package or a file, for suggestions. */
+  /** Names of the catalog. */
   readonly names: readonly string[]
   /** Plugin to enable for a service that no enabled plugin provides, by service name. Default: none. */
   readonly defaultProviders?: Readonly<Record<string, string>>
-  /** What a plugin calls itself, and what its section may say. @throws when the plugin cannot be imported */
+  /** @throws if the plugin cannot be imported */
   find(name: string, section: PluginSection): Promise<PluginFacts>
 }

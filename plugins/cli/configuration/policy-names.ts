@@ -1,4 +1,4 @@
-/** The policies that a configuration may name, as far as manifests tell before anything boots. */
+/** Checks the policies that a configuration selects against the manifests, before the boot. */
 import { foldPolicyName, PLAIN_POLICY } from '../../../kernel/balance/policy-name.ts'
 import type { KernelConfig } from '../../../kernel/config/kernel-config.ts'
 import { closestKey } from './closest-key.ts'
@@ -8,8 +8,7 @@ import type { ProblemList } from './problem-list.ts'
 const SETTINGS = ['policy', 'prefillPolicy', 'decodePolicy'] as const
 
 /**
- * Reports settings that name no policy of the enabled plugins, and says which plugin has it where one of the catalog
- * does.
+ * Reports settings with a policy that no enabled plugin has, and the plugin of the catalog that has it.
  */
 export async function checkPolicyNames(
   kernel: Partial<KernelConfig>,
@@ -36,7 +35,7 @@ function has(policies: readonly string[], name: string): boolean {
   return policies.some((policy) => foldPolicyName(policy) === foldPolicyName(name))
 }
 
-/** Imports what is not enabled, which only a configuration that fails anyway pays for. */
+/** Imports plugins that are not enabled; happens only for an invalid configuration. */
 async function findOwner(
   policy: string,
   names: readonly string[],

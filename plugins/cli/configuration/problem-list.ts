@@ -1,16 +1,16 @@
-/** Collects what is wrong while a configuration loads, and finds the place of each problem. */
+/** Collects the problems of a configuration and finds their positions. */
 import type { Finding } from './check-section.ts'
 import { ConfigError, type ConfigProblem } from './config-error.ts'
 import type { ConfigSource } from './config-source.ts'
 import type { Setting } from './settings.ts'
 
-/** One problem per path; the first one found is the one that helps. */
+/** Keeps the first problem of each path. */
 export class ProblemList {
   readonly #source: ConfigSource | null
   readonly #settings: readonly Setting[]
   readonly #all = new Map<string, ConfigProblem>()
 
-  /** @param settings in order of precedence, the strongest last */
+  /** @param settings in ascending order of precedence */
   constructor(source: ConfigSource | null, settings: readonly Setting[]) {
     this.#source = source
     this.#settings = settings
@@ -20,7 +20,7 @@ export class ProblemList {
     return this.#all.size === 0
   }
 
-  /** @param isSecret leaves out what the value was */
+  /** @param isSecret omits the value */
   add(finding: Finding, isSecret = false): void {
     const path = finding.path.join('.')
     if (this.#all.has(path)) return

@@ -1,4 +1,4 @@
-/** Plugins that a configuration enables without naming them, because plugins that it names need them. */
+/** Plugins that are enabled because other plugins require them. */
 import type { PluginSection } from '../../../kernel/config/plugin-source.ts'
 import type { PluginFacts } from './plugin-facts.ts'
 
@@ -7,14 +7,14 @@ export interface RequiredPluginsInput {
   readonly enabled: ReadonlyMap<string, PluginFacts>
   /** Plugins that the configuration or the command line disables. */
   readonly disabled: ReadonlySet<string>
-  /** Names of the catalog; others are not enabled for anybody. */
+  /** Names of the catalog; third-party plugins are never enabled this way. */
   readonly names: readonly string[]
   readonly defaultProviders?: Readonly<Record<string, string>>
 }
 
 /**
- * Plugins to enable for one that was just loaded: the default providers of services that it uses and no enabled plugin provides, then
- * those that it asks for by its section.
+ * Plugins to enable for a loaded one: default providers of services that it uses and no enabled plugin provides, then those
+ * that its section requires.
  */
 export function requiredPlugins(
   facts: PluginFacts,
@@ -26,7 +26,7 @@ export function requiredPlugins(
   const providers = (facts.uses ?? [])
     .filter(({ name }) => Object.hasOwn(defaultProviders, name) && !isProvided(name))
     .map(({ name }) => defaultProviders[name])
-  const asked = facts.enables?.(section, (name) => enabled.has(name)) ?? []
-  const isWanted = (name: string) => names.includes(name) && !enabled.has(name) && !disabled.has(name)
-  return [...new Set([...providers, ...asked])].filter(isWanted)
+  const required = facts.enables?.(section, (name) => enabled.has(name)) ?? []
+  const isNew = (name: string) => names.includes(name) && !enabled.has(name) && !disabled.has(name)
+  return [...new Set([...providers, ...required])].filter(isNew)
 }

@@ -1,4 +1,4 @@
-/** Reads TypeBox schemas as data: what may stand below a value, whatever unions and records are in the way. */
+/** Reads TypeBox schemas as data: schemas of members and items, through unions and records. */
 import type { TSchema } from '#kernel'
 
 /** The JSON Schema members that configuration schemas use. */
@@ -14,7 +14,7 @@ export interface SchemaNode {
   readonly const?: unknown
   readonly enum?: readonly unknown[]
   readonly default?: unknown
-  /** Ours: the value is a secret and is never shown. */
+  /** Extension of the gateway: the value is a secret and is never shown. */
   readonly secret?: boolean
 }
 
@@ -30,12 +30,12 @@ export function branches(node: SchemaNode): readonly SchemaNode[] {
   return parts === undefined ? [node] : parts.flatMap(branches)
 }
 
-/** A branch that says nothing takes anything. */
+/** A branch without constraints accepts any value. */
 function isAnything(node: SchemaNode): boolean {
   return node.type === undefined && node.const === undefined && node.enum === undefined
 }
 
-/** What may stand at a key of an object, or null when the key is not known there. */
+/** Schema of a member; null if the key is not known. */
 export function childAt(node: SchemaNode, key: string): SchemaNode | null {
   const found: SchemaNode[] = []
   for (const branch of branches(node)) {
@@ -46,7 +46,7 @@ export function childAt(node: SchemaNode, key: string): SchemaNode | null {
   return found.length === 1 ? found[0] : { anyOf: found }
 }
 
-/** Objects are closed unless they say otherwise, also those whose schema forgot to. */
+/** Objects are closed unless their schema allows additional properties. */
 function childOfObject(node: SchemaNode, key: string): SchemaNode | null {
   if (node.properties !== undefined && Object.hasOwn(node.properties, key)) return node.properties[key]
   for (const [pattern, child] of Object.entries(node.patternProperties ?? {})) {
@@ -56,12 +56,12 @@ function childOfObject(node: SchemaNode, key: string): SchemaNode | null {
   return typeof node.additionalProperties === 'object' ? node.additionalProperties : null
 }
 
-/** True when some branch takes an object; then its keys are worth a look. */
+/** Whether a branch accepts an object. */
 export function takesObject(node: SchemaNode): boolean {
   return branches(node).some((branch) => isAnything(branch) || branch.type === 'object')
 }
 
-/** What may stand in an array, or null when none may stand here. */
+/** Schema of array items; null if no branch accepts an array. */
 export function itemsOf(node: SchemaNode): SchemaNode | null {
   const found = branches(node).flatMap((branch) => {
     if (isAnything(branch)) return [ANYTHING]
@@ -71,12 +71,12 @@ export function itemsOf(node: SchemaNode): SchemaNode | null {
   return found.length === 1 ? found[0] : { anyOf: found }
 }
 
-/** Names of all keys that an object may have. */
+/** All declared keys of an object. */
 export function knownKeys(node: SchemaNode): string[] {
   return [...new Set(branches(node).flatMap((branch) => Object.keys(branch.properties ?? {})))]
 }
 
-/** The schema at a path, or null when the path leads nowhere. */
+/** The schema at a path; null if there is none. */
 export function nodeAt(node: SchemaNode, path: readonly string[]): SchemaNode | null {
   let current: SchemaNode | null = node
   for (const key of path) {
@@ -87,7 +87,7 @@ export function nodeAt(node: SchemaNode, path: readonly string[]): SchemaNode | 
   return current
 }
 
-/** True when the schema, or a branch of its union, is marked secret. */
+/** Whether the schema or a branch of its union is marked as secret. */
 export function isSecret(node: SchemaNode): boolean {
   return node.secret === true || branches(node).some((branch) => branch.secret === true)
 }

@@ -1,5 +1,4 @@
-/** Single values from the command line and the environment, on their way into the configuration. */
-
+/** Single settings from the command line and the environment. */
 import type { ConfigFlag } from '#kernel'
 import type { ConfigProblem } from './config-error.ts'
 import { CONFIG_FLAGS } from './flags.ts'
@@ -7,16 +6,16 @@ import { CONFIG_FLAGS } from './flags.ts'
 export interface Setting {
   readonly path: readonly string[]
   readonly value: unknown
-  /** `--port` or `WEIR_PORT`; stands in messages where a file has line and column. */
+  /** `--port` or `WEIR_PORT`; the position in messages. */
   readonly origin: string
   readonly isSecret: boolean
-  /** Left out unless the plugin it belongs to is enabled. Default: it enables the plugin. */
+  /** Ignored unless its plugin is enabled. Default: enables the plugin. */
   readonly enablesNothing?: boolean
 }
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** What a switch is called in the environment; another word is refused by the schema. */
+/** Values of switches in the environment; the schema rejects others. */
 const SWITCH_WORDS: ReadonlyMap<string, boolean> = new Map([
   ['true', true],
   ['1', true],
@@ -30,8 +29,8 @@ export interface SettingsResult {
 }
 
 /**
- * Everything that the environment sets. An empty variable counts as unset, as compose files leave them, but not an empty
- * key of ours, which would open what it was to close.
+ * Settings of the environment. Empty variables, which compose files produce, count as unset, except the gateway's own keys:
+ * an empty one would disable authentication silently.
  */
 export function readEnvironment(env: Environment, table: readonly ConfigFlag[]): SettingsResult {
   return collect(table, (flag) => {
@@ -44,10 +43,10 @@ export function readEnvironment(env: Environment, table: readonly ConfigFlag[]):
 }
 
 /**
- * Everything that flags set.
+ * Settings of flags.
  *
  * @param given values by long flag name; lists as arrays, switches as booleans
- * @param table the flags there are; commands with flags of their own bring their own table
+ * @param table known flags; commands may have their own table
  */
 export function readFlags(
   given: Readonly<Record<string, unknown>>,
@@ -82,19 +81,19 @@ function collect(
   return { settings, problems }
 }
 
-/** One that only the gateway knows of: whoever sets it means this gateway. */
+/** A secret whose variable no other program uses. */
 function isOwnSecret({ isSecret, enablesNothing }: ConfigFlag): boolean {
   return isSecret === true && enablesNothing !== true
 }
 
 function problemOf(flag: ConfigFlag, raw: unknown): string | null {
   const isEmpty = raw === '' || (Array.isArray(raw) && raw.length === 0)
-  if (isEmpty && isOwnSecret(flag)) return 'must not be empty; leave it unset where there is no key'
+  if (isEmpty && isOwnSecret(flag)) return 'must not be empty; leave it unset for no key'
   const expected = expectedNumber(flag, raw)
   return expected === null ? null : `must be ${expected}, got ${JSON.stringify(raw)}`
 }
 
-/** What a number had to look like, or null when it does. */
+/** The expected form of a number; null if it is valid. */
 function expectedNumber(flag: ConfigFlag, raw: unknown): string | null {
   const text = String(raw)
   if (flag.kind === 'integer') return /^-?\d+$/.test(text) ? null : 'a whole number'

@@ -14,10 +14,10 @@ export const debugConfig = Type.Object(
       default: 3_600,
       description: 'Time for which records are kept, in seconds.',
     }),
-    serverTiming: Type.Union([Type.Literal('off'), Type.Literal('asked'), Type.Literal('always')], {
-      default: 'asked',
+    serverTiming: Type.Union([Type.Literal('off'), Type.Literal('requested'), Type.Literal('always')], {
+      default: 'requested',
       description:
-        'When responses have a Server-Timing header: `off` never, `asked` for requests with `x-weir-server-timing: 1`, `always`.',
+        'When responses have a Server-Timing header: `off` never, `requested` for requests with `x-weir-server-timing: 1`, `always`.',
     }),
   },
   { additionalProperties: false },

@@ -50,7 +50,7 @@ test('series of a worker that left are gone, and what ends later brings none bac
   expect(series('transitions_total')).toEqual([])
 })
 
-test('the next worker in a row begins anew, even with the same address', () => {
+test('the next worker of a slot starts at zero, even with the same address', () => {
   breakers.onWorkers([a])
   breakers.onOutcome(a, false)
   const next = { ...a, id: 'next' }
@@ -63,7 +63,7 @@ test('the next worker in a row begins anew, even with the same address', () => {
   expect(series('outcomes_total')).toEqual(['http://a,success 2'])
 })
 
-test('gauges tell state and runs of the workers that are registered', () => {
+test('gauges have state and runs of the registered workers', () => {
   const source = {
     workers: [a, b],
     breakerState: (slot: number) => (slot === a.slot ? ('half_open' as const) : ('closed' as const)),

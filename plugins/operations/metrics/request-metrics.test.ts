@@ -4,9 +4,9 @@ import { LabelLimit, modelLabelLimit } from '#shared'
 import { ThreadMetrics } from '../../../kernel/observe/metrics.ts'
 import type { HistogramFamily, ValueFamily } from '../../../kernel/observe/metrics-snapshot.ts'
 import { HttpMetrics } from './http-metrics.ts'
-import { declareOpenRequestAges } from './open-request-ages.ts'
 import { declareEventLoopMetrics, declareProcessMetrics } from './process-metrics.ts'
 import { RouterMetrics, routerErrorType, routerKinds } from './router-metrics.ts'
+import { declareOpenRequestAges } from './traffic-metrics.ts'
 import { WorkerMetrics, type WorkerSample } from './worker-metrics.ts'
 
 afterEach(() => {

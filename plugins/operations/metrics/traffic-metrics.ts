@@ -15,7 +15,6 @@ import { modelLabelLimit, OTHER } from '#shared'
 import { BreakerMetrics } from './breaker-metrics.ts'
 import { CallMeter } from './call-meter.ts'
 import { HttpMetrics } from './http-metrics.ts'
-import { declareOpenRequestAges } from './open-request-ages.ts'
 import { RetryMetrics } from './retry-metrics.ts'
 import { type RouterKind, RouterMetrics, routerKinds } from './router-metrics.ts'
 import { WorkerMetrics } from './worker-metrics.ts'
@@ -121,4 +120,31 @@ function kindOf(worker: WorkerEntry): RouterKind {
   const kinds = routerKinds(worker.connectionMode)
   if (worker.workerType === 'decode') return kinds.pair
   return worker.isExternal ? kinds.external : kinds.regular
+}
+
+/** Upper bounds of the bands of open requests by age, in seconds. */
+const AGE_BOUNDS = [30, 60, 180, 300, 600, 1_200, 3_600, 7_200, 14_400, 28_800, 86_400]
+
+/**
+ * Declares `weir_http_inflight_request_age_count`; bands do not overlap, so they add up to all open requests.
+ *
+ * @param startTimesMs arrival of each open request of this thread, in time of `performance.now()`
+ */
+export function declareOpenRequestAges(metrics: Metrics, startTimesMs: () => Iterable<number>): void {
+  const family = metrics.gauge({
+    name: 'weir_http_inflight_request_age_count',
+    help: 'Open requests by age in seconds: more than gt, at most le.',
+    labels: ['gt', 'le'],
+  })
+  const lower = ['0', ...AGE_BOUNDS.map(String)]
+  const bands = lower.map((gt, index) => family.labels(gt, String(AGE_BOUNDS[index] ?? '+Inf')))
+  metrics.onCollect(() => {
+    const nowMs = performance.now()
+    for (const band of bands) band.value = 0
+    for (const startMs of startTimesMs()) {
+      const ageSeconds = (nowMs - startMs) / 1000
+      const index = AGE_BOUNDS.findIndex((bound) => ageSeconds <= bound)
+      bands[index === -1 ? AGE_BOUNDS.length : index].value += 1
+    }
+  })
 }

@@ -153,7 +153,7 @@ test('every reference leads somewhere and every tag is listed', () => {
   expect(document.tags).toEqual([{ name: 'Health' }, { name: 'Inference' }, { name: 'Workers' }])
 })
 
-test('optional bodies and parameters are no duty, streams are told, and ids have their form', () => {
+test('optional bodies and parameters are not required, streams are declared, and ids have a format', () => {
   const route: RouteDefinition = {
     ...base,
     method: 'POST',

@@ -1,6 +1,5 @@
 /** The reload plugin: applies a changed configuration at runtime over HTTP. */
-import { definePlugin } from '#kernel'
-import { reloadConfig } from './config.ts'
+import { definePlugin, Type } from '#kernel'
 import { applyConfigRoute } from './routes.ts'
 
 export default definePlugin({
@@ -9,7 +8,7 @@ export default definePlugin({
     version: '0.1.0',
     description:
       'Applies a changed configuration by POST /config/apply and `weir config apply`; SIGHUP works without this plugin.',
-    config: reloadConfig,
+    config: Type.Object({}, { additionalProperties: false }),
   },
   register(host) {
     host.route(applyConfigRoute(host))

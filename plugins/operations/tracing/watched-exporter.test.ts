@@ -6,7 +6,7 @@ import { ThreadMetrics } from '../../../kernel/observe/metrics.ts'
 import type { ValueFamily } from '../../../kernel/observe/metrics-snapshot.ts'
 import { WatchedExporter } from './watched-exporter.ts'
 
-test('failed exports are counted, and told once until an export works again', () => {
+test('failed exports are counted, and logged once until an export succeeds', () => {
   let works = false
   const exporter: SpanExporter = {
     export: (_, callback) =>

@@ -152,7 +152,7 @@ describe('KV memory in use', () => {
     expect(pickWith(0.5, 0.1)).toEqual(new Set([1 - home]))
   })
 
-  test('is not looked at unless a threshold is below 1, nor where engines do not tell', () => {
+  test('is ignored unless a threshold is below 1 and engines report it', () => {
     for (const thread of [new PolicyThread(), new PolicyThread(settings)]) {
       const policy = thread.policy('cache_aware')
       const fleet = fleetOf(2)

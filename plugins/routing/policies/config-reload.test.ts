@@ -32,7 +32,7 @@ test('a session policy in use gives new sessions by the new rule', () => {
   policy.close?.()
 })
 
-test('thresholds of KV memory switch the wish for reports on and off', () => {
+test('thresholds of KV cache use enable and disable load reports', () => {
   const thread = new PolicyThread()
   const wants = () => thread.registry.find('cache_aware')?.options.readsLoads
   expect(wants()).toBe(false)

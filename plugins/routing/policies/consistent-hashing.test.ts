@@ -50,7 +50,7 @@ test('keys of a worker that is away go to others and return, those of others sta
   expect(keys.map((key) => pickSlot(policy, fleet, key))).toEqual(before)
 })
 
-test('x-smg-target-worker 1 hits the second worker, an invalid or unavailable one nobody', () => {
+test('x-smg-target-worker 1 hits the second worker, an invalid or unavailable one none', () => {
   const thread = new PolicyThread()
   const policy = thread.policy('consistent_hashing')
   const fleet = fleetOf(3)

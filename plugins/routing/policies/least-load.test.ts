@@ -87,7 +87,7 @@ test('a worker without a report counts by what is in flight, at the mean through
   expect(pickSlot(policy, fleet)).toBe(0)
 })
 
-test('an engine that tells its memory but not its queue counts by what is in flight', () => {
+test('an engine that reports its memory but not its queue counts by requests in flight', () => {
   const policy = new PolicyThread().policy('least_load')
   const load = engineLoad({ queuedTokens: -1, kvUsage: 0.3 })
   const fleet = [fleetWorker(0, { inFlight: 4, load }), fleetWorker(1, { inFlight: 3, load })]

@@ -15,7 +15,7 @@ function listeningLog(): { log: Logger; warnings: [object, string][] } {
   return { log, warnings }
 }
 
-test('passthrough sends everything to the one worker and has nothing to say', () => {
+test('passthrough sends everything to a single worker without a warning', () => {
   const { log, warnings } = listeningLog()
   const policy = new PolicyThread().policy('passthrough', { log })
   for (let i = 0; i < 10; i++) expect(pickSlot(policy, fleetOf(1))).toBe(0)

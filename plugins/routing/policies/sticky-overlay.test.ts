@@ -71,7 +71,7 @@ test.each(['manual', 'consistent_hashing'])('%s reads the key itself and is not 
   expect(fleet.balance.pick(ctx, 'm', { report: true }).choice?.explanation ?? '').not.toMatch(/^sticky: /)
 })
 
-test('both policies are told who left, and closed', () => {
+test('both policies are notified of removed workers, and closed', () => {
   const told: string[] = []
   const fleet = new TestBalance({ defaultPolicy: 'noting' }, { stickyRoutingKeys: true })
   fleet.balance.registry.register('noting', () => ({

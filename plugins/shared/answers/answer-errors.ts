@@ -11,12 +11,12 @@ export const answerErrors = defineErrors('answer', {
     kind: 'bad_gateway',
     source: 'worker',
     retry: 'before-first-byte',
-    text: (said: string) => `the worker's response failed: ${said}`,
+    text: (message: string) => `the worker's response failed: ${message}`,
   },
   worker_refused: {
     kind: 'bad_gateway',
     source: 'worker',
-    text: (said: string) => said,
+    text: (message: string) => message,
   },
   worker_answer_too_long: {
     kind: 'bad_gateway',

@@ -8,7 +8,6 @@ import {
   type RelayContext,
   type RelayOptions,
   type RequestContext,
-  toClientHeaders,
   type Upstream,
   UpstreamFailure,
   type UpstreamRequest,
@@ -131,7 +130,6 @@ export function toWorkerReply(status: number, headers: HeaderList, body: Buffer)
     headers,
     body,
     header: (name) => headerOf(headers, name),
-    clientHeaders: () => toClientHeaders(headers),
     json: () => parseBoundedJson(body),
   }
 }

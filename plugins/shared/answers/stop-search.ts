@@ -39,8 +39,8 @@ export class StopSearch {
 
   /** @param stops empty ones are ignored; of two that end at the same position, the longer one wins */
   constructor(stops: readonly string[], includesStop: boolean) {
-    const wanted = Array.from(new Set(stops)).filter((stop) => stop !== '')
-    this.#patterns = wanted.sort((a, b) => b.length - a.length).map((stop) => new StopPattern(stop))
+    const patterns = Array.from(new Set(stops)).filter((stop) => stop !== '')
+    this.#patterns = patterns.sort((a, b) => b.length - a.length).map((stop) => new StopPattern(stop))
     this.#includesStop = includesStop
   }
 

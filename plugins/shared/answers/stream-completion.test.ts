@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { StreamTail, streamCompletionCheck } from './stream-completion.ts'
 
-test('what is judged of one stream says nothing of the one before', () => {
+test('the check of a stream is independent of the previous one', () => {
   const open = streamCompletionCheck((tail) => tail.toString().endsWith('[DONE]'))
   const [one, beside] = [open(), open()]
   one.take(Buffer.from('data: [DO'))

@@ -36,7 +36,7 @@ describe('members set on the bytes', () => {
     '{"a":1,',
     '{"a":"',
     '{a:1}',
-  ])('%o is no object, and is left to somebody else', (text) => expect(set(text, { r: '1' })).toBeUndefined())
+  ])('%o is not an object and is ignored', (text) => expect(set(text, { r: '1' })).toBeUndefined())
 
   test('mean the same as setting them on the parsed object, for every object', () => {
     fc.assert(
@@ -77,7 +77,7 @@ describe('the shape of an array', () => {
     )
   })
 
-  test('tells what its first element begins with', () => {
+  test('returns the first byte of its first element', () => {
     expect(arrayShape(Buffer.from('[ [1], 2]'), 0)).toEqual({ length: 2, firstByte: 0x5b })
     expect(arrayShape(Buffer.from('"[1]"'), 0)).toBeNull()
     expect(arrayShape(Buffer.from('[1'), 0)).toBeNull()

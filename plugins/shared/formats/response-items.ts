@@ -70,7 +70,7 @@ export type TextPart = Static<typeof TextPart>
 
 export const ItemReference = Type.Object(
   { type: Type.Literal('item_reference'), id: Name },
-  { description: 'Stands for a stored item.' },
+  { description: 'Refers to a stored item.' },
 )
 
 export const MessageItem = Type.Object({

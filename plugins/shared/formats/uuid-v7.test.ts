@@ -17,7 +17,7 @@ test('ids without hyphens are the same ids, in the same order, and no two tails 
   expect(new Set(plain.map((id) => id.slice(16))).size).toBe(plain.length)
 })
 
-test('anything that is not a UUID is told apart', () => {
+test('anything that is not a UUID is rejected', () => {
   expect(isUuid('0198F0C2-5A7E-7C31-9B42-0D6F7B1E2A90')).toBe(true)
   for (const text of ['', 'x', '0198f0c2', '0198f0c25a7e7c319b420d6f7b1e2a90x', '../etc'])
     expect(isUuid(text)).toBe(false)

@@ -158,10 +158,10 @@ class LineReader {
     const labels = this.#peek() === '{' ? this.#readLabels() : new Map<string, string>()
     this.#skipBlanks()
     const value = this.#take(WORD, 'a value')
-    if (!NUMBER.test(value)) this.#fail(`${JSON.stringify(value)} is no number`)
+    if (!NUMBER.test(value)) this.#fail(`${JSON.stringify(value)} is not a number`)
     this.#skipBlanks()
     const timestamp = this.#at < this.#line.length ? this.#take(WORD, 'a timestamp') : null
-    if (timestamp !== null && !INTEGER.test(timestamp)) this.#fail('the timestamp is no integer')
+    if (timestamp !== null && !INTEGER.test(timestamp)) this.#fail('the timestamp is not an integer')
     if (this.#at < this.#line.length) this.#fail('there is text after the sample')
     return { name, labels, value, timestamp }
   }

@@ -14,6 +14,6 @@ test.each([
   ['[::1]:24010', 'without brackets'],
   ['', 'not be empty'],
   ['local host', 'must not contain spaces'],
-])('%j is told: %s', (host, text) => {
+])('%j is rejected: %s', (host, text) => {
   expect(hostProblem(host)).toContain(text)
 })

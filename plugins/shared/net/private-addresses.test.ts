@@ -1,6 +1,5 @@
-/** Addresses that servers named by clients must not have. */
 import { expect, test } from 'vitest'
-import { isPrivateAddress } from './private-addresses.ts'
+import { isMetadataHost, isPrivateAddress } from './private-addresses.ts'
 
 test.each([
   '0.0.0.0',
@@ -9,6 +8,16 @@ test.each([
   '127.0.0.1',
   '127.255.255.254',
   '169.254.169.254',
+  '168.63.129.16',
+  '100.100.100.200',
+  '192.0.0.192',
+  '192.175.48.1',
+  '64:ff9b:1::1',
+  '64:ff9b::a9fe:a9fe',
+  '5f00::1',
+  '100::1',
+  'fd00:ec2::254',
+  '2620:4f:8000::1',
   '172.31.255.255',
   '192.168.0.10',
   '198.19.0.1',
@@ -35,9 +44,27 @@ test.each([
   expect(isPrivateAddress(address)).toBe(true)
 })
 
-test.each(['8.8.8.8', '1.1.1.1', '172.32.0.1', '100.128.0.1', '2606:4700::1111', '2a00:1450:4001::1'])(
-  '%s is public',
-  (address) => {
-    expect(isPrivateAddress(address)).toBe(false)
-  },
-)
+test.each([
+  '8.8.8.8',
+  '168.63.129.17',
+  '1.1.1.1',
+  '172.32.0.1',
+  '100.128.0.1',
+  '2606:4700::1111',
+  '2a00:1450:4001::1',
+])('%s is public', (address) => {
+  expect(isPrivateAddress(address)).toBe(false)
+})
+
+test.each([
+  ['169.254.169.254', true],
+  ['168.63.129.16', true],
+  ['::ffff:169.254.169.254', true],
+  ['64:ff9b::a83f:8110', true],
+  ['fd00:ec2::254', true],
+  ['metadata.google.internal', true],
+  ['169.254.169.253', false],
+  ['fd00:ec2::255', false],
+  ['metadata.example.com', false],
+  ['constructor', false],
+])('%s is a metadata service: %s', (host, expected) => expect(isMetadataHost(host)).toBe(expected))

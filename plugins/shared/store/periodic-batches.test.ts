@@ -32,7 +32,7 @@ test('slices follow each other while there is more, then it rests', async () => 
   await work.stop()
 })
 
-test('a slice that fails is told and tried again; stopping waits for the one under way', async () => {
+test('a failed slice is logged and retried; stopping waits for the running one', async () => {
   let calls = 0
   const slice = Promise.withResolvers<number>()
   const act = () => (++calls === 1 ? Promise.reject(new Error('gone')) : slice.promise)

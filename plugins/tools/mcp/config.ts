@@ -71,7 +71,8 @@ const oauthConfig = Type.Object(
     }),
     issuer: Type.String({
       pattern: '^https?://',
-      description: 'URL of the authorization server; credentials are sent to no other server.',
+      description:
+        'URL of the authorization server; credentials are sent to no other server. Its endpoints may have private addresses only on the host of this URL or of the tool server.',
     }),
     scope: Type.Optional(Type.String({ description: 'Requested scopes, separated by spaces.' })),
   },
@@ -161,7 +162,8 @@ const clientServersConfig = Type.Object(
     deniedHosts: names('Denied hosts.'),
     allowsPrivate: Type.Boolean({
       default: false,
-      description: 'Allow loopback, link-local and private addresses. For closed networks and tests.',
+      description:
+        'Allow loopback, link-local and private addresses, except metadata services of clouds. For closed networks and tests.',
     }),
     requiresHttps: Type.Boolean({ default: false, description: 'Reject URLs without TLS.' }),
     tenants: names('Tenants that may name servers; empty allows all.'),

@@ -5,8 +5,7 @@ import { ConnectionPool } from './connection/connection-pool.ts'
 import { ServerConnection } from './connection/server-connection.ts'
 import { GatewayToolLoop } from './tool-loop-service.ts'
 import { ConfiguredServers } from './tools/configured-servers.ts'
-import { TenantCalls, ToolRunner } from './tools/run-tool.ts'
-import { ToolCallGuardList } from './tools/tool-call-guard-list.ts'
+import { TenantCalls, ToolCallGuardList, ToolRunner } from './tools/run-tool.ts'
 import { ToolMetrics } from './tools/tool-metrics.ts'
 
 export default definePlugin({

@@ -46,14 +46,14 @@ test('the server gets the token; events, results, logs and metrics hold no secre
     () => loop.pool.close(),
     () => server.close(),
   )
-  const heard: unknown[] = []
+  const received: unknown[] = []
   const client = mcpTool('client', `${server.url}?key=${secrets.query}`, {
     authorization: secrets.token,
     headers: new Map([['X-Key', secrets.header]]),
   })
   const names = ['echo', 'fails'].flatMap((name) => [`mcp_client_${name}`, `mcp_own_${name}`])
   const model = scriptedModel({ calls: names.map((name) => [name, {}] as const) }, { text: 'done' })
-  heard.push(await loop.run(model, { tools: [client, mcpTool('own', null)] }))
+  received.push(await loop.run(model, { tools: [client, mcpTool('own', null)] }))
   // Servers that cannot be reached, or refuse.
   const refusing = await startToolServer(
     {},
@@ -66,28 +66,28 @@ test('the server gets the token; events, results, logs and metrics hold no secre
   )
   ends.push(() => refusing.close())
   const down = { authorization: secrets.token }
-  heard.push(
+  received.push(
     await loop.run(model, { tools: [mcpTool('down', `${refusing.url}?key=${secrets.query}`, down)] }),
   )
-  heard.push(
+  received.push(
     await loop.run(model, { tools: [mcpTool('gone', `http://127.0.0.1:9/?key=${secrets.query}`, down)] }),
   )
-  heard.push(await loop.run(model, { tools: [mcpTool('program', null)] }))
+  received.push(await loop.run(model, { tools: [mcpTool('program', null)] }))
 
   expect(got).toEqual([
     [`Bearer ${secrets.token}`, secrets.header],
     [`Bearer ${secrets.configured}`, undefined],
   ])
-  const messages = heard.flatMap((events) =>
+  const messages = received.flatMap((events) =>
     only(events as never, 'failed').map(({ error }) => error.message),
   )
-  const everything = JSON.stringify([heard, messages, loop.log.lines, loop.metrics.seen, model.requests])
+  const everything = JSON.stringify([received, messages, loop.log.lines, loop.metrics.seen, model.requests])
   expect(everything).toContain('[redacted]')
   expect(loop.log.lines.length).toBeGreaterThan(0)
   for (const secret of Object.values(secrets)) expect(everything, secret).not.toContain(secret)
 })
 
-test('a server that sends its secret back with the handshake or with its tools shows it to nobody', async () => {
+test('a server that sends its secret back with the handshake or with its tools does not expose it', async () => {
   const said = `Bearer ${secrets.configured} "x"`
   const refusing = await startToolServer(
     {},

@@ -1,14 +1,16 @@
 /** The tool loop of the protocols: checks the tools of a turn, then runs it. */
 
-import type { Host, RequestContext } from '#kernel'
 import {
   type BuiltInType,
   Generations,
+  type Host,
+  type RequestContext,
   type RequestTracingService,
   type RunningTurn,
   type ToolLoopListener,
   type ToolLoopService,
   type ToolTurn,
+  tenantOf,
 } from '#kernel'
 import type { McpConfig } from './config.ts'
 import type { ConnectionPool } from './connection/connection-pool.ts'
@@ -29,9 +31,6 @@ export interface ToolLoopParts {
   readonly tracing: RequestTracingService | undefined
 }
 
-/** Tenant of unauthenticated callers. */
-const ANONYMOUS = 'anonymous'
-
 export class GatewayToolLoop implements ToolLoopService {
   readonly #host: Host
   readonly #parts: ToolLoopParts
@@ -47,7 +46,7 @@ export class GatewayToolLoop implements ToolLoopService {
 
   run(ctx: RequestContext, turn: ToolTurn, listener: ToolLoopListener): RunningTurn {
     const { config, pool, runner, metrics, tracing } = this.#parts
-    const tenant = ctx.identity?.tenant ?? ANONYMOUS
+    const tenant = tenantOf(ctx)
     const plans = this.#plan(tenant, turn)
     const caller: Caller = {
       tenant,

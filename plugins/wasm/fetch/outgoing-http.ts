@@ -9,19 +9,26 @@ import {
   request as requestPlain,
 } from 'node:http'
 import { request as requestSecure, Agent as SecureAgent } from 'node:https'
-import { readNetworks } from '#shared'
+import { isPrivateAddress, isWithin, pinnedLookup, readNetworks } from '#shared'
 import type { FetchedHead, HeaderPair } from '../../../wasm-sdk/abi.ts'
 import type { WasmConfig } from '../config.ts'
 import { wasmErrors } from '../errors.ts'
 import { type FetchAnswer, type FetchRequest, failedFetch } from './fetch-order.ts'
 import { covers, type OriginPattern, originOf, readOrigin } from './origin-pattern.ts'
-import { PrivateAddress, pinnedLookup } from './pinned-lookup.ts'
 
 /** Below the five seconds after which many servers close an idle connection. */
 const IDLE_SOCKET_MS = 4_000
 const MAX_HEADER_BYTES = 16_384
 
 type Problem = NonNullable<FetchedHead['error']>
+
+/** The host resolves to a private address outside the networks that the operator listed. */
+class PrivateAddress extends Error {
+  constructor() {
+    super('the host has a private address')
+    this.name = 'PrivateAddress'
+  }
+}
 
 export class OutgoingHttp {
   readonly #config: WasmConfig['fetch']
@@ -42,7 +49,10 @@ export class OutgoingHttp {
       throw wasmErrors.invalid_wasm_config(`fetch.origins.${index}`, 'is no origin')
     })
     const networks = readNetworks(config.privateNetworks)
-    const shared = { keepAlive: true, timeout: IDLE_SOCKET_MS, lookup: pinnedLookup(networks) }
+    const lookup = pinnedLookup((address) => {
+      if (isPrivateAddress(address) && !isWithin(networks, address)) throw new PrivateAddress()
+    })
+    const shared = { keepAlive: true, timeout: IDLE_SOCKET_MS, lookup }
     this.#plain = new PlainAgent(shared)
     this.#secure = new SecureAgent({ ...shared, rejectUnauthorized: true })
   }

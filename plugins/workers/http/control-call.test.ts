@@ -140,7 +140,7 @@ const failing = (code: string) => {
   return () => Promise.reject(new UpstreamFailure('connect', code, false, { cause }))
 }
 
-test('a probe without a descriptor to be sent with says nothing of the worker; a refused one does', async () => {
+test('a probe without a free descriptor does not count; a refused one does', async () => {
   for (const code of ['EMFILE', 'ENFILE', 'EADDRNOTAVAIL'])
     expect(await probeWorker(failing(code), worker, '/health', 100)).toBeUndefined()
   expect(await probeWorker(failing('ECONNREFUSED'), worker, '/health', 100)).toBe('ECONNREFUSED')

@@ -15,12 +15,12 @@ type Routes = Record<string, unknown>
 
 /** A worker that answers these routes with 200 and JSON, a number as a status, and anything else with 404. */
 function fakeWorker(routes: Routes) {
-  const asked: { path: string; key: string | null; provider: string | null }[] = []
+  const requests: { path: string; key: string | null; provider: string | null }[] = []
   const call = async (
     { apiKey, provider = null }: WorkerTarget,
     { path }: WorkerCall,
   ): Promise<WorkerReply> => {
-    asked.push({ path, key: apiKey, provider })
+    requests.push({ path, key: apiKey, provider })
     const answer = routes[path]
     if (answer instanceof Error) throw answer
     const status = answer === undefined ? 404 : typeof answer === 'number' ? answer : 200
@@ -30,11 +30,10 @@ function fakeWorker(routes: Routes) {
       headers: [],
       body,
       header: () => undefined,
-      clientHeaders: () => [],
       json: () => JSON.parse(body.toString()),
     }
   }
-  return { call, asked, paths: () => asked.map(({ path }) => path) }
+  return { call, requests, paths: () => requests.map(({ path }) => path) }
 }
 
 const UP = { '/health': {} }
@@ -61,7 +60,7 @@ const TOOLS: DescribeTools = {
   expandsRanks: false,
   serviceKeys: new Map(),
 }
-const WISH: WorkerRegistration = {
+const REGISTRATION: WorkerRegistration = {
   url: 'http://w:1',
   apiKey: null,
   runtimeType: 'unspecified',
@@ -71,13 +70,14 @@ const WISH: WorkerRegistration = {
   isConfigured: false,
 }
 const run = (
-  wish: Partial<WorkerRegistration>,
+  registration: Partial<WorkerRegistration>,
   worker: ReturnType<typeof fakeWorker>,
   tools: Partial<DescribeTools> = {},
-): Promise<WorkerDescription> => describeWorker(worker.call, { ...WISH, ...wish }, { ...TOOLS, ...tools })
+): Promise<WorkerDescription> =>
+  describeWorker(worker.call, { ...REGISTRATION, ...registration }, { ...TOOLS, ...tools })
 
 describe('engines', () => {
-  test('sglang tells itself by the owner of its models, and its server info becomes labels and card', async () => {
+  test('sglang is detected by the owner of its models, and its server info becomes labels and card', async () => {
     const worker = fakeWorker({
       ...UP,
       '/v1/models': list({ id: 'demo-7b', owned_by: 'sglang', max_model_len: 8192 }),
@@ -119,7 +119,7 @@ describe('engines', () => {
     expect(worker.paths().filter((path) => path === '/v1/models').length).toBe(1)
   })
 
-  test('older sglang releases are asked by the older names', async () => {
+  test('older sglang releases are queried at the older routes', async () => {
     const worker = fakeWorker({
       ...UP,
       '/get_server_info': { served_model_name: 'old', max_total_tokens: 100 },
@@ -128,7 +128,7 @@ describe('engines', () => {
     expect(found.models).toMatchObject([{ id: 'old', context_length: 100 }])
   })
 
-  test('vllm tells every model that it serves, adapters too', async () => {
+  test('vllm lists every model that it serves, including adapters', async () => {
     const worker = fakeWorker({
       ...UP,
       '/v1/models': list(
@@ -202,8 +202,8 @@ describe('llama.cpp', () => {
 })
 
 describe('APIs', () => {
-  const apisOf = async (wish: Partial<WorkerRegistration>, paths: unknown) =>
-    (await run(wish, fakeWorker({ ...UP, '/openapi.json': { paths } }))).apis
+  const apisOf = async (registration: Partial<WorkerRegistration>, paths: unknown) =>
+    (await run(registration, fakeWorker({ ...UP, '/openapi.json': { paths } }))).apis
   const usual = ['chat', 'completions', 'generate', 'embeddings', 'classify', 'rerank']
 
   test('an engine that lists messages and responses among its paths gets them as they come', async () => {
@@ -244,12 +244,12 @@ describe('models', () => {
     ])
   })
 
-  test('an empty list asked for is a wildcard, and so is a worker that tells nothing', async () => {
+  test('an empty list of models is a wildcard, and so is a worker without a model list', async () => {
     expect((await run({ models: [] }, worker())).models).toEqual([])
     expect((await run({}, fakeWorker(UP))).models).toEqual([])
   })
 
-  test('a worker that asks for a key becomes a wildcard with a warning, an open one without', async () => {
+  test('a worker that requires a key becomes a wildcard with a warning, an open one without', async () => {
     const refused = fakeWorker({ ...UP, '/v1/models': 401, '/server_info': 403 })
     expect((await run({}, refused)).models).toEqual([])
     expect(warnings).toEqual([expect.stringContaining('check its api_key')])
@@ -259,7 +259,7 @@ describe('models', () => {
     expect(warnings).toEqual([])
   })
 
-  test('a worker that cannot be reached any more is not asked for the rest', async () => {
+  test('an unreachable worker gets no further queries', async () => {
     const worker = fakeWorker({ '/v1/models': new UpstreamFailure('connect', 'refused', false) })
     await run({}, worker, { health: null })
     expect(worker.paths()).toEqual(['/v1/models'])
@@ -317,11 +317,11 @@ describe('cloud services', () => {
     expect(isExternal('http://w', 'vllm', 'anthropic')).toBe(false)
   })
 
-  test('without a key they are wildcards, and nobody asks them anything', async () => {
+  test('without a key they are wildcards and get no queries', async () => {
     const worker = fakeWorker({})
     const found = await run({ url: 'https://api.openai.com' }, worker)
     expect(found).toMatchObject({ runtimeType: 'external', models: [] })
-    expect(worker.asked).toEqual([])
+    expect(worker.requests).toEqual([])
   })
 
   test('with a key their models are read, dated names as aliases', async () => {
@@ -335,12 +335,12 @@ describe('cloud services', () => {
     ])
   })
 
-  test('they are asked as the provider wants it: the one that the wish names, else that of the host', async () => {
+  test('queries use the headers of the provider: of the registration, otherwise of the host', async () => {
     const worker = fakeWorker({ '/v1/models': list({ id: 'c' }) })
     const url = 'https://api.anthropic.com'
     for (const provider of [null, 'mine']) await run({ url, apiKey: 'k', provider }, worker)
     await run({ url: 'http://w:1', apiKey: 'k', provider: 'anthropic' }, worker)
-    expect(worker.asked.map(({ provider }) => provider)).toEqual(['anthropic', 'mine', 'anthropic'])
+    expect(worker.requests.map(({ provider }) => provider)).toEqual(['anthropic', 'mine', 'anthropic'])
   })
 
   test('a service that lists no models is a wildcard; one that refuses the key fails', async () => {
@@ -348,36 +348,36 @@ describe('cloud services', () => {
     expect((await run(spec, fakeWorker({}))).models).toEqual([])
     const refused = fakeWorker({ '/v1/models': 401 })
     await expect(run(spec, refused)).rejects.toMatchObject({ code: 'model_discovery_failed' })
-    expect(refused.asked.length).toBe(3)
+    expect(refused.requests.length).toBe(3)
   })
 
   test('the gateway’s key for model lists goes first, to the service’s own hosts', async () => {
     const serviceKeys = new Map([['openai', 'admin']])
     const models = { '/v1/models': list({ id: 'c' }) }
-    const asked = async (wish: Partial<WorkerRegistration>) => {
+    const requests = async (registration: Partial<WorkerRegistration>) => {
       const worker = fakeWorker(models)
-      await run(wish, worker, { serviceKeys })
-      return worker.asked.map(({ key }) => key)
+      await run(registration, worker, { serviceKeys })
+      return worker.requests.map(({ key }) => key)
     }
-    expect(await asked({ url: 'https://api.openai.com/v1', apiKey: 'own' })).toEqual(['admin'])
+    expect(await requests({ url: 'https://api.openai.com/v1', apiKey: 'own' })).toEqual(['admin'])
     // A name proves its owner over TLS only.
-    expect(await asked({ url: 'http://api.openai.com/v1', apiKey: 'own' })).toEqual(['own'])
-    expect(await asked({ url: 'https://api.x.ai', apiKey: 'own' })).toEqual(['own'])
+    expect(await requests({ url: 'http://api.openai.com/v1', apiKey: 'own' })).toEqual(['own'])
+    expect(await requests({ url: 'https://api.x.ai', apiKey: 'own' })).toEqual(['own'])
     const elsewhere = { url: 'https://proxy.example/openai/v1', runtimeType: 'external', provider: 'openai' }
-    expect(await asked(elsewhere)).toEqual([])
-    expect(await asked({ ...elsewhere, apiKey: 'own' })).toEqual(['own'])
-    expect(await asked({ ...elsewhere, isConfigured: true })).toEqual(['admin'])
+    expect(await requests(elsewhere)).toEqual([])
+    expect(await requests({ ...elsewhere, apiKey: 'own' })).toEqual(['own'])
+    expect(await requests({ ...elsewhere, isConfigured: true })).toEqual(['admin'])
     // Nor does it cross a network in the clear, whoever says so.
     const plain = { ...elsewhere, isConfigured: true, url: 'http://proxy.example/openai/v1' }
-    expect(await asked(plain)).toEqual([])
-    expect(await asked({ ...plain, url: 'http://127.0.0.1:9/openai/v1' })).toEqual(['admin'])
+    expect(await requests(plain)).toEqual([])
+    expect(await requests({ ...plain, url: 'http://127.0.0.1:9/openai/v1' })).toEqual(['admin'])
   })
 
   test('gemini has its own form of the list', async () => {
     const worker = fakeWorker({ '/v1/models': { models: [{ name: 'models/g-1' }, { name: '' }, null] } })
     const { models } = await run({ url: 'https://generativelanguage.googleapis.com', apiKey: 'k' }, worker)
     expect(models.map(({ id }) => id)).toEqual(['g-1'])
-    expect(worker.asked[0]).toMatchObject({ key: 'k', provider: 'gemini' })
+    expect(worker.requests[0]).toMatchObject({ key: 'k', provider: 'gemini' })
   })
 
   test('names that differ by more than a date stay apart', () => {
@@ -393,14 +393,14 @@ describe('data-parallel ranks', () => {
     fakeWorker({ ...UP, '/v1/models': list({ id: 'm', owned_by: owner }), '/server_info': info })
   const dpAware = { expandsRanks: true }
 
-  test('their number is what the server info says; one rank is a plain worker', async () => {
+  test('their number is that of the server info; one rank is a plain worker', async () => {
     expect((await run({}, engine({ dp_size: 4 }), dpAware)).rankCount).toBe(4)
     expect((await run({}, engine({ dp_size: '2' }), dpAware)).rankCount).toBe(2)
     expect(await run({}, engine({ dp_size: 1 }), dpAware)).not.toHaveProperty('rankCount')
     expect(await run({}, engine({ dp_size: 4 }))).not.toHaveProperty('rankCount')
   })
 
-  test('the older route tells it too', async () => {
+  test('the older route works too', async () => {
     const worker = fakeWorker({
       ...UP,
       '/v1/models': list({ id: 'm', owned_by: 'sglang' }),

@@ -26,7 +26,7 @@ export function httpControl(calls: HttpTransport): WorkerControl {
     actions: ['flush_cache', 'start_profile', 'stop_profile'],
     isExternal: isExternalService,
     probe: (target, path, timeoutMs) => probeWorker(call, target, path, timeoutMs),
-    describe: (wish, tools) => describeWorker(call, wish, tools),
+    describe: (registration, tools) => describeWorker(call, registration, tools),
     loads(worker) {
       const known = sources.get(worker) ?? new LoadSources(call)
       sources.set(worker, known)
@@ -64,7 +64,7 @@ async function readMetricsPage(
   }
 }
 
-const MAX_REPLY_BYTES = 1_048_576
+const MAX_RESPONSE_BYTES = 1_048_576
 
 /** @returns null if the engine accepted the call, else why not; never rejects */
 async function performAction(
@@ -80,7 +80,7 @@ async function performAction(
       path: `/${action.kind}`,
       ...(body !== undefined && { body, headers: ['content-type', 'application/json'] }),
       timeoutMs,
-      maxBodyBytes: MAX_REPLY_BYTES,
+      maxBodyBytes: MAX_RESPONSE_BYTES,
     })
     return isGoodStatus(reply.status) ? null : `the worker answered ${reply.status}`
   } catch (error) {

@@ -706,7 +706,7 @@ describe('limits', () => {
 })
 
 describe('abort', () => {
-  test('an aborted stream is closed on the worker within 100 ms, and nothing more is told', async () => {
+  test('an aborted stream is closed on the worker within 100 ms, and no further events follow', async () => {
     const worker = await startWorker()
     const transport = openTransport()
     const client = send(transport, entryOf(worker))
@@ -877,7 +877,7 @@ describe('https', () => {
     expect(worker.peers).toHaveLength(1)
   })
 
-  test('a certificate that nobody vouches for fails as connect', async () => {
+  test('an untrusted certificate fails as connect', async () => {
     const worker = await startTlsWorker()
     const client = await send(openTransport(), entry(`https://127.0.0.1:${worker.port}`)).done
     expect(client.failure).toMatchObject({ kind: 'connect', responseStarted: false })

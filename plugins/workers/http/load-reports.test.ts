@@ -16,7 +16,7 @@ const UNKNOWN = {
   utilization: -1,
 }
 
-test('a report keeps its numbers and its time, and what an engine does not tell is -1, not 0', () => {
+test('a report keeps its numbers and its time, and what an engine does not report is -1, not 0', () => {
   const timestamp = '2026-01-01T00:00:00Z'
   const loads = [{ dp_rank: 1, num_used_tokens: 300, max_total_num_tokens: 3_000, extra: 1 }, null]
   expect(readReport({ timestamp, dp_rank_count: 2, loads })).toEqual({
@@ -105,24 +105,24 @@ const target = { url: 'http://w:1', apiKey: null }
 function reply(status: number, body: unknown = {}): WorkerReply {
   const bytes = Buffer.from(typeof body === 'string' ? body : JSON.stringify(body))
   const json = () => JSON.parse(bytes.toString())
-  return { status, headers: [], body: bytes, header: () => undefined, clientHeaders: () => [], json }
+  return { status, headers: [], body: bytes, header: () => undefined, json }
 }
 
 function open(answer: (path: string) => WorkerReply) {
-  const asked: string[] = []
+  const queried: string[] = []
   const sources = new LoadSources(async (_worker, { path }) => {
-    asked.push(path.split('?')[0])
+    queried.push(path.split('?')[0])
     return answer(path)
   })
-  return { sources, asked }
+  return { sources, queried }
 }
 
-test('a route that a worker lacks is asked ever more seldom', async () => {
-  const { sources, asked } = open(() => reply(404))
+test('a missing route is queried at growing intervals', async () => {
+  const { sources, queried } = open(() => reply(404))
   for (let second = 0; second < 3_600; second += 10) {
     expect(await sources.read(target, 'sglang', second * 1_000)).toBeNull()
   }
-  const count = (path: string) => asked.filter((one) => one === path).length
+  const count = (path: string) => queried.filter((one) => one === path).length
   expect(count('/v1/loads')).toBeLessThan(12)
   expect(count('/v1/loads')).toBeGreaterThan(5)
   expect(count('/metrics')).toBe(count('/v1/loads'))
@@ -133,31 +133,28 @@ test.each([
   ['llamacpp', ['/metrics']],
   ['sglang', ['/v1/loads', '/metrics']],
   ['external', []],
-])('%s is asked for %j', async (runtime, paths) => {
-  const { sources, asked } = open((path) =>
+])('%s is queried at %j', async (runtime, paths) => {
+  const { sources, queried } = open((path) =>
     path === '/metrics'
       ? reply(200, 'vllm:num_requests_running 3\nvllm:kv_cache_usage_perc 0.25\n')
       : reply(404),
   )
   const report = await sources.read(target, runtime, 0)
-  expect(asked).toEqual(paths)
+  expect(queried).toEqual(paths)
   expect(report?.ranks[0]?.kvUsage).toBe(paths.length === 0 ? undefined : 0.25)
 })
 
-test.each(['__proto__', 'constructor', 'toString'])(
-  'nobody is asked for an engine called %s',
-  async (runtime) => {
-    const { sources, asked } = open(() => reply(200))
-    expect(await sources.read(target, runtime, 0)).toBeNull()
-    expect(asked).toEqual([])
-  },
-)
+test.each(['__proto__', 'constructor', 'toString'])('an engine called %s is not queried', async (runtime) => {
+  const { sources, queried } = open(() => reply(200))
+  expect(await sources.read(target, runtime, 0)).toBeNull()
+  expect(queried).toEqual([])
+})
 
-test('an engine that is not to be reached is not asked another way, and nothing is remembered of it', async () => {
-  const { sources, asked } = open(() => {
+test('an unreachable engine is not queried at other routes, and no absence is noted', async () => {
+  const { sources, queried } = open(() => {
     throw new UpstreamFailure('connect', 'refused', false)
   })
   expect(await sources.read(target, 'sglang', 0)).toBeNull()
   expect(await sources.read(target, 'sglang', 1)).toBeNull()
-  expect(asked).toEqual(['/v1/loads', '/v1/loads'])
+  expect(queried).toEqual(['/v1/loads', '/v1/loads'])
 })

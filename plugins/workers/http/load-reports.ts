@@ -150,7 +150,7 @@ function ratio(mean: number | null): number {
 
 const LOADS_PATH = '/v1/loads?include=core,disagg,queues,memory'
 const CALL_TIMEOUT_MS = 5_000
-const MAX_REPLY_BYTES = 8_388_608
+const MAX_RESPONSE_BYTES = 8_388_608
 
 /** A missing source is tried again after this time, which doubles each time. */
 const FIRST_BACK_OFF_MS = 30_000
@@ -172,9 +172,9 @@ const SOURCES_OF: ReadonlyMap<string, readonly Source[]> = new Map([
 
 const PATH_OF: Readonly<Record<Source, string>> = { loads: LOADS_PATH, metrics: '/metrics' }
 
-function ask(call: CallWorker, target: WorkerTarget, source: Source): Promise<WorkerReply> {
+function callSource(call: CallWorker, target: WorkerTarget, source: Source): Promise<WorkerReply> {
   const path = PATH_OF[source]
-  return call(target, { method: 'GET', path, timeoutMs: CALL_TIMEOUT_MS, maxBodyBytes: MAX_REPLY_BYTES })
+  return call(target, { method: 'GET', path, timeoutMs: CALL_TIMEOUT_MS, maxBodyBytes: MAX_RESPONSE_BYTES })
 }
 
 interface Absence {
@@ -201,12 +201,12 @@ export class LoadSources {
       if (nowMs < (this.#absences.get(source)?.untilMs ?? 0)) continue
       let reply: WorkerReply
       try {
-        reply = await ask(this.#call, target, source)
+        reply = await callSource(this.#call, target, source)
       } catch {
         // The engine is unreachable, also by another route.
         return null
       }
-      const report = isGoodStatus(reply.status) ? readReply(source, reply) : null
+      const report = isGoodStatus(reply.status) ? readResponse(source, reply) : null
       if (report !== null) {
         this.#absences.delete(source)
         return report
@@ -223,8 +223,8 @@ export class LoadSources {
   }
 }
 
-/** Null if the response is no load report. */
-function readReply(source: Source, reply: WorkerReply): EngineReport | null {
+/** Null if the response is not a load report. */
+function readResponse(source: Source, reply: WorkerReply): EngineReport | null {
   try {
     if (source === 'loads') return readReport(reply.json())
     const load = readGauges(reply.body.toString())

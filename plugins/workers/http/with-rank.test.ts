@@ -7,7 +7,7 @@ const bodyWith = (body: string | null) =>
     2,
   ).body?.toString()
 
-test('says which data-parallel rank is meant, in place of what the client said', () => {
+test('sets the data-parallel rank, replacing that of the client', () => {
   expect(bodyWith('{"text":"a", "data_parallel_rank":9}')).toBe('{"data_parallel_rank":2,"text":"a"}')
 })
 

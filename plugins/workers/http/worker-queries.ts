@@ -25,7 +25,7 @@ export interface QueryOptions {
 
 interface Outcome {
   readonly info: Info | null
-  /** Null for a response, including one that says that the route does not exist. */
+  /** Null for a response, including a 404. */
   readonly problem: string | null
   /** There was no response at all. */
   readonly isOutage?: boolean

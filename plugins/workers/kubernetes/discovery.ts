@@ -1,7 +1,7 @@
 /** Reconciles pods and workers after each change of a pod, and at regular intervals. */
 import type { Host, Metrics, WorkerRegistryService } from '#kernel'
 import type { KubernetesConfig } from './config.ts'
-import { commonSelector, wantedWorkers } from './pod.ts'
+import { commonSelector, podWorkers } from './pod.ts'
 import type { PodWatch } from './pod-watch.ts'
 import { type ReconcileListener, Reconciler } from './reconcile.ts'
 
@@ -58,7 +58,7 @@ export class Discovery {
     const watch = this.#watch
     if (watch === null || !watch.isSynced) return
     const startedAtMs = performance.now()
-    const count = this.#reconciler.run(watch.pods().flatMap((pod) => wantedWorkers(pod, this.#config)))
+    const count = this.#reconciler.run(watch.pods().flatMap((pod) => podWorkers(pod, this.#config)))
     this.#metrics.synced(count, (performance.now() - startedAtMs) / 1_000)
   }
 }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { KubernetesConfig } from './config.ts'
-import { commonSelector, type Pod, wantedWorkers } from './pod.ts'
+import { commonSelector, type Pod, podWorkers } from './pod.ts'
 
 const base: KubernetesConfig = {
   selector: { app: 'engine' },
@@ -33,10 +33,10 @@ function pod({ metadata, status }: PodChange = {}): Pod {
   }
 }
 
-const urls = (of: Pod, config = base) => wantedWorkers(of, config).map(({ url }) => url)
+const urls = (of: Pod, config = base) => podWorkers(of, config).map(({ url }) => url)
 
 test('a ready pod with the labels is a worker on the default port, labelled with its pod', () => {
-  expect(wantedWorkers(pod(), base)).toEqual([
+  expect(podWorkers(pod(), base)).toEqual([
     {
       url: 'http://10.0.0.7:8000',
       podUid: 'uid-0',
@@ -63,7 +63,7 @@ test.each<[string, PodChange]>([
   ['not ready', { status: { conditions: [{ type: 'Ready', status: 'False' }] } }],
   ['pending', { status: { phase: 'Pending' } }],
 ])('a pod that is %s is kept and not added', (_case, change) => {
-  expect(wantedWorkers(pod(change), base)).toMatchObject([{ mayBeAdded: false }])
+  expect(podWorkers(pod(change), base)).toMatchObject([{ mayBeAdded: false }])
 })
 
 test.each([
@@ -88,7 +88,7 @@ test('role selectors decide the type; bootstrap ports go with the ports of prefi
   }
   const annotations = { 'weir/worker-ports': '1,2', 'sglang.ai/bootstrap-port': '8998,8999' }
   const bodies = (role: string) =>
-    wantedWorkers(pod({ metadata: { labels: { app: 'engine', role }, annotations } }), config).map(
+    podWorkers(pod({ metadata: { labels: { app: 'engine', role }, annotations } }), config).map(
       ({ body }) => [body.worker_type, body.bootstrap_port],
     )
   expect(bodies('prefill')).toEqual([
@@ -111,6 +111,6 @@ test.each([
     labels: { app: 'engine', model: 'by-label' },
     annotations: { model: 'by-annotation' },
   }
-  const [worker] = wantedWorkers(pod({ metadata }), { ...base, modelIdFrom })
+  const [worker] = podWorkers(pod({ metadata }), { ...base, modelIdFrom })
   expect(worker.body.models).toEqual([{ id: expected }])
 })

@@ -19,7 +19,7 @@ export interface Pod {
 }
 
 /** A worker that should be registered. */
-export interface WantedWorker {
+export interface PodWorker {
   readonly url: string
   readonly podUid: string
   /** False while the pod is not ready: a registered worker is kept, but none is added. */
@@ -38,7 +38,7 @@ const BOOTSTRAP_ANNOTATIONS = ['weir/bootstrap-port', 'sglang.ai/bootstrap-port'
 type Role = 'regular' | 'prefill' | 'decode'
 
 /** Empty for pods that match no selector, are terminating, or have no address yet. */
-export function wantedWorkers(pod: Pod, config: KubernetesConfig): WantedWorker[] {
+export function podWorkers(pod: Pod, config: KubernetesConfig): PodWorker[] {
   const { metadata = {}, status = {} } = pod
   const role = roleOf(metadata.labels ?? {}, config)
   const { uid, name } = metadata

@@ -1,6 +1,6 @@
 /** Registers and removes workers so that they match the pods. Each run continues where the last one stopped. */
 import type { KnownWorker, Logger, WorkerRegistryService } from '#kernel'
-import { POD_UID_LABEL, type WantedWorker } from './pod.ts'
+import { POD_UID_LABEL, type PodWorker } from './pod.ts'
 
 /** Receives changes, for metrics. */
 export interface ReconcileListener {
@@ -25,20 +25,20 @@ export class Reconciler {
    * Changes only workers with the label of a pod, never those registered by other means.
    * @returns the number of workers with a pod, including those being registered
    */
-  run(wanted: readonly WantedWorker[]): number {
-    const wantedByUrl = new Map(wanted.map((worker) => [worker.url, worker]))
+  run(podWorkers: readonly PodWorker[]): number {
+    const podWorkersByUrl = new Map(podWorkers.map((worker) => [worker.url, worker]))
     const ours = this.#ourWorkers()
     for (const [url, worker] of ours) {
-      const want = wantedByUrl.get(url)
-      if (want?.podUid === worker.labels[POD_UID_LABEL]) continue
-      this.#remove(worker, want === undefined ? 'pod_gone' : 'pod_replaced')
+      const podWorker = podWorkersByUrl.get(url)
+      if (podWorker?.podUid === worker.labels[POD_UID_LABEL]) continue
+      this.#remove(worker, podWorker === undefined ? 'pod_gone' : 'pod_replaced')
     }
     let count = 0
-    for (const want of wantedByUrl.values()) {
-      const known = ours.get(want.url)
+    for (const podWorker of podWorkersByUrl.values()) {
+      const known = ours.get(podWorker.url)
       // A worker being removed is registered again after its removal.
       if (known !== undefined && known.status !== 'failed') count++
-      else if (want.mayBeAdded && this.#register(want)) count++
+      else if (podWorker.mayBeAdded && this.#register(podWorker)) count++
     }
     return count
   }
@@ -55,16 +55,16 @@ export class Reconciler {
     return ours
   }
 
-  #register(want: WantedWorker): boolean {
+  #register(podWorker: PodWorker): boolean {
     try {
-      const { id } = this.#registry.register(want.body)
-      this.#begun.set(want.url, id)
-      this.#log.info({ worker: want.url, pod_uid: want.podUid }, 'pod registered as worker')
+      const { id } = this.#registry.register(podWorker.body)
+      this.#begun.set(podWorker.url, id)
+      this.#log.info({ worker: podWorker.url, pod_uid: podWorker.podUid }, 'pod registered as worker')
       this.#listener.registered('success')
       return true
     } catch (err) {
       // Retried at the next run: the queue was full, or a worker with this URL exists.
-      this.#log.warn({ err, worker: want.url }, 'pod registration failed')
+      this.#log.warn({ err, worker: podWorker.url }, 'pod registration failed')
       this.#listener.registered('failure')
       return false
     }

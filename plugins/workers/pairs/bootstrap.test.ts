@@ -28,7 +28,7 @@ describe('how many rooms a body needs', () => {
     [{ n: null }, 0],
   ])('%j: %d', (body, expected) => expect(batchSize(bytes(body))).toBe(expected))
 
-  test('a body that is no object needs nobody to ask', () => {
+  test('a body that is not an object has no batch size and no bootstrap members', () => {
     expect(batchSize(Buffer.from('[1]'))).toBeNull()
     expect(bootstrapMembers(Buffer.from(''), prefill)).toBeNull()
   })
@@ -71,7 +71,7 @@ describe('the bootstrap members of a pair', () => {
     expect([members?.get('bootstrap_host'), members?.get('bootstrap_port')]).toEqual([host, port])
   })
 
-  test('a client cannot ask for rooms without end', () => {
+  test('a client cannot request unlimited bootstrap rooms', () => {
     expect(() => bootstrapMembers(bytes({ n: 1e9 }), prefill)).toThrow('at most 4096')
   })
 })
@@ -85,14 +85,14 @@ describe('the refusal of one worker', () => {
     [503, 'decode_unavailable', 503],
     [429, 'decode_error', 500],
   ])('status %d is %s (%d)', (status, code, sent) => {
-    expect(toLegError('decode', { status, headers: [], said: '' })).toMatchObject({ code, status: sent })
-    expect(toLegError('prefill', { status, headers: [], said: '' }).code).toBe(
+    expect(toLegError('decode', { status, headers: [], message: '' })).toMatchObject({ code, status: sent })
+    expect(toLegError('prefill', { status, headers: [], message: '' }).code).toBe(
       code.replace('decode', 'prefill'),
     )
   })
 
-  test('keeps what the worker said', () => {
-    expect(toLegError('prefill', { status: 400, headers: [], said: 'too long' }).message).toBe(
+  test('keeps the message of the worker', () => {
+    expect(toLegError('prefill', { status: 400, headers: [], message: 'too long' }).message).toBe(
       'the prefill worker returned status 400: too long',
     )
     const shapes = [{ error: { message: 'm' } }, { error: 'm' }, { message: 'm' }, { detail: 'm' }]

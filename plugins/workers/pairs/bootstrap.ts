@@ -23,7 +23,7 @@ export type BootstrapServer = Pick<WorkerEntry, 'url' | 'bootstrapHost' | 'boots
  * The bootstrap members of both bodies, as JSON text by name.
  *
  * @param drawRoom a random number below 2^63
- * @returns null if the body is no JSON object
+ * @returns null if the body is not a JSON object
  * @throws pd_batch_too_large (400)
  */
 export function bootstrapMembers(
@@ -54,7 +54,7 @@ export function bootstrapMembers(
 }
 
 /**
- * Number of engine requests in a batch: one per prompt of an array, or `n`. 0 if the body is no batch, null if it is no
+ * Number of engine requests in a batch: one per prompt of an array, or `n`. 0 if the body is not a batch, null if it is not a
  * JSON object.
  */
 export function batchSize(body: Buffer): number | null {

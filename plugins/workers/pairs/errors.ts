@@ -10,10 +10,10 @@ import {
 } from '#kernel'
 import { parseBoundedText } from '#shared'
 
-type Answer = readonly [status: number, said: string]
+type Answer = readonly [status: number, message: string]
 
-const answered = (leg: PairLeg) => (status: number, said: string) =>
-  `the ${leg} worker returned status ${status}${said === '' ? '' : `: ${said}`}`
+const answered = (leg: PairLeg) => (status: number, message: string) =>
+  `the ${leg} worker returned status ${status}${message === '' ? '' : `: ${message}`}`
 const worker = { source: 'worker', retry: 'before-first-byte' } as const
 
 export const pairErrors = defineErrors('pairs', {
@@ -67,15 +67,15 @@ interface Refusal {
   readonly status: number
   readonly headers: HeaderList
   /** Error message of the worker; may be empty. */
-  readonly said: string
+  readonly message: string
 }
 
 /** The error for a worker's error response, with its Retry-After. */
-export function toLegError(leg: PairLeg, { status, headers, said }: Refusal): GatewayError {
+export function toLegError(leg: PairLeg, { status, headers, message }: Refusal): GatewayError {
   const other = leg === 'prefill' ? pairErrors.prefill_error : pairErrors.decode_error
   const retryAfter = headerOf(headers, 'retry-after')
   const options = retryAfter === undefined ? {} : { headers: ['retry-after', retryAfter] }
-  return (BY_STATUS[leg].get(status) ?? other).with(options, status, said)
+  return (BY_STATUS[leg].get(status) ?? other).with(options, status, message)
 }
 
 /** Longest part of a worker's error message that is shown to the client, characters. */

@@ -203,7 +203,7 @@ export class PairExchange implements Exchange, UpstreamHandler, PrefillOwner {
   }
 
   #legRefused(leg: PairLeg, status: number, headers: HeaderList, body: Buffer): void {
-    const error = toLegError(leg, { status, headers, said: errorMessageIn(body) })
+    const error = toLegError(leg, { status, headers, message: errorMessageIn(body) })
     this.#fail({ leg, error, status, headers, failure: null })
   }
 

@@ -22,17 +22,17 @@ export interface PrefillOwner {
 export class PrefillLeg implements UpstreamHandler {
   readonly #pair: PairCall
   readonly #owner: PrefillOwner
-  readonly #isWanted: boolean
+  readonly #keepsResponse: boolean
   #status = 0
   #headers: HeaderList = []
   #excerpt: BodyExcerpt
   #byteCount = 0
 
-  /** @param isWanted whether the owner needs the response */
-  constructor(pair: PairCall, owner: PrefillOwner, isWanted: boolean) {
+  /** @param keepsResponse whether the owner needs the response */
+  constructor(pair: PairCall, owner: PrefillOwner, keepsResponse: boolean) {
     this.#pair = pair
     this.#owner = owner
-    this.#isWanted = isWanted
+    this.#keepsResponse = keepsResponse
     this.#excerpt = new BodyExcerpt(MAX_ANSWER_BYTES)
   }
 
@@ -51,7 +51,7 @@ export class PrefillLeg implements UpstreamHandler {
 
   onResponseData(chunk: Buffer): void {
     this.#byteCount += chunk.length
-    if (this.#isWanted || this.#isRefusal) this.#excerpt.push(chunk)
+    if (this.#keepsResponse || this.#isRefusal) this.#excerpt.push(chunk)
     if (this.#isRefusal && this.#excerpt.isFull) this.#legRefused()
     else if (this.#byteCount > MAX_ANSWER_BYTES) this.#owner.onPrefillTooLong()
   }
@@ -62,7 +62,7 @@ export class PrefillLeg implements UpstreamHandler {
       return
     }
     this.#pair.prefillSucceeded()
-    const answer = this.#isWanted ? { headers: this.#headers, body: this.#excerpt.bytes() } : null
+    const answer = this.#keepsResponse ? { headers: this.#headers, body: this.#excerpt.bytes() } : null
     this.#owner.onPrefillDone(answer)
   }
 

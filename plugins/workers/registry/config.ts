@@ -191,7 +191,7 @@ export function* workersProblems(config: WorkersConfig): Generator<SettingProble
     const path = ['modelAliases', alias]
     if (alias === '' || model === '')
       yield { path, text: 'must map a name to a model id; both must not be empty' }
-    else if (alias === model) yield { path, text: 'must differ from the model it stands for' }
+    else if (alias === model) yield { path, text: 'must differ from its model' }
   }
 }
 

@@ -220,9 +220,9 @@ export async function profileEngines(
 }
 
 /** A data-parallel rank is selected by its own URL and by that of its engine. */
-function isSelected({ url, dataParallel }: WorkerEntry, wanted: string | undefined): boolean {
-  if (wanted === undefined || wanted === url) return true
-  return workerKey(wanted) === workerKey(dataParallel?.baseUrl ?? url)
+function isSelected({ url, dataParallel }: WorkerEntry, requestedUrl: string | undefined): boolean {
+  if (requestedUrl === undefined || requestedUrl === url) return true
+  return workerKey(requestedUrl) === workerKey(dataParallel?.baseUrl ?? url)
 }
 
 const STATUS_OF = { success: 200, partial_success: 206, error: 404 } as const

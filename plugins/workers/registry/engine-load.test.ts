@@ -16,7 +16,7 @@ const UNTOLD: RankLoad = {
   utilization: -1,
 }
 
-test('counts of ranks add up, KV use is their mean, and tokens are told rank by rank', () => {
+test('counts of ranks add up, KV use is their mean, and tokens are reported by rank', () => {
   const reports = [
     { ...UNTOLD, rank: 1, usedTokens: 100, kvUsage: 0.5, tokensPerSecond: 10, queuedTokens: 7 },
     { ...UNTOLD, rank: 0, usedTokens: 300, kvUsage: 0.1, tokensPerSecond: 20 },
@@ -31,7 +31,7 @@ test('counts of ranks add up, KV use is their mean, and tokens are told rank by 
   })
 })
 
-test('what an engine does not tell is -1, not 0', () => {
+test('what an engine does not report is -1, not 0', () => {
   expect(toEngineLoad([UNTOLD], 5)).toEqual({
     queuedTokens: -1,
     usedTokens: -1,
@@ -42,7 +42,7 @@ test('what an engine does not tell is -1, not 0', () => {
   })
 })
 
-test('a rank that is a worker gets its own report, or its share where ranks are not told apart', () => {
+test('a rank that is a worker gets its own report, or its share if the report does not separate ranks', () => {
   const reports = [
     { ...UNTOLD, rank: 0, usedTokens: 8 },
     { ...UNTOLD, rank: 1, usedTokens: 2 },
@@ -54,7 +54,7 @@ test('a rank that is a worker gets its own report, or its share where ranks are 
   ])
 })
 
-test('an engine is overloaded from 8 waiting requests or 0.8 of its KV memory on, and never by what it does not tell', () => {
+test('an engine is overloaded from 8 waiting requests or 0.8 of its KV memory on, and never by missing values', () => {
   const limits = { waitingRequests: 8, kvUsage: 0.8, shed: false }
   const judge = (...ranks: Partial<RankLoad>[]) =>
     isOverloaded(

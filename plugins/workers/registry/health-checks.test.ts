@@ -96,7 +96,7 @@ test('a worker without health checks is never probed', async () => {
   expect(probes).toEqual([])
 })
 
-test('a worker that has failed is told once, probed with growing pauses, and comes back by itself', async () => {
+test('a failed worker is logged once, probed at growing intervals, and recovers', async () => {
   statuses.set(0, 'pending')
   isUp = false
   checks.watch(worker(0, { intervalSecs: 1, failureThreshold: 1 }))
@@ -115,7 +115,7 @@ test('a worker that has failed is told once, probed with growing pauses, and com
   expect(statuses.get(0)).toBe('ready')
 })
 
-test('a failed worker that somebody takes out is probed no more', async () => {
+test('a failed worker that was removed is no longer probed', async () => {
   statuses.set(0, 'pending')
   isUp = false
   const leaving = worker(0, { intervalSecs: 1, failureThreshold: 1 })
@@ -148,7 +148,7 @@ test('a change of the worker keeps the count of bad probes in a row', async () =
   expect(statuses.get(0)).toBe('not_ready')
 })
 
-test('a status that somebody else has set begins the counts anew', async () => {
+test('a status set from outside resets the counters', async () => {
   statuses.set(0, 'ready')
   isUp = false
   checks.watch(worker(0, { intervalSecs: 1, failureThreshold: 2 }))
@@ -186,7 +186,7 @@ test('at most 128 probes run at once', async () => {
   expect(probes.length).toBe(200)
 })
 
-test('a probe that the gateway had no means to send says nothing of the worker, and is made again', async () => {
+test('a probe that the gateway could not send does not count, and is repeated', async () => {
   statuses.set(0, 'ready')
   isUp = undefined
   checks.watch(worker(0, { intervalSecs: 1, failureThreshold: 1 }))
@@ -241,7 +241,7 @@ describe('thresholds', () => {
   })
 })
 
-describe('whatever the probes say', () => {
+describe('any sequence of probes', () => {
   const probes = fc.array(fc.boolean(), { maxLength: 200 })
   const limits = fc.record({
     successThreshold: fc.integer({ min: 1, max: 5 }),
@@ -257,7 +257,7 @@ describe('whatever the probes say', () => {
     'failed>ready',
   ])
 
-  test('only the documented transitions happen, and each one begins the counts anew', () => {
+  test('only the documented transitions happen, and each one resets the counters', () => {
     fc.assert(
       fc.property(start, probes, limits, (from, results, given) => {
         const views = run(from, results, given)
@@ -288,7 +288,7 @@ describe('whatever the probes say', () => {
     )
   })
 
-  test('a change of status is earned by exactly as many equal probes in a row as its threshold says', () => {
+  test('a status changes after exactly as many equal consecutive probes as its threshold', () => {
     fc.assert(
       fc.property(probes, limits, (results, given) => {
         const views = run('ready', results, given)

@@ -38,7 +38,7 @@ describe('status', () => {
     expect(jobs.status(URL_A)).toBeUndefined()
   })
 
-  test('a failure is told for five minutes and then forgotten', async () => {
+  test('a failure is listed for five minutes', async () => {
     add(URL_A, () => Promise.reject(new Error('no answer')))
     await settle()
     expect(jobs.status(URL_A)).toMatchObject({ state: 'failed', message: 'no answer' })
@@ -58,7 +58,7 @@ describe('status', () => {
     expect(jobs.status(URL_A)).toMatchObject({ kind: 'UpdateWorker', state: 'failed' })
   })
 
-  test('a job that fails after a newer one has succeeded still tells', async () => {
+  test('a job that fails after a newer one has succeeded is still reported', async () => {
     const gate = Promise.withResolvers<void>()
     add(URL_A, () => gate.promise)
     jobs.submit({ kind: 'UpdateWorker', url: URL_A, budgetMs: 1_000 }, async () => {})
@@ -94,7 +94,7 @@ describe('status', () => {
   })
 })
 
-test('a problem is told in the log at once, and again after ever longer pauses, for as long as there is one', async () => {
+test('a problem is logged at once, and again at growing intervals while it lasts', async () => {
   const startMs = Date.now()
   const told: number[] = []
   const log = { ...silent, warn: () => void told.push(Math.round((Date.now() - startMs) / 1_000)) }

@@ -89,7 +89,7 @@ afterEach(() => {
 const seconds = (count: number) => vi.advanceTimersByTimeAsync(count * 1_000)
 const lastUsed = () => published.at(-1)?.bySlot.map((load) => load?.usedTokens ?? null)
 
-test('all ready workers are asked each period, and a round is published once, by slot', async () => {
+test('all ready workers are polled each period, and a round is published once, by slot', async () => {
   workers = [worker(0), worker(2), worker(1)]
   statuses.set(1, 'not_ready')
   answer = (url) => used(url === 'http://w0:1' ? 10 : 20)
@@ -129,7 +129,7 @@ test('a worker that fails, leaves ready or leaves the gateway drops out', async 
   expect(lastUsed()).toEqual([])
 })
 
-test('nobody is asked while nobody reads, and what was known is taken back', async () => {
+test('no engine is polled while nothing reads loads, and known loads are withdrawn', async () => {
   workers = [worker(0)]
   await seconds(1)
   isWanted = false
@@ -153,14 +153,14 @@ test('a worker that changed or came back is forgotten first: it may be another e
   expect(forgotten).toEqual(['http://w0:1'])
 })
 
-test('engines of a mode that tells nothing are not asked', async () => {
+test('engines of a mode without load reports are not polled', async () => {
   workers = [worker(0, {}, 'lines'), worker(1)]
   await seconds(1)
   expect(asked).toEqual(['http://w1:1'])
   expect(lastUsed()).toEqual([null, 1])
 })
 
-test('one slow engine holds up nobody: the others are asked and published at their time', async () => {
+test('one slow engine does not delay the polling and publishing of others', async () => {
   workers = [worker(0, { load_monitor_interval_secs: 1 }), worker(1)]
   const gate = Promise.withResolvers<EngineReport>()
   answer = (url) => (url === 'http://w0:1' ? gate.promise : used(asked.length))
@@ -173,7 +173,7 @@ test('one slow engine holds up nobody: the others are asked and published at the
   expect(lastUsed()).toEqual([9, 5])
 })
 
-test('of 2,000 workers at most 128 are asked at once, and each has its turn in its period', async () => {
+test('of 2,000 workers at most 128 are polled at once, and each once per period', async () => {
   workers = Array.from({ length: 2_000 }, (_, slot) => worker(slot))
   let running = 0
   let most = 0
@@ -189,7 +189,7 @@ test('of 2,000 workers at most 128 are asked at once, and each has its turn in i
   expect(published.length).toBeLessThan(30)
 })
 
-test('overload is told to the threads only while there is any, and to the log when it begins and ends', async () => {
+test('overload is published to the threads only while there is any, and logged when it begins and ends', async () => {
   const waiting = (waitingRequests: number): EngineReport => {
     const { ranks } = used(1)
     return { timestamp: null, ranks: [{ ...ranks[0], waitingRequests }] }

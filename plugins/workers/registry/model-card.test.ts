@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { normalizeCard, serves, withAliases } from './model-card.ts'
 
-test('a card loses its empty members and always says what the model can do', () => {
+test('a card omits empty members and always has the capabilities of the model', () => {
   expect(
     normalizeCard({
       id: 'm',

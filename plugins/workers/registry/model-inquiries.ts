@@ -1,6 +1,6 @@
 /**
  * Discovers the models of cloud services that have no key of their own, with the key of a caller that requests a model
- * no worker lists. Data threads hold such a request until control has asked the services.
+ * no worker lists. Data threads hold such a request until control has queried the services.
  */
 
 import { createHash } from 'node:crypto'
@@ -127,7 +127,7 @@ const HOOK_TIMEOUT_MS = 8_000
 /** On data threads: lets requests for unlisted models wait for discovery. Disabled while no such service is registered. */
 export function discoverRequestedModels(host: Host): void {
   const auth = host.find(Auth)
-  // Without it, gateway keys cannot be told from client keys, so none is forwarded.
+  // Without it, gateway keys cannot be distinguished from client keys, so none is forwarded.
   if (auth === undefined || auth === null) return
   const table = host.replica(WorkerTableReplica)
   let listed: ReadonlySet<string> = new Set()

@@ -26,7 +26,7 @@ const quiet = { debug() {}, info() {}, warn() {}, error() {} } as unknown as Log
 
 let store: MemoryStore
 let statuses: Map<number, WorkerStatus>
-let wishes: WorkerRegistration[]
+let described: WorkerRegistration[]
 let isDown: boolean
 let pending: PendingWorkers
 /** What a table is held back by, and one who waits for it. */
@@ -39,7 +39,7 @@ let manager: WorkerManager
 beforeEach(() => {
   store = new MemoryStore()
   statuses = new Map()
-  wishes = []
+  described = []
   isDown = false
   pending = { count: 0, problem: null }
   gate = null
@@ -69,11 +69,11 @@ beforeEach(() => {
   const control: Partial<WorkerControl> = {
     mode: 'http',
     isExternal: () => false,
-    describe: async (wish, { note }) => {
-      wishes.push(wish)
+    describe: async (registration, { note }) => {
+      described.push(registration)
       if (isDown) {
         note('it refuses connections')
-        throw new Error(`${wish.url} did not come up in time`)
+        throw new Error(`${registration.url} did not come up in time`)
       }
       return { runtimeType: 'sglang', apis: [], isExternal: false, models: [], labels: {} }
     },
@@ -147,7 +147,7 @@ test('a change that lands while a replacement is under way is not undone by it',
   const forgotten = Promise.withResolvers<void>()
   forgetting = forgotten.promise
   manager.replace(id, { ...specOfUrl(URL), priority: 9 })
-  await vi.waitFor(() => expect(wishes).toHaveLength(2))
+  await vi.waitFor(() => expect(described).toHaveLength(2))
   manager.patch(id, { priority: 3 })
   await vi.waitFor(() => expect(registry.byId(id)?.spec.priority).toBe(3))
   forgotten.resolve()
@@ -180,13 +180,13 @@ test('a change of a worker that is leaving keeps nothing of it', async () => {
   expect(await saved()).toEqual([])
 })
 
-test('a worker of the configuration that does not come up in time is asked again for as long as it takes', async () => {
+test('a worker of the configuration that does not come up in time is queried again until it starts', async () => {
   vi.useFakeTimers()
   isDown = true
   manager.reconfigure({ urls: [], workers: [] }, { urls: [], workers: [{ url: URL }] })
   await vi.advanceTimersByTimeAsync(86_400_000)
   // After 30 s, 1, 2, 4 and 8 minutes, then every ten.
-  expect(wishes).toHaveLength(148)
+  expect(described).toHaveLength(148)
   const problem = `${URL} did not come up in time`
   const listed = { url: URL, status: 'pending', job_status: { status: 'processing', message: problem } }
   expect(manager.list(null).workers).toMatchObject([listed])
@@ -198,12 +198,12 @@ test('a worker of the configuration that does not come up in time is asked again
   expect(pending).toEqual({ count: 0, problem: null })
 })
 
-test('one that was added is not: it stays listed with the reason, which clients are told as well', async () => {
+test('an added worker is not: it stays listed with the reason, which clients receive as well', async () => {
   vi.useFakeTimers()
   isDown = true
   const { id } = manager.register(specOfUrl(URL))
   await vi.advanceTimersByTimeAsync(60_000)
-  expect(wishes).toHaveLength(1)
+  expect(described).toHaveLength(1)
   const problem = `${URL} did not come up in time`
   expect(manager.list(null).workers).toMatchObject([
     { id, url: URL, status: 'pending', job_status: { status: 'failed', message: problem } },
@@ -214,12 +214,12 @@ test('one that was added is not: it stays listed with the reason, which clients 
 test('a service that a reload names is trusted as one that was named at the start', async () => {
   const named = { url: 'https://llm.corp', provider: 'openai' } as const
   manager.reconfigure({ urls: [], workers: [] }, { urls: [], workers: [named] })
-  await vi.waitFor(() => expect(wishes).toMatchObject([{ provider: 'openai', isConfigured: true }]))
+  await vi.waitFor(() => expect(described).toMatchObject([{ provider: 'openai', isConfigured: true }]))
   manager.reconfigure({ urls: [], workers: [named] }, { urls: [], workers: [] })
   await vi.waitFor(() => expect(registry.workers()).toEqual([]))
   manager.register({ ...specOfUrl(named.url), carried: { provider: 'openai' } })
-  await vi.waitFor(() => expect(wishes).toHaveLength(2))
-  expect(wishes[1].isConfigured).toBe(false)
+  await vi.waitFor(() => expect(described).toHaveLength(2))
+  expect(described[1].isConfigured).toBe(false)
 })
 
 test.each<[string | undefined, string | undefined, boolean]>([
@@ -236,8 +236,8 @@ test.each<[string | undefined, string | undefined, boolean]>([
     await vi.waitFor(() => expect(registry.workers()).toHaveLength(1))
     await isIdle()
     manager.replace(registry.workers()[0].id, { ...specOfUrl(URL), carried: carried(put) })
-    await vi.waitFor(() => expect(wishes).toHaveLength(2))
-    expect(wishes.map(({ isConfigured }) => isConfigured)).toEqual([true, isTrusted])
+    await vi.waitFor(() => expect(described).toHaveLength(2))
+    expect(described.map(({ isConfigured }) => isConfigured)).toEqual([true, isTrusted])
   },
 )
 
@@ -255,7 +255,7 @@ const worker = (name: string, worker_type: 'regular' | 'prefill' | 'decode', lab
     defaultConfig(),
   )
 
-test('a prefill worker is told where decode workers of its model differ from it, once a label', () => {
+test('labels of a prefill worker that differ from decode workers are reported once per label', () => {
   const prefill = worker('p', 'prefill', { tp_size: '4', dp_size: '1', load_balance_method: 'round_robin' })
   const all = [
     prefill,
@@ -271,7 +271,7 @@ test('a prefill worker is told where decode workers of its model differ from it,
   ])
 })
 
-test('regular workers and workers that do not tell agree with everybody', () => {
+test('regular workers and workers without these labels have no differences', () => {
   const decode = worker('d', 'decode', { tp_size: '8' })
   expect(pairDisagreements(worker('r', 'regular', { tp_size: '4' }), [decode])).toEqual([])
   expect(pairDisagreements(worker('p', 'prefill'), [decode])).toEqual([])

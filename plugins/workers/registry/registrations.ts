@@ -115,7 +115,7 @@ export class Registrations {
 
   /**
    * @param seen the first worker of its engine
-   * @param isSaved already saved with this specification, so that a failed save is no reason to undo the change
+   * @param isSaved already saved with this specification, so that a failed save does not undo the change
    * @throws worker_not_saved, worker_changed if another change came first
    */
   async #describeAgain(seen: Worker, spec: WorkerSpec, job: JobContext, isSaved: boolean): Promise<void> {

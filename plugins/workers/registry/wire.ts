@@ -12,7 +12,7 @@ export const optional = <S extends TSchema>(schema: S, options: { description?: 
   Type.Optional(Type.Union([schema, Type.Null()], options))
 
 const WorkerType = Type.Enum(['regular', 'prefill', 'decode'])
-const WantedMode = Type.String({ maxLength: 64 })
+const RequestedMode = Type.String({ maxLength: 64 })
 const MODE_IS_CHECKED =
   'A connection mode of an enabled plugin, such as http. Checked only: the URL scheme decides.'
 /** Names that plugins register for connection modes and engines. */
@@ -120,7 +120,7 @@ export const WorkerSpecSchema = Type.Object({
     description: 'Base URL: http, https, grpc or grpcs. Its scheme decides the connection mode.',
   }),
   worker_type: optional(WorkerType, { description: 'Default regular.' }),
-  connection_mode: optional(WantedMode, { description: MODE_IS_CHECKED }),
+  connection_mode: optional(RequestedMode, { description: MODE_IS_CHECKED }),
   runtime_type: optional(RuntimeType, { description: 'Default unspecified, which requests detection.' }),
   runtime: optional(RuntimeType, { description: 'Alias of runtime_type; give only one of them.' }),
   models: optional(Type.Array(ModelCardSchema), {
@@ -164,7 +164,7 @@ export type WorkerSpecWire = Omit<Static<typeof WorkerSpecSchema>, 'models'> & {
 
 /** Body of PATCH; absent members stay unchanged. */
 export const WorkerPatchSchema = Type.Object({
-  connection_mode: optional(WantedMode, { description: MODE_IS_CHECKED }),
+  connection_mode: optional(RequestedMode, { description: MODE_IS_CHECKED }),
   priority: optional(u32()),
   cost: optional(Cost),
   labels: optional(Labels, { description: 'Merged key by key; keys cannot be removed.' }),
@@ -253,6 +253,7 @@ export const WorkerAcceptedSchema = Type.Object({
   location: Type.String(),
   message: Type.String(),
 })
+export type WorkerAccepted = Static<typeof WorkerAcceptedSchema>
 
 /** Response of PUT, PATCH and DELETE. */
 export const ChangeAcceptedSchema = Type.Object({

@@ -124,7 +124,7 @@ test('D5: the file has the names that one worker has, and the path of the probe 
   expect(names.sort()).toEqual([...Object.keys(HealthSchema.properties), 'endpoint'].sort())
 })
 
-test('D5: a value says the same in the file and at the worker', () => {
+test('a value means the same in the file and at the worker', () => {
   const values = {
     timeout_secs: 7,
     check_interval_secs: 11,
@@ -151,7 +151,7 @@ test('the worker has the last word', () => {
   expect(effectiveHealth(ofWorker({ timeout_secs: 0 }), config, false).timeoutSecs).toBe(7)
 })
 
-test('a cloud service is probed only where it asks for it', () => {
+test('a cloud service is probed only if its registration enables it', () => {
   expect(effectiveHealth({}, parse({}), true).isDisabled).toBe(true)
   expect(effectiveHealth(ofWorker({ disable_health_check: false }), parse({}), true).isDisabled).toBe(false)
 })

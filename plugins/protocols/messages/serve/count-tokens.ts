@@ -53,7 +53,7 @@ async function askWorker(
     ...(worker !== null && { worker }),
   })
   if (NO_SUCH_ROUTE.has(reply.status) && !isEnvelope(reply.body)) return false
-  ctx.send(reply.status, null, reply.body, reply.clientHeaders())
+  ctx.send(reply.status, null, reply.body, host.upstream.clientHeaders(reply.headers))
   return true
 }
 

@@ -82,8 +82,6 @@ const MAX_ERROR_TEXT = 500
 /** Adds the request id to a worker's reply, and the envelope to an error that has none. */
 export function completeReply(ctx: RequestContext, response: IncomingResponse): void {
   const { headers, status, body } = response
-  // Cookies of a service are for the gateway, not for its clients.
-  removeHeader(headers, 'set-cookie')
   if (headerOf(headers, 'request-id') === undefined) headers.push('request-id', ctx.requestId)
   if (status < 400 || body === null) return
   if (headerOf(headers, 'content-type')?.includes('json') === true) return

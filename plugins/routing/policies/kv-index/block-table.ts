@@ -7,8 +7,8 @@
 const FIRST_CAPACITY = 1_024
 const NONE = -1
 
-/** An entry has NOBODY, one holder, or `MANY - i` if its holders are in set i. */
-const NOBODY = -1
+/** An entry has NO_HOLDER, one holder, or `MANY - i` if its holders are in set i. */
+const NO_HOLDER = -1
 const MANY = -2
 
 export class BlockTable {
@@ -52,7 +52,7 @@ export class BlockTable {
     const chain = low & (this.heads.length - 1)
     this.lows[entry] = low
     this.highs[entry] = high
-    this.holders[entry] = NOBODY
+    this.holders[entry] = NO_HOLDER
     this.next[entry] = this.heads[chain]
     this.heads[chain] = entry
     this.size++
@@ -61,7 +61,7 @@ export class BlockTable {
 
   addHolder(entry: number, holder: number): void {
     const first = this.holders[entry]
-    if (first === NOBODY) this.holders[entry] = holder
+    if (first === NO_HOLDER) this.holders[entry] = holder
     else if (first <= MANY) {
       const set = this.sets[MANY - first]
       if (!set.includes(holder)) set.push(holder)
@@ -107,7 +107,7 @@ export class BlockTable {
       while (this.next[at] !== entry) at = this.next[at]
       this.next[at] = this.next[entry]
     }
-    this.holders[entry] = NOBODY
+    this.holders[entry] = NO_HOLDER
     this.next[entry] = this.free
     this.free = entry
     this.size--

@@ -51,7 +51,7 @@ function matches(prompt: string, of = index): Record<number, number> {
   return Object.fromEntries(Array.from({ length: count }, (_, i) => [of.matchSlots[i], of.matchBlocks[i]]))
 }
 
-test('tells for each worker how many blocks of a prompt it has, from the first on', () => {
+test('returns how many leading blocks of a prompt each worker has', () => {
   index.apply(1, stored('abcdefgh'))
   index.apply(2, stored('abc'))
   index.apply(3, stored('xbc'))
@@ -110,7 +110,7 @@ test('a cleared worker is forgotten before its blocks are', () => {
   expect(lazy.size).toBe(2)
 })
 
-test('blocks of another size than the first one told of are left out', () => {
+test('blocks of another size than the first one are ignored', () => {
   index.apply(1, stored('a'))
   const odd = { hash: 99n, tokenIds: Uint32Array.of(1, 2, 3) }
   index.apply(1, { kind: 'stored', parentHash: hashOf('a'), blocks: [odd], blockSize: 3 })
@@ -132,7 +132,7 @@ describe('against a plain model', () => {
     fc.record({ kind: fc.constant('clear' as const), slot: fc.nat(5) }),
   )
 
-  test('whatever is stored, removed from the end and cleared, each worker has what it says', () => {
+  test('after any stores, removals and clears, each worker has its own blocks', () => {
     fc.assert(
       fc.property(fc.array(stepArbitrary, { maxLength: 40 }), fc.array(promptArbitrary), (steps, asked) => {
         const tested = newIndex()
@@ -173,7 +173,7 @@ describe('against a plain model', () => {
   })
 })
 
-test('many workers with long prompts are told apart by the very block', () => {
+test('many workers with long prompts are distinguished by single blocks', () => {
   const long = Array.from({ length: 400 }, (_, i) => String.fromCharCode(65 + ((i * i) % 50))).join('')
   for (let slot = 0; slot < 80; slot++) index.apply(slot, stored(long.slice(0, 3 * (slot + 1))))
   const found = matches(long)

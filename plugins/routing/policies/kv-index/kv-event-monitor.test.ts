@@ -173,7 +173,7 @@ describe('the event stream of an engine', () => {
     expect(feed.opened).toHaveLength(4)
   })
 
-  test('what the closed stream still says is not heard', () => {
+  test('events of a closed stream are ignored', () => {
     const [first] = feed.opened
     feed.send(0, 7, stored(2))
     feed.send(0, 9)
@@ -231,7 +231,7 @@ test('a stream that ends is opened again after 100 ms, then twice as long each t
   expect(feed.opened).toHaveLength(before + 1)
 })
 
-test('an engine without such events is not asked again', () => {
+test('an engine without such events is not subscribed again', () => {
   feed.opened[0].listener.onEnd('unsupported')
   vi.advanceTimersByTime(3_600_000)
   monitor.update([0, 1, 2].map(grpc))
@@ -239,7 +239,7 @@ test('an engine without such events is not asked again', () => {
   expect(failures(0, 'unsupported')).toBe(1)
 })
 
-test('only gRPC workers are asked; one that leaves is forgotten, and so is a model that nobody serves', () => {
+test('only gRPC workers are subscribed; removed workers and models without workers are forgotten', () => {
   feed.send(0, 1, stored(4))
   feed.send(1, 1, stored(4))
   feed.opened[0].listener.onEnd('closed')
@@ -253,7 +253,7 @@ test('only gRPC workers are asked; one that leaves is forgotten, and so is a mod
   expect(thread.state.kvIndexes.find('m')).toBeNull()
 })
 
-test('a feed that answers before it returns its subscription is heard', () => {
+test('events before the subscription is returned are processed', () => {
   const eager: KvEventFeed = {
     covers: () => true,
     subscribe(_worker, from, listener) {

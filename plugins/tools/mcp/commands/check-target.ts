@@ -1,5 +1,4 @@
-/** What `weir mcp check` is to connect to: a URL with credentials of the environment, or a server of the configuration. */
-
+/** Target of `weir mcp check`: a URL with credentials from the environment, or a configured server. */
 import { CliError } from '../../../cli/cli-error.ts'
 import type { McpConfig } from '../config.ts'
 import type { ServerTarget } from '../connection/server-target.ts'
@@ -15,11 +14,11 @@ export interface TargetOptions {
 export interface CheckTarget {
   readonly target: ServerTarget
   readonly config: McpConfig
-  /** Why requests could not name this URL themselves; null when they can, or need not. */
+  /** Why requests cannot name this URL; null if they can, or for configured servers. */
   readonly refusal: string | null
 }
 
-/** @throws ConfigError for a bad file, CliError for everything else that is wrong before the first connection */
+/** @throws ConfigError for an invalid file, CliError for other problems */
 export async function readCheckTarget(place: string, options: TargetOptions): Promise<CheckTarget> {
   const config = await readSection(options.config)
   if (!/^https?:\/\//i.test(place)) {
@@ -27,10 +26,12 @@ export async function readCheckTarget(place: string, options: TargetOptions): Pr
     if (server !== undefined) return { target: readTarget(server, place), config, refusal: null }
     const known = config.servers.map(({ label }) => label).join(', ')
     const next =
-      options.config === undefined ? 'name its file with --config' : `there are: ${known || 'none'}`
+      options.config === undefined
+        ? 'set its configuration file with --config'
+        : `configured labels: ${known || 'none'}`
     throw new CliError(`'${place}' is neither a URL nor the label of a configured server\n  ${next}`)
   }
-  if (!URL.canParse(place)) throw new CliError(`'${place}' is no URL`)
+  if (!URL.canParse(place)) throw new CliError(`'${place}' is not a URL`)
   const headers = readHeaders(options)
   const target = { kind: 'http', url: new URL(place), protocol: 'auto', headers, rules: ANYWHERE } as const
   return { target, config, refusal: refusalOf(place, config) }
@@ -45,12 +46,12 @@ function refusalOf(place: string, { clientServers }: McpConfig): string | null {
   }
 }
 
-/** Names lower-case. */
+/** @returns names in lower case */
 function readHeaders({ tokenEnv, headerEnv = [] }: TargetOptions): ReadonlyMap<string, string> {
   const headers = new Map<string, string>()
   for (const pair of headerEnv) {
     const at = pair.indexOf('=')
-    if (at < 1) throw new CliError(`--header-env wants name=VARIABLE, not '${pair}'`)
+    if (at < 1) throw new CliError(`--header-env must be name=VARIABLE (got '${pair}')`)
     headers.set(pair.slice(0, at).toLowerCase(), readVariable('--header-env', pair.slice(at + 1)))
   }
   if (tokenEnv !== undefined) headers.set('authorization', `Bearer ${readVariable('--token-env', tokenEnv)}`)

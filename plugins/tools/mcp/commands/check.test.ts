@@ -39,9 +39,9 @@ test('a server that works: its tools, and the call of one that only reads', asyn
   expect(said).toContain('test 1, over streamable')
   expect(said).toContain('now: Tells [31m the time.')
   expect(said).toMatch(/called {5}now in \d+ ms/)
-  expect(said).toContain('it said    noon')
+  expect(said).toContain('result     noon')
   expect(said).toContain('requests cannot name this URL: its address is private')
-  expect(said).toContain('the gateway can use it')
+  expect(said).toContain('the gateway can use this server')
   expect([server.ran, process.exitCode]).toEqual([['now'], undefined])
 })
 
@@ -52,7 +52,7 @@ test('credentials come from the environment, and are not shown', async () => {
   vi.stubEnv('CHECK_TOKEN', 'secret-token-1')
   await check(server.url, { tokenEnv: 'CHECK_TOKEN' })
   vi.unstubAllEnvs()
-  expect(said).toContain('it said    Bearer [redacted]')
+  expect(said).toContain('result     Bearer [redacted]')
   await expect(check(server.url, { tokenEnv: 'NO_SUCH_TOKEN' })).rejects.toThrow('NO_SUCH_TOKEN is not set')
 })
 
@@ -73,12 +73,12 @@ test('what is wrong, and what to do about it', async () => {
   said = ''
   const failing = await serve({ 'a tool': () => ({ content: [], isError: true }) })
   await check(failing.url, { call: 'a tool' })
-  expect(said).toMatch(/a tool: models see them under other names/)
-  expect(said).toMatch(/a tool: have no description/)
+  expect(said).toMatch(/a tool: renamed for models/)
+  expect(said).toMatch(/a tool: no description/)
   expect(said).toContain("problem: the call of 'a tool' failed")
   said = ''
   await check(failing.url, { call: 'nope' })
-  expect(said).toContain("it has no tool 'nope'")
+  expect(said).toContain("the server has no tool 'nope'")
 })
 
 test('a server of the configuration goes by its label', async () => {
@@ -94,8 +94,8 @@ test('a server of the configuration goes by its label', async () => {
     }),
   )
   await check('Clock', { config: file })
-  expect(said).toContain('it said    noon')
+  expect(said).toContain('result     noon')
   expect(said).not.toContain('requests cannot name')
-  await expect(check('watch', { config: file })).rejects.toThrow('there are: clock')
+  await expect(check('watch', { config: file })).rejects.toThrow('configured labels: clock')
   await expect(check('watch')).rejects.toThrow('--config')
 })

@@ -1,12 +1,11 @@
-/** `weir mcp check`: connects as the gateway does, lists, calls, and says what is wrong and what to do about it. */
-
+/** `weir mcp check`: connects as the gateway does, lists and calls tools, and reports problems with the next step. */
 import { CliError } from '../../../cli/cli-error.ts'
 import { printable } from '../../../cli/table.ts'
 import { isReadOnly, type ServerTool } from '../connection/read-tools.ts'
 import { ServerConnection } from '../connection/server-connection.ts'
 import { type ToolServerError, toToolServerError } from '../connection/tool-server-error.ts'
 import { safeName } from '../tools/exposed-names.ts'
-import { parseArguments } from '../tools/parse-arguments.ts'
+import { parseArguments } from '../tools/run-tool.ts'
 import { type CheckTarget, readCheckTarget, type TargetOptions } from './check-target.ts'
 
 interface CheckOptions extends TargetOptions {
@@ -40,7 +39,7 @@ const quiet = { debug() {}, info() {}, warn() {}, error() {}, child: () => quiet
 
 export async function checkServer(place: string, options: CheckOptions): Promise<void> {
   const input = parseArguments(options.arguments)
-  if (input === null) throw new CliError('--arguments is no JSON object')
+  if (input === null) throw new CliError('--arguments must be a JSON object')
   const report = await check(await readCheckTarget(place, options), options.call, input)
   console.log(options.json === true ? JSON.stringify(report, null, 2) : render(place, report))
   if (!report.isOk) process.exitCode = 1
@@ -48,7 +47,7 @@ export async function checkServer(place: string, options: CheckOptions): Promise
 
 async function check(
   { target, config, refusal }: CheckTarget,
-  wanted: string | undefined,
+  name: string | undefined,
   input: Record<string, unknown>,
 ): Promise<CheckReport> {
   const findings: Finding[] = []
@@ -58,8 +57,8 @@ async function check(
   try {
     connection = await ServerConnection.open(target, config.limits, quiet)
     tools = await connection.tools()
-    findings.push(...lookAt(tools))
-    const tool = chooseTool(tools, wanted, findings)
+    findings.push(...checkTools(tools))
+    const tool = chooseTool(tools, name, findings)
     if (tool !== null) call = await callOnce(connection, tool, input, config.limits.callMs, findings)
   } catch (error) {
     findings.push(explain(toToolServerError(error)))
@@ -68,7 +67,7 @@ async function check(
     findings.push({
       level: 'hint',
       message: `requests cannot name this URL: ${refusal}`,
-      next: 'see plugins.mcp.clientServers, or name the server in plugins.mcp.servers',
+      next: 'see plugins.mcp.clientServers, or add the server to plugins.mcp.servers',
     })
   await connection?.close()
   const isOk = findings.every(({ level }) => level !== 'problem')
@@ -84,16 +83,16 @@ async function check(
 
 function chooseTool(
   tools: readonly ServerTool[],
-  wanted: string | undefined,
+  name: string | undefined,
   findings: Finding[],
 ): ServerTool | null {
-  if (wanted !== undefined) {
-    const found = tools.find(({ name }) => name === wanted)
+  if (name !== undefined) {
+    const found = tools.find((tool) => tool.name === name)
     if (found === undefined)
       findings.push({
         level: 'problem',
-        message: `it has no tool '${wanted}'`,
-        next: 'names are exact, case included',
+        message: `the server has no tool '${name}'`,
+        next: 'names are case-sensitive',
       })
     return found ?? null
   }
@@ -101,8 +100,8 @@ function chooseTool(
   if (safe === undefined && tools.length > 0)
     findings.push({
       level: 'hint',
-      message: 'no tool was called: none says that it only reads and needs no arguments',
-      next: "name one: --call TOOL --arguments '{…}'",
+      message: 'no tool was called: none is declared read-only without required arguments',
+      next: "select one: --call TOOL --arguments '{…}'",
     })
   return safe ?? null
 }
@@ -125,30 +124,26 @@ async function callOnce(
     findings.push({
       level: 'problem',
       message: `the call of '${tool.name}' failed`,
-      next: 'its words are above',
+      next: 'see its result above',
     })
   const durationMs = Math.round(performance.now() - startedMs)
   return { tool: tool.name, isError, text: text.slice(0, SHOWN_OUTPUT), durationMs }
 }
 
-function lookAt(tools: readonly ServerTool[]): Finding[] {
+function checkTools(tools: readonly ServerTool[]): Finding[] {
   if (tools.length === 0)
     return [
       {
         level: 'problem',
-        message: 'it has no tools',
-        next: 'it may want other credentials, or offer other things',
+        message: 'the server has no tools',
+        next: 'it may need other credentials',
       },
     ]
   const renamed = tools.filter(({ name }) => safeName(name) !== name)
   const silent = tools.filter(({ description }) => description === null || description === '')
   return [
-    ...hint(
-      renamed,
-      'models see them under other names',
-      'names of letters, digits, - and _ up to 64 stay as they are',
-    ),
-    ...hint(silent, 'have no description', 'models choose tools by what is said of them'),
+    ...hint(renamed, 'renamed for models', 'names of up to 64 letters, digits, - and _ are kept'),
+    ...hint(silent, 'no description', 'models choose tools by their description'),
   ]
 }
 
@@ -161,17 +156,17 @@ function explain({ code, message }: ToolServerError): Finding {
   return {
     level: 'problem',
     message,
-    next: NEXT_STEPS.get(code) ?? 'is the address right, and does the server run?',
+    next: NEXT_STEPS.get(code) ?? 'check the address, and that the server runs',
   }
 }
 
 const NEXT_STEPS: ReadonlyMap<number, string> = new Map([
-  [401, 'give it a token: --token-env VARIABLE, or headers in the configuration'],
-  [403, 'these credentials may not use it'],
-  [404, 'the path may be another, such as /mcp or /sse'],
-  [405, 'the path may be another, such as /mcp or /sse'],
-  [307, 'it points elsewhere: use the final URL'],
-  [308, 'it points elsewhere: use the final URL'],
+  [401, 'pass a token: --token-env VARIABLE, or headers in the configuration'],
+  [403, 'the credentials have no access'],
+  [404, 'try another path, such as /mcp or /sse'],
+  [405, 'try another path, such as /mcp or /sse'],
+  [307, 'the server redirects: use the final URL'],
+  [308, 'the server redirects: use the final URL'],
 ])
 
 function render(place: string, { isOk, transport, server, tools, call, findings }: CheckReport): string {
@@ -182,9 +177,9 @@ function render(place: string, { isOk, transport, server, tools, call, findings 
     lines.push(`  ${i === 0 ? 'tools     ' : '          '} ${name}${about === '' ? '' : `: ${about}`}`)
   }
   if (call !== null)
-    lines.push(`  called     ${call.tool} in ${call.durationMs} ms`, `  it said    ${call.text}`)
+    lines.push(`  called     ${call.tool} in ${call.durationMs} ms`, `  result     ${call.text}`)
   for (const { level, message, next } of findings) lines.push(`${level}: ${message}`, `  ${next}`)
-  lines.push(isOk ? 'the gateway can use it' : 'the gateway cannot use it as it is')
-  // Of the words of a server, a terminal gets only what can be printed.
+  lines.push(isOk ? 'the gateway can use this server' : 'the gateway cannot use this server')
+  // Texts of the server must not control the terminal.
   return lines.map((line) => printable(line).replaceAll('\n', ' ')).join('\n')
 }

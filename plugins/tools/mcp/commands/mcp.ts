@@ -1,10 +1,10 @@
-/** `weir mcp`: tool servers, before and beside a running gateway. */
+/** `weir mcp`: checks tool servers without a running gateway. */
 import type { Command } from 'commander'
 import { repeatable } from '../../../cli/config-options.ts'
 
 const EXAMPLES = `
 Examples:
-  weir mcp check https://mcp.example.com/mcp                      its tools, and a call of one that only reads
+  weir mcp check https://mcp.example.com/mcp                      list its tools and call a read-only one
   weir mcp check https://mcp.example.com/mcp --token-env TOKEN    with a bearer token from the environment
   weir mcp check files --config weir.yaml --call read_file --arguments '{"path":"a.txt"}'`
 
@@ -13,11 +13,11 @@ export function defineMcp(command: Command): void {
   command
     .command('check <url-or-label>')
     .description(
-      'Connect to a tool server, list its tools, call one, and say what is wrong; exit code 1 then.',
+      'Connect to a tool server, list its tools, call one, and report problems; exit code 1 if there are any.',
     )
-    .option('--config <file>', 'configuration with the server of that label, and with rules and limits')
-    .option('--call <tool>', 'tool to call (default: one that only reads and needs no arguments)')
-    .option('--arguments <json>', 'its arguments, a JSON object', '{}')
+    .option('--config <file>', 'configuration with the server of that label, rules and limits')
+    .option('--call <tool>', 'tool to call (default: a read-only one without required arguments)')
+    .option('--arguments <json>', 'arguments of the call, a JSON object', '{}')
     .option('--token-env <variable>', 'environment variable that holds a bearer token')
     .addOption(repeatable('--header-env <name=VARIABLE>', 'header from an environment variable; repeatable'))
     .option('--json', 'print JSON')

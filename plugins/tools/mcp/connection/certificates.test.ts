@@ -63,7 +63,7 @@ function connect(host: string, caFile?: string): Promise<ServerConnection> {
   return ServerConnection.open(readTarget(config.servers[0], 's'), config.limits, testLog(), outgoingHttp)
 }
 
-test('a certificate that nobody vouches for is refused', async () => {
+test('an untrusted certificate is refused', async () => {
   await expect(connect('127.0.0.1')).rejects.toThrow(
     /^cannot reach the server \(DEPTH_ZERO_SELF_SIGNED_CERT\)$/,
   )

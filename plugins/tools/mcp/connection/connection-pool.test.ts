@@ -1,6 +1,6 @@
 /** Who gets which connection, and what becomes of those that nobody uses. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { sayResult, startRawServer } from '../fixtures/raw-server.ts'
+import { sendResult, startRawServer } from '../fixtures/raw-server.ts'
 import { mcpTool, only, TestLoop, testConfig, testLog } from '../fixtures/run-turn.ts'
 import { scriptedModel } from '../fixtures/scripted-model.ts'
 import { startToolServer } from '../fixtures/tool-server.ts'
@@ -46,7 +46,7 @@ test('one connection for each key, shared while it stands', async () => {
   expect(opened.every(({ isClosed }) => isClosed)).toBe(true)
 })
 
-test('what nobody has used for a while is closed, what is in use is not', async () => {
+test('idle connections are closed, leased ones are not', async () => {
   const { pool, opened } = openPool()
   const used = await pool.lease('used', stdio)
   const idle = await pool.lease('idle', stdio)
@@ -113,7 +113,7 @@ test('a server that cannot be reached is left alone for longer each time', async
   await pool.close()
 })
 
-test('keys tell tenants, places and credentials apart, and hold none', () => {
+test('keys differ by tenant, place and credentials, and contain no secret', () => {
   const to = (headers: Record<string, string>): ServerTarget => ({
     kind: 'http',
     url: new URL('http://x/'),
@@ -152,7 +152,7 @@ test('a server that forgot its session gets a new one, and the call runs once', 
   await server.close()
 })
 
-test('a server that says its tools have changed is asked again', async () => {
+test('a server that reports changed tools is listed again', async () => {
   vi.useRealTimers()
   const server = await startToolServer({ a: () => 'ok' })
   const loop = new TestLoop()
@@ -173,9 +173,9 @@ test('500 turns at once with three calls each leave no connection, no permit and
   vi.useRealTimers()
   let ran = 0
   const server = await startRawServer((message, response) => {
-    if (message.method === 'tools/list') return sayResult(response, message, { tools: [{ name: 'a' }] })
+    if (message.method === 'tools/list') return sendResult(response, message, { tools: [{ name: 'a' }] })
     ran++
-    sayResult(response, message, { content: [{ type: 'text', text: 'ok' }] })
+    sendResult(response, message, { content: [{ type: 'text', text: 'ok' }] })
   })
   const loop = new TestLoop({ limits: { maxCallsPerTenant: 100_000 } })
   const calls = [1, 2, 3].map((n) => ['a', { n }] as const)
@@ -187,7 +187,7 @@ test('500 turns at once with three calls each leave no connection, no permit and
   )
   expect(results).toHaveLength(1_500)
   expect(new Set(results)).toEqual(new Set(['ok']))
-  const handshakes = server.heard.filter((method) => method === 'initialize').length
+  const handshakes = server.received.filter((method) => method === 'initialize').length
   expect([handshakes, ran, loop.pool.size]).toEqual([1, 1_500, 1])
   loop.pool.sweep(Date.now() + 3_600_000)
   expect(loop.pool.size).toBe(0)

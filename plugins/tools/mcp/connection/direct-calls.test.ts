@@ -1,7 +1,7 @@
 /** Calls that go past the protocol library, and those that it has to take over in the middle. */
 import { afterEach, expect, test } from 'vitest'
 import { outgoingHttp } from '../../../../test/support/outgoing-http.ts'
-import { type RawServer, sayResult, startRawServer } from '../fixtures/raw-server.ts'
+import { type RawServer, sendResult, startRawServer } from '../fixtures/raw-server.ts'
 import { testConfig, testLog } from '../fixtures/run-turn.ts'
 import { ANYWHERE } from '../net/reach-rules.ts'
 import { ServerConnection } from './server-connection.ts'
@@ -34,12 +34,12 @@ const EVENTS = { 'content-type': 'text/event-stream' }
 const resultOf = (id: number | undefined, text: string) =>
   `data: ${JSON.stringify({ jsonrpc: '2.0', id, result: { content: [{ type: 'text', text }] } })}\n\n`
 
-test('a call says what the library says: protocol version, own headers, name and arguments', async () => {
+test('a call sends what the library sends: protocol version, own headers, name and arguments', async () => {
   let seen: unknown
   const { call } = await open((message, response, request) => {
     const { 'mcp-protocol-version': version, 'x-own': own, accept } = request.headers
     seen = [version, own, accept, message.params]
-    sayResult(response, message, { content: [] })
+    sendResult(response, message, { content: [] })
   })
   await call()
   expect(seen).toEqual([
@@ -59,7 +59,7 @@ test('an answer may come as a stream, among messages that are not for the call',
     response.end(resultOf(message.id, 'found'))
   })
   expect((await call()).text).toBe('found')
-  await expect.poll(() => server.heard).toContain('answer')
+  await expect.poll(() => server.received).toContain('answer')
 })
 
 test('a stream with ids that ends without its answer is taken up again', async () => {
@@ -81,7 +81,7 @@ test('a stream with ids that ends without its answer is taken up again', async (
 
 test('a body that answers another request fails the call at once', async () => {
   const { call } = await open((message, response) =>
-    sayResult(response, { ...message, id: 5 }, { content: [] }),
+    sendResult(response, { ...message, id: 5 }, { content: [] }),
   )
   await expect(call()).rejects.toMatchObject({
     type: 'mcp_protocol_error',
@@ -102,7 +102,7 @@ test('a call that a kept connection loses is never sent again: the tool may have
   let calls = 0
   const { call } = await open((message, response) => {
     if (message.method === 'tools/call' && ++calls > 1) return void response.socket?.destroy()
-    sayResult(response, message, { content: [] })
+    sendResult(response, message, { content: [] })
   })
   await call()
   await expect(call()).rejects.toMatchObject({ message: 'the server closed the connection' })
@@ -112,7 +112,7 @@ test('a call that a kept connection loses is never sent again: the tool may have
 test('a redirect within the server is followed by the library, and its answer is the call’s', async () => {
   const { call } = await open((message, response, request) => {
     if (request.url === '/mcp') return void response.writeHead(307, { location: '/other' }).end()
-    sayResult(response, message, { content: [{ type: 'text', text: 'there' }] })
+    sendResult(response, message, { content: [{ type: 'text', text: 'there' }] })
   })
   expect((await call()).text).toBe('there')
 })

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { OutgoingHttp } from '#kernel'
 import { outgoingHttp } from '../../../../test/support/outgoing-http.ts'
-import { flood, type RawServer, sayResult, startRawServer } from '../fixtures/raw-server.ts'
+import { flood, type RawServer, sendResult, startRawServer } from '../fixtures/raw-server.ts'
 import { testConfig, testLog } from '../fixtures/run-turn.ts'
 import { startToolServer } from '../fixtures/tool-server.ts'
 import { ANYWHERE, type ReachRules } from '../net/reach-rules.ts'
@@ -70,7 +70,7 @@ describe.each(ways)('over %s', (_name, client) => {
     const closed = Promise.withResolvers<void>()
     let isFirst = true
     const server = await serve((message, response) => {
-      if (!isFirst) return sayResult(response, message, { content: [{ type: 'text', text: 'ok' }] })
+      if (!isFirst) return sendResult(response, message, { content: [{ type: 'text', text: 'ok' }] })
       isFirst = false
       response.writeHead(200, events).write(': hello\n\n')
       response.on('close', () => closed.resolve())
@@ -79,7 +79,7 @@ describe.each(ways)('over %s', (_name, client) => {
     expect(await failure(call(connection, 100))).toMatchObject({ message: 'no response in time' })
     await closed.promise
     expect((await call(connection)).text).toBe('ok')
-    expect(server.heard).toContain('notifications/cancelled')
+    expect(server.received).toContain('notifications/cancelled')
   })
 
   const shapes = {
@@ -129,7 +129,7 @@ describe.each(ways)('over %s', (_name, client) => {
     await expect.poll(() => connection.isClosed, { timeout: 30_000 }).toBe(true)
   }, 180_000)
 
-  test('a server that asks and asks is not answered without end', async () => {
+  test('a server that sends endless requests is disconnected', async () => {
     const ask = (id: number) => `data: {"jsonrpc":"2.0","id":${id},"method":"ping"}\n\n`
     let isAnswering = true
     const server = await startToolServer(
@@ -214,7 +214,7 @@ describe.each(ways)('over %s', (_name, client) => {
       null,
       'tool',
     ]
-    const server = await serve((message, response) => sayResult(response, message, { tools, nextCursor: 7 }))
+    const server = await serve((message, response) => sendResult(response, message, { tools, nextCursor: 7 }))
     const listed = await (await connect(target(server.url))).tools()
     expect(listed.map(({ name }) => name)).toEqual([
       'good',
@@ -239,20 +239,20 @@ describe.each(ways)('over %s', (_name, client) => {
     let page = 0
     const endless = await serve((message, response) => {
       const tools = Array.from({ length: 50 }, (_, i) => ({ name: `t${page}_${i}` }))
-      sayResult(response, message, { tools, nextCursor: String(++page) })
+      sendResult(response, message, { tools, nextCursor: String(++page) })
     })
     expect(await (await connect(target(endless.url))).tools()).toHaveLength(512)
     const inputSchema = { type: 'object', description: 'x'.repeat(60_000) }
     const large = await serve((message, response) => {
       const tools = Array.from({ length: 50 }, (_, i) => ({ name: `l${page}_${i}`, inputSchema }))
-      sayResult(response, message, { tools, nextCursor: String(++page) })
+      sendResult(response, message, { tools, nextCursor: String(++page) })
     })
     expect((await (await connect(target(large.url))).tools()).length).toBeLessThan(71)
     const still = await serve((message, response) =>
-      sayResult(response, message, { tools: [{ name: 'a' }], nextCursor: 'x' }),
+      sendResult(response, message, { tools: [{ name: 'a' }], nextCursor: 'x' }),
     )
     expect(await (await connect(target(still.url))).tools()).toHaveLength(1)
-    expect(still.heard.filter((method) => method === 'tools/list')).toHaveLength(2)
+    expect(still.received.filter((method) => method === 'tools/list')).toHaveLength(2)
   })
 
   test.each([
@@ -276,7 +276,7 @@ describe.each(ways)('over %s', (_name, client) => {
       null,
       { type: 'text', text: 'ü'.repeat(100) },
     ]
-    const server = await serve((message, response) => sayResult(response, message, { content }))
+    const server = await serve((message, response) => sendResult(response, message, { content }))
     const whole = await call(await connect(target(server.url)))
     expect(whole.text).toBe(
       `a\n{"type":"resource_link","uri":"file:///x","name":"x"}\nnull\n${'ü'.repeat(100)}`,
@@ -314,7 +314,7 @@ describe.each(ways)('over %s', (_name, client) => {
   test('nothing is left open: sockets of a connection go with it', async () => {
     const server = await serve((message, response, _request) => {
       if (message.method === 'GET') response.writeHead(200, events).write(': open\n\n')
-      else sayResult(response, message, { content: [] })
+      else sendResult(response, message, { content: [] })
     })
     const connection = await connect(target(server.url))
     await Promise.all(Array.from({ length: 20 }, () => call(connection)))
@@ -327,7 +327,7 @@ describe.each(ways)('over %s', (_name, client) => {
     let isHanging = false
     const closed = Promise.withResolvers<void>()
     const server = await serve((message, response) => {
-      if (!isHanging) return sayResult(response, message, { content: [] })
+      if (!isHanging) return sendResult(response, message, { content: [] })
       response.on('close', () => closed.resolve())
     })
     const connection = await connect(target(server.url))
@@ -336,13 +336,13 @@ describe.each(ways)('over %s', (_name, client) => {
     await call(connection, 5_000, turn.signal)
     turn.abort()
     await call(connection)
-    expect(server.heard).not.toContain('notifications/cancelled')
+    expect(server.received).not.toContain('notifications/cancelled')
     isHanging = true
     const second = new AbortController()
     setTimeout(() => second.abort(), 50)
     await failure(call(connection, 20_000, second.signal))
     await closed.promise
-    expect(server.heard.filter((method) => method === 'notifications/cancelled')).toHaveLength(1)
+    expect(server.received.filter((method) => method === 'notifications/cancelled')).toHaveLength(1)
   })
 
   test('the older event stream: a server that dies in a call fails it at once, and is not spoken with again', async () => {

@@ -16,9 +16,9 @@ afterEach(async () => {
 
 /** Gives tokens to whoever knows the secret; keeps all that it was sent. */
 async function startAuthorization() {
-  const heard: string[] = []
+  const received: string[] = []
   const server = createServer(async (request: IncomingMessage, response) => {
-    heard.push(`${request.url} ${request.headers.authorization ?? ''} ${await text(request)}`)
+    received.push(`${request.url} ${request.headers.authorization ?? ''} ${await text(request)}`)
     const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
     response.setHeader('content-type', 'application/json')
     if (request.url?.startsWith('/.well-known/'))
@@ -38,9 +38,9 @@ async function startAuthorization() {
       JSON.stringify(isKnown ? { access_token: 'tok', token_type: 'Bearer' } : { error: 'invalid_client' }),
     )
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  await new Promise<void>((resolve) => server.listen(0, '0.0.0.0', resolve))
   ends.push(() => new Promise((resolve) => server.close(resolve)))
-  return { issuer: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, heard }
+  return { issuer: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, received }
 }
 
 /** Wants a token, and says who gives them. */
@@ -98,8 +98,8 @@ test('a tool server that names another authorization server does not get the sec
   const thief = await startAuthorization()
   const server = await startProtected(thief.issuer)
   await expect(connect(server.url, issuer, 'right-secret')).rejects.toThrow('not the configured one')
-  expect(thief.heard.filter((line) => line.startsWith('/token'))).toEqual([])
-  expect(thief.heard.join()).not.toContain(btoa('weir:right-secret'))
+  expect(thief.received.filter((line) => line.startsWith('/token'))).toEqual([])
+  expect(thief.received.join()).not.toContain(btoa('weir:right-secret'))
 })
 
 test('a wrong secret is refused, and not shown', async () => {
@@ -108,4 +108,13 @@ test('a wrong secret is refused, and not shown', async () => {
   await expect(connect(server.url, issuer, 'wrong-secret')).rejects.toThrow(
     /^the authorization server rejected the credentials$/,
   )
+})
+
+test('a tool server cannot send discovery to other private hosts', async () => {
+  const { issuer } = await startAuthorization()
+  const internal = await startAuthorization()
+  const server = await startProtected(internal.issuer.replace('127.0.0.1', '127.0.0.2'))
+  const error = await connect(server.url, issuer, 'right-secret').catch((cause: Error) => cause)
+  expect(error).toMatchObject({ message: 'its address is private' })
+  expect(internal.received).toEqual([])
 })

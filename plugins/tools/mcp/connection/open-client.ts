@@ -6,7 +6,7 @@ import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import type { HeaderList, OutgoingHttp } from '#kernel'
 import { GuardedFetch } from '../net/guarded-fetch.ts'
 import { PostClient } from '../net/post-client.ts'
-import { checkHost, pinnedLookup } from '../net/reach-rules.ts'
+import { checkHost, lookupFor } from '../net/reach-rules.ts'
 import { DirectCalls } from './direct-calls.ts'
 import type { ConnectionLimits, HttpTarget, ServerTarget, StdioTarget } from './server-target.ts'
 import { ToolServerError, toToolServerError } from './tool-server-error.ts'
@@ -143,7 +143,7 @@ function openPostClient(
   }: { responseMs: number; ca: string | undefined; onFlood: (error: Error) => void },
 ): PostClient {
   checkHost(url, rules)
-  const lookup = pinnedLookup(rules)
+  const lookup = lookupFor(rules)
   const peer = http.connect({ origin: url.origin, lookup, ca, keepAliveMs: IDLE_MS, maxIdle: MAX_IDLE })
   return new PostClient({
     peer,

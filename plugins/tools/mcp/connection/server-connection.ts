@@ -176,7 +176,7 @@ export class ServerConnection {
         if (found.has(tool.name) || found.size >= maxTools) continue
         bytes += JSON.stringify(tool).length
         if (bytes > maxMessageBytes) return [...found.values()]
-        // Its name is what it is called by.
+        // Calls need the exact name.
         found.set(tool.name, { ...redactJson(tool, this.#secrets), name: tool.name })
       }
       const next = readCursor(answer)
@@ -187,9 +187,9 @@ export class ServerConnection {
   }
 
   #failure(error: unknown): ToolServerError {
-    const told = toToolServerError(error)
-    const isOurs = this.#closeReason !== null && told.isClosed
-    const failure = isOurs ? toToolServerError(this.#closeReason) : told
+    const original = toToolServerError(error)
+    const isClosedByGateway = this.#closeReason !== null && original.isClosed
+    const failure = isClosedByGateway ? toToolServerError(this.#closeReason) : original
     if (failure.isSessionLost) this.#isOpen = false
     return withoutSecrets(failure, this.#secrets)
   }

@@ -73,8 +73,8 @@ export function redact(text: string, secrets: readonly string[]): string {
 export function redactJson<T>(value: T, secrets: readonly string[]): T {
   if (secrets.length === 0) return value
   const text = JSON.stringify(value)
-  const isTold = secrets.some((secret) => text.includes(JSON.stringify(secret).slice(1, -1)))
-  if (!isTold) return value
+  const hasSecret = secrets.some((secret) => text.includes(JSON.stringify(secret).slice(1, -1)))
+  if (!hasSecret) return value
   return JSON.parse(text, (_name, one: unknown) => {
     if (typeof one === 'string') return redact(one, secrets)
     if (typeof one !== 'object' || one === null || Array.isArray(one)) return one

@@ -78,11 +78,11 @@ export function toToolServerError(error: unknown): ToolServerError {
 }
 
 function fromProtocol(code: number, message: string, cause: unknown): ToolServerError {
-  const words = message.replace(/^MCP error -?\d+: /, '').slice(0, MAX_MESSAGE_CHARACTERS)
-  if (code === RESPONSE_INCOMPLETE) return new ToolServerError('http_error', 0, words, { cause })
-  const ours = LIBRARY_MESSAGES.get(words)
-  if (ours !== undefined) return new ToolServerError('http_error', 0, ours, { cause })
-  return new ToolServerError('mcp_protocol_error', code, words, { cause })
+  const text = message.replace(/^MCP error -?\d+: /, '').slice(0, MAX_MESSAGE_CHARACTERS)
+  if (code === RESPONSE_INCOMPLETE) return new ToolServerError('http_error', 0, text, { cause })
+  const known = LIBRARY_MESSAGES.get(text)
+  if (known !== undefined) return new ToolServerError('http_error', 0, known, { cause })
+  return new ToolServerError('mcp_protocol_error', code, text, { cause })
 }
 
 function readError(error: unknown): { name: string; code: unknown; message: string } {
@@ -95,8 +95,8 @@ function readError(error: unknown): { name: string; code: unknown; message: stri
 /** Finds an error of the gateway that a library has wrapped. */
 function findCause(error: unknown): ToolServerError | null {
   const cause = error instanceof Error ? error.cause : undefined
-  const isOurs =
+  const isKnown =
     cause instanceof Error &&
     ['UnreachableByRule', 'ByteLimitExceeded', 'ToolServerError'].includes(cause.name)
-  return isOurs ? toToolServerError(cause) : null
+  return isKnown ? toToolServerError(cause) : null
 }

@@ -1,15 +1,15 @@
-/** Calls that had to wait and now have an answer: what is approved is begun, what is denied is told to the model. */
+/** Calls that waited for approval: approved ones are started, the model receives a refusal for denied ones. */
 import type { ApprovalAnswer, ChatMessage, ToolCallResult } from '#kernel'
 import { LIMIT_REACHED, refuse, TOOL_NOT_AVAILABLE, type ToolAnswer } from './model-call.ts'
 import type { OfferedTools } from './offered-tools.ts'
 import type { CallBudget, PendingCall } from './run-calls.ts'
-import { nameToday } from './turn-messages.ts'
+import { currentName } from './turn-messages.ts'
 import type { TurnOutput } from './turn-output.ts'
 
 export interface ApprovedCalls {
-  /** The assistant's message that holds all of them. */
+  /** Assistant message with all of the calls. */
   readonly message: ChatMessage
-  /** In the order of the answers: a call to be run, or what the model is told in its place. */
+  /** In the order of the answers: a call to run, or its refusal for the model. */
   readonly steps: readonly (PendingCall | ToolAnswer)[]
 }
 
@@ -22,7 +22,7 @@ export function beginApproved(
 ): ApprovedCalls {
   const calls = answers.map((answer) => {
     const id = output.callId(answer.approvalId)
-    const name = nameToday({ kind: 'mcp', label: answer.label, name: answer.name }, offered)
+    const name = currentName({ kind: 'mcp', label: answer.label, name: answer.name }, offered)
     return { id, type: 'function' as const, function: { name, arguments: answer.arguments } }
   })
   const steps = answers.map((answer, i) => {
@@ -35,7 +35,7 @@ export function beginApproved(
   return { message: { role: 'assistant', content: null, tool_calls: calls }, steps }
 }
 
-/** @param output null for calls that clients do not see */
+/** @param output null for calls hidden from clients */
 function begin(
   { approvalId, label, name, arguments: argumentText }: ApprovalAnswer,
   callId: string,
@@ -53,7 +53,7 @@ function begin(
   }
   if (tool !== undefined && budget.take()) return { callId, tool, argumentText, index, approvalId }
   const text = tool === undefined ? TOOL_NOT_AVAILABLE : LIMIT_REACHED
-  // The client has agreed to this call, and is shown that it does not run.
+  // The client approved this call, so its failure is visible.
   if (output !== null && index !== null)
     output.emit({
       type: 'call_done',

@@ -15,12 +15,12 @@ const SHAPES: Readonly<Record<BuiltInType, BuiltInShape>> = {
   web_search: {
     argument: 'query',
     about: 'What to search for.',
-    description: 'Searches the web and gives what was found.',
+    description: 'Searches the web and returns the results.',
   },
   code_interpreter: {
     argument: 'code',
     about: 'The program.',
-    description: 'Runs Python code and gives what it prints.',
+    description: 'Runs Python code and returns its output.',
   },
   file_search: {
     argument: 'query',
@@ -29,7 +29,7 @@ const SHAPES: Readonly<Record<BuiltInType, BuiltInShape>> = {
   },
 }
 
-/** One argument, always the same, so that items can show it whatever the server calls it. */
+/** Has one argument with a fixed name, so that items can show it for any server. */
 export function builtInFunction(type: BuiltInType, name: string, tool: ServerTool): ChatTool {
   const { argument, about, description } = SHAPES[type]
   const parameters = {

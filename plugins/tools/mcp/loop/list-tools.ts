@@ -1,44 +1,41 @@
 /** Lists the tools of all servers of a turn in parallel, and reports them in the order of the request. */
-import type { ListedServer, ListedTool, ToolLoopEvent } from '#kernel'
+import type { ListedServer, ListedTool } from '#kernel'
 import type { ServerTool } from '../connection/read-tools.ts'
 import { fingerprintOf } from '../connection/server-connection.ts'
-import { type ToolServerError, toToolServerError } from '../connection/tool-server-error.ts'
+import { ToolServerError, toToolServerError } from '../connection/tool-server-error.ts'
 import { mcpErrors } from '../errors.ts'
 import type { OpenServer } from '../tools/open-server.ts'
 import type { ServerWithTools } from './offered-tools.ts'
-
-export interface ListOutput {
-  emit(event: ToolLoopEvent): void
-  nextIndex(): number
-}
+import type { TurnOutput } from './turn-output.ts'
 
 /** @throws connect_mcp_server_failed, internal_tools_failed (424) at the first server that fails; no further events follow */
 export async function listTools(
   servers: readonly OpenServer[],
   listed: readonly ListedServer[],
-  output: ListOutput,
+  output: TurnOutput,
 ): Promise<ServerWithTools[]> {
-  const asked = servers.map((server) => settle(server.tools()))
+  // All run in parallel and are awaited in order, so none may reject before it is awaited.
+  const results = servers.map((server) => server.tools().catch(toToolServerError))
   const found: ServerWithTools[] = []
   for (const [i, server] of servers.entries()) {
     const seen = findListed(server, listed)
     // A list that the client may already know is announced only if it differs.
     let index = server.plan.isHidden || seen !== null ? null : begin(server, output)
-    const answer = await asked[i]
-    if (!Array.isArray(answer)) throw reportFailure(server, index, answer as ToolServerError, output)
-    const fingerprint = fingerprintOf(server.plan.place, answer)
+    const tools = await results[i]
+    if (tools instanceof ToolServerError) throw reportFailure(server, index, tools, output)
+    const fingerprint = fingerprintOf(server.plan.place, tools)
     if (seen !== null && seen.fingerprint !== null && seen.fingerprint !== fingerprint)
       index = begin(server, output)
     if (index !== null) {
-      const tools = answer.map(toListedTool)
-      output.emit({ type: 'list_done', index, label: server.plan.label, tools, fingerprint })
+      const listedTools = tools.map(toListedTool)
+      output.emit({ type: 'list_done', index, label: server.plan.label, tools: listedTools, fingerprint })
     }
-    found.push({ server, tools: answer })
+    found.push({ server, tools })
   }
   return found
 }
 
-function begin({ plan }: OpenServer, output: ListOutput): number {
+function begin({ plan }: OpenServer, output: TurnOutput): number {
   const index = output.nextIndex()
   output.emit({ type: 'list_started', index, label: plan.label })
   return index
@@ -53,7 +50,7 @@ function reportFailure(
   server: OpenServer,
   index: number | null,
   failure: ToolServerError,
-  output: ListOutput,
+  output: TurnOutput,
 ) {
   const { label, isHidden, builtIn } = server.plan
   if (isHidden || builtIn !== null) return mcpErrors.internal_tools_failed()
@@ -65,9 +62,4 @@ function reportFailure(
 
 function toListedTool({ name, description, inputSchema, annotations }: ServerTool): ListedTool {
   return { name, description, inputSchema, annotations }
-}
-
-/** All requests run in parallel and are awaited in order, so none may reject before it is awaited. */
-function settle(asked: Promise<readonly ServerTool[]>): Promise<readonly ServerTool[] | ToolServerError> {
-  return asked.catch(toToolServerError)
 }

@@ -1,4 +1,4 @@
-/** One call that a model makes, and the result of a call that is not run. */
+/** A call of a model, and the result of a call that is not run. */
 import type { NativeAnswer } from '#kernel'
 import type { OfferedTool } from './offered-tools.ts'
 

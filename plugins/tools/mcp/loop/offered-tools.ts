@@ -1,9 +1,8 @@
-/** The tools of a turn as the model is offered them, and the way back from a name to who runs it. */
+/** The tools of a turn as they are offered to the model, and their lookup by name and by origin. */
 import type { BuiltInType, CalledTool, CallOrigin, ChatTool, ToolReference } from '#kernel'
 import type { ServerTool } from '../connection/read-tools.ts'
-import { exposeNames, type NameWish } from '../tools/exposed-names.ts'
-import type { OpenServer } from '../tools/open-server.ts'
-import { needsApproval } from '../tools/tool-filter.ts'
+import { exposeNames, type ToolName } from '../tools/exposed-names.ts'
+import { needsApproval, type OpenServer } from '../tools/open-server.ts'
 import { builtInFunction } from './built-in-functions.ts'
 
 /** A tool that the gateway runs. */
@@ -29,26 +28,26 @@ export class OfferedTools {
   readonly #byName = new Map<string, OfferedTool>()
   readonly #byOrigin = new Map<string, OfferedTool>()
 
-  /** @param reserved names of tools that the model is offered by others */
+  /** @param reserved names that the model knows already */
   constructor(
     functions: readonly ChatTool[],
     servers: readonly ServerWithTools[],
-    usualApproval: 'always' | 'never',
+    defaultApproval: 'always' | 'never',
     reserved: Iterable<string> = [],
   ) {
     this.functions = functions
     this.#functionNames = new Set(functions.map((tool) => tool.function.name))
-    const wishes: NameWish[] = []
+    const names: ToolName[] = []
     const found: Omit<OfferedTool, 'exposedName'>[] = []
     for (const { server, tools } of servers) {
       for (const tool of tools) {
-        wishes.push(wishOf(server, tool))
-        found.push(describe(server, tool, usualApproval))
+        names.push(nameOf(server, tool))
+        found.push(describe(server, tool, defaultApproval))
       }
     }
     const taken = new Set(reserved)
     for (const name of this.#functionNames) taken.add(name)
-    exposeNames(taken, wishes).forEach((exposedName, i) => {
+    exposeNames(taken, names).forEach((exposedName, i) => {
       const tool = { ...found[i], exposedName }
       const origin = originKey(tool.called)
       this.#byName.set(exposedName, tool)
@@ -60,7 +59,7 @@ export class OfferedTools {
     return this.#byName.size > 0
   }
 
-  /** True for functions of the client's own. */
+  /** True for functions of the client. */
   hasFunction(name: string): boolean {
     return this.#functionNames.has(name)
   }
@@ -69,12 +68,12 @@ export class OfferedTools {
     return this.#byName.get(exposedName)
   }
 
-  /** The tool that made a call of an earlier turn, or that an approval is for; undefined when it is not here any more. */
+  /** The tool of an earlier call or of an approval; undefined if the turn no longer has it. */
   findOrigin(origin: CallOrigin): OfferedTool | undefined {
     return this.#byOrigin.get(originKey(origin))
   }
 
-  /** Names under which the model sees what a choice names; empty when the turn has none of it. */
+  /** Exposed names of the tools that a choice refers to; empty if the turn has none. */
   namesOf(reference: ToolReference): string[] {
     if (reference.kind === 'function') return this.hasFunction(reference.name) ? [reference.name] : []
     if (reference.kind === 'mcp' && reference.label !== null && reference.name !== undefined) {
@@ -87,16 +86,18 @@ export class OfferedTools {
       .map((tool) => tool.exposedName)
   }
 
-  /** As generation requests hold them. @param only these names; null: all */
+  /** Tools of a generation request. @param only names to include; null for all */
   toChatTools(only: ReadonlySet<string> | null): ChatTool[] {
-    const isWanted = (name: string) => only === null || only.has(name)
-    const functions = this.functions.filter((tool) => isWanted(tool.function.name))
-    const own = [...this.#byName.values()].filter(({ exposedName }) => isWanted(exposedName)).map(toChatTool)
+    const isIncluded = (name: string) => only === null || only.has(name)
+    const functions = this.functions.filter((tool) => isIncluded(tool.function.name))
+    const own = [...this.#byName.values()]
+      .filter(({ exposedName }) => isIncluded(exposedName))
+      .map(toChatTool)
     return [...functions, ...own]
   }
 }
 
-function wishOf(server: OpenServer, tool: ServerTool): NameWish {
+function nameOf(server: OpenServer, tool: ServerTool): ToolName {
   const { builtIn, label } = server.plan
   return builtIn === null ? { label, name: tool.name } : { label: null, name: builtIn.config.type }
 }
@@ -104,20 +105,20 @@ function wishOf(server: OpenServer, tool: ServerTool): NameWish {
 function describe(
   server: OpenServer,
   tool: ServerTool,
-  usualApproval: 'always' | 'never',
+  defaultApproval: 'always' | 'never',
 ): Omit<OfferedTool, 'exposedName'> {
   const { builtIn, config, request, label, isHidden } = server.plan
   if (builtIn !== null) {
     const called = { kind: 'built_in', type: builtIn.config.type } as const
-    // A built-in tool shows its calls, though its server shows nothing.
+    // Calls of built-in tools are visible although their server is hidden.
     return { called, server, tool, needsApproval: false, isHidden: false }
   }
   return {
     called: { kind: 'mcp', label, name: tool.name },
     server,
     tool,
-    // Nobody could approve what nobody sees.
-    needsApproval: !isHidden && needsApproval(tool, request?.approval, config?.approval ?? usualApproval),
+    // Clients cannot approve calls that are hidden from them.
+    needsApproval: !isHidden && needsApproval(tool, request?.approval, config?.approval ?? defaultApproval),
     isHidden,
   }
 }
@@ -132,7 +133,7 @@ function toChatTool({ exposedName, called, server, tool }: OfferedTool): ChatToo
   return { type: 'function', function: { name: exposedName, ...description, parameters: tool.inputSchema } }
 }
 
-/** The same for two that name one tool, whatever the label's case. */
+/** Labels are case-insensitive. */
 function originKey(origin: CallOrigin): string {
   return origin.kind === 'built_in' ? origin.type : JSON.stringify([origin.label.toLowerCase(), origin.name])
 }

@@ -107,7 +107,7 @@ test('a tool that fails is a failed call, the model gets its words, the turn goe
   expect(events.at(-1)).toMatchObject({ type: 'finished', reason: 'stop' })
 })
 
-test('an error of the protocol is told with its code', async () => {
+test('a protocol error is reported with its code', async () => {
   const model = scriptedModel({ calls: [['throws', {}]] }, { text: 'done' })
   const events = await openLoop().run(model, { tools: [mcpTool('docs', docs.url)] })
   const { error } = only(events, 'call_done')[0].result
@@ -132,7 +132,7 @@ test('arguments that are no JSON object reach no server', async () => {
   expect(events.at(-1)).toMatchObject({ type: 'finished', reason: 'stop', toolCalls: 2 })
 })
 
-test('a server that is down ends the turn before any worker is asked', async () => {
+test('a server that is down ends the turn before any generation', async () => {
   const gone = await startToolServer({})
   await gone.close()
   const model = scriptedModel({ text: 'never' })
@@ -152,7 +152,7 @@ test('a server that is down ends the turn before any worker is asked', async () 
   expect(model.requests).toEqual([])
 })
 
-test('a tool that takes too long is a failed call, and the server is told', async () => {
+test('a tool that exceeds its timeout is a failed call, and the server is notified', async () => {
   const cancelled = Promise.withResolvers<void>()
   const server = await startToolServer({
     slow: (_, { signal }) => new Promise(() => signal.addEventListener('abort', () => cancelled.resolve())),
@@ -166,7 +166,7 @@ test('a tool that takes too long is a failed call, and the server is told', asyn
   await cancelled.promise
 })
 
-test('max_tool_calls runs as many, tells the model why, and ends with an answer', async () => {
+test('max_tool_calls limits the calls, the model receives the reason, and the turn ends with an answer', async () => {
   const three = [1, 2, 3].map((n) => ['search', { q: n }] as const)
   const model = scriptedModel({ calls: three }, { text: 'done' })
   const limits = { maxToolCalls: 1, atLimit: 'answer' } as const
@@ -227,7 +227,7 @@ test('with a call of the client’s own, ours are run and the turn is handed ove
   expect(events.at(-1)).toMatchObject({ type: 'finished', reason: 'handed_over', iterations: 1 })
 })
 
-test('parallel calls run at once and are told in the model’s order', async () => {
+test('parallel calls run at once and are reported in the order of the model', async () => {
   const all = Promise.withResolvers<void>()
   let running = 0
   const server = await startToolServer({
@@ -267,7 +267,7 @@ test('without parallel_tool_calls one runs after the other', async () => {
   expect([most, server.ran.length]).toEqual([1, 3])
 })
 
-test('a list that the client knows is told again only when it has changed', async () => {
+test('a list that the client has is reported again only if it has changed', async () => {
   const loop = openLoop()
   const a = mcpTool('docs', docs.url)
   const first = await loop.run(scriptedModel({ text: 'x' }), { tools: [a] })
@@ -285,7 +285,7 @@ test('a list that the client knows is told again only when it has changed', asyn
   expect(docs.lists).toBeGreaterThan(0)
 })
 
-test('neither does the next turn ask the server for its list', async () => {
+test('the next turn does not request the list again either', async () => {
   const server = await startToolServer({ a: () => 'a', b: () => 'b', c: () => 'c' }, { pageSize: 2 })
   ends.push(() => server.close())
   const loop = openLoop()
@@ -327,7 +327,7 @@ test('usage is summed, numbers have no gaps, each request holds all that was bef
   ])
 })
 
-test('an answer that was cut off runs nothing, and its last item says so', async () => {
+test('no call of a truncated answer runs, and its last item is marked', async () => {
   const ranBefore = docs.ran.length
   const model = scriptedModel({ text: 'x', calls: [['search', '{"q":']], reason: 'length' })
   const events = await openLoop().run(model, { tools: [mcpTool('docs', docs.url)] })
@@ -338,7 +338,7 @@ test('an answer that was cut off runs nothing, and its last item says so', async
   expect(only(text, 'item_done')).toEqual([{ type: 'item_done', index: 0, isCut: true }])
 })
 
-test('a tool that nobody declared is told to the model; without tools of ours it is the client’s', async () => {
+test('a call of an undeclared tool is refused; without gateway tools it is passed to the client', async () => {
   const model = scriptedModel({ calls: [['nonsense', {}]] }, { text: 'done' })
   const events = await openLoop().run(model, { tools: [mcpTool('docs', docs.url)] })
   expect(addedMessages(model, 1)[1].content).toBe('There is no tool named nonsense.')

@@ -1,6 +1,6 @@
 /**
- * One turn: lists the tools, runs what a person has approved, then asks the model and runs what it calls, again and
- * again, until it has answered, a limit is reached, or something waits for the client.
+ * One turn: lists the tools, runs approved calls, then alternates between generations and the calls of the model until the
+ * model answers, a limit is reached, or a call needs the client.
  */
 import {
   type ChatMessage,
@@ -37,7 +37,7 @@ export interface TurnParts {
   readonly caller: Caller
   /** Starts one generation; does not throw. */
   readonly generate: (request: GenerationRequest, options: GenerateOptions) => Generation
-  /** The turn is over, however it ended. */
+  /** Called once, after any end of the turn. */
   readonly onEnd: (iterations: number) => void
 }
 
@@ -53,14 +53,14 @@ export class ToolTurnRun implements RunningTurn {
   #offer: Offer = { only: null, toolChoice: null }
   #messages: readonly ChatMessage[] = []
   #generation: Generation | null = null
-  /** Set while the reader is slow. */
+  /** Set while paused. */
   #resumed: PromiseWithResolvers<void> | null = null
   #usage: GenerationUsage | null = null
-  /** Tools that the client has declared for workers of its own format. */
+  /** Names of tools that are declared in the worker's format. */
   readonly #nativeNames: ReadonlySet<string>
-  /** The worker of this iteration was offered those. */
+  /** Whether the worker of this iteration accepts those. */
   #hasNativeTools = false
-  /** The last answer in its worker's own words. */
+  /** The last answer in the format of its worker. */
   #native: NativeAnswer | null = null
   #iterations = 0
   #isLast = false
@@ -75,7 +75,7 @@ export class ToolTurnRun implements RunningTurn {
     this.#budget = new CallBudget(turn.limits.maxToolCalls, parts.config.limits.maxToolCalls)
   }
 
-  /** Never rejects, unless the listener throws at the very end. */
+  /** Rejects only if the listener throws at the last event. */
   async run(): Promise<void> {
     try {
       await this.#begin()
@@ -114,7 +114,7 @@ export class ToolTurnRun implements RunningTurn {
     const history = request.prompt.kind === 'chat' ? request.prompt.messages : []
     this.#messages = renameHistory(history, origins, this.#offered)
     this.#output.noteHistory(history)
-    // Before a tool runs: what a wrong choice asks for must not have happened.
+    // Checked before any tool runs.
     this.#offer = offerFor(toolChoice, this.#offered, 0)
     if (approvals.length === 0 || this.#isOver) return
     const hidden = new Set(
@@ -130,10 +130,7 @@ export class ToolTurnRun implements RunningTurn {
   async #iterate(): Promise<void> {
     while (this.#resumed !== null) await this.#resumed.promise
     if (this.#isOver) return
-    const reader = new TurnReader(
-      { ...this.#output, routeOf: (name) => this.#routeOf(name) },
-      this.#iterations === 0,
-    )
+    const reader = new TurnReader(this.#output, (name) => this.#routeOf(name), this.#iterations === 0)
     await this.#generate(reader)
     this.#iterations++
     this.#usage = addUsage(this.#usage, reader.usage)
@@ -141,12 +138,12 @@ export class ToolTurnRun implements RunningTurn {
     const { turn, reason, matchedStop } = reader
     this.#native = turn.native
     if (reason !== 'stop' && reason !== 'tool_calls') {
-      // The answer was cut off: nothing of it is run.
-      emitCutCalls(turn.calls, this.#output.emit)
+      // Calls of a truncated answer are not run.
+      emitCutCalls(turn.calls, this.#output)
       return this.#finish(reason, matchedStop)
     }
     if (turn.calls.length === 0) return this.#finish(reason, matchedStop)
-    const answers = await this.#answer(turn.calls)
+    const answers = await this.#runModelCalls(turn.calls)
     if (this.#isOver) return
     if (turn.calls.some(({ route }) => route.kind === 'function' || route.kind === 'approval'))
       return this.#finish('handed_over', matchedStop)
@@ -166,14 +163,14 @@ export class ToolTurnRun implements RunningTurn {
     if (atLimit === 'stop') this.#finish('tool_limit', null)
   }
 
-  /** The model called again though nothing was left to call. */
+  /** The model made calls although no tool was offered. */
   #endAfterLast(matchedStop: string | number | null): void {
     if (this.#turn.limits.maxToolCalls === null) throw mcpErrors.tool_iterations_exceeded(this.#iterations)
     this.#finish('stop', matchedStop)
   }
 
-  /** Runs what is ours and says why the rest is not run; what the client answers has no answer here. */
-  async #answer(calls: readonly ModelCall[]): Promise<ToolAnswer[]> {
+  /** Runs the gateway's calls and refuses others; calls for the client have no result here. */
+  async #runModelCalls(calls: readonly ModelCall[]): Promise<ToolAnswer[]> {
     const pending = calls.flatMap(({ id, route, argumentText, index }): PendingCall[] =>
       route.kind === 'gateway'
         ? [{ callId: id, tool: route.tool, argumentText, index, approvalId: null }]
@@ -183,12 +180,12 @@ export class ToolTurnRun implements RunningTurn {
     return calls.flatMap((call) => ran.get(call.id) ?? refusalOf(call) ?? [])
   }
 
-  /** @returns answers by call id */
+  /** @returns results by call id */
   async #runAll(calls: readonly PendingCall[]): Promise<ReadonlyMap<string, ToolAnswer>> {
     const { runner, caller, config } = this.#parts
     const atOnce = this.#turn.request.parallelToolCalls === false ? 1 : config.limits.parallelCalls
     const { signal } = this.#stopping
-    const answers = await runCalls(calls, { runner, caller, signal, atOnce, emit: this.#output.emit })
+    const answers = await runCalls(calls, { runner, caller, signal, atOnce, output: this.#output })
     return new Map(answers.map((answer) => [answer.callId, answer]))
   }
 
@@ -222,7 +219,7 @@ export class ToolTurnRun implements RunningTurn {
     const tools = this.#offered.toChatTools(this.#offer.only)
     const hasTools = tools.length > 0
     const { native } = request
-    // A forced choice holds for the first request only, in whatever words.
+    // A forced choice applies to the first request only, in any format.
     const isForced = native !== undefined && native.toolChoice !== null && this.#iterations > 0
     return {
       ...request,
@@ -230,7 +227,7 @@ export class ToolTurnRun implements RunningTurn {
       choices: 1,
       prompt: { kind: 'chat', messages: this.#messages },
       tools,
-      // Engines refuse these beside no tools.
+      // Engines reject these without tools.
       toolChoice: hasTools ? this.#offer.toolChoice : null,
       parallelToolCalls: hasTools ? request.parallelToolCalls : undefined,
       continuesLastMessage: this.#iterations === 0 ? request.continuesLastMessage : undefined,
@@ -244,8 +241,8 @@ export class ToolTurnRun implements RunningTurn {
       return { kind: 'refused', reason: this.#isLast ? 'limit' : 'unknown' }
     const tool = this.#offered.find(name)
     if (tool === undefined) {
-      const isOurs = this.#offered.hasGatewayTools && !this.#offered.hasFunction(name)
-      return isOurs ? { kind: 'refused', reason: 'unknown' } : { kind: 'function' }
+      const isGatewayTurn = this.#offered.hasGatewayTools && !this.#offered.hasFunction(name)
+      return isGatewayTurn ? { kind: 'refused', reason: 'unknown' } : { kind: 'function' }
     }
     if (tool.needsApproval)
       return this.#turn.canApprove === false
@@ -288,7 +285,7 @@ function nativeNamesOf({ native }: GenerationRequest): ReadonlySet<string> {
   return new Set(names)
 }
 
-/** Null and something is something. */
+/** Sums the counters; null counts as zero. */
 function addUsage(sum: GenerationUsage | null, more: GenerationUsage | null): GenerationUsage | null {
   if (sum === null || more === null) return sum ?? more
   return {

@@ -16,14 +16,14 @@ export function renameHistory(
     const calls = message.tool_calls.map((call) => {
       const origin = origins.get(call.id)
       if (origin === undefined) return call
-      return { ...call, function: { ...call.function, name: nameToday(origin, offered) } }
+      return { ...call, function: { ...call.function, name: currentName(origin, offered) } }
     })
     return { ...message, tool_calls: calls }
   })
 }
 
-/** Name for a tool that no longer exists. */
-export function nameToday(origin: CallOrigin, offered: OfferedTools): string {
+/** Exposed name of a tool; a name derived from its origin if it no longer exists. */
+export function currentName(origin: CallOrigin, offered: OfferedTools): string {
   const found = offered.findOrigin(origin)
   return found?.exposedName ?? safeName(origin.kind === 'mcp' ? origin.name : origin.type)
 }

@@ -11,7 +11,7 @@ export class TurnOutput {
     this.#listener = listener
   }
 
-  readonly emit = (event: ToolLoopEvent): void => {
+  emit(event: ToolLoopEvent): void {
     if (!this.#isSilent) this.#listener.onEvent(event)
   }
 
@@ -27,12 +27,14 @@ export class TurnOutput {
   }
 
   /** Index of the next output item. */
-  readonly nextIndex = (): number => this.#indexes++
+  nextIndex(): number {
+    return this.#indexes++
+  }
 
   /** Returns a unique id: engines that number the calls of each answer repeat ids. */
-  readonly callId = (wanted: string): string => {
-    let id = wanted
-    for (let n = 2; this.#callIds.has(id); n++) id = `${wanted}_${n}`
+  callId(modelId: string): string {
+    let id = modelId
+    for (let n = 2; this.#callIds.has(id); n++) id = `${modelId}_${n}`
     this.#callIds.add(id)
     return id
   }

@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { GenerationEvent, ToolLoopEvent } from '#kernel'
 import type { CallRoute } from './model-call.ts'
+import { TurnOutput } from './turn-output.ts'
 import { TurnReader } from './turn-reader.ts'
 
 const tool = (isHidden: boolean) =>
@@ -17,19 +18,11 @@ const ROUTES: Record<string, CallRoute> = {
 }
 
 function read(events: readonly GenerationEvent[]) {
-  const told: ToolLoopEvent[] = []
-  let next = 0
-  const reader = new TurnReader(
-    {
-      emit: (event) => told.push(event),
-      nextIndex: () => next++,
-      routeOf: (name) => ROUTES[name],
-      callId: (wanted) => wanted,
-    },
-    true,
-  )
+  const emitted: ToolLoopEvent[] = []
+  const output = new TurnOutput({ onEvent: (event) => void emitted.push(event) })
+  const reader = new TurnReader(output, (name) => ROUTES[name], true)
   for (const event of events) reader.read(event)
-  return { told, turn: reader.turn, count: next }
+  return { emitted, turn: reader.turn, count: output.nextIndex() }
 }
 
 const piece = fc.oneof(
@@ -74,13 +67,15 @@ const generation = fc
 test('indexes rise without gaps, every item that begins ends, pieces make up the whole', () => {
   fc.assert(
     fc.property(generation, ({ events, names, reason }) => {
-      const { told, turn, count } = read(events)
+      const { emitted, turn, count } = read(events)
       const begins = new Set(['item_started', 'function_started', 'call_started', 'approval_requested'])
-      const begun = told.flatMap((event) => (begins.has(event.type) && 'index' in event ? [event.index] : []))
+      const begun = emitted.flatMap((event) =>
+        begins.has(event.type) && 'index' in event ? [event.index] : [],
+      )
       expect(begun).toEqual(Array.from({ length: count }, (_, i) => i))
       const isCut = reason === 'length'
       for (const index of begun) {
-        const own = told.filter((event) => 'index' in event && event.index === index)
+        const own = emitted.filter((event) => 'index' in event && event.index === index)
         const ends = own.filter(({ type }) =>
           /^(item_done|function_done|call_arguments_done|approval_requested)$/.test(type),
         )
@@ -106,7 +101,7 @@ test('indexes rise without gaps, every item that begins ends, pieces make up the
 })
 
 test('text after a call is a new item, and so is reasoning after text', () => {
-  const { told } = read([
+  const { emitted } = read([
     { type: 'text', choice: 0, delta: 'a' },
     { type: 'reasoning', choice: 0, delta: 'b' },
     { type: 'tool_call', choice: 0, index: 0, id: 'c', name: 'own' },
@@ -114,7 +109,7 @@ test('text after a call is a new item, and so is reasoning after text', () => {
     { type: 'text', choice: 0, delta: 'd' },
     { type: 'choice_done', choice: 0, reason: 'length', matchedStop: null },
   ])
-  expect(told.map((event) => ('index' in event ? `${event.index} ${event.type}` : ''))).toEqual([
+  expect(emitted.map((event) => ('index' in event ? `${event.index} ${event.type}` : ''))).toEqual([
     '0 item_started',
     '0 text',
     '0 item_done',
@@ -128,5 +123,5 @@ test('text after a call is a new item, and so is reasoning after text', () => {
     '3 text',
     '3 item_done',
   ])
-  expect(told.at(-1)).toMatchObject({ isCut: true })
+  expect(emitted.at(-1)).toMatchObject({ isCut: true })
 })

@@ -1,40 +1,24 @@
 /**
- * Reads one generation: passes its events on under the turn's own numbers, and keeps what the next request needs. What
- * belongs to a call of the gateway's is told as such from its first event on.
+ * Reads one generation: emits its events with the item indexes of the turn, and collects what the next request needs. Calls
+ * that the gateway runs are marked as such from their first event on.
  *
  * @hot one call per event of the worker
  */
-import type {
-  FinishReason,
-  GenerationEvent,
-  GenerationUsage,
-  NativeAnswer,
-  TokenLogprob,
-  ToolLoopEvent,
-} from '#kernel'
+import type { FinishReason, GenerationEvent, GenerationUsage, NativeAnswer, TokenLogprob } from '#kernel'
 import type { CallRoute, ModelCall, ModelTurn } from './model-call.ts'
-
-/** The turn, as its reader needs it. */
-export interface TurnOutput {
-  emit(event: ToolLoopEvent): void
-  /** Index of the next output item. */
-  nextIndex(): number
-  /** Who answers a call of this name; counts it when it is ours. */
-  routeOf(name: string): CallRoute
-  /** An id that no other call of this turn has. */
-  callId(wanted: string): string
-}
+import type { TurnOutput } from './turn-output.ts'
 
 export class TurnReader {
   reason: FinishReason = 'stop'
   matchedStop: string | number | null = null
   usage: GenerationUsage | null = null
   readonly #output: TurnOutput
+  readonly #routeOf: (name: string) => CallRoute
   readonly #isFirst: boolean
   readonly #calls: (ModelCall | undefined)[] = []
   #openItem: 'message' | 'reasoning' | null = null
   #openIndex = 0
-  /** Whole, but its end is not told yet: whether it was the last one cut off is known from the next event. */
+  /** Complete, but its end is not emitted yet: the next event shows whether the answer was cut off after it. */
   #held: ModelCall | null = null
   #text = ''
   #refusal = ''
@@ -42,8 +26,10 @@ export class TurnReader {
   #signature: string | null = null
   #native: NativeAnswer | null = null
 
-  constructor(output: TurnOutput, isFirst: boolean) {
+  /** @param routeOf decides who runs a call of this name, and counts calls that the gateway runs */
+  constructor(output: TurnOutput, routeOf: (name: string) => CallRoute, isFirst: boolean) {
     this.#output = output
+    this.#routeOf = routeOf
     this.#isFirst = isFirst
   }
 
@@ -55,17 +41,17 @@ export class TurnReader {
         break
       case 'text':
         this.#text += event.delta
-        this.#tellText('text', event.delta, event.logprobs ?? null)
+        this.#emitText('text', event.delta, event.logprobs ?? null)
         break
       case 'reasoning':
         this.#reasoning += event.delta
-        this.#tellText('reasoning', event.delta, event.logprobs ?? null)
+        this.#emitText('reasoning', event.delta, event.logprobs ?? null)
         break
       case 'reasoning_signature':
         this.#signature = event.signature
         this.#open('reasoning')
         this.#output.emit({ type: event.type, index: this.#openIndex, signature: event.signature })
-        // What is thought from here on has a proof of its own.
+        // Later reasoning has a signature of its own.
         this.#closeItem(false)
         break
       case 'refusal':
@@ -78,7 +64,7 @@ export class TurnReader {
         this.#output.emit({ type: event.type, index: this.#openIndex, annotation: event.annotation })
         break
       case 'native_item':
-        this.#tellNative(event)
+        this.#emitNative(event)
         break
       case 'tool_call':
         this.#beginCall(event.index, event.id, event.name)
@@ -108,7 +94,7 @@ export class TurnReader {
     }
   }
 
-  #tellText(type: 'text' | 'reasoning', delta: string, logprobs: readonly TokenLogprob[] | null): void {
+  #emitText(type: 'text' | 'reasoning', delta: string, logprobs: readonly TokenLogprob[] | null): void {
     this.#open(type === 'text' ? 'message' : 'reasoning')
     this.#output.emit({ type, index: this.#openIndex, delta, logprobs })
   }
@@ -122,7 +108,7 @@ export class TurnReader {
     this.#output.emit({ type: 'item_started', index: this.#openIndex, item })
   }
 
-  #tellNative({ engine, item }: Extract<GenerationEvent, { type: 'native_item' }>): void {
+  #emitNative({ engine, item }: Extract<GenerationEvent, { type: 'native_item' }>): void {
     this.#releaseHeld(false)
     this.#closeItem(false)
     this.#output.emit({ type: 'native_item', index: this.#output.nextIndex(), engine, item })
@@ -134,11 +120,11 @@ export class TurnReader {
     this.#output.emit({ type: 'item_done', index: this.#openIndex, isCut })
   }
 
-  #beginCall(position: number, wantedId: string, name: string): void {
+  #beginCall(position: number, modelId: string, name: string): void {
     this.#releaseHeld(false)
     this.#closeItem(false)
-    const route = this.#output.routeOf(name)
-    const id = this.#output.callId(wantedId)
+    const route = this.#routeOf(name)
+    const id = this.#output.callId(modelId)
     const call: ModelCall = { id, name, route, index: null, argumentText: '', isWhole: false }
     this.#calls[position] = call
     if (route.kind === 'function') {
@@ -169,7 +155,7 @@ export class TurnReader {
   #releaseHeld(isCut: boolean): void {
     const call = this.#held
     this.#held = null
-    if (call !== null) this.#tellEnd(call, isCut)
+    if (call !== null) this.#emitEnd(call, isCut)
   }
 
   #endChoice(isCut: boolean): void {
@@ -177,13 +163,13 @@ export class TurnReader {
     this.#closeItem(isCut)
     for (const call of this.#calls) {
       if (call === undefined || call.isWhole) continue
-      // An engine that ends without a word about its last call has written it whole, unless it was cut off.
+      // Engines may omit the end of their last call; it is complete unless the answer was cut off.
       call.isWhole = !isCut
-      this.#tellEnd(call, isCut)
+      this.#emitEnd(call, isCut)
     }
   }
 
-  #tellEnd(call: ModelCall, isCut: boolean): void {
+  #emitEnd(call: ModelCall, isCut: boolean): void {
     if (call.argumentText === '' && !isCut) this.#fillArguments(call)
     const { route, id: callId, name, argumentText } = call
     if (route.kind === 'approval') {
@@ -213,7 +199,7 @@ export class TurnReader {
       this.#output.emit({ type: 'call_arguments_done', index: call.index, arguments: argumentText })
   }
 
-  /** No arguments at all are an empty object; the pieces that were told still make up the whole. */
+  /** Emits missing arguments as an empty object, so that the deltas add up to the complete text. */
   #fillArguments(call: ModelCall): void {
     const { isWhole } = call
     call.isWhole = false

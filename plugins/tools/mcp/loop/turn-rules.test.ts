@@ -44,7 +44,7 @@ const approval = (isApproved: boolean, reason?: string): ApprovalAnswer => ({
   reason,
 })
 
-test('what needs approval is asked for and not run; what does not is run in the same turn', async () => {
+test('calls that need approval are requested and not run; others run in the same turn', async () => {
   const before = files.ran.length
   const calls = [
     ['write', { path: '/a' }],
@@ -69,7 +69,7 @@ test('what needs approval is asked for and not run; what does not is run in the 
   expect(events.at(-1)).toMatchObject({ type: 'finished', reason: 'handed_over' })
 })
 
-test('approved, the stored call runs before the model is asked, and says which answer let it', async () => {
+test('an approved call runs before the generation, with the id of its approval', async () => {
   const model = scriptedModel({ text: 'done' })
   const events = await openLoop().run(model, {
     tools: [mcpTool('files', files.url, { approval: 'always' })],
@@ -89,7 +89,7 @@ test('approved, the stored call runs before the model is asked, and says which a
   ])
 })
 
-test('denied, no tool runs, and the model is told why', async () => {
+test('a denied call does not run, and the model receives the reason', async () => {
   const before = files.ran.length
   const model = scriptedModel({ text: 'done' })
   const events = await openLoop().run(model, {
@@ -191,7 +191,7 @@ const search = {
   param: 'tools[0]',
 } as const
 
-test('a built-in tool runs on the server it is mapped to, which nobody sees', async () => {
+test('a built-in tool runs on its mapped server, which is hidden from clients', async () => {
   const model = scriptedModel({ calls: [['web_search', { query: 'x' }]] }, { text: 'done' })
   const events = await openLoop(withSearch()).run(model, { tools: [search] })
   expect(only(events, 'list_started', 'list_done')).toEqual([])
@@ -219,7 +219,7 @@ test('a built-in tool that is not mapped is left out, or refused where the opera
   )
 })
 
-test('of an internal server neither label nor tools nor errors are told', async () => {
+test('an internal server exposes neither label nor tools nor errors', async () => {
   const section = { servers: [{ label: 'secret-hr', url: web.url, isInternal: true }] }
   const model = scriptedModel({ calls: [['find', { q: 1 }]] }, { calls: [['breaks', {}]] }, { text: 'done' })
   const loop = openLoop(section)

@@ -10,8 +10,9 @@ import {
 } from 'node:http'
 import { request as requestSecure, Agent as SecureAgent } from 'node:https'
 import type { Socket } from 'node:net'
+import type { Resolver } from '#shared'
 import { type ByteLimit, streamLimit, wholeLimit } from './byte-limit.ts'
-import { checkHost, pinnedLookup, type ReachRules, type Resolver } from './reach-rules.ts'
+import { checkHost, lookupFor, type ReachRules } from './reach-rules.ts'
 import { ResponseStream, readWhole } from './response-stream.ts'
 import { cancelledIdOf, requestIdOf } from './rpc-messages.ts'
 
@@ -55,7 +56,7 @@ export class GuardedFetch {
 
   constructor(options: FetchOptions) {
     this.#options = options
-    const lookup = pinnedLookup(options.rules, options.resolve)
+    const lookup = lookupFor(options.rules, options.resolve)
     const shared = { keepAlive: true, maxSockets: MAX_SOCKETS, timeout: IDLE_SOCKET_MS, lookup }
     this.#plain = new PlainAgent(shared)
     this.#secure = new SecureAgent({ ...shared, ca: options.ca, rejectUnauthorized: true })

@@ -27,14 +27,14 @@ function openPostClient(maxResponseBytes = 100_000) {
 }
 
 function listen() {
-  const heard: unknown[] = []
+  const received: unknown[] = []
   return {
-    heard,
-    onText: (text: string) => void heard.push(text),
-    onEnd: (place: unknown) => void heard.push({ end: place }),
+    received,
+    onText: (text: string) => void received.push(text),
+    onEnd: (place: unknown) => void received.push({ end: place }),
     onOther: (status: number, _headers: unknown, body: Buffer) =>
-      void heard.push({ status, body: `${body}` }),
-    onError: (error: Error) => void heard.push({ error: error.message }),
+      void received.push({ status, body: `${body}` }),
+    onError: (error: Error) => void received.push({ error: error.message }),
   }
 }
 
@@ -60,7 +60,7 @@ test('a body is one text, whatever pieces it comes in', () => {
       asked[0].onResponseStart(200, ['content-type', type], isAnnounced ? bytes.length : -1)
       for (const part of cut(bytes, cuts)) asked[0].onResponseData(part)
       asked[0].onResponseEnd()
-      expect(listener.heard).toEqual([text, { end: null }])
+      expect(listener.received).toEqual([text, { end: null }])
     }),
   )
 })
@@ -80,7 +80,7 @@ test('events are texts, whatever pieces and line ends they come in, and the last
       asked[0].onResponseEnd()
       const ids = events.flatMap(([, id]) => (id === null ? [] : [id]))
       const last = ids.length === 0 ? null : { lastId: String(ids.at(-1)), retryMs: null }
-      expect(listener.heard).toEqual([...events.map(([t]) => t), { end: last }])
+      expect(listener.received).toEqual([...events.map(([t]) => t), { end: last }])
     }),
   )
 })
@@ -96,7 +96,7 @@ test('what breaks off is an error, unless its stream can be taken up again', () 
     asked[0].onResponseStart(200, ['content-type', 'text/event-stream'], -1)
     asked[0].onResponseData(Buffer.from(text))
     asked[0].onResponseError(new UpstreamFailure('reset', 'gone', true))
-    expect(listener.heard).toEqual(expected)
+    expect(listener.received).toEqual(expected)
   }
 })
 
@@ -109,13 +109,13 @@ test('an answer of another status or type is handed over whole', () => {
   asked[0].onResponseEnd()
   asked[1].onResponseStart(200, ['content-type', 'text/html'], -1)
   asked[1].onResponseEnd()
-  expect(listener.heard).toEqual([
+  expect(listener.received).toEqual([
     { status: 401, body: '{}' },
     { status: 200, body: '' },
   ])
 })
 
-test('an answer beyond the limit is cut, and the connection is told', async () => {
+test('a response beyond the limit is truncated, and onFlood is called', async () => {
   const { client, asked, given, floods } = openPostClient(10)
   const listener = listen()
   client.post([], Buffer.from(''), listener)
@@ -124,7 +124,7 @@ test('an answer beyond the limit is cut, and the connection is told', async () =
   asked[0].onResponseData(Buffer.alloc(11))
   await new Promise(setImmediate)
   const error = 'the server sent more than 10 bytes'
-  expect([listener.heard, given.length, floods]).toEqual([[{ error }], 1, [error]])
+  expect([listener.received, given.length, floods]).toEqual([[{ error }], 1, [error]])
 })
 
 test('so many run at once, the others follow; one that is given up while it waits is never sent', () => {
@@ -142,5 +142,5 @@ test('so many run at once, the others follow; one that is given up while it wait
     asked[i].onResponseEnd()
   }
   expect([asked.length, given.length]).toEqual([39, 1])
-  expect(listener.heard.filter((one) => one === '{}')).toHaveLength(38)
+  expect(listener.received.filter((one) => one === '{}')).toHaveLength(38)
 })

@@ -89,7 +89,7 @@ export class PostClient {
   }
 }
 
-/** One request and its answer. */
+/** One request and its response. */
 export class Post implements UpstreamHandler {
   readonly #client: PostClient
   readonly #headers: HeaderList
@@ -101,7 +101,7 @@ export class Post implements UpstreamHandler {
   /** Set for responses that are parsed here. */
   #type: 'json' | 'events' | null = null
   #status = 0
-  #answerHeaders: HeaderList = []
+  #responseHeaders: HeaderList = []
   #length = -1
   /** A body received in one chunk. */
   #text: string | null = null
@@ -131,7 +131,7 @@ export class Post implements UpstreamHandler {
   onResponseStart(status: number, headers: HeaderList, contentLength: number): void {
     if (status === 200) this.#type = typeOf(headerOf(headers, 'content-type'))
     this.#status = status
-    this.#answerHeaders = headers
+    this.#responseHeaders = headers
     this.#length = contentLength
     if (this.#type === 'events') this.#splitter = new EventSplitter()
     this.#limit = wholeLimit(this.#client.settings.maxResponseBytes, this.#type === 'events')
@@ -153,7 +153,7 @@ export class Post implements UpstreamHandler {
   onResponseEnd(): void {
     if (!this.#leave()) return
     if (this.#type === null)
-      this.#listener.onOther(this.#status, this.#answerHeaders, Buffer.concat(this.#parts))
+      this.#listener.onOther(this.#status, this.#responseHeaders, Buffer.concat(this.#parts))
     else {
       if (this.#type === 'json')
         this.#listener.onText(this.#text ?? Buffer.concat(this.#parts).toString('utf8'), true)
@@ -181,12 +181,12 @@ export class Post implements UpstreamHandler {
     const events = splitter.push(chunk)
     let start = 0
     for (let end = nextEventEnd(events, 0); end > 0 && !this.#isOver; end = nextEventEnd(events, start)) {
-      this.#tell(readRpcEvent(events.toString('utf8', start, end)))
+      this.#deliver(readRpcEvent(events.toString('utf8', start, end)))
       start = end
     }
   }
 
-  #tell({ id, retryMs, data }: RpcEvent): void {
+  #deliver({ id, retryMs, data }: RpcEvent): void {
     if (id !== null) this.#lastId = id
     if (retryMs !== null) this.#retryMs = retryMs
     if (data !== null && data !== '') this.#listener.onText(data, false)

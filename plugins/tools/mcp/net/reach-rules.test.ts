@@ -1,6 +1,6 @@
 /** Server URLs that clients may and may not name. */
 import { expect, test } from 'vitest'
-import { ANYWHERE, pinnedLookup, type ReachRules, readServerUrl, UnreachableByRule } from './reach-rules.ts'
+import { ANYWHERE, lookupFor, type ReachRules, readServerUrl, UnreachableByRule } from './reach-rules.ts'
 
 const open: ReachRules = { ...ANYWHERE, allowsPrivate: false }
 
@@ -15,6 +15,8 @@ test.each([
   'http://[::1]/mcp',
   'http://[::ffff:10.0.0.1]/mcp',
   'http://169.254.169.254/latest/meta-data',
+  'http://168.63.129.16/machine',
+  'http://metadata.google.internal/computeMetadata/v1/',
   `https://example.com/${'x'.repeat(3000)}`,
 ])('%s is refused', (text) => {
   expect(() => readServerUrl(text, open)).toThrow(UnreachableByRule)
@@ -35,6 +37,16 @@ test('a switch opens private addresses, another closes plain HTTP or everything'
   expect(() => readServerUrl('https://example.com/', { ...open, isAllowed: false })).toThrow('disabled')
 })
 
+test.each([
+  '169.254.169.254',
+  '168.63.129.16',
+  '[fd00:ec2::254]',
+  '[::ffff:a9fe:a9fe]',
+  'metadata.google.internal.',
+])('the metadata service %s is refused under every rule', (host) =>
+  expect(() => readServerUrl(`http://${host}/`, ANYWHERE)).toThrow('metadata service'),
+)
+
 const PUBLIC = { address: '8.8.8.8', family: 4 }
 const PUBLIC_V6 = { address: '2606:4700::1111', family: 6 }
 const PRIVATE = { address: '10.0.0.1', family: 4 }
@@ -46,7 +58,7 @@ function lookup(
 ) {
   const rules = { ...ANYWHERE, allowsPrivate }
   return new Promise((resolve, reject) => {
-    pinnedLookup(rules, (_, done) => done(null, found))('host', options, (error, address, family) =>
+    lookupFor(rules, (_, done) => done(null, found))('host', options, (error, address, family) =>
       error ? reject(error) : resolve(family === undefined ? address : [address, family]),
     )
   })
@@ -61,5 +73,5 @@ test('the address that was checked is the one that is given', async () => {
 test('one private address among them is enough to refuse the name', async () => {
   await expect(lookup([PUBLIC, PRIVATE], { all: true })).rejects.toThrow('private')
   await expect(lookup([PUBLIC_V6, PRIVATE], { family: 6 })).rejects.toThrow('private')
-  await expect(lookup([], { all: true })).rejects.toThrow('no address')
+  await expect(lookup([], { all: true })).rejects.toThrow('no usable address')
 })

@@ -1,8 +1,6 @@
 /** Checks where tool servers may be: configured servers anywhere, servers named by clients only where the rules allow. */
-
-import { type LookupAddress, lookup } from 'node:dns'
 import { isIP, type LookupFunction } from 'node:net'
-import { isPrivateAddress } from '#shared'
+import { isMetadataHost, isPrivateAddress, pinnedLookup, type Resolver } from '#shared'
 
 /** Rules for servers whose URL comes from a client. */
 export interface ReachRules {
@@ -13,10 +11,12 @@ export interface ReachRules {
   readonly deniedHosts: readonly string[]
   /** Allows loopback, link-local and private addresses. */
   readonly allowsPrivate: boolean
+  /** Hosts that may have such addresses although `allowsPrivate` is false. */
+  readonly privateHosts?: readonly string[]
   readonly requiresHttps: boolean
 }
 
-/** Rules for configured servers. */
+/** Rules for servers that the operator chose. */
 export const ANYWHERE: ReachRules = {
   isAllowed: true,
   hosts: [],
@@ -56,12 +56,14 @@ export function checkHost(url: URL, rules: ReachRules): void {
     throw new UnreachableByRule('its host is denied')
   if (rules.hosts.length > 0 && !rules.hosts.some((pattern) => matchesHost(pattern, host)))
     throw new UnreachableByRule('its host is not in the list of allowed hosts')
-  if (isIP(host) !== 0) checkAddress(host, rules)
+  if (isMetadataHost(host) || isIP(host) !== 0) checkAddress(host, host, rules)
 }
 
-/** Checks the resolved address of a connection. @throws UnreachableByRule */
-export function checkAddress(address: string, rules: ReachRules): void {
-  if (!rules.allowsPrivate && isPrivateAddress(address)) throw new UnreachableByRule('its address is private')
+/** Checks an address of a host. @throws UnreachableByRule */
+function checkAddress(address: string, host: string, rules: ReachRules): void {
+  if (isMetadataHost(address)) throw new UnreachableByRule('its address is that of a cloud metadata service')
+  if (rules.allowsPrivate || rules.privateHosts?.includes(host) === true) return
+  if (isPrivateAddress(address)) throw new UnreachableByRule('its address is private')
 }
 
 /** Host name in lower case, without IPv6 brackets and final dot. */
@@ -72,34 +74,11 @@ export function hostOf(url: URL): string {
 }
 
 function matchesHost(pattern: string, host: string): boolean {
-  const wanted = pattern.toLowerCase()
-  return wanted.startsWith('*.')
-    ? host.endsWith(wanted.slice(1)) && host.length >= wanted.length
-    : host === wanted
+  const rule = pattern.toLowerCase()
+  return rule.startsWith('*.') ? host.endsWith(rule.slice(1)) && host.length >= rule.length : host === rule
 }
 
-/** Resolves all addresses of a host. */
-export type Resolver = (
-  host: string,
-  done: (error: Error | null, addresses: readonly LookupAddress[]) => void,
-) => void
-
-const systemResolver: Resolver = (host, done) => lookup(host, { all: true }, done)
-
 /** A lookup for sockets that fails if any address of the host is forbidden. Not called for literal addresses. */
-export function pinnedLookup(rules: ReachRules, resolve: Resolver = systemResolver): LookupFunction {
-  return (host, options, done) => {
-    resolve(host, (error, found) => {
-      if (error !== null) return done(error, '', 0)
-      const addresses = found.filter(({ family }) => !options.family || family === options.family)
-      try {
-        for (const { address } of found) checkAddress(address, rules)
-      } catch (refusal) {
-        return done(refusal as Error, '', 0)
-      }
-      if (addresses.length === 0) return done(new Error('the host has no address'), '', 0)
-      if (options.all === true) return done(null, [...addresses])
-      done(null, addresses[0].address, addresses[0].family)
-    })
-  }
+export function lookupFor(rules: ReachRules, resolve?: Resolver): LookupFunction {
+  return pinnedLookup((address, host) => checkAddress(address, host, rules), resolve)
 }

@@ -63,7 +63,7 @@ export class ResponseStream {
   /** Ends the stream of a cancelled request as if it had a result, so that the library does not resume it. */
   abort(): void {
     const { requestId } = this.#options
-    if (requestId !== null) this.#say(`{"jsonrpc":"2.0","id":${requestId},"result":{}}`)
+    if (requestId !== null) this.#emitEvent(`{"jsonrpc":"2.0","id":${requestId},"result":{}}`)
     this.#close()
     this.#message.destroy()
   }
@@ -130,11 +130,11 @@ export class ResponseStream {
 
   #sayClosed(text: string): void {
     const error = { code: RESPONSE_INCOMPLETE, message: text }
-    this.#say(JSON.stringify({ jsonrpc: '2.0', id: this.#options.requestId, error }))
+    this.#emitEvent(JSON.stringify({ jsonrpc: '2.0', id: this.#options.requestId, error }))
   }
 
   /** Writes an event of the gateway; the blank line ends an incomplete one. */
-  #say(data: string): void {
+  #emitEvent(data: string): void {
     this.#controller?.enqueue(Buffer.from(`\n\ndata: ${data}\n\n`))
   }
 
@@ -149,7 +149,7 @@ export class ResponseStream {
   }
 }
 
-const WANTED = Buffer.from('id')
+const ID_KEY = Buffer.from('id')
 const LINE_FEED = 10
 const CARRIAGE_RETURN = 13
 const COLON = 58
@@ -164,10 +164,10 @@ export class EventIdSearch {
     if (this.isFound) return
     for (const byte of chunk) {
       if (byte === LINE_FEED || byte === CARRIAGE_RETURN) this.#matched = 0
-      else if (this.#matched === WANTED.length && byte === COLON) {
+      else if (this.#matched === ID_KEY.length && byte === COLON) {
         this.isFound = true
         return
-      } else this.#matched = this.#matched >= 0 && byte === WANTED[this.#matched] ? this.#matched + 1 : -1
+      } else this.#matched = this.#matched >= 0 && byte === ID_KEY[this.#matched] ? this.#matched + 1 : -1
     }
   }
 }

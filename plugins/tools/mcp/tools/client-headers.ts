@@ -1,4 +1,4 @@
-/** Headers that a request wants sent to its tool server: what may be sent, and the token among them. */
+/** Validates the headers that a request sets for its tool server, and its authorization. */
 import type { McpToolRequest } from '#kernel'
 import { mcpErrors } from '../errors.ts'
 
@@ -7,7 +7,7 @@ const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 const MAX_VALUE = 16_384
 const MAX_HEADERS = 64
 
-/** Framing, routing and the protocol's own. */
+/** Headers of framing, routing and the protocol. */
 const REFUSED = new Set([
   'host',
   'connection',
@@ -30,7 +30,7 @@ const REFUSED = new Set([
   'last-event-id',
 ])
 
-/** @returns names lower-case. @throws GatewayError (400); its text holds no value */
+/** @returns names in lower case @throws GatewayError (400); its message contains no values */
 export function readClientHeaders({
   label,
   headers,
@@ -43,7 +43,7 @@ export function readClientHeaders({
   if ((headers?.size ?? 0) > MAX_HEADERS) throw refuse('headers', `more than ${MAX_HEADERS}`)
   for (const [given, value] of headers ?? []) {
     const name = given.toLowerCase()
-    if (!NAME.test(name)) throw refuse('headers', 'a name is no header name')
+    if (!NAME.test(name)) throw refuse('headers', 'a name is not a valid header name')
     if (REFUSED.has(name)) throw refuse('headers', `'${name}' cannot be set`)
     if (read.has(name)) throw refuse('headers', `'${name}' is given twice`)
     if (!isValue(value)) throw refuse('headers', `the value of '${name}' cannot be sent`)

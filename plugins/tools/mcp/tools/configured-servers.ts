@@ -1,22 +1,22 @@
-/** The servers of the configuration and the built-in tools made of them: checked once, then looked up by label and tenant. */
+/** Configured servers and the built-in tools that use them: validated once, then looked up by label and tenant. */
 import type { BuiltInType } from '#kernel'
 import type { BuiltInConfig, McpConfig, ServerConfig } from '../config.ts'
 import { connectionKey, type ServerTarget } from '../connection/server-target.ts'
 import { mcpErrors } from '../errors.ts'
-import { ANYWHERE } from '../net/reach-rules.ts'
+import { ANYWHERE, hostOf } from '../net/reach-rules.ts'
 
-/** What is known of a configured server before a request says more. */
+/** A server, before the settings of a request. */
 export interface KnownServer {
   readonly target: ServerTarget
-  /** Of the pool. */
+  /** Connection key in the pool. */
   readonly key: string
-  /** What stands for the server in fingerprints: its label in the configuration, or the URL. */
+  /** Identifies the server in fingerprints: its configured label, or the URL. */
   readonly place: string
-  /** What guards are told: the same, but of a URL only what holds no credentials. */
+  /** Name for guards: the configured label, or the URL without query, which may hold credentials. */
   readonly server: string
-  /** Clients see nothing of it. */
+  /** Hidden from clients. */
   readonly isHidden: boolean
-  /** What the operator says of a server of the configuration; null for one that the client named. */
+  /** Null for servers named by clients. */
   readonly config: ServerConfig | null
 }
 
@@ -24,7 +24,7 @@ export class ConfiguredServers {
   readonly #servers = new Map<string, { readonly config: ServerConfig; readonly target: ServerTarget }>()
   readonly #builtIns = new Map<BuiltInType, BuiltInConfig>()
 
-  /** @throws invalid_mcp_settings naming the field */
+  /** @throws invalid_mcp_settings with the field */
   constructor(config: McpConfig) {
     config.servers.forEach((server, i) => {
       const key = server.label.toLowerCase()
@@ -34,12 +34,12 @@ export class ConfiguredServers {
     config.builtIns.forEach((builtIn, i) => {
       if (this.#builtIns.has(builtIn.type)) throw invalid(`builtIns.${i}.type`, 'is mapped twice')
       if (!this.#servers.has(builtIn.server.toLowerCase()))
-        throw invalid(`builtIns.${i}.server`, 'names no server of this section')
+        throw invalid(`builtIns.${i}.server`, 'is not the label of a server of this section')
       this.#builtIns.set(builtIn.type, builtIn)
     })
   }
 
-  /** Null when there is none, or this tenant may not use it. Case of the label is no difference. */
+  /** Null if there is none or the tenant may not use it. Labels are case-insensitive. */
   find(label: string, tenant: string): KnownServer | null {
     const found = this.#servers.get(label.toLowerCase())
     if (found === undefined) return null
@@ -51,36 +51,42 @@ export class ConfiguredServers {
     return { target, key, place, server: config.label, isHidden: config.isInternal, config }
   }
 
-  /** Labels of the servers that this tenant may use and clients may know of. */
+  /** Labels of visible servers that this tenant may use. */
   labelsFor(tenant: string): string[] {
     return [...this.#servers.values()].flatMap(({ config: { label, tenants, isInternal } }) =>
       isInternal || (tenants.length > 0 && !tenants.includes(tenant)) ? [] : label,
     )
   }
 
-  /** True for a server of which clients see nothing. */
+  /** True for servers hidden from clients. */
   isInternal(label: string): boolean {
     return this.#servers.get(label.toLowerCase())?.config.isInternal === true
   }
 
-  /** Null when it is not mapped. */
+  /** Null if it is not mapped. */
   builtIn(type: BuiltInType): BuiltInConfig | null {
     return this.#builtIns.get(type) ?? null
   }
 }
 
-/** @throws invalid_mcp_settings naming the field */
+/** @throws invalid_mcp_settings with the field */
 export function readTarget(server: ServerConfig, field: string): ServerTarget {
   const { url, command, args, env, cwd, headers, protocol, oauth, caFile } = server
   if ((url === undefined) === (command === undefined)) throw invalid(field, 'needs either url or command')
   if (command !== undefined) return { kind: 'stdio', command, args, env, cwd }
-  if (url === undefined || !URL.canParse(url)) throw invalid(`${field}.url`, 'is no URL')
+  if (url === undefined || !URL.canParse(url)) throw invalid(`${field}.url`, 'is not a URL')
   const lower = new Map(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
   if (oauth !== undefined && lower.has('authorization'))
-    throw invalid(`${field}.oauth`, 'stands beside an authorization header')
+    throw invalid(`${field}.oauth`, 'cannot be combined with an authorization header')
   if (oauth !== undefined && (oauth.clientSecret === undefined) === (oauth.privateKey === undefined))
     throw invalid(`${field}.oauth`, 'needs either clientSecret or privateKey')
-  return { kind: 'http', url: new URL(url), protocol, headers: lower, rules: ANYWHERE, caFile, oauth }
+  if (oauth !== undefined && !URL.canParse(oauth.issuer))
+    throw invalid(`${field}.oauth.issuer`, 'is not a URL')
+  const privateHosts = [url, ...(oauth === undefined ? [] : [oauth.issuer])].map((text) =>
+    hostOf(new URL(text)),
+  )
+  const rules = { ...ANYWHERE, allowsPrivate: false, privateHosts }
+  return { kind: 'http', url: new URL(url), protocol, headers: lower, rules, caFile, oauth }
 }
 
 function invalid(field: string, problem: string) {

@@ -34,17 +34,17 @@ test('names are made safe, and stay different where that makes them equal', () =
 
 test('whatever servers name their tools, names are valid, different and repeatable', () => {
   const label = fc.constantFrom('a', 'b', 'mcp_a', 'a_2')
-  const wish = fc.record({
+  const tool = fc.record({
     label: fc.option(label),
     name: fc.oneof(fc.constantFrom('s', 's_2', 'mcp_a_s'), fc.string()),
   })
   fc.assert(
-    fc.property(fc.array(fc.constantFrom('s', 'mcp_a_s', 's_2')), fc.array(wish), (taken, wishes) => {
-      const names = exposeNames(taken, wishes)
-      expect(names).toHaveLength(wishes.length)
+    fc.property(fc.array(fc.constantFrom('s', 'mcp_a_s', 's_2')), fc.array(tool), (taken, tools) => {
+      const names = exposeNames(taken, tools)
+      expect(names).toHaveLength(tools.length)
       expect(new Set([...taken, ...names]).size).toBe(new Set(taken).size + names.length)
       for (const name of names) expect(name).toMatch(/^[A-Za-z0-9_-]{1,64}$/)
-      expect(exposeNames(taken, wishes)).toEqual(names)
+      expect(exposeNames(taken, tools)).toEqual(names)
     }),
   )
 })
@@ -57,7 +57,7 @@ test.each([
   ],
 ])('many names %s take no more than a few looks each', (_kind, nameOf) => {
   const count = 2_000
-  const wishes = Array.from({ length: count }, (_, i) => ({ label: 'a', name: nameOf(i) }))
+  const tools = Array.from({ length: count }, (_, i) => ({ label: 'a', name: nameOf(i) }))
   const { has } = Set.prototype
   let looks = 0
   Set.prototype.has = function (this: Set<unknown>, value: unknown) {
@@ -66,7 +66,7 @@ test.each([
   }
   let names: string[]
   try {
-    names = exposeNames([], wishes)
+    names = exposeNames([], tools)
   } finally {
     Set.prototype.has = has
   }

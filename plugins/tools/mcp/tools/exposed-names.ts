@@ -1,27 +1,26 @@
 /**
- * The names under which the model sees tools. The client's functions keep theirs; a tool whose name is taken, or that two
- * servers have, is named after its server too.
+ * Names under which tools are offered to the model. The client's functions keep theirs; a tool whose name is taken, or that
+ * two servers have, gets the label of its server as a prefix.
  */
 import { createHash } from 'node:crypto'
 
 const MAX_NAME = 64
 const HASH_LENGTH = 8
 
-/** A tool that wants a name. */
-export interface NameWish {
-  /** Null for built-in tools, which have a name of their own. */
+export interface ToolName {
+  /** Of the server; null for built-in tools. */
   readonly label: string | null
   readonly name: string
 }
 
-/** One name for each wish, all different, none of them among `taken`; same wishes, same names. */
-export function exposeNames(taken: Iterable<string>, wishes: readonly NameWish[]): string[] {
+/** Returns a unique name for each tool, none of them in `taken`; the same for equal arguments. */
+export function exposeNames(taken: Iterable<string>, tools: readonly ToolName[]): string[] {
   const used = new Set(taken)
-  const plain = wishes.map(({ name }) => safeName(name))
+  const plain = tools.map(({ name }) => safeName(name))
   const counts = new Map<string, number>()
   for (const name of plain) counts.set(name, (counts.get(name) ?? 0) + 1)
   const numbers = new Map<string, number>()
-  return wishes.map(({ label }, i) => {
+  return tools.map(({ label }, i) => {
     const isFree = !used.has(plain[i]) && (counts.get(plain[i]) === 1 || label === null)
     const base = isFree
       ? plain[i]
@@ -32,7 +31,7 @@ export function exposeNames(taken: Iterable<string>, wishes: readonly NameWish[]
   })
 }
 
-/** @param numbers where the search goes on, by what the numbered names begin with: all before are taken */
+/** @param numbers next number to try, by prefix: all smaller ones are taken */
 function firstFree(base: string, used: ReadonlySet<string>, numbers: Map<string, number>): string {
   if (!used.has(base)) return base
   const start = base.slice(0, MAX_NAME - '_2'.length)
@@ -45,7 +44,7 @@ function firstFree(base: string, used: ReadonlySet<string>, numbers: Map<string,
   }
 }
 
-/** Made to fit what models and engines take as a function's name; a long one ends with a hash, so that it stays its own. */
+/** Converts to a function name that models and engines accept; long names end with a hash, which keeps them unique. */
 export function safeName(name: string): string {
   const safe = name.replace(/[^A-Za-z0-9_-]/g, '_') || '_'
   if (safe.length <= MAX_NAME) return safe

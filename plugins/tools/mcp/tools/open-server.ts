@@ -1,11 +1,11 @@
-/** A server in the hands of one turn: its tools as this request may see them, and calls that survive a lost session. */
+/** A server as one turn uses it: the tools that the request may use, and calls that are repeated after a lost session. */
+import type { ApprovalRule, ToolFilter } from '#kernel'
 import type { ConnectionPool, Lease } from '../connection/connection-pool.ts'
 import type { ToolOutput } from '../connection/read-result.ts'
-import type { ServerTool } from '../connection/read-tools.ts'
+import { isReadOnly, type ServerTool } from '../connection/read-tools.ts'
 import type { CallOptions } from '../connection/server-connection.ts'
 import { ToolServerError, toToolServerError } from '../connection/tool-server-error.ts'
 import type { ServerPlan } from './server-plan.ts'
-import { includesName, isAllowed } from './tool-filter.ts'
 
 export class OpenServer {
   readonly plan: ServerPlan
@@ -22,7 +22,7 @@ export class OpenServer {
   async tools(): Promise<readonly ServerTool[]> {
     const all = await this.#onConnection(({ connection }) => connection.tools())
     const usable = all.filter((tool) => this.#mayUse(tool))
-    // The same array, where it is the same list: what is known of it need not be found out again.
+    // The same array keeps its cached fingerprint.
     return usable.length === all.length ? all : usable
   }
 
@@ -31,7 +31,7 @@ export class OpenServer {
     return this.#onConnection(({ connection }) => connection.call(name, input, options))
   }
 
-  /** The turn is over; what is still being opened is given back when it is there. */
+  /** Releases the connection, also one that is still being opened. */
   release(): void {
     this.#isReleased = true
     this.#lease?.then(
@@ -40,18 +40,18 @@ export class OpenServer {
     )
   }
 
-  /** Once more on a new connection when the server has forgotten the session: then it has not run anything. */
+  /** Repeats on a new connection if the server has lost the session: it has not run the work then. */
   async #onConnection<T>(work: (lease: Lease) => Promise<T>): Promise<T> {
     try {
-      return await work(await this.#standing())
+      return await work(await this.#openLease())
     } catch (error) {
       const failure = toToolServerError(error)
       if (!failure.isSessionLost || this.#isReleased) throw failure
-      return await work(await this.#standing())
+      return await work(await this.#openLease())
     }
   }
 
-  async #standing(): Promise<Lease> {
+  async #openLease(): Promise<Lease> {
     if (this.#isReleased) throw new ToolServerError('http_error', 0, 'the request is over')
     const held = this.#lease
     if (held !== null) {
@@ -76,4 +76,45 @@ export class OpenServer {
     if (request?.deniedTools !== undefined && includesName(request.deniedTools, tool.name)) return false
     return isAllowed(tool, request?.allowedTools)
   }
+}
+
+/** An empty list allows no tool. */
+export function isAllowed(tool: ServerTool, filter: ToolFilter | undefined): boolean {
+  return filter === undefined || !hasMembers(filter) || matches(tool, filter)
+}
+
+/**
+ * A tool that the rule object does not name needs approval.
+ *
+ * @param usual applies if the request has no rule
+ */
+export function needsApproval(
+  tool: ServerTool,
+  rule: ApprovalRule | undefined,
+  usual: 'always' | 'never',
+): boolean {
+  const applied = rule ?? usual
+  if (typeof applied === 'string') return applied === 'always'
+  return !(applied.never !== undefined && hasMembers(applied.never) && matches(tool, applied.never))
+}
+
+/** Cached, because lists of requests may be long and are searched for each tool. */
+const sets = new WeakMap<readonly string[], ReadonlySet<string>>()
+
+export function includesName(names: readonly string[], name: string): boolean {
+  let set = sets.get(names)
+  if (set === undefined) {
+    set = new Set(names)
+    sets.set(names, set)
+  }
+  return set.has(name)
+}
+
+function matches(tool: ServerTool, { toolNames, isReadOnly: mustBeReadOnly }: ToolFilter): boolean {
+  if (toolNames !== undefined && !includesName(toolNames, tool.name)) return false
+  return mustBeReadOnly === undefined || mustBeReadOnly === isReadOnly(tool)
+}
+
+function hasMembers(filter: ToolFilter): boolean {
+  return filter.toolNames !== undefined || filter.isReadOnly !== undefined
 }

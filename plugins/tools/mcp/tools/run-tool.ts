@@ -2,11 +2,20 @@
  * Runs one call: guards can reject or change it, the tenant's limit and a timeout apply, and every failure becomes a
  * result that the model can read. Each call is logged and counted.
  */
-import type { CalledTool, GuardedCall, Logger, SpanAttributes, ToolCallResult, WorkSpan } from '#kernel'
+import type {
+  CalledTool,
+  GuardDecision,
+  GuardedCall,
+  Logger,
+  SpanAttributes,
+  ToolCallGuard,
+  ToolCallGuardsService,
+  ToolCallResult,
+  WorkSpan,
+} from '#kernel'
+import { parseBoundedText } from '#shared'
 import type { ToolOutput } from '../connection/read-result.ts'
 import { ToolServerError, toToolServerError } from '../connection/tool-server-error.ts'
-import { parseArguments } from './parse-arguments.ts'
-import type { ToolCallGuardList } from './tool-call-guard-list.ts'
 import type { ToolMetrics } from './tool-metrics.ts'
 
 /** The tenant and request of a call. */
@@ -182,5 +191,45 @@ export class TenantCalls {
     const count = this.#running.get(tenant) ?? 0
     if (count <= 1) this.#running.delete(tenant)
     else this.#running.set(tenant, count - 1)
+  }
+}
+
+/** Null if the text is not a JSON object; an empty text is an empty object. */
+export function parseArguments(text: string): Record<string, unknown> | null {
+  if (text.trim() === '') return {}
+  try {
+    const value = parseBoundedText(text)
+    const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
+    return isObject ? (value as Record<string, unknown>) : null
+  } catch {
+    return null
+  }
+}
+
+/** Guards of other plugins, called in order: the first rejection ends the check, changes accumulate. */
+export class ToolCallGuardList implements ToolCallGuardsService {
+  #guards: readonly ToolCallGuard[] = []
+
+  add(guard: ToolCallGuard): () => void {
+    this.#guards = [...this.#guards, guard]
+    return () => {
+      this.#guards = this.#guards.filter((other) => other !== guard)
+    }
+  }
+
+  /** Never rejects: a failing guard rejects the call. */
+  async check(call: GuardedCall, log: Logger): Promise<GuardDecision> {
+    let current = call
+    for (const guard of this.#guards) {
+      try {
+        const decision = await guard.check(current)
+        if (decision.action === 'reject') return decision
+        if (decision.action === 'modify') current = { ...current, arguments: decision.arguments }
+      } catch (error) {
+        log.error({ guard: guard.name, error: (error as Error)?.message }, 'tool call guard failed')
+        return { action: 'reject', text: 'The call was stopped by a guard that failed.' }
+      }
+    }
+    return current === call ? { action: 'continue' } : { action: 'modify', arguments: current.arguments }
   }
 }

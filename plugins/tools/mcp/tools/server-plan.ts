@@ -1,4 +1,4 @@
-/** Turns what a request declares into servers to be opened; refuses what can be refused without asking anybody. */
+/** Plans the servers that a request declares, with all checks that need no connection. */
 import type { BuiltInToolRequest, GatewayTool, McpToolRequest, ToolTurn } from '#kernel'
 import type { BuiltInConfig, McpConfig } from '../config.ts'
 import { connectionKey } from '../connection/server-target.ts'
@@ -10,14 +10,14 @@ import type { ConfiguredServers, KnownServer } from './configured-servers.ts'
 /** One server of a turn, before it is opened. */
 export interface ServerPlan extends KnownServer {
   readonly label: string
-  /** Null for the server behind a built-in tool. */
+  /** Null for the server of a built-in tool. */
   readonly request: McpToolRequest | null
   readonly builtIn: { readonly config: BuiltInConfig; readonly request: BuiltInToolRequest } | null
 }
 
 const LABEL = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/
 
-/** @throws GatewayError (400) naming the param */
+/** @throws GatewayError (400) with the param */
 export function planServers(
   tools: readonly GatewayTool[],
   tenant: string,
@@ -49,7 +49,7 @@ export function planServers(
 }
 
 /**
- * An approved call needs its server among the tools; to deny one needs none.
+ * The server of an approved call must be among the tools; denials need none.
  * @throws unknown_mcp_server (400)
  */
 export function checkApprovals(
@@ -59,10 +59,10 @@ export function checkApprovals(
 ): void {
   const declared = tools.flatMap((tool) => (tool.kind === 'mcp' ? tool.label : []))
   const known = new Set(declared.map((label) => label.toLowerCase()))
-  const lost = approvals.find(({ isApproved, label }) => isApproved && !known.has(label.toLowerCase()))
-  if (lost === undefined) return
+  const missing = approvals.find(({ isApproved, label }) => isApproved && !known.has(label.toLowerCase()))
+  if (missing === undefined) return
   const shown = declared.filter((label) => !servers.isInternal(label))
-  throw mcpErrors.unknown_mcp_server.with({ param: 'input' }, lost.label, shown, servers.labelsFor(tenant))
+  throw mcpErrors.unknown_mcp_server.with({ param: 'input' }, missing.label, shown, servers.labelsFor(tenant))
 }
 
 function planServer(
@@ -102,7 +102,7 @@ function planServer(
   }
 }
 
-/** Null when it is not mapped, or not for this tenant. */
+/** Null if it is not mapped, or not for this tenant. */
 function planBuiltIn(
   request: BuiltInToolRequest,
   tenant: string,

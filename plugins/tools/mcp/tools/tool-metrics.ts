@@ -1,4 +1,4 @@
-/** Metrics of tools that the gateway runs. Labels hold what operators chose: clients' names would grow without end. */
+/** Metrics of tools that the gateway runs. Labels have configured values only: names from clients are unbounded. */
 import type { Metrics } from '#kernel'
 
 export class ToolMetrics {
@@ -30,7 +30,7 @@ export class ToolMetrics {
     })
   }
 
-  /** @param server label of the configuration, type of a built-in, or one word for all that clients name */
+  /** @param server configured label, type of a built-in tool, or `client` for servers named by clients */
   onCall(server: string, outcome: string, durationMs: number): void {
     this.#calls.labels(server, outcome).inc()
     this.#seconds.labels(server).observe(durationMs / 1_000)

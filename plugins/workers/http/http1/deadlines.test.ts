@@ -42,7 +42,7 @@ test('each limit fires once, late by at most two ticks and never early', () => {
   )
 })
 
-test('activity and a new phase start the limit anew; the request limit goes on', () => {
+test('activity and a new phase restart the phase limit, not the request limit', () => {
   const deadlines = new Deadlines()
   const timed = new Timed(deadlines, 3000)
   deadlines.enterPhase(timed, 'first_byte_timeout', 500)
@@ -87,7 +87,7 @@ test('the interval runs only while something is watched', () => {
   expect(vi.getTimerCount()).toBe(0)
 })
 
-test('time in which the event loop stood still counts for nobody', () => {
+test('time in which the event loop was blocked does not count', () => {
   const deadlines = new Deadlines()
   const timed = new Timed(deadlines, 0)
   deadlines.enterPhase(timed, 'idle_timeout', 1000)

@@ -18,7 +18,7 @@ const TIMEOUT_TEXT: Readonly<Record<DeadlineKind, string>> = {
   request_timeout: 'the request timeout passed before the response was complete',
 }
 
-/** A connection that breaks later than this many milliseconds is no keep-alive race. */
+/** A connection that breaks later, in milliseconds, was not closed while idle. */
 const RESEND_WITHIN_MS = 1_000
 
 /** What is sent. */

@@ -48,7 +48,7 @@ test('an unsafe method or path gives no head at all', () => {
   for (const method of ['', 'GET ', 'G\r\n', 'GÉT']) expect(write(method, '/', [])).toBeNull()
 })
 
-test('a worker URL says where to connect and what to write', () => {
+test('a worker URL determines the address and the request head', () => {
   expect(readWorkerUrl('http://[::1]:81/a/b/')).toEqual({
     origin: { key: 'http://[::1]:81', isTls: false, host: '::1', port: 81, servername: undefined },
     pathPrefix: '/a/b',
@@ -84,7 +84,7 @@ test.each([
   ['https://h/v1/models/llama', '/v1/models', '/v1/models/llama/v1/models'],
   ['https://h/av1', '/v1/models', '/av1/v1/models'],
   ['https://h', '/v1/models', '/v1/models'],
-])('a base URL %s asked for %s gets %s: the version stands there once', (url, path, target) => {
+])('base URL %s and path %s give %s: the version appears once', (url, path, target) => {
   const read = readWorkerUrl(url)
   expect(read && writeRequestHead(read, { method: 'GET', path, headers: [], body: null })).toMatch(
     `GET ${target} HTTP/1.1\r\n`,

@@ -53,7 +53,7 @@ const ZERO = 48
 const COLON = 58
 const SEMICOLON = 59
 
-/** A zero stands for any digit. */
+/** A zero matches any digit. */
 const STATUS_SHAPE = Buffer.from('HTTP/0.0 000', 'latin1')
 /** Twelve hexadecimal digits are exact in a double. */
 const MAX_CHUNK_SIZE_DIGITS = 12

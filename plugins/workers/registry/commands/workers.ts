@@ -1,11 +1,11 @@
 /** `weir workers`: lists, adds and removes workers of a running gateway. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { type Command, Option } from 'commander'
 import { CliError } from '../../../cli/cli-error.ts'
 import { repeatable } from '../../../cli/config-options.ts'
 import { clientOf, type GatewayClient, GatewayRefusal, withGateway } from '../../../cli/gateway-client.ts'
 import { printable, renderTable } from '../../../cli/table.ts'
-import { waitForWorker } from './wait-for-worker.ts'
-import type { Accepted, WorkerListing, WorkerRecord } from './worker-replies.ts'
+import type { WorkerAccepted, WorkerList, WorkerRecord } from '../wire.ts'
 
 const EXAMPLES = `
 Examples:
@@ -56,7 +56,7 @@ export function defineWorkers(command: Command): void {
 
 async function listWorkers(command: Command, options: { model?: string; json?: boolean }): Promise<void> {
   const query = options.model === undefined ? '' : `?model=${encodeURIComponent(options.model)}`
-  const listing = (await clientOf(command).call('GET', `/workers${query}`)) as WorkerListing
+  const listing = (await clientOf(command).call('GET', `/workers${query}`)) as WorkerList
   if (options.json === true) console.log(JSON.stringify(listing, null, 2))
   else if (listing.workers.length === 0)
     console.log('no workers; add one with: weir workers add http://HOST:PORT')
@@ -90,7 +90,7 @@ async function addWorker(command: Command, url: string, options: AddOptions): Pr
   const waitMs = toInteger('--wait-ms', options.waitMs)
   const accepted = (await client.call('POST', '/workers', toSpec(url, options)).catch((error: unknown) => {
     throw explainAdd(error, url)
-  })) as Accepted
+  })) as WorkerAccepted
   const isJson = options.json === true
   if (options.wait !== true) {
     if (isJson) console.log(JSON.stringify(accepted, null, 2))
@@ -131,7 +131,7 @@ function explainAdd(error: unknown, url: string): unknown {
   if (!(error instanceof GatewayRefusal)) return error
   if (error.status === 409)
     return new CliError(
-      `${error.message}\n  to register it anew: weir workers remove ${url}, then add it again`,
+      `${error.message}\n  to register it again: weir workers remove ${url}, then add it again`,
     )
   if (error.status === 400 && !url.includes('://'))
     return new CliError(`${error.message}\n  did you mean http://${url} ?`)
@@ -152,11 +152,63 @@ async function removeWorker(command: Command, idOrUrl: string, options: { json?:
 }
 
 async function findByUrl(client: GatewayClient, url: string): Promise<string> {
-  const { workers } = (await client.call('GET', '/workers')) as WorkerListing
+  const { workers } = (await client.call('GET', '/workers')) as WorkerList
   const found = workers.find((worker) => worker.url === url || worker.dp_base_url === url)
   if (found !== undefined) return found.id
   const known = workers.map((worker) => worker.url).join(', ')
   throw new CliError(
     `no worker has the url ${url}${known === '' ? '' : `; known: ${known}`}\n  one that is still being registered is removed by its id`,
   )
+}
+
+const FIRST_PAUSE_MS = 100
+const LONGEST_PAUSE_MS = 2_000
+
+/**
+ * Polls until a registered worker is ready, with growing pauses; prints each change of state on standard error.
+ *
+ * @param limitMs longest wait, in milliseconds
+ * @throws CliError if the registration fails, the worker disappears or the time is over
+ */
+async function waitForWorker(
+  client: GatewayClient,
+  { worker_id: id, url }: Pick<WorkerAccepted, 'worker_id' | 'url'>,
+  limitMs: number,
+): Promise<WorkerRecord> {
+  const startedAtMs = Date.now()
+  let shown = ''
+  for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 1.5, LONGEST_PAUSE_MS)) {
+    const worker = await readWorker(client, id, url)
+    const elapsedMs = Date.now() - startedAtMs
+    const state = stateOf(worker)
+    if (state !== shown) console.error(`${url}: ${state} (${(elapsedMs / 1000).toFixed(1)} s)`)
+    shown = state
+    if (worker.status === 'ready') return worker
+    if (worker.status === 'failed' || worker.job_status?.status === 'failed') {
+      const reason = printable(worker.job_status?.message ?? 'its health checks fail')
+      throw new CliError(
+        `${url} did not become ready: ${reason}\n  remove it with: weir workers remove ${id}`,
+      )
+    }
+    if (elapsedMs + pauseMs > limitMs)
+      throw new CliError(`${url} is not ready after ${limitMs} ms; it is still being registered as ${id}`)
+    await sleep(pauseMs)
+  }
+}
+
+async function readWorker(client: GatewayClient, id: string, url: string): Promise<WorkerRecord> {
+  try {
+    return (await client.call('GET', `/workers/${encodeURIComponent(id)}`)) as WorkerRecord
+  } catch (error) {
+    if (error instanceof GatewayRefusal && error.status === 404)
+      throw new CliError(`${url} was removed before it was ready`, error)
+    throw error
+  }
+}
+
+function stateOf({ status, job_status: job }: WorkerRecord): string {
+  if (job === undefined) return status
+  return job.message === null
+    ? `${status}, registration ${job.status}`
+    : `${status}, ${printable(job.message)}`
 }

@@ -125,5 +125,5 @@ async function askFirstReady(host: Host, ctx: RequestContext, about: 'model' | '
   const info = await controls.controlOf(worker.connectionMode)?.info?.(worker, about, timeoutMs)
   if (info?.kind !== 'reply')
     return ctx.json(200, COMPLETE[about](info?.kind === 'members' ? info.members : {}, worker))
-  ctx.send(info.reply.status, null, info.reply.body, info.reply.clientHeaders())
+  ctx.send(info.reply.status, null, info.reply.body, host.upstream.clientHeaders(info.reply.headers))
 }

@@ -5,6 +5,7 @@ import {
   type Host,
   type RequestContext,
   type RouteDefinition,
+  type Upstream,
   type WorkerReply,
 } from '#kernel'
 import { type CollectingUpstream, collectReply } from '#shared'
@@ -34,7 +35,7 @@ interface RerankShape {
 
 /** The part of the host that handlers use. */
 interface RerankHost {
-  readonly upstream: CollectingUpstream
+  readonly upstream: CollectingUpstream & Pick<Upstream, 'clientHeaders'>
   readonly balance: { canonicalModel(model: string): string }
 }
 
@@ -80,7 +81,7 @@ async function answer(
 ): Promise<void> {
   const reply = await collectReply(host.upstream, ctx, { model, stream: false, path: WORKER_PATH })
   if (reply.status >= 200 && reply.status <= 299) ctx.json(200, buildRerankReply(reply, shape, Date.now()))
-  else ctx.send(reply.status, null, reply.body, reply.clientHeaders())
+  else ctx.send(reply.status, null, reply.body, host.upstream.clientHeaders(reply.headers))
 }
 
 /**

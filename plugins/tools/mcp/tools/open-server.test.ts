@@ -1,7 +1,7 @@
 /** Filters of tools and rules of approval. */
 import { expect, test } from 'vitest'
 import type { ServerTool } from '../connection/read-tools.ts'
-import { isAllowed, needsApproval } from './tool-filter.ts'
+import { isAllowed, needsApproval } from './open-server.ts'
 
 const tool = (name: string, readOnlyHint?: boolean): ServerTool => ({
   name,
