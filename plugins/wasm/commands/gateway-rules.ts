@@ -8,6 +8,7 @@ import { BadModule } from '../rewrite/bad-module.ts'
 import { readSections } from '../rewrite/sections.ts'
 
 /**
+ * The roots are not checked: they are folders of the gateway's machine.
  * @param file absolute
  * @returns why the gateway would refuse the file; null when these rules are all kept
  */
@@ -18,7 +19,7 @@ export async function refusalOf(
   config: WasmConfig,
 ): Promise<string | null> {
   try {
-    const bytes = await readModuleFile(file, { roots: config.roots, maxBytes: config.maxFileBytes })
+    const bytes = readModuleFile(file, null, config)
     readSections(bytes)
     const module = await compileModule(bytes)
     checkImports(module, usesWasi)

@@ -1,7 +1,7 @@
 /** `weir wasm add`, `list`, `remove`: the modules of a running gateway. */
 import { existsSync } from 'node:fs'
 import { readdir, stat } from 'node:fs/promises'
-import { join, relative } from 'node:path'
+import { dirname, join, relative } from 'node:path'
 import type { Command } from 'commander'
 import { CliError } from '../../cli/cli-error.ts'
 import { clientOf, type GatewayClient, GatewayRefusal } from '../../cli/gateway-client.ts'
@@ -136,10 +136,9 @@ function parse(text: string): Registration | null {
 
 function nextStep(reason: string, file: string): string {
   if (/duplicate/i.test(reason)) return "remove the other module first; 'weir wasm list' shows it"
-  if (/cannot access|does not exist/.test(reason))
-    return `the path must exist on the machine of the gateway: ${file}`
-  if (/outside of the folders|not allowed|blocked/.test(reason))
-    return 'move the file to a folder in plugins.wasm.roots of the gateway configuration'
+  if (/cannot be opened/.test(reason)) return `the path must exist on the machine of the gateway: ${file}`
+  if (/lies outside the folders/.test(reason))
+    return `add ${dirname(file)} to plugins.wasm.roots of the gateway configuration`
   if (/allowed_hosts/.test(reason))
     return 'add the origin to plugins.wasm.fetch.origins of the gateway configuration'
   if (/wasi/i.test(reason)) return 'build without WASI, or pass --wasi if the gateway allows it'

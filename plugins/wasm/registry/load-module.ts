@@ -28,20 +28,26 @@ type Description = Static<typeof DescriptionSchema>
 const descriptionValidator = defineValidator(DescriptionSchema)
 
 export interface ModuleFile {
+  /** The configuration file names the path. */
+  readonly isConfigured: boolean
   readonly bytes: Uint8Array<ArrayBuffer>
   /** Of the bytes, SHA-256, hexadecimal. */
   readonly hash: string
 }
 
-/** @throws Refused */
-export async function readModule(
+/**
+ * @param isConfigured the configuration file names the path, which may lie outside the roots
+ * @throws Refused
+ */
+export function readModule(
   { name, file_path }: ModuleDescriptor,
+  isConfigured: boolean,
   config: WasmConfig,
-): Promise<ModuleFile> {
+): ModuleFile {
   if (name.trim() === '') throw new Refused('the name must not be empty')
   if (name.length > MAX_NAME_LENGTH) throw new Refused(`the name has more than ${MAX_NAME_LENGTH} characters`)
-  const bytes = await readModuleFile(file_path, { roots: config.roots, maxBytes: config.maxFileBytes })
-  return { bytes, hash: createHash('sha256').update(bytes).digest('hex') }
+  const bytes = readModuleFile(file_path, isConfigured ? null : config.roots, config)
+  return { isConfigured, bytes, hash: createHash('sha256').update(bytes).digest('hex') }
 }
 
 export type Ready = Omit<LoadedModule, 'row'>

@@ -17,6 +17,8 @@ export interface Registered {
   readonly line: ModuleLine
   readonly loaded: LoadedModule
   readonly descriptor: ModuleDescriptor
+  /** The configuration file names the path. */
+  readonly isConfigured: boolean
   readonly hash: string
   readonly sizeBytes: number
   readonly createdAtNs: bigint

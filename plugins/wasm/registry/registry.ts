@@ -92,8 +92,7 @@ export class Registry {
       this.#checkReload(gone, wanted)
       const fresh: Registered[] = []
       for (const descriptor of wanted) {
-        const file = await readModule(descriptor, this.#parts.config)
-        fresh.push(await this.#load(uuidV7(), descriptor, file, wallClockNs(), fresh))
+        fresh.push(await this.#load(descriptor, this.#read(descriptor, true), { beside: fresh }))
       }
       for (const one of gone) this.#modules = this.#without(one)
       for (const one of fresh) {
@@ -150,8 +149,8 @@ export class Registry {
       if (trial !== undefined && descriptor.attach_points.some(({ Middleware }) => Middleware === 'OnPick'))
         throw new Refused('trial is not available for OnPick: a worker is picked once per request')
       if (trial !== undefined) this.#checkRoom()
-      const file = await readModule(descriptor, this.#parts.config)
-      const next = await this.#load(uuidV7(), descriptor, file, wallClockNs())
+      const isSamePath = descriptor.file_path === old.descriptor.file_path
+      const next = await this.#load(descriptor, this.#read(descriptor, old.isConfigured && isSamePath))
       this.#parts.stats.begin(next.loaded.row, next.createdAtNs)
       const modules =
         trial === undefined
@@ -253,9 +252,9 @@ export class Registry {
   /** @param requester null for modules of the configuration, which are not saved */
   async #add(descriptor: ModuleDescriptor, requester: Requester | null): Promise<Registered> {
     this.#checkRoom()
-    const file = await readModule(descriptor, this.#parts.config)
+    const file = this.#read(descriptor, requester === null)
     this.#checkDuplicate(file)
-    const registered = await this.#load(uuidV7(), descriptor, file, wallClockNs())
+    const registered = await this.#load(descriptor, file)
     if (requester !== null) {
       await this.#parts.saved.save(toSaved(registered))
       this.#isSaved.add(descriptor.name)
@@ -291,20 +290,31 @@ export class Registry {
       throw new Refused(`duplicate SHA256 hash: module ${same.loaded.uuid} has the same content`)
   }
 
-  /** @param beside those that are loaded but not registered yet */
+  #read(descriptor: ModuleDescriptor, isConfigured: boolean): ModuleFile {
+    return readModule(descriptor, isConfigured, this.#parts.config)
+  }
+
+  /** @param options.beside modules that are loaded but not registered yet */
   async #load(
-    uuid: string,
     descriptor: ModuleDescriptor,
     file: ModuleFile,
-    createdAtNs: bigint,
-    beside: readonly Registered[] = [],
+    { uuid = uuidV7(), createdAtNs = wallClockNs(), beside = [] as readonly Registered[] } = {},
   ): Promise<Registered> {
     const { config } = this.#parts
     const ready = await loadModule(uuid, descriptor, file, config, this.#parts)
     const loaded: LoadedModule = { ...ready, row: this.#freeRow(beside) }
     const line = { firstUuid: uuid, place: this.#nextPlace++ }
-    const { hash, bytes } = file
-    return { line, loaded, descriptor, hash, sizeBytes: bytes.length, createdAtNs, trialOf: null }
+    const { hash, bytes, isConfigured } = file
+    return {
+      line,
+      loaded,
+      descriptor,
+      isConfigured,
+      hash,
+      sizeBytes: bytes.length,
+      createdAtNs,
+      trialOf: null,
+    }
   }
 
   async #take(registered: Registered): Promise<void> {
@@ -316,10 +326,11 @@ export class Registry {
   async #restore(one: SavedModule): Promise<void> {
     try {
       this.#checkRoom()
-      const file = await readModule(one.descriptor, this.#parts.config)
+      const file = this.#read(one.descriptor, false)
       if (file.hash !== one.hash) throw new Refused('the file has changed since it was registered')
       this.#checkDuplicate(file)
-      const registered = await this.#load(one.uuid, one.descriptor, file, BigInt(one.createdAtNs))
+      const { uuid, createdAtNs } = one
+      const registered = await this.#load(one.descriptor, file, { uuid, createdAtNs: BigInt(createdAtNs) })
       await this.#take({ ...registered, line: { ...registered.line, firstUuid: firstUuidOf(one) } })
       this.#isSaved.add(one.descriptor.name)
     } catch (cause) {
