@@ -2,7 +2,8 @@
 import { readdirSync, statSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { FileError, readRootedFile, resolveInRoots } from '#shared'
+// Not through #shared, which would load the kernel into each pool thread.
+import { FileError, readRootedFile, resolveInRoots } from '../../shared/files/read-rooted-file.ts'
 
 /** A source that cannot be used; the message is for the caller. */
 export class SourceError extends FileError {}

@@ -83,6 +83,13 @@ export function projectOfBuild(file: string): string | null {
   return file === join(project, BUILT) && isProject(project) ? project : null
 }
 
+/** Folder of the cases: beside the module or one level above, where projects have it. It may not exist. */
+export function casesOf(file: string): string {
+  const folder = dirname(file)
+  const places = [join(folder, 'cases'), join(dirname(folder), 'cases')]
+  return places.find((place) => existsSync(place)) ?? places[1]
+}
+
 /** What people call a module: the name of its file, or of its project when the file has the usual name. */
 export function nameOfModule(file: string): string {
   const name = basename(file).replace(/\.wasm$/i, '')

@@ -61,23 +61,18 @@ export async function loadModule(
   { pool, http }: { readonly pool: GuestPool; readonly http: Pick<OutgoingHttp, 'problemOf'> },
 ): Promise<Ready> {
   const usesWasi = descriptor.wasi === true
-  if (usesWasi && !config.allowWasi) throw new Refused('wasi: true requires plugins.wasm.allowWasi: true')
   const { allowed_hosts: allowedHosts = [] } = descriptor
   const unlisted = http.problemOf(allowedHosts)
   if (unlisted !== null) throw new Refused(unlisted)
   const attachPoints = [...new Set(descriptor.attach_points.map(({ Middleware }) => Middleware))]
   if (attachPoints.length === 0) throw new Refused('attach_points must name at least one attach point')
   checkMatch(descriptor, attachPoints)
-  readSections(bytes)
-  // The engine's own judgement, before anything is made of it.
-  const original = await compileModule(bytes)
-  checkImports(original, usesWasi)
-  checkExports(original, attachPoints)
+  const { original, guest } = await prepareModule(bytes, attachPoints, usesWasi, config)
   const fuel = descriptor.fuel ?? config.fuel
   const trial: Ready = {
     uuid,
     name: descriptor.name,
-    ...(await buildGuest(bytes, 'fresh', config)),
+    ...guest,
     attachPoints: attachPoints as AttachPoint[],
     needs: needsOf({}),
     instance: 'fresh',
@@ -119,6 +114,24 @@ export async function loadModule(
     instance,
     onFailure: descriptor.on_failure ?? description.on_failure ?? 'open',
   }
+}
+
+/**
+ * Checks the module against the interface and the limits of the gateway, and builds it.
+ * @throws Refused, BadModule
+ */
+export async function prepareModule(
+  bytes: Uint8Array<ArrayBuffer>,
+  attachPoints: readonly AttachPoint[],
+  usesWasi: boolean,
+  config: WasmConfig,
+): Promise<{ original: WebAssembly.Module; guest: Pick<LoadedModule, 'module' | 'layout'> }> {
+  if (usesWasi && !config.allowWasi) throw new Refused('wasi: true requires plugins.wasm.allowWasi: true')
+  readSections(bytes)
+  const original = await compileModule(bytes)
+  checkImports(original, usesWasi)
+  checkExports(original, attachPoints)
+  return { original, guest: await buildGuest(bytes, 'fresh', config) }
 }
 
 /** So many times what a call on the serving thread may burn: a start of the same module rarely burns twice as much. */

@@ -2,7 +2,7 @@
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { FetchedHead, GuestInput } from '../../../wasm-sdk/abi.ts'
-import { toBytes, toInput, toPairs } from './case-input.ts'
+import { DEFAULT_NOW_MS, toBytes, toInput, toPairs } from './case-input.ts'
 import { differences, type Observed } from './compare.ts'
 import { type AskedFetch, type GuestAnswer, readAnswer } from './guest-answer.ts'
 import { type CaseEvent, type CaseFetched, type CaseStep, type ModuleCase, readCase } from './module-case.ts'
@@ -27,7 +27,6 @@ export interface StepResult {
 
 /** The gateway sends the end of a stream itself; modules are told of it, and it is not theirs. */
 const STREAM_END = '[DONE]'
-const DEFAULT_NOW_MS = Date.UTC(2026, 0, 1)
 
 interface Call {
   readonly result: CallResult

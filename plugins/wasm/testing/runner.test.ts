@@ -34,7 +34,7 @@ async function headersOf(result: ReturnType<typeof call>) {
 }
 
 test('a loop without end is stopped at the deadline, and the next call works', async () => {
-  await open({ deadlineMs: 2_000, fuel: 1e12 })
+  await open({ limits: { timeoutMs: 2_000, fuel: 1e12 } })
   const begin = performance.now()
   const result = await call('/loop')
   expect(result).toMatchObject({ outcome: 'timeout', problem: 'the call exceeded 2000 ms' })
@@ -43,17 +43,22 @@ test('a loop without end is stopped at the deadline, and the next call works', a
 })
 
 test('counters survive a call that had to be stopped', async () => {
-  await open({ deadlineMs: 2_000 })
+  await open({ limits: { timeoutMs: 2_000 } })
   expect(await headersOf(call('/count'))).toEqual({ 'x-count': '1' })
   await call('/loop')
   expect(await headersOf(call('/count'))).toEqual({ 'x-count': '2' })
 })
 
 test('memory does not grow beyond the limit', async () => {
-  await open({ maxMemoryBytes: 16 * 65_536 })
+  await open({ limits: { memoryPages: 16 } })
   const pages = Number((await headersOf(call('/grow')))['x-pages'])
   expect(pages).toBeGreaterThan(10)
   expect(pages).toBeLessThan(16)
+})
+
+test('a call ends when it has used the fuel of the gateway', async () => {
+  await open({ limits: { timeoutMs: 60_000, fuel: 100_000, fuelPerByte: 0 } })
+  expect(await call('/loop')).toMatchObject({ outcome: 'timeout', fuel: 100_000 })
 })
 
 test('a module that throws fails its call and says why and where', async () => {
