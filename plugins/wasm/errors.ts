@@ -19,3 +19,11 @@ export const wasmErrors = defineErrors('wasm', {
     text: (path: string, problem: string) => `plugins.wasm.${path} ${problem}`,
   },
 })
+
+/** A module or a change of a module is rejected; the message is for the caller. */
+export class ModuleRejected extends Error {
+  constructor(message: string, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause })
+    this.name = 'ModuleRejected'
+  }
+}

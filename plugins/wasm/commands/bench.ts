@@ -17,9 +17,17 @@ import { SAMPLES } from '../testing/conformance-trial.ts'
 import type { CaseStep } from '../testing/module-case.ts'
 import { readCases } from '../testing/run-cases.ts'
 import { ModuleRunner } from '../testing/runner.ts'
-import { casesOf, checkWasi, moduleFileOf, readCount, readModuleBytes, readSettings } from './arguments.ts'
+import {
+  casesOf,
+  checkWasi,
+  type LimitOptions,
+  moduleFileOf,
+  readCount,
+  readLimits,
+  readModuleBytes,
+  readSettings,
+} from './arguments.ts'
 import { BenchGuest, type BenchInstance, type BenchSubject } from './bench-guest.ts'
-import { type LimitOptions, readLimits } from './gateway-limits.ts'
 import { type Spread, showMs, spreadOf } from './units.ts'
 
 interface BenchOptions extends LimitOptions {

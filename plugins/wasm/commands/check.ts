@@ -3,14 +3,21 @@ import { resolve } from 'node:path'
 import type { AttachPoint, ModuleDescription } from '../../../wasm-sdk/abi.ts'
 import { printable } from '../../cli/table.ts'
 import type { WasmConfig } from '../config.ts'
-import { prepareModule } from '../registry/load-module.ts'
-import { Refused, readModuleFile } from '../registry/module-file.ts'
+import { ModuleRejected } from '../errors.ts'
+import { prepareModule, readModule } from '../registry/load-module.ts'
 import { BadModule } from '../rewrite/bad-module.ts'
 import { type ConformanceReport, checkModule } from '../testing/conformance.ts'
 import type { Finding } from '../testing/conformance-trial.ts'
 import type { ModuleReport } from '../testing/inspect.ts'
-import { moduleFileOf, readAttachPoints, readModuleBytes, readSettings } from './arguments.ts'
-import { type LimitOptions, PAGE_BYTES, readLimits } from './gateway-limits.ts'
+import {
+  type LimitOptions,
+  moduleFileOf,
+  PAGE_BYTES,
+  readAttachPoints,
+  readLimits,
+  readModuleBytes,
+  readSettings,
+} from './arguments.ts'
 import { showBytes } from './units.ts'
 
 interface CheckOptions extends LimitOptions {
@@ -28,10 +35,15 @@ export async function checkFile(place: string, options: CheckOptions): Promise<v
   const config = readSettings('--config', options.config)
   const usesWasi = options.wasi ?? false
   const report = await checkModule(bytes, { attachPoints, config, usesWasi, limits })
-  const refusal = await refusalOf(resolve(file), attachPoints ?? report.module.attachPoints, usesWasi, limits)
-  const all = [...report.findings, ...addedBy(refusal, report)]
+  const rejection = await rejectionOf(
+    resolve(file),
+    attachPoints ?? report.module.attachPoints,
+    usesWasi,
+    limits,
+  )
+  const all = [...report.findings, ...addedBy(rejection, report)]
   const findings = all.toSorted((a, b) => Number(b.level === 'problem') - Number(a.level === 'problem'))
-  const isOk = report.isOk && refusal === null
+  const isOk = report.isOk && rejection === null
   const description = isOk ? report.description : null
   if (options.json === true)
     console.log(JSON.stringify(toJson(file, isOk, report.module, description, findings), null, 2))
@@ -40,13 +52,13 @@ export async function checkFile(place: string, options: CheckOptions): Promise<v
 }
 
 /** The rejection by the gateway, unless the report already explains one. */
-function addedBy(refusal: string | null, report: ConformanceReport): Finding[] {
-  if (refusal === null || !report.isOk) return []
+function addedBy(rejection: string | null, report: ConformanceReport): Finding[] {
+  if (rejection === null || !report.isOk) return []
   return [
     {
       level: 'problem',
       code: 'refused',
-      message: refusal,
+      message: rejection,
       next: 'the gateway reports this when the module is registered',
     },
   ]
@@ -57,17 +69,18 @@ function addedBy(refusal: string | null, report: ConformanceReport): Finding[] {
  * @param file absolute
  * @returns the reason of a rejection; null if the module is accepted
  */
-async function refusalOf(
+async function rejectionOf(
   file: string,
   attachPoints: readonly AttachPoint[],
   usesWasi: boolean,
   config: WasmConfig,
 ): Promise<string | null> {
   try {
-    await prepareModule(readModuleFile(file, null, config), attachPoints, usesWasi, config)
+    const { bytes } = readModule({ name: 'module', file_path: file }, true, config)
+    await prepareModule(bytes, attachPoints, usesWasi, config)
     return null
   } catch (error) {
-    if (error instanceof Refused || error instanceof BadModule) return error.message
+    if (error instanceof ModuleRejected || error instanceof BadModule) return error.message
     throw error
   }
 }

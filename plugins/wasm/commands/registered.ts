@@ -15,10 +15,10 @@ import {
   projectOfBuild,
   readAttachPoints,
   readCount,
+  readMatch,
   readModuleBytes,
   readSettings,
 } from './arguments.ts'
-import { readMatch } from './matcher-option.ts'
 import { plural, showBytes } from './units.ts'
 
 export interface AddOptions {
@@ -119,8 +119,8 @@ async function register(client: GatewayClient, descriptor: unknown): Promise<Reg
     return (await client.call('POST', '/wasm', { modules: [descriptor] })) as Registration
   } catch (error) {
     if (error instanceof GatewayRefusal && error.status === 400) {
-      const reply = parse(error.body)
-      if (reply?.modules?.[0]?.add_result !== undefined) return reply
+      const response = parse(error.body)
+      if (response?.modules?.[0]?.add_result !== undefined) return response
     }
     throw error
   }
@@ -206,7 +206,7 @@ interface ReplaceOptions extends AddOptions {
   readonly shadow?: boolean
 }
 
-interface ChangeReply {
+interface ChangeResponse {
   readonly module_uuid: string
   readonly message: string
 }
@@ -247,15 +247,17 @@ export async function changeVersion(
 
 async function changed(client: GatewayClient, method: 'PUT' | 'POST', path: string, body?: unknown) {
   try {
-    return (await client.call(method, path, body)) as ChangeReply
+    return (await client.call(method, path, body)) as ChangeResponse
   } catch (error) {
     if (!(error instanceof GatewayRefusal) || error.status !== 400) throw error
     throw new CliError(`${error.message}\n  'weir wasm list' shows the modules and their versions`)
   }
 }
 
-function showChange(reply: ChangeReply, { json }: { json?: boolean }): void {
-  console.log(json === true ? JSON.stringify(reply, null, 2) : `${reply.message}; uuid ${reply.module_uuid}`)
+function showChange(response: ChangeResponse, { json }: { json?: boolean }): void {
+  console.log(
+    json === true ? JSON.stringify(response, null, 2) : `${response.message}; uuid ${response.module_uuid}`,
+  )
 }
 
 /** What is older than its sources is built first; a file is what its author has named, and is left as it is. */

@@ -6,9 +6,16 @@ import { CliError } from '../../cli/cli-error.ts'
 import { buildModule } from '../project/build.ts'
 import { readCases, runCase } from '../testing/run-cases.ts'
 import { type CallResult, ModuleRunner, type RunnerOptions } from '../testing/runner.ts'
-import { casesOf, checkWasi, isProject, moduleFileOf, readModuleBytes } from './arguments.ts'
+import {
+  casesOf,
+  checkWasi,
+  isProject,
+  type LimitOptions,
+  moduleFileOf,
+  readLimits,
+  readModuleBytes,
+} from './arguments.ts'
 import { throwIfFailed } from './build.ts'
-import { type LimitOptions, readLimits } from './gateway-limits.ts'
 import { updateCase, withExpectations } from './golden-file.ts'
 import { type CaseReport, renderTest, type TestReport, toTestJson } from './test-report.ts'
 

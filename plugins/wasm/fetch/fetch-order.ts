@@ -27,18 +27,18 @@ export interface FetchRequest {
   readonly timeoutMs: number
 }
 
-export interface FetchAnswer {
+export interface FetchResult {
   readonly head: FetchedHead
   readonly body: Uint8Array
 }
 
 /** Carried out on control: connections of modules hold up no thread that serves. Never rejects. */
-export const FetchForModule = defineCommand<FetchRequest, FetchAnswer>('wasm.fetch')
+export const FetchForModule = defineCommand<FetchRequest, FetchResult>('wasm.fetch')
 /** Nobody waits for it any more. */
 export const DropFetch = defineCommand<string, void>('wasm.drop-fetch')
 
 const NO_BODY = new Uint8Array(0)
 
-export function failedFetch(error: NonNullable<FetchedHead['error']>): FetchAnswer {
+export function failedFetch(error: NonNullable<FetchedHead['error']>): FetchResult {
   return { head: { error, status: 0, headers: [], body_bytes: 0 }, body: NO_BODY }
 }

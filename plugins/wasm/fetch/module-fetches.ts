@@ -6,10 +6,10 @@ import type { ModuleMetrics } from '../statistics/module-metrics.ts'
 import type { LoadedModule } from '../threads/guest-task.ts'
 import {
   DropFetch,
-  type FetchAnswer,
   FetchForModule,
   type FetchOrder,
   type FetchRequest,
+  type FetchResult,
   failedFetch,
 } from './fetch-order.ts'
 
@@ -45,23 +45,23 @@ export class ModuleFetches {
   /** @param leftMs of the time that the module's fetches have together. Never rejects. */
   async fetch(
     module: LoadedModule,
-    { state: _state, timeoutMs: asked, ...order }: FetchOrder,
+    { state: _state, timeoutMs: wantedMs, ...order }: FetchOrder,
     leftMs: number,
     origin: FetchOrigin,
-  ): Promise<FetchAnswer> {
+  ): Promise<FetchResult> {
     const key = `${threadId}:${this.#next++}`
-    const timeoutMs = Math.max(1, Math.min(asked ?? leftMs, leftMs))
+    const timeoutMs = Math.max(1, Math.min(wantedMs ?? leftMs, leftMs))
     const drop = () => this.#drop(key)
     // A request that has failed already may still ask for the sake of its error.
     if (origin.isFailing === true || origin.onCancel === undefined) origin.onAbort?.(drop)
     else origin.onCancel(drop)
     const { uuid, allowedHosts } = module
-    const answer = await this.#ask({ key, module: uuid, allowedHosts, order, timeoutMs })
-    this.#metrics.fetched(module, answer.head.error ?? 'answered')
-    return answer
+    const result = await this.#send({ key, module: uuid, allowedHosts, order, timeoutMs })
+    this.#metrics.fetched(module, result.head.error ?? 'answered')
+    return result
   }
 
-  async #ask(request: FetchRequest): Promise<FetchAnswer> {
+  async #send(request: FetchRequest): Promise<FetchResult> {
     try {
       return await this.#host.command(FetchForModule, request)
     } catch (err) {

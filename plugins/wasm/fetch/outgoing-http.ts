@@ -2,6 +2,7 @@
  * Outgoing HTTP of modules, on control: only to origins that both the operator and the registration list, within limits
  * of size, time and number. Redirects are given to the module, never followed.
  */
+import { lookup } from 'node:dns'
 import {
   type IncomingMessage,
   Agent as PlainAgent,
@@ -9,13 +10,13 @@ import {
   request as requestPlain,
 } from 'node:http'
 import { request as requestSecure, Agent as SecureAgent } from 'node:https'
-import { readNetworks } from '#shared'
+import type { BlockList, LookupFunction } from 'node:net'
+import { isPrivateAddress, isWithin, readNetworks } from '#shared'
 import type { FetchedHead, HeaderPair } from '../../../wasm-sdk/abi.ts'
 import type { WasmConfig } from '../config.ts'
 import { wasmErrors } from '../errors.ts'
-import { type FetchAnswer, type FetchRequest, failedFetch } from './fetch-order.ts'
+import { type FetchRequest, type FetchResult, failedFetch } from './fetch-order.ts'
 import { covers, type OriginPattern, originOf, readOrigin } from './origin-pattern.ts'
-import { PrivateAddress, pinnedLookup } from './pinned-lookup.ts'
 
 /** Below the five seconds after which many servers close an idle connection. */
 const IDLE_SOCKET_MS = 4_000
@@ -59,7 +60,7 @@ export class OutgoingHttp {
   }
 
   /** Never rejects: what goes wrong is the module's to know. */
-  async fetch(request: FetchRequest): Promise<FetchAnswer> {
+  async fetch(request: FetchRequest): Promise<FetchResult> {
     const { module, order } = request
     const url = URL.canParse(order.url) ? new URL(order.url) : null
     const problem = url === null ? 'invalid' : this.#problem(url, request)
@@ -81,7 +82,7 @@ export class OutgoingHttp {
 
   /** Ends every connection. */
   close(): void {
-    for (const giveUp of this.#open.values()) giveUp('unreachable')
+    for (const abort of this.#open.values()) abort('unreachable')
     this.#plain.destroy()
     this.#secure.destroy()
   }
@@ -98,7 +99,7 @@ export class OutgoingHttp {
     return (this.#counts.get(module) ?? 0) >= this.#config.maxOpen ? 'busy' : null
   }
 
-  #send(url: URL, { key, order, timeoutMs }: FetchRequest): Promise<FetchAnswer> {
+  #send(url: URL, { key, order, timeoutMs }: FetchRequest): Promise<FetchResult> {
     const isSecure = url.protocol === 'https:'
     const options: RequestOptions = {
       method: order.method,
@@ -108,40 +109,40 @@ export class OutgoingHttp {
     }
     return new Promise((resolve) => {
       const request = isSecure ? requestSecure(url, options) : requestPlain(url, options)
-      const end = (answer: FetchAnswer) => {
+      const end = (answer: FetchResult) => {
         clearTimeout(timer)
         this.#open.delete(key)
         resolve(answer)
       }
-      const giveUp = (problem: Problem) => {
+      const abort = (problem: Problem) => {
         end(failedFetch(problem))
         request.destroy()
       }
-      const timer = setTimeout(() => giveUp('timeout'), timeoutMs)
-      this.#open.set(key, giveUp)
+      const timer = setTimeout(() => abort('timeout'), timeoutMs)
+      this.#open.set(key, abort)
       request.on('error', (error) =>
         end(failedFetch(error instanceof PrivateAddress ? 'not_allowed' : 'unreachable')),
       )
-      request.on('response', (message) => this.#read(message, end, giveUp))
+      request.on('response', (message) => this.#read(message, end, abort))
       request.end(order.body.length > 0 ? order.body : undefined)
     })
   }
 
   #read(
     message: IncomingMessage,
-    end: (answer: FetchAnswer) => void,
-    giveUp: (problem: Problem) => void,
+    end: (answer: FetchResult) => void,
+    abort: (problem: Problem) => void,
   ): void {
     const chunks: Buffer[] = []
     let bytes = 0
     message.on('data', (chunk: Buffer) => {
       bytes += chunk.length
-      if (bytes > this.#config.maxResponseBytes) giveUp('too_large')
+      if (bytes > this.#config.maxResponseBytes) abort('too_large')
       else chunks.push(chunk)
     })
     message.on('end', () => end(toAnswer(message, chunks)))
-    message.on('error', () => giveUp('unreachable'))
-    message.on('close', () => giveUp('unreachable'))
+    message.on('error', () => abort('unreachable'))
+    message.on('close', () => abort('unreachable'))
   }
 }
 
@@ -161,10 +162,36 @@ function toWire(value: string): string {
   return Buffer.from(value, 'utf8').toString('latin1')
 }
 
-function toAnswer(message: IncomingMessage, chunks: readonly Buffer[]): FetchAnswer {
+function toAnswer(message: IncomingMessage, chunks: readonly Buffer[]): FetchResult {
   const body = Uint8Array.from(Buffer.concat(chunks))
   const headers: HeaderPair[] = []
   for (let i = 0; i < message.rawHeaders.length; i += 2)
     headers.push([message.rawHeaders[i].toLowerCase(), message.rawHeaders[i + 1]])
   return { head: { error: null, status: message.statusCode ?? 0, headers, body_bytes: body.length }, body }
+}
+
+/** The host resolves to a network that the operator did not list. */
+class PrivateAddress extends Error {
+  constructor() {
+    super('the host has a private address')
+    this.name = 'PrivateAddress'
+  }
+}
+
+/**
+ * Resolves a host and checks every address, so that the connection uses a checked one. Not called for addresses in URLs:
+ * those are matched with the listed origins.
+ */
+function pinnedLookup(allowed: BlockList): LookupFunction {
+  return (host, options, done) => {
+    lookup(host, { all: true }, (error, found) => {
+      if (error !== null) return done(error, '', 0)
+      const isOpen = found.every(({ address }) => !isPrivateAddress(address) || isWithin(allowed, address))
+      if (!isOpen) return done(new PrivateAddress(), '', 0)
+      const usable = found.filter(({ family }) => !options.family || family === options.family)
+      if (usable.length === 0) return done(new Error('the host name has no usable address'), '', 0)
+      if (options.all === true) return done(null, usable)
+      done(null, usable[0].address, usable[0].family)
+    })
+  }
 }

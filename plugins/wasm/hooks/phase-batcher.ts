@@ -130,9 +130,9 @@ export class PhaseBatcher extends Batcher<Waiting> {
       shortestMs: shortestOf(chain),
       prepare: () => prepare(batch, chain),
     })
-    if (ended.kind !== 'reply') this.#recover(batch, chain, ended)
-    else if (ended.reply.kind === 'phases') {
-      const { items } = ended.reply
+    if (ended.kind !== 'result') this.#recover(batch, chain, ended)
+    else if (ended.result.kind === 'phases') {
+      const { items } = ended.result
       if (items.at(-1)?.some(({ failure }) => failure?.kind === 'fuel') === true) this.#isNewestFirst = true
       for (const [place, results] of items.entries()) batch[place].resolve({ kind: 'results', results })
       if (items.length === batch.length) return
@@ -141,22 +141,22 @@ export class PhaseBatcher extends Batcher<Waiting> {
     }
   }
 
-  /** The thread is gone, and with it what the batch had come to: all but the culprit start again. */
+  /** The thread is gone, and with it what the batch had come to: all but the failedItem start again. */
   #recover(
     batch: readonly Waiting[],
     chain: readonly LoadedModule[],
-    ended: Exclude<TaskEnd, { kind: 'reply' }>,
+    ended: Exclude<TaskEnd, { kind: 'result' }>,
   ): void {
     if (ended.kind === 'refused' || ended.progress === 0) {
       for (const { resolve } of batch) resolve({ kind: 'refused' })
       return
     }
-    const culprit = Math.floor((ended.progress - 1) / PROGRESS_BASE)
+    const failedItem = Math.floor((ended.progress - 1) / PROGRESS_BASE)
     const module = chain[(ended.progress - 1) % PROGRESS_BASE]
     this.#isNewestFirst = true
-    const { work, resolve } = batch[culprit]
+    const { work, resolve } = batch[failedItem]
     resolve({ kind: ended.kind, module: work.modules.indexOf(module) })
-    this.waiting.unshift(...batch.filter((_, place) => place !== culprit))
+    this.waiting.unshift(...batch.filter((_, place) => place !== failedItem))
     this.schedule()
   }
 }

@@ -186,7 +186,7 @@ export class PhaseChain {
   }
 
   /**
-   * What the modules before the culprit had come to is lost with the thread, so they are called again.
+   * What the modules before the failedItem had come to is lost with the thread, so they are called again.
    * @returns the modules still to be called
    */
   #afterFailure(

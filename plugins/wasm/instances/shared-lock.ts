@@ -7,7 +7,7 @@ const SINCE = 1
 export const LOCK_BYTES = 8
 
 /** How long a caller waits before it gives up, milliseconds: one whose thread serves nobody else, and any other. */
-export const PATIENT_WAIT_MS = 500
+export const POOL_WAIT_MS = 500
 export const SHORT_WAIT_MS = 50
 /** A holder that is still there after this has died with nobody left to say so, milliseconds. */
 const ABANDONED_MS = 5_000

@@ -91,11 +91,11 @@ export class PickInput {
 function loadJson(load: EngineLoad | null): string {
   if (load === null) return 'null'
   const { queuedTokens, usedTokens, kvUsage, tokensPerSecond } = load
-  const parts = `"queued_tokens":${told(queuedTokens)},"used_tokens":${told(usedTokens)}`
-  return `{${parts},"kv_usage":${told(kvUsage)},"tokens_per_second":${told(tokensPerSecond)}}`
+  const parts = `"queued_tokens":${finite(queuedTokens)},"used_tokens":${finite(usedTokens)}`
+  return `{${parts},"kv_usage":${finite(kvUsage)},"tokens_per_second":${finite(tokensPerSecond)}}`
 }
 
 /** Engines are strangers: what is no number as JSON knows them counts as not told. */
-function told(value: number): number {
+function finite(value: number): number {
   return Number.isFinite(value) ? value : -1
 }

@@ -4,11 +4,11 @@
  */
 import type { CandidateView, PickRequest, Policy } from '#kernel'
 import { moduleForModel } from '../hooks/matcher.ts'
+import { NO_CHOICE, readChoice } from '../instances/guest-output.ts'
 import type { CallStatistics } from '../statistics/call-statistics.ts'
 import type { LoadedModule } from '../threads/guest-task.ts'
 import type { InlineGuests } from '../threads/inline-guests.ts'
 import { PickInput, type PickLimits } from './pick-input.ts'
-import { NO_CHOICE, readChoice } from './read-choice.ts'
 
 export const WASM_POLICY = 'wasm'
 
@@ -45,7 +45,7 @@ export class WasmPolicy implements Policy {
     const { modules, statistics, otherwise } = this.#parts
     const module = moduleForModel(modules(), request.model)
     if (module !== null && !statistics.isSuspended(module)) {
-      const choice = this.#ask(module, candidates, request)
+      const choice = this.#choose(module, candidates, request)
       if (choice !== NO_CHOICE) return choice
     } else if (module !== null) statistics.skip(module, 'suspended')
     this.#reason = ''
@@ -65,7 +65,7 @@ export class WasmPolicy implements Policy {
     this.#parts.otherwise.close?.()
   }
 
-  #ask(module: LoadedModule, candidates: CandidateView, request: PickRequest): number {
+  #choose(module: LoadedModule, candidates: CandidateView, request: PickRequest): number {
     const { inline, statistics } = this.#parts
     const shown = this.#input.shownOf(candidates)
     const isAll = shown === candidates.length

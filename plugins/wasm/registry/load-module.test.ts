@@ -22,8 +22,8 @@ async function load(text: string, burntAtStart: number, more: Partial<ModuleDesc
     run: (request: TaskRequest) => {
       tried.push(request)
       return {
-        kind: 'reply',
-        reply: { kind: 'describe', failure: null, json: null, startFuel: burntAtStart },
+        kind: 'result',
+        result: { kind: 'describe', failure: null, json: null, startFuel: burntAtStart },
       }
     },
   } as unknown as GuestPool

@@ -3,7 +3,7 @@
  * list, so that every thread goes from one to the next at once and streams under way keep what they began with.
  */
 import { uuidV7 } from '#shared'
-import { Refused } from './module-file.ts'
+import { ModuleRejected } from '../errors.ts'
 import type { ModuleLine, Registered } from './module-list.ts'
 
 /** Versions of a module that `rollback` can go back to. */
@@ -33,11 +33,11 @@ export class ModuleVersions {
     )
   }
 
-  /** The new version gets its part of the requests, or sees all of them without a say. @throws Refused */
+  /** The new version gets its part of the requests, or sees all of them without a say. @throws ModuleRejected */
   tryOut(modules: readonly Registered[], old: Registered, next: Registered, trial: Trial): Registered[] {
     // While another canary is on trial, it has a share only because of that.
     if (trial.kind === 'canary' && plain(old).loaded.match.share !== undefined)
-      throw new Refused('a canary is not available for a module with match.share')
+      throw new ModuleRejected('a canary is not available for a module with match.share')
     const others = withoutTrials(modules, old)
     const tried = { ...next, line: old.line }
     return others.flatMap((module) => {
@@ -51,10 +51,10 @@ export class ModuleVersions {
     })
   }
 
-  /** The version on trial takes over. @throws Refused when it is on no trial */
+  /** The version on trial takes over. @throws ModuleRejected when it is on no trial */
   promote(modules: readonly Registered[], trial: Registered): VersionChange {
     const old = modules.find(({ loaded }) => loaded.uuid === trial.trialOf)
-    if (old === undefined) throw new Refused(`module ${trial.loaded.uuid} is not on trial`)
+    if (old === undefined) throw new ModuleRejected(`module ${trial.loaded.uuid} is not on trial`)
     const next = plain(trial)
     // Threads that ran a shadow know it by its uuid as one that keeps its values under another name.
     const isShadow = trial.loaded.shadowOf !== null
@@ -66,7 +66,7 @@ export class ModuleVersions {
    * Ends a trial; without one, the version before takes over again.
    *
    * @param prepare makes the version before ready to run again
-   * @throws Refused when there is none
+   * @throws ModuleRejected when there is none
    */
   rollback(
     modules: readonly Registered[],
@@ -77,7 +77,8 @@ export class ModuleVersions {
     if (modules.some(({ trialOf }) => trialOf === current.loaded.uuid))
       return { modules: withoutTrials(modules, current), current }
     const earlier = this.#earlier.get(current.line)?.pop()
-    if (earlier === undefined) throw new Refused(`there is no earlier version of ${current.loaded.name}`)
+    if (earlier === undefined)
+      throw new ModuleRejected(`there is no earlier version of ${current.loaded.name}`)
     const back = prepare(earlier)
     return { modules: modules.map((module) => (module === current ? back : module)), current: back }
   }

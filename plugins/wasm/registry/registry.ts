@@ -5,7 +5,7 @@ import type { Logger } from '#kernel'
 import { messageOf } from '#kernel'
 import { uuidV7 } from '#shared'
 import type { WasmConfig } from '../config.ts'
-import { wasmErrors } from '../errors.ts'
+import { ModuleRejected, wasmErrors } from '../errors.ts'
 import type { OutgoingHttp } from '../fetch/outgoing-http.ts'
 import { BadModule } from '../rewrite/bad-module.ts'
 import { type ModuleStats, rowsFor, wallClockNs } from '../statistics/module-stats.ts'
@@ -13,7 +13,6 @@ import type { GuestPool } from '../threads/guest-pool.ts'
 import type { LoadedModule, ModuleSet } from '../threads/guest-task.ts'
 import type { AddResult, ModuleChange, ModuleDescriptor, ModuleList } from '../wire.ts'
 import { loadModule, type ModuleFile, readModule } from './load-module.ts'
-import { Refused } from './module-file.ts'
 import { type ModuleLine, type Registered, toModuleList } from './module-list.ts'
 import { ModuleVersions, withoutTrials } from './module-versions.ts'
 import { firstUuidOf, type SavedModule, type SavedModules } from './saved-modules.ts'
@@ -34,7 +33,7 @@ export class Registry {
   readonly #parts: RegistryParts
   #modules: readonly Registered[] = []
   /** Saved ones that could not be loaded: they may still be removed. */
-  readonly #leftOut = new Set<string>()
+  readonly #notLoaded = new Set<string>()
   /** Names of modules that came through the API. */
   readonly #isSaved = new Set<string>()
   /** Changes happen one after another. */
@@ -79,7 +78,7 @@ export class Registry {
    * The configuration names other modules. All that are new are loaded before anything changes; one that is described
    * otherwise takes the place of the one that ran.
    *
-   * @throws Refused, BadModule naming what cannot be loaded; nothing has changed then
+   * @throws ModuleRejected, BadModule naming what cannot be loaded; nothing has changed then
    */
   reconfigure(before: readonly ModuleDescriptor[], after: readonly ModuleDescriptor[]): Promise<void> {
     return this.#queue(async () => {
@@ -128,10 +127,10 @@ export class Registry {
   remove(uuid: string, requester: Requester): Promise<{ isRemoved: boolean; text: string }> {
     return this.#queue(async () => {
       const found = this.#modules.find(({ loaded }) => loaded.uuid === uuid)
-      if (found === undefined && !this.#leftOut.has(uuid))
+      if (found === undefined && !this.#notLoaded.has(uuid))
         return { isRemoved: false, text: `no module has the uuid ${uuid}` }
       await this.#parts.saved.remove(uuid)
-      this.#leftOut.delete(uuid)
+      this.#notLoaded.delete(uuid)
       this.#modules = found === undefined ? this.#modules : this.#without(found)
       await this.#publish()
       this.#audit('removed', uuid, found?.loaded.name ?? null, found?.hash ?? null, requester)
@@ -143,11 +142,11 @@ export class Registry {
   replace(uuid: string, change: ModuleChange, requester: Requester): Promise<ChangeResult> {
     return this.#change(uuid, requester, async (old) => {
       if (old.trialOf !== null)
-        throw new Refused(`module ${uuid} is on trial: promote it or roll it back first`)
+        throw new ModuleRejected(`module ${uuid} is on trial: promote it or roll it back first`)
       const { trial, ...members } = change
       const descriptor = { ...old.descriptor, ...members, name: old.descriptor.name }
       if (trial !== undefined && descriptor.attach_points.some(({ Middleware }) => Middleware === 'OnPick'))
-        throw new Refused('trial is not available for OnPick: a worker is picked once per request')
+        throw new ModuleRejected('trial is not available for OnPick: a worker is picked once per request')
       if (trial !== undefined) this.#checkRoom()
       const isSamePath = descriptor.file_path === old.descriptor.file_path
       const next = await this.#load(descriptor, this.#read(descriptor, old.isConfigured && isSamePath))
@@ -202,7 +201,7 @@ export class Registry {
         this.#audit(changed.action, changed.uuid, found.loaded.name, null, requester)
         return { uuid: changed.uuid, text: `module ${found.loaded.name} was ${changed.action}` }
       } catch (error) {
-        if (!(error instanceof Refused || error instanceof BadModule)) throw error
+        if (!(error instanceof ModuleRejected || error instanceof BadModule)) throw error
         return { uuid: null, text: error.message }
       } finally {
         await this.#parts.pool.close()
@@ -242,7 +241,7 @@ export class Registry {
       this.#audit('registered', loaded.uuid, loaded.name, hash, requester)
       return { Success: loaded.uuid }
     } catch (error) {
-      const isExpected = error instanceof Refused || error instanceof BadModule
+      const isExpected = error instanceof ModuleRejected || error instanceof BadModule
       if (!isExpected)
         this.#parts.log.error({ err: error, module: descriptor.name }, 'wasm module registration failed')
       return { Error: isExpected ? error.message : 'registration failed; see the gateway log' }
@@ -266,10 +265,10 @@ export class Registry {
   #checkRoom(): void {
     const { maxModules } = this.#parts.config
     if (this.#modules.length >= maxModules)
-      throw new Refused(`the limit of ${maxModules} modules is reached (plugins.wasm.maxModules)`)
+      throw new ModuleRejected(`the limit of ${maxModules} modules is reached (plugins.wasm.maxModules)`)
   }
 
-  /** @throws Refused when the new ones do not fit beside those that stay */
+  /** @throws ModuleRejected when the new ones do not fit beside those that stay */
   #checkReload(gone: readonly Registered[], wanted: readonly ModuleDescriptor[]): void {
     const { maxModules } = this.#parts.config
     const left = new Set(this.#modules)
@@ -279,7 +278,7 @@ export class Registry {
     for (const one of left) if (one.trialOf !== null && names.has(one.loaded.name)) left.delete(one)
     for (const { loaded } of left) names.delete(loaded.name)
     if (left.size + names.size > maxModules)
-      throw new Refused(
+      throw new ModuleRejected(
         `${left.size + names.size} modules would exceed the limit of ${maxModules} (plugins.wasm.maxModules)`,
       )
   }
@@ -287,7 +286,7 @@ export class Registry {
   #checkDuplicate({ hash }: ModuleFile): void {
     const same = this.#modules.find((module) => module.hash === hash)
     if (same !== undefined)
-      throw new Refused(`duplicate SHA256 hash: module ${same.loaded.uuid} has the same content`)
+      throw new ModuleRejected(`duplicate SHA256 hash: module ${same.loaded.uuid} has the same content`)
   }
 
   #read(descriptor: ModuleDescriptor, isConfigured: boolean): ModuleFile {
@@ -327,7 +326,7 @@ export class Registry {
     try {
       this.#checkRoom()
       const file = this.#read(one.descriptor, false)
-      if (file.hash !== one.hash) throw new Refused('the file has changed since it was registered')
+      if (file.hash !== one.hash) throw new ModuleRejected('the file has changed since it was registered')
       this.#checkDuplicate(file)
       const { uuid, createdAtNs } = one
       const registered = await this.#load(one.descriptor, file, { uuid, createdAtNs: BigInt(createdAtNs) })
@@ -339,12 +338,12 @@ export class Registry {
         const problem = `names load, but module ${one.descriptor.name} (${one.descriptor.file_path}), which must not fail, cannot be loaded: ${messageOf(cause)}; restore the file, or start once with forget`
         throw wasmErrors.invalid_wasm_config.with({ cause }, 'savedModules', problem)
       }
-      this.#leftOut.add(one.uuid)
+      this.#notLoaded.add(one.uuid)
       this.#parts.log.error({ ...fields, reason: messageOf(cause) }, 'saved wasm module not loaded')
     }
   }
 
-  /** Taken in turn, so that late counts of a removed module rarely meet its successor. @throws Refused */
+  /** Taken in turn, so that late counts of a removed module rarely meet its successor. @throws ModuleRejected */
   #freeRow(beside: readonly Registered[] = []): number {
     const { maxModules } = this.#parts.config
     const rows = rowsFor(maxModules)
@@ -353,7 +352,7 @@ export class Registry {
       const row = this.#nextRow++ % rows
       if (!taken.has(row)) return row
     }
-    throw new Refused(`the limit of ${maxModules} modules is reached (plugins.wasm.maxModules)`)
+    throw new ModuleRejected(`the limit of ${maxModules} modules is reached (plugins.wasm.maxModules)`)
   }
 
   #publish(): Promise<void> {

@@ -13,15 +13,15 @@ export interface NotedWork {
 
 export class SkipNotices {
   /** By the request of the stream: uuids of modules that were told of. */
-  readonly #told = new WeakMap<object, Set<string>>()
+  readonly #reported = new WeakMap<object, Set<string>>()
   /** Behind the events of that work. */
   readonly #due = new WeakMap<NotedWork, StreamEvent[]>()
 
   /** A module that may fail was not called, or its call has failed. */
   note(work: NotedWork, { uuid, name, onFailure }: LoadedModule, reason: string): void {
     if (onFailure === 'closed') return
-    const told = this.#told.get(work.origin) ?? new Set()
-    this.#told.set(work.origin, told)
+    const told = this.#reported.get(work.origin) ?? new Set()
+    this.#reported.set(work.origin, told)
     if (told.has(uuid)) return
     told.add(uuid)
     const due = this.#due.get(work) ?? []

@@ -2,7 +2,7 @@
 import type { AttachPoint, ModuleDescription } from '../../../wasm-sdk/abi.ts'
 import { settingProblem } from '../../../wasm-sdk/settings.ts'
 import { toFirstInput } from './case-input.ts'
-import { readAnswer } from './guest-answer.ts'
+import { checkOutput } from './checked-output.ts'
 import type { CaseStep } from './module-case.ts'
 import { ModuleRunner } from './runner.ts'
 import type { TrialLimits } from './trial-module.ts'
@@ -99,16 +99,16 @@ async function tryPoint(runner: ModuleRunner, on: AttachPoint): Promise<Finding[
       },
     ]
   }
-  const findings = checkAnswer(first.output, on)
+  const findings = checkSampleOutput(first.output, on)
   const { instance = 'fresh' } = runner.description
   if (instance === 'fresh') return findings
   const growth = await growthOf(call, first.memoryBytes)
   return growth === null ? findings : [...findings, growth]
 }
 
-function checkAnswer(output: Parameters<typeof readAnswer>[0], on: AttachPoint): Finding[] {
+function checkSampleOutput(output: Parameters<typeof checkOutput>[0], on: AttachPoint): Finding[] {
   try {
-    return readAnswer(output, on, SAMPLES[on].pick?.candidates?.length).ignored.map((what) => ({
+    return checkOutput(output, on, SAMPLES[on].pick?.candidates?.length).ignored.map((what) => ({
       level: 'warning',
       code: 'ignored',
       message: `${on}: ${what}`,

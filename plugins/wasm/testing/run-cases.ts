@@ -3,8 +3,8 @@ import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { FetchedHead, GuestInput } from '../../../wasm-sdk/abi.ts'
 import { DEFAULT_NOW_MS, toBytes, toInput, toPairs } from './case-input.ts'
+import { type CheckedOutput, checkOutput, type RequestedFetch } from './checked-output.ts'
 import { differences, type Observed } from './compare.ts'
-import { type AskedFetch, type GuestAnswer, readAnswer } from './guest-answer.ts'
 import { type CaseEvent, type CaseFetched, type CaseStep, type ModuleCase, readCase } from './module-case.ts'
 import { type CallResult, ModuleRunner, type RunnerOptions } from './runner.ts'
 
@@ -30,7 +30,7 @@ const STREAM_END = '[DONE]'
 
 interface Call {
   readonly result: CallResult
-  readonly answer: GuestAnswer | null
+  readonly answer: CheckedOutput | null
   readonly failure: string | null
 }
 
@@ -86,7 +86,7 @@ async function callOnce(
   const result = await runner.call(on, head, body)
   if (result.outcome !== 'ok') return { result, answer: null, failure: result.problem }
   try {
-    const answer = readAnswer(result.output, on, head.pick?.candidates.length)
+    const answer = checkOutput(result.output, on, head.pick?.candidates.length)
     return { result, answer, failure: null }
   } catch (cause) {
     return { result, answer: null, failure: (cause as Error).message }
@@ -184,7 +184,7 @@ function observe(
   }
 }
 
-function shownFetch({ url, method, headers, body }: AskedFetch): Observed['fetches'][number] {
+function shownFetch({ url, method, headers, body }: RequestedFetch): Observed['fetches'][number] {
   return { url, method, headers, body: body.toString('utf8') }
 }
 

@@ -2,7 +2,7 @@
 import { afterEach, beforeAll, expect, test, vi } from 'vitest'
 import { BUILD_LIMIT_MS, BUSY_LIMIT_MS, builtModule } from '../../../wasm-sdk/fixtures/built-modules.ts'
 import { toInput } from './case-input.ts'
-import { readAnswer } from './guest-answer.ts'
+import { checkOutput } from './checked-output.ts'
 import { ModuleRunner, type RunnerOptions } from './runner.ts'
 
 vi.setConfig({ testTimeout: BUSY_LIMIT_MS })
@@ -30,7 +30,7 @@ function call(path: string, more: { tenant?: string; nowMs?: number } = {}) {
 async function headersOf(result: ReturnType<typeof call>) {
   const { output, problem } = await result
   expect(problem).toBeNull()
-  return Object.fromEntries(readAnswer(output, 'OnRequest').headers_set)
+  return Object.fromEntries(checkOutput(output, 'OnRequest').headers_set)
 }
 
 test('a loop without end is stopped at the deadline, and the next call works', async () => {
@@ -96,13 +96,13 @@ test('metrics and log lines are there to be looked at, and the clock is that of 
 
 test('what the gateway would leave out of an answer is said', async () => {
   await open()
-  const headers = readAnswer((await call('/headers')).output, 'OnRequest')
+  const headers = checkOutput((await call('/headers')).output, 'OnRequest')
   expect(headers.headers_set).toEqual([['x-fine', 'yes']])
   expect(headers.ignored).toEqual([
     'header content-length is dropped: the gateway sets it',
     'header x-split is dropped: its value contains line breaks or other control characters',
   ])
-  const rejected = readAnswer((await call('/status')).output, 'OnRequest')
+  const rejected = checkOutput((await call('/status')).output, 'OnRequest')
   expect(rejected).toMatchObject({
     action: 'reject',
     status: 400,

@@ -13,7 +13,7 @@ import {
 import { readDescription } from '../../../wasm-sdk/description.ts'
 import type { LoadedModule } from '../threads/guest-task.ts'
 import { EMPTY_SNAPSHOT, type HostSnapshot } from './host-state.ts'
-import { type LogLine, RunnerWorker, type ThreadReply } from './runner-worker.ts'
+import { type LogLine, RunnerWorker, type ThreadResult } from './runner-worker.ts'
 import { buildTrial, type TrialLimits, withDefaultLimits } from './trial-module.ts'
 
 export interface RunnerOptions {
@@ -116,14 +116,15 @@ export class ModuleRunner {
   async #call(point: AttachPoint, input: GuestInput, body?: Uint8Array): Promise<CallResult> {
     const exportName = EXPORT_OF_ATTACH_POINT[point]
     if (!this.#exports.has(exportName)) return failed(`the module has no export ${exportName}`)
-    const reply = await this.#run(exportName, Uint8Array.from(encodeFrame(input, body)), input)
-    if ('outcome' in reply) return reply
-    const { logs, elapsedMs, fuel, memoryBytes } = reply
-    if (reply.isOutOfFuel)
+    const response = await this.#run(exportName, Uint8Array.from(encodeFrame(input, body)), input)
+    if ('outcome' in response) return response
+    const { logs, elapsedMs, fuel, memoryBytes } = response
+    if (response.isOutOfFuel)
       return { ...failed(OUT_OF_FUEL), outcome: 'timeout', logs, elapsedMs, fuel, memoryBytes }
-    if (reply.problem !== null) return { ...failed(reply.problem), logs, elapsedMs, fuel, memoryBytes }
+    if (response.problem !== null) return { ...failed(response.problem), logs, elapsedMs, fuel, memoryBytes }
     try {
-      const output = reply.output === null || reply.output.length === 0 ? null : decodeOutput(reply.output)
+      const output =
+        response.output === null || response.output.length === 0 ? null : decodeOutput(response.output)
       return { outcome: 'ok', problem: null, output, logs, elapsedMs, fuel, memoryBytes }
     } catch (cause) {
       const problem = `the output is not a valid frame: ${(cause as Error).message}`
@@ -138,11 +139,11 @@ export class ModuleRunner {
 
   async #describe(): Promise<void> {
     const hasDescription = this.#exports.has(DESCRIBE_EXPORT)
-    const reply = await this.#run(hasDescription ? DESCRIBE_EXPORT : null, new Uint8Array(0), null)
-    if (reply.problem !== null)
-      throw new Error(`${hasDescription ? 'describe' : 'its start'} failed: ${reply.problem}`)
+    const response = await this.#run(hasDescription ? DESCRIBE_EXPORT : null, new Uint8Array(0), null)
+    if (response.problem !== null)
+      throw new Error(`${hasDescription ? 'describe' : 'its start'} failed: ${response.problem}`)
     if (!hasDescription) return
-    const output = 'outcome' in reply ? null : reply.output
+    const output = 'outcome' in response ? null : response.output
     this.#description = readDescription(output ?? new Uint8Array(0))
   }
 
@@ -151,7 +152,7 @@ export class ModuleRunner {
     exportName: string | null,
     input: Uint8Array,
     head: GuestInput | null,
-  ): Promise<ThreadReply | CallResult> {
+  ): Promise<ThreadResult | CallResult> {
     const call = {
       exportName,
       input,
@@ -163,10 +164,10 @@ export class ModuleRunner {
     const { timeoutMs } = this.#module
     try {
       this.#thread ??= await this.#start()
-      const reply = await this.#thread.call(call, timeoutMs)
-      if (reply !== null) {
-        this.#snapshot = reply.snapshot
-        return reply
+      const response = await this.#thread.call(call, timeoutMs)
+      if (response !== null) {
+        this.#snapshot = response.snapshot
+        return response
       }
       this.#thread = null
       return { ...failed(`the call exceeded ${timeoutMs} ms`), outcome: 'timeout' }
