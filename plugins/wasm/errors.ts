@@ -1,4 +1,4 @@
-/** Errors of the wasm plugin as clients see them. Why a registration failed is told in its reply instead. */
+/** Errors of the wasm plugin. The reason of a rejected registration is part of its response. */
 import { defineErrors } from '#kernel'
 
 export const wasmErrors = defineErrors('wasm', {

@@ -1,4 +1,4 @@
-/** Fetches of modules as a serving thread sees them: asked of control, waited for, given up with their request. */
+/** Fetches of modules on a data thread: sends them to control and cancels them with their request. */
 import { threadId } from 'node:worker_threads'
 import type { Host } from '#kernel'
 import type { PhaseOrigin } from '../hooks/phase-message.ts'
@@ -20,7 +20,7 @@ export interface FetchLimits {
   readonly maxPerCall: number
 }
 
-/** Where a fetch comes from; a request can also be failed by somebody else than its client. */
+/** Origin of a fetch; a request can also be cancelled by the gateway. */
 interface FetchOrigin extends PhaseOrigin {
   readonly isFailing?: boolean
   onCancel?(listener: () => void): void
@@ -42,7 +42,7 @@ export class ModuleFetches {
     this.#metrics = metrics
   }
 
-  /** @param leftMs of the time that the module's fetches have together. Never rejects. */
+  /** @param leftMs remaining time of all fetches of the module. Never rejects. */
   async fetch(
     module: LoadedModule,
     { state: _state, timeoutMs: wantedMs, ...order }: FetchOrder,
@@ -52,7 +52,7 @@ export class ModuleFetches {
     const key = `${threadId}:${this.#next++}`
     const timeoutMs = Math.max(1, Math.min(wantedMs ?? leftMs, leftMs))
     const drop = () => this.#drop(key)
-    // A request that has failed already may still ask for the sake of its error.
+    // OnError modules of a failed request may still fetch.
     if (origin.isFailing === true || origin.onCancel === undefined) origin.onAbort?.(drop)
     else origin.onCancel(drop)
     const { uuid, allowedHosts } = module
@@ -65,7 +65,7 @@ export class ModuleFetches {
     try {
       return await this.#host.command(FetchForModule, request)
     } catch (err) {
-      // Control is ending, or being replaced.
+      // Control is stopping.
       this.#host.log.warn({ err }, 'wasm fetch failed')
       return failedFetch('unreachable')
     }

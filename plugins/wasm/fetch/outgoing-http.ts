@@ -1,6 +1,6 @@
 /**
  * Outgoing HTTP of modules, on control: only to origins that both the operator and the registration list, within limits
- * of size, time and number. Redirects are given to the module, never followed.
+ * of size, time and number. Redirects are returned to the module, not followed.
  */
 import { lookup } from 'node:dns'
 import {
@@ -29,18 +29,18 @@ export class OutgoingHttp {
   readonly #origins: readonly OriginPattern[]
   readonly #plain: PlainAgent
   readonly #secure: SecureAgent
-  /** How each request under way is given up, by its key. */
+  /** Abort functions of pending fetches by key. */
   readonly #open = new Map<string, (problem: Problem) => void>()
-  /** Under way, by module. */
+  /** Number of pending fetches by module. */
   readonly #counts = new Map<string, number>()
 
-  /** @throws naming the entry that is no origin, or no network */
+  /** @throws invalid_wasm_config naming an invalid origin or network */
   constructor(config: WasmConfig['fetch']) {
     this.#config = config
     this.#origins = config.origins.map((text, index) => {
       const origin = readOrigin(text)
       if (origin !== null) return origin
-      throw wasmErrors.invalid_wasm_config(`fetch.origins.${index}`, 'is no origin')
+      throw wasmErrors.invalid_wasm_config(`fetch.origins.${index}`, 'is not an origin')
     })
     const networks = readNetworks(config.privateNetworks)
     const shared = { keepAlive: true, timeout: IDLE_SOCKET_MS, lookup: pinnedLookup(networks) }
@@ -48,18 +48,18 @@ export class OutgoingHttp {
     this.#secure = new SecureAgent({ ...shared, rejectUnauthorized: true })
   }
 
-  /** Why a module may not be registered for these origins; null when it may. */
+  /** Returns why a module may not be registered for these origins; null if it may. */
   problemOf(allowedHosts: readonly string[]): string | null {
     for (const text of allowedHosts) {
       const wanted = readOrigin(text)
-      if (wanted === null) return `allowed_hosts: ${text} is no origin such as https://api.example.com`
+      if (wanted === null) return `allowed_hosts: ${text} is not an origin such as https://api.example.com`
       if (!this.#origins.some((origin) => covers(origin, wanted)))
         return `allowed_hosts: plugins.wasm.fetch.origins does not list ${text}`
     }
     return null
   }
 
-  /** Never rejects: what goes wrong is the module's to know. */
+  /** Never rejects: errors are part of the result. */
   async fetch(request: FetchRequest): Promise<FetchResult> {
     const { module, order } = request
     const url = URL.canParse(order.url) ? new URL(order.url) : null
@@ -75,12 +75,12 @@ export class OutgoingHttp {
     }
   }
 
-  /** Nobody waits for it any more. */
+  /** Cancels a pending fetch. */
   drop(key: string): void {
     this.#open.get(key)?.('timeout')
   }
 
-  /** Ends every connection. */
+  /** Closes all connections. */
   close(): void {
     for (const abort of this.#open.values()) abort('unreachable')
     this.#plain.destroy()
@@ -109,10 +109,10 @@ export class OutgoingHttp {
     }
     return new Promise((resolve) => {
       const request = isSecure ? requestSecure(url, options) : requestPlain(url, options)
-      const end = (answer: FetchResult) => {
+      const end = (result: FetchResult) => {
         clearTimeout(timer)
         this.#open.delete(key)
-        resolve(answer)
+        resolve(result)
       }
       const abort = (problem: Problem) => {
         end(failedFetch(problem))
@@ -130,7 +130,7 @@ export class OutgoingHttp {
 
   #read(
     message: IncomingMessage,
-    end: (answer: FetchResult) => void,
+    end: (result: FetchResult) => void,
     abort: (problem: Problem) => void,
   ): void {
     const chunks: Buffer[] = []
@@ -140,13 +140,13 @@ export class OutgoingHttp {
       if (bytes > this.#config.maxResponseBytes) abort('too_large')
       else chunks.push(chunk)
     })
-    message.on('end', () => end(toAnswer(message, chunks)))
+    message.on('end', () => end(toResult(message, chunks)))
     message.on('error', () => abort('unreachable'))
     message.on('close', () => abort('unreachable'))
   }
 }
 
-/** Repeated names become lists; the length is ours to say. */
+/** Repeated names become lists; content-length is set by the gateway. */
 function headersOf(flat: readonly string[], bodyBytes: number): Record<string, string | string[]> {
   const headers = new Map<string, string[]>([['accept-encoding', ['identity']]])
   for (let i = 0; i < flat.length; i += 2)
@@ -157,12 +157,12 @@ function headersOf(flat: readonly string[], bodyBytes: number): Record<string, s
   )
 }
 
-/** One byte a character is what headers are written as. */
+/** Node writes headers as one byte per character. */
 function toWire(value: string): string {
   return Buffer.from(value, 'utf8').toString('latin1')
 }
 
-function toAnswer(message: IncomingMessage, chunks: readonly Buffer[]): FetchResult {
+function toResult(message: IncomingMessage, chunks: readonly Buffer[]): FetchResult {
   const body = Uint8Array.from(Buffer.concat(chunks))
   const headers: HeaderPair[] = []
   for (let i = 0; i < message.rawHeaders.length; i += 2)

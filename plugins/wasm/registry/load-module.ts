@@ -1,4 +1,4 @@
-/** From a descriptor to a module that can run: reads, checks, limits, compiles and tries it. On control only. */
+/** Loads a module from its descriptor: reads, checks, rewrites, compiles and starts it once. On control only. */
 import { createHash } from 'node:crypto'
 import { isAbsolute } from 'node:path'
 import { defineValidator, type Static, Type } from '#kernel'
@@ -123,7 +123,7 @@ export async function loadModule(
   checkSettings(settings, trial.config)
   const instance = descriptor.instance ?? description.instance ?? 'fresh'
   const startUnits = unitsOfStart(trial, burntAtStart, config)
-  // Warm instances are not put back, so they need not note what they write.
+  // Warm instances are not restored, so their stores are not recorded.
   const isAsTried = instance === 'fresh' && startUnits === trial.startFuel
   return {
     ...trial,
@@ -156,10 +156,10 @@ export async function prepareModule(
   return { original, guest: await buildGuest(bytes, 'fresh', config) }
 }
 
-/** So many times what a call on the serving thread may burn: a start of the same module rarely burns twice as much. */
+/** Factor of `inline.fuel` for a start on the data thread: starts of one module rarely differ by more. */
 const INLINE_STARTS = 2
 
-/** What a start burnt once says little of the next one, which may be the serving thread's: it could ask the clock. */
+/** The fuel of one start does not bound the next, which may run on the data thread: a start can depend on the clock. */
 function unitsOfStart(module: Ready, burntAtStart: number, { inline }: WasmConfig): number {
   if (!module.hasStart || !mayRunHere(module) || burntAtStart > inline.fuel) return module.startFuel
   return Math.min(module.startFuel, INLINE_STARTS * inline.fuel)
@@ -171,7 +171,7 @@ function checkSettings(settings: Settings | null, config: Readonly<Record<string
   if (problem !== null) throw new ModuleRejected(problem)
 }
 
-/** A guard that passes by what it was to watch would be worse than none. */
+/** Rejects conditions that the attach point cannot evaluate: the module would silently not run. */
 function checkMatch({ match = {} }: ModuleDescriptor, points: readonly AttachPoint[]): void {
   if (points.includes('OnPick') && Object.keys(match).some((member) => member !== 'models'))
     throw new ModuleRejected('match of a module at OnPick may only have the member models')
@@ -186,7 +186,7 @@ function checkMatch({ match = {} }: ModuleDescriptor, points: readonly AttachPoi
 /** For a module to start and describe itself, milliseconds. */
 const TRY_MS = 10_000
 
-/** Instantiates it once, where it can do no harm if code of the guest runs, and asks what it needs. */
+/** Instantiates the module once on a pool thread and reads its description. */
 async function tryModule(
   module: Ready,
   pool: GuestPool,
@@ -196,7 +196,7 @@ async function tryModule(
     await instantiate(module.module)
     return { description: {}, burntAtStart: 0 }
   }
-  // Nobody's request waits for it, and a busy machine starts threads slowly; fuel bounds what the guest does.
+  // No request waits for it, and thread starts are slow on a busy machine; fuel bounds the guest.
   const limitMs = Math.max(module.timeoutMs, TRY_MS)
   const end = await pool.run({
     draft: { kind: 'describe', chain: [uuid], hasDescribe: hasDescribe(module.module) },
@@ -209,12 +209,12 @@ async function tryModule(
     throw new ModuleRejected('the trial start of the module was not possible')
   const { failure, json, startFuel: burntAtStart } = end.result
   if (failure !== null)
-    throw new ModuleRejected(`the trial start of the module failed: ${inWords(failure, module)}`)
+    throw new ModuleRejected(`the trial start of the module failed: ${describeFailure(failure, module)}`)
   return { description: json === null ? {} : readDescription(json), burntAtStart }
 }
 
-/** Nothing is left of an instance whose start function trapped, so that its fuel cannot be asked. */
-function inWords(failure: string, { hasStart }: Ready): string {
+/** The fuel of an instance whose start function trapped cannot be read. */
+function describeFailure(failure: string, { hasStart }: Ready): string {
   if (!hasStart || failure !== 'unreachable') return failure
   return 'the start function trapped, possibly because its fuel was used up'
 }

@@ -1,4 +1,4 @@
-/** The registered modules, on control: registers and removes them one after another, and publishes every change. */
+/** Registered modules, on control: applies changes one at a time and publishes each. */
 
 import { isDeepStrictEqual } from 'node:util'
 import type { Logger } from '#kernel'
@@ -23,7 +23,7 @@ export interface RegistryParts {
   readonly stats: ModuleStats
   readonly saved: SavedModules
   readonly log: Logger
-  /** Where modules are tried; closed when nothing is left to try. */
+  /** Runs the first start of modules; closed after each change. */
   readonly pool: GuestPool
   readonly http: OutgoingHttp
   publish(set: ModuleSet): Promise<void>
@@ -32,11 +32,11 @@ export interface RegistryParts {
 export class Registry {
   readonly #parts: RegistryParts
   #modules: readonly Registered[] = []
-  /** Saved ones that could not be loaded: they may still be removed. */
+  /** UUIDs of saved modules that could not be loaded; they can be removed. */
   readonly #notLoaded = new Set<string>()
-  /** Names of modules that came through the API. */
+  /** Names of modules that were registered through the API. */
   readonly #isSaved = new Set<string>()
-  /** Changes happen one after another. */
+  /** Completion of the last queued change. */
   #last: Promise<unknown> = Promise.resolve()
   #nextRow = 0
   #nextPlace = 0
@@ -50,12 +50,12 @@ export class Registry {
     return this.#modules.map(({ loaded }) => loaded)
   }
 
-  /** Those that run, or are on trial, with what was registered. */
+  /** Current versions and versions on trial. */
   get registered(): readonly Registered[] {
     return this.#modules
   }
 
-  /** Modules of the configuration, then the saved ones. @throws invalid_wasm_config naming the one that cannot be loaded */
+  /** Loads modules of the configuration, then saved ones. @throws invalid_wasm_config naming a module that cannot be loaded */
   async start(): Promise<void> {
     const { config, saved } = this.#parts
     for (const [index, descriptor] of config.modules.entries()) {
@@ -75,10 +75,10 @@ export class Registry {
   }
 
   /**
-   * The configuration names other modules. All that are new are loaded before anything changes; one that is described
-   * otherwise takes the place of the one that ran.
+   * Applies a changed configuration. New modules are loaded before anything changes; a changed descriptor replaces the
+   * version that runs.
    *
-   * @throws ModuleRejected, BadModule naming what cannot be loaded; nothing has changed then
+   * @throws ModuleRejected, BadModule if a module cannot be loaded; nothing has changed then
    */
   reconfigure(before: readonly ModuleDescriptor[], after: readonly ModuleDescriptor[]): Promise<void> {
     return this.#queue(async () => {
@@ -114,7 +114,7 @@ export class Registry {
     await this.#parts.pool.end()
   }
 
-  /** One after another, in order; one that fails stops none. */
+  /** Registers in order; a failure does not stop the following ones. */
   register(descriptors: readonly ModuleDescriptor[], requester: Requester): Promise<AddResult[]> {
     return this.#queue(async () => {
       const results: AddResult[] = []
@@ -138,7 +138,7 @@ export class Registry {
     })
   }
 
-  /** A new version in the place of one that runs, or on trial beside it. @returns why not, or the uuid */
+  /** Replaces a module by a new version, or starts a trial. */
   replace(uuid: string, change: ModuleChange, requester: Requester): Promise<ChangeResult> {
     return this.#change(uuid, requester, async (old) => {
       if (old.trialOf !== null)
@@ -163,7 +163,7 @@ export class Registry {
     })
   }
 
-  /** The version on trial takes over; one that was a shadow under a new uuid. */
+  /** Makes the version on trial current; a shadow gets a new uuid. */
   promote(uuid: string, requester: Requester): Promise<ChangeResult> {
     return this.#change(uuid, requester, async (trial) => {
       const { modules, current } = this.#versions.promote(this.#modules, trial)
@@ -171,11 +171,11 @@ export class Registry {
     })
   }
 
-  /** Back to the version before; where one is on trial, that ends. */
+  /** Ends a trial, or returns to the previous version. */
   rollback(uuid: string, requester: Requester): Promise<ChangeResult> {
     return this.#change(uuid, requester, async (found) => {
       const { modules, current } = this.#versions.rollback(this.#modules, found, (earlier) => {
-        // Its former row may be another module's by now.
+        // Its former row may be used by another module.
         const loaded = { ...earlier.loaded, row: this.#freeRow() }
         this.#parts.stats.begin(loaded.row, earlier.createdAtNs)
         return { ...earlier, loaded }
@@ -209,7 +209,7 @@ export class Registry {
     })
   }
 
-  /** Only what runs by itself is kept over restarts, and only what came through the API. */
+  /** Stores current versions of modules that were registered through the API; trials are not stored. */
   async #saveChange(before: readonly Registered[], after: readonly Registered[]): Promise<void> {
     const ids = (modules: readonly Registered[]) =>
       new Set(modules.filter(({ trialOf }) => trialOf === null).map(({ loaded }) => loaded.uuid))
@@ -225,7 +225,7 @@ export class Registry {
   #without(found: Registered): readonly Registered[] {
     const left = withoutTrials(this.#modules, found).filter(({ loaded }) => loaded.uuid !== found.loaded.uuid)
     if (!left.some(({ line }) => line === found.line)) this.#versions.forget(found.line)
-    // Of one on trial, the other gets its requests back.
+    // The other version of a trial receives all requests again.
     const other = left.find(({ loaded }) => loaded.uuid === found.trialOf)
     return other === undefined ? left : withoutTrials(left, other)
   }
@@ -268,13 +268,13 @@ export class Registry {
       throw new ModuleRejected(`the limit of ${maxModules} modules is reached (plugins.wasm.maxModules)`)
   }
 
-  /** @throws ModuleRejected when the new ones do not fit beside those that stay */
+  /** @throws ModuleRejected if the limit of modules would be exceeded */
   #checkReload(gone: readonly Registered[], wanted: readonly ModuleDescriptor[]): void {
     const { maxModules } = this.#parts.config
     const left = new Set(this.#modules)
     for (const one of gone) left.delete(one)
     const names = new Set(wanted.map(({ name }) => name))
-    // With its module a version on trial is replaced too.
+    // Replacing a module ends its trial.
     for (const one of left) if (one.trialOf !== null && names.has(one.loaded.name)) left.delete(one)
     for (const { loaded } of left) names.delete(loaded.name)
     if (left.size + names.size > maxModules)
@@ -335,7 +335,7 @@ export class Registry {
     } catch (cause) {
       const fields = { module: one.descriptor.name, module_uuid: one.uuid, file: one.descriptor.file_path }
       if (one.onFailure === 'closed') {
-        const problem = `names load, but module ${one.descriptor.name} (${one.descriptor.file_path}), which must not fail, cannot be loaded: ${messageOf(cause)}; restore the file, or start once with forget`
+        const problem = `is load, but module ${one.descriptor.name} (${one.descriptor.file_path}), with on_failure closed, cannot be loaded: ${messageOf(cause)}; restore the file, or start once with forget`
         throw wasmErrors.invalid_wasm_config.with({ cause }, 'savedModules', problem)
       }
       this.#notLoaded.add(one.uuid)
@@ -343,7 +343,7 @@ export class Registry {
     }
   }
 
-  /** Taken in turn, so that late counts of a removed module rarely meet its successor. @throws ModuleRejected */
+  /** Rows are assigned in rotation, so that late counts of a removed module rarely affect a new one. @throws ModuleRejected */
   #freeRow(beside: readonly Registered[] = []): number {
     const { maxModules } = this.#parts.config
     const rows = rowsFor(maxModules)
@@ -382,8 +382,7 @@ export class Registry {
 }
 
 /**
- * The higher priority first; what was registered earlier stays before what came later. Versions on trial stay behind the
- * one whose place they may take.
+ * Sorts by descending priority, then by registration. Versions on trial follow their module.
  */
 function inOrder(modules: readonly Registered[]): readonly Registered[] {
   const byUuid = new Map(modules.map((module) => [module.loaded.uuid, module]))
