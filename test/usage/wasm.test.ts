@@ -223,6 +223,6 @@ describe('over a restart', () => {
     const second = runCommand(['serve', '--config', file])
     const { code, stderr } = await second.ended
     expect(code).not.toBe(0)
-    expect(stderr).toMatch(/guard.*which must not fail, cannot be loaded.*cannot be opened.*forget/s)
+    expect(stderr).toMatch(/guard.*with on_failure closed, cannot be loaded.*cannot be opened.*forget/s)
   }, 180_000)
 })
