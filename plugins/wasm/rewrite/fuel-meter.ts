@@ -49,7 +49,7 @@ export class FuelMeter {
     if (isLocal) this.#out.all([OP.block, EMPTY_BLOCK])
   }
 
-  /** The fuel lies where the callee has left it. */
+  /** The global holds the fuel: the callee has stored it. */
   get isBack(): boolean {
     return this.#isSpilled
   }
@@ -114,26 +114,26 @@ export class FuelMeter {
     this.#keep(region)
   }
 
-  /** The region has so much more in it. */
+  /** Adds units to the cost of the region. */
   charge(units: number): void {
     if (this.region !== null && this.region !== DEAD) this.region.cost += units
   }
 
-  /** Whoever is called takes fuel too. */
+  /** Spills the fuel around a call: the callee takes fuel too. */
   around(call: () => void): void {
     this.spill()
     call()
     this.#isSpilled = this.isLocal
   }
 
-  /** To where a caller or callee looks for it. */
+  /** Stores the fuel in the global, where callers and callees read it. */
   spill(): void {
     if (!this.isLocal || this.#isSpilled) return
     this.#out.localGet(this.#local('fuel', VALUE.i64))
     this.#out.globalSet(this.#fuel)
   }
 
-  /** To where this body counts it. */
+  /** Loads the fuel from the global into the local variable. */
   fetch(): void {
     if (!this.#isSpilled) return
     this.#isSpilled = false
