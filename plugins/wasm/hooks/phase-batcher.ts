@@ -17,20 +17,20 @@ export interface PhaseWork {
   readonly item: Omit<PhaseItem, 'modules' | 'body'>
   /** Stays here: it is what goes on when a guest fails. Null where no module needs it. */
   readonly body: Uint8Array | null
-  /** Null for calls that nobody waits for. */
+  /** Null for shadow calls. */
   readonly origin: PhaseOrigin | null
 }
 
 /** How the phase went. */
 export type PhaseWorkEnd =
   | { readonly kind: 'results'; readonly results: readonly PhaseResult[] }
-  /** A call had to be ended with its thread; what the others had come to is lost. `module` is its place. */
+  /** The thread ended during a call; earlier results are lost. `module` is the index of the called module. */
   | { readonly kind: 'timeout' | 'crashed'; readonly module: number }
-  /** No call was made, or its turn did not come in time. */
+  /** No call was made: the queue was full or the wait too long. */
   | { readonly kind: 'refused' }
   /** No call was made, since a module was suspended while it waited. */
   | { readonly kind: 'suspended' }
-  /** No call was made, since nobody waits for it any more. */
+  /** No call was made: the request has ended. */
   | { readonly kind: 'gone' }
 
 /** How much longer calls may wait for threads that are only starting, milliseconds. */
@@ -88,7 +88,7 @@ export class PhaseBatcher extends Batcher<Waiting> {
     })
   }
 
-  /** Clients that have left hold no places that others want. */
+  /** Removes ended requests from the queue. */
   #dropGone(): void {
     const staying: Waiting[] = []
     for (const waiting of this.waiting) {

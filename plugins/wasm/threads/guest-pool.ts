@@ -81,7 +81,7 @@ export class GuestPool {
     return this.#pool?.threads ?? 0
   }
 
-  /** No thread has answered yet: who waits is not to blame for it. */
+  /** No thread has completed a task since the start: waits are extended. */
   get isStarting(): boolean {
     return !this.#isWarm
   }
@@ -112,7 +112,7 @@ export class GuestPool {
     return this.#pool
   }
 
-  /** For good: what is asked for from now on is refused. */
+  /** Ends the pool for good: later tasks are refused. */
   end(): Promise<void> {
     this.#hasEnded = true
     return this.close()
