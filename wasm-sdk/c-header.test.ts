@@ -8,8 +8,8 @@ import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
 import { buildModule } from '../plugins/wasm/project/build.ts'
 import { toInput } from '../plugins/wasm/testing/case-input.ts'
+import { checkOutput } from '../plugins/wasm/testing/checked-output.ts'
 import { checkModule } from '../plugins/wasm/testing/conformance.ts'
-import { readAnswer } from '../plugins/wasm/testing/guest-answer.ts'
 import { ModuleRunner } from '../plugins/wasm/testing/runner.ts'
 import { BUILD_LIMIT_MS, reasonToSkip } from './fixtures/built-modules.ts'
 
@@ -51,7 +51,7 @@ test(
       const { head } = toInput({ on: 'OnRequest', expect: {} }, {}, 0)
       for (const body of ['', 'ü', '日本', '😀 Größe', 'x'.repeat(1_000)]) {
         const { output, logs } = await runner.call('OnRequest', head, Buffer.from(body))
-        const answer = readAnswer(output, 'OnRequest')
+        const answer = checkOutput(output, 'OnRequest')
         expect([answer.body?.toString(), answer.headers_set]).toEqual([body, [['x-name', '日本']]])
         expect(logs).toEqual([{ level: 'info', text: 'Zürich 😀' }])
       }
@@ -62,7 +62,7 @@ test(
         [{ q: '日本' }, 'modify', '{"q":"日本"}'],
       ] as const) {
         const { head, body } = call(args)
-        const answer = readAnswer((await runner.call('OnToolCall', head, body)).output, 'OnToolCall')
+        const answer = checkOutput((await runner.call('OnToolCall', head, body)).output, 'OnToolCall')
         expect([answer.action, answer.body?.toString()]).toEqual([action, text])
       }
       await runner.close()
@@ -92,7 +92,7 @@ test(
       const runner = await ModuleRunner.open({ bytes, config: { closed: 'bis später' } })
       const { head } = toInput({ on: 'OnRequest', expect: {} }, {}, 0)
       const { output } = await runner.call('OnRequest', head)
-      const { action, status, body } = readAnswer(output, 'OnRequest')
+      const { action, status, body } = checkOutput(output, 'OnRequest')
       expect([action, status, body?.toString()]).toEqual(['reject', 503, 'bis später'])
       await runner.close()
     } finally {

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { toInput } from '../plugins/wasm/testing/case-input.ts'
-import { type GuestAnswer, readAnswer } from '../plugins/wasm/testing/guest-answer.ts'
+import { type CheckedOutput, checkOutput } from '../plugins/wasm/testing/checked-output.ts'
 import { ModuleRunner } from '../plugins/wasm/testing/runner.ts'
 import { BUILD_LIMIT_MS, BUSY_LIMIT_MS, builtModule } from './fixtures/built-modules.ts'
 
@@ -14,16 +14,16 @@ beforeAll(async () => {
 }, BUILD_LIMIT_MS)
 afterAll(() => runner.close())
 
-async function ask(path: string, body: string | Uint8Array, query = ''): Promise<GuestAnswer> {
+async function ask(path: string, body: string | Uint8Array, query = ''): Promise<CheckedOutput> {
   const { head } = toInput({ on: 'OnRequest', request: { path, query }, expect: {} }, {}, 0)
   const bytes = typeof body === 'string' ? new TextEncoder().encode(body) : body
   const { output, problem } = await runner.call('OnRequest', head, bytes)
   expect(problem).toBeNull()
-  return readAnswer(output, 'OnRequest')
+  return checkOutput(output, 'OnRequest')
 }
 
-const textOf = (answer: GuestAnswer) => answer.body?.toString('utf8') ?? ''
-const headerOf = (answer: GuestAnswer, name: string) =>
+const textOf = (answer: CheckedOutput) => answer.body?.toString('utf8') ?? ''
+const headerOf = (answer: CheckedOutput, name: string) =>
   answer.headers_set.find(([given]) => given === name)?.[1]
 
 function isJson(text: string): boolean {

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { toInput } from '../plugins/wasm/testing/case-input.ts'
-import { readAnswer } from '../plugins/wasm/testing/guest-answer.ts'
+import { checkOutput } from '../plugins/wasm/testing/checked-output.ts'
 import { ModuleRunner } from '../plugins/wasm/testing/runner.ts'
 import { BUILD_LIMIT_MS, BUSY_LIMIT_MS, builtModule } from './fixtures/built-modules.ts'
 
@@ -19,7 +19,7 @@ async function redacted(body: string): Promise<string> {
   const { head } = toInput({ on: 'OnRequest', expect: {} }, {}, 0)
   const { output, problem } = await runner.call('OnRequest', head, new TextEncoder().encode(body))
   expect(problem).toBeNull()
-  return readAnswer(output, 'OnRequest').body?.toString('utf8') ?? body
+  return checkOutput(output, 'OnRequest').body?.toString('utf8') ?? body
 }
 
 /** Pieces of which personal data is made, and of which it is not. */

@@ -1,6 +1,6 @@
 /** Text of every alphabet goes through the library of each language as it came. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { readAnswer } from '../plugins/wasm/testing/guest-answer.ts'
+import { checkOutput } from '../plugins/wasm/testing/checked-output.ts'
 import { ModuleRunner } from '../plugins/wasm/testing/runner.ts'
 import { ABI_VERSION, type GuestInput } from './abi.ts'
 import { BUILD_LIMIT_MS, BUSY_LIMIT_MS, builtOrReason } from './fixtures/built-modules.ts'
@@ -63,7 +63,7 @@ describe.each([
       Buffer.from(TEXT),
     )
     expect(result.problem).toBeNull()
-    const answer = readAnswer(result.output, 'OnRequest')
+    const answer = checkOutput(result.output, 'OnRequest')
     expect(answer.headers_set).toEqual(expectedHeaders)
     expect(answer.headers_add).toEqual(headers.map(([name, value]) => [`echo-${name}`, value]))
     expect(answer.body?.toString()).toBe(TEXT)
@@ -75,7 +75,7 @@ describe.each([
     const asked = input('request', { request: { ...request, method: 'FETCH' } })
     const first = await open.call('OnRequest', asked, Buffer.from(TEXT))
     expect(first.problem).toBeNull()
-    const { fetch } = readAnswer(first.output, 'OnRequest')
+    const { fetch } = checkOutput(first.output, 'OnRequest')
     expect(first.output?.head).toMatchObject({ timeout_ms: 5 })
     expect([fetch?.url, fetch?.method, fetch?.headers, fetch?.body.toString(), fetch?.state]).toEqual([
       `https://a.example/${request.path}`,
@@ -89,12 +89,12 @@ describe.each([
     const fetched = { error: null, status: 418, headers, body_bytes: body.length }
     const bodies = Buffer.concat([Buffer.from(TEXT), body])
     const { output } = await open.call('OnRequest', { ...asked, fetched, state: fetch?.state }, bodies)
-    const answer = readAnswer(output, 'OnRequest')
+    const answer = checkOutput(output, 'OnRequest')
     expect(answer.body?.toString()).toBe(`${TEXT}|${TEXT} kept|fetched ${TEXT}|${HEADER}`)
     expect(answer.status).toBe(418)
     const failed = { error: 'timeout', status: 0, headers: [], body_bytes: 0 } as const
     const late = await open.call('OnRequest', { ...asked, fetched: failed, state: '' }, Buffer.from(TEXT))
-    expect(readAnswer(late.output, 'OnRequest').body?.toString()).toBe('timeout')
+    expect(checkOutput(late.output, 'OnRequest').body?.toString()).toBe('timeout')
   })
 
   echo('chooses a worker by what it is told of each, and leaves it open', async (open) => {
@@ -115,7 +115,7 @@ describe.each([
     const asked = input('pick', { pick, request: { ...request, headers } })
     const { output, logs, problem } = await open.call('OnPick', asked, Buffer.from('ü!'))
     expect(problem).toBeNull()
-    expect(readAnswer(output, 'OnPick', 3).choice).toBe(1)
+    expect(checkOutput(output, 'OnPick', 3).choice).toBe(1)
     expect(logs.map(({ text }) => text)).toEqual([
       'http://größe:0 0 0 none',
       'http://größe:1 1 2 7 0.5',
@@ -123,13 +123,13 @@ describe.each([
       'größe 😀 decode 3 ü!',
     ])
     const unnamed = await open.call('OnPick', input('pick', { pick }), Buffer.from(''))
-    expect(readAnswer(unnamed.output, 'OnPick', 3).choice).toBeNull()
+    expect(checkOutput(unnamed.output, 'OnPick', 3).choice).toBeNull()
   })
 
   echo('gives back body and headers of an answer', async (open) => {
     const response = { status: 201, is_stream: false, headers: [['x-name', HEADER]] as const }
     const result = await open.call('OnResponse', input('response', { response }), Buffer.from(TEXT))
-    const answer = readAnswer(result.output, 'OnResponse')
+    const answer = checkOutput(result.output, 'OnResponse')
     expect(answer.status).toBe(201)
     expect(answer.headers_add).toEqual([['echo-x-name', HEADER]])
     expect(answer.body?.toString()).toBe(TEXT)
@@ -139,7 +139,7 @@ describe.each([
     const error = { code: 'größe', message: TEXT, type: 'server_error', status: 502 }
     const response = { status: 502, is_stream: false }
     const result = await open.call('OnError', input('error', { response, error }))
-    const answer = readAnswer(result.output, 'OnError')
+    const answer = checkOutput(result.output, 'OnError')
     expect(answer).toMatchObject({ action: 'reject', status: 502, headers: [['echo-code', 'größe']] })
     expect(answer.body?.toString()).toBe(`server_error: ${TEXT}`)
   })
@@ -150,7 +150,7 @@ describe.each([
     let state = ''
     for (const [index, data] of [TEXT, '', '日本'].entries()) {
       const head = input('stream_event', { response, event: event(index, false), state })
-      const answer = readAnswer(
+      const answer = checkOutput(
         (await open.call('OnStreamEvent', head, Buffer.from(data))).output,
         'OnStreamEvent',
       )
@@ -158,7 +158,7 @@ describe.each([
       state = answer.state ?? state
     }
     const head = input('stream_event', { response, event: event(3, true), state })
-    const last = readAnswer((await open.call('OnStreamEvent', head)).output, 'OnStreamEvent')
+    const last = checkOutput((await open.call('OnStreamEvent', head)).output, 'OnStreamEvent')
     expect(last.events).toEqual([{ name: 'ende', data: `${TEXT}日本` }])
   })
 
@@ -178,7 +178,7 @@ describe.each([
         Buffer.from(JSON.stringify({ text: TEXT })),
       )
       expect(problem).toBeNull()
-      return readAnswer(output, 'OnToolCall')
+      return checkOutput(output, 'OnToolCall')
     }
     const changed = await ask({})
     expect([changed.action, JSON.parse(String(changed.body))]).toEqual(['modify', { text: TEXT }])
@@ -200,7 +200,7 @@ describe.each([
         input('request', { request: { ...request, headers: [] } }),
         body,
       )
-      expect(readAnswer(result.output, 'OnRequest').body?.toString()).toBe(body.toString())
+      expect(checkOutput(result.output, 'OnRequest').body?.toString()).toBe(body.toString())
     }
   })
 })

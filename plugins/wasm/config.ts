@@ -13,7 +13,7 @@ export const wasmConfig = Type.Object(
     roots: Type.Array(Type.String({ minLength: 1 }), {
       default: [],
       description:
-        'Folders from which modules may be loaded: absolute paths, symbolic links resolved. Empty allows every folder except system folders, which are always rejected.',
+        'Folders that contain the modules of requests to /wasm: absolute paths, symbolic links resolved. Empty, such requests are rejected. Modules of the configuration file may lie anywhere.',
     }),
     modules: Type.Array(ConfiguredModuleSchema, {
       default: [],

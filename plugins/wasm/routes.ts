@@ -15,10 +15,10 @@ import {
   RollBackModule,
 } from './registry/thread-commands.ts'
 import {
-  ModuleChangeReplySchema,
+  ModuleChangeResponseSchema,
   ModuleChangeSchema,
   ModuleListSchema,
-  RegistrationReplySchema,
+  RegistrationResponseSchema,
   RegistrationSchema,
 } from './wire.ts'
 
@@ -38,10 +38,10 @@ export function wasmRoutes(host: Host): readonly RouteDefinition[] {
         tag,
         body: RegistrationSchema,
         responses: {
-          200: { description: 'All modules are registered and active.', schema: RegistrationReplySchema },
+          200: { description: 'All modules are registered and active.', schema: RegistrationResponseSchema },
           400: {
             description: 'Invalid body, or at least one module was rejected; see add_result.',
-            schema: RegistrationReplySchema,
+            schema: RegistrationResponseSchema,
           },
         },
       },
@@ -93,7 +93,7 @@ export function wasmRoutes(host: Host): readonly RouteDefinition[] {
         responses: {
           200: {
             description: 'Active on every thread; streams in progress finish on the old version.',
-            schema: ModuleChangeReplySchema,
+            schema: ModuleChangeResponseSchema,
           },
           400: {
             description: 'Invalid body, no such module, or the new version was rejected.',
@@ -113,7 +113,7 @@ export function wasmRoutes(host: Host): readonly RouteDefinition[] {
         responses: {
           200: {
             description: 'The trial version is current; a former shadow has a new uuid.',
-            schema: ModuleChangeReplySchema,
+            schema: ModuleChangeResponseSchema,
           },
           400: { description: 'No such module, or it is not on trial.', ...plainText },
         },
@@ -128,7 +128,7 @@ export function wasmRoutes(host: Host): readonly RouteDefinition[] {
         summary: 'End a trial, or return to the earlier version',
         tag,
         responses: {
-          200: { description: 'The earlier version is active.', schema: ModuleChangeReplySchema },
+          200: { description: 'The earlier version is active.', schema: ModuleChangeResponseSchema },
           400: { description: 'No such module, or no earlier version.', ...plainText },
         },
       },

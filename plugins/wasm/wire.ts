@@ -208,7 +208,7 @@ export const ModuleChangeSchema = Type.Partial(
 )
 export type ModuleChange = Static<typeof ModuleChangeSchema>
 
-export const ModuleChangeReplySchema = Type.Object({
+export const ModuleChangeResponseSchema = Type.Object({
   module_uuid: Type.String({
     format: 'uuid',
     description: 'The version that is current or on trial after the change.',
@@ -225,7 +225,7 @@ const AddResultSchema = Type.Union([
   Type.Object({ Error: Type.String() }),
 ])
 
-export const RegistrationReplySchema = Type.Object({
+export const RegistrationResponseSchema = Type.Object({
   modules: Type.Array(Type.Intersect([ModuleDescriptorSchema, Type.Object({ add_result: AddResultSchema })])),
 })
 

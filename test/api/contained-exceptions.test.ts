@@ -157,7 +157,7 @@ describe('a listener of the end of a request', () => {
 })
 
 describe('a WebSocket handler', () => {
-  const bounds = { maxMessageBytes: 1_000, maxOpen: 10, maxBufferedBytes: 1_000_000 }
+  const bounds = { maxMessageBytes: 1_000, maxOpen: 10, maxPerTenant: 10, maxBufferedBytes: 1_000_000 }
   const receiver: ResponseReceiver = { onType: nothing, onData: () => true, onEnd: nothing, onCut: nothing }
 
   /** The socket echoes by a request of its own, whose receiver is given. */

@@ -44,7 +44,7 @@ async function attach(
 }
 
 test('wasm-auth lets known keys in and nobody else', async () => {
-  const fleet = await openWasmFleet()
+  const fleet = await openWasmFleet({ roots: [folder] })
   const key_sha256 = createHash('sha256').update('open sesame').digest('hex')
   await attach(fleet, 'auth', ['OnRequest'], { key_sha256 })
   const refused = await fleet.chat(undefined, { 'x-api-key': 'open sesam' })
@@ -57,14 +57,14 @@ test('wasm-auth lets known keys in and nobody else', async () => {
 })
 
 test('wasm-auth fails closed when nobody has configured it', async () => {
-  const fleet = await openWasmFleet()
+  const fleet = await openWasmFleet({ roots: [folder] })
   await attach(fleet, 'auth', ['OnRequest'])
   expect((await fleet.chat()).status).toBe(500)
   expect(fleet.workers[0].requests).toEqual([])
 })
 
 test('wasm-rate-limit counts over all requests', async () => {
-  const fleet = await openWasmFleet()
+  const fleet = await openWasmFleet({ roots: [folder] })
   await attach(fleet, 'rate-limit', ['OnRequest'], { limit: '3', window_s: '86400' })
   const responses = await Promise.all(Array.from({ length: 5 }, () => fleet.chat()))
   expect(responses.map(({ status }) => status).sort()).toEqual([200, 200, 200, 429, 429])
@@ -73,7 +73,7 @@ test('wasm-rate-limit counts over all requests', async () => {
 })
 
 test('wasm-trace-headers traces to the worker and back', async () => {
-  const fleet = await openWasmFleet()
+  const fleet = await openWasmFleet({ roots: [folder] })
   await attach(fleet, 'trace-headers', ['OnRequest', 'OnResponse'])
   const traceId = '4bf92f3577b34da6a3ce929d0e0e4736'
   const response = await fleet.chat(undefined, { traceparent: `00-${traceId}-00f067aa0ba902b7-01` })
@@ -84,7 +84,7 @@ test('wasm-trace-headers traces to the worker and back', async () => {
 })
 
 test('wasm-redact-request changes the prompt that the worker gets', async () => {
-  const fleet = await openWasmFleet()
+  const fleet = await openWasmFleet({ roots: [folder] })
   await attach(fleet, 'redact-request', ['OnRequest'])
   const messages = [{ role: 'user', content: 'Grüße an zoë@mail.example, Karte 4111 1111 1111 1111 😀' }]
   expect((await fleet.chat({ model: 'test-model', messages })).status).toBe(200)
@@ -96,7 +96,7 @@ test('wasm-redact-request changes the prompt that the worker gets', async () => 
 })
 
 test('wasm-redact-stream takes a secret out that comes in three events', async () => {
-  const fleet = await openWasmFleet()
+  const fleet = await openWasmFleet({ roots: [folder] })
   const chunk = (content: string | null, finish_reason: string | null = null) => {
     const delta = content === null ? {} : { content }
     return JSON.stringify({
@@ -134,7 +134,7 @@ test('wasm-redact-stream takes a secret out that comes in three events', async (
 })
 
 test('wasm-errors hides what an engine says about itself', async () => {
-  const fleet = await openWasmFleet()
+  const fleet = await openWasmFleet({ roots: [folder] })
   fleet.workers[0].script(CHAT, jsonAnswer({ detail: 'Traceback' }, { status: 500 }))
   await attach(fleet, 'errors', ['OnResponse', 'OnError'], {
     statuses: '500=503,502=503',

@@ -32,7 +32,7 @@ export interface WasmFleet extends Fleet {
 }
 
 /**
- * @param config the plugin's section
+ * @param config the plugin's section; `roots` is the fleet's folder by default
  * @param options `adminKey` opens the control plane where the test has keys
  */
 export async function openWasmFleet(
@@ -44,7 +44,7 @@ export async function openWasmFleet(
   folders.push(folder)
   const fleet = await openFleet({
     ...options,
-    plugins: { wasm: { ...PATIENT, ...config }, ...options.plugins },
+    plugins: { wasm: { ...PATIENT, roots: [folder.path], ...config }, ...options.plugins },
   })
   const { url, metricsUrl } = fleet.gateway
   const wasm: WasmFleet = {

@@ -40,7 +40,10 @@ async function guarded(
   })
   ends.push(() => server.close())
   const fleet = await openResponses(undefined, {
-    plugins: { wasm: { fuelPerByte: 0, ...wasm }, mcp: { clientServers: { allowsPrivate: true } } },
+    plugins: {
+      wasm: { roots: [folder], fuelPerByte: 0, ...wasm },
+      mcp: { clientServers: { allowsPrivate: true } },
+    },
   })
   const module = {
     name: 'guard',

@@ -28,7 +28,7 @@ test('an error of 1 MiB with each call and a full pipe: every request is served,
   const gateway = await startBuiltGateway({
     kernel: { log: { level: 'info' } },
     // Time is not what counts here.
-    plugins: { wasm: { breaker: { failures: 1_000_000 }, timeoutMs: 20_000 } },
+    plugins: { wasm: { roots: [folder.path], breaker: { failures: 1_000_000 }, timeoutMs: 20_000 } },
     workers: [{ url: worker.url, models: [{ id: 'test-model' }] }],
   })
   const text = `(local $b i64) (local $short i64) (local $at i64) (local.set $b (call $alloc (i64.const ${ERROR_BYTES})))

@@ -220,7 +220,7 @@ test('replace, canary, shadow and rollback under 200 streams and 500 requests a 
   })
   const gateway = await startBuiltGateway({
     // Only what is lost or doubled counts here, on machines of any speed.
-    plugins: { wasm: { timeoutMs: 20_000 } },
+    plugins: { wasm: { roots: [folder.path], timeoutMs: 20_000 } },
     workers: [{ url: worker.url, models: [{ id: 'test-model' }] }],
   })
   const module = new Versions(gateway)

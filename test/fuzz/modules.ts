@@ -47,12 +47,12 @@ export async function fuzzModules(count: number, seed: number): Promise<ModulesR
   const small = assemble(MUTABLE)
   const originals = [...Array<Uint8Array>(9).fill(small), Uint8Array.from(await guestBytes())]
   const { url, server } = await startWellWorker()
+  const folder = makeFolder()
   const gateway = await startBuiltGateway({
     kernel: { threads: 1, log: { level: 'error', access: false } },
-    plugins: { wasm: { poolThreads: 2, fuel: 1_000_000 } },
+    plugins: { wasm: { roots: [folder], poolThreads: 2, fuel: 1_000_000 } },
     workers: [{ url, models: [{ id: 'm' }] }],
   })
-  const folder = makeFolder()
   const random = randomOf(seed)
   const counts = { refused: 0, called: 0, goodCalls: 0, failedCalls: 0, unexpected: [] as string[] }
   const startedAtMs = performance.now()

@@ -76,7 +76,7 @@ describe('official clients behind a module that rewrites streams', () => {
     if (built.code !== 0) throw new Error(built.err)
     worker = await startScriptedWorker()
     gateway = await startBuiltGateway({
-      plugins: { wasm: { timeoutMs: 20_000 } },
+      plugins: { wasm: { timeoutMs: 20_000, roots: [folder] } },
       workers: [{ url: worker.url, runtime_type: 'sglang', models: [{ id: 'test-model' }] }],
     })
     const args = ['wasm', 'add', file, '--config', 'secrets=alpha,größe', '--gateway', gateway.url]

@@ -53,7 +53,9 @@ const chat = (gateway: BuiltGateway, headers: Record<string, string> = {}) =>
 describe('over two data threads', () => {
   test('a module acts at once on every thread, counts of all add up, and a counter is one counter', async () => {
     const folder = openFolder()
-    const gateway = await startBuiltGateway({ plugins: { wasm: { poolThreads: 2, timeoutMs: 20_000 } } })
+    const gateway = await startBuiltGateway({
+      plugins: { wasm: { roots: [folder.path], poolThreads: 2, timeoutMs: 20_000 } },
+    })
     const uuid = await register(gateway, await folder.module('count', ['OnRequest'], { do: 'count' }))
     const calls = Array.from({ length: 100 }, async () => Number(await (await chat(gateway)).text()))
     const counts = (await Promise.all(calls)).sort((a, b) => a - b)
@@ -74,7 +76,7 @@ describe('over two data threads', () => {
     const auth = { controlPlaneKeys: ['ops:Ops:admin:admin-key'], apiKey: 'key', auditLog: false }
     const gateway = await startBuiltGateway({
       kernel: { log: { level: 'info' } },
-      plugins: { wasm: { timeoutMs: 20_000 }, auth },
+      plugins: { wasm: { roots: [folder.path], timeoutMs: 20_000 }, auth },
     })
     const module = await folder.module('talker', ['OnRequest'], { do: 'log', secret: 'hidden-value' })
     const response = await gateway.send(
@@ -114,7 +116,7 @@ describe('over two data threads', () => {
     const folder = openFolder()
     const sim = await startSim('--ttft-ms', '0', '--itl-ms', '0')
     const gateway = await startBuiltGateway({
-      plugins: { wasm: { timeoutMs: 400, breaker: { failures: 1_000 } } },
+      plugins: { wasm: { roots: [folder.path], timeoutMs: 400, breaker: { failures: 1_000 } } },
       workers: [{ url: sim.url }],
     })
     await register(gateway, await folder.module('looper', ['OnRequest'], { do: 'loop', when: 'x-loop' }))
@@ -137,7 +139,7 @@ test('a data thread that takes the place of one that crashed has the modules', a
   const crash = { $path: fileURLToPath(new URL('../fixtures/crash-plugin.ts', import.meta.url)) }
   const gateway = await startBuiltGateway({
     kernel: { log: { level: 'error' } },
-    plugins: { wasm: { timeoutMs: 20_000 }, crash },
+    plugins: { wasm: { roots: [folder.path], timeoutMs: 20_000 }, crash },
   })
   await register(
     gateway,
@@ -157,7 +159,7 @@ test('a data thread that takes the place of one that crashed has the modules', a
 describe('over a restart', () => {
   test('modules are kept where storage is enabled: the same ids, in the same order, doing the same', async () => {
     const folder = openFolder()
-    const plugins = { wasm: { timeoutMs: 20_000 }, storage: { dir: makeFolder() } }
+    const plugins = { wasm: { roots: [folder.path], timeoutMs: 20_000 }, storage: { dir: makeFolder() } }
     const first = await startBuiltGateway({ plugins })
     const reject = { head: '{"action":"reject","status":418}', body: 'tea' }
     await register(first, await folder.module('mark', ['OnRequest'], { head: '{"action":"continue"}' }))
@@ -180,17 +182,21 @@ describe('over a restart', () => {
   test('nothing is kept without storage', async () => {
     const folder = openFolder()
     const module = await folder.module('a', ['OnRequest'])
-    const first = await startBuiltGateway({ plugins: { wasm: { timeoutMs: 20_000 } } })
+    const first = await startBuiltGateway({ plugins: { wasm: { roots: [folder.path], timeoutMs: 20_000 } } })
     await register(first, module)
     await first.command.stop()
     expect(
-      (await list(await startBuiltGateway({ plugins: { wasm: { timeoutMs: 20_000 } } }))).modules,
+      (
+        await list(
+          await startBuiltGateway({ plugins: { wasm: { roots: [folder.path], timeoutMs: 20_000 } } }),
+        )
+      ).modules,
     ).toEqual([])
   }, 180_000)
 
   test('a file that changed is left out with an error, and can still be removed', async () => {
     const folder = openFolder()
-    const plugins = { wasm: { timeoutMs: 20_000 }, storage: { dir: makeFolder() } }
+    const plugins = { wasm: { roots: [folder.path], timeoutMs: 20_000 }, storage: { dir: makeFolder() } }
     const first = await startBuiltGateway({ plugins })
     const module = await folder.module('changed', ['OnRequest'])
     const uuid = await register(first, module)
@@ -205,7 +211,7 @@ describe('over a restart', () => {
 
   test('a module that must not fail and is gone stops the start, and says what to do', async () => {
     const folder = openFolder()
-    const plugins = { wasm: { timeoutMs: 20_000 }, storage: { dir: makeFolder() } }
+    const plugins = { wasm: { roots: [folder.path], timeoutMs: 20_000 }, storage: { dir: makeFolder() } }
     const first = await startBuiltGateway({ plugins })
     const module = await folder.module('guard', ['OnRequest'], {}, { on_failure: 'closed' })
     await register(first, module)
@@ -217,6 +223,6 @@ describe('over a restart', () => {
     const second = runCommand(['serve', '--config', file])
     const { code, stderr } = await second.ended
     expect(code).not.toBe(0)
-    expect(stderr).toMatch(/guard.*which must not fail, cannot be loaded.*does not exist.*forget/s)
+    expect(stderr).toMatch(/guard.*with on_failure closed, cannot be loaded.*cannot be opened.*forget/s)
   }, 180_000)
 })

@@ -2,7 +2,8 @@
 import { readdirSync, statSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { FileError, readRootedFile, resolveInRoots } from './read-rooted-file.ts'
+// Not through #shared, which would load the kernel into each pool thread.
+import { FileError, readRootedFile, resolveInRoots } from '../../shared/files/read-rooted-file.ts'
 
 /** A source that cannot be used; the message is for the caller. */
 export class SourceError extends FileError {}
@@ -39,7 +40,7 @@ export function findSource(source: string, allowedRoots: readonly string[] | nul
   const isSample = source === SAMPLE_SOURCE
   const path = isSample ? SAMPLE_FOLDER : resolve(source)
   const roots = isSample ? null : allowedRoots
-  if (!statSync(resolveInRoots(isSample ? path : source, roots)).isDirectory()) {
+  if (!statSync(resolveInRoots(isSample ? path : source, rootRules(roots))).isDirectory()) {
     const kind = path.endsWith('.json') ? 'json' : isTiktokenName(basename(path)) ? 'tiktoken' : null
     if (kind === null) throw new SourceError(`${source} is neither a .json nor a .tiktoken file`)
     return { folder: dirname(path), kind, file: path, names: listFolder(dirname(path), roots), roots }
@@ -54,7 +55,7 @@ export function findSource(source: string, allowedRoots: readonly string[] | nul
 
 /** @throws FileError */
 export function readVocabulary({ file, roots }: SourceFiles, maxBytes: number): Buffer {
-  return readRootedFile(file, { roots, extensions: extensionsFor(roots), maxBytes })
+  return readLimited(file, roots, maxBytes)
 }
 
 /** A small text file of the folder; null when there is none. @throws FileError */
@@ -64,8 +65,7 @@ export function readText({ folder, names, roots }: SourceFiles, name: string): s
 
 /** @param roots null for any folder. @throws FileError */
 export function readTextFile(file: string, roots: readonly string[] | null): string {
-  const rules = { roots, extensions: extensionsFor(roots), maxBytes: MAX_SMALL_FILE_BYTES }
-  return readRootedFile(file, rules).toString('utf8')
+  return readLimited(file, roots, MAX_SMALL_FILE_BYTES).toString('utf8')
 }
 
 /** A small JSON object of the folder; empty when there is none. @throws SourceError when it is not one */
@@ -85,13 +85,18 @@ export function parseJson(name: string, text: string): unknown {
   }
 }
 
-function extensionsFor(roots: readonly string[] | null): readonly string[] | null {
-  return roots === null ? null : EXTENSIONS
+function rootRules(roots: readonly string[] | null) {
+  return { roots, rootsSetting: 'plugins.tokenizers.roots' }
+}
+
+function readLimited(file: string, roots: readonly string[] | null, maxBytes: number): Buffer {
+  const extensions = roots === null ? null : EXTENSIONS
+  return readRootedFile(file, { ...rootRules(roots), extensions, maxBytes })
 }
 
 /** Names in a folder, sorted. @throws FileError */
 export function listFolder(folder: string, roots: readonly string[] | null): string[] {
-  return readdirSync(resolveInRoots(folder, roots)).sort()
+  return readdirSync(resolveInRoots(folder, rootRules(roots))).sort()
 }
 
 function isTiktokenName(name: string): boolean {

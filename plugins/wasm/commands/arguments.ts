@@ -4,9 +4,11 @@ import { readFile } from 'node:fs/promises'
 import { basename, dirname, join, relative, resolve } from 'node:path'
 import { ATTACH_POINTS, type AttachPoint } from '../../../wasm-sdk/abi.ts'
 import { CliError } from '../../cli/cli-error.ts'
+import type { WasmConfig } from '../config.ts'
 import { WASI_NAMESPACE } from '../instances/check-module.ts'
 import { languageOf } from '../project/build.ts'
 import { inspectModule } from '../testing/inspect.ts'
+import type { ModuleDescriptor } from '../wire.ts'
 
 /** Path of the module below a project. */
 const BUILT = join('build', 'module.wasm')
@@ -83,9 +85,88 @@ export function projectOfBuild(file: string): string | null {
   return file === join(project, BUILT) && isProject(project) ? project : null
 }
 
+/** Folder of the cases: beside the module or one level above, where projects have it. It may not exist. */
+export function casesOf(file: string): string {
+  const folder = dirname(file)
+  const places = [join(folder, 'cases'), join(dirname(folder), 'cases')]
+  return places.find((place) => existsSync(place)) ?? places[1]
+}
+
 /** What people call a module: the name of its file, or of its project when the file has the usual name. */
 export function nameOfModule(file: string): string {
   const name = basename(file).replace(/\.wasm$/i, '')
   const folder = dirname(file)
   return name === 'module' && basename(folder) === 'build' ? basename(dirname(folder)) : name
+}
+
+type Match = NonNullable<ModuleDescriptor['match']>
+
+const MATCH_LISTS = ['routes', 'models', 'tenants'] as const
+const MATCH_HEADER = /^header:([^=]+)$/
+
+/**
+ * Reads `--match`.
+ * @param pairs such as `models=gpt-*,demo`, `header:x-team=red` and `share=0.1`
+ * @returns null without pairs
+ * @throws CliError for an unknown member or an invalid value
+ */
+export function readMatch(pairs: readonly string[] = []): Match | null {
+  if (pairs.length === 0) return null
+  const match: Match = {}
+  for (const pair of pairs) {
+    const split = pair.indexOf('=')
+    const member = split < 1 ? pair : pair.slice(0, split)
+    const value = split < 1 ? '' : pair.slice(split + 1)
+    const list = MATCH_LISTS.find((name) => name === member)
+    const [, header] = member.match(MATCH_HEADER) ?? []
+    if (value === '') throw new CliError(`--match must be member=value (got ${pair})`)
+    if (list !== undefined)
+      match[list] = [...(match[list] ?? []), ...value.split(',').map((one) => one.trim())]
+    else if (header !== undefined) match.headers = { ...match.headers, [header]: value }
+    else if (member === 'share') match.share = readShare(value)
+    else
+      throw new CliError(
+        `--match: there is no ${member}; it is one of ${MATCH_LISTS.join(', ')}, header:NAME and share`,
+      )
+  }
+  return match
+}
+
+function readShare(text: string): number {
+  const share = Number(text)
+  if (share >= 0 && share <= 1) return share
+  throw new CliError(`--match share must be between 0 and 1 (got ${text})`)
+}
+
+export interface LimitOptions {
+  readonly gatewayConfig?: string
+  readonly timeoutMs?: string
+  readonly memoryPages?: string
+}
+
+export const PAGE_BYTES = 65_536
+const DEFAULT_CONFIG = JSON.stringify({ kernel: { auth: 'off' }, plugins: { wasm: {} } })
+
+/**
+ * Reads the limits of a gateway: of its configuration file or the defaults, changed by options.
+ * @throws ConfigError for an invalid file, CliError for a file without the plugin
+ */
+export async function readLimits(options: LimitOptions): Promise<WasmConfig> {
+  const [{ loadConfig }, { pluginSchemas }] = await Promise.all([
+    import('../../cli/configuration/load.ts'),
+    import('../../cli/plugin-schemas.ts'),
+  ])
+  const { gatewayConfig: file, timeoutMs, memoryPages } = options
+  const { plugins } =
+    file === undefined
+      ? await loadConfig({ text: DEFAULT_CONFIG, env: {}, pluginSchemas })
+      : await loadConfig({ file, env: process.env, pluginSchemas })
+  const section = plugins.wasm as WasmConfig | undefined
+  if (section === undefined)
+    throw new CliError(`${file} does not enable the wasm plugin\n  add to it: plugins: { wasm: {} }`)
+  return {
+    ...section,
+    ...(timeoutMs !== undefined && { timeoutMs: readCount('--timeout-ms', timeoutMs) }),
+    ...(memoryPages !== undefined && { memoryPages: readCount('--memory-pages', memoryPages) }),
+  }
 }

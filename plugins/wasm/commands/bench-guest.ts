@@ -2,10 +2,9 @@
 import { type AttachPoint, EXPORT_OF_ATTACH_POINT } from '../../../wasm-sdk/abi.ts'
 import type { WasmConfig } from '../config.ts'
 import { Guest } from '../instances/guest.ts'
-import { readPhaseOutput, readStreamOutput, readToolOutput } from '../instances/guest-output.ts'
+import { readChoice, readPhaseOutput, readStreamOutput, readToolOutput } from '../instances/guest-output.ts'
 import { guestSurroundings } from '../instances/guest-surroundings.ts'
 import { SharedState } from '../instances/shared-state.ts'
-import { readChoice } from '../pick/read-choice.ts'
 import { buildTrial } from '../testing/trial-module.ts'
 import type { CallReport } from '../threads/guest-task.ts'
 

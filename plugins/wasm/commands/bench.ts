@@ -1,6 +1,6 @@
 /** `weir wasm bench`: calls of a module as a gateway's thread makes them, without the gateway around. */
 import { existsSync } from 'node:fs'
-import { dirname, join, relative } from 'node:path'
+import { relative } from 'node:path'
 import {
   type AttachPoint,
   encodeFrame,
@@ -11,15 +11,23 @@ import {
 import { CliError } from '../../cli/cli-error.ts'
 import { renderTable } from '../../cli/table.ts'
 import type { WasmConfig } from '../config.ts'
-import { toBytes, toInput } from '../testing/case-input.ts'
+import { toFirstInput } from '../testing/case-input.ts'
 import { checkModule } from '../testing/conformance.ts'
 import { SAMPLES } from '../testing/conformance-trial.ts'
-import type { CaseEvent, CaseStep } from '../testing/module-case.ts'
+import type { CaseStep } from '../testing/module-case.ts'
 import { readCases } from '../testing/run-cases.ts'
 import { ModuleRunner } from '../testing/runner.ts'
-import { checkWasi, moduleFileOf, readCount, readModuleBytes, readSettings } from './arguments.ts'
+import {
+  casesOf,
+  checkWasi,
+  type LimitOptions,
+  moduleFileOf,
+  readCount,
+  readLimits,
+  readModuleBytes,
+  readSettings,
+} from './arguments.ts'
 import { BenchGuest, type BenchInstance, type BenchSubject } from './bench-guest.ts'
-import { type LimitOptions, PAGE_BYTES, readLimits } from './gateway-limits.ts'
 import { type Spread, showMs, spreadOf } from './units.ts'
 
 interface BenchOptions extends LimitOptions {
@@ -47,7 +55,6 @@ interface CallInput {
   readonly frame: Uint8Array
 }
 
-const NOW_MS = Date.UTC(2026, 0, 1)
 /** Calls until the engine has compiled what it will compile. */
 const WARM_UP_CALLS = 200
 
@@ -57,7 +64,7 @@ export async function benchModule(place: string, options: BenchOptions): Promise
   checkWasi(file, bytes, options.wasi)
   const limits = await readLimits(options)
   const durationMs = readCount('--duration-ms', options.durationMs)
-  const { steps, config } = await readInputs(options.cases ?? casesBeside(file))
+  const { steps, config } = await readInputs(file, options.cases)
   const settings = { ...config, ...readSettings('--config', options.config) }
   const { description, inputs } = await tryOut(file, bytes, { steps, config: settings, limits })
   const subject: BenchSubject = { bytes, config: settings, limits }
@@ -79,18 +86,15 @@ async function tryOut(
   bytes: Uint8Array<ArrayBuffer>,
   { steps, config, limits }: { steps: CaseStep[]; config: Record<string, string>; limits: WasmConfig },
 ): Promise<{ description: ModuleDescription; inputs: CallInput[] }> {
-  const { timeoutMs: deadlineMs, memoryPages } = limits
-  const maxMemoryBytes = memoryPages * PAGE_BYTES
   const where = relative('.', file)
-  // Whether it may import WASI has been looked at.
-  const asked = { config, deadlineMs, maxMemoryBytes, usesWasi: true }
-  const { isOk, findings, module } = await checkModule(bytes, asked)
+  // `checkWasi` has checked its WASI imports.
+  const { isOk, findings, module } = await checkModule(bytes, { config, limits, usesWasi: true })
   const [problem] = findings.filter(({ level }) => level === 'problem')
   if (!isOk)
     throw new CliError(
       `${where} does not pass the check: ${problem.message}\n  see: weir wasm check ${where}`,
     )
-  const runner = await ModuleRunner.open({ bytes, config, deadlineMs, maxMemoryBytes })
+  const runner = await ModuleRunner.open({ bytes, config, limits })
   try {
     const inputs = module.attachPoints.map((on) => inputFor(on, steps, runner.description.needs ?? {}))
     for (const { on, head, body } of inputs) {
@@ -103,11 +107,16 @@ async function tryOut(
   }
 }
 
+/** @param given place of cases that must exist */
 async function readInputs(
-  place: string | null,
+  file: string,
+  given: string | undefined,
 ): Promise<{ steps: CaseStep[]; config: Record<string, string> }> {
-  if (place === null) return { steps: [], config: {} }
-  if (!existsSync(place)) throw new CliError(`${place} does not exist`)
+  const place = given ?? casesOf(file)
+  if (!existsSync(place)) {
+    if (given !== undefined) throw new CliError(`${given} does not exist`)
+    return { steps: [], config: {} }
+  }
   const cases = await readCases(place)
   return {
     steps: cases.flatMap(({ moduleCase }) => moduleCase.steps),
@@ -115,22 +124,12 @@ async function readInputs(
   }
 }
 
-function casesBeside(file: string): string | null {
-  const folder = dirname(file)
-  return [join(folder, 'cases'), join(dirname(folder), 'cases')].find((place) => existsSync(place)) ?? null
-}
-
 /** The first step of the cases for this point, or a plain one. */
 function inputFor(on: AttachPoint, steps: readonly CaseStep[], needs: ModuleNeeds): CallInput {
   const step = steps.find((one) => one.on === on) ?? { on, ...SAMPLES[on], expect: {} }
-  const { head, body } = toInput(step, needs, NOW_MS)
-  if (on !== 'OnStreamEvent') return { on, head, body, frame: encodeFrame(head, body) }
-  const { name = null, data } = step.events?.[0] ?? PLAIN_EVENT
-  const withEvent: GuestInput = { ...head, event: { index: 0, name, is_end: false }, state: '' }
-  return { on, head: withEvent, body: toBytes(data), frame: encodeFrame(withEvent, toBytes(data)) }
+  const { head, body } = toFirstInput(step, needs)
+  return { on, head, body, frame: encodeFrame(head, body) }
 }
-
-const PLAIN_EVENT: CaseEvent = { data: { choices: [{ index: 0, delta: { content: 'Grüße 😀' } }] } }
 
 async function measure(
   subject: BenchSubject,

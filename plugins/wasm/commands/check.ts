@@ -1,15 +1,23 @@
-/** `weir wasm check`: what a module is, what it asks for, and whether the gateway accepts the module. */
+/** `weir wasm check`: describes a module and whether the gateway accepts it. */
 import { resolve } from 'node:path'
-import type { ModuleDescription } from '../../../wasm-sdk/abi.ts'
+import type { AttachPoint, ModuleDescription } from '../../../wasm-sdk/abi.ts'
 import { printable } from '../../cli/table.ts'
 import type { WasmConfig } from '../config.ts'
+import { ModuleRejected } from '../errors.ts'
+import { prepareModule, readModule } from '../registry/load-module.ts'
+import { BadModule } from '../rewrite/bad-module.ts'
 import { type ConformanceReport, checkModule } from '../testing/conformance.ts'
 import type { Finding } from '../testing/conformance-trial.ts'
 import type { ModuleReport } from '../testing/inspect.ts'
-import { ModuleRunner } from '../testing/runner.ts'
-import { moduleFileOf, readAttachPoints, readModuleBytes, readSettings } from './arguments.ts'
-import { type LimitOptions, PAGE_BYTES, readLimits } from './gateway-limits.ts'
-import { refusalOf } from './gateway-rules.ts'
+import {
+  type LimitOptions,
+  moduleFileOf,
+  PAGE_BYTES,
+  readAttachPoints,
+  readLimits,
+  readModuleBytes,
+  readSettings,
+} from './arguments.ts'
 import { showBytes } from './units.ts'
 
 interface CheckOptions extends LimitOptions {
@@ -26,51 +34,55 @@ export async function checkFile(place: string, options: CheckOptions): Promise<v
   const attachPoints = readAttachPoints(options.attach) ?? undefined
   const config = readSettings('--config', options.config)
   const usesWasi = options.wasi ?? false
-  const maxMemoryBytes = limits.memoryPages * PAGE_BYTES
-  const report = await checkModule(bytes, {
-    attachPoints,
-    config,
+  const report = await checkModule(bytes, { attachPoints, config, usesWasi, limits })
+  const rejection = await rejectionOf(
+    resolve(file),
+    attachPoints ?? report.module.attachPoints,
     usesWasi,
-    maxMemoryBytes,
-    deadlineMs: limits.timeoutMs,
-  })
-  const refusal = await refusalOf(resolve(file), attachPoints ?? report.module.attachPoints, usesWasi, limits)
-  const all = [...report.findings, ...addedBy(refusal, report)]
+    limits,
+  )
+  const all = [...report.findings, ...addedBy(rejection, report)]
   const findings = all.toSorted((a, b) => Number(b.level === 'problem') - Number(a.level === 'problem'))
-  const isOk = report.isOk && refusal === null
-  const description = isOk ? await describe(bytes, config, limits) : null
+  const isOk = report.isOk && rejection === null
+  const description = isOk ? report.description : null
   if (options.json === true)
     console.log(JSON.stringify(toJson(file, isOk, report.module, description, findings), null, 2))
   else console.log(render(place, isOk, report.module, description, findings, limits))
   if (!isOk) process.exitCode = 1
 }
 
-/** What the gateway says beyond the report, or in its own words where the report is silent. */
-function addedBy(refusal: string | null, report: ConformanceReport): Finding[] {
-  if (refusal === null || !report.isOk) return []
+/** The rejection by the gateway, unless the report already explains one. */
+function addedBy(rejection: string | null, report: ConformanceReport): Finding[] {
+  if (rejection === null || !report.isOk) return []
   return [
     {
       level: 'problem',
       code: 'refused',
-      message: refusal,
+      message: rejection,
       next: 'the gateway reports this when the module is registered',
     },
   ]
 }
 
-async function describe(
-  bytes: Uint8Array,
-  config: Record<string, string>,
-  { timeoutMs, memoryPages }: WasmConfig,
-): Promise<ModuleDescription> {
-  const runner = await ModuleRunner.open({
-    bytes,
-    config,
-    deadlineMs: timeoutMs,
-    maxMemoryBytes: memoryPages * PAGE_BYTES,
-  })
-  await runner.close()
-  return runner.description
+/**
+ * Applies the checks of a registration to a file. The roots are not checked: they are folders of the gateway's machine.
+ * @param file absolute
+ * @returns the reason of a rejection; null if the module is accepted
+ */
+async function rejectionOf(
+  file: string,
+  attachPoints: readonly AttachPoint[],
+  usesWasi: boolean,
+  config: WasmConfig,
+): Promise<string | null> {
+  try {
+    const { bytes } = readModule({ name: 'module', file_path: file }, true, config)
+    await prepareModule(bytes, attachPoints, usesWasi, config)
+    return null
+  } catch (error) {
+    if (error instanceof ModuleRejected || error instanceof BadModule) return error.message
+    throw error
+  }
 }
 
 function toJson(

@@ -1,7 +1,7 @@
 /** `weir wasm add`, `list`, `remove`: the modules of a running gateway. */
 import { existsSync } from 'node:fs'
 import { readdir, stat } from 'node:fs/promises'
-import { join, relative } from 'node:path'
+import { dirname, join, relative } from 'node:path'
 import type { Command } from 'commander'
 import { CliError } from '../../cli/cli-error.ts'
 import { clientOf, type GatewayClient, GatewayRefusal } from '../../cli/gateway-client.ts'
@@ -15,10 +15,10 @@ import {
   projectOfBuild,
   readAttachPoints,
   readCount,
+  readMatch,
   readModuleBytes,
   readSettings,
 } from './arguments.ts'
-import { readMatch } from './matcher-option.ts'
 import { plural, showBytes } from './units.ts'
 
 export interface AddOptions {
@@ -119,8 +119,8 @@ async function register(client: GatewayClient, descriptor: unknown): Promise<Reg
     return (await client.call('POST', '/wasm', { modules: [descriptor] })) as Registration
   } catch (error) {
     if (error instanceof GatewayRefusal && error.status === 400) {
-      const reply = parse(error.body)
-      if (reply?.modules?.[0]?.add_result !== undefined) return reply
+      const response = parse(error.body)
+      if (response?.modules?.[0]?.add_result !== undefined) return response
     }
     throw error
   }
@@ -136,10 +136,9 @@ function parse(text: string): Registration | null {
 
 function nextStep(reason: string, file: string): string {
   if (/duplicate/i.test(reason)) return "remove the other module first; 'weir wasm list' shows it"
-  if (/cannot access|does not exist/.test(reason))
-    return `the path must exist on the machine of the gateway: ${file}`
-  if (/outside of the folders|not allowed|blocked/.test(reason))
-    return 'move the file to a folder in plugins.wasm.roots of the gateway configuration'
+  if (/cannot be opened/.test(reason)) return `the path must exist on the machine of the gateway: ${file}`
+  if (/lies outside the folders/.test(reason))
+    return `add ${dirname(file)} to plugins.wasm.roots of the gateway configuration`
   if (/allowed_hosts/.test(reason))
     return 'add the origin to plugins.wasm.fetch.origins of the gateway configuration'
   if (/wasi/i.test(reason)) return 'build without WASI, or pass --wasi if the gateway allows it'
@@ -207,7 +206,7 @@ interface ReplaceOptions extends AddOptions {
   readonly shadow?: boolean
 }
 
-interface ChangeReply {
+interface ChangeResponse {
   readonly module_uuid: string
   readonly message: string
 }
@@ -248,15 +247,17 @@ export async function changeVersion(
 
 async function changed(client: GatewayClient, method: 'PUT' | 'POST', path: string, body?: unknown) {
   try {
-    return (await client.call(method, path, body)) as ChangeReply
+    return (await client.call(method, path, body)) as ChangeResponse
   } catch (error) {
     if (!(error instanceof GatewayRefusal) || error.status !== 400) throw error
     throw new CliError(`${error.message}\n  'weir wasm list' shows the modules and their versions`)
   }
 }
 
-function showChange(reply: ChangeReply, { json }: { json?: boolean }): void {
-  console.log(json === true ? JSON.stringify(reply, null, 2) : `${reply.message}; uuid ${reply.module_uuid}`)
+function showChange(response: ChangeResponse, { json }: { json?: boolean }): void {
+  console.log(
+    json === true ? JSON.stringify(response, null, 2) : `${response.message}; uuid ${response.module_uuid}`,
+  )
 }
 
 /** What is older than its sources is built first; a file is what its author has named, and is left as it is. */

@@ -1,14 +1,21 @@
 /** `weir wasm test`: plays cases through a module under a gateway's limits, and writes golden files when asked to. */
 import { existsSync } from 'node:fs'
-import { dirname, join, relative } from 'node:path'
+import { relative } from 'node:path'
 import type { AttachPoint, ModuleDescription } from '../../../wasm-sdk/abi.ts'
 import { CliError } from '../../cli/cli-error.ts'
 import { buildModule } from '../project/build.ts'
 import { readCases, runCase } from '../testing/run-cases.ts'
 import { type CallResult, ModuleRunner, type RunnerOptions } from '../testing/runner.ts'
-import { checkWasi, isProject, moduleFileOf, readModuleBytes } from './arguments.ts'
+import {
+  casesOf,
+  checkWasi,
+  isProject,
+  type LimitOptions,
+  moduleFileOf,
+  readLimits,
+  readModuleBytes,
+} from './arguments.ts'
 import { throwIfFailed } from './build.ts'
-import { type LimitOptions, PAGE_BYTES, readLimits } from './gateway-limits.ts'
 import { updateCase, withExpectations } from './golden-file.ts'
 import { type CaseReport, renderTest, type TestReport, toTestJson } from './test-report.ts'
 
@@ -31,12 +38,11 @@ export async function testModule(place: string, options: TestOptions): Promise<v
   const runnerOptions: RunnerOptions = {
     bytes,
     instance: options.instance,
-    deadlineMs: limits.timeoutMs,
-    maxMemoryBytes: limits.memoryPages * PAGE_BYTES,
+    limits,
     onCall: (point, result) => void calls.set(point, [...(calls.get(point) ?? []), result]),
   }
   const description = await describe(file, runnerOptions)
-  const cases = await findCases(options.cases ?? casesBeside(file), options.update === true)
+  const cases = await findCases(options.cases ?? casesOf(file), options.update === true)
   const results: CaseReport[] = []
   for (const { file, moduleCase } of cases) {
     const result = await runCase(moduleCase, runnerOptions)
@@ -83,11 +89,4 @@ async function findCases(place: string, isUpdate: boolean) {
   if (cases.length === 0)
     throw new CliError(`${place} holds no case; a case is a file with the extension .json`)
   return cases
-}
-
-/** In the folder of the module or the one above, where projects have them. */
-function casesBeside(file: string): string {
-  const folder = dirname(file)
-  const places = [join(folder, 'cases'), join(dirname(folder), 'cases')]
-  return places.find((place) => existsSync(place)) ?? places[1]
 }

@@ -1,4 +1,4 @@
-/** What a module asks to be fetched, and what it is given for it: as it crosses from a serving thread to control. */
+/** Fetches of modules as sent from a data thread to control, and their results. */
 import { defineCommand } from '#kernel'
 import type { FetchedHead } from '../../../wasm-sdk/abi.ts'
 
@@ -9,14 +9,14 @@ export interface FetchOrder {
   /** [name, value, …] */
   readonly headers: readonly string[]
   readonly body: Uint8Array
-  /** Milliseconds; null for as long as there is. */
+  /** Milliseconds; null for the time that is left. */
   readonly timeoutMs: number | null
-  /** Given back with the answer. */
+  /** Passed to the next call of the module with the result. */
   readonly state: string
 }
 
 export interface FetchRequest {
-  /** Tells requests under way from each other, over all threads. */
+  /** Unique among the pending fetches of all threads. */
   readonly key: string
   /** UUID of the module. */
   readonly module: string
@@ -27,18 +27,18 @@ export interface FetchRequest {
   readonly timeoutMs: number
 }
 
-export interface FetchAnswer {
+export interface FetchResult {
   readonly head: FetchedHead
   readonly body: Uint8Array
 }
 
-/** Carried out on control: connections of modules hold up no thread that serves. Never rejects. */
-export const FetchForModule = defineCommand<FetchRequest, FetchAnswer>('wasm.fetch')
-/** Nobody waits for it any more. */
+/** Runs on control: connections of modules do not block data threads. Never rejects. */
+export const FetchForModule = defineCommand<FetchRequest, FetchResult>('wasm.fetch')
+/** Cancels a pending fetch. */
 export const DropFetch = defineCommand<string, void>('wasm.drop-fetch')
 
 const NO_BODY = new Uint8Array(0)
 
-export function failedFetch(error: NonNullable<FetchedHead['error']>): FetchAnswer {
+export function failedFetch(error: NonNullable<FetchedHead['error']>): FetchResult {
   return { head: { error, status: 0, headers: [], body_bytes: 0 }, body: NO_BODY }
 }

@@ -1,4 +1,4 @@
-/** Fetches of modules as a serving thread sees them: asked of control, waited for, given up with their request. */
+/** Fetches of modules on a data thread: sends them to control and cancels them with their request. */
 import { threadId } from 'node:worker_threads'
 import type { Host } from '#kernel'
 import type { PhaseOrigin } from '../hooks/phase-message.ts'
@@ -6,10 +6,10 @@ import type { ModuleMetrics } from '../statistics/module-metrics.ts'
 import type { LoadedModule } from '../threads/guest-task.ts'
 import {
   DropFetch,
-  type FetchAnswer,
   FetchForModule,
   type FetchOrder,
   type FetchRequest,
+  type FetchResult,
   failedFetch,
 } from './fetch-order.ts'
 
@@ -20,7 +20,7 @@ export interface FetchLimits {
   readonly maxPerCall: number
 }
 
-/** Where a fetch comes from; a request can also be failed by somebody else than its client. */
+/** Origin of a fetch; a request can also be cancelled by the gateway. */
 interface FetchOrigin extends PhaseOrigin {
   readonly isFailing?: boolean
   onCancel?(listener: () => void): void
@@ -42,30 +42,30 @@ export class ModuleFetches {
     this.#metrics = metrics
   }
 
-  /** @param leftMs of the time that the module's fetches have together. Never rejects. */
+  /** @param leftMs remaining time of all fetches of the module. Never rejects. */
   async fetch(
     module: LoadedModule,
-    { state: _state, timeoutMs: asked, ...order }: FetchOrder,
+    { state: _state, timeoutMs: wantedMs, ...order }: FetchOrder,
     leftMs: number,
     origin: FetchOrigin,
-  ): Promise<FetchAnswer> {
+  ): Promise<FetchResult> {
     const key = `${threadId}:${this.#next++}`
-    const timeoutMs = Math.max(1, Math.min(asked ?? leftMs, leftMs))
+    const timeoutMs = Math.max(1, Math.min(wantedMs ?? leftMs, leftMs))
     const drop = () => this.#drop(key)
-    // A request that has failed already may still ask for the sake of its error.
+    // OnError modules of a failed request may still fetch.
     if (origin.isFailing === true || origin.onCancel === undefined) origin.onAbort?.(drop)
     else origin.onCancel(drop)
     const { uuid, allowedHosts } = module
-    const answer = await this.#ask({ key, module: uuid, allowedHosts, order, timeoutMs })
-    this.#metrics.fetched(module, answer.head.error ?? 'answered')
-    return answer
+    const result = await this.#send({ key, module: uuid, allowedHosts, order, timeoutMs })
+    this.#metrics.fetched(module, result.head.error ?? 'answered')
+    return result
   }
 
-  async #ask(request: FetchRequest): Promise<FetchAnswer> {
+  async #send(request: FetchRequest): Promise<FetchResult> {
     try {
       return await this.#host.command(FetchForModule, request)
     } catch (err) {
-      // Control is ending, or being replaced.
+      // Control is stopping.
       this.#host.log.warn({ err }, 'wasm fetch failed')
       return failedFetch('unreachable')
     }

@@ -1,12 +1,12 @@
-/** Where modules may fetch from: origins as operators list them, and what each of them covers. */
+/** Origins that modules may fetch from, and the URLs that each covers. */
 import { isIP } from 'node:net'
 
 /** One entry of a list, such as `https://api.example.com`, `http://10.0.0.7:8080` or `https://*.example.com`. */
 export interface OriginPattern {
   readonly scheme: 'http:' | 'https:'
-  /** Lower case, without the brackets of IPv6; of a pattern with a star, what follows `*.`. */
+  /** Lower case, without the brackets of IPv6; for a pattern with a star, the part after `*.`. */
   readonly host: string
-  /** Every name below the host, and not the host itself. */
+  /** Matches every name below the host, but not the host itself. */
   readonly isBelow: boolean
   readonly port: number
 }
@@ -14,7 +14,7 @@ export interface OriginPattern {
 const ENTRY = /^(?:(https?):\/\/)?(\*\.)?([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::(\d{1,5}))?$/i
 const DEFAULT_PORTS = { 'http:': 80, 'https:': 443 } as const
 
-/** Without a scheme it is https. @returns null for what is no such entry */
+/** The default scheme is https. @returns null for an invalid entry */
 export function readOrigin(text: string): OriginPattern | null {
   const [, scheme = 'https', star, host, port] = text.match(ENTRY) ?? []
   if (host === undefined) return null
@@ -34,7 +34,7 @@ export function originOf(url: URL): OriginPattern {
   return { scheme, host, isBelow: false, port: url.port === '' ? DEFAULT_PORTS[scheme] : Number(url.port) }
 }
 
-/** Everything that the other stands for, it stands for too. */
+/** Returns true if every origin that `other` matches is matched by the pattern. */
 export function covers(pattern: OriginPattern, other: OriginPattern): boolean {
   if (pattern.scheme !== other.scheme || pattern.port !== other.port) return false
   if (!pattern.isBelow) return !other.isBelow && pattern.host === other.host

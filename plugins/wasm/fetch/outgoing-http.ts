@@ -1,7 +1,8 @@
 /**
  * Outgoing HTTP of modules, on control: only to origins that both the operator and the registration list, within limits
- * of size, time and number. Redirects are given to the module, never followed.
+ * of size, time and number. Redirects are returned to the module, not followed.
  */
+import { lookup } from 'node:dns'
 import {
   type IncomingMessage,
   Agent as PlainAgent,
@@ -13,7 +14,7 @@ import { isPrivateAddress, isWithin, pinnedLookup, readNetworks } from '#shared'
 import type { FetchedHead, HeaderPair } from '../../../wasm-sdk/abi.ts'
 import type { WasmConfig } from '../config.ts'
 import { wasmErrors } from '../errors.ts'
-import { type FetchAnswer, type FetchRequest, failedFetch } from './fetch-order.ts'
+import { type FetchRequest, type FetchResult, failedFetch } from './fetch-order.ts'
 import { covers, type OriginPattern, originOf, readOrigin } from './origin-pattern.ts'
 
 /** Below the five seconds after which many servers close an idle connection. */
@@ -35,18 +36,18 @@ export class OutgoingHttp {
   readonly #origins: readonly OriginPattern[]
   readonly #plain: PlainAgent
   readonly #secure: SecureAgent
-  /** How each request under way is given up, by its key. */
+  /** Abort functions of pending fetches by key. */
   readonly #open = new Map<string, (problem: Problem) => void>()
-  /** Under way, by module. */
+  /** Number of pending fetches by module. */
   readonly #counts = new Map<string, number>()
 
-  /** @throws naming the entry that is no origin, or no network */
+  /** @throws invalid_wasm_config naming an invalid origin or network */
   constructor(config: WasmConfig['fetch']) {
     this.#config = config
     this.#origins = config.origins.map((text, index) => {
       const origin = readOrigin(text)
       if (origin !== null) return origin
-      throw wasmErrors.invalid_wasm_config(`fetch.origins.${index}`, 'is no origin')
+      throw wasmErrors.invalid_wasm_config(`fetch.origins.${index}`, 'is not an origin')
     })
     const networks = readNetworks(config.privateNetworks)
     const lookup = pinnedLookup((address) => {
@@ -57,19 +58,19 @@ export class OutgoingHttp {
     this.#secure = new SecureAgent({ ...shared, rejectUnauthorized: true })
   }
 
-  /** Why a module may not be registered for these origins; null when it may. */
+  /** Returns why a module may not be registered for these origins; null if it may. */
   problemOf(allowedHosts: readonly string[]): string | null {
     for (const text of allowedHosts) {
       const wanted = readOrigin(text)
-      if (wanted === null) return `allowed_hosts: ${text} is no origin such as https://api.example.com`
+      if (wanted === null) return `allowed_hosts: ${text} is not an origin such as https://api.example.com`
       if (!this.#origins.some((origin) => covers(origin, wanted)))
         return `allowed_hosts: plugins.wasm.fetch.origins does not list ${text}`
     }
     return null
   }
 
-  /** Never rejects: what goes wrong is the module's to know. */
-  async fetch(request: FetchRequest): Promise<FetchAnswer> {
+  /** Never rejects: errors are part of the result. */
+  async fetch(request: FetchRequest): Promise<FetchResult> {
     const { module, order } = request
     const url = URL.canParse(order.url) ? new URL(order.url) : null
     const problem = url === null ? 'invalid' : this.#problem(url, request)
@@ -84,14 +85,14 @@ export class OutgoingHttp {
     }
   }
 
-  /** Nobody waits for it any more. */
+  /** Cancels a pending fetch. */
   drop(key: string): void {
     this.#open.get(key)?.('timeout')
   }
 
-  /** Ends every connection. */
+  /** Closes all connections. */
   close(): void {
-    for (const giveUp of this.#open.values()) giveUp('unreachable')
+    for (const abort of this.#open.values()) abort('unreachable')
     this.#plain.destroy()
     this.#secure.destroy()
   }
@@ -108,7 +109,7 @@ export class OutgoingHttp {
     return (this.#counts.get(module) ?? 0) >= this.#config.maxOpen ? 'busy' : null
   }
 
-  #send(url: URL, { key, order, timeoutMs }: FetchRequest): Promise<FetchAnswer> {
+  #send(url: URL, { key, order, timeoutMs }: FetchRequest): Promise<FetchResult> {
     const isSecure = url.protocol === 'https:'
     const options: RequestOptions = {
       method: order.method,
@@ -118,44 +119,44 @@ export class OutgoingHttp {
     }
     return new Promise((resolve) => {
       const request = isSecure ? requestSecure(url, options) : requestPlain(url, options)
-      const end = (answer: FetchAnswer) => {
+      const end = (result: FetchResult) => {
         clearTimeout(timer)
         this.#open.delete(key)
-        resolve(answer)
+        resolve(result)
       }
-      const giveUp = (problem: Problem) => {
+      const abort = (problem: Problem) => {
         end(failedFetch(problem))
         request.destroy()
       }
-      const timer = setTimeout(() => giveUp('timeout'), timeoutMs)
-      this.#open.set(key, giveUp)
+      const timer = setTimeout(() => abort('timeout'), timeoutMs)
+      this.#open.set(key, abort)
       request.on('error', (error) =>
         end(failedFetch(error instanceof PrivateAddress ? 'not_allowed' : 'unreachable')),
       )
-      request.on('response', (message) => this.#read(message, end, giveUp))
+      request.on('response', (message) => this.#read(message, end, abort))
       request.end(order.body.length > 0 ? order.body : undefined)
     })
   }
 
   #read(
     message: IncomingMessage,
-    end: (answer: FetchAnswer) => void,
-    giveUp: (problem: Problem) => void,
+    end: (result: FetchResult) => void,
+    abort: (problem: Problem) => void,
   ): void {
     const chunks: Buffer[] = []
     let bytes = 0
     message.on('data', (chunk: Buffer) => {
       bytes += chunk.length
-      if (bytes > this.#config.maxResponseBytes) giveUp('too_large')
+      if (bytes > this.#config.maxResponseBytes) abort('too_large')
       else chunks.push(chunk)
     })
-    message.on('end', () => end(toAnswer(message, chunks)))
-    message.on('error', () => giveUp('unreachable'))
-    message.on('close', () => giveUp('unreachable'))
+    message.on('end', () => end(toResult(message, chunks)))
+    message.on('error', () => abort('unreachable'))
+    message.on('close', () => abort('unreachable'))
   }
 }
 
-/** Repeated names become lists; the length is ours to say. */
+/** Repeated names become lists; content-length is set by the gateway. */
 function headersOf(flat: readonly string[], bodyBytes: number): Record<string, string | string[]> {
   const headers = new Map<string, string[]>([['accept-encoding', ['identity']]])
   for (let i = 0; i < flat.length; i += 2)
@@ -166,15 +167,41 @@ function headersOf(flat: readonly string[], bodyBytes: number): Record<string, s
   )
 }
 
-/** One byte a character is what headers are written as. */
+/** Node writes headers as one byte per character. */
 function toWire(value: string): string {
   return Buffer.from(value, 'utf8').toString('latin1')
 }
 
-function toAnswer(message: IncomingMessage, chunks: readonly Buffer[]): FetchAnswer {
+function toResult(message: IncomingMessage, chunks: readonly Buffer[]): FetchResult {
   const body = Uint8Array.from(Buffer.concat(chunks))
   const headers: HeaderPair[] = []
   for (let i = 0; i < message.rawHeaders.length; i += 2)
     headers.push([message.rawHeaders[i].toLowerCase(), message.rawHeaders[i + 1]])
   return { head: { error: null, status: message.statusCode ?? 0, headers, body_bytes: body.length }, body }
+}
+
+/** The host resolves to a network that the operator did not list. */
+class PrivateAddress extends Error {
+  constructor() {
+    super('the host has a private address')
+    this.name = 'PrivateAddress'
+  }
+}
+
+/**
+ * Resolves a host and checks every address, so that the connection uses a checked one. Not called for addresses in URLs:
+ * those are matched with the listed origins.
+ */
+function pinnedLookup(allowed: BlockList): LookupFunction {
+  return (host, options, done) => {
+    lookup(host, { all: true }, (error, found) => {
+      if (error !== null) return done(error, '', 0)
+      const isOpen = found.every(({ address }) => !isPrivateAddress(address) || isWithin(allowed, address))
+      if (!isOpen) return done(new PrivateAddress(), '', 0)
+      const usable = found.filter(({ family }) => !options.family || family === options.family)
+      if (usable.length === 0) return done(new Error('the host name has no usable address'), '', 0)
+      if (options.all === true) return done(null, usable)
+      done(null, usable[0].address, usable[0].family)
+    })
+  }
 }

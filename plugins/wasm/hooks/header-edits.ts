@@ -7,13 +7,13 @@ const TOKEN = /^[!#$%&'*+.^_`|~0-9a-z-]+$/
 // biome-ignore lint/suspicious/noControlCharactersInRegex: line ends and NUL are what must not get through
 const UNSAFE_VALUE = /[\u0000-\u0008\u000a-\u001f\u007f]/
 /** The gateway writes x-request-id itself. */
-const REPLY_PROTECTED = new Set([...PROTECTED_HEADERS, 'x-request-id'])
+const RESPONSE_PROTECTED = new Set([...PROTECTED_HEADERS, 'x-request-id'])
 const REQUEST_PROTECTED = new Set(PROTECTED_HEADERS)
 
 /** Why a header change is dropped; null when it is applied. */
-export function headerProblem(name: string, value: string, isReply: boolean): string | null {
+export function headerProblem(name: string, value: string, isResponse: boolean): string | null {
   if (!TOKEN.test(name)) return 'it is not a valid header name'
-  if ((isReply ? REPLY_PROTECTED : REQUEST_PROTECTED).has(name)) return 'the gateway sets it'
+  if ((isResponse ? RESPONSE_PROTECTED : REQUEST_PROTECTED).has(name)) return 'the gateway sets it'
   return UNSAFE_VALUE.test(value) ? 'its value contains line breaks or other control characters' : null
 }
 
@@ -21,15 +21,15 @@ export function headerProblem(name: string, value: string, isReply: boolean): st
 export class EditList {
   readonly edits: string[] = []
   dropped = 0
-  readonly #isReply: boolean
+  readonly #isResponse: boolean
 
-  constructor(isReply: boolean) {
-    this.#isReply = isReply
+  constructor(isResponse: boolean) {
+    this.#isResponse = isResponse
   }
 
   add(kind: EditKind, givenName: string, value: string): void {
     const name = givenName.toLowerCase()
-    if (headerProblem(name, value, this.#isReply) !== null) this.dropped++
+    if (headerProblem(name, value, this.#isResponse) !== null) this.dropped++
     else this.edits.push(kind, name, value)
   }
 
@@ -41,7 +41,7 @@ export class EditList {
   }
 
   /** Headers of a response: the first of a name replaces what was there, further ones are added. */
-  addReply(headers: readonly HeaderPair[]): void {
+  addResponse(headers: readonly HeaderPair[]): void {
     const seen = new Set<string>()
     for (const [name, value] of headers) {
       const lower = name.toLowerCase()

@@ -15,8 +15,7 @@ import type { WasmConfig } from '../config.ts'
 import { wasmErrors } from '../errors.ts'
 import { ModuleFetches } from '../fetch/module-fetches.ts'
 import { guestSurroundings } from '../instances/guest-surroundings.ts'
-import { PendingCounts } from '../instances/pending-counts.ts'
-import { SharedState } from '../instances/shared-state.ts'
+import { PendingCounts, SharedState } from '../instances/shared-state.ts'
 import { WasmPolicy } from '../pick/wasm-policy.ts'
 import { recordedStream } from '../recording/recorded-step.ts'
 import { RecordedStream } from '../recording/recorded-stream.ts'
@@ -97,7 +96,7 @@ export class ModuleHooks {
     )
     const notices = config.skippedStreams.event ? new SkipNotices() : null
     this.#batcher = new StreamBatcher(this.#inline, this.#pool, statistics, poolThreads, notices)
-    this.#shadowBatcher = new ShadowBatcher(NOT_HERE, this.#pool, statistics, poolThreads)
+    this.#shadowBatcher = new ShadowBatcher(NO_INLINE, this.#pool, statistics, poolThreads)
     const { maxBodyBytes } = config
     this.#responses = { phases: this.#phases, active: this.#active, statistics, maxBodyBytes }
     this.#toolCalls = new ToolCallModules(this.#phases, this.#active)
@@ -271,7 +270,7 @@ export class ModuleHooks {
 
 const SKIPPED_HEADER = 'x-weir-skipped-modules'
 /** What only watches never holds up the thread that serves. */
-const NOT_HERE = { stream: () => null }
+const NO_INLINE = { stream: () => null }
 
 /** Inference routes; never the control plane, so that a module that refuses everything can be removed. */
 function isServed({ access }: RouteDefinition): boolean {

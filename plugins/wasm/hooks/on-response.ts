@@ -43,7 +43,7 @@ export interface ResponseParts {
   readonly maxBodyBytes: number
 }
 
-/** Media types are compared as RFC 9110, section 8.3.1, says: whatever their case, without parameters. */
+/** Media types are compared without case and parameters (RFC 9110 §8.3.1). */
 export function isStream({ headers }: IncomingResponse): boolean {
   const type = headerOf(headers, 'content-type')
   return type !== null && STREAM_TYPES.has(type.split(';', 1)[0].trim().toLowerCase())
@@ -54,7 +54,7 @@ export function isReadableStream({ headers }: IncomingResponse): boolean {
   return isPlainEventStream(headers)
 }
 
-/** The access check refused the caller, and this is what the gateway tells it. */
+/** Returns true for the gateway's own response to a failed access check. */
 export function isRefusal(ctx: RequestContext, { status, headers }: IncomingResponse): boolean {
   return (
     ctx.identity === null &&
@@ -214,12 +214,12 @@ export async function runOnError(
   }
 }
 
-/** Before the access check was passed nobody but modules that ask for it is told. */
+/** A request that failed the access check is only shown to modules registered with `on: refused`. */
 function isRefusedBy(ctx: RequestContext, error: GatewayError): boolean {
   return ctx.identity === null && isAuthFailure(error)
 }
 
-/** Nobody who was refused may be let in by the error's way out. */
+/** A module must not turn a failed access check into a success. */
 function isAuthFailure({ kind }: GatewayError): boolean {
   return kind === 'unauthorized' || kind === 'forbidden'
 }

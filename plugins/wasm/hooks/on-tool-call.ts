@@ -8,8 +8,8 @@ import type { PhaseOrigin } from './phase-message.ts'
 import { callerTenant } from './request-facts.ts'
 
 const REFUSED = 'The call was refused.'
-/** Whoever runs tools says itself when nobody waits any more. */
-const NOBODY: PhaseOrigin = { isDone: false, noteModule: () => {} }
+/** The tool runner handles cancelled calls itself. */
+const NO_REQUEST: PhaseOrigin = { isDone: false, noteModule: () => {} }
 const CONTINUE: GuardDecision = { action: 'continue' }
 
 export class ToolCallModules implements ToolCallGuard {
@@ -33,7 +33,7 @@ export class ToolCallModules implements ToolCallGuard {
       requestHeaders: null,
       responseHeaders: null,
       body: Buffer.from(JSON.stringify(call.arguments)),
-      origin: NOBODY,
+      origin: NO_REQUEST,
       fetched: null,
     }
     return toDecision(await this.#phases.run(selected, message, shadows))

@@ -28,7 +28,7 @@ class StubPool {
   answer(): void {
     const task = this.tasks.shift()
     const items = task?.items.map(({ modules }) => modules.map((place) => named(task.chain[place])))
-    task?.end({ kind: 'reply', reply: { kind: 'phases', items: items ?? [] } })
+    task?.end({ kind: 'result', result: { kind: 'phases', items: items ?? [] } })
   }
 }
 
@@ -156,7 +156,7 @@ test('once a call has burnt all that it had, who came last goes first until nobo
   const ask = (name: string) => void batcher.run(work(a)).then(() => order.push(name))
   const endWith = (failure: PhaseResult['failure']) => {
     const results = [{ ...named('a'), failure }]
-    pool.tasks.shift()?.end({ kind: 'reply', reply: { kind: 'phases', items: [results] } })
+    pool.tasks.shift()?.end({ kind: 'result', result: { kind: 'phases', items: [results] } })
     return turn()
   }
   for (const name of ['loop 1', 'loop 2', 'loop 3']) ask(name)

@@ -17,20 +17,20 @@ export interface PhaseWork {
   readonly item: Omit<PhaseItem, 'modules' | 'body'>
   /** Stays here: it is what goes on when a guest fails. Null where no module needs it. */
   readonly body: Uint8Array | null
-  /** Null for calls that nobody waits for. */
+  /** Null for shadow calls. */
   readonly origin: PhaseOrigin | null
 }
 
 /** How the phase went. */
 export type PhaseWorkEnd =
   | { readonly kind: 'results'; readonly results: readonly PhaseResult[] }
-  /** A call had to be ended with its thread; what the others had come to is lost. `module` is its place. */
+  /** The thread ended during a call; earlier results are lost. `module` is the index of the called module. */
   | { readonly kind: 'timeout' | 'crashed'; readonly module: number }
-  /** No call was made, or its turn did not come in time. */
+  /** No call was made: the queue was full or the wait too long. */
   | { readonly kind: 'refused' }
   /** No call was made, since a module was suspended while it waited. */
   | { readonly kind: 'suspended' }
-  /** No call was made, since nobody waits for it any more. */
+  /** No call was made: the request has ended. */
   | { readonly kind: 'gone' }
 
 /** How much longer calls may wait for threads that are only starting, milliseconds. */
@@ -88,7 +88,7 @@ export class PhaseBatcher extends Batcher<Waiting> {
     })
   }
 
-  /** Clients that have left hold no places that others want. */
+  /** Removes ended requests from the queue. */
   #dropGone(): void {
     const staying: Waiting[] = []
     for (const waiting of this.waiting) {
@@ -130,9 +130,9 @@ export class PhaseBatcher extends Batcher<Waiting> {
       shortestMs: shortestOf(chain),
       prepare: () => prepare(batch, chain),
     })
-    if (ended.kind !== 'reply') this.#recover(batch, chain, ended)
-    else if (ended.reply.kind === 'phases') {
-      const { items } = ended.reply
+    if (ended.kind !== 'result') this.#recover(batch, chain, ended)
+    else if (ended.result.kind === 'phases') {
+      const { items } = ended.result
       if (items.at(-1)?.some(({ failure }) => failure?.kind === 'fuel') === true) this.#isNewestFirst = true
       for (const [place, results] of items.entries()) batch[place].resolve({ kind: 'results', results })
       if (items.length === batch.length) return
@@ -141,22 +141,22 @@ export class PhaseBatcher extends Batcher<Waiting> {
     }
   }
 
-  /** The thread is gone, and with it what the batch had come to: all but the culprit start again. */
+  /** The thread is gone, and with it what the batch had come to: all but the failedItem start again. */
   #recover(
     batch: readonly Waiting[],
     chain: readonly LoadedModule[],
-    ended: Exclude<TaskEnd, { kind: 'reply' }>,
+    ended: Exclude<TaskEnd, { kind: 'result' }>,
   ): void {
     if (ended.kind === 'refused' || ended.progress === 0) {
       for (const { resolve } of batch) resolve({ kind: 'refused' })
       return
     }
-    const culprit = Math.floor((ended.progress - 1) / PROGRESS_BASE)
+    const failedItem = Math.floor((ended.progress - 1) / PROGRESS_BASE)
     const module = chain[(ended.progress - 1) % PROGRESS_BASE]
     this.#isNewestFirst = true
-    const { work, resolve } = batch[culprit]
+    const { work, resolve } = batch[failedItem]
     resolve({ kind: ended.kind, module: work.modules.indexOf(module) })
-    this.waiting.unshift(...batch.filter((_, place) => place !== culprit))
+    this.waiting.unshift(...batch.filter((_, place) => place !== failedItem))
     this.schedule()
   }
 }

@@ -1,4 +1,4 @@
-/** Runs the modules of one phase of one request, one after another, wherever they run, and takes together what they say. */
+/** Runs the modules of one phase of one request in order, inline or in the pool, and combines their results. */
 
 import { wasmErrors } from '../errors.ts'
 import type { FetchOrder } from '../fetch/fetch-order.ts'
@@ -12,7 +12,7 @@ import type { PhaseBatcher, PhaseWorkEnd } from './phase-batcher.ts'
 import type { PhaseMessage } from './phase-message.ts'
 import { ShadowCalls } from './shadow-calls.ts'
 
-/** What they made of it. */
+/** Combined result of the phase. */
 export interface PhaseEnd {
   /** All header changes in order, those of a rejection left out. */
   edits: string[]
@@ -186,7 +186,7 @@ export class PhaseChain {
   }
 
   /**
-   * What the modules before the culprit had come to is lost with the thread, so they are called again.
+   * What the modules before the failedItem had come to is lost with the thread, so they are called again.
    * @returns the modules still to be called
    */
   #afterFailure(

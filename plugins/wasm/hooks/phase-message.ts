@@ -1,4 +1,4 @@
-/** What the modules of one phase of a request are shown. */
+/** Input of the modules of one phase of a request. */
 import type { GuestInput } from '../../../wasm-sdk/abi.ts'
 import type { Fetched, PhaseItem } from '../threads/guest-task.ts'
 
@@ -18,7 +18,7 @@ export interface PhaseMessage {
 
 /** Where the phase comes from: a request, as far as its modules need it. */
 export interface PhaseOrigin {
-  /** The request is over: what the modules would say reaches nobody. */
+  /** The request has ended: results are discarded. */
   readonly isDone: boolean
   /** A module was called. */
   noteModule(name: string): void

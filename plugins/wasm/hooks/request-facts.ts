@@ -1,4 +1,4 @@
-/** What guests are told about a request, in every phase. */
+/** Request part of the input of guests, in every phase. */
 import type { RequestContext } from '#kernel'
 import { ABI_VERSION, type GuestInput, type Phase } from '../../../wasm-sdk/abi.ts'
 

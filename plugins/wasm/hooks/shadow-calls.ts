@@ -1,4 +1,4 @@
-/** Calls of versions on trial that only watch: what they would have done is compared with what was done, and told. */
+/** Calls of shadow versions: their results are compared with those of the current version and counted. */
 import type { CallStatistics } from '../statistics/call-statistics.ts'
 import type { LoadedModule, PhaseResult } from '../threads/guest-task.ts'
 import { applyEdits } from './header-edits.ts'
@@ -14,7 +14,7 @@ export class ShadowCalls {
     this.#statistics = statistics
   }
 
-  /** @param place of the version that counts, among the results. Never rejects; nobody waits for it. */
+  /** @param place of the version that counts, among the results. Never rejects. */
   async compare(
     shadow: LoadedModule,
     message: PhaseMessage,

@@ -85,13 +85,13 @@ export class GuestExchange {
     return this.#all.readDoubleLE(this.#report * 4 + REPORT.fuel)
   }
 
-  #told(place: number): number {
+  #reported(place: number): number {
     return this.#numbers[this.#report + place / 4]
   }
 
   /** Something has changed that is not put back. */
   get isDirty(): boolean {
-    return this.#told(REPORT.dirty) !== 0
+    return this.#reported(REPORT.dirty) !== 0
   }
 
   /** Why a guest that trapped did so, where it was for a limit; null otherwise. */
@@ -104,10 +104,10 @@ export class GuestExchange {
 
   /** @returns a view of what the guest put out, valid until the memory is cleared; null when it did not */
   get output(): Buffer | null {
-    const at = this.#told(REPORT.outputAt)
+    const at = this.#reported(REPORT.outputAt)
     if (at === 0) return null
     const from = at >>> 0
-    const length = this.#told(REPORT.outputBytes) >>> 0
+    const length = this.#reported(REPORT.outputBytes) >>> 0
     const bytes = this.#all
     if (this.#output?.byteOffset !== from || this.#output.length !== length)
       this.#output = bytes.subarray(from, from + length)
@@ -116,7 +116,7 @@ export class GuestExchange {
 
   /** What the guest says went wrong, cut; null when nothing did. */
   get error(): string | null {
-    const at = this.#told(REPORT.errorAt)
+    const at = this.#reported(REPORT.errorAt)
     return at === 0 ? null : this.text(BigInt(at >>> 0))
   }
 
@@ -162,8 +162,8 @@ export class GuestExchange {
     return this.#all.length - this.#input <= MAX_KEPT_BYTES
   }
 
-  /** The cards of the guest's stores, before the blocks. */
-  get cards(): Uint8Array {
+  /** The chunks of the guest's stores, before the blocks. */
+  get chunks(): Uint8Array {
     return this.#all
   }
 

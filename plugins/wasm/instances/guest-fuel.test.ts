@@ -22,6 +22,8 @@ const IMPORTS = `
   (import "extism:host/env" "input_length" (func $length (result i64)))
   (import "extism:host/user" "kv_get" (func $kv_get (param i64) (result i64)))
   (import "extism:host/user" "kv_set" (func $kv_set (param i64 i64 i64) (result i64)))
+  (import "extism:host/env" "store_u64" (func $store (param i64 i64)))
+  (import "extism:host/user" "metric_inc" (func $metric (param i64 i64) (result i64)))
   (import "extism:host/user" "now_ms" (func $now (result i64)))
   (import "extism:host/user" "hmac_sha256" (func $hmac (param i64 i64) (result i64)))
   (import "env" "abort" (func $abort (param i32 i32 i32 i32)))
@@ -173,4 +175,25 @@ test('so does the body where it is read here', async () => {
   expect(report.fuel).toBeGreaterThanOrEqual(32 * 100 + 8 * 20_000)
   const tooLong = await outputCall(100, 60_104, 8)
   expect([tooLong.report.failure?.kind, tooLong.reads]).toEqual(['fuel', 0])
+})
+
+test.each([
+  ['a key at its limit', 1_024, 1, 1],
+  ['a key above its limit', 1_025, 1, 0],
+  ['a value at its limit', 8, 65_536, 1],
+  ['a value above its limit', 8, 65_537, 0],
+])('kv_set stores or rejects %s', async (_, keyBytes, valueBytes, result) => {
+  const stored = `(call $kv_set (call $alloc (i64.const ${keyBytes})) (call $alloc (i64.const ${valueBytes})) (i64.const 0))`
+  // Traps unless the result is the expected one.
+  await burnt(`(if (i64.ne ${stored} (i64.const ${result})) (then (unreachable)))`)
+})
+
+test('a module counts under at most 32 names', async () => {
+  // 40 names of eight letters; traps unless the first 32 are counted.
+  const name = `(i64.add (i64.const 0x6161616161616161) (i64.extend_i32_u (i32.add
+    (i32.and (local.get $n) (i32.const 7)) (i32.shl (i32.shr_u (local.get $n) (i32.const 3)) (i32.const 8)))))`
+  const count = `(local.set $at (call $alloc (i64.const 8))) (call $store (local.get $at) ${name})
+    (local.set $counted (i64.add (local.get $counted) (call $metric (local.get $at) (i64.const 1))))`
+  await burnt(`(local $at i64) (local $counted i64) ${times(40, count)}
+    (if (i64.ne (local.get $counted) (i64.const 32)) (then (unreachable)))`)
 })

@@ -4,14 +4,13 @@
  */
 import type { ExtismPluginOptions } from '@extism/extism'
 import { HOST_NAMESPACE } from '../../../wasm-sdk/abi.ts'
-import { CARD_SHIFT } from '../rewrite/plan.ts'
+import { CHUNK_SHIFT } from '../rewrite/plan.ts'
 import { EXPORT_PREFIX } from '../rewrite/rewrite-module.ts'
 import type { LoadedModule } from '../threads/guest-task.ts'
 import { INITIALIZE_EXPORT, WASI_NAMESPACE } from './check-module.ts'
 import { createPlugin } from './extism.ts'
 import { GuestExchange } from './guest-exchange.ts'
-import { GuestKernel, type ImportTable } from './guest-kernel.ts'
-import { GuestLog } from './guest-log.ts'
+import { GuestKernel, GuestLog, type ImportTable } from './guest-kernel.ts'
 import { GuestSnapshot } from './guest-snapshot.ts'
 import { KERNEL_NAMESPACE } from './host-imports.ts'
 import { wasiFunctions } from './wasi-functions.ts'
@@ -246,8 +245,12 @@ export class GuestInstance {
   /** What the gateway writes into the guest's memory has to be taken back like what the guest writes. */
   #markWritten(at: number, bytes: number): void {
     if (!this.#module.layout.restores || this.#exchange === null || bytes === 0) return
-    const { cards } = this.#module.layout.memories[0]
-    this.#exchange.cards.fill(1, cards + (at >>> CARD_SHIFT), cards + ((at + bytes - 1) >>> CARD_SHIFT) + 1)
+    const { chunks } = this.#module.layout.memories[0]
+    this.#exchange.chunks.fill(
+      1,
+      chunks + (at >>> CHUNK_SHIFT),
+      chunks + ((at + bytes - 1) >>> CHUNK_SHIFT) + 1,
+    )
   }
 }
 

@@ -6,9 +6,9 @@
 import { EXPORT_PREFIX } from '../rewrite/rewrite-module.ts'
 import type { LoadedModule, LogLine } from '../threads/guest-task.ts'
 import type { GuestExchange } from './guest-exchange.ts'
-import type { GuestLog } from './guest-log.ts'
 
 const NOTHING = new Uint8Array(0)
+const MAX_LINES = 64
 /** Names and values that a guest keeps for the length of a call, bytes. */
 const MAX_VARIABLE_BYTES = 1_048_576
 /** Of the name of a setting or variable. To ask costs the guest next to nothing, however long the name is. */
@@ -30,6 +30,23 @@ export interface KernelParts {
 
 /** By name, without Extism's own first parameter. */
 export type ImportTable = Record<string, (...args: never[]) => unknown>
+
+/** Log lines of one call, limited in number. */
+export class GuestLog {
+  readonly lines: LogLine[] = []
+  /** Number of lines beyond the limit. */
+  dropped = 0
+
+  write(level: LogLine[0], text: string): void {
+    if (this.lines.length < MAX_LINES) this.lines.push([level, text])
+    else this.dropped++
+  }
+
+  clear(): void {
+    if (this.lines.length > 0) this.lines.length = 0
+    this.dropped = 0
+  }
+}
 
 export class GuestKernel {
   readonly #parts: KernelParts

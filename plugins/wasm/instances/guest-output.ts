@@ -5,6 +5,7 @@ import {
   type HeaderPair,
   MAX_ENTRIES,
   type ModifyAction,
+  type PickAction,
 } from '../../../wasm-sdk/abi.ts'
 import { applyEdits, EditList } from '../hooks/header-edits.ts'
 import type { PhaseItem, PhaseResult, StreamEvent } from '../threads/guest-task.ts'
@@ -59,7 +60,7 @@ export function readPhaseOutput(output: Uint8Array | null, isRequestPhase: boole
 
 function readReject(head: Record<string, unknown>, body: Uint8Array): PhaseOutput {
   const list = new EditList(true)
-  list.addReply(readPairs(head, 'headers'))
+  list.addResponse(readPairs(head, 'headers'))
   return {
     action: 'reject',
     status: isStatus(head.status) ? head.status : 400,
@@ -95,7 +96,7 @@ export function readFetchHead(head: Record<string, unknown>): FetchHead {
 function readFetch(head: Record<string, unknown>, body: Uint8Array): PhaseOutput {
   const order = readFetchHead(head)
   const list = new EditList(false)
-  list.addReply(readPairs(head, 'headers'))
+  list.addResponse(readPairs(head, 'headers'))
   const headers = applyEdits([], list.edits)
   const fetch = { ...order, headers, body: new Uint8Array(body) }
   return { ...CONTINUE, action: 'fetch', droppedHeaders: list.dropped, fetch }
@@ -247,7 +248,29 @@ export function isStatus(value: unknown): value is number {
   return Number.isInteger(value) && Number(value) >= LEAST_STATUS && Number(value) <= GREATEST_STATUS
 }
 
-/** Longer outputs are read each time, bytes. */
+/** The module leaves the choice of a worker to the default policy. */
+export const NO_CHOICE = -1
+
+/**
+ * Reads the output of OnPick.
+ * @param shown number of candidates in the input
+ * @returns index of a candidate, or NO_CHOICE
+ * @throws BadOutput
+ */
+export function readChoice(output: Uint8Array | null, shown: number): number {
+  if (output === null || output.length === 0) return NO_CHOICE
+  return checkChoice((readFrame(output).head as PickAction).choice, shown)
+}
+
+/** @throws BadOutput */
+export function checkChoice(choice: unknown, shown: number): number {
+  if (choice === undefined || choice === null || choice === NO_CHOICE) return NO_CHOICE
+  if (typeof choice !== 'number' || !Number.isInteger(choice) || choice < 0 || choice >= shown)
+    throw new BadOutput(`choice must be null, -1 or the index of one of ${shown} candidates`)
+  return choice
+}
+
+/** Longer outputs are not memoized, bytes. */
 const MAX_KEPT_BYTES = 1_024
 
 /** Keeps the last output of a phase with what was read from it: most modules return the same for every request. @hot */

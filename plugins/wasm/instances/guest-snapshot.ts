@@ -1,37 +1,37 @@
 /**
- * How an instance was when it was made, and how it becomes so again: what the last call wrote is found by its cards and
+ * How an instance was when it was made, and how it becomes so again: what the last call wrote is found by its chunks and
  * put back, whatever the module did. @hot
  */
 
-import { CARD_SHIFT } from '../rewrite/plan.ts'
+import { CHUNK_SHIFT } from '../rewrite/plan.ts'
 import { EXPORT_PREFIX, type Layout } from '../rewrite/rewrite-module.ts'
 import type { GuestExchange } from './guest-exchange.ts'
 
-const CARD_BYTES = 1 << CARD_SHIFT
-/** A store may reach that far beyond its card. */
+const CHUNK_BYTES = 1 << CHUNK_SHIFT
+/** A store may reach that far beyond its chunk. */
 const OVERLAP_BYTES = 16
-const EMPTY_CARD = new Uint8Array(CARD_BYTES + OVERLAP_BYTES)
+const EMPTY_CHUNK = new Uint8Array(CHUNK_BYTES + OVERLAP_BYTES)
 /** Nothing follows it. */
-const LAST_EMPTY_CARD = EMPTY_CARD.subarray(0, CARD_BYTES)
+const LAST_EMPTY_CHUNK = EMPTY_CHUNK.subarray(0, CHUNK_BYTES)
 /** 16 pages have so many. */
 const MAX_WORDS = 64
 
 interface KeptMemory {
   readonly memory: WebAssembly.Memory
-  /** Offset of its cards in the exchange memory. */
-  readonly cardsAt: number
-  readonly cardCount: number
-  /** First contents, card by card, each with what a store at its end reaches; those of nothing but zeros are one. */
-  readonly firstCards: readonly Uint8Array[]
+  /** Offset of its chunks in the exchange memory. */
+  readonly chunksAt: number
+  readonly chunkCount: number
+  /** First contents, chunk by chunk, each with what a store at its end reaches; those of nothing but zeros are one. */
+  readonly firstChunks: readonly Uint8Array[]
   readonly bytes: Uint8Array
   marks: Marks
 }
 
-/** Which cards were written to. */
+/** Which chunks were written to. */
 interface Marks {
   /** The exchange memory that they lie in: another one once it has grown. */
   readonly all: Uint8Array
-  readonly cards: Uint8Array
+  readonly chunks: Uint8Array
   /** The same four at a time. */
   readonly words: Uint32Array
 }
@@ -49,19 +49,19 @@ export class GuestSnapshot {
    */
   constructor(exports: WebAssembly.Exports, layout: Layout, exchange: GuestExchange, hasHeadroom: boolean) {
     this.#exchange = exchange
-    this.#memories = layout.memories.map(({ cards: cardsAt, headroomPages }, index) => {
+    this.#memories = layout.memories.map(({ chunks: chunksAt, headroomPages }, index) => {
       const memory = exports[`${EXPORT_PREFIX}memory:${index}`] as WebAssembly.Memory
       if (hasHeadroom) addPages(memory, headroomPages)
       const bytes = new Uint8Array(memory.buffer)
-      const cardCount = bytes.length >> CARD_SHIFT
-      const all = exchange.cards
-      const firstCards = toCards(bytes, cardCount)
-      return { memory, cardsAt, cardCount, firstCards, bytes, marks: marksOf(all, cardsAt, cardCount) }
+      const chunkCount = bytes.length >> CHUNK_SHIFT
+      const all = exchange.chunks
+      const firstChunks = toChunks(bytes, chunkCount)
+      return { memory, chunksAt, chunkCount, firstChunks, bytes, marks: marksOf(all, chunksAt, chunkCount) }
     })
     this.#restore = exports[`${EXPORT_PREFIX}restore`] as () => void
     const save = exports[`${EXPORT_PREFIX}save`] as () => void
     save()
-    for (const { marks } of this.#memories) marks.cards.fill(0)
+    for (const { marks } of this.#memories) marks.chunks.fill(0)
   }
 
   /** A memory has really grown: it is not made small again. */
@@ -72,11 +72,11 @@ export class GuestSnapshot {
   /** @returns false when the instance has changed in a way that is not undone: it must not be used again */
   restore(): boolean {
     if (this.#exchange.isDirty) return false
-    const all = this.#exchange.cards
+    const all = this.#exchange.chunks
     for (const kept of this.#memories) {
       if (isGrown(kept)) return false
-      if (kept.marks.all !== all) kept.marks = marksOf(all, kept.cardsAt, kept.cardCount)
-      putBack(kept)
+      if (kept.marks.all !== all) kept.marks = marksOf(all, kept.chunksAt, kept.chunkCount)
+      restoreMemory(kept)
     }
     this.#restore()
     return this.#exchange.clear()
@@ -89,46 +89,47 @@ function isGrown({ bytes, memory }: KeptMemory): boolean {
 }
 
 /** Most memories are small, and a few words are looked at sooner than the library's own search is called. */
-function putBack(kept: KeptMemory): void {
-  const { cards, words } = kept.marks
+function restoreMemory(kept: KeptMemory): void {
+  const { chunks, words } = kept.marks
   if (words.length <= MAX_WORDS) {
     for (let word = 0; word < words.length; word++) {
       if (words[word] === 0) continue
-      const card = word * 4
-      for (let place = card; place < card + 4; place++) if (cards[place] !== 0) putBackCard(kept, place)
+      const chunk = word * 4
+      for (let place = chunk; place < chunk + 4; place++) if (chunks[place] !== 0) restoreChunk(kept, place)
     }
   } else
-    for (let card = cards.indexOf(1); card >= 0; card = cards.indexOf(1, card + 1)) putBackCard(kept, card)
+    for (let chunk = chunks.indexOf(1); chunk >= 0; chunk = chunks.indexOf(1, chunk + 1))
+      restoreChunk(kept, chunk)
 }
 
-function putBackCard({ firstCards, bytes, marks }: KeptMemory, card: number): void {
-  marks.cards[card] = 0
-  bytes.set(firstCards[card], card * CARD_BYTES)
+function restoreChunk({ firstChunks, bytes, marks }: KeptMemory, chunk: number): void {
+  marks.chunks[chunk] = 0
+  bytes.set(firstChunks[chunk], chunk * CHUNK_BYTES)
 }
 
-function marksOf(all: Uint8Array, cardsAt: number, cardCount: number): Marks {
+function marksOf(all: Uint8Array, chunksAt: number, chunkCount: number): Marks {
   const { buffer, byteOffset } = all
   return {
     all,
-    cards: new Uint8Array(buffer, byteOffset + cardsAt, cardCount),
-    words: new Uint32Array(buffer, byteOffset + cardsAt, cardCount / 4),
+    chunks: new Uint8Array(buffer, byteOffset + chunksAt, chunkCount),
+    words: new Uint32Array(buffer, byteOffset + chunksAt, chunkCount / 4),
   }
 }
 
-function toCards(bytes: Uint8Array, cardCount: number): Uint8Array[] {
+function toChunks(bytes: Uint8Array, chunkCount: number): Uint8Array[] {
   const first = firstBytes(bytes)
-  const cards: Uint8Array[] = []
-  for (let card = 0; card < cardCount; card++) {
-    const start = card * CARD_BYTES
-    const length = Math.min(CARD_BYTES + OVERLAP_BYTES, bytes.length - start)
-    if (start >= first.length) cards.push(length === EMPTY_CARD.length ? EMPTY_CARD : LAST_EMPTY_CARD)
+  const chunks: Uint8Array[] = []
+  for (let chunk = 0; chunk < chunkCount; chunk++) {
+    const start = chunk * CHUNK_BYTES
+    const length = Math.min(CHUNK_BYTES + OVERLAP_BYTES, bytes.length - start)
+    if (start >= first.length) chunks.push(length === EMPTY_CHUNK.length ? EMPTY_CHUNK : LAST_EMPTY_CHUNK)
     else {
       const content = new Uint8Array(length)
       content.set(first.subarray(start, start + length))
-      cards.push(content)
+      chunks.push(content)
     }
   }
-  return cards
+  return chunks
 }
 
 function addPages(memory: WebAssembly.Memory, pages: number): void {

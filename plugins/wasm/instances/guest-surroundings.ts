@@ -2,8 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import type { GuestSurroundings } from './guest-instance.ts'
 import { type HostParts, hostFunctions } from './host-functions.ts'
-import type { PendingCounts } from './pending-counts.ts'
-import type { SharedState } from './shared-state.ts'
+import type { PendingCounts, SharedState } from './shared-state.ts'
 
 /** Of one module: more names would let a guest fill the metrics. */
 export const MAX_COUNTED_NAMES = 32

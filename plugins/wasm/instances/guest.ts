@@ -71,7 +71,7 @@ export class Guest {
     return this.#openFailure !== null || this.#instanceOf(tenant) !== null
   }
 
-  /** Makes an instance; a failure is told by the next call. Never rejects. */
+  /** Creates an instance; the next call reports a failure. Never rejects. */
   async open(tenant: string | null): Promise<void> {
     try {
       this.#keep(tenant, await GuestInstance.open(this.module, this.#surroundings, this.#growsMemory))
@@ -80,7 +80,7 @@ export class Guest {
     }
   }
 
-  /** Only when it is ready. Never throws: a guest that fails is part of life here. */
+  /** Requires `isReady`. Never throws: a failure is part of the report. */
   call<T>(order: GuestOrder<T>): GuestCall<T> {
     const { exportName, input, tenant, fuel, bodyByteUnits = 0, startedAtMs = performance.now() } = order
     const instance = this.#instanceOf(tenant)

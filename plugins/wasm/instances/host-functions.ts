@@ -3,7 +3,7 @@ import { createHmac, hash } from 'node:crypto'
 import type { HostFunctionName } from '../../../wasm-sdk/abi.ts'
 import type { GuestExchange } from './guest-exchange.ts'
 import type { InstanceFacts } from './guest-instance.ts'
-import type { PendingCounts } from './pending-counts.ts'
+import type { PendingCounts } from './shared-state.ts'
 import { MAX_KEY_BYTES, NOT_COUNTED, stateKey } from './shared-state.ts'
 
 const MAX_RANDOM_BYTES = 1_024

@@ -1,4 +1,4 @@
-/** A lock in shared memory whose holder may be ended at any moment. Held for microseconds; nobody waits long for it. */
+/** A lock in shared memory whose holder may be ended at any moment. Held for microseconds. */
 import { sharedClockMs } from '../threads/guest-task.ts'
 
 /** Words: who holds it (number + 1, 0 when free), and since when. */
@@ -7,16 +7,16 @@ const SINCE = 1
 export const LOCK_BYTES = 8
 
 /** How long a caller waits before it gives up, milliseconds: one whose thread serves nobody else, and any other. */
-export const PATIENT_WAIT_MS = 500
+export const POOL_WAIT_MS = 500
 export const SHORT_WAIT_MS = 50
-/** A holder that is still there after this has died with nobody left to say so, milliseconds. */
+/** A lock held longer is taken over: its thread ended without `releaseDead`, milliseconds. */
 const ABANDONED_MS = 5_000
 
 export class SharedLock {
   readonly #words: Int32Array
   readonly #me: number
   readonly #waitMs: number
-  /** Makes what the lock guards usable again after somebody was ended in the middle. */
+  /** Makes what the lock guards usable again after a thread ended while it held the lock. */
   readonly #repair: () => void
 
   /**

@@ -3,7 +3,7 @@ import { Worker } from 'node:worker_threads'
 import fc from 'fast-check'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { sharedClockMs } from '../threads/guest-task.ts'
-import { PATIENT_WAIT_MS } from './shared-lock.ts'
+import { POOL_WAIT_MS } from './shared-lock.ts'
 import { MAX_VALUE_BYTES, NOT_COUNTED, SharedState, stateKey } from './shared-state.ts'
 
 const MINUTE = 60_000
@@ -116,7 +116,7 @@ test('a thread that died with the lock costs the content, and nobody waits for i
 
 test('a thread of the pool waits for a holder that the machine lets stand still', async () => {
   const memory = new SharedArrayBuffer(65_536)
-  const patient = new SharedState(memory, 1, PATIENT_WAIT_MS)
+  const patient = new SharedState(memory, 1, POOL_WAIT_MS)
   const words = new Int32Array(memory)
   Atomics.store(words, 0, 9)
   Atomics.store(words, 1, sharedClockMs())

@@ -244,3 +244,31 @@ export function stateKey(module: string, tenant: string | null, key: string): Ui
 export function clampTtl(ttlMs: number): number {
   return ttlMs > 0 && ttlMs < MAX_TTL_MS ? ttlMs : MAX_TTL_MS
 }
+
+/**
+ * Increments by calls on the data thread that may still be repeated in the pool, where they would count twice. @hot
+ */
+export class PendingCounts {
+  readonly #state: SharedState
+  /** Alternately a key and what was added to it. */
+  readonly #made: (Uint8Array | bigint)[] = []
+
+  constructor(state: SharedState) {
+    this.#state = state
+  }
+
+  add(key: Uint8Array, delta: bigint): void {
+    this.#made.push(key, delta)
+  }
+
+  commit(): void {
+    if (this.#made.length > 0) this.#made.length = 0
+  }
+
+  /** Subtracts what was added since `commit`. Other calls may have read the values in between. */
+  rollback(): void {
+    for (let at = 0; at < this.#made.length; at += 2)
+      this.#state.addToExisting(this.#made[at] as Uint8Array, -(this.#made[at + 1] as bigint))
+    this.commit()
+  }
+}

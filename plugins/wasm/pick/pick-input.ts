@@ -1,16 +1,16 @@
-/** What a routing module is shown: a frame written from parts that rarely change, without an object for each worker. */
+/** Input frame of OnPick, written from cached parts, without an object per worker. @hot */
 import type { CandidateView, EngineLoad, PickRequest, WorkerEntry } from '#kernel'
 import { ABI_VERSION } from '../../../wasm-sdk/abi.ts'
 import { writeFrame } from '../instances/guest-frame.ts'
 
-/** Of `request` a choice of a worker knows headers only. */
+/** Members of `request` that are unknown when a worker is picked. */
 const NO_REQUEST = '"id":"","method":"","path":"","query":"","route":"","tenant":null,"client_ip":""'
 const NO_BODY = new Uint8Array(0)
 
 export interface PickLimits {
-  /** Shown at a time. */
+  /** Maximum number of candidates in one input. */
   readonly maxCandidates: number
-  /** Longer bodies are left out. */
+  /** Longer bodies are omitted, bytes. */
   readonly maxBodyBytes: number
   /** Names in lower case. */
   readonly headers: readonly string[]
@@ -18,7 +18,7 @@ export interface PickLimits {
 
 interface KnownWorker {
   readonly entry: WorkerEntry
-  /** Everything but what changes with each request, to stand behind it. */
+  /** Constant members of the candidate, appended to those that change. */
   readonly json: string
 }
 
@@ -37,7 +37,7 @@ export class PickInput {
   }
 
   /**
-   * @param start the candidate that is shown first; those behind the last one follow from the beginning
+   * @param start index of the first candidate in the input; wraps around
    * @returns valid until the next frame of this thread is written
    */
   write(
@@ -91,11 +91,11 @@ export class PickInput {
 function loadJson(load: EngineLoad | null): string {
   if (load === null) return 'null'
   const { queuedTokens, usedTokens, kvUsage, tokensPerSecond } = load
-  const parts = `"queued_tokens":${told(queuedTokens)},"used_tokens":${told(usedTokens)}`
-  return `{${parts},"kv_usage":${told(kvUsage)},"tokens_per_second":${told(tokensPerSecond)}}`
+  const parts = `"queued_tokens":${finite(queuedTokens)},"used_tokens":${finite(usedTokens)}`
+  return `{${parts},"kv_usage":${finite(kvUsage)},"tokens_per_second":${finite(tokensPerSecond)}}`
 }
 
-/** Engines are strangers: what is no number as JSON knows them counts as not told. */
-function told(value: number): number {
+/** JSON has no NaN and Infinity: such values of an engine are sent as -1, unknown. */
+function finite(value: number): number {
   return Number.isFinite(value) ? value : -1
 }

@@ -1,23 +1,23 @@
 /**
- * wasm: a module at OnPick chooses the worker, on the thread that serves the request and within `inline.fuel`. Where there
- * is none, it leaves the choice open or it fails, the default policy chooses. @hot
+ * wasm: a module at OnPick picks the worker, on the data thread and within `inline.fuel`. The default policy picks if there
+ * is no module, or if the module makes no choice or fails. @hot
  */
 import type { CandidateView, PickRequest, Policy } from '#kernel'
 import { moduleForModel } from '../hooks/matcher.ts'
+import { NO_CHOICE, readChoice } from '../instances/guest-output.ts'
 import type { CallStatistics } from '../statistics/call-statistics.ts'
 import type { LoadedModule } from '../threads/guest-task.ts'
 import type { InlineGuests } from '../threads/inline-guests.ts'
 import { PickInput, type PickLimits } from './pick-input.ts'
-import { NO_CHOICE, readChoice } from './read-choice.ts'
 
 export const WASM_POLICY = 'wasm'
 
 export interface WasmPolicyParts {
-  /** At OnPick, in order of priority; those of now. */
+  /** Modules registered now for OnPick, by priority. */
   modules(): readonly LoadedModule[]
   readonly inline: Pick<InlineGuests, 'pick'>
   readonly statistics: Pick<CallStatistics, 'called' | 'isSuspended' | 'skip'>
-  /** Chooses where no module does. */
+  /** The default policy. */
   readonly otherwise: Policy
   readonly limits: PickLimits
 }
@@ -26,9 +26,9 @@ export class WasmPolicy implements Policy {
   readonly name = WASM_POLICY
   readonly #parts: WasmPolicyParts
   readonly #input: PickInput
-  /** Of a large fleet, the candidate that the next call is shown first. */
+  /** First candidate of the next input, if not all fit into one. */
   #start = 0
-  /** Why the last pick went as it did. */
+  /** Explanation of the last pick. */
   #reason = ''
 
   constructor(parts: WasmPolicyParts) {
@@ -45,7 +45,7 @@ export class WasmPolicy implements Policy {
     const { modules, statistics, otherwise } = this.#parts
     const module = moduleForModel(modules(), request.model)
     if (module !== null && !statistics.isSuspended(module)) {
-      const choice = this.#ask(module, candidates, request)
+      const choice = this.#choose(module, candidates, request)
       if (choice !== NO_CHOICE) return choice
     } else if (module !== null) statistics.skip(module, 'suspended')
     this.#reason = ''
@@ -65,7 +65,7 @@ export class WasmPolicy implements Policy {
     this.#parts.otherwise.close?.()
   }
 
-  #ask(module: LoadedModule, candidates: CandidateView, request: PickRequest): number {
+  #choose(module: LoadedModule, candidates: CandidateView, request: PickRequest): number {
     const { inline, statistics } = this.#parts
     const shown = this.#input.shownOf(candidates)
     const isAll = shown === candidates.length

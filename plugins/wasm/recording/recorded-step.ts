@@ -1,6 +1,6 @@
 /**
- * Makes a step of a case of what modules were shown: without credentials, without values of the query, without the
- * address of the caller, and without bodies unless they are asked for.
+ * Converts inputs of modules to steps of a test case: without credentials, query values and the client address, and
+ * with bodies only on request.
  */
 import {
   type AttachPoint,
@@ -10,7 +10,7 @@ import {
 } from '../../../wasm-sdk/abi.ts'
 import type { PhaseMessage } from '../hooks/phase-message.ts'
 
-/** A step of a case that says nothing yet of what is to come of it. */
+/** A step without expectations. */
 export interface RecordedStep {
   readonly on: AttachPoint
   readonly request: unknown
@@ -21,12 +21,12 @@ export interface RecordedStep {
 }
 
 const REDACTED = '[redacted]'
-/** An address of the range that is kept for documents. */
+/** RFC 5737 documentation address. */
 const SOME_ADDRESS = '192.0.2.1'
 const SECRET_NAME = /auth|cookie|credential|key|pass|secret|session|signature|token/
-/** What proxies before the gateway say of the caller. */
+/** Headers of proxies with the client address. */
 const ADDRESS_NAME = /forwarded|addr|(^|-)ip(-|$)/
-/** Longer ones are left out. */
+/** Longer bodies are omitted, bytes. */
 const MAX_BODY_BYTES = 65_536
 
 export function recordedStep(message: PhaseMessage, withBodies: boolean): RecordedStep {
@@ -47,7 +47,7 @@ export function recordedStep(message: PhaseMessage, withBodies: boolean): Record
   return { on: point, request, response, ...(input.error !== undefined && { error: input.error }) }
 }
 
-/** @param headers flat lists; of the answer empty where no module needs them */
+/** @param headers flat lists; `response` is empty if no module needs it */
 export function recordedStream(
   request: GuestInput['request'],
   status: number,
@@ -78,7 +78,7 @@ function requestOf(
   }
 }
 
-/** JSON as it is, so that people can read it; other text as text; undefined for what is none. */
+/** JSON as a value, for readable cases; other text as text; undefined for binary, empty or large bodies. */
 function textOf(body: Uint8Array | null): unknown {
   if (body === null || body.length === 0 || body.length > MAX_BODY_BYTES) return undefined
   let text: string
@@ -90,11 +90,11 @@ function textOf(body: Uint8Array | null): unknown {
   return streamData(text)
 }
 
-/** The data of an event likewise. */
+/** JSON data as a value if it serializes to the same text, else as text. */
 export function streamData(text: string): unknown {
   try {
     const value: unknown = JSON.parse(text)
-    // What would not be written as it came, such as large numbers, stays text.
+    // Large numbers, for example, would not keep their text.
     return JSON.stringify(value) === text ? value : text
   } catch {
     return text

@@ -1,11 +1,11 @@
-/** Records the events of one stream as its modules are shown them, on their way. */
+/** Records the events of one stream as inputs of its modules. */
 
 import type { StreamEventSink } from '../streams/shadow-streams.ts'
 import { DONE, readBlocks } from '../streams/sse-events.ts'
 import type { StreamEvent } from '../threads/guest-task.ts'
 import { streamData } from './recorded-step.ts'
 
-/** Of one stream; what follows is left out. */
+/** Per stream; recording stops at the limit. */
 const MAX_EVENTS = 1_000
 const MAX_DATA_UNITS = 65_536
 
@@ -21,7 +21,7 @@ export class RecordedStream implements StreamEventSink {
   #units = 0
   #isOver = false
 
-  /** @param keep is given the events once the stream has ended, or is too long */
+  /** @param keep receives the events when the stream ends or reaches a limit */
   constructor(inner: StreamEventSink, keep: (events: readonly RecordedEvent[]) => void) {
     this.#inner = inner
     this.#keep = keep

@@ -1,16 +1,21 @@
-/** Recording of live exchanges: control asks for so many, serving threads send what their modules are shown. */
+/** Recording of live exchanges: control requests a number of them, data threads send the inputs of their modules. */
 import { defineCommand, defineReplica, Type } from '#kernel'
 import type { PhaseMessage } from '../hooks/phase-message.ts'
 import { type RecordedStep, recordedStep } from './recorded-step.ts'
 
-/** Of a recording that one asks for. */
+/** Body of POST /wasm/record. */
 export const RecordingSchema = Type.Object(
   {
-    count: Type.Integer({ minimum: 1, maximum: 100, default: 10, description: 'Exchanges, at most.' }),
-    seconds: Type.Integer({ minimum: 1, maximum: 25, default: 20, description: 'Time, at most.' }),
+    count: Type.Integer({
+      minimum: 1,
+      maximum: 100,
+      default: 10,
+      description: 'Maximum number of exchanges.',
+    }),
+    seconds: Type.Integer({ minimum: 1, maximum: 25, default: 20, description: 'Maximum time, seconds.' }),
     bodies: Type.Boolean({
       default: false,
-      description: 'With bodies up to 64 KiB, as they came, and with the events of streams.',
+      description: 'Includes bodies up to 64 KiB and the events of streams.',
     }),
   },
   { additionalProperties: false },
@@ -22,7 +27,7 @@ export interface RecordingOrder {
   readonly bodies: boolean
 }
 
-/** What threads know of it; 0 while none is under way. */
+/** Replicated to threads; number 0 if no recording is active. */
 interface Recording {
   readonly number: number
   readonly count: number
@@ -39,7 +44,7 @@ export const RecordingReplica = defineReplica<Recording>('wasm.recording', {
   bodies: false,
 })
 
-/** On a serving thread. */
+/** Data thread side. */
 export class Recorder {
   readonly #send: (kept: { number: number; step: RecordedStep }) => void
   #recording: Recording = { number: 0, count: 0, bodies: false }
@@ -54,7 +59,7 @@ export class Recorder {
     this.#left = recording.number === 0 ? 0 : recording.count
   }
 
-  /** A branch while nobody records. */
+  /** Costs one branch if no recording is active. */
   note(message: PhaseMessage): void {
     if (this.#left === 0) return
     this.#left--
@@ -62,7 +67,7 @@ export class Recorder {
     this.#send({ number, step: recordedStep(message, bodies) })
   }
 
-  /** A stream begins. @returns where its step goes; null while nobody wants one */
+  /** Call when a stream begins. @returns the receiver of its step; null if it is not recorded */
   openStream(): ((step: RecordedStep) => void) | null {
     const { number, bodies } = this.#recording
     if (this.#left === 0 || !bodies) return null
@@ -71,7 +76,7 @@ export class Recorder {
   }
 }
 
-/** On control: one at a time. */
+/** Control side: one recording at a time. */
 export class Recordings {
   readonly #publish: (recording: Recording) => Promise<void>
   #number = 0
@@ -84,7 +89,7 @@ export class Recordings {
   }
 
   async record(order: RecordingOrder): Promise<RecordingResult> {
-    if (this.#order !== null) return { refusal: 'somebody else is recording: try again in a moment' }
+    if (this.#order !== null) return { refusal: 'another recording is active; retry later' }
     this.#order = order
     this.#number++
     this.#steps = []

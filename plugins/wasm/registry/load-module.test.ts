@@ -22,8 +22,8 @@ async function load(text: string, burntAtStart: number, more: Partial<ModuleDesc
     run: (request: TaskRequest) => {
       tried.push(request)
       return {
-        kind: 'reply',
-        reply: { kind: 'describe', failure: null, json: null, startFuel: burntAtStart },
+        kind: 'result',
+        result: { kind: 'describe', failure: null, json: null, startFuel: burntAtStart },
       }
     },
   } as unknown as GuestPool
@@ -35,7 +35,13 @@ async function load(text: string, burntAtStart: number, more: Partial<ModuleDesc
     ...more,
   }
   const parts = { pool, http: { problemOf: () => null } }
-  const loaded = await loadModule('m', descriptor, { bytes: assemble(text), hash: '' }, config, parts)
+  const loaded = await loadModule(
+    'm',
+    descriptor,
+    { isConfigured: true, bytes: assemble(text), hash: '' },
+    config,
+    parts,
+  )
   const { exports } = await WebAssembly.instantiate(loaded.module)
   return {
     tried: tried.length,

@@ -1,9 +1,12 @@
-/** From a descriptor to a module that can run: reads, checks, limits, compiles and tries it. On control only. */
+/** Loads a module from its descriptor: reads, checks, rewrites, compiles and starts it once. On control only. */
 import { createHash } from 'node:crypto'
+import { isAbsolute } from 'node:path'
 import { defineValidator, type Static, Type } from '#kernel'
+import { FileError, readRootedFile } from '#shared'
 import { ABI_VERSION, type AttachPoint, type ModuleNeeds } from '../../../wasm-sdk/abi.ts'
 import { type Settings, settingProblem } from '../../../wasm-sdk/settings.ts'
 import type { WasmConfig } from '../config.ts'
+import { ModuleRejected } from '../errors.ts'
 import type { OutgoingHttp } from '../fetch/outgoing-http.ts'
 import { buildGuest, compileModule, startFuel } from '../instances/build-guest.ts'
 import { checkExports, checkImports, hasDescribe, hasInitialize } from '../instances/check-module.ts'
@@ -13,7 +16,6 @@ import type { GuestPool } from '../threads/guest-pool.ts'
 import type { LoadedModule, Matcher } from '../threads/guest-task.ts'
 import { mayRunHere } from '../threads/placements.ts'
 import { type ModuleDescriptor, ModuleNeedsSchema, ModuleSettingsSchema } from '../wire.ts'
-import { Refused, readModuleFile } from './module-file.ts'
 
 const MAX_NAME_LENGTH = 128
 
@@ -28,25 +30,50 @@ type Description = Static<typeof DescriptionSchema>
 const descriptionValidator = defineValidator(DescriptionSchema)
 
 export interface ModuleFile {
+  /** The configuration file names the path. */
+  readonly isConfigured: boolean
   readonly bytes: Uint8Array<ArrayBuffer>
   /** Of the bytes, SHA-256, hexadecimal. */
   readonly hash: string
 }
 
-/** @throws Refused */
-export async function readModule(
-  { name, file_path }: ModuleDescriptor,
+/**
+ * @param isConfigured the configuration file names the path, which may lie outside the roots
+ * @throws ModuleRejected
+ */
+export function readModule(
+  { name, file_path }: Pick<ModuleDescriptor, 'name' | 'file_path'>,
+  isConfigured: boolean,
   config: WasmConfig,
-): Promise<ModuleFile> {
-  if (name.trim() === '') throw new Refused('the name must not be empty')
-  if (name.length > MAX_NAME_LENGTH) throw new Refused(`the name has more than ${MAX_NAME_LENGTH} characters`)
-  const bytes = await readModuleFile(file_path, { roots: config.roots, maxBytes: config.maxFileBytes })
-  return { bytes, hash: createHash('sha256').update(bytes).digest('hex') }
+): ModuleFile {
+  if (name.trim() === '') throw new ModuleRejected('the name must not be empty')
+  if (name.length > MAX_NAME_LENGTH)
+    throw new ModuleRejected(`the name has more than ${MAX_NAME_LENGTH} characters`)
+  const bytes = readFile(file_path, isConfigured ? null : config.roots, config)
+  return { isConfigured, bytes, hash: createHash('sha256').update(bytes).digest('hex') }
+}
+
+/** Reads the bytes once: what is checked is what runs. */
+function readFile(
+  path: string,
+  roots: readonly string[] | null,
+  { maxFileBytes }: WasmConfig,
+): Uint8Array<ArrayBuffer> {
+  if (!isAbsolute(path)) throw new ModuleRejected('file_path must be absolute')
+  const rules = { roots, rootsSetting: 'plugins.wasm.roots', extensions: ['.wasm'], maxBytes: maxFileBytes }
+  try {
+    const bytes = readRootedFile(path, rules)
+    if (bytes.length === 0) throw new FileError(`${path} is empty`)
+    return bytes
+  } catch (error) {
+    if (error instanceof FileError) throw new ModuleRejected(`file_path ${error.message}`, error)
+    throw error
+  }
 }
 
 export type Ready = Omit<LoadedModule, 'row'>
 
-/** @throws Refused, BadModule */
+/** @throws ModuleRejected, BadModule */
 export async function loadModule(
   uuid: string,
   descriptor: ModuleDescriptor,
@@ -55,23 +82,18 @@ export async function loadModule(
   { pool, http }: { readonly pool: GuestPool; readonly http: Pick<OutgoingHttp, 'problemOf'> },
 ): Promise<Ready> {
   const usesWasi = descriptor.wasi === true
-  if (usesWasi && !config.allowWasi) throw new Refused('wasi: true requires plugins.wasm.allowWasi: true')
   const { allowed_hosts: allowedHosts = [] } = descriptor
   const unlisted = http.problemOf(allowedHosts)
-  if (unlisted !== null) throw new Refused(unlisted)
+  if (unlisted !== null) throw new ModuleRejected(unlisted)
   const attachPoints = [...new Set(descriptor.attach_points.map(({ Middleware }) => Middleware))]
-  if (attachPoints.length === 0) throw new Refused('attach_points must name at least one attach point')
+  if (attachPoints.length === 0) throw new ModuleRejected('attach_points must name at least one attach point')
   checkMatch(descriptor, attachPoints)
-  readSections(bytes)
-  // The engine's own judgement, before anything is made of it.
-  const original = await compileModule(bytes)
-  checkImports(original, usesWasi)
-  checkExports(original, attachPoints)
+  const { original, guest } = await prepareModule(bytes, attachPoints, usesWasi, config)
   const fuel = descriptor.fuel ?? config.fuel
   const trial: Ready = {
     uuid,
     name: descriptor.name,
-    ...(await buildGuest(bytes, 'fresh', config)),
+    ...guest,
     attachPoints: attachPoints as AttachPoint[],
     needs: needsOf({}),
     instance: 'fresh',
@@ -94,14 +116,14 @@ export async function loadModule(
   }
   const { description, burntAtStart } = await tryModule(trial, pool)
   if (attachPoints.includes('OnPick') && burntAtStart > config.inline.fuel)
-    throw new Refused(
+    throw new ModuleRejected(
       `the start of the module uses ${burntAtStart} units of fuel; OnPick allows ${config.inline.fuel} (plugins.wasm.inline.fuel)`,
     )
   const settings = descriptor.settings ?? description.settings ?? null
   checkSettings(settings, trial.config)
   const instance = descriptor.instance ?? description.instance ?? 'fresh'
   const startUnits = unitsOfStart(trial, burntAtStart, config)
-  // Warm instances are not put back, so they need not note what they write.
+  // Warm instances are not restored, so their stores are not recorded.
   const isAsTried = instance === 'fresh' && startUnits === trial.startFuel
   return {
     ...trial,
@@ -115,35 +137,56 @@ export async function loadModule(
   }
 }
 
-/** So many times what a call on the serving thread may burn: a start of the same module rarely burns twice as much. */
+/**
+ * Checks the module against the interface and the limits of the gateway, and builds it.
+ * @throws ModuleRejected, BadModule
+ */
+export async function prepareModule(
+  bytes: Uint8Array<ArrayBuffer>,
+  attachPoints: readonly AttachPoint[],
+  usesWasi: boolean,
+  config: WasmConfig,
+): Promise<{ original: WebAssembly.Module; guest: Pick<LoadedModule, 'module' | 'layout'> }> {
+  if (usesWasi && !config.allowWasi)
+    throw new ModuleRejected('wasi: true requires plugins.wasm.allowWasi: true')
+  readSections(bytes)
+  const original = await compileModule(bytes)
+  checkImports(original, usesWasi)
+  checkExports(original, attachPoints)
+  return { original, guest: await buildGuest(bytes, 'fresh', config) }
+}
+
+/** Factor of `inline.fuel` for a start on the data thread: starts of one module rarely differ by more. */
 const INLINE_STARTS = 2
 
-/** What a start burnt once says little of the next one, which may be the serving thread's: it could ask the clock. */
+/** The fuel of one start does not bound the next, which may run on the data thread: a start can depend on the clock. */
 function unitsOfStart(module: Ready, burntAtStart: number, { inline }: WasmConfig): number {
   if (!module.hasStart || !mayRunHere(module) || burntAtStart > inline.fuel) return module.startFuel
   return Math.min(module.startFuel, INLINE_STARTS * inline.fuel)
 }
 
-/** @throws Refused naming the setting */
+/** @throws ModuleRejected naming the setting */
 function checkSettings(settings: Settings | null, config: Readonly<Record<string, string>>): void {
   const problem = settings === null ? null : settingProblem(settings, config)
-  if (problem !== null) throw new Refused(problem)
+  if (problem !== null) throw new ModuleRejected(problem)
 }
 
-/** A guard that passes by what it was to watch would be worse than none. */
+/** Rejects conditions that the attach point cannot evaluate: the module would silently not run. */
 function checkMatch({ match = {} }: ModuleDescriptor, points: readonly AttachPoint[]): void {
   if (points.includes('OnPick') && Object.keys(match).some((member) => member !== 'models'))
-    throw new Refused('match of a module at OnPick may only have the member models')
+    throw new ModuleRejected('match of a module at OnPick may only have the member models')
   if (!points.includes('OnToolCall')) return
   for (const member of ['routes', 'headers'] as const)
     if (match[member] !== undefined)
-      throw new Refused(`match.${member} is not available for OnToolCall: tool calls have no ${member}`)
+      throw new ModuleRejected(
+        `match.${member} is not available for OnToolCall: tool calls have no ${member}`,
+      )
 }
 
 /** For a module to start and describe itself, milliseconds. */
 const TRY_MS = 10_000
 
-/** Instantiates it once, where it can do no harm if code of the guest runs, and asks what it needs. */
+/** Instantiates the module once on a pool thread and reads its description. */
 async function tryModule(
   module: Ready,
   pool: GuestPool,
@@ -153,7 +196,7 @@ async function tryModule(
     await instantiate(module.module)
     return { description: {}, burntAtStart: 0 }
   }
-  // Nobody's request waits for it, and a busy machine starts threads slowly; fuel bounds what the guest does.
+  // No request waits for it, and thread starts are slow on a busy machine; fuel bounds the guest.
   const limitMs = Math.max(module.timeoutMs, TRY_MS)
   const end = await pool.run({
     draft: { kind: 'describe', chain: [uuid], hasDescribe: hasDescribe(module.module) },
@@ -161,16 +204,17 @@ async function tryModule(
     limitMs: () => limitMs,
     shortestMs: limitMs,
   })
-  if (end.kind === 'timeout') throw new Refused('the module did not start within the time limit')
-  if (end.kind !== 'reply' || end.reply.kind !== 'describe')
-    throw new Refused('the trial start of the module was not possible')
-  const { failure, json, startFuel: burntAtStart } = end.reply
-  if (failure !== null) throw new Refused(`the trial start of the module failed: ${inWords(failure, module)}`)
+  if (end.kind === 'timeout') throw new ModuleRejected('the module did not start within the time limit')
+  if (end.kind !== 'result' || end.result.kind !== 'describe')
+    throw new ModuleRejected('the trial start of the module was not possible')
+  const { failure, json, startFuel: burntAtStart } = end.result
+  if (failure !== null)
+    throw new ModuleRejected(`the trial start of the module failed: ${describeFailure(failure, module)}`)
   return { description: json === null ? {} : readDescription(json), burntAtStart }
 }
 
-/** Nothing is left of an instance whose start function trapped, so that its fuel cannot be asked. */
-function inWords(failure: string, { hasStart }: Ready): string {
+/** The fuel of an instance whose start function trapped cannot be read. */
+function describeFailure(failure: string, { hasStart }: Ready): string {
   if (!hasStart || failure !== 'unreachable') return failure
   return 'the start function trapped, possibly because its fuel was used up'
 }
@@ -194,14 +238,14 @@ function readDescription(json: string): Description {
   try {
     value = JSON.parse(json)
   } catch {
-    throw new Refused('the output of describe is not valid JSON')
+    throw new ModuleRejected('the output of describe is not valid JSON')
   }
   const problem = descriptionValidator.problem(value)
   if (problem !== null)
-    throw new Refused(`the output of describe is invalid: ${problem.field} ${problem.text}`)
+    throw new ModuleRejected(`the output of describe is invalid: ${problem.field} ${problem.text}`)
   const description = value as Description
   if (description.abi < 1 || description.abi > ABI_VERSION)
-    throw new Refused(
+    throw new ModuleRejected(
       `the module requires interface version ${description.abi}; this gateway supports 1 to ${ABI_VERSION}`,
     )
   return description

@@ -4,27 +4,29 @@ import { type ModuleStats, toNanosecondTime } from '../statistics/module-stats.t
 import type { LoadedModule } from '../threads/guest-task.ts'
 import type { ModuleDescriptor, ModuleList, ModuleRecord, ModuleVersion } from '../wire.ts'
 
-/** What the versions of a module have in common, by identity; names need not be its own. */
+/** Identifies the versions of one module by object identity; several modules may have the same name. */
 export interface ModuleLine {
-  /** Of the first version. Later ones carry it over restarts, and with it their place in the order of registration. */
+  /** UUID of the first version. Stored with later versions, it keeps their place in the order of registration over restarts. */
   readonly firstUuid: string
-  /** In the order of registration; higher than that of all before. */
+  /** Ascending in the order of registration. */
   readonly place: number
 }
 
-/** A module as control keeps it. */
+/** A registered module on control. */
 export interface Registered {
   readonly line: ModuleLine
   readonly loaded: LoadedModule
   readonly descriptor: ModuleDescriptor
+  /** The configuration file names the path. */
+  readonly isConfigured: boolean
   readonly hash: string
   readonly sizeBytes: number
   readonly createdAtNs: bigint
-  /** The version whose place this one may take; null for those that run by themselves. */
+  /** UUID of the version that this one may replace; null unless it is on trial. */
   readonly trialOf: string | null
 }
 
-/** @param earlier versions to go back to, the last one first; null leaves out what the specification does not have */
+/** @param earlier versions available for rollback, most recent first; null omits the members of detail=full */
 export function toModuleList(
   modules: readonly Registered[],
   stats: ModuleStats,

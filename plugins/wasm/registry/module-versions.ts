@@ -1,17 +1,17 @@
 /**
- * Versions of a module: the one that runs, one on trial beside it, and those that ran before. All functions give a new
- * list, so that every thread goes from one to the next at once and streams under way keep what they began with.
+ * Versions of a module: the current one, one on trial, and earlier ones. All functions return a new list: every thread
+ * switches at once, and streams in progress keep their version.
  */
 import { uuidV7 } from '#shared'
-import { Refused } from './module-file.ts'
+import { ModuleRejected } from '../errors.ts'
 import type { ModuleLine, Registered } from './module-list.ts'
 
-/** Versions of a module that `rollback` can go back to. */
+/** Number of versions available for rollback. */
 const MAX_EARLIER = 5
 
 export type Trial = { readonly kind: 'canary'; readonly percent: number } | { readonly kind: 'shadow' }
 
-/** The list after a change, and the version that runs from now on. */
+/** List after a change, and the version that is now current. */
 export interface VersionChange {
   readonly modules: Registered[]
   readonly current: Registered
@@ -20,12 +20,12 @@ export interface VersionChange {
 export class ModuleVersions {
   readonly #earlier = new Map<ModuleLine, Registered[]>()
 
-  /** Versions to go back to, the last one first. */
+  /** Versions available for rollback, most recent first. */
   earlier(line: ModuleLine): readonly Registered[] {
     return this.#earlier.get(line)?.toReversed() ?? []
   }
 
-  /** The new version takes the place of the old one; one on trial for it is dropped. */
+  /** Replaces the old version by the new one and ends a trial of it. */
   replace(modules: readonly Registered[], old: Registered, next: Registered): Registered[] {
     this.#remember(old)
     return withoutTrials(modules, old).map((module) =>
@@ -33,11 +33,11 @@ export class ModuleVersions {
     )
   }
 
-  /** The new version gets its part of the requests, or sees all of them without a say. @throws Refused */
+  /** Starts a trial: a canary gets a share of the requests, a shadow sees all without effect. @throws ModuleRejected */
   tryOut(modules: readonly Registered[], old: Registered, next: Registered, trial: Trial): Registered[] {
-    // While another canary is on trial, it has a share only because of that.
+    // A share that only exists because of another canary is removed by `plain`.
     if (trial.kind === 'canary' && plain(old).loaded.match.share !== undefined)
-      throw new Refused('a canary is not available for a module with match.share')
+      throw new ModuleRejected('a canary is not available for a module with match.share')
     const others = withoutTrials(modules, old)
     const tried = { ...next, line: old.line }
     return others.flatMap((module) => {
@@ -51,22 +51,22 @@ export class ModuleVersions {
     })
   }
 
-  /** The version on trial takes over. @throws Refused when it is on no trial */
+  /** Makes the version on trial the current one. @throws ModuleRejected if it is not on trial */
   promote(modules: readonly Registered[], trial: Registered): VersionChange {
     const old = modules.find(({ loaded }) => loaded.uuid === trial.trialOf)
-    if (old === undefined) throw new Refused(`module ${trial.loaded.uuid} is not on trial`)
+    if (old === undefined) throw new ModuleRejected(`module ${trial.loaded.uuid} is not on trial`)
     const next = plain(trial)
-    // Threads that ran a shadow know it by its uuid as one that keeps its values under another name.
+    // Threads cache modules by uuid, and a shadow stores its values under another name.
     const isShadow = trial.loaded.shadowOf !== null
     const current = isShadow ? { ...next, loaded: { ...next.loaded, uuid: uuidV7() } } : next
     return { modules: this.replace(modules, plain(old), current), current }
   }
 
   /**
-   * Ends a trial; without one, the version before takes over again.
+   * Ends a trial; without a trial, makes the previous version current.
    *
-   * @param prepare makes the version before ready to run again
-   * @throws Refused when there is none
+   * @param prepare assigns a row of the statistics to the previous version
+   * @throws ModuleRejected if there is no previous version
    */
   rollback(
     modules: readonly Registered[],
@@ -77,12 +77,13 @@ export class ModuleVersions {
     if (modules.some(({ trialOf }) => trialOf === current.loaded.uuid))
       return { modules: withoutTrials(modules, current), current }
     const earlier = this.#earlier.get(current.line)?.pop()
-    if (earlier === undefined) throw new Refused(`there is no earlier version of ${current.loaded.name}`)
+    if (earlier === undefined)
+      throw new ModuleRejected(`there is no earlier version of ${current.loaded.name}`)
     const back = prepare(earlier)
     return { modules: modules.map((module) => (module === current ? back : module)), current: back }
   }
 
-  /** The last version of the module is gone. */
+  /** Removes the earlier versions of a removed module. */
   forget(line: ModuleLine): void {
     this.#earlier.delete(line)
   }
@@ -95,7 +96,7 @@ export class ModuleVersions {
   }
 }
 
-/** Without versions on trial for this one, which has all of its requests again. */
+/** Removes the trials of a module, which receives all of its requests again. */
 export function withoutTrials(modules: readonly Registered[], old: Registered): Registered[] {
   return modules
     .filter(({ trialOf }) => trialOf !== old.loaded.uuid)
@@ -103,7 +104,7 @@ export function withoutTrials(modules: readonly Registered[], old: Registered): 
 }
 
 function asShadow(next: Registered, { loaded: { uuid } }: Registered): Registered {
-  // What it counts must not be counted twice.
+  // Its increments must not affect the counters of the module.
   const kvOwner = `${next.loaded.name} (shadow)`
   return { ...next, trialOf: uuid, loaded: { ...next.loaded, shadowOf: uuid, kvOwner } }
 }
@@ -112,7 +113,7 @@ function withMatch(module: Registered, more: { share: number; isInverse?: boolea
   return { ...module, loaded: { ...module.loaded, match: { ...module.loaded.match, ...more } } }
 }
 
-/** As it was registered: on no trial, and with no other on trial. */
+/** Removes everything that a trial added. */
 function plain(module: Registered): Registered {
   const { loaded, descriptor } = module
   const { share: _share, isInverse: _isInverse, ...match } = loaded.match

@@ -33,7 +33,7 @@ const file = () =>
 
 /** A registry of modules that run no code when they are loaded, so that nothing is ever tried. */
 function open(settings: object = {}, store = new MemoryStore()) {
-  const config = defineValidator(wasmConfig).parse(settings)
+  const config = defineValidator(wasmConfig).parse({ roots: [folder.path], ...settings })
   const rows = rowsFor(config.maxModules)
   const memory = new SharedArrayBuffer(ModuleStats.bytes(rows, 1))
   const stats = new ModuleStats(memory, rows, 0, config.breaker)

@@ -1,11 +1,11 @@
-/** The registered modules, on control: registers and removes them one after another, and publishes every change. */
+/** Registered modules, on control: applies changes one at a time and publishes each. */
 
 import { isDeepStrictEqual } from 'node:util'
 import type { Logger } from '#kernel'
 import { messageOf } from '#kernel'
 import { uuidV7 } from '#shared'
 import type { WasmConfig } from '../config.ts'
-import { wasmErrors } from '../errors.ts'
+import { ModuleRejected, wasmErrors } from '../errors.ts'
 import type { OutgoingHttp } from '../fetch/outgoing-http.ts'
 import { BadModule } from '../rewrite/bad-module.ts'
 import { type ModuleStats, rowsFor, wallClockNs } from '../statistics/module-stats.ts'
@@ -13,7 +13,6 @@ import type { GuestPool } from '../threads/guest-pool.ts'
 import type { LoadedModule, ModuleSet } from '../threads/guest-task.ts'
 import type { AddResult, ModuleChange, ModuleDescriptor, ModuleList } from '../wire.ts'
 import { loadModule, type ModuleFile, readModule } from './load-module.ts'
-import { Refused } from './module-file.ts'
 import { type ModuleLine, type Registered, toModuleList } from './module-list.ts'
 import { ModuleVersions, withoutTrials } from './module-versions.ts'
 import { firstUuidOf, type SavedModule, type SavedModules } from './saved-modules.ts'
@@ -24,7 +23,7 @@ export interface RegistryParts {
   readonly stats: ModuleStats
   readonly saved: SavedModules
   readonly log: Logger
-  /** Where modules are tried; closed when nothing is left to try. */
+  /** Runs the first start of modules; closed after each change. */
   readonly pool: GuestPool
   readonly http: OutgoingHttp
   publish(set: ModuleSet): Promise<void>
@@ -33,11 +32,11 @@ export interface RegistryParts {
 export class Registry {
   readonly #parts: RegistryParts
   #modules: readonly Registered[] = []
-  /** Saved ones that could not be loaded: they may still be removed. */
-  readonly #leftOut = new Set<string>()
-  /** Names of modules that came through the API. */
+  /** UUIDs of saved modules that could not be loaded; they can be removed. */
+  readonly #notLoaded = new Set<string>()
+  /** Names of modules that were registered through the API. */
   readonly #isSaved = new Set<string>()
-  /** Changes happen one after another. */
+  /** Completion of the last queued change. */
   #last: Promise<unknown> = Promise.resolve()
   #nextRow = 0
   #nextPlace = 0
@@ -51,12 +50,12 @@ export class Registry {
     return this.#modules.map(({ loaded }) => loaded)
   }
 
-  /** Those that run, or are on trial, with what was registered. */
+  /** Current versions and versions on trial. */
   get registered(): readonly Registered[] {
     return this.#modules
   }
 
-  /** Modules of the configuration, then the saved ones. @throws invalid_wasm_config naming the one that cannot be loaded */
+  /** Loads modules of the configuration, then saved ones. @throws invalid_wasm_config naming a module that cannot be loaded */
   async start(): Promise<void> {
     const { config, saved } = this.#parts
     for (const [index, descriptor] of config.modules.entries()) {
@@ -76,10 +75,10 @@ export class Registry {
   }
 
   /**
-   * The configuration names other modules. All that are new are loaded before anything changes; one that is described
-   * otherwise takes the place of the one that ran.
+   * Applies a changed configuration. New modules are loaded before anything changes; a changed descriptor replaces the
+   * version that runs.
    *
-   * @throws Refused, BadModule naming what cannot be loaded; nothing has changed then
+   * @throws ModuleRejected, BadModule if a module cannot be loaded; nothing has changed then
    */
   reconfigure(before: readonly ModuleDescriptor[], after: readonly ModuleDescriptor[]): Promise<void> {
     return this.#queue(async () => {
@@ -92,8 +91,7 @@ export class Registry {
       this.#checkReload(gone, wanted)
       const fresh: Registered[] = []
       for (const descriptor of wanted) {
-        const file = await readModule(descriptor, this.#parts.config)
-        fresh.push(await this.#load(uuidV7(), descriptor, file, wallClockNs(), fresh))
+        fresh.push(await this.#load(descriptor, this.#read(descriptor, true), { beside: fresh }))
       }
       for (const one of gone) this.#modules = this.#without(one)
       for (const one of fresh) {
@@ -116,7 +114,7 @@ export class Registry {
     await this.#parts.pool.end()
   }
 
-  /** One after another, in order; one that fails stops none. */
+  /** Registers in order; a failure does not stop the following ones. */
   register(descriptors: readonly ModuleDescriptor[], requester: Requester): Promise<AddResult[]> {
     return this.#queue(async () => {
       const results: AddResult[] = []
@@ -129,10 +127,10 @@ export class Registry {
   remove(uuid: string, requester: Requester): Promise<{ isRemoved: boolean; text: string }> {
     return this.#queue(async () => {
       const found = this.#modules.find(({ loaded }) => loaded.uuid === uuid)
-      if (found === undefined && !this.#leftOut.has(uuid))
+      if (found === undefined && !this.#notLoaded.has(uuid))
         return { isRemoved: false, text: `no module has the uuid ${uuid}` }
       await this.#parts.saved.remove(uuid)
-      this.#leftOut.delete(uuid)
+      this.#notLoaded.delete(uuid)
       this.#modules = found === undefined ? this.#modules : this.#without(found)
       await this.#publish()
       this.#audit('removed', uuid, found?.loaded.name ?? null, found?.hash ?? null, requester)
@@ -140,18 +138,18 @@ export class Registry {
     })
   }
 
-  /** A new version in the place of one that runs, or on trial beside it. @returns why not, or the uuid */
+  /** Replaces a module by a new version, or starts a trial. */
   replace(uuid: string, change: ModuleChange, requester: Requester): Promise<ChangeResult> {
     return this.#change(uuid, requester, async (old) => {
       if (old.trialOf !== null)
-        throw new Refused(`module ${uuid} is on trial: promote it or roll it back first`)
+        throw new ModuleRejected(`module ${uuid} is on trial: promote it or roll it back first`)
       const { trial, ...members } = change
       const descriptor = { ...old.descriptor, ...members, name: old.descriptor.name }
       if (trial !== undefined && descriptor.attach_points.some(({ Middleware }) => Middleware === 'OnPick'))
-        throw new Refused('trial is not available for OnPick: a worker is picked once per request')
+        throw new ModuleRejected('trial is not available for OnPick: a worker is picked once per request')
       if (trial !== undefined) this.#checkRoom()
-      const file = await readModule(descriptor, this.#parts.config)
-      const next = await this.#load(uuidV7(), descriptor, file, wallClockNs())
+      const isSamePath = descriptor.file_path === old.descriptor.file_path
+      const next = await this.#load(descriptor, this.#read(descriptor, old.isConfigured && isSamePath))
       this.#parts.stats.begin(next.loaded.row, next.createdAtNs)
       const modules =
         trial === undefined
@@ -165,7 +163,7 @@ export class Registry {
     })
   }
 
-  /** The version on trial takes over; one that was a shadow under a new uuid. */
+  /** Makes the version on trial current; a shadow gets a new uuid. */
   promote(uuid: string, requester: Requester): Promise<ChangeResult> {
     return this.#change(uuid, requester, async (trial) => {
       const { modules, current } = this.#versions.promote(this.#modules, trial)
@@ -173,11 +171,11 @@ export class Registry {
     })
   }
 
-  /** Back to the version before; where one is on trial, that ends. */
+  /** Ends a trial, or returns to the previous version. */
   rollback(uuid: string, requester: Requester): Promise<ChangeResult> {
     return this.#change(uuid, requester, async (found) => {
       const { modules, current } = this.#versions.rollback(this.#modules, found, (earlier) => {
-        // Its former row may be another module's by now.
+        // Its former row may be used by another module.
         const loaded = { ...earlier.loaded, row: this.#freeRow() }
         this.#parts.stats.begin(loaded.row, earlier.createdAtNs)
         return { ...earlier, loaded }
@@ -203,7 +201,7 @@ export class Registry {
         this.#audit(changed.action, changed.uuid, found.loaded.name, null, requester)
         return { uuid: changed.uuid, text: `module ${found.loaded.name} was ${changed.action}` }
       } catch (error) {
-        if (!(error instanceof Refused || error instanceof BadModule)) throw error
+        if (!(error instanceof ModuleRejected || error instanceof BadModule)) throw error
         return { uuid: null, text: error.message }
       } finally {
         await this.#parts.pool.close()
@@ -211,7 +209,7 @@ export class Registry {
     })
   }
 
-  /** Only what runs by itself is kept over restarts, and only what came through the API. */
+  /** Stores current versions of modules that were registered through the API; trials are not stored. */
   async #saveChange(before: readonly Registered[], after: readonly Registered[]): Promise<void> {
     const ids = (modules: readonly Registered[]) =>
       new Set(modules.filter(({ trialOf }) => trialOf === null).map(({ loaded }) => loaded.uuid))
@@ -227,7 +225,7 @@ export class Registry {
   #without(found: Registered): readonly Registered[] {
     const left = withoutTrials(this.#modules, found).filter(({ loaded }) => loaded.uuid !== found.loaded.uuid)
     if (!left.some(({ line }) => line === found.line)) this.#versions.forget(found.line)
-    // Of one on trial, the other gets its requests back.
+    // The other version of a trial receives all requests again.
     const other = left.find(({ loaded }) => loaded.uuid === found.trialOf)
     return other === undefined ? left : withoutTrials(left, other)
   }
@@ -243,7 +241,7 @@ export class Registry {
       this.#audit('registered', loaded.uuid, loaded.name, hash, requester)
       return { Success: loaded.uuid }
     } catch (error) {
-      const isExpected = error instanceof Refused || error instanceof BadModule
+      const isExpected = error instanceof ModuleRejected || error instanceof BadModule
       if (!isExpected)
         this.#parts.log.error({ err: error, module: descriptor.name }, 'wasm module registration failed')
       return { Error: isExpected ? error.message : 'registration failed; see the gateway log' }
@@ -253,9 +251,9 @@ export class Registry {
   /** @param requester null for modules of the configuration, which are not saved */
   async #add(descriptor: ModuleDescriptor, requester: Requester | null): Promise<Registered> {
     this.#checkRoom()
-    const file = await readModule(descriptor, this.#parts.config)
+    const file = this.#read(descriptor, requester === null)
     this.#checkDuplicate(file)
-    const registered = await this.#load(uuidV7(), descriptor, file, wallClockNs())
+    const registered = await this.#load(descriptor, file)
     if (requester !== null) {
       await this.#parts.saved.save(toSaved(registered))
       this.#isSaved.add(descriptor.name)
@@ -267,20 +265,20 @@ export class Registry {
   #checkRoom(): void {
     const { maxModules } = this.#parts.config
     if (this.#modules.length >= maxModules)
-      throw new Refused(`the limit of ${maxModules} modules is reached (plugins.wasm.maxModules)`)
+      throw new ModuleRejected(`the limit of ${maxModules} modules is reached (plugins.wasm.maxModules)`)
   }
 
-  /** @throws Refused when the new ones do not fit beside those that stay */
+  /** @throws ModuleRejected if the limit of modules would be exceeded */
   #checkReload(gone: readonly Registered[], wanted: readonly ModuleDescriptor[]): void {
     const { maxModules } = this.#parts.config
     const left = new Set(this.#modules)
     for (const one of gone) left.delete(one)
     const names = new Set(wanted.map(({ name }) => name))
-    // With its module a version on trial is replaced too.
+    // Replacing a module ends its trial.
     for (const one of left) if (one.trialOf !== null && names.has(one.loaded.name)) left.delete(one)
     for (const { loaded } of left) names.delete(loaded.name)
     if (left.size + names.size > maxModules)
-      throw new Refused(
+      throw new ModuleRejected(
         `${left.size + names.size} modules would exceed the limit of ${maxModules} (plugins.wasm.maxModules)`,
       )
   }
@@ -288,23 +286,34 @@ export class Registry {
   #checkDuplicate({ hash }: ModuleFile): void {
     const same = this.#modules.find((module) => module.hash === hash)
     if (same !== undefined)
-      throw new Refused(`duplicate SHA256 hash: module ${same.loaded.uuid} has the same content`)
+      throw new ModuleRejected(`duplicate SHA256 hash: module ${same.loaded.uuid} has the same content`)
   }
 
-  /** @param beside those that are loaded but not registered yet */
+  #read(descriptor: ModuleDescriptor, isConfigured: boolean): ModuleFile {
+    return readModule(descriptor, isConfigured, this.#parts.config)
+  }
+
+  /** @param options.beside modules that are loaded but not registered yet */
   async #load(
-    uuid: string,
     descriptor: ModuleDescriptor,
     file: ModuleFile,
-    createdAtNs: bigint,
-    beside: readonly Registered[] = [],
+    { uuid = uuidV7(), createdAtNs = wallClockNs(), beside = [] as readonly Registered[] } = {},
   ): Promise<Registered> {
     const { config } = this.#parts
     const ready = await loadModule(uuid, descriptor, file, config, this.#parts)
     const loaded: LoadedModule = { ...ready, row: this.#freeRow(beside) }
     const line = { firstUuid: uuid, place: this.#nextPlace++ }
-    const { hash, bytes } = file
-    return { line, loaded, descriptor, hash, sizeBytes: bytes.length, createdAtNs, trialOf: null }
+    const { hash, bytes, isConfigured } = file
+    return {
+      line,
+      loaded,
+      descriptor,
+      isConfigured,
+      hash,
+      sizeBytes: bytes.length,
+      createdAtNs,
+      trialOf: null,
+    }
   }
 
   async #take(registered: Registered): Promise<void> {
@@ -316,24 +325,25 @@ export class Registry {
   async #restore(one: SavedModule): Promise<void> {
     try {
       this.#checkRoom()
-      const file = await readModule(one.descriptor, this.#parts.config)
-      if (file.hash !== one.hash) throw new Refused('the file has changed since it was registered')
+      const file = this.#read(one.descriptor, false)
+      if (file.hash !== one.hash) throw new ModuleRejected('the file has changed since it was registered')
       this.#checkDuplicate(file)
-      const registered = await this.#load(one.uuid, one.descriptor, file, BigInt(one.createdAtNs))
+      const { uuid, createdAtNs } = one
+      const registered = await this.#load(one.descriptor, file, { uuid, createdAtNs: BigInt(createdAtNs) })
       await this.#take({ ...registered, line: { ...registered.line, firstUuid: firstUuidOf(one) } })
       this.#isSaved.add(one.descriptor.name)
     } catch (cause) {
       const fields = { module: one.descriptor.name, module_uuid: one.uuid, file: one.descriptor.file_path }
       if (one.onFailure === 'closed') {
-        const problem = `names load, but module ${one.descriptor.name} (${one.descriptor.file_path}), which must not fail, cannot be loaded: ${messageOf(cause)}; restore the file, or start once with forget`
+        const problem = `is load, but module ${one.descriptor.name} (${one.descriptor.file_path}), with on_failure closed, cannot be loaded: ${messageOf(cause)}; restore the file, or start once with forget`
         throw wasmErrors.invalid_wasm_config.with({ cause }, 'savedModules', problem)
       }
-      this.#leftOut.add(one.uuid)
+      this.#notLoaded.add(one.uuid)
       this.#parts.log.error({ ...fields, reason: messageOf(cause) }, 'saved wasm module not loaded')
     }
   }
 
-  /** Taken in turn, so that late counts of a removed module rarely meet its successor. @throws Refused */
+  /** Rows are assigned in rotation, so that late counts of a removed module rarely affect a new one. @throws ModuleRejected */
   #freeRow(beside: readonly Registered[] = []): number {
     const { maxModules } = this.#parts.config
     const rows = rowsFor(maxModules)
@@ -342,7 +352,7 @@ export class Registry {
       const row = this.#nextRow++ % rows
       if (!taken.has(row)) return row
     }
-    throw new Refused(`the limit of ${maxModules} modules is reached (plugins.wasm.maxModules)`)
+    throw new ModuleRejected(`the limit of ${maxModules} modules is reached (plugins.wasm.maxModules)`)
   }
 
   #publish(): Promise<void> {
@@ -372,8 +382,7 @@ export class Registry {
 }
 
 /**
- * The higher priority first; what was registered earlier stays before what came later. Versions on trial stay behind the
- * one whose place they may take.
+ * Sorts by descending priority, then by registration. Versions on trial follow their module.
  */
 function inOrder(modules: readonly Registered[]): readonly Registered[] {
   const byUuid = new Map(modules.map((module) => [module.loaded.uuid, module]))

@@ -1,6 +1,6 @@
 /**
- * Modules registered through the API, kept over restarts: path and hash, not the bytes. The Store holds small records,
- * and a file that has changed is no longer what somebody approved.
+ * Modules registered through the API, stored over restarts: path and hash, not the bytes. The store holds small records,
+ * and a changed file is not the one that was approved.
  */
 import { type Collection, GATEWAY_TENANT, type StoreService } from '#kernel'
 import type { ModuleDescriptor } from '../wire.ts'
@@ -9,18 +9,18 @@ export interface SavedModule {
   readonly uuid: string
   readonly descriptor: ModuleDescriptor
   readonly hash: string
-  /** As the record had it; set when the module declares it itself. */
+  /** Resolved from the descriptor and the description of the module. */
   readonly onFailure: 'open' | 'closed'
   /** Nanoseconds since 1970. */
   readonly createdAtNs: string
-  /** Of the first version in its place; older records have none, and are the first themselves. */
+  /** UUID of the first version; absent if this is the first. */
   readonly firstUuid?: string
 }
 
 export class SavedModules {
   readonly #collection: Collection<SavedModule> | null
 
-  /** @param store undefined where no plugin provides one: nothing is kept then */
+  /** @param store undefined if no plugin provides one; nothing is stored then */
   constructor(store: StoreService | undefined) {
     this.#collection = store?.collection<SavedModule>('wasm-modules') ?? null
   }
@@ -33,7 +33,7 @@ export class SavedModules {
     await this.#collection?.delete(GATEWAY_TENANT, uuid)
   }
 
-  /** In order of registration, which is that of the ids of first versions. */
+  /** In order of registration: UUIDs of first versions ascend with time. */
   async list(): Promise<SavedModule[]> {
     const saved = (await this.#collection?.list(GATEWAY_TENANT)) ?? []
     return saved.toSorted((a, b) => (firstUuidOf(a) < firstUuidOf(b) ? -1 : 1))

@@ -1,9 +1,9 @@
-/** What the serving threads ask of control, and what control tells them. */
+/** Commands of data threads to control, and the replica of the modules. */
 import { defineCommand, defineReplica } from '#kernel'
 import type { ModuleSet } from '../threads/guest-task.ts'
 import type { AddResult, ModuleList } from '../wire.ts'
 
-/** Who asked, for the audit trail. */
+/** Caller of a change, for the audit log. */
 export interface Requester {
   /** Null when the routes are open. */
   readonly principal: string | null
@@ -15,13 +15,13 @@ export const RegisterModules = defineCommand<{ body: unknown; requester: Request
   'wasm.register',
 )
 export const ListModules = defineCommand<{ isFull: boolean }, ModuleList>('wasm.list')
-/** The result is the sentence for the reply. */
+/** `text` is the text of the response. */
 export const RemoveModule = defineCommand<
   { uuid: string; requester: Requester },
   { readonly isRemoved: boolean; readonly text: string }
 >('wasm.remove')
 
-/** How a change of versions went; without a uuid the text says why not. */
+/** Result of a change of versions; `text` has the reason of a rejection if `uuid` is null. */
 export interface ChangeResult {
   readonly uuid: string | null
   readonly text: string

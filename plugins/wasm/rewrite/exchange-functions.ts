@@ -10,7 +10,7 @@ import {
   type AddedFunction,
   BLOCK_HEAD_BYTES,
   BYTES_OF_UNIT_SHIFT,
-  CARD_SHIFT,
+  CHUNK_SHIFT,
   PAGE_BYTES,
   type Plan,
   REPORT,
@@ -106,7 +106,7 @@ function burn(plan: Plan, out: Assembler, amount: () => void): void {
   out.trapIf()
 }
 
-/** (to, count): burns fuel for the range and marks its cards. */
+/** (to, count): burns fuel for the range and marks its chunks. */
 function mark(plan: Plan, out: Assembler, memory: number): void {
   burn(plan, out, () => {
     out.localGet(1)
@@ -117,13 +117,13 @@ function mark(plan: Plan, out: Assembler, memory: number): void {
   out.localGet(1)
   out.byte(I.i32Eqz)
   out.all([0x04, EMPTY_BLOCK, I.return, I.end])
-  const firstCard = () => {
+  const firstChunk = () => {
     out.localGet(0)
-    out.i32(CARD_SHIFT)
+    out.i32(CHUNK_SHIFT)
     out.byte(I.i32ShrU)
   }
-  firstCard()
-  out.i32(plan.memories[memory].cards)
+  firstChunk()
+  out.i32(plan.memories[memory].chunks)
   out.byte(I.i32Add)
   out.i32(1)
   out.localGet(0)
@@ -131,9 +131,9 @@ function mark(plan: Plan, out: Assembler, memory: number): void {
   out.byte(I.i32Add)
   out.i32(1)
   out.byte(I.i32Sub)
-  out.i32(CARD_SHIFT)
+  out.i32(CHUNK_SHIFT)
   out.byte(I.i32ShrU)
-  firstCard()
+  firstChunk()
   out.byte(I.i32Sub)
   out.i32(1)
   out.byte(I.i32Add)
@@ -343,7 +343,7 @@ function blockLength({ exchange: memory, base, global }: Plan, out: Assembler): 
 }
 
 /**
- * Leaves the address of the first parameter on the stack, checked to have `bytes` bytes between the cards and the end of
+ * Leaves the address of the first parameter on the stack, checked to have `bytes` bytes between the chunks and the end of
  * the last block: what lies behind that is not wiped after the call.
  */
 function address(plan: Plan, out: Assembler, bytes: number): void {

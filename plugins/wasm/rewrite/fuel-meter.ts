@@ -31,7 +31,7 @@ export class FuelMeter {
   readonly #local: LocalOf
   readonly #regions: Region[] = []
   /** A call has returned, and nothing has asked for the fuel since: it is where the callee left it. */
-  #isBack = false
+  #isSpilled = false
 
   constructor(out: Assembler, fuel: number, local: LocalOf) {
     this.#out = out
@@ -44,14 +44,14 @@ export class FuelMeter {
     this.isLocal = isLocal
     this.region = null
     this.#regions.length = 0
-    this.#isBack = false
+    this.#isSpilled = false
     // Where calls without fuel end: out of the way of those that have some.
     if (isLocal) this.#out.all([OP.block, EMPTY_BLOCK])
   }
 
-  /** The fuel lies where the callee has left it. */
+  /** The global holds the fuel: the callee has stored it. */
   get isBack(): boolean {
-    return this.#isBack
+    return this.#isSpilled
   }
 
   /** At the entry of the body. What calls nothing ends soon, and whoever calls it is checked. */
@@ -114,43 +114,43 @@ export class FuelMeter {
     this.#keep(region)
   }
 
-  /** The region has so much more in it. */
+  /** Adds units to the cost of the region. */
   charge(units: number): void {
     if (this.region !== null && this.region !== DEAD) this.region.cost += units
   }
 
-  /** Whoever is called takes fuel too. */
+  /** Spills the fuel around a call: the callee takes fuel too. */
   around(call: () => void): void {
-    this.giveBack()
+    this.spill()
     call()
-    this.#isBack = this.isLocal
+    this.#isSpilled = this.isLocal
   }
 
-  /** To where a caller or callee looks for it. */
-  giveBack(): void {
-    if (!this.isLocal || this.#isBack) return
+  /** Stores the fuel in the global, where callers and callees read it. */
+  spill(): void {
+    if (!this.isLocal || this.#isSpilled) return
     this.#out.localGet(this.#local('fuel', VALUE.i64))
     this.#out.globalSet(this.#fuel)
   }
 
-  /** To where this body counts it. */
+  /** Loads the fuel from the global into the local variable. */
   fetch(): void {
-    if (!this.#isBack) return
-    this.#isBack = false
+    if (!this.#isSpilled) return
+    this.#isSpilled = false
     this.#out.globalGet(this.#fuel)
     this.#out.localSet(this.#local('fuel', VALUE.i64))
   }
 
   /** Code behind this is reached by branches, which have the fuel in its local variable. */
   returned(): void {
-    this.#isBack = false
+    this.#isSpilled = false
   }
 
   /** The body is written: what its regions cost is known. Inner ones are newer than those around them. */
   end(): void {
     if (this.isLocal) {
       this.#out.all([OP.return, OP.end])
-      this.giveBack()
+      this.spill()
       this.#out.byte(OP.unreachable)
     }
     for (let i = this.#regions.length - 1; i >= 0; i--) {

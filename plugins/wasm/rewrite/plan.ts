@@ -2,9 +2,9 @@
 import type { FunctionType, ModuleParts } from './module-parts.ts'
 
 /** Bytes of a module's memory that are put back together. A power of two; the shift of addresses. */
-export const CARD_SHIFT = 12
+export const CHUNK_SHIFT = 12
 export const PAGE_BYTES = 65_536
-const CARDS_OF_PAGE = PAGE_BYTES >> CARD_SHIFT
+const CHUNKS_OF_PAGE = PAGE_BYTES >> CHUNK_SHIFT
 /** Bytes that one unit of fuel moves, as a shift. */
 export const BYTES_OF_UNIT_SHIFT = 4
 /** Units for one place of a table that is filled or copied, as a shift: that is not done in bulk. */
@@ -54,8 +54,8 @@ export type OwnGlobal = (typeof OWN_GLOBALS)[number]
 export interface MemoryPlan {
   readonly minimum: number
   readonly maximum: number
-  /** Offset of its cards in the exchange memory, one byte each. */
-  readonly cards: number
+  /** Offset of its chunks in the exchange memory, one byte each. */
+  readonly chunks: number
   /** Global that holds how many pages the module sees. */
   readonly size: number
   /** Function that notes a range as written. */
@@ -133,19 +133,19 @@ export function makePlan(
   const burn = add({ kind: 'burn' })
   let pagesLeft = limits.maxPages
   for (const { minimum } of parts.memories) pagesLeft -= minimum
-  let cards = 0
+  let chunks = 0
   const memories = parts.memories.map(({ minimum, maximum }, memory): MemoryPlan => {
     const most = Math.min(maximum ?? limits.maxPages, minimum + Math.max(0, pagesLeft))
     const mark = add({ kind: 'mark', memory })
     const plan = {
       minimum,
       maximum: most,
-      cards,
+      chunks,
       size: nextGlobal++,
       mark,
       grow: add({ kind: 'grow', memory }),
     }
-    cards += limits.restores ? most * CARDS_OF_PAGE : 0
+    chunks += limits.restores ? most * CHUNKS_OF_PAGE : 0
     return plan
   })
   let placesLeft = limits.maxTablePlaces
@@ -165,7 +165,7 @@ export function makePlan(
   }
   const global = Object.fromEntries(own) as Record<OwnGlobal, number>
   const kept = limits.restores ? keptGlobals(parts, global, memories, nextGlobal) : []
-  const base = Math.ceil(cards / 8) * 8 + REPORT_BYTES
+  const base = Math.ceil(chunks / 8) * 8 + REPORT_BYTES
   const plan: Plan = {
     parts,
     limits,

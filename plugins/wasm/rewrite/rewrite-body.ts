@@ -1,6 +1,6 @@
 /**
  * Rewrites one function body: fuel is taken at its entry, where loops begin anew and where straight-line code begins that
- * only branches reach; functions that may be called again count their stack; stores note which card of memory they write.
+ * only branches reach; functions that may be called again count their stack; stores note which chunk of memory they write.
  */
 import { Assembler, EMPTY_BLOCK, I } from './assembler.ts'
 import type { BodyTraits } from './body-traits.ts'
@@ -9,7 +9,7 @@ import { FuelMeter, type Region } from './fuel-meter.ts'
 import { weightOf } from './fuel-weights.ts'
 import { Instruction, OP, storedType, VALUE } from './instruction.ts'
 import { type FunctionType, type Range, readLocals } from './module-parts.ts'
-import { BYTES_OF_UNIT_SHIFT, CARD_SHIFT, type Plan, UNITS_OF_PLACE_SHIFT } from './plan.ts'
+import { BYTES_OF_UNIT_SHIFT, CHUNK_SHIFT, type Plan, UNITS_OF_PLACE_SHIFT } from './plan.ts'
 
 /** Of a call that has not returned, beside its local variables. */
 const FRAME_BYTES = 64
@@ -266,7 +266,7 @@ export class BodyRewriter {
   #leave(): void {
     const out = this.#out
     const { stack } = this.#plan.global
-    this.#meter.giveBack()
+    this.#meter.spill()
     if (!this.#countsStack) return
     if (this.#traits.catches) out.localGet(this.#local('stack', VALUE.i32))
     else out.globalGet(stack)
@@ -319,7 +319,7 @@ export class BodyRewriter {
       case OP.throw:
       case OP.throwRef:
       case OP.rethrow:
-        this.#meter.giveBack()
+        this.#meter.spill()
         this.#copy()
         return
       case OP.memorySize:
@@ -374,7 +374,7 @@ export class BodyRewriter {
     this.#meter.returned()
   }
 
-  /** The value and the address are kept aside while the card of the address is marked. */
+  /** The value and the address are kept aside while the chunk of the address is marked. */
   #store(type: number): void {
     const out = this.#out
     const { index, offset } = this.#instruction
@@ -386,10 +386,10 @@ export class BodyRewriter {
       out.i32(offset)
       out.byte(I.i32Add)
     }
-    out.i32(CARD_SHIFT)
+    out.i32(CHUNK_SHIFT)
     out.byte(I.i32ShrU)
     out.i32(1)
-    out.access(I.i32Store8, this.#plan.exchange, this.#plan.memories[index].cards)
+    out.access(I.i32Store8, this.#plan.exchange, this.#plan.memories[index].chunks)
     out.localGet(address)
     out.localGet(value)
     this.#copy()

@@ -23,7 +23,7 @@ const [HAS_MAXIMUM, MUTABLE, NULL_REFERENCE, END] = [1, 1, 0xd0, 0x0b]
 
 /** What the gateway has to know of a rewritten module. */
 export interface Layout {
-  readonly memories: readonly { readonly cards: number; readonly headroomPages: number }[]
+  readonly memories: readonly { readonly chunks: number; readonly headroomPages: number }[]
   /** Offset of the input's block in the exchange memory. */
   readonly base: number
   readonly restores: boolean
@@ -54,8 +54,8 @@ export function rewriteModule(bytes: Uint8Array, limits: RewriteLimits): Rewritt
   return {
     bytes: new ModuleWriter(plan, functions, exported).write(),
     layout: {
-      memories: plan.memories.map(({ minimum, maximum, cards }) => ({
-        cards,
+      memories: plan.memories.map(({ minimum, maximum, chunks }) => ({
+        chunks,
         headroomPages: limits.restores ? Math.min(limits.headroomPages, maximum - minimum) : 0,
       })),
       base: plan.base,

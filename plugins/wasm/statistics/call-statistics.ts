@@ -1,4 +1,4 @@
-/** Keeps the books on calls of one serving thread: counts, series, the breaker, and the log lines of guests. */
+/** Call statistics of one data thread: counters, metrics, circuit breaker and log lines of guests. */
 import type { Logger } from '#kernel'
 import type { AttachPoint } from '../../../wasm-sdk/abi.ts'
 import type { CallReport, LoadedModule, LogLine } from '../threads/guest-task.ts'
@@ -22,7 +22,7 @@ export class CallStatistics {
   readonly #metrics: ModuleMetrics
   readonly #log: Logger
   readonly #placements: Placements
-  /** Written in this second, by module. */
+  /** Log lines of the current second by module. */
   readonly #lines = new Map<string, number>()
   #second = 0
 
@@ -42,7 +42,7 @@ export class CallStatistics {
     if (this.#mayLog(module)) this.#log.warn({ module: module.name, reason }, 'wasm module skipped')
   }
 
-  /** Lines of one module within a second: what fails or talks all the time must not hold up who writes the log. */
+  /** Limits the log lines of one module per second. */
   #mayLog({ uuid }: LoadedModule): boolean {
     const second = Math.floor(performance.now() / 1_000)
     if (second !== this.#second) {
@@ -54,7 +54,7 @@ export class CallStatistics {
     return lines <= MAX_LINES_PER_SECOND
   }
 
-  /** @param outcome of a call that went well */
+  /** @param outcome of a successful call */
   called(
     call: CallFacts,
     report: CallReport & { readonly droppedHeaders?: number },
@@ -78,7 +78,7 @@ export class CallStatistics {
     }
   }
 
-  /** A version that only watches would have done the same, or not. */
+  /** Records whether a shadow returned the same result. */
   compared({ module, point, requestId }: CallFacts, isSame: boolean): void {
     this.#metrics.compared(module, isSame)
     if (isSame) return
@@ -91,7 +91,7 @@ export class CallStatistics {
     this.#log.debug(fields, 'wasm shadow result differs')
   }
 
-  /** The thread of a call is gone. How long the call ran is known only of one that was stopped. */
+  /** The thread of a call ended. The duration is known only if the call was stopped at its deadline. */
   lost(call: CallFacts, how: 'timeout' | 'crashed'): void {
     const { timeoutMs } = call.module
     if (how === 'crashed') this.failed(call, how, 0, 'the guest thread exited')
@@ -107,7 +107,7 @@ export class CallStatistics {
     if (this.#count(call, outcome, durationUs, fuel, false)) this.#log.error(fields, 'wasm module suspended')
   }
 
-  /** @returns true when the module is suspended from now on */
+  /** @returns true if this call suspends the module */
   #count(
     { module, point }: CallFacts,
     outcome: Outcome,

@@ -39,9 +39,9 @@ export class ModuleMetrics {
   readonly #fuel
   readonly #droppedLines
   readonly #fetches
-  /** Of the modules that are registered, by their rows. */
+  /** By row of the registered module. */
   readonly #series: (ModuleSeries | undefined)[] = []
-  /** Names that guests count under, by module name. */
+  /** Counter names of guests by module name. */
   readonly #countedNames = new Map<string, Set<string>>()
 
   constructor(metrics: Metrics) {
@@ -58,37 +58,37 @@ export class ModuleMetrics {
     })
     this.#skipped = metrics.counter({
       name: 'weir_wasm_skipped_total',
-      help: 'Calls of WASM modules that were not made.',
+      help: 'Skipped calls of WASM modules.',
       labels: ['module', 'reason'],
     })
     this.#dropped = metrics.counter({
       name: 'weir_wasm_dropped_headers_total',
-      help: 'Header changes of WASM modules that were refused.',
+      help: 'Rejected header changes of WASM modules.',
       labels: ['module'],
     })
     this.#fuel = metrics.counter({
       name: 'weir_wasm_fuel_total',
-      help: 'Units that calls of WASM modules have burnt.',
+      help: 'Fuel used by calls of WASM modules.',
       labels: ['module'],
     })
     this.#droppedLines = metrics.counter({
       name: 'weir_wasm_dropped_log_lines_total',
-      help: 'Log lines of WASM modules, and about their failures, beyond what is written.',
+      help: 'Log lines of WASM modules and their failures that exceeded the rate limit.',
       labels: ['module'],
     })
     this.#fetches = metrics.counter({
       name: 'weir_wasm_fetches_total',
-      help: 'Outgoing requests of WASM modules, by what came of them.',
+      help: 'Outgoing requests of WASM modules by outcome.',
       labels: ['module', 'outcome'],
     })
     this.#compared = metrics.counter({
       name: 'weir_wasm_shadow_comparisons_total',
-      help: 'Calls of versions that only watch, by whether they would have done the same.',
+      help: 'Calls of shadow versions by whether the result was the same.',
       labels: ['module', 'verdict'],
     })
     this.#counted = metrics.counter({
       name: 'weir_wasm_module_events_total',
-      help: 'What WASM modules count themselves.',
+      help: 'Counters of WASM modules.',
       labels: ['module', 'name'],
     })
   }
@@ -135,7 +135,7 @@ export class ModuleMetrics {
     this.#countedNames.set(name, names)
     for (let i = 0; i < counted.length; i += 2) {
       const counter = String(counted[i])
-      // Threads that run guests heed the limit too, but each for itself, and new ones begin again.
+      // Guest threads apply the limit too, but each on its own, and a new thread starts from zero.
       if (names.size < MAX_COUNTED_NAMES) names.add(counter)
       if (names.has(counter)) this.#counted.labels(name, counter).inc(Number(counted[i + 1]))
     }
@@ -153,7 +153,7 @@ export class ModuleMetrics {
     this.#fetches.labels(name, outcome).inc()
   }
 
-  /** The last module of that name is gone. */
+  /** Removes the series of a module name that is no longer registered. */
   forget(name: string): void {
     for (const point of ATTACH_POINTS) {
       this.#durations.remove(name, point)

@@ -1,10 +1,10 @@
-/** Counts of modules in memory that all threads share, and the breaker that suspends those that keep failing. */
+/** Call counters of modules in shared memory, and the circuit breaker that suspends failing modules. */
 import { performance } from 'node:perf_hooks'
 
-/** Asked for each time it is a getter, which costs more than the clock. */
+/** Read once: the getter costs more than the clock. */
 const { timeOrigin } = performance
 
-/** Numbers of a module in the column of a thread. */
+/** Cells of a module in the column of a thread. */
 const ACCESS_COUNT = 0
 const LAST_ACCESSED_MS = 1
 const MODULE_FAILED = 2
@@ -12,7 +12,7 @@ const MODULE_TIME_US = 3
 const MODULE_FUEL = 4
 const MODULE_MAX_FUEL = 5
 const ROW = 6
-/** The last row of a column holds what came of all modules that ever were. */
+/** The last row of a column holds the totals of all modules, including removed ones. */
 const SUCCESSFUL = 0
 const FAILED = 1
 const TIME_US = 2
@@ -35,7 +35,7 @@ export interface ModuleTotals {
   readonly fuel: number
   /** Of one call. */
   readonly maxFuel: number
-  /** Milliseconds since 1970; null while it is not suspended. */
+  /** Milliseconds since 1970; null if not suspended. */
   readonly suspendedUntilMs: number | null
 }
 
@@ -45,28 +45,28 @@ export interface BreakerSettings {
   readonly coolOffMs: number
 }
 
-/** Rows for so many modules: those that take the places of others are all made ready before the others go. */
+/** Number of rows: during a reload, new versions are loaded before old ones are removed. */
 export function rowsFor(maxModules: number): number {
   return 2 * maxModules
 }
 
-/** A column for each thread, which alone writes it, and the breakers, which all of them share. @hot */
+/** One column per thread, written by that thread only, and breakers shared by all. @hot */
 export class ModuleStats {
   readonly #numbers: Float64Array
   /** Failures in a row, by row. */
   readonly #failures: Int32Array
-  /** Milliseconds since 1970, by row; who sets it has suspended the module. */
+  /** End of the suspension by row, milliseconds since 1970; the thread that sets it suspends the module. */
   readonly #until: BigInt64Array
-  /** The same for whoever only looks. */
+  /** Copy of `#until` for reads without atomics. */
   readonly #untilMs: Float64Array
   readonly #columns: number
   readonly #columnSize: number
-  /** Of this thread. */
+  /** Offset of this thread's column. */
   readonly #own: number
   readonly #ownTotals: number
   readonly #breaker: BreakerSettings
 
-  /** @param columns threads that count, control included */
+  /** @param columns number of threads, control included */
   static bytes(rows: number, columns: number): number {
     return 8 * (columns * (rows + 1) * ROW + 3 * rows)
   }
@@ -85,7 +85,7 @@ export class ModuleStats {
     this.#breaker = breaker
   }
 
-  /** A new module takes the row. */
+  /** Assigns the row to a new module. */
   begin(row: number, nowNs: bigint): void {
     for (let column = 0; column < this.#columns; column++) {
       const at = column * this.#columnSize + row * ROW
@@ -98,10 +98,10 @@ export class ModuleStats {
   }
 
   /**
-   * One execution is over.
+   * Counts one execution.
    *
-   * @param isWhole false: the module waits for something and is called again, so its failures in a row stand
-   * @returns true when this failure has suspended the module
+   * @param isWhole false if the module is called again after a fetch: does not reset the failures in a row
+   * @returns true if this failure suspends the module
    */
   count(row: number, durationUs: number, isSuccess: boolean, fuel = 0, isWhole = true): boolean {
     const numbers = this.#numbers
@@ -124,7 +124,7 @@ export class ModuleStats {
     return false
   }
 
-  /** After the cool-off the count stands: one more failure suspends the module again. */
+  /** The count is kept after the suspension: one more failure suspends the module again. */
   #failed(row: number): boolean {
     const failures = Atomics.add(this.#failures, row, 1) + 1
     if (failures < this.#breaker.failures) return false
@@ -142,7 +142,7 @@ export class ModuleStats {
     return untilMs !== 0 && untilMs > Date.now()
   }
 
-  /** What one module's calls came to. */
+  /** Totals of one module. */
   ofModule(row: number): ModuleTotals {
     return {
       failed: this.#sum(row, MODULE_FAILED),
@@ -164,7 +164,7 @@ export class ModuleStats {
 
   totals(): ExecutionTotals {
     const row = this.#columnSize / ROW - 1
-    // The parts first: an execution that ends meanwhile must not make them more than the whole.
+    // The total is the sum of the parts that were read: other threads count meanwhile.
     const [successful, failed] = [this.#sum(row, SUCCESSFUL), this.#sum(row, FAILED)]
     return {
       total: successful + failed,

@@ -139,10 +139,10 @@ test('nobody is called behind a module that must not fail and did', () => {
 test('a module that has burnt all it may is not called for the other events that came with it', () => {
   const script: Script = { kinds: ['twice', 'fails', 'count'], failure: 'fuel' }
   const { run, calls } = start(script, ['a', 'b'], true)
-  expect([run.hasExhausted, run.hasLeftOut]).toEqual([false, false])
+  expect([run.hasExhausted, run.hasSkipped]).toEqual([false, false])
   expect(run.next()).toBeNull()
   expect(calls).toEqual([0, 1, 2, 2, 0, 2, 2, 0, 2])
   const data = run.result.out.map(({ written }) => written?.data)
   expect(data).toEqual(['aa0', 'ab1', 'ba2', 'bb3'])
-  expect([run.hasExhausted, run.hasLeftOut]).toEqual([true, true])
+  expect([run.hasExhausted, run.hasSkipped]).toEqual([true, true])
 })

@@ -60,7 +60,7 @@ export class StreamRun {
   #failedClosed = -1
   /** Places of modules that have burnt all that a call may: with many events each would take as long again. */
   #exhausted: Set<number> | null = null
-  #hasLeftOut = false
+  #hasSkipped = false
   /** When the last call ended, which is when the next one begins. */
   #atMs = 0
 
@@ -82,8 +82,8 @@ export class StreamRun {
   }
 
   /** Such a module would have been called again. */
-  get hasLeftOut(): boolean {
-    return this.#hasLeftOut
+  get hasSkipped(): boolean {
+    return this.#hasSkipped
   }
 
   /** Goes on. @returns the guest that needs an instance first; null when all is done */
@@ -115,7 +115,7 @@ export class StreamRun {
       this.#out.push({ source, written: isWritten ? event : null })
       return null
     }
-    if (this.#isLeftOut(place)) {
+    if (this.#isSkipped(place)) {
       this.#travelling[this.#travelling.length - 1] = { source, event, isWritten, place: place + 1 }
       return null
     }
@@ -131,7 +131,7 @@ export class StreamRun {
   /** Each module's last word goes through the modules behind it, before theirs. */
   #end(): Guest | null {
     const place = this.#ended
-    if (this.#isLeftOut(place)) {
+    if (this.#isSkipped(place)) {
       this.#ended++
       return null
     }
@@ -148,9 +148,9 @@ export class StreamRun {
       this.#travelling.push({ source, event: events[index], isWritten: true, place })
   }
 
-  #isLeftOut(place: number): boolean {
+  #isSkipped(place: number): boolean {
     if (this.#exhausted === null || !this.#exhausted.has(place)) return false
-    this.#hasLeftOut = true
+    this.#hasSkipped = true
     return true
   }
 

@@ -1,4 +1,4 @@
-/** Tells who reads a stream that its events have passed without a module, once for each module. */
+/** Notifies the client of a stream that events were sent without a module, once per module. */
 import type { LoadedModule, StreamEvent, StreamItemResult } from '../threads/guest-task.ts'
 
 const EVENT = 'weir.module_skipped'
@@ -12,24 +12,24 @@ export interface NotedWork {
 }
 
 export class SkipNotices {
-  /** By the request of the stream: uuids of modules that were told of. */
-  readonly #told = new WeakMap<object, Set<string>>()
+  /** By the request of the stream: uuids of modules that the client was notified of. */
+  readonly #reported = new WeakMap<object, Set<string>>()
   /** Behind the events of that work. */
   readonly #due = new WeakMap<NotedWork, StreamEvent[]>()
 
   /** A module that may fail was not called, or its call has failed. */
   note(work: NotedWork, { uuid, name, onFailure }: LoadedModule, reason: string): void {
     if (onFailure === 'closed') return
-    const told = this.#told.get(work.origin) ?? new Set()
-    this.#told.set(work.origin, told)
-    if (told.has(uuid)) return
-    told.add(uuid)
+    const notified = this.#reported.get(work.origin) ?? new Set()
+    this.#reported.set(work.origin, notified)
+    if (notified.has(uuid)) return
+    notified.add(uuid)
     const due = this.#due.get(work) ?? []
     this.#due.set(work, due)
     due.push({ name: EVENT, data: JSON.stringify({ module: name, reason }) })
   }
 
-  /** With what is to be told of that work. */
+  /** Appends the notices of that work. */
   addTo(work: NotedWork, out: StreamItemResult['out']): StreamItemResult['out'] {
     const due = this.#due.get(work)
     if (due === undefined) return out
@@ -39,7 +39,7 @@ export class SkipNotices {
   }
 }
 
-/** For a header, whatever the names are. */
+/** Names for a header value, percent-encoded. */
 export function namesOf(modules: readonly LoadedModule[]): string {
   return modules.map(({ name }) => encodeURIComponent(name)).join(', ')
 }

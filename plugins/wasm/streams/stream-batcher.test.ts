@@ -46,7 +46,7 @@ class StubPool {
         failedClosed: -1,
       }),
     )
-    task?.end({ kind: 'reply', reply: { kind: 'stream', items, reports: [] } })
+    task?.end({ kind: 'result', result: { kind: 'stream', items, reports: [] } })
   }
 }
 

@@ -196,10 +196,10 @@ export class StreamBatcher extends Batcher<Waiting> {
       limitMs: (progress) => chain[Math.max(0, progress - 1) % PROGRESS_BASE].timeoutMs,
       shortestMs: shortestOf(chain),
     })
-    if (ended.kind !== 'reply') this.#recover(batch, chain, ended)
-    else if (ended.reply.kind === 'stream') {
-      this.#note(ended.reply.reports, chain)
-      const { items, reports } = ended.reply
+    if (ended.kind !== 'result') this.#recover(batch, chain, ended)
+    else if (ended.result.kind === 'stream') {
+      this.#note(ended.result.reports, chain)
+      const { items, reports } = ended.result
       if (this.#notices !== null)
         this.#noteFailures(
           reports,
@@ -216,21 +216,21 @@ export class StreamBatcher extends Batcher<Waiting> {
     }
   }
 
-  /** The thread is gone, and with it what the batch had come to: all start again, the culprit without its module. */
+  /** The thread is gone, and with it what the batch had come to: all start again, the failedItem without its module. */
   #recover(
     batch: readonly Waiting[],
     chain: readonly LoadedModule[],
-    ended: Exclude<TaskEnd, { kind: 'reply' }>,
+    ended: Exclude<TaskEnd, { kind: 'result' }>,
   ): void {
     if (ended.kind === 'refused' || ended.progress === 0) {
       for (const waiting of batch) this.#passBy(waiting)
       return
     }
-    const culprit = Math.floor((ended.progress - 1) / PROGRESS_BASE)
+    const failedItem = Math.floor((ended.progress - 1) / PROGRESS_BASE)
     const module = chain[(ended.progress - 1) % PROGRESS_BASE]
-    this.#statistics.lost({ module, point: POINT, requestId: batch[culprit].work.requestId }, ended.kind)
+    this.#statistics.lost({ module, point: POINT, requestId: batch[failedItem].work.requestId }, ended.kind)
     for (const [place, waiting] of batch.entries()) {
-      if (place !== culprit) this.waiting.push(waiting)
+      if (place !== failedItem) this.waiting.push(waiting)
       else this.#withoutModule(waiting, module, ended.kind)
     }
     this.schedule()

@@ -132,11 +132,11 @@ function assemble(
 ): Buffer {
   const parts: Buffer[] = []
   // In the order of their sources.
-  let told = 0
+  let writtenCount = 0
   const write = (source: number, block: EventBlock | null) => {
     let otherFields = block?.otherFields ?? ''
-    for (; told < out.length && out[told].source === source; told++) {
-      const { written } = out[told]
+    for (; writtenCount < out.length && out[writtenCount].source === source; writtenCount++) {
+      const { written } = out[writtenCount]
       if (written === null) parts.push(block?.bytes ?? NOTHING)
       else parts.push(Buffer.from(writeEvent(written, otherFields)))
       otherFields = ''

@@ -19,6 +19,9 @@ const PHASES: Readonly<Record<AttachPoint, Phase>> = {
   OnPick: 'pick',
 }
 
+/** Begin of a case that does not set its own. */
+export const DEFAULT_NOW_MS = Date.UTC(2026, 0, 1)
+
 export interface CallInput {
   readonly head: GuestInput
   readonly body: Uint8Array
@@ -46,7 +49,16 @@ export function toInput(step: CaseStep, needs: ModuleNeeds, nowMs: number): Call
   }
 }
 
-/** Who asks is known of a tool's call, and nothing else of the request. */
+/** Input of the first call of a step; for a stream, with its first event. */
+export function toFirstInput(step: CaseStep, needs: ModuleNeeds): CallInput {
+  const input = toInput(step, needs, DEFAULT_NOW_MS)
+  const first = step.events?.[0]
+  if (step.on !== 'OnStreamEvent' || first === undefined) return input
+  const event = { index: 0, name: first.name ?? null, is_end: false }
+  return { head: { ...input.head, event, state: '' }, body: toBytes(first.data) }
+}
+
+/** A tool call carries only the id and the tenant of its request. */
 function toToolInput({ request = {}, tool = {} }: CaseStep, nowMs: number): CallInput {
   const { id = 'resp_test', tenant = null } = request
   return {
@@ -61,7 +73,7 @@ function toToolInput({ request = {}, tool = {} }: CaseStep, nowMs: number): Call
   }
 }
 
-/** Of the request headers are known, and the body where the module needs it. */
+/** A pick carries the headers of its request, and the body if the module needs it. */
 function toPickInput({ request = {}, pick = {} }: CaseStep, needs: ModuleNeeds, nowMs: number): CallInput {
   const whole = toBytes(request.body)
   const headers = takeHeaders(request.headers ?? {}, needs.headers ?? true)

@@ -1,18 +1,17 @@
 /** Runs a module as far as a check can without knowing what it is for: describe, then each handler with a plain input. */
-import type { AttachPoint } from '../../../wasm-sdk/abi.ts'
+import type { AttachPoint, ModuleDescription } from '../../../wasm-sdk/abi.ts'
 import { settingProblem } from '../../../wasm-sdk/settings.ts'
-import { toBytes, toInput } from './case-input.ts'
-import { readAnswer } from './guest-answer.ts'
+import { toFirstInput } from './case-input.ts'
+import { checkOutput } from './checked-output.ts'
 import type { CaseStep } from './module-case.ts'
 import { ModuleRunner } from './runner.ts'
+import type { TrialLimits } from './trial-module.ts'
 
 export interface ConformanceOptions {
   /** Where the module is to be attached. Default: wherever it has an export for. */
   readonly attachPoints?: readonly AttachPoint[]
-  /** Memory that the gateway allows. Default 64 MiB. */
-  readonly maxMemoryBytes?: number
-  /** Time that a call may take. Default 5000 ms. */
-  readonly deadlineMs?: number
+  /** Limits of the gateway, see `withDefaultLimits`. */
+  readonly limits?: Partial<TrialLimits>
   /** The module will be registered with `wasi: true`. Default false. */
   readonly usesWasi?: boolean
   /** Settings that the module needs to run at all. */
@@ -30,7 +29,6 @@ export interface Finding {
 
 /** Calls after which memory of an instance that is used again must have stopped growing. */
 const REUSE_CALLS = 200
-const NOW_MS = Date.UTC(2026, 0, 1)
 const BODY = { model: 'm', messages: [{ role: 'user', content: 'Grüße 😀' }] }
 
 /** A plain input for each place. */
@@ -38,7 +36,16 @@ export const SAMPLES: Readonly<Record<AttachPoint, Omit<CaseStep, 'on' | 'expect
   OnRequest: { request: { headers: { 'content-type': 'application/json' }, body: BODY } },
   OnResponse: { response: { status: 200, body: { object: 'chat.completion', choices: [] } } },
   OnError: { response: { status: 500 }, error: {} },
-  OnStreamEvent: {},
+  OnStreamEvent: {
+    events: [
+      {
+        data: {
+          object: 'chat.completion.chunk',
+          choices: [{ index: 0, delta: { content: 'Grüße 😀' } }],
+        },
+      },
+    ],
+  },
   OnToolCall: { tool: { name: 'search', arguments: { query: 'Grüße 😀' } } },
   OnPick: { pick: { model: 'm', candidates: [{ in_flight: 2 }, { labels: { zone: 'Zürich 😀' } }] } },
 }
@@ -47,18 +54,19 @@ export async function tryModule(
   bytes: Uint8Array,
   points: readonly AttachPoint[],
   options: ConformanceOptions,
-): Promise<Finding[]> {
+): Promise<{ findings: Finding[]; description: ModuleDescription | null }> {
   let runner: ModuleRunner
   try {
     runner = await ModuleRunner.open({ bytes, ...options })
   } catch (cause) {
     const message = `the module cannot be opened: ${(cause as Error).message}`
-    return [{ level: 'problem', code: 'cannot_open', message, next: 'see `describe` in ABI.md' }]
+    const finding = { code: 'cannot_open', message, next: 'see `describe` in ABI.md' }
+    return { findings: [{ level: 'problem', ...finding }], description: null }
   }
   try {
     const findings = checkSettings(runner, options)
     for (const point of points) findings.push(...(await tryPoint(runner, point)))
-    return findings
+    return { findings, description: runner.description }
   } finally {
     await runner.close()
   }
@@ -73,7 +81,8 @@ function checkSettings({ description }: ModuleRunner, { config = {} }: Conforman
 }
 
 async function tryPoint(runner: ModuleRunner, on: AttachPoint): Promise<Finding[]> {
-  const call = sampleCall(runner, on)
+  const { head, body } = toFirstInput({ on, ...SAMPLES[on], expect: {} }, runner.description.needs ?? {})
+  const call = () => runner.call(on, head, body)
   const first = await call()
   if (first.outcome === 'timeout') {
     const message = `${on}: ${first.problem}`
@@ -90,28 +99,16 @@ async function tryPoint(runner: ModuleRunner, on: AttachPoint): Promise<Finding[
       },
     ]
   }
-  const findings = checkAnswer(first.output, on)
+  const findings = checkSampleOutput(first.output, on)
   const { instance = 'fresh' } = runner.description
   if (instance === 'fresh') return findings
   const growth = await growthOf(call, first.memoryBytes)
   return growth === null ? findings : [...findings, growth]
 }
 
-function sampleCall(runner: ModuleRunner, on: AttachPoint) {
-  const step: CaseStep = { on, ...SAMPLES[on], expect: {} }
-  const { head, body } = toInput(step, runner.description.needs ?? {}, NOW_MS)
-  if (on !== 'OnStreamEvent') return () => runner.call(on, head, body)
-  const data = toBytes({
-    object: 'chat.completion.chunk',
-    choices: [{ index: 0, delta: { content: 'Grüße 😀' } }],
-  })
-  const event = { index: 0, name: null, is_end: false }
-  return () => runner.call(on, { ...head, event, state: '' }, data)
-}
-
-function checkAnswer(output: Parameters<typeof readAnswer>[0], on: AttachPoint): Finding[] {
+function checkSampleOutput(output: Parameters<typeof checkOutput>[0], on: AttachPoint): Finding[] {
   try {
-    return readAnswer(output, on, SAMPLES[on].pick?.candidates?.length).ignored.map((what) => ({
+    return checkOutput(output, on, SAMPLES[on].pick?.candidates?.length).ignored.map((what) => ({
       level: 'warning',
       code: 'ignored',
       message: `${on}: ${what}`,

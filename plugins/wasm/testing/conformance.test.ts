@@ -119,14 +119,14 @@ describe('imports', () => {
 })
 
 test('memory that starts above the limit is a problem', async () => {
-  expect(await codesOf(handmade({ minPages: 200 }), { maxMemoryBytes: 100 * 65_536 })).toContain(
+  expect(await codesOf(handmade({ minPages: 200 }), { limits: { memoryPages: 100 } })).toContain(
     'memory_too_large',
   )
 })
 
 test('a handler that never returns is a problem', async () => {
   const endless = [0x03, 0x40, 0x0c, 0, 0x0b, 0x41, 0]
-  expect(await codesOf(handmade({ code: endless }), { deadlineMs: 500 })).toContain('too_slow')
+  expect(await codesOf(handmade({ code: endless }), { limits: { timeoutMs: 500 } })).toContain('too_slow')
 })
 
 test('a handler that traps on a plain request is a warning, for it may lack its settings', async () => {
@@ -194,8 +194,8 @@ describe('a real module', () => {
 
 test('a start that never ends is a problem, whether its time is over first or its fuel', async () => {
   const bytes = tinyModule({ exports: ['on_request'], start: true })
-  for (const deadlineMs of [100, 60_000]) {
-    const report = await checkModule(bytes, { deadlineMs })
+  for (const timeoutMs of [100, 60_000]) {
+    const report = await checkModule(bytes, { limits: { timeoutMs } })
     expect(report.isOk).toBe(false)
     expect(report.findings).toContainEqual(
       expect.objectContaining({

@@ -1,5 +1,5 @@
 /** Checks that a module is one that the gateway can use, and says what to do about what is not as it should be. */
-import { type AttachPoint, EXPORT_OF_ATTACH_POINT } from '../../../wasm-sdk/abi.ts'
+import { type AttachPoint, EXPORT_OF_ATTACH_POINT, type ModuleDescription } from '../../../wasm-sdk/abi.ts'
 import { WASI_NAMESPACE } from '../instances/check-module.ts'
 import {
   isKnownNamespace,
@@ -10,16 +10,17 @@ import {
 } from '../instances/host-imports.ts'
 import { type ConformanceOptions, type Finding, tryModule } from './conformance-trial.ts'
 import { inspectModule, type ModuleReport } from './inspect.ts'
+import { withDefaultLimits } from './trial-module.ts'
 import type { WasmImport } from './wasm-reader.ts'
 
 export interface ConformanceReport {
   readonly isOk: boolean
   readonly module: ModuleReport
   readonly findings: readonly Finding[]
+  /** Null unless the module started and described itself. */
+  readonly description: ModuleDescription | null
 }
 
-const DEFAULT_MEMORY_BYTES = 64 * 1024 * 1024
-const PAGE_BYTES = 65_536
 const LARGE_MODULE_BYTES = 1024 * 1024
 const LOOKS_LIKE_HANDLER = /^on[_A-Z]/
 
@@ -30,17 +31,20 @@ export async function checkModule(
 ): Promise<ConformanceReport> {
   const module = inspectModule(bytes)
   const findings: Finding[] = []
+  let description: ModuleDescription | null = null
   if (module.problem !== null) findings.push(unreadable(module))
   else {
     findings.push(...checkExports(module, options.attachPoints))
     findings.push(...module.imports.flatMap((one) => checkImport(one, options.usesWasi ?? false)))
-    findings.push(...checkMemory(module, options.maxMemoryBytes ?? DEFAULT_MEMORY_BYTES))
+    findings.push(...checkMemory(module, withDefaultLimits(options.limits).memoryPages))
     if (module.bytes > LARGE_MODULE_BYTES) findings.push(large(module))
     if (findings.every(({ level }) => level === 'warning')) {
-      findings.push(...(await tryModule(bytes, module.attachPoints, options)))
+      const trial = await tryModule(bytes, module.attachPoints, options)
+      findings.push(...trial.findings)
+      description = trial.description
     }
   }
-  return { isOk: findings.every(({ level }) => level === 'warning'), module, findings }
+  return { isOk: findings.every(({ level }) => level === 'warning'), module, findings, description }
 }
 
 function unreadable({ format, problem }: ModuleReport): Finding {
@@ -143,8 +147,7 @@ function checkImport({ module, name, kind, signature }: WasmImport, usesWasi: bo
   ]
 }
 
-function checkMemory({ memories }: ModuleReport, maxBytes: number): Finding[] {
-  const pages = Math.floor(maxBytes / PAGE_BYTES)
+function checkMemory({ memories }: ModuleReport, pages: number): Finding[] {
   return memories
     .filter(({ minPages }) => minPages > pages)
     .map(({ minPages }) => ({

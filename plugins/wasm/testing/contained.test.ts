@@ -25,7 +25,7 @@ test('whatever a module tries, the check says that its call failed, and memory s
 
 test.each(Object.entries(LONG_LISTS))('%s, in an output is a call that failed', async (_, bytes) => {
   const before = process.memoryUsage().rss
-  const runner = await ModuleRunner.open({ bytes, fuel: LIST_FUEL, deadlineMs: LIST_DEADLINE_MS })
+  const runner = await ModuleRunner.open({ bytes, limits: { fuel: LIST_FUEL, timeoutMs: LIST_DEADLINE_MS } })
   try {
     const { outcome, problem } = await runner.call(
       'OnRequest',
@@ -49,7 +49,7 @@ test('a stream of which a module makes 40 MB in many calls is played, and memory
   const step = { on: 'OnStreamEvent' as const, events, expect: {} }
   const { steps } = await runCase(
     { title: 'flood', steps: [step] },
-    { bytes: FLOOD, deadlineMs: LIST_DEADLINE_MS },
+    { bytes: FLOOD, limits: { timeoutMs: LIST_DEADLINE_MS } },
   )
   const written = steps[0].observed.events.reduce((sum, { data }) => sum + data.length, 0)
   expect(written).toBeGreaterThan(40_000_000)

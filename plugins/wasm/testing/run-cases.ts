@@ -2,9 +2,9 @@
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { FetchedHead, GuestInput } from '../../../wasm-sdk/abi.ts'
-import { toBytes, toInput, toPairs } from './case-input.ts'
+import { DEFAULT_NOW_MS, toBytes, toInput, toPairs } from './case-input.ts'
+import { type CheckedOutput, checkOutput, type RequestedFetch } from './checked-output.ts'
 import { differences, type Observed } from './compare.ts'
-import { type AskedFetch, type GuestAnswer, readAnswer } from './guest-answer.ts'
 import { type CaseEvent, type CaseFetched, type CaseStep, type ModuleCase, readCase } from './module-case.ts'
 import { type CallResult, ModuleRunner, type RunnerOptions } from './runner.ts'
 
@@ -27,11 +27,10 @@ export interface StepResult {
 
 /** The gateway sends the end of a stream itself; modules are told of it, and it is not theirs. */
 const STREAM_END = '[DONE]'
-const DEFAULT_NOW_MS = Date.UTC(2026, 0, 1)
 
 interface Call {
   readonly result: CallResult
-  readonly answer: GuestAnswer | null
+  readonly answer: CheckedOutput | null
   readonly failure: string | null
 }
 
@@ -87,7 +86,7 @@ async function callOnce(
   const result = await runner.call(on, head, body)
   if (result.outcome !== 'ok') return { result, answer: null, failure: result.problem }
   try {
-    const answer = readAnswer(result.output, on, head.pick?.candidates.length)
+    const answer = checkOutput(result.output, on, head.pick?.candidates.length)
     return { result, answer, failure: null }
   } catch (cause) {
     return { result, answer: null, failure: (cause as Error).message }
@@ -185,7 +184,7 @@ function observe(
   }
 }
 
-function shownFetch({ url, method, headers, body }: AskedFetch): Observed['fetches'][number] {
+function shownFetch({ url, method, headers, body }: RequestedFetch): Observed['fetches'][number] {
   return { url, method, headers, body: body.toString('utf8') }
 }
 

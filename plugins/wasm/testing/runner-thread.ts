@@ -4,7 +4,7 @@ import { GuestInstance, type GuestSurroundings, LimitBroken } from '../instances
 import { MAX_COUNTED_NAMES } from '../instances/guest-surroundings.ts'
 import { hostFunctions } from '../instances/host-functions.ts'
 import { HostState } from './host-state.ts'
-import type { ThreadCall, ThreadData, ThreadReply } from './runner-worker.ts'
+import type { ThreadCall, ThreadData, ThreadResult } from './runner-worker.ts'
 
 const { module, snapshot, seed } = workerData as ThreadData
 const state = new HostState(snapshot, seed)
@@ -24,17 +24,17 @@ const surroundings: GuestSurroundings = {
   hostFunctions: (facts) => hostFunctions(host, facts),
 }
 
-parentPort?.on('message', async (call: ThreadCall) => parentPort?.postMessage(await answer(call)))
+parentPort?.on('message', async (call: ThreadCall) => parentPort?.postMessage(await run(call)))
 parentPort?.postMessage('ready')
 
-async function answer({
+async function run({
   exportName,
   input,
   nowMs,
   tenant,
   instance: mode,
   fuel,
-}: ThreadCall): Promise<ThreadReply> {
+}: ThreadCall): Promise<ThreadResult> {
   state.nowMs = nowMs
   const place = mode === 'shared' ? null : tenant
   let instance: GuestInstance | null = null

@@ -26,7 +26,7 @@ export interface ThreadCall {
   readonly fuel: number
 }
 
-export interface ThreadReply {
+export interface ThreadResult {
   readonly output: Uint8Array | null
   /** Why the call failed; null when it did not. */
   readonly problem: string | null
@@ -83,10 +83,10 @@ export class RunnerWorker {
    * @returns null when the deadline passed: the thread is gone then, with whatever ran in it
    * @throws when the thread ended by itself, such as for want of memory
    */
-  async call(call: ThreadCall, deadlineMs: number): Promise<ThreadReply | null> {
-    const reply = this.#next(deadlineMs)
+  async call(call: ThreadCall, deadlineMs: number): Promise<ThreadResult | null> {
+    const response = this.#next(deadlineMs)
     this.#worker.postMessage(call)
-    return (await reply) as ThreadReply | null
+    return (await response) as ThreadResult | null
   }
 
   async stop(): Promise<void> {

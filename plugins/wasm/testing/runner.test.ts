@@ -2,7 +2,7 @@
 import { afterEach, beforeAll, expect, test, vi } from 'vitest'
 import { BUILD_LIMIT_MS, BUSY_LIMIT_MS, builtModule } from '../../../wasm-sdk/fixtures/built-modules.ts'
 import { toInput } from './case-input.ts'
-import { readAnswer } from './guest-answer.ts'
+import { checkOutput } from './checked-output.ts'
 import { ModuleRunner, type RunnerOptions } from './runner.ts'
 
 vi.setConfig({ testTimeout: BUSY_LIMIT_MS })
@@ -30,11 +30,11 @@ function call(path: string, more: { tenant?: string; nowMs?: number } = {}) {
 async function headersOf(result: ReturnType<typeof call>) {
   const { output, problem } = await result
   expect(problem).toBeNull()
-  return Object.fromEntries(readAnswer(output, 'OnRequest').headers_set)
+  return Object.fromEntries(checkOutput(output, 'OnRequest').headers_set)
 }
 
 test('a loop without end is stopped at the deadline, and the next call works', async () => {
-  await open({ deadlineMs: 2_000, fuel: 1e12 })
+  await open({ limits: { timeoutMs: 2_000, fuel: 1e12 } })
   const begin = performance.now()
   const result = await call('/loop')
   expect(result).toMatchObject({ outcome: 'timeout', problem: 'the call exceeded 2000 ms' })
@@ -43,17 +43,24 @@ test('a loop without end is stopped at the deadline, and the next call works', a
 })
 
 test('counters survive a call that had to be stopped', async () => {
-  await open({ deadlineMs: 2_000 })
+  await open({ limits: { timeoutMs: 2_000 } })
   expect(await headersOf(call('/count'))).toEqual({ 'x-count': '1' })
   await call('/loop')
   expect(await headersOf(call('/count'))).toEqual({ 'x-count': '2' })
 })
 
 test('memory does not grow beyond the limit', async () => {
-  await open({ maxMemoryBytes: 16 * 65_536 })
+  await open({ limits: { memoryPages: 16 } })
   const pages = Number((await headersOf(call('/grow')))['x-pages'])
   expect(pages).toBeGreaterThan(10)
   expect(pages).toBeLessThan(16)
+})
+
+test('a call ends when it has used the fuel of the gateway', async () => {
+  await open({ limits: { timeoutMs: 60_000, fuel: 100_000, fuelPerByte: 0 } })
+  const { outcome, fuel } = await call('/loop')
+  expect(outcome).toBe('timeout')
+  expect(fuel).toBeLessThan(110_000)
 })
 
 test('a module that throws fails its call and says why and where', async () => {
@@ -89,13 +96,13 @@ test('metrics and log lines are there to be looked at, and the clock is that of 
 
 test('what the gateway would leave out of an answer is said', async () => {
   await open()
-  const headers = readAnswer((await call('/headers')).output, 'OnRequest')
+  const headers = checkOutput((await call('/headers')).output, 'OnRequest')
   expect(headers.headers_set).toEqual([['x-fine', 'yes']])
   expect(headers.ignored).toEqual([
     'header content-length is dropped: the gateway sets it',
     'header x-split is dropped: its value contains line breaks or other control characters',
   ])
-  const rejected = readAnswer((await call('/status')).output, 'OnRequest')
+  const rejected = checkOutput((await call('/status')).output, 'OnRequest')
   expect(rejected).toMatchObject({
     action: 'reject',
     status: 400,

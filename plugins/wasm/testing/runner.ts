@@ -13,19 +13,15 @@ import {
 import { readDescription } from '../../../wasm-sdk/description.ts'
 import type { LoadedModule } from '../threads/guest-task.ts'
 import { EMPTY_SNAPSHOT, type HostSnapshot } from './host-state.ts'
-import { type LogLine, RunnerWorker, type ThreadReply } from './runner-worker.ts'
-import { buildTrial, type TrialLimits, type TrialSettings } from './trial-module.ts'
+import { type LogLine, RunnerWorker, type ThreadResult } from './runner-worker.ts'
+import { buildTrial, type TrialLimits, withDefaultLimits } from './trial-module.ts'
 
 export interface RunnerOptions {
   readonly bytes: Uint8Array
   /** Settings that the module may read. */
   readonly config?: Readonly<Record<string, string>>
-  /** A call that takes longer is stopped with its thread. Default 5000 ms: more than a gateway gives, for busy machines. */
-  readonly deadlineMs?: number
-  /** Memory of the module; it cannot grow beyond. Default 64 MiB. */
-  readonly maxMemoryBytes?: number
-  /** Units that a call may burn. Default 50 million, and 4000 for each byte of the input. */
-  readonly fuel?: number
+  /** Limits of a gateway, see `withDefaultLimits`. A call that exceeds its time is stopped with its thread. */
+  readonly limits?: Partial<TrialLimits>
   /** The same seed gives the same random bytes. */
   readonly seed?: string
   /** Takes the place of what the module says of its instances, as a registration may do. */
@@ -49,18 +45,6 @@ export interface CallResult {
   readonly memoryBytes: number
 }
 
-const PAGE_BYTES = 65_536
-const DEFAULT_DEADLINE_MS = 5_000
-const DEFAULT_MEMORY_BYTES = 64 * 1024 * 1024
-/** As the gateway has them unless it is configured otherwise. */
-const DEFAULT_LIMITS: Omit<TrialLimits, 'memoryPages'> = {
-  tablePlaces: 65_536,
-  stackKiB: 1_024,
-  maxBodyBytes: 10_485_760,
-  fuel: 50_000_000,
-  fuelPerByte: 4_000,
-  timeoutMs: DEFAULT_DEADLINE_MS,
-}
 const OUT_OF_FUEL = 'the call used up its fuel, which indicates an endless loop or too much work for one call'
 const DEFAULT_DESCRIPTION: ModuleDescription = Object.freeze({ abi: ABI_VERSION })
 
@@ -84,7 +68,15 @@ export class ModuleRunner {
    * @throws Error for what is no module, does not start, needs more memory than allowed, or describes itself wrongly
    */
   static async open(options: RunnerOptions): Promise<ModuleRunner> {
-    const runner = new ModuleRunner(await buildTrial(options.bytes, toSettings(options)), options)
+    const { bytes, config = {}, limits } = options
+    // Instances of the runner are never restored: built as `reuse`.
+    const settings = {
+      config,
+      limits: withDefaultLimits(limits),
+      attachPoints: [],
+      instance: 'reuse',
+    } as const
+    const runner = new ModuleRunner(await buildTrial(bytes, settings), options)
     try {
       await runner.#describe()
     } catch (cause) {
@@ -124,14 +116,15 @@ export class ModuleRunner {
   async #call(point: AttachPoint, input: GuestInput, body?: Uint8Array): Promise<CallResult> {
     const exportName = EXPORT_OF_ATTACH_POINT[point]
     if (!this.#exports.has(exportName)) return failed(`the module has no export ${exportName}`)
-    const reply = await this.#run(exportName, Uint8Array.from(encodeFrame(input, body)), input)
-    if ('outcome' in reply) return reply
-    const { logs, elapsedMs, fuel, memoryBytes } = reply
-    if (reply.isOutOfFuel)
+    const response = await this.#run(exportName, Uint8Array.from(encodeFrame(input, body)), input)
+    if ('outcome' in response) return response
+    const { logs, elapsedMs, fuel, memoryBytes } = response
+    if (response.isOutOfFuel)
       return { ...failed(OUT_OF_FUEL), outcome: 'timeout', logs, elapsedMs, fuel, memoryBytes }
-    if (reply.problem !== null) return { ...failed(reply.problem), logs, elapsedMs, fuel, memoryBytes }
+    if (response.problem !== null) return { ...failed(response.problem), logs, elapsedMs, fuel, memoryBytes }
     try {
-      const output = reply.output === null || reply.output.length === 0 ? null : decodeOutput(reply.output)
+      const output =
+        response.output === null || response.output.length === 0 ? null : decodeOutput(response.output)
       return { outcome: 'ok', problem: null, output, logs, elapsedMs, fuel, memoryBytes }
     } catch (cause) {
       const problem = `the output is not a valid frame: ${(cause as Error).message}`
@@ -146,11 +139,11 @@ export class ModuleRunner {
 
   async #describe(): Promise<void> {
     const hasDescription = this.#exports.has(DESCRIBE_EXPORT)
-    const reply = await this.#run(hasDescription ? DESCRIBE_EXPORT : null, new Uint8Array(0), null)
-    if (reply.problem !== null)
-      throw new Error(`${hasDescription ? 'describe' : 'its start'} failed: ${reply.problem}`)
+    const response = await this.#run(hasDescription ? DESCRIBE_EXPORT : null, new Uint8Array(0), null)
+    if (response.problem !== null)
+      throw new Error(`${hasDescription ? 'describe' : 'its start'} failed: ${response.problem}`)
     if (!hasDescription) return
-    const output = 'outcome' in reply ? null : reply.output
+    const output = 'outcome' in response ? null : response.output
     this.#description = readDescription(output ?? new Uint8Array(0))
   }
 
@@ -159,25 +152,25 @@ export class ModuleRunner {
     exportName: string | null,
     input: Uint8Array,
     head: GuestInput | null,
-  ): Promise<ThreadReply | CallResult> {
-    const deadlineMs = this.#options.deadlineMs ?? DEFAULT_DEADLINE_MS
+  ): Promise<ThreadResult | CallResult> {
     const call = {
       exportName,
       input,
       nowMs: head?.now_ms ?? 0,
       tenant: head?.request.tenant ?? null,
       instance: this.#options.instance ?? this.#description.instance ?? 'fresh',
-      fuel: (this.#options.fuel ?? this.#module.fuel) + this.#module.fuelPerByte * input.length,
+      fuel: this.#module.fuel + this.#module.fuelPerByte * input.length,
     }
+    const { timeoutMs } = this.#module
     try {
       this.#thread ??= await this.#start()
-      const reply = await this.#thread.call(call, deadlineMs)
-      if (reply !== null) {
-        this.#snapshot = reply.snapshot
-        return reply
+      const response = await this.#thread.call(call, timeoutMs)
+      if (response !== null) {
+        this.#snapshot = response.snapshot
+        return response
       }
       this.#thread = null
-      return { ...failed(`the call exceeded ${deadlineMs} ms`), outcome: 'timeout' }
+      return { ...failed(`the call exceeded ${timeoutMs} ms`), outcome: 'timeout' }
     } catch (cause) {
       this.#thread = null
       return failed((cause as Error).message)
@@ -188,12 +181,6 @@ export class ModuleRunner {
     const { seed = 'weir' } = this.#options
     return RunnerWorker.start({ module: this.#module, snapshot: this.#snapshot, seed })
   }
-}
-
-/** Instances of the runner are never restored, so the module need not note what it writes: built as `reuse`. */
-function toSettings({ maxMemoryBytes, config = {} }: RunnerOptions): TrialSettings {
-  const memoryPages = Math.floor((maxMemoryBytes ?? DEFAULT_MEMORY_BYTES) / PAGE_BYTES)
-  return { limits: { ...DEFAULT_LIMITS, memoryPages }, config, attachPoints: [], instance: 'reuse' }
 }
 
 function failed(problem: string): CallResult {

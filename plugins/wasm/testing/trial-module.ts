@@ -1,6 +1,8 @@
 /** A module outside of any gateway, as it would be registered with everything its interface can give it. */
+
+import { defineValidator } from '#kernel'
 import type { AttachPoint } from '../../../wasm-sdk/abi.ts'
-import type { WasmConfig } from '../config.ts'
+import { type WasmConfig, wasmConfig } from '../config.ts'
 import { buildGuest, compileModule, type GuestLimits, startFuel } from '../instances/build-guest.ts'
 import { WASI_NAMESPACE } from '../instances/check-module.ts'
 import type { LoadedModule } from '../threads/guest-task.ts'
@@ -15,6 +17,12 @@ export interface TrialSettings {
 }
 
 const NAME = 'module'
+const DEFAULT_TIMEOUT_MS = 5_000
+
+/** Limits of an unconfigured gateway, with 5 s for a call on a busy machine, in place of those that are not given. */
+export function withDefaultLimits(limits: Partial<TrialLimits> = {}): TrialLimits {
+  return { ...defineValidator(wasmConfig).parse({}), timeoutMs: DEFAULT_TIMEOUT_MS, ...limits }
+}
 
 /** @throws BadModule */
 export async function buildTrial(

@@ -36,7 +36,7 @@ export class CallWatch {
   readonly #begunAtMs = sharedClockMs()
   #timer: NodeJS.Timeout
   /** The call that took too long, 0 when it was the wait before it; null while nothing was stopped. */
-  blamed: number | null = null
+  expiredCall: number | null = null
 
   constructor({ cells, cell, stop, limits, graceMs }: CallWatchParts) {
     this.#cells = cells
@@ -66,7 +66,7 @@ export class CallWatch {
       return
     }
     // A guest that had no more than half of its time is not to blame: the wait was too long.
-    this.blamed = progress > 0 && ranMs * 2 >= limitMs ? progress : 0
+    this.expiredCall = progress > 0 && ranMs * 2 >= limitMs ? progress : 0
     this.#stop.stop()
   }
 

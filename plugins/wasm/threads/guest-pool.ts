@@ -9,8 +9,8 @@ import type { WasmConfig } from '../config.ts'
 import { SharedState } from '../instances/shared-state.ts'
 import { type CallLimits, CallWatch } from './call-watch.ts'
 import {
-  type GuestReply,
   type GuestTask,
+  type GuestTaskResult,
   type GuestThreadData,
   type LoadedModule,
   sharedClockMs,
@@ -27,7 +27,7 @@ const NO_OWNER = -2
 
 /** How a task ended. `progress` is what was running, as the thread wrote it; 0 when no call had begun. */
 export type TaskEnd =
-  | { readonly kind: 'reply'; readonly reply: Exclude<GuestReply, { kind: 'missing' }> }
+  | { readonly kind: 'result'; readonly result: Exclude<GuestTaskResult, { kind: 'missing' }> }
   | { readonly kind: 'timeout' | 'crashed'; readonly progress: number }
   /** No call was made: too many wait already, or the gateway is ending. */
   | { readonly kind: 'refused' }
@@ -81,7 +81,7 @@ export class GuestPool {
     return this.#pool?.threads ?? 0
   }
 
-  /** No thread has answered yet: who waits is not to blame for it. */
+  /** No thread has completed a task since the start: waits are extended. */
   get isStarting(): boolean {
     return !this.#isWarm
   }
@@ -112,7 +112,7 @@ export class GuestPool {
     return this.#pool
   }
 
-  /** For good: what is asked for from now on is refused. */
+  /** Ends the pool for good: later tasks are refused. */
   end(): Promise<void> {
     this.#hasEnded = true
     return this.close()
@@ -161,11 +161,11 @@ export class GuestPool {
       graceMs: () => (this.#isWarm ? 0 : START_GRACE_MS),
     })
     try {
-      const reply = await pool.run<GuestReply>(task, { transfer, stop })
+      const result = await pool.run<GuestTaskResult>(task, { transfer, stop })
       this.#isWarm = true
-      return reply.kind === 'missing' ? null : { kind: 'reply', reply }
+      return result.kind === 'missing' ? null : { kind: 'result', result }
     } catch (error) {
-      return this.#toEnd(error, watch.blamed ?? Atomics.load(this.#cells, cell * 2))
+      return this.#toEnd(error, watch.expiredCall ?? Atomics.load(this.#cells, cell * 2))
     } finally {
       watch.end()
       this.#freeCell(cell, stop.aborted)

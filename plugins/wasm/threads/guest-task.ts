@@ -205,7 +205,7 @@ export interface StreamReport extends CallReport {
   readonly isChanged: boolean
 }
 
-export type GuestReply =
+export type GuestTaskResult =
   /** Modules of the chain that this thread does not know: send them along. */
   | { readonly kind: 'missing' }
   /** Per item, the results of the modules that were called; items at the end may be missing and are sent again. */

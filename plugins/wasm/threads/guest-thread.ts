@@ -6,12 +6,12 @@ import type { Guest } from '../instances/guest.ts'
 import { Guests } from '../instances/guest.ts'
 import { GuestInstance } from '../instances/guest-instance.ts'
 import { guestSurroundings } from '../instances/guest-surroundings.ts'
-import { PATIENT_WAIT_MS } from '../instances/shared-lock.ts'
+import { POOL_WAIT_MS } from '../instances/shared-lock.ts'
 import { SharedState } from '../instances/shared-state.ts'
 import { StreamRun } from '../streams/run-stream.ts'
 import {
-  type GuestReply,
   type GuestTask,
+  type GuestTaskResult,
   type GuestThreadData,
   type PhaseResult,
   PROGRESS_BASE,
@@ -29,11 +29,11 @@ const NO_INPUT = new Uint8Array(0)
 const data = workerData as GuestThreadData
 const cells = new Int32Array(data.cells)
 
-const surroundings = guestSurroundings(new SharedState(data.state, threadId, PATIENT_WAIT_MS), data.logLevel)
+const surroundings = guestSurroundings(new SharedState(data.state, threadId, POOL_WAIT_MS), data.logLevel)
 const guests = new Guests({ surroundings, reuseCalls: data.reuseCalls })
 
 /** Called by the pool, one task at a time. */
-export async function runTask(task: GuestTask): Promise<GuestReply> {
+export async function runTask(task: GuestTask): Promise<GuestTaskResult> {
   if (task.modules !== null) guests.learn(task.modules, task.live ?? [])
   const chain: Guest[] = []
   for (const uuid of task.chain) {
@@ -95,7 +95,7 @@ async function finish(run: PhaseRun | StreamRun, tenant: string | null): Promise
   for (let missing = run.next(); missing !== null; missing = run.next()) await missing.open(tenant)
 }
 
-async function describe({ module }: Guest, hasDescribe: boolean): Promise<GuestReply> {
+async function describe({ module }: Guest, hasDescribe: boolean): Promise<GuestTaskResult> {
   let startFuel = 0
   try {
     const instance = await GuestInstance.open(module, surroundings)

@@ -6,7 +6,7 @@ import { EXPORT_OF_ATTACH_POINT } from '../../../wasm-sdk/abi.ts'
 import { PhaseRun } from '../hooks/run-phase.ts'
 import type { Guest, GuestCall, GuestOptions } from '../instances/guest.ts'
 import { Guests } from '../instances/guest.ts'
-import type { PendingCounts } from '../instances/pending-counts.ts'
+import type { PendingCounts } from '../instances/shared-state.ts'
 import { StreamRun } from '../streams/run-stream.ts'
 import type {
   GuestFailure,
@@ -88,7 +88,7 @@ export class InlineGuests {
     if (guests === null) return null
     const reports: StreamReport[] = []
     const run = new StreamRun({ item, guests, reports, fuel: this.#limits.fuel })
-    const isWhole = run.next() === null && !run.hasLeftOut
+    const isWhole = run.next() === null && !run.hasSkipped
     for (const { module, failure } of reports)
       if (failure !== null && !this.#countsAsFailed(guests[module], failure, item.tenant)) return null
     if (!isWhole) {

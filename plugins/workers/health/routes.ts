@@ -57,7 +57,7 @@ export function healthGenerateRoute(host: Host, config: HealthConfig): RouteDefi
     errors: apiErrorFormat,
     async handler(ctx) {
       const response = await probe.read()
-      ctx.send(response.status, null, response.body, response.clientHeaders())
+      ctx.send(response.status, null, response.body, host.upstream.clientHeaders(response.headers))
     },
     docs: {
       summary: 'Generate a token on the first ready worker',

@@ -2,15 +2,15 @@
 import { describe, expect, test } from 'vitest'
 import { ABI_VERSION, type AttachPoint } from '../../../wasm-sdk/abi.ts'
 import { readDescription } from '../../../wasm-sdk/description.ts'
-import { readAnswer } from './guest-answer.ts'
+import { checkOutput } from './checked-output.ts'
 
 const read = (head: unknown, point: AttachPoint = 'OnRequest', body = '') =>
-  readAnswer({ head, body: Buffer.from(body) }, point)
+  checkOutput({ head, body: Buffer.from(body) }, point)
 const bytes = (value: unknown) => new TextEncoder().encode(JSON.stringify(value))
 
 describe('an answer', () => {
   test('of nothing continues, with no body of its own', () => {
-    expect(readAnswer(null, 'OnRequest')).toMatchObject({ action: 'continue', body: null, ignored: [] })
+    expect(checkOutput(null, 'OnRequest')).toMatchObject({ action: 'continue', body: null, ignored: [] })
     expect(read({ action: 'continue' }, 'OnRequest', 'left over').body).toBeNull()
   })
 

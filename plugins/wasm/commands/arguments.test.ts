@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { readMatch } from './matcher-option.ts'
+import { readMatch } from './arguments.ts'
 
 test('members that come again add up, headers by name', () => {
   expect(readMatch()).toBeNull()

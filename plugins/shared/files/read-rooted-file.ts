@@ -8,10 +8,15 @@ import { basename, extname, resolve, sep } from 'node:path'
 /** A path that is not allowed, or a file that cannot be used; the message is for the caller. */
 export class FileError extends Error {}
 
-export interface FileRules {
+export interface RootRules {
   /** Folders that must contain the file; null if the configuration file names the path. */
   readonly roots: readonly string[] | null
-  /** Allowed extensions with the dot, checked in the given path; null for any. */
+  /** Setting that lists the folders, for messages. */
+  readonly rootsSetting: string
+}
+
+export interface FileRules extends RootRules {
+  /** Allowed extensions in lower case with the dot, checked in the given path; null for any. */
   readonly extensions: readonly string[] | null
   readonly maxBytes: number
 }
@@ -20,17 +25,19 @@ export interface FileRules {
  * Returns the real path of a file or folder. Does not reveal what exists outside the roots.
  * @throws FileError
  */
-export function resolveInRoots(path: string, roots: readonly string[] | null): string {
-  const outside = `${path} lies outside the folders of plugins.tokenizers.roots${roots?.length === 0 ? ', which is empty' : ''}`
+export function resolveInRoots(path: string, { roots, rootsSetting }: RootRules): string {
+  const hint = roots?.length === 0 ? ', which is empty: list the folders that requests may name files in' : ''
+  const outside = `${path} lies outside the folders of ${rootsSetting}${hint}`
+  const absolute = resolve(path)
   const realRoots = roots?.map(realRoot)
   const isInside = (real: string, folders: readonly string[]) =>
     folders.some((root) => real === root || real.startsWith(root.endsWith(sep) ? root : root + sep))
   if (roots !== null && realRoots !== undefined)
-    if (!isInside(resolve(path), [...roots.map((root) => resolve(root)), ...realRoots]))
+    if (!isInside(absolute, [...roots.map((root) => resolve(root)), ...realRoots]))
       throw new FileError(outside)
   let real: string
   try {
-    real = realpathSync(path)
+    real = realpathSync(absolute)
   } catch (cause) {
     throw cannotOpen(path, cause)
   }
@@ -39,10 +46,11 @@ export function resolveInRoots(path: string, roots: readonly string[] | null): s
 }
 
 /** @throws FileError */
-export function readRootedFile(path: string, { roots, extensions, maxBytes }: FileRules): Buffer {
-  if (extensions !== null && !extensions.includes(extname(path)))
-    throw new FileError(`${path} must have one of the extensions ${extensions.join(', ')}`)
-  const real = resolveInRoots(path, roots)
+export function readRootedFile(path: string, rules: FileRules): Buffer<ArrayBuffer> {
+  const { extensions, maxBytes } = rules
+  if (extensions !== null && !extensions.includes(extname(path).toLowerCase()))
+    throw new FileError(`${path} must have the extension ${extensions.join(' or ')}`)
+  const real = resolveInRoots(path, rules)
   // O_NONBLOCK: opening a FIFO would block. O_NOFOLLOW: a link created after the check is not followed.
   const flags = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW
   let descriptor: number
@@ -62,7 +70,7 @@ export function readRootedFile(path: string, { roots, extensions, maxBytes }: Fi
   }
 }
 
-function readWhole(descriptor: number, size: number, path: string): Buffer {
+function readWhole(descriptor: number, size: number, path: string): Buffer<ArrayBuffer> {
   const bytes = Buffer.alloc(size)
   let read = 0
   while (read < size) {
@@ -84,7 +92,5 @@ function realRoot(root: string): string {
 
 function cannotOpen(path: string, cause: unknown): FileError {
   const { code } = cause as NodeJS.ErrnoException
-  return new FileError(`${path} cannot be opened (${code}); tokenizers are loaded from local paths only`, {
-    cause,
-  })
+  return new FileError(`${path} cannot be opened on this machine (${code})`, { cause })
 }

@@ -3,7 +3,9 @@ import type { AttachPoint, GuestAction, HeaderPair } from '../../../wasm-sdk/abi
 import { headerProblem } from '../hooks/header-edits.ts'
 import {
   BadOutput,
+  checkChoice,
   isStatus,
+  NO_CHOICE,
   readEdits,
   readFetchHead,
   readPairs,
@@ -11,9 +13,8 @@ import {
   readToolHead,
   unknownAction,
 } from '../instances/guest-output.ts'
-import { checkChoice, NO_CHOICE } from '../pick/read-choice.ts'
 
-export interface GuestAnswer {
+export interface CheckedOutput {
   readonly action: GuestAction['action']
   /** Null for none; 400 for a rejection with an invalid status. */
   readonly status: number | null
@@ -30,12 +31,12 @@ export interface GuestAnswer {
   readonly state: string | null
   /** Pick phase: null leaves it to the default policy. */
   readonly choice: number | null
-  readonly fetch: AskedFetch | null
+  readonly fetch: RequestedFetch | null
   /** What the gateway would ignore, one sentence each. */
   readonly ignored: readonly string[]
 }
 
-export interface AskedFetch {
+export interface RequestedFetch {
   readonly url: string
   readonly method: string
   readonly headers: readonly HeaderPair[]
@@ -53,7 +54,7 @@ export interface GuestOutput {
   readonly body: Buffer
 }
 
-const CONTINUE: GuestAnswer = Object.freeze({
+const CONTINUE: CheckedOutput = Object.freeze({
   action: 'continue',
   status: null,
   headers: [],
@@ -73,11 +74,11 @@ const CONTINUE: GuestAnswer = Object.freeze({
  * @param candidates number of workers shown in the pick phase
  * @throws BadOutput naming the invalid member; the gateway counts such a call as failed
  */
-export function readAnswer(
+export function checkOutput(
   output: GuestOutput | null,
   point: AttachPoint,
   candidates = Number.POSITIVE_INFINITY,
-): GuestAnswer {
+): CheckedOutput {
   if (output === null) return CONTINUE
   const { body } = output
   if (typeof output.head !== 'object' || output.head === null || Array.isArray(output.head))
@@ -94,7 +95,7 @@ export function readAnswer(
   return head.action === 'reject' ? readReject(head, body) : readModify(head, body, point)
 }
 
-function readReject(head: Record<string, unknown>, body: Buffer): GuestAnswer {
+function readReject(head: Record<string, unknown>, body: Buffer): CheckedOutput {
   const ignored: string[] = []
   const status = isStatus(head.status) ? head.status : 400
   if (status !== head.status) ignored.push(`status ${head.status} is not between 200 and 599: 400 is sent`)
@@ -102,43 +103,43 @@ function readReject(head: Record<string, unknown>, body: Buffer): GuestAnswer {
   return { ...CONTINUE, action: 'reject', status, headers, body, ignored }
 }
 
-function readFetch(head: Record<string, unknown>, body: Buffer): GuestAnswer {
+function readFetch(head: Record<string, unknown>, body: Buffer): CheckedOutput {
   const { url, method, state } = readFetchHead(head)
   const ignored: string[] = []
   const headers = kept(readPairs(head, 'headers'), false, ignored)
   return { ...CONTINUE, action: 'fetch', fetch: { url, method, headers, body, state }, ignored }
 }
 
-function readModify(head: Record<string, unknown>, body: Buffer, point: AttachPoint): GuestAnswer {
+function readModify(head: Record<string, unknown>, body: Buffer, point: AttachPoint): CheckedOutput {
   if (head.action !== 'modify') throw unknownAction(head.action)
-  const isReply = point !== 'OnRequest'
+  const isResponse = point !== 'OnRequest'
   const { headers_set = [], headers_add = [], headers_remove = [] } = readEdits(head)
   const ignored: string[] = []
-  const status = isReply && isStatus(head.status) ? head.status : null
+  const status = isResponse && isStatus(head.status) ? head.status : null
   if (head.status !== undefined && status === null) ignored.push(`status ${head.status} is not used`)
   const removed = headers_remove.map((name) => [name, ''] as const)
   return {
     ...CONTINUE,
     action: 'modify',
     status,
-    headers_set: kept(headers_set, isReply, ignored),
-    headers_add: kept(headers_add, isReply, ignored),
-    headers_remove: kept(removed, isReply, ignored).map(([name]) => name),
+    headers_set: kept(headers_set, isResponse, ignored),
+    headers_add: kept(headers_add, isResponse, ignored),
+    headers_remove: kept(removed, isResponse, ignored).map(([name]) => name),
     body: head.replaces_body === true ? body : null,
     ignored,
   }
 }
 
-function readTool(head: Record<string, unknown>, body: Buffer): GuestAnswer {
+function readTool(head: Record<string, unknown>, body: Buffer): CheckedOutput {
   const answer = readToolHead(head, body)
   const ignored =
     answer.action === 'reject' ? ['status', 'headers'].filter((member) => head[member] !== undefined) : []
   return { ...CONTINUE, ...answer, ignored: ignored.map((member) => `${member} is not used in OnToolCall`) }
 }
 
-function kept(pairs: readonly HeaderPair[], isReply: boolean, ignored: string[]): HeaderPair[] {
+function kept(pairs: readonly HeaderPair[], isResponse: boolean, ignored: string[]): HeaderPair[] {
   return pairs.filter(([name, value]) => {
-    const problem = headerProblem(name.toLowerCase(), value, isReply)
+    const problem = headerProblem(name.toLowerCase(), value, isResponse)
     if (problem !== null) ignored.push(`header ${name} is dropped: ${problem}`)
     return problem === null
   })
