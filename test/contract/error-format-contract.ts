@@ -54,12 +54,12 @@ export function errorFormatContract(title: string, format: ErrorFormat): void {
       expect(format.name).toMatch(/^[A-Za-z][A-Za-z0-9]*$/)
     })
 
-    test('makes a reply that can be sent of any error, with a status of an error', () => {
+    test('makes a response that can be sent of any error, with a status of an error', () => {
       forAny((error, request) => {
-        const reply = checkedResponse(toErrorReply(error, format, request), format.name)
-        expect(reply.status).toBeGreaterThanOrEqual(400)
-        expect(reply.headers).toEqual(expect.arrayContaining(['x-weir-error-code', error.code]))
-        expect(reply.headers).toEqual(expect.arrayContaining([...error.headers]))
+        const response = checkedResponse(toErrorReply(error, format, request), format.name)
+        expect(response.status).toBeGreaterThanOrEqual(400)
+        expect(response.headers).toEqual(expect.arrayContaining(['x-weir-error-code', error.code]))
+        expect(response.headers).toEqual(expect.arrayContaining([...error.headers]))
       })
     })
 

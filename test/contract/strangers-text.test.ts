@@ -103,7 +103,7 @@ const readers: Record<string, readonly [readonly Frame[], (text: string, bytes: 
     JSON_TEXT,
     (_text, bytes) => [new EventSplitter().push(bytes), new EventCounter().push(bytes), readEvent(bytes)],
   ],
-  'token counts of a reply': [JSON_TEXT, (_text, bytes) => new ReplyUsage().readEvents(bytes)],
+  'token counts of a response': [JSON_TEXT, (_text, bytes) => new ReplyUsage().readEvents(bytes)],
   'names of models': [ANY, (text) => groupDated([text, `${text}-2024-01-01`])],
   'a header name': [ANY, (_text, bytes) => headerName(bytes, 0, bytes.length)],
 }

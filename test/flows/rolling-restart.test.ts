@@ -65,7 +65,7 @@ async function openFleet(): Promise<Fleet> {
       log: { level: 'silent' },
       retry: { initialBackoffMs: 10 },
       breaker: { openMs: 300 },
-      shutdown: { settleMs: 15_000 },
+      shutdown: { settleMs: 6_000 },
     },
     plugins: { workers: { health: { drain_settle_secs: 5 } } },
     workers: sims.map(({ url }) => spec(url)),

@@ -56,8 +56,8 @@ async function openOnBoth(gateway: BuiltGateway, each: number): Promise<ThreadSt
 /** Until a connection happens to reach that thread. */
 async function crashThread(gateway: BuiltGateway, thread: number): Promise<void> {
   await until(async () => {
-    const reply = await gateway.send('POST', `/crash/${thread}`)
-    return ((await reply.json()) as { isMeant: boolean }).isMeant
+    const response = await gateway.send('POST', `/crash/${thread}`)
+    return ((await response.json()) as { isMeant: boolean }).isMeant
   })
 }
 
@@ -65,8 +65,8 @@ async function threadsThatAnswer(gateway: BuiltGateway): Promise<number[]> {
   const seen = new Set<number>()
   // A connection that the dying thread had in its queue is reset.
   const ask = async () => {
-    const reply = await gateway.get('/thread').catch(() => null)
-    if (reply !== null) seen.add(((await reply.json()) as { thread: number }).thread)
+    const response = await gateway.get('/thread').catch(() => null)
+    if (response !== null) seen.add(((await response.json()) as { thread: number }).thread)
   }
   await Promise.all(Array.from({ length: 40 }, ask))
   return [...seen].sort()
@@ -119,10 +119,10 @@ test('a replaced thread knows the workers of before and of afterwards, and count
   const chatThreads = async (model: string) => {
     const seen = new Set<string | null>()
     await until(async () => {
-      const reply = await gateway.send('POST', '/v1/chat/completions', { ...body, model, stream: false })
-      await reply.text()
-      expect(reply.status).toBe(200)
-      return seen.add(reply.headers.get('x-thread')).size === 2
+      const response = await gateway.send('POST', '/v1/chat/completions', { ...body, model, stream: false })
+      await response.text()
+      expect(response.status).toBe(200)
+      return seen.add(response.headers.get('x-thread')).size === 2
     })
   }
   worker.script(CHAT, jsonAnswer({ choices: [] }))

@@ -37,15 +37,15 @@ interface WorkerRecord {
 }
 
 async function listWorkers(gateway: BuiltGateway): Promise<WorkerRecord[]> {
-  const reply = (await (await gateway.get('/workers')).json()) as { workers: WorkerRecord[] }
-  return reply.workers
+  const response = (await (await gateway.get('/workers')).json()) as { workers: WorkerRecord[] }
+  return response.workers
 }
 
 /** @returns the id */
 async function register(gateway: BuiltGateway, worker: ScriptedWorker, more: object = {}): Promise<string> {
-  const reply = await gateway.send('POST', '/workers', { url: worker.url, ...more })
-  expect(reply.status).toBe(202)
-  const { worker_id: id } = (await reply.json()) as { worker_id: string }
+  const response = await gateway.send('POST', '/workers', { url: worker.url, ...more })
+  expect(response.status).toBe(202)
+  const { worker_id: id } = (await response.json()) as { worker_id: string }
   await isReady(gateway, id)
   return id
 }
