@@ -63,7 +63,7 @@ export function errorFormatContract(title: string, format: ErrorFormat): void {
       })
     })
 
-    test.runIf(isJson)('the body is what its schema says', () => {
+    test.runIf(isJson)('the body matches its schema', () => {
       const validator = defineValidator(format.schema)
       forAny((error, request) => {
         const body = JSON.parse(toErrorReply(error, format, request).body.toString()) as unknown
@@ -71,7 +71,7 @@ export function errorFormatContract(title: string, format: ErrorFormat): void {
       })
     })
 
-    test('ends a stream with whole events, whatever the message', () => {
+    test('ends a stream with complete events for every message', () => {
       forAny((error, request) => {
         const text = format.lastEvents(error, request)
         const splitter = new EventSplitter()
@@ -81,7 +81,7 @@ export function errorFormatContract(title: string, format: ErrorFormat): void {
       })
     })
 
-    test('never tells the cause', () => {
+    test('never exposes the cause', () => {
       forAny((error, request) => {
         expect(toErrorReply(error, format, request).body.toString()).not.toContain(SECRET)
         expect(format.lastEvents(error, request)).not.toContain(SECRET)

@@ -1,7 +1,7 @@
-/** Many clients that take turns with the responses API at once, each over a connection of its own, and remember what was acknowledged. */
+/** Concurrent clients of the Responses API, each with its own connection, that record the acknowledged turns. */
 import { Agent, request } from 'node:http'
 
-/** A response that its client was told of. */
+/** A response that was acknowledged to its client. */
 export interface AcknowledgedTurn {
   readonly id: string
   readonly input: string
