@@ -24,7 +24,7 @@ interface Use {
   readonly waiting: number
 }
 
-/** A worker that streams one event and ends when told to, by the number in the request. */
+/** A worker that streams one event and ends on command, by the number in the request. */
 class HeldWorker {
   /** Numbers in the order they came. */
   readonly asked: number[] = []

@@ -1,4 +1,4 @@
-/** What policies remember is shared by the data threads: sessions and prompts keep their worker whoever serves them. */
+/** What policies remember is shared by the data threads: sessions and prompts keep their worker on every thread. */
 import { fileURLToPath } from 'node:url'
 import { afterEach, expect, test } from 'vitest'
 import { type BuiltGateway, startBuiltGateway, stopCommands, sumOf, until } from '../support/built-command.ts'

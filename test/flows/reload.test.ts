@@ -130,7 +130,7 @@ test('the log level changes on every thread, up and down', async () => {
   expect(command.lines.filter((line) => line.includes('SIGUSR1'))).toHaveLength(1)
 })
 
-test('a file with a mistake is told once, with its place, and changes nothing', async () => {
+test('an invalid file is logged once, with the position of the error, and changes nothing', async () => {
   const file = join(makeFolder(), 'weir.yaml')
   const write = (level: string) =>
     writeFileSync(

@@ -139,7 +139,7 @@ describe('SIGTERM', () => {
     expect(end.atMs - finishedAtMs).toBeLessThan(10_000)
   })
 
-  test('kept connections are told to close, by whole responses and by streams, and no stream is spoilt by it', async () => {
+  test('responses and streams announce the close of kept connections, and every stream is complete', async () => {
     const { gateway, finish } = await setUp({ graceMs: 20_000, settleMs: 100 })
     const sockets = await Promise.all([keptConnection(gateway.port), keptConnection(gateway.port)])
     const stream = await openStream(gateway)
@@ -177,7 +177,7 @@ describe('SIGTERM', () => {
     expect((await gateway.command.ended).code).toBe(0)
   })
 
-  test('streams that are longer than the grace period are cut, their worker is told, and the exit is orderly', async () => {
+  test('streams that outlast the grace period are truncated, their worker request is cancelled, and the exit is clean', async () => {
     const graceMs = 800
     const { gateway, worker } = await setUp({ graceMs, settleMs: 100 })
     const streams = await Promise.all(Array.from({ length: 4 }, () => openStream(gateway)))

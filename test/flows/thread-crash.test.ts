@@ -1,4 +1,4 @@
-/** One of two data threads dies of an error that nobody catches: the other one and the process must not notice. */
+/** One of two data threads ends with an uncaught error: the other thread and the process continue. */
 import { fileURLToPath } from 'node:url'
 import { afterEach, expect, test } from 'vitest'
 import { type BuiltGateway, startBuiltGateway, stopCommands, until } from '../support/built-command.ts'
@@ -94,7 +94,7 @@ for (const dying of [1, 2]) {
     await crashThread(gateway, dying)
     await Promise.all(lost.map(({ stream }) => stream.done))
     for (const { stream } of lost) expect([stream.isWhole, stream.events.length]).toEqual([false, 3])
-    // What the thread had in flight is nobody's any more, on both sides.
+    // Requests of the thread are no longer counted, on both sides.
     await until(async () => (await gateway.loads())[worker.url] === kept.length)
     await until(() => worker.requestsTo(CHAT).filter((request) => request.isAborted).length === lost.length)
     const afterwards = await totals(gateway)

@@ -151,7 +151,7 @@ test('without a data directory nothing survives', async () => {
   expect((await second.get('/readiness')).status).toBe(503)
 })
 
-test('one process at a time has a data directory, and the second one says so', async () => {
+test('one process at a time uses a data directory, and the second one reports it', async () => {
   const dir = join(makeFolder(), 'data')
   const first = await start(dir)
   // Records may hold keys of workers.

@@ -406,7 +406,7 @@ describe('a running gateway', () => {
     await atGateway('remove', 'stale')
   })
 
-  test('its refusals are told with what to do', async () => {
+  test('rejections name the remedy', async () => {
     await atGateway('add', 'teapot')
     const twice = await atGateway('add', 'teapot', '--name', 'other')
     expect(twice).toMatchObject({ code: 1, out: '' })
@@ -546,7 +546,7 @@ describe('a running gateway', () => {
     expect(readJson('live/deep/case.json').steps[1].expect).toMatchObject({ action: 'reject', status: 418 })
   })
 
-  test('without the plugin says so', async () => {
+  test('reports that the plugin is not enabled', async () => {
     const plain = await startBuiltGateway()
     const end = await wasm('list', '--gateway', plain.url)
     expect(end).toMatchObject({ code: 1, err: expect.stringContaining('its wasm plugin is not enabled') })
