@@ -2,18 +2,18 @@
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 
-/** What is waited for comes within it also on a machine that is slow and busy; by itself it is one second. */
+/** The default of one second is too short for a busy machine. */
 const expectation = { poll: { timeout: 15_000 } }
 
-// Threads and commands that tests start compile nothing that was compiled before. Not the users' own folder.
+// Threads and commands of tests share a compile cache inside the repository.
 process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL('./node_modules/.cache/weir-tests', import.meta.url))
 
-// Nor do they take the types out of what they load, if that was done before.
+// They also share a cache of sources without types.
 const preload = new URL('./test/support/strip-types-once.js', import.meta.url)
 process.env.NODE_OPTIONS = `${process.env.NODE_OPTIONS ?? ''} --import=${preload.href}`.trim()
 
 const source = {
-  // Examples know the gateway by its name, as packages of others do.
+  // Examples import the gateway by its package name.
   resolve: {
     conditions: ['weir-source'],
     alias: [
@@ -25,7 +25,6 @@ const source = {
 
 export default defineConfig({
   test: {
-    // Most of the time is spent waiting, also on a machine with two cores.
     maxWorkers: 2,
     projects: [
       {
@@ -33,7 +32,7 @@ export default defineConfig({
         test: {
           name: 'unit',
           expect: expectation,
-          // Property tests take their time on a busy machine.
+          // Property tests are slow on a busy machine.
           testTimeout: 180_000,
           hookTimeout: 180_000,
           include: [
@@ -78,7 +77,7 @@ export default defineConfig({
       },
       {
         test: {
-          // Large counterparties that nobody here wrote, installed apart; `npm run test:real`.
+          // Third-party clients and engines that are installed separately; `npm run test:real`.
           name: 'real',
           include: ['test/real/**/*.test.ts'],
           pool: 'forks',
@@ -89,7 +88,7 @@ export default defineConfig({
       },
       {
         test: {
-          // The built command as people and their clients use it; nothing here counts on how fast things are.
+          // The built command with real clients; no test depends on speed.
           name: 'usage',
           include: ['test/usage/**/*.test.ts'],
           pool: 'forks',
@@ -102,7 +101,7 @@ export default defineConfig({
         test: {
           name: 'flows',
           include: ['test/flows/**/*.test.ts'],
-          // Whole gateways of several threads under load and faults, so one file at a time, after the others.
+          // Gateways with several threads under load and faults: one file at a time, after the other projects.
           maxWorkers: 1,
           sequence: { groupOrder: 1 },
           pool: 'forks',

@@ -1,4 +1,4 @@
-/** The benchmark command: runs scenarios, prints their figures beside their targets, and writes them as JSON. */
+/** The benchmark command: runs scenarios, prints figures with their targets, and writes them as JSON. */
 import { writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -10,20 +10,19 @@ import { renderTable, type ScenarioResult, toJson } from './support/report.ts'
 const USAGE = `Usage: npm run bench -- [name …] [--rounds 5] [--seconds 4] [--json out.json]
                         [--policy round_robin …] [--shared 0.7] [--against ../before]
 
-${SCENARIOS.map(({ name, question }) => `  ${name.padEnd(18)} ${question}`).join('\n')}
+${SCENARIOS.map(({ name, question }) => `  ${name.padEnd(23)} ${question}`).join('\n')}
 
-A name may be the beginning of several: "wasm" runs all of wasm-*. A whole name is that scenario alone.
-Without a name, all run. --policy (repeatable) belongs to policy-sim and
-fleet-2000, --shared (share of prompts with a common beginning) to policy-sim. --against names another
-checkout that is built: relay scenarios measure its gateway by turns with this one.
-Load clients, workers, nginx and gateway are processes of their own on this machine: compare figures of one run only.
-The exit code is 1 when a target is missed.`
+A name selects that scenario, or else all scenarios that start with it ("wasm" runs wasm-*); the default is all.
+--policy (repeatable) applies to policy-sim and fleet-2000.
+--shared (share of prompts with a common system prompt, 0 to 1) applies to policy-sim.
+--against is the root of another built checkout whose gateway relay scenarios measure in the same rounds.
+Load clients, workers, nginx and gateway run on this machine, so compare only figures of the same run.
+The exit code is 1 if a target is missed.`
 
-/** @throws naming the option */
 function numberOf(option: string, text: string, least: number, most: number): number {
   const value = Number(text)
   if (Number.isFinite(value) && value >= least && value <= most) return value
-  throw new Error(`--${option} must be a number from ${least} to ${most}, not "${text}"`)
+  throw new Error(`--${option} must be a number from ${least} to ${most} (got "${text}")`)
 }
 
 async function main(): Promise<void> {

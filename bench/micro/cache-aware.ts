@@ -1,6 +1,6 @@
 /**
- * What one choice costs, policy by policy, and cache_aware in particular: CPU time on one thread without any network, and
- * memory of the prefix table. Run `npm run build`, then `node bench/micro/cache-aware.ts`.
+ * CPU time of one policy decision, on one thread without a network, and memory of the prefix table of cache_aware.
+ * Run `npm run build`, then `node bench/micro/cache-aware.ts`.
  */
 import { parseArgs } from 'node:util'
 import { setFlagsFromString } from 'node:v8'
@@ -21,7 +21,7 @@ const PICKS = 4_000
 const CACHED_PROMPTS = 100_000
 const [ROOT, ENDING] = flags.source ? ['../..', 'ts'] : ['../../dist', 'js']
 
-/** What of the product this needs, as it is built. */
+/** Imported parts of the build. */
 interface Policy {
   pick(candidates: View, request: object): number
   close?(): void
@@ -94,7 +94,7 @@ class View {
 const WORDS =
   'a gateway sends every prompt where most of it has been before unless that engine is busy'.split(' ')
 
-/** A chat request whose prompt has about so many bytes, one of its own for each number. */
+/** A chat request with a prompt of about that size in bytes; every number has a different prompt. */
 function chatBody(number: number, bytes: number): Buffer {
   const words = [`session ${number}`]
   let length = words[0].length

@@ -1,6 +1,6 @@
 /**
- * What history costs: turns a second that are acknowledged as synced, and the CPU of loading and storing turn 10 and
- * turn 1,000 of a chain, from memory and from disk. Run `npm run build`, then `node bench/micro/history.ts`.
+ * Rate of synced turns, and CPU time of loading and storing turn 10 and turn 1,000 of a conversation, from memory and from
+ * disk. Run `npm run build`, then `node bench/micro/history.ts`.
  */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

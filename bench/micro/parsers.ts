@@ -1,7 +1,7 @@
 /**
- * What reading model output costs: plain text through every format in chunks as engines send them and at once, calls,
- * and hostile text of two lengths. CPU time on one thread. Run `npm run build`, then `node bench/micro/parsers.ts`;
- * `node --conditions=weir-source bench/micro/parsers.ts` measures the sources.
+ * CPU time of output parsers on one thread: plain text in small and large chunks, tool calls, and hostile text of two
+ * lengths. Run `npm run build`, then `node bench/micro/parsers.ts`; `node --conditions=weir-source bench/micro/parsers.ts`
+ * measures the sources.
  */
 import { parseArgs } from 'node:util'
 import { type Figure, verdict } from '../support/figure.ts'
@@ -23,7 +23,7 @@ const PLAIN_TARGET = 200
 const isSource = process.execArgv.some((argument) => argument.includes('source'))
 const [ROOT, ENDING] = isSource ? ['../..', 'ts'] : ['../../dist', 'js']
 
-/** What of the product this needs, as it is built. */
+/** Imported parts of the build. */
 interface Sink {
   text(delta: string): void
   callStarted(index: number, name: string): void

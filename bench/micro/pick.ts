@@ -1,7 +1,7 @@
 /**
- * What one choice of a worker costs from the model's name to the counted attempt, and to its release: every policy,
- * small and large fleets. CPU time on one thread without any network. Run `npm run build`, then `node bench/micro/pick.ts`;
- * `node --conditions=weir-source bench/micro/pick.ts` measures the sources. `cache-aware.ts` measures policies by themselves.
+ * CPU time of one pick from the model name to the counted attempt, and of its release, for every policy with small and
+ * large fleets, on one thread without a network. Run `npm run build`, then `node bench/micro/pick.ts`;
+ * `node --conditions=weir-source bench/micro/pick.ts` measures the sources. `cache-aware.ts` measures policies alone.
  */
 import { parseArgs } from 'node:util'
 import { policyAdder, type Registry } from '../support/add-policies.ts'
@@ -30,7 +30,7 @@ const TARGETS: Readonly<Record<number, readonly [reader: number, other: number]>
 const isSource = process.execArgv.some((argument) => argument.includes('source'))
 const [ROOT, ENDING] = isSource ? ['../..', 'ts'] : ['../../dist', 'js']
 
-/** What of the product this needs, as it is built. */
+/** Imported parts of the build. */
 interface Attempt {
   failed(): void
   succeeded(): void

@@ -1,7 +1,6 @@
 /**
- * What the record store acknowledges: synced records a second with 256 in flight, beside what the disk does with plain
- * files of the same size; and how long a start takes with many records. Run `npm run build`, then
- * `node bench/micro/store.ts`.
+ * Rate of synced records with 256 in flight, compared with synced appends to plain files of the same size, and start-up
+ * time with many records. Run `npm run build`, then `node bench/micro/store.ts`.
  */
 import { mkdtemp, open, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -1,8 +1,7 @@
 /**
- * What tokenizers cost: a chat of 4 KB with and without remembered segments, a large prompt beside a loop that must keep
- * turning, a token decoded, and the memory of a vocabulary. Run `npm run build`, then
- * `node --expose-gc bench/micro/tokenizers.ts [--source FOLDER]`; `node --conditions=weir-source …` measures the sources. Without a
- * folder, the sample tokenizer is measured.
+ * Cost of tokenizers: a chat of 4 KB with and without cached segments, a large prompt on another thread, decoding of a
+ * token, and memory of a vocabulary. Run `npm run build`, then `node --expose-gc bench/micro/tokenizers.ts [--source FOLDER]`
+ * (default: the sample tokenizer); `node --conditions=weir-source …` measures the sources.
  */
 import { parseArgs } from 'node:util'
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
@@ -89,7 +88,7 @@ async function costUs(work: (round: number) => Promise<unknown>): Promise<number
   return (cpuUs() - before) / ROUNDS
 }
 
-const words = 'The gateway keeps what it was told, and asks the worker for the rest of the answer. '
+const words = 'The gateway stores the first part of the text and requests the rest from the worker. '
 const history = Array.from({ length: 8 }, (_, turn) => ({
   role: turn % 2 === 0 ? 'user' : 'assistant',
   content: `${turn}: ${words.repeat(6)}`,

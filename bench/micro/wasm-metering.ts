@@ -1,7 +1,6 @@
 /**
- * What fuel costs a guest that only computes: a scan of 1 MB of JSON, the module as it was written and as the gateway
- * runs it, by turns. Time on one thread; the best of the rounds counts, since other load only adds.
- * Run `npm run build`, then `node bench/micro/wasm-metering.ts`; with `--fresh` stores are noted too.
+ * Cost of fuel metering in a module that scans 1 MB of JSON, compared with the unmodified module, on one thread; the best
+ * round counts. Run `npm run build`, then `node bench/micro/wasm-metering.ts`; `--fresh` also records memory writes.
  */
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -67,7 +66,7 @@ async function open(name: string, bytes: Uint8Array<ArrayBuffer>, isRewritten: b
   }
 }
 
-/** What of the product this needs. */
+/** Imported parts of the build. */
 interface Build {
   buildModule(options: {
     directory: string

@@ -1,7 +1,7 @@
 /**
- * What one choice of a worker by a module costs: the example `wasm-pick-team` as the policy `wasm` has it called, for
- * small and larger fleets. CPU time on one thread without any network. Run `npm run build`, then
- * `node bench/micro/wasm-pick.ts`; `node --conditions=weir-source bench/micro/wasm-pick.ts` measures the sources.
+ * CPU time of one worker pick by a module: the example `wasm-pick-team` behind the policy `wasm`, for small and larger
+ * fleets, on one thread without a network. Run `npm run build`, then `node bench/micro/wasm-pick.ts`;
+ * `node --conditions=weir-source bench/micro/wasm-pick.ts` measures the sources.
  */
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -24,7 +24,7 @@ const [ROOT, ENDING] = isSource ? ['../..', 'ts'] : ['../../dist', 'js']
 const load = async (file: string) =>
   (await import(new URL(`${ROOT}/${file}.${ENDING}`, import.meta.url).href)) as Record<string, unknown>
 
-/** What of the product this needs. */
+/** Imported parts of the build. */
 interface Guest {
   open(tenant: string | null): Promise<void>
   call(order: object): { readonly value: unknown; readonly report: { readonly failure: object | null } }

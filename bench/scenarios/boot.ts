@@ -1,6 +1,5 @@
-/** Starting up: how long until the gateway is ready, and how much memory does it hold then? */
-import { againstFigures } from '../support/against.ts'
-import type { Figure, RunOptions, Scenario } from '../support/figure.ts'
+/** Start-up time and idle memory of the gateway. */
+import { againstFigures, type Figure, type RunOptions, type Scenario } from '../support/figure.ts'
 import { startGateway } from '../support/gateway.ts'
 import { rssBytes, wait } from '../support/process.ts'
 import { startWorker } from '../support/subject.ts'
@@ -12,7 +11,7 @@ interface Starts {
   readonly idleMegabytes: number[]
 }
 
-async function startOnce(workerPort: number, against: string | undefined, into: Starts): Promise<void> {
+async function startOnce(workerPort: number, against: string | null, into: Starts): Promise<void> {
   const gateway = await startGateway({ workerPorts: [workerPort], against })
   try {
     into.bootMs.push(gateway.bootMs)
@@ -30,13 +29,13 @@ async function run({ rounds, progress, against }: RunOptions): Promise<Figure[]>
   try {
     for (let round = 0; round < rounds; round++) {
       progress(`round ${round + 1}/${rounds}`)
-      await startOnce(worker.port, undefined, now)
+      await startOnce(worker.port, null, now)
       if (against !== null) await startOnce(worker.port, against, before)
     }
   } finally {
     await worker.child.stop()
   }
-  const note = 'from the start of the process to the first 200 of /readiness, its worker found included'
+  const note = 'from the start of the process to the first 200 of /readiness, with discovery of its worker'
   return [
     { name: 'boot to ready', unit: 'ms', values: now.bootMs, target: 1_000, note },
     ...againstFigures('boot to ready', now.bootMs, before.bootMs, 'ms'),
@@ -47,6 +46,6 @@ async function run({ rounds, progress, against }: RunOptions): Promise<Figure[]>
 
 export const boot: Scenario = {
   name: 'boot',
-  question: 'how long does a start take, and what does an idle gateway hold?',
+  question: 'how long does a start take, and how much memory does an idle gateway hold?',
   run,
 }

@@ -1,9 +1,9 @@
-/** Two thousand workers: what do they cost beside four, in time, memory and administration? */
-import { type Figure, type RunOptions, type Scenario, withheldFigure } from '../support/figure.ts'
+/** CPU time, memory and administration of two thousand workers, compared with four. */
+import { type Figure, type RunOptions, ratios, type Scenario, withheldFigure } from '../support/figure.ts'
 import { type FleetGateway, startFleetGateway } from '../support/fleet.ts'
 import { isUnavailable } from '../support/gateway.ts'
 import { percentile, startProbe } from '../support/latency-probe.ts'
-import { type LoadResult, rotate, runLoad } from '../support/load.ts'
+import { cpuPerRequest, measureRounds, runLoad } from '../support/load.ts'
 import { cpuMicros, rssBytes, wait } from '../support/process.ts'
 import { type RunningWorker, startWorker } from '../support/subject.ts'
 
@@ -15,7 +15,7 @@ const STEADY_RATE = 1_000
 const WARM_UP_SECONDS = 3
 const NO_PROBES = { disable_health_check: true }
 const SWEEP_SECONDS = 5
-/** Administration is timed with the first of them that this build has. */
+/** Administration is timed with the first policy that this build has. */
 const POLICIES = ['cache_aware', 'least_load', 'round_robin']
 
 interface Pair {
@@ -42,37 +42,31 @@ async function withPair<T>(
   }
 }
 
-/** Paired and by turns, at saturation: at low rates the waiting between requests would be counted as theirs. */
-async function measureCpu(
-  { few, many }: Pair,
-  policy: string,
-  { rounds, seconds, progress }: RunOptions,
-): Promise<Figure[]> {
+/** At saturation: at low rates the idle time between requests would count too. */
+async function measureCpu({ few, many }: Pair, policy: string, options: RunOptions): Promise<Figure[]> {
   const load = { connections: CONNECTIONS, rate: 0 }
   for (const gateway of [few, many]) {
     await runLoad('paced-load.ts', gateway, { ...load, seconds: WARM_UP_SECONDS })
   }
-  const results = new Map<FleetGateway, LoadResult[]>([
-    [few, []],
-    [many, []],
-  ])
-  for (let round = 0; round < rounds; round++) {
-    for (const gateway of rotate([few, many], round)) {
-      progress(`${policy}, round ${round + 1}/${rounds}`)
-      results.get(gateway)?.push(await runLoad('paced-load.ts', gateway, { ...load, seconds }))
-    }
-  }
-  const perRequest = (gateway: FleetGateway) =>
-    (results.get(gateway) ?? []).map(({ cpuMicros: used, report }) => used / report.requests)
-  const fewMicros = perRequest(few)
-  const manyMicros = perRequest(many)
+  const gateways = [
+    { name: 'few', gateway: few },
+    { name: 'many', gateway: many },
+  ]
+  const results = await measureRounds(
+    gateways,
+    options,
+    ({ gateway }) => runLoad('paced-load.ts', gateway, { ...load, seconds: options.seconds }),
+    `${policy}, `,
+  )
+  const fewMicros = cpuPerRequest(results('few'))
+  const manyMicros = cpuPerRequest(results('many'))
   return [
     { name: `${policy}, CPU per request, ${FEW_WORKERS} workers`, unit: 'µs', values: fewMicros },
     { name: `${policy}, CPU per request, ${WORKERS} workers`, unit: 'µs', values: manyMicros },
     {
       name: `${policy}, CPU per request, ${WORKERS} / ${FEW_WORKERS} workers`,
       unit: '×',
-      values: manyMicros.map((value, round) => value / fewMicros[round]),
+      values: ratios(manyMicros, fewMicros),
       target: 1.2,
     },
   ]
@@ -82,7 +76,7 @@ async function measureAdministration(many: FleetGateway, { rounds, seconds }: Ru
   const load = { connections: CONNECTIONS, rate: STEADY_RATE, seconds }
   const samples = { readinessP50: [] as number[], readinessP99: [] as number[], list: [] as number[] }
   for (let round = 0; round < rounds; round++) {
-    // One after the other: a list of all workers keeps its thread busy, and a probe behind it waits.
+    // Sequential: the list of all workers delays probes on the same thread.
     const readiness = startProbe(many.port, '/readiness', 20)
     await runLoad('paced-load.ts', many, load)
     const readinessMs = await readiness.stop()
@@ -99,14 +93,14 @@ async function measureAdministration(many: FleetGateway, { rounds, seconds }: Ru
       name: 'GET /readiness, p50',
       unit: 'ms',
       values: samples.readinessP50,
-      note: `beside ${STEADY_RATE} chats/s, as the two below`,
+      note: `with a load of ${STEADY_RATE} chats/s, as the two below`,
     },
     { name: 'GET /readiness, p99', unit: 'ms', values: samples.readinessP99, target: 5 },
     { name: 'GET /workers, p99', unit: 'ms', values: samples.list, target: 200 },
   ]
 }
 
-/** What probing the whole fleet costs a gateway that has nothing else to do. */
+/** CPU time of health checks of the whole fleet in an otherwise idle gateway. */
 async function measureSweep(worker: RunningWorker, { rounds, progress }: RunOptions): Promise<Figure[]> {
   progress('health checks')
   const gateway = await startFleetGateway(worker.ports, { check_interval_secs: SWEEP_SECONDS })
@@ -115,12 +109,12 @@ async function measureSweep(worker: RunningWorker, { rounds, progress }: RunOpti
   try {
     await wait(SWEEP_SECONDS * 1_000)
     for (let round = 0; round < Math.min(rounds, 3); round++) {
-      const probesBefore = await probesSeen(worker)
+      const probesBefore = await countProbes(worker)
       const cpuBefore = cpuMicros(gateway.pid)
       const readiness = startProbe(gateway.port, '/readiness', 20)
       await wait(SWEEP_SECONDS * 1_000)
       readinessMs.push(percentile(await readiness.stop(), 99))
-      const probes = (await probesSeen(worker)) - probesBefore
+      const probes = (await countProbes(worker)) - probesBefore
       cpuMs.push(((cpuMicros(gateway.pid) - cpuBefore) / probes) * (WORKERS / 1_000))
     }
   } finally {
@@ -131,13 +125,13 @@ async function measureSweep(worker: RunningWorker, { rounds, progress }: RunOpti
       name: `CPU of ${WORKERS} health probes`,
       unit: 'ms',
       values: cpuMs,
-      note: `a sweep each ${SWEEP_SECONDS} s; whatever else an idle gateway does, and 50 readiness probes a second, included`,
+      note: `a sweep every ${SWEEP_SECONDS} s; includes the idle gateway and 50 readiness probes per second`,
     },
     { name: 'GET /readiness during the sweep, p99', unit: 'ms', values: readinessMs, target: 5 },
   ]
 }
 
-async function probesSeen(worker: RunningWorker): Promise<number> {
+async function countProbes(worker: RunningWorker): Promise<number> {
   return Number(await (await fetch(`http://127.0.0.1:${worker.port}/probes`)).text())
 }
 
@@ -168,6 +162,6 @@ async function run(options: RunOptions): Promise<Figure[]> {
 
 export const fleet2000: Scenario = {
   name: 'fleet-2000',
-  question: 'what do 2,000 workers cost beside 4?',
+  question: 'what do 2,000 workers cost compared with 4?',
   run,
 }

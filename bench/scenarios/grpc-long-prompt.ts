@@ -1,37 +1,36 @@
-/** Prompts of 100 KB beside streams of an engine over gRPC: how long does the serving thread keep anybody waiting? */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+/** Latency of a serving thread while prompts of 100 KB and gRPC streams run. */
+import { writeFileSync } from 'node:fs'
 import type { Agent } from 'node:http'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Figure, RunOptions, Scenario } from '../support/figure.ts'
-import { callGateway, type GatewaySubject, startGateway } from '../support/gateway.ts'
+import { callGateway, type GatewaySubject, grpcWorkerAt, startGateway, tokenize } from '../support/gateway.ts'
 import { answerText } from '../support/grpc-workload.ts'
-import { oneConnection, percentile, startProbe, timeOne } from '../support/latency-probe.ts'
+import { oneConnection, percentile, startProbe, timeGet } from '../support/latency-probe.ts'
 import { runLoad } from '../support/load.ts'
-import { runQueueMs, startScript, threadTimes, waitUntil } from '../support/process.ts'
+import { runQueueMs, startScript, temporaryDirectory, threadTimes } from '../support/process.ts'
 
 const STREAMS = 16
-/** Threads that serve; each has about half of the streams, and of the prompts. */
+/** Serving threads; each has about half of the streams and prompts. */
 const THREADS = 2
-/** Long prompts under way at a time; each takes as long as its answer, 1.6 s. */
+/** Concurrent long prompts; each takes 1.6 s, the time of its answer. */
 const PROMPTS = 8
-const SENTENCE = 'The gateway keeps what it was told, and asks the worker for the rest of the answer. '
+const SENTENCE = 'The gateway stores the first part of the text and requests the rest from the worker. '
 const PROMPT = SENTENCE.repeat(Math.ceil(102_400 / SENTENCE.length))
 const PROBE_PAUSE_MS = 2
-const MOST_TRIES = 40
+const MAX_TRIES = 40
 const TARGET_MS = 5
 
-async function ask(port: number): Promise<void> {
+async function sendPrompt(port: number): Promise<void> {
   const messages = [{ role: 'user', content: PROMPT }]
-  const reply = await callGateway(port, 'POST', '/v1/chat/completions', { model: 'bench', messages })
-  if (!reply.ok) throw new Error(`a long prompt was answered with ${reply.status}: ${await reply.text()}`)
-  await reply.arrayBuffer()
+  const response = await callGateway(port, 'POST', '/v1/chat/completions', { model: 'bench', messages })
+  const text = await response.text()
+  if (!response.ok) throw new Error(`a long prompt failed with ${response.status}: ${text}`)
 }
 
 const load = (subject: GatewaySubject, seconds: number) =>
   runLoad('sse-load.ts', subject, { streams: STREAMS, seconds, exact: 0, engine: 1 })
 
-/** What each thread of the gateway has used meanwhile, the busiest first. */
+/** Returns the threads of the gateway by the CPU time that they used meanwhile, descending. */
 async function busiest(subject: GatewaySubject, work: () => Promise<unknown>): Promise<readonly number[]> {
   const before = threadTimes(subject.pid)
   await work()
@@ -39,15 +38,15 @@ async function busiest(subject: GatewaySubject, work: () => Promise<unknown>): P
   return used.sort((a, b) => b[1] - a[1]).map(([id]) => id)
 }
 
-/** A connection to each of the threads that serve: which of them takes it is the system's choice. */
+/** Opens a connection to each serving thread. The system assigns connections, so several may be needed. */
 async function reachThreads(subject: GatewaySubject): Promise<ReadonlyMap<number, Agent>> {
   const serving = (await busiest(subject, () => load(subject, 2))).slice(0, THREADS)
   const reached = new Map<number, Agent>()
   for (let tries = 0; reached.size < THREADS; tries++) {
-    if (tries > MOST_TRIES) throw new Error(`of ${THREADS} threads that serve, ${reached.size} were reached`)
+    if (tries > MAX_TRIES) throw new Error(`reached only ${reached.size} of ${THREADS} serving threads`)
     const agent = oneConnection()
     const [thread] = await busiest(subject, async () => {
-      for (let asked = 0; asked < 300; asked++) await timeOne(agent, subject.port, '/liveness')
+      for (let sent = 0; sent < 300; sent++) await timeGet(agent, subject.port, '/liveness')
     })
     if (!serving.includes(thread) || reached.has(thread)) agent.destroy()
     else reached.set(thread, agent)
@@ -55,19 +54,19 @@ async function reachThreads(subject: GatewaySubject): Promise<ReadonlyMap<number
   return reached
 }
 
-/** Times of probes while streams run, with long prompts or without: of the thread that was worse. */
+/** Probe latency of the slower thread while streams run, with or without long prompts. */
 async function probed(subject: GatewaySubject, seconds: number, hasPrompts: boolean) {
   const threads = await reachThreads(subject)
   const streams = load(subject, seconds)
   let isOver = false
   let prompts = 0
   const senders = Array.from({ length: hasPrompts ? PROMPTS : 0 }, async () => {
-    for (; !isOver; prompts++) await ask(subject.port)
+    for (; !isOver; prompts++) await sendPrompt(subject.port)
   })
   const probes = [...threads].map(([thread, agent]) => {
-    // Whoever else uses the machine must not show.
-    const waitedMs = () => runQueueMs(subject.pid, thread) + runQueueMs(process.pid, process.pid)
-    return startProbe(subject.port, '/liveness', PROBE_PAUSE_MS, waitedMs, agent)
+    // Time without a core depends on other processes of the machine.
+    const excludedMs = () => runQueueMs(subject.pid, thread) + runQueueMs(process.pid, process.pid)
+    return startProbe(subject.port, '/liveness', PROBE_PAUSE_MS, excludedMs, agent)
   })
   await streams
   isOver = true
@@ -77,29 +76,17 @@ async function probed(subject: GatewaySubject, seconds: number, hasPrompts: bool
 }
 
 async function run({ rounds, seconds, progress }: RunOptions): Promise<Figure[]> {
-  const folder = mkdtempSync(join(tmpdir(), 'weir-bench-prompts-'))
-  const file = join(folder, 'ids.json')
-  const engine = startScript(new URL('../support/grpc-engine.ts', import.meta.url), ['--ids', file])
+  const file = join(temporaryDirectory(), 'ids.json')
+  const engine = startScript('grpc-engine.ts', { ids: file })
   try {
     const { port } = await engine.report()
     const subject = await startGateway({
       workerPorts: [],
       kernel: { threads: THREADS },
-      plugins: {
-        grpc: {},
-        parsers: {},
-        tokenizers: {},
-        workers: { workers: [{ url: `grpc://127.0.0.1:${port}` }] },
-      },
+      plugins: grpcWorkerAt(port),
     })
     try {
-      await waitUntil('the tokenizer is loaded', 15_000, async () => {
-        const asked = { model: 'bench', prompt: answerText('plain'), add_special_tokens: false }
-        const reply = await callGateway(subject.port, 'POST', '/v1/tokenize', asked)
-        if (reply.ok)
-          writeFileSync(file, JSON.stringify(((await reply.json()) as { tokens: number[] }).tokens))
-        return reply.ok
-      })
+      writeFileSync(file, JSON.stringify(await tokenize(subject.port, answerText('plain'))))
       const alone: number[] = []
       const beside: number[] = []
       for (let round = 0; round < rounds; round++) {
@@ -111,11 +98,11 @@ async function run({ rounds, seconds, progress }: RunOptions): Promise<Figure[]>
       return [
         { name: 'p99 of a probe, streams alone', unit: 'ms', values: alone },
         {
-          name: 'p99 of a probe, 100 KB prompts beside them',
+          name: 'p99 of a probe, with 100 KB prompts',
           unit: 'ms',
           values: beside,
           target: TARGET_MS,
-          note: `${STREAMS} streams and ${PROMPTS} prompts at a time on ${THREADS} serving threads, of which the worse counts; waits for a core left out`,
+          note: `${STREAMS} streams and ${PROMPTS} concurrent prompts; the slower of ${THREADS} serving threads; without the wait for a core`,
         },
       ]
     } finally {
@@ -123,12 +110,11 @@ async function run({ rounds, seconds, progress }: RunOptions): Promise<Figure[]>
     }
   } finally {
     await engine.stop()
-    rmSync(folder, { recursive: true, force: true })
   }
 }
 
 export const grpcLongPrompt: Scenario = {
   name: 'grpc-long-prompt',
-  question: 'how long do prompts of 100 KB keep the streams beside them waiting?',
+  question: 'how long do prompts of 100 KB delay other requests?',
   run,
 }

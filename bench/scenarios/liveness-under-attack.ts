@@ -1,14 +1,14 @@
-/** Attacks with bodies, URLs and workers: how long do probes wait meanwhile, on one data thread? */
+/** Latency of probes on one data thread during attacks with bodies, URLs and workers. */
 import type { Figure, RunOptions, Scenario } from '../support/figure.ts'
 import { startGateway } from '../support/gateway.ts'
 import { percentile, startProbe } from '../support/latency-probe.ts'
 import { runQueueMs, startScript, threadTimes } from '../support/process.ts'
 import { startWorker } from '../support/subject.ts'
 
-/** As `hostile-load.ts` knows them, and what each tries. */
+/** Attacks of `hostile-load.ts` and their descriptions. */
 const ATTACKS: Readonly<Record<string, string>> = {
   harmless: 'small chats, for comparison',
-  'harmless-16m': 'chats of 16 MB without malice, for comparison',
+  'harmless-16m': 'chats of 16 MB, for comparison',
   nesting: '30 MB of [',
   'nested-member': 'a body with 30 MB of [ in it',
   'escaped-key': 'an escaped key and a string of 16 MB',
@@ -16,7 +16,7 @@ const ATTACKS: Readonly<Record<string, string>> = {
   'engine-metrics': 'a worker whose metrics have 60,000 digits each, 4 MB of them',
   'slashes-path': 'a path of 12,000 slashes',
   'slashes-url': 'a worker URL with 20,000 slashes',
-  dripping: 'a worker whose event comes byte by byte and never ends',
+  dripping: 'a worker that sends an endless event byte by byte',
 }
 const PROBE_PAUSE_MS = 2
 const TARGET_MS = 50
@@ -27,7 +27,7 @@ interface Attacked {
   readonly statuses: Readonly<Record<string, number>>
 }
 
-/** The thread of the gateway that answers requests. */
+/** Finds the thread that serves requests by its CPU time under load. */
 async function findDataThread(pid: number, port: number): Promise<number> {
   const before = threadTimes(pid)
   await attacked(port, 'harmless', 1, () => 0)
@@ -39,14 +39,13 @@ async function attacked(
   port: number,
   attack: string,
   seconds: number,
-  waitedMs: () => number,
+  excludedMs: () => number,
 ): Promise<Attacked> {
-  const args = ['--port', String(port), '--attack', attack, '--seconds', String(seconds)]
-  const client = startScript(new URL('../support/hostile-load.ts', import.meta.url), args)
+  const client = startScript('hostile-load.ts', { port, attack, seconds })
   try {
-    // The body is made by then.
+    // The first report follows the creation of the body.
     await client.report()
-    const probe = startProbe(port, '/liveness', PROBE_PAUSE_MS, waitedMs)
+    const probe = startProbe(port, '/liveness', PROBE_PAUSE_MS, excludedMs)
     const report = client.report()
     const ended = await report.finally(() => probe.stop())
     const times = await probe.stop()
@@ -59,19 +58,19 @@ async function attacked(
 
 async function run({ rounds, seconds, progress }: RunOptions): Promise<Figure[]> {
   const worker = await startWorker()
-  const hostile = startScript(new URL('../support/hostile-worker.ts', import.meta.url), [])
+  const hostile = startScript('hostile-worker.ts')
   try {
     const { port } = await hostile.report()
     const gateway = await startGateway({ workerPorts: [worker.port, Number(port)] })
     try {
       const dataThread = await findDataThread(gateway.pid, gateway.port)
-      // Whoever else uses the machine must not show.
-      const waitedMs = () => runQueueMs(gateway.pid, dataThread) + runQueueMs(process.pid, process.pid)
+      // Time without a core depends on other processes of the machine.
+      const excludedMs = () => runQueueMs(gateway.pid, dataThread) + runQueueMs(process.pid, process.pid)
       const figures: Figure[] = []
       for (const [attack, what] of Object.entries(ATTACKS)) {
         const times: Attacked[] = []
         for (let round = 0; round < rounds; round++) {
-          times.push(await attacked(gateway.port, attack, seconds, waitedMs))
+          times.push(await attacked(gateway.port, attack, seconds, excludedMs))
           const { p99Ms, worstMs, statuses } = times[round]
           progress(
             `${attack}: p99 ${p99Ms.toFixed(1)} ms, worst ${worstMs.toFixed(1)} ms, ${JSON.stringify(statuses)}`,
@@ -82,7 +81,7 @@ async function run({ rounds, seconds, progress }: RunOptions): Promise<Figure[]>
           unit: 'ms',
           values: times.map(({ p99Ms }) => p99Ms),
           target: TARGET_MS,
-          note: `${what}; waits for a core left out`,
+          note: `${what}; without the wait for a core`,
         })
       }
       return figures

@@ -1,64 +1,58 @@
-/** A thousand streams of messages at a model's pace: what does each delta wait longer than without a gateway? */
+/** Latency that the gateway adds to each delta of a thousand message streams at the rate of a model. */
 import type { Figure, RunOptions, Scenario } from '../support/figure.ts'
-import { startGateway } from '../support/gateway.ts'
-import { clientBottleneck, type LoadResult, rotate, runLoad } from '../support/load.ts'
+import { startGateway, vendorAt } from '../support/gateway.ts'
+import { addedMs, clientBottleneck, measureRounds, type RoundResults, runLoad } from '../support/load.ts'
 import { DELTAS, PACE_MS } from '../support/stamped-deltas.ts'
 import { directSubject, type Subject, startWorker } from '../support/subject.ts'
-import { vendorAt } from '../support/vendor.ts'
 
 const STREAMS = 1_000
-const MOST_ADDED_MS = 1
+const MAX_ADDED_MS = 1
 
-interface Way {
+interface Variant {
   readonly name: string
   readonly subject: Subject
   readonly messages: 0 | 1
-  /** The way without a gateway; null for those themselves. */
+  /** Name of the variant without a gateway; null for those variants. */
   readonly against: string | null
 }
 
-async function run({ rounds, progress }: RunOptions): Promise<Figure[]> {
+async function run(options: RunOptions): Promise<Figure[]> {
   const worker = await startWorker('stamped-worker.ts')
-  const ways: Way[] = []
+  const variants: Variant[] = []
   try {
     const direct = directSubject(worker)
-    ways.push({ name: 'chat, direct', subject: direct, messages: 0, against: null })
-    ways.push({ name: 'messages, direct', subject: direct, messages: 1, against: null })
+    variants.push({ name: 'chat, direct', subject: direct, messages: 0, against: null })
+    variants.push({ name: 'messages, direct', subject: direct, messages: 1, against: null })
     const relaying = await startGateway({ workerPorts: [], plugins: vendorAt(worker.port) })
-    ways.push({ name: 'relayed', subject: relaying, messages: 1, against: 'messages, direct' })
+    variants.push({ name: 'relayed', subject: relaying, messages: 1, against: 'messages, direct' })
     const translating = await startGateway({
       workerPorts: worker.ports,
       plugins: { messages: {} },
     })
-    ways.push({ name: 'translated', subject: translating, messages: 1, against: 'chat, direct' })
-    const results = new Map<string, LoadResult[]>(ways.map(({ name }) => [name, []]))
-    const load = ({ subject, messages }: Way, streams: number) =>
+    variants.push({ name: 'translated', subject: translating, messages: 1, against: 'chat, direct' })
+    const load = ({ subject, messages }: Variant, streams: number) =>
       runLoad('stamped-load.ts', subject, { streams, messages })
-    for (const way of ways) await load(way, 100)
-    for (let round = 0; round < rounds; round++) {
-      for (const way of rotate(ways, round)) {
-        progress(`round ${round + 1}/${rounds}: ${way.name}`)
-        results.get(way.name)?.push(await load(way, STREAMS))
-      }
-    }
-    return ways.flatMap((way) => toFigures(way, results))
+    for (const variant of variants) await load(variant, 100)
+    const results = await measureRounds(variants, options, (variant) => load(variant, STREAMS))
+    return variants.flatMap((variant) => toFigures(variant, results))
   } finally {
-    for (const { subject } of ways.reverse()) await subject.stop()
+    for (const { subject } of variants.reverse()) await subject.stop()
     await worker.child.stop()
   }
 }
 
-function toFigures({ name, against }: Way, results: ReadonlyMap<string, LoadResult[]>): Figure[] {
-  const own = results.get(name) ?? []
-  const p50Ms = ({ report }: LoadResult) => report.p50Micros / 1_000
-  if (against === null) return [{ name: `p50 of a delta, ${name}`, unit: 'ms', values: own.map(p50Ms) }]
-  const direct = results.get(against) ?? []
+function toFigures({ name, against }: Variant, results: RoundResults): Figure[] {
+  const own = results(name)
+  if (against === null) {
+    const values = own.map(({ report }) => report.p50Micros / 1_000)
+    return [{ name: `p50 of a delta, ${name}`, unit: 'ms', values }]
+  }
   return [
     {
       name: `added p50 of a delta, ${name}`,
       unit: 'ms',
-      values: own.map((result, round) => p50Ms(result) - p50Ms(direct[round])),
-      target: MOST_ADDED_MS,
+      values: addedMs(own, results(against), 'p50Micros'),
+      target: MAX_ADDED_MS,
       note: clientBottleneck(own) ?? `${STREAMS} streams of ${DELTAS} deltas, ${PACE_MS} ms apart`,
     },
     {
@@ -71,10 +65,10 @@ function toFigures({ name, against }: Way, results: ReadonlyMap<string, LoadResu
       unit: '',
       values: own.map(({ report }) => report.disordered),
       target: 0,
-      note: 'a missing delta or a cut stream would have ended the run',
+      note: 'a missing delta or a truncated stream ends the run',
     },
     {
-      name: `streams open at once, ${name}`,
+      name: `concurrent streams, ${name}`,
       unit: '',
       values: own.map(({ report }) => report.mostOpen),
       atLeast: STREAMS,
@@ -85,6 +79,6 @@ function toFigures({ name, against }: Way, results: ReadonlyMap<string, LoadResu
 export const messages1000: Scenario = {
   name: 'messages-1000',
   question:
-    'what does a delta of a thousand streams of messages wait longer, and do all come in their order?',
+    'what latency does the gateway add to a delta of a thousand message streams, and are all in order?',
   run,
 }

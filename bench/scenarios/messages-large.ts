@@ -1,19 +1,18 @@
-/** A conversation of 64 MiB and a client that reads slowly: what a gateway in front of a vendor holds in memory. */
+/** Memory of a gateway in front of a vendor: a conversation of 64 MiB, and a client that reads slowly. */
 import { createHash } from 'node:crypto'
-import { request } from 'node:http'
+import { bulkSha256 } from '../support/bulk-stream.ts'
 import type { Figure, RunOptions, Scenario } from '../support/figure.ts'
-import { startGateway } from '../support/gateway.ts'
+import { startGateway, vendorAt } from '../support/gateway.ts'
 import { runLoad } from '../support/load.ts'
-import { rssBytes, wait } from '../support/process.ts'
-import { BYTES_PER_MS, readSlowly } from '../support/slow-read.ts'
+import { wait } from '../support/process.ts'
+import { BYTES_PER_MS, readSlowly, sampleGrowth } from '../support/slow-read.ts'
 import { BENCH_KEY, type Subject, startWorker } from '../support/subject.ts'
-import { vendorAt } from '../support/vendor.ts'
 
 const BODY_BYTES = 64 * 1_048_576
 const IMAGE_BYTES = 3_000_000
 const SAMPLE_MS = 10
 
-/** Results of tools, images among them, as an agent sends its whole history; not quite the size that is refused. */
+/** The history of an agent with tool results and images, just below the body limit. */
 function largeBody(): Buffer {
   const image = Buffer.alloc(IMAGE_BYTES, 'image').toString('base64')
   const turns: object[] = []
@@ -35,33 +34,18 @@ function largeBody(): Buffer {
   return Buffer.from(JSON.stringify({ model: 'bench', max_tokens: 64, messages }))
 }
 
-/** @returns the highest memory minus that before, and the hash of what has reached the worker */
+/** @returns the memory growth in bytes, and the hash of the body that the worker received */
 async function sendLarge(gateway: Subject, body: Buffer): Promise<{ growth: number; sha256: string }> {
-  const before = rssBytes(gateway.pid)
-  let highest = before
-  const sampling = setInterval(() => {
-    highest = Math.max(highest, rssBytes(gateway.pid))
-  }, SAMPLE_MS)
-  const headers = {
-    authorization: `Bearer ${BENCH_KEY}`,
-    'content-type': 'application/json',
-    'content-length': body.length,
-  }
-  const text = await new Promise<string>((resolve, reject) => {
-    const asked = request({ port: gateway.port, path: '/v1/messages', method: 'POST', headers }, (reply) => {
-      let said = ''
-      reply.setEncoding('utf8').on('data', (part) => {
-        said += part
-      })
-      reply.on('end', () => resolve(said))
-    })
-    asked.on('error', reject)
-    asked.end(body)
+  const growth = sampleGrowth(gateway.pid, SAMPLE_MS)
+  const response = await fetch(`http://127.0.0.1:${gateway.port}/v1/messages`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${BENCH_KEY}`, 'content-type': 'application/json' },
+    body,
   })
-  clearInterval(sampling)
+  const text = await response.text()
   const { sha256 } = JSON.parse(text) as { sha256?: string }
   if (sha256 === undefined) throw new Error(`not relayed: ${text.slice(0, 300)}`)
-  return { growth: highest - before, sha256 }
+  return { growth: growth(), sha256 }
 }
 
 async function run({ rounds, progress }: RunOptions): Promise<Figure[]> {
@@ -79,7 +63,7 @@ async function run({ rounds, progress }: RunOptions): Promise<Figure[]> {
         await wait(1_000)
         await runLoad('sse-load.ts', gateway, { streams: 8, seconds: 1, exact: 1, messages: 1 })
         await wait(500)
-        const read = await readSlowly(gateway, ['--messages', '1'])
+        const read = await readSlowly(gateway, bulkSha256(), { messages: 1 })
         slow.push(read.growth / 1_000_000)
         const sent = await sendLarge(gateway, body)
         bodies.push(sent.growth / body.length)
@@ -97,7 +81,7 @@ async function run({ rounds, progress }: RunOptions): Promise<Figure[]> {
       unit: '×',
       values: bodies,
       target: 1.1,
-      note: `${(body.length / 1_048_576).toFixed(1)} MiB of results and images, relayed; highest sample minus the value before`,
+      note: `${(body.length / 1_048_576).toFixed(1)} MiB of tool results and images, relayed; highest sample minus the value before`,
     },
     {
       name: 'memory growth, slow reader',
@@ -112,6 +96,7 @@ async function run({ rounds, progress }: RunOptions): Promise<Figure[]> {
 
 export const messagesLarge: Scenario = {
   name: 'messages-large',
-  question: 'does a gateway hold a conversation of 64 MiB once, and a stream for a slow reader not at all?',
+  question:
+    'does a gateway hold a conversation of 64 MiB once, and no more of a stream than its client reads?',
   run,
 }

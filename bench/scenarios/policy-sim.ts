@@ -1,4 +1,4 @@
-/** Routing policies side by side, before engines whose prefix caches and queues make a difference. */
+/** Routing policies compared on engines with prefix caches and queues. */
 import { type Figure, type RunOptions, type Scenario, withheldFigure } from '../support/figure.ts'
 import { isUnavailable, startGateway } from '../support/gateway.ts'
 import { OUTPUT_TOKENS } from '../support/policy-workload.ts'
@@ -7,10 +7,10 @@ import { startSimEngines } from '../support/sim-engines.ts'
 
 const ENGINES = 8
 const REQUESTS_PER_SECOND = 80
-const SHORTEST_RUN_SECONDS = 20
-const MOST_ROUNDS = 3
+const MIN_SECONDS = 20
+const MAX_ROUNDS = 3
 
-/** Those that need no key of the client: the others would send everything to one engine. */
+/** Policies that need no routing key; without one the others use a single engine. */
 const POLICIES = [
   'round_robin',
   'least_load',
@@ -24,7 +24,7 @@ const POLICIES = [
 type Report = Readonly<Record<string, number>>
 
 const COLUMNS: readonly (readonly [key: string, label: string, unit: string])[] = [
-  ['ok', 'answered', ''],
+  ['ok', 'completed', ''],
   ['errors', 'errors', ''],
   ['perSecond', 'throughput', '1/s'],
   ['ttftMeanMs', 'TTFT mean', 'ms'],
@@ -37,15 +37,14 @@ const COLUMNS: readonly (readonly [key: string, label: string, unit: string])[] 
   ['hitRate', 'prefix hit rate', ''],
 ]
 
-/** Fresh engines and a fresh gateway: no policy finds the caches of another one. */
+/** Starts new engines and a new gateway, so that no policy uses the caches of another. */
 async function runOnce(policy: string, seed: number, { seconds, shared }: RunOptions): Promise<Report> {
   const engines = await startSimEngines(ENGINES, OUTPUT_TOKENS)
   try {
     const gateway = await startGateway({ workerPorts: engines.ports, kernel: { policy } })
     try {
       const options = { port: gateway.port, rate: REQUESTS_PER_SECOND, seconds, shared, seed }
-      const args = Object.entries(options).flatMap(([name, value]) => [`--${name}`, String(value)])
-      const client = startScript(new URL('../support/policy-load.ts', import.meta.url), args)
+      const client = startScript('policy-load.ts', options)
       const report = (await client.report()) as Report
       await client.stop()
       return report
@@ -58,10 +57,10 @@ async function runOnce(policy: string, seed: number, { seconds, shared }: RunOpt
 }
 
 async function run(options: RunOptions): Promise<Figure[]> {
-  const wanted = options.policies.length > 0 ? options.policies : POLICIES
-  const rounds = Math.min(options.rounds, MOST_ROUNDS)
-  const seconds = Math.max(options.seconds, SHORTEST_RUN_SECONDS)
-  const results = new Map<string, Report[]>(wanted.map((policy) => [policy, []]))
+  const policies = options.policies.length > 0 ? options.policies : POLICIES
+  const rounds = Math.min(options.rounds, MAX_ROUNDS)
+  const seconds = Math.max(options.seconds, MIN_SECONDS)
+  const results = new Map<string, Report[]>(policies.map((policy) => [policy, []]))
   const missing: Figure[] = []
   for (let round = 0; round < rounds; round++) {
     for (const [policy, reports] of results) {
@@ -91,7 +90,7 @@ function policyFigures(policy: string, reports: readonly Report[]): Figure[] {
   }))
 }
 
-/** Round by round, so that both sides had the same arrivals. */
+/** Compares round by round: the same round has the same arrivals for every policy. */
 function comparisons(results: ReadonlyMap<string, readonly Report[]>, shared: number): Figure[] {
   const cacheAware = results.get('cache_aware') ?? []
   const isShared = shared > 0
@@ -117,6 +116,6 @@ function comparisons(results: ReadonlyMap<string, readonly Report[]>, shared: nu
 
 export const policySim: Scenario = {
   name: 'policy-sim',
-  question: 'what does each routing policy make of engines with prefix caches?',
+  question: 'which latencies and hit rates does each routing policy reach on engines with prefix caches?',
   run,
 }

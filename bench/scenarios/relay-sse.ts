@@ -1,67 +1,51 @@
-/** Streams of 64 chunks, 1 ms apart: what does the gateway add to each chunk? */
-
-import { againstFigures } from '../support/against.ts'
-import type { Figure, RunOptions, Scenario } from '../support/figure.ts'
-import { type LoadResult, rotate, runLoad } from '../support/load.ts'
-import type { Subject } from '../support/subject.ts'
+/** Streams of 64 chunks, 1 ms apart: cost and latency that the gateway adds to each chunk. */
+import { againstFigures, type Figure, type RunOptions, ratios, type Scenario } from '../support/figure.ts'
+import { addedMs, measureRounds, runLoad } from '../support/load.ts'
 import { withSubjects } from '../support/subjects.ts'
 
 const STREAMS = 32
 
-async function run({ rounds, seconds, progress, against }: RunOptions): Promise<Figure[]> {
+function run(options: RunOptions): Promise<Figure[]> {
+  const { seconds, against } = options
   return withSubjects(
     async (subjects) => {
-      const results: Record<Subject['name'], LoadResult[]> = {
-        direct: [],
-        nginx: [],
-        before: [],
-        gateway: [],
-      }
       for (const subject of subjects) await runLoad('sse-load.ts', subject, { streams: STREAMS, seconds: 2 })
-      for (let round = 0; round < rounds; round++) {
-        for (const subject of rotate(subjects, round)) {
-          progress(`round ${round + 1}/${rounds}: ${subject.name}`)
-          results[subject.name].push(await runLoad('sse-load.ts', subject, { streams: STREAMS, seconds }))
-        }
-      }
-      const perChunk = (name: Subject['name']) =>
-        results[name].map((result) => result.cpuMicros / result.report.events)
+      const results = await measureRounds(subjects, options, (subject) =>
+        runLoad('sse-load.ts', subject, { streams: STREAMS, seconds }),
+      )
+      const perChunk = (name: string) =>
+        results(name).map(({ cpuMicros, report }) => cpuMicros / report.events)
       const nginx = perChunk('nginx')
       const gateway = perChunk('gateway')
+      const added = (label: string, key: string): Figure => ({
+        name: `added ${label}, gateway`,
+        unit: 'ms',
+        values: addedMs(results('gateway'), results('direct'), key),
+      })
       return [
         { name: 'CPU per chunk, nginx', unit: 'µs', values: nginx },
         { name: 'CPU per chunk, gateway', unit: 'µs', values: gateway },
         {
           name: 'CPU per chunk, gateway / nginx',
           unit: '×',
-          values: gateway.map((value, round) => value / nginx[round]),
+          values: ratios(gateway, nginx),
           target: 1.5,
-          note: `${STREAMS} streams at a time; every stream was compared with what the worker sent, by hash`,
+          note: `${STREAMS} concurrent streams; the hash of every stream was compared with the worker's`,
         },
         ...againstFigures('CPU per chunk', gateway, perChunk('before')),
-        added('first event p50', 'firstEventP50Micros', results),
-        added('first event p99', 'firstEventP99Micros', results),
-        added('gap between events p99', 'gapP99Micros', results),
+        added('first event p50', 'firstEventP50Micros'),
+        added('first event p99', 'firstEventP99Micros'),
+        added('gap between events p99', 'gapP99Micros'),
         {
           name: 'events split between reads, gateway',
           unit: '',
-          values: results.gateway.map((result) => result.report.splitReads),
+          values: results('gateway').map(({ report }) => report.splitReads),
           target: 0,
         },
       ]
     },
     { against },
   )
-}
-
-function added(label: string, key: string, results: Record<Subject['name'], LoadResult[]>): Figure {
-  return {
-    name: `added ${label}, gateway`,
-    unit: 'ms',
-    values: results.gateway.map(
-      (result, round) => (result.report[key] - results.direct[round].report[key]) / 1_000,
-    ),
-  }
 }
 
 export const relaySse: Scenario = {

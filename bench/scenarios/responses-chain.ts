@@ -1,20 +1,17 @@
 /**
- * A late turn of a chain beside an early one, through the route. New text and prompt are equal in both: what is above a
- * threshold is compacted, so the worker gets a summary and the last few turns, however long the chain is.
+ * A late turn of a conversation compared with an early one. Input and prompt have the same size in both: turns above a
+ * threshold are compacted, so the worker receives a summary and the last few turns.
  */
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import type { Figure, RunOptions, Scenario } from '../support/figure.ts'
+import { type Figure, type RunOptions, ratios, type Scenario } from '../support/figure.ts'
 import { callGateway, type GatewaySubject, startGateway } from '../support/gateway.ts'
-import { threadTimes } from '../support/process.ts'
+import { temporaryDirectory, threadTimes } from '../support/process.ts'
 import { startWorker } from '../support/subject.ts'
 
 const INPUT = 'How are you today? '.repeat(10)
-/** Tokens, about four turns: both kinds of chain are beyond it when they are measured. */
+/** Tokens, about four turns: both kinds of chain exceed it when they are measured. */
 const THRESHOLD = 300
 const COMPACTION = [{ type: 'compaction', compact_threshold: THRESHOLD }]
-/** Chains that grow side by side, and how far around which turn each is measured. */
+/** Number of chains, the measured turn and the range around it, and concurrent requests. */
 const EARLY = { chains: 200, turn: 10, around: 4, atOnce: 16 }
 const LATE = { chains: 16, turn: 1_000, around: 50, atOnce: 16 }
 
@@ -33,23 +30,23 @@ async function grow(port: number, ids: (string | null)[], turns: number, atOnce:
 }
 
 async function addTurn(port: number, previous: string | null): Promise<string> {
-  const reply = await callGateway(port, 'POST', '/v1/responses', {
+  const response = await callGateway(port, 'POST', '/v1/responses', {
     model: 'bench',
     input: INPUT,
     previous_response_id: previous,
     context_management: COMPACTION,
   })
-  const body = (await reply.json()) as { id: string }
-  if (!reply.ok) throw new Error(`turn refused: ${JSON.stringify(body)}`)
+  const body = (await response.json()) as { id: string }
+  if (!response.ok) throw new Error(`turn rejected: ${JSON.stringify(body)}`)
   return body.id
 }
 
-/** CPU of the gateway's threads so far, in microseconds. */
+/** CPU time of the gateway's threads so far, in microseconds. */
 function usedMicros({ pid }: GatewaySubject): number {
   return [...threadTimes(pid).values()].reduce((sum, nanos) => sum + nanos, 0) / 1_000
 }
 
-/** @returns CPU of the gateway for each turn around the kind's, in microseconds */
+/** @returns CPU time of the gateway per turn, in microseconds */
 async function measure(gateway: GatewaySubject, { chains, turn, around, atOnce }: Kind): Promise<number> {
   const ids: (string | null)[] = Array.from({ length: chains }, () => null)
   await grow(gateway.port, ids, turn - around - 1, atOnce)
@@ -60,11 +57,11 @@ async function measure(gateway: GatewaySubject, { chains, turn, around, atOnce }
 
 async function run({ rounds, progress }: RunOptions): Promise<Figure[]> {
   const worker = await startWorker()
-  const dir = mkdtempSync(join(tmpdir(), 'weir-bench-store-'))
+  const dir = temporaryDirectory()
   const plugins = { storage: { dir }, history: {}, responses: {} }
   const gateway = await startGateway({ workerPorts: worker.ports, plugins })
   try {
-    progress('warms up')
+    progress('warm-up')
     await measure(gateway, EARLY)
     const early: number[] = []
     const late: number[] = []
@@ -80,20 +77,19 @@ async function run({ rounds, progress }: RunOptions): Promise<Figure[]> {
       {
         name: `CPU, turn ${LATE.turn} / turn ${EARLY.turn}`,
         unit: '×',
-        values: late.map((value, round) => value / early[round]),
+        values: ratios(late, early),
         target: 2,
-        note: 'through the route, stored; the prompt is equal: beyond 300 tokens it is compacted, whose calls count in both',
+        note: 'stored; prompts above 300 tokens are compacted, and the calls for it count in both',
       },
     ]
   } finally {
     await gateway.stop()
     await worker.child.stop()
-    rmSync(dir, { recursive: true, force: true })
   }
 }
 
 export const responsesChain: Scenario = {
   name: 'responses-chain',
-  question: 'what does the thousandth turn of a conversation cost beside the tenth?',
+  question: 'what does the thousandth turn of a conversation cost compared with the tenth?',
   run,
 }

@@ -1,17 +1,15 @@
-/** A start over a million records, after the process before it was killed while it wrote. */
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+/** A start with a million stored records after the previous process was killed during a write. */
 import { join } from 'node:path'
 import { type Figure, median, type RunOptions, type Scenario } from '../support/figure.ts'
 import { startGateway } from '../support/gateway.ts'
-import { cpuMicros, startScript } from '../support/process.ts'
+import { cpuMicros, startScript, temporaryDirectory } from '../support/process.ts'
 import { startWorker } from '../support/subject.ts'
 
 const RECORDS = 1_000_000
-/** A start over an empty store that takes longer than this says that others have the machine. */
+/** If a start with an empty store takes longer, the machine is busy. */
 const BUSY_MS = 2_000
 
-/** How long a start took, and what it cost until every worker was known. */
+/** Time of a start, and its CPU time until every worker is ready. */
 async function start(
   workerPorts: readonly number[],
   dir: string,
@@ -24,7 +22,7 @@ async function start(
 }
 
 async function run({ rounds, progress }: RunOptions): Promise<Figure[]> {
-  const dir = mkdtempSync(join(tmpdir(), 'weir-bench-store-'))
+  const dir = temporaryDirectory()
   const worker = await startWorker()
   try {
     const empty: number[] = []
@@ -32,16 +30,14 @@ async function run({ rounds, progress }: RunOptions): Promise<Figure[]> {
     const cpuMs: number[] = []
     for (let round = 0; round < rounds; round++) {
       progress(
-        `round ${round + 1}/${rounds}: ${round === 0 ? `writes ${RECORDS} records` : 'writes some more'}`,
+        `round ${round + 1}/${rounds}: ${round === 0 ? `writes ${RECORDS} records` : 'writes more records'}`,
       )
-      const writer = startScript(new URL('../support/fill-history.ts', import.meta.url), [
-        '--dir',
-        join(dir, 'full'),
-        '--records',
-        String(round === 0 ? RECORDS : RECORDS / 20),
-      ])
+      const writer = startScript('fill-history.ts', {
+        dir: join(dir, 'full'),
+        records: round === 0 ? RECORDS : RECORDS / 20,
+      })
       await writer.report()
-      // It goes on writing.
+      // It continues to write after the report.
       process.kill(writer.pid, 'SIGKILL')
       await writer.stop()
       progress(`round ${round + 1}/${rounds}: starts`)
@@ -53,19 +49,19 @@ async function run({ rounds, progress }: RunOptions): Promise<Figure[]> {
     }
     const isBusy = median(empty) > BUSY_MS
     return [
-      { name: 'start to ready, over an empty store', unit: 'ms', values: empty },
+      { name: 'start to ready, empty store', unit: 'ms', values: empty },
       {
         name: 'start to ready, after a kill',
         unit: 'ms',
         values: isBusy ? [] : after,
         target: 2_000,
         withheld: isBusy
-          ? `this machine is so busy that a start over an empty store takes ${Math.round(median(empty))} ms; over the full one ${Math.round(median(after))} ms`
+          ? `the machine was busy: a start takes ${Math.round(median(empty))} ms with an empty store and ${Math.round(median(after))} ms with the full one`
           : undefined,
-        note: `${RECORDS} records of history; killed with SIGKILL in the middle of writing more`,
+        note: `${RECORDS} records of history; killed with SIGKILL while writing more`,
       },
       {
-        name: 'what the records add to the start',
+        name: 'time that the records add to the start',
         unit: 'ms',
         values: after.map((value, round) => value - empty[round]),
         target: 1_000,
@@ -75,17 +71,16 @@ async function run({ rounds, progress }: RunOptions): Promise<Figure[]> {
         unit: 'ms',
         values: cpuMs,
         target: 1_000,
-        note: 'most of it is what LevelDB tidies up in the background once it is open',
+        note: 'most of it is background compaction by LevelDB after the open',
       },
     ]
   } finally {
     await worker.child.stop()
-    rmSync(dir, { recursive: true, force: true })
   }
 }
 
 export const responsesStart: Scenario = {
   name: 'responses-start',
-  question: 'how long does a start take over a million records, after a kill?',
+  question: 'how long does a start take with a million records, after a kill?',
   run,
 }

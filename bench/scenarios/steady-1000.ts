@@ -1,43 +1,35 @@
-/** A thousand short chats a second, as long as wanted: what does each wait longer than without a gateway? */
+/** A thousand short chats per second: latency that the gateway adds. */
 import type { Figure, RunOptions, Scenario } from '../support/figure.ts'
-import { type LoadResult, rotate, runLoad } from '../support/load.ts'
-import type { Subject } from '../support/subject.ts'
+import { addedMs, measureRounds, runLoad } from '../support/load.ts'
 import { withSubjects } from '../support/subjects.ts'
 
 const LOAD = { connections: 32, bytes: 250, rate: 1_000 }
 const WARM_UP_SECONDS = 3
 
-function run({ rounds, seconds, progress }: RunOptions): Promise<Figure[]> {
+function run(options: RunOptions): Promise<Figure[]> {
+  const { seconds } = options
   return withSubjects(async (subjects) => {
-    const results: Record<Subject['name'], LoadResult[]> = { direct: [], nginx: [], before: [], gateway: [] }
     for (const subject of subjects) {
       await runLoad('paced-load.ts', subject, { ...LOAD, seconds: WARM_UP_SECONDS })
     }
-    for (let round = 0; round < rounds; round++) {
-      for (const subject of rotate(subjects, round)) {
-        progress(`round ${round + 1}/${rounds}: ${subject.name}`)
-        results[subject.name].push(await runLoad('paced-load.ts', subject, { ...LOAD, seconds }))
-      }
-    }
-    const added = (percentile: 'p50Micros' | 'p99Micros', name: 'nginx' | 'gateway') =>
-      results[name].map(
-        (result, round) => (result.report[percentile] - results.direct[round].report[percentile]) / 1_000,
-      )
+    const results = await measureRounds(subjects, options, (subject) =>
+      runLoad('paced-load.ts', subject, { ...LOAD, seconds }),
+    )
+    const added = (percentile: 'p50' | 'p99', name: 'nginx' | 'gateway'): Figure => ({
+      name: `added ${percentile}, ${name}`,
+      unit: 'ms',
+      values: addedMs(results(name), results('direct'), `${percentile}Micros`),
+    })
+    const note = `${LOAD.rate} requests/s for ${seconds} s each; a failed request ends the run`
     return [
-      { name: 'added p50, nginx', unit: 'ms', values: added('p50Micros', 'nginx') },
-      { name: 'added p99, nginx', unit: 'ms', values: added('p99Micros', 'nginx') },
-      { name: 'added p50, gateway', unit: 'ms', values: added('p50Micros', 'gateway'), target: 0.5 },
+      added('p50', 'nginx'),
+      added('p99', 'nginx'),
+      { ...added('p50', 'gateway'), target: 0.5 },
+      { ...added('p99', 'gateway'), target: 3, note },
       {
-        name: 'added p99, gateway',
-        unit: 'ms',
-        values: added('p99Micros', 'gateway'),
-        target: 3,
-        note: `${LOAD.rate} requests/s for ${seconds} s each; a single failed request would have ended the run`,
-      },
-      {
-        name: 'requests answered, gateway',
+        name: 'requests completed, gateway',
         unit: '',
-        values: results.gateway.map((result) => result.report.requests),
+        values: results('gateway').map(({ report }) => report.requests),
         atLeast: LOAD.rate * seconds * 0.99,
       },
     ]
@@ -46,6 +38,6 @@ function run({ rounds, seconds, progress }: RunOptions): Promise<Figure[]> {
 
 export const steady1000: Scenario = {
   name: 'steady-1000',
-  question: 'what does a chat wait longer at 1,000 requests/s, for as long as --seconds says?',
+  question: 'what latency does the gateway add at 1,000 requests/s, for the time of --seconds?',
   run,
 }

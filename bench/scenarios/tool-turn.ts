@@ -1,20 +1,16 @@
-/** A stored turn in which the gateway runs one tool, beside a stored turn without: two answers of the worker, one call. */
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import type { Figure, RunOptions, Scenario } from '../support/figure.ts'
+/** A stored turn in which the gateway runs one tool (two worker requests, one tool call), compared with a turn without. */
+import { type Figure, type RunOptions, ratios, type Scenario } from '../support/figure.ts'
 import { startGateway } from '../support/gateway.ts'
-import { type LoadResult, rotate, runLoad } from '../support/load.ts'
-import { startScript } from '../support/process.ts'
+import { cpuPerRequest, measureRounds, runLoad, warmUp } from '../support/load.ts'
+import { startScript, temporaryDirectory } from '../support/process.ts'
 import { type Subject, startWorker } from '../support/subject.ts'
-import { warmUp } from '../support/warm-up.ts'
 
 const CONNECTIONS = 64
 
-async function run({ rounds, seconds, progress }: RunOptions): Promise<Figure[]> {
+async function run(options: RunOptions): Promise<Figure[]> {
   const worker = await startWorker()
-  const tools = startScript(new URL('../support/tool-server.ts', import.meta.url), [])
-  const dir = mkdtempSync(join(tmpdir(), 'weir-bench-tools-'))
+  const tools = startScript('tool-server.ts')
+  const dir = temporaryDirectory()
   const subjects: Subject[] = []
   try {
     const { port } = await tools.report()
@@ -26,40 +22,34 @@ async function run({ rounds, seconds, progress }: RunOptions): Promise<Figure[]>
     }
     const subject = await startGateway({ workerPorts: worker.ports, plugins })
     subjects.push(subject)
-    // As the load client takes them.
-    const ways = [
+    // `responses` is the option of the load client.
+    const variants = [
       { name: 'plain', responses: 1 },
       { name: 'tool', responses: 3 },
     ] as const
-    const results: Record<'plain' | 'tool', LoadResult[]> = { plain: [], tool: [] }
-    const load = (responses: number, forSeconds: number) =>
+    const load = (responses: number, seconds: number) =>
       runLoad('json-load.ts', subject, {
         connections: CONNECTIONS,
         bytes: 250,
         responses,
-        seconds: forSeconds,
+        seconds,
       })
-    for (const { name, responses } of ways) {
-      progress(`warms up: ${name}`)
-      await warmUp((forSeconds) => load(responses, forSeconds))
+    for (const { name, responses } of variants) {
+      options.progress(`warm-up: ${name}`)
+      await warmUp((seconds) => load(responses, seconds))
     }
-    for (let round = 0; round < rounds; round++) {
-      for (const { name, responses } of rotate(ways, round)) {
-        progress(`round ${round + 1}/${rounds}: ${name}`)
-        results[name].push(await load(responses, seconds))
-      }
-    }
-    const perTurn = (name: 'plain' | 'tool') =>
-      results[name].map(({ cpuMicros, report }) => cpuMicros / report.requests)
-    const plain = perTurn('plain')
-    const tool = perTurn('tool')
+    const results = await measureRounds(variants, options, ({ responses }) =>
+      load(responses, options.seconds),
+    )
+    const plain = cpuPerRequest(results('plain'))
+    const tool = cpuPerRequest(results('tool'))
     return [
       { name: 'CPU per stored turn', unit: 'µs', values: plain },
       { name: 'CPU per stored turn with one tool call', unit: 'µs', values: tool },
       {
         name: 'CPU, with a tool / without',
         unit: '×',
-        values: tool.map((value, round) => value / plain[round]),
+        values: ratios(tool, plain),
         target: 3,
         note: `${CONNECTIONS} connections, one warm connection to the tool server`,
       },
@@ -68,7 +58,6 @@ async function run({ rounds, seconds, progress }: RunOptions): Promise<Figure[]>
     for (const subject of subjects) await subject.stop()
     await tools.stop()
     await worker.child.stop()
-    rmSync(dir, { recursive: true, force: true })
   }
 }
 

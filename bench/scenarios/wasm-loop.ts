@@ -1,22 +1,20 @@
-/** A module that never ends: is its request let go in time, and do the others notice? */
-import { Burst } from '../support/burst.ts'
-import { type Figure, median, type RunOptions, type Scenario } from '../support/figure.ts'
-import type { Guests } from '../support/guests.ts'
+/** A module with an endless loop: when its request ends, and how it affects other requests. */
+import { type Figure, median, type RunOptions, ratios, type Scenario } from '../support/figure.ts'
+import { type Guests, withGuests } from '../support/guests.ts'
+import { Burst } from '../support/latency-probe.ts'
 import { runLoad } from '../support/load.ts'
 import { wait } from '../support/process.ts'
-import { chatBody, REQUEST_HEADERS } from '../support/request-bytes.ts'
 import { startWasmGateway } from '../support/wasm-gateway.ts'
-import { withGuests } from '../support/wasm-relay.ts'
 
 type Placement = 'pool' | 'inline'
 const PLACEMENTS: readonly Placement[] = ['pool', 'inline']
 
 const DEADLINE_MS = 250
 const OTHERS_PER_SECOND = 500
-/** The client opens its connections first; the loop begins when its load runs. */
+/** The load client opens its connections before the loop starts. */
 const HEAD_START_MS = 600
 
-/** Of each kind: those that never end, and the others. */
+/** Number of looping requests, and of the others. */
 const MANY = 40
 const COOL_OFF_MS = 500
 const WARM_UP_BURSTS = 5
@@ -37,7 +35,7 @@ function run({ rounds, progress }: RunOptions): Promise<Figure[]> {
         unit: 'ms',
         values: single.pool.endedMs,
         target: DEADLINE_MS + 150,
-        note: `the module may run for ${DEADLINE_MS} ms; it fails open, so the request is then answered`,
+        note: `the module may run for ${DEADLINE_MS} ms; it fails open, so the request then completes`,
       },
       ...PLACEMENTS.flatMap((placement): Figure[] => [
         { name: `p99 of the others before, ${placement}`, unit: 'ms', values: single[placement].aloneP99Ms },
@@ -46,7 +44,7 @@ function run({ rounds, progress }: RunOptions): Promise<Figure[]> {
           unit: 'ms',
           values: single[placement].othersP99Ms,
           target: placement === 'inline' ? 5 : 50,
-          note: `${OTHERS_PER_SECOND} requests/s through the same module, in the second of the loop`,
+          note: `${OTHERS_PER_SECOND} requests/s through the same module, while one request loops`,
         },
       ]),
       ...bursts,
@@ -54,7 +52,7 @@ function run({ rounds, progress }: RunOptions): Promise<Figure[]> {
   })
 }
 
-/** One request that never ends beside a second of others. */
+/** One looping request during a second of other requests. */
 async function measureSingle(
   placement: Placement,
   guests: Guests,
@@ -63,25 +61,27 @@ async function measureSingle(
 ): Promise<{ endedMs: number[]; aloneP99Ms: number[]; othersP99Ms: number[] }> {
   const use = { guest: 'loop', point: 'OnRequest', instance: 'reuse', placement } as const
   const modules = [{ ...use, timeoutMs: DEADLINE_MS }]
-  // One thread loops, the other goes on: with one alone everybody waits for the deadline.
+  // While one thread loops, the other continues; a single thread would block all requests until the deadline.
   const gateway = await startWasmGateway({ workerPort, guests, modules, poolThreads: 2 })
   const load = { connections: 32, rate: OTHERS_PER_SECOND, seconds: 1 }
+  const burst = new Burst(gateway.port)
   const found = { endedMs: [] as number[], aloneP99Ms: [] as number[], othersP99Ms: [] as number[] }
   try {
     await runLoad('paced-load.ts', gateway, { ...load, seconds: 2 })
     for (let round = 0; round < rounds; round++) {
-      progress(`one that loops, ${placement}, round ${round + 1}/${rounds}`)
+      progress(`one loop, ${placement}, round ${round + 1}/${rounds}`)
       found.aloneP99Ms.push((await runLoad('paced-load.ts', gateway, load)).report.p99Micros / 1_000)
       const others = runLoad('paced-load.ts', gateway, load)
       await wait(HEAD_START_MS)
-      found.endedMs.push(await timeLoop(gateway.port))
+      found.endedMs.push((await burst.send(1, LOOPING))[0])
       found.othersP99Ms.push((await others).report.p99Micros / 1_000)
-      // The thread that was ended has a successor by then.
+      // By then the terminated thread is replaced.
       await wait(1_000)
     }
     const { failed } = await gateway.calls()
     if (failed < rounds) throw new Error(`${rounds} requests should have looped, ${failed} did`)
   } finally {
+    burst.end()
     await gateway.stop()
   }
   return found
@@ -89,13 +89,13 @@ async function measureSingle(
 
 const LOOPING = { 'x-bench-loop': '1' }
 
-/** After a suspension: one call that ends well. */
+/** Ends the suspension of the module with a successful call. */
 async function useAgain(burst: Burst): Promise<void> {
   await wait(2 * COOL_OFF_MS)
   await burst.send(1)
 }
 
-/** Harmless requests alone, and beside as many that never end; through one module, which is suspended in the middle. */
+/** Harmless requests alone, and with as many looping ones, through one module that is suspended meanwhile. */
 async function measureBursts(
   placement: Placement,
   guests: Guests,
@@ -147,43 +147,30 @@ async function measureBursts(
     {
       name: `beside / alone, at once, ${placement}`,
       unit: 'x',
-      values: besideMs.map((value, round) => value / aloneMs[round]),
+      values: ratios(besideMs, aloneMs),
       target: 2,
-      note: 'all sent at one moment, those that loop first; twice as many requests, which costs something by itself',
+      note: 'all sent at one moment, the looping ones first; this also includes the cost of twice as many requests',
     },
     {
       name: `beside those that loop / beside harmless, ${placement}`,
       unit: 'x',
-      values: besideMs.map((value, round) => value / besideHarmlessMs[round]),
+      values: ratios(besideMs, besideHarmlessMs),
       target: 2,
-      note: 'what the loops add: both times 80 requests were sent at one moment',
+      note: 'the effect of the loops: 80 requests were sent at one moment in both',
     },
     {
       name: `beside / alone, ${OTHERS_PER_SECOND}/s, ${placement}`,
       unit: 'x',
       values: pacedRatios,
       target: 2,
-      note: `p50 of a second of harmless requests on ${MANY} connections, with ${MANY} that loop in it`,
+      note: `p50 of a second of harmless requests on ${MANY} connections, with ${MANY} looping ones`,
     },
     { name: `failed calls until suspended, ${placement}`, unit: '', values: failures },
   ]
 }
 
-/** @returns milliseconds until its answer is there @throws when it is not 200 */
-async function timeLoop(port: number): Promise<number> {
-  const startedAtMs = performance.now()
-  const reply = await fetch(`http://127.0.0.1:${port}/v1/chat/completions`, {
-    method: 'POST',
-    headers: { ...REQUEST_HEADERS, 'x-bench-loop': '1' },
-    body: chatBody({ stream: false, bodyBytes: 250 }),
-  })
-  await reply.arrayBuffer()
-  if (!reply.ok) throw new Error(`the looping request got ${reply.status}`)
-  return performance.now() - startedAtMs
-}
-
 export const wasmLoop: Scenario = {
   name: 'wasm-loop',
-  question: 'does a module that never ends disturb others?',
+  question: 'does a module with an endless loop delay other requests?',
   run,
 }

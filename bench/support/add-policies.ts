@@ -1,22 +1,21 @@
-/** Registers the policies of the product, as it is built or from its sources, without a gateway. */
+/** Registers the policies without a gateway, from the build or from the sources. */
 
-/** What a thread gives to policies. */
+/** Parts of a thread that policies need. */
 export interface PolicyThread {
   readonly shared: (name: string, bytes: number) => SharedArrayBuffer
   readonly metrics: object
   readonly maxWorkers: number
 }
 
-/** The part of the registry that is used here. */
 export interface Registry {
   register(name: string, make: unknown, options?: unknown): void
   addOverlay(overlay: unknown): void
 }
 
-/** Imports a file of the product by its path without ending. */
+/** Imports a file of the repository by its path without extension. */
 export type Load = (file: string) => Promise<Record<string, unknown>>
 
-/** @returns a function that adds them to the registry of a thread, with default settings */
+/** @returns a function that registers all policies with default settings */
 export async function policyAdder(load: Load): Promise<(registry: Registry, thread: PolicyThread) => void> {
   const { resolvePluginConfig } = (await load('plugins/cli/configuration/plugin-config')) as {
     resolvePluginConfig: (name: string, schema: unknown, section: object) => object

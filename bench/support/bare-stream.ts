@@ -1,16 +1,16 @@
 /**
- * The least that a stream of events can cost, run as a process of its own: uWebSockets.js writes the events of a file, one
- * of them to every open stream at each tick, and nothing else happens.
+ * The lower bound of the cost of an event stream: uWebSockets.js writes the events of a file, one to every open stream at
+ * each tick.
  */
 import { App, type HttpResponse, us_socket_local_port } from 'uWebSockets.js'
 import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
-import { switchPace } from './pace.ts'
 import { announceReady } from './process.ts'
+import { startTicks } from './tick-interval.ts'
 
 const { values } = parseArgs({ options: { events: { type: 'string', default: '' } } })
 
-/** Read when the first request comes, and kept as strings, as a gateway makes them. */
+/** Read at the first request; strings, as the gateway writes them. */
 let events: readonly string[] | null = null
 const running = new Map<HttpResponse, number>()
 
@@ -41,6 +41,6 @@ function tick(): void {
 App()
   .post('/*', begin)
   .listen('127.0.0.1', 0, (socket) => {
-    switchPace(tick)
+    startTicks(tick)
     announceReady({ port: us_socket_local_port(socket) })
   })

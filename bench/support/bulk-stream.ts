@@ -1,10 +1,11 @@
-/** The long event streams of the slow-reader scenarios: the same on both ends, so that hashes can be compared. */
+/** The long event streams of the slow-reader scenarios; worker and client compute the same hashes. */
 import { createHash } from 'node:crypto'
 
 /** Bytes of one event, framing included. */
 const EVENT_BYTES = 16_384
 export const BULK_EVENTS = 4_096
-/** A stream of messages that does not say that it is over counts as cut. */
+export const BULK_BYTES = BULK_EVENTS * EVENT_BYTES
+/** A stream of messages without `message_stop` counts as truncated. */
 const END = '\n\nevent: message_stop\ndata: {"type":"message_stop"}\n\n'
 
 /** Event `index` of the stream, 0-based; every event differs. */
@@ -23,12 +24,12 @@ export function bulkSha256(): string {
   return hash.digest('hex')
 }
 
-/** Text `index` of the long generation, 0-based: that many bytes, each text another. */
+/** Text `index` of the long generation, 0-based, `EVENT_BYTES` long; every text differs. */
 function bulkText(index: number): string {
   return ''.padEnd(EVENT_BYTES, `${index} abcdefghijklmnopqrstuvwxyz0123456789 `)
 }
 
-/** The same amount of text as chunks of a chat. */
+/** Text `index` as a chunk of a chat. */
 export function bulkChunk(index: number): Buffer {
   const choices = [{ index: 0, delta: { content: bulkText(index) }, finish_reason: null }]
   const frame = {

@@ -1,4 +1,4 @@
-/** Names of scenarios as an operator types them. */
+/** Scenario names on the command line. */
 import { expect, test } from 'vitest'
 import { chooseScenarios } from './choose-scenarios.ts'
 
@@ -9,12 +9,12 @@ const all = ['boot', 'relay-json', 'relay-json-100k', 'wasm-none', 'wasm-headers
 }))
 const chosen = (...names: string[]) => chooseScenarios(all, names).map(({ name }) => name)
 
-test('a beginning stands for the whole group', () => {
+test('a prefix selects the whole group', () => {
   expect(chosen('wasm')).toEqual(['wasm-none', 'wasm-headers'])
   expect(chosen('wasm-h')).toEqual(['wasm-headers'])
 })
 
-test('a whole name stands for itself alone', () => {
+test('a full name selects only that scenario', () => {
   expect(chosen('relay-json')).toEqual(['relay-json'])
 })
 
@@ -23,6 +23,6 @@ test('several names are run once each, in the order of the list', () => {
   expect(chosen()).toHaveLength(5)
 })
 
-test('a name that stands for nothing is told, with those there are', () => {
-  expect(() => chosen('relai')).toThrow('no scenario is called relai; there are boot, relay-json')
+test('an unknown name is an error that lists the available names', () => {
+  expect(() => chosen('relai')).toThrow('no scenario matches "relai" (available: boot, relay-json')
 })

@@ -1,11 +1,10 @@
-/** Which scenarios the names on the command line stand for. */
+/** Selects the scenarios of the command line. */
 import type { Scenario } from './figure.ts'
 
 /**
- * A name may be the beginning of several. A whole name wins over longer ones that begin like it, as relay-json does
- * over relay-json-100k. Without names, all.
+ * A full name selects that scenario only; another name selects all scenarios that start with it. No names select all.
  *
- * @throws naming the name that stands for none, and those there are
+ * @throws if a name matches no scenario
  */
 export function chooseScenarios(all: readonly Scenario[], names: readonly string[]): Scenario[] {
   if (names.length === 0) return [...all]
@@ -18,6 +17,6 @@ function matching(all: readonly Scenario[], name: string): Scenario[] {
   const found = whole.length > 0 ? whole : all.filter((scenario) => scenario.name.startsWith(name))
   if (found.length > 0) return found
   throw new Error(
-    `no scenario is called ${name}; there are ${all.map((scenario) => scenario.name).join(', ')}`,
+    `no scenario matches "${name}" (available: ${all.map((scenario) => scenario.name).join(', ')})`,
   )
 }

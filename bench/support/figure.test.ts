@@ -1,4 +1,4 @@
-/** Medians and verdicts, and the decoder that the streaming clients share. */
+/** Medians, verdicts, and the chunked decoder of the load clients. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { ChunkedDecoder } from '../../test/support/chunked-decoder.ts'
@@ -12,7 +12,7 @@ const figure = (values: number[], target?: number, withheld?: string) => ({
   withheld,
 })
 
-test('the median of an even number of rounds lies between the two in the middle', () => {
+test('the median of an even number of rounds is the mean of the middle two', () => {
   expect(median([4, 1, 3, 2])).toBe(2.5)
   expect(median([9, 1, 5])).toBe(5)
 })
@@ -22,7 +22,7 @@ test('one slow round among three does not miss a target', () => {
   expect(verdict(figure([1, 9, 9], 2))).toBe('missed')
 })
 
-test('a figure may have a least value in place of a most', () => {
+test('a target may be a lower bound', () => {
   const hitRate = (values: number[]) => ({ name: 'hit rate', unit: '', values, atLeast: 0.6 })
   expect(verdict(hitRate([0.6, 0.7, 0.5]))).toBe('met')
   expect(verdict(hitRate([0.59]))).toBe('missed')
@@ -33,7 +33,7 @@ test('a withheld figure is neither met nor missed', () => {
   expect(verdict(figure([], 2, 'the load client was the bottleneck'))).toBe('withheld')
 })
 
-test('the chunked decoder gives the same body however the bytes are cut into reads', () => {
+test('the chunked decoder returns the same body for every split into reads', () => {
   const chunks = fc.array(fc.uint8Array({ minLength: 1, maxLength: 40 }), { maxLength: 8 })
   fc.assert(
     fc.property(chunks, fc.integer({ min: 1, max: 30 }), (parts, readBytes) => {

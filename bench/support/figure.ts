@@ -1,7 +1,10 @@
-/** What a scenario reports: one number per round, its target, and the verdict. */
+/** Figures that a scenario reports: one value per round, a target and the verdict. */
+
+/** Largest accepted ratio to the other checkout, for changes that should cost nothing. */
+const MAX_RATIO_TO_BEFORE = 1.03
 
 export interface Figure {
-  /** What was measured, of which subject. */
+  /** Measured quantity and subject. */
   readonly name: string
   readonly unit: string
   /** One value per round. */
@@ -10,18 +13,18 @@ export interface Figure {
   readonly target?: number
   /** The median must not be below this. */
   readonly atLeast?: number
-  /** Why the figure is not shown; such a figure has no values. */
+  /** Reason why the figure is not shown; it has no values then. */
   readonly withheld?: string
-  /** What a reader must know to read it right. */
+  /** Conditions of the measurement. */
   readonly note?: string
 }
 
 export type Verdict = 'met' | 'missed' | 'withheld' | ''
 
 export interface Scenario {
-  /** As on the command line. */
+  /** Name on the command line. */
   readonly name: string
-  /** The one question that it answers. */
+  /** The question that the figures answer. */
   readonly question: string
   run(options: RunOptions): Promise<Figure[]>
 }
@@ -34,9 +37,9 @@ export interface RunOptions {
   readonly policies: readonly string[]
   /** policy-sim: share of prompts that begin with a common system prompt, 0 to 1. */
   readonly shared: number
-  /** Root of another checkout, built, that relay scenarios measure beside this one; null for none. */
+  /** Root of another built checkout that relay scenarios compare with; null for none. */
   readonly against: string | null
-  /** Tells the reader that something goes on. */
+  /** Prints the current step. */
   progress(text: string): void
 }
 
@@ -57,7 +60,27 @@ export function verdict(figure: Figure): Verdict {
     : 'missed'
 }
 
-/** A figure that could not be taken, and why. */
+/** Creates a figure without values, for a measurement that was not possible. */
 export function withheldFigure(name: string, reason: string): Figure {
   return { name, unit: '', values: [], withheld: reason }
+}
+
+/** Divides round by round. */
+export function ratios(values: readonly number[], base: readonly number[]): number[] {
+  return values.map((value, round) => value / base[round])
+}
+
+/** @param before values of the other checkout; empty if there is none */
+export function againstFigures(
+  what: string,
+  now: readonly number[],
+  before: readonly number[],
+  unit = 'µs',
+): Figure[] {
+  if (before.length === 0) return []
+  const name = `${what}, gateway / before`
+  return [
+    { name: `${what}, before`, unit, values: before },
+    { name, unit: '×', values: ratios(now, before), target: MAX_RATIO_TO_BEFORE },
+  ]
 }

@@ -1,7 +1,6 @@
-/** Writes turns into a history on disk until it is killed, and reports when there are so many records. */
+/** Writes turns into a history on disk until it is killed; reports once `--records` are written. */
 import { parseArgs } from 'node:util'
-import { openBuiltStore } from './built-store.ts'
-import { historyTurn, RECORDS_PER_TURN } from './history-turn.ts'
+import { historyTurn, openHistoryStore, RECORDS_PER_TURN } from './history-store.ts'
 import { announceReady } from './process.ts'
 
 const { values } = parseArgs({
@@ -9,7 +8,7 @@ const { values } = parseArgs({
 })
 const TURNS_PER_WRITE = 200
 
-const store = await openBuiltStore(values.dir)
+const store = await openHistoryStore(values.dir)
 let isReported = false
 for (let written = 0; ; written += TURNS_PER_WRITE * RECORDS_PER_TURN) {
   if (!isReported && written >= Number(values.records)) {

@@ -1,13 +1,19 @@
-/** Registers many workers with a gateway over its API. */
-import { callGateway, type GatewayFeatures, type GatewaySubject, startGateway } from './gateway.ts'
+/** Starts a gateway and registers many workers through its API. */
+import {
+  callGateway,
+  type GatewayFeatures,
+  type GatewaySubject,
+  readyWorkers,
+  startGateway,
+} from './gateway.ts'
 import { waitUntil } from './process.ts'
 
-/** Registrations under way at one time. */
+/** Concurrent registrations. */
 const WINDOW = 16
 const READY_LIMIT_MS = 120_000
 
 export interface FleetGateway extends GatewaySubject {
-  /** From the first registration until the gateway lists all as ready. */
+  /** Time from the first registration until every worker is ready. */
   readonly registrationMs: number
 }
 
@@ -27,7 +33,9 @@ export async function startFleetGateway(
       }
     }
     await Promise.all(Array.from({ length: WINDOW }, registerSome))
-    await waitUntil('every worker is ready', READY_LIMIT_MS, () => areReady(gateway.port, ports.length))
+    await waitUntil('every worker is ready', READY_LIMIT_MS, async () => {
+      return (await readyWorkers(gateway.port)) === ports.length
+    })
     return { ...gateway, registrationMs: performance.now() - startedAtMs }
   } catch (error) {
     await gateway.stop()
@@ -38,13 +46,7 @@ export async function startFleetGateway(
 async function register(gatewayPort: number, port: number, health: object): Promise<void> {
   const url = `http://127.0.0.1:${port}`
   const spec = { url, runtime_type: 'sglang', models: [{ id: 'bench' }], health }
-  const reply = await callGateway(gatewayPort, 'POST', '/workers', spec)
-  if (reply.status !== 202) throw new Error(`POST /workers answered ${reply.status}: ${await reply.text()}`)
-  await reply.arrayBuffer()
-}
-
-async function areReady(gatewayPort: number, count: number): Promise<boolean> {
-  const reply = await callGateway(gatewayPort, 'GET', '/workers')
-  const { workers } = (await reply.json()) as { workers: { status: string }[] }
-  return workers.filter(({ status }) => status === 'ready').length === count
+  const response = await callGateway(gatewayPort, 'POST', '/workers', spec)
+  const text = await response.text()
+  if (response.status !== 202) throw new Error(`POST /workers returned ${response.status}: ${text}`)
 }

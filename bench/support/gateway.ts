@@ -1,35 +1,33 @@
-/** The gateway under test: the built command with a generated configuration, one data thread, keys and metrics on. */
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+/** The gateway under test: the built command with a generated configuration, one data thread, API key and metrics. */
+import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { type Child, freePort, StopWaiting, startChild, waitUntil } from './process.ts'
+import { type Child, freePort, StopWaiting, startChild, temporaryDirectory, waitUntil } from './process.ts'
 import { BENCH_KEY, type Subject } from './subject.ts'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const START_LIMIT_MS = 60_000
 
-/** The gateway, and how long it took from its start to the first request it said it was ready for. */
 export interface GatewaySubject extends Subject {
+  /** Time from the start of the process to its first 200 of `/readiness`. */
   readonly bootMs: number
 }
 
-/** What a gateway has on beside the usual. */
+/** Additions to the base configuration. */
 export interface GatewayFeatures {
-  /** Members of the `kernel` section beside the usual ones. */
+  /** Members of the `kernel` section. */
   readonly kernel?: Readonly<Record<string, unknown>>
-  /** Sections of plugins beside the usual ones; a plugin is enabled by having one. */
+  /** Sections of plugins; a section enables its plugin. */
   readonly plugins?: Readonly<Record<string, unknown>>
 }
 
 export interface GatewayOptions extends GatewayFeatures {
-  /** Workers that are there from the start. */
+  /** Workers of the configuration. */
   readonly workerPorts: readonly number[]
-  /** Root of another checkout whose build is to be measured. */
-  readonly against?: string
+  /** Root of another checkout whose build is started instead; null for this one. */
+  readonly against?: string | null
 }
 
-/** The whole configuration as a file would have it; JSON is YAML too. */
 function configOf(port: number, { workerPorts, kernel, plugins }: GatewayOptions): object {
   return {
     kernel: {
@@ -55,27 +53,22 @@ function configOf(port: number, { workerPorts, kernel, plugins }: GatewayOptions
   }
 }
 
-/** The built `weir` command. @throws when it is not built */
-export function startWeir(args: readonly string[], root = ROOT): Child {
-  const command = join(root, 'dist/plugins/cli.js')
+/** Starts the built `weir` command. @throws if it is not built */
+export function startWeir(args: readonly string[], root: string | null = null): Child {
+  const command = join(root ?? ROOT, 'dist/plugins/cli.js')
   if (!existsSync(command)) throw new Error(`${command} is missing: run "npm run build" there first`)
   return startChild(process.execPath, [command, ...args])
 }
 
-/** Ready means: takes requests, and knows all of its first workers. @throws when that is not so in time */
+/** Resolves when every worker of the configuration is ready. @throws after 60 s, with the gateway's error output */
 export async function startGateway(options: GatewayOptions): Promise<GatewaySubject> {
-  const directory = mkdtempSync(join(tmpdir(), 'weir-bench-gateway-'))
   const port = await freePort()
-  const file = join(directory, 'weir.json')
+  const file = join(temporaryDirectory(), 'weir.json')
   writeFileSync(file, JSON.stringify(configOf(port, options)))
   const startedAtMs = performance.now()
   const child = startWeir(['serve', '--config', file], options.against)
-  const stop = async () => {
-    await child.stop()
-    rmSync(directory, { recursive: true, force: true })
-  }
   try {
-    // Without workers there is nothing to be ready for.
+    // A gateway without workers never becomes ready.
     const path = options.workerPorts.length === 0 ? '/liveness' : '/readiness'
     await waitUntil('the gateway is ready', START_LIMIT_MS, async () => {
       if (!child.isRunning()) throw new StopWaiting(child.errors())
@@ -85,14 +78,15 @@ export async function startGateway(options: GatewayOptions): Promise<GatewaySubj
     await waitUntil('every worker is ready', START_LIMIT_MS, async () => {
       return (await readyWorkers(port)) >= options.workerPorts.length
     })
-    return { name: options.against === undefined ? 'gateway' : 'before', port, pid: child.pid, bootMs, stop }
+    const name = options.against == null ? 'gateway' : 'before'
+    return { name, port, pid: child.pid, bootMs, stop: () => child.stop() }
   } catch (error) {
-    await stop()
+    await child.stop()
     throw new Error(`${(error as Error).message}\n${child.errors()}`)
   }
 }
 
-/** Whether a gateway did not start because its build lacks the policy or a plugin it was given. */
+/** Whether a gateway did not start because its build lacks the configured policy or plugin. */
 export function isUnavailable(error: unknown): boolean {
   return (
     error instanceof Error &&
@@ -102,7 +96,7 @@ export function isUnavailable(error: unknown): boolean {
 
 const ADMIN_HEADERS = { authorization: `Bearer ${BENCH_KEY}`, 'content-type': 'application/json' }
 
-/** A call of the gateway's own API. */
+/** Sends a request with the API key and a JSON body. */
 export function callGateway(port: number, method: string, path: string, body?: unknown): Promise<Response> {
   return fetch(`http://127.0.0.1:${port}${path}`, {
     method,
@@ -111,8 +105,39 @@ export function callGateway(port: number, method: string, path: string, body?: u
   })
 }
 
-async function readyWorkers(port: number): Promise<number> {
-  const reply = await callGateway(port, 'GET', '/workers')
-  const { workers } = (await reply.json()) as { workers: { status: string }[] }
+/** Number of workers that are ready. */
+export async function readyWorkers(port: number): Promise<number> {
+  const response = await callGateway(port, 'GET', '/workers')
+  const { workers } = (await response.json()) as { workers: { status: string }[] }
   return workers.filter(({ status }) => status === 'ready').length
+}
+
+/** Plugin sections with one worker: an external vendor that serves the Messages API. */
+export function vendorAt(port: number): Readonly<Record<string, unknown>> {
+  const vendor = {
+    url: `http://127.0.0.1:${port}`,
+    runtime_type: 'external',
+    provider: 'anthropic',
+    api_key: 'bench',
+    models: [{ id: 'bench' }],
+  }
+  return { messages: {}, workers: { workers: [vendor] } }
+}
+
+/** Tokenizes a text through the gateway once its tokenizer is loaded. @returns token ids */
+export async function tokenize(port: number, prompt: string): Promise<readonly number[]> {
+  let ids: readonly number[] = []
+  await waitUntil('the tokenizer is loaded', 15_000, async () => {
+    const body = { model: 'bench', prompt, add_special_tokens: false }
+    const response = await callGateway(port, 'POST', '/v1/tokenize', body)
+    if (response.ok) ids = ((await response.json()) as { tokens: number[] }).tokens
+    return response.ok
+  })
+  return ids
+}
+
+/** Plugin sections with one worker that serves gRPC. */
+export function grpcWorkerAt(port: unknown, labels: object = {}): Readonly<Record<string, unknown>> {
+  const workers = [{ url: `grpc://127.0.0.1:${port}`, labels }]
+  return { grpc: {}, parsers: {}, tokenizers: {}, workers: { workers } }
 }

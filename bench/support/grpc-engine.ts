@@ -1,6 +1,6 @@
 /**
- * An engine over gRPC, run as a process of its own: every answer is the same tokens, and every stream gets one more of
- * them at each tick, as a batch does. Bare HTTP/2, so that it costs little beside what is measured.
+ * A gRPC engine that sends the same tokens in every stream, one per tick as a batch does. It uses HTTP/2 directly to cost
+ * less CPU than the gateway.
  */
 import { readFileSync } from 'node:fs'
 import { createServer, type ServerHttp2Stream } from 'node:http2'
@@ -12,13 +12,13 @@ import {
   encodeHealthCheckResponse,
   SglangScheduler,
 } from '../../proto/gen/sglang-scheduler.ts'
-import { switchPace } from './pace.ts'
 import { announceReady } from './process.ts'
+import { startTicks } from './tick-interval.ts'
 
 const { values } = parseArgs({
   options: {
     port: { type: 'string', default: '0' },
-    /** A file with the ids of the answer as a JSON list; read when the first request comes. */
+    /** File with the token ids as a JSON list; read at the first request. */
     ids: { type: 'string', default: '' },
     tokenizer: { type: 'string', default: 'weir:sample' },
   },
@@ -31,8 +31,8 @@ function framed(message: Buffer): Buffer {
   return Buffer.concat([head, message])
 }
 
-/** All messages of an answer, as they go on the wire. */
-function readAnswer(): readonly Buffer[] {
+/** Frames of one stream. */
+function readFrames(): readonly Buffer[] {
   const ids = JSON.parse(readFileSync(values.ids, 'utf8')) as number[]
   const counts = { promptTokens: PROMPT_TOKENS }
   const chunks = ids.map((id, at) =>
@@ -42,12 +42,12 @@ function readAnswer(): readonly Buffer[] {
   return [...chunks, framed(encodeGenerateResponse({ complete }))]
 }
 
-let answer: readonly Buffer[] | null = null
+let frames: readonly Buffer[] | null = null
 const running = new Map<ServerHttp2Stream, number>()
 const HEAD = { ':status': 200, 'content-type': 'application/grpc' }
 
 function generate(stream: ServerHttp2Stream): void {
-  answer ??= readAnswer()
+  frames ??= readFrames()
   stream.respond(HEAD, { waitForTrailers: true })
   stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '0' }))
   stream.on('close', () => running.delete(stream))
@@ -55,7 +55,7 @@ function generate(stream: ServerHttp2Stream): void {
 }
 
 function tick(): void {
-  const messages = answer ?? []
+  const messages = frames ?? []
   for (const [stream, at] of running) {
     if (at < messages.length) {
       stream.write(messages[at])
@@ -67,7 +67,7 @@ function tick(): void {
   }
 }
 
-function reply(stream: ServerHttp2Stream, message: Buffer | null): void {
+function respond(stream: ServerHttp2Stream, message: Buffer | null): void {
   if (message === null) {
     stream.respond({ ...HEAD, 'grpc-status': '12' }, { endStream: true })
     return
@@ -77,7 +77,7 @@ function reply(stream: ServerHttp2Stream, message: Buffer | null): void {
   stream.end(framed(message))
 }
 
-const answers: ReadonlyMap<string, Buffer> = new Map([
+const responses: ReadonlyMap<string, Buffer> = new Map([
   [SglangScheduler.HealthCheck, encodeHealthCheckResponse({ healthy: true })],
   [
     SglangScheduler.GetModelInfo,
@@ -98,10 +98,10 @@ server.on('stream', (stream, headers) => {
   stream.on('error', () => {})
   stream.resume()
   if (path === SglangScheduler.Generate) generate(stream)
-  else reply(stream, answers.get(path) ?? null)
+  else respond(stream, responses.get(path) ?? null)
 })
 server.listen(Number(values.port), '127.0.0.1', () => {
   const { port } = server.address() as AddressInfo
-  switchPace(tick)
+  startTicks(tick)
   announceReady({ port })
 })

@@ -1,17 +1,16 @@
-/** The answers that grpc-sse measures: what the engine says in tokens, and what the client must have received. */
+/** The model outputs of the gRPC scenarios and the check of what the client received. */
 
-/** Prose, as most answers are. */
 const PROSE =
-  'The gateway reads each token as it comes, keeps what may still become something else, and sends the rest on. ' +
-  'A stream that waits for nobody costs little; one that is read, told anew and counted costs more, and this is by how much. ' +
+  'The gateway decodes each token, holds back text that may be the start of a marker, and sends the rest to the client. ' +
+  'A relayed stream costs little; a stream that is decoded, converted and counted costs more, and this measures the difference. ' +
   'Numbers such as 3.14 and 2,718, a list (first, second, third) and “quotes” are part of it, as is a line\nbreak.\n\n' +
-  'Whoever asks for a thousand words gets them one by one, in the order in which they were written, and no word twice. ' +
-  'The engine does not know who listens, and the client does not know who speaks.'
+  'A client that requests a thousand words receives them one by one, in the order of generation, and no word twice. ' +
+  'The engine is independent of the client, and the client is independent of the engine.'
 
 const THOUGHTS =
   'The user wants to know how warm it is in two towns. There is a tool for that; it takes the name of a town and a unit. ' +
   'I should call it once for each of them, and say in a sentence what I am about to do.'
-const SAID = 'I will look up the weather of both towns for you, it takes a moment.'
+const TEXT = 'I will look up the weather of both towns for you, it takes a moment.'
 const CALLS = ['Reykjavík', 'Buenos Aires'].map((city) => ({
   name: 'get_weather',
   arguments: { city, unit: 'celsius', days: 3 },
@@ -32,18 +31,18 @@ export const TOOLS = [
   },
 ]
 
-/** `parsed` has reasoning, text and tool calls; `long` is so long that what a request costs hardly counts. */
+/** `parsed` has reasoning, text and tool calls; in `long` the cost of the request itself is negligible. */
 export type AnswerKind = 'plain' | 'long' | 'parsed'
 
-/** As the load client takes them: their places, from 1 on. */
+/** The load client takes the index in this list plus 1. */
 export const ANSWER_KINDS: readonly AnswerKind[] = ['plain', 'parsed', 'long']
 const LONG = PROSE.repeat(4)
 
-/** What the model writes. */
+/** Output of the model. */
 export function answerText(kind: AnswerKind): string {
   if (kind !== 'parsed') return kind === 'plain' ? PROSE : LONG
   const calls = CALLS.map((call) => `<tool_call>\n${JSON.stringify(call)}\n</tool_call>`)
-  return `<think>\n${THOUGHTS}\n</think>\n\n${SAID}\n${calls.join('\n')}`
+  return `<think>\n${THOUGHTS}\n</think>\n\n${TEXT}\n${calls.join('\n')}`
 }
 
 interface Delta {
@@ -55,10 +54,10 @@ interface Delta {
   }[]
 }
 
-/** Whether a chat stream says what the model wrote. */
+/** Whether a chat stream has the output of the model. */
 export function isSameAnswer(kind: AnswerKind, stream: Buffer): boolean {
   const blocks = stream.toString('utf8').split('\n\n').slice(0, -1)
-  // On a busy machine a stream may be silent for so long that it is kept awake.
+  // On a busy machine a stream may contain heartbeat comments.
   const events = blocks.filter((block) => !block.startsWith(':'))
   if (events.pop() !== 'data: [DONE]') return false
   let content = ''
@@ -78,7 +77,7 @@ export function isSameAnswer(kind: AnswerKind, stream: Buffer): boolean {
   }
   if (kind !== 'parsed') return content === answerText(kind) && reasoning === '' && calls.length === 0
   return (
-    content.trim() === SAID &&
+    content.trim() === TEXT &&
     reasoning.trim() === THOUGHTS &&
     JSON.stringify(calls.map((call) => ({ ...call, arguments: JSON.parse(call.arguments) }))) ===
       JSON.stringify(CALLS)

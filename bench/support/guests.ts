@@ -1,38 +1,44 @@
-/** Compiles the modules of the wasm scenarios with the guest library of this repository, into a folder that goes away. */
+/** Compiles the modules of the wasm scenarios with the guest library of this repository. */
 import { execFileSync } from 'node:child_process'
-import {
-  copyFileSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  realpathSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
-import { tmpdir } from 'node:os'
+import { copyFileSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { temporaryDirectory } from './process.ts'
+import { type RunningWorker, startWorker } from './subject.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
 export type GuestName = 'header' | 'body' | 'stream' | 'loop'
 
 export interface Guests {
-  /** Folder of the compiled modules; symbolic links resolved. */
+  /** Folder of the compiled modules, without symbolic links. */
   readonly directory: string
   /**
-   * @param isFresh each call finds the instance as it was made, so that nothing has to be freed
-   * @param copy copies differ in a note that does nothing: a gateway takes the same module once only
+   * @param isFresh the instance is reset before each call, so the module needs no allocator that frees
+   * @param copy number of a copy with a different custom section: a gateway accepts the same bytes only once
    */
   file(name: GuestName, isFresh: boolean, copy?: number): string
-  remove(): void
 }
 
-/** @throws what the compiler says */
-export function compileGuests(names: readonly GuestName[]): Guests {
-  const directory = realpathSync(mkdtempSync(join(tmpdir(), 'weir-bench-guests-')))
-  // Authors find the library below node_modules; here that is this repository.
+/** Calls `use` with the compiled modules and a running worker. @throws the output of the compiler */
+export async function withGuests<T>(
+  names: readonly GuestName[],
+  progress: (text: string) => void,
+  use: (guests: Guests, worker: RunningWorker) => Promise<T>,
+): Promise<T> {
+  progress('compiling modules')
+  const guests = compileGuests(names)
+  const worker = await startWorker()
+  try {
+    return await use(guests, worker)
+  } finally {
+    await worker.child.stop()
+  }
+}
+
+function compileGuests(names: readonly GuestName[]): Guests {
+  const directory = temporaryDirectory()
+  // Modules import the library from node_modules; here that is this repository.
   mkdirSync(join(directory, 'node_modules'))
   symlinkSync(ROOT, join(directory, 'node_modules', 'weir-gateway'))
   const compiled = (name: GuestName, isFresh: boolean) =>
@@ -46,15 +52,15 @@ export function compileGuests(names: readonly GuestName[]): Guests {
     writeFileSync(copied, Buffer.concat([readFileSync(original), note(`copy-${copy}`)]))
     return copied
   }
-  return { directory, file, remove: () => rmSync(directory, { recursive: true, force: true }) }
+  return { directory, file }
 }
 
-/** A custom section, which has no meaning: id 0, length, name. */
+/** A custom section: id 0, length, name. */
 function note(text: string): Buffer {
   return Buffer.from([0, text.length + 1, text.length, ...Buffer.from(text)])
 }
 
-/** With the runtime that `weir wasm build` takes for such a module. */
+/** Uses the runtime that `weir wasm build` selects for such a module. */
 function compile(directory: string, name: GuestName, isFresh: boolean, outFile: string): void {
   copyFileSync(new URL(`assembly/${name}.ts`, import.meta.url), join(directory, `${name}.ts`))
   const compiler = join(ROOT, 'node_modules', 'assemblyscript', 'bin', 'asc.js')

@@ -1,4 +1,4 @@
-/** A client that means harm: tries one attack again and again, and reports how it was answered. */
+/** A malicious client that repeats one attack and counts the statuses of the responses. */
 import { request } from 'node:http'
 import { parseArgs } from 'node:util'
 import { announceReady } from './process.ts'
@@ -10,10 +10,10 @@ interface Attack {
   readonly body: Buffer | null
 }
 
-/** The body limit of a gateway that was not told another. bytes */
+/** Default body limit of the gateway, in bytes. */
 const BODY_LIMIT = 67_108_864
 const CHAT = '/v1/chat/completions'
-/** Below the limit on heads. */
+/** Below the limit of request heads. */
 const SLASHES_IN_PATH = 12_000
 const SLASHES_IN_URL = 20_000
 
@@ -42,7 +42,7 @@ const ATTACKS: Readonly<Record<string, () => Attack>> = {
   dripping: () => chat('{"model":"hostile","stream":true,"messages":[{"role":"user","content":"a"}]}'),
 }
 
-/** @returns its status; 0 when there was none */
+/** @returns the status; 0 if there was no response */
 function attempt(port: number, { method, path, body }: Attack, endsAtMs: number): Promise<number> {
   return new Promise((resolve) => {
     const headers = {
@@ -50,14 +50,13 @@ function attempt(port: number, { method, path, body }: Attack, endsAtMs: number)
       'content-type': 'application/json',
       ...(body !== null && { 'content-length': body.length }),
     }
-    const call = request({ host: '127.0.0.1', port, method, path, headers, agent: false }, (reply) => {
-      const end = () => resolve(reply.statusCode ?? 0)
-      // What never ends by itself ends with the measurement.
+    const call = request({ host: '127.0.0.1', port, method, path, headers, agent: false }, (response) => {
+      // An endless response is closed at the end of the measurement.
       const timer = setTimeout(() => call.destroy(), Math.max(0, endsAtMs - performance.now()))
-      reply.resume().on('error', () => {})
-      reply.on('close', () => {
+      response.resume().on('error', () => {})
+      response.on('close', () => {
         clearTimeout(timer)
-        end()
+        resolve(response.statusCode ?? 0)
       })
     })
     call.on('error', () => resolve(0))

@@ -1,30 +1,25 @@
-/** A worker that means harm: a metrics page of endless digits, and an event that comes byte by byte and never ends. */
+/** A malicious worker: a metrics page of long numbers, and an endless event that is sent byte by byte. */
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { discoveryResponses } from './discovery-responses.ts'
 import { announceReady } from './process.ts'
 
 const DIGITS = 60_000
-/** Just below what is read of a page. */
+/** Just below the gateway's limit of a metrics page. */
 const PAGE_BYTES = 4_000_000
 const LINE = `sglang:num_running_reqs ${'1'.repeat(DIGITS)}x\n`
 const PAGE = LINE.repeat(Math.floor(PAGE_BYTES / LINE.length))
-/** Single bytes that are written in one turn. */
+/** Bytes that are written, each as a chunk, before the event loop continues. */
 const BYTES_A_TURN = 64
 
-/** What discovery asks for. */
-const REPLIES: Readonly<Record<string, object>> = {
-  '/health': {},
-  '/v1/models': { object: 'list', data: [{ id: 'hostile', object: 'model', owned_by: 'sglang' }] },
-  '/server_info': { version: '0', model_path: 'hostile' },
-  '/model_info': { model_path: 'hostile', is_generation: true },
-}
+const DISCOVERY = discoveryResponses('hostile')
 
-/** Each byte in a chunk of its own, as fast as it is read. */
+/** Writes single-byte chunks as fast as the client reads. */
 function drip(response: ServerResponse): void {
   if (response.destroyed) return
-  let hasRoom = true
-  for (let i = 0; i < BYTES_A_TURN; i++) hasRoom = response.write('x')
-  if (hasRoom) setImmediate(() => drip(response))
+  let isWritable = true
+  for (let i = 0; i < BYTES_A_TURN; i++) isWritable = response.write('x')
+  if (isWritable) setImmediate(() => drip(response))
   else response.once('drain', () => drip(response))
 }
 
@@ -38,9 +33,9 @@ const server = createServer({ noDelay: true }, (request, response) => {
   } else if (path === '/metrics') {
     response.writeHead(200, { 'content-type': 'text/plain' }).end(PAGE)
   } else {
-    const reply = REPLIES[path]
-    response.writeHead(reply === undefined ? 404 : 200, { 'content-type': 'application/json' })
-    response.end(JSON.stringify(reply ?? {}))
+    const body = DISCOVERY[path]
+    response.writeHead(body === undefined ? 404 : 200, { 'content-type': 'application/json' })
+    response.end(JSON.stringify(body ?? {}))
   }
 })
 server.listen(0, '127.0.0.1', () => announceReady({ port: (server.address() as AddressInfo).port }))

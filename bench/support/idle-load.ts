@@ -1,4 +1,4 @@
-/** Opens many streams that stay silent after their first event, in a process of its own, and reports when all are open. */
+/** Load client that opens many streams and reports once each had its first event. */
 import { connect } from 'node:net'
 import { parseArgs } from 'node:util'
 import { announceReady } from './process.ts'
@@ -9,7 +9,7 @@ const { values } = parseArgs({
 })
 const port = Number(values.port)
 const total = Number(values.streams)
-/** Connections that wait for their first event at one time; more would overflow the accept queue. */
+/** Connections that wait for their first event; more would overflow the accept queue. */
 const WINDOW = 128
 const request = requestBytes(port, chatBody({ stream: true, bodyBytes: 250 }))
 let opened = 0
@@ -38,6 +38,6 @@ function openOne(): void {
 }
 
 process.on('SIGTERM', () => process.exit(0))
-// The parent asks for a last word: how many streams did not survive the silence.
+// The parent requests the number of streams that were closed early.
 process.on('SIGUSR2', () => announceReady({ lost }))
 for (let index = 0; index < Math.min(WINDOW, total); index++) openOne()

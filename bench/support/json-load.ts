@@ -1,4 +1,4 @@
-/** Load client for whole answers at saturation, in a process of its own: autocannon, with its own CPU reported. */
+/** Load client for non-streamed requests at saturation: autocannon, with the CPU time of the client. */
 import { parseArgs } from 'node:util'
 import autocannon from 'autocannon'
 import { build } from 'hdr-histogram-js'
@@ -11,7 +11,7 @@ const { values } = parseArgs({
     connections: { type: 'string', default: '32' },
     seconds: { type: 'string', default: '4' },
     bytes: { type: 'string', default: '250' },
-    // 1: responses that are stored, 2: responses that are not, 3: stored ones with a tool; 0: chat.
+    // 0: chat, 1: stored responses, 2: responses that are not stored, 3: stored responses with a tool.
     responses: { type: 'string', default: '0' },
   },
 })
@@ -40,7 +40,7 @@ const instance = autocannon(
   },
   (error, result) => (error ? finished.reject(error) : finished.resolve(result)),
 )
-// Its own histogram counts whole milliseconds, which is too coarse here.
+// The histogram of autocannon has a resolution of 1 ms.
 instance.on('response', (_client, _status, _bytes, responseTimeMs) =>
   histogram.recordValue(Math.max(1, Math.round(responseTimeMs * 1_000))),
 )

@@ -1,17 +1,16 @@
-/** nginx as the yardstick: one worker process that passes everything on to the simulated workers. */
+/** nginx as the reference: one worker process that proxies to the simulated workers. */
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { childPids, freePort, startChild, waitUntil } from './process.ts'
+import { childPids, freePort, startChild, temporaryDirectory, waitUntil } from './process.ts'
 import type { Subject } from './subject.ts'
 
-/** @throws when nginx is not installed, naming the package */
-export function requireNginx(): void {
+/** @throws if nginx is not installed, with the package to install */
+function requireNginx(): void {
   try {
     execFileSync('nginx', ['-v'], { stdio: 'ignore' })
   } catch {
-    throw new Error('nginx is missing: install the yardstick with "apt-get install nginx-light"')
+    throw new Error('nginx is missing: install it with "apt-get install nginx-light"')
   }
 }
 
@@ -53,18 +52,10 @@ http {
 
 export async function startNginx(workerPorts: readonly number[]): Promise<Subject> {
   requireNginx()
-  const directory = mkdtempSync(join(tmpdir(), 'weir-bench-nginx-'))
+  const directory = temporaryDirectory()
   const port = await freePort()
   writeFileSync(join(directory, 'nginx.conf'), configText(directory, port, workerPorts))
   const master = startChild('nginx', ['-p', directory, '-c', join(directory, 'nginx.conf')])
-  await waitUntil('nginx answers', 5_000, async () => (await fetch(`http://127.0.0.1:${port}/health`)).ok)
-  return {
-    name: 'nginx',
-    port,
-    pid: childPids(master.pid)[0],
-    async stop() {
-      await master.stop()
-      rmSync(directory, { recursive: true, force: true })
-    },
-  }
+  await waitUntil('nginx is ready', 5_000, async () => (await fetch(`http://127.0.0.1:${port}/health`)).ok)
+  return { name: 'nginx', port, pid: childPids(master.pid)[0], stop: () => master.stop() }
 }

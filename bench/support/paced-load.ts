@@ -1,7 +1,6 @@
 /**
- * Load client at a fixed rate, in a process of its own. autocannon spends its rate at the start of each second, which
- * measures the burst; here requests fall due evenly, and one that finds no free connection counts from when it was due.
- * Rate 0 keeps every connection busy instead: the lightest way to saturate.
+ * Load client at a fixed rate. Requests are due at even intervals (autocannon sends a burst at the start of each second),
+ * and the latency of a delayed request counts from its due time. Rate 0 keeps every connection busy.
  */
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
@@ -52,7 +51,8 @@ class Connection {
       const end = bytes.indexOf('\r\n\r\n')
       const head = bytes.toString('latin1', 0, end).toLowerCase()
       const at = head.indexOf('content-length:')
-      if (end < 0 || at < 0) throw new Error(`not a reply with a length: ${bytes.toString('latin1', 0, 200)}`)
+      if (end < 0 || at < 0)
+        throw new Error(`not a response with content-length: ${bytes.toString('latin1', 0, 200)}`)
       if (!head.startsWith('http/1.1 200')) failures++
       this.#left = Number.parseInt(head.slice(at + 15), 10) - (bytes.length - end - 4)
     } else this.#left -= bytes.length

@@ -1,6 +1,6 @@
 /**
- * Load client of policy-sim, in a process of its own: Poisson arrivals of streamed chats, each timed from the moment
- * it was due. Short warm-up traffic without common prompts comes first and is not counted.
+ * Load client of policy-sim: Poisson arrivals of streamed chats, each timed from its due time. A short warm-up without
+ * shared prompts precedes the measurement.
  */
 import { parseArgs } from 'node:util'
 import { build } from 'hdr-histogram-js'
@@ -20,8 +20,8 @@ const { values } = parseArgs({
 })
 const port = Number(values.port)
 const WARM_UP_SECONDS = 2
-/** After the last arrival; whoever is not answered then has failed. */
-const PATIENCE_MS = 30_000
+/** Timeout after the last arrival; open requests count as failed. */
+const DRAIN_TIMEOUT_MS = 30_000
 
 const micros = () => build({ lowestDiscernibleValue: 1, highestTrackableValue: 120_000_000 })
 const firstTokens = micros()
@@ -34,7 +34,7 @@ let promptTokens = 0
 let cachedTokens = 0
 let outputTokens = 0
 
-/** One chat under way. */
+/** One open chat. */
 class Chat {
   readonly #dueAtMs: number
   readonly #isCounted: boolean
@@ -51,7 +51,7 @@ class Chat {
     this.#tail = (this.#tail + part.toString('latin1')).slice(-600)
     if (!part.includes('"content":"')) return
     const nowMs = performance.now()
-    // The first event only opens the answer; it comes along with the first token.
+    // The first event only has the role; it arrives together with the first token.
     if (this.#isCounted) {
       if (this.#events === 0) record(firstTokens, nowMs - this.#dueAtMs)
       else record(gaps, nowMs - this.#previousAtMs)
@@ -81,14 +81,14 @@ function record(histogram: ReturnType<typeof micros>, elapsedMs: number): void {
   histogram.recordValue(Math.max(1, Math.round(elapsedMs * 1_000)))
 }
 
-/** A free connection that the server has not closed meanwhile, or a new one. */
+/** Returns an idle connection that is still open, or a new one. */
 function openConnection(): StreamConnection {
   let connection = free.pop()
   while (connection !== undefined && !connection.isOpen) connection = free.pop()
   return connection ?? new StreamConnection(port)
 }
 
-/** Resolves when all are answered, or patience is over. */
+/** Resolves when all requests are complete, or after the timeout. */
 function play(arrivals: readonly Arrival[], isCounted: boolean): Promise<void> {
   const done = Promise.withResolvers<void>()
   const startedAtMs = performance.now()
@@ -110,7 +110,7 @@ function play(arrivals: readonly Arrival[], isCounted: boolean): Promise<void> {
     const nowMs = performance.now() - startedAtMs
     while (next < arrivals.length && arrivals[next].atMs <= nowMs) start(arrivals[next++])
     if (next < arrivals.length) setTimeout(pump, Math.max(0, arrivals[next].atMs - nowMs))
-    else setTimeout(done.resolve, PATIENCE_MS).unref()
+    else setTimeout(done.resolve, DRAIN_TIMEOUT_MS).unref()
   }
   pump()
   return done.promise.then(() => {
@@ -118,16 +118,16 @@ function play(arrivals: readonly Arrival[], isCounted: boolean): Promise<void> {
   })
 }
 
-const wanted = {
+const workload = {
   ratePerSecond: Number(values.rate),
   seconds: Number(values.seconds),
   shared: Number(values.shared),
   seed: Number(values.seed),
 }
-await play(arrivalsOf({ ...wanted, seconds: WARM_UP_SECONDS, shared: 0, seed: wanted.seed + 1 }), false)
+await play(arrivalsOf({ ...workload, seconds: WARM_UP_SECONDS, shared: 0, seed: workload.seed + 1 }), false)
 const startedAtMs = performance.now()
 const cpuAtStart = process.cpuUsage()
-await play(arrivalsOf(wanted), true)
+await play(arrivalsOf(workload), true)
 const elapsedMs = performance.now() - startedAtMs
 const cpu = process.cpuUsage(cpuAtStart)
 const ms = (histogram: ReturnType<typeof micros>, percentile: number) =>

@@ -1,4 +1,4 @@
-/** Arrivals and prompts that policy-sim compares policies with. */
+/** Arrivals and prompts of policy-sim. */
 import { expect, test } from 'vitest'
 import { arrivalsOf } from './policy-workload.ts'
 
@@ -8,12 +8,12 @@ const systemOf = (body: string): string | null => {
   return messages[0].role === 'system' ? messages[0].content : null
 }
 
-test('one seed gives the same arrivals, another one others', () => {
+test('the seed determines the arrivals', () => {
   expect(arrivalsOf(workload)).toEqual(arrivalsOf(workload))
   expect(arrivalsOf({ ...workload, seed: 2 })[0]).not.toEqual(arrivalsOf(workload)[0])
 })
 
-test('arrivals come at the rate, in order, with gaps that vary as a Poisson process has them', () => {
+test('arrivals have the configured rate, are ordered, and have the gaps of a Poisson process', () => {
   const times = arrivalsOf({ ...workload, seconds: 100 }).map(({ atMs }) => atMs)
   expect(times).toEqual(times.toSorted((left, right) => left - right))
   expect(times.length / 8_000).toBeCloseTo(1, 1)
@@ -23,7 +23,7 @@ test('arrivals come at the rate, in order, with gaps that vary as a Poisson proc
   expect(deviation / mean).toBeCloseTo(1, 1)
 })
 
-test('the share of prompts with a system prompt is as asked, and each system prompt comes back', () => {
+test('the share of prompts with a system prompt is as configured, and every system prompt is used', () => {
   const systems = arrivalsOf(workload).map(({ body }) => systemOf(body))
   const shared = systems.filter((system) => system !== null)
   expect(shared.length / systems.length).toBeCloseTo(0.7, 1)
@@ -32,7 +32,7 @@ test('the share of prompts with a system prompt is as asked, and each system pro
   for (const system of distinct) expect(system.split(' ')).toHaveLength(200)
 })
 
-test('without a share no two prompts begin alike', () => {
+test('without shared prompts no two prompts have the same start', () => {
   const bodies = arrivalsOf({ ...workload, shared: 0 }).map(({ body }) => body)
   expect(bodies.every((body) => systemOf(body) === null)).toBe(true)
   expect(new Set(bodies.map((body) => body.slice(0, 220))).size).toBe(bodies.length)

@@ -1,17 +1,17 @@
-/** What policy-sim asks and when: the same prompts at the same moments for every policy, drawn from one seed. */
+/** Prompts and arrival times of policy-sim, drawn from one seed: the same for every policy. */
 
 /**
- * Applications behind the gateway, each with a system prompt of its own. So many that no engine of eight sees most
- * of them often by chance, and so few that each comes back several times within a run.
+ * Number of different system prompts. Enough that random routing to eight engines rarely hits a cache, and few enough
+ * that each is used several times in a run.
  */
 const SYSTEM_PROMPTS = 100
 const SYSTEM_WORDS = 200
 const QUESTION_WORDS = 20
-/** A prompt without system prompt is a longer question. */
+/** Words of a question without a system prompt. */
 const BARE_QUESTION_WORDS = 40
 export const OUTPUT_TOKENS = 64
 
-/** Ordinary words: one to three of the simulated engine's tokens each. */
+/** One to three tokens of the simulated engine each. */
 const WORDS =
   'the of and a to in is you that it he was for on are as with his they at be this have from or one had by word but not what all were we when your can said there use an each which she do how their if will up other about out many then them these so some her would make like him into time has look two more write go see number no way could people my than first water been call who oil its now find long down day did get come made may part answer question between sentence customer account policy document summary language translate contract service response information'.split(
     ' ',

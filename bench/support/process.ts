@@ -1,9 +1,12 @@
-/** Starting the processes of a benchmark, and reading from /proc what they cost. Linux only. */
+/** Starts the processes of a benchmark and reads their CPU time and memory from /proc. Linux only. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readdirSync, readFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
 
 /** Microseconds per clock tick: USER_HZ is 100 on every Linux that Node runs on. */
 const TICK_MICROS = 10_000
@@ -12,19 +15,28 @@ const PAGE_BYTES = 4_096
 /** A child process that reports by lines of JSON on its standard output. */
 export interface Child {
   readonly pid: number
-  /** The next line it reports. @throws when it exits first */
+  /** Reads the next report. @throws if the process exits first */
   report(): Promise<Record<string, unknown>>
-  /** The end of what it wrote to its error output. */
+  /** Last 4,000 characters of its error output. */
   errors(): string
   isRunning(): boolean
-  /** Ends it and waits until it is gone. */
+  /** Terminates the process and waits for its exit. */
   stop(): Promise<void>
 }
 
 const running = new Set<ChildProcess>()
+const directories: string[] = []
 process.on('exit', () => {
   for (const child of running) child.kill('SIGTERM')
+  for (const directory of directories) rmSync(directory, { recursive: true, force: true, maxRetries: 5 })
 })
+
+/** Creates a directory that is removed when the benchmark exits. @returns its path without symbolic links */
+export function temporaryDirectory(): string {
+  const directory = realpathSync(mkdtempSync(join(tmpdir(), 'weir-bench-')))
+  directories.push(directory)
+  return directory
+}
 
 /** Starts a program; its error output is shown when it fails. */
 export function startChild(command: string, args: readonly string[], env: NodeJS.ProcessEnv = {}): Child {
@@ -58,14 +70,15 @@ export function startChild(command: string, args: readonly string[], env: NodeJS
   }
 }
 
-/** In a child: one report to the parent. */
+/** In a child: sends one report to the parent. */
 export function announceReady(report: Record<string, unknown>): void {
   process.stdout.write(`${JSON.stringify({ report })}\n`)
 }
 
-/** Starts one of the harness's own TypeScript files. */
-export function startScript(url: URL, args: readonly string[]): Child {
-  return startChild(process.execPath, [url.pathname, ...args])
+/** Starts a TypeScript file of this folder; each option becomes `--name value`. */
+export function startScript(file: string, options: Readonly<Record<string, string | number>> = {}): Child {
+  const args = Object.entries(options).flatMap(([name, value]) => [`--${name}`, String(value)])
+  return startChild(process.execPath, [fileURLToPath(new URL(file, import.meta.url)), ...args])
 }
 
 /** CPU time that a process has used so far, all threads, user and system, in microseconds. */
@@ -86,12 +99,12 @@ export function threadTimes(pid: number): Map<number, number> {
   return new Map(ids.map((id) => [id, schedule(pid, id)[0]]))
 }
 
-/** How long a thread has been ready to run without a core so far, in milliseconds. */
+/** Time that a thread has waited for a core so far, in milliseconds. */
 export function runQueueMs(pid: number, thread: number): number {
   return schedule(pid, thread)[1] / 1e6
 }
 
-/** Time on a core, and time in the queue for one, in nanoseconds. */
+/** Time on a core and time in the run queue, in nanoseconds. */
 function schedule(pid: number, thread: number): readonly number[] {
   return readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'latin1').split(' ').map(Number)
 }
@@ -104,7 +117,7 @@ export function childPids(pid: number): number[] {
     .map(Number)
 }
 
-/** Largest number of open files that this process and its children may have. */
+/** Limit of open files of this process and its children. */
 export function openFileLimit(): number {
   const line = readFileSync('/proc/self/limits', 'latin1').match(/^Max open files\s+(\d+)/m)
   return Number(line?.[1] ?? 1_024)
@@ -124,10 +137,10 @@ export function wait(delayMs: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, delayMs))
 }
 
-/** Thrown by a check that can never hold any more. */
+/** Thrown by a check that can no longer succeed. */
 export class StopWaiting extends Error {}
 
-/** Resolves when the check holds. @throws naming `what` when it does not within the time */
+/** Polls until the check returns true. @throws naming `what` after `timeoutMs` */
 export async function waitUntil(
   what: string,
   timeoutMs: number,

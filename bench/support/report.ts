@@ -1,4 +1,4 @@
-/** Figures as a table for people and as JSON for machines. */
+/** Renders figures as a table and as JSON. */
 import { cpus, totalmem } from 'node:os'
 import { type Figure, median, verdict } from './figure.ts'
 
@@ -8,7 +8,6 @@ export interface ScenarioResult {
   readonly figures: readonly Figure[]
 }
 
-/** A number short enough to compare by eye. */
 function short(value: number): string {
   if (!Number.isFinite(value)) return '-'
   if (Math.abs(value) >= 1_000) return Math.round(value).toLocaleString('en-US')

@@ -1,16 +1,16 @@
-/** The requests of the load clients, byte for byte the same for every subject. */
+/** Requests of the load clients; the same bytes for every subject. */
 import { BENCH_KEY } from './subject.ts'
 
 export interface ChatRequest {
   readonly stream: boolean
   /** Length of the whole JSON body, in bytes. */
   readonly bodyBytes: number
-  /** `bulk` asks the worker for the long stream. */
+  /** `bulk` selects the long stream of the worker. */
   readonly user?: string
   readonly tools?: readonly unknown[]
 }
 
-/** A chat request of exactly that many bytes. */
+/** Body of a chat request. */
 export function chatBody({ stream, bodyBytes, user, tools }: ChatRequest): string {
   const build = (content: string) =>
     JSON.stringify({ model: 'bench', stream, user, tools, messages: [{ role: 'user', content }] })
@@ -18,7 +18,7 @@ export function chatBody({ stream, bodyBytes, user, tools }: ChatRequest): strin
   return build('How are you today? '.repeat(Math.ceil(padding / 19)).slice(0, padding))
 }
 
-/** A request for a response of exactly that many bytes. */
+/** Body of a Responses request. */
 export function responsesBody({
   stream,
   store,
@@ -30,7 +30,7 @@ export function responsesBody({
   return build('How are you today? '.repeat(Math.ceil(padding / 19)).slice(0, padding))
 }
 
-/** A request for a streamed message, about that long. @param user `bulk` asks the worker for the long stream */
+/** Body of a streamed Messages request of about that size. @param user `bulk` selects the long stream of the worker */
 export function messageBody(bodyBytes: number, user?: string): string {
   const content = 'How are you today? '
     .repeat(Math.ceil(bodyBytes / 19))
@@ -51,7 +51,7 @@ export const REQUEST_HEADERS: Readonly<Record<string, string>> = {
   authorization: `Bearer ${BENCH_KEY}`,
 }
 
-/** The whole request as it goes onto a socket. */
+/** Encodes head and body. */
 export function requestBytes(port: number, body: string, path = '/v1/chat/completions'): Buffer {
   const headers = Object.entries(REQUEST_HEADERS).map(([name, value]) => `${name}: ${value}\r\n`)
   const head = `POST ${path} HTTP/1.1\r\nhost: 127.0.0.1:${port}\r\n${headers.join('')}`

@@ -1,21 +1,16 @@
-/** A worker whose streams say one thing and then nothing: bare sockets, so that ten thousand of them stay cheap. */
+/** A worker whose streams send one event and then nothing. Plain sockets keep ten thousand streams cheap. */
 import { createServer } from 'node:net'
+import { discoveryResponses } from './discovery-responses.ts'
 import { announceReady } from './process.ts'
 
 const HEAD = 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n'
 const EVENT = 'data: {"choices":[{"index":0,"delta":{"content":"one"}}]}\n\n'
 const STREAM = `${HEAD}${EVENT.length.toString(16)}\r\n${EVENT}\r\n`
 
-/** What probes and discovery ask for; anything else that is not a chat gets 404. */
-const REPLIES: Readonly<Record<string, object>> = {
-  '/health': {},
-  '/v1/models': { object: 'list', data: [{ id: 'bench', object: 'model', owned_by: 'sglang' }] },
-  '/server_info': { version: '0', model_path: 'bench' },
-  '/model_info': { model_path: 'bench', is_generation: true },
-}
+const DISCOVERY = discoveryResponses('bench')
 
-function reply(path: string): string {
-  const value = REPLIES[path]
+function discoveryResponse(path: string): string {
+  const value = DISCOVERY[path]
   const body = JSON.stringify(value ?? {})
   const status = value === undefined ? '404 Not Found' : '200 OK'
   return `HTTP/1.1 ${status}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`
@@ -28,7 +23,7 @@ const server = createServer({ noDelay: true }, (socket) => {
     if (isStreaming) return
     const [method, path] = bytes.toString('latin1', 0, 200).split(' ')
     isStreaming = method === 'POST'
-    socket.write(isStreaming ? STREAM : reply(path))
+    socket.write(isStreaming ? STREAM : discoveryResponse(path))
   })
 })
 server.listen({ port: 0, host: '127.0.0.1', backlog: 4_096 }, () => {

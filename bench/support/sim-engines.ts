@@ -1,4 +1,4 @@
-/** Simulated engines that batch and cache prefixes, all in one process: the product's own `weir sim`. */
+/** Starts `weir sim`: engines with batching and prefix caches, all in one process. */
 import { startWeir } from './gateway.ts'
 import { StopWaiting, waitUntil } from './process.ts'
 
@@ -7,12 +7,12 @@ export interface SimEngines {
   stop(): Promise<void>
 }
 
-/** Below the ports that Linux gives to outgoing connections. */
+/** Below the ephemeral ports of Linux. */
 const FIRST_PORT = 12_000
 const LAST_PORT = 32_000
 const ATTEMPTS = 5
 
-/** @param tokens length of an answer that nobody limits */
+/** @param tokens length of an answer without a limit in the request */
 export async function startSimEngines(count: number, tokens: number): Promise<SimEngines> {
   for (let attempt = 1; ; attempt++) {
     const first = FIRST_PORT + Math.floor(Math.random() * (LAST_PORT - FIRST_PORT - count))
@@ -22,7 +22,7 @@ export async function startSimEngines(count: number, tokens: number): Promise<Si
         tokens,
       )
     } catch (error) {
-      // A row of ports that are all free has to be found by trying.
+      // `weir sim` needs consecutive ports; another range may be free.
       if (attempt === ATTEMPTS || !String(error).includes('is taken by another program')) throw error
     }
   }

@@ -1,9 +1,8 @@
-/** Reads the long stream no faster than told, in a process of its own, and reports its hash. */
+/** Load client that reads the long stream at a limited speed and reports its hash. */
 import { createHash } from 'node:crypto'
 import { connect } from 'node:net'
 import { parseArgs } from 'node:util'
 import { ChunkedDecoder } from '../../test/support/chunked-decoder.ts'
-import { DeltaTexts } from './delta-texts.ts'
 import { announceReady } from './process.ts'
 import { chatBody, messageBody, requestBytes } from './request-bytes.ts'
 
@@ -12,12 +11,44 @@ const { values } = parseArgs({
     port: { type: 'string', default: '0' },
     /** Bytes per millisecond. */
     'bytes-per-ms': { type: 'string', default: '8192' },
-    /** 1: asks for a message in place of a chat completion. */
+    /** 1: requests a message instead of a chat completion. */
     messages: { type: 'string', default: '0' },
-    /** 1: asks for the long generation; the hash is that of its text, whatever words it is told in. */
+    /** 1: requests the long generation; the hash is that of its text, independent of the chunks. */
     text: { type: 'string', default: '0' },
   },
 })
+
+/** Extracts the content of each delta of a streamed chat. */
+class DeltaTexts {
+  /** `[DONE]` was received. */
+  isWhole = false
+  readonly #onText: (text: string) => void
+  readonly #decoder = new TextDecoder()
+  #rest = ''
+
+  constructor(onText: (text: string) => void) {
+    this.#onText = onText
+  }
+
+  push(part: Buffer): void {
+    const events = (this.#rest + this.#decoder.decode(part, { stream: true })).split('\n\n')
+    this.#rest = events.pop() ?? ''
+    for (const event of events) this.#take(event)
+  }
+
+  #take(event: string): void {
+    if (!event.startsWith('data: ')) return
+    const data = event.slice('data: '.length)
+    if (data === '[DONE]') {
+      this.isWhole = true
+      return
+    }
+    const { choices } = JSON.parse(data) as { choices: readonly { delta: { content?: string | null } }[] }
+    const content = choices[0]?.delta.content
+    if (typeof content === 'string') this.#onText(content)
+  }
+}
+
 const port = Number(values.port)
 const bytesPerMs = Number(values['bytes-per-ms'])
 const isText = values.text === '1'

@@ -1,5 +1,4 @@
-/** One slow read of the long stream through a gateway, whose memory is sampled all the while. */
-import { bulkSha256 } from './bulk-stream.ts'
+/** One slow read of the long stream through a gateway whose memory is sampled meanwhile. */
 import { rssBytes, startScript } from './process.ts'
 import type { Subject } from './subject.ts'
 
@@ -9,33 +8,36 @@ const SAMPLE_MS = 100
 export interface SlowRead {
   /** Highest sample minus the value before, in bytes. */
   readonly growth: number
-  /** The client has got what the worker has sent, by hash. */
+  /** The stream was complete and had the expected hash. */
   readonly isIdentical: boolean
 }
 
-/**
- * @param options of the client beside its port and speed
- * @param expected hash that the client is to come to
- */
-export async function readSlowly(
-  gateway: Subject,
-  options: readonly string[] = [],
-  expected = bulkSha256(),
-): Promise<SlowRead> {
-  const before = rssBytes(gateway.pid)
+/** Samples the resident memory of a process. @returns a function that ends it and returns the growth in bytes */
+export function sampleGrowth(pid: number, intervalMs: number): () => number {
+  const before = rssBytes(pid)
   let highest = before
   const sampling = setInterval(() => {
-    highest = Math.max(highest, rssBytes(gateway.pid))
-  }, SAMPLE_MS)
-  const client = startScript(new URL('./slow-load.ts', import.meta.url), [
-    '--port',
-    String(gateway.port),
-    '--bytes-per-ms',
-    String(BYTES_PER_MS),
+    highest = Math.max(highest, rssBytes(pid))
+  }, intervalMs)
+  return () => {
+    clearInterval(sampling)
+    return highest - before
+  }
+}
+
+/** @param options of the client, apart from its port and speed */
+export async function readSlowly(
+  gateway: Subject,
+  expectedSha256: string,
+  options: Readonly<Record<string, number>> = {},
+): Promise<SlowRead> {
+  const growth = sampleGrowth(gateway.pid, SAMPLE_MS)
+  const client = startScript('slow-load.ts', {
+    port: gateway.port,
+    'bytes-per-ms': BYTES_PER_MS,
     ...options,
-  ])
-  const report = await client.report()
-  clearInterval(sampling)
+  })
+  const { isWhole, sha256 } = await client.report()
   await client.stop()
-  return { growth: highest - before, isIdentical: report.isWhole === true && report.sha256 === expected }
+  return { growth: growth(), isIdentical: isWhole === true && sha256 === expectedSha256 }
 }

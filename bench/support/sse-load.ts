@@ -1,6 +1,6 @@
 /**
- * Load client for event streams, in a process of its own, over bare sockets: time to first event, gaps between events,
- * events received, and whether each stream was byte for byte what the worker sent.
+ * Load client for event streams over plain sockets: time to first event, gaps between events, number of events, and
+ * whether each stream has the content that the worker sent.
  */
 import { createHash, type Hash } from 'node:crypto'
 import { once } from 'node:events'
@@ -18,13 +18,13 @@ const { values } = parseArgs({
     port: { type: 'string', default: '0' },
     streams: { type: 'string', default: '32' },
     seconds: { type: 'string', default: '4' },
-    // 0: the gateway tells the stream in its own words, so only the text of its deltas is compared.
+    // 1: compares the bytes of each stream; 0: compares the text of its deltas.
     exact: { type: 'string', default: '1' },
-    // 1: responses in place of chat.
+    // 1: requests responses instead of chat completions.
     responses: { type: 'string', default: '0' },
-    // 1: asks for messages in place of chat completions.
+    // 1: requests messages instead of chat completions.
     messages: { type: 'string', default: '0' },
-    // Answers of the engine over gRPC, by their places in ANSWER_KINDS from 1 on.
+    // Expected output of the gRPC engine: index in ANSWER_KINDS plus 1; 0 for the HTTP worker.
     engine: { type: 'string', default: '0' },
   },
 })
@@ -78,7 +78,7 @@ class LengthDecoder implements BodyDecoder {
   }
 }
 
-/** One keep-alive connection that runs one stream after another. */
+/** A keep-alive connection with one stream after another. */
 class StreamLoop {
   readonly #socket: Socket
   #decoder: BodyDecoder | null = null
@@ -114,7 +114,7 @@ class StreamLoop {
       if (!bytes.toString('latin1', 0, 12).endsWith(' 200')) {
         throw new Error(`not a stream: ${bytes.toString('latin1', 0, 300)}`)
       }
-      // A stream that is told at once, as on a busy machine, may come with its length.
+      // On a busy machine a stream may be sent at once, with content-length.
       const length = /\r\ncontent-length: (\d+)/i.exec(bytes.toString('latin1', 0, end))
       const onBody = (part: Buffer) => this.#takeBody(part)
       this.#decoder =
@@ -175,7 +175,7 @@ for (let index = 0; index < Number(values.streams); index++) {
   await once(socket, 'connect')
   new StreamLoop(socket)
 }
-// Streams under way run to their end, so that every counted stream is whole.
+// Open streams continue to their end, so that every counted stream is complete.
 setTimeout(() => {
   isOver = true
 }, Number(values.seconds) * 1_000)

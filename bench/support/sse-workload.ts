@@ -1,10 +1,10 @@
-/** The stream that relay-sse measures: what the worker sends and what the client must have received. */
+/** The streams of the simulated worker, and the checks of what the client received. */
 import { createHash } from 'node:crypto'
 
 /** Chunks of content per stream, 1 ms apart. */
 export const SSE_CHUNKS = 64
 
-/** One event, as large as a chat completion chunk usually is. */
+/** One event of the usual size of a chat completion chunk. */
 export const SSE_CHUNK = `data: ${JSON.stringify({
   id: 'chatcmpl-bench',
   object: 'chat.completion.chunk',
@@ -13,7 +13,7 @@ export const SSE_CHUNK = `data: ${JSON.stringify({
   choices: [{ index: 0, delta: { content: ' token' }, logprobs: null, finish_reason: null }],
 })}\n\n`
 
-/** Without a reason an answer counts as cut. */
+/** A stream without finish_reason counts as truncated. */
 export const SSE_DONE = `data: ${JSON.stringify({
   id: 'chatcmpl-bench',
   object: 'chat.completion.chunk',
@@ -22,12 +22,12 @@ export const SSE_DONE = `data: ${JSON.stringify({
   choices: [{ index: 0, delta: {}, logprobs: null, finish_reason: 'stop' }],
 })}\n\ndata: [DONE]\n\n`
 
-/** SHA-256 of one whole stream. */
+/** SHA-256 of one stream. */
 export function sseSha256(): string {
   return createHash('sha256').update(SSE_CHUNK.repeat(SSE_CHUNKS)).update(SSE_DONE).digest('hex')
 }
 
-/** Whether a stream that was told anew holds the deltas of the worker's, all of them, and its end. */
+/** Whether a re-encoded chat stream has all deltas of the worker and its end. */
 export function isSameText(stream: Buffer): boolean {
   const events = stream.toString('utf8').split('\n\n').slice(0, -1)
   const deltas = events.slice(0, -1).map((event) => {
@@ -39,7 +39,7 @@ export function isSameText(stream: Buffer): boolean {
   return events.at(-1) === 'data: [DONE]' && deltas.join('') === ' token'.repeat(SSE_CHUNKS)
 }
 
-/** The same of a streamed response. */
+/** Whether a streamed response has all deltas of the worker and its end. */
 export function isSameResponse(stream: Buffer): boolean {
   const events = stream.toString('utf8').split('\n\n').slice(0, -1)
   const type = 'event: response.output_text.delta\n'
@@ -54,7 +54,7 @@ const event = (value: { readonly type: string; readonly [member: string]: unknow
 const message = { id: 'msg_bench', type: 'message', role: 'assistant', model: 'bench', content: [] }
 const usage = { input_tokens: 60, output_tokens: 64 }
 
-/** The same stream from a worker that speaks Messages. */
+/** The same stream in the Messages format. */
 export const MESSAGE_START =
   event({ type: 'message_start', message: { ...message, stop_reason: null, usage } }) +
   event({ type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } })
@@ -68,14 +68,14 @@ export const MESSAGE_END =
   event({ type: 'message_delta', delta: { stop_reason: 'end_turn' }, usage }) +
   event({ type: 'message_stop' })
 
-/** SHA-256 of one whole stream of messages. */
+/** SHA-256 of one message stream. */
 export function messagesSha256(): string {
   return createHash('sha256')
     .update(MESSAGE_START + MESSAGE_CHUNK.repeat(SSE_CHUNKS) + MESSAGE_END)
     .digest('hex')
 }
 
-/** As `isSameText`, of a stream that was told as a message. */
+/** Whether a message stream has all deltas of the worker and its end. */
 export function isSameMessage(stream: Buffer): boolean {
   const events = stream.toString('utf8').split('\n\n').slice(0, -1)
   let text = ''

@@ -1,6 +1,6 @@
 /**
- * Load client for many streams at once, in a process of its own: how old each delta is when it arrives, and whether every
- * stream has all of its deltas in their order. Each connection runs one stream.
+ * Load client for many concurrent streams, one per connection. Measures the age of each delta on arrival and checks that
+ * every stream has all deltas in order.
  */
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
@@ -15,7 +15,7 @@ const { values } = parseArgs({
   options: {
     port: { type: 'string', default: '0' },
     streams: { type: 'string', default: '1000' },
-    // 1: asks for messages in place of chat completions.
+    // 1: requests messages instead of chat completions.
     messages: { type: 'string', default: '0' },
   },
 })
@@ -25,7 +25,7 @@ const request =
   values.messages === '1'
     ? requestBytes(port, messageBody(250), '/v1/messages')
     : requestBytes(port, chatBody({ stream: true, bodyBytes: 250 }))
-/** Streams that begin per millisecond of the pace, so that all places of it are filled alike. */
+/** Streams that start per millisecond, so that they are spread evenly over the interval. */
 const STARTS_PER_MS = Math.ceil(count / PACE_MS / 10)
 
 const ages = build({ lowestDiscernibleValue: 1, highestTrackableValue: 60_000_000 })

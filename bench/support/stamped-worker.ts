@@ -1,16 +1,17 @@
 /**
- * A worker for thousands of streams at the pace of a model: each delta says its number and when it was sent, on the clock
- * that all processes of a machine share. Streams are spread over the pace, so that they do not speak all at once.
+ * A worker for thousands of streams at the rate of a model. Each delta contains its number and its send time on the
+ * machine's monotonic clock. The streams are spread over the interval, so that their deltas are not sent at once.
  */
 import { App, type HttpResponse, us_socket_local_port } from 'uWebSockets.js'
+import { discoveryResponses } from './discovery-responses.ts'
 import { announceReady } from './process.ts'
 import { MESSAGE_CHUNK, MESSAGE_END, MESSAGE_START, SSE_CHUNK, SSE_DONE } from './sse-workload.ts'
 import { DELTAS, nowMicros, PACE_MS, stamp } from './stamped-deltas.ts'
 
 interface Paced {
   readonly response: HttpResponse
-  /** What stands before and behind the text of a delta. */
-  readonly frame: readonly [before: string, behind: string]
+  /** Bytes of the event before and after the text of the delta. */
+  readonly frame: readonly [before: string, after: string]
   readonly end: string
   sent: number
 }
@@ -19,14 +20,14 @@ const around = (chunk: string) => chunk.split(' token') as [string, string]
 const CHAT_FRAME = around(SSE_CHUNK)
 const MESSAGE_FRAME = around(MESSAGE_CHUNK)
 
-/** Streams by the millisecond of the pace in which they speak. */
+/** Streams by the millisecond of the interval in which they send. */
 const places = Array.from({ length: PACE_MS }, () => new Set<Paced>())
 let place = 0
 let ticks = 0
 const startedAtMs = performance.now()
 
 function tick(): void {
-  // A timer that comes late makes up for it, so that the pace holds.
+  // A late timer sends the missed deltas too, so that the rate holds.
   for (const due = Math.floor(performance.now() - startedAtMs); ticks < due; ticks++) {
     place = (place + 1) % PACE_MS
     for (const stream of places[place]) sendNext(stream, places[place])
@@ -59,10 +60,12 @@ function startStream(response: HttpResponse, start: string, rest: Pick<Paced, 'f
   })
 }
 
-const sendJson = (value: unknown) => (response: HttpResponse) =>
-  void response.writeHeader('content-type', 'application/json').end(JSON.stringify(value))
-
-App()
+const app = App()
+for (const [path, body] of Object.entries(discoveryResponses('bench')))
+  app.get(path, (response) => {
+    response.writeHeader('content-type', 'application/json').end(JSON.stringify(body))
+  })
+app
   .post('/v1/chat/completions', (response) => {
     const start = SSE_CHUNK.replace('{"content":" token"}', '{"role":"assistant","content":""}')
     startStream(response, start, { frame: CHAT_FRAME, end: SSE_DONE })
@@ -70,13 +73,6 @@ App()
   .post('/v1/messages', (response) => {
     startStream(response, MESSAGE_START, { frame: MESSAGE_FRAME, end: MESSAGE_END })
   })
-  .get('/health', (response) => void response.end('ok'))
-  .get(
-    '/v1/models',
-    sendJson({ object: 'list', data: [{ id: 'bench', object: 'model', owned_by: 'sglang' }] }),
-  )
-  .get('/server_info', sendJson({ version: '0', model_path: 'bench' }))
-  .get('/model_info', sendJson({ model_path: 'bench', is_generation: true }))
   .any('/*', (response) => void response.writeStatus('404 Not Found').end('{}'))
   .listen('127.0.0.1', 0, (socket) => {
     if (socket === false) throw new Error('the stamped worker cannot listen')

@@ -1,9 +1,8 @@
-/** Turns written synced by so many writers at once, and nothing else done: what store and disk give without a gateway. */
+/** Writes synced turns from concurrent writers without a gateway: the limit of store and disk. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { openBuiltStore } from './built-store.ts'
-import { historyTurn } from './history-turn.ts'
+import { historyTurn, openHistoryStore } from './history-store.ts'
 import { announceReady } from './process.ts'
 
 const { values } = parseArgs({
@@ -14,7 +13,7 @@ const { values } = parseArgs({
   },
 })
 const directory = mkdtempSync(join(values.dir, 'alone-'))
-const store = await openBuiltStore(directory)
+const store = await openHistoryStore(directory)
 let turns = 0
 const startedAtMs = performance.now()
 const endsAtMs = startedAtMs + Number(values.seconds) * 1_000

@@ -1,11 +1,11 @@
-/** One keep-alive connection that carries one event stream after another, over a bare socket. */
+/** A keep-alive connection with one event stream after another, over a plain socket. */
 import { connect, type Socket } from 'node:net'
 import { ChunkedDecoder } from '../../test/support/chunked-decoder.ts'
 
 export interface StreamHandler {
-  /** Body bytes, transfer coding taken off. */
+  /** Decoded body bytes. */
   onBody(part: Buffer): void
-  /** The stream is whole, or failed with that reason. */
+  /** @param failure null if the stream is complete */
   onEnd(failure: string | null): void
 }
 
@@ -47,7 +47,7 @@ export class StreamConnection {
     this.#head += bytes.toString('latin1', 0, end < 0 ? bytes.length : end)
     if (end < 0) return
     if (!this.#head.startsWith('HTTP/1.1 200')) {
-      // What follows is an error body; the connection is not worth saving.
+      // The error body is not read, so the connection cannot be reused.
       this.#finish(this.#head.slice(9, 12))
       this.close()
       return

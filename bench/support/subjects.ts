@@ -1,17 +1,17 @@
-/** Starts the simulated worker and everything that is compared in front of it. */
+/** Starts the simulated worker, nginx and the gateways that are compared. */
 import { type GatewayFeatures, startGateway } from './gateway.ts'
 import { startNginx } from './nginx.ts'
 import { directSubject, type Subject, startWorker } from './subject.ts'
 
 export interface SubjectOptions {
   readonly features?: GatewayFeatures
-  /** Workers behind each subject; the direct path is to the first. Default 1. */
+  /** Number of workers; the direct path uses the first. Default 1. */
   readonly workers?: number
-  /** Root of another checkout, built, to compare with. Null compares with none. */
+  /** Root of another built checkout to compare with; null for none. */
   readonly against?: string | null
 }
 
-/** Runs with direct, nginx and gateway all up; whatever happens, all are stopped. */
+/** Calls `use` with direct path, nginx and gateways running, and stops them afterwards. */
 export async function withSubjects<T>(
   use: (subjects: readonly Subject[]) => Promise<T>,
   { features, workers = 1, against = null }: SubjectOptions = {},

@@ -1,4 +1,4 @@
-/** A tool server with one tool that answers at once, in a process of its own: the least that the protocol asks for. */
+/** A minimal MCP server with one tool that returns immediately. */
 import { App, us_socket_local_port } from 'uWebSockets.js'
 import { announceReady } from './process.ts'
 

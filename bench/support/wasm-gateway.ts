@@ -1,4 +1,4 @@
-/** A gateway with modules in it, registered as an operator would; and proof afterwards that they ran. */
+/** Starts a gateway with modules that are registered through its API. */
 import { callGateway, type GatewaySubject, startGateway } from './gateway.ts'
 import type { GuestName, Guests } from './guests.ts'
 
@@ -11,17 +11,17 @@ export interface ModuleUse {
 }
 
 export interface WasmGateway extends GatewaySubject {
-  /** Calls of all modules so far, as the gateway counts them. */
+  /** Calls of all modules so far, from the gateway's counters. */
   calls(): Promise<{ readonly succeeded: number; readonly failed: number }>
 }
 
 export interface WasmGatewayOptions {
   readonly workerPort: number
   readonly guests: Guests
-  /** In the order they run. */
+  /** In execution order. */
   readonly modules: readonly ModuleUse[]
   readonly poolThreads?: number
-  /** How long a module is suspended that keeps failing, milliseconds. */
+  /** Suspension of a module after repeated failures, in milliseconds. */
   readonly coolOffMs?: number
 }
 
@@ -30,7 +30,7 @@ export function startBareGateway(workerPort: number): Promise<GatewaySubject> {
   return startGateway({ workerPorts: [workerPort] })
 }
 
-/** @throws when a module is refused */
+/** @throws if a module is rejected */
 export async function startWasmGateway(options: WasmGatewayOptions): Promise<WasmGateway> {
   const { workerPort, guests, modules, poolThreads = 1, coolOffMs = 30_000 } = options
   const plugins = { wasm: { roots: [guests.directory], poolThreads, breaker: { coolOffMs } } }
@@ -60,9 +60,9 @@ async function register(port: number, guests: Guests, use: ModuleUse, index: num
     timeout_ms: use.timeoutMs,
     placement: use.placement,
   }
-  const reply = await callGateway(port, 'POST', '/wasm', { modules: [descriptor] })
-  const text = await reply.text()
-  const result = reply.ok ? JSON.parse(text).modules[0].add_result : null
+  const response = await callGateway(port, 'POST', '/wasm', { modules: [descriptor] })
+  const text = await response.text()
+  const result = response.ok ? JSON.parse(text).modules[0].add_result : null
   if (result?.Success === undefined)
-    throw new Error(`module ${use.guest} was refused (${reply.status}): ${text}`)
+    throw new Error(`module ${use.guest} was rejected (${response.status}): ${text}`)
 }

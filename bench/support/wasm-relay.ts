@@ -1,53 +1,33 @@
-/** The measurement that the wasm scenarios share: gateways with and without modules, by turns, under the same load. */
+/** Measures gateways with and without modules under the same load. */
 import { type Figure, median, type RunOptions } from './figure.ts'
 import type { GatewaySubject } from './gateway.ts'
-import { compileGuests, type GuestName, type Guests } from './guests.ts'
-import { type LoadResult, rotate, runLoad } from './load.ts'
-import { type RunningWorker, startWorker } from './subject.ts'
+import { withGuests } from './guests.ts'
+import { addedMs, type LoadResult, measureRounds, type RoundResults, runLoad } from './load.ts'
 import { type ModuleUse, startBareGateway, startWasmGateway, type WasmGateway } from './wasm-gateway.ts'
 
 const CONNECTIONS = 64
 const WARM_UP_SECONDS = 2
-/** Turns that a gateway has at saturation in a round: what a machine does meanwhile meets all of them alike. */
+/** Measurements of each gateway at saturation per round; they spread disturbances over all gateways. */
 const TURNS = 3
-/** Requests per second at which a request hardly ever waits for another. */
+/** Requests per second at which requests rarely wait for each other. */
 export const ALONE_RATE = 1_000
 
-/** Label and modules of each gateway that is compared with the bare one. */
+/** Modules by label of each gateway that is compared with the bare one. */
 export type Variants = Readonly<Record<string, readonly ModuleUse[]>>
 
 export interface Measured {
-  /** CPU per request at saturation, µs, a value per round; `bare` is one of the labels. */
+  /** CPU per request at saturation, in µs per round; `bare` is one of the labels. */
   cpu(label: string): readonly number[]
-  /** What a variant adds to the bare gateway, round by round, µs. */
+  /** CPU per request above that of the bare gateway, in µs per round. */
   addedCpu(label: string): number[]
   perSecond(label: string): readonly number[]
-  /** Added latency at the common rate, ms. */
+  /** Added latency at `rate`, in ms. */
   addedLatency(label: string, percentile: 'p50Micros' | 'p99Micros'): number[]
-  /** The same where a request hardly ever waits for another, ms. */
+  /** Added latency at `ALONE_RATE`, in ms. */
   addedLatencyAlone(label: string, percentile: 'p50Micros' | 'p99Micros'): number[]
-  /** Requests per second at which latencies were taken. */
+  /** Half of the slowest gateway's requests per second at saturation. */
   readonly rate: number
   readonly failedCalls: number
-}
-
-export async function withGuests<T>(
-  names: readonly GuestName[],
-  progress: (text: string) => void,
-  use: (guests: Guests, worker: RunningWorker) => Promise<T>,
-): Promise<T> {
-  progress('compiling modules')
-  const guests = compileGuests(names)
-  try {
-    const worker = await startWorker()
-    try {
-      return await use(guests, worker)
-    } finally {
-      await worker.child.stop()
-    }
-  } finally {
-    guests.remove()
-  }
 }
 
 /** @param bytes length of each request body */
@@ -67,61 +47,43 @@ export function measureModules(variants: Variants, bytes: number, options: RunOp
   })
 }
 
-type Results = ReadonlyMap<string, readonly LoadResult[]>
-
 async function measureGateways(
   gateways: ReadonlyMap<string, GatewaySubject | WasmGateway>,
   bytes: number,
   options: RunOptions,
 ): Promise<Measured> {
-  const load = { connections: CONNECTIONS, bytes }
-  for (const gateway of gateways.values()) {
-    await runLoad('paced-load.ts', gateway, { ...load, rate: 0, seconds: WARM_UP_SECONDS })
-  }
-  const turns = { ...options, rounds: options.rounds * TURNS }
-  const saturated = await runRounds('saturation', gateways, { ...load, rate: 0 }, turns)
-  const slowest = Math.min(...[...saturated.values()].map((results) => median(results.map(perSecondOf))))
-  const rate = Math.round(slowest / 2)
-  const paced = await runRounds(`${rate}/s`, gateways, { ...load, rate }, options)
-  const alone = await runRounds(`${ALONE_RATE}/s`, gateways, { ...load, rate: ALONE_RATE }, options)
+  const variants = [...gateways].map(([name, gateway]) => ({ name, gateway }))
+  const run = (gateway: GatewaySubject, rate: number, seconds: number) =>
+    runLoad('paced-load.ts', gateway, { connections: CONNECTIONS, bytes, rate, seconds })
+  for (const gateway of gateways.values()) await run(gateway, 0, WARM_UP_SECONDS)
+  const measureAt = (rate: number, title: string, rounds = options.rounds) =>
+    measureRounds(
+      variants,
+      { ...options, rounds },
+      ({ gateway }) => run(gateway, rate, options.seconds),
+      `${title}, `,
+    )
+  const saturated = await measureAt(0, 'saturation', options.rounds * TURNS)
+  const rates = [...gateways.keys()].map((label) => median(saturated(label).map(perSecondOf)))
+  const rate = Math.round(Math.min(...rates) / 2)
+  const paced = await measureAt(rate, `${rate}/s`)
+  const alone = await measureAt(ALONE_RATE, `${ALONE_RATE}/s`)
   const failedCalls = await countFailures(gateways)
-  const cpu = (label: string) => inRounds(of(saturated, label), cpuOf)
+  const cpu = (label: string) => inRounds(saturated(label), cpuOf)
+  const added = (results: RoundResults, label: string, percentile: string) =>
+    addedMs(results(label), results('bare'), percentile)
   return {
     rate,
     failedCalls,
     cpu,
     addedCpu: (label) => cpu(label).map((value, round) => value - cpu('bare')[round]),
-    perSecond: (label) => inRounds(of(saturated, label), (turns) => mean(turns.map(perSecondOf))),
+    perSecond: (label) => inRounds(saturated(label), (turns) => mean(turns.map(perSecondOf))),
     addedLatency: (label, percentile) => added(paced, label, percentile),
     addedLatencyAlone: (label, percentile) => added(alone, label, percentile),
   }
 }
 
-/** Round by round, ms. */
-function added(results: Results, label: string, percentile: 'p50Micros' | 'p99Micros'): number[] {
-  const bare = of(results, 'bare')
-  return of(results, label).map(
-    (result, round) => (result.report[percentile] - bare[round].report[percentile]) / 1_000,
-  )
-}
-
-async function runRounds(
-  title: string,
-  gateways: ReadonlyMap<string, GatewaySubject>,
-  load: Readonly<Record<string, number>>,
-  { rounds, seconds, progress }: RunOptions,
-): Promise<Results> {
-  const results = new Map<string, LoadResult[]>([...gateways.keys()].map((label) => [label, []]))
-  for (let round = 0; round < rounds; round++) {
-    for (const [label, gateway] of rotate([...gateways], round)) {
-      progress(`${title}, round ${round + 1}/${rounds}: ${label}`)
-      results.get(label)?.push(await runLoad('paced-load.ts', gateway, { ...load, seconds }))
-    }
-  }
-  return results
-}
-
-/** @throws when a gateway with modules never called them: its figures would be those of a bare one */
+/** @throws if a gateway never called its modules: its figures would be those of the bare gateway */
 async function countFailures(gateways: ReadonlyMap<string, GatewaySubject | WasmGateway>): Promise<number> {
   let failures = 0
   for (const [label, gateway] of gateways) {
@@ -133,7 +95,7 @@ async function countFailures(gateways: ReadonlyMap<string, GatewaySubject | Wasm
   return failures
 }
 
-/** A value for each round. */
+/** Combines the measurements of each round. */
 function inRounds(
   results: readonly LoadResult[],
   value: (turns: readonly LoadResult[]) => number,
@@ -142,7 +104,7 @@ function inRounds(
   return rounds.map((from) => value(results.slice(from, from + TURNS)))
 }
 
-/** Microseconds per request of all turns together. */
+/** Microseconds per request over all measurements of a round. */
 function cpuOf(turns: readonly LoadResult[]): number {
   const sum = (part: (turn: LoadResult) => number) => turns.reduce((all, turn) => all + part(turn), 0)
   return sum(({ cpuMicros }) => cpuMicros) / sum(({ report }) => report.requests)
@@ -150,11 +112,9 @@ function cpuOf(turns: readonly LoadResult[]): number {
 
 const mean = (values: readonly number[]): number => values.reduce((all, one) => all + one, 0) / values.length
 
-const of = (results: Results, label: string): readonly LoadResult[] => results.get(label) ?? []
-
 const perSecondOf = (result: LoadResult): number => result.report.perSecond
 
-/** The rows that every wasm scenario has: per label, then failures. */
+/** Figures of every wasm scenario: per label, then failures. */
 export function commonFigures(measured: Measured, labels: readonly string[]): Figure[] {
   return [
     ...['bare', ...labels].map((label) => ({
@@ -177,7 +137,7 @@ export function commonFigures(measured: Measured, labels: readonly string[]): Fi
       unit: '',
       values: [measured.failedCalls],
       target: 0,
-      note: `CPU and throughput at saturation with ${CONNECTIONS} connections, ${TURNS} turns a round, one data thread and one pool thread, which share this machine with client and worker; latencies at ${measured.rate} requests/s`,
+      note: `CPU and throughput at saturation with ${CONNECTIONS} connections, ${TURNS} measurements per round, one data thread and one pool thread, on one machine with client and worker; latencies at ${measured.rate} requests/s`,
     },
   ]
 }

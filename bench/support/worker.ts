@@ -1,21 +1,20 @@
 /**
- * The worker behind every subject of a benchmark, run as a process of its own. The one exception to plugins/sim as the
- * simulated engine: it must cost less than the gateway in front of it. For a chat completion it takes about 0.6 of the CPU
- * of `weir sim` with `fixedReply`, and each chunk of its streams is one write. With `--count` it listens on that many
- * ports, each a separate worker.
+ * The worker behind every subject. It replaces `plugins/sim` because it must cost less CPU than the gateway in front of
+ * it: a chat completion takes about 0.6 of the CPU of `weir sim` with `fixedReply`, and each chunk is one write.
+ * `--count` sets the number of ports; each is a separate worker.
  */
-
 import { App, type HttpRequest, type HttpResponse, us_socket_local_port } from 'uWebSockets.js'
 import { createHash } from 'node:crypto'
 import { parseArgs } from 'node:util'
 import { BULK_EVENTS, bulkChunk, bulkEvent } from './bulk-stream.ts'
+import { discoveryResponses } from './discovery-responses.ts'
 import { announceReady } from './process.ts'
 import { MESSAGE_CHUNK, MESSAGE_END, MESSAGE_START, SSE_CHUNK, SSE_CHUNKS, SSE_DONE } from './sse-workload.ts'
 
 const { values } = parseArgs({ options: { count: { type: 'string', default: '1' } } })
-/** Bodies of messages beyond this are answered with their hash. */
+/** Larger message bodies are answered with their hash. */
 const LARGE_BYTES = 1_048_576
-const JSON_REPLY = JSON.stringify({
+const CHAT_RESPONSE = JSON.stringify({
   id: 'chatcmpl-bench',
   object: 'chat.completion',
   created: 1_700_000_000,
@@ -24,9 +23,9 @@ const JSON_REPLY = JSON.stringify({
   usage: { prompt_tokens: 60, completion_tokens: 5, total_tokens: 65 },
 })
 
-/** Of a model that was given tools and has used none yet. */
-const TOOL_REPLY = JSON.stringify({
-  ...JSON.parse(JSON_REPLY),
+/** Response to a request with tools and without tool results. */
+const TOOL_RESPONSE = JSON.stringify({
+  ...JSON.parse(CHAT_RESPONSE),
   choices: [
     {
       index: 0,
@@ -39,14 +38,14 @@ const TOOL_REPLY = JSON.stringify({
     },
   ],
 })
-/** Bodies up to here are searched for tools, bytes. */
+/** Largest body that is searched for tools, in bytes. */
 const MAX_TOOL_BODY = 8_192
 
-function asksForTool(body: Buffer): boolean {
+function needsToolCall(body: Buffer): boolean {
   return body.length < MAX_TOOL_BODY && body.includes('"tools":') && !body.includes('"role":"tool"')
 }
 
-/** A chunked stream that is given one chunk per tick. */
+/** A stream that gets one chunk per tick. */
 interface Ticking {
   readonly response: HttpResponse
   readonly chunk: string
@@ -73,9 +72,9 @@ function sendText(response: HttpResponse, text: string): void {
   response.cork(() => response.writeHeader('content-type', 'application/json').end(text))
 }
 
-function answerChat(response: HttpResponse, isStream: boolean): void {
+function sendChat(response: HttpResponse, isStream: boolean): void {
   if (!isStream) {
-    sendText(response, JSON_REPLY)
+    sendText(response, CHAT_RESPONSE)
     return
   }
   startTicking(response, SSE_CHUNK, { chunk: SSE_CHUNK, end: SSE_DONE, sent: 1 })
@@ -95,12 +94,12 @@ function startTicking(response: HttpResponse, first: string, rest: Omit<Ticking,
 function serveMessages(response: HttpResponse): void {
   readBody(response, (body) => {
     if (body.length > LARGE_BYTES) sendHash(response, body)
-    else if (body.toString('latin1', 0, 80).includes('"user":"bulk"')) answerBulk(response)
+    else if (body.toString('latin1', 0, 80).includes('"user":"bulk"')) sendBulk(response)
     else startTicking(response, MESSAGE_START, { chunk: MESSAGE_CHUNK, end: MESSAGE_END, sent: 0 })
   })
 }
 
-/** Says what has arrived of a body that is too large to be sent back. */
+/** Sends the hash of a body, for comparison with the sent one. */
 function sendHash(response: HttpResponse, body: Buffer): void {
   const sha256 = createHash('sha256').update(body).digest('hex')
   response.cork(() =>
@@ -108,78 +107,71 @@ function sendHash(response: HttpResponse, body: Buffer): void {
   )
 }
 
-/** Writes as fast as the reader takes it, one write per cork. */
-function answerBulk(response: HttpResponse, eventAt: (index: number) => Buffer = bulkEvent, end = ''): void {
+/** Writes as fast as the client reads, one write per cork. */
+function sendBulk(response: HttpResponse, eventAt: (index: number) => Buffer = bulkEvent, end = ''): void {
   let index = 0
-  let isGone = false
+  let isClosed = false
   const writeOne = () => {
-    let taken = true
+    let isWritable = true
     response.cork(() => {
       if (index === 0) response.writeHeader('content-type', 'text/event-stream')
-      taken = response.write(eventAt(index++))
+      isWritable = response.write(eventAt(index++))
     })
-    return taken
+    return isWritable
   }
   const pump = () => {
-    while (!isGone && index < BULK_EVENTS) {
+    while (!isClosed && index < BULK_EVENTS) {
       if (!writeOne()) return true
     }
-    if (!isGone) response.cork(() => response.end(end))
-    isGone = true
+    if (!isClosed) response.cork(() => response.end(end))
+    isClosed = true
     return true
   }
   response.onAborted(() => {
-    isGone = true
+    isClosed = true
   })
   response.onWritable(pump)
   pump()
 }
 
-function readBody(response: HttpResponse, answer: (body: Buffer) => void): void {
+function readBody(response: HttpResponse, onBody: (body: Buffer) => void): void {
   const parts: Buffer[] = []
   response.onAborted(() => {})
   response.onData((part, isLast) => {
-    if (isLast && parts.length === 0) answer(Buffer.from(part))
+    if (isLast && parts.length === 0) onBody(Buffer.from(part))
     else {
-      // The library takes the memory back after this call.
+      // The library reuses the memory after this call.
       parts.push(Buffer.from(new Uint8Array(part)))
-      if (isLast) answer(Buffer.concat(parts))
+      if (isLast) onBody(Buffer.concat(parts))
     }
   })
 }
 
 function serveChat(response: HttpResponse, _request: HttpRequest): void {
   readBody(response, (body) => {
-    // The load puts the mode in front, a gateway that writes the body anew at its end: a long prompt is not searched.
+    // Load clients put the mode at the start of the body, a gateway that encodes it again at its end.
     const start = body.toString('latin1', 0, 80)
     const end = body.toString('latin1', Math.max(0, body.length - 80))
-    if (start.includes('"user":"bulk"')) answerBulk(response)
+    if (start.includes('"user":"bulk"')) sendBulk(response)
     else if (start.includes('"user":"bulk-text"') || end.includes('"user":"bulk-text"'))
-      answerBulk(response, bulkChunk, SSE_DONE)
-    else if (asksForTool(body)) sendText(response, TOOL_REPLY)
-    else answerChat(response, start.includes('"stream":true') || end.includes('"stream":true'))
+      sendBulk(response, bulkChunk, SSE_DONE)
+    else if (needsToolCall(body)) sendText(response, TOOL_RESPONSE)
+    else sendChat(response, start.includes('"stream":true') || end.includes('"stream":true'))
   })
-}
-
-function sendJson(value: unknown): (response: HttpResponse) => void {
-  const text = JSON.stringify(value)
-  return (response) => void response.writeHeader('content-type', 'application/json').end(text)
 }
 
 const app = App()
+for (const [path, body] of Object.entries(discoveryResponses('bench'))) {
+  const text = JSON.stringify(body)
+  app.get(path, (response) => {
+    if (path === '/health') probes++
+    response.writeHeader('content-type', 'application/json').end(text)
+  })
+}
+app
   .post('/v1/chat/completions', serveChat)
   .post('/v1/messages', serveMessages)
-  .get('/health', (response) => {
-    probes++
-    response.end('ok')
-  })
   .get('/probes', (response) => void response.end(String(probes)))
-  .get(
-    '/v1/models',
-    sendJson({ object: 'list', data: [{ id: 'bench', object: 'model', owned_by: 'sglang' }] }),
-  )
-  .get('/server_info', sendJson({ version: '0', model_path: 'bench' }))
-  .get('/model_info', sendJson({ model_path: 'bench', is_generation: true }))
   .any('/*', (response) => void response.writeStatus('404 Not Found').end('{}'))
 
 const ports = Array.from({ length: Number(values.count) }, () => {

@@ -54,7 +54,7 @@ const transport: Transport = {
     let hasStarted = false
     let isPaused = false
     let rest: Buffer = Buffer.alloc(0)
-    // One for the whole exchange, and one that begins anew with each step of it.
+    // One timeout for the exchange, and one that restarts with each event.
     const whole =
       limits.requestMs > 0 ? setTimeout(() => fail('request_timeout'), limits.requestMs) : undefined
     let step: NodeJS.Timeout | undefined
@@ -81,7 +81,7 @@ const transport: Transport = {
         rest = rest.subarray(at + 1)
         if (!hasStarted) {
           hasStarted = true
-          // A refusal is told as a status, so that the gateway's rules for statuses hold: breaker, retries.
+          // Reported as a status, so that the gateway's breaker and retries apply.
           const refused = /^FAIL (\d{3})/.exec(line.toString('utf8'))
           handler.onResponseStart(refused === null ? 200 : Number(refused[1]), [], -1)
           if (isOver) return

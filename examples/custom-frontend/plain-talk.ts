@@ -38,7 +38,7 @@ export default definePlugin({
       let reply: ReturnType<RequestContext['sse']> | null = null
       const onEvent = (event: GenerationEvent) => {
         if (event.type === 'failed') return ctx.fail(event.error)
-        // The head waits for the first event: a failure before it has a status of its own.
+        // The head is sent with the first event, so that an earlier failure can set the status.
         if (reply === null) {
           reply = ctx.sse(200)
           reply.onDrain(() => generation.resume())

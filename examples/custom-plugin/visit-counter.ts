@@ -1,4 +1,4 @@
-/** A plugin of your own: counts the requests of every plugin, and tells the count on a route and in a header. */
+/** A custom plugin: counts the requests of every plugin and returns the count on a route and in a header. */
 import { apiErrorFormat, definePlugin, Type } from 'weir-gateway'
 
 export default definePlugin({

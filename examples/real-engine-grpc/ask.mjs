@@ -17,7 +17,7 @@ const tools = [
   },
 ]
 
-// Meanwhile the gateway may still be loading the tokenizer: the client tries again by itself, up to ten times.
+// The gateway may still be loading the tokenizer: the client retries up to ten times.
 const whole = await client.chat.completions.create(asked, { maxRetries: 10 })
 console.log('whole:', whole.choices[0].message.content, whole.usage)
 

@@ -34,7 +34,7 @@ function makeServer() {
   return server
 }
 
-// Without sessions: each request gets a server of its own, all of them the same notes.
+// Without sessions: each request gets a new server; the notes are shared.
 const http = createServer(async (request, response) => {
   const transport = new StreamableHTTPServerTransport({ sessionIdGenerator: undefined })
   response.on('close', () => transport.close())

@@ -1,6 +1,6 @@
 /** Workers that answer 401 or 403: about the gateway's own key, which is their failure, or about the client's, which is not. */
 import { describe, expect, test } from 'vitest'
-import { NATIVE, nativeSays } from '../support/native-says.ts'
+import { NATIVE, nativeSays } from '../support/responses-script.ts'
 import { jsonAnswer, type Script, type ScriptedWorker } from '../support/scripted-worker.ts'
 import { type Fleet, type FleetOptions, openFleet } from './fleet.ts'
 import { openGrpcFleet } from './grpc-fleet.ts'

@@ -1,4 +1,4 @@
-/** Who may import what: arrows point from plugins through the door into the kernel, and downward inside it. */
+/** Import rules: plugins import the public API of the kernel; inside the kernel, layers import lower layers only. */
 import { expect, test } from 'vitest'
 import { type Arrow, arrows, isPackage, isTest, moduleOf } from './import-graph.ts'
 
@@ -221,7 +221,7 @@ test('only the kernel imports TypeBox; plugins get it from #kernel', () => {
   expect(breaches(({ from, to }) => to === 'typebox' && !from.startsWith('kernel/'))).toEqual([])
 })
 
-test('a package that nobody owns is not imported', () => {
+test('every imported package has an owner', () => {
   const known = new Set(['typebox', 'vitest', 'vitest/config', 'fast-check', '#kernel', '#shared'])
   const isKnown = (to: string) => known.has(to) || ownersOf(to) !== null
   expect(breaches(({ to }) => isPackage(to) && !to.startsWith('node:') && !isKnown(to))).toEqual([])

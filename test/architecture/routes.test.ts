@@ -1,4 +1,4 @@
-/** Every route of every plugin that comes with the gateway says who may call it, how errors look, and what it is for. */
+/** Every route of the bundled plugins declares access, error format and documentation. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -87,7 +87,7 @@ test('the routes open to anyone are the ones on the list', () => {
   ).toEqual(PUBLIC_ROUTES)
 })
 
-test('every route has a summary, a tag and at least one documented reply', () => {
+test('every route has a summary, a tag and at least one documented response', () => {
   const silent = routes.filter(
     ({ docs }) => docs.summary === '' || docs.tag === '' || Object.keys(docs.responses).length === 0,
   )

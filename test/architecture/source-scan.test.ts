@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import { importsOf, scan } from './source-scan.ts'
 
-test('imports are found in every form, and types are told from values', () => {
+test('imports are found in every form, and types are distinguished from values', () => {
   const text = [
     "import type { A } from './a.ts'",
     "import { type B, type C } from './b.ts'",
@@ -35,7 +35,7 @@ test('imports inside comments, strings and templates are not imports', () => {
   expect(importsOf(text)).toEqual([])
 })
 
-test('a division is no pattern, and a pattern hides what is in it', () => {
+test('divisions and regular expressions are distinguished, and the content of a regular expression is skipped', () => {
   const { code, patterns } = scan(
     "const a = b / c / d\nconst e = /['/*]+/.test(f)\nconst g = h[0] / 2 // await",
   )

@@ -1,4 +1,4 @@
-/** What every engine adapter must keep to, whatever its workers speak: run by `engine.test.ts` over each of them. */
+/** Contract of engine adapters, independent of the worker protocol; `engine.test.ts` runs it over each. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type {
@@ -109,7 +109,7 @@ export function engineContract(name: string, open: () => EngineCase): void {
     })
 
     for (const answer of open().answers) {
-      test(`${answer.name}: the events keep the order of the contract and say what the worker said`, () => {
+      test(`${answer.name}: the events keep the order of the contract and have the worker's content`, () => {
         const one = open()
         const result = read(one, answer, answer.chunks)
         if (answer.fails !== true) expect(breachesOf(result.events)).toEqual([])
@@ -121,7 +121,7 @@ export function engineContract(name: string, open: () => EngineCase): void {
       })
 
       if (!open().cutsAnywhere) continue
-      test(`${answer.name}: wherever the bytes are cut, it says the same`, () => {
+      test(`${answer.name}: every split of the bytes gives the same events`, () => {
         const one = open()
         const bytes = Buffer.concat([...answer.chunks])
         const whole = told(read(one, answer, [bytes]))
@@ -136,7 +136,7 @@ export function engineContract(name: string, open: () => EngineCase): void {
       })
     }
 
-    test('an answer that stops in the middle is never told as finished', () => {
+    test('an answer that stops in the middle is never reported as finished', () => {
       const one = open()
       const [answer] = one.answers
       const { events } = read(one, answer, [answer.chunks[0].subarray(0, answer.chunks[0].length >> 1)])

@@ -54,16 +54,16 @@ export function errorFormatContract(title: string, format: ErrorFormat): void {
       expect(format.name).toMatch(/^[A-Za-z][A-Za-z0-9]*$/)
     })
 
-    test('makes a reply that can be sent of any error, with a status of an error', () => {
+    test('makes a response that can be sent of any error, with a status of an error', () => {
       forAny((error, request) => {
-        const reply = checkedResponse(toErrorReply(error, format, request), format.name)
-        expect(reply.status).toBeGreaterThanOrEqual(400)
-        expect(reply.headers).toEqual(expect.arrayContaining(['x-weir-error-code', error.code]))
-        expect(reply.headers).toEqual(expect.arrayContaining([...error.headers]))
+        const response = checkedResponse(toErrorReply(error, format, request), format.name)
+        expect(response.status).toBeGreaterThanOrEqual(400)
+        expect(response.headers).toEqual(expect.arrayContaining(['x-weir-error-code', error.code]))
+        expect(response.headers).toEqual(expect.arrayContaining([...error.headers]))
       })
     })
 
-    test.runIf(isJson)('the body is what its schema says', () => {
+    test.runIf(isJson)('the body matches its schema', () => {
       const validator = defineValidator(format.schema)
       forAny((error, request) => {
         const body = JSON.parse(toErrorReply(error, format, request).body.toString()) as unknown
@@ -71,7 +71,7 @@ export function errorFormatContract(title: string, format: ErrorFormat): void {
       })
     })
 
-    test('ends a stream with whole events, whatever the message', () => {
+    test('ends a stream with complete events for every message', () => {
       forAny((error, request) => {
         const text = format.lastEvents(error, request)
         const splitter = new EventSplitter()
@@ -81,7 +81,7 @@ export function errorFormatContract(title: string, format: ErrorFormat): void {
       })
     })
 
-    test('never tells the cause', () => {
+    test('never exposes the cause', () => {
       forAny((error, request) => {
         expect(toErrorReply(error, format, request).body.toString()).not.toContain(SECRET)
         expect(format.lastEvents(error, request)).not.toContain(SECRET)

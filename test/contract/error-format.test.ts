@@ -1,4 +1,4 @@
-/** Every error format holds to the contract: those of the door, and one that a stranger's plugin might bring. */
+/** Every bundled error format, and one of a third-party plugin, against the contract. */
 import { adminErrorFormat, apiErrorFormat, type ErrorFormat, Type } from '#kernel'
 import { messagesErrorFormat } from '../../plugins/protocols/messages/error-format.ts'
 import { errorFormatContract } from './error-format-contract.ts'

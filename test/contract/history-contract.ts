@@ -170,7 +170,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
     })
 
     describe('chains', () => {
-      test('a chain of 150 responses is whole, whoever loads it', async () => {
+      test('a chain of 150 responses loads completely on every thread', async () => {
         let id: string | null = null
         for (let index = 0; index < 150; index++)
           id = await turn(String(index), id, index % 7 === 0 ? another() : history)
@@ -203,7 +203,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         expect(await texts(second)).toBe('not_found')
       })
 
-      test('a chain that is too long, in any measure, is said to be so', async () => {
+      test('a chain that exceeds any limit is reported', async () => {
         let id: string | null = null
         for (let index = 0; index < 4; index++) id = await turn(String(index), id)
         expect(await texts(id ?? '', another({ maxChainResponses: 4 }))).toHaveLength(8)
@@ -643,7 +643,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
       }
       const always = () => 100
 
-      test('jobs are claimed once, the oldest of a tenant first, within its room', async () => {
+      test('jobs are claimed once, the oldest of a tenant first, within its limit', async () => {
         const records = await queue('a', 5)
         await queue('b', 2)
         expect(await history.queue.waiting('a', 100)).toBe(5)
@@ -657,7 +657,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         expect(await history.queue.waiting('a', 100)).toBe(0)
       })
 
-      test('where the store fails amid a claim, what was taken is told, then or the next time', async () => {
+      test('if the store fails during a claim, claimed jobs are returned now or at the next claim', async () => {
         const records = await queue('a', 3)
         const { store } = opened
         const write = store.write.bind(store)
@@ -696,7 +696,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         expect(ids(await another().queue.claim(1, always))).toEqual([records[0].id])
       })
 
-      test('jobs that were given back once are not given back a second time', async () => {
+      test('released jobs are not released a second time', async () => {
         await queue('a', 1)
         const [job] = await history.queue.claim(1, always)
         await history.queue.release(job)
@@ -706,7 +706,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         expect(await history.queue.waiting('a', 10)).toBe(0)
       })
 
-      test('where the store fails amid lost jobs, what was taken over is told, then or the next time', async () => {
+      test('if the store fails during the takeover of lost jobs, they are returned now or at the next takeover', async () => {
         vi.useFakeTimers({ now: 2_000_000_000_000, toFake: ['Date', 'setInterval', 'clearInterval'] })
         const records = await queue('a', 2)
         await another({ ownerLeaseMs: 5_000 }).queue.claim(10, always)
@@ -733,7 +733,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         expect(await another().queue.claimLost(10)).toEqual([])
       })
 
-      test('a deleted response waits for nobody', async () => {
+      test('a deleted response is not claimed', async () => {
         const [record] = await queue('a', 1)
         await history.responses.delete('a', record.id)
         expect(await history.queue.claim(10, always)).toEqual([])

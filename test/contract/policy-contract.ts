@@ -107,11 +107,11 @@ export function policyContract(name: string, makePolicy: MakePolicy, promises: P
       expect(name).toMatch(/^[a-z]+(_[a-z]+)*$/)
     })
 
-    test('each model gets an instance of its own', () => {
+    test('each model has its own instance', () => {
       expect(makePolicy()).not.toBe(makePolicy())
     })
 
-    test('answers at once with a position inside the view, whatever it is asked and was asked before', () => {
+    test('returns a position inside the view synchronously, for every request and history', () => {
       fc.assert(
         fc.property(
           fc.array(fc.tuple(fleetArbitrary, requestArbitrary), { minLength: 1, maxLength: 20 }),
@@ -167,7 +167,7 @@ export function policyContract(name: string, makePolicy: MakePolicy, promises: P
       policy.close?.()
     })
 
-    test('says why it chose in a few words, if at all', () => {
+    test('gives a short reason for its pick, if any', () => {
       const policy = makePolicy({ metrics: new ThreadMetrics() })
       policy.pick(viewOf([fleetWorker(0), fleetWorker(1)]), shownTo(policy, { body: '{"prompt":"abc"}' }))
       const words = policy.explain?.()
@@ -209,7 +209,7 @@ const THREADS_TIMEOUT_MS = 30_000
 export function policyThreadsContract(name: string, file: string, promises: PolicyPromises): void {
   const limits = { timeout: THREADS_TIMEOUT_MS }
 
-  test(`policy ${name} on real threads: answers, ends, and agrees where it says so`, limits, async () => {
+  test(`policy ${name} on real threads: picks, ends, and agrees if it declares so`, limits, async () => {
     const memory = new SharedMemory()
     const gate = new SharedArrayBuffer(8)
     const threads = Array.from({ length: THREADS }, () => {

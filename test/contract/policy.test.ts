@@ -1,4 +1,4 @@
-/** Every policy that comes with the gateway, and one that a stranger wrote, against the policy contract. */
+/** Every bundled policy, and a third-party one, against the policy contract. */
 
 import { expect, test } from 'vitest'
 import { definePlugin, type KvEventListener, KvEvents, Type, type WorkerEntry } from '#kernel'
@@ -51,7 +51,7 @@ policyContract(
 )
 policyThreadsContract('rendezvous', fileOf('../fixtures/policy-plugin.ts'), remembering)
 
-test('no policy of the gateway goes without the contract', () => {
+test('every bundled policy is covered by the contract', () => {
   expect(new PolicyHostThread([policies]).balance.policyNames()).toEqual(Object.keys(promisesOf))
 })
 
@@ -63,7 +63,7 @@ test('a policy that the manifest does not list cannot be registered', () => {
   )
 })
 
-test('a stranger’s policy is the default where it says so, and two of them are refused with both names', () => {
+test('a third-party policy can be the default, and two defaults are rejected with both names', () => {
   const another = definePlugin({
     manifest: { ...stranger.manifest, name: 'another', policies: ['another'] },
     register(host) {
@@ -78,7 +78,7 @@ test('a stranger’s policy is the default where it says so, and two of them are
   )
 })
 
-test('a stranger’s policy sees what engines report, and makes them be asked', () => {
+test('a third-party policy reads engine reports and enables their polling', () => {
   const thread = new PolicyHostThread([stranger], 'rendezvous')
   expect(thread.balance.readsLoads).toBe(true)
   expect(new PolicyHostThread([stranger], 'round_robin').balance.readsLoads).toBe(false)
@@ -92,7 +92,7 @@ test('a stranger’s policy sees what engines report, and makes them be asked', 
   policy.close?.()
 })
 
-test('a stranger’s policy hears KV events of the workers that have them, while it is in use', async () => {
+test('a third-party policy receives KV events of the workers that have them while it is in use', async () => {
   const heard = new Map<string, KvEventListener>()
   const closed: string[] = []
   const feed = definePlugin({

@@ -128,7 +128,7 @@ export function responseSinkContract(
       expect(ends[0]).toMatchObject({ status: 500, errorCode: 'internal_error' })
     })
 
-    test('tells of a client that disconnects, once', async () => {
+    test('reports a disconnected client once', async () => {
       const heard: string[] = []
       const { client, ends } = await open((ctx) => {
         ctx.onAbort(() => heard.push('abort'))

@@ -102,7 +102,7 @@ describe.skipIf(postgresSkipReason !== null)('PostgreSQL', () => {
     await Promise.all(stores.map((store) => store.close()))
   })
 
-  test('a database that is gone is said so at once, what was acknowledged is there when it is back', async () => {
+  test('a lost database is reported at once, and acknowledged records are there when it is back', async () => {
     const store = await openStore('gone', { connectTimeoutMs: 500 })
     const notes = store.collection<number>('notes')
     const acknowledged = new Set<number>()
@@ -178,7 +178,7 @@ describe.skipIf(postgresSkipReason !== null)('PostgreSQL', () => {
     await store.close()
   })
 
-  test('the boot says what is wrong with a database', async () => {
+  test('the start reports problems of the database', async () => {
     const store = new PgStore(settings('x', { url: 'postgres://weir@127.0.0.1:1/x', bootWaitMs: 0 }))
     await store.open()
     await expect(store.prepare()).rejects.toMatchObject({ code: 'database_unreachable' })
@@ -254,7 +254,7 @@ describe.skipIf(postgresSkipReason !== null)('PostgreSQL', () => {
     }
   }, 180_000)
 
-  test('a closed store says so', async () => {
+  test('a closed store rejects calls', async () => {
     const store = await openStore()
     await store.close()
     await store.close()
@@ -317,7 +317,7 @@ test('reads, writes and deletions are counted and timed', async () => {
   ])
 })
 
-test('an unopened and a closed store say so', async () => {
+test('an unopened and a closed store reject calls', async () => {
   const store = new LevelStore(await makeDir())
   const notes = store.collection('notes')
   await expect(notes.get('a', 'id')).rejects.toMatchObject({ code: 'storage_not_open', status: 503 })

@@ -50,7 +50,7 @@ export interface ConnectionModeParts {
 
 const NO_LIMITS: UpstreamLimits = { connectMs: 0, firstByteMs: 0, idleMs: 0, requestMs: 0 }
 
-/** Records what it is told, in order. */
+/** Records the callbacks in order. */
 class Witness implements UpstreamHandler {
   readonly calls: string[] = []
   exchange: Exchange | null = null
@@ -136,7 +136,7 @@ export function transportContract(name: string, make: () => ConnectionModeParts)
       for (const scheme of parts.control.schemes) expect(scheme).toMatch(/^[a-z][a-z0-9+.-]*$/)
     })
 
-    test('an answer is told in order: its start once, its pieces, its end; none of it before open has returned', async () => {
+    test('a response is reported in order: its start once, its pieces, its end; nothing before open has returned', async () => {
       const witness = send((await openEngine('answers')).url)
       await witness.over.promise
       expect(witness.steps).toEqual(['start 200', 'end'])
@@ -307,7 +307,7 @@ export function transportContract(name: string, make: () => ConnectionModeParts)
       ...more,
     })
 
-    test('a worker that is well is told so; one that is silent or absent is told why, in time', async () => {
+    test('a healthy worker is reported as healthy; a silent or absent one with the reason, in time', async () => {
       const probe = async (manner: EngineManner | 'absent', timeoutMs = 200) =>
         parts.control.probe({ url: await urlOf(manner), apiKey: null }, '/health', timeoutMs)
       expect(await probe('answers', 2_000)).toBeNull()
@@ -326,7 +326,7 @@ export function transportContract(name: string, make: () => ConnectionModeParts)
       expect(new Set(found.apis).size).toBe(found.apis.length)
     })
 
-    test('models and runtime that are wished for are kept', async () => {
+    test('configured models and runtime are kept', async () => {
       const url = await urlOf('answers')
       const [runtimeType] = parts.control.runtimes
       const wish = wishOf(url, { runtimeType, models: [{ id: 'mine' }] })
@@ -360,7 +360,7 @@ export function transportContract(name: string, make: () => ConnectionModeParts)
       await expect(described).rejects.toThrow('cancelled')
     })
 
-    test('what else it asks of a worker that is not there fails without a throw', async () => {
+    test('other calls to an absent worker fail without an exception', async () => {
       const { control } = parts
       const worker = workerEntry({ slot: 0, url: await parts.absentUrl(), connectionMode: control.mode })
       expect((await control.loads?.(worker)) ?? null).toBeNull()

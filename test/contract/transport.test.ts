@@ -87,16 +87,16 @@ async function absentUrl(scheme: string): Promise<string> {
   return `${scheme}://127.0.0.1:${port}`
 }
 
-const reply = (status: string, body: string) =>
+const response = (status: string, body: string) =>
   `HTTP/1.1 ${status}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`
 const MODELS = JSON.stringify({ object: 'list', data: [{ id: 'm', owned_by: 'vllm' }] })
 
 const httpWords: Words = {
   isWhole: (text) => (text.startsWith('POST') ? text.endsWith('{}') : text.endsWith('\r\n\r\n')),
   aside(text) {
-    if (text.startsWith('GET /health')) return reply('200 OK', '')
-    if (text.startsWith('GET /v1/models')) return reply('200 OK', MODELS)
-    return text.startsWith('GET') ? reply('404 Not Found', '') : null
+    if (text.startsWith('GET /health')) return response('200 OK', '')
+    if (text.startsWith('GET /v1/models')) return response('200 OK', MODELS)
+    return text.startsWith('GET') ? response('404 Not Found', '') : null
   },
   begin: 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n',
   piece: (text) => `${text.length.toString(16)}\r\n${text}\r\n`,

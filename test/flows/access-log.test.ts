@@ -1,4 +1,4 @@
-/** What one line of the access log tells of a request that took two workers, a module and a generation. */
+/** The access log line of a request that took two workers, a module and a generation. */
 import { afterEach, expect, test } from 'vitest'
 import { GuestFolder } from '../fixtures/wasm/guest-build.ts'
 import { startBuiltGateway, stopCommands } from '../support/built-command.ts'

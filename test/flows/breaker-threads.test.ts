@@ -37,9 +37,9 @@ async function setUp(breaker: object): Promise<{ gateway: BuiltGateway; worker: 
 
 /** Status of one request on a connection of its own, and the thread that had it. */
 async function ask(gateway: BuiltGateway): Promise<{ status: number; thread: string | null }> {
-  const reply = await gateway.send('POST', '/v1/chat/completions', body)
-  await reply.text()
-  return { status: reply.status, thread: reply.headers.get('x-thread') }
+  const response = await gateway.send('POST', '/v1/chat/completions', body)
+  await response.text()
+  return { status: response.status, thread: response.headers.get('x-thread') }
 }
 
 test('failures that both threads see open it for both, at the number that is set', async () => {
@@ -72,8 +72,8 @@ test('both threads together let one probe through, and a thread that dies with i
   expect(worker.requestsTo(CHAT)).toHaveLength(2)
 
   await until(async () => {
-    const reply = await gateway.send('POST', `/crash/${probe.headers.get('x-thread')}`)
-    return ((await reply.json()) as { isMeant: boolean }).isMeant
+    const response = await gateway.send('POST', `/crash/${probe.headers.get('x-thread')}`)
+    return ((await response.json()) as { isMeant: boolean }).isMeant
   })
   await probe.done
   worker.script(CHAT, jsonAnswer({ choices: [] }))

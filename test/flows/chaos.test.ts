@@ -14,7 +14,7 @@ import { type ScriptedWorker, startScriptedWorker, streamAnswer } from '../suppo
 import { openSse, type SseStream } from '../support/sse-client.ts'
 
 const REQUESTS = 1_000
-const REQUEST_LIMIT_MS = 20_000
+const REQUEST_LIMIT_MS = 10_000
 /** Below the pace of the heartbeats by which a simulated engine keeps a stream open. */
 const IDLE_LIMIT_MS = 4_000
 
@@ -137,7 +137,7 @@ function tally(sent: readonly Sent[]): Record<string, number> {
 test('each of 1,000 concurrent requests ends complete or with its documented error, and nothing leaks (52)', async () => {
   // Every route once, so that the baseline has all that a warm process holds.
   await Promise.all(
-    kinds.map(({ path, body }) => gateway.send('POST', path, body).then((reply) => reply.text())),
+    kinds.map(({ path, body }) => gateway.send('POST', path, body).then((response) => response.text())),
   )
   const openBefore = gateway.command.openFiles()
 

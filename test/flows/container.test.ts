@@ -75,7 +75,7 @@ async function build(): Promise<Image> {
   return image
 }
 
-test('the image holds production packages, starts as nobody special, and answers its health check', async () => {
+test('the image holds production packages, runs as an unprivileged user, and passes its health check', async () => {
   const lines = instructions().map(([word, rest]) => `${word} ${rest}`)
   const packages = lines.indexOf('FROM node:22-bookworm-slim AS packages')
   expect(lines.slice(packages + 1).find((line) => line.startsWith('RUN'))).toBe('RUN npm ci --omit=dev')
@@ -118,7 +118,7 @@ if (missing.length > 0)
   console.warn(`skipped: the unit of systemd, since there is no ${missing.join(', no ')}`)
 
 test.skipIf(missing.length > 0)(
-  'the unit is started once the gateway answers, and told that it stops',
+  'systemd is notified once the gateway is ready, and again when it stops',
   async () => {
     const unit = readFileSync(join(ROOT, 'examples/systemd/weir.service'), 'utf8')
     expect(unit).toMatch(/^Type=notify$/m)

@@ -1,4 +1,4 @@
-/** A small part of what `test/fuzz/run.ts` does a million times: nothing that a stranger sends may hurt the gateway. */
+/** A short run of `test/fuzz/run.ts`: no untrusted input may harm the gateway. */
 import { afterEach, expect, test } from 'vitest'
 import { fuzzAnswers, fuzzBodies, isGood } from '../fuzz/fuzz.ts'
 import { fuzzModules, isGoodWithModules } from '../fuzz/modules.ts'

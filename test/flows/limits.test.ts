@@ -24,7 +24,7 @@ interface Use {
   readonly waiting: number
 }
 
-/** A worker that streams one event and ends when told to, by the number in the request. */
+/** A worker that streams one event and ends on command, by the number in the request. */
 class HeldWorker {
   /** Numbers in the order they came. */
   readonly asked: number[] = []
@@ -71,8 +71,8 @@ function open(gateway: BuiltGateway, number: number, headers: Record<string, str
 }
 
 async function useOf(gateway: BuiltGateway): Promise<Use> {
-  const reply = await gateway.get('/limits')
-  return ((await reply.json()) as { use: Use }).use
+  const response = await gateway.get('/limits')
+  return ((await response.json()) as { use: Use }).use
 }
 
 async function reaches(gateway: BuiltGateway, wanted: Use): Promise<void> {
@@ -121,8 +121,8 @@ test('52: the permits of a thread that dies come back', async () => {
   expect(left.length).toBeGreaterThan(0)
   expect(left.length).toBeLessThan(12)
   await until(async () => {
-    const reply = await gateway.send('POST', '/crash/1')
-    return ((await reply.json()) as { isMeant: boolean }).isMeant
+    const response = await gateway.send('POST', '/crash/1')
+    return ((await response.json()) as { isMeant: boolean }).isMeant
   })
   await reaches(gateway, { inUse: left.length, waiting: 0 })
   const again = Array.from({ length: 12 - left.length }, (_, index) => open(gateway, 100 + index))
@@ -166,14 +166,14 @@ test('a change of limits holds on both threads, also on one that replaces anothe
   const changed = await gateway.send('PATCH', '/limits', { maxConcurrentRequests: 3, queueSize: 7 })
   expect(changed.status).toBe(200)
   await until(async () => {
-    const reply = await gateway.send('POST', '/crash/1')
-    return ((await reply.json()) as { isMeant: boolean }).isMeant
+    const response = await gateway.send('POST', '/crash/1')
+    return ((await response.json()) as { isMeant: boolean }).isMeant
   })
   const seen = new Set<string | null>()
   await until(async () => {
-    const reply = await gateway.get('/limits').catch(() => null)
-    if (reply === null) return false
-    expect(await reply.json()).toMatchObject({ limits: { maxConcurrentRequests: 3, queueSize: 7 } })
-    return seen.add(reply.headers.get('x-thread')).size === 2
+    const response = await gateway.get('/limits').catch(() => null)
+    if (response === null) return false
+    expect(await response.json()).toMatchObject({ limits: { maxConcurrentRequests: 3, queueSize: 7 } })
+    return seen.add(response.headers.get('x-thread')).size === 2
   })
 })

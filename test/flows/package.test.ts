@@ -1,4 +1,4 @@
-/** The npm package as a stranger gets it: packed, installed in an empty folder, run with `npx weir`. */
+/** The npm package as users install it: packed, installed in an empty folder, run with `npx weir`. */
 import { execFile, spawn } from 'node:child_process'
 import {
   copyFileSync,
@@ -19,14 +19,15 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { RunningCommand, readyGateway, stopCommands, until } from '../support/built-command.ts'
 import { freePort } from '../support/free-port.ts'
+import { weir } from '../support/short-command.ts'
 
 const run = promisify(execFile)
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
-/** Some 17,000 files are written and removed again: seconds on an idle disk, minutes on a busy one. */
+/** About 17,000 files are written and removed, which takes minutes on a busy disk. */
 const INSTALL_LIMIT_MS = 600_000
 
 const folder = mkdtempSync(join(tmpdir(), 'weir-package-'))
-/** What `npm test` tells its scripts about this repository does not hold in another folder. */
+/** Without the variables that `npm test` sets for this repository. */
 const env = {
   ...Object.fromEntries(
     Object.entries(process.env).filter(
@@ -38,10 +39,13 @@ const env = {
 }
 const inFolder = { cwd: folder, env }
 
+const command = join(folder, 'node_modules/weir-gateway/dist/plugins/cli.js')
+const wasm = (...args: string[]) => weir(['wasm', ...args], { cwd: folder, command })
+
 let packed: { filename: string; files: { path: string }[] }
 
 beforeAll(async () => {
-  // The build is there already; packing it anew would change files under the tests that run beside this one.
+  // Without the build scripts: they would change files that concurrent tests use.
   const flags = ['--ignore-scripts', '--json', '--pack-destination', folder]
   const { stdout } = await run('npm', ['pack', ...flags], { cwd: ROOT, env, maxBuffer: 16 << 20 })
   const report = JSON.parse(stdout)
@@ -60,13 +64,15 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true })
 }, INSTALL_LIMIT_MS)
 
-test('the package is built before it is packed, and holds no tests and no leftovers of the build', () => {
+test('the package is built before it is packed, and contains no tests, benchmarks or build caches', () => {
   const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
   expect(scripts.prepack).toContain('build')
   const paths = packed.files.map(({ path }) => path)
   expect(paths).toContain('dist/plugins/cli.js')
   expect(paths).toContain('README.md')
-  expect(paths.filter((path) => /\.test\.|tsbuildinfo|^test\/|^bench\//.test(path))).toEqual([])
+  expect(paths.filter((path) => /\.test\.|tsbuildinfo|^test\/|^bench\/|(^|\/)target\//.test(path))).toEqual(
+    [],
+  )
 })
 
 test('npx weir --help and --version', async () => {
@@ -76,7 +82,7 @@ test('npx weir --help and --version', async () => {
   expect(version.stdout.trim()).toBe(JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')).version)
 })
 
-test('weir serve answers a chat from the simulated engine, and a plugin in the folder finds the package by name', async () => {
+test('weir serve relays a chat to the simulated engine, and a plugin in the folder imports the package by name', async () => {
   copyFileSync(join(ROOT, 'examples/custom-plugin/visit-counter.ts'), join(folder, 'visit-counter.ts'))
   const port = await freePort()
   const plugins = {
@@ -113,7 +119,7 @@ test('weir serve answers a chat from the simulated engine, and a plugin in the f
   })
 })
 
-test('docs/guide/plugins.md: its plugins, their types and their test run as shown', async () => {
+test('docs/guide/plugins.md: plugins, types and test work as shown', async () => {
   const page = readFileSync(join(ROOT, 'docs/guide/plugins.md'), 'utf8')
   const files = [...page.matchAll(/^`([\w.-]+)`[^\n]*:\n\n```\w+\n(.*?)^```$/gms)]
   expect(files.map(([, name]) => name)).toEqual([
@@ -148,7 +154,7 @@ test('docs/guide/plugins.md: its plugins, their types and their test run as show
   )
 })
 
-test('examples with plugins of their own run and have types in a folder with the package', async () => {
+test('examples with custom plugins start and type-check in a folder with the package', async () => {
   const examples = ['custom-plugin', 'custom-frontend', 'custom-engine']
   for (const name of examples) {
     cpSync(join(folder, 'node_modules/weir-gateway/examples', name), join(folder, name), { recursive: true })
@@ -166,7 +172,7 @@ test('examples with plugins of their own run and have types in a folder with the
   await run(tsc, ['--ignoreConfig', ...flags, ...node, ...plugins], inFolder)
 })
 
-test('what examples, templates and documents import and install is this package', async () => {
+test('examples, templates and documents import and install this package', async () => {
   const texts = packed.files
     .filter(({ path }) => /\.(md|ts|mjs|js)$/.test(path) && !path.startsWith('dist/kernel/'))
     .map(({ path }) => readFileSync(join(folder, 'node_modules/weir-gateway', path), 'utf8'))
@@ -185,13 +191,61 @@ test('what examples, templates and documents import and install is this package'
   expect(all(/npm install (?:--\S+ )*(\S*weir[^\s`]*)/g)).toEqual([`./${packed.filename}`])
 })
 
-test('another Node is told in one line, before anything breaks on it', async () => {
+test('an unsupported Node version is reported in one line', async () => {
   const pretend = `data:text/javascript,Object.defineProperty(process.versions,'node',{value:'20.20.2'})`
-  const command = join(folder, 'node_modules/weir-gateway/dist/plugins/cli.js')
   const end = run(process.execPath, ['--import', pretend, command, 'serve'], inFolder)
   await expect(end).rejects.toMatchObject({
     code: 1,
     stdout: '',
     stderr: expect.stringMatching(/^weir: Node 22, from 22\.12 on, is needed; this is Node 20\.20\.2 .*\n$/),
   })
+})
+
+test('weir wasm build names the missing compiler, and builds once it is installed', async () => {
+  const points = 'OnRequest,OnResponse,OnError,OnStreamEvent'
+  expect(await wasm('new', 'away', '--attach', points)).toMatchObject({ code: 0, err: '' })
+  expect(await wasm('build', 'away')).toMatchObject({
+    code: 1,
+    err: expect.stringContaining('npm install --save-dev assemblyscript'),
+  })
+  symlinkSync(join(ROOT, 'node_modules/assemblyscript'), join(folder, 'node_modules/assemblyscript'))
+  expect(await wasm('test', 'away')).toMatchObject({
+    code: 0,
+    out: expect.stringContaining('6 ok, 0 failed'),
+  })
+  expect(await wasm('check', 'away/build/module.wasm')).toMatchObject({ code: 0, err: '' })
+  const example = await wasm('build', 'node_modules/weir-gateway/examples/wasm-errors')
+  expect(example).toMatchObject({ code: 0, err: '' })
+})
+
+test('weir wasm builds and tests a module in C if the machine has a compiler', async ({ skip }) => {
+  await wasm('new', 'plain', '--lang', 'c')
+  const built = await wasm('build', 'plain')
+  if (/a compiler is not installed/.test(built.err)) {
+    console.warn('skipped: neither clang for wasm32 nor zig is installed')
+    return skip('no compiler for C')
+  }
+  expect(built).toMatchObject({ code: 0, out: expect.stringContaining('attach points: OnRequest') })
+  expect(await wasm('test', 'plain')).toMatchObject({
+    code: 0,
+    out: expect.stringContaining('2 ok, 0 failed'),
+  })
+})
+
+test('weir wasm uses an assembler that is installed in the project only', async () => {
+  await wasm('new', 'text', '--lang', 'wat')
+  mkdirSync(join(folder, 'text/node_modules/.bin'), { recursive: true })
+  symlinkSync(join(ROOT, 'node_modules/binaryen/bin/wasm-as'), join(folder, 'text/node_modules/.bin/wasm-as'))
+  // Without the folders that `npm test` adds.
+  const PATH = [dirname(process.execPath), '/usr/bin', '/bin'].join(delimiter)
+  const tested = await weir(['wasm', 'test', 'text'], { cwd: folder, command, env: { PATH } })
+  expect(tested).toMatchObject({ code: 0, err: '', out: expect.stringContaining(' 0 failed') })
+})
+
+test('weir wasm new --lang rust copies the crate into the project', async () => {
+  await wasm('new', 'rusty', '--lang', 'rust')
+  const [, path] = readFileSync(join(folder, 'rusty/Cargo.toml'), 'utf8').match(/path = "([^"]+)"/) ?? []
+  expect(path).toBe('weir-sdk')
+  expect(existsSync(join(folder, 'rusty', path, 'Cargo.toml'))).toBe(true)
+  expect(existsSync(join(folder, 'rusty', path, 'src/lib.rs'))).toBe(true)
 })

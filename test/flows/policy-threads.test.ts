@@ -1,4 +1,4 @@
-/** What policies remember is shared by the data threads: sessions and prompts keep their worker whoever serves them. */
+/** What policies remember is shared by the data threads: sessions and prompts keep their worker on every thread. */
 import { fileURLToPath } from 'node:url'
 import { afterEach, expect, test } from 'vitest'
 import { type BuiltGateway, startBuiltGateway, stopCommands, sumOf, until } from '../support/built-command.ts'
@@ -40,14 +40,14 @@ async function ask(gateway: BuiltGateway, session: number): Promise<Served> {
   const before = workers.map((worker) => worker.requestsTo(CHAT).length)
   const content = `${session} is the number of this session. `.repeat(40)
   const body = { model: 'test-model', messages: [{ role: 'user', content }] }
-  const reply = await gateway.send('POST', CHAT.slice(5), body, {
+  const response = await gateway.send('POST', CHAT.slice(5), body, {
     'x-weir-routing-key': `session-${session}`,
     'x-rendezvous-key': `session-${session}`,
   })
-  expect(reply.status).toBe(200)
-  await reply.text()
+  expect(response.status).toBe(200)
+  await response.text()
   const worker = workers.findIndex((candidate, index) => candidate.requestsTo(CHAT).length > before[index])
-  return { worker, thread: reply.headers.get('x-thread') }
+  return { worker, thread: response.headers.get('x-thread') }
 }
 
 /** Every session asks so often that both threads have had it. */
@@ -74,8 +74,8 @@ test.each(['cache_aware', 'manual', 'rendezvous'])(
     const homes = await homesOf(gateway)
     expect(new Set(homes).size).toBeGreaterThan(1)
     await until(async () => {
-      const reply = await gateway.send('POST', '/crash/1')
-      return ((await reply.json()) as { isMeant: boolean }).isMeant
+      const response = await gateway.send('POST', '/crash/1')
+      return ((await response.json()) as { isMeant: boolean }).isMeant
     })
     // Until then the dying thread still answers, and what it has in its queue is reset.
     await gateway.command.line(/data thread ended unexpectedly/)

@@ -56,9 +56,9 @@ test('modules come, change and go with SIGHUP over two threads: every request is
   const [url] = await command.line(/http:\/\/127\.0\.0\.1:\d+/)
   const ask = async () => {
     const body = JSON.stringify({ model: 'm', messages: [] })
-    const reply = await fetch(`${url}/v1/chat/completions`, { method: 'POST', body })
-    const { mark } = (await reply.json()) as { mark?: string }
-    return `${reply.status} ${mark}`
+    const response = await fetch(`${url}/v1/chat/completions`, { method: 'POST', body })
+    const { mark } = (await response.json()) as { mark?: string }
+    return `${response.status} ${mark}`
   }
   await expect.poll(ask, { timeout: 20_000 }).toBe('200 none')
 

@@ -54,13 +54,13 @@ test('workers, keys and the log level change ten times under load over two threa
   const command = runCommand(['serve', '--config', file])
   const [url] = await command.line(/http:\/\/127\.0\.0\.1:\d+/)
   const ask = async (key: string) => {
-    const reply = await fetch(`${url}/v1/chat/completions`, {
+    const response = await fetch(`${url}/v1/chat/completions`, {
       method: 'POST',
       headers: { authorization: `Bearer ${key}` },
       body: JSON.stringify({ model: 'm', messages: [] }),
     })
-    await reply.arrayBuffer()
-    return reply.status
+    await response.arrayBuffer()
+    return response.status
   }
   await expect.poll(() => ask('key-one-'), { timeout: 20_000 }).toBe(200)
 
@@ -104,8 +104,8 @@ test('the log level changes on every thread, up and down', async () => {
   const [url] = await command.line(/http:\/\/127\.0\.0\.1:\d+/)
   const take = async (level: string) => {
     write(level)
-    const reply = await fetch(`${url}/config/apply`, { method: 'POST' })
-    expect(await reply.json()).toMatchObject({ applied: ['kernel.log.level'] })
+    const response = await fetch(`${url}/config/apply`, { method: 'POST' })
+    expect(await response.json()).toMatchObject({ applied: ['kernel.log.level'] })
   }
   const tells = async (signal: NodeJS.Signals, path: string) => {
     await fetch(`${url}${path}`)
@@ -130,7 +130,7 @@ test('the log level changes on every thread, up and down', async () => {
   expect(command.lines.filter((line) => line.includes('SIGUSR1'))).toHaveLength(1)
 })
 
-test('a file with a mistake is told once, with its place, and changes nothing', async () => {
+test('an invalid file is logged once, with the position of the error, and changes nothing', async () => {
   const file = join(makeFolder(), 'weir.yaml')
   const write = (level: string) =>
     writeFileSync(

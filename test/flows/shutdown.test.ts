@@ -100,7 +100,7 @@ const isAlive = (pid: number) => {
 
 describe('SIGTERM', () => {
   test('readiness turns at once, liveness stays, the stream ends whole, new connections end with the settle time, exit 0', async () => {
-    const settleMs = 15_000
+    const settleMs = 6_000
     const { gateway, finish } = await setUp({ graceMs: 60_000, settleMs })
     const streams = await Promise.all(Array.from({ length: 6 }, () => openStream(gateway)))
     expect((await gateway.get('/readiness')).status).toBe(200)
@@ -139,7 +139,7 @@ describe('SIGTERM', () => {
     expect(end.atMs - finishedAtMs).toBeLessThan(10_000)
   })
 
-  test('kept connections are told to close, by whole replies and by streams, and no stream is spoilt by it', async () => {
+  test('responses and streams announce the close of kept connections, and every stream is complete', async () => {
     const { gateway, finish } = await setUp({ graceMs: 20_000, settleMs: 100 })
     const sockets = await Promise.all([keptConnection(gateway.port), keptConnection(gateway.port)])
     const stream = await openStream(gateway)
@@ -150,8 +150,8 @@ describe('SIGTERM', () => {
     const closed = once(whole.socket, 'close')
     expect(await whole.ask('GET /liveness', '', 'OK')).toMatch(/\r\nconnection: close\r\n/i)
     await closed
-    const reply = await streamed.ask('POST /v1/chat/completions', JSON.stringify(body), '"a"')
-    expect(reply.slice(0, reply.indexOf('\r\n\r\n'))).toMatch(/\r\nconnection: close$/im)
+    const response = await streamed.ask('POST /v1/chat/completions', JSON.stringify(body), '"a"')
+    expect(response.slice(0, response.indexOf('\r\n\r\n'))).toMatch(/\r\nconnection: close$/im)
     finish()
     await until(() => streamed.text().endsWith('0\r\n\r\n'))
     expect(streamed.text().match(/connection/gi)).toHaveLength(1)
@@ -177,7 +177,7 @@ describe('SIGTERM', () => {
     expect((await gateway.command.ended).code).toBe(0)
   })
 
-  test('streams that are longer than the grace period are cut, their worker is told, and the exit is orderly', async () => {
+  test('streams that outlast the grace period are truncated, their worker request is cancelled, and the exit is clean', async () => {
     const graceMs = 800
     const { gateway, worker } = await setUp({ graceMs, settleMs: 100 })
     const streams = await Promise.all(Array.from({ length: 4 }, () => openStream(gateway)))

@@ -1,4 +1,4 @@
-/** One of two data threads dies of an error that nobody catches: the other one and the process must not notice. */
+/** One of two data threads ends with an uncaught error: the other thread and the process continue. */
 import { fileURLToPath } from 'node:url'
 import { afterEach, expect, test } from 'vitest'
 import { type BuiltGateway, startBuiltGateway, stopCommands, until } from '../support/built-command.ts'
@@ -56,8 +56,8 @@ async function openOnBoth(gateway: BuiltGateway, each: number): Promise<ThreadSt
 /** Until a connection happens to reach that thread. */
 async function crashThread(gateway: BuiltGateway, thread: number): Promise<void> {
   await until(async () => {
-    const reply = await gateway.send('POST', `/crash/${thread}`)
-    return ((await reply.json()) as { isMeant: boolean }).isMeant
+    const response = await gateway.send('POST', `/crash/${thread}`)
+    return ((await response.json()) as { isMeant: boolean }).isMeant
   })
 }
 
@@ -65,8 +65,8 @@ async function threadsThatAnswer(gateway: BuiltGateway): Promise<number[]> {
   const seen = new Set<number>()
   // A connection that the dying thread had in its queue is reset.
   const ask = async () => {
-    const reply = await gateway.get('/thread').catch(() => null)
-    if (reply !== null) seen.add(((await reply.json()) as { thread: number }).thread)
+    const response = await gateway.get('/thread').catch(() => null)
+    if (response !== null) seen.add(((await response.json()) as { thread: number }).thread)
   }
   await Promise.all(Array.from({ length: 40 }, ask))
   return [...seen].sort()
@@ -94,7 +94,7 @@ for (const dying of [1, 2]) {
     await crashThread(gateway, dying)
     await Promise.all(lost.map(({ stream }) => stream.done))
     for (const { stream } of lost) expect([stream.isWhole, stream.events.length]).toEqual([false, 3])
-    // What the thread had in flight is nobody's any more, on both sides.
+    // Requests of the thread are no longer counted, on both sides.
     await until(async () => (await gateway.loads())[worker.url] === kept.length)
     await until(() => worker.requestsTo(CHAT).filter((request) => request.isAborted).length === lost.length)
     const afterwards = await totals(gateway)
@@ -119,10 +119,10 @@ test('a replaced thread knows the workers of before and of afterwards, and count
   const chatThreads = async (model: string) => {
     const seen = new Set<string | null>()
     await until(async () => {
-      const reply = await gateway.send('POST', '/v1/chat/completions', { ...body, model, stream: false })
-      await reply.text()
-      expect(reply.status).toBe(200)
-      return seen.add(reply.headers.get('x-thread')).size === 2
+      const response = await gateway.send('POST', '/v1/chat/completions', { ...body, model, stream: false })
+      await response.text()
+      expect(response.status).toBe(200)
+      return seen.add(response.headers.get('x-thread')).size === 2
     })
   }
   worker.script(CHAT, jsonAnswer({ choices: [] }))

@@ -9,11 +9,11 @@ import {
   stopCommands,
   sumOf,
 } from '../support/built-command.ts'
-import { CHAT, says } from '../support/chat-says.ts'
+import { CHAT, says } from '../support/chat-script.ts'
 import { type RecordedRequest, type ScriptedWorker, startScriptedWorker } from '../support/scripted-worker.ts'
 import type { Answer } from '../support/worker-answer.ts'
 
-const TURNS = 500
+const TURNS = 250
 const CALLS = 3
 const model = 'test-model'
 
@@ -66,7 +66,7 @@ async function turn(gateway: BuiltGateway, server: string, stream: boolean): Pro
 
 const EXPECTED = `200 mcp_list_tools,${'mcp_call completed,'.repeat(CALLS)}message completed`
 
-test('500 turns at once with three calls each leave no connection, descriptor, permit or request behind', async () => {
+test('250 concurrent turns with three calls each leave no connection, descriptor, permit or request behind', async () => {
   worker = await startScriptedWorker({ models: [model] })
   const [asks, answers] = [says({ tool_calls: calls }), says('It is there.')] as Script[]
   worker.script(CHAT, (request) => {

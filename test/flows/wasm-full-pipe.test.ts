@@ -45,9 +45,9 @@ test('an error of 1 MiB with each call and a full pipe: every request is served,
   ]
   expect((await gateway.send('POST', '/wasm', { modules })).status).toBe(200)
   const ask = async () => {
-    const reply = await gateway.send('POST', CHAT, { model: 'test-model', messages: [] })
-    await reply.arrayBuffer()
-    return reply.status
+    const response = await gateway.send('POST', CHAT, { model: 'test-model', messages: [] })
+    await response.arrayBuffer()
+    return response.status
   }
   for (let i = 0; i < 20; i++) expect(await ask()).toBe(200)
   const before = residentMiB(gateway.command.pid)

@@ -65,11 +65,11 @@ async function askAs(gateway: BuiltGateway, team: string, atLeast: number): Prom
   let asked = 0
   await until(async () => {
     const body = { model: 'test-model', messages: [] }
-    const reply = await gateway.send('POST', CHAT.slice(5), body, { 'x-team': team })
-    expect(reply.status).toBe(200)
-    await reply.text()
+    const response = await gateway.send('POST', CHAT.slice(5), body, { 'x-team': team })
+    expect(response.status).toBe(200)
+    await response.text()
     asked++
-    return threads.add(reply.headers.get('x-thread')).size === 2 && asked >= atLeast
+    return threads.add(response.headers.get('x-thread')).size === 2 && asked >= atLeast
   })
   return asked
 }

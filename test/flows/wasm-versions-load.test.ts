@@ -23,7 +23,7 @@ const STREAMS = 200
 const LATER_STREAMS = 10
 const REQUESTS_PER_SECOND = 500
 /** How long each stage is under load. */
-const STAGE_MS = 1_500
+const STAGE_MS = 800
 const TICK_MS = 10
 const EVENT_EVERY_MS = 400
 
@@ -67,8 +67,8 @@ class Versions {
 
   async register(): Promise<void> {
     const module = await folder.module('m', ['OnRequest', 'OnStreamEvent'], doing('one'))
-    const reply = await this.#gateway.send('POST', '/wasm', { modules: [module] })
-    const { modules } = (await reply.json()) as { modules: { add_result: { Success: string } }[] }
+    const response = await this.#gateway.send('POST', '/wasm', { modules: [module] })
+    const { modules } = (await response.json()) as { modules: { add_result: { Success: string } }[] }
     this.#uuid = modules[0].add_result.Success
   }
 
@@ -85,9 +85,9 @@ class Versions {
   }
 
   async #ask(method: string, path: string, body?: unknown): Promise<void> {
-    const reply = await this.#gateway.send(method, path, body)
-    const said = await reply.text()
-    if (reply.status !== 200) throw new Error(said)
+    const response = await this.#gateway.send(method, path, body)
+    const said = await response.text()
+    if (response.status !== 200) throw new Error(said)
     this.#uuid = (JSON.parse(said) as { module_uuid: string }).module_uuid
   }
 }
@@ -146,9 +146,9 @@ class Load {
     const asking = request(
       `${this.#url}/v1/chat/completions`,
       { method: 'POST', agent: this.#agent, headers },
-      (reply) => {
-        const status = reply.statusCode ?? 0
-        text(reply).then((said) => {
+      (response) => {
+        const status = response.statusCode ?? 0
+        text(response).then((said) => {
           this.answered.set(from, (this.answered.get(from) ?? 0) + 1)
           resolve({ key, status, said, from, to: this.#stages.to })
         }, reject)

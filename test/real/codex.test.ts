@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, expect, test } from 'vitest'
 import { makeFolder, startBuiltGateway, stopCommands } from '../support/built-command.ts'
-import { CHAT, says } from '../support/chat-says.ts'
+import { CHAT, says } from '../support/chat-script.ts'
 import { startScriptedWorker } from '../support/scripted-worker.ts'
 
 const CODEX = join(import.meta.dirname, '../parts/node_modules', '.bin/codex')

@@ -1,4 +1,4 @@
-/** Times on a machine that others use too: how fast something can be is told by its best try, not by every try. */
+/** Timing on a shared machine: only the best of several tries counts. */
 
 /**
  * Tries until one was within the limit.
@@ -12,7 +12,7 @@ export async function bestOf(tries: number, limitMs: number, run: () => Promise<
   return bestMs
 }
 
-/** Time that this process computed, whoever else had the processors meanwhile; milliseconds. */
+/** CPU time of this process, in milliseconds. */
 export function computingMs(run: () => unknown): number {
   const before = process.cpuUsage()
   run()

@@ -1,4 +1,4 @@
-/** Runs the built `weir` command as child processes on free ports, and ends every one of them, whatever the test did. */
+/** Runs the built `weir` command as child processes on free ports and stops all of them after the test. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
@@ -9,7 +9,7 @@ import type { Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 
 const COMMAND = fileURLToPath(new URL('../../dist/plugins/cli.js', import.meta.url))
-/** Of a machine that has other things to do. */
+/** Long enough for a busy machine. */
 const START_LIMIT_MS = 60_000
 /** How long an interrupted process may take before the second signal. */
 const STOP_LIMIT_MS = 10_000
@@ -18,7 +18,7 @@ const KILL_LIMIT_MS = 20_000
 
 const running = new Set<RunningCommand>()
 const folders: string[] = []
-/** A test run that is itself cut short leaves nothing behind. */
+/** An interrupted test run leaves no process behind. */
 process.once('exit', () => {
   for (const command of running) command.child.kill('SIGKILL')
 })
@@ -39,7 +39,7 @@ export class RunningCommand {
   readonly child: ChildProcess
   readonly pid: number
   readonly ended: Promise<CommandEnd>
-  /** Lines of both outputs in the order they came. */
+  /** Lines of both outputs in order of arrival. */
   readonly lines: string[] = []
   hasEnded = false
   readonly #outputs = { stdout: '', stderr: '' }
@@ -60,7 +60,7 @@ export class RunningCommand {
     })
   }
 
-  /** Resolves with the first line that matches, also one that has come already. @throws with all output when none comes */
+  /** Resolves with the first line that matches, earlier lines included. @throws with all output after the limit */
   async line(pattern: RegExp, limitMs = START_LIMIT_MS): Promise<RegExpMatchArray> {
     const until = performance.now() + limitMs
     const timer = setTimeout(() => this.#wake(), limitMs)
@@ -85,7 +85,7 @@ export class RunningCommand {
     return performance.now()
   }
 
-  /** An interrupt, a second one, and then the hard way, which is a failure of the test. */
+  /** Sends SIGINT, SIGINT again, and then SIGKILL, which fails the test. */
   async stop(): Promise<CommandEnd> {
     const steps = [
       ['SIGINT', STOP_LIMIT_MS],
@@ -186,7 +186,7 @@ export class BuiltGateway {
     this.metricsUrl = metricsUrl
   }
 
-  /** Each call on a connection of its own, so that any of the threads may get it. */
+  /** Sends each request on a new connection, so that any thread may accept it. */
   get(path: string, headers: Record<string, string> = {}): Promise<Response> {
     return fetch(this.url + path, { headers: { connection: 'close', ...headers } })
   }
@@ -223,7 +223,7 @@ export class BuiltGateway {
     return samples
   }
 
-  /** Requests in flight by worker URL, as GET /workers tells. */
+  /** Requests in flight by worker URL, from GET /workers. */
   async loads(headers: Record<string, string> = {}): Promise<Record<string, number>> {
     const { workers } = (await (await this.get('/workers', headers)).json()) as {
       workers: { url: string; load: number }[]
@@ -232,7 +232,7 @@ export class BuiltGateway {
   }
 }
 
-/** Sum of the samples of one metric, whatever their labels. */
+/** Sum of the samples of one metric over all labels. */
 export function sumOf(samples: ReadonlyMap<string, number>, name: string): number {
   return [...samples].filter(([key]) => key.split('{')[0] === name).reduce((sum, [, value]) => sum + value, 0)
 }
@@ -264,7 +264,7 @@ export async function startBuiltGateway(options: BuiltGatewayOptions = {}): Prom
   return gateway
 }
 
-/** The gateway of a command that says where it listens. */
+/** Waits for the listen addresses in the output of a command. */
 export async function readyGateway(command: RunningCommand): Promise<BuiltGateway> {
   const [, url] = await command.line(/^ {2}API\s+(http\S+)/)
   const [, metricsUrl] = await command.line(/^ {2}metrics\s+(http\S+)/)
@@ -276,7 +276,7 @@ async function readiness(gateway: BuiltGateway): Promise<{ healthy_workers?: num
   return (await (await gateway.get('/readiness')).json()) as { healthy_workers?: number }
 }
 
-/** Asks again and again, without haste, until the answer is yes. @throws when it is not within the limit */
+/** Polls until the check returns true. @throws after the limit */
 export async function until(
   check: () => boolean | Promise<boolean>,
   limitMs = 60_000,

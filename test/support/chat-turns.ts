@@ -1,4 +1,4 @@
-/** A scripted chat worker that says one turn after the other, streamed or whole as it is asked. */
+/** A scripted chat worker that returns one turn after another, streamed or not as requested. */
 import { type Answer, jsonAnswer, type RecordedRequest, sseAnswer } from './scripted-worker.ts'
 
 export interface ChatBody {
@@ -13,7 +13,7 @@ export interface Turn {
   readonly call?: { readonly name: string; readonly input: object }
 }
 
-/** An engine of chat completions that says what `turnOf` makes of the request, streamed or whole as it is asked. */
+/** A chat engine that returns the result of `turnOf` for each request, streamed or not as requested. */
 export function chatEngine(turnOf: (body: ChatBody) => Turn): (request: RecordedRequest) => Answer {
   let calls = 0
   return (request) => {

@@ -6,7 +6,7 @@ export type EngineShape = 'sglang' | 'vllm' | 'plain'
 /**
  * Answers by `METHOD /path` for one engine.
  *
- * @param models model ids, the first of which is the one that generation replies name
+ * @param models model ids, the first of which is the one that generation responses name
  */
 export function engineAnswers(shape: EngineShape, models: readonly string[]): Map<string, Answer> {
   const model = models[0] ?? 'test-model'

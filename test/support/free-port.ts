@@ -1,4 +1,4 @@
-/** Ports for servers that have to be told theirs before they start. */
+/** Ports for servers that need theirs before they start. */
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 

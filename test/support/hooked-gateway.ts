@@ -1,4 +1,4 @@
-/** A gateway before one scripted worker, with a plugin of the test's own that may hook and route as it likes. */
+/** A gateway with one scripted worker and a test plugin that adds hooks and routes. */
 import {
   definePlugin,
   type Host,

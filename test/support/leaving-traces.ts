@@ -52,7 +52,7 @@ const AWAITED: ReadonlySet<string> = new Set([
 ])
 /** They look at requests that are over. */
 const OBSERVERS: ReadonlySet<string> = new Set(['onAttempt', 'onDone'])
-/** What an error's own reply goes through. */
+/** What an error's own response goes through. */
 const OF_ERRORS: ReadonlySet<string> = new Set(['onError', 'onResponse'])
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve))

@@ -17,7 +17,7 @@ export interface FleetWorker {
   load: EngineLoad | null
 }
 
-/** A worker of the fleet, available and idle unless told otherwise. */
+/** A worker of the fleet; available and idle by default. */
 export function fleetWorker(
   slot: number,
   given: Partial<Omit<FleetWorker, 'entry'>> & { cost?: number; id?: string } = {},
@@ -30,7 +30,7 @@ export function fleetOf(count: number): FleetWorker[] {
   return Array.from({ length: count }, (_, slot) => fleetWorker(slot))
 }
 
-/** What an engine told just now, unless told otherwise. */
+/** Defaults of a current engine report. */
 export function engineLoad(given: Partial<EngineLoad>): EngineLoad {
   return {
     queuedTokens: 0,
@@ -133,7 +133,7 @@ export class PolicyThread {
   }
 }
 
-/** Picks once and tells the slot; -1 for nobody. */
+/** Picks once. @returns the slot, or -1 for none */
 export function pickSlot(policy: Policy, fleet: readonly FleetWorker[], request = pickRequest()): number {
   const view = viewOf(fleet)
   const index = policy.pick(view, request)

@@ -5,7 +5,7 @@ export interface RawReply {
   readonly bytes: Buffer
   /** The bytes as latin1 text. */
   readonly text: string
-  /** Statuses of the replies found, in order. */
+  /** Statuses of the responses found, in order. */
   readonly statuses: readonly number[]
   /** The peer closed within the time. */
   readonly closed: boolean

@@ -1,4 +1,4 @@
-/** Checks the grammar of a response's event stream: numbers, order, ids, and that deltas add up to what is told at the end. */
+/** Checks the grammar of a response's event stream: numbers, order, ids, and that the deltas add up to the final items. */
 
 type Json = Record<string, unknown>
 

@@ -19,7 +19,7 @@ const CODECS = {
   tokenspeed: { ...tokenspeed, paths: tokenspeed.TokenSpeedScheduler },
 } as const
 
-/** A message of the stream, a pause in milliseconds, a wait for whatever, or the status that ends it. */
+/** A message of the stream, a pause in milliseconds, a promise to wait for, or the status that ends it. */
 export type Step =
   | { readonly chunk: Record<string, unknown> }
   | { readonly complete: Record<string, unknown> }
@@ -39,7 +39,7 @@ export interface GenerateCall {
 export interface ScriptedEngineOptions {
   readonly runtime?: EngineName
   readonly model?: string
-  /** Of GetModelInfo, beside what every engine here says. */
+  /** Additional members of GetModelInfo. */
   readonly modelInfo?: Record<string, unknown>
   /** GetModelInfo fails. */
   readonly hidesModel?: boolean
@@ -48,7 +48,7 @@ export interface ScriptedEngineOptions {
   readonly health?: Record<string, unknown>
   readonly embedding?: (ids: readonly number[]) => readonly number[]
   readonly port?: number
-  /** The engine speaks TLS. */
+  /** Serves TLS. */
   readonly tls?: Pick<Certificate, 'cert' | 'key'>
   /** Of SubscribeKvEvents, by the number of the subscription from 1 on; without it the engine does not know the method. */
   readonly kvEvents?: (from: bigint, nth: number) => Promise<readonly KvStep[]>

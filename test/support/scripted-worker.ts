@@ -1,4 +1,4 @@
-/** A real HTTP worker on a free port whose every answer the test writes, and which remembers what it was asked. */
+/** A real HTTP worker on a free port with scripted responses; it records the requests. */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
@@ -23,7 +23,7 @@ export interface RecordedRequest {
   readonly receivedAtMs: number
   /** `performance.now()` when the exchange was over; null while it runs. */
   closedAtMs: number | null
-  /** The peer closed the connection before the answer was whole. */
+  /** The peer closed the connection before the response was complete. */
   isAborted: boolean
   /** Resolves when the exchange is over, by its end or by the peer. */
   readonly closed: Promise<void>
@@ -66,7 +66,7 @@ export class ScriptedWorker {
     server.on('request', (request, response) => void this.#serve(request, response))
   }
 
-  /** What a route answers from now on, such as `script('POST /v1/chat/completions', jsonAnswer({}))`. */
+  /** Sets the response of a route, such as `script('POST /v1/chat/completions', jsonAnswer({}))`. */
   script(route: string, script: Script): this {
     this.#scripts.set(route, script)
     return this
@@ -136,7 +136,7 @@ export class ScriptedWorker {
   }
 }
 
-/** Starts a worker that answers probes like the chosen engine, and chat completions with a short text. */
+/** Starts a worker that responds to probes like the chosen engine, and to chat completions with a short text. */
 export async function startScriptedWorker(options: ScriptedWorkerOptions = {}): Promise<ScriptedWorker> {
   const server = createServer({ keepAliveTimeout: 5_000 })
   server.listen(options.port ?? 0, '127.0.0.1')

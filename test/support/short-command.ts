@@ -1,9 +1,9 @@
-/** Runs a built `weir` command that ends by itself, in a folder of the test's choice. */
+/** Runs a built `weir` command to its end, in a given folder. */
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
 const COMMAND = fileURLToPath(new URL('../../dist/plugins/cli.js', import.meta.url))
-/** The compiler is a module itself; to optimise it takes longer than one build gains by it. */
+/** The compiler is a WebAssembly module; V8 needs longer to optimise it than one build gains. */
 const BUILDING = ['--liftoff-only']
 /** Compilers on a busy machine. */
 const LIMIT_MS = 240_000

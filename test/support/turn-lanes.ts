@@ -1,7 +1,7 @@
-/** Many clients that take turns with the responses API at once, each over a connection of its own, and remember what was acknowledged. */
+/** Concurrent clients of the Responses API, each with its own connection, that record the acknowledged turns. */
 import { Agent, request } from 'node:http'
 
-/** A response that its client was told of. */
+/** A response that was acknowledged to its client. */
 export interface AcknowledgedTurn {
   readonly id: string
   readonly input: string
@@ -19,14 +19,14 @@ export interface LaneOptions {
 }
 
 /** Status and body; status 0 when the connection broke. */
-interface Reply {
+interface Response {
   readonly status: number
   readonly text: string
 }
 
 export class TurnLanes {
   readonly acknowledged: AcknowledgedTurn[] = []
-  /** Error codes of replies that were no success, and how often each came. */
+  /** Error codes of responses that were no success, and how often each came. */
   readonly refusals = new Map<string, number>()
   /** Until all lanes have ended. */
   readonly done: Promise<void>
@@ -99,16 +99,16 @@ function textOf(text: string): string {
   return JSON.stringify((JSON.parse(text) as { output: unknown }).output)
 }
 
-function ask(agent: Agent, url: URL, method: string, body?: string): Promise<Reply> {
+function ask(agent: Agent, url: URL, method: string, body?: string): Promise<Response> {
   return new Promise((resolve) => {
     const headers = { 'content-type': 'application/json' }
-    const call = request(url, { agent, method, headers }, (reply) => {
+    const call = request(url, { agent, method, headers }, (response) => {
       let text = ''
-      reply.setEncoding('utf8').on('data', (part: string) => {
+      response.setEncoding('utf8').on('data', (part: string) => {
         text += part
       })
-      reply.on('end', () => resolve({ status: reply.complete ? (reply.statusCode ?? 0) : 0, text }))
-      reply.on('error', () => resolve({ status: 0, text }))
+      response.on('end', () => resolve({ status: response.complete ? (response.statusCode ?? 0) : 0, text }))
+      response.on('error', () => resolve({ status: 0, text }))
     })
     call.on('error', () => resolve({ status: 0, text: '' }))
     call.end(body)

@@ -1,27 +1,27 @@
-/** What a scripted worker may do with one request, from a plain JSON reply to breaking off in mid-stream. */
+/** Scripted responses of a worker, from plain JSON to a connection that breaks within a stream. */
 import type { ServerResponse } from 'node:http'
 
 /** One step of a streamed body. Text and bytes leave in one write each. */
 export type StreamStep =
   | string
   | Buffer
-  /** Silence for this long. */
+  /** Pause in milliseconds. */
   | { readonly waitMs: number }
-  /** Silence until the test says so. */
+  /** Pause until the promise settles. */
   | { readonly until: Promise<unknown> }
-  /** Breaks the connection with nothing more; `reset` sends RST in place of FIN. */
+  /** Closes the connection; `reset` sends RST instead of FIN. */
   | { readonly drop: 'close' | 'reset' }
-  /** Keeps the connection open and silent for good. */
+  /** Keeps the connection open and sends nothing more. */
   | { readonly hang: true }
 
 export interface AnswerOptions {
   readonly status?: number
   readonly headers?: Readonly<Record<string, string | readonly string[]>>
-  /** Silence before the head, in milliseconds. */
+  /** Delay of the response head, in milliseconds. */
   readonly delayMs?: number
 }
 
-/** What happens to one request. Make them with the functions below. */
+/** The response to one request. Use the functions below. */
 export type Answer =
   | ({ readonly kind: 'whole'; readonly body: Buffer } & AnswerOptions)
   | ({ readonly kind: 'stream'; readonly steps: Iterable<StreamStep> } & AnswerOptions)
@@ -29,7 +29,7 @@ export type Answer =
   | { readonly kind: 'drop'; readonly how: 'close' | 'reset' }
   | { readonly kind: 'hang' }
 
-/** A whole reply with a JSON body. */
+/** A response with a JSON body. */
 export function jsonAnswer(value: unknown, options: AnswerOptions = {}): Answer {
   return rawAnswer(JSON.stringify(value), {
     ...options,
@@ -37,17 +37,17 @@ export function jsonAnswer(value: unknown, options: AnswerOptions = {}): Answer 
   })
 }
 
-/** A whole reply with any body. */
+/** A response with any body. */
 export function rawAnswer(body: string | Buffer, options: AnswerOptions = {}): Answer {
   return { kind: 'whole', body: Buffer.from(body as string), ...options }
 }
 
-/** A chunked reply of any content type. */
+/** A chunked response of any content type. */
 export function streamAnswer(steps: Iterable<StreamStep>, options: AnswerOptions = {}): Answer {
   return { kind: 'stream', steps, ...options }
 }
 
-/** An event stream: each string is the data of one event, other steps as they are. */
+/** An event stream; each string is the data of one event. */
 export function sseAnswer(steps: readonly StreamStep[], options: AnswerOptions = {}): Answer {
   return streamAnswer(
     steps.map((step) => (typeof step === 'string' ? `data: ${step}\n\n` : step)),
@@ -55,22 +55,22 @@ export function sseAnswer(steps: readonly StreamStep[], options: AnswerOptions =
   )
 }
 
-/** Bytes straight onto the socket, for replies that are not HTTP. */
+/** Raw bytes for the socket, for responses that are not HTTP. */
 export function bytesAnswer(bytes: string | Buffer, thenClose = true): Answer {
   return { kind: 'bytes', bytes: Buffer.from(bytes as string), thenClose }
 }
 
-/** Breaks the connection before any byte. */
+/** Closes the connection without a response. */
 export function dropAnswer(how: 'close' | 'reset' = 'close'): Answer {
   return { kind: 'drop', how }
 }
 
-/** Takes the request and never says a word. */
+/** Accepts the request and never responds. */
 export function hangAnswer(): Answer {
   return { kind: 'hang' }
 }
 
-/** Carries an answer out on a response of node:http. */
+/** Sends an answer through a response of node:http. */
 export async function giveAnswer(answer: Answer, response: ServerResponse): Promise<void> {
   if (answer.kind === 'hang') return
   if (answer.kind === 'drop') return breakOff(response, answer.how)
@@ -107,7 +107,7 @@ async function giveSteps(steps: Iterable<StreamStep>, response: ServerResponse):
   response.end()
 }
 
-/** What was written before a drop must still arrive, so the socket is broken only after its buffer is empty. */
+/** Closes the socket once its buffer is empty, so that earlier writes still arrive. */
 function afterFlush(response: ServerResponse, how: 'close' | 'reset'): void {
   const check = () => {
     if ((response.socket?.writableLength ?? 0) === 0) breakOff(response, how)

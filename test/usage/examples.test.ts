@@ -120,7 +120,7 @@ test('two-workers: round robin gives each engine half of the requests', async ()
   expect(stdout.match(/: 10 of 20 requests$/gm)).toHaveLength(2)
 })
 
-test.each(['20.20.2', '24.1.0'])('two-workers: Node %s is told in one line', async (version) => {
+test.each(['20.20.2', '24.1.0'])('two-workers: Node %s is reported in one line', async (version) => {
   const pretend = `data:text/javascript,Object.defineProperty(process.versions,'node',{value:'${version}'})`
   const end = run(process.execPath, ['--import', pretend, example('two-workers/run.mjs')])
   await expect(end).rejects.toMatchObject({
@@ -148,7 +148,7 @@ test('custom-frontend: plain text in, plain text out, errors in its own words', 
   expect([unknown.status, await unknown.text()]).toEqual([404, expect.stringMatching(/^! .*nobody/)])
 })
 
-test('custom-plugin: its hook counts and its route tells', async () => {
+test('custom-plugin: its hook counts and its route returns the count', async () => {
   const { url } = await startGateway(example('custom-plugin/weir.yaml'))
   await fetch(`${url}/health`)
   const response = await fetch(`${url}/visits/ada`)
@@ -156,7 +156,7 @@ test('custom-plugin: its hook counts and its route tells', async () => {
   expect(response.headers.get('x-visits')).toBe('2')
 })
 
-test('observability: a request tells where its time went and what happened to it', async () => {
+test('observability: a request reports its timing and its events', async () => {
   const { url } = await startGateway(await configOf('observability'))
   await waitUntilReady(url)
   const reply = await fetch(`${url}/v1/chat/completions`, {

@@ -59,8 +59,8 @@ afterAll(async () => {
 
 async function idsOf(runtime: EngineName, text: string): Promise<number[]> {
   const asked = { model: `${runtime}-model`, prompt: text, add_special_tokens: false }
-  const reply = await gateway.send('POST', '/v1/tokenize', asked, { authorization: 'Bearer sk-flow' })
-  return reply.ok ? ((await reply.json()) as { tokens: number[] }).tokens : []
+  const response = await gateway.send('POST', '/v1/tokenize', asked, { authorization: 'Bearer sk-flow' })
+  return response.ok ? ((await response.json()) as { tokens: number[] }).tokens : []
 }
 
 /** The same answer, whole, and put together by the client from a stream. */

@@ -37,15 +37,15 @@ interface WorkerRecord {
 }
 
 async function listWorkers(gateway: BuiltGateway): Promise<WorkerRecord[]> {
-  const reply = (await (await gateway.get('/workers')).json()) as { workers: WorkerRecord[] }
-  return reply.workers
+  const response = (await (await gateway.get('/workers')).json()) as { workers: WorkerRecord[] }
+  return response.workers
 }
 
 /** @returns the id */
 async function register(gateway: BuiltGateway, worker: ScriptedWorker, more: object = {}): Promise<string> {
-  const reply = await gateway.send('POST', '/workers', { url: worker.url, ...more })
-  expect(reply.status).toBe(202)
-  const { worker_id: id } = (await reply.json()) as { worker_id: string }
+  const response = await gateway.send('POST', '/workers', { url: worker.url, ...more })
+  expect(response.status).toBe(202)
+  const { worker_id: id } = (await response.json()) as { worker_id: string }
   await isReady(gateway, id)
   return id
 }
@@ -151,7 +151,7 @@ test('without a data directory nothing survives', async () => {
   expect((await second.get('/readiness')).status).toBe(503)
 })
 
-test('one process at a time has a data directory, and the second one says so', async () => {
+test('one process at a time uses a data directory, and the second one reports it', async () => {
   const dir = join(makeFolder(), 'data')
   const first = await start(dir)
   // Records may hold keys of workers.

@@ -5,7 +5,7 @@ import { tool as aiTool, generateText, jsonSchema, stepCountIs, streamText } fro
 import OpenAI, { APIError, NotFoundError } from 'openai'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type BuiltGateway, makeFolder, startBuiltGateway, stopCommands } from '../support/built-command.ts'
-import { chunk, type Said, says } from '../support/chat-says.ts'
+import { chunk, type Said, says } from '../support/chat-script.ts'
 import {
   type Script,
   type ScriptedWorker,

@@ -4,7 +4,7 @@ import OpenAI from 'openai'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { startToolServer, type ToolServer } from '../../plugins/tools/mcp/fixtures/tool-server.ts'
 import { type BuiltGateway, makeFolder, startBuiltGateway, stopCommands } from '../support/built-command.ts'
-import { CHAT, says } from '../support/chat-says.ts'
+import { CHAT, says } from '../support/chat-script.ts'
 import { type ScriptedWorker, startScriptedWorker } from '../support/scripted-worker.ts'
 
 const model = 'test-model'

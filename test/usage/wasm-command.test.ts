@@ -303,8 +303,8 @@ describe('a running gateway', () => {
     const added = await atGateway('add', 'teapot', '--timeout-ms', '500', '--instance', 'reuse')
     expect(added).toMatchObject({ code: 0, err: '' })
     expect(added.out).toMatch(/^teapot registered as [\da-f-]{36}, attached to OnRequest\n$/)
-    const reply = await gateway.send('POST', '/v1/chat/completions', { model: 'none' })
-    expect(reply.status).toBe(418)
+    const response = await gateway.send('POST', '/v1/chat/completions', { model: 'none' })
+    expect(response.status).toBe(418)
     expect((await atGateway('list')).out).toMatch(
       /^teapot +[\da-f-]{36} +OnRequest +in use +[\da-f]{12} +\d+ KiB +1 /m,
     )
@@ -320,8 +320,8 @@ describe('a running gateway', () => {
   test('the list says what calls cost and how modules do; the history, which versions there were', async () => {
     await atGateway('add', 'teapot')
     const [, first] = (await atGateway('list')).out.match(/^teapot +([\da-f-]{36})/m) ?? []
-    const reply = await gateway.send('POST', '/v1/chat/completions', { model: 'none' })
-    expect(reply.status).toBe(418)
+    const response = await gateway.send('POST', '/v1/chat/completions', { model: 'none' })
+    expect(response.status).toBe(418)
     const { out: list } = await atGateway('list')
     expect(list).toMatch(
       /^NAME +UUID +ATTACHED TO +STATE +SHA256 +SIZE +CALLS +FAILED +FUEL\/CALL +CPU US\/CALL /,
@@ -382,8 +382,7 @@ describe('a running gateway', () => {
   })
 
   test('a build that is older than its sources is built again; named as a file, it is refused', async () => {
-    await wasm('new', 'stale')
-    await wasm('build', 'stale')
+    cpSync(join(folder, 'teapot'), join(folder, 'stale'), { recursive: true, preserveTimestamps: true })
     const ask = async () => (await gateway.send('POST', '/v1/chat/completions', { model: 'none' })).status
     write('stale/assembly/index.ts', MODULE.replace('reject(418)', 'reject(419)'))
     const built = join(folder, 'stale/build/module.wasm')
@@ -407,7 +406,7 @@ describe('a running gateway', () => {
     await atGateway('remove', 'stale')
   })
 
-  test('its refusals are told with what to do', async () => {
+  test('rejections name the remedy', async () => {
     await atGateway('add', 'teapot')
     const twice = await atGateway('add', 'teapot', '--name', 'other')
     expect(twice).toMatchObject({ code: 1, out: '' })
@@ -441,8 +440,8 @@ describe('a running gateway', () => {
     const added = await weir(args, { cwd: folder, env: { TOLD: 'hunter2' } })
     expect(added.code).toBe(0)
     expect(added.out).not.toContain('hunter2')
-    const reply = await gateway.send('POST', '/v1/chat/completions', { model: 'none' })
-    expect(await reply.json()).toEqual({ error: { message: 'hunter2' } })
+    const response = await gateway.send('POST', '/v1/chat/completions', { model: 'none' })
+    expect(await response.json()).toEqual({ error: { message: 'hunter2' } })
     await atGateway('remove', 'all-points')
     const missing = await atGateway('add', 'all-points', '--config-env', 'message=UNTOLD')
     expect(missing).toMatchObject({
@@ -550,7 +549,7 @@ describe('a running gateway', () => {
     expect(readJson('live/deep/case.json').steps[1].expect).toMatchObject({ action: 'reject', status: 418 })
   })
 
-  test('without the plugin says so', async () => {
+  test('reports that the plugin is not enabled', async () => {
     const plain = await startBuiltGateway()
     const end = await wasm('list', '--gateway', plain.url)
     expect(end).toMatchObject({ code: 1, err: expect.stringContaining('its wasm plugin is not enabled') })

@@ -112,7 +112,7 @@ describe('over two data threads', () => {
     expect(counted).toBe(2)
   })
 
-  test('guests that loop hold nobody up for long, and not the end of the gateway either', async () => {
+  test('looping modules delay neither other requests nor the shutdown for long', async () => {
     const folder = openFolder()
     const sim = await startSim('--ttft-ms', '0', '--itl-ms', '0')
     const gateway = await startBuiltGateway({

@@ -1,4 +1,4 @@
-/** Lets callers in by API key or by JSON Web Token (HS256), and tells the worker who they are. */
+/** Authenticates callers by API key or JSON Web Token (HS256), and passes their identity to the worker. */
 import { Action, config, Description, handleRequest, JsonWriter, metric, toLowerAscii, toUtf8 } from 'weir-gateway/wasm-sdk/assembly'
 import { isKnownKey } from './api-key'
 import { subjectOf } from './jwt'
@@ -33,7 +33,7 @@ function pass(subject: string): Action {
   return subject.length > 0 ? action.setHeader(SUBJECT_HEADER, subject) : action.removeHeader(SUBJECT_HEADER)
 }
 
-/** One text for every reason: which part of a credential was wrong is nobody's business. */
+/** One text for every reason, so that it does not reveal which part of a credential was wrong. */
 function refuse(isMissing: bool): Action {
   metric.increment('refused_total')
   const body = new JsonWriter().beginObject().key('error').beginObject()

@@ -23,7 +23,7 @@ export function on_request(): i32 {
   })
 }
 
-/** The host keeps the counters of each tenant apart; callers without a key are told apart by their address. */
+/** The host keeps the counters of each tenant apart; callers without a key are distinguished by their address. */
 function callerOf(request: Request): string {
   return request.tenant === null ? request.clientIp : 'tenant'
 }

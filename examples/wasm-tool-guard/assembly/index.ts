@@ -38,7 +38,7 @@ function isAnyKey(names: string[], key: string): bool {
   return names.includes(key)
 }
 
-/** What the model is told; null when the tool may run. */
+/** The rejection text for the model; null if the tool may run. */
 function refusalOf(call: ToolCall, given: Json): string | null {
   const name = call.name
   const denied = config.list('denied')

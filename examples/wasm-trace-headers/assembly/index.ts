@@ -1,4 +1,4 @@
-/** Gives each request a W3C trace context, and tells the client which trace its answer belongs to. */
+/** Gives each request a W3C trace context, and returns the trace id to the client. */
 import {
   Action,
   crypto,

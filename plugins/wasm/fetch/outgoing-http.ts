@@ -2,7 +2,6 @@
  * Outgoing HTTP of modules, on control: only to origins that both the operator and the registration list, within limits
  * of size, time and number. Redirects are returned to the module, not followed.
  */
-import { lookup } from 'node:dns'
 import {
   type IncomingMessage,
   Agent as PlainAgent,
@@ -178,30 +177,4 @@ function toResult(message: IncomingMessage, chunks: readonly Buffer[]): FetchRes
   for (let i = 0; i < message.rawHeaders.length; i += 2)
     headers.push([message.rawHeaders[i].toLowerCase(), message.rawHeaders[i + 1]])
   return { head: { error: null, status: message.statusCode ?? 0, headers, body_bytes: body.length }, body }
-}
-
-/** The host resolves to a network that the operator did not list. */
-class PrivateAddress extends Error {
-  constructor() {
-    super('the host has a private address')
-    this.name = 'PrivateAddress'
-  }
-}
-
-/**
- * Resolves a host and checks every address, so that the connection uses a checked one. Not called for addresses in URLs:
- * those are matched with the listed origins.
- */
-function pinnedLookup(allowed: BlockList): LookupFunction {
-  return (host, options, done) => {
-    lookup(host, { all: true }, (error, found) => {
-      if (error !== null) return done(error, '', 0)
-      const isOpen = found.every(({ address }) => !isPrivateAddress(address) || isWithin(allowed, address))
-      if (!isOpen) return done(new PrivateAddress(), '', 0)
-      const usable = found.filter(({ family }) => !options.family || family === options.family)
-      if (usable.length === 0) return done(new Error('the host name has no usable address'), '', 0)
-      if (options.all === true) return done(null, usable)
-      done(null, usable[0].address, usable[0].family)
-    })
-  }
 }

@@ -1,8 +1,8 @@
 /** What is too long for a model, or for its client, is compacted on the way. */
 import { afterEach, expect, test } from 'vitest'
 import { startToolServer } from '../../../plugins/tools/mcp/fixtures/tool-server.ts'
-import { NATIVE, nativeSays } from '../../support/native-says.ts'
 import { checkResponseEvents } from '../../support/response-events.ts'
+import { NATIVE, nativeSays } from '../../support/responses-script.ts'
 import type { RecordedRequest } from '../../support/scripted-worker.ts'
 import { openSse } from '../../support/sse-client.ts'
 import { type Answer, jsonAnswer } from '../../support/worker-answer.ts'

@@ -1,6 +1,6 @@
 /** Responses over workers that speak the format themselves: they are asked in it, and know nothing of what is kept here. */
 import { expect, test } from 'vitest'
-import { NATIVE, nativeSays, text } from '../../support/native-says.ts'
+import { NATIVE, nativeSays, text } from '../../support/responses-script.ts'
 import { jsonAnswer, sseAnswer } from '../../support/scripted-worker.ts'
 import { CHAT, type Json, openResponses, RESPONSES, type Reply, says } from './responses-fleet.ts'
 

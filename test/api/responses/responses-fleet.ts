@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach } from 'vitest'
 import { definePlugin, History, type HistoryService, Type } from '#kernel'
-import { CHAT } from '../../support/chat-says.ts'
+import { CHAT } from '../../support/chat-script.ts'
 import { checkResponseEvents } from '../../support/response-events.ts'
 import type { Script } from '../../support/scripted-worker.ts'
 import { openSse } from '../../support/sse-client.ts'
@@ -12,7 +12,7 @@ import { type Fleet, type FleetOptions, openFleet } from '../fleet.ts'
 
 export const RESPONSES = '/v1/responses'
 
-export * from '../../support/chat-says.ts'
+export * from '../../support/chat-script.ts'
 
 export type Json = Record<string, unknown>
 

@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { exportHistory } from '../../../plugins/state/history/history-export.ts'
 import { LevelStore } from '../../../plugins/state/storage/level-store.ts'
-import { NATIVE, nativeSays } from '../../support/native-says.ts'
 import { type PostgresServer, postgresSkipReason, startPostgres } from '../../support/postgres-server.ts'
+import { NATIVE, nativeSays } from '../../support/responses-script.ts'
 import { openSse } from '../../support/sse-client.ts'
 import {
   type Json,

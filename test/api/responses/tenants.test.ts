@@ -1,6 +1,6 @@
 /** What another tenant has is told nowhere: every route, and every field of a body that can name something. */
 import { expect, test } from 'vitest'
-import { NATIVE, nativeSays, text } from '../../support/native-says.ts'
+import { NATIVE, nativeSays, text } from '../../support/responses-script.ts'
 import { openResponses, type Reply, type ResponsesFleet } from './responses-fleet.ts'
 import { connect } from './socket-client.ts'
 

@@ -1,4 +1,4 @@
-/** What a scripted worker that speaks Responses itself says, whole or as a stream, as the request asks for. */
+/** Scripts of a worker that serves the Responses API: one response, streamed if the request has `stream: true`. */
 import { type Answer, jsonAnswer, type Script, type StreamStep, sseAnswer } from './scripted-worker.ts'
 
 export const NATIVE = 'POST /v1/responses'
@@ -6,7 +6,7 @@ export const NATIVE = 'POST /v1/responses'
 type Json = Record<string, unknown>
 
 export interface NativeSaid {
-  /** Items as the worker has them, ids and all. */
+  /** Items with the worker's ids. */
   readonly output: readonly Json[]
   /** Default completed. */
   readonly status?: string

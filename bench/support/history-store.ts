@@ -1,9 +1,23 @@
-/** The records of one short turn, as the history stores them. */
+/** The built LevelDB store without a gateway, and the records of one short turn as the history stores them. */
+
+export interface HistoryStore {
+  open(): Promise<void>
+  write(changes: readonly object[], options?: object): Promise<unknown>
+  close(): Promise<void>
+}
+
+export async function openHistoryStore(dir: string): Promise<HistoryStore> {
+  const url = new URL('../../dist/plugins/state/storage/level-store.js', import.meta.url).href
+  const { LevelStore } = (await import(url)) as { LevelStore: new (dir: string) => HistoryStore }
+  const store = new LevelStore(dir)
+  await store.open()
+  return store
+}
 
 /** Response, turn, age and two items. */
 export const RECORDS_PER_TURN = 5
 
-const REPLY = {
+const RESPONSE = {
   object: 'response',
   model: 'bench',
   instructions: null,
@@ -18,7 +32,7 @@ const REPLY = {
   usage: { input_tokens: 60, output_tokens: 5, total_tokens: 65 },
 }
 
-/** Unlike those of another run. */
+/** Makes the ids of each run different. */
 const run = Date.now().toString(16).padStart(12, '0')
 let count = 0
 
@@ -27,7 +41,7 @@ function nextId(prefix: string): string {
   return `${prefix}_${run}7${count.toString(16).padStart(19, '0')}`
 }
 
-/** Changes of a store. */
+/** Changes that store one turn. */
 export function historyTurn(): object[] {
   const id = nextId('resp')
   const item = (role: string) => ({
@@ -48,7 +62,7 @@ export function historyTurn(): object[] {
     put('response-turns', at, { id, input: [input], output: [output] }),
     put('items', input.id, { turn: at }),
     put('items', output.id, { turn: at }),
-    put('responses', id, { createdAtSec, status: 'completed', reply: REPLY, ...past }),
+    put('responses', id, { createdAtSec, status: 'completed', reply: RESPONSE, ...past }),
     put('response-ages', `${String(createdAtSec).padStart(12, '0')}.${id}`, 0),
   ]
 }

@@ -1,6 +1,6 @@
 /**
- * Readers of what strangers write (workers, clients, module authors): a megabyte of the worst for each is read or
- * refused in time that grows with its length, and nothing else is thrown than what the reader is known to throw.
+ * Parsers of untrusted input (workers, clients, module authors): a megabyte of hostile text is parsed or rejected in time
+ * proportional to its length, and only the documented errors are thrown.
  */
 
 import fc from 'fast-check'
@@ -103,13 +103,13 @@ const readers: Record<string, readonly [readonly Frame[], (text: string, bytes: 
     JSON_TEXT,
     (_text, bytes) => [new EventSplitter().push(bytes), new EventCounter().push(bytes), readEvent(bytes)],
   ],
-  'token counts of a reply': [JSON_TEXT, (_text, bytes) => new ResponseUsage().readEvents(bytes)],
+  'token counts of a response': [JSON_TEXT, (_text, bytes) => new ResponseUsage().readEvents(bytes)],
   'names of models': [ANY, (text) => groupDated([text, `${text}-2024-01-01`])],
   'a header name': [ANY, (_text, bytes) => headerName(bytes, 0, bytes.length)],
 }
 
 describe.each(Object.entries(readers))('%s', (_name, [frames, read]) => {
-  test('1 MB of the worst takes no longer than its length', () => {
+  test('1 MB of hostile text takes linear time', () => {
     let longestMs = 0
     for (const worst of WORST) {
       for (const frame of frames) {
@@ -188,7 +188,7 @@ describe('reports of engines', () => {
         .map((entries) => Object.fromEntries(entries)),
     ),
   }))
-  test('whatever an engine tells is read or left out, and nothing is thrown', () => {
+  test('every report of an engine is read or dropped, without an exception', () => {
     fc.assert(
       fc.property(
         fc.oneof(

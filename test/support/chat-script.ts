@@ -1,4 +1,4 @@
-/** What a scripted chat worker says, whole or as a stream, as the request asks for. */
+/** Scripts of a chat worker: one completion, streamed if the request has `stream: true`. */
 import { type Answer, jsonAnswer, type Script, type StreamStep, sseAnswer } from './scripted-worker.ts'
 
 export const CHAT = 'POST /v1/chat/completions'
@@ -17,7 +17,7 @@ export interface Said {
 
 const USAGE = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 }
 
-/** A chat worker's whole answer, or the same as a stream when one is asked for. */
+/** Returns a script that responds with this completion, streamed or not as requested. */
 export function says(said: Said | string): Script {
   const whole = typeof said === 'string' ? { content: said } : said
   return (request) =>
