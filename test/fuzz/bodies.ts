@@ -1,0 +1,121 @@
+/** Generated and mutated requests to every route of the gateway's OpenAPI document. */
+import { Ajv, type ValidateFunction } from 'ajv'
+import { makeFolder } from '../support/built-command.ts'
+import { startByteWorker } from './byte-worker.ts'
+import { type FuzzCase, type Outcome, type Suite, startFuzzed, type Target } from './harness.ts'
+import { HttpLane, type Reply } from './http-lane.ts'
+import { type Draw, generate, type Json, mutate, mutateJson, pickOf } from './mutate.ts'
+
+interface Operation {
+  readonly method: string
+  readonly path: string
+  readonly schema: unknown
+  readonly checkError: ValidateFunction
+}
+
+const LANES = 16
+const IDS = ['m', 'resp_0', 'conv_0', 'msg_0', '00000000-0000-4000-8000-000000000000', '%00', '%2e%2e', '%ff', 'a%2Fb', '__proto__', 'x'.repeat(600)]
+const QUERIES = ['', '', '', '?limit=0', '?limit=-1&after=a', '?after=%ff&order=asc', '?stream=true&starting_after=9', '?detail=full', '?%', '?include[]=a&include[]=b']
+const TYPES = ['application/json', 'application/json', 'application/json', 'text/plain', 'application/json; charset=utf-16', '', 'multipart/form-data; boundary=a']
+const OTHERS = ['{"model":"m","input":"a"}', '{"modules":[]}', '[1,2]', '"a"'].map((text) => Buffer.from(text))
+
+export const bodies: Suite = { lanes: LANES, count: 4_000, start }
+
+async function start(): Promise<Target> {
+  const worker = await startByteWorker()
+  const gateway = await startFuzzed({
+    plugins: {
+      storage: { dir: makeFolder() },
+      tokenizers: { load: [{ name: 'm', source: 'weir:sample' }], maxTokenizers: 8 },
+      workers: { startupTimeoutSecs: 1, startupCheckIntervalSecs: 1 },
+      ...Object.fromEntries(ALSO.map((name) => [name, {}])),
+    },
+    workers: [{ url: worker.url, models: [{ id: 'm' }], runtime_type: 'sglang' }],
+  })
+  const document = (await (await gateway.get('/openapi.json')).json()) as Json
+  const operations = operationsOf(document)
+  const limits = await (await gateway.get('/limits')).text()
+  const lanes = Array.from({ length: LANES }, () => new HttpLane(gateway.port))
+  const send = (lane: number, start: string, body?: string) =>
+    lanes[lane].send(`${start} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n`, Buffer.from(body ?? ''))
+
+  /** Removes what a request has registered, so that later requests find the same gateway. */
+  const undo = async (lane: number, { method, path }: Operation, { status, body }: Reply) => {
+    if (status >= 300) return
+    if (path === '/limits' && method !== 'GET') await send(lane, 'PUT /limits', limits)
+    if (method !== 'POST' || (path !== '/workers' && path !== '/v1/tokenizers')) return
+    const { worker_id, id } = JSON.parse(body) as { worker_id?: string; id?: string }
+    await send(lane, `DELETE ${path}/${worker_id ?? id}`)
+  }
+
+  return {
+    gateway,
+    make: (draw) => makeCase(pickOf(operations, draw), document, draw),
+    run: async ({ label, parts: [head, body] }, lane): Promise<Outcome> => {
+      const reply = await lanes[lane].send(head.toString('latin1'), body)
+      const operation = operations.find(({ method, path }) => label === `${method} ${path}`) as Operation
+      const fault = faultOf(operation, reply)
+      if (reply.ending === 'whole') await undo(lane, operation, reply)
+      return { ending: reply.ending === 'whole' ? String(reply.status) : reply.ending, fault }
+    },
+    close: () => {
+      for (const lane of lanes) lane.close()
+      worker.close()
+    },
+  }
+}
+
+/** Plugins with routes, beside those of every built gateway of the tests. */
+const ALSO = ['openapi', 'parsers', 'responses', 'messages', 'history', 'conversations', 'limits', 'debug', 'reload', 'wasm', 'mcp', 'pairs']
+
+function operationsOf(document: Json): Operation[] {
+  const ajv = new Ajv({ strict: false, validateFormats: false })
+  ajv.addSchema(document, 'openapi')
+  const errorOf = (responses: Json) => {
+    const { content } = responses.default as { content: Record<string, { schema: { $ref: string } }> }
+    return ajv.compile({ $ref: `openapi${content['application/json'].schema.$ref}` })
+  }
+  return Object.entries(document.paths as Record<string, Record<string, Json>>).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, { requestBody, responses }]) => ({
+      method: method.toUpperCase(),
+      path,
+      schema: (requestBody as { content: Record<string, Json> } | undefined)?.content['application/json'].schema,
+      checkError: errorOf(responses as Json),
+    })),
+  )
+}
+
+function makeCase({ method, path, schema }: Operation, document: Json, draw: Draw): FuzzCase {
+  const target = path.replace(/\{\w+\}/g, () => pickOf(IDS, draw)) + pickOf(QUERIES, draw)
+  const encoding = draw(60) === 0 ? 'content-encoding: gzip\r\n' : ''
+  const type = pickOf(TYPES, draw)
+  const head = `${method} ${target} HTTP/1.1\r\nhost: 127.0.0.1\r\n${type && `content-type: ${type}\r\n`}${encoding}`
+  return { label: `${method} ${path}`, parts: [Buffer.from(head), makeBody(method, schema, document, draw)] }
+}
+
+function makeBody(method: string, schema: unknown, document: Json, draw: Draw): Buffer {
+  if (schema === undefined && (method === 'GET' || draw(3) > 0)) return Buffer.alloc(0)
+  const value = generate(schema ?? { type: 'object' }, document, draw)
+  const bytes = Buffer.from(JSON.stringify(draw(2) === 0 ? value : mutateJson(value, draw)) ?? '')
+  return draw(4) === 0 ? mutate(bytes, OTHERS, draw) : bytes
+}
+
+function faultOf({ checkError }: Operation, { ending, status, head, body }: Reply): string | undefined {
+  if (ending === 'silent' || ending === 'malformed') return ending
+  if (status < 400) return undefined
+  if (!head.includes('\r\nx-weir-error-code:')) {
+    // The server library rejects some heads itself. @see docs/guide/http-server.md
+    return head.includes('text/html') || ending === 'closed' ? undefined : `no error code: ${status} ${body.slice(0, 300)}`
+  }
+  if (head.includes('x-weir-error-code: internal_error')) return `internal_error: ${body}`
+  if (!isJson(body, checkError)) return `not the documented format: ${status} ${body.slice(0, 500)}`
+  return undefined
+}
+
+function isJson(text: string, check: ValidateFunction): boolean {
+  try {
+    return check(JSON.parse(text))
+  } catch {
+    return false
+  }
+}
