@@ -10,7 +10,12 @@ interface Operation {
   readonly method: string
   readonly path: string
   readonly schema: unknown
-  readonly checkError: ValidateFunction
+  /** Validates the body of an error; null if the document describes no JSON. */
+  readonly checkOf: (status: number) => ValidateFunction | null
+}
+
+interface Documented {
+  readonly content?: Record<string, { readonly schema: object }>
 }
 
 const LANES = 16
@@ -27,7 +32,6 @@ async function start(): Promise<Target> {
     plugins: {
       storage: { dir: makeFolder() },
       tokenizers: { load: [{ name: 'm', source: 'weir:sample' }], maxTokenizers: 8 },
-      workers: { startupTimeoutSecs: 1, startupCheckIntervalSecs: 1 },
       ...Object.fromEntries(ALSO.map((name) => [name, {}])),
     },
     workers: [{ url: worker.url, models: [{ id: 'm' }], runtime_type: 'sglang' }],
@@ -51,9 +55,10 @@ async function start(): Promise<Target> {
   return {
     gateway,
     make: (draw) => makeCase(pickOf(operations, draw), document, draw),
-    run: async ({ label, parts: [head, body] }, lane): Promise<Outcome> => {
-      const reply = await lanes[lane].send(head.toString('latin1'), body)
-      const operation = operations.find(({ method, path }) => label === `${method} ${path}`) as Operation
+    run: async ({ label, parts: [body] }, lane): Promise<Outcome> => {
+      const [route, head] = label.split('\n\n')
+      const reply = await lanes[lane].send(`${head}\r\n`, body)
+      const operation = operations.find(({ method, path }) => route === `${method} ${path}`) as Operation
       const fault = faultOf(operation, reply)
       if (reply.ending === 'whole') await undo(lane, operation, reply)
       return { ending: reply.ending === 'whole' ? String(reply.status) : reply.ending, fault }
@@ -70,27 +75,36 @@ const ALSO = ['openapi', 'parsers', 'responses', 'messages', 'history', 'convers
 
 function operationsOf(document: Json): Operation[] {
   const ajv = new Ajv({ strict: false, validateFormats: false })
-  ajv.addSchema(document, 'openapi')
-  const errorOf = (responses: Json) => {
-    const { content } = responses.default as { content: Record<string, { schema: { $ref: string } }> }
-    return ajv.compile({ $ref: `openapi${content['application/json'].schema.$ref}` })
+  const { components } = document
+  /** By schema as JSON: few differ. */
+  const checks = new Map<string, ValidateFunction>()
+  const checkOf = (responses: Record<string, Documented>, status: number) => {
+    const content = responses[status]?.content ?? responses.default.content
+    if (content?.['application/json'] === undefined) return null
+    // What holds for every route, such as an unreadable body, is described by `default` alone.
+    const anyOf = [content['application/json'].schema, responses.default.content?.['application/json'].schema]
+    const key = JSON.stringify(anyOf)
+    const check = checks.get(key) ?? ajv.compile({ anyOf, components })
+    checks.set(key, check)
+    return check
   }
   return Object.entries(document.paths as Record<string, Record<string, Json>>).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, { requestBody, responses }]) => ({
       method: method.toUpperCase(),
       path,
       schema: (requestBody as { content: Record<string, Json> } | undefined)?.content['application/json'].schema,
-      checkError: errorOf(responses as Json),
+      checkOf: (status: number) => checkOf(responses as Record<string, Documented>, status),
     })),
   )
 }
 
 function makeCase({ method, path, schema }: Operation, document: Json, draw: Draw): FuzzCase {
   const target = path.replace(/\{\w+\}/g, () => pickOf(IDS, draw)) + pickOf(QUERIES, draw)
-  const encoding = draw(60) === 0 ? 'content-encoding: gzip\r\n' : ''
   const type = pickOf(TYPES, draw)
-  const head = `${method} ${target} HTTP/1.1\r\nhost: 127.0.0.1\r\n${type && `content-type: ${type}\r\n`}${encoding}`
-  return { label: `${method} ${path}`, parts: [Buffer.from(head), makeBody(method, schema, document, draw)] }
+  const headers = ['host: 127.0.0.1', ...(type === '' ? [] : [`content-type: ${type}`])]
+  if (draw(60) === 0) headers.push('content-encoding: gzip')
+  const head = [`${method} ${target} HTTP/1.1`, ...headers].join('\r\n')
+  return { label: `${method} ${path}\n\n${head}`, parts: [makeBody(method, schema, document, draw)] }
 }
 
 function makeBody(method: string, schema: unknown, document: Json, draw: Draw): Buffer {
@@ -100,22 +114,19 @@ function makeBody(method: string, schema: unknown, document: Json, draw: Draw): 
   return draw(4) === 0 ? mutate(bytes, OTHERS, draw) : bytes
 }
 
-function faultOf({ checkError }: Operation, { ending, status, head, body }: Reply): string | undefined {
+function faultOf({ checkOf }: Operation, { ending, status, head, body }: Reply): string | undefined {
   if (ending === 'silent' || ending === 'malformed') return ending
-  if (status < 400) return undefined
-  if (!head.includes('\r\nx-weir-error-code:')) {
-    // The server library rejects some heads itself. @see docs/guide/http-server.md
-    return head.includes('text/html') || ending === 'closed' ? undefined : `no error code: ${status} ${body.slice(0, 300)}`
-  }
+  // The server library rejects some heads itself. @see docs/guide/http-server.md
+  if (status < 400 || head.includes('content-type: text/html')) return undefined
   if (head.includes('x-weir-error-code: internal_error')) return `internal_error: ${body}`
-  if (!isJson(body, checkError)) return `not the documented format: ${status} ${body.slice(0, 500)}`
-  return undefined
+  const check = checkOf(status)
+  return check === null || check(parsed(body)) ? undefined : `not the documented format: ${status} ${body.slice(0, 500)}`
 }
 
-function isJson(text: string, check: ValidateFunction): boolean {
+function parsed(text: string): unknown {
   try {
-    return check(JSON.parse(text))
+    return JSON.parse(text)
   } catch {
-    return false
+    return undefined
   }
 }

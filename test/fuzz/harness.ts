@@ -87,7 +87,8 @@ export async function runSuite(suite: Suite, options: RunOptions): Promise<FuzzR
   const startedAtMs = performance.now()
   const caseOf = (index: number) => target.make(seeded(Math.imul(seed, 0x9e3779b1) ^ index), index)
   const endings: Record<string, number> = {}
-  const failed = new Map<number, string>()
+  /** The first case of each fault. */
+  const failed = new Map<string, { index: number; fault: string }>()
   const recent: { index: number; endedAtMs: number }[] = []
   const isOver = () => performance.now() - startedAtMs > seconds * 1_000
   let next = options.only ?? 0
@@ -102,12 +103,16 @@ export async function runSuite(suite: Suite, options: RunOptions): Promise<FuzzR
     while (next < end && !isOver() && suspects === null && failed.size < MAX_FINDINGS) {
       const entry = { index: next++, endedAtMs: Number.POSITIVE_INFINITY }
       recent.push(entry)
-      const { ending, fault } = await target.run(caseOf(entry.index), number)
+      const input = caseOf(entry.index)
+      const { ending, fault } = await target.run(input, number)
       entry.endedAtMs = performance.now()
       while (recent[0] !== undefined && recent[0].endedAtMs < entry.endedAtMs - SUSPECT_MS) recent.shift()
       endings[ending] = (endings[ending] ?? 0) + 1
       done++
-      if (fault !== undefined) failed.set(entry.index, fault)
+      if (fault !== undefined) {
+        const key = `${input.label.slice(0, 40)} ${kindOf(fault)}`
+        if (!failed.has(key)) failed.set(key, { index: entry.index, fault })
+      }
       if (target.gateway.command.hasEnded || target.gateway.command.lines.length > lines)
         suspects ??= recent.map(({ index }) => index)
       if (done === Math.floor(count / 10)) rss = [rssMiB(target), 0, 0]
@@ -132,6 +137,8 @@ export async function runSuite(suite: Suite, options: RunOptions): Promise<FuzzR
     rss[2] = rssMiB(target)
   }
 
+  for (const problem of problems) print(problem)
+
   const findings: Finding[] = []
   /** Runs one input alone; a line of the log is a fault too. */
   const faultOf = async (input: FuzzCase): Promise<string | undefined> => {
@@ -144,13 +151,14 @@ export async function runSuite(suite: Suite, options: RunOptions): Promise<FuzzR
     await pause(50)
     return fault ?? target.gateway.command.lines[lines] ?? (target.gateway.command.hasEnded ? 'ended' : undefined)
   }
-  for (const index of [...failed.keys(), ...(suspects ?? [])]) {
+  const candidates = [...failed.values(), ...(suspects ?? []).map((index) => ({ index, fault: undefined }))]
+  for (const { index, fault: first } of candidates) {
     if (findings.length >= MAX_FINDINGS) break
+    print(`repeating case ${index}${first === undefined ? '' : `: ${first.slice(0, 200)}`}`)
     const input = caseOf(index)
-    const first = failed.get(index)
     const fault = await faultOf(input)
     if (first === undefined && fault === undefined) continue
-    const small = fault === undefined ? input : await reduce(input, async (smaller) => (await faultOf(smaller)) !== undefined)
+    const small = fault === undefined ? input : await reduce(input, async (smaller) => kindOf(await faultOf(smaller)) === kindOf(fault))
     findings.push({ index, label: input.label, fault: (fault ?? `once: ${first}`).slice(0, 2_000), input: small.parts.map(shown) })
   }
   await target.close()
@@ -158,7 +166,7 @@ export async function runSuite(suite: Suite, options: RunOptions): Promise<FuzzR
   return { count: done, seconds: Math.round(took), endings, ...latency, rssMiB: rss, findings, problems }
 }
 
-const MAX_REDUCTIONS = 150
+const MAX_REDUCTIONS = 80
 
 /** Removes parts, then ranges of bytes, as long as the input still fails. */
 async function reduce(input: FuzzCase, fails: (input: FuzzCase) => Promise<boolean>): Promise<FuzzCase> {
@@ -178,6 +186,10 @@ async function reduce(input: FuzzCase, fails: (input: FuzzCase) => Promise<boole
         if (left <= 0) break
       }
   return { ...input, parts }
+}
+
+function kindOf(fault = ''): string {
+  return fault.slice(0, 60).replace(/\d+/g, '0')
 }
 
 function shown(part: Buffer): string {

@@ -71,6 +71,10 @@ const SCALARS: readonly unknown[] = [
   ...['00000000-0000-4000-8000-000000000000', 'resp_0', 'conv_0', 'msg_0', [], {}, [[]], ['a'], [0], { a: {} }],
 ]
 
+function scalar(draw: Draw): unknown {
+  return structuredClone(pickOf(SCALARS, draw))
+}
+
 /** One to four changes of members, at any depth. */
 export function mutateJson(base: unknown, draw: Draw): unknown {
   let value = structuredClone(base)
@@ -79,17 +83,17 @@ export function mutateJson(base: unknown, draw: Draw): unknown {
 }
 
 function changeMember(value: unknown, draw: Draw): unknown {
-  if (typeof value !== 'object' || value === null || draw(12) === 0) return pickOf(SCALARS, draw)
+  if (typeof value !== 'object' || value === null || draw(12) === 0) return scalar(draw)
   const holder = value as Json
   const keys = Object.keys(holder)
-  if (keys.length === 0) return pickOf(SCALARS, draw)
+  if (keys.length === 0) return scalar(draw)
   const key = pickOf(keys, draw)
   // Mostly go deeper.
   if (typeof holder[key] === 'object' && draw(4) > 0) holder[key] = changeMember(holder[key], draw)
   else if (draw(5) === 0 && !Array.isArray(value)) delete holder[key]
-  else if (draw(6) === 0) holder[key] = holder[pickOf(keys, draw)]
+  else if (draw(6) === 0) holder[key] = structuredClone(holder[pickOf(keys, draw)])
   else if (Array.isArray(value) && draw(3) === 0) value.push(...structuredClone(value.slice(0, 40)))
-  else holder[key] = pickOf(SCALARS, draw)
+  else holder[key] = scalar(draw)
   return value
 }
 
@@ -97,7 +101,7 @@ const MAX_DEPTH = 7
 
 /** A value that mostly satisfies the schema; models are mostly `m`, so that most requests reach a worker. */
 export function generate(schema: unknown, root: Json, draw: Draw, depth = 0): unknown {
-  if (typeof schema !== 'object' || schema === null || draw(40) === 0) return pickOf(SCALARS, draw)
+  if (typeof schema !== 'object' || schema === null || draw(40) === 0) return scalar(draw)
   const { $ref, anyOf, oneOf, allOf, enum: members, ...rest } = schema as Json & { anyOf?: unknown[] }
   if (typeof $ref === 'string') {
     const found = $ref.split('/').slice(1).reduce<unknown>((at, name) => (at as Json)?.[name], root)
@@ -115,7 +119,7 @@ export function generate(schema: unknown, root: Json, draw: Draw, depth = 0): un
   if (rest.type === 'boolean') return draw(2) === 0
   if (rest.type === 'integer' || rest.type === 'number')
     return Number(rest.minimum ?? 0) + pickOf([0, 0, 1, 1, 2, 17, 0.5, -1], draw)
-  return pickOf(SCALARS, draw)
+  return scalar(draw)
 }
 
 function generateObject(schema: Json, root: Json, draw: Draw, depth: number): Json {
@@ -125,5 +129,5 @@ function generateObject(schema: Json, root: Json, draw: Draw, depth: number): Js
   const made = Object.entries((schema.properties as Json | undefined) ?? {})
     .filter(([name]) => isWanted(name))
     .map(([name, member]) => [name, name === 'model' && draw(8) > 0 ? 'm' : generate(member, root, draw, depth + 1)])
-  return Object.fromEntries(draw(30) === 0 ? [...made, ['unknown_member', pickOf(SCALARS, draw)]] : made)
+  return Object.fromEntries(draw(30) === 0 ? [...made, ['unknown_member', scalar(draw)]] : made)
 }
