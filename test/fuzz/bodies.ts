@@ -3,7 +3,7 @@ import { Ajv, type ValidateFunction } from 'ajv'
 import { makeFolder } from '../support/built-command.ts'
 import { startByteWorker } from './byte-worker.ts'
 import { type FuzzCase, type Outcome, type Suite, startFuzzed, type Target } from './harness.ts'
-import { HttpLane, type Reply } from './http-lane.ts'
+import { HttpLane, isInternal, type Reply } from './http-lane.ts'
 import { type Draw, generate, type Json, mutate, mutateJson, pickOf } from './mutate.ts'
 
 interface Operation {
@@ -114,11 +114,12 @@ function makeBody(method: string, schema: unknown, document: Json, draw: Draw): 
   return draw(4) === 0 ? mutate(bytes, OTHERS, draw) : bytes
 }
 
-function faultOf({ checkOf }: Operation, { ending, status, head, body }: Reply): string | undefined {
+function faultOf({ checkOf }: Operation, reply: Reply): string | undefined {
+  const { ending, status, head, body } = reply
   if (ending === 'silent' || ending === 'malformed') return ending
+  if (isInternal(reply)) return `internal_error: ${body}`
   // The server library rejects some heads itself. @see docs/guide/http-server.md
   if (status < 400 || head.includes('content-type: text/html')) return undefined
-  if (head.includes('x-weir-error-code: internal_error')) return `internal_error: ${body}`
   const check = checkOf(status)
   return check === null || check(parsed(body)) ? undefined : `not the documented format: ${status} ${body.slice(0, 500)}`
 }

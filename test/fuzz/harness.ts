@@ -97,7 +97,12 @@ export async function runSuite(suite: Suite, options: RunOptions): Promise<FuzzR
   let lines = target.gateway.command.lines.length
   let suspects: number[] | null = null
   let rss: [number, number, number] = [0, 0, 0]
-  const probe = new Worker(new URL('./liveness-probe.ts', import.meta.url), { workerData: target.gateway.port })
+  /** Started after a tenth of the cases, as is the memory taken: the first calls compile and load code. */
+  let probe: Worker | null = null
+  const startProbe = () => {
+    rss = [rssMiB(target), 0, 0]
+    probe = new Worker(new URL('./liveness-probe.ts', import.meta.url), { workerData: target.gateway.port })
+  }
   const progress = setInterval(() => print(`${done} cases, ${failed.size} faults, ${rssMiB(target)} MiB`), PROGRESS_MS)
   const lane = async (number: number) => {
     while (next < end && !isOver() && suspects === null && failed.size < MAX_FINDINGS) {
@@ -115,14 +120,13 @@ export async function runSuite(suite: Suite, options: RunOptions): Promise<FuzzR
       }
       if (target.gateway.command.hasEnded || target.gateway.command.lines.length > lines)
         suspects ??= recent.map(({ index }) => index)
-      if (done === Math.floor(count / 10)) rss = [rssMiB(target), 0, 0]
+      if (done === Math.floor(count / 10)) startProbe()
       if (done % 256 === 0) rss[1] = Math.max(rss[1], rssMiB(target))
     }
   }
   await Promise.all(Array.from({ length: suite.lanes }, (_, number) => lane(number)))
   clearInterval(progress)
-  probe.postMessage('end')
-  const [latency] = (await once(probe, 'message')) as [{ livenessP99Ms: number; machineP99Ms: number }]
+  const latency = await endProbe(probe)
   const took = (performance.now() - startedAtMs) / 1_000
   const problems: string[] = []
   await pause(200)
@@ -166,6 +170,13 @@ export async function runSuite(suite: Suite, options: RunOptions): Promise<FuzzR
   return { count: done, seconds: Math.round(took), endings, ...latency, rssMiB: rss, findings, problems }
 }
 
+async function endProbe(probe: Worker | null): Promise<{ livenessP99Ms: number; machineP99Ms: number }> {
+  if (probe === null) return { livenessP99Ms: 0, machineP99Ms: 0 }
+  probe.postMessage('end')
+  const [latency] = await once(probe, 'message')
+  return latency
+}
+
 const MAX_REDUCTIONS = 80
 
 /** Removes parts, then ranges of bytes, as long as the input still fails. */
@@ -194,7 +205,7 @@ function kindOf(fault = ''): string {
 
 function shown(part: Buffer): string {
   const text = part.toString()
-  return Buffer.from(text).equals(part) ? text.slice(0, 4_000) : `base64:${part.subarray(0, 3_000).toString('base64')}`
+  return Buffer.from(text).equals(part) ? text.slice(0, 1_500) : `base64:${part.subarray(0, 1_000).toString('base64')}`
 }
 
 function rssMiB({ gateway }: Target): number {

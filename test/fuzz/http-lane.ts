@@ -14,6 +14,11 @@ export interface Reply {
   readonly body: string
 }
 
+/** An exception that no code expected, as a response or as the last event of a stream. */
+export function isInternal({ head, body }: Reply): boolean {
+  return head.includes('x-weir-error-code: internal_error') || body.includes('"code":"internal_error"')
+}
+
 const SILENCE_MS = 20_000
 const HEAD_END = '\r\n\r\n'
 

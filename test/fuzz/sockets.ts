@@ -94,7 +94,8 @@ function send(port: number, parts: readonly Buffer[]): Promise<Outcome> {
     resolve({ ending, fault })
   }
   const timer = setTimeout(() => finish('silent', isCut ? undefined : 'silent'), isCut ? 300 : LIMIT_MS)
-  socket.on('connect', () => socket.write(Buffer.concat([Buffer.from(HANDSHAKE), ...parts, PING])))
+  let isOpen = false
+  socket.on('connect', () => socket.write(HANDSHAKE))
   socket.on('error', () => {})
   socket.on('close', () => finish('closed'))
   socket.on('data', (data) => {
@@ -102,6 +103,8 @@ function send(port: number, parts: readonly Buffer[]): Promise<Outcome> {
     const headEnd = received.indexOf('\r\n\r\n')
     if (headEnd === -1) return
     if (!received.subarray(0, 12).equals(Buffer.from('HTTP/1.1 101'))) return finish('rejected', `handshake: ${received}`)
+    if (!isOpen) socket.write(Buffer.concat([...parts, PING]))
+    isOpen = true
     const { fault, last } = readFrames(received.subarray(headEnd + 4))
     if (fault !== undefined) finish('fault', fault)
     else if (last === 8) finish('close frame')

@@ -1,7 +1,7 @@
 /** Hostile responses of HTTP workers through every adapter: status, headers, framing, events, JSON. */
 import { startByteWorker, WELL_CHAT, wholeResponse } from './byte-worker.ts'
 import { type FuzzCase, type Outcome, type Suite, startFuzzed, type Target } from './harness.ts'
-import { HttpLane } from './http-lane.ts'
+import { HttpLane, isInternal } from './http-lane.ts'
 import { type Draw, type Json, mutate, mutateJson, pickOf } from './mutate.ts'
 
 const LANES = 16
@@ -116,11 +116,11 @@ async function start(): Promise<Target> {
       if (body === undefined) report = parts
       else responses.set(String(number), parts)
       const head = `${body === undefined ? 'GET' : 'POST'} ${path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\nx-request-id: fuzz-${number}\r\n`
-      const { ending, status, head: received, body: text } = await lane.send(head, Buffer.from(body ?? ''))
+      const reply = await lane.send(head, Buffer.from(body ?? ''))
       responses.delete(String(number))
-      if (ending === 'silent' || ending === 'malformed') return { ending, fault: `${ending}: ${received}${text.slice(0, 500)}` }
-      if (received.includes('x-weir-error-code: internal_error')) return { ending: String(status), fault: text }
-      return { ending: ending === 'closed' ? ending : String(status) }
+      const isBad = ['silent', 'malformed'].includes(reply.ending) || isInternal(reply)
+      const fault = isBad ? `${reply.ending}: ${reply.head}${reply.body.slice(-800)}` : undefined
+      return { ending: reply.ending === 'whole' ? String(reply.status) : reply.ending, fault }
     },
     close: () => {
       for (const lane of lanes) lane.close()
