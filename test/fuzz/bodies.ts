@@ -19,10 +19,43 @@ interface Documented {
 }
 
 const LANES = 16
-const IDS = ['m', 'resp_0', 'conv_0', 'msg_0', '00000000-0000-4000-8000-000000000000', '%00', '%2e%2e', '%ff', 'a%2Fb', '__proto__', 'x'.repeat(600)]
-const QUERIES = ['', '', '', '?limit=0', '?limit=-1&after=a', '?after=%ff&order=asc', '?stream=true&starting_after=9', '?detail=full', '?%', '?include[]=a&include[]=b']
-const TYPES = ['application/json', 'application/json', 'application/json', 'text/plain', 'application/json; charset=utf-16', '', 'multipart/form-data; boundary=a']
-const OTHERS = ['{"model":"m","input":"a"}', '{"modules":[]}', '[1,2]', '"a"'].map((text) => Buffer.from(text))
+const IDS = [
+  'm',
+  'resp_0',
+  'conv_0',
+  'msg_0',
+  '00000000-0000-4000-8000-000000000000',
+  '%00',
+  '%2e%2e',
+  '%ff',
+  'a%2Fb',
+  '__proto__',
+  'x'.repeat(600),
+]
+const QUERIES = [
+  '',
+  '',
+  '',
+  '?limit=0',
+  '?limit=-1&after=a',
+  '?after=%ff&order=asc',
+  '?stream=true&starting_after=9',
+  '?detail=full',
+  '?%',
+  '?include[]=a&include[]=b',
+]
+const TYPES = [
+  'application/json',
+  'application/json',
+  'application/json',
+  'text/plain',
+  'application/json; charset=utf-16',
+  '',
+  'multipart/form-data; boundary=a',
+]
+const OTHERS = ['{"model":"m","input":"a"}', '{"modules":[]}', '[1,2]', '"a"'].map((text) =>
+  Buffer.from(text),
+)
 
 export const bodies: Suite = { lanes: LANES, count: 4_000, start }
 
@@ -41,7 +74,10 @@ async function start(): Promise<Target> {
   const limits = await (await gateway.get('/limits')).text()
   const lanes = Array.from({ length: LANES }, () => new HttpLane(gateway.port))
   const send = (lane: number, start: string, body?: string) =>
-    lanes[lane].send(`${start} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n`, Buffer.from(body ?? ''))
+    lanes[lane].send(
+      `${start} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n`,
+      Buffer.from(body ?? ''),
+    )
 
   /** Removes what a request has registered, so that later requests find the same gateway. */
   const undo = async (lane: number, { method, path }: Operation, { status, body }: Reply) => {
@@ -71,7 +107,20 @@ async function start(): Promise<Target> {
 }
 
 /** Plugins with routes, beside those of every built gateway of the tests. */
-const ALSO = ['openapi', 'parsers', 'responses', 'messages', 'history', 'conversations', 'limits', 'debug', 'reload', 'wasm', 'mcp', 'pairs']
+const ALSO = [
+  'openapi',
+  'parsers',
+  'responses',
+  'messages',
+  'history',
+  'conversations',
+  'limits',
+  'debug',
+  'reload',
+  'wasm',
+  'mcp',
+  'pairs',
+]
 
 function operationsOf(document: Json): Operation[] {
   const ajv = new Ajv({ strict: false, validateFormats: false })
@@ -92,7 +141,8 @@ function operationsOf(document: Json): Operation[] {
     Object.entries(methods).map(([method, { requestBody, responses }]) => ({
       method: method.toUpperCase(),
       path,
-      schema: (requestBody as { content: Record<string, Json> } | undefined)?.content['application/json'].schema,
+      schema: (requestBody as { content: Record<string, Json> } | undefined)?.content['application/json']
+        .schema,
       checkOf: (status: number) => checkOf(responses as Record<string, Documented>, status),
     })),
   )
@@ -121,7 +171,9 @@ function faultOf({ checkOf }: Operation, reply: Reply): string | undefined {
   // The server library rejects some heads itself. @see docs/guide/http-server.md
   if (status < 400 || head.includes('content-type: text/html')) return undefined
   const check = checkOf(status)
-  return check === null || check(parsed(body)) ? undefined : `not the documented format: ${status} ${body.slice(0, 500)}`
+  return check === null || check(parsed(body))
+    ? undefined
+    : `not the documented format: ${status} ${body.slice(0, 500)}`
 }
 
 function parsed(text: string): unknown {

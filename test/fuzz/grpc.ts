@@ -12,8 +12,14 @@ import { type Draw, type Json, mutate, pickOf } from './mutate.ts'
 const RUNTIMES: readonly EngineName[] = ['sglang', 'vllm', 'trtllm', 'mlx', 'tokenspeed']
 const CODECS = { sglang, vllm, trtllm, mlx, tokenspeed }
 const ROUTES: readonly (readonly [path: string, body: Json])[] = [
-  ['/v1/chat/completions', { messages: [{ role: 'user', content: 'hi' }], n: 2, logprobs: true, top_logprobs: 2 }],
-  ['/v1/chat/completions', { messages: [{ role: 'user', content: 'hi' }], tools: [{ type: 'function', function: { name: 'f' } }] }],
+  [
+    '/v1/chat/completions',
+    { messages: [{ role: 'user', content: 'hi' }], n: 2, logprobs: true, top_logprobs: 2 },
+  ],
+  [
+    '/v1/chat/completions',
+    { messages: [{ role: 'user', content: 'hi' }], tools: [{ type: 'function', function: { name: 'f' } }] },
+  ],
   ['/v1/completions', { prompt: ['a', 'b'], logprobs: 1, stop: ['x'] }],
   ['/generate', { text: 'a', return_logprob: true }],
   ['/v1/responses', { input: 'hi', store: false }],
@@ -26,9 +32,17 @@ const REASONS = ['stop', 'stop', 'length', 'tool_calls', 'abort', 'error', '', '
 export const grpc: Suite = { lanes: RUNTIMES.length, count: 2_000, start }
 
 async function start(): Promise<Target> {
-  const engines = await Promise.all(RUNTIMES.map((runtime) => startScriptedEngine({ runtime, model: runtime })))
+  const engines = await Promise.all(
+    RUNTIMES.map((runtime) => startScriptedEngine({ runtime, model: runtime })),
+  )
   const gateway = await startFuzzed({
-    plugins: { grpc: {}, parsers: {}, tokenizers: { load: RUNTIMES.map((name) => ({ name, source: 'weir:sample' })) }, messages: {}, responses: {} },
+    plugins: {
+      grpc: {},
+      parsers: {},
+      tokenizers: { load: RUNTIMES.map((name) => ({ name, source: 'weir:sample' })) },
+      messages: {},
+      responses: {},
+    },
     workers: engines.map(({ url }) => ({ url })),
   })
   const lanes = engines.map(() => new HttpLane(gateway.port))
@@ -69,7 +83,9 @@ function makeCase(draw: Draw): FuzzCase {
   const [path, body] = pickOf(ROUTES, draw)
   const status = draw(4) === 0 ? pickOf([1, 3, 4, 5, 8, 12, 13, 14, 16, 99], draw) : 0
   const label = `${runtime} ${path} ${status} ${JSON.stringify({ ...body, model: runtime, stream: draw(2) === 0 })}`
-  const messages = Array.from({ length: draw(6) }, (_, at) => encode(runtime, at === 4 || draw(4) === 0, draw))
+  const messages = Array.from({ length: draw(6) }, (_, at) =>
+    encode(runtime, at === 4 || draw(4) === 0, draw),
+  )
   const parts = messages.map((bytes) => (draw(3) === 0 ? mutate(bytes, messages, draw) : bytes))
   return { label, parts: parts.filter((bytes) => bytes.length <= 65_536) }
 }
@@ -79,7 +95,12 @@ function encode(runtime: EngineName, isComplete: boolean, draw: Draw): Buffer {
   const { encodeGenerateResponse } = CODECS[runtime] as { encodeGenerateResponse: (fields: object) => Buffer }
   const number = () => pickOf(NUMBERS, draw)
   const ids = Array.from({ length: draw(5) }, () => (draw(5) === 0 ? number() : draw(2_000)))
-  const counts = { promptTokens: number(), completionTokens: number(), cachedTokens: number(), reasoningTokens: number() }
+  const counts = {
+    promptTokens: number(),
+    completionTokens: number(),
+    cachedTokens: number(),
+    reasoningTokens: number(),
+  }
   const logprobs = {
     tokenLogprobs: ids.map(() => pickOf([-0.5, Number.NaN, Number.NEGATIVE_INFINITY, 3e38], draw)),
     tokenIds: ids,

@@ -2,7 +2,12 @@
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { Worker } from 'node:worker_threads'
-import { type BuiltGateway, type BuiltGatewayOptions, startBuiltGateway, until } from '../support/built-command.ts'
+import {
+  type BuiltGateway,
+  type BuiltGatewayOptions,
+  startBuiltGateway,
+  until,
+} from '../support/built-command.ts'
 import { type Draw, seeded } from './mutate.ts'
 
 export interface FuzzCase {
@@ -103,7 +108,10 @@ export async function runSuite(suite: Suite, options: RunOptions): Promise<FuzzR
     rss = [rssMiB(target), 0, 0]
     probe = new Worker(new URL('./liveness-probe.ts', import.meta.url), { workerData: target.gateway.port })
   }
-  const progress = setInterval(() => print(`${done} cases, ${failed.size} faults, ${rssMiB(target)} MiB`), PROGRESS_MS)
+  const progress = setInterval(
+    () => print(`${done} cases, ${failed.size} faults, ${rssMiB(target)} MiB`),
+    PROGRESS_MS,
+  )
   const lane = async (number: number) => {
     while (next < end && !isOver() && suspects === null && failed.size < MAX_FINDINGS) {
       const entry = { index: next++, endedAtMs: Number.POSITIVE_INFINITY }
@@ -133,11 +141,15 @@ export async function runSuite(suite: Suite, options: RunOptions): Promise<FuzzR
   const { command } = target.gateway
   if (command.hasEnded) problems.push('the process ended')
   for (const line of command.lines.slice(lines, lines + 5)) problems.push(`logged: ${line.slice(0, 2_000)}`)
-  if (!command.hasEnded && (await target.gateway.get('/liveness')).status !== 200) problems.push('/liveness failed')
-  if (latency.livenessP99Ms > MAX_LIVENESS_MS + latency.machineP99Ms) problems.push(`/liveness p99 ${latency.livenessP99Ms} ms`)
+  if (!command.hasEnded && (await target.gateway.get('/liveness')).status !== 200)
+    problems.push('/liveness failed')
+  if (latency.livenessP99Ms > MAX_LIVENESS_MS + latency.machineP99Ms)
+    problems.push(`/liveness p99 ${latency.livenessP99Ms} ms`)
   const bound = rss[0] + MAX_GROWTH_MIB
   if (rss[0] > 0 && !command.hasEnded) {
-    await until(() => rssMiB(target) <= bound, SETTLE_MS).catch(() => problems.push('memory was not released'))
+    await until(() => rssMiB(target) <= bound, SETTLE_MS).catch(() =>
+      problems.push('memory was not released'),
+    )
     rss[2] = rssMiB(target)
   }
 
@@ -153,7 +165,9 @@ export async function runSuite(suite: Suite, options: RunOptions): Promise<FuzzR
     lines = target.gateway.command.lines.length
     const { fault } = await target.run(input, 0)
     await pause(50)
-    return fault ?? target.gateway.command.lines[lines] ?? (target.gateway.command.hasEnded ? 'ended' : undefined)
+    return (
+      fault ?? target.gateway.command.lines[lines] ?? (target.gateway.command.hasEnded ? 'ended' : undefined)
+    )
   }
   const candidates = [...failed.values(), ...(suspects ?? []).map((index) => ({ index, fault: undefined }))]
   for (const { index, fault: first } of candidates) {
@@ -162,8 +176,16 @@ export async function runSuite(suite: Suite, options: RunOptions): Promise<FuzzR
     const input = caseOf(index)
     const fault = await faultOf(input)
     if (first === undefined && fault === undefined) continue
-    const small = fault === undefined ? input : await reduce(input, async (smaller) => kindOf(await faultOf(smaller)) === kindOf(fault))
-    findings.push({ index, label: input.label, fault: (fault ?? `once: ${first}`).slice(0, 2_000), input: small.parts.map(shown) })
+    const small =
+      fault === undefined
+        ? input
+        : await reduce(input, async (smaller) => kindOf(await faultOf(smaller)) === kindOf(fault))
+    findings.push({
+      index,
+      label: input.label,
+      fault: (fault ?? `once: ${first}`).slice(0, 2_000),
+      input: small.parts.map(shown),
+    })
   }
   await target.close()
   await target.gateway.command.stop().catch((error: unknown) => problems.push(String(error)))
@@ -205,7 +227,9 @@ function kindOf(fault = ''): string {
 
 function shown(part: Buffer): string {
   const text = part.toString()
-  return Buffer.from(text).equals(part) ? text.slice(0, 1_500) : `base64:${part.subarray(0, 1_000).toString('base64')}`
+  return Buffer.from(text).equals(part)
+    ? text.slice(0, 1_500)
+    : `base64:${part.subarray(0, 1_000).toString('base64')}`
 }
 
 function rssMiB({ gateway }: Target): number {

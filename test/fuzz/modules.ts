@@ -43,7 +43,8 @@ async function start(): Promise<Target> {
     rmSync(file)
     const result = (JSON.parse(added.body || '{}') as Registered).modules?.[0]?.add_result
     if (added.status === 400 && result?.Error) return { ending: 'rejected' }
-    if (result?.Success === undefined) return { ending: 'fault', fault: `registration: ${added.ending} ${added.body}` }
+    if (result?.Success === undefined)
+      return { ending: 'fault', fault: `registration: ${added.ending} ${added.body}` }
     const statuses: number[] = []
     for (let call = 0; call < CALLS; call++) {
       const { status, body } = await send(lane, 'POST /v1/chat/completions', CHAT, index)
@@ -52,12 +53,18 @@ async function start(): Promise<Target> {
         return { ending: 'fault', fault: `call: ${status} ${body}` }
     }
     const removed = await send(lane, `DELETE /wasm/${result.Success}`, undefined)
-    return { ending: statuses.join(), fault: removed.status === 200 ? undefined : `removal: ${removed.status} ${removed.body}` }
+    return {
+      ending: statuses.join(),
+      fault: removed.status === 200 ? undefined : `removal: ${removed.status} ${removed.body}`,
+    }
   }
 
   return {
     gateway,
-    make: (draw, index) => ({ label: String(index), parts: [Buffer.from(mutateModule(pickOf(originals, draw), draw))] }),
+    make: (draw, index) => ({
+      label: String(index),
+      parts: [Buffer.from(mutateModule(pickOf(originals, draw), draw))],
+    }),
     run: ({ label, parts: [bytes] }, lane) => run(lane, Number(label), bytes),
     close: () => {
       for (const lane of lanes) lane.close()
@@ -67,7 +74,9 @@ async function start(): Promise<Target> {
 }
 
 interface Registered {
-  readonly modules?: readonly { readonly add_result?: { readonly Success?: string; readonly Error?: string } }[]
+  readonly modules?: readonly {
+    readonly add_result?: { readonly Success?: string; readonly Error?: string }
+  }[]
 }
 
 const CHAT = { model: 'm', messages: [{ role: 'user', content: 'grüß dich' }] }

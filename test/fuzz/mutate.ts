@@ -19,7 +19,23 @@ export function pickOf<T>(list: readonly T[], draw: Draw): T {
 }
 
 const TOKENS = [
-  ...['{', '}', '[', ']', '"', ',', ':', '\\', '\\u0000', '\\ud800', 'null', 'true', '-0', '1e999', '0.1e-400'],
+  ...[
+    '{',
+    '}',
+    '[',
+    ']',
+    '"',
+    ',',
+    ':',
+    '\\',
+    '\\u0000',
+    '\\ud800',
+    'null',
+    'true',
+    '-0',
+    '1e999',
+    '0.1e-400',
+  ],
   ...['9'.repeat(400), '['.repeat(200), '{"a":'.repeat(200), ' '.repeat(500), '/*', 'NaN', '\0', '\u2028'],
   ...['"__proto__":', '"constructor":', '"model":"m",', '"model":7,', '"stream":true,', '"messages":{},'],
   ...['\r\n', '\r\n\r\n', '\n\n', 'data: ', 'data: [DONE]\n\n', 'content-length: 5\r\n', '0\r\n\r\n'],
@@ -65,10 +81,54 @@ function change(bytes: Buffer, others: readonly Buffer[], draw: Draw): Buffer {
 
 /** No real host: some of these are used as URLs. */
 const SCALARS: readonly unknown[] = [
-  ...[null, true, false, 0, -1, 1, 2 ** 31, 2 ** 53, -(2 ** 53), 1e308, 0.1, '', ' ', '0', 'm', '\0', '\ud800'],
-  ...['__proto__', 'constructor', 'x'.repeat(2_000), '🙂'.repeat(300), '../../etc/passwd', 'weir:sample', '%00'],
-  ...['http://127.0.0.1:1', 'grpc://127.0.0.1:1', 'http://[::1]:1/', 'http://h.invalid', 'data:,a', 'data:image/png;base64,AA=='],
-  ...['00000000-0000-4000-8000-000000000000', 'resp_0', 'conv_0', 'msg_0', [], {}, [[]], ['a'], [0], { a: {} }],
+  ...[
+    null,
+    true,
+    false,
+    0,
+    -1,
+    1,
+    2 ** 31,
+    2 ** 53,
+    -(2 ** 53),
+    1e308,
+    0.1,
+    '',
+    ' ',
+    '0',
+    'm',
+    '\0',
+    '\ud800',
+  ],
+  ...[
+    '__proto__',
+    'constructor',
+    'x'.repeat(2_000),
+    '🙂'.repeat(300),
+    '../../etc/passwd',
+    'weir:sample',
+    '%00',
+  ],
+  ...[
+    'http://127.0.0.1:1',
+    'grpc://127.0.0.1:1',
+    'http://[::1]:1/',
+    'http://h.invalid',
+    'data:,a',
+    'data:image/png;base64,AA==',
+  ],
+  ...[
+    '00000000-0000-4000-8000-000000000000',
+    'resp_0',
+    'conv_0',
+    'msg_0',
+    [],
+    {},
+    [[]],
+    ['a'],
+    [0],
+    { a: {} },
+  ],
 ]
 
 function scalar(draw: Draw): unknown {
@@ -104,17 +164,23 @@ export function generate(schema: unknown, root: Json, draw: Draw, depth = 0): un
   if (typeof schema !== 'object' || schema === null || draw(40) === 0) return scalar(draw)
   const { $ref, anyOf, oneOf, allOf, enum: members, ...rest } = schema as Json & { anyOf?: unknown[] }
   if (typeof $ref === 'string') {
-    const found = $ref.split('/').slice(1).reduce<unknown>((at, name) => (at as Json)?.[name], root)
+    const found = $ref
+      .split('/')
+      .slice(1)
+      .reduce<unknown>((at, name) => (at as Json)?.[name], root)
     return depth > MAX_DEPTH ? null : generate(found, root, draw, depth + 1)
   }
   const branches = anyOf ?? oneOf
   if (Array.isArray(branches)) return generate(pickOf(branches, draw), root, draw, depth)
-  if (Array.isArray(allOf)) return Object.assign({}, ...allOf.map((part) => generate(part, root, draw, depth)))
+  if (Array.isArray(allOf))
+    return Object.assign({}, ...allOf.map((part) => generate(part, root, draw, depth)))
   if (Array.isArray(members)) return pickOf(members, draw)
   if ('const' in rest) return rest.const
   if (rest.type === 'object') return generateObject(rest, root, draw, depth)
   if (rest.type === 'array')
-    return depth > MAX_DEPTH ? [] : Array.from({ length: draw(4) }, () => generate(rest.items, root, draw, depth + 1))
+    return depth > MAX_DEPTH
+      ? []
+      : Array.from({ length: draw(4) }, () => generate(rest.items, root, draw, depth + 1))
   if (rest.type === 'string') return pickOf(['m', 'user', 'hello', 'grüß 🙂', '{"a":1}', 'auto', ''], draw)
   if (rest.type === 'boolean') return draw(2) === 0
   if (rest.type === 'integer' || rest.type === 'number')
@@ -128,6 +194,9 @@ function generateObject(schema: Json, root: Json, draw: Draw, depth: number): Js
   const isWanted = (name: string) => (required.has(name) ? draw(50) > 0 : depth < MAX_DEPTH && draw(6) === 0)
   const made = Object.entries((schema.properties as Json | undefined) ?? {})
     .filter(([name]) => isWanted(name))
-    .map(([name, member]) => [name, name === 'model' && draw(8) > 0 ? 'm' : generate(member, root, draw, depth + 1)])
+    .map(([name, member]) => [
+      name,
+      name === 'model' && draw(8) > 0 ? 'm' : generate(member, root, draw, depth + 1),
+    ])
   return Object.fromEntries(draw(30) === 0 ? [...made, ['unknown_member', scalar(draw)]] : made)
 }

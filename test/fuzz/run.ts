@@ -12,7 +12,15 @@ import { sockets } from './sockets.ts'
 import { templates } from './templates.ts'
 import { workers } from './workers.ts'
 
-const SUITES: Readonly<Record<string, Suite>> = { bodies, workers, sockets, framing, grpc, templates, modules }
+const SUITES: Readonly<Record<string, Suite>> = {
+  bodies,
+  workers,
+  sockets,
+  framing,
+  grpc,
+  templates,
+  modules,
+}
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -24,7 +32,8 @@ const { values, positionals } = parseArgs({
   },
 })
 const unknown = positionals.find((name) => SUITES[name] === undefined)
-if (unknown !== undefined) throw new Error(`unknown suite ${unknown}; suites: ${Object.keys(SUITES).join(', ')}`)
+if (unknown !== undefined)
+  throw new Error(`unknown suite ${unknown}; suites: ${Object.keys(SUITES).join(', ')}`)
 
 let isGood = true
 for (const name of positionals.length > 0 ? positionals : Object.keys(SUITES)) {

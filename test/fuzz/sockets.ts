@@ -2,7 +2,7 @@
 import { connect, type Socket } from 'node:net'
 import { startByteWorker } from './byte-worker.ts'
 import { type FuzzCase, type Outcome, type Suite, startFuzzed, type Target } from './harness.ts'
-import { type Draw, type Json, generate, mutate, mutateJson, pickOf } from './mutate.ts'
+import { type Draw, generate, type Json, mutate, mutateJson, pickOf } from './mutate.ts'
 
 const LANES = 8
 const LIMIT_MS = 15_000
@@ -37,16 +37,38 @@ function makeCase(document: Json, draw: Draw): FuzzCase {
 
 function makeFrame(document: Json, draw: Draw): Buffer {
   if (draw(2) === 0) return frame(1, Buffer.from(makeMessage(document, draw)))
-  const payload = pickOf([Buffer.alloc(0), Buffer.from('{"type":'), Buffer.from([0xc3]), Buffer.from([0xed, 0xa0, 0x80]), Buffer.alloc(126, 'a'), Buffer.alloc(70_000, 'b'), Buffer.from([0x03, 0xe8]), Buffer.from([0x03, 0xed]), Buffer.from([0xff]), Buffer.from([0, 0, 0xff])], draw)
-  const whole = frame(draw(16), payload, { isLast: draw(4) > 0, isMasked: draw(12) > 0, length: draw(6) === 0 ? pickOf([0, 1, 125, 126, 65_535, 2 ** 26 + 1, 2 ** 32, 2 ** 53], draw) : payload.length })
+  const payload = pickOf(
+    [
+      Buffer.alloc(0),
+      Buffer.from('{"type":'),
+      Buffer.from([0xc3]),
+      Buffer.from([0xed, 0xa0, 0x80]),
+      Buffer.alloc(126, 'a'),
+      Buffer.alloc(70_000, 'b'),
+      Buffer.from([0x03, 0xe8]),
+      Buffer.from([0x03, 0xed]),
+      Buffer.from([0xff]),
+      Buffer.from([0, 0, 0xff]),
+    ],
+    draw,
+  )
+  const whole = frame(draw(16), payload, {
+    isLast: draw(4) > 0,
+    isMasked: draw(12) > 0,
+    length:
+      draw(6) === 0 ? pickOf([0, 1, 125, 126, 65_535, 2 ** 26 + 1, 2 ** 32, 2 ** 53], draw) : payload.length,
+  })
   if (draw(10) === 0) whole[0] |= 0x10 << draw(3)
   return whole
 }
 
 function makeMessage(document: Json, draw: Draw): string {
-  const { paths } = document as { paths: Record<string, { post: { requestBody: { content: Record<string, { schema: unknown }> } } }> }
+  const { paths } = document as {
+    paths: Record<string, { post: { requestBody: { content: Record<string, { schema: unknown }> } } }>
+  }
   const { schema } = paths['/v1/responses'].post.requestBody.content['application/json']
-  const made = draw(3) === 0 ? CREATE : { type: 'response.create', ...(generate(schema, document, draw) as object) }
+  const made =
+    draw(3) === 0 ? CREATE : { type: 'response.create', ...(generate(schema, document, draw) as object) }
   return JSON.stringify(draw(2) === 0 ? mutateJson(made, draw) : made) ?? ''
 }
 
@@ -57,7 +79,11 @@ interface FrameOptions {
   readonly length?: number
 }
 
-function frame(opcode: number, payload: Buffer, { isLast = true, isMasked = true, length = payload.length }: FrameOptions = {}): Buffer {
+function frame(
+  opcode: number,
+  payload: Buffer,
+  { isLast = true, isMasked = true, length = payload.length }: FrameOptions = {},
+): Buffer {
   const head = Buffer.alloc(14)
   head[0] = (isLast ? 0x80 : 0) | opcode
   const size = length < 126 ? 0 : length < 65_536 ? 2 : 8
@@ -76,7 +102,8 @@ function endsWithinFrame(bytes: Buffer): boolean {
     const small = bytes[at + 1] & 0x7f
     const size = small < 126 ? 0 : small === 126 ? 2 : 8
     if (at + 2 + size > bytes.length) return true
-    const length = size === 0 ? small : size === 2 ? bytes.readUInt16BE(at + 2) : Number(bytes.readBigUInt64BE(at + 2))
+    const length =
+      size === 0 ? small : size === 2 ? bytes.readUInt16BE(at + 2) : Number(bytes.readBigUInt64BE(at + 2))
     at += 2 + size + ((bytes[at + 1] & 0x80) === 0 ? 0 : 4) + length
   }
   return at > bytes.length
@@ -102,7 +129,8 @@ function send(port: number, parts: readonly Buffer[]): Promise<Outcome> {
     received = Buffer.concat([received, data])
     const headEnd = received.indexOf('\r\n\r\n')
     if (headEnd === -1) return
-    if (!received.subarray(0, 12).equals(Buffer.from('HTTP/1.1 101'))) return finish('rejected', `handshake: ${received}`)
+    if (!received.subarray(0, 12).equals(Buffer.from('HTTP/1.1 101')))
+      return finish('rejected', `handshake: ${received}`)
     if (!isOpen) socket.write(Buffer.concat([...parts, PING]))
     isOpen = true
     const { fault, last } = readFrames(received.subarray(headEnd + 4))
@@ -120,7 +148,8 @@ function readFrames(bytes: Buffer): { fault?: string; last: number } {
     const small = bytes[at + 1] & 0x7f
     const size = small < 126 ? 0 : small === 126 ? 2 : 8
     if (at + 2 + size > bytes.length) break
-    const length = size === 0 ? small : size === 2 ? bytes.readUInt16BE(at + 2) : Number(bytes.readBigUInt64BE(at + 2))
+    const length =
+      size === 0 ? small : size === 2 ? bytes.readUInt16BE(at + 2) : Number(bytes.readBigUInt64BE(at + 2))
     const start = at + 2 + size
     if (start + length > bytes.length) break
     const payload = bytes.subarray(start, start + length)
@@ -138,10 +167,16 @@ function readFrames(bytes: Buffer): { fault?: string; last: number } {
 
 function faultOfMessage(text: string): string | undefined {
   try {
-    const { type, error, code } = JSON.parse(text) as { type?: unknown; error?: { code?: string; message?: unknown }; code?: string }
+    const { type, error, code } = JSON.parse(text) as {
+      type?: unknown
+      error?: { code?: string; message?: unknown }
+      code?: string
+    }
     if (typeof type !== 'string') return `no type: ${text.slice(0, 500)}`
     if ((error?.code ?? code) === 'internal_error') return text.slice(0, 500)
-    return type === 'error' && error !== undefined && typeof error.message !== 'string' ? `no message: ${text}` : undefined
+    return type === 'error' && error !== undefined && typeof error.message !== 'string'
+      ? `no message: ${text}`
+      : undefined
   } catch {
     return `not JSON: ${text.slice(0, 500)}`
   }

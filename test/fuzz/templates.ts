@@ -22,15 +22,28 @@ async function start(): Promise<Target> {
   const gateway = await startFuzzed({
     plugins: { tokenizers: { roots: [folder] }, responses: {}, messages: {} },
     // A model of its own for each lane, as its tokenizer has the name of the model.
-    workers: [{ url: worker.url, models: Array.from({ length: LANES }, (_, lane) => ({ id: `m${lane}` })), runtime_type: 'sglang' }],
+    workers: [
+      {
+        url: worker.url,
+        models: Array.from({ length: LANES }, (_, lane) => ({ id: `m${lane}` })),
+        runtime_type: 'sglang',
+      },
+    ],
   })
   const lanes = Array.from({ length: LANES }, () => new HttpLane(gateway.port))
   const run = async (lane: number, template: Buffer): Promise<Outcome> => {
     const call = (start: string, body?: object) =>
-      lanes[lane].send(`${start} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n`, Buffer.from(JSON.stringify(body) ?? ''))
+      lanes[lane].send(
+        `${start} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n`,
+        Buffer.from(JSON.stringify(body) ?? ''),
+      )
     const file = join(folder, `${lane}.jinja`)
     writeFileSync(file, template)
-    const added = await call('POST /v1/tokenizers', { name: `m${lane}`, source: 'weir:sample', chat_template_path: file })
+    const added = await call('POST /v1/tokenizers', {
+      name: `m${lane}`,
+      source: 'weir:sample',
+      chat_template_path: file,
+    })
     if (added.status !== 202) return { ending: 'fault', fault: `registration: ${added.status} ${added.body}` }
     const { id } = JSON.parse(added.body) as { id: string }
     let status = 'pending'
@@ -49,13 +62,16 @@ async function start(): Promise<Target> {
     }
     // One that has failed is no longer listed.
     const removed = await call(`DELETE /v1/tokenizers/${id}`)
-    return { ending, fault: [200, 404].includes(removed.status) ? undefined : `removal: ${removed.status} ${removed.body}` }
+    return {
+      ending,
+      fault: [200, 404].includes(removed.status) ? undefined : `removal: ${removed.status} ${removed.body}`,
+    }
   }
   return {
     gateway,
     make: (draw) => {
       const text = Buffer.from(makeBlock(draw, 0))
-      return { label: 'template', parts: [draw(4) === 0 ? mutate(text, [text], draw) : text] }
+      return { label: 'template', parts: [draw(8) === 0 ? mutate(text, [text], draw) : text] }
     },
     run: ({ parts: [template] }, lane) => run(lane, template),
     close: () => {
@@ -65,9 +81,90 @@ async function start(): Promise<Target> {
   }
 }
 
-const NAMES = ['messages', 'messages[0].content', 'message', 'loop', 'loop.index', 'tools', 'x', 'ns', 'ns.a', 'self', 'namespace', 'range', '__proto__', "messages['constructor']", 'messages.__class__.__mro__', 'cycler', 'joiner', 'raise_exception', 'strftime_now', 'caller', 'm', 'bos_token']
-const FILTERS = ['length', 'tojson', 'tojson(indent=9999)', 'upper', 'trim', 'join(x)', 'list', 'string', 'int', 'sort', 'unique', 'reverse', 'indent(99999)', 'map(attribute="a.b")', 'selectattr("role", "equalto", "user")', 'replace("", x)', 'default(x)', 'items', 'first', 'safe', 'e', 'nofilter', 'batch(2)', 'groupby("role")', 'center(99999999)', 'truncate(3)', 'wordwrap(0)', 'format(x)']
-const CALLS = ['range(10 ** 9)', 'range(0, 10, 0)', '"a" * 10 ** 8', '[0] * 10 ** 9', '2 ** 2 ** 20', '1 / 0', '9 // 0', '"%1000000000d" % 1', '"{:>99999999}".format(1)', '"a".replace("a", "b" * 999999)', '"aaaa".split("")', 'namespace(a=x)', 'm()', 'm(m)', 'dict(a=1)', 'x.append(x)', 'messages.append(messages)', 'raise_exception("x")', 'strftime_now("%Y" * 9999)', 'lipsum(9)', '{"a": x}', '[x, x, x]', 'messages[::-1]', 'messages[1:0:0]', '-1e999', '("a" ~ x ~ x)', 'x.__init__.__globals__', '"\\ud800"', 'true and not none']
+const NAMES = [
+  'messages',
+  'messages[0].content',
+  'message',
+  'loop',
+  'loop.index',
+  'tools',
+  'x',
+  'ns',
+  'ns.a',
+  'self',
+  'namespace',
+  'range',
+  '__proto__',
+  "messages['constructor']",
+  'messages.__class__.__mro__',
+  'cycler',
+  'joiner',
+  'raise_exception',
+  'strftime_now',
+  'caller',
+  'm',
+  'bos_token',
+]
+const FILTERS = [
+  'length',
+  'tojson',
+  'tojson(indent=9999)',
+  'upper',
+  'trim',
+  'join(x)',
+  'list',
+  'string',
+  'int',
+  'sort',
+  'unique',
+  'reverse',
+  'indent(99999)',
+  'map(attribute="a.b")',
+  'selectattr("role", "equalto", "user")',
+  'replace("", x)',
+  'default(x)',
+  'items',
+  'first',
+  'safe',
+  'e',
+  'nofilter',
+  'batch(2)',
+  'groupby("role")',
+  'center(99999999)',
+  'truncate(3)',
+  'wordwrap(0)',
+  'format(x)',
+]
+const CALLS = [
+  'range(10 ** 9)',
+  'range(0, 10, 0)',
+  '"a" * 10 ** 8',
+  '[0] * 10 ** 9',
+  '2 ** 2 ** 20',
+  '1 / 0',
+  '9 // 0',
+  '"%1000000000d" % 1',
+  '"{:>99999999}".format(1)',
+  '"a".replace("a", "b" * 999999)',
+  '"aaaa".split("")',
+  'namespace(a=x)',
+  'm()',
+  'm(m)',
+  'dict(a=1)',
+  'x.append(x)',
+  'messages.append(messages)',
+  'raise_exception("x")',
+  'strftime_now("%Y" * 9999)',
+  'lipsum(9)',
+  '{"a": x}',
+  '[x, x, x]',
+  'messages[::-1]',
+  'messages[1:0:0]',
+  '-1e999',
+  '("a" ~ x ~ x)',
+  'x.__init__.__globals__',
+  'true and not none',
+]
 
 function makeExpression(draw: Draw, depth: number): string {
   if (depth > 4 || draw(3) === 0) return pickOf(draw(2) === 0 ? NAMES : CALLS, draw)
@@ -76,7 +173,7 @@ function makeExpression(draw: Draw, depth: number): string {
     case 0:
       return `${one()} | ${pickOf(FILTERS, draw)}`
     case 1:
-      return `(${one()} ${pickOf(['+', '*', '~', '-', '%', '**', '//', 'in', '==', '<', 'and', 'is', 'is not'], draw)} ${one()})`
+      return `(${one()} ${pickOf(['+', '*', '~', '-', '%', '**', '//', 'in', '==', '<', 'and', 'not in'], draw)} ${one()})`
     case 2:
       return `(${one()})[${one()}]`
     case 3:
@@ -88,22 +185,36 @@ function makeExpression(draw: Draw, depth: number): string {
   }
 }
 
+const BROKEN = [
+  "{% include 'x' %}",
+  "{% import 'os' as x %}",
+  '{% raw %}',
+  '{#',
+  '{{',
+  '{%',
+  '{% endfor %}',
+  '{{ "',
+  '{% if 1 %}'.repeat(3_000),
+  '{% call(a) m() %}x{% endcall %}',
+]
+
 function makeBlock(draw: Draw, depth: number): string {
   const body = () => (depth > 5 ? 'x' : makeBlock(draw, depth + 1))
   const value = () => makeExpression(draw, 0)
   const blocks = [
     () => `{{ ${value()} }}`,
     () => `{%- set x = ${value()} -%}${body()}`,
-    () => `{% set ns = namespace(a='a') %}{% for i in range(64) %}{% set ns.a = ns.a ~ ns.a %}{% endfor %}${body()}`,
-    () => `{% for message in ${draw(2) === 0 ? 'messages' : value()} %}${body()}{% ${pickOf(['endfor', 'endfor', 'else %}x{% endfor', 'break %}{% endfor', 'endif'], draw)} %}`,
+    () =>
+      `{% set ns = namespace(a='a') %}{% for i in range(64) %}{% set ns.a = ns.a ~ ns.a %}{% endfor %}${body()}`,
+    () =>
+      `{% for message in ${draw(2) === 0 ? 'messages' : value()} %}${body()}{% ${pickOf(['endfor', 'endfor', 'else %}x{% endfor', 'break %}{% endfor'], draw)} %}`,
     () => `{% for a in range(99999) %}{% for b in range(99999) %}${body()}{% endfor %}{% endfor %}`,
     () => `{% if ${value()} %}${body()}{% elif ${value()} %}x{% else %}${body()}{% endif %}`,
     () => `{% macro m(a, b=${value()}) %}${body()}{{ m(a) }}{% endmacro %}{{ m(1) }}`,
-    () => `{% filter ${pickOf(FILTERS, draw)} %}${body()}{% endfilter %}`,
-    () => `{% call(a) m() %}${body()}{% endcall %}`,
+    () =>
+      `{% filter ${pickOf(FILTERS, draw)} %}${body()}{% endfilter %}{% generation %}${body()}{% endgeneration %}`,
     () => `{{ ${'('.repeat(2_000)}1${')'.repeat(2_000)} }}`,
-    () => '{% if 1 %}'.repeat(3_000),
-    () => pickOf(["{% include 'x' %}", "{% import 'os' as x %}", '{% raw %}', '{#', '{{', '{%', '{% endfor %}', '{% generation %}x', '{{ "'], draw),
   ]
-  return pickOf(blocks, draw)() + (draw(2) === 0 && depth < 3 ? makeBlock(draw, depth + 1) : '')
+  const block = draw(12) === 0 ? pickOf(BROKEN, draw) : pickOf(blocks, draw)()
+  return block + (draw(2) === 0 && depth < 3 ? makeBlock(draw, depth + 1) : '')
 }

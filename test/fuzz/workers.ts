@@ -15,24 +15,89 @@ const chunk = (delta: Json, finish_reason: string | null = null) => ({
   choices: [{ index: 0, delta, finish_reason }],
 })
 const call = { index: 0, id: 'call_1', type: 'function', function: { name: 'f', arguments: '{"a":1}' } }
-const item = { id: 'msg_1', type: 'message', role: 'assistant', status: 'completed', content: [{ type: 'output_text', text: 'hi', annotations: [] }] }
-const callItem = { id: 'fc_1', type: 'function_call', status: 'completed', call_id: 'call_1', name: 'f', arguments: '{"a":1}' }
-const response = { id: 'resp_1', object: 'response', created_at: 1, model: 'r', status: 'completed', output: [item, callItem], usage: USAGE }
-const message = { id: 'msg_1', type: 'message', role: 'assistant', model: 'a', content: [{ type: 'text', text: 'hi' }], stop_reason: 'end_turn', stop_sequence: null, usage: USAGE }
+const item = {
+  id: 'msg_1',
+  type: 'message',
+  role: 'assistant',
+  status: 'completed',
+  content: [{ type: 'output_text', text: 'hi', annotations: [] }],
+}
+const callItem = {
+  id: 'fc_1',
+  type: 'function_call',
+  status: 'completed',
+  call_id: 'call_1',
+  name: 'f',
+  arguments: '{"a":1}',
+}
+const response = {
+  id: 'resp_1',
+  object: 'response',
+  created_at: 1,
+  model: 'r',
+  status: 'completed',
+  output: [item, callItem],
+  usage: USAGE,
+}
+const message = {
+  id: 'msg_1',
+  type: 'message',
+  role: 'assistant',
+  model: 'a',
+  content: [{ type: 'text', text: 'hi' }],
+  stop_reason: 'end_turn',
+  stop_sequence: null,
+  usage: USAGE,
+}
 
 /** By the API that the worker of the model with this name takes: a whole answer, and the events of a streamed one. */
 const ANSWERS: Record<string, { whole: readonly Json[]; events: readonly Json[] }> = {
   chat: {
-    whole: [WELL_CHAT, { ...WELL_CHAT, choices: [{ index: 0, message: { role: 'assistant', content: null, reasoning_content: 'r', tool_calls: [call] }, finish_reason: 'tool_calls' }] }],
-    events: [chunk({ role: 'assistant', content: '' }), chunk({ reasoning_content: 'r' }), chunk({ content: 'hi' }), chunk({ tool_calls: [call] }), chunk({}, 'stop'), { ...chunk({}), choices: [], usage: WELL_CHAT.usage }],
+    whole: [
+      WELL_CHAT,
+      {
+        ...WELL_CHAT,
+        choices: [
+          {
+            index: 0,
+            message: { role: 'assistant', content: null, reasoning_content: 'r', tool_calls: [call] },
+            finish_reason: 'tool_calls',
+          },
+        ],
+      },
+    ],
+    events: [
+      chunk({ role: 'assistant', content: '' }),
+      chunk({ reasoning_content: 'r' }),
+      chunk({ content: 'hi' }),
+      chunk({ tool_calls: [call] }),
+      chunk({}, 'stop'),
+      { ...chunk({}), choices: [], usage: WELL_CHAT.usage },
+    ],
   },
   responses: {
     whole: [response],
     events: [
       { type: 'response.created', response: { ...response, status: 'in_progress', output: [] } },
-      { type: 'response.output_item.added', output_index: 0, item: { ...item, content: [], status: 'in_progress' } },
-      { type: 'response.content_part.added', item_id: 'msg_1', output_index: 0, content_index: 0, part: { type: 'output_text', text: '' } },
-      { type: 'response.output_text.delta', item_id: 'msg_1', output_index: 0, content_index: 0, delta: 'hi' },
+      {
+        type: 'response.output_item.added',
+        output_index: 0,
+        item: { ...item, content: [], status: 'in_progress' },
+      },
+      {
+        type: 'response.content_part.added',
+        item_id: 'msg_1',
+        output_index: 0,
+        content_index: 0,
+        part: { type: 'output_text', text: '' },
+      },
+      {
+        type: 'response.output_text.delta',
+        item_id: 'msg_1',
+        output_index: 0,
+        content_index: 0,
+        delta: 'hi',
+      },
       { type: 'response.output_item.done', output_index: 0, item },
       { type: 'response.output_item.added', output_index: 1, item: { ...callItem, arguments: '' } },
       { type: 'response.function_call_arguments.delta', item_id: 'fc_1', output_index: 1, delta: '{"a":1}' },
@@ -44,25 +109,58 @@ const ANSWERS: Record<string, { whole: readonly Json[]; events: readonly Json[] 
     whole: [message],
     events: [
       { type: 'message_start', message: { ...message, content: [], stop_reason: null } },
-      { type: 'content_block_start', index: 0, content_block: { type: 'thinking', thinking: '', signature: '' } },
+      {
+        type: 'content_block_start',
+        index: 0,
+        content_block: { type: 'thinking', thinking: '', signature: '' },
+      },
       { type: 'content_block_delta', index: 0, delta: { type: 'thinking_delta', thinking: 'r' } },
       { type: 'content_block_stop', index: 0 },
-      { type: 'content_block_start', index: 1, content_block: { type: 'tool_use', id: 'toolu_1', name: 'f', input: {} } },
+      {
+        type: 'content_block_start',
+        index: 1,
+        content_block: { type: 'tool_use', id: 'toolu_1', name: 'f', input: {} },
+      },
       { type: 'content_block_delta', index: 1, delta: { type: 'input_json_delta', partial_json: '{"a":1}' } },
       { type: 'content_block_stop', index: 1 },
       { type: 'message_delta', delta: { stop_reason: 'tool_use', stop_sequence: null }, usage: USAGE },
       { type: 'message_stop' },
     ],
   },
-  embeddings: { whole: [{ object: 'list', model: 'm', data: [{ index: 0, object: 'embedding', embedding: [0.1, 1] }], usage: USAGE }, { data: [{ index: 0, label: 'a', probs: [1] }] }, [{ score: 1, index: 0, document: 'a' }] as unknown as Json], events: [chunk({})] },
+  embeddings: {
+    whole: [
+      {
+        object: 'list',
+        model: 'm',
+        data: [{ index: 0, object: 'embedding', embedding: [0.1, 1] }],
+        usage: USAGE,
+      },
+      { data: [{ index: 0, label: 'a', probs: [1] }] },
+      [{ score: 1, index: 0, document: 'a' }] as unknown as Json,
+    ],
+    events: [chunk({})],
+  },
 }
 const REPORTS = [
   '# TYPE sglang:num_running_reqs gauge\nsglang:num_running_reqs{model="m"} 3\nsglang:token_usage 0.5\n',
-  JSON.stringify({ loads: [{ dp_rank: 0, num_running_reqs: 1, num_waiting_reqs: 0, num_used_tokens: 9, token_usage: 0.1 }], timestamp: 'x' }),
-  JSON.stringify({ object: 'list', data: [{ id: 'm', object: 'model', owned_by: 'sglang', max_model_len: 4096 }] }),
+  JSON.stringify({
+    loads: [{ dp_rank: 0, num_running_reqs: 1, num_waiting_reqs: 0, num_used_tokens: 9, token_usage: 0.1 }],
+    timestamp: 'x',
+  }),
+  JSON.stringify({
+    object: 'list',
+    data: [{ id: 'm', object: 'model', owned_by: 'sglang', max_model_len: 4096 }],
+  }),
   JSON.stringify({ model_path: '/m', tokenizer_path: '/m', max_total_num_tokens: 1, version: '1' }),
 ]
-const REPORT_ROUTES = ['/engine_metrics', '/get_loads', '/v1/models', '/get_server_info', '/get_model_info', '/health_generate']
+const REPORT_ROUTES = [
+  '/engine_metrics',
+  '/get_loads',
+  '/v1/models',
+  '/get_server_info',
+  '/get_model_info',
+  '/health_generate',
+]
 const TOOL = { name: 'f', description: 'd', parameters: { type: 'object', properties: {} } }
 
 /** Route, body, and the API of the worker. */
@@ -71,7 +169,11 @@ const REQUESTS: readonly (readonly [path: string, body: Json, api: string])[] = 
   ['/v1/completions', { prompt: 'hi' }, 'chat'],
   ['/generate', { text: 'hi' }, 'chat'],
   ['/v1/responses', { input: 'hi', tools: [{ type: 'function', ...TOOL }] }, 'chat'],
-  ['/v1/messages', { messages: USER, max_tokens: 9, tools: [{ name: 'f', input_schema: TOOL.parameters }] }, 'chat'],
+  [
+    '/v1/messages',
+    { messages: USER, max_tokens: 9, tools: [{ name: 'f', input_schema: TOOL.parameters }] },
+    'chat',
+  ],
   ['/v1/responses', { input: 'hi', store: false }, 'responses'],
   ['/v1/chat/completions', { messages: USER }, 'responses'],
   ['/v1/messages', { messages: USER, max_tokens: 9 }, 'responses'],
@@ -103,7 +205,9 @@ async function start(): Promise<Target> {
       models: [{ id: apis[index] }],
       runtime_type: 'sglang',
       // Those of embeddings take everything, as an engine would.
-      ...(apis[index] !== 'embeddings' && { apis: apis[index] === 'chat' ? ['chat', 'completions', 'generate'] : [apis[index]] }),
+      ...(apis[index] !== 'embeddings' && {
+        apis: apis[index] === 'chat' ? ['chat', 'completions', 'generate'] : [apis[index]],
+      }),
     })),
   })
   const lanes = Array.from({ length: LANES }, () => new HttpLane(gateway.port))
@@ -160,30 +264,77 @@ function makeEvents(events: readonly Json[], draw: Draw): string {
   const lines = list.map((event) => {
     const type = (event as Json | null)?.type
     const name = typeof type === 'string' && draw(10) > 0 ? `event: ${type}${newline}` : ''
-    const more = draw(15) === 0 ? pickOf([':', 'id: 1\0', 'retry: 99999999', 'data', 'data:{', 'x'.repeat(9_000)], draw) + newline : ''
+    const more =
+      draw(15) === 0
+        ? pickOf([':', 'id: 1\0', 'retry: 99999999', 'data', 'data:{', 'x'.repeat(9_000)], draw) + newline
+        : ''
     return `${more}${name}data:${draw(8) === 0 ? '' : ' '}${JSON.stringify(event)}${newline}${newline}`
   })
   return `${draw(30) === 0 ? '\ufeff' : ''}${lines.join('')}${draw(4) > 0 ? `data: [DONE]${newline}${newline}` : ''}`
 }
 
-const STATUSES = ['200 OK', '200 OK', '200 OK', '200 OK', '201', '204 No Content', '100 Continue', '101 Switching Protocols', '301 Moved', '304 Not Modified', '400 Bad', '401 No', '404 None', '429 Busy', '500 Bad', '503 Busy', '529 Busy', '599 X', '999 X', '000 X', '20 X']
-const HEADERS = ['connection: close', 'connection: upgrade', 'content-encoding: gzip', 'set-cookie: a=b', 'x-a: \x7f\xff', 'location: //h.invalid', 'retry-after: 999999999999', 'content-type: text/html', `x-long: ${'a'.repeat(70_000)}`, 'x-weir-error-code: a', 'trailer: x-a', 'content-length: 5', 'transfer-encoding: gzip, chunked', 'x-request-id: b', ' folded: a', 'x a: b', ':a']
+const STATUSES = [
+  '200 OK',
+  '200 OK',
+  '200 OK',
+  '200 OK',
+  '201',
+  '204 No Content',
+  '100 Continue',
+  '101 Switching Protocols',
+  '301 Moved',
+  '304 Not Modified',
+  '400 Bad',
+  '401 No',
+  '404 None',
+  '429 Busy',
+  '500 Bad',
+  '503 Busy',
+  '529 Busy',
+  '599 X',
+  '999 X',
+  '000 X',
+  '20 X',
+]
+const HEADERS = [
+  'connection: close',
+  'connection: upgrade',
+  'content-encoding: gzip',
+  'set-cookie: a=b',
+  'x-a: \x7f\xff',
+  'location: //h.invalid',
+  'retry-after: 999999999999',
+  'content-type: text/html',
+  `x-long: ${'a'.repeat(70_000)}`,
+  'x-weir-error-code: a',
+  'trailer: x-a',
+  'content-length: 5',
+  'transfer-encoding: gzip, chunked',
+  'x-request-id: b',
+  ' folded: a',
+  'x a: b',
+  ':a',
+]
 
 /** Head and body with a framing that mostly fits; the body in chunks of any size. */
 function makeResponse(body: Buffer, isStream: boolean, draw: Draw): Buffer[] {
   const framing = draw(isStream ? 3 : 5)
   const headers = [`content-type: ${isStream && draw(15) > 0 ? 'text/event-stream' : 'application/json'}`]
   if (framing < 2) headers.push('transfer-encoding: chunked')
-  else if (framing > 2) headers.push(`content-length: ${draw(15) === 0 ? body.length + draw(3) - 1 : body.length}`)
+  else if (framing > 2)
+    headers.push(`content-length: ${draw(15) === 0 ? body.length + draw(3) - 1 : body.length}`)
   for (let left = draw(5) === 0 ? 1 + draw(3) : 0; left > 0; left--) headers.push(pickOf(HEADERS, draw))
   const status = draw(4) > 0 ? STATUSES[0] : pickOf(STATUSES, draw)
-  const parts = [Buffer.from(`HTTP/1.1 ${status}\r\n${headers.join('\r\n')}\r\n\r\n`, 'latin1')]
+  const parts: Buffer[] = [Buffer.from(`HTTP/1.1 ${status}\r\n${headers.join('\r\n')}\r\n\r\n`, 'latin1')]
   for (let at = 0; at < body.length; ) {
     const piece = body.subarray(at, at + 1 + draw(draw(3) === 0 ? 8 : 1_024))
     at += piece.length
     const end = Buffer.from('\r\n')
-    parts.push(framing < 2 ? Buffer.concat([Buffer.from(`${piece.length.toString(16)}\r\n`), piece, end]) : piece)
+    parts.push(
+      framing < 2 ? Buffer.concat([Buffer.from(`${piece.length.toString(16)}\r\n`), piece, end]) : piece,
+    )
   }
-  if (framing < 2 && draw(15) > 0) parts.push(Buffer.from(draw(10) === 0 ? '0\r\nx-a: b\r\n\r\n' : '0\r\n\r\n'))
+  if (framing < 2 && draw(15) > 0)
+    parts.push(Buffer.from(draw(10) === 0 ? '0\r\nx-a: b\r\n\r\n' : '0\r\n\r\n'))
   return parts
 }
