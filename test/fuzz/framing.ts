@@ -6,6 +6,8 @@ import { type Draw, mutate, pickOf } from './mutate.ts'
 
 const LANES = 16
 const LIMIT_MS = 15_000
+/** Silence that ends a request, incomplete ones too. */
+const QUIET_MS = 300
 const BODY = JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'hi' }] })
 const LENGTH = BODY.length
 const HIDDEN = 'GET /hidden HTTP/1.1\r\nHost: a\r\n\r\n'
@@ -218,29 +220,31 @@ function makeCase(draw: Draw, index: number): FuzzCase {
   }
 }
 
-/** Half-closes after the last byte: then the server must respond or close, whatever it has read. */
+/** Half-closes once nothing more comes: then the server must close, however much of a request it has read. */
 function send(port: number, label: string, parts: readonly Buffer[]): Promise<Outcome> {
   const { promise, resolve } = Promise.withResolvers<Outcome>()
   const socket = connect({ port, host: '127.0.0.1', noDelay: true })
   let received = ''
   let isSilent = false
-  const timer = setTimeout(() => {
+  const limit = setTimeout(() => {
     isSilent = true
     socket.destroy()
   }, LIMIT_MS)
+  const quiet = setTimeout(() => socket.end(), QUIET_MS)
   const writeNext = ([part, ...rest]: readonly Buffer[]) => {
-    if (part === undefined) socket.end()
-    else socket.write(part, () => setTimeout(writeNext, 5, rest))
+    if (part !== undefined) socket.write(part, () => setTimeout(writeNext, 5, rest))
   }
-  socket.setEncoding('latin1').on('connect', () => setTimeout(writeNext, 0, parts))
+  socket.setEncoding('latin1').on('connect', () => writeNext(parts))
   socket.on('data', (text: string) => {
     received += text
+    quiet.refresh()
   })
   socket.on('error', () => {})
   socket.on('close', () => {
-    clearTimeout(timer)
+    clearTimeout(limit)
+    clearTimeout(quiet)
     const statuses = [...received.matchAll(/HTTP\/1\.1 (\d{3})/g)].map(([, status]) => status)
-    const ending = isSilent ? 'silent' : statuses.join('+') || 'closed'
+    const ending = isSilent ? 'silent' : statuses.join('+') || (socket.writableEnded ? 'unfinished' : 'closed')
     const isTwo = statuses.filter((status) => status !== '100').length > 1 && !label.startsWith('mutated')
     const fault = isSilent ? 'silent' : isTwo ? `two responses: ${received.slice(0, 600)}` : undefined
     resolve({ ending, fault })

@@ -200,13 +200,16 @@ async function endProbe(probe: Worker | null): Promise<{ livenessP99Ms: number; 
 }
 
 const MAX_REDUCTIONS = 80
+/** Inputs without a response take long. */
+const MAX_REDUCTION_MS = 60_000
 
 /** Removes parts, then ranges of bytes, as long as the input still fails. */
 async function reduce(input: FuzzCase, fails: (input: FuzzCase) => Promise<boolean>): Promise<FuzzCase> {
   let { parts } = input
   let left = MAX_REDUCTIONS
+  const endsAtMs = performance.now() + MAX_REDUCTION_MS
   const tryParts = async (smaller: readonly Buffer[]) => {
-    if (left-- <= 0 || !(await fails({ ...input, parts: smaller }))) return false
+    if (left-- <= 0 || performance.now() > endsAtMs || !(await fails({ ...input, parts: smaller }))) return false
     parts = smaller
     return true
   }

@@ -104,7 +104,8 @@ function endsWithinFrame(bytes: Buffer): boolean {
     if (at + 2 + size > bytes.length) return true
     const length =
       size === 0 ? small : size === 2 ? bytes.readUInt16BE(at + 2) : Number(bytes.readBigUInt64BE(at + 2))
-    at += 2 + size + ((bytes[at + 1] & 0x80) === 0 ? 0 : 4) + length
+    // The server library reads a mask whatever the mask bit is.
+    at += 2 + size + 4 + length
   }
   return at > bytes.length
 }
