@@ -1,6 +1,5 @@
 /** Generated and mutated requests to every route of the gateway's OpenAPI document. */
 import { Ajv, type ValidateFunction } from 'ajv'
-import { makeFolder } from '../support/built-command.ts'
 import { startByteWorker } from './byte-worker.ts'
 import { type FuzzCase, type Outcome, type Suite, startFuzzed, type Target } from './harness.ts'
 import { HttpLane, isInternal, type Reply } from './http-lane.ts'
@@ -63,7 +62,6 @@ async function start(): Promise<Target> {
   const worker = await startByteWorker()
   const gateway = await startFuzzed({
     plugins: {
-      storage: { dir: makeFolder() },
       tokenizers: { load: [{ name: 'm', source: 'weir:sample' }], maxTokenizers: 8 },
       ...Object.fromEntries(ALSO.map((name) => [name, {}])),
     },

@@ -244,7 +244,9 @@ function send(port: number, label: string, parts: readonly Buffer[]): Promise<Ou
     clearTimeout(limit)
     clearTimeout(quiet)
     const statuses = [...received.matchAll(/HTTP\/1\.1 (\d{3})/g)].map(([, status]) => status)
-    const ending = isSilent ? 'silent' : statuses.join('+') || (socket.writableEnded ? 'unfinished' : 'closed')
+    const ending = isSilent
+      ? 'silent'
+      : statuses.join('+') || (socket.writableEnded ? 'unfinished' : 'closed')
     const isTwo = statuses.filter((status) => status !== '100').length > 1 && !label.startsWith('mutated')
     const fault = isSilent ? 'silent' : isTwo ? `two responses: ${received.slice(0, 600)}` : undefined
     resolve({ ending, fault })

@@ -5,6 +5,7 @@ import { Worker } from 'node:worker_threads'
 import {
   type BuiltGateway,
   type BuiltGatewayOptions,
+  makeFolder,
   startBuiltGateway,
   until,
 } from '../support/built-command.ts'
@@ -75,6 +76,7 @@ const SUSPECT_MS = 1_000
 export function startFuzzed(options: BuiltGatewayOptions): Promise<BuiltGateway> {
   return startBuiltGateway({
     ...options,
+    plugins: { storage: { dir: makeFolder() }, ...options.plugins },
     kernel: {
       threads: 1,
       retry: { maxAttempts: 1 },
@@ -209,7 +211,8 @@ async function reduce(input: FuzzCase, fails: (input: FuzzCase) => Promise<boole
   let left = MAX_REDUCTIONS
   const endsAtMs = performance.now() + MAX_REDUCTION_MS
   const tryParts = async (smaller: readonly Buffer[]) => {
-    if (left-- <= 0 || performance.now() > endsAtMs || !(await fails({ ...input, parts: smaller }))) return false
+    if (left-- <= 0 || performance.now() > endsAtMs || !(await fails({ ...input, parts: smaller })))
+      return false
     parts = smaller
     return true
   }

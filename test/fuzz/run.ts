@@ -3,6 +3,7 @@
  * prints a report of each. Needs the built gateway. Exit code 1 if something failed; --only repeats one case of a seed.
  */
 import { parseArgs } from 'node:util'
+import { stopCommands } from '../support/built-command.ts'
 import { bodies } from './bodies.ts'
 import { framing } from './framing.ts'
 import { grpc } from './grpc.ts'
@@ -48,4 +49,5 @@ for (const name of positionals.length > 0 ? positionals : Object.keys(SUITES)) {
   isGood &&= report.findings.length === 0 && report.problems.length === 0
   console.log(JSON.stringify({ suite: name, seed: Number(values.seed), ...report }, null, 1))
 }
+await stopCommands()
 process.exit(isGood ? 0 : 1)
