@@ -1,4 +1,5 @@
 /** HTTP/1.1 requests with unusual framing, byte for byte: no request may be read as two, and none may stay unanswered. */
+import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { startByteWorker } from './byte-worker.ts'
 import { type FuzzCase, type Outcome, type Suite, startFuzzed, type Target } from './harness.ts'
@@ -9,11 +10,6 @@ const LIMIT_MS = 15_000
 /** Silence that ends a request, incomplete ones too. */
 const QUIET_MS = 300
 const BODY = JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'hi' }] })
-const LENGTH = BODY.length
-const HIDDEN = 'GET /hidden HTTP/1.1\r\nHost: a\r\n\r\n'
-const chunked = (size: string, end = '0\r\n\r\n') => `${size}\r\n${BODY}\r\n${end}`
-const HEX = LENGTH.toString(16)
-
 interface Variant {
   readonly name: string
   readonly headers?: readonly string[]
@@ -26,161 +22,11 @@ interface Variant {
 
 /** Forms that servers read differently. A proxy in front may take another one of their readings. */
 export const VARIANTS: readonly Variant[] = [
-  { name: 'plain', headers: [`Content-Length: ${LENGTH}`] },
-  { name: 'chunked', headers: ['Transfer-Encoding: chunked'], body: chunked(HEX) },
-  ...['0', `${LENGTH}`, `${LENGTH + 5}`].map((length) => ({
-    name: `Content-Length ${length} and chunked`,
-    headers: [`Content-Length: ${length}`, 'Transfer-Encoding: chunked'],
-    body: chunked(HEX, `0\r\n\r\n${HIDDEN}`),
-  })),
-  {
-    name: 'chunked, then Content-Length',
-    headers: ['Transfer-Encoding: chunked', 'Content-Length: 4'],
-    body: chunked(HEX),
-  },
-  { name: 'two equal Content-Length', headers: [`Content-Length: ${LENGTH}`, `Content-Length: ${LENGTH}`] },
-  {
-    name: 'two different Content-Length',
-    headers: [`Content-Length: ${LENGTH}`, 'Content-Length: 0'],
-    body: BODY + HIDDEN,
-  },
-  { name: 'Content-Length list', headers: [`Content-Length: ${LENGTH}, ${LENGTH}`] },
-  ...[
-    `+${LENGTH}`,
-    `-${LENGTH}`,
-    `0${LENGTH}`,
-    `0x${HEX}`,
-    `${LENGTH}.0`,
-    `${LENGTH} `,
-    `\t${LENGTH}`,
-    `${LENGTH} 1`,
-    `${LENGTH}a`,
-    '',
-    '18446744073709551616',
-    '9'.repeat(30),
-    '4294967296',
-  ].map((value) => ({ name: `Content-Length "${value}"`, headers: [`Content-Length: ${value}`] })),
-  ...[
-    'Chunked',
-    ' chunked',
-    'chunked ',
-    '\tchunked',
-    '\x0bchunked',
-    'xchunked',
-    'chunked, chunked',
-    'identity',
-    'gzip, chunked',
-    'chunked, gzip',
-    '"chunked"',
-    'chunked;q=1',
-    '',
-  ].map((value) => ({
-    name: `Transfer-Encoding "${value}"`,
-    headers: [`Transfer-Encoding:${value}`],
-    body: chunked(HEX),
-  })),
-  {
-    name: 'Transfer-Encoding twice',
-    headers: ['Transfer-Encoding: chunked', 'Transfer-Encoding: identity'],
-    body: chunked(HEX),
-  },
-  ...[
-    'Transfer-Encoding : chunked',
-    ' Transfer-Encoding: chunked',
-    'Transfer_Encoding: chunked',
-    'Transfer-Encoding\x00: chunked',
-    'X: a\r\n Transfer-Encoding: chunked',
-    'X: a\nTransfer-Encoding: chunked',
-    'X: a\rTransfer-Encoding: chunked',
-    'Transfer-Encoding:\r\n chunked',
-  ].map((line) => ({ name: JSON.stringify(line), headers: [line, `Content-Length: ${LENGTH}`] })),
-  { name: 'bare LF after lines', headers: [`Content-Length: ${LENGTH}`], newline: '\n' },
-  { name: 'bare CR after lines', headers: [`Content-Length: ${LENGTH}`], newline: '\r' },
-  { name: 'obs-fold', headers: ['X-A: a\r\n b', `Content-Length: ${LENGTH}`] },
-  { name: 'NUL in a value', headers: ['X-A: a\0b', `Content-Length: ${LENGTH}`] },
-  { name: 'blank before the colon', headers: ['X-A : a', `Content-Length: ${LENGTH}`] },
-  { name: 'header without a colon', headers: ['X-A', `Content-Length: ${LENGTH}`] },
-  { name: 'header without a name', headers: [': a', `Content-Length: ${LENGTH}`] },
-  { name: 'name outside the token characters', headers: ['X(A): a', `Content-Length: ${LENGTH}`] },
-  ...[
-    `0${HEX}`,
-    `${HEX};a=b`,
-    `${HEX} `,
-    ` ${HEX}`,
-    `0x${HEX}`,
-    `+${HEX}`,
-    `-1`,
-    HEX.toUpperCase(),
-    `${HEX};${'a'.repeat(5_000)}`,
-    'f'.repeat(16),
-    'f'.repeat(8),
-    '',
-    'g',
-    `${HEX}\n`,
-    `${HEX};a\nb`,
-  ].map((size) => ({
-    name: `chunk size ${JSON.stringify(size.slice(0, 30))}`,
-    headers: ['Transfer-Encoding: chunked'],
-    body: chunked(size),
-  })),
-  {
-    name: 'chunk longer than its size',
-    headers: ['Transfer-Encoding: chunked'],
-    body: `1\r\n${BODY}\r\n0\r\n\r\n`,
-  },
-  {
-    name: 'bare LF in chunk framing',
-    headers: ['Transfer-Encoding: chunked'],
-    body: `${HEX}\n${BODY}\n0\n\n`,
-  },
-  { name: 'trailers', headers: ['Transfer-Encoding: chunked'], body: chunked(HEX, '0\r\nX-A: b\r\n\r\n') },
-  {
-    name: 'Content-Length as a trailer',
-    headers: ['Transfer-Encoding: chunked'],
-    body: chunked(HEX, '0\r\nContent-Length: 9\r\n\r\n'),
-  },
-  { name: 'huge head', headers: [`X-A: ${'a'.repeat(70_000)}`, `Content-Length: ${LENGTH}`] },
-  {
-    name: '200 headers',
-    headers: [...Array.from({ length: 200 }, (_, nth) => `X-${nth}: a`), `Content-Length: ${LENGTH}`],
-  },
-  { name: 'Expect: 100-continue', headers: ['Expect: 100-continue', `Content-Length: ${LENGTH}`] },
-  {
-    name: 'Upgrade: h2c',
-    headers: [
-      'Connection: Upgrade, HTTP2-Settings',
-      'Upgrade: h2c',
-      'HTTP2-Settings: AAMAAABkAAQAAP__',
-      `Content-Length: ${LENGTH}`,
-    ],
-  },
-  { name: 'two Host', headers: ['Host: b', `Content-Length: ${LENGTH}`] },
-  ...[
-    'POST  /v1/chat/completions HTTP/1.1',
-    'POST\t/v1/chat/completions\tHTTP/1.1',
-    '\r\nPOST /v1/chat/completions HTTP/1.1',
-    'POST /v1/chat/completions HTTP/1.1 ',
-    'POST /v1/chat/completions HTTP/1.0',
-    'POST /v1/chat/completions HTTP/2.0',
-    'POST /v1/chat/completions',
-    'POST http://a/v1/chat/completions HTTP/1.1',
-    'POST //v1/chat/completions HTTP/1.1',
-    'POST /v1/./chat/completions HTTP/1.1',
-    'POST /v1/chat/completions#a HTTP/1.1',
-    'post /v1/chat/completions HTTP/1.1',
-    'P(ST /v1/chat/completions HTTP/1.1',
-    'POST /v1/chat/completions\0 HTTP/1.1',
-    'PRI * HTTP/2.0',
-  ].map((line) => ({ name: JSON.stringify(line), line, headers: [`Content-Length: ${LENGTH}`] })),
-  {
-    name: 'body of a GET',
-    line: 'GET /v1/models HTTP/1.1',
-    headers: [`Content-Length: ${HIDDEN.length}`],
-    body: HIDDEN,
-  },
+  ...JSON.parse(readFileSync(new URL('./seeds/framing.json', import.meta.url), 'utf8')),
+  { name: 'huge head', headers: [`X-A: ${'a'.repeat(70_000)}`, `Content-Length: ${BODY.length}`] },
 ]
 
-export function bytesOf({
+function bytesOf({
   headers = [],
   body = BODY,
   newline = '\r\n',

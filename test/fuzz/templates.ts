@@ -1,5 +1,5 @@
 /** Generated chat templates: each is written to a file, registered with a tokenizer, rendered by requests, and removed. */
-import { rmSync, writeFileSync } from 'node:fs'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { makeFolder } from '../support/built-command.ts'
 import { startByteWorker } from './byte-worker.ts'
@@ -7,6 +7,14 @@ import { type Outcome, type Suite, startFuzzed, type Target } from './harness.ts
 import { HttpLane, isInternal } from './http-lane.ts'
 import { type Draw, mutate, pickOf } from './mutate.ts'
 
+interface Parts {
+  readonly names: readonly string[]
+  readonly filters: readonly string[]
+  readonly calls: readonly string[]
+  readonly broken: readonly string[]
+}
+
+const PARTS: Parts = JSON.parse(readFileSync(new URL('./seeds/template-parts.json', import.meta.url), 'utf8'))
 const LANES = 4
 const MESSAGES = [
   { role: 'user', content: 'hi' },
@@ -81,97 +89,12 @@ async function start(): Promise<Target> {
   }
 }
 
-const NAMES = [
-  'messages',
-  'messages[0].content',
-  'message',
-  'loop',
-  'loop.index',
-  'tools',
-  'x',
-  'ns',
-  'ns.a',
-  'self',
-  'namespace',
-  'range',
-  '__proto__',
-  "messages['constructor']",
-  'messages.__class__.__mro__',
-  'cycler',
-  'joiner',
-  'raise_exception',
-  'strftime_now',
-  'caller',
-  'm',
-  'bos_token',
-]
-const FILTERS = [
-  'length',
-  'tojson',
-  'tojson(indent=9999)',
-  'upper',
-  'trim',
-  'join(x)',
-  'list',
-  'string',
-  'int',
-  'sort',
-  'unique',
-  'reverse',
-  'indent(99999)',
-  'map(attribute="a.b")',
-  'selectattr("role", "equalto", "user")',
-  'replace("", x)',
-  'default(x)',
-  'items',
-  'first',
-  'safe',
-  'e',
-  'nofilter',
-  'batch(2)',
-  'groupby("role")',
-  'center(99999999)',
-  'truncate(3)',
-  'wordwrap(0)',
-  'format(x)',
-]
-const CALLS = [
-  'range(10 ** 9)',
-  'range(0, 10, 0)',
-  '"a" * 10 ** 8',
-  '[0] * 10 ** 9',
-  '2 ** 2 ** 20',
-  '1 / 0',
-  '9 // 0',
-  '"%1000000000d" % 1',
-  '"{:>99999999}".format(1)',
-  '"a".replace("a", "b" * 999999)',
-  '"aaaa".split("")',
-  'namespace(a=x)',
-  'm()',
-  'm(m)',
-  'dict(a=1)',
-  'x.append(x)',
-  'messages.append(messages)',
-  'raise_exception("x")',
-  'strftime_now("%Y" * 9999)',
-  'lipsum(9)',
-  '{"a": x}',
-  '[x, x, x]',
-  'messages[::-1]',
-  'messages[1:0:0]',
-  '-1e999',
-  '("a" ~ x ~ x)',
-  'x.__init__.__globals__',
-  'true and not none',
-]
-
 function makeExpression(draw: Draw, depth: number): string {
-  if (depth > 4 || draw(3) === 0) return pickOf(draw(2) === 0 ? NAMES : CALLS, draw)
+  if (depth > 4 || draw(3) === 0) return pickOf(draw(2) === 0 ? PARTS.names : PARTS.calls, draw)
   const one = () => makeExpression(draw, depth + 1)
   switch (draw(6)) {
     case 0:
-      return `${one()} | ${pickOf(FILTERS, draw)}`
+      return `${one()} | ${pickOf(PARTS.filters, draw)}`
     case 1:
       return `(${one()} ${pickOf(['+', '*', '~', '-', '%', '**', '//', 'in', '==', '<', 'and', 'not in'], draw)} ${one()})`
     case 2:
@@ -181,22 +104,9 @@ function makeExpression(draw: Draw, depth: number): string {
     case 4:
       return `[${one()}, ${one()}]`
     default:
-      return `${pickOf(NAMES, draw)}.${pickOf(['items()', 'keys()', 'strip()', 'pop()', 'format(x)', 'constructor', 'content', 'startswith("a")', 'split()'], draw)}`
+      return `${pickOf(PARTS.names, draw)}.${pickOf(['items()', 'keys()', 'strip()', 'pop()', 'format(x)', 'constructor', 'content', 'startswith("a")', 'split()'], draw)}`
   }
 }
-
-const BROKEN = [
-  "{% include 'x' %}",
-  "{% import 'os' as x %}",
-  '{% raw %}',
-  '{#',
-  '{{',
-  '{%',
-  '{% endfor %}',
-  '{{ "',
-  '{% if 1 %}'.repeat(3_000),
-  '{% call(a) m() %}x{% endcall %}',
-]
 
 function makeBlock(draw: Draw, depth: number): string {
   const body = () => (depth > 5 ? 'x' : makeBlock(draw, depth + 1))
@@ -212,9 +122,10 @@ function makeBlock(draw: Draw, depth: number): string {
     () => `{% if ${value()} %}${body()}{% elif ${value()} %}x{% else %}${body()}{% endif %}`,
     () => `{% macro m(a, b=${value()}) %}${body()}{{ m(a) }}{% endmacro %}{{ m(1) }}`,
     () =>
-      `{% filter ${pickOf(FILTERS, draw)} %}${body()}{% endfilter %}{% generation %}${body()}{% endgeneration %}`,
+      `{% filter ${pickOf(PARTS.filters, draw)} %}${body()}{% endfilter %}{% generation %}${body()}{% endgeneration %}`,
     () => `{{ ${'('.repeat(2_000)}1${')'.repeat(2_000)} }}`,
   ]
-  const block = draw(12) === 0 ? pickOf(BROKEN, draw) : pickOf(blocks, draw)()
+  const block =
+    draw(12) === 0 ? pickOf(PARTS.broken, draw).repeat(pickOf([1, 1, 3_000], draw)) : pickOf(blocks, draw)()
   return block + (draw(2) === 0 && depth < 3 ? makeBlock(draw, depth + 1) : '')
 }
