@@ -59,7 +59,7 @@ export interface FuzzReport {
   readonly endings: Record<string, number>
   readonly livenessP99Ms: number
   readonly machineP99Ms: number
-  /** After a tenth of the cases, the highest, and at the end. */
+  /** After warming up, the highest, and at the end. */
   readonly rssMiB: readonly [number, number, number]
   readonly findings: readonly Finding[]
   readonly problems: readonly string[]
@@ -67,6 +67,7 @@ export interface FuzzReport {
 
 const MAX_LIVENESS_MS = 50
 const MAX_GROWTH_MIB = 128
+const WARM_UP = 500
 const MAX_FINDINGS = 8
 const SETTLE_MS = 30_000
 const PROGRESS_MS = 15_000
@@ -104,7 +105,8 @@ export async function runSuite(suite: Suite, options: RunOptions): Promise<FuzzR
   let lines = target.gateway.command.lines.length
   let suspects: number[] | null = null
   let rss: [number, number, number] = [0, 0, 0]
-  /** Started after a tenth of the cases, as is the memory taken: the first calls compile and load code. */
+  /** Cases before latency and memory count: the first calls compile and load code. */
+  const warmUp = Math.min(Math.floor(count / 10), WARM_UP)
   let probe: Worker | null = null
   const startProbe = () => {
     rss = [rssMiB(target), 0, 0]
@@ -130,7 +132,7 @@ export async function runSuite(suite: Suite, options: RunOptions): Promise<FuzzR
       }
       if (target.gateway.command.hasEnded || target.gateway.command.lines.length > lines)
         suspects ??= recent.map(({ index }) => index)
-      if (done === Math.floor(count / 10)) startProbe()
+      if (done === warmUp) startProbe()
       if (done % 256 === 0) rss[1] = Math.max(rss[1], rssMiB(target))
     }
   }

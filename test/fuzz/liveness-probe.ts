@@ -24,7 +24,9 @@ while (!isOver) {
 lane.close()
 parentPort?.postMessage({ livenessP99Ms: p99(waits), machineP99Ms: p99(delays) })
 
+/** 0 for too few values. */
 function p99(values: number[]): number {
+  if (values.length < 100) return 0
   values.sort((a, b) => a - b)
   return Math.round((values[Math.floor(values.length * 0.99)] ?? 0) * 10) / 10
 }
