@@ -16,13 +16,13 @@ const SEED = 20_261_123
 afterEach(() => stopCommands())
 
 test.each([
-  ['bodies', bodies, 600],
-  ['workers', workers, 600],
-  ['sockets', sockets, 150],
+  ['bodies', bodies, 300],
+  ['workers', workers, 300],
+  ['sockets', sockets, 100],
   ['framing', framing, VARIANTS.length],
-  ['grpc', grpc, 200],
-  ['templates', templates, 25],
-  ['modules', modules, 60],
+  ['grpc', grpc, 120],
+  ['templates', templates, 12],
+  ['modules', modules, 30],
 ] as const)('%s', async (_name, suite, count) => {
   const report = await runSuite(suite, { count, seconds: 60, seed: SEED })
   // Latency is not measured here: the machine may be busy.
