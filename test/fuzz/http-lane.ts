@@ -1,41 +1,55 @@
-/** One client connection that sends a request after the other and says how each ended. Made for millions of them. */
+/** One client connection that sends one request after the other and reports how each ended. Made for millions of them. */
 import { connect, type Socket } from 'node:net'
 
 /**
- * Status of a whole reply; 0: the connection was closed before there was one; -1: nothing for too long; -2: bytes that are
- * no reply, or more than one.
+ * `closed`: before a whole response; `silent`: nothing for too long; `malformed`: bytes that are no response, or more than
+ * one.
  */
-export type Ending = number
+export interface Reply {
+  readonly ending: 'whole' | 'closed' | 'silent' | 'malformed'
+  /** 0 without a response. */
+  readonly status: number
+  /** Lower case. */
+  readonly head: string
+  readonly body: string
+}
 
-const MALFORMED = -2
+/** An exception that no code expected, as a response or as the last event of a stream. */
+export function isInternal({ head, body }: Reply): boolean {
+  return head.includes('x-weir-error-code: internal_error') || body.includes('"code":"internal_error"')
+}
 
-const SILENCE_MS = 15_000
+const SILENCE_MS = 20_000
 const HEAD_END = '\r\n\r\n'
 
 export class HttpLane {
   readonly #port: number
   #socket: Socket | null = null
   #held = ''
-  #settle: ((ending: Ending) => void) | null = null
+  #settle: ((ending: Reply['ending'], text?: string, bodyAt?: number) => void) | null = null
 
   constructor(port: number) {
     this.#port = port
   }
 
-  send(head: string, body: Buffer): Promise<Ending> {
-    const { promise, resolve } = Promise.withResolvers<Ending>()
-    const timer = setTimeout(() => {
-      this.close()
-      resolve(-1)
-    }, SILENCE_MS)
-    this.#settle = (ending) => {
+  /** @param head request line and headers, each ended by CRLF; content-length is added */
+  send(head: string, body: Buffer = Buffer.alloc(0)): Promise<Reply> {
+    return this.sendRaw([Buffer.from(`${head}content-length: ${body.length}${HEAD_END}`, 'latin1'), body])
+  }
+
+  sendRaw(parts: readonly Buffer[], silenceMs = SILENCE_MS): Promise<Reply> {
+    const { promise, resolve } = Promise.withResolvers<Reply>()
+    this.#settle = (ending, text = this.#held, bodyAt = 0) => {
       clearTimeout(timer)
       this.#settle = null
-      resolve(ending)
+      if (ending !== 'whole') this.close()
+      const head = text.slice(0, bodyAt).toLowerCase()
+      const body = Buffer.from(text.slice(bodyAt), 'latin1').toString()
+      resolve({ ending, status: Number(head.slice(9, 12)), head, body })
     }
+    const timer = setTimeout(() => this.#settle?.('silent'), silenceMs)
     this.#socket ??= this.#open()
-    this.#socket.write(`${head}content-length: ${body.length}${HEAD_END}`)
-    if (body.length > 0) this.#socket.write(body)
+    for (const part of parts) if (part.length > 0) this.#socket.write(part)
     return promise
   }
 
@@ -55,8 +69,8 @@ export class HttpLane {
     socket.on('error', () => {})
     socket.on('close', () => {
       if (this.#socket !== socket) return
+      this.#settle?.('closed')
       this.close()
-      this.#settle?.(0)
     })
     return socket
   }
@@ -70,15 +84,16 @@ export class HttpLane {
     const bodyAt = headEnd + HEAD_END.length
     const endAt = hasNoBody(status) ? bodyAt : endOfBody(this.#held, bodyAt, length)
     if (endAt === -1 || this.#held.length < endAt) return
-    // What comes after the end of a reply is a reply to nothing.
-    const isExact = this.#held.length === endAt
+    // Bytes after the end of a response belong to no request.
+    const isExact = this.#held.length === endAt && status >= 100
+    const text = this.#held
     this.#held = ''
     if (head.includes('\r\nconnection: close')) this.close()
-    this.#settle?.(isExact && status >= 100 ? status : MALFORMED)
+    this.#settle?.(isExact ? 'whole' : 'malformed', text, bodyAt)
   }
 }
 
-/** Such a reply ends with its head, whatever length that tells. @source RFC 9112 section 6.3 */
+/** Such a response ends with its head, whatever its content-length. @source RFC 9112 section 6.3 */
 function hasNoBody(status: number): boolean {
   return status === 204 || status === 304
 }
@@ -87,7 +102,7 @@ function endOfBody(text: string, bodyAt: number, length: RegExpExecArray | null)
   return length === null ? endOfChunks(text, bodyAt) : bodyAt + Number(length[1])
 }
 
-/** Behind the last chunk; -1 when it has not come. */
+/** Index after the last chunk; -1 if it has not arrived. */
 function endOfChunks(text: string, bodyAt: number): number {
   for (let at = bodyAt; ; ) {
     const lineEnd = text.indexOf('\r\n', at)

@@ -1,35 +1,53 @@
 /**
- * `node test/fuzz/run.ts bodies|answers|modules --count 1000000 --seed 1`: prints how each ended, a line for each slice, each in a
- * gateway of its own. Needs the built gateway. Exit code 1 when one ended badly.
+ * `node test/fuzz/run.ts [suite …] [--count N] [--seed S] [--seconds T] [--only INDEX]`: runs the suites, all by default, and
+ * prints a report of each. Needs the built gateway. Exit code 1 if something failed; --only repeats one case of a seed.
  */
 import { parseArgs } from 'node:util'
-import { fuzzAnswers, fuzzBodies, isGood as isGoodReport } from './fuzz.ts'
-import { fuzzModules, isGoodWithModules } from './modules.ts'
+import { stopCommands } from '../support/built-command.ts'
+import { bodies } from './bodies.ts'
+import { framing } from './framing.ts'
+import { grpc } from './grpc.ts'
+import { runSuite, type Suite } from './harness.ts'
+import { modules } from './modules.ts'
+import { sockets } from './sockets.ts'
+import { templates } from './templates.ts'
+import { workers } from './workers.ts'
+
+const SUITES: Readonly<Record<string, Suite>> = {
+  bodies,
+  workers,
+  sockets,
+  framing,
+  grpc,
+  templates,
+  modules,
+}
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
-    count: { type: 'string', default: '10000' },
-    slice: { type: 'string', default: '50000' },
+    count: { type: 'string' },
     seed: { type: 'string', default: '1' },
+    seconds: { type: 'string', default: '3600' },
+    only: { type: 'string' },
   },
 })
-const [what] = positionals
-async function run(count: number, seed: number): Promise<{ isGood: boolean; report: object }> {
-  if (what === 'modules') {
-    const report = await fuzzModules(count, seed)
-    return { isGood: isGoodWithModules(report), report }
-  }
-  const report = await (what === 'answers' ? fuzzAnswers : fuzzBodies)(count, seed)
-  return { isGood: isGoodReport(report), report }
-}
+const unknown = positionals.find((name) => SUITES[name] === undefined)
+if (unknown !== undefined)
+  throw new Error(`unknown suite ${unknown}; suites: ${Object.keys(SUITES).join(', ')}`)
 
-let seed = Number(values.seed)
-let isAllGood = true
-for (let left = Number(values.count); left > 0; left -= Number(values.slice)) {
-  const { isGood, report } = await run(Math.min(left, Number(values.slice)), seed)
-  isAllGood &&= isGood
-  console.log(JSON.stringify({ seed, ...report }))
-  seed++
+let isGood = true
+for (const name of positionals.length > 0 ? positionals : Object.keys(SUITES)) {
+  console.log(`${name}: seed ${values.seed}`)
+  const report = await runSuite(SUITES[name], {
+    count: Number(values.count ?? SUITES[name].count),
+    seconds: Number(values.seconds),
+    seed: Number(values.seed),
+    only: values.only === undefined ? undefined : Number(values.only),
+    print: (line) => console.log(`${name}: ${line}`),
+  })
+  isGood &&= report.findings.length === 0 && report.problems.length === 0
+  console.log(JSON.stringify({ suite: name, seed: Number(values.seed), ...report }, null, 1))
 }
-process.exit(isAllGood ? 0 : 1)
+await stopCommands()
+process.exit(isGood ? 0 : 1)
