@@ -1,5 +1,6 @@
 /** A gateway in front of engines that are played over gRPC, all of them registered, ready, with their tokenizer loaded. */
 import { afterEach } from 'vitest'
+import type { Plugin } from '../../kernel/plugin/define-plugin.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import {
   type ScriptedEngine,
@@ -11,6 +12,7 @@ export interface GrpcFleetOptions {
   readonly engines?: readonly (ScriptedEngineOptions & { readonly spec?: Record<string, unknown> })[]
   readonly kernel?: Record<string, unknown>
   readonly plugins?: Record<string, unknown>
+  readonly own?: readonly Plugin[]
   readonly template?: string
   /** Further settings of the plugin workers. */
   readonly workers?: Record<string, unknown>
@@ -55,6 +57,7 @@ export async function openGrpcFleet(options: GrpcFleetOptions = {}) {
       },
       ...options.plugins,
     },
+    own: options.own,
   })
   open.push({ gateway, engines })
   const get = (path: string) => fetch(gateway.url + path)

@@ -75,6 +75,7 @@ function read(one: EngineCase, answer: EngineAnswer, chunks: readonly Buffer[]) 
     stop: () => {
       isOver = true
     },
+    defer: (next) => next(),
   })
   reader.onStart(answer.headers ?? [])
   for (const chunk of chunks) if (!isOver) reader.onData(Buffer.from(chunk))

@@ -204,6 +204,11 @@ export interface EngineSink {
   fail(error: GatewayError): void
   /** Aborts the engine's request after `finished` was emitted before the engine's own end. */
   stop(): void
+  /**
+   * Runs the rest of the work for one large chunk in a later turn of the event loop, once the client can take more. The
+   * reader receives neither data nor the end before.
+   */
+  defer(next: () => void): void
 }
 
 /** Reads one engine's answer. Calls: start, data…, end; none after `stop` or `fail`. */

@@ -95,6 +95,8 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
   #hasFinished = false
   #isOver = false
   #isPaused = false
+  /** Rest of the reader's work for a large chunk; the upstream is paused until it is done. */
+  #deferred: (() => void) | null = null
 
   constructor(
     ctx: RelayContext,
@@ -318,6 +320,21 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
     this.#call?.abort()
   }
 
+  defer(next: () => void): void {
+    this.#deferred = next
+    this.#call?.pause()
+    if (!this.#isPaused) setImmediate(this.#runDeferred)
+  }
+
+  readonly #runDeferred = (): void => {
+    const next = this.#deferred
+    if (next === null || this.#isPaused) return
+    this.#deferred = null
+    if (this.#isOver) return
+    this.#read(next)
+    if (this.#deferred === null && !this.#isPaused) this.#call?.resume()
+  }
+
   // The handle of the caller.
 
   pause(): void {
@@ -327,7 +344,8 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
 
   resume(): void {
     this.#isPaused = false
-    this.#call?.resume()
+    if (this.#deferred === null) this.#call?.resume()
+    else setImmediate(this.#runDeferred)
   }
 
   abort(): void {

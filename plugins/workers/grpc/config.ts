@@ -15,8 +15,9 @@ export const grpcConfig = Type.Object(
     }),
     maxMessageBytes: Type.Integer({
       minimum: 1_048_576,
-      default: 268_435_456,
-      description: 'Longest accepted message of an engine, bytes.',
+      default: 33_554_432,
+      description:
+        'Longest accepted message of an engine, bytes. Responses are limited further by what max_tokens and the log probabilities of the request need.',
     }),
     streamWindowBytes: Type.Integer({
       minimum: 65_535,

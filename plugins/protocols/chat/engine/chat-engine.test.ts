@@ -24,6 +24,7 @@ function sink() {
     stop() {
       out.isStopped = true
     },
+    defer: (next: () => void) => next(),
   }
   return out
 }

@@ -19,6 +19,7 @@ function sink() {
     emit: (event: GenerationEvent) => void events.push(event),
     fail: (error: GatewayError) => void failures.push(error),
     stop() {},
+    defer: (next: () => void) => next(),
   }
 }
 

@@ -19,13 +19,20 @@ export interface ChoiceOptions {
   /** Alternatives per token; null disables log probabilities. */
   readonly topLogprobs: number | null
   readonly wantsTokenIds: boolean
+  /** Tokens after which decoding stops even if the engine continues. */
+  readonly maxTokens: number
 }
+
+/** Tokens that are decoded in one turn of the event loop. */
+const SLICE_TOKENS = 1_024
 
 export class ChoiceReader implements OutputSink {
   readonly index: number
   hasEnded = false
   /** The gateway found a stop string or token. */
   hasStopped = false
+  /** The engine generated more than the maximum. */
+  hasExceeded = false
   /** The token id at which it stopped. */
   lastId = -1
   hasChunks = false
@@ -37,6 +44,7 @@ export class ChoiceReader implements OutputSink {
   readonly #stream: OutputStream | null
   #logprobs: TokenLogprob[] | null = null
   #tokenIds: number[] | null = null
+  #decodedTokens = 0
 
   constructor(index: number, sink: EngineSink, options: ChoiceOptions) {
     this.index = index
@@ -50,14 +58,25 @@ export class ChoiceReader implements OutputSink {
     return this.#decoder.matchedStop
   }
 
-  /** Decodes output ids; ignores those after a stop. */
-  take(reply: EngineReply): void {
+  /**
+   * Decodes output ids from a position on, at most a slice of them; ignores those after a stop or beyond the maximum.
+   * @returns the position at which to continue; the number of ids if nothing is left to decode
+   */
+  take(reply: EngineReply, from: number): number {
     const { tokenIds, logprobs } = reply
+    const { maxTokens } = this.#options
+    const end = Math.min(tokenIds.length, from + SLICE_TOKENS)
     const decoder = this.#decoder
     // Pushed one by one, since each token counts as reasoning or not by the text before it.
     const isOneByOne = tokenIds.length > 1 && this.#stream?.separatesReasoning === true
     let text = ''
-    for (let i = 0; i < tokenIds.length && !this.hasStopped; i++) {
+    for (let i = from; i < end && !this.hasStopped; i++) {
+      if (this.#decodedTokens === maxTokens) {
+        this.hasStopped = true
+        this.hasExceeded = true
+        break
+      }
+      this.#decodedTokens++
       const id = tokenIds[i]
       const piece = decoder.push(id)
       const isStopId = decoder.matchedStop === id
@@ -73,6 +92,7 @@ export class ChoiceReader implements OutputSink {
       else if (piece !== '') this.#push(piece)
     }
     if (text !== '') this.#push(text)
+    return this.hasStopped ? tokenIds.length : end
   }
 
   #push(text: string): void {
@@ -115,10 +135,12 @@ export class ChoiceReader implements OutputSink {
     }
   }
 
-  /** @param reason finish reason of the engine */
-  end(reason: string, engineStop: string | number | null): void {
+  /** @param engineReason finish reason of the engine */
+  end(engineReason: string, engineStop: string | number | null): void {
     if (this.hasEnded) return
     this.hasEnded = true
+    const reason = this.hasExceeded ? 'length' : engineReason
+    if (this.hasExceeded) this.completionTokens = this.#options.maxTokens
     const rest = this.#decoder.end()
     if (rest !== '') this.#push(rest)
     const matched = this.#decoder.matchedStop
@@ -136,7 +158,6 @@ export class ChoiceReader implements OutputSink {
     })
   }
 
-  /** */
   #reason(said: string): FinishReason {
     switch (said) {
       case 'length':

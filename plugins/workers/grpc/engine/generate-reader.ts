@@ -57,29 +57,34 @@ export class GenerateReader implements EngineReader {
     if (!this.#hasStarted) this.#start(reply)
     const choice = this.#completeReply(reply)
     if (choice === null || choice.hasEnded) return
-    if (reply.isComplete) this.#complete(choice, reply)
-    else this.#chunk(choice, reply)
+    if (reply.isComplete && choice.hasChunks) this.#complete(choice, reply)
+    else if (choice.hasStopped) this.#chunk(choice, reply, true)
+    else this.#decode(choice, reply, 0)
   }
 
-  #chunk(choice: ChoiceReader, reply: EngineReply): void {
-    const goesOnAfterStop = choice.hasStopped
+  /** Decodes a large message in slices, each in a turn of its own. */
+  #decode(choice: ChoiceReader, reply: EngineReply, from: number): void {
+    const next = choice.take(reply, from)
+    if (next < reply.tokenIds.length) this.#sink.defer(() => this.#decode(choice, reply, next))
+    else if (reply.isComplete) this.#complete(choice, reply)
+    else this.#chunk(choice, reply, false)
+  }
+
+  #chunk(choice: ChoiceReader, reply: EngineReply, goesOnAfterStop: boolean): void {
     choice.hasChunks = true
     if (this.#options.runtime.countsByMessage) choice.completionTokens += reply.completionTokens
     else choice.completionTokens = reply.completionTokens
     if (reply.reasoningTokens > 0) choice.reasoningTokens = reply.reasoningTokens
-    if (!goesOnAfterStop) choice.take(reply)
     // An engine that knows the stop reports it in its next message; one that continues does not know it.
-    if (choice.hasStopped && (goesOnAfterStop || !this.#engineKnows(choice))) {
+    if (choice.hasStopped && (goesOnAfterStop || choice.hasExceeded || !this.#engineKnows(choice))) {
       choice.end('stop', null)
       this.#finishIfDone(true)
     }
   }
 
   #complete(choice: ChoiceReader, reply: EngineReply): void {
-    if (!choice.hasChunks) {
-      choice.take(reply)
+    if (!choice.hasChunks || !this.#options.runtime.countsByMessage)
       choice.completionTokens = reply.completionTokens
-    } else if (!this.#options.runtime.countsByMessage) choice.completionTokens = reply.completionTokens
     if (reply.reasoningTokens > 0) choice.reasoningTokens = reply.reasoningTokens
     choice.end(reply.finishReason, reply.matchedStop)
     this.#finishIfDone(false)
@@ -156,6 +161,7 @@ export class GenerateReader implements EngineReader {
       open: parser === null ? null : (sink: OutputSink) => parser.open(sink, how),
       topLogprobs: request.topLogprobs,
       wantsTokenIds: request.wantsTokenIds === true,
+      maxTokens: sampling.maxTokens ?? Number.POSITIVE_INFINITY,
     })
   }
 

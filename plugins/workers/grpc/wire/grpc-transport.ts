@@ -34,7 +34,7 @@ export class GrpcTransport implements Transport {
     handler: UpstreamHandler,
   ): Exchange {
     try {
-      const { maxMessageBytes } = this.#connections
+      const maxMessageBytes = Math.min(this.#connections.maxMessageBytes, this.#calls.responseLimitOf(body))
       const abortCall = this.#calls.abortOf(body)
       const plan = { path, headers, body: body ?? EMPTY, abortCall, maxMessageBytes }
       const exchange = new GrpcExchange(this.#connections.of(worker), plan, limits, handler)

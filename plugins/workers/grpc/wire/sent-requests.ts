@@ -22,6 +22,14 @@ export interface Origin {
   readonly engineRequest: EngineRequest
 }
 
+/** Bytes of a message beside its tokens, such as transfer parameters, and of all messages without tokens. */
+const BASE_BYTES = 4_194_304
+/** Tokens of a message if the request sets no maximum, or a higher one. */
+const MOST_TOKENS = 262_144
+const BYTES_PER_ID = 8
+/** Of a token id with its log probability in the largest encoding of the engines. */
+const BYTES_PER_LOGPROB = 32
+
 export class SentRequests {
   readonly #byBody = new WeakMap<Buffer, { abortCall: AbortCall; origin: Origin | null }>()
 
@@ -33,9 +41,28 @@ export class SentRequests {
     return body === null ? null : (this.#byBody.get(body)?.abortCall ?? null)
   }
 
+  /** Longest message that a response to this request needs, bytes. Bounds what an engine makes the gateway decode at once. */
+  responseLimitOf(body: Buffer | null): number {
+    const request = this.originOf(body)?.engineRequest
+    return request === undefined ? BASE_BYTES : BASE_BYTES + tokenBytes(request)
+  }
+
   originOf(body: Buffer | null): Origin | null {
     return body === null ? null : (this.#byBody.get(body)?.origin ?? null)
   }
+}
+
+function tokenBytes({
+  sampling,
+  tokenIds,
+  topLogprobs,
+  logprobsOf,
+  promptLogprobsFrom,
+}: EngineRequest): number {
+  const tokens = Math.min(sampling.maxTokens ?? MOST_TOKENS, MOST_TOKENS)
+  const logprobs = logprobsOf.length + (topLogprobs === null ? 0 : topLogprobs + 1)
+  const promptTokens = promptLogprobsFrom < 0 ? 0 : tokenIds.length
+  return tokens * BYTES_PER_ID + (tokens * logprobs + promptTokens * (logprobs + 1)) * BYTES_PER_LOGPROB
 }
 
 /** Timeout of an abort call. */
