@@ -16,14 +16,15 @@ COPY package.json package-lock.json .npmrc ./
 RUN npm ci --omit=dev
 
 FROM node:22-bookworm-slim
-ENV NODE_ENV=production WEIR_HOST=0.0.0.0 WEIR_PORT=30000
+# API, metrics and probes, where a container network reaches them.
+ENV NODE_ENV=production WEIR_HOST=0.0.0.0 WEIR_PORT=30000 WEIR_METRICS_HOST=0.0.0.0 WEIR_METRICS_PORT=29000 WEIR_PROBE_HOST=0.0.0.0 WEIR_PROBE_PORT=30001
 WORKDIR /app
 COPY package.json LICENSE ./
 COPY plugins/models/tokenizers/sample plugins/models/tokenizers/sample
 COPY --from=packages /app/node_modules node_modules
 COPY --from=build /app/dist dist
 USER node
-EXPOSE 30000
-HEALTHCHECK --interval=10s --timeout=3s --start-period=15s CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.WEIR_PORT}/liveness`).then((reply) => process.exit(reply.ok ? 0 : 1), () => process.exit(1))"]
+EXPOSE 30000 29000 30001
+HEALTHCHECK --interval=10s --timeout=3s --start-period=15s CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.WEIR_PROBE_PORT}/liveness`).then((reply) => process.exit(reply.ok ? 0 : 1), () => process.exit(1))"]
 ENTRYPOINT ["node", "dist/plugins/cli.js"]
 CMD ["serve"]

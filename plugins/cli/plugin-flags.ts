@@ -7,6 +7,7 @@ import { metricsFlags } from '../operations/metrics/flags.ts'
 import { chatFlags } from '../protocols/chat/flags.ts'
 import { policiesFlags } from '../routing/policies/flags.ts'
 import { storageFlags } from '../state/storage/flags.ts'
+import { healthFlags } from '../workers/health/flags.ts'
 import { workersFlags } from '../workers/registry/flags.ts'
 import { CONFIG_FLAGS } from './configuration/flags.ts'
 
@@ -14,6 +15,7 @@ import { CONFIG_FLAGS } from './configuration/flags.ts'
 export const CATALOG_FLAGS: readonly ConfigFlag[] = [
   ...CONFIG_FLAGS,
   ...metricsFlags,
+  ...healthFlags,
   ...policiesFlags,
   ...workersFlags,
   ...authFlags,

@@ -3,7 +3,7 @@
  * Only `npm ci` is replaced: by a link to the packages that are installed here.
  */
 import { execFile, spawn } from 'node:child_process'
-import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { basename, delimiter, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -85,9 +85,18 @@ test('the image holds production packages, runs as an unprivileged user, and pas
   expect(image.settings.get('USER')).toBe('node')
   expect(existsSync(join(image.folder, 'dist/.tsbuildinfo'))).toBe(false)
 
-  const port = String(await freePort())
-  expect(image.env).toMatchObject({ WEIR_HOST: '0.0.0.0', WEIR_PORT: '30000' })
-  const env = { ...image.env, PATH, WEIR_HOST: '127.0.0.1', WEIR_PORT: port, WEIR_METRICS_PORT: '0' }
+  const [port, metrics, probe] = await Promise.all([freePort(), freePort(), freePort()])
+  expect(image.env).toMatchObject({
+    ...{ WEIR_HOST: '0.0.0.0', WEIR_METRICS_HOST: '0.0.0.0', WEIR_PROBE_HOST: '0.0.0.0' },
+    ...{ WEIR_PORT: '30000', WEIR_METRICS_PORT: '29000', WEIR_PROBE_PORT: '30001' },
+  })
+  expect(image.settings.get('EXPOSE')).toBe('30000 29000 30001')
+  const ports = {
+    WEIR_PORT: String(port),
+    WEIR_METRICS_PORT: String(metrics),
+    WEIR_PROBE_PORT: String(probe),
+  }
+  const env = { ...image.env, PATH, ...ports }
   const inImage = { cwd: image.folder, env }
   const [command, ...args] = ['ENTRYPOINT', 'CMD'].flatMap(
     (name) => JSON.parse(image.settings.get(name) as string) as string[],
@@ -95,6 +104,9 @@ test('the image holds production packages, runs as an unprivileged user, and pas
   const child = spawn(command, args, { ...inImage, stdio: ['ignore', 'pipe', 'pipe'] })
   const gateway = new RunningCommand(child)
   await readyGateway(gateway)
+  // The whole of 127.0.0.0/8 is local: only a listener on every address answers on this one.
+  expect((await fetch(`http://127.0.0.2:${probe}/liveness`)).status).toBe(200)
+  expect(await (await fetch(`http://127.0.0.2:${metrics}/metrics`)).text()).toContain('weir_process_uptime')
   const health = image.settings.get('HEALTHCHECK') as string
   const [check, ...checkArgs] = JSON.parse(health.slice(health.indexOf('['))) as string[]
   await run(check, checkArgs, inImage)
@@ -116,6 +128,18 @@ const missing = ['python3', 'systemd-notify'].filter(
 )
 if (missing.length > 0)
   console.warn(`skipped: the unit of systemd, since there is no ${missing.join(', no ')}`)
+
+const hasAnalyzer = PATH.split(delimiter).some((folder) => existsSync(join(folder, 'systemd-analyze')))
+
+test.skipIf(!hasAnalyzer)('systemd finds no fault in the unit and rates its exposure as low', async () => {
+  const folder = makeFolder()
+  const file = join(folder, 'weir.service')
+  const unit = readFileSync(join(ROOT, 'examples/systemd/weir.service'), 'utf8')
+  // The programs of the unit must exist for the check; those of this test do.
+  writeFileSync(file, unit.replaceAll('/usr/bin/node', process.execPath))
+  expect(await run('systemd-analyze', ['verify', file])).toMatchObject({ stdout: '', stderr: '' })
+  await run('systemd-analyze', ['security', '--offline=true', '--threshold=25', file])
+})
 
 test.skipIf(missing.length > 0)(
   'systemd is notified once the gateway is ready, and again when it stops',

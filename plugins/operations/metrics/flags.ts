@@ -10,4 +10,12 @@ export const metricsFlags: readonly ConfigFlag[] = [
     placeholder: 'port',
     help: 'port of the Prometheus listener; 0 selects a free port',
   },
+  {
+    flag: null,
+    env: 'WEIR_METRICS_HOST',
+    path: ['plugins', 'metrics', 'host'],
+    kind: 'text',
+    help: 'address of the Prometheus listener',
+    enablesNothing: true,
+  },
 ]

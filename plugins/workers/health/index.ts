@@ -3,6 +3,7 @@
 import { definePlugin } from '#kernel'
 import { hostProblem } from '#shared'
 import { healthConfig } from './config.ts'
+import { healthFlags } from './flags.ts'
 import {
   engineMetricsRoute,
   healthGenerateRoute,
@@ -17,6 +18,7 @@ export default definePlugin({
     version: '0.1.0',
     description: 'Liveness, readiness and merged worker metrics.',
     config: healthConfig,
+    flags: healthFlags,
   },
   *check({ probe }, kernel) {
     if (probe === undefined) return
