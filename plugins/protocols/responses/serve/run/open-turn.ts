@@ -1,7 +1,7 @@
 /** Opens the turn of a response: one generation, or a loop over many where tools of the gateway are offered. */
 
 import type { RequestContext } from '#kernel'
-import { Generations, type ToolLoopEvent } from '#kernel'
+import { Generations, type ToolLoopEvent, type ToolLoopListener } from '#kernel'
 import { responsesErrors } from '../../errors.ts'
 import { LoopAdapter } from '../output/loop-adapter.ts'
 import type { RunParts } from '../parts.ts'
@@ -26,6 +26,7 @@ export function openTurn(
   const { generation, request, approvals, listed, origins, compaction } = plan
   const accepts = plan.accepts ?? undefined
   const listener = { onEvent: compaction === null ? onEvent : behindCompaction(compaction, onEvent) }
+  if (plan.isAnswered) return answerAtOnce(listener)
   const gatewayTools = request.tools.gateway
   if (toolLoop === undefined) refuseTools(plan)
   else if (gatewayTools.length > 0 || approvals.length > 0)
@@ -45,6 +46,12 @@ export function openTurn(
       listener,
     )
   return host.use(Generations).open(ctx, generation, { stream, accepts, listener: new LoopAdapter(listener) })
+}
+
+/** The output is empty, or a compaction that the plan has. */
+function answerAtOnce({ onEvent }: ToolLoopListener): Turn {
+  onEvent({ type: 'finished', reason: 'stop', matchedStop: null, usage: null, iterations: 0, toolCalls: 0 })
+  return { pause() {}, resume() {}, abort() {} }
 }
 
 /** Of a turn that begins later. @throws tool_not_available, and as `ToolLoopService.check` (400) */

@@ -12,7 +12,7 @@ import type {
 } from '#kernel'
 import { responsesErrors } from '../../errors.ts'
 import type { PlanParts } from '../parts.ts'
-import { withoutCovered } from '../prompt/compaction.ts'
+import { hasForeignSummary, withoutCovered } from '../prompt/compaction.ts'
 import { speaksResponses } from '../prompt/native-request.ts'
 import { readInputItems, type WholeItem } from '../read/read-items.ts'
 import type { CreateRequest } from '../read/read-request.ts'
@@ -24,7 +24,7 @@ import {
   replaceReferences,
   unknownConversation,
 } from './load-past.ts'
-import { type ModelTurn, requireNativeWorkers, toTurn, unsealerOf } from './model-turn.ts'
+import { canServeNatively, type ModelTurn, requireNativeWorkers, toTurn, unsealerOf } from './model-turn.ts'
 
 export interface Plan extends ModelTurn {
   readonly tenant: string
@@ -37,6 +37,10 @@ export interface Plan extends ModelTurn {
   readonly listed: readonly ListedServer[]
   /** History and new input. */
   readonly context: readonly HistoryItem[]
+  /** The output of the turn is a summary of everything before it. */
+  readonly isCompaction: boolean
+  /** No model runs for the output. */
+  readonly isAnswered: boolean
   /** The summary that was made for this turn; null for none. */
   readonly compaction: Compaction | null
   /** Only these workers; null for all. */
@@ -126,7 +130,10 @@ function toPlan(
   const whole = before.length === 0 ? settled : [...before, ...settled]
   const unsealer = unsealerOf(parts, tenant)
   const prompt = withoutCovered(whole, unsealer)
-  const needsNative = requireNativeWorkers(parts, request, input)
+  const isCompaction = input.at(-1)?.type === TRIGGER
+  const needsNative =
+    requireNativeWorkers(parts, request, input) ||
+    ((isCompaction || hasForeignSummary(prompt, unsealer)) && canServeNatively(parts, request))
   return {
     tenant,
     request,
@@ -138,11 +145,16 @@ function toPlan(
     approvals,
     listed: listedIn(before),
     context,
+    isCompaction: isCompaction && !needsNative,
+    isAnswered: !request.generate,
     compaction: null,
     accepts: needsNative ? speaksResponses : null,
     lock,
   }
 }
+
+/** As the last item of the input: a request for a compaction. */
+const TRIGGER = 'compaction_trigger'
 
 const WARNING_HEADER = 'x-weir-warning'
 
