@@ -54,7 +54,7 @@ export function createMessage(parts: CreateParts, ctx: RequestContext): void {
           model: named,
           request: toGenerationRequest(request, config),
           blocks: blockOptions(request),
-          open: { passThrough },
+          open: hasSpeaker(parts, model) ? { passThrough } : {},
         }
   } catch (error) {
     if (asksForTools(ctx) || !hasSpeaker(parts, model)) throw error
