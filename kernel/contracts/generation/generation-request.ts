@@ -68,6 +68,8 @@ export interface ChatMessage {
 
 export interface ChatTool {
   readonly type: 'function'
+  /** Stands for a tool of `NativeRequest.tools`: the adapter of that format sends the tool itself. Default false. */
+  readonly isStandIn?: boolean
   readonly function: {
     readonly name: string
     readonly description?: string

@@ -11,9 +11,9 @@ export const messagesConfig = Type.Object(
     pingMs: Type.Integer({
       minimum: 0,
       maximum: 600_000,
-      default: 15_000,
+      default: 10_000,
       description:
-        'Silence after which a translated stream gets a `ping` event, in milliseconds. 0 disables all pings but the first.',
+        'Silence after which a translated stream begins or gets a `ping` event, in milliseconds. 0 disables all pings but the first.',
     }),
     pdf: Type.Union([Type.Literal('refuse'), Type.Literal('file')], {
       default: 'refuse',

@@ -77,9 +77,18 @@ function typeOf({ kind, status }: GatewayError): string {
 const PHRASE = 'prompt is too long'
 const OVERFLOW =
   /context[ _-]length|context window|maximum context|prompt is too long|too many (?:input )?tokens|longer than the model/i
+/** How engines name the context length, the prompt and `max_tokens` in the message of a refusal. */
+const WINDOW = /maximum context length (?:is|of) (\d{1,15})/
+const PROMPT = /(\d{1,15}) (?:tokens )?(?:in the messages|from the input messages|input tokens|in the prompt)/
+const ANSWER = /(?:(\d{1,15}) (?:tokens )?(?:in|for) the completion|too large: (\d{1,15}))/
 const NUMBERS = /\d[\d,]{0,14}/g
 /** Statuses with which engines refuse a prompt; an error inside of a stream has none. */
 const REFUSALS: ReadonlySet<number> = new Set([400, 413, 422])
+
+function numberIn(message: string, pattern: RegExp): number | null {
+  const found = pattern.exec(message)
+  return found === null ? null : Number(found[1] ?? found[2])
+}
 
 /**
  * The message for a prompt that is too long, in the words by which clients know that they must shorten it: each engine words
@@ -89,6 +98,13 @@ function overflowMessage({ code, status, source, message }: GatewayError): strin
   const mayBe = source === 'worker' && (REFUSALS.has(status) || code === 'worker_stream_failed')
   if (code !== 'context_length_exceeded' && !(mayBe && OVERFLOW.test(message))) return null
   if (message.includes(PHRASE)) return message
+  const window = numberIn(message, WINDOW)
+  const prompt = numberIn(message, PROMPT)
+  const answer = numberIn(message, ANSWER)
+  if (window !== null && prompt !== null && answer !== null && prompt <= window)
+    return `input length and \`max_tokens\` exceed context limit: ${prompt} + ${answer} > ${window}, decrease input length or \`max_tokens\` and try again`
+  if (window !== null && prompt !== null && prompt > window)
+    return `${PHRASE}: ${prompt} tokens > ${window} maximum (${message})`
   const [most, used] = (message.match(NUMBERS) ?? [])
     .slice(0, 2)
     .map((digits) => Number(digits.replaceAll(',', '')))

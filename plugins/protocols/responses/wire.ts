@@ -120,6 +120,11 @@ const CreateMembers = {
   stream_options: nullable(Anything),
   store: Flag,
   background: Flag,
+  generate: nullable(
+    Type.Boolean({
+      description: 'False prepares a turn: no model runs and the output is empty. Default true.',
+    }),
+  ),
   tools: nullable(Type.Array(Tool, { maxItems: 1_024 })),
   tool_choice: nullable(Type.Union([Type.String(), ToolChoice])),
   parallel_tool_calls: Flag,

@@ -9,6 +9,7 @@ export abstract class EventAnswerReader implements EngineReader {
   protected readonly sink: EngineSink
   readonly #splitter = new EventSplitter()
   readonly #maxEventBytes: number
+  #isFirst = true
   #isOver = false
 
   constructor(sink: EngineSink, maxEventBytes: number) {
@@ -19,10 +20,11 @@ export abstract class EventAnswerReader implements EngineReader {
   /**
    * Processes one event.
    * @param data never empty
+   * @param name the `event` field; null if there is none
    * @returns true if the answer has finished or failed
    * @throws SyntaxError for incomplete data
    */
-  protected abstract take(data: string): boolean
+  protected abstract take(data: string, name: string | null): boolean
 
   /** Called if the stream ends without a final event; the answer is truncated unless the format says otherwise. */
   protected ended(): void {}
@@ -44,8 +46,9 @@ export abstract class EventAnswerReader implements EngineReader {
   }
 
   #read(bytes: Buffer): void {
-    const event = readEvent(bytes)
-    if (event !== null && event.data !== '') this.#isOver = this.take(event.data)
+    const event = readEvent(this.#isFirst ? withoutByteOrderMark(bytes) : bytes)
+    this.#isFirst = false
+    if (event !== null && event.data !== '') this.#isOver = this.take(event.data, event.name)
   }
 
   /** Accepts a last event without its empty line; ignores an incomplete one. */
@@ -59,4 +62,12 @@ export abstract class EventAnswerReader implements EngineReader {
     }
     if (!this.#isOver) this.ended()
   }
+}
+
+const BYTE_ORDER_MARK = Buffer.from('\ufeff')
+
+/** A stream may begin with one, which is not part of its first line. @source WHATWG HTML, Server-sent events */
+function withoutByteOrderMark(bytes: Buffer): Buffer {
+  const { length } = BYTE_ORDER_MARK
+  return bytes.subarray(0, length).equals(BYTE_ORDER_MARK) ? bytes.subarray(length) : bytes
 }

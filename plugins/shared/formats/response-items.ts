@@ -7,8 +7,6 @@ import { nullable, taggedUnion } from './schemas.ts'
 
 /** Items that can only be served by workers that speak the format themselves. */
 export const NATIVE_ITEM_TYPES = [
-  'custom_tool_call',
-  'custom_tool_call_output',
   'computer_call',
   'computer_call_output',
   'local_shell_call',
@@ -20,7 +18,8 @@ export const NATIVE_ITEM_TYPES = [
   'image_generation_call',
 ] as const
 
-const MAX_CALL_ID = 64
+/** Vendors put signatures into ids, which must come back unchanged. */
+const MAX_CALL_ID = 4_096
 
 const Text = Type.String()
 const Name = Type.String({ minLength: 1 })
@@ -87,12 +86,31 @@ export const FunctionCallItem = Type.Object({
   id: Id,
   call_id: CallId,
   name: Name,
+  namespace: nullable(Name),
   arguments: Text,
   status: Status,
 })
 
 export const FunctionOutputItem = Type.Object({
   type: Type.Literal('function_call_output'),
+  id: Id,
+  call_id: CallId,
+  output: Content,
+  status: Status,
+})
+
+export const CustomCallItem = Type.Object({
+  type: Type.Literal('custom_tool_call'),
+  id: Id,
+  call_id: CallId,
+  name: Name,
+  namespace: nullable(Name),
+  input: Text,
+  status: Status,
+})
+
+export const CustomOutputItem = Type.Object({
+  type: Type.Literal('custom_tool_call_output'),
   id: Id,
   call_id: CallId,
   output: Content,
@@ -131,6 +149,8 @@ export const InputItem = taggedUnion(
   MessageItem,
   FunctionCallItem,
   FunctionOutputItem,
+  CustomCallItem,
+  CustomOutputItem,
   ReasoningItem,
   ItemReference,
   McpListItem,
@@ -168,6 +188,10 @@ export const InputItem = taggedUnion(
     results: Type.Optional(Type.Unknown()),
   }),
   Type.Object({ type: Type.Literal('compaction'), id: Id, encrypted_content: Text }),
+  Type.Object(
+    { type: Type.Literal('compaction_trigger'), id: Id },
+    { description: 'As the last item: the output is the compaction of the items before it.' },
+  ),
   Type.Object(
     { type: Type.Enum([...NATIVE_ITEM_TYPES]), id: Id },
     { description: 'Served by workers that speak the format themselves.' },

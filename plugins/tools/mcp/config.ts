@@ -196,7 +196,8 @@ export const mcpConfig = Type.Object(
     }),
     imagesToModel: Type.Boolean({
       default: false,
-      description: 'Pass images of tool results to the model as images instead of text.',
+      description:
+        'Pass images of tool results to the model as images, for models that accept them. Otherwise the model gets a note with type and size.',
     }),
     limits: limitsConfig,
   },

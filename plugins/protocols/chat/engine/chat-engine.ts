@@ -57,14 +57,15 @@ export class ChatStreamReader extends EventAnswerReader {
     this.#answer = new AnswerEvents(attempt, sink)
   }
 
-  protected override take(data: string): boolean {
+  protected override take(data: string, name: string | null): boolean {
     if (data === DONE) return this.#finish()
     const chunk = readChunk(data)
-    if (chunk.error == null) {
+    const error = errorOf(chunk, name)
+    if (error === null) {
       this.#answer.add(chunk)
       return this.#answer.isCutHere && this.#stopHere()
     }
-    this.sink.fail(toStreamError(chunk.error))
+    this.sink.fail(toStreamError(error))
     return true
   }
 
@@ -90,8 +91,9 @@ export class ChatStreamReader extends EventAnswerReader {
 /** Reads an answer that comes as one JSON body. @throws as `readChunk` */
 export function readAnswer(attempt: EngineAttempt, sink: EngineSink, text: string): void {
   const answer = readChunk(text)
-  if (answer.error != null) {
-    sink.fail(toStreamError(answer.error))
+  const error = errorOf(answer, null)
+  if (error !== null) {
+    sink.fail(toStreamError(error))
     return
   }
   const events = new AnswerEvents(attempt, sink)
@@ -100,10 +102,19 @@ export function readAnswer(attempt: EngineAttempt, sink: EngineSink, text: strin
 }
 
 /** @throws SyntaxError for text that is not JSON, TypeError for JSON that is not an object */
-export function readChunk(text: string): UncheckedReply & { readonly error?: unknown } {
+export function readChunk(text: string): UncheckedChunk {
   const value = parseBoundedText(text)
   if (!isObject(value)) throw new TypeError('an event holds no JSON object')
   return value
+}
+
+interface UncheckedChunk extends UncheckedReply {
+  readonly error?: unknown
+}
+
+/** Engines report an error in the member `error`, as an object that is an error itself, or in an event named `error`. */
+function errorOf(chunk: UncheckedChunk, name: string | null): unknown {
+  return chunk.error ?? (name === 'error' || chunk.object === 'error' ? chunk : null)
 }
 
 function toStreamError(error: unknown): GatewayError {

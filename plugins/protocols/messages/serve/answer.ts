@@ -131,6 +131,9 @@ class StreamedAnswer implements GenerationListener {
       .use(Generations)
       .open(this.#ctx, request, { ...open, stream: true, listener: this })
     this.#stream.source = this.#generation
+    // Workers that get the client's bytes begin the stream themselves.
+    if (open.passThrough === undefined && !this.#stream.isOver && !this.#stream.hasBegun)
+      this.#stream.await(() => this.#begin(null))
   }
 
   onEvent(event: GenerationEvent): void {
@@ -168,6 +171,7 @@ class StreamedAnswer implements GenerationListener {
 
   #begin(reported: number | null): void {
     if (reported !== null) this.#inputTokens = reported
+    if (this.#stream.hasBegun) return
     if (this.#inputTokens === 0) this.#inputTokens = this.#parts.counter.estimate(this.#options.request)
     this.#stream.begin(this.#options.model, this.#inputTokens)
   }
@@ -232,7 +236,7 @@ function streamTurn(
     if (event.type === 'failed') stream.fail(event.error)
     else if (event.type === 'started') {
       inputTokens = event.started.inputTokens ?? counter.estimate(turn.request)
-      stream.begin(model, inputTokens)
+      if (!stream.hasBegun) stream.begin(model, inputTokens)
     } else {
       blocks.add(event)
       if (event.type !== 'finished') stream.flush()
@@ -245,4 +249,9 @@ function streamTurn(
     }
   }
   stream.source = loop.run(ctx, turn, { onEvent })
+  if (!stream.isOver && !stream.hasBegun)
+    stream.await(() => {
+      inputTokens = counter.estimate(turn.request)
+      stream.begin(model, inputTokens)
+    })
 }

@@ -57,7 +57,7 @@ export function createMessage(parts: CreateParts, ctx: RequestContext): void {
           request: toGenerationRequest(request, config),
           blocks: blockOptions(request),
           headers: warningsOf(request),
-          open: { passThrough },
+          open: hasSpeaker(parts, model) ? { passThrough } : {},
         }
   } catch (error) {
     if (asksForTools(ctx) || !hasSpeaker(parts, model)) throw error

@@ -21,6 +21,7 @@ export class MessageStream implements PingTarget {
   readonly #pings: Pings
   readonly #headers: ReplyHeaders
   #writer: StreamWriter | null = null
+  #onSilence: (() => void) | null = null
   #isPaused = false
 
   constructor(ctx: RequestContext, pings: Pings, headers: ReplyHeaders) {
@@ -31,6 +32,17 @@ export class MessageStream implements PingTarget {
       this.isOver = true
       pings.remove(this)
     })
+  }
+
+  get hasBegun(): boolean {
+    return this.#writer !== null
+  }
+
+  /** @param onSilence called if the stream has not begun when the first ping is due; begins it */
+  await(onSilence: () => void): void {
+    this.#onSilence = onSilence
+    this.lastEventMs = performance.now()
+    this.#pings.add(this)
   }
 
   /** Sends the head and the first event. @param model as the client names it */
@@ -58,7 +70,8 @@ export class MessageStream implements PingTarget {
   }
 
   ping(): void {
-    if (!this.#isPaused) this.#writer?.write(PING)
+    if (this.#writer === null) this.#onSilence?.()
+    else if (!this.#isPaused) this.#writer.write(PING)
   }
 
   end(stop: Stop, usage: Parameters<MessageEvents['end']>[1]): void {

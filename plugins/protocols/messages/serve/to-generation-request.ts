@@ -23,7 +23,7 @@ export function toGenerationRequest(request: MessagesRequest, options: MediaOpti
   return {
     model: request.model,
     prompt: { kind: 'chat', messages: continues ? withTrimmedEnd(messages) : messages },
-    tools: toTools(request.tools ?? []),
+    tools: toTools(request),
     toolChoice: toToolChoice(request),
     constraint: toConstraint(request),
     sampling: toSampling(request),
@@ -63,10 +63,18 @@ function withTrimmedEnd(messages: readonly ChatMessage[]): readonly ChatMessage[
   return [...messages.slice(0, -1), { ...last, content: (last.content as string).trimEnd() }]
 }
 
-/** Omits the vendor's tools, and tools that the client adds later (`defer_loading`). */
-function toTools(tools: readonly WireTool[]): readonly ChatTool[] {
-  return tools
-    .filter((tool) => isCustom(tool) && tool.defer_loading !== true)
+/**
+ * Omits the vendor's tools. Deferred tools (`defer_loading`) are offered once a result of the client's own tool search
+ * refers to them; the vendor's tool search does not run here, so with it they are offered at once.
+ */
+function toTools({ tools, messages }: MessagesRequest): readonly ChatTool[] {
+  const all = tools ?? []
+  const hasDeferred = all.some((tool) => tool.defer_loading === true)
+  const isLoaded = hasDeferred && !all.some(isVendorSearch) ? loadedTools(messages) : null
+  return all
+    .filter(
+      (tool) => isCustom(tool) && (tool.defer_loading !== true || (isLoaded?.has(tool.name ?? '') ?? true)),
+    )
     .map(({ name, description, input_schema: schema, strict }) => ({
       type: 'function',
       function: {
@@ -76,6 +84,23 @@ function toTools(tools: readonly WireTool[]): readonly ChatTool[] {
         ...(typeof strict === 'boolean' && { strict }),
       },
     }))
+}
+
+function isVendorSearch({ type }: WireTool): boolean {
+  return type?.startsWith('tool_search_tool_') === true
+}
+
+/** Names of the tools that results refer to. */
+function loadedTools(messages: MessagesRequest['messages']): ReadonlySet<unknown> {
+  const names = new Set<unknown>()
+  for (const { content } of messages) {
+    if (typeof content === 'string') continue
+    for (const block of content) {
+      if (block.type !== 'tool_result' || !Array.isArray(block.content)) continue
+      for (const part of block.content) if (part.type === 'tool_reference') names.add(part.tool_name)
+    }
+  }
+  return names
 }
 
 function toObjectSchema(schema: unknown): unknown {

@@ -53,8 +53,11 @@ export class ResponseStreamReader extends EventAnswerReader {
         break
       case 'response.completed':
       case 'response.incomplete':
-      case 'response.failed':
         answer.finish(data.response)
+        return true
+      // Some services put the error beside the response.
+      case 'response.failed':
+        this.sink.fail(toAnswerError((isObject(data.response) ? data.response.error : null) ?? data.error))
         return true
       case 'error':
         this.sink.fail(toAnswerError(isObject(data.error) ? data.error : data))

@@ -96,7 +96,8 @@ function addTools(
   types: ReadonlySet<string> | null,
 ): void {
   const others = native?.tools.filter(({ type }) => types === null || types.has(String(type))) ?? []
-  const all = [...tools.map((tool) => toTool(tool, native !== null)), ...others]
+  const sent = native === null ? tools : tools.filter(({ isStandIn }) => isStandIn !== true)
+  const all = [...sent.map((tool) => toTool(tool, native !== null)), ...others]
   if (all.length === 0) return
   body.tools = all
   const choice = toolChoice === null ? toForeignChoice(native, others) : toToolChoice(toolChoice)

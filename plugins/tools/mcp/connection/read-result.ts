@@ -1,4 +1,5 @@
 /** Parses a tool result: text for the model, and whether the tool reports a failure. */
+import { isObject } from '#kernel'
 import { ToolServerError } from './tool-server-error.ts'
 
 /** A tool result. */
@@ -15,8 +16,9 @@ export interface ToolOutput {
 const CUT_MARK = '\n[output cut off here]'
 
 /**
- * Joins text blocks by line feeds; other blocks (images, resources, links) become compact JSON; structured content is used
- * only if there are no blocks.
+ * Joins text blocks by line feeds; images, audio and binary resources become a note of their type and size, because base64
+ * in a prompt costs many tokens and says nothing; other blocks become compact JSON; structured content is used only if there
+ * are no blocks.
  * @param maxBytes longer text is truncated and marked
  * @throws ToolServerError if the value is not a tool result
  */
@@ -34,13 +36,29 @@ export function readResult(result: unknown, maxBytes: number): ToolOutput {
     text: cut(text, maxBytes),
     isError: isError === true,
     structured: text.length <= maxBytes ? (structuredContent ?? null) : null,
-    images: text.length <= maxBytes ? blocks.flatMap(toImage) : [],
+    images: text.length <= maxBytes ? imagesOf(blocks, maxBytes) : [],
   }
 }
 
 function toText(block: unknown): string {
-  const { type, text } = (block ?? {}) as Record<string, unknown>
-  return type === 'text' && typeof text === 'string' ? text : (JSON.stringify(block) ?? 'null')
+  if (!isObject(block)) return JSON.stringify(block) ?? 'null'
+  const { type, text, data, mimeType, resource } = block
+  if (type === 'text' && typeof text === 'string') return text
+  if ((type === 'image' || type === 'audio') && typeof data === 'string')
+    return binaryNote(type, mimeType, data)
+  if (type === 'resource' && isObject(resource) && typeof resource.blob === 'string')
+    return binaryNote(`resource ${String(resource.uri)}`, resource.mimeType, resource.blob)
+  return JSON.stringify(block)
+}
+
+function binaryNote(what: string, mimeType: unknown, base64: string): string {
+  return `[${what}: ${String(mimeType ?? 'unknown type')}, ${Buffer.byteLength(base64, 'base64')} bytes]`
+}
+
+/** None if all together exceed the limit. */
+function imagesOf(blocks: readonly unknown[], maxBytes: number): ToolOutput['images'] {
+  const images = blocks.flatMap(toImage)
+  return images.reduce((sum, { data }) => sum + data.length, 0) <= maxBytes ? images : []
 }
 
 function toImage(block: unknown): { mimeType: string; data: string }[] {

@@ -51,9 +51,10 @@ function readTool(entry: unknown): ServerTool[] {
   ]
 }
 
-/** Replaces a missing or invalid schema by one without properties. */
+/** Replaces a missing or invalid schema by one without properties. Some services require the member `properties`. */
 function readSchema(schema: unknown): Readonly<Record<string, unknown>> {
   if (!isObject(schema) || schema.type !== 'object') return ANY_OBJECT
   if (schema.properties !== undefined && !isObject(schema.properties)) return ANY_OBJECT
-  return JSON.stringify(schema).length <= MAX_SCHEMA_BYTES ? schema : ANY_OBJECT
+  if (JSON.stringify(schema).length > MAX_SCHEMA_BYTES) return ANY_OBJECT
+  return schema.properties === undefined ? { ...schema, properties: {} } : schema
 }

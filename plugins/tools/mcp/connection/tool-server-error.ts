@@ -1,5 +1,6 @@
 /** Errors of tool servers; their messages contain no address, credential or stack trace. */
-
+import { isObject } from '#kernel'
+import { parseBoundedText } from '#shared'
 import { RESPONSE_INCOMPLETE, SERVER_CLOSED } from '../net/response-stream.ts'
 
 /** Error types of the public API. */
@@ -50,10 +51,7 @@ export function toToolServerError(error: unknown): ToolServerError {
     return new ToolServerError('http_error', 401, 'the server rejected the credentials', options)
   if (name === 'McpError') return fromProtocol(Number(code), message, error)
   if (/^Error POSTing|^Streamable HTTP error|^SSE error/.test(message) && Number(code) >= 100)
-    return new ToolServerError('http_error', Number(code), `the server answered ${String(code)}`, {
-      cause: error,
-      isSessionLost: code === 404,
-    })
+    return fromStatus(Number(code), message, error)
   if (/^OAuth client information is bound/.test(message))
     return new ToolServerError(
       'http_error',
@@ -75,6 +73,40 @@ export function toToolServerError(error: unknown): ToolServerError {
   if (message === SERVER_CLOSED || /^(no connection|no complete response) within \d+ ms$/.test(message))
     return new ToolServerError('http_error', 0, message, options)
   return new ToolServerError('http_error', 0, 'cannot reach the server', options)
+}
+
+const NOT_FOUND = 404
+const BAD_REQUEST = 400
+/** Some servers reject an unknown session with 400 instead of 404. */
+const SESSION = /\bsession\b/i
+
+/** @param message of the library, which ends with the body; servers put JSON-RPC errors into bodies of any status */
+function fromStatus(status: number, message: string, cause: unknown): ToolServerError {
+  const error = rpcErrorIn(message)
+  const isSessionLost =
+    status === NOT_FOUND ||
+    (status === BAD_REQUEST && SESSION.test(error === null ? message : String(error.message)))
+  if (error === null || typeof error.message !== 'string' || isSessionLost)
+    return new ToolServerError('http_error', status, `the server answered ${status}`, {
+      cause,
+      isSessionLost,
+    })
+  const code = typeof error.code === 'number' ? error.code : status
+  return new ToolServerError('mcp_protocol_error', code, error.message.slice(0, MAX_MESSAGE_CHARACTERS), {
+    cause,
+  })
+}
+
+/** The JSON-RPC error in the body of a response; null if there is none. */
+function rpcErrorIn(message: string): Readonly<Record<string, unknown>> | null {
+  const begin = message.indexOf('{')
+  if (begin < 0) return null
+  try {
+    const body = parseBoundedText(message.slice(begin))
+    return isObject(body) && isObject(body.error) ? body.error : null
+  } catch {
+    return null
+  }
 }
 
 function fromProtocol(code: number, message: string, cause: unknown): ToolServerError {

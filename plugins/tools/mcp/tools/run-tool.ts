@@ -47,7 +47,7 @@ export interface ToolCall {
 export interface RunSettings {
   readonly callMs: number
   readonly audit: 'off' | 'calls' | 'arguments'
-  /** Passes images as images instead of text. */
+  /** Passes images as images beside the note in the text. */
   readonly imagesToModel: boolean
 }
 

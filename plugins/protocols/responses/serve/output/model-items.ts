@@ -2,6 +2,7 @@
 import type { HistoryItem, TokenLogprob, ToolLoopEvent } from '#kernel'
 import { newItemId, withoutPrivate } from '#shared'
 import type { SealedText } from '../prompt/sealed-text.ts'
+import { type StandIn, toInput } from '../read/stand-ins.ts'
 import { type EventEncoder, ItemEncoder, type Part, type PartEncoder } from './event-encoder.ts'
 
 /** Output options of the client. */
@@ -14,6 +15,8 @@ export interface OutputOptions {
   readonly hasSources: boolean
   readonly hasCodeOutputs: boolean
   readonly hasSearchResults: boolean
+  /** As of the declared tools. */
+  readonly standIns: ReadonlyMap<string, StandIn>
 }
 
 /** An output item that has not ended. */
@@ -192,12 +195,18 @@ export class FunctionItem implements OpenItem {
   readonly #encoder: ItemEncoder
   readonly #callId: string
   readonly #name: string
+  readonly #namespace: string | null
   #arguments = ''
 
-  constructor({ index, callId, name }: EventOf<'function_started'>, events: EventEncoder | null) {
+  constructor(
+    { index, callId, name }: EventOf<'function_started'>,
+    events: EventEncoder | null,
+    namespace: string | null,
+  ) {
     this.#encoder = new ItemEncoder(index, { id: newItemId('function_call'), type: 'function_call' }, events)
     this.#callId = callId
     this.#name = name
+    this.#namespace = namespace
   }
 
   begin(): void {
@@ -223,9 +232,69 @@ export class FunctionItem implements OpenItem {
   }
 
   #value(status: string, args: string): HistoryItem {
-    const { id } = this.#encoder
-    return { id, type: 'function_call', status, call_id: this.#callId, name: this.#name, arguments: args }
+    return {
+      id: this.#encoder.id,
+      type: 'function_call',
+      status,
+      call_id: this.#callId,
+      ...(this.#namespace !== null && { namespace: this.#namespace }),
+      name: this.#name,
+      arguments: args,
+    }
   }
+}
+
+const CUSTOM_CALL = 'custom_tool_call'
+
+/** A call of a custom tool by a worker that got a function for it. The input is known once the arguments are complete. */
+export class CustomCallItem implements OpenItem {
+  readonly #encoder: ItemEncoder
+  readonly #callId: string
+  readonly #name: string
+  #arguments = ''
+
+  constructor({ index, callId }: EventOf<'function_started'>, events: EventEncoder | null, name: string) {
+    this.#encoder = new ItemEncoder(index, { id: newItemId(CUSTOM_CALL), type: CUSTOM_CALL }, events)
+    this.#callId = callId
+    this.#name = name
+  }
+
+  begin(): void {
+    this.#encoder.added(this.#value('in_progress', ''))
+  }
+
+  add(event: ToolLoopEvent): void {
+    if (event.type === 'function_arguments') this.#arguments += event.delta
+  }
+
+  end(event: ToolLoopEvent): HistoryItem {
+    const { arguments: args, isCut } = event as EventOf<'function_done'>
+    const item = this.#value(isCut ? 'incomplete' : 'completed', toInput(args))
+    this.#encoder.wholeMember('input', item.input)
+    this.#encoder.done(item)
+    return item
+  }
+
+  incomplete(): HistoryItem {
+    return this.#value('incomplete', toInput(this.#arguments))
+  }
+
+  #value(status: string, input: string): HistoryItem {
+    const { id } = this.#encoder
+    return { id, type: CUSTOM_CALL, status, call_id: this.#callId, name: this.#name, input }
+  }
+}
+
+/** A call of what the client declared: a function, or a tool that a function stands for. */
+export function callItem(
+  event: EventOf<'function_started'>,
+  events: EventEncoder | null,
+  { standIns }: OutputOptions,
+): OpenItem {
+  const standsFor = standIns.get(event.name)
+  if (standsFor?.kind === 'custom') return new CustomCallItem(event, events, standsFor.name)
+  if (standsFor === undefined) return new FunctionItem(event, events, null)
+  return new FunctionItem({ ...event, name: standsFor.name }, events, standsFor.namespace)
 }
 
 /** An item that is whole from its beginning, such as one of a type that only the worker and the client know. */
@@ -255,9 +324,9 @@ export class WholeItem implements OpenItem {
     this.#encoder.added({
       ...withoutPrivate(this.#item),
       ...(status !== undefined && { status: 'in_progress' }),
-      ...(type === 'custom_tool_call' && { input: '' }),
+      ...(type === CUSTOM_CALL && { input: '' }),
     })
-    if (type === 'custom_tool_call') this.#encoder.wholeMember('input', input ?? '')
+    if (type === CUSTOM_CALL) this.#encoder.wholeMember('input', input ?? '')
   }
 
   add(): void {}

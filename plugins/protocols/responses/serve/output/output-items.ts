@@ -8,7 +8,7 @@ import type { TextSeal } from '../prompt/sealed-text.ts'
 import type { CreateRequest } from '../read/read-request.ts'
 import type { EventEncoder } from './event-encoder.ts'
 import {
-  FunctionItem,
+  callItem,
   MessageItem,
   type OpenItem,
   type OutputOptions,
@@ -18,7 +18,7 @@ import {
 import { ApprovalItem, BuiltInItem, ListItem, McpCallItem } from './tool-items.ts'
 
 export function outputOptions(
-  { include, store, summary }: CreateRequest,
+  { include, store, summary, tools }: CreateRequest,
   seal: TextSeal,
   tenant: string,
 ): OutputOptions {
@@ -30,6 +30,7 @@ export function outputOptions(
     hasSources: include.has('web_search_call.action.sources'),
     hasCodeOutputs: include.has('code_interpreter_call.outputs'),
     hasSearchResults: include.has('file_search_call.results'),
+    standIns: tools.standIns,
   }
 }
 
@@ -77,7 +78,7 @@ export class OutputItems {
         )
         return
       case 'function_started':
-        this.#begin(event.index, new FunctionItem(event, this.#events))
+        this.#begin(event.index, callItem(event, this.#events, this.#options))
         return
       case 'list_started':
         this.#begin(event.index, new ListItem(event, this.#events))

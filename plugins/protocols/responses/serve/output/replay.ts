@@ -49,7 +49,8 @@ function replayItem(events: EventEncoder, index: number, item: HistoryItem): voi
   } else if (item.type === 'mcp_list_tools') {
     encoder.state('in_progress')
     encoder.state(item.error === undefined ? 'completed' : 'failed')
-  } else if (item.type.endsWith('_call')) {
+  } else if (item.type === 'custom_tool_call') encoder.wholeMember('input', item.input ?? '')
+  else if (item.type.endsWith('_call')) {
     encoder.state('in_progress')
     if (item.status === 'completed') encoder.state('completed')
   }
@@ -64,6 +65,7 @@ function asBegun(item: HistoryItem): object {
     return { ...rest, summary: [] }
   }
   if (item.type === 'function_call') return { ...begun, arguments: '' }
+  if (item.type === 'custom_tool_call') return { ...begun, input: '' }
   if (item.type === 'mcp_call') return { ...begun, arguments: '', output: '', error: null }
   return item.type === 'mcp_list_tools' ? { ...begun, tools: [] } : begun
 }

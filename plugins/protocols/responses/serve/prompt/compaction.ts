@@ -1,6 +1,6 @@
 /** Compaction: the request for a summary, and summaries in place of the items that they cover. */
 import type { ChatMessage, GenerationRequest, HistoryItem } from '#kernel'
-import { requireOpened, type SealedText, type Unsealer } from './sealed-text.ts'
+import type { SealedText, Unsealer } from './sealed-text.ts'
 
 const TASK =
   'Summarise the conversation above for somebody who has to go on with it: facts, decisions, names, open tasks, and results of tools. Write the summary only.'
@@ -20,18 +20,23 @@ export function toTask(generation: GenerationRequest, messages: readonly ChatMes
   }
 }
 
-/** A stored item keeps the text beside what was sealed for the client. @throws invalid_encrypted_content (400) */
-export function summaryOf(item: HistoryItem, unsealer: Unsealer): SealedText {
+/** A stored item keeps the text beside what was sealed for the client. Null for the summary of another service. */
+export function findSummary(item: HistoryItem, unsealer: Unsealer): SealedText | null {
   const { _summary: text, _covers: covers } = item
   if (typeof text === 'string' && typeof covers === 'string') return { text, covers }
-  return requireOpened(unsealer.open(String(item.encrypted_content)))
+  return unsealer.open(String(item.encrypted_content))
+}
+
+/** Summaries that only the service which made them can read. */
+export function hasForeignSummary(items: readonly HistoryItem[], unsealer: Unsealer): boolean {
+  return items.some((item) => item.type === 'compaction' && findSummary(item, unsealer) === null)
 }
 
 /** The items without those that the last summary covers; it takes their place. */
 export function withoutCovered(items: readonly HistoryItem[], unsealer: Unsealer): readonly HistoryItem[] {
   for (let at = items.length - 1; at >= 0; at -= 1) {
     if (items[at].type !== 'compaction') continue
-    const { covers } = summaryOf(items[at], unsealer)
+    const covers = findSummary(items[at], unsealer)?.covers
     const last =
       covers === undefined ? -1 : items.findLastIndex(({ id }, index) => index < at && id === covers)
     if (last < 0) continue

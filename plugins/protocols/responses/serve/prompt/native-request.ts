@@ -11,6 +11,7 @@ const OWN_MEMBERS = new Set([
   'stream_options',
   'store',
   'background',
+  'generate',
   'metadata',
   'previous_response_id',
   'conversation',

@@ -3,9 +3,10 @@
  */
 import type { CallOrigin, ChatMessage, ContentPart, HistoryItem } from '#kernel'
 import { responsesErrors } from '../../errors.ts'
+import { memberName, toArguments } from '../read/stand-ins.ts'
 import { AssistantTurn } from './assistant-turn.ts'
-import { summaryOf } from './compaction.ts'
-import type { SealedText, Unsealer } from './sealed-text.ts'
+import { findSummary } from './compaction.ts'
+import { requireOpened, type SealedText, type Unsealer } from './sealed-text.ts'
 import { textOf, toChatContent } from './to-chat-content.ts'
 
 export interface PromptMessages {
@@ -16,13 +17,17 @@ export interface PromptMessages {
   readonly droppedReasoning: number
 }
 
-/** @throws missing_tool_output, orphan_tool_output, invalid_encrypted_content of a compaction (400) */
+/**
+ * @param isNative workers get the items themselves too, with summaries that the gateway cannot open
+ * @throws missing_tool_output, orphan_tool_output, invalid_encrypted_content of a compaction (400)
+ */
 export function toMessages(
   instructions: string | null,
   items: readonly HistoryItem[],
   unsealer: Unsealer,
+  isNative = false,
 ): PromptMessages {
-  const builder = new MessageBuilder(unsealer)
+  const builder = new MessageBuilder(unsealer, isNative)
   if (instructions !== null && instructions !== '') builder.add({ role: 'system', content: instructions })
   for (const item of items) builder.addItem(item)
   return builder.end()
@@ -32,14 +37,16 @@ class MessageBuilder {
   readonly #messages: ChatMessage[] = []
   readonly #origins = new Map<string, CallOrigin>()
   readonly #unsealer: Unsealer
+  readonly #isNative: boolean
   /** Ids of calls so far: some engines number calls from 0 in each turn. */
   readonly #usedIds = new Set<string>()
   #turn: AssistantTurn | null = null
   #droppedReasoning = 0
   readonly #requests = new Map<string, HistoryItem>()
 
-  constructor(unsealer: Unsealer) {
+  constructor(unsealer: Unsealer, isNative: boolean) {
     this.#unsealer = unsealer
+    this.#isNative = isNative
   }
 
   add(message: ChatMessage): void {
@@ -56,8 +63,12 @@ class MessageBuilder {
         this.#addReasoning(item)
         return
       case 'function_call':
-        this.#assistant().addCall(String(item.call_id), String(item.name), String(item.arguments))
+        this.#assistant().addCall(String(item.call_id), functionName(item), String(item.arguments))
         return
+      case 'custom_tool_call':
+        this.#assistant().addCall(String(item.call_id), functionName(item), toArguments(item.input))
+        return
+      case 'custom_tool_call_output':
       case 'function_call_output':
         this.#addOutput(item)
         return
@@ -81,8 +92,12 @@ class MessageBuilder {
         this.#addDenied(item)
         return
       case 'compaction': {
-        const { text } = summaryOf(item, this.#unsealer)
-        this.add({ role: 'user', content: `Summary of the conversation so far:\n${text}` })
+        const summary = findSummary(item, this.#unsealer)
+        if (summary === null && this.#isNative) return
+        this.add({
+          role: 'user',
+          content: `Summary of the conversation so far:\n${requireOpened(summary).text}`,
+        })
         return
       }
     }
@@ -178,6 +193,10 @@ class MessageBuilder {
   }
 }
 
+function functionName({ name, namespace }: HistoryItem): string {
+  return typeof namespace === 'string' ? memberName(namespace, String(name)) : String(name)
+}
+
 function picturesOf(parts: readonly { readonly type: string }[]): readonly ContentPart[] {
   const content = toChatContent(parts.filter(({ type }) => type !== 'input_text' && type !== 'output_text'))
   return typeof content === 'string' ? [] : content
@@ -188,11 +207,15 @@ function errorText(error: unknown): string {
   return typeof error === 'string' ? error : JSON.stringify(error)
 }
 
-/** Reasoning is only sent within the current turn. */
+/**
+ * Reasoning of earlier turns is sent only with the calls that it led to: some models require it there, and the templates of
+ * all others drop it themselves.
+ */
 function withoutOldReasoning(messages: readonly ChatMessage[]): readonly ChatMessage[] {
   const lastUser = messages.findLastIndex(({ role }) => role === 'user')
   return messages.map((message, index) => {
-    if (index >= lastUser || message.reasoning_content === undefined) return message
+    if (index >= lastUser || message.reasoning_content === undefined || message.tool_calls !== undefined)
+      return message
     const { reasoning_content: _, reasoning_signature: __, ...rest } = message
     return rest
   })

@@ -4,7 +4,7 @@
  */
 import type { HistoryItem } from '#kernel'
 import type { Json } from '../../json.ts'
-import { summaryOf } from './compaction.ts'
+import { findSummary } from './compaction.ts'
 import type { Unsealer } from './sealed-text.ts'
 
 const BUILT_IN = new Map([
@@ -31,8 +31,9 @@ function toItems(item: HistoryItem, requests: Map<string, HistoryItem>, unsealer
     case 'reasoning':
       return toReasoning(item, unsealer)
     case 'compaction': {
-      const { text } = summaryOf(item, unsealer)
-      const content = [{ type: 'input_text', text: `Summary of the conversation so far:\n${text}` }]
+      const summary = findSummary(item, unsealer)
+      if (summary === null) return [withoutOwn(item)]
+      const content = [{ type: 'input_text', text: `Summary of the conversation so far:\n${summary.text}` }]
       return [{ type: 'message', role: 'user', content }]
     }
     case 'mcp_call':

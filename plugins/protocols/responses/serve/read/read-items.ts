@@ -69,9 +69,20 @@ function toWholeItem(item: InputItem, path: string): WholeItem {
         ...head(item),
         call_id: item.call_id,
         name: item.name,
+        ...given('namespace', item.namespace),
         arguments: item.arguments,
         status: item.status ?? 'completed',
       }
+    case 'custom_tool_call':
+      return {
+        ...head(item),
+        call_id: item.call_id,
+        name: item.name,
+        ...given('namespace', item.namespace),
+        input: item.input,
+        status: item.status ?? 'completed',
+      }
+    case 'custom_tool_call_output':
     case 'function_call_output':
       return {
         ...head(item),

@@ -17,6 +17,8 @@ export interface CreateRequest {
   readonly stream: boolean
   readonly store: boolean
   readonly background: boolean
+  /** False: the output is empty, and no model runs. */
+  readonly generate: boolean
   readonly previousResponseId: string | null
   readonly conversationId: string | null
   readonly tools: DeclaredTools
@@ -79,6 +81,7 @@ export function readCreateRequest(json: unknown, members: Json = {}): CreateRequ
     stream,
     store,
     background,
+    generate: body.generate ?? true,
     previousResponseId,
     conversationId,
     tools,

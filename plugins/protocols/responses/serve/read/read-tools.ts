@@ -6,6 +6,7 @@ import type { ApprovalRule, BuiltInType, ChatTool, GatewayTool, McpToolRequest, 
 import { missing, responsesErrors, wrongValue } from '../../errors.ts'
 import type { Json } from '../../json.ts'
 import type { CreateBody, FunctionTool, McpTool, OtherTool, ToolFilter as WireFilter } from '../../wire.ts'
+import { type StandIn, standInsOf } from './stand-ins.ts'
 
 const LABEL = /^[A-Za-z][A-Za-z0-9_-]{0,127}$/
 
@@ -22,6 +23,8 @@ export interface DeclaredTools {
   readonly gateway: readonly GatewayTool[]
   /** As the client wrote them, without secrets. */
   readonly echo: readonly Json[]
+  /** Functions among them that stand for a tool of another type, by name. */
+  readonly standIns: ReadonlyMap<string, StandIn>
   /** Types that were declared, for `tool_choice`. */
   readonly types: ReadonlySet<string>
 }
@@ -37,16 +40,20 @@ export function readTools({ tools }: CreateBody): DeclaredTools {
   const echo: Json[] = []
   const types = new Set<string>()
   const names = new Set<string>()
+  const standIns = new Map<string, StandIn>()
+  const addFunction = (tool: ChatTool, path: string) => {
+    const { name } = tool.function
+    if (names.has(name)) throw responsesErrors.duplicate_tool_name.with({ param: `${path}.name` }, name)
+    names.add(name)
+    functions.push(tool)
+  }
   const labels = new Set<string>()
   for (const [index, tool] of (tools ?? []).entries()) {
     const path = `tools[${index}]`
     types.add(tool.type)
     if (isFunction(tool)) {
       const declared = readFunction(tool, path)
-      if (names.has(declared.name))
-        throw responsesErrors.duplicate_tool_name.with({ param: `${path}.name` }, declared.name)
-      names.add(declared.name)
-      functions.push(toChatTool(declared))
+      addFunction(toChatTool(declared), path)
       echo.push({ type: tool.type, ...declared })
     } else if (isMcp(tool)) {
       const declared = readMcp(tool, path)
@@ -66,10 +73,14 @@ export function readTools({ tools }: CreateBody): DeclaredTools {
         const { type: _, ...settings } = tool
         gateway.push({ kind: 'built_in', type: builtIn, settings, param: path })
       }
+      for (const { tool: one, standsFor } of standInsOf(tool, path)) {
+        addFunction(one, path)
+        standIns.set(one.function.name, standsFor)
+      }
       echo.push(tool)
     }
   }
-  return { functions, gateway, echo, types }
+  return { functions, gateway, echo, standIns, types }
 }
 
 type Tool = FunctionTool | McpTool | OtherTool

@@ -59,6 +59,11 @@ function readReference(
       throw responsesErrors.tool_choice_tool_not_found.with(PARAM, shown(label))
     return { reference: { kind: 'mcp', label, ...(typeof name === 'string' && { name }) }, echo: choice }
   }
+  if (type === 'custom' && choice.name !== undefined && choice.name !== null) {
+    const { name } = choice
+    if (tools.standIns.get(name)?.kind === 'custom')
+      return { reference: { kind: 'function', name }, echo: choice }
+  }
   const builtIn = builtInType(type)
   const isDeclared =
     builtIn === null

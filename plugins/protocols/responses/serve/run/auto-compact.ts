@@ -15,7 +15,7 @@ import {
 import { newItemId } from '#shared'
 import { responsesErrors } from '../../errors.ts'
 import type { RunParts } from '../parts.ts'
-import { toTask, withoutCovered } from '../prompt/compaction.ts'
+import { hasForeignSummary, toTask, withoutCovered } from '../prompt/compaction.ts'
 import { countTokens, estimateTokens, messageTokens } from '../prompt/prompt-tokens.ts'
 import { toMessages } from '../prompt/to-messages.ts'
 import { toTurn, unsealerOf, workersOf } from './model-turn.ts'
@@ -30,19 +30,24 @@ const MAX_CHUNKS = 16
 
 /** @returns the plan itself if it need not be compacted; synchronous if nothing has to be counted. @throws as a generation */
 export function compacted(parts: RunParts, ctx: RequestContext, plan: Plan): Plan | Promise<Plan> {
+  if (plan.isAnswered) return plan
   const context = contextLength(parts, plan)
   const limit = limitOf(plan, context)
   // Calls that wait for an answer are part of the turn under way.
-  if (limit === null || plan.approvals.length > 0) return plan
-  return compactAbove(parts, ctx, plan, { limit, context }).catch((error: unknown) => {
+  if (!plan.isCompaction && (limit === null || plan.approvals.length > 0)) return plan
+  const ready =
+    limit === null || plan.isCompaction
+      ? compactAll(parts, ctx, plan, context)
+      : compactAbove(parts, ctx, plan, { limit, context })
+  return ready.catch((error: unknown) => {
     void plan.lock?.release()
     throw error
   })
 }
 
 /** The smallest context length of the model's workers, in tokens; null if none reports it. */
-function contextLength(parts: RunParts, { request }: Plan): number | null {
-  if (!request.truncates && request.compactThreshold === null) return null
+function contextLength(parts: RunParts, { request, isCompaction }: Plan): number | null {
+  if (!isCompaction && !request.truncates && request.compactThreshold === null) return null
   let length: number | null = null
   const name = parts.host.balance.canonicalModel(request.model)
   for (const { models } of workersOf(parts, request)) {
@@ -70,6 +75,7 @@ async function compactAbove(
   if (tokens <= limit) return plan
   const unsealer = unsealerOf(parts, tenant)
   const items = withoutCovered(plan.context, unsealer)
+  if (hasForeignSummary(items, unsealer)) return plan
   const cut = items.findLastIndex(({ type, role }) => type === 'message' && role === 'user')
   const head = items.slice(0, Math.max(0, cut))
   const last = head.at(-1)
@@ -79,6 +85,43 @@ async function compactAbove(
   const chunks =
     messages === null ? [] : toChunks(messages, (context ?? Number.POSITIVE_INFINITY) * CHUNK_SHARE)
   if (chunks.length === 0 || chunks.length > MAX_CHUNKS) return plan
+  const compaction = await makeCompaction(parts, ctx, plan, chunks, last)
+  const turn = toTurn(parts, tenant, request, [compaction.item, ...items.slice(cut)])
+  const { droppedReasoning } = plan
+  return { ...plan, ...turn, droppedReasoning, compaction }
+}
+
+/** The summary is all of the output. */
+async function compactAll(
+  parts: RunParts,
+  ctx: RequestContext,
+  plan: Plan,
+  context: number | null,
+): Promise<Plan> {
+  const { prompt } = plan.generation
+  const messages = prompt.kind === 'chat' ? prompt.messages : []
+  const last = plan.context.at(-2)
+  if (last === undefined || messages.length === 0)
+    throw responsesErrors.invalid_value.with(
+      { param: 'input' },
+      'input',
+      'must have items before its trigger',
+    )
+  const chunks = toChunks(messages, (context ?? Number.POSITIVE_INFINITY) * CHUNK_SHARE)
+  if (chunks.length > MAX_CHUNKS)
+    throw responsesErrors.invalid_value.with({ param: 'input' }, 'input', 'is too long for a compaction')
+  const compaction = await makeCompaction(parts, ctx, plan, chunks, last)
+  return { ...plan, isAnswered: true, compaction }
+}
+
+/** @param last the last item that the summary covers */
+async function makeCompaction(
+  parts: RunParts,
+  ctx: RequestContext,
+  { tenant, generation }: Plan,
+  chunks: readonly ChatMessage[][],
+  last: HistoryItem,
+): Promise<Compaction> {
   const { text, usage } = await summarise(parts, ctx, generation, chunks)
   const item: HistoryItem = {
     id: newItemId('compaction'),
@@ -87,9 +130,7 @@ async function compactAbove(
     _summary: text,
     _covers: last.id,
   }
-  const turn = toTurn(parts, tenant, request, [item, ...items.slice(cut)])
-  const { droppedReasoning } = plan
-  return { ...plan, ...turn, droppedReasoning, compaction: { item, usage } }
+  return { item, usage }
 }
 
 /** Null if the current turn holds the result of an earlier call, so that the history cannot be split there. */

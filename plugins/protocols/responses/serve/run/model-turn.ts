@@ -23,10 +23,10 @@ export function toTurn(
   items: readonly HistoryItem[],
 ): ModelTurn {
   const unsealer = unsealerOf(parts, tenant)
-  const { messages, ...about } = toMessages(request.instructions, items, unsealer)
+  const isNative = canServeNatively(parts, request)
+  const { messages, ...about } = toMessages(request.instructions, items, unsealer, isNative)
   const generation = toGeneration(request, messages)
-  if (!hasNativeWorkers(parts) || !workersOf(parts, request).some(speaksResponses))
-    return { ...about, generation }
+  if (!isNative) return { ...about, generation }
   const native = nativeRequest({
     body: request.body,
     messageCount: messages.length,
@@ -34,6 +34,11 @@ export function toTurn(
     runs: (type) => parts.toolLoop?.hasBuiltIn(type, tenant) === true,
   })
   return { ...about, generation: { ...generation, native } }
+}
+
+/** Whether a worker of the model speaks the format. */
+export function canServeNatively(parts: PlanParts, request: CreateRequest): boolean {
+  return hasNativeWorkers(parts) && workersOf(parts, request).some(speaksResponses)
 }
 
 /** Keyed by the list of workers, which is a new array after each change. */
@@ -72,7 +77,7 @@ export function requireNativeWorkers(
 ): boolean {
   const index = input.findIndex(({ type }) => isNativeType(type))
   if (index < 0) return false
-  if (workersOf(parts, request).some(speaksResponses)) return true
+  if (canServeNatively(parts, request)) return true
   const param = `input[${index}].type`
   throw responsesErrors.unsupported_item_type.with({ param }, input[index].type)
 }

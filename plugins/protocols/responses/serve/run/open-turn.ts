@@ -1,6 +1,6 @@
 /** Opens the turn of a response: one generation, or a loop over several if it has tools of the gateway. */
 
-import { Generations, type RequestContext, type ToolLoopEvent } from '#kernel'
+import { Generations, type RequestContext, type ToolLoopEvent, type ToolLoopListener } from '#kernel'
 import { responsesErrors } from '../../errors.ts'
 import { LoopAdapter } from '../output/loop-adapter.ts'
 import type { RunParts } from '../parts.ts'
@@ -25,6 +25,7 @@ export function openTurn(
   const { generation, request, approvals, listed, origins, compaction } = plan
   const accepts = plan.accepts ?? undefined
   const listener = { onEvent: compaction === null ? onEvent : behindCompaction(compaction, onEvent) }
+  if (plan.isAnswered) return answerAtOnce(listener)
   const gatewayTools = request.tools.gateway
   if (toolLoop === undefined) refuseTools(plan)
   else if (gatewayTools.length > 0 || approvals.length > 0)
@@ -44,6 +45,12 @@ export function openTurn(
       listener,
     )
   return host.use(Generations).open(ctx, generation, { stream, accepts, listener: new LoopAdapter(listener) })
+}
+
+/** The output is empty, or a compaction that the plan has. */
+function answerAtOnce({ onEvent }: ToolLoopListener): Turn {
+  onEvent({ type: 'finished', reason: 'stop', matchedStop: null, usage: null, iterations: 0, toolCalls: 0 })
+  return { pause() {}, resume() {}, abort() {} }
 }
 
 /** Checks the tools of a turn that begins later. @throws tool_not_available, and as `ToolLoopService.check` (400) */

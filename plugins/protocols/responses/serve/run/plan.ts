@@ -14,7 +14,7 @@ import { ignoredMembers, warningHeader } from '#shared'
 import { responsesErrors } from '../../errors.ts'
 import { unknownMembers } from '../../wire.ts'
 import type { PlanParts } from '../parts.ts'
-import { withoutCovered } from '../prompt/compaction.ts'
+import { hasForeignSummary, withoutCovered } from '../prompt/compaction.ts'
 import { speaksResponses } from '../prompt/native-request.ts'
 import { readInputItems, type WholeItem } from '../read/read-items.ts'
 import type { CreateRequest } from '../read/read-request.ts'
@@ -26,7 +26,7 @@ import {
   replaceReferences,
   unknownConversation,
 } from './load-past.ts'
-import { type ModelTurn, requireNativeWorkers, toTurn, unsealerOf } from './model-turn.ts'
+import { canServeNatively, type ModelTurn, requireNativeWorkers, toTurn, unsealerOf } from './model-turn.ts'
 
 export interface Plan extends ModelTurn {
   readonly tenant: string
@@ -39,6 +39,10 @@ export interface Plan extends ModelTurn {
   readonly listed: readonly ListedServer[]
   /** History and new input. */
   readonly context: readonly HistoryItem[]
+  /** The output of the turn is a summary of everything before it. */
+  readonly isCompaction: boolean
+  /** No model runs for the output. */
+  readonly isAnswered: boolean
   /** The summary of earlier items that this turn begins with; null without one. */
   readonly compaction: Compaction | null
   /** Only these workers; null for all. */
@@ -128,7 +132,10 @@ function toPlan(
   const whole = before.length === 0 ? settled : [...before, ...settled]
   const unsealer = unsealerOf(parts, tenant)
   const prompt = withoutCovered(whole, unsealer)
-  const needsNative = requireNativeWorkers(parts, request, input)
+  const isCompaction = input.at(-1)?.type === TRIGGER
+  const needsNative =
+    requireNativeWorkers(parts, request, input) ||
+    ((isCompaction || hasForeignSummary(prompt, unsealer)) && canServeNatively(parts, request))
   return {
     tenant,
     request,
@@ -140,11 +147,16 @@ function toPlan(
     approvals,
     listed: listedIn(before),
     context,
+    isCompaction: isCompaction && !needsNative,
+    isAnswered: !request.generate,
     compaction: null,
     accepts: needsNative ? speaksResponses : null,
     lock,
   }
 }
+
+/** As the last item of the input: a request for a compaction. */
+const TRIGGER = 'compaction_trigger'
 
 /**
  * `encrypted_reasoning_dropped; items=<n>` where reasoning in the input could not be opened, and `members_ignored` for

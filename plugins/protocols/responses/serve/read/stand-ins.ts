@@ -1,0 +1,114 @@
+/**
+ * Functions in place of tools that only the Responses format has, for workers that do not speak it: a custom tool is a
+ * function with one text, and the functions of a namespace have its name in front of theirs.
+ */
+import { createHash } from 'node:crypto'
+import { type ChatTool, isObject } from '#kernel'
+import { missing, wrongValue } from '../../errors.ts'
+import type { Json } from '../../json.ts'
+
+/** What a call of the function is in the format. */
+export type StandIn =
+  | { readonly kind: 'custom'; readonly name: string }
+  | { readonly kind: 'member'; readonly namespace: string; readonly name: string }
+
+export interface StandInFunction {
+  readonly tool: ChatTool
+  readonly standsFor: StandIn
+}
+
+/** Names that chat services accept. */
+const MAX_NAME = 64
+const HASH_CHARACTERS = 8
+const INPUT = 'input'
+
+/** @returns none for a tool of another type. @throws 400 naming the member */
+export function standInsOf(tool: Json, path: string): readonly StandInFunction[] {
+  if (tool.type === 'custom') return [ofCustom(tool, path)]
+  if (tool.type !== 'namespace') return []
+  const namespace = nameOf(tool, path)
+  const { tools } = tool
+  if (!Array.isArray(tools)) return wrongValue(`${path}.tools`, 'must be an array')
+  return tools.flatMap((member: unknown, index) => {
+    const at = `${path}.tools[${index}]`
+    if (!isObject(member)) return wrongValue(at, 'must be an object')
+    if (member.type === 'custom') return [inNamespace(namespace, ofCustom(member, at))]
+    if (member.type !== 'function') return []
+    const { description, parameters, strict } = member
+    const name = nameOf(member, at)
+    return {
+      tool: {
+        type: 'function',
+        isStandIn: true,
+        function: {
+          name: memberName(namespace, name),
+          ...(typeof description === 'string' && { description }),
+          parameters: isObject(parameters) ? parameters : { type: 'object', properties: {} },
+          ...(typeof strict === 'boolean' && { strict }),
+        },
+      },
+      standsFor: { kind: 'member', namespace, name },
+    }
+  })
+}
+
+function inNamespace(namespace: string, { tool, standsFor }: StandInFunction): StandInFunction {
+  const name = memberName(namespace, tool.function.name)
+  return { tool: { ...tool, function: { ...tool.function, name } }, standsFor }
+}
+
+function nameOf({ name }: Json, path: string): string {
+  return typeof name === 'string' && name !== '' ? name : missing(`${path}.name`)
+}
+
+function ofCustom(tool: Json, path: string): StandInFunction {
+  const name = nameOf(tool, path)
+  return {
+    tool: {
+      type: 'function',
+      isStandIn: true,
+      function: {
+        name,
+        description: customDescription(tool),
+        parameters: {
+          type: 'object',
+          properties: { [INPUT]: { type: 'string', description: 'The whole input, as plain text.' } },
+          required: [INPUT],
+          additionalProperties: false,
+        },
+      },
+    },
+    standsFor: { kind: 'custom', name },
+  }
+}
+
+/** The grammar is part of it: it is all that a model learns about the input. */
+function customDescription({ description, format }: Json): string {
+  const about = typeof description === 'string' ? description : ''
+  if (!isObject(format) || typeof format.definition !== 'string') return about
+  const grammar = `The input follows this ${String(format.syntax ?? '')} grammar:\n${format.definition}`
+  return about === '' ? grammar : `${about}\n\n${grammar}`
+}
+
+/** Name of a namespace's function for workers. The same for the same names, so that earlier calls need no declaration. */
+export function memberName(namespace: string, name: string): string {
+  const whole = `${namespace}__${name}`
+  if (whole.length <= MAX_NAME) return whole
+  const hash = createHash('sha256').update(whole).digest('hex').slice(0, HASH_CHARACTERS)
+  return `${whole.slice(0, MAX_NAME - HASH_CHARACTERS - 1)}_${hash}`
+}
+
+/** Arguments of the function of a custom tool. */
+export function toArguments(input: unknown): string {
+  return JSON.stringify({ [INPUT]: String(input ?? '') })
+}
+
+/** Input of a custom tool. Arguments without such a member are the input themselves: models make mistakes. */
+export function toInput(args: string): string {
+  try {
+    const value: unknown = JSON.parse(args)
+    return isObject(value) && typeof value[INPUT] === 'string' ? value[INPUT] : args
+  } catch {
+    return args
+  }
+}
