@@ -35,6 +35,7 @@ export {
   type Unchecked,
 } from './formats/schemas.ts'
 export { type ReadEvent, readEvent, type SseEvent, writeEvent } from './formats/sse-event.ts'
+export { withOneSystemMessage } from './formats/system-messages.ts'
 export { isUuid, uuidV7, uuidV7Hex } from './formats/uuid-v7.ts'
 export { ignoredMembers, warningHeader } from './formats/warning-header.ts'
 export { LabelLimit, modelLabelLimit, OTHER } from './metrics/label-limit.ts'

@@ -42,10 +42,10 @@ const isCommand = (file: string) => /^plugins\/.+\/commands\//.test(file)
 const OWNERS: Readonly<Record<string, readonly string[]>> = {
   // The simulated worker of the benchmarks must cost less than what it stands behind.
   'uWebSockets.js': ['kernel/http', 'bench/support'],
-  ajv: ['kernel/schema'],
+  ajv: ['kernel/schema', 'test/fuzz'],
   pino: ['kernel/observe'],
   'prom-client': ['plugins/operations/metrics'],
-  yaml: ['plugins/cli'],
+  yaml: ['plugins/cli', 'test/usage'],
   level: ['plugins/state/storage', 'test/contract'],
   pg: ['plugins/state/postgres', 'test/contract'],
   piscina: ['plugins/shared'],
@@ -54,7 +54,7 @@ const OWNERS: Readonly<Record<string, readonly string[]>> = {
   tokenizers: ['plugins/models/tokenizers'],
   '@huggingface/jinja': ['plugins/models/tokenizers'],
   '@grpc/grpc-js': ['plugins/workers/grpc', 'plugins/sim', 'test/support'],
-  '@kubernetes/client-node': ['plugins/workers/kubernetes'],
+  '@kubernetes/client-node': ['plugins/workers/kubernetes', 'test/usage'],
   '@modelcontextprotocol/sdk': ['plugins/tools/mcp', 'examples/responses-mcp'],
   '@opentelemetry/api': ['plugins/operations/tracing'],
   '@opentelemetry/core': ['plugins/operations/tracing'],

@@ -16,7 +16,7 @@ const EVENT_STREAM = ['content-type', 'text/event-stream']
 const call = { index: 0, id: 'a', type: 'function', function: { name: 'f', arguments: '{"x":' } }
 
 engineContract('chat', () => ({
-  adapter: chatEngine({ maxAnswerBytes: 1 << 20 }),
+  adapter: chatEngine({ maxAnswerBytes: 1 << 20, systemMessages: 'merge' }),
   worker: chatWorker,
   stranger: workerEntry({ slot: 1, apis: ['messages'] }),
   cutsAnywhere: true,

@@ -58,6 +58,8 @@ export type GenerationEvent =
       readonly type: 'reasoning'
       readonly choice: number
       readonly delta: string
+      /** The delta is the blank line between two parts of the reasoning. Default false. */
+      readonly isBreak?: boolean
       readonly logprobs?: readonly TokenLogprob[] | null
       readonly tokenIds?: readonly number[] | null
     }

@@ -194,6 +194,8 @@ export type ToolLoopEvent =
       readonly index: number
       readonly delta: string
       readonly logprobs: readonly TokenLogprob[] | null
+      /** As of the generation's event; of reasoning only. */
+      readonly isBreak?: boolean
     }
   | { readonly type: 'refusal'; readonly index: number; readonly delta: string }
   | { readonly type: 'annotation'; readonly index: number; readonly annotation: unknown }

@@ -14,6 +14,11 @@ export const generationsConfig = Type.Object(
       description:
         'max_tokens of requests to workers that speak the Messages format, which requires it, if the client sets none.',
     }),
+    systemMessages: Type.Enum(['merge', 'keep'], {
+      default: 'merge',
+      description:
+        'System messages of translated requests to engines. merge: one in front, and later ones as notes in user messages, since many chat templates reject others. keep: sent as they are.',
+    }),
     toolTypes: Type.Union([Type.Array(Type.String({ minLength: 1 })), Type.Null()], {
       default: null,
       description:

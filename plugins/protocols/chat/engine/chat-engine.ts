@@ -28,13 +28,22 @@ const chatEngineErrors = defineErrors('chat-engine', {
   },
 })
 
-export function chatEngine({ maxAnswerBytes }: AnswerLimits): EngineAdapter {
+export interface ChatEngineSettings extends AnswerLimits {
+  /** Whether engines get one system message in front, or all as they are. */
+  readonly systemMessages: 'merge' | 'keep'
+}
+
+export function chatEngine({ maxAnswerBytes, systemMessages }: ChatEngineSettings): EngineAdapter {
   return {
     name: 'chat',
     accepts: (worker) => worker.apis.includes('chat'),
     requestFor(attempt) {
       return attempt.request.prompt.kind === 'chat'
-        ? { method: 'POST', path: '/v1/chat/completions', body: toChatBody(attempt) }
+        ? {
+            method: 'POST',
+            path: '/v1/chat/completions',
+            body: toChatBody(attempt, systemMessages === 'merge'),
+          }
         : { method: 'POST', path: '/v1/completions', body: toCompletionBody(attempt) }
     },
     read: (attempt, sink) =>

@@ -11,16 +11,19 @@ import type {
   ToolChoice,
   WorkerEntry,
 } from '#kernel'
-import { answerErrors } from '#shared'
+import { answerErrors, withOneSystemMessage } from '#shared'
 
 type Json = Record<string, unknown>
 
-export function toChatBody({ request, model, worker, stream }: EngineAttempt): Buffer {
+/** @param mergesSystem engines get one system message; vendors accept several */
+export function toChatBody({ request, model, worker, stream }: EngineAttempt, mergesSystem = true): Buffer {
   const { prompt } = request
+  const given = prompt.kind === 'chat' ? prompt.messages : []
+  const messages = mergesSystem && !worker.isExternal ? withOneSystemMessage(given) : given
   const profile = profileOf(worker)
   const body: Json = {
     model,
-    messages: prompt.kind === 'chat' ? prompt.messages.map((one) => toMessage(one, profile)) : [],
+    messages: messages.map((one) => toMessage(one, profile)),
   }
   if (request.tools.length > 0) {
     body.tools = request.tools.map(toTool)

@@ -23,6 +23,14 @@ const UserPart = choiceBy('type', {
     type: Type.Literal('video_url'),
     video_url: Type.Object({ url: Type.String() }),
   }),
+  file: Type.Object({
+    type: Type.Literal('file'),
+    file: Type.Object({
+      file_id: Type.Optional(Type.String()),
+      file_data: Type.Optional(Type.String({ description: 'A data URL.' })),
+      filename: Type.Optional(Type.String()),
+    }),
+  }),
 })
 
 const Content = stringOrList({ items: UserPart })

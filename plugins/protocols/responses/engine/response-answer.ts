@@ -21,6 +21,8 @@ interface OpenItem {
   readonly call: number
   /** Source of its reasoning: a worker may send both the text and a summary. */
   thoughts: 'text' | 'summary' | null
+  /** Index of the part of the reasoning that the last delta belongs to. */
+  part: number
 }
 
 export class ResponseAnswer {
@@ -60,6 +62,7 @@ export class ResponseAnswer {
       hasDelta: false,
       call: isCall ? this.#callCount++ : -1,
       thoughts: null,
+      part: 0,
     }
     this.#items.set(index, open)
     if (!isCall) return
@@ -83,10 +86,17 @@ export class ResponseAnswer {
     if (isObject(annotation)) this.#sink.emit({ type: 'annotation', choice: CHOICE, annotation })
   }
 
-  reasoning(index: unknown, from: 'text' | 'summary', delta: unknown): void {
+  /** @param part index of the part within the item */
+  reasoning(index: unknown, from: 'text' | 'summary', delta: unknown, part: unknown): void {
     const open = this.#items.get(index)
     if (!isText(delta) || (open?.thoughts ?? from) !== from) return
-    if (open) open.thoughts = from
+    if (open) {
+      open.thoughts = from
+      const place = typeof part === 'number' ? part : 0
+      if (open.hasDelta && place !== open.part)
+        this.#sink.emit({ type: 'reasoning', choice: CHOICE, delta: '\n\n', isBreak: true })
+      open.part = place
+    }
     this.#markDelta(index)
     this.#sink.emit({ type: 'reasoning', choice: CHOICE, delta })
   }
@@ -126,8 +136,8 @@ export class ResponseAnswer {
 
   #endReasoning(index: unknown, open: OpenItem, { content, summary, encrypted_content: sealed }: Json): void {
     if (!open.hasDelta) {
-      this.reasoning(index, 'text', joined(content))
-      this.reasoning(index, 'summary', joined(summary))
+      for (const [part, text] of textsOf(content).entries()) this.reasoning(index, 'text', text, part)
+      for (const [part, text] of textsOf(summary).entries()) this.reasoning(index, 'summary', text, part)
     }
     if (isText(sealed)) this.#sink.emit({ type: 'reasoning_signature', choice: CHOICE, signature: sealed })
   }
@@ -166,9 +176,8 @@ export class ResponseAnswer {
   }
 }
 
-function joined(parts: unknown): string {
-  if (!Array.isArray(parts)) return ''
-  return parts.map((part) => (isObject(part) && isText(part.text) ? part.text : '')).join('')
+function textsOf(parts: unknown): unknown[] {
+  return Array.isArray(parts) ? parts.map((part: unknown) => (isObject(part) ? part.text : '')) : []
 }
 
 function readLogprobs(list: unknown): readonly TokenLogprob[] | null {

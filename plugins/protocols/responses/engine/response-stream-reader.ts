@@ -30,10 +30,10 @@ export class ResponseStreamReader extends EventAnswerReader {
         break
       case 'response.reasoning_text.delta':
       case 'response.reasoning.delta':
-        answer.reasoning(index, 'text', delta)
+        answer.reasoning(index, 'text', delta, data.content_index)
         break
       case 'response.reasoning_summary_text.delta':
-        answer.reasoning(index, 'summary', delta)
+        answer.reasoning(index, 'summary', delta, data.summary_index)
         break
       case 'response.refusal.delta':
         answer.refusal(index, delta)

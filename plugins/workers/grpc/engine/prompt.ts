@@ -15,6 +15,8 @@ import type {
   WorkerEntry,
   WrittenChat,
 } from '#kernel'
+import { GatewayError } from '#kernel'
+import { withOneSystemMessage } from '#shared'
 import { grpcErrors } from '../errors.ts'
 
 const AUDIO = 'input_audio'
@@ -206,7 +208,24 @@ async function encode(
   const pieces =
     output?.parser.isChatOnly === true ? output.parser.promptOf(toWritten(request, output)) : null
   if (pieces !== null) return tokenizer.encodePieces(pieces)
-  return tokenizer.renderAndEncode(toChatPrompt(request, output?.kwargs ?? {}))
+  return renderChat(request, tokenizer, toChatPrompt(request, output?.kwargs ?? {}))
+}
+
+/** Several system messages are sent as they are to a template that accepts them, and as one to any other. */
+async function renderChat(
+  { prompt }: GenerationRequest,
+  tokenizer: LoadedTokenizer,
+  chat: ChatPrompt,
+): Promise<{ tokenIds: Uint32Array; text: string }> {
+  try {
+    return await tokenizer.renderAndEncode(chat)
+  } catch (error) {
+    const given = prompt.kind === 'chat' ? prompt.messages : []
+    const merged = withOneSystemMessage(given)
+    const isFormat = error instanceof GatewayError && error.code === 'chat_template_failed'
+    if (!isFormat || merged === given) throw error
+    return tokenizer.renderAndEncode({ ...chat, messages: merged.map(toTemplateMessage) })
+  }
 }
 
 /** @throws multimodal_not_supported (400) except for audio, which the format itself rejects */

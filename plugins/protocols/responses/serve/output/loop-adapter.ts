@@ -61,6 +61,7 @@ export class LoopAdapter implements GenerationListener {
           index: this.#item('reasoning'),
           delta: event.delta,
           logprobs: null,
+          ...(event.isBreak === true && { isBreak: true }),
         })
         return
       case 'reasoning_signature':

@@ -137,6 +137,8 @@ export class ReasoningItem implements OpenItem {
   readonly #encoder: ItemEncoder
   readonly #options: OutputOptions
   readonly #kind: 'summary_text' | 'reasoning_text'
+  /** Parts that have ended, and the text of the open one. */
+  readonly #texts: string[] = []
   #part: PartEncoder | null = null
   #text = ''
   #signature: string | undefined
@@ -154,16 +156,28 @@ export class ReasoningItem implements OpenItem {
   add(event: ToolLoopEvent): void {
     if (event.type === 'reasoning_signature') this.#signature = (this.#signature ?? '') + event.signature
     if (event.type !== 'reasoning') return
-    this.#text += event.delta
+    if (event.isBreak === true) {
+      this.#endPart()
+      return
+    }
     if (this.#part === null) {
-      this.#part = this.#encoder.part(this.#kind, 0)
+      this.#part = this.#encoder.part(this.#kind, this.#texts.length)
       this.#part.added({ type: this.#kind, text: '' })
     }
+    this.#text += event.delta
     this.#part.delta(event.delta)
   }
 
+  #endPart(): void {
+    if (this.#part === null) return
+    this.#part.done({ type: this.#kind, text: this.#text })
+    this.#texts.push(this.#text)
+    this.#part = null
+    this.#text = ''
+  }
+
   end(event: ToolLoopEvent): HistoryItem {
-    this.#part?.done({ type: this.#kind, text: this.#text })
+    this.#endPart()
     const item = this.#value(event.type === 'item_done' && event.isCut ? 'incomplete' : 'completed')
     this.#encoder.done(item)
     return item
@@ -175,8 +189,9 @@ export class ReasoningItem implements OpenItem {
 
   #value(status: string): HistoryItem {
     const { seal, hasSummary } = this.#options
-    const text = this.#text
-    const parts = text === '' ? [] : [{ type: this.#kind, text }]
+    const texts = this.#text === '' ? this.#texts : [...this.#texts, this.#text]
+    const parts = texts.map((text) => ({ type: this.#kind, text }))
+    const text = texts.join('\n\n')
     return {
       id: this.#encoder.id,
       type: 'reasoning',

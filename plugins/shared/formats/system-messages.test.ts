@@ -1,0 +1,47 @@
+/** Templates that accept a system message only in front accept the result, and no text is lost. */
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import type { ChatMessage } from '#kernel'
+import { withOneSystemMessage } from './system-messages.ts'
+
+test('leading system messages become one, later ones notes in their places', () => {
+  expect(
+    withOneSystemMessage([
+      { role: 'system', content: 'a' },
+      { role: 'developer', content: 'b' },
+      { role: 'user', content: 'hi' },
+      { role: 'system', content: 'c' },
+      { role: 'assistant', content: 'yes' },
+      { role: 'system', content: 'd' },
+    ]),
+  ).toEqual([
+    { role: 'system', content: 'a\n\nb' },
+    { role: 'user', content: 'hi\n\n<system>\nc\n</system>' },
+    { role: 'assistant', content: 'yes' },
+    { role: 'user', content: '<system>\nd\n</system>' },
+  ])
+})
+
+test('nothing changes where the only system message is the first', () => {
+  const messages: ChatMessage[] = [
+    { role: 'system', content: 'a' },
+    { role: 'user', content: 'b' },
+  ]
+  expect(withOneSystemMessage(messages)).toBe(messages)
+})
+
+test('at most the first message is a system message, and all texts stay in order', () => {
+  const role = fc.constantFrom('system' as const, 'developer' as const, 'user' as const, 'assistant' as const)
+  fc.assert(
+    fc.property(fc.array(role, { maxLength: 12 }), (roles) => {
+      const messages = roles.map((one, index) => ({ role: one, content: `text-${index}.` }))
+      const result = withOneSystemMessage(messages)
+      const later = result.slice(1)
+      if (result !== messages)
+        expect(later.some(({ role: one }) => one === 'system' || one === 'developer')).toBe(false)
+      expect(JSON.stringify(result).match(/text-\d+\./g) ?? []).toEqual(
+        messages.map(({ content }) => content),
+      )
+    }),
+  )
+})
