@@ -322,7 +322,7 @@ describe('items', () => {
       'missing_required_parameter',
     ],
     [
-      { items: [{ type: 'function_call_output', call_id: 'c'.repeat(65), output: '' }] },
+      { items: [{ type: 'function_call_output', call_id: 'c'.repeat(4_097), output: '' }] },
       'items[0].call_id',
       'invalid_value',
     ],

@@ -180,7 +180,7 @@ test('tools that nobody runs are echoed and left out', async () => {
   const { create, asked } = await openResponses(says('x'))
   const tools = [
     { type: 'web_search_preview', search_context_size: 'low' },
-    { type: 'custom', name: 'apply_patch' },
+    { type: 'computer_use_preview' },
     { type: 'local_shell' },
     { type: 'namespace', name: 'n', tools: [] },
   ]

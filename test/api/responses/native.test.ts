@@ -179,6 +179,8 @@ test('items and tools of the worker’s own kinds go through whole, under ids of
   )
 })
 
+const shell = { type: 'local_shell_call', call_id: 'call_9', action: { type: 'exec', command: ['ls'] } }
+
 const unstated = ({ status: _, ...item }: Json) => item
 
 test('types that the workers do not run are left out, and echoed all the same', async () => {
@@ -191,7 +193,7 @@ test('types that the workers do not run are left out, and echoed all the same', 
 
 test('items that only such workers know are refused where none serves the model', async () => {
   const fleet = await openResponses(says('x'), { plugins: engine })
-  const reply = await fleet.create({ input: [{ ...custom, id: undefined }] }, 400)
+  const reply = await fleet.create({ input: [shell] }, 400)
   expect(reply.error).toMatchObject({ code: 'unsupported_item_type', param: 'input[0].type' })
   expect(fleet.workers[0].requestsTo(CHAT)).toEqual([])
 })
@@ -199,9 +201,9 @@ test('items that only such workers know are refused where none serves the model'
 test('of workers of both kinds, those that speak the format get what only they know', async () => {
   const fleet = await openResponses(says('chat'), { workers: [{}, NATIVE_WORKER], plugins: engine })
   fleet.workers[1].script(NATIVE, nativeSays('native'))
-  const answer = { type: 'custom_tool_call_output', call_id: 'call_9', output: 'ok' }
+  const answer = { type: 'local_shell_call_output', call_id: 'call_9', output: 'ok' }
   for (let count = 0; count < 6; count += 1) {
-    const { output } = await fleet.create({ input: [{ ...custom, id: undefined }, answer] })
+    const { output } = await fleet.create({ input: [shell, answer] })
     expect(output[0].content[0].text).toBe('native')
   }
   expect(fleet.workers[0].requestsTo(CHAT)).toEqual([])

@@ -100,7 +100,9 @@ function addTools(
   const all = [...sent.map((tool) => toTool(tool, native !== null)), ...others]
   if (all.length === 0) return
   body.tools = all
-  const choice = toolChoice === null ? toForeignChoice(native, others) : toToolChoice(toolChoice)
+  // A choice of a tool that a function stands for is sent as the client wrote it.
+  const choice =
+    toForeignChoice(native, others) ?? (toolChoice === null ? undefined : toToolChoice(toolChoice))
   if (choice !== undefined) body.tool_choice = choice
 }
 

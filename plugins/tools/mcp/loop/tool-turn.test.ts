@@ -64,7 +64,7 @@ test('list, call, message, in this order, each event with its index', async () =
   expect(tools.find(({ name }) => name === 'read')).toEqual({
     name: 'read',
     description: 'Reads.',
-    inputSchema: { type: 'object' },
+    inputSchema: { type: 'object', properties: {} },
     annotations: { readOnlyHint: true },
   })
 })

@@ -124,11 +124,13 @@ test('ids that come again in another turn are told apart', () => {
   ])
 })
 
-test('reasoning goes back inside the turn under way only, also sealed', () => {
+test('reasoning of earlier turns goes back with the calls that it led to only, also sealed', () => {
   const encrypted_content = seal.seal('t', { text: 'secret thoughts' })
   const items = [{ type: 'reasoning', summary: [], encrypted_content }, call('a'), output('a')]
   expect(messagesOf(items)[0].reasoning_content).toBe('secret thoughts')
-  expect(JSON.stringify(messagesOf([...items, { role: 'user', content: 'x' }]))).not.toContain('thoughts')
+  expect(messagesOf([...items, { role: 'user', content: 'x' }])[0].reasoning_content).toBe('secret thoughts')
+  const withoutCall = [items[0], { role: 'assistant', content: 'done' }, { role: 'user', content: 'x' }]
+  expect(JSON.stringify(messagesOf(withoutCall))).not.toContain('thoughts')
   expect(seal.open('another tenant', encrypted_content)).toBeNull()
 })
 

@@ -1,0 +1,146 @@
+/** Requests of coding agents, answered by workers that know chat completions only. */
+import { expect, test } from 'vitest'
+import { CHAT, type Json, openResponses, type Reply, says } from './responses-fleet.ts'
+import { check, connect } from './socket-client.ts'
+
+const PATCH = '*** Begin Patch\n+x "q"\n*** End Patch'
+
+test('a custom tool is offered as a function, and its call has the bare input, also in later turns', async () => {
+  const { stream, create, asked, workers } = await openResponses()
+  workers[0].script(CHAT, calls('apply_patch', JSON.stringify({ input: PATCH })))
+  const tools = [
+    {
+      type: 'custom',
+      name: 'apply_patch',
+      description: 'edits files',
+      format: { type: 'grammar', syntax: 'lark', definition: 'start: /.+/s' },
+    },
+  ]
+  const { response, types } = await stream({ input: 'hi', tools })
+  expect(asked()[0].tools[0].function).toMatchObject({
+    name: 'apply_patch',
+    description: expect.stringContaining('start: /.+/s'),
+    parameters: { required: ['input'] },
+  })
+  expect(response.output).toMatchObject([{ type: 'custom_tool_call', name: 'apply_patch', input: PATCH }])
+  expect(types).toContain('response.custom_tool_call_input.done')
+  expect(response.tools).toEqual(tools)
+
+  workers[0].script(CHAT, says('done'))
+  const [call] = response.output
+  const output = { type: 'custom_tool_call_output', call_id: call.call_id, output: 'ok' }
+  await create({ input: [{ role: 'user', content: 'hi' }, call, output], tools })
+  const [, turn, result] = asked()[1].messages
+  expect(JSON.parse(turn.tool_calls[0].function.arguments)).toEqual({ input: PATCH })
+  expect(result).toMatchObject({ role: 'tool', content: 'ok' })
+  // The stored turn leads to the same.
+  await create({ previous_response_id: response.id, input: [output], tools })
+  expect(asked()[2].messages.slice(1)).toEqual(asked()[1].messages.slice(1))
+})
+
+test('arguments of a custom tool that are not the expected JSON are its input', async () => {
+  const { create, workers } = await openResponses()
+  workers[0].script(CHAT, calls('t', '*** raw'))
+  const { output } = await create({ input: 'hi', tools: [{ type: 'custom', name: 't' }] })
+  expect(output[0]).toMatchObject({ type: 'custom_tool_call', input: '*** raw' })
+})
+
+test('functions of a namespace are offered under its name, and calls name both', async () => {
+  const { stream, create, asked, workers } = await openResponses()
+  const long = 'n'.repeat(70)
+  const tools = [
+    {
+      type: 'namespace',
+      name: 'mcp__notes',
+      tools: [
+        { type: 'function', name: 'read', parameters: { type: 'object', properties: { id: {} } } },
+        { type: 'function', name: long },
+      ],
+    },
+  ]
+  workers[0].script(CHAT, calls('mcp__notes__read', '{"id":1}'))
+  const { response } = await stream({ input: 'hi', tools })
+  const offered = asked()[0].tools.map((tool: Reply) => tool.function.name)
+  expect(offered[0]).toBe('mcp__notes__read')
+  expect(offered[1]).toHaveLength(64)
+  const [call] = response.output
+  expect(call).toMatchObject({
+    type: 'function_call',
+    namespace: 'mcp__notes',
+    name: 'read',
+    arguments: '{"id":1}',
+  })
+
+  workers[0].script(CHAT, says('done'))
+  const output = { type: 'function_call_output', call_id: call.call_id, output: 'x' }
+  await create({ input: [{ role: 'user', content: 'hi' }, call, output], tools })
+  expect(asked()[1].messages[1].tool_calls[0].function.name).toBe('mcp__notes__read')
+})
+
+test.each([
+  [{ type: 'custom' }, 'tools[0].name'],
+  [{ type: 'namespace', name: 'a', tools: 1 }, 'tools[0].tools'],
+  [{ type: 'namespace', name: 'a', tools: [{ type: 'function' }] }, 'tools[0].tools[0].name'],
+])('a declaration %j that cannot be read is rejected', async (tool, param) => {
+  const { create } = await openResponses(says('x'))
+  expect((await create({ input: 'hi', tools: [tool] }, 400)).error.param).toBe(param)
+})
+
+test('input that ends in a compaction trigger is answered with one compaction, which the next turn takes', async () => {
+  const { stream, create, asked, workers } = await openResponses(says('THE SUMMARY'))
+  const input = [
+    { role: 'user', content: 'long' },
+    { role: 'assistant', content: 'yes' },
+    { type: 'compaction_trigger' },
+  ]
+  const { response } = await stream({ input, store: false })
+  expect(response.output).toMatchObject([{ type: 'compaction', encrypted_content: expect.any(String) }])
+  workers[0].script(CHAT, says('ok'))
+  await create({ input: [...response.output, { role: 'user', content: 'next' }] })
+  expect(JSON.stringify(asked().at(-1).messages)).toContain('THE SUMMARY')
+  expect(await create({ input: [{ type: 'compaction_trigger' }] }, 400)).toMatchObject({
+    error: { param: 'input' },
+  })
+})
+
+test('a turn with generate: false runs no model, and the next turn sees its input only', async () => {
+  const { gateway, asked } = await openResponses(says('real'))
+  const { turn } = await connect(gateway.url)
+  const first = check(await turn({ generate: false, store: false, input: 'be good' })).response
+  expect([first.status, first.output]).toEqual(['completed', []])
+  expect(asked()).toEqual([])
+  check(await turn({ store: false, previous_response_id: first.id, input: 'hi' }))
+  expect(asked()[0].messages.map(({ content }: Json) => content)).toEqual(['be good', 'hi'])
+})
+
+test('a call id of any length comes back to the worker', async () => {
+  const id = `call_${'A'.repeat(200)}`
+  const { create, asked, workers } = await openResponses()
+  workers[0].script(CHAT, calls('f', '{}', id))
+  const tools = [{ type: 'function', name: 'f' }]
+  const { output } = await create({ input: 'hi', tools })
+  workers[0].script(CHAT, says('ok'))
+  const result = { type: 'function_call_output', call_id: output[0].call_id, output: 'x' }
+  await create({ input: [{ role: 'user', content: 'hi' }, ...output, result], tools })
+  expect(asked()[1].messages.find(({ role }: Json) => role === 'tool').tool_call_id).toBe(id)
+})
+
+test('engines get one system message, in front', async () => {
+  const { create, asked } = await openResponses(says('ok'))
+  await create({
+    instructions: 'You are',
+    input: [
+      { type: 'message', role: 'developer', content: 'skills' },
+      { role: 'user', content: 'hi' },
+      { role: 'system', content: 'now' },
+    ],
+  })
+  expect(asked()[0].messages).toEqual([
+    { role: 'system', content: 'You are\n\nskills' },
+    { role: 'user', content: 'hi\n\n<system>\nnow\n</system>' },
+  ])
+})
+
+function calls(name: string, args: string, id = 'call_1') {
+  return says({ tool_calls: [{ id, name, arguments: args }] })
+}
