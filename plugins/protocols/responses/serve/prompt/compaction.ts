@@ -1,6 +1,6 @@
 /** Compaction: the request for a summary, and summaries in place of the items that they cover. */
 import type { ChatMessage, GenerationRequest, HistoryItem } from '#kernel'
-import type { SealedText, Unsealer } from './sealed-text.ts'
+import { isSealedHere, type SealedText, type Unsealer } from './sealed-text.ts'
 
 const TASK =
   'Summarise the conversation above for somebody who has to go on with it: facts, decisions, names, open tasks, and results of tools. Write the summary only.'
@@ -27,9 +27,17 @@ export function findSummary(item: HistoryItem, unsealer: Unsealer): SealedText |
   return unsealer.open(String(item.encrypted_content))
 }
 
-/** Summaries that only the service which made them can read. */
+/** A summary that only the service which made it can read. */
+export function isForeignSummary(item: HistoryItem, unsealer: Unsealer): boolean {
+  return (
+    item.type === 'compaction' &&
+    findSummary(item, unsealer) === null &&
+    !isSealedHere(String(item.encrypted_content))
+  )
+}
+
 export function hasForeignSummary(items: readonly HistoryItem[], unsealer: Unsealer): boolean {
-  return items.some((item) => item.type === 'compaction' && findSummary(item, unsealer) === null)
+  return items.some((item) => isForeignSummary(item, unsealer))
 }
 
 /** The items without those that the last summary covers; it takes their place. */

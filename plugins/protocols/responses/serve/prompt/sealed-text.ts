@@ -74,3 +74,8 @@ export function requireOpened(text: SealedText | null): SealedText {
   if (text === null) throw responsesErrors.invalid_encrypted_content.with({ param: 'input' })
   return text
 }
+
+/** Whether a gateway sealed it, for any tenant and under any key: other services have other formats. */
+export function isSealedHere(sealed: string): boolean {
+  return Buffer.from(sealed.slice(0, 4), 'base64url')[0] === VERSION
+}

@@ -5,7 +5,7 @@ import type { CallOrigin, ChatMessage, ContentPart, HistoryItem } from '#kernel'
 import { responsesErrors } from '../../errors.ts'
 import { memberName, toArguments } from '../read/stand-ins.ts'
 import { AssistantTurn } from './assistant-turn.ts'
-import { findSummary } from './compaction.ts'
+import { findSummary, isForeignSummary } from './compaction.ts'
 import { requireOpened, type SealedText, type Unsealer } from './sealed-text.ts'
 import { textOf, toChatContent } from './to-chat-content.ts'
 
@@ -93,7 +93,7 @@ class MessageBuilder {
         return
       case 'compaction': {
         const summary = findSummary(item, this.#unsealer)
-        if (summary === null && this.#isNative) return
+        if (this.#isNative && isForeignSummary(item, this.#unsealer)) return
         this.add({
           role: 'user',
           content: `Summary of the conversation so far:\n${requireOpened(summary).text}`,
