@@ -50,12 +50,12 @@ test('a stream of a stored response has the header', async () => {
   expect(await bufferingOf(await get(`/v1/responses/${id}?stream=true`))).toEqual(streamed(GENERATED))
 })
 
-test('other replies have no such header but their worker’s', async () => {
+test('other responses have no such header', async () => {
   const { post, workers } = await open()
   const path = '/v1/chat/completions'
   const reply: Reply = { choices: [] }
   workers[0].once(`POST ${path}`, jsonAnswer(reply))
   workers[0].once(`POST ${path}`, jsonAnswer(reply, { headers: { 'x-accel-buffering': 'no' } }))
-  for (const wanted of [null, 'no'])
-    expect((await bufferingOf(await post(path, { model, messages })))[2]).toBe(wanted)
+  for (let count = 0; count < 2; count++)
+    expect((await bufferingOf(await post(path, { model, messages })))[2]).toBeNull()
 })
