@@ -93,7 +93,9 @@ export class HttpServer implements ServerParts {
   readonly openRequests = new OpenRequests<ServedRequest>()
   /** Every response closes its connection: as configured, and from the end of the settle time on. */
   closesConnections: boolean
-  #app: TemplatedApp
+  /** Opened by the first `listen`: the library never frees an app, and a reload checks a configuration without listening. */
+  #app: TemplatedApp | null = null
+  #tls: TlsFiles | null
   /** Clients must present a certificate. */
   #needsCertificate: boolean
   /** From before a renewal of certificates: their open connections stay. */
@@ -124,9 +126,8 @@ export class HttpServer implements ServerParts {
     // The library's filter does not report the end of upgraded connections.
     this.#sockets = new SocketServer(this, () => this.#connections?.closed())
     this.#connections = options.connections ? new ConnectionLimit(this, options.connections) : null
-    this.#app = openApp(options.tls ?? null)
+    this.#tls = options.tls ?? null
     this.#needsCertificate = options.tls?.ca_file_name !== undefined
-    this.#addRoutes()
   }
 
   addressOf(peer: string, headers: HeaderList): string {
@@ -153,10 +154,10 @@ export class HttpServer implements ServerParts {
   renewTls(tls: TlsFiles): Promise<void> {
     if (this.#isClosed) return Promise.resolve()
     const former = this.#listenSocket
-    this.#formerApps.push(this.#app)
-    this.#app = openApp(tls)
+    if (this.#app !== null) this.#formerApps.push(this.#app)
+    this.#app = null
+    this.#tls = tls
     this.#needsCertificate = tls.ca_file_name !== undefined
-    this.#addRoutes()
     // Not listening, not yet or not now: the next `listen` uses the new app.
     if (former === null || this.#address === null) return Promise.resolve()
     // The first turn ends before the loop polls sockets, the second right after.
@@ -183,7 +184,7 @@ export class HttpServer implements ServerParts {
 
   #listen(host: string, port: number, isAlone: boolean): Promise<number> {
     return new Promise((resolve, reject) => {
-      const app = this.#app as unknown as ListeningApp
+      const app = this.#openApp() as unknown as ListeningApp
       app.listen(host, port, isAlone ? EXCLUSIVE_PORT : SHARED_PORT, (socket) => {
         if (socket === false) {
           reject(new Error(`cannot listen on ${host}:${port}: the address is in use or not on this machine`))
@@ -220,7 +221,7 @@ export class HttpServer implements ServerParts {
     this.#clientTimeouts.close()
     for (const work of this.#detached) work.cancel()
     this.#listenSocket = null
-    this.#app.close()
+    this.#app?.close()
     for (const app of this.#formerApps) app.close()
   }
 
@@ -256,20 +257,24 @@ export class HttpServer implements ServerParts {
     return detached
   }
 
-  #addRoutes(): void {
-    if (this.#connections !== null)
-      this.#app.filter((_res, change) => this.#countConnection(Number(change) > 0))
+  #openApp(): TemplatedApp {
+    if (this.#app !== null) return this.#app
+    this.#app = openApp(this.#tls)
+    this.#addRoutes(this.#app)
+    return this.#app
+  }
+
+  #addRoutes(app: TemplatedApp): void {
+    if (this.#connections !== null) app.filter((_res, change) => this.#countConnection(Number(change) > 0))
     const byPath = new Map<string, CompiledRoute[]>()
     for (const route of this.#options.routes) {
       const path = route.definition.path
       byPath.set(path, [...(byPath.get(path) ?? []), route])
     }
-    for (const [path, routes] of byPath) this.#addPath(path, routes)
-    for (const socket of this.#options.sockets ?? []) this.#addSocket(socket)
+    for (const [path, routes] of byPath) this.#addPath(app, path, routes)
+    for (const socket of this.#options.sockets ?? []) this.#addSocket(app, socket)
     const { unmatched } = this.#options
-    this.#app.any('/*', (res, req) =>
-      this.#refuse(res, req, unmatched, httpErrors.route_not_found(req.getUrl())),
-    )
+    app.any('/*', (res, req) => this.#refuse(res, req, unmatched, httpErrors.route_not_found(req.getUrl())))
   }
 
   #countConnection(isNew: boolean): void {
@@ -277,24 +282,23 @@ export class HttpServer implements ServerParts {
     else this.#connections?.closed()
   }
 
-  #addSocket(socket: CompiledSocket): void {
+  #addSocket(app: TemplatedApp, socket: CompiledSocket): void {
     const route = upgradeRoute(socket, (ctx) => this.#sockets.accept(ctx as HttpContext))
     const onUpgrade = (res: HttpResponse, req: HttpRequest, handshake: Handshake) =>
       this.#onMatch(res, req, route, handshake)
-    this.#app.ws(route.definition.path, this.#sockets.behavior(socket, onUpgrade))
+    app.ws(route.definition.path, this.#sockets.behavior(socket, onUpgrade))
   }
 
-  #addPath(path: string, routes: readonly CompiledRoute[]): void {
+  #addPath(app: TemplatedApp, path: string, routes: readonly CompiledRoute[]): void {
     const methods = routes.map((route) => route.definition.method)
     for (const route of routes) {
-      this.#add(route.definition.method, path, (res, req) => this.#onMatch(res, req, route))
-      if (route.definition.method === 'GET')
-        this.#app.head(path, (res, req) => this.#onMatch(res, req, route))
+      addRoute(app, route.definition.method, path, (res, req) => this.#onMatch(res, req, route))
+      if (route.definition.method === 'GET') app.head(path, (res, req) => this.#onMatch(res, req, route))
     }
-    this.#app.options(path, (res, req) => this.#preflight(res, req, routes[0]))
+    app.options(path, (res, req) => this.#preflight(res, req, routes[0]))
     const allow = [...methods, ...(methods.includes('GET') ? ['HEAD'] : []), 'OPTIONS'].join(', ')
     const anyMethod = asRefusal(routes[0])
-    this.#app.any(path, (res, req) => {
+    app.any(path, (res, req) => {
       const method = req.getCaseSensitiveMethod()
       const error = httpErrors.method_not_allowed.with(
         { headers: ['allow', allow] },
@@ -304,14 +308,6 @@ export class HttpServer implements ServerParts {
       )
       this.#refuse(res, req, anyMethod, error)
     })
-  }
-
-  #add(method: Method, path: string, handler: Handler): void {
-    if (method === 'GET') this.#app.get(path, handler)
-    else if (method === 'POST') this.#app.post(path, handler)
-    else if (method === 'PUT') this.#app.put(path, handler)
-    else if (method === 'PATCH') this.#app.patch(path, handler)
-    else this.#app.del(path, handler)
   }
 
   #openSink(res: HttpResponse, req: HttpRequest, route: CompiledRoute): HttpResponseSink {
@@ -467,6 +463,14 @@ export class HttpServer implements ServerParts {
 function showsCertificate(res: HttpResponse): boolean {
   const { getX509Certificate } = res as Partial<{ getX509Certificate(): string }>
   return getX509Certificate !== undefined && getX509Certificate.call(res).length > 0
+}
+
+function addRoute(app: TemplatedApp, method: Method, path: string, handler: Handler): void {
+  if (method === 'GET') app.get(path, handler)
+  else if (method === 'POST') app.post(path, handler)
+  else if (method === 'PUT') app.put(path, handler)
+  else if (method === 'PATCH') app.patch(path, handler)
+  else app.del(path, handler)
 }
 
 function openApp(tls: TlsFiles | null): TemplatedApp {

@@ -263,17 +263,14 @@ test('system as text and as blocks give one prompt, without the billing line', a
   expect(asBlocks.messages).toEqual(asText.messages)
 })
 
-test('a system message may stand in the conversation', async () => {
+test('a system message may stand in the conversation: engines get it as a note in its place', async () => {
   const { messages } = await sentFor({
     messages: [
       { role: 'user', content: 'a' },
       { role: 'system', content: [{ type: 'text', text: 'be calm' }] },
     ],
   })
-  expect(messages).toEqual([
-    { role: 'user', content: 'a' },
-    { role: 'system', content: 'be calm' },
-  ])
+  expect(messages).toEqual([{ role: 'user', content: 'a\n\n<system>\nbe calm\n</system>' }])
 })
 
 test('results of tools come first and in order, failures are visible in the text', async () => {
