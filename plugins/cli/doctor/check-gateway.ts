@@ -2,10 +2,17 @@
 import { parsePrometheusText } from '#shared'
 import type { LoadedConfig } from '../../../kernel/config/loaded-config.ts'
 import { messageOf } from '../../../kernel/errors/message-of.ts'
-import type { WorkerListing, WorkerRecord } from '../../workers/registry/commands/worker-replies.ts'
 import type { GatewayClient } from '../gateway-client.ts'
 import { printable } from '../table.ts'
 import { type Finding, fail, ok, skip, warn } from './finding.ts'
+
+/** What the checks read of a worker in the response of GET /workers. */
+interface WorkerRecord {
+  readonly id: string
+  readonly url: string
+  readonly status: string
+  readonly job_status?: { readonly message: string | null }
+}
 
 const TIMEOUT_MS = 5_000
 /** Descriptors for files, listeners and threads; the others are for connections. */
@@ -90,18 +97,18 @@ export function judgeLimit(limit: number, maxConnections: number | undefined): F
 
 /** One finding per worker, and one about the clock. */
 export async function checkWorkers(client: GatewayClient): Promise<Finding[]> {
-  let listing: WorkerListing
+  let workers: readonly WorkerRecord[]
   try {
-    listing = (await client.call('GET', '/workers')) as WorkerListing
+    ;({ workers } = (await client.call('GET', '/workers')) as { workers: readonly WorkerRecord[] })
   } catch (error) {
     const [text, advice = 'check --gateway and --api-key'] = messageOf(error).split('\n')
     return [fail('workers', text, advice.trim())]
   }
-  if (listing.workers.length === 0) {
+  if (workers.length === 0) {
     const advice = 'add one: weir workers add URL, or plugins.workers.urls'
     return [fail('workers', 'no worker is registered', advice)]
   }
-  return [...listing.workers.map(judgeWorker), await checkClock(listing.workers)]
+  return [...workers.map(judgeWorker), await checkClock(workers)]
 }
 
 function judgeWorker({ id, url, status, job_status: job }: WorkerRecord): Finding {
