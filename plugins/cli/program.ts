@@ -37,6 +37,11 @@ const SUBCOMMANDS: readonly Subcommand[] = [
     load: async () => (await import('./config.ts')).defineConfig,
   },
   {
+    name: 'doctor',
+    summary: 'check a running gateway and say what to do',
+    load: async () => (await import('./doctor/doctor.ts')).defineDoctor,
+  },
+  {
     name: 'history',
     summary: 'count, move and prune stored responses and conversations',
     load: async () => (await import('../state/history/commands/history.ts')).defineHistory,

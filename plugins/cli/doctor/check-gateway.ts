@@ -1,0 +1,155 @@
+/** Checks a running gateway by its API, its probe port and its metrics port, and the workers that it lists. */
+import { parsePrometheusText } from '#shared'
+import type { LoadedConfig } from '../../../kernel/config/loaded-config.ts'
+import { messageOf } from '../../../kernel/errors/message-of.ts'
+import type { GatewayClient } from '../gateway-client.ts'
+import { printable } from '../table.ts'
+import { type Finding, fail, ok, skip, warn } from './finding.ts'
+
+/** What the checks read of a worker in the response of GET /workers. */
+interface WorkerRecord {
+  readonly id: string
+  readonly url: string
+  readonly status: string
+  readonly job_status?: { readonly message: string | null }
+}
+
+const TIMEOUT_MS = 5_000
+/** Descriptors for files, listeners and threads; the others are for connections. */
+const OWN_DESCRIPTORS = 128
+/** Below this limit, a default configuration accepts fewer than about 2,000 connections. */
+const LOW_DESCRIPTORS = 4_096
+/** Dates of HTTP headers are whole seconds. */
+const CLOCK_TOLERANCE_SECS = 5
+
+/** Address of a listener as this machine reaches it. */
+export function localUrl(scheme: 'http' | 'https', host: string, port: number): string {
+  const name = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
+  return `${scheme}://${name.includes(':') ? `[${name}]` : name}:${port}`
+}
+
+/** @param url base URL of the API */
+export async function checkReadiness(config: LoadedConfig, url: string): Promise<Finding> {
+  const { health } = config.plugins
+  if (health === undefined)
+    return skip('readiness', 'the health plugin is not enabled', 'add `health: {}` under plugins')
+  const probe = health.probe as { host: string; port: number } | undefined
+  const base = probe === undefined || probe.port === 0 ? url : localUrl('http', probe.host, probe.port)
+  try {
+    const response = await get(`${base}/readiness`)
+    await response.body?.cancel()
+    if (response.ok) return ok('readiness', `${base}/readiness returns ${response.status}`)
+    return fail(
+      'readiness',
+      `${base}/readiness returns ${response.status}: no worker is ready, or the gateway is shutting down`,
+      'see the state of the workers: weir workers list',
+    )
+  } catch (error) {
+    return fail(
+      'readiness',
+      `${base}/readiness cannot be reached: ${reasonOf(error)}`,
+      'is the gateway running, and does it run with this configuration file?',
+    )
+  }
+}
+
+/** The limit of the running process, which is not that of this shell. */
+export async function checkDescriptors(config: LoadedConfig): Promise<Finding[]> {
+  const { metrics } = config.plugins
+  if (metrics === undefined) {
+    const text = 'the limit of the gateway is not known: the metrics plugin is not enabled'
+    return [skip('descriptors', text, 'add `metrics: {}` under plugins')]
+  }
+  const url = `${localUrl('http', String(metrics.host), Number(metrics.port))}/metrics`
+  let text: string
+  try {
+    text = await (await get(url)).text()
+  } catch (error) {
+    const problem = `${url} cannot be reached: ${reasonOf(error)}`
+    return [
+      fail('metrics', problem, 'is the gateway running with this configuration file?'),
+      skip('descriptors', 'the limit of the gateway is not known without metrics'),
+    ]
+  }
+  const families = parsePrometheusText(text)
+  const family = [...families].find(({ name }) => name === 'weir_process_max_fds')
+  const limit = Number(family?.samples[0]?.value ?? 0)
+  const found = [ok('metrics', `${url} is reachable`)]
+  if (limit === 0) return [...found, skip('descriptors', 'the limit is not known on this system')]
+  return [...found, judgeLimit(limit, config.kernel.http.maxConnections)]
+}
+
+/** A request takes the connection of its client and one to a worker. */
+export function judgeLimit(limit: number, maxConnections: number | undefined): Finding {
+  const advice = 'raise LimitNOFILE of the unit, or ulimit -n of the container'
+  if (maxConnections === undefined) {
+    const text = `limit of ${limit}; by default half of it is for client connections`
+    return limit < LOW_DESCRIPTORS ? warn('descriptors', text, advice) : ok('descriptors', text)
+  }
+  const needed = 2 * maxConnections + OWN_DESCRIPTORS
+  const text = `limit of ${limit}; ${maxConnections} client connections and theirs to workers need ${needed}`
+  if (limit >= needed) return ok('descriptors', text)
+  const orLess = `${advice}, or lower kernel.http.maxConnections`
+  return limit < maxConnections + OWN_DESCRIPTORS
+    ? fail('descriptors', text, orLess)
+    : warn('descriptors', text, orLess)
+}
+
+/** One finding per worker, and one about the clock. */
+export async function checkWorkers(client: GatewayClient): Promise<Finding[]> {
+  let workers: readonly WorkerRecord[]
+  try {
+    ;({ workers } = (await client.call('GET', '/workers')) as { workers: readonly WorkerRecord[] })
+  } catch (error) {
+    const [text, advice = 'check --gateway and --api-key'] = messageOf(error).split('\n')
+    return [fail('workers', text, advice.trim())]
+  }
+  if (workers.length === 0) {
+    const advice = 'add one: weir workers add URL, or plugins.workers.urls'
+    return [fail('workers', 'no worker is registered', advice)]
+  }
+  return [...workers.map(judgeWorker), await checkClock(workers)]
+}
+
+function judgeWorker({ id, url, status, job_status: job }: WorkerRecord): Finding {
+  const text = `${printable(url)}: ${status}`
+  if (status === 'ready') return ok('worker', text)
+  if (status === 'draining') return warn('worker', text, 'it was removed and finishes its requests')
+  const reason = job?.message ? ` (${printable(job.message)})` : ''
+  const advice = `is the engine running, and reachable from the gateway? Otherwise: weir workers remove ${id}`
+  return status === 'pending' ? warn('worker', text + reason, advice) : fail('worker', text + reason, advice)
+}
+
+/** Compares the Date headers of HTTP workers with the clock of this machine. */
+async function checkClock(workers: readonly WorkerRecord[]): Promise<Finding> {
+  const dated = workers.filter(({ url, status }) => status === 'ready' && /^https?:/.test(url))
+  const offsets = (await Promise.all(dated.map(({ url }) => clockOffset(url)))).filter((one) => one !== null)
+  if (offsets.length === 0) return skip('clock', 'no ready worker sends a Date header to compare with')
+  const worst = offsets.reduce((a, b) => (Math.abs(a.secs) >= Math.abs(b.secs) ? a : b))
+  const secs = Math.abs(worst.secs).toFixed(0)
+  if (Math.abs(worst.secs) <= CLOCK_TOLERANCE_SECS)
+    return ok('clock', `within ${CLOCK_TOLERANCE_SECS} s of ${offsets.length} workers`)
+  const text = `${printable(worst.url)} is ${secs} s ${worst.secs > 0 ? 'ahead of' : 'behind'} this machine`
+  return warn('clock', text, 'synchronize the clocks (NTP); signed tokens and certificates depend on them')
+}
+
+async function clockOffset(url: string): Promise<{ url: string; secs: number } | null> {
+  try {
+    const response = await get(url)
+    await response.body?.cancel()
+    const date = Date.parse(response.headers.get('date') ?? '')
+    return Number.isNaN(date) ? null : { url, secs: (date - Date.now()) / 1000 }
+  } catch {
+    // Only the gateway may reach the worker.
+    return null
+  }
+}
+
+function get(url: string): Promise<Response> {
+  return fetch(url, { signal: AbortSignal.timeout(TIMEOUT_MS), redirect: 'manual' })
+}
+
+function reasonOf(error: unknown): string {
+  const { cause } = error as { cause?: { code?: string } }
+  return cause?.code ?? messageOf(error)
+}

@@ -1,0 +1,80 @@
+/** `weir doctor`: checks a running gateway against its configuration file. */
+import type { Command } from 'commander'
+import type { LoadedConfig } from '../../../kernel/config/loaded-config.ts'
+import { ConfigError, describeProblem } from '../configuration/config-error.ts'
+import { loadConfig } from '../configuration/load.ts'
+import { GatewayClient, withGateway } from '../gateway-client.ts'
+import { findFlags } from '../plugin-flags.ts'
+import { pluginSchemas } from '../plugin-schemas.ts'
+import { type Finding, fail, ok, skip } from './finding.ts'
+
+const EXAMPLES = `
+Examples:
+  weir doctor --config weir.yaml
+  WEIR_ADMIN_KEY=secret weir doctor --config weir.yaml --gateway https://gateway.example --json
+
+Each line begins with ok, warn, fail or skip (not known); the exit code is 1 if a check fails. Run it on the machine and as the
+user of the gateway.`
+
+interface DoctorOptions {
+  readonly config: string
+  readonly gateway: string
+  readonly apiKey?: string
+  readonly json?: boolean
+}
+
+export function defineDoctor(command: Command): void {
+  withGateway(command)
+    .requiredOption('-c, --config <file>', 'configuration file of the gateway')
+    .addHelpText('after', EXAMPLES)
+    .action(async (options: DoctorOptions) => {
+      const findings = await examine(command, options)
+      print(findings, options.json === true)
+      if (findings.some(({ verdict }) => verdict === 'fail')) process.exitCode = 1
+    })
+}
+
+async function examine(
+  command: Command,
+  { config: file, gateway, apiKey }: DoctorOptions,
+): Promise<Finding[]> {
+  let config: LoadedConfig
+  try {
+    // Not from options: --api-key is the key of this command, not a setting of the gateway.
+    const flags = await findFlags({ file })
+    config = await loadConfig({ file, flags, env: process.env, pluginSchemas })
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error
+    const advice = 'correct the file, then run: weir config check'
+    return error.problems.map((problem) => fail('configuration', describeProblem(problem), advice))
+  }
+  const [{ checkCertificates }, { checkStores }, checks] = await Promise.all([
+    import('./check-certificates.ts'),
+    import('./check-store.ts'),
+    import('./check-gateway.ts'),
+  ])
+  const { host, port, tls } = config.kernel
+  const isGiven = command.getOptionValueSource('gateway') !== 'default'
+  const url = isGiven ? gateway : checks.localUrl(tls === undefined ? 'http' : 'https', host, port)
+  const groups = await Promise.all([
+    ok('configuration', `${file} is valid`),
+    tls === undefined ? skip('certificate', 'TLS is not enabled on the API port') : checkCertificates(tls),
+    checkStores(config),
+    checks.checkReadiness(config, url),
+    checks.checkDescriptors(config),
+    checks.checkWorkers(new GatewayClient({ url, apiKey })),
+  ])
+  return groups.flat()
+}
+
+function print(findings: readonly Finding[], asJson: boolean): void {
+  if (asJson) {
+    console.log(JSON.stringify(findings, null, 2))
+    return
+  }
+  const width = Math.max(...findings.map(({ check }) => check.length))
+  for (const { verdict, check, text, advice } of findings) {
+    console.log(`${verdict.padEnd(4)}  ${check.padEnd(width)}  ${text}`)
+    if (advice !== undefined) console.log(`${' '.repeat(width + 8)}→ ${advice}`)
+  }
+}

@@ -1,0 +1,107 @@
+/** `weir doctor` beside real gateways: what is in order, what is not, and the exit code. */
+import { chmodSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, expect, test } from 'vitest'
+import {
+  makeFolder,
+  readyGateway,
+  runCommand,
+  startSim,
+  stopCommands,
+  until,
+} from '../support/built-command.ts'
+import { freePort } from '../support/free-port.ts'
+
+afterEach(stopCommands)
+
+interface Finding {
+  readonly verdict: string
+  readonly check: string
+  readonly text: string
+  readonly advice?: string
+}
+
+async function writeConfig(urls: readonly string[], kernel: Record<string, unknown> = {}) {
+  const folder = makeFolder()
+  const file = join(folder, 'weir.json')
+  const [port, metrics, probe] = await Promise.all([freePort(), freePort(), freePort()])
+  const plugins = {
+    chat: {},
+    health: { probe: { port: probe } },
+    metrics: { port: metrics },
+    storage: { dir: join(folder, 'data') },
+    workers: { urls, health: { check_interval_secs: 1 } },
+  }
+  writeFileSync(file, JSON.stringify({ kernel: { port, threads: 1, ...kernel }, plugins }))
+  return file
+}
+
+async function doctor(file: string) {
+  const { code, stdout } = await runCommand(['doctor', '--config', file, '--json']).ended
+  const findings = JSON.parse(stdout) as Finding[]
+  return { code, findings, of: (check: string) => findings.filter((finding) => finding.check === check) }
+}
+
+test('a gateway in order has no failing check', async () => {
+  const sim = await startSim('--model', 'demo')
+  const file = await writeConfig([sim.url])
+  const gateway = await readyGateway(runCommand(['serve', '--config', file]))
+  await until(async () => (await gateway.get('/readiness')).ok)
+  const { code, findings, of } = await doctor(file)
+  expect(findings.filter(({ verdict }) => verdict === 'fail')).toEqual([])
+  expect(code).toBe(0)
+  for (const check of ['configuration', 'store', 'readiness', 'metrics'])
+    expect(of(check)[0].verdict).toBe('ok')
+  expect(of('worker')).toEqual([{ verdict: 'ok', check: 'worker', text: `${sim.url}: ready` }])
+  expect(of('clock')[0].verdict).toBe('ok')
+  expect(of('certificate')[0].verdict).toBe('skip')
+
+  const { stdout } = await runCommand(['doctor', '--config', file]).ended
+  expect(stdout).toMatch(/^ok +readiness +http:/m)
+})
+
+test('what fails is named with what to do, and the exit code is 1', async () => {
+  const dead = `http://127.0.0.1:${await freePort()}`
+  const file = await writeConfig([dead], { http: { maxConnections: 10_000_000 } })
+  const gateway = await readyGateway(runCommand(['serve', '--config', file]))
+  await until(async () => (await gateway.get('/liveness')).ok)
+  const { code, of } = await doctor(file)
+  expect(code).toBe(1)
+  expect(of('readiness')[0]).toMatchObject({
+    verdict: 'fail',
+    advice: expect.stringContaining('weir workers'),
+  })
+  expect(of('worker')[0]).toMatchObject({ text: expect.stringContaining(`${dead}: `), verdict: 'warn' })
+  expect(of('descriptors')[0]).toMatchObject({
+    verdict: 'fail',
+    advice: expect.stringContaining('LimitNOFILE'),
+  })
+})
+
+test('without a gateway, every check of it fails in one line', async () => {
+  const { code, findings, of } = await doctor(await writeConfig([]))
+  expect(code).toBe(1)
+  expect(of('readiness')[0].text).toContain('ECONNREFUSED')
+  expect(of('workers')[0]).toMatchObject({ verdict: 'fail', text: expect.stringContaining('no gateway') })
+  expect(findings.every(({ text }) => !text.includes('\n'))).toBe(true)
+})
+
+test('an invalid configuration is the only finding', async () => {
+  const { code, findings } = await doctor(await writeConfig([], { port: -1 }))
+  expect(code).toBe(1)
+  expect(findings).toEqual([
+    expect.objectContaining({
+      verdict: 'fail',
+      check: 'configuration',
+      text: expect.stringContaining('kernel.port'),
+    }),
+  ])
+})
+
+test.skipIf(process.getuid?.() === 0)('a data directory that cannot be written', async () => {
+  const file = await writeConfig([])
+  chmodSync(join(file, '..'), 0o500)
+  const { of } = await doctor(file)
+  chmodSync(join(file, '..'), 0o700)
+  expect(of('store')[0]).toMatchObject({ verdict: 'fail' })
+})
