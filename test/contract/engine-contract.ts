@@ -40,7 +40,7 @@ export const PLAIN_REQUEST: GenerationRequest = {
   tools: [],
   toolChoice: null,
   constraint: null,
-  sampling: { maxTokens: 5 },
+  sampling: { maxTokens: 50 },
   reasoning: null,
   choices: 1,
   topLogprobs: null,

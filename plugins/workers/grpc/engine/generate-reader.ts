@@ -87,7 +87,7 @@ export class GenerateReader implements EngineReader {
       choice.completionTokens = reply.completionTokens
     if (reply.reasoningTokens > 0) choice.reasoningTokens = reply.reasoningTokens
     choice.end(reply.finishReason, reply.matchedStop)
-    this.#finishIfDone(false)
+    this.#finishIfDone(choice.hasExceeded)
   }
 
   #engineKnows(choice: ChoiceReader): boolean {
