@@ -8,7 +8,7 @@ import type { EngineName } from '../support/scripted-engine.ts'
 import { eventsOf, openGrpcFleet } from './grpc-fleet.ts'
 
 const CHAT = '/v1/chat/completions'
-const body = { model: 'test-model', messages: [{ role: 'user', content: 'hi' }] }
+const body = { model: 'test-model', messages: [{ role: 'user' as const, content: 'hi' }] }
 /** One message of this many tokens is decoded in hundreds of slices. */
 const MANY = 500_000
 
