@@ -30,6 +30,13 @@ test('nothing changes where the only system message is the first', () => {
   expect(withOneSystemMessage(messages)).toBe(messages)
 })
 
+test('a hundred thousand system messages after a message with parts are joined in one step', () => {
+  const run = Array.from({ length: 100_000 }, (): ChatMessage => ({ role: 'system', content: 'x' }))
+  const result = withOneSystemMessage([{ role: 'user', content: [{ type: 'text', text: 'a' }] }, ...run])
+  expect(result).toHaveLength(1)
+  expect(result[0].content).toHaveLength(2)
+})
+
 test('at most the first message is a system message, and all texts stay in order', () => {
   const role = fc.constantFrom('system' as const, 'developer' as const, 'user' as const, 'assistant' as const)
   fc.assert(

@@ -13,6 +13,7 @@ export interface ToolOutput {
   readonly images: readonly { readonly mimeType: string; readonly data: string }[]
 }
 
+const MAX_NAME = 256
 const CUT_MARK = '\n[output cut off here]'
 
 /**
@@ -47,12 +48,17 @@ function toText(block: unknown): string {
   if ((type === 'image' || type === 'audio') && typeof data === 'string')
     return binaryNote(type, mimeType, data)
   if (type === 'resource' && isObject(resource) && typeof resource.blob === 'string')
-    return binaryNote(`resource ${String(resource.uri)}`, resource.mimeType, resource.blob)
+    return binaryNote(`resource ${nameOf(resource.uri)}`, resource.mimeType, resource.blob)
   return JSON.stringify(block)
 }
 
+/** A server may send anything in its place. */
+function nameOf(value: unknown): string {
+  return typeof value === 'string' ? value.slice(0, MAX_NAME) : 'unknown'
+}
+
 function binaryNote(what: string, mimeType: unknown, base64: string): string {
-  return `[${what}: ${String(mimeType ?? 'unknown type')}, ${Buffer.byteLength(base64, 'base64')} bytes]`
+  return `[${what}: ${nameOf(mimeType)}, ${Buffer.byteLength(base64, 'base64')} bytes]`
 }
 
 /** None if all together exceed the limit. */

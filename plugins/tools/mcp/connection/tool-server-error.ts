@@ -85,7 +85,7 @@ function fromStatus(status: number, message: string, cause: unknown): ToolServer
   const error = rpcErrorIn(message)
   const isSessionLost =
     status === NOT_FOUND ||
-    (status === BAD_REQUEST && SESSION.test(error === null ? message : String(error.message)))
+    (status === BAD_REQUEST && SESSION.test(typeof error?.message === 'string' ? error.message : message))
   if (error === null || typeof error.message !== 'string' || isSessionLost)
     return new ToolServerError('http_error', status, `the server answered ${status}`, {
       cause,

@@ -4,6 +4,7 @@
  */
 import { createHash } from 'node:crypto'
 import { type ChatTool, isObject } from '#kernel'
+import { parseBoundedText } from '#shared'
 import { missing, wrongValue } from '../../errors.ts'
 import type { Json } from '../../json.ts'
 
@@ -86,7 +87,8 @@ function ofCustom(tool: Json, path: string): StandInFunction {
 function customDescription({ description, format }: Json): string {
   const about = typeof description === 'string' ? description : ''
   if (!isObject(format) || typeof format.definition !== 'string') return about
-  const grammar = `The input follows this ${String(format.syntax ?? '')} grammar:\n${format.definition}`
+  const syntax = typeof format.syntax === 'string' ? `${format.syntax} ` : ''
+  const grammar = `The input follows this ${syntax}grammar:\n${format.definition}`
   return about === '' ? grammar : `${about}\n\n${grammar}`
 }
 
@@ -106,7 +108,7 @@ export function toArguments(input: unknown): string {
 /** Input of a custom tool. Arguments without such a member are the input themselves: models make mistakes. */
 export function toInput(args: string): string {
   try {
-    const value: unknown = JSON.parse(args)
+    const value: unknown = parseBoundedText(args)
     return isObject(value) && typeof value[INPUT] === 'string' ? value[INPUT] : args
   } catch {
     return args

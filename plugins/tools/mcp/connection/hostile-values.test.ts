@@ -1,0 +1,40 @@
+/** Values of a tool server that are not what the protocol says are read without an exception of another kind. */
+import { expect, test } from 'vitest'
+import { readResult } from './read-result.ts'
+import { toToolServerError } from './tool-server-error.ts'
+
+/** `String()` throws for it. */
+const UNPRINTABLE = { toString: 1, valueOf: 1 }
+const failure = (body: unknown) =>
+  Object.assign(new Error(`Streamable HTTP error: Error POSTing to endpoint: ${JSON.stringify(body)}`), {
+    code: 400,
+  })
+
+test('a message that cannot be printed is the status', () => {
+  expect(toToolServerError(failure({ error: { message: UNPRINTABLE } }))).toMatchObject({
+    type: 'http_error',
+    code: 400,
+    isSessionLost: false,
+  })
+})
+
+test('the error in the body of a response reaches the model, and a lost session is recognised', () => {
+  const error = { code: -32602, message: 'date must be ISO 8601' }
+  expect(toToolServerError(failure({ error }))).toMatchObject({ type: 'mcp_protocol_error', ...error })
+  const lost = { error: { code: -32000, message: 'Bad Request: No valid session ID provided' } }
+  expect(toToolServerError(failure(lost))).toMatchObject({
+    type: 'http_error',
+    code: 400,
+    isSessionLost: true,
+  })
+})
+
+test('types and addresses of binary results that cannot be printed are unknown', () => {
+  const content = [
+    { type: 'image', data: 'QUJD', mimeType: UNPRINTABLE },
+    { type: 'resource', resource: { uri: UNPRINTABLE, blob: 'QUJD', mimeType: 'a/b' } },
+  ]
+  expect(readResult({ content }, 1_000).text).toBe(
+    '[image: unknown, 3 bytes]\n[resource unknown: a/b, 3 bytes]',
+  )
+})
