@@ -55,7 +55,7 @@ test.each([
   [{ name: 'x', level: 3 }, 'level', 'must be one of "low", "high"', 'value'],
   [{ name: 'x', item: {} }, 'item.type', 'is required', 'missing'],
   [{ name: 'x', item: { type: 7 } }, 'item.type', 'must be a string', 'type'],
-  [{ name: 'x', item: { type: 'c' } }, 'item.type', "is not known: 'c'", 'tag'],
+  [{ name: 'x', item: { type: 'c' } }, 'item.type', `is not known: 'c'; must be one of "a", "b"`, 'tag'],
   [{ name: 'x', item: { type: 'a', text: null } }, 'item.text', 'must be a string', 'missing'],
   [{ name: 'x', item: { type: 'b', parts: 7 } }, 'item.parts', 'must be a string or an array', 'type'],
   [{ name: 'x', item: { type: 'b', parts: [null] } }, 'item.parts.0', 'must be a string', 'type'],

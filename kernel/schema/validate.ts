@@ -166,7 +166,7 @@ function explainOne(error: ErrorObject): FieldProblem {
     case 'required':
       return { field: join(field, String(params.missingProperty)), text: 'is required', kind }
     case 'discriminator':
-      return tagProblem(join(field, String(params.tag)), params)
+      return tagProblem(join(field, String(params.tag)), error)
     case 'additionalProperties':
       return { field: join(field, String(params.additionalProperty)), text: 'is not known', kind }
     case 'enum': {
@@ -194,12 +194,15 @@ function explainOne(error: ErrorObject): FieldProblem {
   }
 }
 
-function tagProblem(field: string, { error, tagValue }: Record<string, unknown>): FieldProblem {
+function tagProblem(field: string, { params, parentSchema }: ErrorObject): FieldProblem {
+  const { error, tag, tagValue } = params as { error: string; tag: string; tagValue: unknown }
   if (tagValue === undefined || tagValue === null) return { field, text: 'is required', kind: 'missing' }
   if (error === 'tag') return { field, text: 'must be a string', kind: 'type' }
   const value = String(tagValue)
   const shown = value.length > MAX_SHOWN ? `${value.slice(0, MAX_SHOWN)}…` : value
-  return { field, text: `is not known: '${shown}'`, kind: 'tag' }
+  const members = parentSchema?.oneOf as { properties: Record<string, UnionMember> }[]
+  const known = members.map(({ properties }) => JSON.stringify(properties[tag].const)).join(', ')
+  return { field, text: `is not known: '${shown}'; must be one of ${known}`, kind: 'tag' }
 }
 
 /** Characters of a client's value in a message. */

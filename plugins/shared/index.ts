@@ -31,8 +31,8 @@ export {
   nullable,
   nullableStringOrList,
   stringOrList,
-  taggedUnion,
   type Unchecked,
+  unionBy,
 } from './formats/schemas.ts'
 export { type ReadEvent, readEvent, type SseEvent, writeEvent } from './formats/sse-event.ts'
 export { withOneSystemMessage } from './formats/system-messages.ts'

@@ -3,7 +3,7 @@
  * @source OpenAI API reference, Responses
  */
 import { defineValidator, type FieldProblem, type GatewayError, type Static, Type } from '#kernel'
-import { bracketPath, InputItem, nullable, taggedUnion } from '#shared'
+import { bracketPath, InputItem, nullable, unionBy } from '#shared'
 import { responsesErrors } from './errors.ts'
 
 const Anything = Type.Object({}, { additionalProperties: true })
@@ -71,7 +71,7 @@ const Tool = Type.Unsafe<FunctionTool | McpTool | OtherTool>({
   properties: { type: { type: 'string', minLength: 1 } },
   if: { required: ['type'], properties: { type: { enum: ['function', 'mcp'] } } },
   // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
-  then: taggedUnion(FunctionTool, McpTool),
+  then: unionBy('type', FunctionTool, McpTool),
 })
 
 /** A tool that the model must call, or `allowed_tools`: the ones that it may call. */
@@ -88,7 +88,8 @@ const ToolChoice = Type.Object({
 })
 export type ToolChoice = Static<typeof ToolChoice>
 
-const TextFormat = taggedUnion(
+const TextFormat = unionBy(
+  'type',
   Type.Object({ type: Type.Literal('text') }),
   Type.Object({ type: Type.Literal('json_object') }),
   Type.Object({

@@ -3,7 +3,7 @@
  * members beyond these are allowed. @source OpenAI API reference, Responses and Conversations
  */
 import { type Static, Type } from '#kernel'
-import { nullable, taggedUnion } from './schemas.ts'
+import { nullable, unionBy } from './schemas.ts'
 
 /** Items that can only be served by workers that speak the format themselves. */
 export const NATIVE_ITEM_TYPES = [
@@ -30,7 +30,8 @@ const CallId = Type.String({ minLength: 1, maxLength: MAX_CALL_ID })
 const Status = nullable(Text)
 const AnyObject = Type.Object({})
 
-export const ItemPart = taggedUnion(
+export const ItemPart = unionBy(
+  'type',
   Type.Object({ type: Type.Literal('input_text'), text: Text }),
   Type.Object({
     type: Type.Literal('output_text'),
@@ -145,7 +146,8 @@ export const McpCallItem = Type.Object({
 })
 
 /** Any item of a request's input. */
-export const InputItem = taggedUnion(
+export const InputItem = unionBy(
+  'type',
   MessageItem,
   FunctionCallItem,
   FunctionOutputItem,

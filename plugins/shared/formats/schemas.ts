@@ -6,12 +6,12 @@ export function nullable<S extends TSchema>(schema: S, description?: string) {
   return Type.Optional(Type.Union([schema, Type.Null()], description === undefined ? {} : { description }))
 }
 
-/** Objects that are distinguished by their `type`: only the schema that the value names is checked. */
-export function taggedUnion<S extends TSchema[]>(...members: [...S]) {
+/** Objects that are distinguished by one field, a literal in each member: only the schema that its value names is checked. */
+export function unionBy<S extends TSchema[]>(propertyName: string, ...members: [...S]) {
   return Type.Unsafe<{ [K in keyof S]: Static<S[K]> }[number]>({
     type: 'object',
     oneOf: members,
-    discriminator: { propertyName: 'type' },
+    discriminator: { propertyName },
   })
 }
 

@@ -12,7 +12,7 @@ import {
   nullable,
   ReasoningItem,
   TextParts,
-  taggedUnion,
+  unionBy,
 } from '#shared'
 import { conversationErrors } from './errors.ts'
 
@@ -22,7 +22,8 @@ const Text = Type.String()
 /** An id of another form is replaced, and a status is always `completed`. */
 const ownMembers = { id: Type.Optional(Type.Unknown()), status: Type.Optional(Type.Unknown()) }
 
-const Item = taggedUnion(
+const Item = unionBy(
+  'type',
   Type.Object({ ...MessageItem.properties, ...ownMembers }),
   Type.Object({ ...ReasoningItem.properties, ...ownMembers, summary: TextParts }),
   Type.Object({ ...FunctionCallItem.properties, ...ownMembers, name: Text }),

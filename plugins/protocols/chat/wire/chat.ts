@@ -1,29 +1,30 @@
 /** Bodies of chat completions, for the routes and for the engine adapter. Unknown fields are allowed: the worker may know them. */
 import { type Static, Type } from '#kernel'
-import { nullable, nullableStringOrList, stringOrList, type Unchecked } from '#shared'
-import { choiceBy, commonFields, engineFields, list, Range, U32, Usage } from './fields.ts'
+import { nullable, nullableStringOrList, stringOrList, type Unchecked, unionBy } from '#shared'
+import { commonFields, engineFields, list, Range, U32, Usage } from './fields.ts'
 
 const text = { type: Type.Literal('text'), text: Type.String() }
 
-const UserPart = choiceBy('type', {
-  text: Type.Object(text),
-  image_url: Type.Object({
+const UserPart = unionBy(
+  'type',
+  Type.Object(text),
+  Type.Object({
     type: Type.Literal('image_url'),
     image_url: Type.Object({ url: Type.String(), detail: nullable(Type.String()) }),
   }),
-  audio_url: Type.Object({
+  Type.Object({
     type: Type.Literal('audio_url'),
     audio_url: Type.Object({ url: Type.String() }),
   }),
-  input_audio: Type.Object({
+  Type.Object({
     type: Type.Literal('input_audio'),
     input_audio: Type.Object({ data: Type.String(), format: Type.String() }),
   }),
-  video_url: Type.Object({
+  Type.Object({
     type: Type.Literal('video_url'),
     video_url: Type.Object({ url: Type.String() }),
   }),
-  file: Type.Object({
+  Type.Object({
     type: Type.Literal('file'),
     file: Type.Object({
       file_id: Type.Optional(Type.String()),
@@ -31,7 +32,7 @@ const UserPart = choiceBy('type', {
       filename: Type.Optional(Type.String()),
     }),
   }),
-})
+)
 
 const Content = stringOrList({ items: UserPart })
 const UserContent = stringOrList({ items: UserPart, minItems: 1, minLength: 1 })
@@ -43,15 +44,16 @@ const ToolCall = Type.Object({
   function: Type.Object({ name: Type.String(), arguments: nullable(Type.String()) }),
 })
 
-export const ChatMessage = choiceBy('role', {
-  system: Type.Object({ role: Type.Literal('system'), content: Content, name: nullable(Type.String()) }),
-  developer: Type.Object({
+export const ChatMessage = unionBy(
+  'role',
+  Type.Object({ role: Type.Literal('system'), content: Content, name: nullable(Type.String()) }),
+  Type.Object({
     role: Type.Literal('developer'),
     content: Content,
     name: nullable(Type.String()),
   }),
-  user: Type.Object({ role: Type.Literal('user'), content: UserContent, name: nullable(Type.String()) }),
-  assistant: Type.Object({
+  Type.Object({ role: Type.Literal('user'), content: UserContent, name: nullable(Type.String()) }),
+  Type.Object({
     role: Type.Literal('assistant'),
     content: OptionalContent,
     tool_calls: nullable(Type.Array(ToolCall)),
@@ -63,9 +65,9 @@ export const ChatMessage = choiceBy('role', {
     reasoning_content: nullable(Type.String()),
     name: nullable(Type.String()),
   }),
-  tool: Type.Object({ role: Type.Literal('tool'), content: Content, tool_call_id: Type.String() }),
-  function: Type.Object({ role: Type.Literal('function'), content: Type.String(), name: Type.String() }),
-})
+  Type.Object({ role: Type.Literal('tool'), content: Content, tool_call_id: Type.String() }),
+  Type.Object({ role: Type.Literal('function'), content: Type.String(), name: Type.String() }),
+)
 
 const FunctionDefinition = Type.Object({
   name: Type.String(),
@@ -90,24 +92,26 @@ const ToolChoice = Type.Unsafe<
 >({
   if: { type: 'object' },
   // biome-ignore lint/suspicious/noThenProperty: a JSON Schema keyword
-  then: choiceBy('type', {
-    function: Type.Object({
+  then: unionBy(
+    'type',
+    Type.Object({
       type: Type.Literal('function'),
       function: Type.Object({ name: Type.String() }),
     }),
-    allowed_tools: Type.Object({
+    Type.Object({
       type: Type.Literal('allowed_tools'),
       mode: Type.String(),
       tools: Type.Array(ToolReference),
     }),
-  }),
+  ),
   else: { enum: ['auto', 'none', 'required', null] },
 })
 
-const ResponseFormat = choiceBy('type', {
-  text: Type.Object({ type: Type.Literal('text') }),
-  json_object: Type.Object({ type: Type.Literal('json_object') }),
-  json_schema: Type.Object({
+const ResponseFormat = unionBy(
+  'type',
+  Type.Object({ type: Type.Literal('text') }),
+  Type.Object({ type: Type.Literal('json_object') }),
+  Type.Object({
     type: Type.Literal('json_schema'),
     json_schema: Type.Object({
       name: Type.String(),
@@ -115,7 +119,7 @@ const ResponseFormat = choiceBy('type', {
       strict: nullable(Type.Boolean()),
     }),
   }),
-})
+)
 
 export const ChatRequest = Type.Object({
   ...commonFields,

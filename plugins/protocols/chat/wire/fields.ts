@@ -19,24 +19,6 @@ export const TopK = Type.Unsafe<number>({ type: 'integer', if: { const: -1 }, el
 /** A string or up to four, none empty; null means absent. */
 export const Stop = nullableStringOrList({ items: Type.String({ minLength: 1 }), maxItems: 4, minLength: 1 })
 
-/**
- * An object whose one field decides what else it must hold, such as messages by `role`. Only the branch of the
- * value that is there is checked, so that the error is about the right one.
- */
-export function choiceBy<Branches extends Record<string, TSchema>>(key: string, branches: Branches) {
-  const entries = Object.entries(branches)
-  return Type.Unsafe<{ [Name in keyof Branches]: Static<Branches[Name]> }[keyof Branches]>({
-    type: 'object',
-    required: [key],
-    properties: { [key]: { type: 'string', enum: entries.map(([name]) => name) } },
-    allOf: entries.map(([name, branch]) => ({
-      if: { required: [key], properties: { [key]: { const: name } } },
-      // biome-ignore lint/suspicious/noThenProperty: a JSON Schema keyword
-      then: branch,
-    })),
-  })
-}
-
 export const StreamOptions = Type.Object({
   include_usage: nullable(Type.Boolean()),
   continuous_usage_stats: nullable(Type.Boolean()),
