@@ -4,8 +4,8 @@ import type { Logger } from '../contracts/log.ts'
 import type { TrafficWatch } from '../contracts/traffic.ts'
 import type { UpstreamLimits } from '../contracts/transport.ts'
 import type { WorkerEntry, WorkerHttpPool } from '../contracts/worker.ts'
+import type { MisconfiguredWorkers } from './misconfigured-workers.ts'
 import type { OutgoingHeaders } from './outgoing.ts'
-import type { RejectedCredentials } from './rejected-credentials.ts'
 import type { ClientHeaders } from './response-headers.ts'
 import type { RetryRules } from './retry.ts'
 import type { Transports } from './transports.ts'
@@ -14,7 +14,7 @@ export interface CallParts {
   readonly balance: WorkerBalance
   readonly outgoing: OutgoingHeaders
   readonly clientHeaders: ClientHeaders
-  readonly credentials: RejectedCredentials
+  readonly misconfigured: MisconfiguredWorkers
   readonly transports: Transports
   readonly limits: WorkerLimits
   readonly retry: RetryRules

@@ -7,8 +7,8 @@ import type { PairHandler } from '../contracts/pair.ts'
 import type { RelayContext, SinkListener } from '../contracts/relay-context.ts'
 import { type Transport, UpstreamFailure, type UpstreamHandler } from '../contracts/transport.ts'
 import { type CallParts, WorkerLimits } from './call-parts.ts'
+import { MisconfiguredWorkers } from './misconfigured-workers.ts'
 import { OutgoingHeaders } from './outgoing.ts'
-import { RejectedCredentials } from './rejected-credentials.ts'
 import { Relay } from './relay.ts'
 import { ClientHeaders } from './response-headers.ts'
 import { RetryRules } from './retry.ts'
@@ -112,7 +112,7 @@ class Stage {
       },
       outgoing: new OutgoingHeaders([], transports),
       clientHeaders: new ClientHeaders([]),
-      credentials: new RejectedCredentials(log),
+      misconfigured: new MisconfiguredWorkers(log),
       transports,
       limits: new WorkerLimits(LIMITS),
       retry: new RetryRules(retry),

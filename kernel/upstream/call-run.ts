@@ -22,14 +22,17 @@ import type { AttemptNotes } from './attempt-notes.ts'
 import { openNotes, reportAttempts, toReports } from './attempt-reports.ts'
 import type { CallParts } from './call-parts.ts'
 import { logExhaustion, toLocalFailure } from './local-exhaustion.ts'
+import { isRejection } from './misconfigured-workers.ts'
 import { PairAttempt } from './pair-attempt.ts'
 import { type OpenPair, preparePair } from './pair-call.ts'
-import { isRejection } from './rejected-credentials.ts'
+import { isEventStream } from './response-headers.ts'
 import { nextAttemptDelayMs } from './retry.ts'
 import { toUpstreamError, upstreamErrors } from './upstream-errors.ts'
 
 /** Bodies of discarded responses are read up to this Content-Length, so that the connection can be reused. */
 const MAX_DRAINED_BYTES = 65_536
+
+const NOT_FOUND = 404
 
 /** State of the call once an attempt has failed. */
 interface Retries {
@@ -56,6 +59,8 @@ export class CallRun implements OpenCall, PairHandler {
   #retries: Retries | null = null
   /** Slots of the workers whose breaker has counted a failure of this request. */
   #blamed: number[] | null = null
+  /** Workers that know nothing of the model that they list; they have failed if another worker serves the request. */
+  #suspects: WorkerEntry[] | null = null
   /** The rest of the current exchange is read and discarded. */
   #isDiscarding = false
   /** The caller is paused; applies to later exchanges too. */
@@ -210,7 +215,12 @@ export class CallRun implements OpenCall, PairHandler {
   onResponseStart(status: number, headers: HeaderList, contentLength: number): void {
     this.#meter?.answered(status)
     this.#notes?.answered(status)
-    if (status >= 400 && this.#retryAfterStatus(status, headers, contentLength)) return
+    if (status >= 400) {
+      if (this.#retryAfterStatus(status, headers, contentLength)) return
+    } else if (this.#call.needsEventStream === true && !isEventStream(headers)) {
+      this.#notStreaming(status)
+      return
+    }
     this.status = status
     try {
       this.#handler.onAnswer(status, headers, contentLength)
@@ -311,10 +321,39 @@ export class CallRun implements OpenCall, PairHandler {
   /** True if the worker rejects credentials of the gateway; this counts as a failure of the worker. */
   #isRejected(worker: WorkerEntry, status: number): boolean {
     if (!isRejection(status)) return false
-    const { outgoing, credentials } = this.#parts
+    const { outgoing, misconfigured } = this.#parts
     if (!outgoing.areOwnCredentials(this.#call.ctx, worker)) return false
-    credentials.rejected(worker, status)
+    misconfigured.found(worker, 'credentials', status, this.#model)
     return true
+  }
+
+  #notStreaming(status: number): void {
+    const attempt = this.#attempt
+    if (attempt === null) return
+    this.#parts.misconfigured.found(attempt.worker, 'stream', status, this.#model)
+    if (!this.tryElsewhere()) this.fail(upstreamErrors.worker_not_streaming())
+  }
+
+  /** Tries another worker after a 404 of a worker that lists the model. @returns false if the 404 is to be passed on */
+  #tryAfterNotFound(attempt: Attempt): boolean {
+    const { worker } = attempt
+    if (!worker.models.some(({ id }) => id === this.#model) || !this.#hasAnother(attempt)) return false
+    if (!this.#scheduleNext(attempt, null)) return false
+    this.#suspects ??= []
+    this.#suspects.push(worker)
+    this.#abandon(attempt)
+    this.#exchange?.abort()
+    return true
+  }
+
+  /** Another worker served the request: those that answered 404 before it have failed. */
+  #blameSuspects(suspects: readonly WorkerEntry[]): void {
+    for (const worker of suspects) {
+      this.#parts.misconfigured.found(worker, 'model', NOT_FOUND, this.#model)
+      const attempt = this.#parts.balance.attempt(worker)
+      attempt.failed('answered')
+      attempt.release()
+    }
   }
 
   /** Not reported to the breaker. Another attempt may succeed after a delay, or on a worker with an open connection. */
@@ -343,6 +382,7 @@ export class CallRun implements OpenCall, PairHandler {
   #retryAfterStatus(status: number, headers: HeaderList, contentLength: number): boolean {
     const attempt = this.#attempt
     if (attempt === null) return false
+    if (status === NOT_FOUND && this.#tryAfterNotFound(attempt)) return true
     const isRejected = this.#isRejected(attempt.worker, status)
     if (!isRejected && !this.#parts.retry.isFailure(status, attempt.worker.resilience)) return false
     if (!this.#scheduleNext(attempt, isRejected ? null : headers)) {
@@ -409,7 +449,7 @@ export class CallRun implements OpenCall, PairHandler {
     return true
   }
 
-  #hasAnother({ policy, worker }: Attempt, leg: PairLeg | undefined): boolean {
+  #hasAnother({ policy, worker }: Attempt, leg?: PairLeg): boolean {
     // An onPick hook may choose the same worker again.
     if (policy === CHOSEN_BY_HOOK.policy) return false
     const excluded = (this.#retries?.excluded ?? []).concat(worker.slot)
@@ -449,15 +489,16 @@ export class CallRun implements OpenCall, PairHandler {
       status >= 400 && attempt !== null && this.#parts.retry.isFailure(status, attempt.worker.resilience)
     if (hasFailed) this.#blame(attempt, 'answered')
     else attempt?.succeeded()
-    if (attempt !== null && status < 400) this.#accepted(attempt)
+    if (attempt !== null && status < 400) this.#working(attempt)
+    if (this.#suspects !== null && status < 400) this.#blameSuspects(this.#suspects)
     this.#endAttempt(hasFailed ? 'failure' : 'success')
     this.#meter?.done(this.#call.ctx, status)
   }
 
-  #accepted(attempt: Attempt): void {
-    const { credentials } = this.#parts
-    credentials.accepted(attempt.worker)
-    if (attempt instanceof PairAttempt) credentials.accepted(attempt.prefill.worker)
+  #working(attempt: Attempt): void {
+    const { misconfigured } = this.#parts
+    misconfigured.working(attempt.worker)
+    if (attempt instanceof PairAttempt) misconfigured.working(attempt.prefill.worker)
   }
 
   used({ input, output }: TokenCounts): void {

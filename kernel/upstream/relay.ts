@@ -62,6 +62,10 @@ export class Relay implements Call, CallHandler, SinkListener {
     return relay
   }
 
+  get needsEventStream(): boolean {
+    return this.stream
+  }
+
   requestFor(worker: WorkerEntry, model: string): UpstreamRequest {
     const { ctx } = this
     const body = canonicalBody(ctx, this.model, model, ctx.rawBody)

@@ -96,16 +96,16 @@ function isEventStreamType(type: string): boolean {
   return type.length === length || type[length] === ';' || type[length] === ' ' || type[length] === '\t'
 }
 
-/**
- * True for an uncompressed event stream, in which heartbeat lines may be inserted between events.
- */
+export function isEventStream(headers: HeaderList): boolean {
+  return isEventStreamType(headerOf(headers, 'content-type') ?? '')
+}
+
+/** True for an uncompressed event stream, in which heartbeat lines may be inserted between events. */
 export function isPlainEventStream(headers: HeaderList): boolean {
-  let isEventStream = false
-  for (let i = 0; i < headers.length; i += 2) {
-    if (headers[i] === 'content-type') isEventStream = isEventStreamType(headers[i + 1])
-    else if (headers[i] === 'content-encoding' && headers[i + 1].toLowerCase() !== 'identity') return false
-  }
-  return isEventStream
+  return (
+    isEventStream(headers) &&
+    (headerOf(headers, 'content-encoding') ?? 'identity').toLowerCase() === 'identity'
+  )
 }
 
 /** First value of a name in a flat header list. */

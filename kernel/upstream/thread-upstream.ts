@@ -14,8 +14,8 @@ import type { WorkerEntry } from '../contracts/worker.ts'
 import { GatewayError } from '../errors/gateway-error.ts'
 import { type CallParts, WorkerLimits } from './call-parts.ts'
 import { CallRun } from './call-run.ts'
+import { MisconfiguredWorkers } from './misconfigured-workers.ts'
 import { OutgoingHeaders } from './outgoing.ts'
-import { RejectedCredentials } from './rejected-credentials.ts'
 import { ANY_MODEL, Relay } from './relay.ts'
 import { ClientHeaders } from './response-headers.ts'
 import { RetryRules } from './retry.ts'
@@ -40,7 +40,7 @@ export class ThreadUpstream implements Upstream {
       balance,
       outgoing: new OutgoingHeaders(config.forwardHeaders, transports),
       clientHeaders: new ClientHeaders(config.forwardResponseHeaders),
-      credentials: new RejectedCredentials(log),
+      misconfigured: new MisconfiguredWorkers(log),
       transports,
       limits: new WorkerLimits(config),
       retry: new RetryRules(retry),

@@ -42,6 +42,12 @@ export const upstreamErrors = defineErrors('upstream', {
     text: () =>
       "a worker rejected the gateway's own credentials; the operator of the gateway must correct the worker's api_key",
   },
+  worker_not_streaming: {
+    kind: 'bad_gateway',
+    source: 'worker',
+    retry: 'before-first-byte',
+    text: () => 'a worker answered a stream request without an event stream',
+  },
   read_response_body_failed: {
     kind: 'bad_gateway',
     source: 'worker',

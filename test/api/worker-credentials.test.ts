@@ -1,7 +1,7 @@
 /** Workers that answer 401 or 403: about the gateway's own key, which is their failure, or about the client's, which is not. */
 import { describe, expect, test } from 'vitest'
 import { NATIVE, nativeSays } from '../support/responses-script.ts'
-import { jsonAnswer, type Script, type ScriptedWorker } from '../support/scripted-worker.ts'
+import { jsonAnswer, type Script, type ScriptedWorker, sseAnswer } from '../support/scripted-worker.ts'
 import { type Fleet, type FleetOptions, openFleet } from './fleet.ts'
 import { openGrpcFleet } from './grpc-fleet.ts'
 import { CHAT, COUNT, HELLO, MESSAGES, openMessages } from './messages-fleet.ts'
@@ -66,7 +66,10 @@ const input = { model: 'test-model', input: 'hi' }
 
 const lanes: Record<string, Lane> = {
   chat: relayed('/v1/chat/completions', { messages: chatBody.messages }),
-  'streamed chat': relayed('/v1/chat/completions', { messages: chatBody.messages, stream: true }),
+  'streamed chat': {
+    ...relayed('/v1/chat/completions', { messages: chatBody.messages, stream: true }),
+    answer: sseAnswer(['[DONE]']),
+  },
   completions: relayed('/v1/completions', { prompt: 'hi' }),
   generate: relayed('/generate', { text: 'hi' }),
   embeddings: relayed('/v1/embeddings', { input: 'hi' }),
@@ -90,7 +93,7 @@ const lanes: Record<string, Lane> = {
     path: '/v1/messages',
     body: { ...HELLO, stream: true },
     route: MESSAGES,
-    answer: jsonAnswer({ type: 'message' }),
+    answer: sseAnswer(['{"type":"message_stop"}']),
   },
   'responses over chat': {
     open: () => openResponses(undefined, withKeys()),

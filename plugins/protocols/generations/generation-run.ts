@@ -151,6 +151,10 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
 
   // The call's options.
 
+  get needsEventStream(): boolean {
+    return this.stream && this.#relay !== null
+  }
+
   readonly accepts = (worker: WorkerEntry): boolean => {
     const { accepts } = this.#options
     if (accepts !== undefined && !accepts(worker)) return false
