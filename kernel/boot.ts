@@ -8,7 +8,7 @@ import { deepFreeze } from './config/deep-freeze.ts'
 import type { KernelConfig } from './config/kernel-config.ts'
 import type { LoadedConfig } from './config/loaded-config.ts'
 import { withoutSource } from './config/plugin-source.ts'
-import { Auth } from './contracts/auth.ts'
+import { Auth, type AuthService } from './contracts/auth.ts'
 import { ClientAddresses } from './contracts/client-address.ts'
 import type { Detached, DetachedWork } from './contracts/detached.ts'
 import type { Logger, LogLevel } from './contracts/log.ts'
@@ -64,7 +64,7 @@ export class GatewayThread {
   readonly #listeners: HttpServer[] = []
   /** Listeners of plugins on this thread. */
   readonly listening: PluginListener[] = []
-  readonly #traffic: TrafficWatch | null
+  #traffic: TrafficWatch | null = null
   #server: HttpServer | null = null
   #reloading: Promise<void> = Promise.resolve()
   /** The current configuration. */
@@ -110,6 +110,24 @@ export class GatewayThread {
     })
     table.onChange((next) => this.upstream.onWorkersChanged(next.workers))
     this.#plugins = new PluginSet(plugins, kernel.lifecycle.stepMs, log)
+    try {
+      this.#registerPlugins()
+      const auth = this.#services.lookUp(Auth) ?? null
+      this.upstream.auth = auth
+      this.#traffic = this.#services.lookUp(TrafficWatch) ?? null
+      this.upstream.traffic = this.#traffic
+      if (this.#traffic !== null) this.balance.watch(this.#traffic)
+      this.#requireAuth()
+      if (link.isData) this.#server = this.#createServer(auth)
+    } catch (error) {
+      this.#release()
+      throw error
+    }
+  }
+
+  /** @throws PluginMistakes */
+  #registerPlugins(): void {
+    const { config, link, log, shared } = this.#options
     this.#plugins.register(
       {
         link,
@@ -121,7 +139,7 @@ export class GatewayThread {
         balance: this.balance,
         policies: this.balance.registry,
         upstream: this.upstream,
-        shared: options.shared,
+        shared,
         topics: this.#topics,
         background: this.#background,
         detach: (work) => this.#detach(work),
@@ -132,18 +150,15 @@ export class GatewayThread {
       (plugin) => deepFreeze(withoutSource(config.plugins[plugin.manifest.name])),
     )
     this.balance.checkPolicies()
-    const auth = this.#services.lookUp(Auth) ?? null
-    this.upstream.auth = auth
-    this.#traffic = this.#services.lookUp(TrafficWatch) ?? null
-    this.upstream.traffic = this.#traffic
-    if (this.#traffic !== null) this.balance.watch(this.#traffic)
-    this.#requireAuth()
-    if (!link.isData) return
-    this.#server = createServer({
-      kernel,
+  }
+
+  #createServer(auth: AuthService | null): HttpServer {
+    const { link, log } = this.#options
+    return createServer({
+      kernel: this.#kernel,
       threadIndex: link.index,
       declarations: this.#declarations,
-      auth: kernel.auth === 'off' ? null : auth,
+      auth: this.#kernel.auth === 'off' ? null : auth,
       clients: this.#services.lookUp(ClientAddresses) ?? null,
       traffic: this.#traffic,
       policyHeaders: this.balance.registry.headers,
@@ -249,6 +264,11 @@ export class GatewayThread {
   async stop(): Promise<void> {
     this.closeServers()
     await this.#plugins.stop()
+    this.#release()
+  }
+
+  /** Releases everything that is open without plugins. */
+  #release(): void {
     this.upstream.close()
     this.balance.close()
     this.#topics.close()

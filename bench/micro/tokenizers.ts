@@ -19,7 +19,7 @@ const [ROOT, ENDING] = isSource ? ['../..', 'ts'] : ['../../dist', 'js']
 const WARM_UP_ROUNDS = 1_500
 const ROUNDS = 500
 
-type Load = (place: object, settings: object) => Promise<OpenTokenizer>
+type Load = (place: object, settings: object) => Promise<{ facts: OpenTokenizer['facts']; image: object }>
 interface OpenTokenizer {
   readonly facts: { readonly vocabSize: number; readonly table: SharedArrayBuffer; readonly rules: object }
   readonly templates: { render(prompt: object): string }
@@ -31,6 +31,9 @@ async function plugin<Exports>(file: string): Promise<Exports> {
   )) as Exports
 }
 const { loadTokenizer } = await plugin<{ loadTokenizer: Load }>('load-tokenizer')
+const { openTokenizer } = await plugin<{
+  openTokenizer: (image: object, settings: object) => Omit<OpenTokenizer, 'facts'>
+}>('open-tokenizer')
 const { DEFAULT_LIMITS } = await plugin<{ DEFAULT_LIMITS: object }>('render-budget')
 const { TokenTable } = await plugin<{ TokenTable: new (memory: SharedArrayBuffer) => object }>('token-table')
 const { openDecoder } = await plugin<{
@@ -65,11 +68,11 @@ const caches = (enabled: boolean) => ({
   promptCache: { enabled: false, maxEntries: 1, maxBytes: 1 },
   segmentCache: { enabled, maxBytes: 50_000_000 },
 })
-const open = (isCached: boolean) =>
-  loadTokenizer(
-    { id: 'x', source: flags.source },
-    { maxFileBytes: 1e9, rendering: DEFAULT_LIMITS, ...caches(isCached) },
-  )
+const open = async (isCached: boolean): Promise<OpenTokenizer> => {
+  const limits = { maxFileBytes: 1e9, rendering: DEFAULT_LIMITS, usesSegments: isCached }
+  const { facts, image } = await loadTokenizer({ source: flags.source }, limits)
+  return { facts, ...openTokenizer(image, { rendering: DEFAULT_LIMITS, ...caches(isCached) }) }
+}
 
 /** After garbage was collected, where `--expose-gc` lets it. */
 const rssMb = () => {

@@ -60,7 +60,7 @@ export interface PluginLifecycle<Config = unknown> {
   reload?(config: Config): void | Promise<void>
   /** Rejects new work and finishes running work. */
   drain?(deadlineMs: number): void | Promise<void>
-  /** Releases everything; safe to call twice. */
+  /** Releases everything; safe to call twice. Called only after `start`, even if that failed. */
   stop?(): void | Promise<void>
 }
 
@@ -83,7 +83,11 @@ export interface Plugin<Config extends TSchema = TSchema> {
    * @param isEnabled whether the configuration or another plugin has enabled a plugin
    */
   enables?(config: Static<Config>, isEnabled: (plugin: string) => boolean): Iterable<string>
-  /** Declares routes, hooks, commands and services. Synchronous, no I/O. Runs on every thread. */
+  /**
+   * Declares routes, hooks, commands and services. Synchronous; opens no file, connection, thread, timer or process
+   * listener: a check of a configuration registers the plugins and discards them without `start` or `stop`. Runs on every
+   * thread.
+   */
   register(host: Host, config: Static<Config>): PluginLifecycle<Static<Config>> | void
 }
 

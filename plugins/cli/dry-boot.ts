@@ -2,11 +2,14 @@
 import { createCounters } from '../../kernel/balance/counters.ts'
 import { GatewayThread } from '../../kernel/boot.ts'
 import type { LoadedConfig } from '../../kernel/config/loaded-config.ts'
+import type { Logger } from '../../kernel/contracts/log.ts'
 import { loadPlugins } from '../../kernel/load-plugins.ts'
-import { createLogger } from '../../kernel/observe/log.ts'
 import { ControlLink } from '../../kernel/threads/control-link.ts'
 import { SharedMemory } from '../../kernel/threads/shared-memory.ts'
 import { catalog } from '../catalog.ts'
+
+/** Not a logger of the thread, which keeps those for its whole life. */
+const SILENT: Logger = { debug() {}, info() {}, warn() {}, error() {}, child: () => SILENT }
 
 /**
  * Finds errors that only a boot finds: an unknown policy, routes that need keys without a plugin that checks them, a
@@ -14,8 +17,11 @@ import { catalog } from '../catalog.ts'
  *
  * @throws BootError as `serve` would
  */
-export async function dryBoot(config: LoadedConfig): Promise<void> {
-  const log = createLogger({ level: 'silent', thread: 0 })
+export async function dryBoot(loaded: LoadedConfig): Promise<void> {
+  const log = SILENT
+  const { kernel } = loaded
+  // The output of access lines is never closed.
+  const config = { ...loaded, kernel: { ...kernel, log: { ...kernel.log, access: false } } }
   const plugins = await loadPlugins(config, catalog)
   const link = new ControlLink({ log, isData: true })
   const counters = createCounters(config.kernel.limits.maxWorkers, 0)

@@ -457,6 +457,30 @@ describe('the contract', () => {
     })
   }, 60_000)
 
+  test('loading that takes too long is stopped, and delays neither encoding nor the next load', async () => {
+    const hostile = folder()
+    cpSync(SAMPLE, hostile, { recursive: true })
+    const body = '{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}'
+    writeFileSync(join(hostile, 'chat_template.jinja'), body)
+    const fleet = await open({
+      load: [{ name: 'm', source: SAMPLE }],
+      loadMs: 10_000,
+      rendering: { maxSteps: 1_000_000_000, maxMs: 600_000 },
+    })
+    await fleet.settled('m')
+    const [first, next] = [await fleet.add('hostile', hostile), await fleet.add('next')]
+    for (let i = 0; i < 3; i++)
+      expect((await fleet.call('POST', '/v1/tokenize', { model: 'm', prompt: `text ${i}` })).status).toBe(200)
+    expect((await fleet.call('GET', `/v1/tokenizers/${first}/status`)).body).toMatchObject({
+      status: 'processing',
+    })
+    expect(await fleet.settled(first)).toMatchObject({
+      status: 'failed',
+      message: 'timed out after 10000 ms (plugins.tokenizers.loadMs)',
+    })
+    expect(await fleet.settled(next)).toMatchObject({ status: 'completed' })
+  }, 120_000)
+
   test('too many waiting texts are refused, and others go on', async () => {
     const fleet = await open({ load: [{ name: 'm', source: SAMPLE }], queueLimit: 4 })
     await fleet.settled('m')

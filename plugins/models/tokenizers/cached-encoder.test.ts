@@ -4,8 +4,8 @@ import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { ByteLru } from './byte-lru.ts'
-import { CachedEncoder } from './cached-encoder.ts'
-import { Segmenter } from './segments.ts'
+import { CachedEncoder, type CacheSettings, type Encode, findMarkers } from './cached-encoder.ts'
+import { type MarkerToken, markersOf, Segmenter } from './segments.ts'
 
 setFlagsFromString('--expose-gc')
 
@@ -14,6 +14,14 @@ const on = (maxBytes: number) => ({
   promptCache: { enabled: true, maxEntries: 10, maxBytes },
   segmentCache: { enabled: true, maxBytes },
 })
+
+async function open(encode: Encode, added: readonly MarkerToken[], settings: CacheSettings) {
+  const markers = await findMarkers(encode, added, true)
+  return new CachedEncoder(encode, markers === null ? null : new Segmenter(markers), settings)
+}
+
+const cut = (added: readonly MarkerToken[], isPlain: boolean, text: string) =>
+  new Segmenter(markersOf(added, isPlain)).cut(text)
 
 /** Markers are one id; else a pair of letters is one id, so that a wrong cut would show. */
 function pairs(markers: readonly string[]) {
@@ -48,12 +56,9 @@ test('any sequence of prompts gives the ids of plain encoding', async () => {
       fc.integer({ min: 0, max: 3_000 }),
       async (prompts, maxBytes) => {
         const { encode } = pairs(markers)
-        const encoder = await CachedEncoder.open(
+        const encoder = await open(
           encode,
-          new Segmenter(
-            markers.map((one) => marker(one)),
-            true,
-          ),
+          markers.map((one) => marker(one)),
           on(maxBytes),
         )
         expect(encoder.usesSegments).toBe(true)
@@ -69,7 +74,7 @@ test('any sequence of prompts gives the ids of plain encoding', async () => {
 
 test('of a chat that went on, only what is new is encoded', async () => {
   const { encode, calls } = pairs(['<|a|>'])
-  const encoder = await CachedEncoder.open(encode, new Segmenter([marker('<|a|>')], true), on(100_000))
+  const encoder = await open(encode, [marker('<|a|>')], on(100_000))
   await encoder.encode('one<|a|>two<|a|>')
   const before = calls()
   await encoder.encode('one<|a|>two<|a|>three<|a|>')
@@ -81,7 +86,7 @@ test('of a chat that went on, only what is new is encoded', async () => {
 
 test('a tokenizer whose pieces depend on what stands before them is not cut', async () => {
   const encode = async (text: string) => Uint32Array.of(text.length)
-  const encoder = await CachedEncoder.open(encode, new Segmenter([marker('<|a|>')], true), on(1_000))
+  const encoder = await open(encode, [marker('<|a|>')], on(1_000))
   expect(encoder.usesSegments).toBe(false)
   expect([...(await encoder.encode('x<|a|>y'))]).toEqual([7])
 })
@@ -98,10 +103,10 @@ test('tokens that strip, normalize or overlap are no borders', () => {
     marker('<tool>', { special: false }),
   ]
   const text = 'a<|a|>b<l>c<r>d<n>e<in>f word g<tool>h'
-  expect(new Segmenter(added, false).cut(text)).toEqual(['a<|a|>', 'b<l>c<r>d<n>e<in>f word g<tool>', 'h'])
-  expect(new Segmenter(added, true).cut('<n>')).toEqual(['<n>'])
-  expect(new Segmenter(added, true).cut('a<n>b')).toEqual(['a<n>', 'b'])
-  expect(new Segmenter([marker('<<'), marker('<a>')], true).hasMarkers).toBe(false)
+  expect(cut(added, false, text)).toEqual(['a<|a|>', 'b<l>c<r>d<n>e<in>f word g<tool>', 'h'])
+  expect(cut(added, true, '<n>')).toEqual(['<n>'])
+  expect(cut(added, true, 'a<n>b')).toEqual(['a<n>', 'b'])
+  expect(markersOf([marker('<<'), marker('<a>')], true).size).toBe(0)
 })
 
 test('what was used longest ago goes first', () => {

@@ -1,6 +1,6 @@
 /** Encodes with memory: whole prompts, and what lies between special tokens. */
 import { ByteLru } from './byte-lru.ts'
-import type { Segmenter } from './segments.ts'
+import { type MarkerToken, markersOf, Segmenter } from './segments.ts'
 
 export interface CacheSettings {
   readonly promptCache: { readonly enabled: boolean; readonly maxEntries: number; readonly maxBytes: number }
@@ -17,6 +17,7 @@ export interface CacheCounts {
 
 export type Encode = (text: string) => Uint32Array | Promise<Uint32Array>
 
+const MAX_TRIED_MARKERS = 6
 /** Chats for the check: turns, empty ones, letters beyond ASCII, spaces at borders. */
 const CHECKED = [
   'Hello',
@@ -34,29 +35,21 @@ const CHECKED = [
 export class CachedEncoder {
   readonly counts: CacheCounts = { promptHits: 0, promptMisses: 0, segmentHits: 0, segmentMisses: 0 }
   readonly #encode: Encode
-  readonly #segmenter: Segmenter
+  readonly #segmenter: Segmenter | null
   readonly #prompts: ByteLru | null
   readonly #segments: ByteLru | null
   /** Segments that are being encoded, so that two of one batch cost one. */
   readonly #underWay = new Map<string, Promise<Uint32Array>>()
 
-  private constructor(encode: Encode, segmenter: Segmenter, settings: CacheSettings, usesSegments: boolean) {
-    const { promptCache, segmentCache } = settings
+  /**
+   * @param encode adds no special tokens
+   * @param segmenter of `findMarkers`; null where segments must not be cached
+   */
+  constructor(encode: Encode, segmenter: Segmenter | null, { promptCache, segmentCache }: CacheSettings) {
     this.#encode = encode
     this.#segmenter = segmenter
     this.#prompts = promptCache.enabled ? new ByteLru(promptCache.maxBytes, promptCache.maxEntries) : null
-    this.#segments = usesSegments ? new ByteLru(segmentCache.maxBytes) : null
-  }
-
-  /** Checks first whether the tokenizer may be used piece by piece. @param encode adds no special tokens */
-  static async open(encode: Encode, segmenter: Segmenter, settings: CacheSettings): Promise<CachedEncoder> {
-    const isWanted = settings.segmentCache.enabled && segmenter.hasMarkers
-    return new CachedEncoder(
-      encode,
-      segmenter,
-      settings,
-      isWanted && (await isSegmentable(encode, segmenter)),
-    )
+    this.#segments = segmenter === null ? null : new ByteLru(segmentCache.maxBytes)
   }
 
   get usesSegments(): boolean {
@@ -76,15 +69,17 @@ export class CachedEncoder {
     }
     if (this.#prompts !== null) this.counts.promptMisses++
     const ids =
-      this.#segments === null ? await this.#encode(text) : await this.#encodePieces(text, this.#segments)
+      this.#segments === null || this.#segmenter === null
+        ? await this.#encode(text)
+        : await this.#encodePieces(this.#segmenter.cut(text), this.#segments)
     this.#prompts?.set(text, ids)
     return ids
   }
 
-  #encodePieces(text: string, segments: ByteLru): Uint32Array | Promise<Uint32Array> {
+  #encodePieces(pieces: readonly string[], segments: ByteLru): Uint32Array | Promise<Uint32Array> {
     const parts: (Uint32Array | Promise<Uint32Array>)[] = []
     let isKnown = true
-    for (const piece of this.#segmenter.cut(text)) {
+    for (const piece of pieces) {
       const part = this.#piece(piece, segments)
       if (!(part instanceof Uint32Array)) isKnown = false
       parts.push(part)
@@ -117,16 +112,24 @@ export class CachedEncoder {
   }
 }
 
-async function isSegmentable(encode: Encode, segmenter: Segmenter): Promise<boolean> {
-  for (const marker of segmenter.samples) {
+/** The tokens behind which prompts may be cut; null if a trial shows that the tokenizer does not allow it. */
+export async function findMarkers(
+  encode: Encode,
+  added: readonly MarkerToken[],
+  isPlain: boolean,
+): Promise<readonly string[] | null> {
+  const markers = [...markersOf(added, isPlain)]
+  if (markers.length === 0) return null
+  const segmenter = new Segmenter(markers)
+  for (const marker of markers.slice(0, MAX_TRIED_MARKERS)) {
     for (const [place, before] of CHECKED.entries()) {
       const after = CHECKED[(place + 3) % CHECKED.length]
       const text = `${before}${marker}${before}${marker}${after}`
       const pieces = await Promise.all(segmenter.cut(text).map((piece) => encode(piece)))
-      if (!isSame(joined(pieces), await encode(text))) return false
+      if (!isSame(joined(pieces), await encode(text))) return null
     }
   }
-  return true
+  return markers
 }
 
 export function joined(parts: readonly Uint32Array[]): Uint32Array {

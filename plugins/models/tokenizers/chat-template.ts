@@ -66,12 +66,15 @@ export interface ChatTemplateOptions {
   readonly limits?: RenderLimits
   /** Clock of the templates. */
   readonly now?: () => Date
+  /** Forms by template that a check found on another thread. Default: found by trials. */
+  readonly forms?: ReadonlyMap<string, MessageForm>
 }
 
 export class ChatTemplates {
   readonly #sources: ReadonlyMap<string, string>
   readonly #limits: RenderLimits
   readonly #compiled = new Map<string, CompiledTemplate>()
+  readonly #forms: ReadonlyMap<string, MessageForm>
   readonly #functions = new Environment()
   /** Constants and special tokens: the same for each prompt. */
   readonly #constants = new Environment(this.#functions)
@@ -79,10 +82,11 @@ export class ChatTemplates {
   constructor(
     sources: ReadonlyMap<string, string>,
     special: SpecialTokens,
-    { limits = DEFAULT_LIMITS, now = () => new Date() }: ChatTemplateOptions = {},
+    { limits = DEFAULT_LIMITS, now = () => new Date(), forms = new Map() }: ChatTemplateOptions = {},
   ) {
     this.#sources = sources
     this.#limits = limits
+    this.#forms = forms
     const functions: readonly (readonly [string, Value])[] = [
       ...REWRITE_FUNCTIONS,
       ['raise_exception', toFunctionValue(([message]) => refuse(message))],
@@ -99,6 +103,11 @@ export class ChatTemplates {
   /** Of the template for chats without tools. */
   get contentFormat(): ContentFormat {
     return this.#sources.size === 0 ? 'string' : this.#compile(this.#nameFor(false)).form.content
+  }
+
+  /** Forms by name of the templates compiled so far; of all after `check`. */
+  get forms(): ReadonlyMap<string, MessageForm> {
+    return new Map([...this.#compiled.values()].map(({ name, form }) => [name, form]))
   }
 
   /**
@@ -187,15 +196,18 @@ export class ChatTemplates {
     if (known !== undefined) return known
     const source = this.#sources.get(name) ?? ''
     const program = parseTemplate(source)
-    const trial = { name, program }
+    const form = this.#forms.get(name) ?? this.#tryForm(source, { name, program })
+    const compiled: CompiledTemplate = { name, program, form }
+    this.#compiled.set(name, compiled)
+    return compiled
+  }
+
+  #tryForm(source: string, trial: TrialTemplate): MessageForm {
     const isForParts = detectContentFormat(source) === 'parts' && this.#takesParts(trial)
-    const form: MessageForm = {
+    return {
       content: isForParts ? 'parts' : 'string',
       toolArguments: this.#takesValues(trial) ? 'value' : 'text',
     }
-    const compiled: CompiledTemplate = { ...trial, form }
-    this.#compiled.set(name, compiled)
-    return compiled
   }
 
   /** Templates that iterate over the content of some messages may still expect the user's as one string. */

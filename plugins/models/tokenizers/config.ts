@@ -38,7 +38,12 @@ export const tokenizersConfig = Type.Object(
     }),
     maxTokenizers: count(64, 1, 1_024, 'Maximum number of tokenizers, including those being loaded.'),
     maxFileBytes: count(134_217_728, 1, 1_073_741_824, 'Maximum size of a vocabulary file, bytes.'),
-    loadMs: count(600_000, 1, 3_600_000, 'Timeout for loading one tokenizer, milliseconds.'),
+    loadMs: count(
+      60_000,
+      1,
+      3_600_000,
+      'Timeout for loading one tokenizer, milliseconds; the loading thread, which does not encode, is replaced when it expires.',
+    ),
     encodeMs: count(
       60_000,
       1,
@@ -49,14 +54,14 @@ export const tokenizersConfig = Type.Object(
       1,
       1,
       64,
-      'Threads of the process that render and encode. Each keeps its own copy of every vocabulary it has used.',
+      'Threads of the process that render and encode. They share byte-level vocabularies; of every other vocabulary, each keeps its own copy from its first use.',
     ),
     queueLimit: count(4_096, 1, 1_000_000, 'Maximum number of queued texts; more are rejected with 503.'),
     heapMiB: count(
       1_024,
       64,
       16_384,
-      'Maximum JavaScript heap of such a thread, MiB. Vocabularies are not part of the heap.',
+      'Maximum JavaScript heap of such a thread and of the one that loads, MiB. Vocabularies are not part of the heap.',
     ),
     rendering: Type.Object(
       {

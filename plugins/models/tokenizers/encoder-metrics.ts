@@ -20,14 +20,12 @@ export class EncoderMetrics {
     })
   }
 
-  report(report: CacheReport): void {
-    for (const counts of report) {
-      this.#count('prompt', 'hit').inc(counts.promptHits)
-      this.#count('prompt', 'miss').inc(counts.promptMisses)
-      this.#count('segment', 'hit').inc(counts.segmentHits)
-      this.#count('segment', 'miss').inc(counts.segmentMisses)
-      this.#held.set(counts.tokenizer, counts.bytes)
-    }
+  report({ tokenizer, bytes, promptHits, promptMisses, segmentHits, segmentMisses }: CacheReport): void {
+    this.#count('prompt', 'hit').inc(promptHits)
+    this.#count('prompt', 'miss').inc(promptMisses)
+    this.#count('segment', 'hit').inc(segmentHits)
+    this.#count('segment', 'miss').inc(segmentMisses)
+    this.#held.set(tokenizer, bytes)
     this.#show()
   }
 

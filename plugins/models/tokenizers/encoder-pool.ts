@@ -1,9 +1,9 @@
 /**
- * The threads that load the vocabularies. Only control opens them, so that the process has one set of threads for any
- * number of serving threads, which send their texts by command.
+ * The threads that render and encode. Only control opens them, so that the process has one set of threads for any number
+ * of serving threads, which send their texts by command.
  */
 
-import { type Host, messageOf, TaskFailure, type TaskPool, TaskStop } from '#kernel'
+import { type Host, messageOf, type TaskPool } from '#kernel'
 import { openTaskPool } from '#shared'
 import type { TokenizersConfig } from './config.ts'
 import type { EncoderMetrics } from './encoder-metrics.ts'
@@ -14,27 +14,21 @@ import type {
   EncoderTask,
   EncoderThreadData,
   ItemResult,
-  TokenizerFacts,
-  TokenizerPlace,
 } from './encoder-task.ts'
 import { tokenizerErrors } from './errors.ts'
-import { SourceError } from './source-files.ts'
-import { BUNDLE_LIMITS } from './worker-bundles.ts'
+import { STACK_MIB } from './loader-pool.ts'
+import { runWithin } from './run-within.ts'
+import type { TokenizerImage } from './tokenizer-image.ts'
 
 /** Maximum texts and characters of one message to a thread, so that one large text does not delay many. */
 const MAX_BATCH_ITEMS = 64
 const MAX_BATCH_LETTERS = 65_536
-/** The native library and the template engine nest deeper than the default allows. MiB */
-const STACK_MIB = 8
-/** Maximum number of queued loads. */
-const LOAD_QUEUE = 1_024
-
 export interface EncoderPoolParts {
   readonly host: Host
   readonly config: TokenizersConfig
   readonly metrics: EncoderMetrics
-  /** All that are registered or being loaded. */
-  readonly places: () => readonly TokenizerPlace[]
+  /** Of all loaded tokenizers, by id. */
+  readonly images: () => ReadonlyMap<string, TokenizerImage>
 }
 
 interface Waiting {
@@ -53,23 +47,6 @@ export class EncoderPool {
 
   constructor(parts: EncoderPoolParts) {
     this.#parts = parts
-  }
-
-  /** @throws SourceError with the reason */
-  async load(place: TokenizerPlace): Promise<TokenizerFacts> {
-    const reply = await this.#run({ kind: 'load', place }, this.#parts.config.loadMs)
-    if (reply.kind === 'loaded') return reply.facts
-    throw new SourceError(reply.kind === 'unusable' ? reply.message : 'the tokenizer thread did not respond')
-  }
-
-  /** Files of an archive. @throws SourceError */
-  async unpack(archive: string, folder: string): Promise<void> {
-    const task: EncoderTask = { kind: 'unpack', archive, folder, limits: BUNDLE_LIMITS }
-    const reply = await this.#run(task, this.#parts.config.loadMs)
-    if (reply.kind !== 'unpacked')
-      throw new SourceError(
-        reply.kind === 'unusable' ? reply.message : 'the tokenizer thread did not respond',
-      )
   }
 
   /** Results in order of the items. @throws tokenizer_busy (503) if the queue is full */
@@ -142,18 +119,22 @@ export class EncoderPool {
 
   async #runBatch(batch: readonly Waiting[]): Promise<void> {
     let results: readonly ItemResult[] = []
-    let problem = 'the tokenizer thread did not respond'
-    try {
-      const items = batch.map(({ item }) => item)
-      const task: EncoderTask = { kind: 'encode', items, places: this.#parts.places() }
-      const reply = await this.#run(task, this.#parts.config.encodeMs)
-      if (reply.kind === 'encoded') {
+    let problem = 'the tokenizer was removed'
+    const images = this.#parts.images()
+    const items = batch.map(({ item }) => item)
+    const [{ tokenizer }] = items
+    const image = images.get(tokenizer)
+    if (image !== undefined) {
+      try {
+        const task: EncoderTask = { items, tokenizer, image, registered: [...images.keys()] }
+        const { encodeMs } = this.#parts.config
+        const reply: EncoderReply = await runWithin(this.#open(), task, 'encodeMs', encodeMs)
         results = reply.results
-        this.#parts.metrics.report(reply.report)
+        if (reply.report !== null) this.#parts.metrics.report(reply.report)
+      } catch (error) {
+        problem = messageOf(error)
+        this.#parts.host.log.warn({ err: error }, 'encoding batch failed')
       }
-    } catch (error) {
-      problem = messageOf(error)
-      this.#parts.host.log.warn({ err: error }, 'encoding batch failed')
     }
     const postponed: Waiting[] = []
     for (const [place, waiting] of batch.entries()) {
@@ -166,32 +147,18 @@ export class EncoderPool {
     this.#next()
   }
 
-  async #run(task: EncoderTask, deadlineMs: number): Promise<EncoderReply> {
-    const stop = new TaskStop()
-    const timer = setTimeout(() => stop.stop(), deadlineMs).unref()
-    try {
-      return await this.#open().run<EncoderReply>(task, { stop })
-    } catch (error) {
-      if (error instanceof TaskFailure && error.kind === 'stopped')
-        throw new Error(`timed out after ${deadlineMs} ms`, { cause: error })
-      throw error
-    } finally {
-      clearTimeout(timer)
-    }
-  }
-
   #open(): TaskPool {
     if (this.#pool !== null) return this.#pool
     const { host, config } = this.#parts
-    const { promptCache, segmentCache, rendering, maxFileBytes } = config
-    const data: EncoderThreadData = { promptCache, segmentCache, rendering, maxFileBytes }
+    const { promptCache, segmentCache, rendering } = config
+    const data: EncoderThreadData = { promptCache, segmentCache, rendering }
     this.#pool = openTaskPool(host, {
       file: new URL(
         import.meta.url.endsWith('.ts') ? './encoder-thread.ts' : './encoder-thread.js',
         import.meta.url,
       ),
       threads: config.poolThreads,
-      queueLimit: config.queueLimit + LOAD_QUEUE,
+      queueLimit: 0,
       workerData: data,
       heapMiB: config.heapMiB,
       stackMiB: STACK_MIB,

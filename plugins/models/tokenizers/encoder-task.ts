@@ -1,33 +1,8 @@
-/** Messages between control and the threads that load tokenizers, render templates and encode. */
-import type { ChatPrompt, ContentFormat, PromptPiece, SpecialTokens } from '#kernel'
-import type { CacheCounts, CacheSettings } from './cached-encoder.ts'
-import type { DecoderRules } from './decoder-rules.ts'
-import type { RenderLimits } from './render-budget.ts'
-import type { UnpackLimits } from './unpack-bundle.ts'
-
-/** Source of a tokenizer; threads load it on first use. */
-export interface TokenizerPlace {
-  readonly id: string
-  readonly source: string
-  readonly chatTemplatePath?: string
-  /** Folders that must contain its files; absent for any. */
-  readonly roots?: readonly string[]
-}
-
-/** Properties of a loaded tokenizer; the same on every thread. */
-export interface TokenizerFacts {
-  readonly vocabSize: number
-  readonly special: SpecialTokens
-  readonly eosIds: readonly number[]
-  /** [name, text] */
-  readonly templates: readonly (readonly [string, string])[]
-  readonly contentFormat: ContentFormat
-  readonly responseTemplate: object | null
-  /** Null where decoding is not supported; the table is empty then. */
-  readonly rules: DecoderRules | null
-  /** Of a `TokenTable`. */
-  readonly table: SharedArrayBuffer
-}
+/** Messages between control and the threads that render templates and encode. */
+import type { ChatPrompt, PromptPiece } from '#kernel'
+import type { CacheCounts } from './cached-encoder.ts'
+import type { OpenSettings } from './open-tokenizer.ts'
+import type { TokenizerImage } from './tokenizer-image.ts'
 
 /** One text to encode. */
 export type EncodeItem = { readonly tokenizer: string } & (
@@ -47,33 +22,24 @@ export type EncodeResult =
 /** Result of one item of a task; a postponed item was not started because others took long. */
 export type ItemResult = EncodeResult | { readonly kind: 'postponed' }
 
-export type EncoderTask =
-  | { readonly kind: 'load'; readonly place: TokenizerPlace }
-  | {
-      readonly kind: 'unpack'
-      readonly archive: string
-      readonly folder: string
-      readonly limits: UnpackLimits
-    }
-  | {
-      readonly kind: 'encode'
-      readonly items: readonly EncodeItem[]
-      /** All registered tokenizers; a thread loads missing ones and drops all others. */
-      readonly places: readonly TokenizerPlace[]
-    }
+export interface EncoderTask {
+  /** All of this tokenizer. */
+  readonly items: readonly EncodeItem[]
+  readonly tokenizer: string
+  /** The thread opens it on first use. */
+  readonly image: TokenizerImage
+  /** All registered tokenizers; a thread drops others. */
+  readonly registered: readonly string[]
+}
 
-export type EncoderReply =
-  | { readonly kind: 'loaded'; readonly facts: TokenizerFacts }
-  | { readonly kind: 'unpacked' }
-  | { readonly kind: 'unusable'; readonly message: string }
-  | { readonly kind: 'encoded'; readonly results: readonly ItemResult[]; readonly report: CacheReport }
+export interface EncoderReply {
+  readonly results: readonly ItemResult[]
+  /** Null while no cache is enabled. */
+  readonly report: CacheReport | null
+}
 
-/** Cache counters of one task by tokenizer. */
-export type CacheReport = readonly (CacheCounts & { readonly tokenizer: string; readonly bytes: number })[]
+/** Cache counters of a tokenizer since its last report. */
+export type CacheReport = CacheCounts & { readonly tokenizer: string; readonly bytes: number }
 
 /** `workerData` of these threads. */
-export interface EncoderThreadData extends CacheSettings {
-  /** Of a vocabulary. */
-  readonly maxFileBytes: number
-  readonly rendering: RenderLimits
-}
+export type EncoderThreadData = OpenSettings

@@ -1,4 +1,4 @@
-/** Runs tasks on a pool thread, which loads no other part of the gateway. */
+/** Runs tasks on an encoding thread, which loads no other part of the gateway. */
 import { workerData } from 'node:worker_threads'
 import type {
   CacheReport,
@@ -7,46 +7,31 @@ import type {
   EncoderTask,
   EncoderThreadData,
   ItemResult,
-  TokenizerPlace,
 } from './encoder-task.ts'
-import { loadTokenizer, type OpenTokenizer } from './load-tokenizer.ts'
+import { type OpenTokenizer, openTokenizer } from './open-tokenizer.ts'
 import { RenderLimitExceeded } from './render-budget.ts'
 import { TemplateError } from './template-functions.ts'
-import { unpackBundle } from './unpack-bundle.ts'
 
 /** Time after which the remaining chats of a task return to their queue. */
 const RENDERING_SLICE_MS = 100
 
 const data = workerData as EncoderThreadData
-/** Loaded tokenizers by id. */
-const open = new Map<string, Promise<OpenTokenizer>>()
+/** Opened tokenizers by id. */
+const open = new Map<string, OpenTokenizer>()
 
 /** Called by the pool, one task at a time. */
-export async function runTask(task: EncoderTask): Promise<EncoderReply> {
-  if (task.kind === 'load') return load(task.place)
-  if (task.kind === 'unpack') return unpack(task)
-  const places = new Map(task.places.map((place) => [place.id, place]))
-  for (const id of open.keys()) if (!places.has(id)) open.delete(id)
+export async function runTask({
+  items,
+  tokenizer: id,
+  image,
+  registered,
+}: EncoderTask): Promise<EncoderReply> {
+  for (const known of open.keys()) if (!registered.includes(known)) open.delete(known)
+  const tokenizer = open.get(id) ?? openTokenizer(image, data)
+  open.set(id, tokenizer)
   const slice = new RenderingSlice()
-  const results = await Promise.all(task.items.map((item) => encode(item, places.get(item.tokenizer), slice)))
-  return { kind: 'encoded', results, report: await report(task.items) }
-}
-
-async function load(place: TokenizerPlace): Promise<EncoderReply> {
-  try {
-    return { kind: 'loaded', facts: (await find(place)).facts }
-  } catch (error) {
-    return { kind: 'unusable', message: messageOf(error) }
-  }
-}
-
-function unpack({ archive, folder, limits }: Extract<EncoderTask, { kind: 'unpack' }>): EncoderReply {
-  try {
-    unpackBundle(archive, folder, limits)
-    return { kind: 'unpacked' }
-  } catch (error) {
-    return { kind: 'unusable', message: messageOf(error) }
-  }
+  const results = await Promise.all(items.map((item) => encode(item, tokenizer, slice)))
+  return { results, report: report(id, tokenizer) }
 }
 
 /** Time for rendering chats in one task; it starts with the first chat, which is always rendered. */
@@ -61,12 +46,10 @@ class RenderingSlice {
 
 async function encode(
   item: EncodeItem,
-  place: TokenizerPlace | undefined,
+  tokenizer: OpenTokenizer,
   slice: RenderingSlice,
 ): Promise<ItemResult> {
-  if (place === undefined) return { kind: 'failed', message: 'the tokenizer was removed' }
   try {
-    const tokenizer = await find(place)
     if (item.kind === 'pieces')
       return { kind: 'done', text: '', ids: await tokenizer.encodePieces(item.pieces) }
     if (item.kind === 'chat' && slice.isOver) return { kind: 'postponed' }
@@ -78,32 +61,13 @@ async function encode(
   } catch (error) {
     if (error instanceof TemplateError) return { kind: 'refused', message: error.message }
     if (error instanceof RenderLimitExceeded) return { kind: 'exceeded', message: error.message }
-    return { kind: 'failed', message: messageOf(error) }
+    return { kind: 'failed', message: error instanceof Error ? error.message : String(error) }
   }
 }
 
-function find(place: TokenizerPlace): Promise<OpenTokenizer> {
-  const known = open.get(place.id)
-  if (known !== undefined) return known
-  const loading = loadTokenizer(place, data)
-  open.set(place.id, loading)
-  loading.catch(() => open.delete(place.id))
-  return loading
-}
-
-async function report(items: readonly EncodeItem[]): Promise<CacheReport> {
-  if (!data.promptCache.enabled && !data.segmentCache.enabled) return []
-  const used = [...new Set(items.map(({ tokenizer }) => tokenizer))]
-  const settled = await Promise.allSettled(used.map((id) => open.get(id)))
-  return settled.flatMap((outcome, place) => {
-    const encoder = outcome.status === 'fulfilled' ? outcome.value?.encoder : undefined
-    if (encoder === undefined) return []
-    const counts = { ...encoder.counts }
-    Object.assign(encoder.counts, { promptHits: 0, promptMisses: 0, segmentHits: 0, segmentMisses: 0 })
-    return [{ ...counts, tokenizer: used[place], bytes: encoder.bytes }]
-  })
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
+function report(tokenizer: string, { encoder }: OpenTokenizer): CacheReport | null {
+  if (!data.promptCache.enabled && !data.segmentCache.enabled) return null
+  const counts = { ...encoder.counts }
+  Object.assign(encoder.counts, { promptHits: 0, promptMisses: 0, segmentHits: 0, segmentMisses: 0 })
+  return { ...counts, tokenizer, bytes: encoder.bytes }
 }

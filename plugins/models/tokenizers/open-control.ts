@@ -1,4 +1,4 @@
-/** The part of the plugin that runs on control: the encoding threads and the list of tokenizers. */
+/** The part of the plugin that runs on control: the threads that load and encode, and the list of tokenizers. */
 
 import { isAbsolute } from 'node:path'
 import {
@@ -22,6 +22,7 @@ import {
 import type { TokenizersConfig } from './config.ts'
 import { EncoderMetrics } from './encoder-metrics.ts'
 import { EncoderPool } from './encoder-pool.ts'
+import { LoaderPool } from './loader-pool.ts'
 import { Registry, SavedTokenizers } from './registry.ts'
 import { AddTokenizerSchema } from './wire.ts'
 import { WorkerBundles } from './worker-bundles.ts'
@@ -31,6 +32,7 @@ const addValidator = defineValidator(AddTokenizerSchema)
 export interface TokenizerControl {
   readonly registry: Registry
   readonly pool: EncoderPool
+  readonly loader: LoaderPool
   readonly bundles: WorkerBundles
 }
 
@@ -42,20 +44,21 @@ export function openControl(
 ): TokenizerControl {
   const metrics = new EncoderMetrics(host.metrics)
   const table = host.replica(WorkerTableReplica)
+  const loader = new LoaderPool(host, config)
   const bundles = new WorkerBundles({
     sources,
     workers: () => table.current.workers,
-    unpack: (archive, folder) => pool.unpack(archive, folder),
+    unpack: (archive, folder) => loader.unpack(archive, folder),
   })
   const pool: EncoderPool = new EncoderPool({
     host,
     config,
     metrics,
-    places: () => registry.places(),
+    images: () => registry.images(),
   })
   const registry: Registry = new Registry({
     config,
-    pool,
+    loader,
     bundles,
     saved: new SavedTokenizers(host.find(Store)),
     log: host.log,
@@ -74,7 +77,7 @@ export function openControl(
       const serves = (worker: WorkerEntry) => sources.some((source) => source.covers(worker))
       for (const request of workerTokenizers(workers, serves)) registry.ensure(request)
     })
-  return { registry, pool, bundles }
+  return { registry, pool, loader, bundles }
 }
 
 /**

@@ -6,9 +6,9 @@ import { fileURLToPath } from 'node:url'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { harmonyVocabulary } from '../../../test/support/harmony-vocabulary.ts'
+import { openFrom } from '../../../test/support/loaded-tokenizer.ts'
 import { tokenizerPart } from '../../../test/support/tokenizer-parts.ts'
-import { loadTokenizer, type OpenTokenizer } from './load-tokenizer.ts'
-import { DEFAULT_LIMITS } from './render-budget.ts'
+import type { OpenTokenizer } from './open-tokenizer.ts'
 import { withoutMarkers } from './segments.ts'
 
 interface Row {
@@ -21,12 +21,6 @@ interface Row {
 const chats = new URL('../../../test/fixtures/harmony/chats.json', import.meta.url)
 const rows = JSON.parse(readFileSync(chats, 'utf8')) as readonly Row[]
 const vocabulary = harmonyVocabulary()
-const NO_CACHE = {
-  promptCache: { enabled: false, maxEntries: 1, maxBytes: 1 },
-  segmentCache: { enabled: false, maxBytes: 1 },
-}
-const load = (source: string) =>
-  loadTokenizer({ id: 'x', source }, { maxFileBytes: 1e9, rendering: DEFAULT_LIMITS, ...NO_CACHE })
 const text = (content: string) => ({ isToken: false, text: content })
 
 afterAll(() => {
@@ -36,7 +30,7 @@ afterAll(() => {
 describe.skipIf(vocabulary === null)('the vocabulary of Harmony', () => {
   let tokenizer: OpenTokenizer
   beforeAll(async () => {
-    tokenizer = await load(vocabulary ?? '')
+    tokenizer = await openFrom(vocabulary ?? '')
   }, 180_000)
 
   test.each(rows.map((row) => [row.name, row] as const))('ids of %s', async (_name, row) => {
@@ -70,7 +64,7 @@ const llama2 = tokenizerPart('llama2')
 test.skipIf(llama2 === null)(
   'vocabularies of the library: a text that holds tokens gives none',
   async () => {
-    const tokenizer = await load(llama2 ?? '')
+    const tokenizer = await openFrom(llama2 ?? '')
     const special = [...(await tokenizer.encoder.encode('</s>'))]
     const ids = await tokenizer.encodePieces([text('a</s>b<s>'), { isToken: true, text: '</s>' }])
     expect(special).toContain(2)
@@ -95,7 +89,7 @@ test('texts are cut so that no part holds a token', () => {
 
 test('the sample names its tokens too', async () => {
   const folder = fileURLToPath(new URL('./sample', import.meta.url))
-  const tokenizer = await load(folder)
+  const tokenizer = await openFrom(folder)
   const [name] = tokenizer.facts.special.all
   const [id] = await tokenizer.encoder.encode(name)
   expect([...(await tokenizer.encodePieces([{ isToken: true, text: name }]))]).toEqual([id])

@@ -2,11 +2,10 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { beforeAll, describe, expect, test } from 'vitest'
+import { openFrom } from '../../../test/support/loaded-tokenizer.ts'
 import { tokenizerFixture, tokenizerPart } from '../../../test/support/tokenizer-parts.ts'
 import { ChatTemplates } from './chat-template.ts'
-import { loadTokenizer, type OpenTokenizer } from './load-tokenizer.ts'
 import { openDecoder } from './open-decoder.ts'
-import { DEFAULT_LIMITS } from './render-budget.ts'
 import { TokenTable } from './token-table.ts'
 
 type IdRow = [count: number, plain: string, special: string, text: string, shortText: string]
@@ -32,10 +31,6 @@ const digest = (numbers: Iterable<number>) =>
     .slice(0, 16)
 const codePoints = (text: string) => [...text].map((letter) => letter.codePointAt(0) ?? 0)
 const NOW = new Date(2026, 2, 5, 4, 7, 9)
-const SMALL = {
-  promptCache: { enabled: false, maxEntries: 1, maxBytes: 1 },
-  segmentCache: { enabled: true, maxBytes: 1_000_000 },
-}
 
 function comparePrompts(name: string, templates: ChatTemplates): void {
   for (const [place, chat] of chats.entries()) {
@@ -58,13 +53,10 @@ function comparePrompts(name: string, templates: ChatTemplates): void {
 
 describe.each(Object.keys(idRows))('%s', (family) => {
   const source = tokenizerPart(family)
-  let tokenizer: OpenTokenizer
+  let tokenizer: Awaited<ReturnType<typeof openFrom>>
   beforeAll(async () => {
     if (source === null) return
-    tokenizer = await loadTokenizer(
-      { id: 'x', source },
-      { maxFileBytes: 1e9, rendering: DEFAULT_LIMITS, ...SMALL },
-    )
+    tokenizer = await openFrom(source, true)
   }, 180_000)
 
   test.skipIf(source === null)('ids equal those of Python, and decode to the same text', async () => {

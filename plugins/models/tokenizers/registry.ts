@@ -12,10 +12,11 @@ import {
 import { uuidV7 } from '#shared'
 import type { Asker, TokenizerRecord, TokenizerStatus } from './commands.ts'
 import type { TokenizersConfig } from './config.ts'
-import type { EncoderPool } from './encoder-pool.ts'
-import type { TokenizerFacts, TokenizerPlace } from './encoder-task.ts'
 import { tokenizerErrors } from './errors.ts'
+import type { LoaderPool } from './loader-pool.ts'
+import type { LoadedTokenizer, TokenizerPlace } from './loader-task.ts'
 import { SAMPLE_SOURCE, SourceError } from './source-files.ts'
+import type { TokenizerImage } from './tokenizer-image.ts'
 import type { WorkerBundles } from './worker-bundles.ts'
 
 /** Time for which a failure is kept, milliseconds. */
@@ -23,7 +24,7 @@ const FAILED_LIFE_MS = 300_000
 
 export interface RegistryParts {
   readonly config: TokenizersConfig
-  readonly pool: Pick<EncoderPool, 'load'>
+  readonly loader: Pick<LoaderPool, 'load'>
   readonly saved: SavedTokenizers
   readonly bundles: Pick<WorkerBundles, 'isPossible' | 'fetch' | 'forget'>
   readonly log: Logger
@@ -33,11 +34,12 @@ export interface RegistryParts {
 }
 
 interface Entry extends TokenizerPlace {
+  readonly id: string
   readonly isConfigured: boolean
   readonly name: string
   state: TokenizerState
   message: string
-  facts: TokenizerFacts | null
+  loaded: LoadedTokenizer | null
   failedAtMs: number
   /** Folder with the files of a worker. */
   folder: string | null
@@ -56,11 +58,11 @@ export class Registry {
     this.#now = parts.now ?? Date.now
   }
 
-  /** Tokenizers that threads may have to load. */
-  places(): readonly TokenizerPlace[] {
-    return [...this.#entries.values()]
-      .filter(({ state }) => state !== 'failed')
-      .map((entry) => this.#toPlace(entry))
+  /** Of the loaded tokenizers, by id. */
+  images(): ReadonlyMap<string, TokenizerImage> {
+    const images = new Map<string, TokenizerImage>()
+    for (const { id, loaded } of this.#entries.values()) if (loaded !== null) images.set(id, loaded.image)
+    return images
   }
 
   /** Starts loading the configured and the saved tokenizers. */
@@ -141,7 +143,7 @@ export class Registry {
       isConfigured,
       state: 'pending',
       message: 'queued for loading',
-      facts: null,
+      loaded: null,
       failedAtMs: 0,
       folder: null,
     }
@@ -153,26 +155,26 @@ export class Registry {
 
   /** Never rejects. */
   async #load(entry: Entry, isSaved: boolean): Promise<void> {
-    const { pool, saved, log } = this.#parts
+    const { loader, saved, log } = this.#parts
     try {
       // The caller reports the state pending first.
       await Promise.resolve()
       entry.state = 'processing'
       entry.message = 'loading'
-      const facts = isSaved ? await pool.load(this.#toPlace(entry)) : await this.#loadAnyhow(entry)
+      const loaded = isSaved ? await loader.load(this.#toPlace(entry)) : await this.#loadAnyhow(entry)
       const other = [...this.#entries.values()].find(
         ({ name, state }) => name === entry.name && state === 'completed',
       )
       if (other !== undefined) throw new Error(`a tokenizer named '${entry.name}' has been loaded meanwhile`)
       const { id, name, source, chatTemplatePath } = entry
       if (isSaved) await saved.save({ id, name, source, chatTemplatePath })
-      entry.facts = facts
+      entry.loaded = loaded
       entry.state = 'completed'
-      entry.message = `loaded, ${facts.vocabSize} tokens`
+      entry.message = `loaded, ${loaded.facts.vocabSize} tokens`
       await this.#publish()
     } catch (error) {
       entry.state = 'failed'
-      entry.facts = null
+      entry.loaded = null
       entry.message = messageOf(error)
       entry.failedAtMs = this.#now()
       if (!this.#isStopped)
@@ -181,12 +183,12 @@ export class Registry {
   }
 
   /** Loads from this machine, else from a worker of the model. @throws SourceError */
-  async #loadAnyhow(entry: Entry): Promise<TokenizerFacts> {
-    const { pool, bundles } = this.#parts
+  async #loadAnyhow(entry: Entry): Promise<LoadedTokenizer> {
+    const { loader, bundles } = this.#parts
     let reason = 'no path is known'
     if (entry.source !== '') {
       try {
-        return await pool.load(this.#toPlace(entry))
+        return await loader.load(this.#toPlace(entry))
       } catch (error) {
         if (!bundles.isPossible || this.#isStopped) throw error
         reason = messageOf(error)
@@ -194,7 +196,7 @@ export class Registry {
     }
     try {
       entry.folder = await bundles.fetch(entry.name)
-      return await pool.load(this.#toPlace(entry))
+      return await loader.load(this.#toPlace(entry))
     } catch (cause) {
       if (entry.folder !== null) await bundles.forget(entry.folder)
       entry.folder = null
@@ -204,16 +206,16 @@ export class Registry {
   }
 
   /** Only paths of the configuration file may lie outside the roots. */
-  #toPlace({ id, source, folder, chatTemplatePath, isConfigured }: Entry): TokenizerPlace {
-    if (folder !== null) return { id, source: folder, chatTemplatePath }
-    return { id, source, chatTemplatePath, roots: isConfigured ? undefined : this.#parts.config.roots }
+  #toPlace({ source, folder, chatTemplatePath, isConfigured }: Entry): TokenizerPlace {
+    if (folder !== null) return { source: folder, chatTemplatePath }
+    return { source, chatTemplatePath, roots: isConfigured ? undefined : this.#parts.config.roots }
   }
 
   #publish(): Promise<void> {
-    const loaded: TokenizerRecord[] = []
-    for (const { id, name, source, facts, state } of this.#entries.values())
-      if (state === 'completed' && facts !== null) loaded.push({ id, name, source, facts })
-    return this.#parts.publish(loaded)
+    const records: TokenizerRecord[] = []
+    for (const { id, name, source, loaded } of this.#entries.values())
+      if (loaded !== null) records.push({ id, name, source, facts: loaded.facts })
+    return this.#parts.publish(records)
   }
 
   #find(idOrName: string): Entry | undefined {
@@ -247,8 +249,8 @@ export class Registry {
   }
 }
 
-function toStatus({ id, state, message, facts }: Entry): TokenizerStatus {
-  return { id, state, message, vocabSize: facts?.vocabSize ?? null }
+function toStatus({ id, state, message, loaded }: Entry): TokenizerStatus {
+  return { id, state, message, vocabSize: loaded?.facts.vocabSize ?? null }
 }
 
 export interface SavedTokenizer {

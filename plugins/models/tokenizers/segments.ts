@@ -10,29 +10,23 @@ export interface MarkerToken extends AddedToken {
   readonly normalized?: boolean
 }
 
-const SAMPLES = 6
+/**
+ * Tokens behind which a text may be cut.
+ * @param isPlain nothing normalizes the text, so that tokens are found as they are written
+ */
+export function markersOf(added: readonly MarkerToken[], isPlain: boolean): ReadonlySet<string> {
+  return withoutOverlaps(
+    added.filter((token) => isMarker(token, isPlain)).map(({ content }) => content),
+    added.map(({ content }) => content),
+  )
+}
 
 export class Segmenter {
-  readonly #markers: ReadonlySet<string>
   readonly #index: MarkerIndex
 
-  /** @param isPlain nothing normalizes the text, so that tokens are found as they are written */
-  constructor(added: readonly MarkerToken[], isPlain: boolean) {
-    const markers = added.filter((token) => isMarker(token, isPlain)).map(({ content }) => content)
-    this.#markers = withoutOverlaps(
-      markers,
-      added.map(({ content }) => content),
-    )
-    this.#index = new MarkerIndex(this.#markers)
-  }
-
-  get hasMarkers(): boolean {
-    return this.#markers.size > 0
-  }
-
-  /** Some of the markers, for trying them out. */
-  get samples(): readonly string[] {
-    return [...this.#markers].slice(0, SAMPLES)
+  /** @param markers of `markersOf` */
+  constructor(markers: Iterable<string>) {
+    this.#index = new MarkerIndex(markers)
   }
 
   /** Pieces that make up the text; each but the last ends with a special token. */

@@ -4,10 +4,9 @@ import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
+import { openFrom } from '../../../test/support/loaded-tokenizer.ts'
 import { partFolder, tokenizerFixture } from '../../../test/support/tokenizer-parts.ts'
-import { loadTokenizer } from './load-tokenizer.ts'
 import { openDecoder } from './open-decoder.ts'
-import { DEFAULT_LIMITS } from './render-budget.ts'
 import { readTiktoken } from './tiktoken-file.ts'
 import { TokenTable } from './token-table.ts'
 
@@ -16,10 +15,6 @@ const folder = mkdtempSync(join(tmpdir(), 'weir-tiktoken-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 const corpus = JSON.parse(readFileSync(tokenizerFixture('corpus.json'), 'utf8')) as string[]
-const OFF = {
-  promptCache: { enabled: false, maxEntries: 1, maxBytes: 1 },
-  segmentCache: { enabled: false, maxBytes: 1 },
-}
 
 interface Tiktoken {
   encode(text: string, allowed: 'all'): Uint32Array
@@ -42,10 +37,7 @@ describe.skipIf(part === '')('with tiktoken', () => {
       })
       const file = join(folder, `${name}.tiktoken`)
       writeFileSync(file, lines.join('\n'))
-      const { encoder, facts } = await loadTokenizer(
-        { id: 'x', source: file },
-        { maxFileBytes: 1e8, rendering: DEFAULT_LIMITS, ...OFF },
-      )
+      const { encoder, facts } = await openFrom(file)
       const oracle = get_encoding(name)
       const table = new TokenTable(facts.table)
       for (const text of corpus) {

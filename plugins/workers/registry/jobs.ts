@@ -81,7 +81,8 @@ export class JobRunner {
   readonly #queue: Job[] = []
   /** Jobs whose wait is over and which need a slot again; they go before new ones. */
   readonly #returning: (() => void)[] = []
-  readonly #sweeper: NodeJS.Timeout
+  /** Opened by the first failure, since only failed jobs expire. */
+  #sweeper: NodeJS.Timeout | undefined
   #running = 0
   #isStarting = false
 
@@ -90,7 +91,6 @@ export class JobRunner {
     this.#limits = limits
     this.#log = log
     this.#onExpired = onExpired
-    this.#sweeper = setInterval(() => this.#sweep(), limits.sweepMs).unref()
   }
 
   /** @throws job_queue_full (503) if the queue has no room for one more job */
@@ -214,6 +214,7 @@ export class JobRunner {
   }
 
   #fail(job: Job, error: unknown): void {
+    this.#sweeper ??= setInterval(() => this.#sweep(), this.#limits.sweepMs).unref()
     const message = messageOf(error)
     job.status = { ...job.status, state: 'failed', message, atSec: nowSec() }
     if (!this.#newest.has(job.options.url)) this.#newest.set(job.options.url, job)

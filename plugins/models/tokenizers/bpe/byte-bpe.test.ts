@@ -7,17 +7,17 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { tokenizerPart } from '../../../../test/support/tokenizer-parts.ts'
 import { jsonMember, jsonMembers } from '../json-members.ts'
 import type { MarkerToken } from '../segments.ts'
-import { type OpenBpe, openBpe } from './open-bpe.ts'
+import { type ReadBpe, readBpe } from './read-bpe.ts'
 import { toWordPattern } from './word-pattern.ts'
 
 const require = createRequire(import.meta.url)
 const { Tokenizer } = require('tokenizers') as typeof import('tokenizers')
 const SAMPLE = fileURLToPath(new URL('../sample/tokenizer.json', import.meta.url))
 
-function openFile(file: string): OpenBpe | null {
+function openFile(file: string): ReadBpe | null {
   const bytes = readFileSync(file)
   const members = jsonMembers(bytes)
-  return openBpe(bytes, members, jsonMember(bytes, members, 'added_tokens') as MarkerToken[])
+  return readBpe(bytes, members, jsonMember(bytes, members, 'added_tokens') as MarkerToken[])
 }
 
 /**
@@ -112,7 +112,7 @@ const families: readonly (readonly [string, string | null])[] = [
 ]
 
 describe.each(families)('%s', (_name, file) => {
-  let own: OpenBpe
+  let own: ReadBpe
   let native: InstanceType<typeof Tokenizer>
   beforeAll(() => {
     if (file === null) return
@@ -130,7 +130,7 @@ describe.each(families)('%s', (_name, file) => {
       await fc.assert(
         fc.asyncProperty(texts(markers), fc.boolean(), async (text, addSpecialTokens) => {
           const encoding = await native.encode(text.toWellFormed(), null, { addSpecialTokens })
-          expect([...own.encoder.encode(text, addSpecialTokens)], JSON.stringify(text)).toEqual(
+          expect([...own.opened.encode(text, addSpecialTokens)], JSON.stringify(text)).toEqual(
             encoding.getIds(),
           )
         }),
@@ -144,9 +144,9 @@ describe.each(families)('%s', (_name, file) => {
     expect(own.vocabSize).toBe(native.getVocabSize(true))
     for (let id = 0; id < own.vocabSize; id += 97) {
       const piece = native.idToToken(id)
-      if (piece !== null) expect(own.tokenToId(piece)).toBe(id)
+      if (piece !== null) expect(own.opened.tokenToId(piece)).toBe(id)
     }
-    expect(own.tokenToId('no such token, certainly')).toBeNull()
+    expect(own.opened.tokenToId('no such token, certainly')).toBeNull()
   })
 })
 
@@ -155,11 +155,11 @@ test('a word without end is merged in near linear time, with the ids of the libr
   const native = Tokenizer.fromFile(SAMPLE)
   for (const word of ['a'.repeat(3_000), 'thequickbrownfox'.repeat(200), 'ab'.repeat(1_500)]) {
     const encoding = await native.encode(word, null, { addSpecialTokens: false })
-    expect([...(own?.encoder.encode(word, false) ?? [])]).toEqual(encoding.getIds())
+    expect([...(own?.opened.encode(word, false) ?? [])]).toEqual(encoding.getIds())
   }
   const time = (length: number) => {
     const { user } = process.cpuUsage()
-    own?.encoder.encode('thequickbrownfox'.repeat(length / 16), false)
+    own?.opened.encode('thequickbrownfox'.repeat(length / 16), false)
     return process.cpuUsage().user - user
   }
   time(160_000)
@@ -200,5 +200,5 @@ test.each([
   ['merges of unknown pieces', { model: { type: 'BPE', vocab: { a: 0 }, merges: ['a b'] } }],
 ])('%s is left to the library', (_name, change) => {
   const bytes = Buffer.from(JSON.stringify({ ...JSON.parse(readFileSync(SAMPLE, 'utf8')), ...change }))
-  expect(openBpe(bytes, jsonMembers(bytes), [])).toBeNull()
+  expect(readBpe(bytes, jsonMembers(bytes), [])).toBeNull()
 })

@@ -1,258 +1,71 @@
-/** Opens a `tokenizer.json` without the native library, where all of it is of kinds that are known here. */
-import { type AddedToken, writeTokenTable } from '../build-token-table.ts'
+/** Opens a vocabulary that `read-bpe` read, on any thread. */
+import type { AddedToken } from '../build-token-table.ts'
 import { byteOfLetter } from '../byte-letters.ts'
-import { jsonMember, jsonMembers } from '../json-members.ts'
 import type { MarkerToken } from '../segments.ts'
-import type { TokenTable } from '../token-table.ts'
-import { BpeTables, NONE } from './bpe-tables.ts'
+import { type BpeMemory, BpeTables, NONE } from './bpe-tables.ts'
 import { ByteBpe, type MarkerStage } from './byte-bpe.ts'
 import { MarkerIndex } from './marker-index.ts'
-import { type ReadPieces, readMerges, readPieces } from './read-pieces.ts'
 import { toSplitWords } from './split-words.ts'
 
-/** Ids from which on the table would be larger than the vocabulary is worth. */
-const MAX_IDS = 4_000_000
-/** Ranks that `merge-word` can hold. */
-const MAX_MERGES = 2 ** 22
-const EMPTY = new Uint8Array(0)
-
-type Members = ReturnType<typeof jsonMembers>
+/** Everything about a vocabulary that its tables do not contain. */
+export interface BpeShape {
+  /** `pre_tokenizer` of the file. */
+  readonly preTokenizer: unknown
+  readonly isNfc: boolean
+  readonly ignoresMerges: boolean
+  /** Ids around a text where special tokens are wanted. */
+  readonly before: readonly number[]
+  readonly after: readonly number[]
+  /** [text, id] of pieces that are text and not letters for bytes. */
+  readonly texts: readonly (readonly [string, number])[]
+}
 
 export interface OpenBpe {
-  readonly encoder: ByteBpe
-  readonly table: TokenTable
-  readonly vocabSize: number
-  /** Of pieces and merges. */
-  readonly byteLength: number
+  encode(text: string, addSpecialTokens: boolean): Uint32Array
+  /** Added tokens in the text are letters like all others. */
+  encodePlain(text: string): Uint32Array
   tokenToId(content: string): number | null
 }
 
-interface Model {
-  readonly type?: unknown
-  readonly dropout?: unknown
-  readonly continuing_subword_prefix?: unknown
-  readonly end_of_word_suffix?: unknown
-  readonly ignore_merges?: unknown
-}
-
-/** Null for unsupported or broken vocabularies, for which the library reports the error. @param added `added_tokens` */
-export function openBpe(file: Buffer, members: Members, added: readonly MarkerToken[]): OpenBpe | null {
-  try {
-    return open(file, members, added)
-  } catch {
-    return null
-  }
-}
-
-function open(file: Buffer, members: Members, added: readonly MarkerToken[]): OpenBpe | null {
-  const split = toSplitWords(jsonMember(file, members, 'pre_tokenizer'))
-  const normalizer = jsonMember(file, members, 'normalizer') as {
-    type?: string
-    normalizers?: unknown[]
-  } | null
-  const isNfc = normalizer?.type === 'NFC'
-  const isPlain =
-    normalizer === null || (normalizer?.type === 'Sequence' && normalizer.normalizers?.length === 0)
-  const decoder = jsonMember(file, members, 'decoder') as { type?: string } | null
-  const around = toAround(jsonMember(file, members, 'post_processor') ?? null)
-  const model = members.get('model')
-  if (split === null || !(isNfc || isPlain) || decoder?.type !== 'ByteLevel') return null
-  if (around === null || model === undefined || added.some(isSpaced)) return null
-  const parts = jsonMembers(file, model[0])
-  const settings = Object.fromEntries(
-    [...parts]
-      .filter(([name]) => name !== 'vocab' && name !== 'merges')
-      .map(([name]) => [name, jsonMember(file, parts, name)]),
-  ) as Model
-  const [vocab, merges] = [parts.get('vocab'), parts.get('merges')]
-  if (!isSimple(settings) || vocab === undefined || merges === undefined) return null
-  const pieces = readPieces(file, vocab[0], vocab[1])
-  if (pieces.ids.length === 0) return null
-  return assemble({
-    file,
-    merges,
-    pieces,
-    added,
-    isNfc,
-    ignoresMerges: settings.ignore_merges === true,
+/** @param added tokens with their ids. @throws Error for rules that are not known, or when a byte has no piece */
+export function openBpe(memory: BpeMemory, shape: BpeShape, added: readonly MarkerToken[]): OpenBpe {
+  const { preTokenizer, isNfc, ignoresMerges, before, after, texts } = shape
+  const split = toSplitWords(preTokenizer)
+  if (split === null) throw new Error('the pre_tokenizer of the vocabulary is not supported')
+  const tables = new BpeTables(memory)
+  const encoder = new ByteBpe({
+    tables,
     split,
-    around,
-  })
-}
-
-interface Assembly {
-  readonly file: Buffer
-  readonly merges: readonly [number, number]
-  readonly pieces: ReadPieces
-  readonly added: readonly MarkerToken[]
-  readonly isNfc: boolean
-  readonly ignoresMerges: boolean
-  readonly split: ReturnType<typeof toSplitWords> & object
-  readonly around: { readonly before: readonly number[]; readonly after: readonly number[] }
-}
-
-function assemble({
-  file,
-  merges,
-  pieces,
-  added,
-  isNfc,
-  ignoresMerges,
-  split,
-  around,
-}: Assembly): OpenBpe | null {
-  const texts = new Map<string, number>()
-  for (const place of pieces.texts)
-    texts.set(Buffer.from(bytesAt(pieces, place)).toString(), pieces.ids[place])
-  const table = tableOf(pieces, added)
-  const mergeCount = countMerges(file, merges)
-  if (table === null || mergeCount > MAX_MERGES) return null
-  const tables = new BpeTables(table, pieces.ids.length, mergeCount)
-  for (const [place, id] of pieces.ids.entries()) if (!pieces.texts.has(place)) tables.addPiece(id)
-  let rank = 0
-  const isRead = readMerges(file, merges[0], merges[1], (bytes, middle, length) => {
-    const left = tables.pieceOf(bytes, 0, middle)
-    const right = tables.pieceOf(bytes, middle, length)
-    const result = tables.pieceOf(bytes, 0, length)
-    if (left === NONE || right === NONE || result === NONE) return false
-    tables.addMerge(left, right, rank++, result)
-    return true
-  })
-  if (!isRead) return null
-  const pieceId = (content: string) => texts.get(content) ?? letterPiece(tables, content)
-  const ids = numbered(added, pieceId, pieces.ids.length)
-  if (ids === null) return null
-  return {
-    encoder: new ByteBpe({
-      tables,
-      split,
+    isNfc,
+    ignoresMerges,
+    raw: stageOf(added.filter(({ normalized }) => normalized !== true)),
+    normalized: stageOf(
+      added.filter(({ normalized }) => normalized === true),
       isNfc,
-      ignoresMerges,
-      raw: stageOf(
-        added.filter(({ normalized }) => normalized !== true),
-        ids,
-      ),
-      normalized: stageOf(
-        added.filter(({ normalized }) => normalized === true),
-        ids,
-        isNfc,
-      ),
-      ...around,
-    }),
-    table,
-    vocabSize: new Set([...pieces.ids, ...ids.values()]).size,
-    byteLength: tables.byteLength,
-    tokenToId: (content) => ids.get(content) ?? pieceId(content),
-  }
-}
-
-function tableOf(pieces: ReadPieces, added: readonly AddedToken[]): TokenTable | null {
-  const tokens = new Map(added.map((token) => [token.id, token]))
-  let size = 0
-  for (const id of pieces.ids) size = Math.max(size, id + 1)
-  for (const { id } of added) size = Math.max(size, id + 1)
-  if (size > MAX_IDS) return null
-  const places = new Int32Array(size).fill(-1)
-  for (const [place, id] of pieces.ids.entries()) places[id] = place
-  const contents = new Map(added.map(({ id, content }) => [id, Buffer.from(content)]))
-  return writeTokenTable({
-    size,
-    added: tokens,
-    bytesOf: (id) => contents.get(id) ?? (places[id] < 0 ? EMPTY : bytesAt(pieces, places[id])),
-    isByte: () => false,
+    ),
+    before,
+    after,
   })
-}
-
-function bytesAt({ bytes, ends }: ReadPieces, place: number): Uint8Array {
-  return bytes.subarray(place === 0 ? 0 : ends[place - 1], ends[place])
+  const ids = new Map([...texts, ...added.map(({ content, id }) => [content, id] as const)])
+  return {
+    encode: (text, addSpecialTokens) => encoder.encode(text, addSpecialTokens),
+    encodePlain: (text) => encoder.encodePlain(text),
+    tokenToId: (content) => ids.get(content) ?? letterPiece(tables, content),
+  }
 }
 
 /** The id of a piece that is written in letters for bytes. */
-function letterPiece(tables: BpeTables, content: string): number | null {
+export function letterPiece(tables: BpeTables, content: string): number | null {
   const bytes = Uint8Array.from(content, (letter) => Math.max(byteOfLetter(letter.charCodeAt(0)), 0))
   if ([...content].some((letter) => letter.length > 1 || byteOfLetter(letter.charCodeAt(0)) < 0)) return null
   const id = tables.pieceOf(bytes, 0, bytes.length)
   return id === NONE ? null : id
 }
 
-/** Ids of added tokens as the library assigns them: it renumbers unknown ones. Null if the file contradicts them. */
-function numbered(
-  added: readonly AddedToken[],
-  pieceId: (content: string) => number | null,
-  pieceCount: number,
-): ReadonlyMap<string, number> | null {
-  const ids = new Map<string, number>()
-  let next = pieceCount
-  for (const { id, content } of added) {
-    if (content === '' || ids.has(content)) return null
-    const known = pieceId(content)
-    if (id !== (known ?? next)) return null
-    if (known === null) next++
-    ids.set(content, id)
-  }
-  return ids
-}
-
-function stageOf(added: readonly AddedToken[], ids: ReadonlyMap<string, number>, isNfc = false): MarkerStage {
+function stageOf(added: readonly AddedToken[], isNfc = false): MarkerStage {
   const written = (content: string) => (isNfc ? content.normalize('NFC') : content)
   return {
     index: new MarkerIndex(added.map(({ content }) => written(content))),
-    ids: new Map(added.map(({ content }) => [written(content), ids.get(content) ?? 0])),
+    ids: new Map(added.map(({ content, id }) => [written(content), id])),
   }
-}
-
-function isSpaced({ lstrip, rstrip, single_word: isWord }: MarkerToken): boolean {
-  return lstrip === true || rstrip === true || isWord === true
-}
-
-function isSimple({
-  type,
-  dropout,
-  continuing_subword_prefix: prefix,
-  end_of_word_suffix: suffix,
-}: Model): boolean {
-  return (type ?? 'BPE') === 'BPE' && !dropout && !prefix && !suffix
-}
-
-/** At most: for the room that they need. */
-function countMerges(file: Buffer, [start, end]: readonly [number, number]): number {
-  let spaces = 0
-  let quotes = 0
-  for (let at = start; at < end; at++) {
-    if (file[at] === 0x22) quotes++
-    else if (file[at] === 0x20) spaces++
-  }
-  // Either one text a merge, with a space inside, or two.
-  return file[file.indexOf(0x5b, start) + 1] === 0x5b || spaces * 2 < quotes ? quotes >> 2 : quotes >> 1
-}
-
-interface Processor {
-  readonly type?: string
-  readonly processors?: readonly unknown[]
-  readonly single?: readonly {
-    readonly SpecialToken?: { readonly id: string }
-    readonly Sequence?: unknown
-  }[]
-  readonly special_tokens?: Readonly<Record<string, { readonly ids: readonly number[] }>>
-}
-
-/** What a post-processor puts around a single text; null for kinds that are not known. */
-function toAround(section: unknown): { before: readonly number[]; after: readonly number[] } | null {
-  if (section === null) return { before: [], after: [] }
-  const { type, processors = [], single = [], special_tokens: special = {} } = section as Processor
-  if (type === 'ByteLevel') return { before: [], after: [] }
-  if (type === 'Sequence') {
-    const all = processors.map(toAround)
-    if (all.some((one) => one === null)) return null
-    // The later ones lie outside.
-    return {
-      before: all.toReversed().flatMap((one) => one?.before ?? []),
-      after: all.flatMap((one) => one?.after ?? []),
-    }
-  }
-  if (type !== 'TemplateProcessing') return null
-  const place = single.findIndex((item) => item.Sequence !== undefined)
-  const ids = (items: typeof single) =>
-    items.flatMap((item) => special[item.SpecialToken?.id ?? '']?.ids ?? [])
-  return place < 0 ? null : { before: ids(single.slice(0, place)), after: ids(single.slice(place + 1)) }
 }

@@ -1,0 +1,50 @@
+/**
+ * A loaded tokenizer in memory that all threads share. The loading thread makes it once; opening it on another thread
+ * takes milliseconds, except for vocabularies of the native library, which that thread has to parse.
+ */
+import type { SpecialTokens } from '#kernel'
+import type { BpeMemory } from './bpe/bpe-tables.ts'
+import type { BpeShape } from './bpe/open-bpe.ts'
+import type { MessageForm } from './chat-values.ts'
+import type { MarkerToken } from './segments.ts'
+import { readSharedJson, writeSharedJson } from './shared-json.ts'
+
+export type VocabularyImage =
+  | { readonly kind: 'bpe'; readonly memory: BpeMemory; readonly shape: SharedArrayBuffer }
+  /** Bytes of a `tokenizer.json`. */
+  | { readonly kind: 'native'; readonly file: SharedArrayBuffer }
+
+export interface TokenizerImage {
+  readonly vocabulary: VocabularyImage
+  readonly description: SharedArrayBuffer
+}
+
+export interface TokenizerDescription {
+  /** With the ids that the vocabulary gives them. */
+  readonly added: readonly MarkerToken[]
+  /** Tokens behind which a prompt may be cut; null if segments must not be cached. */
+  readonly markers: readonly string[] | null
+  readonly special: SpecialTokens
+  /** [name, text] */
+  readonly templates: readonly (readonly [string, string])[]
+  /** [name of the template, form] */
+  readonly forms: readonly (readonly [string, MessageForm])[]
+}
+
+/** @throws SourceError if it is too large */
+export function writeDescription(description: TokenizerDescription): SharedArrayBuffer {
+  return writeSharedJson('chat templates and added tokens', description)
+}
+
+export function readDescription(memory: SharedArrayBuffer): TokenizerDescription {
+  return readSharedJson(memory) as TokenizerDescription
+}
+
+/** @throws SourceError if it is too large */
+export function writeShape(shape: BpeShape): SharedArrayBuffer {
+  return writeSharedJson('rules and textual pieces of the vocabulary', shape)
+}
+
+export function readShape(memory: SharedArrayBuffer): BpeShape {
+  return readSharedJson(memory) as BpeShape
+}
