@@ -58,7 +58,7 @@ const { ToolTypes } = (await load('scan/tool-types')) as {
 const options = {
   tools: new ToolTypes([]),
   limits: { maxCalls: 128, maxArgumentChars: 8 * 1024 * 1024 },
-  holdCalls: false,
+  keepsCutCalls: false,
   dropsTrailing: false,
   unknownTools: 'forward',
 }

@@ -91,8 +91,6 @@ export interface WrittenChat {
 
 /** Options for one choice of an answer. */
 export interface OpenOptions {
-  /** Emits everything at the end, incomplete calls as text. Default false. */
-  readonly isWhole?: boolean
   /** The engine applies a constraint only after the reasoning. Default false: from the first token on. */
   readonly constraintWaits?: boolean
 }
@@ -116,7 +114,7 @@ export interface OutputParser {
    */
   promptOf(chat: WrittenChat): readonly PromptPiece[] | null
   open(sink: OutputSink, options?: OpenOptions): OutputStream
-  /** Parses a complete output; incomplete calls become text. */
+  /** Parses a complete output as `open` does; incomplete calls are omitted. */
   parse(text: string): ParsedOutput
 }
 

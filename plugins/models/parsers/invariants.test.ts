@@ -125,7 +125,7 @@ test.each(reasoningFormats.map(({ name }) => name))(
   (name) => {
     fc.assert(
       fc.property(anything, places, fc.boolean(), (text, at, isInside) => {
-        expect(reasoned(name, cut(text, at), { isInside })).toEqual(reasoned(name, [text], { isInside }))
+        expect(reasoned(name, cut(text, at), isInside)).toEqual(reasoned(name, [text], isInside))
       }),
       { numRuns: 1_000 },
     )
@@ -137,8 +137,8 @@ const dropsMarkup = new Set(['inkling', 'kimi_k3', 'cohere', 'sarashina'])
 
 test.each(names)('of a text without calls %s loses nothing', (name) => {
   fc.assert(
-    fc.property(fc.oneof(nearlyValidOutput, randomOutput), places, fc.boolean(), (input, at, holdCalls) => {
-      const { text, calls } = streamed(name, cut(input, at), { ...kept, holdCalls })
+    fc.property(fc.oneof(nearlyValidOutput, randomOutput), places, (input, at) => {
+      const { text, calls } = streamed(name, cut(input, at), kept)
       if (dropsMarkup.has(name)) expect(isWithin(text, input)).toBe(true)
       else if (calls.length === 0) expect(text).toBe(input)
       else expect(isWithin(text, input)).toBe(true)
@@ -163,7 +163,7 @@ test.each(callWriters)('a call of $format that is too long is held back no longe
   const long = 'x'.repeat(SIZE)
   const text = writer.write([{ name: 'f', args: [['a', long]] }])
   const limits = { maxCalls: 128, maxArgumentChars: MAX_ARGUMENTS }
-  for (const holdCalls of [true, false]) {
+  for (const keepsCutCalls of [true, false]) {
     let told = 0
     const format = formatOf(writer.format)
     const sink = {
@@ -176,7 +176,7 @@ test.each(callWriters)('a call of $format that is too long is held back no longe
       },
       callDone: () => {},
     }
-    const reader = format.open(openOutput(format, sink, { ...kept, holdCalls, limits }))
+    const reader = format.open(openOutput(format, sink, { ...kept, keepsCutCalls, limits }))
     let pushed = 0
     let most = 0
     for (let at = 0; at < text.length; at += 50) {
@@ -187,7 +187,7 @@ test.each(callWriters)('a call of $format that is too long is held back no longe
     // Its frames are markup: what is no call is dropped with them.
     if (writer.format !== 'inkling') expect(most).toBeLessThan(2 * MAX_ARGUMENTS + 500)
     reader.end()
-    if (holdCalls) expect(whole(writer.format, text, { limits, dropsTrailing: false }).calls).toEqual([])
+    if (keepsCutCalls) expect(whole(writer.format, text, { limits, dropsTrailing: false }).calls).toEqual([])
   }
 })
 

@@ -16,7 +16,7 @@ import type {
   WrittenChat,
 } from '#kernel'
 import { answerConstraint, engineConstraint } from './answer-constraint.ts'
-import { type CallLimits, type CallOptions, CallOutput } from './calls/call-output.ts'
+import { type CallLimits, type CallOptions, CallOutput, type CallSink } from './calls/call-output.ts'
 import type { CallReader } from './calls/call-reader.ts'
 import {
   type ChosenFormats,
@@ -32,7 +32,7 @@ import type { ToolFormat } from './formats/tool-format.ts'
 import { HARMONY_STOP_IDS } from './harmony/harmony-format.ts'
 import { harmonyPrompt } from './harmony/harmony-prompt.ts'
 import { HarmonyStream } from './harmony/harmony-stream.ts'
-import { AnswerInput, AnswerSink, ParserStream, UndecidedStream } from './output-stream.ts'
+import { AnswerSink, ParserStream, UndecidedStream } from './output-stream.ts'
 import {
   type Demands,
   demandsOf,
@@ -41,7 +41,7 @@ import {
   openDemandedCalls,
   parseWhole,
 } from './parser-demands.ts'
-import type { ReasoningStart } from './reasoning/reasoning-reader.ts'
+import { AnswerInput } from './reasoning/answer-input.ts'
 import { findReasoningFormat, hasNoReasoning, type ReasoningFormat } from './reasoning/reasoning-table.ts'
 import { ToolTypes } from './scan/tool-types.ts'
 import { loadResponseTemplate, type ResponseTemplate } from './template/response-template.ts'
@@ -177,7 +177,7 @@ class TextParser implements OutputParser {
   readonly #isSeparated: boolean
   readonly #isInside: boolean | undefined
   readonly #held: HeldTo
-  readonly #options: Omit<CallOptions, 'holdCalls'>
+  readonly #options: CallOptions
 
   constructor(request: OutputParserRequest, chosen: ChosenFormats, limits: CallLimits) {
     const tool = chosen.tool === null ? undefined : findToolFormat(chosen.tool)
@@ -197,6 +197,7 @@ class TextParser implements OutputParser {
       tools: new ToolTypes(this.#demands.tools),
       limits,
       dropsTrailing: false,
+      keepsCutCalls: false,
       unknownTools: this.#format.dropsUndeclared === true ? 'text' : 'forward',
     }
   }
@@ -209,9 +210,8 @@ class TextParser implements OutputParser {
     return parseWhole(this, text)
   }
 
-  open(sink: OutputSink, { isWhole = false, constraintWaits = false }: OpenOptions = {}): OutputStream {
-    const begin = (isInside: boolean | undefined) =>
-      this.#begin(sink, { start: { isInside, isWhole }, constraintWaits })
+  open(sink: OutputSink, { constraintWaits = false }: OpenOptions = {}): OutputStream {
+    const begin = (isInside: boolean | undefined) => this.#begin(sink, isInside, constraintWaits)
     // With a grammar from the first token on there is no reasoning.
     const { isConstrained, isJson } = this.#held
     if (isConstrained && !constraintWaits) return begin(false)
@@ -219,17 +219,15 @@ class TextParser implements OutputParser {
     return new UndecidedStream((startsAsJson) => begin(startsAsJson ? false : this.#isInside))
   }
 
-  #begin(
-    sink: OutputSink,
-    { start, constraintWaits }: { readonly start: ReasoningStart; readonly constraintWaits: boolean },
-  ): OutputStream {
+  #begin(sink: OutputSink, isInside: boolean | undefined, constraintWaits: boolean): OutputStream {
     const answer = new AnswerSink(sink, this.#demands.ids, this.#demands.maxCalls)
-    const calls = this.#openCalls(answer, { ...this.#options, holdCalls: start.isWhole })
+    const calls = this.#openCalls(answer)
     const target = this.#isSeparated ? sink : { reasoning: (delta: string) => answer.text(delta) }
-    const reasoning = this.#readsReasoning(constraintWaits)
-      ? (this.#reasoning?.open(new AnswerInput(target, calls), start) ?? null)
-      : null
-    return new ParserStream(reasoning, calls, answer)
+    if (this.#reasoning === null || !this.#readsReasoning(constraintWaits))
+      return new ParserStream(null, calls, answer)
+    const isLookedFor = this.#format.isMarked && this.#isSeparated && !this.#held.hasCallSchema
+    const input = new AnswerInput(target, calls, isLookedFor ? this.#format : null, this.#options)
+    return new ParserStream({ reader: this.#reasoning.open(input, isInside), input }, calls, answer)
   }
 
   /** Unseparated reasoning is text with its marks, except for frames of the format and text before JSON. */
@@ -238,10 +236,10 @@ class TextParser implements OutputParser {
     return constraintWaits && this.#held.hasCallSchema
   }
 
-  #openCalls(answer: AnswerSink, options: CallOptions): CallReader {
+  #openCalls(answer: CallSink): CallReader {
     if (this.#held.hasCallSchema)
-      return openDemandedCalls(new CallOutput(answer, passthrough.text, options), this.#demands)
-    const out = new CallOutput(answer, this.#format.text, options)
+      return openDemandedCalls(new CallOutput(answer, passthrough.text, this.#options), this.#demands)
+    const out = new CallOutput(answer, this.#format.text, this.#options)
     return this.#format === passthrough ? new PassthroughReader(out) : this.#format.open(out)
   }
 }
@@ -277,8 +275,8 @@ class HarmonyParser implements OutputParser {
     return harmonyPrompt(this.#demands.choice === 'none' ? { ...chat, tools: [] } : chat, this.#now())
   }
 
-  open(sink: OutputSink, { isWhole = false }: OpenOptions = {}): OutputStream {
-    return new HarmonyStream(sink, this.#demands, { startsInAnswer: this.#startsInAnswer, isWhole })
+  open(sink: OutputSink): OutputStream {
+    return new HarmonyStream(sink, this.#demands, this.#startsInAnswer)
   }
 
   parse(text: string): ParsedOutput {

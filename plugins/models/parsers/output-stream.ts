@@ -2,7 +2,8 @@
 import type { OutputSink, OutputStream, ParsedOutput } from '#kernel'
 import type { CallSink } from './calls/call-output.ts'
 import type { CallReader } from './calls/call-reader.ts'
-import type { ReasoningReader, ReasoningSink } from './reasoning/reasoning-reader.ts'
+import type { AnswerInput } from './reasoning/answer-input.ts'
+import type { ReasoningReader } from './reasoning/reasoning-reader.ts'
 import { isSpace } from './scan/json-scanner.ts'
 
 /** @returns the id of the call at an index of one message */
@@ -57,33 +58,21 @@ export class AnswerSink implements CallSink {
   }
 }
 
-/** Passes text outside reasoning to the reader of calls. */
-export class AnswerInput implements ReasoningSink {
-  readonly #sink: Pick<OutputSink, 'reasoning'>
-  readonly #calls: CallReader
-
-  constructor(sink: Pick<OutputSink, 'reasoning'>, calls: CallReader) {
-    this.#sink = sink
-    this.#calls = calls
-  }
-
-  reasoning(delta: string): void {
-    this.#sink.reasoning(delta)
-  }
-
-  text(delta: string): void {
-    this.#calls.push(delta)
-  }
-}
-
 export class ParserStream implements OutputStream {
   readonly #reasoning: ReasoningReader | null
+  readonly #input: AnswerInput | null
   readonly #calls: CallReader
   readonly #answer: AnswerSink
   #isEnded = false
 
-  constructor(reasoning: ReasoningReader | null, calls: CallReader, answer: AnswerSink) {
-    this.#reasoning = reasoning
+  /** @param reasoned reader of the reasoning and its sink; null if the text has none */
+  constructor(
+    reasoned: { readonly reader: ReasoningReader; readonly input: AnswerInput } | null,
+    calls: CallReader,
+    answer: AnswerSink,
+  ) {
+    this.#reasoning = reasoned?.reader ?? null
+    this.#input = reasoned?.input ?? null
     this.#calls = calls
     this.#answer = answer
   }
@@ -110,6 +99,7 @@ export class ParserStream implements OutputStream {
     if (this.#isEnded) return
     this.#isEnded = true
     this.#reasoning?.end()
+    this.#input?.end()
     this.#calls.end()
   }
 }

@@ -45,13 +45,15 @@ export class CallCollector implements CallSink {
 export function parseToolCalls(
   format: ToolFormat,
   text: string,
-  options: Omit<CallOptions, 'holdCalls'>,
+  options: Omit<CallOptions, 'keepsCutCalls'>,
 ): ParsedCalls {
   const collector = new CallCollector()
-  const reader = format.open(new CallOutput(collector, format.text, { ...options, holdCalls: true }))
+  const reader = format.open(new CallOutput(collector, format.text, { ...options, keepsCutCalls: true }))
   reader.push(text)
   reader.end()
-  const calls = collector.calls.map(({ name, arguments: written }) => ({ name, arguments: written }))
+  const calls = collector.calls
+    .filter(({ isComplete }) => isComplete)
+    .map(({ name, arguments: written }) => ({ name, arguments: written }))
   return { text: collector.joinedText, calls }
 }
 
@@ -64,8 +66,12 @@ export interface ParsedReasoning {
 export function parseReasoning(format: ReasoningFormat, text: string, isInside?: boolean): ParsedReasoning {
   const reasoning: string[] = []
   const answer: string[] = []
-  const sink: ReasoningSink = { reasoning: (part) => reasoning.push(part), text: (part) => answer.push(part) }
-  const reader = format.open(sink, { isInside, isWhole: true })
+  const sink: ReasoningSink = {
+    reasoning: (part) => reasoning.push(part),
+    text: (part) => answer.push(part),
+    reasoningEnded: () => {},
+  }
+  const reader = format.open(sink, isInside)
   reader.push(text)
   reader.end()
   return { reasoning: reasoning.join(''), text: answer.join('') }

@@ -57,7 +57,7 @@ export function openDemandedCalls(out: CallOutput, { choice }: Demands): CallRea
 
 export function parseWhole(parser: OutputParser, text: string): ParsedOutput {
   const collector = new OutputCollector()
-  const stream = parser.open(collector, { isWhole: true })
+  const stream = parser.open(collector)
   stream.push(text)
   stream.end()
   return collector.output()

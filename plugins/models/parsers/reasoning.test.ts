@@ -54,8 +54,9 @@ test.each(formats)('$name takes its marks off and nothing else', ({ name, start,
       const sink = {
         reasoning: (delta: string) => told.push(delta),
         text: (delta: string) => told.push(delta),
+        reasoningEnded: () => {},
       }
-      const reader = findReasoningFormat(name)?.open(sink, { isInside, isWhole: false })
+      const reader = findReasoningFormat(name)?.open(sink, isInside)
       for (const chunk of cut(text, places)) reader?.push(chunk)
       reader?.end()
       expect(withoutMarks(told.join(''))).toBe(withoutMarks(text))
@@ -95,9 +96,9 @@ test.each(formats)('$name gives the same however the text is cut', ({ name, star
       fc.boolean(),
       (parts, places, isInside) => {
         const text = parts.join('')
-        const whole = reasoned(name, [text], { isInside })
-        expect(reasoned(name, cut(text, places), { isInside })).toEqual(whole)
-        expect(reasoned(name, text.split(''), { isInside })).toEqual(whole)
+        const whole = reasoned(name, [text], isInside)
+        expect(reasoned(name, cut(text, places), isInside)).toEqual(whole)
+        expect(reasoned(name, text.split(''), isInside)).toEqual(whole)
       },
     ),
     { numRuns: 1_000 },
@@ -144,15 +145,12 @@ test('text before the first block is text', () => {
 
 test('kimi_k3 leaves tools for who reads them', () => {
   const tools = '<|open|>tools<|sep|><|open|>call tool="f"<|sep|>'
-  expect(reasoned('kimi_k3', [`hm${tools}`], { isInside: true })).toEqual({ reasoning: 'hm', text: tools })
+  expect(reasoned('kimi_k3', [`hm${tools}`], true)).toEqual({ reasoning: 'hm', text: tools })
 })
 
-test('kimi_k3 that only answered has not reasoned', () => {
-  const input = 'the answer<|close|>response<|sep|>'
-  expect(reasoned('kimi_k3', [input], { isInside: true, isWhole: true })).toEqual({
-    reasoning: '',
-    text: 'the answer',
-  })
+test('kimi_k3 answers after the end of a response that its prompt did not begin', () => {
+  const input = 'so<|close|>response<|sep|>the answer'
+  expect(reasoned('kimi_k3', [input], true)).toEqual({ reasoning: 'so', text: 'the answer' })
 })
 
 test('cohere_cmd takes the wrappers off', () => {
@@ -172,7 +170,7 @@ test.each(['</think:opensource>', '</think>', '</think:x-1_Y>'])(
   (end) => {
     const input = `a</thinking>b</think:>c${end}d`
     for (let at = 0; at <= input.length; at++)
-      expect(reasoned('hy_v4', [input.slice(0, at), input.slice(at)], { isInside: true })).toEqual({
+      expect(reasoned('hy_v4', [input.slice(0, at), input.slice(at)], true)).toEqual({
         reasoning: 'a</thinking>b</think:>c',
         text: 'd',
       })

@@ -80,7 +80,7 @@ function mistralTags(tools: readonly DeclaredTool[]) {
 }
 
 function kimiTags(tools: readonly DeclaredTool[]) {
-  const [section] = KIMI_SECTION
+  const [[section]] = KIMI_SECTION
   const tags = tools.flatMap(({ name, parameters }, index) =>
     [section + KIMI_CALL, KIMI_CALL].map((open) => ({
       begin: `${open}functions.${name}:${index}${KIMI_ARGUMENTS}`,

@@ -80,9 +80,9 @@ test('qwen reads the block that is whole beside a broken one', () => {
   expect(whole('qwen', input)).toEqual({ text: 'Hi ', calls: [['a', '{}']] })
 })
 
-test('qwen without a closing tag is no call as a whole', () => {
+test('qwen without a closing tag is a call', () => {
   const input = '<tool_call>\n{"name":"a","arguments":{}}'
-  expect(whole('qwen', input)).toEqual({ text: input, calls: [] })
+  expect(whole('qwen', input)).toEqual({ text: '', calls: [['a', '{}']] })
 })
 
 test('qwen_xml goes by the declared type', () => {
@@ -142,9 +142,11 @@ test('llama is not split inside of strings', () => {
   expect(whole('llama', input).calls).toEqual([['a', '{"t":"x; y"}']])
 })
 
-test('llama with prose behind the object is text', () => {
+test('llama with prose behind the object is a call and text', () => {
   const input = '{"name":"a","parameters":{}} is how one calls.'
-  expect(whole('llama', input)).toEqual({ text: input, calls: [] })
+  const expected = { text: ' is how one calls.', calls: [['a', '{}']] }
+  expect(whole('llama', input, kept)).toEqual(expected)
+  expect(streamed('llama', [...input], kept)).toEqual({ ...expected, isWhole: true })
 })
 
 test('deepseek knows no type but function', () => {

@@ -35,8 +35,8 @@ export interface CallLimits {
 export interface CallOptions {
   readonly tools: ToolTypes
   readonly limits: CallLimits
-  /** Reports a call only once it is complete, and an incomplete call as text. */
-  readonly holdCalls: boolean
+  /** Reports an incomplete call as text too: for callers that have only complete calls and text. */
+  readonly keepsCutCalls: boolean
   /** Drops text after the first call if the rule of the format is `prefix`. */
   readonly dropsTrailing: boolean
   /** A call of an undeclared name: handed on, or left as text. */
@@ -47,21 +47,16 @@ export const MAX_NAME_LENGTH = 256
 /** Maximum length of buffered space; longer space is text. */
 const MAX_SPACE = 65_536
 
-interface HeldCall {
-  readonly name: string
-  arguments: string
-}
-
 export class CallOutput {
   readonly options: CallOptions
   readonly #sink: CallSink
   readonly #rules: TextRules
-  readonly #held: HeldCall[] = []
   /** Consumed text that is returned as text if it does not become a call. */
   #raw = ''
   #isOpen = false
   #isInCall = false
   #count = 0
+  #complete = 0
   #space = ''
   #hasText = false
   /** A call went out and no text since. */
@@ -91,7 +86,8 @@ export class CallOutput {
   text(part: string): void {
     if (part === '') return
     const rules = this.#rules
-    if (this.#count > 0 && rules.trailing === 'prefix') {
+    const hasCall = (this.options.keepsCutCalls ? this.#complete : this.#count) > 0
+    if (hasCall && rules.trailing === 'prefix') {
       if (this.options.dropsTrailing) return
       if (this.#isBehindCall) {
         this.#textBehindCall(part)
@@ -144,35 +140,32 @@ export class CallOutput {
 
   /** Text that has been consumed inside of it. */
   raw(part: string): void {
-    if (this.#isOpen && (this.options.holdCalls || !this.#isInCall)) this.#raw += part
+    if (this.#isOpen && (this.options.keepsCutCalls || !this.#isInCall)) this.#raw += part
   }
 
   /** @returns false when this cannot be a call; the reader then calls `fail` */
   start(name: string): boolean {
     const { options } = this
     if (name === '' || name.length > MAX_NAME_LENGTH) return false
-    if (this.#count + this.#held.length >= options.limits.maxCalls) return false
+    if (this.#count >= options.limits.maxCalls) return false
     if (options.unknownTools === 'text' && options.tools.size > 0 && !options.tools.has(name)) return false
     this.#isInCall = true
-    if (options.holdCalls) this.#held.push({ name, arguments: '' })
-    else {
-      this.#raw = ''
-      this.#callStarts(name)
-    }
+    const dropped = this.#beforeCall()
+    this.#raw = options.keepsCutCalls ? dropped + this.#raw : ''
+    this.#isBehindCall = this.#rules.trailing === 'prefix'
+    this.#sink.callStarted(this.#count++, name)
     return true
   }
 
   /** Appends text of the arguments. */
   arguments(part: string): void {
-    if (part === '') return
-    if (this.options.holdCalls) this.#held[this.#held.length - 1].arguments += part
-    else this.#sink.callArguments(this.#count - 1, part)
+    if (part !== '') this.#sink.callArguments(this.#count - 1, part)
   }
 
   /** Completes the call. */
   done(): void {
     this.#isInCall = false
-    if (this.options.holdCalls) return
+    this.#complete++
     this.#raw = ''
     this.#sink.callDone(this.#count - 1, true)
   }
@@ -181,12 +174,6 @@ export class CallOutput {
   close(): void {
     this.#isOpen = false
     this.#raw = ''
-    for (const call of this.#held) {
-      this.#callStarts(call.name)
-      if (call.arguments !== '') this.#sink.callArguments(this.#count - 1, call.arguments)
-      this.#sink.callDone(this.#count - 1, true)
-    }
-    this.#held.length = 0
   }
 
   /** Returns the part as text because it contains no call; a call that was already reported stays incomplete. */
@@ -194,9 +181,9 @@ export class CallOutput {
     const raw = this.#raw
     this.#raw = ''
     this.#isOpen = false
-    if (this.#isInCall && !this.options.holdCalls) this.#sink.callDone(this.#count - 1, false)
+    if (this.#isInCall) this.#sink.callDone(this.#count - 1, false)
+    if (this.options.keepsCutCalls && this.#complete === 0) this.#isBehindCall = false
     this.#isInCall = false
-    this.#held.length = 0
     this.text(raw)
   }
 
@@ -214,22 +201,16 @@ export class CallOutput {
     this.#space = ''
   }
 
-  #callStarts(name: string): void {
-    this.#beforeCall()
-    this.#isBehindCall = this.#rules.trailing === 'prefix'
-    this.#sink.callStarted(this.#count++, name)
-  }
-
-  #beforeCall(): void {
+  /** @returns space that is dropped */
+  #beforeCall(): string {
     const space = this.#space
-    if (space === '') return
     const { space: rule } = this.#rules
+    if (space === '' || (rule === 'trim' && !this.#isBehindCall)) return ''
     this.#space = ''
-    if (this.#isBehindCall) return
-    if (rule === 'blank-line') {
-      const kept = space.endsWith('\n\n') ? space.slice(0, -2) : space
-      if (kept !== '') this.#sink.text(kept)
-    } else if (rule === 'trim') this.#space = space
+    if (this.#isBehindCall || rule !== 'blank-line') return space
+    const kept = space.endsWith('\n\n') ? space.slice(0, -2) : space
+    if (kept !== '') this.#sink.text(kept)
+    return space.slice(kept.length)
   }
 }
 

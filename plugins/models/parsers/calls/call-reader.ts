@@ -41,12 +41,14 @@ export abstract class CallReader {
     this.isEnd = true
     while (this.step());
     forgetSearchedText()
-    const rest = this.input.slice(this.at)
     // The rest of closing marks is dropped if their call was already reported.
-    if (this.isClosing && !this.out.options.holdCalls) this.out.close()
+    if (this.isClosing) this.out.close()
     else {
-      if (this.out.isOpen) this.out.fail()
-      this.out.text(rest)
+      const rest = this.input.slice(this.at)
+      if (this.out.isOpen) {
+        this.out.raw(rest)
+        this.out.fail()
+      } else this.out.text(rest)
     }
     this.out.end()
   }

@@ -3,8 +3,10 @@
  */
 import { quote } from '../scan/json-text.ts'
 import { MarkerSearch } from '../scan/marker-search.ts'
-import { toTypedJson } from '../scan/typed-value.ts'
+import { ANY_JSON } from '../scan/typed-value.ts'
+import type { CallOutput } from './call-output.ts'
 import { CallReader, MORE, NO, TEXT } from './call-reader.ts'
+import { LiteralValue } from './literal-value.ts'
 import { attribute, tagName } from './tag-attributes.ts'
 
 const OPENER = 0
@@ -12,6 +14,7 @@ const TAGS = new MarkerSearch(['<|open|>', '<|close|>', '<|end_of_msg|>'])
 const SEPARATOR = new MarkerSearch(['<|sep|>'])
 const CLOSE = new MarkerSearch(['<|close|>'])
 const MAX_HEAD = 2_048
+const STRING: readonly string[] = ['string']
 
 const HEAD = 1
 const CALL = 2
@@ -24,10 +27,14 @@ export class ChannelTagsReader extends CallReader {
   #isOpening = false
   #isInTools = false
   #name = ''
-  #header = ''
-  #value = ''
+  readonly #value: LiteralValue
   #arguments = 0
   #argumentChars = 0
+
+  constructor(out: CallOutput) {
+    super(out)
+    this.#value = new LiteralValue(out)
+  }
 
   protected override get isClosing(): boolean {
     return false
@@ -98,20 +105,33 @@ export class ChannelTagsReader extends CallReader {
   #readArgumentHead(): boolean {
     const is = this.readUntil(SEPARATOR, MAX_HEAD)
     if (is === MORE) return false
-    if (is === NO) return this.fail()
-    this.#header = this.takeGathered()
-    this.#value = ''
-    return tagName(this.#header) === 'argument' && attribute(this.#header, 'key') !== null
-      ? this.enter(VALUE)
-      : this.fail()
+    const header = this.takeGathered()
+    const key = attribute(header, 'key')
+    if (is === NO || tagName(header) !== 'argument' || key === null) return this.fail()
+    if (this.#arguments === 0 && !this.out.start(this.#name)) return this.fail()
+    const isString = (attribute(header, 'type') ?? 'string') === 'string'
+    this.#value.begin(`${this.#arguments++ === 0 ? '{' : ','}${quote(key)}:`, {
+      types: isString ? STRING : ANY_JSON,
+      untyped: 'string',
+      style: 'compact',
+      isExact: true,
+    })
+    return this.enter(VALUE)
   }
 
   #readValue(): boolean {
-    const is = this.readUntil(CLOSE, this.out.options.limits.maxArgumentChars - this.#argumentChars)
-    if (is === MORE) return false
-    if (is === NO) return this.fail()
-    this.#value = this.takeGathered()
-    return this.enter(VALUE_END)
+    const place = CLOSE.find(this.input, this.at)
+    const isFound = CLOSE.found >= 0
+    const stop = Math.min(place, this.at + this.out.options.limits.maxArgumentChars - this.#argumentChars)
+    this.#value.push(this.input.slice(this.at, stop))
+    this.#argumentChars += stop - this.at
+    this.consume(stop - this.at)
+    if (stop < place) return this.fail()
+    if (isFound) {
+      this.consume(CLOSE.markers[0].length)
+      return this.enter(VALUE_END)
+    }
+    return false
   }
 
   #endValue(): boolean {
@@ -119,13 +139,7 @@ export class ChannelTagsReader extends CallReader {
     if (is === MORE) return false
     const tag = tagName(this.takeGathered())
     if (is === NO || tag !== 'argument') return this.fail()
-    if (this.#arguments === 0 && !this.out.start(this.#name)) return this.fail()
-    const type = attribute(this.#header, 'type') ?? 'string'
-    const key = quote(attribute(this.#header, 'key') ?? '')
-    const json =
-      type === 'string' ? quote(this.#value) : toTypedJson(this.#value, 'object', 'string', 'compact')
-    this.#argumentChars += this.#value.length
-    this.out.arguments(`${this.#arguments++ === 0 ? '{' : ','}${key}:${json}`)
+    this.#value.end()
     return this.enter(CALL)
   }
 

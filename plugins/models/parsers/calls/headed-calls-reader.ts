@@ -1,13 +1,18 @@
 /** Reads calls with a head that contains the name, followed by a JSON value or by pairs of key and value. @hot */
 import { DONE, FAILED, isSpace, RUNNING } from '../scan/json-scanner.ts'
+import { quote } from '../scan/json-text.ts'
+import { typesOf } from '../scan/tool-types.ts'
 import type { CallOutput } from './call-output.ts'
 import { CallReader, MORE, NO, TEXT, YES } from './call-reader.ts'
-import { type CompiledHeads, writePair } from './headed-format.ts'
+import type { CompiledHeads, CompiledPair } from './headed-format.ts'
 import { JsonArguments } from './json-arguments.ts'
+import { LiteralValue } from './literal-value.ts'
 
 /** Maximum length of keys and of text between pairs. */
 const MAX_HEAD = 1_024
 const MAX_SUFFIX = 64
+/** Maximum length of the header of a pair that begins within a value. */
+const MAX_NEXT_KEY = 256
 
 const SECTION_START = 1
 const OPENING = 2
@@ -24,6 +29,7 @@ const BLOCK = 12
 const BEHIND_CALL = 13
 const VALUE_START = 14
 const VERBATIM = 15
+const BEHIND_VERBATIM = 16
 
 export class HeadedCallsReader extends CallReader {
   #format: CompiledHeads
@@ -32,8 +38,9 @@ export class HeadedCallsReader extends CallReader {
   #callsBefore = 0
   #sequenceAt = 0
   #name = ''
-  #header = ''
-  #pairs = 0
+  /** Keys of the call so far. */
+  readonly #keys = new Set<string>()
+  readonly #value: LiteralValue
   #argumentChars = 0
   #json: JsonArguments | null = null
   #isQuoted = false
@@ -41,6 +48,7 @@ export class HeadedCallsReader extends CallReader {
   constructor(out: CallOutput, format: CompiledHeads) {
     super(out)
     this.#format = format
+    this.#value = new LiteralValue(out)
   }
 
   protected override get isClosing(): boolean {
@@ -69,6 +77,8 @@ export class HeadedCallsReader extends CallReader {
         return this.#findVerbatim()
       case VERBATIM:
         return this.#readVerbatim()
+      case BEHIND_VERBATIM:
+        return this.#skipBehindVerbatim()
       case VALUE:
         return this.#readValue()
       case BEHIND_PAIR:
@@ -138,9 +148,9 @@ export class HeadedCallsReader extends CallReader {
       this.#sequenceAt = 1
       return this.enter(OPENING)
     }
-    const closes = section === null ? NO : this.match(section[1])
-    if (closes === YES) this.#isInSection = false
-    else if (opens === MORE || closes === MORE) return false
+    const closes = (section?.[1] ?? []).map((mark) => this.match(mark))
+    if (closes.includes(YES)) this.#isInSection = false
+    else if (opens === MORE || closes.includes(MORE)) return false
     return this.fail()
   }
 
@@ -169,7 +179,7 @@ export class HeadedCallsReader extends CallReader {
     const name = toName(this.takeGathered())
     if (name === null || name === '') return this.fail()
     this.#name = name
-    this.#pairs = 0
+    this.#keys.clear()
     this.#argumentChars = 0
     return this.enter(BODY_START)
   }
@@ -207,9 +217,10 @@ export class HeadedCallsReader extends CallReader {
       this.#isQuoted ? block.quote : block.end,
       this.out.options.limits.maxArgumentChars,
     )
-    if (is === MORE) return false
+    const isCut = is === MORE && this.isEnd && this.#format.hasOneEnd && !this.#isQuoted
+    if (is === MORE && !isCut) return false
     if (is === NO) return this.fail()
-    if (this.#isQuoted || block.end.found > 0) {
+    if (!isCut && (this.#isQuoted || block.end.found > 0)) {
       this.#isQuoted = !this.#isQuoted
       this.gathered += block.quote.markers[0]
       return true
@@ -249,7 +260,7 @@ export class HeadedCallsReader extends CallReader {
   }
 
   #endPairs(closed: number): boolean {
-    this.out.arguments(this.#pairs === 0 ? '{}' : '}')
+    this.out.arguments(this.#keys.size === 0 ? '{}' : '}')
     this.out.done()
     this.#sequenceAt = closed
     return this.enter(CLOSING)
@@ -273,10 +284,27 @@ export class HeadedCallsReader extends CallReader {
     if (pair === null) return this.fail()
     const is = this.readUntil(pair.keyEnd, MAX_HEAD)
     if (is === MORE) return false
-    if (is === NO) return this.fail()
-    this.#header = this.takeGathered()
+    const header = this.takeGathered()
+    if (is === NO || !this.#beginValue(pair, header)) return this.fail()
     if (pair.valueOpen !== null) return this.enter(BEFORE_VALUE)
     return this.enter(pair.verbatim === null ? VALUE : VALUE_START)
+  }
+
+  /** @returns false if the header names no key */
+  #beginValue({ toKey, untyped, isTyped, isExact }: CompiledPair, header: string): boolean {
+    const key = toKey(header)
+    if (key === null) return false
+    const { style, comma, colon } = this.#format
+    const declared = isTyped ? typesOf(this.out.options.tools.parameter(this.#name, key.name)) : []
+    this.#argumentChars += header.length
+    this.#value.begin((this.#keys.size === 0 ? '{' : comma) + quote(key.name) + colon, {
+      types: key.types ?? declared,
+      untyped,
+      style,
+      isExact,
+    })
+    this.#keys.add(key.name)
+    return true
   }
 
   #startValue(): boolean {
@@ -288,7 +316,7 @@ export class HeadedCallsReader extends CallReader {
     return is === NO ? this.fail() : this.enter(VALUE)
   }
 
-  /** Space may stand before the mark. */
+  /** Finds the mark before a verbatim value. */
   #findVerbatim(): boolean {
     const verbatim = this.#format.pair?.verbatim
     if (verbatim === undefined || verbatim === null) return this.fail()
@@ -297,49 +325,103 @@ export class HeadedCallsReader extends CallReader {
     while (at < limit && isSpace(this.input.charCodeAt(at))) at++
     this.gathered += this.input.slice(this.at, at)
     this.consume(at - this.at)
-    if (this.gathered.length >= MAX_HEAD) return this.enter(VALUE)
-    if (this.at === this.input.length) return false
-    const is = this.match(verbatim.open)
-    if (is === MORE && !this.isEnd) return false
-    if (is !== YES) return this.enter(VALUE)
-    this.gathered += verbatim.open
-    return this.enter(VERBATIM)
+    if (this.gathered.length < MAX_HEAD) {
+      if (this.at === this.input.length) return false
+      const is = this.match(verbatim.open)
+      if (is === MORE && !this.isEnd) return false
+      if (is === YES) {
+        this.gathered = ''
+        this.#value.keepBreaks()
+        return this.enter(VERBATIM)
+      }
+    }
+    this.#value.push(this.takeGathered())
+    return this.enter(VALUE)
   }
 
   #readVerbatim(): boolean {
     const verbatim = this.#format.pair?.verbatim
     if (verbatim === undefined || verbatim === null) return this.fail()
-    const is = this.readUntil(verbatim.close, this.out.options.limits.maxArgumentChars - this.#argumentChars)
-    if (is === MORE) return false
-    if (is === NO) return this.fail()
-    this.gathered += verbatim.close.markers[0]
-    return this.enter(VALUE)
+    const place = verbatim.close.find(this.input, this.at)
+    const isFound = verbatim.close.found >= 0
+    if (!this.#pushValue(place)) return this.fail()
+    if (!isFound) return false
+    this.consume(verbatim.close.markers[0].length)
+    return this.enter(BEHIND_VERBATIM)
+  }
+
+  #skipBehindVerbatim(): boolean {
+    return this.skipSpace() && this.enter(VALUE)
+  }
+
+  /** Passes on text of a value. @returns false if the arguments are longer than allowed */
+  #pushValue(until: number): boolean {
+    const room = this.out.options.limits.maxArgumentChars - this.#argumentChars
+    const stop = Math.min(until, this.at + Math.max(0, room))
+    if (stop > this.at) {
+      this.#argumentChars += stop - this.at
+      this.#value.push(this.input.slice(this.at, stop))
+      this.consume(stop - this.at)
+    }
+    return stop === until
   }
 
   #readValue(): boolean {
     const { pair } = this.#format
     if (pair === null) return this.fail()
-    const is = this.readUntil(pair.close, this.out.options.limits.maxArgumentChars - this.#argumentChars)
-    if (is === MORE) return false
-    if (is === NO) return this.fail()
-    const value = this.takeGathered()
-    this.#argumentChars += value.length + this.#header.length
-    const member = writePair(this.#format, this.out.options.tools, this.#name, this.#header, value)
-    if (member === null || this.#argumentChars > this.out.options.limits.maxArgumentChars) return this.fail()
-    this.out.arguments((this.#pairs++ === 0 ? '{' : this.#format.comma) + member)
-    return this.enter(BEHIND_PAIR)
+    const place = pair.value.find(this.input, this.at)
+    const { found } = pair.value
+    if (!this.#pushValue(place)) return this.fail()
+    if (found < 0) return false
+    const mark = pair.value.markers[found]
+    if (found === 0) {
+      this.#value.end()
+      this.consume(mark.length)
+      return this.enter(BEHIND_PAIR)
+    }
+    if (found > 1) {
+      this.#value.push(pair.replacements[found])
+      this.consume(mark.length)
+      return true
+    }
+    const isNext = this.#isDeclaredAt(pair, place + mark.length)
+    if (isNext === MORE) return false
+    if (isNext === YES) {
+      this.#value.end()
+      this.consume(mark.length)
+      return this.enter(KEY)
+    }
+    return this.#pushValue(place + mark.length) || this.fail()
+  }
+
+  /** Whether a header names a declared parameter that the call lacks: the end of the value before it is missing then. */
+  #isDeclaredAt({ keyEnd, toKey }: CompiledPair, place: number): number {
+    const { tools } = this.out.options
+    if (!tools.has(this.#name)) return NO
+    const window = this.input.slice(place, place + MAX_NEXT_KEY)
+    const end = window.indexOf(keyEnd.markers[0])
+    if (end < 0) return window.length === MAX_NEXT_KEY || this.isEnd ? NO : MORE
+    const key = toKey(window.slice(0, end))
+    if (key === null || this.#keys.has(key.name)) return NO
+    return tools.parameter(this.#name, key.name) === undefined ? NO : YES
   }
 
   /** A little that is neither pair nor end is passed over, as models put commas and line breaks there. */
   #afterPair(): boolean {
     const { behindPair } = this.#format
     const is = this.readUntil(behindPair, MAX_HEAD)
-    if (is === MORE) return false
+    if (is === MORE) return this.isEnd && this.#endsHere() && this.#endPairs(1)
     const { found } = behindPair
     this.gathered = ''
     if (is === NO) return this.fail()
     if (found === 0) return this.enter(KEY)
     return this.#endPairs(found === 1 ? 1 : 0)
+  }
+
+  /** The text is over, and of the call nothing but its last mark is missing. */
+  #endsHere(): boolean {
+    const { hasOneEnd, close } = this.#format
+    return hasOneEnd && close[0].startsWith(this.takeGathered().trim())
   }
 
   /** The call is complete; missing end marks are ignored. */

@@ -1,15 +1,14 @@
 /** Description of a format with heads, and its compiled form. */
 import type { JsonStyle } from '../scan/json-scanner.ts'
-import { quote } from '../scan/json-text.ts'
 import { MarkerSearch } from '../scan/marker-search.ts'
-import { type ToolTypes, typeOf } from '../scan/tool-types.ts'
-import { toTypedJson, type Untyped } from '../scan/typed-value.ts'
+import type { ToolTypes } from '../scan/tool-types.ts'
+import type { Untyped } from '../scan/typed-value.ts'
 import type { JsonArgumentsRules } from './json-arguments.ts'
 
-/** A key and the type in its header; undefined uses the schema of the tool. */
+/** A key and the types in its header; undefined uses the schema of the tool. */
 export interface PairKey {
   readonly name: string
-  readonly type?: string
+  readonly types?: readonly string[]
 }
 
 export interface PairFormat {
@@ -20,10 +19,12 @@ export interface PairFormat {
   /** Mark between key and value after `keyEnd`; null for none. */
   readonly valueOpen?: string
   readonly close: string
-  /** Marks of a value at its beginning, between which a closing mark is data. */
+  /** Marks around a value, with space at most beside them, between which a closing mark is data. */
   readonly verbatim?: readonly [open: string, close: string]
-  /** Converts the text between the marks; default: unchanged. */
-  readonly toValue?: (text: string) => string
+  /** Texts in a value and what they stand for. */
+  readonly replaced?: ReadonlyMap<string, string>
+  /** Keeps a line break at either end of a value. Default false: one is removed. */
+  readonly isExact?: boolean
   /** Whether the tool's schema decides types; default true. */
   readonly isTyped?: boolean
   /** Values without a declared type; default `infer`. */
@@ -40,7 +41,8 @@ export interface BlockFormat {
 
 /** A format whose calls are `open… name … body close…`, perhaps all of them inside a section. */
 export interface HeadedFormat {
-  readonly section?: readonly [open: string, close: string]
+  /** Marks around the calls, in one or more spellings. */
+  readonly section?: readonly [open: readonly string[], close: readonly string[]]
   /** A call counts outside of a section too. */
   readonly isSectionOptional?: boolean
   /** Marks before the name; space may stand between them. */
@@ -66,9 +68,12 @@ export interface CompiledPair {
   readonly keyEnd: MarkerSearch
   readonly toKey: (header: string) => PairKey | null
   readonly valueOpen: string | null
-  readonly close: MarkerSearch
+  /** Found: 0 the end of the value, 1 another pair, else a text that is replaced. */
+  readonly value: MarkerSearch
+  /** By the place of the text in `value`. */
+  readonly replacements: readonly string[]
   readonly verbatim: { readonly open: string; readonly close: MarkerSearch } | null
-  readonly toValue: (text: string) => string
+  readonly isExact: boolean
   readonly isTyped: boolean
   readonly untyped: Untyped
 }
@@ -86,12 +91,12 @@ export interface CompiledSuffix {
 }
 
 export interface CompiledHeads {
-  readonly section: readonly [open: string, close: string] | null
+  readonly section: HeadedFormat['section'] | null
   readonly open: readonly string[]
   readonly isSectionOptional: boolean
   /** Found: a call where one may stand alone, else or next a section. */
   readonly outside: MarkerSearch
-  /** Found: 0 a call, 1 the section's end. */
+  /** Found: 0 a call, else the section's end. */
   readonly inside: MarkerSearch
   readonly nameEnd: MarkerSearch | null
   readonly nameStop: 'line' | 'word' | 'tag'
@@ -103,6 +108,8 @@ export interface CompiledHeads {
   readonly pair: CompiledPair | null
   readonly inner: string | null
   readonly close: readonly string[]
+  /** A call ends with one mark, which may be missing at the end of the text. */
+  readonly hasOneEnd: boolean
   /** Found: 0 another pair, 1 the end, 2 the inner mark. */
   readonly behindPair: MarkerSearch
   readonly style: JsonStyle
@@ -119,9 +126,9 @@ export function compileHeads(format: HeadedFormat): CompiledHeads {
     open,
     isSectionOptional,
     outside: new MarkerSearch(
-      section === undefined ? [call] : isSectionOptional ? [call, section[0]] : [section[0]],
+      section === undefined ? [call] : isSectionOptional ? [call, ...section[0]] : section[0],
     ),
-    inside: new MarkerSearch(section === undefined ? [call] : [call, section[1]]),
+    inside: new MarkerSearch(section === undefined ? [call] : [call, ...section[1]]),
     nameEnd: typeof nameEnd === 'string' ? new MarkerSearch([nameEnd]) : null,
     nameStop: typeof nameEnd === 'string' ? 'word' : nameEnd.stop,
     toName: format.toName ?? ((header) => header.trim()),
@@ -132,6 +139,7 @@ export function compileHeads(format: HeadedFormat): CompiledHeads {
     pair: pair === undefined ? null : compilePair(pair),
     inner: inner ?? null,
     close,
+    hasOneEnd: section === undefined && inner === undefined,
     behindPair: new MarkerSearch([pair?.open ?? close[0], close[0], ...(inner === undefined ? [] : [inner])]),
     style,
     comma: style === 'spaced' ? ', ' : ',',
@@ -155,43 +163,17 @@ function compileSuffix(toFormat: (suffix: string) => HeadedFormat | null): Compi
 }
 
 function compilePair(pair: PairFormat): CompiledPair {
+  const { open, close, verbatim, replaced = new Map<string, string>() } = pair
   return {
-    open: pair.open,
+    open,
     keyEnd: new MarkerSearch([pair.keyEnd]),
     toKey: pair.toKey,
     valueOpen: pair.valueOpen ?? null,
-    close: new MarkerSearch([pair.close]),
-    verbatim:
-      pair.verbatim === undefined
-        ? null
-        : { open: pair.verbatim[0], close: new MarkerSearch([pair.verbatim[1]]) },
-    toValue: pair.toValue ?? ((text) => text),
+    value: new MarkerSearch([close, open, ...replaced.keys()]),
+    replacements: ['', '', ...replaced.values()],
+    verbatim: verbatim === undefined ? null : { open: verbatim[0], close: new MarkerSearch([verbatim[1]]) },
+    isExact: pair.isExact ?? false,
     isTyped: pair.isTyped ?? true,
     untyped: pair.untyped ?? 'infer',
   }
-}
-
-/** @returns null when the header names no key */
-export function writePair(
-  format: CompiledHeads,
-  tools: ToolTypes,
-  tool: string,
-  header: string,
-  text: string,
-): string | null {
-  const { pair } = format
-  const key = pair === null ? null : pair.toKey(header)
-  if (pair === null || key === null) return null
-  const value = pair.toValue(text)
-  const json = toTypedJson(
-    value,
-    key.type ?? declared(format, tools, tool, key.name),
-    pair.untyped,
-    format.style,
-  )
-  return `${quote(key.name)}${format.colon}${json}`
-}
-
-function declared(format: CompiledHeads, tools: ToolTypes, tool: string, key: string): string | undefined {
-  return format.pair?.isTyped === true ? typeOf(tools.parameter(tool, key)) : undefined
 }

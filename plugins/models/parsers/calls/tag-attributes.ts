@@ -19,7 +19,8 @@ export function attribute(head: string, name: string): string | null {
   return null
 }
 
-const ENTITIES: ReadonlyMap<string, string> = new Map([
+/** The five entities of XML. */
+export const ENTITIES: ReadonlyMap<string, string> = new Map([
   ['&lt;', '<'],
   ['&gt;', '>'],
   ['&amp;', '&'],
@@ -27,8 +28,8 @@ const ENTITIES: ReadonlyMap<string, string> = new Map([
   ['&apos;', "'"],
 ])
 
-/** The five entities of XML, each decoded once. */
-export function decodeEntities(text: string): string {
+/** Decodes each entity once. */
+function decodeEntities(text: string): string {
   if (!text.includes('&')) return text
   return text.replaceAll(/&(?:lt|gt|amp|quot|apos);/g, (entity) => ENTITIES.get(entity) ?? entity)
 }

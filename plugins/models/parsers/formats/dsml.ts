@@ -3,6 +3,7 @@ import type { TextRules } from '../calls/call-output.ts'
 import type { PairKey } from '../calls/headed-format.ts'
 import { attribute } from '../calls/tag-attributes.ts'
 import type { JsonStyle } from '../scan/json-scanner.ts'
+import { ANY_JSON } from '../scan/typed-value.ts'
 import { headedFormat } from './tool-format.ts'
 
 const END_OF_SENTENCE = '<｜end▁of▁sentence｜>'
@@ -21,7 +22,7 @@ function dsml({ block, gap, isBlockOptional, text, style }: Variant) {
   const end = (name: string) => `</｜DSML｜${gap}${name}>`
   return headedFormat(
     {
-      section: [`${tag(block)}>`, end(block)],
+      section: [[`${tag(block)}>`], [end(block)]],
       isSectionOptional: isBlockOptional,
       open: [tag('invoke name="')],
       nameEnd: '">',
@@ -32,7 +33,8 @@ function dsml({ block, gap, isBlockOptional, text, style }: Variant) {
         keyEnd: '>',
         toKey,
         close: end('parameter'),
-        toValue: (value) => value.replaceAll(END_OF_SENTENCE, ''),
+        replaced: new Map([[END_OF_SENTENCE, '']]),
+        isExact: true,
         isTyped: false,
         untyped: 'string',
       },
@@ -47,7 +49,7 @@ function dsml({ block, gap, isBlockOptional, text, style }: Variant) {
 function toKey(header: string): PairKey | null {
   const name = attribute(header, 'name')
   if (name === null) return null
-  return attribute(header, 'string') === 'false' ? { name, type: 'object' } : { name }
+  return attribute(header, 'string') === 'false' ? { name, types: ANY_JSON } : { name }
 }
 
 const trimmed: TextRules = { trailing: 'prefix', space: 'before-calls' }

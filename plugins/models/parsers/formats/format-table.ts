@@ -4,7 +4,7 @@ import { deepseek } from './deepseek.ts'
 import { deepseek31 } from './deepseek31.ts'
 import { deepseek32, deepseekV4, deepseekV41 } from './dsml.ts'
 import { functionGemma, gemma4 } from './gemma.ts'
-import { glm, glm45Moe, glm47Moe, iquest, k2Horizon } from './glm.ts'
+import { glm, glm45Moe, iquest, k2Horizon } from './glm.ts'
 import { hyV4 } from './hy-v4.ts'
 import { inkling } from './inkling.ts'
 import { json, xlam } from './json.ts'
@@ -19,7 +19,7 @@ import { mistral } from './mistral.ts'
 import { passthrough } from './passthrough.ts'
 import { lfm25, olmo3, pythonic } from './pythonic.ts'
 import { qwen } from './qwen.ts'
-import { qwen3Tagged, qwen3TaggedDirect, qwenXml, seedOss } from './qwen-xml.ts'
+import { qwen3TaggedDirect, qwenXml, seedOss } from './qwen-xml.ts'
 import { sarashina } from './sarashina.ts'
 import { step3 } from './step3.ts'
 import type { ToolFormat } from './tool-format.ts'
@@ -47,7 +47,7 @@ export const toolFormats: readonly NamedFormat[] = [
   row('seed_oss', seedOss, '<seed:tool_call>'),
   row('iquest', iquest, '<iquest_tool_call>'),
   row('qwen_xml', qwenXml, '<function=', ['qwen_coder', 'nemotron', 'qwen3_coder', 'qwen3_xml']),
-  row('qwen3_tagged', qwen3Tagged),
+  row('qwen3_tagged', qwenXml),
   row('qwen3_tagged_direct', qwen3TaggedDirect),
   row('minimax_m3', minimaxM3, ']<]minimax[>['),
   row('minimax_m2', minimaxM2, '<minimax:tool_call>', ['minimax-m2']),
@@ -64,7 +64,7 @@ export const toolFormats: readonly NamedFormat[] = [
   row('k2_horizon', k2Horizon, '<ifm|tool_call>'),
   row('hy_v4', hyV4, '<tool_calls:', ['hy4']),
   row('glm', glm, '<arg_key>', ['glm4', 'ling']),
-  row('glm47_moe', glm47Moe, null, ['glm47']),
+  row('glm47_moe', glm, null, ['glm47']),
   row('glm45_moe', glm45Moe, null, ['glm45']),
   row('gemma4', gemma4, '<|tool_call>'),
   row('function_gemma', functionGemma, '<start_function_call>', ['functiongemma']),

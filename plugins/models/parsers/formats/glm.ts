@@ -9,15 +9,12 @@ interface Tags {
   readonly section?: string
 }
 
-/** Whether space around a value is part of it. */
-type Values = 'trimmed' | 'verbatim'
-
-function pairTags(tags: Tags, stop: 'line' | 'word', values: Values): HeadedFormat {
+function pairTags(tags: Tags, stop: 'line' | 'word'): HeadedFormat {
   const open = (tag: string) => `<${tag}>`
   const close = (tag: string) => `</${tag}>`
   const { call, key, value, section } = tags
   return {
-    ...(section === undefined ? {} : { section: [open(section), close(section)] as const }),
+    ...(section === undefined ? {} : { section: [[open(section)], [close(section)]] as const }),
     open: [open(call)],
     nameEnd: { stop },
     body: 'pairs',
@@ -27,7 +24,6 @@ function pairTags(tags: Tags, stop: 'line' | 'word', values: Values): HeadedForm
       toKey: (header) => ({ name: header.trim() }),
       valueOpen: open(value),
       close: close(value),
-      toValue: values === 'trimmed' ? (text) => text.trim() : (text) => text,
     },
     close: [close(call)],
   }
@@ -36,16 +32,13 @@ function pairTags(tags: Tags, stop: 'line' | 'word', values: Values): HeadedForm
 const arguments_ = { key: 'arg_key', value: 'arg_value' }
 
 /** The name ends with its line. */
-export const glm45Moe = headedFormat(pairTags({ call: 'tool_call', ...arguments_ }, 'line', 'trimmed'))
+export const glm45Moe = headedFormat(pairTags({ call: 'tool_call', ...arguments_ }, 'line'))
 /** The name ends with its word. */
-export const glm47Moe = headedFormat(pairTags({ call: 'tool_call', ...arguments_ }, 'word', 'trimmed'))
-/** The same, of whichever generation. */
-export const glm = headedFormat(pairTags({ call: 'tool_call', ...arguments_ }, 'word', 'verbatim'))
-export const iquest = headedFormat(pairTags({ call: 'iquest_tool_call', ...arguments_ }, 'word', 'verbatim'))
+export const glm = headedFormat(pairTags({ call: 'tool_call', ...arguments_ }, 'word'))
+export const iquest = headedFormat(pairTags({ call: 'iquest_tool_call', ...arguments_ }, 'word'))
 export const k2Horizon = headedFormat(
   pairTags(
     { call: 'ifm|tool_call', key: 'ifm|arg_key', value: 'ifm|arg_value', section: 'ifm|tool_calls' },
     'word',
-    'verbatim',
   ),
 )

@@ -7,7 +7,7 @@ function withSuffix(suffix: string): HeadedFormat | null {
   if (!/^(:[\w.-]+)?$/.test(suffix)) return null
   const close = (tag: string) => `</${tag}${suffix}>`
   return {
-    section: ['<tool_calls', close('tool_calls')],
+    section: [['<tool_calls'], [close('tool_calls')]],
     open: [`<tool_call${suffix}>`],
     nameEnd: { stop: 'tag' },
     body: 'pairs',

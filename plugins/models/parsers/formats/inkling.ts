@@ -4,6 +4,7 @@ import { ALL_TEXT, type ToolFormat } from './tool-format.ts'
 
 export const inkling: ToolFormat = {
   text: ALL_TEXT,
+  isMarked: false,
   dropsUndeclared: true,
   open: (out) => new TypedFramesReader(out),
 }

@@ -1,7 +1,11 @@
 /** An id that holds the name, and JSON whose text is not touched. */
 import { headedFormat } from './tool-format.ts'
 
-export const KIMI_SECTION = ['<|tool_calls_section_begin|>', '<|tool_calls_section_end|>'] as const
+/** Some models write the marks in the singular. */
+export const KIMI_SECTION = [
+  ['<|tool_calls_section_begin|>', '<|tool_call_section_begin|>'],
+  ['<|tool_calls_section_end|>', '<|tool_call_section_end|>'],
+] as const
 export const KIMI_CALL = '<|tool_call_begin|>'
 export const KIMI_ARGUMENTS = '<|tool_call_argument_begin|>'
 export const KIMI_CALL_END = '<|tool_call_end|>'

@@ -2,4 +2,8 @@
 import { ChannelTagsReader } from '../calls/channel-tags-reader.ts'
 import { PREFIX_TEXT, type ToolFormat } from './tool-format.ts'
 
-export const kimiK3: ToolFormat = { text: PREFIX_TEXT, open: (out) => new ChannelTagsReader(out) }
+export const kimiK3: ToolFormat = {
+  text: PREFIX_TEXT,
+  isMarked: false,
+  open: (out) => new ChannelTagsReader(out),
+}

@@ -3,7 +3,7 @@ import { elementsToJson, M3_PREFIX } from '../scan/prefixed-elements.ts'
 import { headedFormat } from './tool-format.ts'
 
 export const minimaxM3 = headedFormat({
-  section: [`${M3_PREFIX}<tool_call>`, `${M3_PREFIX}</tool_call>`],
+  section: [[`${M3_PREFIX}<tool_call>`], [`${M3_PREFIX}</tool_call>`]],
   open: [`${M3_PREFIX}<invoke name="`],
   nameEnd: '">',
   body: 'block',

@@ -1,11 +1,10 @@
 /** Invoke tags with parameter tags in a wrapper. */
-import { decodeEntities } from '../calls/tag-attributes.ts'
-import { withoutLineEnds } from './qwen-xml.ts'
+import { ENTITIES } from '../calls/tag-attributes.ts'
 import { headedFormat } from './tool-format.ts'
 
-function invokeTags(wrapper: string, toValue: (text: string) => string) {
+function invokeTags(wrapper: string, replaced?: ReadonlyMap<string, string>) {
   return headedFormat({
-    section: [`<${wrapper}>`, `</${wrapper}>`],
+    section: [[`<${wrapper}>`], [`</${wrapper}>`]],
     open: ['<invoke name="'],
     nameEnd: '">',
     body: 'pairs',
@@ -14,11 +13,11 @@ function invokeTags(wrapper: string, toValue: (text: string) => string) {
       keyEnd: '">',
       toKey: (header) => (header === '' ? null : { name: header }),
       close: '</parameter>',
-      toValue,
+      replaced,
     },
     close: ['</invoke>'],
   })
 }
 
-export const minimaxM2 = invokeTags('minimax:tool_call', decodeEntities)
-export const dots3 = invokeTags('dots_function_call', withoutLineEnds)
+export const minimaxM2 = invokeTags('minimax:tool_call', ENTITIES)
+export const dots3 = invokeTags('dots_function_call')

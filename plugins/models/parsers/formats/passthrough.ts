@@ -14,4 +14,8 @@ export class PassthroughReader extends CallReader {
   }
 }
 
-export const passthrough: ToolFormat = { text: ALL_TEXT, open: (out) => new PassthroughReader(out) }
+export const passthrough: ToolFormat = {
+  text: ALL_TEXT,
+  isMarked: false,
+  open: (out) => new PassthroughReader(out),
+}

@@ -1,7 +1,7 @@
 /** A function tag with parameter tags inside of a call tag. */
 import { headedFormat } from './tool-format.ts'
 
-function functionTags(open: string, close: string, toValue: (text: string) => string) {
+function functionTags(open: string, close: string, isExact = false) {
   return headedFormat({
     open: [open, '<function='],
     nameEnd: '>',
@@ -11,22 +11,14 @@ function functionTags(open: string, close: string, toValue: (text: string) => st
       keyEnd: '>',
       toKey: (header) => ({ name: header.trim() }),
       close: '</parameter>',
-      toValue,
+      isExact,
     },
     inner: '</function>',
     close: [close],
   })
 }
 
-/** A value may stand on lines of its own. */
-export function withoutLineEnds(text: string): string {
-  const start = text.startsWith('\n') ? 1 : 0
-  return text.slice(start, text.endsWith('\n') && text.length > start ? -1 : undefined)
-}
-
-const verbatim = (text: string) => text
-
-export const qwenXml = functionTags('<tool_call>', '</tool_call>', (text) => text.trim())
-export const qwen3Tagged = functionTags('<tool_call>', '</tool_call>', withoutLineEnds)
-export const qwen3TaggedDirect = functionTags('<tool_call>', '</tool_call>', verbatim)
-export const seedOss = functionTags('<seed:tool_call>', '</seed:tool_call>', verbatim)
+export const qwenXml = functionTags('<tool_call>', '</tool_call>')
+/** Values stand directly between their tags. */
+export const qwen3TaggedDirect = functionTags('<tool_call>', '</tool_call>', true)
+export const seedOss = functionTags('<seed:tool_call>', '</seed:tool_call>')

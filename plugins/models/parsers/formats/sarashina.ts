@@ -7,5 +7,6 @@ const MARK = new MarkerSearch(['<|tool_calls|>'])
 
 export const sarashina: ToolFormat = {
   text: { trailing: 'verbatim', space: 'trim' },
+  isMarked: false,
   open: (out) => new PythonDictsReader(out, MARK),
 }

@@ -2,7 +2,7 @@
 import { headedFormat } from './tool-format.ts'
 
 export const step3 = headedFormat({
-  section: ['<｜tool_calls_begin｜>', '<｜tool_calls_end｜>'],
+  section: [['<｜tool_calls_begin｜>'], ['<｜tool_calls_end｜>']],
   open: ['<｜tool_call_begin｜>', 'function', '<｜tool_sep｜>', '<steptml:invoke name="'],
   nameEnd: '">',
   body: 'pairs',
@@ -11,7 +11,6 @@ export const step3 = headedFormat({
     keyEnd: '">',
     toKey: (header) => (header === '' ? null : { name: header }),
     close: '</steptml:parameter>',
-    toValue: (text) => text.trim(),
     isTyped: false,
   },
   inner: '</steptml:invoke>',

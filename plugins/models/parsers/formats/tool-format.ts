@@ -8,6 +8,8 @@ import { compilePython, PythonCallsReader, type PythonFormat } from '../calls/py
 
 export interface ToolFormat {
   readonly text: TextRules
+  /** Every call begins with a mark, and all other text is passed on. */
+  readonly isMarked: boolean
   /** A call of a tool that is not declared is neither call nor text; in other formats it is handed on. */
   readonly dropsUndeclared?: boolean
   open(out: CallOutput): CallReader
@@ -23,6 +25,7 @@ export function headedFormat(format: HeadedFormat, text: TextRules = PREFIX_TEXT
   let compiled: ReturnType<typeof compileHeads> | null = null
   return {
     text,
+    isMarked: true,
     open: (out) => {
       compiled ??= compileHeads(format)
       return new HeadedCallsReader(out, compiled)
@@ -34,6 +37,7 @@ export function jsonFormat(format: JsonCallsFormat, text: TextRules = PREFIX_TEX
   let compiled: ReturnType<typeof compileJsonCalls> | null = null
   return {
     text,
+    isMarked: format.open !== null && format.bare === 'no' && format.wrappers === undefined,
     open: (out) => {
       compiled ??= compileJsonCalls(format)
       return new JsonCallsReader(out, compiled)
@@ -45,6 +49,7 @@ export function pythonFormat(format: PythonFormat, text: TextRules = PREFIX_TEXT
   let compiled: ReturnType<typeof compilePython> | null = null
   return {
     text,
+    isMarked: !format.isBare,
     open: (out) => {
       compiled ??= compilePython(format)
       return new PythonCallsReader(out, compiled)

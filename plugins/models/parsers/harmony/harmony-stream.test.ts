@@ -114,12 +114,12 @@ test('of a call that is cut off nothing is content', () => {
   })
 })
 
-test('a call without its end mark is complete if the model stopped', () => {
-  for (const isWhole of [true, false]) {
+test('a call without its end mark is complete if its arguments are', () => {
+  for (const isFinished of [true, false]) {
     const collector = new OutputCollector()
-    const stream = parser.open(collector, { isWhole })
+    const stream = parser.open(collector)
     stream.push(`${CUT}3}`)
-    stream.end(true)
+    stream.end(isFinished)
     expect(collector.output().toolCalls).toMatchObject([{ name: 'dim', arguments: '{"level":3}' }])
   }
 })

@@ -2,6 +2,7 @@
 import type { OutputSink, OutputStream } from '#kernel'
 import { MAX_NAME_LENGTH } from '../calls/call-output.ts'
 import type { CallIds } from '../output-stream.ts'
+import { DONE, isSpace, JsonScanner } from '../scan/json-scanner.ts'
 import { MarkerSearch } from '../scan/marker-search.ts'
 import { CALL, END, type HarmonyKind, MESSAGE, RETURN, readHeader, START } from './harmony-format.ts'
 
@@ -16,22 +17,16 @@ const HEADER = 0
 const CONTENT = 1
 const BETWEEN = 2
 
-export interface HarmonyStart {
-  /** The prompt ended inside of a final message. */
-  readonly startsInAnswer: boolean
-  /** A truncated call is dropped: it was not yet reported. */
-  readonly isWhole: boolean
-}
-
 export class HarmonyStream implements OutputStream {
   readonly separatesReasoning = true
   toolCalls = 0
   readonly #sink: OutputSink
   readonly #ids: CallIds
   readonly #maxCalls: number
-  readonly #isWhole: boolean
-  /** A call that is reported once it is complete. */
-  #held: { readonly name: string; arguments: string } | null = null
+  /** Arguments of the current call. */
+  readonly #json = new JsonScanner('raw', Number.MAX_SAFE_INTEGER)
+  /** There is more than one JSON value in the arguments, or none. */
+  #isBroken = false
   #input = ''
   #at = 0
   #isEnd = false
@@ -41,16 +36,16 @@ export class HarmonyStream implements OutputStream {
   #hasMessage = false
   #isFirstReasoning = true
 
+  /** @param startsInAnswer the prompt ended inside of a final message */
   constructor(
     sink: OutputSink,
     { ids, maxCalls }: { readonly ids: CallIds; readonly maxCalls: number },
-    start: HarmonyStart,
+    startsInAnswer: boolean,
   ) {
     this.#sink = sink
     this.#ids = ids
     this.#maxCalls = maxCalls
-    this.#isWhole = start.isWhole
-    if (start.startsInAnswer) this.#begin('text', '')
+    if (startsInAnswer) this.#begin('text', '')
   }
 
   get isReasoning(): boolean {
@@ -128,11 +123,8 @@ export class HarmonyStream implements OutputStream {
       this.#kind = 'ignored'
       return
     }
-    if (this.#isWhole) this.#held = { name, arguments: '' }
-    else this.#startCall(name)
-  }
-
-  #startCall(name: string): void {
+    this.#json.reset('raw', Number.MAX_SAFE_INTEGER)
+    this.#isBroken = false
     const index = this.toolCalls++
     this.#sink.toolCallStarted(index, this.#ids(index, name), name)
   }
@@ -157,19 +149,26 @@ export class HarmonyStream implements OutputStream {
     if (part === '') return
     if (this.#kind === 'text') this.#sink.text(part)
     else if (this.#kind === 'reasoning') this.#sink.reasoning(part)
-    else if (this.#held !== null) this.#held.arguments += part
-    else if (this.#kind === 'call') this.#sink.toolCallArguments(this.toolCalls - 1, part)
+    else if (this.#kind === 'call') this.#arguments(part)
   }
 
-  #endMessage(isComplete: boolean): void {
-    const held = this.#held
-    this.#held = null
-    if (held === null) {
-      if (this.#kind === 'call') this.#sink.toolCallDone(this.toolCalls - 1, isComplete)
-    } else if (isComplete) {
-      this.#startCall(held.name)
-      if (held.arguments !== '') this.#sink.toolCallArguments(this.toolCalls - 1, held.arguments)
-      this.#sink.toolCallDone(this.toolCalls - 1, true)
+  /** Text that is not JSON is passed on as it is; its call is not complete. */
+  #arguments(part: string): void {
+    const json = this.#json
+    const stop = this.#isBroken ? 0 : json.feed(part, 0, part.length)
+    let at = stop
+    if (json.status === DONE) while (at < part.length && isSpace(part.charCodeAt(at))) at++
+    this.#isBroken ||= at < part.length
+    const delta = json.take() + (this.#isBroken ? part.slice(stop) : '')
+    if (delta !== '') this.#sink.toolCallArguments(this.toolCalls - 1, delta)
+  }
+
+  /** @param isFinished the message has its end mark */
+  #endMessage(isFinished: boolean): void {
+    if (this.#kind === 'call') {
+      if (isFinished && !this.#isBroken && this.#json.firstCode === 0) this.#arguments('{}')
+      this.#json.finish()
+      this.#sink.toolCallDone(this.toolCalls - 1, !this.#isBroken && this.#json.status === DONE)
     }
     this.#kind = 'text'
   }

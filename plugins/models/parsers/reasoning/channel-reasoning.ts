@@ -3,7 +3,7 @@
  */
 import { tagName } from '../calls/tag-attributes.ts'
 import { MarkerSearch } from '../scan/marker-search.ts'
-import { ReasoningReader, type ReasoningSink, type ReasoningStart } from './reasoning-reader.ts'
+import { ReasoningReader, type ReasoningSink } from './reasoning-reader.ts'
 
 const MAX_HEAD = 64
 const TAGS = new MarkerSearch(['<|open|>', '<|close|>'])
@@ -13,20 +13,11 @@ const OPENER = 0
 export class ChannelReasoningReader extends ReasoningReader {
   /** The prompt opened the channel, perhaps not the model. */
   #isAssumed: boolean
-  readonly #holds: boolean
-  /** Reasoning that may turn out to be the answer. */
-  #held = ''
   #isInTools = false
 
-  constructor(sink: ReasoningSink, start: ReasoningStart) {
-    super(sink, start.isInside ?? false)
-    this.#isAssumed = start.isInside ?? false
-    this.#holds = start.isWhole && this.#isAssumed
-  }
-
-  override end(): void {
-    super.end()
-    this.#release()
+  constructor(sink: ReasoningSink, isInside: boolean) {
+    super(sink, isInside)
+    this.#isAssumed = isInside
   }
 
   protected override step(): boolean {
@@ -36,7 +27,7 @@ export class ChannelReasoningReader extends ReasoningReader {
     }
     const place = TAGS.find(this.input, this.at)
     const { found } = TAGS
-    this.#hand(found < 0 && this.isEnd ? this.input.length : place)
+    this.flush(found < 0 && this.isEnd ? this.input.length : place)
     if (found < 0) return false
     const headAt = place + TAGS.markers[found].length
     // Looked for no further than a head may reach, so that a text full of openers is read once.
@@ -48,7 +39,7 @@ export class ChannelReasoningReader extends ReasoningReader {
       if (!this.#isInTools) this.at = headAt + length + SEPARATOR.length
       return true
     }
-    this.#hand(headAt)
+    this.flush(headAt)
     return true
   }
 
@@ -66,40 +57,17 @@ export class ChannelReasoningReader extends ReasoningReader {
   #takesInside(tag: string, isOpening: boolean): boolean {
     if (tag === 'think') {
       if (isOpening) this.#isAssumed = false
-      else this.#leave()
+      else this.inside = false
       return true
     }
     if (isOpening && (tag === 'response' || tag === 'tools')) {
-      this.#leave()
+      this.inside = false
       this.#isInTools = tag === 'tools'
       return true
     }
     if (isOpening || !this.#isAssumed || (tag !== 'response' && tag !== 'message')) return false
-    // No reasoning: the whole text is the answer.
-    const answer = this.#held
-    this.#held = ''
+    // The model answered at once: what follows is the answer.
     this.inside = false
-    if (answer !== '') this.sink.text(answer)
     return true
-  }
-
-  #leave(): void {
-    this.#release()
-    this.inside = false
-  }
-
-  #hand(place: number): void {
-    if (!this.#holds || !this.isInside) {
-      this.flush(place)
-      return
-    }
-    this.#held += this.input.slice(this.at, place)
-    this.at = place
-  }
-
-  #release(): void {
-    const held = this.#held
-    this.#held = ''
-    if (held !== '') this.sink.reasoning(held)
   }
 }

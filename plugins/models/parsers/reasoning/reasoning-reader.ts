@@ -5,14 +5,8 @@ import { forgetSearchedText } from '../scan/marker-search.ts'
 export interface ReasoningSink {
   reasoning(delta: string): void
   text(delta: string): void
-}
-
-/** How a reader begins. */
-export interface ReasoningStart {
-  /** Whether the prompt ended inside reasoning; undefined: depends on the format. */
-  readonly isInside?: boolean
-  /** One text and no stream: what proves wrong later may wait. */
-  readonly isWhole: boolean
+  /** The reasoning so far is complete. */
+  reasoningEnded(): void
 }
 
 /** Separates reasoning from the answer, chunk by chunk. */
@@ -33,6 +27,7 @@ export abstract class ReasoningReader {
   }
 
   protected set inside(isInside: boolean) {
+    if (this.#isInside && !isInside) this.sink.reasoningEnded()
     this.#isInside = isInside
   }
 

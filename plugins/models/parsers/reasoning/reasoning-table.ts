@@ -2,7 +2,7 @@
 import { RESPONSE_WRAPPERS } from '../formats/cohere.ts'
 import { ChannelReasoningReader } from './channel-reasoning.ts'
 import { FramedReasoningReader } from './framed-reasoning.ts'
-import type { ReasoningReader, ReasoningSink, ReasoningStart } from './reasoning-reader.ts'
+import type { ReasoningReader, ReasoningSink } from './reasoning-reader.ts'
 import { SuffixedReasoningReader } from './suffixed-reasoning.ts'
 import { compileReasoning, type TaggedReasoning, TaggedReasoningReader } from './tagged-reasoning.ts'
 
@@ -17,7 +17,8 @@ export interface ReasoningFormat {
   readonly isFramed: boolean
   /** Its marks are special tokens, which the engine must not drop. */
   readonly needsSpecialTokens: boolean
-  open(sink: ReasoningSink, start: ReasoningStart): ReasoningReader
+  /** @param isInside whether the prompt ended inside reasoning; undefined: depends on the format */
+  open(sink: ReasoningSink, isInside?: boolean): ReasoningReader
 }
 
 interface Traits {
@@ -39,16 +40,16 @@ function tagged(name: string, marks: TaggedReasoning, traits: Traits = {}): Reas
     marks,
     isFramed: false,
     needsSpecialTokens: traits.needsSpecialTokens ?? false,
-    open: (sink, start) => {
+    open: (sink, isInside) => {
       compiled ??= compileReasoning(marks)
-      return new TaggedReasoningReader(sink, compiled, start.isInside ?? isAlwaysInside)
+      return new TaggedReasoningReader(sink, compiled, isInside ?? isAlwaysInside)
     },
   }
 }
 
 function special(
   name: string,
-  open: (sink: ReasoningSink, start: ReasoningStart) => ReasoningReader,
+  open: (sink: ReasoningSink, isInside: boolean) => ReasoningReader,
   traits: Traits = {},
 ): ReasoningFormat {
   return {
@@ -58,7 +59,7 @@ function special(
     marks: null,
     isFramed: traits.isFramed ?? true,
     needsSpecialTokens: traits.needsSpecialTokens ?? true,
-    open,
+    open: (sink, isInside = false) => open(sink, isInside),
   }
 }
 
@@ -97,13 +98,13 @@ export const reasoningFormats: readonly ReasoningFormat[] = [
     end: '<|END_THINKING|>',
     wrappers: RESPONSE_WRAPPERS,
   }),
-  special('hy_v4', (sink, start) => new SuffixedReasoningReader(sink, start.isInside ?? false), {
+  special('hy_v4', (sink, isInside) => new SuffixedReasoningReader(sink, isInside), {
     aliases: ['hy4'],
     needsSpecialTokens: false,
     isFramed: false,
   }),
-  special('kimi_k3', (sink, start) => new ChannelReasoningReader(sink, start)),
-  special('inkling', (sink, start) => new FramedReasoningReader(sink, start.isInside ?? false)),
+  special('kimi_k3', (sink, isInside) => new ChannelReasoningReader(sink, isInside)),
+  special('inkling', (sink, isInside) => new FramedReasoningReader(sink, isInside)),
 ]
 
 /** Names of formats that have no reasoning: the text is left alone. */

@@ -49,7 +49,7 @@ export class JsonScanner {
   status = RUNNING
   /** What has been read and not been taken, in the wanted style. */
   output = ''
-  /** The value is an object and its first key is whole: prose does not get this far. */
+  /** The value is an object whose first member has a key and the beginning of a value: prose does not get this far. */
   hasEntry = false
   /** First character's code of the value; 0 before it came. */
   firstCode = 0
@@ -173,7 +173,6 @@ export class JsonScanner {
     if (expects === COLON_NEXT) {
       if (code !== COLON) return false
       this.#expects = VALUE
-      this.hasEntry = true
       return true
     }
     if (expects === COMMA_OR_CLOSE) {
@@ -192,7 +191,10 @@ export class JsonScanner {
       return expects === KEY_OR_CLOSE && this.#closes(code)
     }
     if (expects === VALUE_OR_CLOSE && code === CLOSE_BRACKET) return this.#closes(code)
-    return this.#startsValue(code)
+    const isMember = this.#depth > 0
+    if (!this.#startsValue(code)) return false
+    this.hasEntry ||= isMember
+    return true
   }
 
   #startsValue(code: number): boolean {

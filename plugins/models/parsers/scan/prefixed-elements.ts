@@ -1,7 +1,7 @@
 /** Reads elements named by their keys, nested ones as objects and `item` elements as arrays. */
 import { MAX_DEPTH } from './json-scanner.ts'
 import { quote } from './json-text.ts'
-import { itemSchema, memberSchema, typeOf } from './tool-types.ts'
+import { itemSchema, memberSchema, typesOf } from './tool-types.ts'
 import { toTypedJson } from './typed-value.ts'
 
 /** Stands before every tag, so that tags of the data are data. */
@@ -65,9 +65,9 @@ function objectOf(elements: readonly Element[], schemaOf: (key: string) => unkno
 
 function jsonOf(element: Element, schema: unknown): string {
   const { children, text } = element
-  const type = typeOf(schema)
-  if (children.length === 0) return toTypedJson(text, type, 'infer', 'compact')
-  const isArray = type === 'array' && children.every(({ key }) => key === 'item')
+  const types = typesOf(schema)
+  if (children.length === 0) return toTypedJson(text, types, 'infer', 'compact')
+  const isArray = types.includes('array') && children.every(({ key }) => key === 'item')
   if (isArray) return `[${children.map((child) => jsonOf(child, itemSchema(schema))).join(',')}]`
   return objectOf(children, (key) => memberSchema(schema, key), text)
 }

@@ -1,8 +1,8 @@
 /** Reads `{key:value,…}` in which strings stand between marks and everything else is bare. */
-import { MAX_DEPTH } from './json-scanner.ts'
-import { quote, rewriteJson } from './json-text.ts'
-import { itemSchema, memberSchema, typeOf } from './tool-types.ts'
-import { toTypedJson } from './typed-value.ts'
+import { DONE, JsonScanner, MAX_DEPTH } from './json-scanner.ts'
+import { quote } from './json-text.ts'
+import { itemSchema, memberSchema, typesOf } from './tool-types.ts'
+import { ANY_JSON, toTypedJson } from './typed-value.ts'
 
 /** @returns JSON text; null when the text is no such object, or more than one */
 export function quotedDictToJson(
@@ -67,10 +67,12 @@ class DictReader {
     if (char === '[') return this.#list(depth, itemSchema(schema))
     const quoted = this.#quoted()
     if (quoted !== null) return quote(quoted)
+    const literal = this.#literal()
+    if (literal !== null) return literal
     const start = this.#at
     while (this.#at < this.#text.length && !',}]'.includes(this.#text[this.#at])) this.#at++
     if (this.#at === this.#text.length) return null
-    return bareToJson(this.#text.slice(start, this.#at).trim(), typeOf(schema))
+    return bareToJson(this.#text.slice(start, this.#at).trim(), typesOf(schema))
   }
 
   #list(depth: number, schema: unknown): string | null {
@@ -96,6 +98,20 @@ class DictReader {
     return this.#text.slice(start, end)
   }
 
+  /** Some models write strings as in JSON. */
+  #literal(): string | null {
+    if (this.#text[this.#at] !== '"') return null
+    const scanner = new JsonScanner('compact', this.#text.length)
+    const end = scanner.feed(this.#text, this.#at, this.#text.length)
+    if (scanner.status !== DONE) return null
+    const start = this.#at
+    this.#at = end
+    this.#space()
+    if (',}]'.includes(this.#text[this.#at] ?? 'x')) return scanner.take()
+    this.#at = start
+    return null
+  }
+
   #space(): void {
     while (' \n\r\t'.includes(this.#text[this.#at] ?? 'x')) this.#at++
   }
@@ -108,9 +124,7 @@ class DictReader {
 }
 
 /** Strings have marks, so that a bare value is what JSON would read, unless the schema says otherwise. */
-function bareToJson(text: string, type: string | undefined): string {
+function bareToJson(text: string, types: readonly string[]): string {
   if (text === '') return quote('')
-  if (type === 'string') return quote(text)
-  if (type !== undefined) return toTypedJson(text, type, 'infer', 'compact')
-  return rewriteJson(text) ?? quote(text)
+  return toTypedJson(text, types.length === 0 ? ANY_JSON : types, 'string', 'compact')
 }

@@ -38,10 +38,23 @@ export function itemSchema(schema: unknown): unknown {
   return own(schema, 'items')
 }
 
-/** The declared type; only a plain string counts. */
-export function typeOf(schema: unknown): string | undefined {
+const MAX_UNION = 16
+const MAX_UNION_DEPTH = 4
+const NO_TYPES: readonly string[] = []
+
+/** The declared types: one, those of a union, or none. */
+export function typesOf(schema: unknown, depth = 0): readonly string[] {
+  if (schema === undefined || depth > MAX_UNION_DEPTH) return NO_TYPES
   const type = own(schema, 'type')
-  return typeof type === 'string' ? type : undefined
+  const types = (Array.isArray(type) ? (type as unknown[]) : [type]).filter(
+    (name) => typeof name === 'string',
+  )
+  for (const choices of [own(schema, 'anyOf'), own(schema, 'oneOf')])
+    if (Array.isArray(choices))
+      for (const choice of choices.slice(0, MAX_UNION))
+        for (const name of typesOf(choice, depth + 1)) types.push(name)
+  if (own(schema, 'nullable') === true) types.push('null')
+  return types.slice(0, MAX_UNION)
 }
 
 /** The model chooses the key, so that only own properties count. */

@@ -1,27 +1,52 @@
-/** Turns the text of one parameter into JSON: by the declared type, else by what it looks like. */
+/** Converts the text of one parameter to JSON: by its declared types, otherwise by its form. */
 import type { JsonStyle } from './json-scanner.ts'
-import { quote, rewriteJson, unquote } from './json-text.ts'
+import { quote, rewriteJson } from './json-text.ts'
 
 /** Conversion of a value without a declared type. */
 export type Untyped = 'infer' | 'string'
 
-/** @param type declared type, undefined when there is none */
+/** Type of a value that is JSON of any kind. */
+export const ANY_JSON: readonly string[] = ['json']
+
+/** Types that a union with `string` still selects: their texts are not plausible as strings. */
+const STRUCTURED = new Set(['null', 'object', 'array', 'json'])
+
+/** @param types declared types, in order of preference; `string` comes after structured ones and before scalar ones */
 export function toTypedJson(
   text: string,
-  type: string | undefined,
+  types: readonly string[],
   untyped: Untyped,
   style: JsonStyle,
 ): string {
-  const typed = type === undefined ? null : byType(text, type, style)
-  if (typed !== null) return typed
-  if (untyped === 'string') return quote(text)
-  return infer(text, style)
+  const isText = types.includes('string')
+  for (const type of types) {
+    if (isText && !STRUCTURED.has(type)) continue
+    const json = byType(text, type, style)
+    if (json !== null) return json
+  }
+  return isText || untyped === 'string' ? quote(text) : infer(text, style)
+}
+
+/** Longest of the words `true`, `false`, `null` and `None`. */
+const MAX_WORD = 5
+
+/** True if every value that begins with this text is a string for `toTypedJson`, so that it can be streamed. */
+export function isCertainString(start: string, types: readonly string[], untyped: Untyped): boolean {
+  const trimmed = start.trim()
+  const [first = ''] = trimmed
+  if (types.includes('string')) {
+    if (!types.some((type) => STRUCTURED.has(type))) return true
+    if (first === '' || first === '{' || first === '[') return false
+    return !types.includes('json') && !(types.includes('null') && 'null'.startsWith(trimmed))
+  }
+  if (types.length > 0) return false
+  if (untyped === 'string') return true
+  if (first === '' || /[{["\d+.-]/.test(first)) return false
+  return !/[tfn]/i.test(first) || trimmed.length > MAX_WORD
 }
 
 function byType(text: string, type: string, style: JsonStyle): string | null {
   switch (type) {
-    case 'string':
-      return toStringJson(text)
     case 'integer':
       return integerOf(text.trim())
     case 'number':
@@ -29,21 +54,16 @@ function byType(text: string, type: string, style: JsonStyle): string | null {
     case 'boolean':
       return booleanOf(text.trim())
     case 'object':
+      return text.trimStart().startsWith('{') ? rewriteJson(text, style) : null
     case 'array':
+      return text.trimStart().startsWith('[') ? rewriteJson(text, style) : null
+    case 'json':
       return rewriteJson(text, style)
     case 'null':
       return text.trim() === 'null' ? 'null' : null
     default:
       return null
   }
-}
-
-/** A text that is itself a JSON string literal is meant without its quotes. */
-function toStringJson(text: string): string {
-  const trimmed = text.trim()
-  const literal =
-    trimmed.length > 1 && trimmed[0] === '"' && trimmed.endsWith('"') ? rewriteJson(trimmed) : null
-  return quote(literal === null ? text : unquote(literal))
 }
 
 function infer(text: string, style: JsonStyle): string {
@@ -56,14 +76,14 @@ function infer(text: string, style: JsonStyle): string {
 }
 
 function booleanOf(text: string): string | null {
-  if (text.length > 5) return null
+  if (text.length > MAX_WORD) return null
   const lower = text.toLowerCase()
   return lower === 'true' || lower === 'false' ? lower : null
 }
 
-/** Digits stay as they are, however many; only what JSON does not allow at the front goes. */
+/** Keeps all digits, and removes only what JSON does not allow at the front. */
 function integerOf(text: string): string | null {
-  // Zeros at the front are taken off afterwards: two parts that both take them are tried in every division.
+  // Leading zeros are removed afterwards: two groups that both match them backtrack over every division.
   const match = /^([+-]?)(\d+)$/.exec(text)
   if (match === null) return null
   return `${match[1] === '-' ? '-' : ''}${match[2].replace(/^0+(?=\d)/, '')}`

@@ -68,10 +68,10 @@ export class TemplateParser implements OutputParser {
     return parseWhole(this, text)
   }
 
-  open(sink: OutputSink, { isWhole = false, constraintWaits = false }: OpenOptions = {}): OutputStream {
+  open(sink: OutputSink, { constraintWaits = false }: OpenOptions = {}): OutputStream {
     const { isConstrained, isJson } = this.#held
     const answer = new AnswerSink(sink, this.#demands.ids, this.#demands.maxCalls)
-    const calls = this.#openCalls(answer, isWhole)
+    const calls = this.#openCalls(answer)
     const plain = () => new ParserStream(null, calls, answer)
     const read = () => this.#openRegions(sink, { answer, calls, waits: isConstrained && constraintWaits })
     // A grammar from the first token on leaves no room for parts.
@@ -81,13 +81,13 @@ export class TemplateParser implements OutputParser {
   }
 
   /** What reads text that the template has nothing to say of. */
-  #openCalls(answer: AnswerSink, holdCalls: boolean): CallReader {
+  #openCalls(answer: AnswerSink): CallReader {
     const out = new CallOutput(answer, passthrough.text, {
       tools: this.#tools,
       limits: this.#limits,
       dropsTrailing: false,
       unknownTools: 'forward',
-      holdCalls,
+      keepsCutCalls: false,
     })
     return this.#held.hasCallSchema ? openDemandedCalls(out, this.#demands) : new PassthroughReader(out)
   }

@@ -117,6 +117,23 @@ describe('habits of engines', () => {
     expect(events.find(({ type }) => type === 'choice_done')).toMatchObject({ reason: 'tool_calls' })
   })
 
+  test.each(['tool_calls', 'stop', 'length'])(
+    'a call with arguments cut off ends with length, not %s',
+    (reason) => {
+      const { events } = readStream(
+        sse(
+          chunk({ tool_calls: [{ index: 0, id: 'a', function: { name: 'f', arguments: '{"x":"y' } }] }),
+          chunk({ tool_calls: [{ index: 1, id: 'b', function: { name: 'g', arguments: '{}' } }] }),
+          chunk({}, { finish_reason: reason }),
+          '[DONE]',
+        ),
+        [],
+      )
+      expect(events.filter(({ type }) => type === 'tool_call_done')).toMatchObject([{ index: 1 }])
+      expect(events.find(({ type }) => type === 'choice_done')).toMatchObject({ reason: 'length' })
+    },
+  )
+
   test('a missing id is made once, arguments before the name wait, arguments sent again are dropped', () => {
     const { events } = readStream(
       sse(

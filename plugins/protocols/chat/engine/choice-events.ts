@@ -101,18 +101,18 @@ export class ChoiceEvents {
     if (this.hasEnded) return
     this.hasEnded = true
     this.#emitHeld()
-    const hasCalls = this.#calls?.end() ?? false
+    const calls = this.#calls?.end() ?? 'none'
     this.#sink.emit({
       type: 'choice_done',
       choice: this.#index,
-      reason: toReason(reason, hasCalls),
+      reason: toReason(reason, calls),
       matchedStop: stop,
     })
   }
 }
 
-/** Engines name the end of a turn with tool calls differently, so the presence of calls decides. */
-function toReason(reason: string | null, hasCalls: boolean): FinishReason {
+/** Engines name the end of a turn with tool calls differently, so the calls decide. */
+function toReason(reason: string | null, calls: ReturnType<ToolCallEvents['end']>): FinishReason {
   switch (reason) {
     case 'length':
       return 'length'
@@ -122,7 +122,8 @@ function toReason(reason: string | null, hasCalls: boolean): FinishReason {
     case 'error':
       return 'abort'
     default:
-      return hasCalls ? 'tool_calls' : 'stop'
+      if (calls === 'cut') return 'length'
+      return calls === 'complete' ? 'tool_calls' : 'stop'
   }
 }
 

@@ -86,15 +86,18 @@ export class ToolCallEvents {
     this.#sink.emit({ type: 'tool_arguments', choice: this.#choice, index: call.index, delta })
   }
 
-  /** Ends every call. @returns true when there was any */
-  end(): boolean {
+  /** Ends every call whose arguments are JSON, or missing. */
+  end(): 'none' | 'complete' | 'cut' {
+    let isCut = false
     for (const call of this.#open) {
       if (call.index < 0 && call.name !== '') this.#announce(call)
       if (call.index < 0 || call.isDone) continue
-      call.isDone = true
-      this.#sink.emit({ type: 'tool_call_done', choice: this.#choice, index: call.index })
+      call.isDone = call.arguments.trim() === '' || isJsonText(call.arguments)
+      if (call.isDone) this.#sink.emit({ type: 'tool_call_done', choice: this.#choice, index: call.index })
+      else isCut = true
     }
-    return this.#count > 0
+    if (isCut) return 'cut'
+    return this.#count > 0 ? 'complete' : 'none'
   }
 }
 

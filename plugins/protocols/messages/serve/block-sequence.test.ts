@@ -184,10 +184,10 @@ test('what is cut out is what was unsigned, whatever the spacing', () => {
   )
 })
 
-test('input that was cut off is mended where that is plain', () => {
-  expect(parseInput('{"a":"b')).toEqual({ a: 'b' })
-  expect(parseInput('{"a":[1')).toEqual({ a: [1] })
-  expect(parseInput('{"a":[{"b":')).toEqual({})
+test('input that was cut off is not completed', () => {
+  expect(parseInput('{"a":"b"}')).toEqual({ a: 'b' })
+  expect(parseInput('{"a":"b')).toEqual({})
+  expect(parseInput('{"a":[1')).toEqual({})
   expect(parseInput('[1]')).toEqual({})
   expect(parseInput('')).toEqual({})
 })

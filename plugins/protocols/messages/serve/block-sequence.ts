@@ -62,7 +62,7 @@ export class BlockSequence {
   matchedStop: string | number | null = null
   hasCalls = false
   hasRefusal = false
-  /** The last call's input was cut off. */
+  /** Input of a call was cut off. */
   hasBrokenCall = false
   readonly #sink: BlockSink
   readonly #options: BlockOptions
@@ -226,7 +226,7 @@ export class BlockSequence {
     this.#open = null
     if (typeof open === 'object') {
       open.isClosed = true
-      this.hasBrokenCall = open.input.trim() !== '' && !isWhole(open)
+      this.hasBrokenCall ||= open.input.trim() !== '' && !isWhole(open)
     }
     const signature = open === 'thinking' ? this.#signature : null
     this.#signature = ''

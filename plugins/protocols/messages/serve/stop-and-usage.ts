@@ -21,7 +21,7 @@ export function toStop(
   if (reason === 'abort' || reason === null) return null
   if (reason === 'content_filter') return { reason: 'refusal', sequence: null }
   // The client cannot run a call that was cut off.
-  if (reason === 'length' && (!hasCalls || hasBrokenCall)) return { reason: 'max_tokens', sequence: null }
+  if (hasBrokenCall || (reason === 'length' && !hasCalls)) return { reason: 'max_tokens', sequence: null }
   if (hasCalls) return { reason: 'tool_use', sequence: null }
   if (hasRefusal) return { reason: 'refusal', sequence: null }
   if (typeof matchedStop === 'string' && stops.includes(matchedStop))

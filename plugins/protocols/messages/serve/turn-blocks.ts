@@ -84,7 +84,7 @@ export class TurnBlocks {
         this.#write(event.index, event.delta)
         return
       case 'function_done':
-        this.hasBrokenCall = event.isCut
+        this.hasBrokenCall ||= event.isCut
         this.#end(event.index, null)
         return
       case 'call_started': {

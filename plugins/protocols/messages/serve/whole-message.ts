@@ -77,19 +77,14 @@ export class WholeBlocks implements TurnSink {
   }
 }
 
-/** Ends that a text which was cut off may lack; nothing longer is tried. */
-const REPAIRS: readonly string[] = ['', '}', '"}', ']}', '"]}', '}}', '"}}']
-
-/** Reads the input of a call from a model's text. @returns an empty object for text that is no object */
+/** Reads the input of a call from a model's text. @returns an empty object for text that is cut off or no object */
 export function parseInput(text: string): Record<string, unknown> {
-  if (text.trim() === '') return {}
-  for (const end of REPAIRS) {
-    try {
-      const value = parseBoundedText(text + end)
-      return isObject(value) ? value : {}
-    } catch {}
+  try {
+    const value = parseBoundedText(text)
+    return isObject(value) ? value : {}
+  } catch {
+    return {}
   }
-  return {}
 }
 
 export function toResultBlock({ id, isError, text }: ServerToolResult) {

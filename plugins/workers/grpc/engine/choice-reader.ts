@@ -45,6 +45,7 @@ export class ChoiceReader implements OutputSink {
   #logprobs: TokenLogprob[] | null = null
   #tokenIds: number[] | null = null
   #decodedTokens = 0
+  #hasCutCall = false
 
   constructor(index: number, sink: EngineSink, options: ChoiceOptions) {
     this.index = index
@@ -168,6 +169,8 @@ export class ChoiceReader implements OutputSink {
       case 'content_filter':
         return 'content_filter'
       default:
+        // A call whose arguments are not whole is cut off, whatever the engine reports.
+        if (this.#hasCutCall) return 'length'
         return this.#stream !== null && this.#stream.toolCalls > 0 ? 'tool_calls' : 'stop'
     }
   }
@@ -196,6 +199,7 @@ export class ChoiceReader implements OutputSink {
   /** Truncated tool calls get no tool_call_done. */
   toolCallDone(index: number, isComplete: boolean): void {
     if (isComplete) this.#sink.emit({ type: 'tool_call_done', choice: this.index, index })
+    else this.#hasCutCall = true
   }
 
   /** Token data is sent with the text of the tokens; that of tokens without text with the next event. */

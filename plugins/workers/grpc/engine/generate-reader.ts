@@ -146,7 +146,7 @@ export class GenerateReader implements EngineReader {
     const { request } = this.#attempt
     const { sampling } = request
     const { parser, tokenizer } = prompt
-    const how = { isWhole: !this.#attempt.stream, constraintWaits: this.#options.constraintWaits }
+    const { constraintWaits } = this.#options
     const stopIds =
       sampling.ignoreEos === true ? prompt.stopTokenIds : tokenizer.eosIds.concat(prompt.stopTokenIds)
     return new ChoiceReader(index, this.#sink, {
@@ -158,7 +158,7 @@ export class GenerateReader implements EngineReader {
         stopIds,
         includeStop: sampling.includesStop,
       }),
-      open: parser === null ? null : (sink: OutputSink) => parser.open(sink, how),
+      open: parser === null ? null : (sink: OutputSink) => parser.open(sink, { constraintWaits }),
       topLogprobs: request.topLogprobs,
       wantsTokenIds: request.wantsTokenIds === true,
       maxTokens: sampling.maxTokens ?? Number.POSITIVE_INFINITY,

@@ -179,9 +179,13 @@ export class LoopAdapter implements GenerationListener {
       const index = this.#item('message')
       if (this.#space !== '') this.#out.onEvent({ type: 'text', index, delta: this.#space, logprobs: null })
     }
-    for (const index of this.#calls.keys()) this.#endCall(index)
     this.#closeItem(isCut)
     this.#releaseCall(isCut)
+    // Engines may omit the end of a call; it is complete unless the answer was cut off.
+    for (const index of this.#calls.keys()) {
+      this.#endCall(index)
+      this.#releaseCall(isCut)
+    }
   }
 
   #finish(usage: GenerationUsage | null): void {
