@@ -86,7 +86,7 @@ function readUsage(usage: unknown): GenerationUsage | null {
   return {
     inputTokens: countOf(input),
     cachedTokens: countOf(prompt?.cached_tokens),
-    cacheWriteTokens: countOf(prompt?.cache_creation_tokens),
+    cacheWriteTokens: countOf(prompt?.cache_write_tokens ?? prompt?.cache_creation_tokens),
     outputTokens: countOf(output),
     reasoningTokens: countOf(completion?.reasoning_tokens ?? usage.reasoning_tokens),
   }

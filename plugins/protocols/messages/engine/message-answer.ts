@@ -46,8 +46,11 @@ export class MessageAnswer {
   readonly #calls = new Map<unknown, OpenCall>()
   /** The answer's blocks, for a native request whose next round sends them back; null for other requests. */
   readonly #native: NativeBlocks | null
+  /** Numbers of open blocks of other kinds, by the index of the block. */
+  readonly #natives = new Map<unknown, number>()
   #hasStarted = false
   #callCount = 0
+  #nativeCount = 0
   /** Of the open thinking block. */
   #signature = ''
   #reason: unknown = null
@@ -83,6 +86,11 @@ export class MessageAnswer {
     if (!this.#hasStarted) this.start(null)
     this.#native?.open(index, block)
     this.#signature = ''
+    if (this.#native !== null && !KNOWN_KINDS.has(block.type)) {
+      const number = this.#nativeCount++
+      this.#natives.set(index, number)
+      this.#sink.emit({ type: 'native_started', choice: CHOICE, number, engine: ENGINE, item: block })
+    }
     if (block.type === 'text') {
       this.#text(block.text)
       if (Array.isArray(block.citations)) for (const one of block.citations) this.#citation(one)
@@ -152,8 +160,11 @@ export class MessageAnswer {
   closeBlock(index: unknown): void {
     this.#sign()
     const item = this.#native?.close(index)
-    if (item !== undefined && !KNOWN_KINDS.has(item.type))
-      this.#sink.emit({ type: 'native_item', choice: CHOICE, engine: ENGINE, item })
+    const number = this.#natives.get(index)
+    if (item !== undefined && number !== undefined) {
+      this.#natives.delete(index)
+      this.#sink.emit({ type: 'native_item', choice: CHOICE, number, engine: ENGINE, item })
+    }
     const call = this.#calls.get(index)
     if (call === undefined) return
     // Other formats write out an empty input.

@@ -2,7 +2,7 @@
  * The events of a turn with tools of the gateway as content blocks: a call and its result stand together, and what comes
  * meanwhile for other items waits.
  */
-import type { FinishReason, ToolLoopEvent } from '#kernel'
+import type { FinishReason, NativeObject, ToolLoopEvent } from '#kernel'
 import type { BlockOptions, ServerToolResult, TurnSink } from './block-sequence.ts'
 
 /** Engine whose native items are content blocks. */
@@ -21,7 +21,7 @@ interface Item {
   /** Not written yet. */
   readonly citations: unknown[]
   /** A complete block in the worker's format. */
-  native: Readonly<Record<string, unknown>> | null
+  native: NativeObject | null
   isOpen: boolean
   isDone: boolean
   result: ServerToolResult | null
@@ -69,8 +69,11 @@ export class TurnBlocks {
         this.#items.get(event.index)?.citations.push(event.annotation)
         this.#advance()
         return
+      case 'native_started':
+        if (event.engine === ENGINE) this.#begin(event.index, 'native')
+        return
       case 'native_item':
-        if (event.engine === ENGINE) this.#addNative(event.index, event.item)
+        this.#endNative(event.index, event.item)
         return
       case 'item_done':
         this.#end(event.index, null)
@@ -111,16 +114,15 @@ export class TurnBlocks {
     this.matchedStop = matchedStop
   }
 
-  #addNative(index: number, block: Readonly<Record<string, unknown>>): void {
-    const item = this.#begin(index, 'native')
-    if (item === null) return
-    item.native = block
+  #endNative(index: number, block: NativeObject): void {
+    const item = this.#items.get(index)
+    if (item !== undefined) item.native = block
     this.#end(index, null)
   }
 
-  /** @returns null for items that the client does not want */
-  #begin(index: number, kind: Item['kind'], id = '', name = '', server = ''): Item | null {
-    if (kind === 'thinking' && this.#thinking === 'none') return null
+  /** Drops items that the client does not want. */
+  #begin(index: number, kind: Item['kind'], id = '', name = '', server = ''): void {
+    if (kind === 'thinking' && this.#thinking === 'none') return
     const item: Item = {
       kind,
       id,
@@ -137,7 +139,6 @@ export class TurnBlocks {
     this.#items.set(index, item)
     this.#queue.push(item)
     this.#advance()
-    return item
   }
 
   #write(index: number, delta: string): void {

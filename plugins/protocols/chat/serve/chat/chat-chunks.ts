@@ -115,11 +115,14 @@ export function toWireLogprobs(logprobs: readonly TokenLogprob[]): ChatReplyChoi
 
 /** Details only if there are any. */
 export function toWireUsage(usage: GenerationUsage): Usage {
+  const { inputTokens, outputTokens, cachedTokens: cached, cacheWriteTokens: written } = usage
   return {
-    prompt_tokens: usage.inputTokens,
-    completion_tokens: usage.outputTokens,
-    total_tokens: usage.inputTokens + usage.outputTokens,
-    ...(usage.cachedTokens > 0 && { prompt_tokens_details: { cached_tokens: usage.cachedTokens } }),
+    prompt_tokens: inputTokens,
+    completion_tokens: outputTokens,
+    total_tokens: inputTokens + outputTokens,
+    ...((cached > 0 || written > 0) && {
+      prompt_tokens_details: { cached_tokens: cached, ...(written > 0 && { cache_write_tokens: written }) },
+    }),
     ...(usage.reasoningTokens > 0 && {
       completion_tokens_details: { reasoning_tokens: usage.reasoningTokens },
     }),
