@@ -1,13 +1,86 @@
 /** Streams with every event of a provider, over every client API: nothing that both formats have is lost. */
 import { expect, onTestFinished, test } from 'vitest'
 import { startToolServer } from '../../plugins/tools/mcp/fixtures/tool-server.ts'
+import { annotation, chatStream, logprobs, wholeChat } from '../fixtures/streams/chat-stream.ts'
+import { content, messagesStream, wholeMessage } from '../fixtures/streams/messages-stream.ts'
 import { output, responsesStream, whole } from '../fixtures/streams/responses-stream.ts'
 import { jsonAnswer, type Script, sseAnswer } from '../support/scripted-worker.ts'
 import { openSse } from '../support/sse-client.ts'
+import { VENDOR } from './messages-fleet.ts'
 import { type Json, openResponses, RESPONSES, type Reply } from './responses/responses-fleet.ts'
 
 const LOOPBACK = { mcp: { clientServers: { allowsPrivate: true } } }
-const NATIVE_WORKER = { spec: { apis: ['responses'] } }
+
+interface Lane {
+  readonly worker: object
+  readonly route: string
+  readonly events: readonly Json[]
+  readonly reply: Json
+  /** What every client gets, in the words of its format. */
+  readonly said: Said
+}
+
+interface Said {
+  readonly text: string
+  readonly reasoning: string
+  readonly refusal: string
+  /** Id, name, arguments. */
+  readonly calls: readonly (readonly [string, string, string])[]
+  /** Input, cached, written to the cache, output, reasoning. */
+  readonly usage: readonly number[]
+}
+
+const TEXT = 'Let me look: 👩‍👩‍👧'
+const ARGUMENTS = '{"q":"\\u00e9 \\"x\\""}'
+const USAGE = [30, 10, 5, 20, 7]
+
+const LANES = {
+  responses: {
+    worker: { spec: { apis: ['responses'] } },
+    route: 'POST /v1/responses',
+    events: responsesStream,
+    reply: whole,
+    said: {
+      text: TEXT,
+      reasoning: 'in the clear',
+      refusal: 'I will not.',
+      calls: [['call_8', 'look', ARGUMENTS]],
+      usage: USAGE,
+    },
+  },
+  messages: {
+    worker: VENDOR,
+    route: 'POST /v1/messages',
+    events: messagesStream,
+    reply: wholeMessage,
+    said: {
+      text: TEXT,
+      reasoning: 'hm, é ☃',
+      refusal: '',
+      calls: [
+        ['toolu_1', 'look', ARGUMENTS],
+        ['toolu_2', 'look', '{}'],
+      ],
+      usage: USAGE,
+    },
+  },
+  chat: {
+    worker: {},
+    route: 'POST /v1/chat/completions',
+    events: chatStream,
+    reply: wholeChat,
+    said: {
+      text: TEXT,
+      reasoning: 'hm, é ☃',
+      refusal: 'I will not.',
+      calls: [
+        ['call_1', 'look', ARGUMENTS],
+        ['call_2', 'look', '{}'],
+      ],
+      usage: USAGE,
+    },
+  },
+} as const satisfies Record<string, Lane>
 
 /** Streamed or whole, as requested. */
 function answers(events: readonly Json[], reply: Json): Script {
@@ -17,14 +90,13 @@ function answers(events: readonly Json[], reply: Json): Script {
       : jsonAnswer(reply)
 }
 
-async function openNative() {
-  const fleet = await openResponses(undefined, {
-    workers: [NATIVE_WORKER],
-    plugins: { messages: {}, ...LOOPBACK },
-  })
-  fleet.workers[0].script('POST /v1/responses', answers(responsesStream, whole))
+async function openLane({ worker, route, events, reply }: Lane) {
+  const fleet = await openResponses(undefined, { workers: [worker], plugins: { messages: {}, ...LOOPBACK } })
+  fleet.workers[0].script(route, answers(events, reply))
   return fleet
 }
+
+const openNative = () => openLane(LANES.responses)
 
 async function readStream(url: string, body: Json): Promise<Reply[]> {
   const stream = openSse(url, { body: { model: 'test-model', stream: true, ...body } })
@@ -106,3 +178,216 @@ test.each([{ stream: true }, { stream: false }])(
     expect(stored.output).toEqual(reply.output)
   },
 )
+
+const FUNCTION = { name: 'look', parameters: { type: 'object' } }
+
+/** The client APIs: a request, and what its reply or its stream says. */
+const FRONTS = {
+  chat: {
+    path: '/v1/chat/completions',
+    body: {
+      messages: [{ role: 'user', content: 'hi' }],
+      tools: [{ type: 'function', function: FUNCTION }],
+    },
+    ofStream: (events: readonly Reply[]) => ofChat(gatherChat(events)),
+    ofReply: (reply: Reply) => ofChat(reply),
+  },
+  messages: {
+    path: '/v1/messages',
+    body: {
+      max_tokens: 99,
+      messages: [{ role: 'user', content: 'hi' }],
+      tools: [{ name: 'look', input_schema: { type: 'object' } }],
+    },
+    ofStream: (events: readonly Reply[]) => ofMessage(gatherMessage(events)),
+    ofReply: (reply: Reply) => ofMessage(reply),
+  },
+  responses: {
+    path: RESPONSES,
+    body: { input: 'hi', tools: [{ type: 'function', ...FUNCTION }] },
+    ofStream: (events: readonly Reply[]) => ofResponse(events.at(-1).response),
+    ofReply: (reply: Reply) => ofResponse(reply),
+  },
+} as const
+
+/** The whole reply that a client puts together. */
+function gatherChat(events: readonly Reply[]): Reply {
+  const message: Reply = { content: '', reasoning_content: '', refusal: '', tool_calls: [] }
+  for (const { choices } of events)
+    for (const { delta } of choices) {
+      for (const name of ['content', 'reasoning_content', 'refusal']) message[name] += delta[name] ?? ''
+      for (const { index, id, function: called } of delta.tool_calls ?? []) {
+        message.tool_calls[index] ??= { id, function: { name: called.name, arguments: '' } }
+        message.tool_calls[index].function.arguments += called.arguments
+      }
+    }
+  return { choices: [{ message }], usage: events.at(-1).usage }
+}
+
+function gatherMessage(events: readonly Reply[]): Reply {
+  const message: Reply = { ...events[0].message }
+  const blocks: Reply[] = []
+  const inputs: string[] = []
+  for (const { type, index, content_block: block, delta = {}, usage } of events) {
+    if (type === 'content_block_start') blocks[index] = { ...block }
+    else if (type === 'content_block_delta') {
+      if (delta.type === 'input_json_delta') inputs[index] = (inputs[index] ?? '') + delta.partial_json
+      for (const name of ['text', 'thinking', 'signature'])
+        if (name in delta) blocks[index][name] += delta[name]
+      if ('citation' in delta) blocks[index].citations = [...(blocks[index].citations ?? []), delta.citation]
+    } else if (type === 'message_delta') Object.assign(message, delta, { usage })
+  }
+  for (const [index, text] of inputs.entries()) if (text) blocks[index].input = JSON.parse(text)
+  return { ...message, content: blocks }
+}
+
+function ofChat({ choices, usage }: Reply): Said {
+  const { content, reasoning_content: reasoning = '', refusal = '', tool_calls: calls } = choices[0].message
+  const { prompt_tokens_details: prompt, completion_tokens_details: completion } = usage
+  return {
+    text: content,
+    reasoning,
+    refusal: refusal ?? '',
+    calls: calls.map((call: Reply) => [call.id, call.function.name, call.function.arguments]),
+    usage: [
+      usage.prompt_tokens,
+      prompt.cached_tokens,
+      prompt.cache_write_tokens,
+      usage.completion_tokens,
+      completion.reasoning_tokens,
+    ],
+  }
+}
+
+/** Inputs are objects here, and refusals are text. */
+function ofMessage({ content, usage }: Reply): Said {
+  const all = (type: string, member: string) =>
+    content.flatMap((block: Reply) => (block.type === type ? [block[member]] : []))
+  const calls = content.filter(({ type }: Reply) => type === 'tool_use')
+  const cached = usage.cache_read_input_tokens
+  const written = usage.cache_creation_input_tokens
+  return {
+    text: all('text', 'text').join(''),
+    reasoning: all('thinking', 'thinking').join(''),
+    refusal: '',
+    calls: calls.map(({ id, name, input }: Reply) => [id, name, JSON.stringify(input)]),
+    usage: [
+      usage.input_tokens + cached + written,
+      cached,
+      written,
+      usage.output_tokens,
+      usage.output_tokens_details.thinking_tokens,
+    ],
+  }
+}
+
+function ofResponse({ output: items, usage }: Reply): Said {
+  const parts = (type: string, member: string) =>
+    items.flatMap((item: Reply) => item[member]?.filter((part: Reply) => part.type === type) ?? [])
+  const joined = (all: Reply[], member: string) => all.map((part) => part[member]).join('')
+  const calls = items.filter(({ type }: Reply) => type === 'function_call')
+  return {
+    text: joined(parts('output_text', 'content'), 'text'),
+    reasoning:
+      joined(parts('reasoning_text', 'content'), 'text') || joined(parts('summary_text', 'summary'), 'text'),
+    refusal: joined(parts('refusal', 'content'), 'refusal'),
+    calls: calls.map((call: Reply) => [call.call_id, call.name, call.arguments]),
+    usage: [
+      usage.input_tokens,
+      usage.input_tokens_details.cached_tokens,
+      usage.input_tokens_details.cache_write_tokens,
+      usage.output_tokens,
+      usage.output_tokens_details.reasoning_tokens,
+    ],
+  }
+}
+
+/** Ids that a Messages client accepts; its inputs are parsed. */
+function inMessages({ text, reasoning, refusal, calls, usage }: Said): Said {
+  const own = calls.map(([id, name, args]) => [ofCall(id), name, JSON.stringify(JSON.parse(args))] as const)
+  return { text: text + refusal, reasoning, refusal: '', calls: own, usage }
+}
+
+const ofCall = (id: string) => (id.startsWith('toolu_') ? id : `toolu_${id}`)
+
+const pairs = Object.keys(LANES).flatMap((lane) =>
+  Object.keys(FRONTS).flatMap((front) => [true, false].map((stream) => ({ lane, front, stream }))),
+) as { lane: keyof typeof LANES; front: keyof typeof FRONTS; stream: boolean }[]
+
+test.each(pairs)(
+  'a $front client of a $lane worker gets all that both formats have (stream: $stream)',
+  async ({ lane, front, stream }) => {
+    const { said } = LANES[lane]
+    const { path, body, ofStream, ofReply } = FRONTS[front]
+    const { gateway, post } = await openLane(LANES[lane])
+    const expected = front === 'messages' ? inMessages(said) : said
+    const options = front === 'chat' && { stream_options: { include_usage: true } }
+    if (stream)
+      expect(ofStream(await readStream(gateway.url + path, { ...body, ...options }))).toEqual(expected)
+    else {
+      const reply = ofReply(await (await post(path, { model: 'test-model', ...body })).json())
+      // A whole message has inputs as objects, not as the model's text.
+      expect(lane === 'messages' ? inMessages(reply) : reply).toEqual(
+        lane === 'messages' ? inMessages(said) : expected,
+      )
+    }
+  },
+)
+
+test('chunks and events of a worker reach a client of its own format byte for byte', async () => {
+  for (const front of ['chat', 'messages'] as const) {
+    const { gateway } = await openLane(LANES[front])
+    const { path, body } = FRONTS[front]
+    expect(await readStream(gateway.url + path, body)).toEqual(LANES[front].events)
+  }
+})
+
+test.each([true, false])(
+  'log probabilities and sources, in the form of each format (stream: %s)',
+  async (stream) => {
+    const ask = async (lane: 'chat' | 'responses', front: 'chat' | 'responses', more: Json) => {
+      const { gateway, post } = await openLane(LANES[lane])
+      const { path, body } = FRONTS[front]
+      const sent = { ...body, ...more, stream, model: 'test-model' }
+      return stream
+        ? readStream(gateway.url + path, sent)
+        : ((await (await post(path, sent)).json()) as Reply)
+    }
+    const flat = { type: 'url_citation', ...annotation.url_citation }
+    const ofResponse = await ask('chat', 'responses', { include: INCLUDE })
+    const { output: items } = stream ? ofResponse.at(-1).response : ofResponse
+    const message = items.find(({ type }: Reply) => type === 'message')
+    expect(message.content[0]).toMatchObject({ annotations: [flat], logprobs })
+    const ofChat = await ask('responses', 'chat', { logprobs: true, top_logprobs: 1 })
+    const choices = stream ? ofChat.flatMap((chunk: Reply) => chunk.choices) : ofChat.choices
+    const gathered = (read: (choice: Reply) => unknown) => choices.flatMap((one: Reply) => read(one) ?? [])
+    const [{ logprobs: ofPart }] = output[1].content as Reply[]
+    expect(gathered(({ logprobs: found }) => found?.content)).toEqual(ofPart)
+    const found = gathered(({ delta, message: whole }) => (delta ?? whole).annotations)
+    expect(found.slice(0, 2)).toEqual([
+      annotation,
+      { type: 'file_citation', file_id: 'file_1', filename: 'a.txt', index: 2 },
+    ])
+    expect(found).toHaveLength(4)
+  },
+)
+
+test('beside tools of the gateway, a Messages client gets every block of a Messages worker', async () => {
+  const server = await startToolServer({ echo: () => 'x' })
+  onTestFinished(() => server.close())
+  const { gateway, post } = await openLane(LANES.messages)
+  const { path, body } = FRONTS.messages
+  const sent = {
+    ...body,
+    model: 'test-model',
+    mcp_servers: [{ type: 'url', name: 'echoes', url: server.url }],
+    tools: [...body.tools, { type: 'mcp_toolset', mcp_server_name: 'echoes' }],
+  }
+  const headers = { 'x-weir-mcp': 'enabled' }
+  const whole = (await (await post(path, sent, headers)).json()) as Reply
+  expect(whole.content).toEqual(content)
+  const stream = openSse(gateway.url + path, { body: { ...sent, stream: true }, headers })
+  await stream.done
+  const events = stream.events.map(({ data }) => JSON.parse(data) as Reply)
+  expect(gatherMessage(events).content).toEqual(content)
+})

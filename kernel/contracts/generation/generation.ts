@@ -75,7 +75,7 @@ export type GenerationEvent =
       readonly logprobs?: readonly TokenLogprob[] | null
       readonly tokenIds?: readonly number[] | null
     }
-  /** A source of the text so far, as the worker wrote it (`url_citation` and the like). */
+  /** A source of the text so far: of the Responses format (`url_citation` and the like), or of the worker's own kind. */
   | { readonly type: 'annotation'; readonly choice: number; readonly annotation: unknown }
   | { readonly type: 'refusal'; readonly choice: number; readonly delta: string }
   | {

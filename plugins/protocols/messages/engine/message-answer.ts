@@ -100,11 +100,12 @@ export class MessageAnswer {
     } else if (block.type === 'tool_use') this.#openCall(index, block)
   }
 
-  #openCall(number: unknown, { id, name, input }: Record<string, unknown>): void {
+  #openCall(number: unknown, { type: _, id, name, input, ...members }: Record<string, unknown>): void {
     if (typeof id !== 'string' || id === '' || typeof name !== 'string') return
     const call: OpenCall = { index: this.#callCount++, hasInput: false }
     this.#calls.set(number, call)
-    this.#sink.emit({ type: 'tool_call', choice: CHOICE, index: call.index, id, name })
+    const own = this.#native === null ? {} : { members }
+    this.#sink.emit({ type: 'tool_call', choice: CHOICE, index: call.index, id, name, ...own })
     if (isObject(input) && Object.keys(input).length > 0) this.#input(number, JSON.stringify(input))
   }
 

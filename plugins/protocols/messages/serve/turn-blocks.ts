@@ -10,11 +10,17 @@ const ENGINE = 'messages'
 /** As a service says that its own tools are still at work. */
 const PAUSED = 'pause_turn'
 
-interface Item {
-  readonly kind: 'text' | 'thinking' | 'call' | 'server_call' | 'native'
+/** Of calls. */
+interface CalledNames {
   readonly id: string
   readonly name: string
   readonly server: string
+  /** That the worker added to the block. */
+  readonly members: NativeObject | undefined
+}
+
+interface Item extends CalledNames {
+  readonly kind: 'text' | 'thinking' | 'call' | 'server_call' | 'native'
   /** Text that is not written yet. */
   waiting: string
   signature: string
@@ -80,7 +86,7 @@ export class TurnBlocks {
         return
       case 'function_started':
         this.hasCalls = true
-        this.#begin(event.index, 'call', event.callId, event.name)
+        this.#begin(event.index, 'call', { id: event.callId, name: event.name, members: event.members })
         return
       case 'function_arguments':
       case 'call_arguments':
@@ -93,7 +99,7 @@ export class TurnBlocks {
       case 'call_started': {
         const { tool } = event
         const [name, server] = tool.kind === 'mcp' ? [tool.name, tool.label] : [tool.type, tool.type]
-        this.#begin(event.index, 'server_call', event.callId, name, server)
+        this.#begin(event.index, 'server_call', { id: event.callId, name, server })
         return
       }
       case 'call_done': {
@@ -121,13 +127,15 @@ export class TurnBlocks {
   }
 
   /** Drops items that the client does not want. */
-  #begin(index: number, kind: Item['kind'], id = '', name = '', server = ''): void {
+  #begin(index: number, kind: Item['kind'], called: Partial<CalledNames> = {}): void {
     if (kind === 'thinking' && this.#thinking === 'none') return
     const item: Item = {
       kind,
-      id,
-      name,
-      server,
+      id: '',
+      name: '',
+      server: '',
+      members: undefined,
+      ...called,
       waiting: '',
       signature: '',
       citations: [],
@@ -188,10 +196,10 @@ export class TurnBlocks {
 
   #open(item: Item): void {
     item.isOpen = true
-    const { kind, id, name, server } = item
+    const { kind, id, name, server, members } = item
     if (kind === 'text') this.#sink.openText(this.#count)
     else if (kind === 'thinking') this.#sink.openThinking(this.#count)
-    else if (kind === 'call') this.#sink.openCall(this.#count, id, name)
+    else if (kind === 'call') this.#sink.openCall(this.#count, id, name, members)
     else this.#sink.openServerCall(this.#count, id, name, server)
   }
 }

@@ -1,5 +1,6 @@
 /** Writes the events of a generation as the chunks of a streamed chat completion. */
 import type { GenerationEvent, GenerationUsage, TokenLogprob } from '#kernel'
+import { toChatAnnotation } from '../../wire/annotations.ts'
 import type { ChatReplyChoice } from '../../wire/chat.ts'
 import type { Usage } from '../../wire/fields.ts'
 import { DONE } from '../stream-end.ts'
@@ -50,7 +51,10 @@ export class ChatChunks {
       case 'refusal':
         return this.#delta(event.choice, `"refusal":${JSON.stringify(event.delta)}`)
       case 'annotation':
-        return this.#delta(event.choice, `"annotations":[${JSON.stringify(event.annotation)}]`)
+        return this.#delta(
+          event.choice,
+          `"annotations":[${JSON.stringify(toChatAnnotation(event.annotation))}]`,
+        )
       case 'tool_call':
         return this.#delta(
           event.choice,
