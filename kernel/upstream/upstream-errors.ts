@@ -42,6 +42,11 @@ export const upstreamErrors = defineErrors('upstream', {
     text: () =>
       "a worker rejected the gateway's own credentials; the operator of the gateway must correct the worker's api_key",
   },
+  worker_refused: {
+    kind: 'bad_gateway',
+    source: 'worker',
+    text: (message: string) => message,
+  },
   read_response_body_failed: {
     kind: 'bad_gateway',
     source: 'worker',

@@ -8,7 +8,7 @@ import {
   type GenerationUsage,
   isObject,
 } from '#kernel'
-import { answerErrors, type Unchecked } from '#shared'
+import { answerErrors, type Unchecked, type WorkerMessage } from '#shared'
 import type { MessageReply, WireUsage } from '../wire.ts'
 import { NativeBlocks } from './native-blocks.ts'
 
@@ -215,9 +215,8 @@ function toReason(reason: unknown, hasCalls: boolean): FinishReason {
 }
 
 /** @param error of an error event */
-export function toStreamError(error: unknown): GatewayError {
-  const { type, message } = isObject(error) ? error : {}
-  const text = typeof message === 'string' ? message.slice(0, MAX_ERROR_TEXT) : 'no reason given'
+export function toStreamError({ type, text: whole }: WorkerMessage): GatewayError {
+  const text = whole.slice(0, MAX_ERROR_TEXT)
   const status = STATUS_OF_TYPE.get(type)
   if (status === undefined) return answerErrors.worker_stream_failed(text)
   // A faulty request fails with every worker.

@@ -1,5 +1,6 @@
 /** Converts a worker's response, streamed or whole, into generation events. */
 import { type EngineAttempt, type EngineSink, type FinishReason, isObject } from '#kernel'
+import { workerMessage } from '#shared'
 import { isText, type Json } from '../json.ts'
 import { toAnswerError } from './answer-error.ts'
 import { readLogprobs, readUsage, textsOf } from './answer-values.ts'
@@ -251,7 +252,7 @@ export class ResponseAnswer {
   finish(response: unknown): void {
     const { output, status, error, usage, incomplete_details: cut } = isObject(response) ? response : {}
     if (status === 'failed') {
-      this.#sink.fail(toAnswerError(error))
+      this.#sink.fail(toAnswerError(workerMessage(error)))
       return
     }
     this.start(response)

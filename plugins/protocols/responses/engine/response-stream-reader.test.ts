@@ -2,9 +2,8 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { EngineAttempt, GatewayError, GenerationEvent } from '#kernel'
-import { WholeAnswerReader } from '#shared'
+import { readAnswerObject, WholeAnswerReader } from '#shared'
 import { workerEntry } from '../../../../test/support/worker-entry.ts'
-import { readObject } from '../json.ts'
 import { ResponseAnswer } from './response-answer.ts'
 import { ResponseStreamReader } from './response-stream-reader.ts'
 
@@ -136,7 +135,7 @@ test('any cut of the bytes gives the same events', () => {
 test('a whole answer, and items that no delta has told, give what their deltas would', () => {
   const out = sink()
   const reader = new WholeAnswerReader(out, 1 << 20, (text) =>
-    new ResponseAnswer(attempt, out).finish(readObject(text)),
+    new ResponseAnswer(attempt, out).finish(readAnswerObject(text)),
   )
   reader.onData(Buffer.from(JSON.stringify(ended)))
   reader.onEnd()

@@ -1,7 +1,7 @@
 /** Reads a streamed response into generation events. @hot */
 import { type EngineAttempt, type EngineSink, isObject } from '#kernel'
-import { EventAnswerReader } from '#shared'
-import { type Json, readObject } from '../json.ts'
+import { EventAnswerReader, errorOfEvent, readStreamEvent, workerMessage } from '#shared'
+import type { Json } from '../json.ts'
 import { toAnswerError } from './answer-error.ts'
 import { ResponseAnswer } from './response-answer.ts'
 
@@ -16,9 +16,14 @@ export class ResponseStreamReader extends EventAnswerReader {
   }
 
   /** A stream without a final event was cut. */
-  protected override take(text: string): boolean {
+  protected override take(text: string, name: string | null): boolean {
     if (text === DONE) return false
-    const data = readObject(text)
+    const data = readStreamEvent(text, name)
+    const error = errorOfEvent(data, name)
+    if (error !== null) {
+      this.sink.fail(toAnswerError(error))
+      return true
+    }
     const answer = this.#answer
     const { output_index: index = answer.indexOf(data.item_id), delta } = data
     if (answer.isNative(index) && data.type !== 'response.output_item.done') {
@@ -66,10 +71,7 @@ export class ResponseStreamReader extends EventAnswerReader {
         return true
       // Some services put the error beside the response.
       case 'response.failed':
-        this.sink.fail(toAnswerError((isObject(data.response) ? data.response.error : null) ?? data.error))
-        return true
-      case 'error':
-        this.sink.fail(toAnswerError(isObject(data.error) ? data.error : data))
+        this.sink.fail(toAnswerError(workerMessage(data.response) ?? workerMessage(data.error)))
         return true
       default:
         if (!REPEATED.has(data.type)) answer.event(index, data)
