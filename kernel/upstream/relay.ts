@@ -9,13 +9,18 @@ import type { RelayOptions, StreamCompletionCheck } from '../contracts/upstream.
 import type { WorkerEntry } from '../contracts/worker.ts'
 import type { CallParts } from './call-parts.ts'
 import { CallRun } from './call-run.ts'
-import { isPlainEventStream } from './response-headers.ts'
+import { headerOf, isPlainEventStream } from './response-headers.ts'
 import { upstreamErrors } from './upstream-errors.ts'
 import { canonicalBody, toWorkerRequest } from './worker-request.ts'
 
 /** Bodies with a Content-Length up to this are sent as one response; longer ones and those without it are streamed. */
 const MAX_WHOLE_BYTES = 1_048_576
 const NO_BYTES = Buffer.alloc(0)
+/** Beginning of an error body that is read for its message. */
+const MAX_REFUSAL_BYTES = 65_536
+const MAX_REFUSAL_TEXT = 500
+/** `{` after white space. */
+const JSON_START = /^\s*\{/
 
 export class Relay implements Call, CallHandler, SinkListener {
   readonly ctx: RelayContext
@@ -35,6 +40,8 @@ export class Relay implements Call, CallHandler, SinkListener {
   /** The body so far, held back for an onResponse hook; null if it is not. */
   #gathered: Buffer[] | null = null
   #gatheredBytes = 0
+  /** An error body that is not declared as JSON, so far; null for other bodies. */
+  #refusal: Buffer[] | null = null
   /** Completion check of an event stream; null without one. */
   #check: StreamCompletionCheck | null = null
 
@@ -75,6 +82,10 @@ export class Relay implements Call, CallHandler, SinkListener {
   onAnswer(status: number, headers: HeaderList, contentLength: number): void {
     this.#headers = this.#parts.clientHeaders.of(headers)
     const isEventStream = isPlainEventStream(headers)
+    if (status >= 400 && !isEventStream && isUnstructured(headers)) {
+      this.#refusal = []
+      return
+    }
     if (!isEventStream && contentLength >= 0 && contentLength <= MAX_WHOLE_BYTES) {
       this.#missing = contentLength
       return
@@ -92,11 +103,37 @@ export class Relay implements Call, CallHandler, SinkListener {
   }
 
   onData(chunk: Buffer): void {
-    if (this.#missing >= 0) this.#collect(chunk)
+    if (this.#refusal !== null) this.#readRefusal(this.#refusal, chunk)
+    else if (this.#missing >= 0) this.#collect(chunk)
     else if (this.#gathered !== null) this.#gather(this.#gathered, chunk)
     else {
       this.#check?.take(chunk)
       if (!this.ctx.writeStream(chunk)) this.#call.pause()
+    }
+  }
+
+  #readRefusal(refusal: Buffer[], chunk: Buffer): void {
+    refusal.push(Buffer.from(chunk))
+    this.#gatheredBytes += chunk.length
+    if (this.#gatheredBytes < MAX_REFUSAL_BYTES) return
+    this.#detach()
+    this.#call.finish()
+    this.#call.abort()
+    this.#refuse(refusal)
+  }
+
+  /** A text or a page becomes an error in the format of the route; what is JSON passes unchanged. */
+  #refuse(refusal: readonly Buffer[]): void {
+    const { status } = this.#call
+    const body = Buffer.concat(refusal)
+    const text = body.toString('utf8').trim()
+    if (JSON_START.test(text)) this.ctx.sendWhole(status, this.#headers, body)
+    else {
+      const message = text === '' ? `the worker answered with status ${status}` : text
+      const headers = withoutDescription(this.#headers)
+      this.ctx.fail(
+        upstreamErrors.worker_refused.with({ status, headers }, message.slice(0, MAX_REFUSAL_TEXT)),
+      )
     }
   }
 
@@ -144,7 +181,8 @@ export class Relay implements Call, CallHandler, SinkListener {
   onEnd(): void {
     const { ctx } = this
     this.#detach()
-    if (this.#gathered !== null)
+    if (this.#refusal !== null) this.#refuse(this.#refusal)
+    else if (this.#gathered !== null)
       ctx.sendWhole(this.#call.status, this.#headers, Buffer.concat(this.#gathered))
     else if (this.#missing === -1) ctx.endStream()
     else ctx.sendWhole(this.#call.status, this.#headers, this.#whole ?? NO_BYTES)
@@ -163,6 +201,21 @@ export class Relay implements Call, CallHandler, SinkListener {
     this.#detach()
     this.#call.abort()
   }
+}
+
+/** True for a body that clients of a JSON API cannot read; encoded ones pass unchanged. */
+function isUnstructured(headers: HeaderList): boolean {
+  if (headerOf(headers, 'content-encoding') !== undefined) return false
+  return headerOf(headers, 'content-type')?.includes('json') !== true
+}
+
+/** Headers that do not describe the body, which another one replaces, and no request id: the format has its own. */
+function withoutDescription(headers: HeaderList): HeaderList {
+  const kept: HeaderList = []
+  for (let at = 0; at < headers.length; at += 2)
+    if (!headers[at].startsWith('content-') && headers[at] !== 'request-id')
+      kept.push(headers[at], headers[at + 1])
+  return kept
 }
 
 /** Model id that stands for any worker. */

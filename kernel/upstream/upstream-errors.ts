@@ -48,6 +48,11 @@ export const upstreamErrors = defineErrors('upstream', {
     retry: 'before-first-byte',
     text: () => 'a worker answered a stream request without an event stream',
   },
+  worker_refused: {
+    kind: 'bad_gateway',
+    source: 'worker',
+    text: (message: string) => message,
+  },
   read_response_body_failed: {
     kind: 'bad_gateway',
     source: 'worker',

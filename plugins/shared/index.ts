@@ -6,6 +6,13 @@ export { type CollectingUpstream, collectReply, toWorkerReply } from './answers/
 export { EventAnswerReader } from './answers/event-answer-reader.ts'
 export { StopSearch } from './answers/stop-search.ts'
 export { streamCompletionCheck } from './answers/stream-completion.ts'
+export {
+  errorOfEvent,
+  readAnswerObject,
+  readStreamEvent,
+  type WorkerMessage,
+  workerMessage,
+} from './answers/worker-message.ts'
 export { FileError, readRootedFile, resolveInRoots } from './files/read-rooted-file.ts'
 export { parseBoundedJson, parseBoundedText } from './formats/bounded-json.ts'
 export { type Include, includeNames, isInclude } from './formats/include.ts'

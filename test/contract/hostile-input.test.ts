@@ -5,19 +5,23 @@
 
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { parseBoundedJson, parsePrometheusText, readEvent, topLevelMembers, withMembers } from '#shared'
+import {
+  parseBoundedJson,
+  parsePrometheusText,
+  readAnswerObject,
+  readEvent,
+  topLevelMembers,
+  withMembers,
+} from '#shared'
 import { EventCounter } from '../../kernel/wire/event-borders.ts'
 import { EventSplitter } from '../../kernel/wire/event-splitter.ts'
 import { ResponseUsage } from '../../plugins/access/limits/rates/response-usage.ts'
 import { toTemplateMessages } from '../../plugins/models/tokenizers/chat-values.ts'
-import { readChunk } from '../../plugins/protocols/chat/engine/chat-engine.ts'
 import { toConstraint } from '../../plugins/protocols/chat/serve/completions/from-completion-body.ts'
 import { withModelInfo, withServerInfo } from '../../plugins/protocols/chat/serve/models/worker-info.ts'
 import { toRefusal } from '../../plugins/protocols/generations/refusal.ts'
-import { readObject as readMessageObject } from '../../plugins/protocols/messages/engine/messages-engine.ts'
 import { toInput } from '../../plugins/protocols/messages/engine/native-blocks.ts'
 import { parseInput } from '../../plugins/protocols/messages/serve/whole-message.ts'
-import { readObject as readResponseObject } from '../../plugins/protocols/responses/json.ts'
 import { parseArguments } from '../../plugins/tools/mcp/tools/run-tool.ts'
 import { scrapeTargets } from '../../plugins/workers/health/engine-metrics.ts'
 import { mergeMetrics } from '../../plugins/workers/health/merge-metrics.ts'
@@ -132,9 +136,7 @@ describe.each(Object.entries(readers))('%s', (_name, [frames, read]) => {
 
 /** What they make of JSON: nothing, an error of their own, or something shallow. */
 const jsonReaders: Record<string, (text: string) => unknown> = {
-  'a chunk of a chat': readChunk,
-  'an event of a message': readMessageObject,
-  'an event of a response': readResponseObject,
+  'an answer': readAnswerObject,
   'arguments of a tool': parseArguments,
   'input of a tool for a message': parseInput,
   'input of a tool out of a message': toInput,

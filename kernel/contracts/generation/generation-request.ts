@@ -32,12 +32,15 @@ export interface ChatToolCall {
   readonly function: { readonly name: string; readonly arguments: string }
 }
 
+/** An object in the format of an engine adapter. */
+export type NativeObject = Readonly<Record<string, unknown>>
+
 /** A turn in the format of an engine adapter. */
 export interface NativeContent {
   /** Name of the only adapter that can read it. */
   readonly engine: string
   /** Complete and in order. */
-  readonly content: readonly Readonly<Record<string, unknown>>[]
+  readonly content: readonly NativeObject[]
 }
 
 /** A complete answer in the format of an engine adapter. */

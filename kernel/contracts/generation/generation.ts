@@ -8,7 +8,7 @@ import type { RequestContext } from '../request.ts'
 import type { HeaderList, UpstreamRequest } from '../transport.ts'
 import type { RelayOptions } from '../upstream.ts'
 import type { WorkerEntry } from '../worker.ts'
-import type { GenerationRequest, NativeAnswer } from './generation-request.ts'
+import type { GenerationRequest, NativeAnswer, NativeObject } from './generation-request.ts'
 
 /** Log probability of one output token. */
 export interface TokenLogprob {
@@ -60,6 +60,8 @@ export type GenerationEvent =
       readonly delta: string
       /** The delta is the blank line between two parts of the reasoning. Default false. */
       readonly isBreak?: boolean
+      /** Set if the worker distinguishes its reasoning from summaries of it. */
+      readonly form?: 'text' | 'summary'
       readonly logprobs?: readonly TokenLogprob[] | null
       readonly tokenIds?: readonly number[] | null
     }
@@ -73,7 +75,7 @@ export type GenerationEvent =
       readonly logprobs?: readonly TokenLogprob[] | null
       readonly tokenIds?: readonly number[] | null
     }
-  /** A source of the text so far, as the worker wrote it (`url_citation` and the like). */
+  /** A source of the text so far: of the Responses format (`url_citation` and the like), or of the worker's own kind. */
   | { readonly type: 'annotation'; readonly choice: number; readonly annotation: unknown }
   | { readonly type: 'refusal'; readonly choice: number; readonly delta: string }
   | {
@@ -83,6 +85,8 @@ export type GenerationEvent =
       /** Never empty: generated if the engine gives none. */
       readonly id: string
       readonly name: string
+      /** Members of the call in the format of `GenerationRequest.native` that the other members lack. */
+      readonly members?: NativeObject
     }
   | {
       readonly type: 'tool_arguments'
@@ -94,14 +98,53 @@ export type GenerationEvent =
       readonly tokenIds?: readonly number[] | null
     }
   /** The arguments are complete. */
-  | { readonly type: 'tool_call_done'; readonly choice: number; readonly index: number }
-  /** Complete output of a kind that has no events, in the worker's format. */
+  | {
+      readonly type: 'tool_call_done'
+      readonly choice: number
+      readonly index: number
+      /** As of `tool_call`, once complete. */
+      readonly members?: NativeObject
+    }
+  /**
+   * A message or reasoning begins: what follows belongs to it. Only of adapters whose format has such items, for requests with
+   * `GenerationRequest.native`; other answers have the items that their text and reasoning imply.
+   */
+  | {
+      readonly type: 'item_started'
+      readonly choice: number
+      readonly item: 'message' | 'reasoning'
+      /** Members that the events of the item lack. */
+      readonly members: NativeObject
+    }
+  /** A part of the message is complete. A part of a kind that has no events is complete in `part`. */
+  | { readonly type: 'part_done'; readonly choice: number; readonly part: NativeObject }
+  /** The message or reasoning is complete. */
+  | { readonly type: 'item_done'; readonly choice: number; readonly members: NativeObject }
+  /** Output of a kind that has no events begins, in the worker's format. */
+  | {
+      readonly type: 'native_started'
+      readonly choice: number
+      /** Of this kind of output, from 0. */
+      readonly number: number
+      /** Name of the engine adapter whose format it has. */
+      readonly engine: string
+      readonly item: NativeObject
+    }
+  /** An event of the worker that has no other form, in the worker's format. */
+  | {
+      readonly type: 'native_event'
+      readonly choice: number
+      readonly engine: string
+      readonly of: NativeSubject
+      readonly event: NativeObject
+    }
+  /** Output that `native_started` began is complete. */
   | {
       readonly type: 'native_item'
       readonly choice: number
-      /** Name of the engine adapter whose format it has. */
+      readonly number: number
       readonly engine: string
-      readonly item: Readonly<Record<string, unknown>>
+      readonly item: NativeObject
     }
   | {
       readonly type: 'choice_done'
@@ -117,6 +160,12 @@ export type GenerationEvent =
     }
   | { readonly type: 'finished'; readonly usage: GenerationUsage | null }
   | { readonly type: 'failed'; readonly error: GatewayError }
+
+/** What a worker's event is about: an output item, the open message or reasoning, a call, or the whole answer. */
+export type NativeSubject =
+  | { readonly kind: 'native' | 'call'; readonly number: number }
+  | { readonly kind: 'open' }
+  | { readonly kind: 'answer' }
 
 export interface GenerationStarted {
   readonly type: 'started'

@@ -7,7 +7,7 @@ import type { RequestContext } from '../request.ts'
 import { token } from '../token.ts'
 import type { WorkerEntry } from '../worker.ts'
 import type { FinishReason, GenerationStarted, GenerationUsage, TokenLogprob } from './generation.ts'
-import type { GenerationRequest, NativeAnswer } from './generation-request.ts'
+import type { GenerationRequest, NativeAnswer, NativeObject } from './generation-request.ts'
 
 /** Selects tools of a server by name and by the server's annotations. */
 export interface ToolFilter {
@@ -188,7 +188,13 @@ export type ToolLoopEvent =
       readonly label: string
       readonly error: ToolCallError
     }
-  | { readonly type: 'item_started'; readonly index: number; readonly item: 'message' | 'reasoning' }
+  | {
+      readonly type: 'item_started'
+      readonly index: number
+      readonly item: 'message' | 'reasoning'
+      /** As of the generation's event; of workers that have such items only. */
+      readonly members?: NativeObject
+    }
   | {
       readonly type: 'text' | 'reasoning'
       readonly index: number
@@ -196,25 +202,39 @@ export type ToolLoopEvent =
       readonly logprobs: readonly TokenLogprob[] | null
       /** As of the generation's event; of reasoning only. */
       readonly isBreak?: boolean
+      readonly form?: 'text' | 'summary'
     }
   | { readonly type: 'refusal'; readonly index: number; readonly delta: string }
   | { readonly type: 'annotation'; readonly index: number; readonly annotation: unknown }
   | { readonly type: 'reasoning_signature'; readonly index: number; readonly signature: string }
-  | { readonly type: 'item_done'; readonly index: number; readonly isCut: boolean }
-  /** A complete item of a kind that only the worker and the client know. */
+  /** As of the generation's event. */
+  | { readonly type: 'part_done'; readonly index: number; readonly part: NativeObject }
   | {
-      readonly type: 'native_item'
+      readonly type: 'item_done'
+      readonly index: number
+      readonly isCut: boolean
+      readonly members?: NativeObject
+    }
+  /** Begins and ends an item of a kind that only the worker and the client know; it is complete at its end. */
+  | {
+      readonly type: 'native_started' | 'native_item'
       readonly index: number
       /** Name of the engine adapter whose format it has. */
       readonly engine: string
-      readonly item: Readonly<Record<string, unknown>>
+      readonly item: NativeObject
     }
+  /** An event that only the worker and the client know, of an item. */
+  | { readonly type: 'native_event'; readonly index: number; readonly event: NativeObject }
+  /** The same, of the whole answer. */
+  | { readonly type: 'native_answer_event'; readonly event: NativeObject }
   /** A call that the client runs. */
   | {
       readonly type: 'function_started'
       readonly index: number
       readonly callId: string
       readonly name: string
+      /** As of the generation's event. */
+      readonly members?: NativeObject
     }
   | { readonly type: 'function_arguments'; readonly index: number; readonly delta: string }
   | {
@@ -224,6 +244,7 @@ export type ToolLoopEvent =
       readonly name: string
       readonly arguments: string
       readonly isCut: boolean
+      readonly members?: NativeObject
     }
   /** A call that the gateway runs. */
   | {

@@ -98,6 +98,11 @@ export class AnswerBuilder implements GatheredAnswer {
         choice.matchedStop = event.matchedStop
         return
       // A whole answer does not hold these.
+      case 'item_started':
+      case 'part_done':
+      case 'item_done':
+      case 'native_started':
+      case 'native_event':
       case 'native_item':
       case 'tool_call_done':
         return

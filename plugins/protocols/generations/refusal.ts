@@ -1,18 +1,16 @@
 /** A worker's error response as a gateway error: status, message and retry-after. */
 import { type GatewayError, type HeaderList, headerOf } from '#kernel'
-import { parseBoundedText } from '#shared'
+import { parseBoundedText, workerMessage } from '#shared'
 import { generationErrors } from './errors.ts'
 
 /** Characters of the worker's message that the client gets. */
 const MAX_MESSAGE_LENGTH = 1_000
-/** Levels of nested error objects that are read. */
-const MAX_DEPTH = 4
 
 /** @param body its beginning, at most 64 KiB */
 export function toRefusal(status: number, headers: HeaderList, body: Buffer): GatewayError {
   const content = body.toString('utf8')
   const plain = { text: content.trim(), code: null, param: null }
-  const { text, code, param } = messageIn(parse(content), 0) ?? plain
+  const { text, code, param } = workerMessage(parse(content)) ?? plain
   const message = text === '' ? `the worker answered with status ${status}` : shorten(text)
   const retryAfter = headerOf(headers, 'retry-after')
   return generationErrors.worker_refused.with(
@@ -24,30 +22,6 @@ export function toRefusal(status: number, headers: HeaderList, body: Buffer): Ga
     },
     message,
   )
-}
-
-interface WorkerMessage {
-  readonly text: string
-  readonly code: string | null
-  readonly param: string | null
-}
-
-/** Reads the usual shapes: `{error: {message, code}}`, `{message}`, `{detail}`, a text. */
-function messageIn(value: unknown, depth: number): WorkerMessage | null {
-  if (typeof value === 'string') return { text: value, code: null, param: null }
-  if (typeof value !== 'object' || value === null || depth >= MAX_DEPTH) return null
-  const { error, message, detail, code, param } = value as Record<string, unknown>
-  const inner = messageIn(error, depth + 1) ?? messageIn(message, depth + 1) ?? messageIn(detail, depth + 1)
-  if (inner === null) return null
-  return {
-    text: inner.text,
-    code: inner.code ?? (typeof code === 'string' && code !== '' ? code : null),
-    param: inner.param ?? textOf(param),
-  }
-}
-
-function textOf(value: unknown): string | null {
-  return typeof value === 'string' && value !== '' && value.length <= 100 ? value : null
 }
 
 function parse(text: string): unknown {

@@ -4,13 +4,10 @@ import { MESSAGES_VERSION_HEADER } from '#shared'
 import { messagesConfig } from './config.ts'
 import type { CreateParts } from './serve/create-message.ts'
 import { type MessageHead, MODELS_PATH, ModelNames, readHead, toModelPage } from './serve/model-names.ts'
-import { completeReply } from './serve/native-relay.ts'
+import { addRequestId } from './serve/native-relay.ts'
 import { Pings } from './serve/pings.ts'
 import { PromptCounter } from './serve/prompt-counter.ts'
 import { messagesRoutes } from './serve/routes.ts'
-
-/** Largest error body that is rewritten into the envelope. */
-const MAX_ERROR_BYTES = 65_536
 
 export default definePlugin({
   manifest: {
@@ -51,7 +48,7 @@ export default definePlugin({
         routes: ({ endpoint }) => endpoint === 'messages' || endpoint === 'count_tokens',
       })
     }
-    host.hook('onResponse', completeReply, { maxReplyBytes: MAX_ERROR_BYTES })
+    host.hook('onResponse', addRequestId)
     host.hook('onResponse', (ctx, response) => toModelPage(names, ctx, response), {
       scope: 'all',
       routes: ({ path }) => path === MODELS_PATH,

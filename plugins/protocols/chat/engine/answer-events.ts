@@ -6,9 +6,6 @@ import type { Usage } from '../wire/fields.ts'
 import { ChoiceEvents } from './choice-events.ts'
 import { unsentStops } from './to-chat-body.ts'
 
-/** Choices beyond this are ignored as an error of the worker. */
-const MAX_CHOICES = 128
-
 export class AnswerEvents {
   readonly #attempt: EngineAttempt
   readonly #sink: EngineSink
@@ -45,7 +42,9 @@ export class AnswerEvents {
     for (const choice of answer.choices as UncheckedChoice[]) {
       if (!isObject(choice)) continue
       const index = typeof choice.index === 'number' ? choice.index : 0
-      if (Number.isInteger(index) && index >= 0 && index < MAX_CHOICES) this.#choice(index).add(choice)
+      // Others were not requested, and no client expects them.
+      if (Number.isInteger(index) && index >= 0 && index < this.#attempt.request.choices)
+        this.#choice(index).add(choice)
     }
   }
 
@@ -86,7 +85,7 @@ function readUsage(usage: unknown): GenerationUsage | null {
   return {
     inputTokens: countOf(input),
     cachedTokens: countOf(prompt?.cached_tokens),
-    cacheWriteTokens: countOf(prompt?.cache_creation_tokens),
+    cacheWriteTokens: countOf(prompt?.cache_write_tokens ?? prompt?.cache_creation_tokens),
     outputTokens: countOf(output),
     reasoningTokens: countOf(completion?.reasoning_tokens ?? usage.reasoning_tokens),
   }

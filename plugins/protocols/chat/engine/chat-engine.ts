@@ -5,17 +5,18 @@ import {
   type EngineAttempt,
   type EngineSink,
   type GatewayError,
-  isObject,
 } from '#kernel'
 import {
   type AnswerLimits,
   AnswerReader,
   answerErrors,
   EventAnswerReader,
-  parseBoundedText,
+  errorOfEvent,
+  readAnswerObject,
+  readStreamEvent,
   WholeAnswerReader,
+  type WorkerMessage,
 } from '#shared'
-import type { UncheckedReply } from '../wire/chat.ts'
 import { AnswerEvents } from './answer-events.ts'
 import { toChatBody, toCompletionBody } from './to-chat-body.ts'
 
@@ -68,8 +69,8 @@ export class ChatStreamReader extends EventAnswerReader {
 
   protected override take(data: string, name: string | null): boolean {
     if (data === DONE) return this.#finish()
-    const chunk = readChunk(data)
-    const error = errorOf(chunk, name)
+    const chunk = readStreamEvent(data, name)
+    const error = errorOfEvent(chunk, name)
     if (error === null) {
       this.#answer.add(chunk)
       return this.#answer.isCutHere && this.#stopHere()
@@ -97,10 +98,10 @@ export class ChatStreamReader extends EventAnswerReader {
   }
 }
 
-/** Reads an answer that comes as one JSON body. @throws as `readChunk` */
+/** Reads an answer that comes as one JSON body. @throws as `readAnswerObject` */
 export function readAnswer(attempt: EngineAttempt, sink: EngineSink, text: string): void {
-  const answer = readChunk(text)
-  const error = errorOf(answer, null)
+  const answer = readAnswerObject(text)
+  const error = errorOfEvent(answer, null)
   if (error !== null) {
     sink.fail(toStreamError(error))
     return
@@ -110,25 +111,6 @@ export function readAnswer(attempt: EngineAttempt, sink: EngineSink, text: strin
   events.finish()
 }
 
-/** @throws SyntaxError for text that is not JSON, TypeError for JSON that is not an object */
-export function readChunk(text: string): UncheckedChunk {
-  const value = parseBoundedText(text)
-  if (!isObject(value)) throw new TypeError('an event holds no JSON object')
-  return value
-}
-
-interface UncheckedChunk extends UncheckedReply {
-  readonly error?: unknown
-}
-
-/** Engines report an error in the member `error`, as an object that is an error itself, or in an event named `error`. */
-function errorOf(chunk: UncheckedChunk, name: string | null): unknown {
-  return chunk.error ?? (name === 'error' || chunk.object === 'error' ? chunk : null)
-}
-
-function toStreamError(error: unknown): GatewayError {
-  const message = isObject(error) ? error.message : error
-  return answerErrors.worker_stream_failed(
-    typeof message === 'string' ? message.slice(0, MAX_ERROR_TEXT) : 'no reason given',
-  )
+function toStreamError({ text }: WorkerMessage): GatewayError {
+  return answerErrors.worker_stream_failed(text.slice(0, MAX_ERROR_TEXT))
 }

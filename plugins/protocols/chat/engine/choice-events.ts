@@ -1,6 +1,7 @@
 /** Turns the deltas of one choice of a chat answer into events. @hot */
 import { type EngineSink, type FinishReason, isObject, type TokenLogprob } from '#kernel'
 import { StopSearch } from '#shared'
+import { fromChatAnnotation } from '../wire/annotations.ts'
 import type { UncheckedChoice, UncheckedDelta } from '../wire/chat.ts'
 import { ToolCallEvents } from './tool-call-events.ts'
 
@@ -43,11 +44,12 @@ export class ChoiceEvents {
     if (typeof content === 'string') this.#text(content, choice)
     else if (Array.isArray(content)) for (const part of content) this.#part(part, choice)
     if (this.isCutHere) return
+    // Sources are of the text, so they precede a refusal.
+    if (Array.isArray(delta.annotations)) this.#annotations(delta.annotations)
     if (typeof refusal === 'string' && refusal !== '') {
       this.#emitHeld()
       this.#sink.emit({ type: 'refusal', choice: this.#index, delta: refusal })
     }
-    if (Array.isArray(delta.annotations)) this.#annotations(delta.annotations)
     if (Array.isArray(delta.tool_calls)) this.#toolCalls.add(delta.tool_calls)
     else if (isObject(delta.function_call)) this.#toolCalls.add([{ index: 0, function: delta.function_call }])
   }
@@ -81,8 +83,8 @@ export class ChoiceEvents {
   }
 
   #annotations(annotations: readonly unknown[]): void {
-    for (const annotation of annotations)
-      this.#sink.emit({ type: 'annotation', choice: this.#index, annotation })
+    for (const one of annotations)
+      this.#sink.emit({ type: 'annotation', choice: this.#index, annotation: fromChatAnnotation(one) })
   }
 
   /** Emits text that was held back: a stop string does not continue across other content. */

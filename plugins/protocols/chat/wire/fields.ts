@@ -66,7 +66,9 @@ export const Usage = Type.Object({
   prompt_tokens: Type.Integer(),
   completion_tokens: Type.Optional(Type.Integer()),
   total_tokens: Type.Integer(),
-  prompt_tokens_details: nullable(Type.Object({ cached_tokens: Type.Integer() })),
+  prompt_tokens_details: nullable(
+    Type.Object({ cached_tokens: Type.Integer(), cache_write_tokens: Type.Optional(Type.Integer()) }),
+  ),
   completion_tokens_details: nullable(Type.Object({ reasoning_tokens: Type.Integer() })),
 })
 

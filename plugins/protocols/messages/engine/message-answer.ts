@@ -8,7 +8,7 @@ import {
   type GenerationUsage,
   isObject,
 } from '#kernel'
-import { answerErrors, type Unchecked } from '#shared'
+import { answerErrors, type Unchecked, type WorkerMessage } from '#shared'
 import type { MessageReply, WireUsage } from '../wire.ts'
 import { NativeBlocks } from './native-blocks.ts'
 
@@ -46,8 +46,11 @@ export class MessageAnswer {
   readonly #calls = new Map<unknown, OpenCall>()
   /** The answer's blocks, for a native request whose next round sends them back; null for other requests. */
   readonly #native: NativeBlocks | null
+  /** Numbers of open blocks of other kinds, by the index of the block. */
+  readonly #natives = new Map<unknown, number>()
   #hasStarted = false
   #callCount = 0
+  #nativeCount = 0
   /** Of the open thinking block. */
   #signature = ''
   #reason: unknown = null
@@ -83,6 +86,11 @@ export class MessageAnswer {
     if (!this.#hasStarted) this.start(null)
     this.#native?.open(index, block)
     this.#signature = ''
+    if (this.#native !== null && !KNOWN_KINDS.has(block.type)) {
+      const number = this.#nativeCount++
+      this.#natives.set(index, number)
+      this.#sink.emit({ type: 'native_started', choice: CHOICE, number, engine: ENGINE, item: block })
+    }
     if (block.type === 'text') {
       this.#text(block.text)
       if (Array.isArray(block.citations)) for (const one of block.citations) this.#citation(one)
@@ -92,11 +100,12 @@ export class MessageAnswer {
     } else if (block.type === 'tool_use') this.#openCall(index, block)
   }
 
-  #openCall(number: unknown, { id, name, input }: Record<string, unknown>): void {
+  #openCall(number: unknown, { type: _, id, name, input, ...members }: Record<string, unknown>): void {
     if (typeof id !== 'string' || id === '' || typeof name !== 'string') return
     const call: OpenCall = { index: this.#callCount++, hasInput: false }
     this.#calls.set(number, call)
-    this.#sink.emit({ type: 'tool_call', choice: CHOICE, index: call.index, id, name })
+    const own = this.#native === null ? {} : { members }
+    this.#sink.emit({ type: 'tool_call', choice: CHOICE, index: call.index, id, name, ...own })
     if (isObject(input) && Object.keys(input).length > 0) this.#input(number, JSON.stringify(input))
   }
 
@@ -152,8 +161,11 @@ export class MessageAnswer {
   closeBlock(index: unknown): void {
     this.#sign()
     const item = this.#native?.close(index)
-    if (item !== undefined && !KNOWN_KINDS.has(item.type))
-      this.#sink.emit({ type: 'native_item', choice: CHOICE, engine: ENGINE, item })
+    const number = this.#natives.get(index)
+    if (item !== undefined && number !== undefined) {
+      this.#natives.delete(index)
+      this.#sink.emit({ type: 'native_item', choice: CHOICE, number, engine: ENGINE, item })
+    }
     const call = this.#calls.get(index)
     if (call === undefined) return
     // Other formats write out an empty input.
@@ -203,9 +215,8 @@ function toReason(reason: unknown, hasCalls: boolean): FinishReason {
 }
 
 /** @param error of an error event */
-export function toStreamError(error: unknown): GatewayError {
-  const { type, message } = isObject(error) ? error : {}
-  const text = typeof message === 'string' ? message.slice(0, MAX_ERROR_TEXT) : 'no reason given'
+export function toStreamError({ type, text: whole }: WorkerMessage): GatewayError {
+  const text = whole.slice(0, MAX_ERROR_TEXT)
   const status = STATUS_OF_TYPE.get(type)
   if (status === undefined) return answerErrors.worker_stream_failed(text)
   // A faulty request fails with every worker.

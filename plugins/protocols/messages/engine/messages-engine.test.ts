@@ -177,7 +177,13 @@ test("an answer to the format's own words is told in them too, however its bytes
       expect(endOf(events)).toEqual(endOf(whole.events))
       const told = (type: string) => events.filter((event) => event.type === type)
       expect(told('native_item')).toEqual(
-        BLOCKS.slice(2, 5).map((item) => ({ type: 'native_item', choice: 0, engine: 'messages', item })),
+        BLOCKS.slice(2, 5).map((item, number) => ({
+          type: 'native_item',
+          choice: 0,
+          number,
+          engine: 'messages',
+          item,
+        })),
       )
       expect(told('reasoning_signature')).toMatchObject([{ signature: 'sig-1' }, { signature: 'sig-2' }])
       expect(told('annotation').length).toBe(2)

@@ -1,11 +1,13 @@
 /** The engine adapter of HTTP workers that speak the Messages format, and the readers of their answers. @hot */
-import { type EngineAdapter, type EngineAttempt, type EngineSink, isObject } from '#kernel'
+import type { EngineAdapter, EngineAttempt, EngineSink } from '#kernel'
 import {
   type AnswerLimits,
   AnswerReader,
   EventAnswerReader,
+  errorOfEvent,
   messagesHeaders,
-  parseBoundedText,
+  readAnswerObject,
+  readStreamEvent,
   WholeAnswerReader,
 } from '#shared'
 import { ENGINE, MessageAnswer, toStreamError } from './message-answer.ts'
@@ -48,8 +50,13 @@ export class MessageStreamReader extends EventAnswerReader {
   }
 
   /** A stream without `message_stop` was cut off. */
-  protected override take(text: string): boolean {
-    const data = readObject(text)
+  protected override take(text: string, name: string | null): boolean {
+    const data = readStreamEvent(text, name)
+    const error = errorOfEvent(data, name)
+    if (error !== null) {
+      this.sink.fail(toStreamError(error))
+      return true
+    }
     const answer = this.#answer
     switch (data.type) {
       case 'content_block_delta':
@@ -70,19 +77,17 @@ export class MessageStreamReader extends EventAnswerReader {
       case 'message_stop':
         answer.finish()
         return true
-      case 'error':
-        this.sink.fail(toStreamError(data.error))
-        return true
     }
     return false
   }
 }
 
-/** Reads a message that comes as one JSON body. @throws as `readObject` */
+/** Reads a message that comes as one JSON body. @throws as `readAnswerObject` */
 export function readMessage(attempt: EngineAttempt, sink: EngineSink, text: string): void {
-  const message = readObject(text)
-  if (message.type === 'error') {
-    sink.fail(toStreamError(message.error))
+  const message = readAnswerObject(text)
+  const error = errorOfEvent(message, null)
+  if (error !== null) {
+    sink.fail(toStreamError(error))
     return
   }
   const answer = new MessageAnswer(attempt, sink)
@@ -94,11 +99,4 @@ export function readMessage(attempt: EngineAttempt, sink: EngineSink, text: stri
     }
   answer.addEnd(message, message.usage)
   answer.finish()
-}
-
-/** @throws SyntaxError for text that is not JSON, TypeError for JSON that is not an object */
-export function readObject(text: string): Record<string, unknown> {
-  const value = parseBoundedText(text)
-  if (!isObject(value)) throw new TypeError('the answer holds no JSON object')
-  return value
 }

@@ -13,6 +13,8 @@ interface OpenBlock {
   signature: string
   input: string
   citations: unknown[] | null
+  /** Members that deltas of other kinds gave. */
+  readonly members: Map<string, unknown>
 }
 
 export class NativeBlocks {
@@ -25,7 +27,15 @@ export class NativeBlocks {
   }
 
   open(index: unknown, start: Readonly<Json>): void {
-    this.#open.set(index, { start, text: '', thinking: '', signature: '', input: '', citations: null })
+    this.#open.set(index, {
+      start,
+      text: '',
+      thinking: '',
+      signature: '',
+      input: '',
+      citations: null,
+      members: new Map(),
+    })
   }
 
   add(index: unknown, delta: Readonly<Json>): void {
@@ -47,6 +57,9 @@ export class NativeBlocks {
       case 'citations_delta':
         block.citations ??= Array.isArray(block.start.citations) ? [...block.start.citations] : []
         block.citations.push(delta.citation)
+        return
+      default:
+        addMembers(block, delta)
     }
   }
 
@@ -55,8 +68,8 @@ export class NativeBlocks {
     const open = this.#open.get(index)
     if (open === undefined) return undefined
     this.#open.delete(index)
-    const { start, text, thinking, signature, input, citations } = open
-    const block = { ...start }
+    const { start, text, thinking, signature, input, citations, members } = open
+    const block = { ...start, ...Object.fromEntries(members) }
     if (text !== '') block.text = textOf(start.text) + text
     if (thinking !== '') block.thinking = textOf(start.thinking) + thinking
     if (signature !== '') block.signature = textOf(start.signature) + signature
@@ -64,6 +77,14 @@ export class NativeBlocks {
     if (citations !== null) block.citations = citations
     this.#done.push(block)
     return block
+  }
+}
+
+/** Members of a delta of another kind continue texts of the block, and replace its other members. */
+function addMembers({ start, members }: OpenBlock, { type: _, ...delta }: Readonly<Json>): void {
+  for (const [name, value] of Object.entries(delta)) {
+    const before = members.get(name) ?? start[name]
+    members.set(name, typeof before === 'string' && typeof value === 'string' ? before + value : value)
   }
 }
 

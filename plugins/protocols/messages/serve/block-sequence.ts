@@ -2,7 +2,7 @@
  * The events of a generation as content blocks, one after the other: one is open at a time, numbered from 0. What comes
  * for another block while a call is being written waits until that call is whole.
  */
-import type { FinishReason, GenerationEvent } from '#kernel'
+import type { FinishReason, GenerationEvent, NativeObject } from '#kernel'
 import { parseBoundedText } from '#shared'
 
 /** Result of a tool that the gateway ran. */
@@ -16,7 +16,8 @@ export interface ServerToolResult {
 export interface BlockSink {
   openThinking(index: number): void
   openText(index: number): void
-  openCall(index: number, id: string, name: string): void
+  /** @param members that the worker added to the block */
+  openCall(index: number, id: string, name: string, members?: NativeObject): void
   /** A call that the gateway runs. */
   openServerCall(index: number, id: string, name: string, server: string): void
   /** A complete block. */
@@ -33,7 +34,7 @@ export interface TurnSink extends BlockSink {
   /** A source of the text so far, in the worker's format. */
   citation(index: number, citation: unknown): void
   /** A complete block in the worker's format. */
-  native(index: number, block: Readonly<Record<string, unknown>>): void
+  native(index: number, block: NativeObject): void
 }
 
 export interface BlockOptions {

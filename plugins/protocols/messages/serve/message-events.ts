@@ -1,4 +1,5 @@
 /** The blocks of an answer as the events of a stream. */
+import type { NativeObject } from '#kernel'
 import type { WireUsage } from '../wire.ts'
 import type { ServerToolResult, TurnSink } from './block-sequence.ts'
 import type { Stop } from './stop-and-usage.ts'
@@ -41,8 +42,8 @@ export class MessageEvents implements TurnSink {
     this.#openBlock(index, '{"type":"text","text":""}')
   }
 
-  openCall(index: number, id: string, name: string): void {
-    const call = JSON.stringify({ type: 'tool_use', id: toClientId(id), name, input: {} })
+  openCall(index: number, id: string, name: string, members?: NativeObject): void {
+    const call = JSON.stringify({ ...members, type: 'tool_use', id: toClientId(id), name, input: {} })
     this.#openBlock(index, call)
   }
 
@@ -56,7 +57,7 @@ export class MessageEvents implements TurnSink {
     this.close(index, null)
   }
 
-  native(index: number, block: Readonly<Record<string, unknown>>): void {
+  native(index: number, block: NativeObject): void {
     const { input } = block
     const hasInput = typeof input === 'object' && input !== null
     this.#openBlock(index, JSON.stringify(hasInput ? { ...block, input: {} } : block))

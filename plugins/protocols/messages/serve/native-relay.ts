@@ -2,16 +2,8 @@
  * Requests whose bytes pass through to workers that speak the format: what is checked of the body, how the request is sent,
  * when a stream counts as complete, and what is added to the reply.
  */
-import {
-  GatewayError,
-  headerOf,
-  type IncomingResponse,
-  type PassThrough,
-  type RequestContext,
-  skipSpace,
-} from '#kernel'
+import { headerOf, type IncomingResponse, type PassThrough, type RequestContext, skipSpace } from '#kernel'
 import { type Member, messagesHeaders, streamCompletionCheck, topLevelMembers } from '#shared'
-import { messagesErrorFormat } from '../error-format.ts'
 import { invalidField } from '../errors.ts'
 
 /** The format's name in `WorkerEntry.apis`. */
@@ -77,30 +69,7 @@ export function isCompleteStream(tail: Buffer): boolean {
 
 const checkStreamCompletion = streamCompletionCheck(isCompleteStream)
 
-const MAX_ERROR_TEXT = 500
-
-/** Adds the request id to a worker's reply, and the envelope to an error that has none. */
-export function completeReply(ctx: RequestContext, response: IncomingResponse): void {
-  const { headers, status, body } = response
+/** Adds the request id to a worker's reply. */
+export function addRequestId(ctx: RequestContext, { headers }: IncomingResponse): void {
   if (headerOf(headers, 'request-id') === undefined) headers.push('request-id', ctx.requestId)
-  if (status < 400 || body === null) return
-  if (headerOf(headers, 'content-type')?.includes('json') === true) return
-  const text = body.toString('utf8', 0, MAX_ERROR_TEXT).trim()
-  const error = new GatewayError(
-    {
-      code: 'worker_refused',
-      kind: 'bad_gateway',
-      source: 'worker',
-      isRetryable: false,
-      message: text === '' ? `the worker answered with status ${status}` : text,
-    },
-    { status },
-  )
-  removeHeader(headers, 'content-type')
-  headers.push('content-type', 'application/json')
-  response.body = Buffer.from(JSON.stringify(messagesErrorFormat.body(error, ctx)))
-}
-
-function removeHeader(headers: string[], name: string): void {
-  for (let at = headers.length - 2; at >= 0; at -= 2) if (headers[at] === name) headers.splice(at, 2)
 }

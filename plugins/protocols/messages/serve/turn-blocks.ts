@@ -2,7 +2,7 @@
  * The events of a turn with tools of the gateway as content blocks: a call and its result stand together, and what comes
  * meanwhile for other items waits.
  */
-import type { FinishReason, ToolLoopEvent } from '#kernel'
+import type { FinishReason, NativeObject, ToolLoopEvent } from '#kernel'
 import type { BlockOptions, ServerToolResult, TurnSink } from './block-sequence.ts'
 
 /** Engine whose native items are content blocks. */
@@ -10,18 +10,24 @@ const ENGINE = 'messages'
 /** As a service says that its own tools are still at work. */
 const PAUSED = 'pause_turn'
 
-interface Item {
-  readonly kind: 'text' | 'thinking' | 'call' | 'server_call' | 'native'
+/** Of calls. */
+interface CalledNames {
   readonly id: string
   readonly name: string
   readonly server: string
+  /** That the worker added to the block. */
+  readonly members: NativeObject | undefined
+}
+
+interface Item extends CalledNames {
+  readonly kind: 'text' | 'thinking' | 'call' | 'server_call' | 'native'
   /** Text that is not written yet. */
   waiting: string
   signature: string
   /** Not written yet. */
   readonly citations: unknown[]
   /** A complete block in the worker's format. */
-  native: Readonly<Record<string, unknown>> | null
+  native: NativeObject | null
   isOpen: boolean
   isDone: boolean
   result: ServerToolResult | null
@@ -69,15 +75,18 @@ export class TurnBlocks {
         this.#items.get(event.index)?.citations.push(event.annotation)
         this.#advance()
         return
+      case 'native_started':
+        if (event.engine === ENGINE) this.#begin(event.index, 'native')
+        return
       case 'native_item':
-        if (event.engine === ENGINE) this.#addNative(event.index, event.item)
+        this.#endNative(event.index, event.item)
         return
       case 'item_done':
         this.#end(event.index, null)
         return
       case 'function_started':
         this.hasCalls = true
-        this.#begin(event.index, 'call', event.callId, event.name)
+        this.#begin(event.index, 'call', { id: event.callId, name: event.name, members: event.members })
         return
       case 'function_arguments':
       case 'call_arguments':
@@ -90,7 +99,7 @@ export class TurnBlocks {
       case 'call_started': {
         const { tool } = event
         const [name, server] = tool.kind === 'mcp' ? [tool.name, tool.label] : [tool.type, tool.type]
-        this.#begin(event.index, 'server_call', event.callId, name, server)
+        this.#begin(event.index, 'server_call', { id: event.callId, name, server })
         return
       }
       case 'call_done': {
@@ -111,21 +120,22 @@ export class TurnBlocks {
     this.matchedStop = matchedStop
   }
 
-  #addNative(index: number, block: Readonly<Record<string, unknown>>): void {
-    const item = this.#begin(index, 'native')
-    if (item === null) return
-    item.native = block
+  #endNative(index: number, block: NativeObject): void {
+    const item = this.#items.get(index)
+    if (item !== undefined) item.native = block
     this.#end(index, null)
   }
 
-  /** @returns null for items that the client does not want */
-  #begin(index: number, kind: Item['kind'], id = '', name = '', server = ''): Item | null {
-    if (kind === 'thinking' && this.#thinking === 'none') return null
+  /** Drops items that the client does not want. */
+  #begin(index: number, kind: Item['kind'], called: Partial<CalledNames> = {}): void {
+    if (kind === 'thinking' && this.#thinking === 'none') return
     const item: Item = {
       kind,
-      id,
-      name,
-      server,
+      id: '',
+      name: '',
+      server: '',
+      members: undefined,
+      ...called,
       waiting: '',
       signature: '',
       citations: [],
@@ -137,7 +147,6 @@ export class TurnBlocks {
     this.#items.set(index, item)
     this.#queue.push(item)
     this.#advance()
-    return item
   }
 
   #write(index: number, delta: string): void {
@@ -187,10 +196,10 @@ export class TurnBlocks {
 
   #open(item: Item): void {
     item.isOpen = true
-    const { kind, id, name, server } = item
+    const { kind, id, name, server, members } = item
     if (kind === 'text') this.#sink.openText(this.#count)
     else if (kind === 'thinking') this.#sink.openThinking(this.#count)
-    else if (kind === 'call') this.#sink.openCall(this.#count, id, name)
+    else if (kind === 'call') this.#sink.openCall(this.#count, id, name, members)
     else this.#sink.openServerCall(this.#count, id, name, server)
   }
 }

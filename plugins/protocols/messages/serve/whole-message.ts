@@ -1,6 +1,6 @@
 /** The blocks of an answer as one list, for replies that are not streamed. */
 import { randomBytes } from 'node:crypto'
-import { isObject } from '#kernel'
+import { isObject, type NativeObject } from '#kernel'
 import { parseBoundedText } from '#shared'
 import type { MessageReply, WireReplyBlock, WireUsage } from '../wire.ts'
 import type { ServerToolResult, TurnSink } from './block-sequence.ts'
@@ -26,9 +26,9 @@ export class WholeBlocks implements TurnSink {
     this.blocks.push({ type: 'text', text: '' })
   }
 
-  openCall(_index: number, id: string, name: string): void {
+  openCall(_index: number, id: string, name: string, members?: NativeObject): void {
     this.#input = ''
-    this.blocks.push({ type: 'tool_use', id: toClientId(id), name, input: {} })
+    this.blocks.push({ ...members, type: 'tool_use', id: toClientId(id), name, input: {} })
   }
 
   openServerCall(_index: number, id: string, name: string, server: string): void {
@@ -47,7 +47,7 @@ export class WholeBlocks implements TurnSink {
     block.citations.push(citation)
   }
 
-  native(_index: number, block: Readonly<Record<string, unknown>>): void {
+  native(_index: number, block: NativeObject): void {
     // None of the kinds above: those have events of their own.
     this.blocks.push(block as unknown as Block)
   }

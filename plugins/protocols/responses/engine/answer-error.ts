@@ -1,7 +1,7 @@
 /** Maps an error inside a response to the HTTP status that it stands for. */
 
-import { type GatewayError, isObject } from '#kernel'
-import { answerErrors } from '#shared'
+import type { GatewayError } from '#kernel'
+import { answerErrors, type WorkerMessage } from '#shared'
 
 const MAX_SAID = 1_000
 const FIRST_RETRYABLE = 429
@@ -15,13 +15,11 @@ const STATUS_OF_WORD: readonly (readonly [word: RegExp, status: number])[] = [
   [/invalid|context_length|bad_request|unsupported/, 400],
 ]
 
-/** @param error of an error event, or of a response that failed */
-export function toAnswerError(error: unknown): GatewayError {
-  const { code, type, message } = isObject(error) ? error : {}
-  const said =
-    typeof message === 'string' && message !== '' ? message.slice(0, MAX_SAID) : 'it gave no reason'
-  const text = `${String(code ?? '')} ${String(type ?? '')}`
-  const status = STATUS_OF_WORD.find(([word]) => word.test(text))?.[1]
+/** @param error of an error event, or of a response that failed; null if it has no text */
+export function toAnswerError(error: WorkerMessage | null): GatewayError {
+  const said = error === null ? 'it gave no reason' : error.text.slice(0, MAX_SAID)
+  const words = `${error?.code ?? ''} ${error?.type ?? ''}`
+  const status = STATUS_OF_WORD.find(([word]) => word.test(words))?.[1]
   if (status === undefined) return answerErrors.worker_stream_failed(said)
   // An invalid request fails with every worker.
   return status < FIRST_RETRYABLE

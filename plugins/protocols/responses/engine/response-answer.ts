@@ -1,41 +1,58 @@
 /** Converts a worker's response, streamed or whole, into generation events. */
-import {
-  type EngineAttempt,
-  type EngineSink,
-  type FinishReason,
-  type GenerationUsage,
-  isObject,
-  type TokenLogprob,
-} from '#kernel'
+import { type EngineAttempt, type EngineSink, type FinishReason, isObject } from '#kernel'
+import { workerMessage } from '#shared'
 import { isText, type Json } from '../json.ts'
 import { toAnswerError } from './answer-error.ts'
+import { readLogprobs, readUsage, textsOf } from './answer-values.ts'
 
 const CHOICE = 0
+const ENGINE = 'responses'
+
+/** Types of items that have events of a generation. */
+const KINDS: ReadonlyMap<unknown, OpenItem['kind']> = new Map([
+  ['message', 'message'],
+  ['reasoning', 'reasoning'],
+  ['function_call', 'call'],
+])
+/** Members of items that their events have, or that the gateway writes itself. */
+const TOLD: Readonly<Record<'message' | 'reasoning' | 'call', ReadonlySet<string>>> = {
+  message: new Set(['id', 'type', 'status', 'role', 'content']),
+  reasoning: new Set(['id', 'type', 'status', 'summary', 'content', 'encrypted_content']),
+  call: new Set(['id', 'type', 'status', 'call_id', 'name', 'arguments']),
+}
 
 /** An item that has not ended. */
 interface OpenItem {
-  readonly type: unknown
-  /** Whether deltas were emitted, which the end must not repeat. */
+  readonly kind: 'message' | 'reasoning' | 'call' | 'native' | 'hidden'
+  /** Of a call, or of an item of another kind; -1 otherwise. */
+  readonly number: number
+  /** As it began. */
+  readonly item: Json
+  /** Whether deltas were emitted, which the end must not repeat: of the open part of a message. */
   hasDelta: boolean
-  /** Of a call. */
-  readonly call: number
   /** Source of its reasoning: a worker may send both the text and a summary. */
   thoughts: 'text' | 'summary' | null
-  /** Index of the part of the reasoning that the last delta belongs to. */
+  /** Index of the part that the last delta belongs to. */
   part: number
+  /** Number of annotations of the open part. */
+  annotations: number
 }
 
 export class ResponseAnswer {
   readonly #attempt: EngineAttempt
   readonly #sink: EngineSink
+  /** The client speaks the format, so that it gets what other formats lack. */
+  readonly #isNative: boolean
   /** By the worker's index; null once it has ended. */
   readonly #items = new Map<unknown, OpenItem | null>()
   #callCount = 0
+  #nativeCount = 0
   #hasStarted = false
 
   constructor(attempt: EngineAttempt, sink: EngineSink) {
     this.#attempt = attempt
     this.#sink = sink
+    this.#isNative = attempt.request.native?.engine === ENGINE
   }
 
   start(response: unknown): void {
@@ -56,56 +73,138 @@ export class ResponseAnswer {
 
   openItem(index: unknown, item: unknown): void {
     if (!isObject(item) || this.#items.has(index)) return
-    const isCall = item.type === 'function_call'
-    const open: OpenItem = {
-      type: item.type,
+    const isHidden = typeof item.type !== 'string' || item.type.startsWith('_')
+    const kind = isHidden ? 'hidden' : (KINDS.get(item.type) ?? 'native')
+    const number = kind === 'call' ? this.#callCount++ : kind === 'native' ? this.#nativeCount++ : -1
+    this.#items.set(index, {
+      kind,
+      number,
+      item,
       hasDelta: false,
-      call: isCall ? this.#callCount++ : -1,
       thoughts: null,
       part: 0,
-    }
-    this.#items.set(index, open)
-    if (!isCall) return
-    const id = isText(item.call_id) ? item.call_id : `call_${open.call}`
-    this.#sink.emit({ type: 'tool_call', choice: CHOICE, index: open.call, id, name: String(item.name) })
+      annotations: 0,
+    })
+    if (kind === 'call') {
+      const id = isText(item.call_id) ? item.call_id : `call_${number}`
+      const name = String(item.name)
+      this.#sink.emit({ type: 'tool_call', choice: CHOICE, index: number, id, name, ...this.#ofCall(item) })
+    } else if (kind === 'native')
+      this.#sink.emit({ type: 'native_started', choice: CHOICE, number, engine: ENGINE, item })
+    else if (kind !== 'hidden' && this.#isNative)
+      this.#sink.emit({
+        type: 'item_started',
+        choice: CHOICE,
+        item: kind,
+        members: membersBeside(TOLD[kind], item),
+      })
   }
 
-  text(index: unknown, delta: unknown, logprobs: unknown): void {
+  #ofCall(item: Json): { members?: Json } {
+    return this.#isNative ? { members: membersBeside(TOLD.call, item) } : {}
+  }
+
+  /** Index of the open item with this id of the worker; undefined if there is none. */
+  indexOf(id: unknown): unknown {
+    if (!isText(id)) return undefined
+    for (const [index, open] of this.#items) if (open?.item.id === id) return index
+    return undefined
+  }
+
+  /** True for an item whose events only the client knows. */
+  isNative(index: unknown): boolean {
+    const kind = this.#items.get(index)?.kind
+    return kind === 'native' || kind === 'hidden'
+  }
+
+  /** An event that the gateway does not know, of an item or of the whole response. */
+  event(index: unknown, event: Json): void {
+    const open = this.#items.get(index)
+    if (open === null || open?.kind === 'hidden' || (open === undefined && index !== undefined)) return
+    this.#sink.emit({
+      type: 'native_event',
+      choice: CHOICE,
+      engine: ENGINE,
+      of:
+        open === undefined
+          ? { kind: 'answer' }
+          : open.kind === 'native' || open.kind === 'call'
+            ? { kind: open.kind, number: open.number }
+            : { kind: 'open' },
+      event,
+    })
+  }
+
+  text(index: unknown, delta: unknown, logprobs: unknown, part?: unknown): void {
     if (!isText(delta)) return
-    this.#markDelta(index)
+    this.#enterPart(index, part)
     this.#sink.emit({ type: 'text', choice: CHOICE, delta, logprobs: readLogprobs(logprobs) })
   }
 
-  refusal(index: unknown, delta: unknown): void {
+  refusal(index: unknown, delta: unknown, part?: unknown): void {
     if (!isText(delta)) return
-    this.#markDelta(index)
+    this.#enterPart(index, part)
     this.#sink.emit({ type: 'refusal', choice: CHOICE, delta })
   }
 
-  annotation(annotation: unknown): void {
-    if (isObject(annotation)) this.#sink.emit({ type: 'annotation', choice: CHOICE, annotation })
+  annotation(index: unknown, annotation: unknown): void {
+    if (!isObject(annotation)) return
+    const open = this.#items.get(index)
+    if (open) open.annotations += 1
+    this.#sink.emit({ type: 'annotation', choice: CHOICE, annotation })
+  }
+
+  /** Some workers send deltas only. */
+  #enterPart(index: unknown, part: unknown): void {
+    this.openItem(index, { type: 'message' })
+    const open = this.#items.get(index)
+    if (!open) return
+    if (typeof part === 'number' && part > open.part) beginPart(open, part)
+    open.hasDelta = true
+  }
+
+  /** A part of a message is complete; content without deltas is emitted first. */
+  closePart(index: unknown, number: unknown, part: unknown): void {
+    const open = this.#items.get(index)
+    if (open?.kind !== 'message' || !isObject(part)) return
+    const place = typeof number === 'number' ? number : open.part
+    if (place < open.part) return
+    if (place > open.part) beginPart(open, place)
+    if (!open.hasDelta) {
+      this.text(index, part.text, part.logprobs)
+      this.refusal(index, part.refusal)
+    }
+    const annotations: readonly unknown[] = Array.isArray(part.annotations) ? part.annotations : []
+    for (const one of annotations.slice(open.annotations)) this.annotation(index, one)
+    beginPart(open, place + 1)
+    if (this.#isNative) this.#sink.emit({ type: 'part_done', choice: CHOICE, part })
   }
 
   /** @param part index of the part within the item */
   reasoning(index: unknown, from: 'text' | 'summary', delta: unknown, part: unknown): void {
+    if (!isText(delta)) return
+    this.openItem(index, { type: 'reasoning' })
     const open = this.#items.get(index)
-    if (!isText(delta) || (open?.thoughts ?? from) !== from) return
+    // Other formats have one text of reasoning.
+    if ((open?.thoughts ?? from) !== from && !this.#isNative) return
     if (open) {
-      open.thoughts = from
       const place = typeof part === 'number' ? part : 0
-      if (open.hasDelta && place !== open.part)
+      const isSame = open.thoughts === from || open.thoughts === null
+      if (open.hasDelta && isSame && place !== open.part)
         this.#sink.emit({ type: 'reasoning', choice: CHOICE, delta: '\n\n', isBreak: true })
+      open.thoughts = from
       open.part = place
+      open.hasDelta = true
     }
-    this.#markDelta(index)
-    this.#sink.emit({ type: 'reasoning', choice: CHOICE, delta })
+    const form = this.#isNative ? { form: from } : {}
+    this.#sink.emit({ type: 'reasoning', choice: CHOICE, delta, ...form })
   }
 
   arguments(index: unknown, delta: unknown): void {
     const open = this.#items.get(index)
-    if (!open || open.call < 0 || !isText(delta)) return
+    if (open?.kind !== 'call' || !isText(delta)) return
     open.hasDelta = true
-    this.#sink.emit({ type: 'tool_arguments', choice: CHOICE, index: open.call, delta })
+    this.#sink.emit({ type: 'tool_arguments', choice: CHOICE, index: open.number, delta })
   }
 
   /** Emits content without deltas: some workers send whole items only. */
@@ -114,49 +213,52 @@ export class ResponseAnswer {
     this.openItem(index, item)
     const open = this.#items.get(index)
     if (!open) return
-    if (item.type === 'message') {
-      if (!open.hasDelta) this.#wholeMessage(index, item.content)
-    } else if (item.type === 'reasoning') this.#endReasoning(index, open, item)
-    else if (item.type === 'function_call') {
+    if (open.kind === 'message') this.#endMessage(index, open, item)
+    else if (open.kind === 'reasoning') this.#endReasoning(index, open, item)
+    else if (open.kind === 'call') {
       if (!open.hasDelta) this.arguments(index, item.arguments)
-      this.#sink.emit({ type: 'tool_call_done', choice: CHOICE, index: open.call })
-    } else if (typeof item.type === 'string' && !item.type.startsWith('_'))
-      this.#sink.emit({ type: 'native_item', choice: CHOICE, engine: 'responses', item })
+      this.#sink.emit({ type: 'tool_call_done', choice: CHOICE, index: open.number, ...this.#ofCall(item) })
+    } else if (open.kind === 'native') this.#endNative(open, item)
     this.#items.set(index, null)
   }
 
-  #wholeMessage(index: unknown, content: unknown): void {
-    for (const part of Array.isArray(content) ? content : []) {
-      if (!isObject(part)) continue
-      this.text(index, part.text, part.logprobs)
-      this.refusal(index, part.refusal)
-      if (Array.isArray(part.annotations)) for (const one of part.annotations) this.annotation(one)
-    }
+  #endMessage(index: unknown, open: OpenItem, item: Json): void {
+    const parts: readonly unknown[] = Array.isArray(item.content) ? item.content : []
+    for (let number = open.part; number < parts.length; number += 1)
+      this.closePart(index, number, parts[number])
+    this.#endText('message', item)
   }
 
-  #endReasoning(index: unknown, open: OpenItem, { content, summary, encrypted_content: sealed }: Json): void {
+  #endReasoning(index: unknown, open: OpenItem, item: Json): void {
+    const { content, summary, encrypted_content: sealed } = item
     if (!open.hasDelta) {
       for (const [part, text] of textsOf(content).entries()) this.reasoning(index, 'text', text, part)
       for (const [part, text] of textsOf(summary).entries()) this.reasoning(index, 'summary', text, part)
     }
     if (isText(sealed)) this.#sink.emit({ type: 'reasoning_signature', choice: CHOICE, signature: sealed })
+    this.#endText('reasoning', item)
   }
 
-  #markDelta(index: unknown): void {
-    const open = this.#items.get(index)
-    if (open) open.hasDelta = true
+  #endText(kind: 'message' | 'reasoning', item: Json): void {
+    if (this.#isNative)
+      this.#sink.emit({ type: 'item_done', choice: CHOICE, members: membersBeside(TOLD[kind], item) })
+  }
+
+  #endNative({ number }: OpenItem, item: Json): void {
+    this.#sink.emit({ type: 'native_item', choice: CHOICE, number, engine: ENGINE, item })
   }
 
   /** @param response the final response; content without events is emitted first */
   finish(response: unknown): void {
     const { output, status, error, usage, incomplete_details: cut } = isObject(response) ? response : {}
     if (status === 'failed') {
-      this.#sink.fail(toAnswerError(error))
+      this.#sink.fail(toAnswerError(workerMessage(error)))
       return
     }
     this.start(response)
     const items: readonly unknown[] = Array.isArray(output) ? output : []
     for (const [index, item] of items.entries()) this.closeItem(index, item)
+    for (const open of this.#items.values()) if (open?.kind === 'native') this.#endNative(open, open.item)
     this.#sink.emit({
       type: 'choice_done',
       choice: CHOICE,
@@ -176,40 +278,13 @@ export class ResponseAnswer {
   }
 }
 
-function textsOf(parts: unknown): unknown[] {
-  return Array.isArray(parts) ? parts.map((part: unknown) => (isObject(part) ? part.text : '')) : []
+function beginPart(open: OpenItem, part: number): void {
+  open.part = part
+  open.hasDelta = false
+  open.annotations = 0
 }
 
-function readLogprobs(list: unknown): readonly TokenLogprob[] | null {
-  if (!Array.isArray(list) || list.length === 0) return null
-  return list.filter(isObject).map((one) => {
-    const { token, logprob, bytes } = toLogprob(one)
-    const top = Array.isArray(one.top_logprobs) ? one.top_logprobs.filter(isObject).map(toLogprob) : []
-    return { token, logprob, bytes, top }
-  })
-}
-
-function toLogprob({ token, logprob, bytes }: Json) {
-  return {
-    token: String(token ?? ''),
-    logprob: typeof logprob === 'number' ? logprob : 0,
-    bytes: Array.isArray(bytes) ? (bytes as number[]) : null,
-  }
-}
-
-function readUsage(usage: unknown): GenerationUsage | null {
-  if (!isObject(usage)) return null
-  const input = isObject(usage.input_tokens_details) ? usage.input_tokens_details : {}
-  const output = isObject(usage.output_tokens_details) ? usage.output_tokens_details : {}
-  return {
-    inputTokens: countOf(usage.input_tokens),
-    cachedTokens: countOf(input.cached_tokens),
-    cacheWriteTokens: countOf(input.cache_write_tokens),
-    outputTokens: countOf(usage.output_tokens),
-    reasoningTokens: countOf(output.reasoning_tokens),
-  }
-}
-
-function countOf(value: unknown): number {
-  return typeof value === 'number' && value >= 0 && Number.isFinite(value) ? Math.floor(value) : 0
+/** Members that the worker added to the format, or that the gateway does not read. */
+function membersBeside(told: ReadonlySet<string>, item: Json): Json {
+  return Object.fromEntries(Object.entries(item).filter(([name]) => !told.has(name) && !name.startsWith('_')))
 }

@@ -2,13 +2,12 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { EngineAttempt, GatewayError, GenerationEvent } from '#kernel'
-import { WholeAnswerReader } from '#shared'
+import { readAnswerObject, WholeAnswerReader } from '#shared'
 import { workerEntry } from '../../../../test/support/worker-entry.ts'
-import { readObject } from '../json.ts'
 import { ResponseAnswer } from './response-answer.ts'
 import { ResponseStreamReader } from './response-stream-reader.ts'
 
-const attempt = { model: 'm', worker: workerEntry({ slot: 0 }) } as EngineAttempt
+const attempt = { model: 'm', worker: workerEntry({ slot: 0 }), request: {} } as EngineAttempt
 
 function sink() {
   const events: GenerationEvent[] = []
@@ -107,7 +106,15 @@ test('thoughts, text, calls and the worker’s own kinds become events in order'
     { type: 'text', choice, delta: 'Hél', logprobs: null },
     { type: 'text', choice, delta: 'lo 🙂', logprobs },
     { type: 'annotation', choice, annotation: { type: 'url_citation' } },
-    { type: 'native_item', choice, engine: 'responses', item: items[2] },
+    { type: 'native_started', choice, number: 0, engine: 'responses', item: items[2] },
+    {
+      type: 'native_event',
+      choice,
+      engine: 'responses',
+      of: { kind: 'native', number: 0 },
+      event: { type: 'response.web_search_call.searching', output_index: 2 },
+    },
+    { type: 'native_item', choice, number: 0, engine: 'responses', item: items[2] },
     { type: 'tool_call', choice, index: 0, id: 'call_1', name: 'f' },
     { type: 'tool_arguments', choice, index: 0, delta: '{"x"' },
     { type: 'tool_arguments', choice, index: 0, delta: ':1}' },
@@ -128,7 +135,7 @@ test('any cut of the bytes gives the same events', () => {
 test('a whole answer, and items that no delta has told, give what their deltas would', () => {
   const out = sink()
   const reader = new WholeAnswerReader(out, 1 << 20, (text) =>
-    new ResponseAnswer(attempt, out).finish(readObject(text)),
+    new ResponseAnswer(attempt, out).finish(readAnswerObject(text)),
   )
   reader.onData(Buffer.from(JSON.stringify(ended)))
   reader.onEnd()
@@ -146,6 +153,7 @@ test('a whole answer, and items that no delta has told, give what their deltas w
       'reasoning',
       'reasoning_signature',
       'text',
+      'native_started',
       'native_item',
       'tool_call',
       'tool_arguments',

@@ -1,7 +1,7 @@
 /** Reads a streamed response into generation events. @hot */
 import { type EngineAttempt, type EngineSink, isObject } from '#kernel'
-import { EventAnswerReader } from '#shared'
-import { readObject } from '../json.ts'
+import { EventAnswerReader, errorOfEvent, readStreamEvent, workerMessage } from '#shared'
+import type { Json } from '../json.ts'
 import { toAnswerError } from './answer-error.ts'
 import { ResponseAnswer } from './response-answer.ts'
 
@@ -16,14 +16,23 @@ export class ResponseStreamReader extends EventAnswerReader {
   }
 
   /** A stream without a final event was cut. */
-  protected override take(text: string): boolean {
+  protected override take(text: string, name: string | null): boolean {
     if (text === DONE) return false
-    const data = readObject(text)
+    const data = readStreamEvent(text, name)
+    const error = errorOfEvent(data, name)
+    if (error !== null) {
+      this.sink.fail(toAnswerError(error))
+      return true
+    }
     const answer = this.#answer
-    const { output_index: index, delta } = data
+    const { output_index: index = answer.indexOf(data.item_id), delta } = data
+    if (answer.isNative(index) && data.type !== 'response.output_item.done') {
+      answer.event(index, data)
+      return false
+    }
     switch (data.type) {
       case 'response.output_text.delta':
-        answer.text(index, delta, data.logprobs)
+        answer.text(index, delta, data.logprobs, data.content_index)
         break
       case 'response.function_call_arguments.delta':
         answer.arguments(index, delta)
@@ -36,10 +45,15 @@ export class ResponseStreamReader extends EventAnswerReader {
         answer.reasoning(index, 'summary', delta, data.summary_index)
         break
       case 'response.refusal.delta':
-        answer.refusal(index, delta)
+        answer.refusal(index, delta, data.content_index)
         break
       case 'response.output_text.annotation.added':
-        answer.annotation(data.annotation)
+        answer.annotation(index, data.annotation)
+        break
+      case 'response.content_part.added':
+      case 'response.content_part.done':
+        if (!hasKnownPart(data)) answer.event(index, data)
+        if (data.type === 'response.content_part.done') answer.closePart(index, data.content_index, data.part)
         break
       case 'response.output_item.added':
         answer.openItem(index, data.item)
@@ -57,12 +71,32 @@ export class ResponseStreamReader extends EventAnswerReader {
         return true
       // Some services put the error beside the response.
       case 'response.failed':
-        this.sink.fail(toAnswerError((isObject(data.response) ? data.response.error : null) ?? data.error))
+        this.sink.fail(toAnswerError(workerMessage(data.response) ?? workerMessage(data.error)))
         return true
-      case 'error':
-        this.sink.fail(toAnswerError(isObject(data.error) ? data.error : data))
-        return true
+      default:
+        if (!REPEATED.has(data.type)) answer.event(index, data)
     }
     return false
   }
+}
+
+/** Events that repeat others, which the gateway writes again from those. */
+const REPEATED: ReadonlySet<unknown> = new Set([
+  'response.queued',
+  'response.output_text.done',
+  'response.refusal.done',
+  'response.function_call_arguments.done',
+  'response.reasoning_part.added',
+  'response.reasoning_part.done',
+  'response.reasoning_text.done',
+  'response.reasoning.done',
+  'response.reasoning_summary_part.added',
+  'response.reasoning_summary_part.done',
+  'response.reasoning_summary_text.done',
+])
+
+const KNOWN_PARTS: ReadonlySet<unknown> = new Set(['output_text', 'refusal', 'reasoning_text'])
+
+function hasKnownPart({ part }: Json): boolean {
+  return isObject(part) && KNOWN_PARTS.has(part.type)
 }

@@ -1,7 +1,6 @@
 /** The engine adapter of HTTP workers that take responses. @hot */
 import type { EngineAdapter } from '#kernel'
-import { type AnswerLimits, AnswerReader, WholeAnswerReader } from '#shared'
-import { readObject } from '../json.ts'
+import { type AnswerLimits, AnswerReader, readAnswerObject, WholeAnswerReader } from '#shared'
 import { ResponseAnswer } from './response-answer.ts'
 import { ResponseStreamReader } from './response-stream-reader.ts'
 import { toResponsesBody } from './to-responses-body.ts'
@@ -31,7 +30,7 @@ export function responsesEngine({ maxAnswerBytes, toolTypes }: ResponsesEngineSe
         () => new ResponseStreamReader(attempt, sink, maxAnswerBytes),
         () =>
           new WholeAnswerReader(sink, maxAnswerBytes, (text) =>
-            new ResponseAnswer(attempt, sink).finish(readObject(text)),
+            new ResponseAnswer(attempt, sink).finish(readAnswerObject(text)),
           ),
       ),
   }

@@ -1,5 +1,5 @@
 /** A call of a model, and the result of a call that is not run. */
-import type { NativeAnswer } from '#kernel'
+import type { NativeAnswer, NativeObject } from '#kernel'
 import type { OfferedTool } from './offered-tools.ts'
 
 /**
@@ -21,6 +21,8 @@ export interface ModelCall {
   index: number | null
   argumentText: string
   isWhole: boolean
+  /** As of the generation's event. */
+  members: NativeObject | undefined
 }
 
 /** Output of the model in one iteration. */

@@ -4,7 +4,14 @@
  *
  * @hot one call per event of the worker
  */
-import type { FinishReason, GenerationEvent, GenerationUsage, NativeAnswer, TokenLogprob } from '#kernel'
+import type {
+  FinishReason,
+  GenerationEvent,
+  GenerationUsage,
+  NativeAnswer,
+  NativeObject,
+  NativeSubject,
+} from '#kernel'
 import type { CallRoute, ModelCall, ModelTurn } from './model-call.ts'
 import type { TurnOutput } from './turn-output.ts'
 
@@ -18,6 +25,10 @@ export class TurnReader {
   readonly #calls: (ModelCall | undefined)[] = []
   #openItem: 'message' | 'reasoning' | null = null
   #openIndex = 0
+  /** Set once the worker has ended the open item, which stays open until it is known that the answer was not cut inside of it. */
+  #openMembers: NativeObject | undefined
+  /** Output indexes of open native items, by number. */
+  readonly #natives = new Map<number, number>()
   /** Complete, but its end is not emitted yet: the next event shows whether the answer was cut off after it. */
   #held: ModelCall | null = null
   #text = ''
@@ -25,6 +36,8 @@ export class TurnReader {
   #reasoning = ''
   #signature: string | null = null
   #native: NativeAnswer | null = null
+  /** The worker's format has items. */
+  #hasItems = false
 
   /** @param routeOf decides who runs a call of this name, and counts calls that the gateway runs */
   constructor(output: TurnOutput, routeOf: (name: string) => CallRoute, isFirst: boolean) {
@@ -41,18 +54,32 @@ export class TurnReader {
         break
       case 'text':
         this.#text += event.delta
-        this.#emitText('text', event.delta, event.logprobs ?? null)
+        this.#open('message')
+        this.#output.emit({
+          type: 'text',
+          index: this.#openIndex,
+          delta: event.delta,
+          logprobs: event.logprobs ?? null,
+        })
         break
       case 'reasoning':
         this.#reasoning += event.delta
-        this.#emitText('reasoning', event.delta, event.logprobs ?? null)
+        this.#open('reasoning')
+        this.#output.emit({
+          type: 'reasoning',
+          index: this.#openIndex,
+          delta: event.delta,
+          logprobs: event.logprobs ?? null,
+          ...(event.isBreak === true && { isBreak: true }),
+          ...(event.form !== undefined && { form: event.form }),
+        })
         break
       case 'reasoning_signature':
         this.#signature = event.signature
         this.#open('reasoning')
         this.#output.emit({ type: event.type, index: this.#openIndex, signature: event.signature })
-        // Later reasoning has a signature of its own.
-        this.#closeItem(false)
+        // Later reasoning has a signature of its own; a worker that has items ends them itself.
+        if (!this.#hasItems) this.#closeItem(false)
         break
       case 'refusal':
         this.#refusal += event.delta
@@ -63,17 +90,43 @@ export class TurnReader {
         this.#open('message')
         this.#output.emit({ type: event.type, index: this.#openIndex, annotation: event.annotation })
         break
-      case 'native_item':
-        this.#emitNative(event)
+      case 'item_started':
+        this.#hasItems = true
+        this.#begin(event.item, event.members)
         break
+      case 'part_done':
+        this.#open('message')
+        this.#output.emit({ type: event.type, index: this.#openIndex, part: event.part })
+        break
+      case 'item_done':
+        this.#openMembers = event.members
+        break
+      case 'native_started': {
+        this.#releaseHeld(false)
+        this.#closeItem(false)
+        const index = this.#output.nextIndex()
+        this.#natives.set(event.number, index)
+        this.#output.emit({ type: event.type, index, engine: event.engine, item: event.item })
+        break
+      }
+      case 'native_event':
+        this.#emitNative(event.of, event.event)
+        break
+      case 'native_item': {
+        const index = this.#natives.get(event.number)
+        this.#natives.delete(event.number)
+        if (index !== undefined)
+          this.#output.emit({ type: event.type, index, engine: event.engine, item: event.item })
+        break
+      }
       case 'tool_call':
-        this.#beginCall(event.index, event.id, event.name)
+        this.#beginCall(event.index, event.id, event.name, event.members)
         break
       case 'tool_arguments':
         this.#addArguments(this.#calls[event.index], event.delta)
         break
       case 'tool_call_done':
-        this.#endCall(this.#calls[event.index])
+        this.#endCall(this.#calls[event.index], event.members)
         break
       case 'choice_done':
         this.reason = event.reason
@@ -94,42 +147,62 @@ export class TurnReader {
     }
   }
 
-  #emitText(type: 'text' | 'reasoning', delta: string, logprobs: readonly TokenLogprob[] | null): void {
-    this.#open(type === 'text' ? 'message' : 'reasoning')
-    this.#output.emit({ type, index: this.#openIndex, delta, logprobs })
+  #open(item: 'message' | 'reasoning'): void {
+    if (this.#openItem === item && this.#openMembers === undefined) this.#releaseHeld(false)
+    else this.#begin(item)
   }
 
-  #open(item: 'message' | 'reasoning'): void {
+  #begin(item: 'message' | 'reasoning', members?: NativeObject): void {
     this.#releaseHeld(false)
-    if (this.#openItem === item) return
     this.#closeItem(false)
     this.#openItem = item
     this.#openIndex = this.#output.nextIndex()
-    this.#output.emit({ type: 'item_started', index: this.#openIndex, item })
+    this.#output.emit({ type: 'item_started', index: this.#openIndex, item, ...(members && { members }) })
   }
 
-  #emitNative({ engine, item }: Extract<GenerationEvent, { type: 'native_item' }>): void {
-    this.#releaseHeld(false)
-    this.#closeItem(false)
-    this.#output.emit({ type: 'native_item', index: this.#output.nextIndex(), engine, item })
+  /** Drops events of items that have ended, and of calls that the gateway runs. */
+  #emitNative(of: NativeSubject, event: NativeObject): void {
+    if (of.kind === 'answer') {
+      this.#releaseHeld(false)
+      if (this.#openMembers !== undefined) this.#closeItem(false)
+      this.#output.emit({ type: 'native_answer_event', event })
+      return
+    }
+    const index = this.#indexOf(of)
+    if (index !== null) this.#output.emit({ type: 'native_event', index, event })
+  }
+
+  #indexOf(of: Exclude<NativeSubject, { kind: 'answer' }>): number | null {
+    if (of.kind === 'open') return this.#openItem === null ? null : this.#openIndex
+    if (of.kind === 'native') return this.#natives.get(of.number) ?? null
+    const call = this.#calls[of.number]
+    return call?.route.kind === 'function' && !call.isWhole ? call.index : null
   }
 
   #closeItem(isCut: boolean): void {
     if (this.#openItem === null) return
+    const members = this.#openMembers
     this.#openItem = null
-    this.#output.emit({ type: 'item_done', index: this.#openIndex, isCut })
+    this.#openMembers = undefined
+    this.#output.emit({ type: 'item_done', index: this.#openIndex, isCut, ...(members && { members }) })
   }
 
-  #beginCall(position: number, modelId: string, name: string): void {
+  #beginCall(position: number, modelId: string, name: string, members: NativeObject | undefined): void {
     this.#releaseHeld(false)
     this.#closeItem(false)
     const route = this.#routeOf(name)
     const id = this.#output.callId(modelId)
-    const call: ModelCall = { id, name, route, index: null, argumentText: '', isWhole: false }
+    const call: ModelCall = { id, name, route, index: null, argumentText: '', isWhole: false, members }
     this.#calls[position] = call
     if (route.kind === 'function') {
       call.index = this.#output.nextIndex()
-      this.#output.emit({ type: 'function_started', index: call.index, callId: id, name })
+      this.#output.emit({
+        type: 'function_started',
+        index: call.index,
+        callId: id,
+        name,
+        ...(members && { members }),
+      })
     } else if (route.kind === 'gateway' && !route.tool.isHidden) {
       call.index = this.#output.nextIndex()
       const tool = route.tool.called
@@ -145,9 +218,10 @@ export class TurnReader {
     this.#output.emit({ type, index: call.index, delta })
   }
 
-  #endCall(call: ModelCall | undefined): void {
+  #endCall(call: ModelCall | undefined, members: NativeObject | undefined): void {
     if (call === undefined || call.isWhole) return
     this.#releaseHeld(false)
+    call.members = members
     call.isWhole = true
     this.#held = call
   }
@@ -194,6 +268,7 @@ export class TurnReader {
         name,
         arguments: argumentText,
         isCut,
+        ...(call.members && { members: call.members }),
       })
     else if (!isCut)
       this.#output.emit({ type: 'call_arguments_done', index: call.index, arguments: argumentText })

@@ -1,5 +1,6 @@
 /** Writes the events of a generation as the chunks of a streamed chat completion. */
 import type { GenerationEvent, GenerationUsage, TokenLogprob } from '#kernel'
+import { toChatAnnotation } from '../../wire/annotations.ts'
 import type { ChatReplyChoice } from '../../wire/chat.ts'
 import type { Usage } from '../../wire/fields.ts'
 import { DONE } from '../stream-end.ts'
@@ -50,7 +51,10 @@ export class ChatChunks {
       case 'refusal':
         return this.#delta(event.choice, `"refusal":${JSON.stringify(event.delta)}`)
       case 'annotation':
-        return this.#delta(event.choice, `"annotations":[${JSON.stringify(event.annotation)}]`)
+        return this.#delta(
+          event.choice,
+          `"annotations":[${JSON.stringify(toChatAnnotation(event.annotation))}]`,
+        )
       case 'tool_call':
         return this.#delta(
           event.choice,
@@ -115,11 +119,14 @@ export function toWireLogprobs(logprobs: readonly TokenLogprob[]): ChatReplyChoi
 
 /** Details only if there are any. */
 export function toWireUsage(usage: GenerationUsage): Usage {
+  const { inputTokens, outputTokens, cachedTokens: cached, cacheWriteTokens: written } = usage
   return {
-    prompt_tokens: usage.inputTokens,
-    completion_tokens: usage.outputTokens,
-    total_tokens: usage.inputTokens + usage.outputTokens,
-    ...(usage.cachedTokens > 0 && { prompt_tokens_details: { cached_tokens: usage.cachedTokens } }),
+    prompt_tokens: inputTokens,
+    completion_tokens: outputTokens,
+    total_tokens: inputTokens + outputTokens,
+    ...((cached > 0 || written > 0) && {
+      prompt_tokens_details: { cached_tokens: cached, ...(written > 0 && { cache_write_tokens: written }) },
+    }),
     ...(usage.reasoningTokens > 0 && {
       completion_tokens_details: { reasoning_tokens: usage.reasoningTokens },
     }),

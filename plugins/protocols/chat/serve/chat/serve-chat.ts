@@ -8,6 +8,7 @@ import type {
   Generations,
   RequestContext,
 } from '#kernel'
+import { toChatAnnotation } from '../../wire/annotations.ts'
 import type { ChatReply, ChatReplyChoice, ChatRequest } from '../../wire/chat.ts'
 import { checkStreamCompletion, openGenerationStream } from '../stream-end.ts'
 import { ChatChunks, toWireLogprobs, toWireUsage } from './chat-chunks.ts'
@@ -113,7 +114,7 @@ function toWireChoice(choice: GeneratedChoice): ChatReplyChoice {
       content: hasText ? text : null,
       ...(reasoning !== '' && { reasoning_content: reasoning }),
       ...(refusal !== '' && { refusal }),
-      ...(annotations.length > 0 && { annotations }),
+      ...(annotations.length > 0 && { annotations: annotations.map(toChatAnnotation) }),
       ...(toolCalls.length > 0 && {
         tool_calls: toolCalls.map(({ id, name, arguments: text }) => ({
           id,

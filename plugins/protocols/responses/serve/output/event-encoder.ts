@@ -4,16 +4,22 @@
  * @source OpenAI API reference, Responses streaming events
  */
 
+import type { NativeObject } from '#kernel'
+
 /** Takes whole frames, in order. */
 export type FrameSink = (frame: string, number: number) => void
 
 /** Follows the last event of a stream. */
 export const DONE = 'data: [DONE]\n\n'
 
-/** @param members JSON text of the members behind the number, without a comma in front; never empty */
+/** @param members JSON text of the members behind the number, without a comma in front */
 export function eventFrame(type: string, number: number, members: string): string {
-  return `event: ${type}\ndata: {"type":"${type}","sequence_number":${number},${members}}\n\n`
+  const rest = members === '' ? '' : `,${members}`
+  return `event: ${type}\ndata: {"type":"${type}","sequence_number":${number}${rest}}\n\n`
 }
+
+/** A worker's event type becomes a line of the stream. */
+const EVENT_TYPE = /^[\w.:-]{1,128}$/
 
 /** Numbers the events of one response. */
 export class EventEncoder {
@@ -35,6 +41,19 @@ export class EventEncoder {
   send(type: string, members: string): void {
     const number = this.#next++
     this.#sink(eventFrame(type, number, members), number)
+  }
+
+  /**
+   * Sends an event of a worker with its own members, under a number of this stream.
+   * @param where replaces the members that identify the item; null for an event of the whole response
+   */
+  sendNative({ type, ...event }: NativeObject, where: { id: string; index: number } | null): void {
+    if (typeof type !== 'string' || !EVENT_TYPE.test(type)) return
+    const named = where !== null && {
+      output_index: where.index,
+      ...(event.item_id !== undefined && { item_id: where.id }),
+    }
+    this.send(type, JSON.stringify({ ...event, ...named, sequence_number: undefined }).slice(1, -1))
   }
 
   /** @param response JSON. @param first JSON of the response as it was created */
@@ -104,6 +123,11 @@ export class ItemEncoder {
 
   #whole(item: object): string {
     return `"output_index":${this.index},"item":${JSON.stringify(item)}`
+  }
+
+  /** An event of the item in the worker's format. */
+  native(event: NativeObject): void {
+    this.events?.sendNative(event, this)
   }
 
   /** Such as `in_progress`. */

@@ -7,6 +7,8 @@ import type {
   GenerationEvent,
   GenerationListener,
   GenerationUsage,
+  NativeObject,
+  NativeSubject,
   TokenLogprob,
   ToolLoopListener,
 } from '#kernel'
@@ -17,15 +19,25 @@ interface OpenCall {
   readonly callId: string
   readonly name: string
   arguments: string
+  members: NativeObject | undefined
+}
+
+interface OpenText {
+  readonly kind: 'message' | 'reasoning'
+  readonly index: number
+  /** Set once the worker has ended the item; it stays open until it is known that the answer was not cut inside of it. */
+  members: NativeObject | undefined
 }
 
 export class LoopAdapter implements GenerationListener {
   readonly #out: ToolLoopListener
   #nextIndex = 0
   /** The open message or reasoning. */
-  #open: { readonly kind: 'message' | 'reasoning'; readonly index: number } | null = null
+  #open: OpenText | null = null
   readonly #calls = new Map<number, OpenCall>()
   readonly #callIds = new Set<string>()
+  /** Output indexes of open native items, by number. */
+  readonly #natives = new Map<number, number>()
   /** The last call, held back until it is known that the answer was not cut inside of it. */
   #ended: OpenCall | null = null
   /** White space in front of a message: it is sent only if text follows it. */
@@ -62,6 +74,7 @@ export class LoopAdapter implements GenerationListener {
           delta: event.delta,
           logprobs: null,
           ...(event.isBreak === true && { isBreak: true }),
+          ...(event.form !== undefined && { form: event.form }),
         })
         return
       case 'reasoning_signature':
@@ -77,25 +90,40 @@ export class LoopAdapter implements GenerationListener {
       case 'annotation':
         this.#out.onEvent({ type: 'annotation', index: this.#item('message'), annotation: event.annotation })
         return
-      case 'native_item':
-        this.#space = ''
-        this.#closeItem(false)
-        this.#releaseCall(false)
-        this.#out.onEvent({
-          type: 'native_item',
-          index: this.#nextIndex++,
-          engine: event.engine,
-          item: event.item,
-        })
+      case 'item_started':
+        this.#begin(event.item, event.members)
         return
+      case 'part_done':
+        this.#out.onEvent({ type: 'part_done', index: this.#item('message'), part: event.part })
+        return
+      case 'item_done':
+        if (this.#open !== null) this.#open.members = event.members
+        return
+      case 'native_started': {
+        this.#closeAll()
+        const index = this.#nextIndex++
+        this.#natives.set(event.number, index)
+        this.#out.onEvent({ type: event.type, index, engine: event.engine, item: event.item })
+        return
+      }
+      case 'native_event':
+        this.#native(event.of, event.event)
+        return
+      case 'native_item': {
+        const index = this.#natives.get(event.number)
+        this.#natives.delete(event.number)
+        if (index !== undefined)
+          this.#out.onEvent({ type: event.type, index, engine: event.engine, item: event.item })
+        return
+      }
       case 'tool_call':
-        this.#beginCall(event.index, event.id, event.name)
+        this.#beginCall(event.index, event.id, event.name, event.members)
         return
       case 'tool_arguments':
         this.#addArguments(event.index, event.delta)
         return
       case 'tool_call_done':
-        this.#endCall(event.index)
+        this.#endCall(event.index, event.members)
         return
       case 'choice_done':
         this.#reason = event.reason
@@ -117,33 +145,68 @@ export class LoopAdapter implements GenerationListener {
 
   /** @returns the index of the open item of that kind, begun here where there is none */
   #item(kind: 'message' | 'reasoning'): number {
-    if (this.#open?.kind === kind) return this.#open.index
+    const open = this.#open
+    return open?.kind === kind && open.members === undefined ? open.index : this.#begin(kind)
+  }
+
+  #begin(kind: 'message' | 'reasoning', members?: NativeObject): number {
+    this.#closeOpen()
+    const index = this.#nextIndex++
+    this.#open = { kind, index, members: undefined }
+    if (kind === 'message') this.#hasMessage = true
+    this.#out.onEvent({ type: 'item_started', index, item: kind, ...(members && { members }) })
+    return index
+  }
+
+  /** White space in front of other items is dropped. */
+  #closeAll(): void {
+    this.#space = ''
+    this.#closeOpen()
+  }
+
+  #closeOpen(): void {
     this.#closeItem(false)
     this.#releaseCall(false)
-    const index = this.#nextIndex++
-    this.#open = { kind, index }
-    if (kind === 'message') this.#hasMessage = true
-    this.#out.onEvent({ type: 'item_started', index, item: kind })
-    return index
   }
 
   #closeItem(isCut: boolean): void {
     if (this.#open === null) return
-    const { index } = this.#open
+    const { index, members } = this.#open
     this.#open = null
-    this.#out.onEvent({ type: 'item_done', index, isCut })
+    this.#out.onEvent({ type: 'item_done', index, isCut, ...(members && { members }) })
   }
 
-  #beginCall(index: number, id: string, name: string): void {
-    this.#space = ''
-    this.#closeItem(false)
-    this.#releaseCall(false)
+  /** Drops events of items that have ended. */
+  #native(of: NativeSubject, event: NativeObject): void {
+    if (of.kind === 'answer') {
+      if (this.#open?.members !== undefined) this.#closeItem(false)
+      this.#releaseCall(false)
+      this.#out.onEvent({ type: 'native_answer_event', event })
+      return
+    }
+    const index = this.#indexOf(of)
+    if (index !== undefined) this.#out.onEvent({ type: 'native_event', index, event })
+  }
+
+  #indexOf(of: Exclude<NativeSubject, { kind: 'answer' }>): number | undefined {
+    if (of.kind === 'open') return this.#open?.index
+    return of.kind === 'call' ? this.#calls.get(of.number)?.index : this.#natives.get(of.number)
+  }
+
+  #beginCall(index: number, id: string, name: string, members: NativeObject | undefined): void {
+    this.#closeAll()
     let callId = id
     for (let count = 2; this.#callIds.has(callId); count += 1) callId = `${id}_${count}`
     this.#callIds.add(callId)
-    const call: OpenCall = { index: this.#nextIndex++, callId, name, arguments: '' }
+    const call: OpenCall = { index: this.#nextIndex++, callId, name, arguments: '', members }
     this.#calls.set(index, call)
-    this.#out.onEvent({ type: 'function_started', index: call.index, callId, name })
+    this.#out.onEvent({
+      type: 'function_started',
+      index: call.index,
+      callId,
+      name,
+      ...(members && { members }),
+    })
   }
 
   #addArguments(index: number, delta: string): void {
@@ -153,10 +216,11 @@ export class LoopAdapter implements GenerationListener {
     this.#out.onEvent({ type: 'function_arguments', index: call.index, delta })
   }
 
-  #endCall(index: number): void {
+  #endCall(index: number, members?: NativeObject): void {
     const call = this.#calls.get(index)
     if (call === undefined) return
     this.#calls.delete(index)
+    call.members = members
     this.#releaseCall(false)
     this.#ended = call
   }
@@ -169,8 +233,16 @@ export class LoopAdapter implements GenerationListener {
       call.arguments = '{}'
       this.#out.onEvent({ type: 'function_arguments', index: call.index, delta: '{}' })
     }
-    const { index, callId, name } = call
-    this.#out.onEvent({ type: 'function_done', index, callId, name, arguments: call.arguments, isCut })
+    const { index, callId, name, members } = call
+    this.#out.onEvent({
+      type: 'function_done',
+      index,
+      callId,
+      name,
+      arguments: call.arguments,
+      isCut,
+      ...(members && { members }),
+    })
   }
 
   #endItems(isCut: boolean): void {

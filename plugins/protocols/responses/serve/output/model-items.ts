@@ -1,6 +1,6 @@
-/** Output items of the model: messages, reasoning, calls of the client's functions, and native items. */
-import type { HistoryItem, TokenLogprob, ToolLoopEvent } from '#kernel'
-import { newItemId, withoutPrivate } from '#shared'
+/** Output items of the model: messages, reasoning, and calls of the client's functions. */
+import type { HistoryItem, NativeObject, TokenLogprob, ToolLoopEvent } from '#kernel'
+import { newItemId } from '#shared'
 import type { SealedText } from '../prompt/sealed-text.ts'
 import { type StandIn, toInput } from '../read/stand-ins.ts'
 import { type EventEncoder, ItemEncoder, type Part, type PartEncoder } from './event-encoder.ts'
@@ -28,6 +28,8 @@ export interface OpenItem {
   incomplete(): HistoryItem
 }
 
+type EventOf<Type extends ToolLoopEvent['type']> = Extract<ToolLoopEvent, { type: Type }>
+
 /** A part of a message that has not ended. */
 class OpenPart {
   text = ''
@@ -35,6 +37,8 @@ class OpenPart {
   readonly encoder: PartEncoder
   readonly annotations: unknown[] = []
   readonly logprobs: object[] = []
+  /** Members that the worker added to the format. */
+  members: NativeObject = {}
 
   constructor(kind: OpenPart['kind'], encoder: PartEncoder) {
     this.kind = kind
@@ -42,8 +46,10 @@ class OpenPart {
   }
 
   value(): Part {
-    const { kind, text, annotations, logprobs } = this
-    return kind === 'refusal' ? { type: kind, refusal: text } : { type: kind, text, annotations, logprobs }
+    const { kind, text, annotations, logprobs, members } = this
+    return kind === 'refusal'
+      ? { ...members, type: kind, refusal: text }
+      : { ...members, type: kind, text, annotations, logprobs }
   }
 }
 
@@ -52,10 +58,16 @@ export class MessageItem implements OpenItem {
   readonly #hasLogprobs: boolean
   readonly #parts: Part[] = []
   #part: OpenPart | null = null
+  #members: NativeObject
 
-  constructor(index: number, events: EventEncoder | null, { hasLogprobs }: OutputOptions) {
+  constructor(
+    { index, members = {} }: Pick<EventOf<'item_started'>, 'index' | 'members'>,
+    events: EventEncoder | null,
+    { hasLogprobs }: OutputOptions,
+  ) {
     this.#encoder = new ItemEncoder(index, { id: newItemId('message'), type: 'message' }, events)
     this.#hasLogprobs = hasLogprobs
+    this.#members = members
   }
 
   begin(): void {
@@ -72,13 +84,28 @@ export class MessageItem implements OpenItem {
       const { annotations, encoder } = this.#open('output_text')
       annotations.push(event.annotation)
       encoder.annotation(annotations.length - 1, event.annotation)
+    } else if (event.type === 'part_done') this.#endPart(event.part)
+    else if (event.type === 'native_event') this.#encoder.native(event.event)
+  }
+
+  /** @param part as the worker has it */
+  #endPart(part: NativeObject): void {
+    const { type } = part
+    if (type === 'output_text' || type === 'refusal') {
+      const { text: _, refusal: __, annotations: ___, logprobs: ____, ...members } = part
+      this.#open(type).members = members
+      this.#closePart()
+    } else if (typeof type === 'string') {
+      this.#closePart()
+      this.#parts.push({ ...part, type })
     }
   }
 
   end(event: ToolLoopEvent): HistoryItem {
     if (this.#part === null && this.#parts.length === 0) this.#open('output_text')
     this.#closePart()
-    const isCut = event.type === 'item_done' && event.isCut
+    const { isCut, members } = event as EventOf<'item_done'>
+    this.#members = members ?? this.#members
     const item = this.#value(isCut ? 'incomplete' : 'completed', this.#parts)
     this.#encoder.done(item)
     return item
@@ -119,7 +146,7 @@ export class MessageItem implements OpenItem {
   }
 
   #value(status: string, content: readonly Part[]): HistoryItem {
-    return { id: this.#encoder.id, type: 'message', status, role: 'assistant', content }
+    return { ...this.#members, id: this.#encoder.id, type: 'message', status, role: 'assistant', content }
   }
 }
 
@@ -132,53 +159,68 @@ function toWireLogprob({ token, logprob, bytes, top }: TokenLogprob): object {
   }
 }
 
-/** Shown as text or as a summary. */
+type ReasoningKind = 'summary_text' | 'reasoning_text'
+
+/** Text, a summary, or both if the worker distinguishes them. */
 export class ReasoningItem implements OpenItem {
   readonly #encoder: ItemEncoder
   readonly #options: OutputOptions
-  readonly #kind: 'summary_text' | 'reasoning_text'
-  /** Parts that have ended, and the text of the open one. */
-  readonly #texts: string[] = []
-  #part: PartEncoder | null = null
-  #text = ''
+  /** Parts that have ended. */
+  readonly #parts: { readonly type: ReasoningKind; readonly text: string }[] = []
+  #part: { readonly kind: ReasoningKind; readonly encoder: PartEncoder; text: string } | null = null
   #signature: string | undefined
+  #members: NativeObject
 
-  constructor(index: number, events: EventEncoder | null, options: OutputOptions) {
+  constructor(
+    { index, members = {} }: Pick<EventOf<'item_started'>, 'index' | 'members'>,
+    events: EventEncoder | null,
+    options: OutputOptions,
+  ) {
     this.#encoder = new ItemEncoder(index, { id: newItemId('reasoning'), type: 'reasoning' }, events)
     this.#options = options
-    this.#kind = options.hasSummary ? 'summary_text' : 'reasoning_text'
+    this.#members = members
   }
 
   begin(): void {
-    this.#encoder.added({ id: this.#encoder.id, type: 'reasoning', status: 'in_progress', summary: [] })
+    const { id } = this.#encoder
+    this.#encoder.added({ ...this.#members, id, type: 'reasoning', status: 'in_progress', summary: [] })
   }
 
   add(event: ToolLoopEvent): void {
+    if (event.type === 'native_event') this.#encoder.native(event.event)
     if (event.type === 'reasoning_signature') this.#signature = (this.#signature ?? '') + event.signature
     if (event.type !== 'reasoning') return
-    if (event.isBreak === true) {
+    if (event.isBreak === true) this.#endPart()
+    else {
+      const isSummary = event.form === undefined ? this.#options.hasSummary : event.form === 'summary'
+      this.#text(isSummary ? 'summary_text' : 'reasoning_text', event.delta)
+    }
+  }
+
+  #text(kind: ReasoningKind, delta: string): void {
+    if (this.#part?.kind !== kind) {
       this.#endPart()
-      return
+      const encoder = this.#encoder.part(kind, this.#partsOf(kind).length)
+      this.#part = { kind, encoder, text: '' }
+      encoder.added({ type: kind, text: '' })
     }
-    if (this.#part === null) {
-      this.#part = this.#encoder.part(this.#kind, this.#texts.length)
-      this.#part.added({ type: this.#kind, text: '' })
-    }
-    this.#text += event.delta
-    this.#part.delta(event.delta)
+    this.#part.text += delta
+    this.#part.encoder.delta(delta)
   }
 
   #endPart(): void {
     if (this.#part === null) return
-    this.#part.done({ type: this.#kind, text: this.#text })
-    this.#texts.push(this.#text)
+    const { kind: type, text, encoder } = this.#part
+    encoder.done({ type, text })
+    this.#parts.push({ type, text })
     this.#part = null
-    this.#text = ''
   }
 
   end(event: ToolLoopEvent): HistoryItem {
     this.#endPart()
-    const item = this.#value(event.type === 'item_done' && event.isCut ? 'incomplete' : 'completed')
+    const { isCut, members } = event as EventOf<'item_done'>
+    this.#members = members ?? this.#members
+    const item = this.#value(isCut ? 'incomplete' : 'completed')
     this.#encoder.done(item)
     return item
   }
@@ -187,23 +229,28 @@ export class ReasoningItem implements OpenItem {
     return this.#value('incomplete')
   }
 
+  /** With the open one. */
+  #partsOf(kind: ReasoningKind): { readonly type: ReasoningKind; readonly text: string }[] {
+    const open = this.#part === null ? [] : [{ type: this.#part.kind, text: this.#part.text }]
+    return [...this.#parts, ...open].filter(({ type }) => type === kind)
+  }
+
   #value(status: string): HistoryItem {
-    const { seal, hasSummary } = this.#options
-    const texts = this.#text === '' ? this.#texts : [...this.#texts, this.#text]
-    const parts = texts.map((text) => ({ type: this.#kind, text }))
-    const text = texts.join('\n\n')
+    const { seal } = this.#options
+    const content = this.#partsOf('reasoning_text')
+    const summary = this.#partsOf('summary_text')
+    const text = (content.length > 0 ? content : summary).map((part) => part.text).join('\n\n')
     return {
+      ...this.#members,
       id: this.#encoder.id,
       type: 'reasoning',
       status,
-      summary: hasSummary ? parts : [],
-      ...(!hasSummary && text !== '' && { content: parts }),
+      summary,
+      ...(content.length > 0 && { content }),
       ...(seal !== null && { encrypted_content: seal({ text, signature: this.#signature }) }),
     }
   }
 }
-
-type EventOf<Type extends ToolLoopEvent['type']> = Extract<ToolLoopEvent, { type: Type }>
 
 /** A call of one of the client's functions. */
 export class FunctionItem implements OpenItem {
@@ -212,9 +259,10 @@ export class FunctionItem implements OpenItem {
   readonly #name: string
   readonly #namespace: string | null
   #arguments = ''
+  #members: NativeObject
 
   constructor(
-    { index, callId, name }: EventOf<'function_started'>,
+    { index, callId, name, members = {} }: EventOf<'function_started'>,
     events: EventEncoder | null,
     namespace: string | null,
   ) {
@@ -222,6 +270,7 @@ export class FunctionItem implements OpenItem {
     this.#callId = callId
     this.#name = name
     this.#namespace = namespace
+    this.#members = members
   }
 
   begin(): void {
@@ -229,13 +278,15 @@ export class FunctionItem implements OpenItem {
   }
 
   add(event: ToolLoopEvent): void {
+    if (event.type === 'native_event') this.#encoder.native(event.event)
     if (event.type !== 'function_arguments') return
     this.#arguments += event.delta
     this.#encoder.argumentsDelta(event.delta)
   }
 
   end(event: ToolLoopEvent): HistoryItem {
-    const { arguments: args, isCut } = event as EventOf<'function_done'>
+    const { arguments: args, isCut, members } = event as EventOf<'function_done'>
+    this.#members = members ?? this.#members
     this.#encoder.argumentsDone(args, this.#name)
     const item = this.#value(isCut ? 'incomplete' : 'completed', args)
     this.#encoder.done(item)
@@ -248,6 +299,7 @@ export class FunctionItem implements OpenItem {
 
   #value(status: string, args: string): HistoryItem {
     return {
+      ...this.#members,
       id: this.#encoder.id,
       type: 'function_call',
       status,
@@ -310,48 +362,4 @@ export function callItem(
   if (standsFor?.kind === 'custom') return new CustomCallItem(event, events, standsFor.name)
   if (standsFor === undefined) return new FunctionItem(event, events, null)
   return new FunctionItem({ ...event, name: standsFor.name }, events, standsFor.namespace)
-}
-
-/** An item that is whole from its beginning, such as one of a type that only the worker and the client know. */
-export class WholeItem implements OpenItem {
-  readonly #encoder: ItemEncoder
-  readonly #item: HistoryItem
-
-  constructor(index: number, item: HistoryItem, events: EventEncoder | null) {
-    this.#encoder = new ItemEncoder(index, item, events)
-    this.#item = item
-  }
-
-  /** With a new id; the worker's id is stored, for requests that send the item back to it. */
-  static ofWorker({ index, item }: EventOf<'native_item'>, events: EventEncoder | null): WholeItem {
-    const type = String(item.type)
-    const whole = {
-      ...withoutPrivate(item as HistoryItem),
-      id: newItemId(type),
-      type,
-      ...(typeof item.id === 'string' && { _workerId: item.id }),
-    }
-    return new WholeItem(index, whole, events)
-  }
-
-  begin(): void {
-    const { type, status, input } = this.#item
-    this.#encoder.added({
-      ...withoutPrivate(this.#item),
-      ...(status !== undefined && { status: 'in_progress' }),
-      ...(type === CUSTOM_CALL && { input: '' }),
-    })
-    if (type === CUSTOM_CALL) this.#encoder.wholeMember('input', input ?? '')
-  }
-
-  add(): void {}
-
-  end(): HistoryItem {
-    this.#encoder.done(withoutPrivate(this.#item))
-    return this.#item
-  }
-
-  incomplete(): HistoryItem {
-    return this.#item
-  }
 }

@@ -7,14 +7,8 @@ import { newItemId } from '#shared'
 import type { TextSeal } from '../prompt/sealed-text.ts'
 import type { CreateRequest } from '../read/read-request.ts'
 import type { EventEncoder } from './event-encoder.ts'
-import {
-  callItem,
-  MessageItem,
-  type OpenItem,
-  type OutputOptions,
-  ReasoningItem,
-  WholeItem,
-} from './model-items.ts'
+import { callItem, MessageItem, type OpenItem, type OutputOptions, ReasoningItem } from './model-items.ts'
+import { NativeItem, sendWholeItem } from './native-item.ts'
 import { ApprovalItem, BuiltInItem, ListItem, McpCallItem } from './tool-items.ts'
 
 export function outputOptions(
@@ -63,6 +57,8 @@ export class OutputItems {
       case 'refusal':
       case 'annotation':
       case 'reasoning_signature':
+      case 'part_done':
+      case 'native_event':
       case 'function_arguments':
       case 'call_arguments':
       case 'call_arguments_done':
@@ -73,8 +69,8 @@ export class OutputItems {
         this.#begin(
           event.index,
           event.item === 'message'
-            ? new MessageItem(event.index, this.#events, this.#options)
-            : new ReasoningItem(event.index, this.#events, this.#options),
+            ? new MessageItem(event, this.#events, this.#options)
+            : new ReasoningItem(event, this.#events, this.#options),
         )
         return
       case 'function_started':
@@ -95,10 +91,13 @@ export class OutputItems {
         this.#begin(event.index, new ApprovalItem(event, this.#events))
         this.#end(event.index, event)
         return
-      case 'native_item':
-        this.#begin(event.index, WholeItem.ofWorker(event, this.#events))
-        this.#end(event.index, event)
+      case 'native_started':
+        this.#begin(event.index, new NativeItem(event, this.#events))
         return
+      case 'native_answer_event':
+        this.#events?.sendNative(event.event, null)
+        return
+      case 'native_item':
       case 'item_done':
       case 'function_done':
       case 'list_done':
@@ -113,9 +112,8 @@ export class OutputItems {
 
   /** An item that is whole from the beginning. */
   addWhole(index: number, item: HistoryItem): void {
-    const whole = new WholeItem(index, item, this.#events)
-    whole.begin()
-    this.#done[index] = whole.end()
+    sendWholeItem(index, item, this.#events)
+    this.#done[index] = item
     this.#onDone?.()
   }
 

@@ -92,7 +92,10 @@ export function toWireUsage(usage: GenerationUsage | null): Json {
   const output = usage?.outputTokens ?? 0
   return {
     input_tokens: input,
-    input_tokens_details: { cached_tokens: usage?.cachedTokens ?? 0 },
+    input_tokens_details: {
+      cached_tokens: usage?.cachedTokens ?? 0,
+      ...(usage !== null && usage.cacheWriteTokens > 0 && { cache_write_tokens: usage.cacheWriteTokens }),
+    },
     output_tokens: output,
     output_tokens_details: { reasoning_tokens: usage?.reasoningTokens ?? 0 },
     total_tokens: input + output,

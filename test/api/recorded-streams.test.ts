@@ -1,0 +1,180 @@
+/** Streams with every event of a provider, over every client API: nothing that both formats have is lost. */
+import { expect, onTestFinished, test } from 'vitest'
+import { startToolServer } from '../../plugins/tools/mcp/fixtures/tool-server.ts'
+import { annotation, logprobs } from '../fixtures/streams/chat-stream.ts'
+import { content } from '../fixtures/streams/messages-stream.ts'
+import { output, responsesStream, whole } from '../fixtures/streams/responses-stream.ts'
+import { openSse } from '../support/sse-client.ts'
+import {
+  FRONTS,
+  gatherMessage,
+  LANES,
+  openLane,
+  openNative,
+  readStream,
+  type Said,
+} from './recorded-fleet.ts'
+import { type Json, RESPONSES, type Reply } from './responses/responses-fleet.ts'
+
+/** Without what each side chooses itself: ids, numbers, sealed reasoning. */
+function comparable(events: readonly Json[]): Json[] {
+  const ids = new Map<unknown, string>()
+  const named = (event: Reply) => {
+    if (event.item !== undefined) ids.set(event.item.id, `item ${event.output_index}`)
+    const { sequence_number: _, item_id: id, item, ...rest } = event
+    return {
+      ...rest,
+      ...(id !== undefined && { item_id: ids.get(id) ?? id }),
+      ...(item !== undefined && { item: withoutOwn(item, ids) }),
+    }
+  }
+  return events.map(named)
+}
+
+function withoutOwn(item: Reply, ids?: ReadonlyMap<unknown, string>): Json {
+  const { id, encrypted_content: sealed, ...rest } = JSON.parse(JSON.stringify(item)) as Reply
+  const isSealed = item.type === 'reasoning' && sealed !== undefined
+  return {
+    ...rest,
+    ...(ids !== undefined && { id: ids.get(id) }),
+    ...(sealed !== undefined && { encrypted_content: isSealed ? 'sealed' : sealed }),
+  }
+}
+
+/** Events that the gateway writes itself. */
+const OWN = new Set(['response.created', 'response.queued', 'response.in_progress', 'response.completed'])
+const theirs = (events: readonly Json[]) => comparable(events.filter(({ type }) => !OWN.has(String(type))))
+
+const INCLUDE = ['reasoning.encrypted_content', 'message.output_text.logprobs']
+const request = { input: 'hi', include: INCLUDE, reasoning: { summary: 'auto' } }
+
+test('a Responses client gets every event of a Responses worker, in order', async () => {
+  const { gateway } = await openNative()
+  const events = await readStream(gateway.url + RESPONSES, request)
+  expect(events.map(({ sequence_number }) => sequence_number)).toEqual(events.map((_, index) => index))
+  expect(theirs(events)).toEqual(theirs(responsesStream))
+})
+
+test('beside tools of the gateway, a Responses client gets every event of a Responses worker too', async () => {
+  const server = await startToolServer({ echo: () => 'x' })
+  onTestFinished(() => server.close())
+  const { gateway } = await openNative()
+  const tools = [
+    { type: 'mcp', server_label: 'echoes', server_url: server.url, require_approval: 'never' },
+    { type: 'function', name: 'look' },
+  ]
+  const events = await readStream(gateway.url + RESPONSES, { ...request, tools })
+  const [first, ...rest] = events.at(-1).response.output
+  expect(first.type).toBe('mcp_list_tools')
+  expect(rest.map((item: Json) => withoutOwn(item))).toEqual(output.map((item) => withoutOwn(item)))
+  // The list of the tool server has the first index.
+  const shifted = events
+    .filter(({ output_index: index }) => index !== 0)
+    .map((event) => ('output_index' in event ? { ...event, output_index: event.output_index - 1 } : event))
+  expect(theirs(shifted)).toEqual(theirs(responsesStream))
+})
+
+test.each([{ stream: true }, { stream: false }])(
+  'items of a Responses worker are complete, also when stored (%j)',
+  async ({ stream }) => {
+    const { gateway, create, fetchJson } = await openNative()
+    const reply = stream
+      ? (await readStream(gateway.url + RESPONSES, request)).at(-1).response
+      : await create(request)
+    const expected = output.map((item) => withoutOwn(item))
+    expect(reply.output.map((item: Json) => withoutOwn(item))).toEqual(expected)
+    expect(reply.usage).toEqual(whole.usage)
+    const stored = await fetchJson('GET', `${RESPONSES}/${reply.id}?include[]=reasoning.encrypted_content`)
+    expect(stored.output).toEqual(reply.output)
+  },
+)
+
+/** Ids that a Messages client accepts; its inputs are parsed. */
+function inMessages({ text, reasoning, refusal, calls, usage }: Said): Said {
+  const own = calls.map(([id, name, args]) => [ofCall(id), name, JSON.stringify(JSON.parse(args))] as const)
+  return { text: text + refusal, reasoning, refusal: '', calls: own, usage }
+}
+
+const ofCall = (id: string) => (id.startsWith('toolu_') ? id : `toolu_${id}`)
+
+const pairs = Object.keys(LANES).flatMap((lane) =>
+  Object.keys(FRONTS).flatMap((front) => [true, false].map((stream) => ({ lane, front, stream }))),
+) as { lane: keyof typeof LANES; front: keyof typeof FRONTS; stream: boolean }[]
+
+test.each(pairs)(
+  'a $front client of a $lane worker gets all that both formats have (stream: $stream)',
+  async ({ lane, front, stream }) => {
+    const { said } = LANES[lane]
+    const { path, body, ofStream, ofReply } = FRONTS[front]
+    const { gateway, post } = await openLane(LANES[lane])
+    const expected = front === 'messages' ? inMessages(said) : said
+    const options = front === 'chat' && { stream_options: { include_usage: true } }
+    if (stream)
+      expect(ofStream(await readStream(gateway.url + path, { ...body, ...options }))).toEqual(expected)
+    else {
+      const reply = ofReply(await (await post(path, { model: 'test-model', ...body })).json())
+      // A whole message has inputs as objects, not as the model's text.
+      expect(lane === 'messages' ? inMessages(reply) : reply).toEqual(
+        lane === 'messages' ? inMessages(said) : expected,
+      )
+    }
+  },
+)
+
+test('chunks and events of a worker reach a client of its own format byte for byte', async () => {
+  for (const front of ['chat', 'messages'] as const) {
+    const { gateway } = await openLane(LANES[front])
+    const { path, body } = FRONTS[front]
+    expect(await readStream(gateway.url + path, body)).toEqual(LANES[front].events)
+  }
+})
+
+test.each([true, false])(
+  'log probabilities and sources, in the form of each format (stream: %s)',
+  async (stream) => {
+    const ask = async (lane: 'chat' | 'responses', front: 'chat' | 'responses', more: Json) => {
+      const { gateway, post } = await openLane(LANES[lane])
+      const { path, body } = FRONTS[front]
+      const sent = { ...body, ...more, stream, model: 'test-model' }
+      return stream
+        ? readStream(gateway.url + path, sent)
+        : ((await (await post(path, sent)).json()) as Reply)
+    }
+    const flat = { type: 'url_citation', ...annotation.url_citation }
+    const ofResponse = await ask('chat', 'responses', { include: INCLUDE })
+    const { output: items } = stream ? ofResponse.at(-1).response : ofResponse
+    const message = items.find(({ type }: Reply) => type === 'message')
+    expect(message.content[0]).toMatchObject({ annotations: [flat], logprobs })
+    const ofChat = await ask('responses', 'chat', { logprobs: true, top_logprobs: 1 })
+    const choices = stream ? ofChat.flatMap((chunk: Reply) => chunk.choices) : ofChat.choices
+    const gathered = (read: (choice: Reply) => unknown) => choices.flatMap((one: Reply) => read(one) ?? [])
+    const [{ logprobs: ofPart }] = output[1].content as Reply[]
+    expect(gathered(({ logprobs: found }) => found?.content)).toEqual(ofPart)
+    const found = gathered(({ delta, message: whole }) => (delta ?? whole).annotations)
+    expect(found.slice(0, 2)).toEqual([
+      annotation,
+      { type: 'file_citation', file_id: 'file_1', filename: 'a.txt', index: 2 },
+    ])
+    expect(found).toHaveLength(4)
+  },
+)
+
+test('beside tools of the gateway, a Messages client gets every block of a Messages worker', async () => {
+  const server = await startToolServer({ echo: () => 'x' })
+  onTestFinished(() => server.close())
+  const { gateway, post } = await openLane(LANES.messages)
+  const { path, body } = FRONTS.messages
+  const sent = {
+    ...body,
+    model: 'test-model',
+    mcp_servers: [{ type: 'url', name: 'echoes', url: server.url }],
+    tools: [...body.tools, { type: 'mcp_toolset', mcp_server_name: 'echoes' }],
+  }
+  const headers = { 'x-weir-mcp': 'enabled' }
+  const whole = (await (await post(path, sent, headers)).json()) as Reply
+  expect(whole.content).toEqual(content)
+  const stream = openSse(gateway.url + path, { body: { ...sent, stream: true }, headers })
+  await stream.done
+  const events = stream.events.map(({ data }) => JSON.parse(data) as Reply)
+  expect(gatherMessage(events).content).toEqual(content)
+})

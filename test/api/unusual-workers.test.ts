@@ -1,0 +1,191 @@
+/** What workers send that no document describes, over every client API. */
+import { expect, test } from 'vitest'
+import {
+  type Answer,
+  jsonAnswer,
+  rawAnswer,
+  type StreamStep,
+  streamAnswer,
+} from '../support/scripted-worker.ts'
+import { openSse } from '../support/sse-client.ts'
+import { FRONTS, LANES, openLane, readStream } from './recorded-fleet.ts'
+import type { Json, Reply } from './responses/responses-fleet.ts'
+
+type Lane = keyof typeof LANES
+type Front = keyof typeof FRONTS
+
+const lanes = Object.keys(LANES) as Lane[]
+const fronts = Object.keys(FRONTS) as Front[]
+const pairs = lanes.flatMap((lane) => fronts.map((front) => [lane, front] as const))
+
+const EVENTS = { 'content-type': 'text/event-stream' }
+const frame = (event: Json) => `event: ${event.type ?? 'message'}\ndata: ${JSON.stringify(event)}\n\n`
+const framed = (lane: Lane) =>
+  LANES[lane].events.map(frame).join('') + (lane === 'chat' ? 'data: [DONE]\n\n' : '')
+const BOM = Buffer.from('\ufeff')
+
+/** Beginnings that an event stream may have. @source WHATWG HTML, Server-sent events */
+const FRAMINGS: readonly (readonly [string, (text: string) => StreamStep[]])[] = [
+  ['a byte order mark', (text) => [`\ufeff${text}`]],
+  ['a byte order mark that is cut', (text) => [BOM.subarray(0, 2), { waitMs: 20 }, BOM.subarray(2), text]],
+  ['a comment first', (text) => [`: connected\n\n${text}`]],
+  ['a byte order mark and a comment', (text) => [`\ufeff: connected\n${text}`]],
+  ['empty lines and a retry time', (text) => [`\n\nretry: 10\n\n${text}`]],
+  ['lines that end in CR LF', (text) => [text.replaceAll('\n', '\r\n')]],
+  ['CR LF that is cut', (text) => [`${text.replaceAll('\n', '\r\n').slice(0, -1)}`, { waitMs: 20 }, '\n']],
+  [
+    'no space behind the colons',
+    (text) => [text.replaceAll('event: ', 'event:').replaceAll('data: ', 'data:')],
+  ],
+]
+
+test.each(pairs)(
+  '%s worker, %s client: any framing of the stream gives the same answer',
+  async (lane, front) => {
+    const { gateway, post, workers } = await openLane(LANES[lane])
+    const { path, body, ofStream } = FRONTS[front]
+    const options = front === 'chat' && { stream_options: { include_usage: true } }
+    const read = async () => ofStream(await readStream(gateway.url + path, { ...body, ...options }))
+    const plain = await read()
+    for (const [name, toSteps] of FRAMINGS) {
+      const steps = toSteps(framed(lane))
+      workers[0].script(LANES[lane].route, streamAnswer(steps, { headers: EVENTS }))
+      if (lane !== front || lane === 'responses') expect(await read(), name).toEqual(plain)
+      else {
+        const reply = await post(path, { ...body, ...options, model: 'test-model', stream: true })
+        const sent = steps.filter((step) => typeof step === 'string' || Buffer.isBuffer(step))
+        const bytes = Buffer.concat(sent.map((step) => Buffer.from(step as string)))
+        expect(Buffer.from(await reply.arrayBuffer()).equals(bytes), name).toBe(true)
+      }
+    }
+  },
+)
+
+const ERROR_BODIES: readonly (readonly [number, string, Record<string, string>])[] = [
+  [502, '<html><body>bad gateway ☃</body></html>', { 'content-type': 'text/html; charset=utf-8' }],
+  [400, 'the request was bad', { 'content-type': 'text/plain' }],
+  [429, 'slow down', { 'content-type': 'text/plain', 'retry-after': '7' }],
+  [404, 'no such route', {}],
+  [503, '', { 'content-type': 'text/html' }],
+]
+
+test.each(pairs)(
+  '%s worker, %s client: an error body that is no JSON keeps its words and status',
+  async (lane, front) => {
+    const { post, workers } = await openLane(LANES[lane], { retry: { maxAttempts: 1 } })
+    const { path, body } = FRONTS[front]
+    for (const [status, text, headers] of ERROR_BODIES)
+      for (const stream of [true, false]) {
+        workers[0].script(LANES[lane].route, rawAnswer(text, { status, headers }))
+        const reply = await post(path, { ...body, model: 'test-model', stream })
+        const said = (await reply.json()) as Reply
+        expect(reply.headers.get('content-type')).toMatch(/^application\/json/)
+        expect(said.error.message).toContain(text === '' ? 'status 503' : text)
+        expect(said.error.type).toEqual(expect.any(String))
+        if (front === 'messages')
+          expect(said).toMatchObject({ type: 'error', request_id: expect.any(String) })
+        // A Responses client gets the codes of that API.
+        if (front !== 'responses') expect(reply.status).toBe(status)
+        if (status === 429) expect(reply.headers.get('retry-after')).toBe('7')
+      }
+  },
+)
+
+test('an error body that is JSON but not declared as such passes unchanged', async () => {
+  const { post, workers } = await openLane(LANES.chat)
+  const text = ' {"error":{"message":"m","odd":1.0}}'
+  workers[0].script(
+    LANES.chat.route,
+    rawAnswer(text, { status: 400, headers: { 'content-type': 'text/plain' } }),
+  )
+  const reply = await post(FRONTS.chat.path, { ...FRONTS.chat.body, model: 'test-model' })
+  expect([reply.status, await reply.text()]).toEqual([400, text])
+})
+
+test('an endless error page is cut', async () => {
+  const { post, workers } = await openLane(LANES.chat)
+  const page = [...Array.from({ length: 20 }, () => 'x'.repeat(10_000)), { hang: true }] as StreamStep[]
+  workers[0].script(
+    LANES.chat.route,
+    streamAnswer(page, { status: 400, headers: { 'content-type': 'text/html' } }),
+  )
+  const reply = await post(FRONTS.chat.path, { ...FRONTS.chat.body, model: 'test-model' })
+  const { error } = (await reply.json()) as Reply
+  expect([reply.status, error.message]).toEqual([400, 'x'.repeat(500)])
+})
+
+test.each(['messages', 'responses'] as const)(
+  'a choice that was not requested does not reach a %s client',
+  async (front) => {
+    const { gateway, post, workers } = await openLane(LANES.chat)
+    const { path, body, ofStream, ofReply } = FRONTS[front]
+    const extra = (choice: Reply) => ({ ...choice, index: 1 })
+    const events = LANES.chat.events.map((event: Reply) => ({
+      ...event,
+      choices: event.choices.flatMap((choice: Reply) => [extra(choice), choice]),
+    }))
+    const whole = LANES.chat.reply as Reply
+    const plain = ofStream(await readStream(gateway.url + path, body))
+    const answer: Answer = streamAnswer([...events.map(frame), 'data: [DONE]\n\n'], { headers: EVENTS })
+    workers[0].script(LANES.chat.route, answer)
+    expect(ofStream(await readStream(gateway.url + path, body))).toEqual(plain)
+    workers[0].script(
+      LANES.chat.route,
+      jsonAnswer({ ...whole, choices: [whole.choices[0], extra(whole.choices[0])] }),
+    )
+    const reply = await post(path, { ...body, model: 'test-model' })
+    expect(ofReply(await reply.json())).toEqual(plain)
+    // It has not ended, which is nobody's loss.
+    const open = { ...events[1], choices: [extra(events[1].choices[0])] }
+    workers[0].script(
+      LANES.chat.route,
+      streamAnswer([open, ...LANES.chat.events].map(frame), { headers: EVENTS }),
+    )
+    expect(ofStream(await readStream(gateway.url + path, body))).toEqual(plain)
+  },
+)
+
+/** Errors inside of a stream, as engines and services word them. */
+const STREAM_ERRORS: Readonly<Record<Lane, readonly string[]>> = {
+  chat: [
+    'data: {"error":{"message":"it broke ☃","type":"server_error","code":500}}\n\n',
+    'data: {"error":{"message":"it broke ☃"}}\n\ndata: [DONE]\n\n',
+    'data: {"error":"it broke ☃"}\n\n',
+    'data: {"object":"error","message":"it broke ☃","type":"InternalServerError","code":500}\n\n',
+    'event: error\ndata: {"message":"it broke ☃"}\n\n',
+    'event: error\ndata: {"detail":"it broke ☃"}\n\n',
+    'event: error\ndata: it broke ☃\n\n',
+  ],
+  responses: [
+    'data: {"type":"error","code":"server_error","message":"it broke ☃","param":null}\n\n',
+    'data: {"type":"error","error":{"type":"server_error","message":"it broke ☃"}}\n\n',
+    'data: {"type":"response.failed","response":{"status":"failed","error":{"code":"server_error","message":"it broke ☃"}}}\n\n',
+    'data: {"type":"response.failed","response":{"status":"failed"},"error":{"message":"it broke ☃"}}\n\n',
+    'data: {"error":{"message":"it broke ☃","type":"server_error"}}\n\n',
+    'event: error\ndata: {"message":"it broke ☃"}\n\n',
+    'data: {"type":"error","error":"it broke ☃"}\n\n',
+  ],
+  messages: [
+    'event: error\ndata: {"type":"error","error":{"type":"api_error","message":"it broke ☃"}}\n\n',
+    'data: {"type":"error","error":{"type":"never_heard_of","message":"it broke ☃"}}\n\n',
+    'event: error\ndata: {"error":{"message":"it broke ☃"}}\n\n',
+    'event: error\ndata: {"type":"error","message":"it broke ☃"}\n\n',
+  ],
+}
+
+test.each(pairs)(
+  '%s worker, %s client: an error inside of the stream keeps its words',
+  async (lane, front) => {
+    const { gateway, workers } = await openLane(LANES[lane], { retry: { maxAttempts: 1 } })
+    const { path, body } = FRONTS[front]
+    const begun = LANES[lane].events.slice(0, 3).map(frame)
+    for (const error of STREAM_ERRORS[lane])
+      for (const before of [[], begun]) {
+        workers[0].script(LANES[lane].route, streamAnswer([...before, error], { headers: EVENTS }))
+        const stream = openSse(gateway.url + path, { body: { ...body, model: 'test-model', stream: true } })
+        await stream.done
+        expect(stream.text(), error).toContain('it broke ☃')
+        expect(stream.isWhole, error).toBe(true)
+      }
+  },
+)
