@@ -35,7 +35,8 @@ export {
   type Unchecked,
 } from './formats/schemas.ts'
 export { type ReadEvent, readEvent, type SseEvent, writeEvent } from './formats/sse-event.ts'
-export { withOneSystemMessage } from './formats/system-messages.ts'
+export { withStrictRoles } from './formats/strict-roles.ts'
+export { MAX_TOOL_NAME, memberName, shortened, withDigest } from './formats/tool-names.ts'
 export { isUuid, uuidV7, uuidV7Hex } from './formats/uuid-v7.ts'
 export { ignoredMembers, warningHeader } from './formats/warning-header.ts'
 export { LabelLimit, modelLabelLimit, OTHER } from './metrics/label-limit.ts'

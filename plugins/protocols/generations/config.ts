@@ -17,7 +17,7 @@ export const generationsConfig = Type.Object(
     systemMessages: Type.Enum(['merge', 'keep'], {
       default: 'merge',
       description:
-        'System messages of translated requests to engines. merge: one in front, and later ones as notes in user messages, since many chat templates reject others. keep: sent as they are.',
+        'System messages of translated requests to engines. merge: one in front, later ones as notes in user messages, and neighbouring user messages as one, since many chat templates reject others. keep: messages are sent as they are.',
     }),
     toolTypes: Type.Union([Type.Array(Type.String({ minLength: 1 })), Type.Null()], {
       default: null,

@@ -7,6 +7,7 @@ import {
   isObject,
   type TokenLogprob,
 } from '#kernel'
+import { memberName } from '#shared'
 import { isText, type Json } from '../json.ts'
 import { toAnswerError } from './answer-error.ts'
 
@@ -67,7 +68,9 @@ export class ResponseAnswer {
     this.#items.set(index, open)
     if (!isCall) return
     const id = isText(item.call_id) ? item.call_id : `call_${open.call}`
-    this.#sink.emit({ type: 'tool_call', choice: CHOICE, index: open.call, id, name: String(item.name) })
+    // Named as the function that stands for it, from which the client's format is written.
+    const name = isText(item.namespace) ? memberName(item.namespace, String(item.name)) : String(item.name)
+    this.#sink.emit({ type: 'tool_call', choice: CHOICE, index: open.call, id, name })
   }
 
   text(index: unknown, delta: unknown, logprobs: unknown): void {
