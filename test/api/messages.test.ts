@@ -697,9 +697,9 @@ test('aliases lead to the operator’s models, and are listed for clients of the
   expect((await (await get('/v1/models')).json()) as object).not.toHaveProperty('has_more')
 })
 
-test('messages over services alone the names of the configuration are listed, for clients of the format', async () => {
+test('messages over services without a list of models, the names of the configuration are listed, for clients of the format', async () => {
   const { get } = await openMessages({
-    workers: [VENDOR],
+    workers: [{ spec: { ...VENDOR.spec, models: [] } }],
     messages: { models: { 'claude-x': 'test-model' } },
   })
   const page = await get('/v1/models', { 'anthropic-version': '2023-06-01' })
