@@ -28,6 +28,7 @@ import {
 import { BodyExcerpt, uuidV7 } from '#shared'
 import { type Engines, type PreparedPrompts, preparePrompts } from './engines.ts'
 import { generationErrors } from './errors.ts'
+import { fitNames, hasNameLimits } from './fitted-names.ts'
 import type { PassThroughDecision } from './pass-through.ts'
 import { toRefusal } from './refusal.ts'
 
@@ -35,6 +36,7 @@ import { toRefusal } from './refusal.ts'
 const MAX_REFUSAL_BYTES = 65_536
 
 const NOTHING_PREPARED: PreparedPrompts['byAdapter'] = new Map()
+const NO_NAMES: ReadonlyMap<string, string> = new Map()
 
 export interface GenerationParts {
   readonly engines: Engines
@@ -44,6 +46,8 @@ export interface GenerationParts {
 
 class Attempt implements EngineAttempt {
   readonly request: GenerationRequest
+  /** The client's names of functions by those that the worker got in their place. */
+  readonly names: ReadonlyMap<string, string>
   readonly model: string
   readonly prepared: PreparedPrompt | null
   readonly worker: WorkerEntry
@@ -59,7 +63,9 @@ class Attempt implements EngineAttempt {
     worker: WorkerEntry,
     model: string,
   ) {
-    this.request = run.request
+    const fitted = hasNameLimits(worker, adapter) ? fitNames(run.request) : null
+    this.request = fitted?.request ?? run.request
+    this.names = fitted?.names ?? NO_NAMES
     this.stream = run.stream
     this.ctx = run.ctx
     this.adapter = adapter
@@ -296,12 +302,17 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
       this.#isOver = true
     }
     try {
-      this.#options.listener.onEvent(event)
+      this.#options.listener.onEvent(event.type === 'tool_call' ? this.#named(event) : event)
     } catch (error) {
       // A listener that throws at the end has not ended the client's response.
       if (event.type === 'finished') this.#isOver = false
       throw error
     }
+  }
+
+  #named(event: Extract<GenerationEvent, { type: 'tool_call' }>): GenerationEvent {
+    const name = this.#attempt?.names.get(event.name)
+    return name === undefined ? event : { ...event, name }
   }
 
   fail(error: GatewayError): void {
