@@ -315,13 +315,7 @@ test('results of tools come first and in order, failures are visible in the text
     { role: 'tool', tool_call_id: 'b', content: 'Error: no window' },
     { role: 'tool', tool_call_id: 'a', content: '30' },
     { role: 'tool', tool_call_id: 'c', content: '' },
-    {
-      role: 'user',
-      content: [
-        { type: 'image_url', image_url: { url: 'data:image/png;base64,aGk=' } },
-        { type: 'text', text: 'and?' },
-      ],
-    },
+    { role: 'user', content: '[image: image/png, 2 bytes]\nand?' },
   ])
 })
 

@@ -19,6 +19,11 @@ export const generationsConfig = Type.Object(
       description:
         'System messages of translated requests to engines. merge: one in front, later ones as notes in user messages, and neighbouring user messages as one, since many chat templates reject others. keep: messages are sent as they are.',
     }),
+    toolImages: Type.Enum(['auto', 'send', 'note'], {
+      default: 'auto',
+      description:
+        'Images of tool results in translated requests. auto: sent to models with the capability vision and to the services openai, anthropic and gemini; others get a note with type and size. send: always sent. note: never sent.',
+    }),
     toolTypes: Type.Union([Type.Array(Type.String({ minLength: 1 })), Type.Null()], {
       default: null,
       description:

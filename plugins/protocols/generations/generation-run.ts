@@ -31,6 +31,7 @@ import { generationErrors } from './errors.ts'
 import { fitNames, hasNameLimits } from './fitted-names.ts'
 import type { PassThroughDecision } from './pass-through.ts'
 import { toRefusal } from './refusal.ts'
+import { seesImages, type ToolImages, withToolImages } from './tool-images.ts'
 
 /** Bytes of an error body that are read for its message. */
 const MAX_REFUSAL_BYTES = 65_536
@@ -42,6 +43,7 @@ export interface GenerationParts {
   readonly engines: Engines
   readonly upstream: Upstream
   readonly passThrough: PassThroughDecision
+  readonly toolImages: ToolImages
 }
 
 class Attempt implements EngineAttempt {
@@ -133,8 +135,9 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
       const model = this.#parts.upstream.canonicalModel(this.request.model)
       const preparing = this.#parts.engines.preparing(model)
       if (preparing.length === 0) this.#open()
+      // Engines that get a prepared prompt take text alone.
       else
-        preparePrompts(preparing, { request: this.request, model, ctx: this.ctx }).then(
+        preparePrompts(preparing, { request: this.#withImages(null, model), model, ctx: this.ctx }).then(
           (prepared) => this.#takePrompts(prepared),
           (error: unknown) => this.#failed(error),
         )
@@ -187,10 +190,23 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
     }
     const adapter = this.#engineOf(worker)
     if (adapter === null) throw generationErrors.engine_missing(model)
-    const attempt = new Attempt(this, adapter, this.#prepared.get(adapter) ?? null, worker, model)
+    const request = this.#withImages(worker, model)
+    const run = { request, stream: this.stream, ctx: this.ctx }
+    const attempt = new Attempt(run, adapter, this.#prepared.get(adapter) ?? null, worker, model)
     this.#attempt = attempt
     const { method, path, body, headers } = adapter.requestFor(attempt)
     return { method, path, body, headers: this.#parts.upstream.headersFor(this.ctx, worker, headers) }
+  }
+
+  /** @param worker null for engines that cannot get images */
+  #withImages(worker: WorkerEntry | null, model: string): GenerationRequest {
+    const { prompt } = this.request
+    if (prompt.kind !== 'chat') return this.request
+    const { toolImages } = this.#parts
+    const areSeen =
+      toolImages === 'auto' ? worker !== null && seesImages(worker, model) : toolImages === 'send'
+    const messages = withToolImages(prompt.messages, areSeen)
+    return messages === prompt.messages ? this.request : { ...this.request, prompt: { ...prompt, messages } }
   }
 
   // The call's events.

@@ -2,7 +2,7 @@
  * Items as the messages of a chat: turns of the assistant with their calls, each call with exactly one result behind it.
  */
 import type { CallOrigin, ChatMessage, ContentPart, HistoryItem } from '#kernel'
-import { memberName } from '#shared'
+import { imageNote, memberName } from '#shared'
 import { responsesErrors } from '../../errors.ts'
 import { namesFound, SEARCH_OUTPUT } from '../read/found-tools.ts'
 import { SEARCH_TOOL, toArguments } from '../read/stand-ins.ts'
@@ -209,7 +209,10 @@ function functionName({ name, namespace }: HistoryItem): string {
 
 function picturesOf(parts: readonly { readonly type: string }[]): readonly ContentPart[] {
   const content = toChatContent(parts.filter(({ type }) => type !== 'input_text' && type !== 'output_text'))
-  return typeof content === 'string' ? [] : content
+  if (typeof content === 'string') return []
+  return content.map((part) =>
+    part.type === 'image_url' ? { ...part, unseen: imageNote(part.image_url.url) } : part,
+  )
 }
 
 function errorText(error: unknown): string {
