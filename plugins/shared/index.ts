@@ -15,6 +15,7 @@ export {
 } from './answers/worker-message.ts'
 export { FileError, readRootedFile, resolveInRoots } from './files/read-rooted-file.ts'
 export { parseBoundedJson, parseBoundedText } from './formats/bounded-json.ts'
+export { imageNote } from './formats/image-note.ts'
 export { type Include, includeNames, isInclude } from './formats/include.ts'
 export { newId, newItemId } from './formats/item-ids.ts'
 export { arrayShape, type Member, topLevelMembers, withMembers } from './formats/json-members.ts'
@@ -42,7 +43,8 @@ export {
   unionBy,
 } from './formats/schemas.ts'
 export { type ReadEvent, readEvent, type SseEvent, writeEvent } from './formats/sse-event.ts'
-export { withOneSystemMessage } from './formats/system-messages.ts'
+export { withStrictRoles } from './formats/strict-roles.ts'
+export { MAX_TOOL_NAME, memberName, shortened, withDigest } from './formats/tool-names.ts'
 export { isUuid, uuidV7, uuidV7Hex } from './formats/uuid-v7.ts'
 export { ignoredMembers, warningHeader } from './formats/warning-header.ts'
 export { LabelLimit, modelLabelLimit, OTHER } from './metrics/label-limit.ts'

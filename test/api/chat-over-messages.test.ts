@@ -70,14 +70,14 @@ test('a chat request becomes a messages request, and the message a chat completi
       {
         role: 'assistant',
         content: [
-          { type: 'tool_use', id: 'call_1', name: 'weather', input: { city: 'X' } },
+          { type: 'tool_use', id: 'call_1_e8b7b7b3', name: 'weather', input: { city: 'X' } },
           { type: 'tool_use', id: 'call_2', name: 'weather', input: {} },
         ],
       },
       {
         role: 'user',
         content: [
-          { type: 'tool_result', tool_use_id: 'call_1', content: '30' },
+          { type: 'tool_result', tool_use_id: 'call_1_e8b7b7b3', content: '30' },
           { type: 'tool_result', tool_use_id: 'call_2', content: '31' },
           { type: 'text', text: 'so?' },
         ],

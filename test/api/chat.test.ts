@@ -260,12 +260,17 @@ describe('validation', () => {
 })
 
 describe('GET /v1/models', () => {
-  test('lists each registered model once', async () => {
-    const fleet = await openFleet({ workers: [{ models: ['a', 'b'] }, { models: ['b'] }] })
+  test('lists each registered model once, those of services included', async () => {
+    const service = {
+      models: ['b', 'gpt'],
+      spec: { runtime_type: 'external', provider: 'openai', api_key: 'w' },
+    }
+    const fleet = await openFleet({ workers: [{ models: ['a', 'b'] }, service] })
     const reply = await fleet.get('/v1/models')
     expect(reply.status).toBe(200)
     const entry = (id: string) => ({ id, object: 'model', created: 0, owned_by: 'self_hosted' })
-    expect(await reply.json()).toEqual({ object: 'list', data: [entry('a'), entry('b')] })
+    const gpt = { ...entry('gpt'), owned_by: 'openai' }
+    expect(await reply.json()).toEqual({ object: 'list', data: [entry('a'), entry('b'), gpt] })
   })
 
   test('is 503 with nothing to list', async () => {
@@ -287,14 +292,14 @@ describe('GET /v1/models', () => {
       const { data } = (await (await fleet.get('/v1/models', headers)).json()) as { data: { id: string }[] }
       return data.map(({ id }) => id)
     }
-    expect(await ids()).toEqual(['local'])
-    expect(await ids({ authorization: 'Bearer shared' })).toEqual(['local'])
-    expect(await ids({ authorization: 'bearer tenant' })).toEqual(['local'])
+    expect(await ids()).toEqual(['local', 'gpt'])
+    expect(await ids({ authorization: 'Bearer shared' })).toEqual(['local', 'gpt'])
+    expect(await ids({ authorization: 'bearer tenant' })).toEqual(['local', 'gpt'])
     expect(external.requestsTo('GET /v1/models')).toEqual([])
     expect(await ids({ authorization: 'Bearer theirs' })).toEqual(['gpt'])
     expect(external.requestsTo('GET /v1/models')[0].header('authorization')).toBe('Bearer theirs')
     external.script('GET /v1/models', rawAnswer('', { status: 401 }))
-    expect(await ids({ authorization: 'Bearer theirs' })).toEqual(['local'])
+    expect(await ids({ authorization: 'Bearer theirs' })).toEqual(['local', 'gpt'])
   })
 })
 

@@ -315,13 +315,7 @@ test('results of tools come first and in order, failures are visible in the text
     { role: 'tool', tool_call_id: 'b', content: 'Error: no window' },
     { role: 'tool', tool_call_id: 'a', content: '30' },
     { role: 'tool', tool_call_id: 'c', content: '' },
-    {
-      role: 'user',
-      content: [
-        { type: 'image_url', image_url: { url: 'data:image/png;base64,aGk=' } },
-        { type: 'text', text: 'and?' },
-      ],
-    },
+    { role: 'user', content: '[image: image/png, 2 bytes]\nand?' },
   ])
 })
 
@@ -697,9 +691,9 @@ test('aliases lead to the operator’s models, and are listed for clients of the
   expect((await (await get('/v1/models')).json()) as object).not.toHaveProperty('has_more')
 })
 
-test('messages over services alone the names of the configuration are listed, for clients of the format', async () => {
+test('messages over services without a list of models, the names of the configuration are listed, for clients of the format', async () => {
   const { get } = await openMessages({
-    workers: [VENDOR],
+    workers: [{ spec: { ...VENDOR.spec, models: [] } }],
     messages: { models: { 'claude-x': 'test-model' } },
   })
   const page = await get('/v1/models', { 'anthropic-version': '2023-06-01' })

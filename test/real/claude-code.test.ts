@@ -1,100 +1,69 @@
-/** Claude Code, unmodified and headless, over a scripted chat worker. */
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+/** Claude Code, unmodified and headless, over every kind of worker. */
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { afterEach, expect, test } from 'vitest'
-import { startBuiltGateway, stopCommands } from '../support/built-command.ts'
-import { type ChatBody, chatEngine, toolResults } from '../support/chat-turns.ts'
-import { type ScriptedWorker, startScriptedWorker } from '../support/scripted-worker.ts'
+import { ClaudeCode, hasClaude } from '../support/agent-commands.ts'
+import { LANES, type Lane, type LaneName, MODEL, ScriptedModel } from '../support/agent-lanes.ts'
+import { type BuiltGateway, startBuiltGateway, stopCommands } from '../support/built-command.ts'
 
-const CHAT = 'POST /v1/chat/completions'
-let worker: ScriptedWorker
+const ECHO = 'mcp__everything__echo'
+let lane: Lane | null = null
+
 afterEach(async () => {
   await stopCommands()
-  await worker.close()
+  await lane?.close()
 })
 
-const PARTS = fileURLToPath(new URL('../parts', import.meta.url))
-const CLAUDE = join(PARTS, 'node_modules', '.bin', 'claude')
+function startGateway({ plugins, worker }: Lane): Promise<BuiltGateway> {
+  return startBuiltGateway({
+    plugins: { auth: { apiKey: 'agent-key' }, messages: { models: { 'claude-*': MODEL } }, ...plugins },
+    workers: [worker],
+  })
+}
 
-test.skipIf(!existsSync(CLAUDE))(
-  'Claude Code, headless, does a task with two tools over a chat worker',
-  async () => {
-    worker = await startScriptedWorker()
-    const gateway = await startBuiltGateway({
-      plugins: { auth: { apiKey: 'agent-key' }, messages: { models: { 'claude-*': 'test-model' } } },
-      workers: [{ url: worker.url, runtime_type: 'sglang', models: [{ id: 'test-model' }] }],
-    })
-    const home = mkdtempSync(join(tmpdir(), 'weir-agent-'))
-    const file = join(home, 'note.txt')
-    worker.script(
-      CHAT,
-      chatEngine((body) => {
-        if (!body.tools?.some(({ function: { name } }) => name === 'Write')) return { text: 'A note' }
-        switch (toolResults(body)) {
-          case 0:
-            return {
-              reasoning: 'First the file.',
-              call: { name: 'Write', input: { file_path: file, content: 'from the model' } },
-            }
-          case 1:
-            return { text: 'Written.', call: { name: 'Read', input: { file_path: file } } }
-          default:
-            return { text: 'The note says what it should.' }
-        }
-      }),
+test.skipIf(!hasClaude).each(Object.keys(LANES) as LaneName[])(
+  'over %s: a deferred tool, a file edit, a resume after a gateway restart, compaction (no custom tools: the client has none)',
+  { timeout: 400_000 },
+  async (name) => {
+    const model = new ScriptedModel('<summary>THE SUMMARY</summary>')
+    const opened = await LANES[name](model)
+    lane = opened
+    const claude = new ClaudeCode()
+    const file = join(claude.folder, 'note.txt')
+
+    let gateway = await startGateway(opened)
+    model.plays(
+      { text: 'First the tool.', call: { name: 'ToolSearch', input: { query: `select:${ECHO}` } } },
+      { call: { name: ECHO, input: { message: 'from-the-tool' } } },
+      { call: { name: 'Write', input: { file_path: file, content: 'one\n' } } },
+      { call: { name: 'Edit', input: { file_path: file, old_string: 'one', new_string: 'two' } } },
+      { text: 'FIRST-ANSWER' },
     )
-    const args = [
-      '-p',
-      'Write a note and read it.',
-      '--model',
-      'claude-sonnet-4-5',
-      '--allowedTools',
-      'Write,Read',
-      '--permission-mode',
-      'acceptEdits',
-      '--output-format',
-      'json',
-    ]
-    const child = spawn(CLAUDE, args, {
-      cwd: home,
-      stdio: ['ignore', 'pipe', 'pipe'],
-      env: {
-        PATH: process.env.PATH,
-        HOME: home,
-        ANTHROPIC_BASE_URL: gateway.url,
-        ANTHROPIC_AUTH_TOKEN: 'agent-key',
-        CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
-        DISABLE_TELEMETRY: '1',
-        DISABLE_AUTOUPDATER: '1',
-        DISABLE_ERROR_REPORTING: '1',
-      },
-    })
-    let out = ''
-    child.stdout.on('data', (text: Buffer) => {
-      out += text.toString()
-    })
-    child.stderr.on('data', (text: Buffer) => {
-      out += text.toString()
-    })
-    const timer = setTimeout(() => child.kill('SIGKILL'), 90_000)
-    try {
-      const [code] = (await once(child, 'close')) as [number | null]
-      expect(code, out).toBe(0)
-      expect(JSON.parse(out)).toMatchObject({ is_error: false, result: 'The note says what it should.' })
-      expect(readFileSync(file, 'utf8')).toBe('from the model')
-      const turns = worker.requestsTo(CHAT).map((request) => request.json() as ChatBody)
-      expect(Math.max(...turns.map(toolResults))).toBe(2)
-      expect(turns.some(({ stream }) => stream === true)).toBe(true)
-      expect(JSON.stringify(turns)).not.toContain('x-anthropic-billing-header')
-    } finally {
-      clearTimeout(timer)
-      child.kill('SIGKILL')
-      rmSync(home, { recursive: true, force: true })
-    }
+    const first = await claude.run(gateway.url, 'FIRST-PROMPT')
+    expect(first.text, JSON.stringify(model.requests.at(-1))).toBe('FIRST-ANSWER')
+    expect(readFileSync(file, 'utf8')).toBe('two\n')
+    const main = model.requests.filter(({ tools }) => tools.length > 0)
+    expect(main[0].tools).not.toContain(ECHO)
+    expect(main[1].tools).toContain(ECHO)
+    expect(main[2].text).toContain('Echo: from-the-tool')
+    // The vendor's own format is relayed unchanged.
+    if (name !== 'messages') expect(main[0].text).not.toContain('x-anthropic-billing-header')
+
+    await gateway.command.stop()
+    gateway = await startGateway(opened)
+    model.plays({ text: 'SECOND-ANSWER' })
+    const second = await claude.run(gateway.url, 'SECOND-PROMPT', first.session)
+    expect(second.text).toBe('SECOND-ANSWER')
+    for (const said of ['FIRST-PROMPT', 'from-the-tool', 'FIRST-ANSWER', 'SECOND-PROMPT'])
+      expect(model.requests.at(-1)?.text).toContain(said)
+
+    model.plays({ text: '<summary>THE SUMMARY</summary>' })
+    const { session } = await claude.run(gateway.url, '/compact', second.session)
+    model.plays({ text: 'THIRD-ANSWER' })
+    const third = await claude.run(gateway.url, 'THIRD-PROMPT', session)
+    expect(third.text).toBe('THIRD-ANSWER')
+    const last = model.requests.findLast(({ text }) => text.includes('THIRD-PROMPT'))
+    expect(last?.text).toContain('THE SUMMARY')
+    expect(last?.text).not.toContain('from-the-tool')
   },
-  120_000,
 )

@@ -1,81 +1,92 @@
-/** The Codex command line, unmodified and headless: one task with a shell tool, over responses of the built gateway. */
-import { execFile } from 'node:child_process'
-import { existsSync, readFileSync } from 'node:fs'
+/** The Codex command line, unmodified and headless, over every kind of worker. */
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
-import { afterAll, expect, test } from 'vitest'
-import { makeFolder, startBuiltGateway, stopCommands } from '../support/built-command.ts'
-import { CHAT, says } from '../support/chat-script.ts'
-import { startScriptedWorker } from '../support/scripted-worker.ts'
+import { afterEach, expect, test } from 'vitest'
+import { Codex, hasCodex } from '../support/agent-commands.ts'
+import { CODEX_MODEL, LANES, type Lane, type LaneName, MODEL, ScriptedModel } from '../support/agent-lanes.ts'
+import { type BuiltGateway, makeFolder, startBuiltGateway, stopCommands } from '../support/built-command.ts'
 
-const CODEX = join(import.meta.dirname, '../parts/node_modules', '.bin/codex')
-const model = 'test-model'
+const ECHO = 'mcp__everything__echo'
+const lanes = Object.keys(LANES) as LaneName[]
+let lane: Lane | null = null
 
-afterAll(() => stopCommands())
+afterEach(async () => {
+  await stopCommands()
+  await lane?.close()
+})
 
-interface AskedTool {
-  readonly function: { readonly name: string }
+function startGateway({ plugins, worker }: Lane, storage = makeFolder()): Promise<BuiltGateway> {
+  return startBuiltGateway({
+    plugins: {
+      auth: { apiKey: 'agent-key' },
+      storage: { dir: storage },
+      history: {},
+      responses: {},
+      ...plugins,
+    },
+    workers: [worker],
+  })
 }
 
-/** The call of whichever shell this version of the client offers. */
-function shellCall(tools: readonly AskedTool[], command: string) {
-  const names = new Set(tools.map((tool) => tool.function.name))
-  if (names.has('exec_command')) return { name: 'exec_command', arguments: JSON.stringify({ cmd: command }) }
-  if (names.has('shell_command')) return { name: 'shell_command', arguments: JSON.stringify({ command }) }
-  if (names.has('shell'))
-    return { name: 'shell', arguments: JSON.stringify({ command: ['bash', '-lc', command] }) }
-  throw new Error(`no shell among ${[...names].join(', ')}`)
-}
+test.skipIf(!hasCodex).each(lanes)(
+  'over %s: a tool of a namespace, a file edit by the shell, a resume after a gateway restart, compaction',
+  { timeout: 400_000 },
+  async (name) => {
+    const model = new ScriptedModel('THE SUMMARY')
+    const opened = await LANES[name](model)
+    lane = opened
+    const codex = new Codex()
+    const storage = makeFolder()
 
-test.skipIf(!existsSync(CODEX))(
-  'Codex does a task with its shell (skipped where it is not installed)',
-  { timeout: 60_000 },
-  async () => {
-    const worker = await startScriptedWorker({ models: [model] })
-    const gateway = await startBuiltGateway({
-      plugins: {
-        generations: {},
-        storage: { dir: makeFolder() },
-        history: {},
-        responses: {},
-      },
-      workers: [{ url: worker.url, runtime_type: 'sglang', models: [{ id: model }] }],
-    })
-    const work = makeFolder()
-    worker.script(CHAT, (request) => {
-      const { messages, tools = [] } = request.json() as {
-        messages: { role: string }[]
-        tools?: AskedTool[]
-      }
-      const isDone = messages.some(({ role }) => role === 'tool')
-      const said = isDone
-        ? says('The file is written.')
-        : says({ tool_calls: [{ id: 'call_1', ...shellCall(tools, 'echo from-codex > made.txt') }] })
-      return typeof said === 'function' ? said(request) : said
-    })
-    const provider = `{ name = "weir", base_url = "${gateway.url}/v1", wire_api = "responses", env_key = "WEIR_CODEX_KEY" }`
-    const args = [
-      'exec',
-      '--skip-git-repo-check',
-      '--dangerously-bypass-approvals-and-sandbox',
-      '-C',
-      work,
-      '-m',
-      model,
-      '-c',
-      'model_provider="weir"',
-      '-c',
-      `model_providers.weir=${provider}`,
-      'Write from-codex into made.txt',
-    ]
-    const running = promisify(execFile)(CODEX, args, {
-      env: { PATH: process.env.PATH, HOME: work, CODEX_HOME: makeFolder(), WEIR_CODEX_KEY: 'none' },
-      timeout: 50_000,
-    })
-    running.child.stdin?.end()
-    const { stdout } = await running
-    expect(stdout).toContain('The file is written.')
-    expect(readFileSync(join(work, 'made.txt'), 'utf8')).toBe('from-codex\n')
-    await worker.close()
+    let gateway = await startGateway(opened, storage)
+    model.plays(
+      { text: 'First the tool.', call: { name: ECHO, input: { message: 'from-the-tool' } } },
+      { call: { name: 'exec_command', input: { cmd: 'echo from-codex > made.txt' } } },
+      { text: 'FIRST-ANSWER' },
+    )
+    const first = await codex.run(gateway.url, MODEL, 'FIRST-PROMPT')
+    expect(first.text, JSON.stringify(model.requests.at(-1))).toBe('FIRST-ANSWER')
+    expect(readFileSync(join(codex.folder, 'made.txt'), 'utf8')).toBe('from-codex\n')
+    expect(model.requests[1].text).toContain('Echo: from-the-tool')
+
+    await gateway.command.stop()
+    gateway = await startGateway(opened, storage)
+    model.plays({ text: 'SECOND-ANSWER' })
+    const second = await codex.run(gateway.url, MODEL, 'SECOND-PROMPT', first.session)
+    expect(second.text).toBe('SECOND-ANSWER')
+    for (const said of ['FIRST-PROMPT', 'from-the-tool', 'FIRST-ANSWER', 'SECOND-PROMPT'])
+      expect(model.requests.at(-1)?.text).toContain(said)
+
+    // The limit is below the tokens that the last turn used, so the next one compacts first.
+    model.plays({ text: 'THIRD-ANSWER' })
+    const limit = 'model_auto_compact_token_limit=1'
+    const third = await codex.run(gateway.url, MODEL, 'THIRD-PROMPT', second.session, ['-c', limit])
+    expect(third.text).toBe('THIRD-ANSWER')
+    const last = model.requests.findLast(({ text }) => text.includes('THIRD-PROMPT'))
+    expect(last?.text).toContain('THE SUMMARY')
+    expect(last?.text).not.toContain('from-the-tool')
+  },
+)
+
+test.skipIf(!hasCodex).each(lanes)(
+  'over %s: a deferred tool that is searched for, and a custom tool that edits a file',
+  { timeout: 400_000 },
+  async (name) => {
+    const model = new ScriptedModel('THE SUMMARY')
+    const opened = await LANES[name](model)
+    lane = opened
+    const codex = new Codex()
+    const gateway = await startGateway(opened)
+    const patch = '*** Begin Patch\n*** Add File: patched.txt\n+by "the" model\n*** End Patch'
+    model.plays(
+      { call: { name: 'tool_search', input: { query: 'echo a message' } } },
+      { call: { name: ECHO, input: { message: 'from-the-tool' } } },
+      { call: { name: 'apply_patch', input: { input: patch } } },
+      { text: 'FIRST-ANSWER' },
+    )
+    const first = await codex.run(gateway.url, CODEX_MODEL, 'FIRST-PROMPT')
+    expect(first.text, JSON.stringify(model.requests.at(-1))).toBe('FIRST-ANSWER')
+    expect(model.requests[2].text).toContain('Echo: from-the-tool')
+    expect(readFileSync(join(codex.folder, 'patched.txt'), 'utf8')).toBe('by "the" model\n')
   },
 )

@@ -9,7 +9,12 @@ export type ChatRole = 'system' | 'developer' | 'user' | 'assistant' | 'tool'
 /** Part of a message. Other kinds are passed on unread, for workers that know them. */
 export type ContentPart =
   | { readonly type: 'text'; readonly text: string }
-  | { readonly type: 'image_url'; readonly image_url: { readonly url: string; readonly detail?: string } }
+  | {
+      readonly type: 'image_url'
+      readonly image_url: { readonly url: string; readonly detail?: string }
+      /** Of an image that a tool returned: text for models that cannot see; empty if the result has one already. */
+      readonly unseen?: string
+    }
   | { readonly type: 'input_audio'; readonly input_audio: { readonly data: string; readonly format: string } }
   | { readonly type: 'video_url'; readonly video_url: { readonly url: string } }
   | {

@@ -17,7 +17,12 @@ export const generationsConfig = Type.Object(
     systemMessages: Type.Enum(['merge', 'keep'], {
       default: 'merge',
       description:
-        'System messages of translated requests to engines. merge: one in front, and later ones as notes in user messages, since many chat templates reject others. keep: sent as they are.',
+        'System messages of translated requests to engines. merge: one in front, later ones as notes in user messages, and neighbouring user messages as one, since many chat templates reject others. keep: messages are sent as they are.',
+    }),
+    toolImages: Type.Enum(['auto', 'send', 'note'], {
+      default: 'auto',
+      description:
+        'Images of tool results in translated requests. auto: sent to models with the capability vision and to the services openai, anthropic and gemini; others get a note with type and size. send: always sent. note: never sent.',
     }),
     toolTypes: Type.Union([Type.Array(Type.String({ minLength: 1 })), Type.Null()], {
       default: null,

@@ -28,22 +28,28 @@ import {
 import { BodyExcerpt, uuidV7 } from '#shared'
 import { type Engines, type PreparedPrompts, preparePrompts } from './engines.ts'
 import { generationErrors } from './errors.ts'
+import { fitNames, hasNameLimits } from './fitted-names.ts'
 import type { PassThroughDecision } from './pass-through.ts'
 import { toRefusal } from './refusal.ts'
+import { seesImages, type ToolImages, withToolImages } from './tool-images.ts'
 
 /** Bytes of an error body that are read for its message. */
 const MAX_REFUSAL_BYTES = 65_536
 
 const NOTHING_PREPARED: PreparedPrompts['byAdapter'] = new Map()
+const NO_NAMES: ReadonlyMap<string, string> = new Map()
 
 export interface GenerationParts {
   readonly engines: Engines
   readonly upstream: Upstream
   readonly passThrough: PassThroughDecision
+  readonly toolImages: ToolImages
 }
 
 class Attempt implements EngineAttempt {
   readonly request: GenerationRequest
+  /** The client's names of functions by those that the worker got in their place. */
+  readonly names: ReadonlyMap<string, string>
   readonly model: string
   readonly prepared: PreparedPrompt | null
   readonly worker: WorkerEntry
@@ -59,7 +65,9 @@ class Attempt implements EngineAttempt {
     worker: WorkerEntry,
     model: string,
   ) {
-    this.request = run.request
+    const fitted = hasNameLimits(worker, adapter) ? fitNames(run.request) : null
+    this.request = fitted?.request ?? run.request
+    this.names = fitted?.names ?? NO_NAMES
     this.stream = run.stream
     this.ctx = run.ctx
     this.adapter = adapter
@@ -127,8 +135,9 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
       const model = this.#parts.upstream.canonicalModel(this.request.model)
       const preparing = this.#parts.engines.preparing(model)
       if (preparing.length === 0) this.#open()
+      // Engines that get a prepared prompt take text alone.
       else
-        preparePrompts(preparing, { request: this.request, model, ctx: this.ctx }).then(
+        preparePrompts(preparing, { request: this.#withImages(null, model), model, ctx: this.ctx }).then(
           (prepared) => this.#takePrompts(prepared),
           (error: unknown) => this.#failed(error),
         )
@@ -185,10 +194,23 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
     }
     const adapter = this.#engineOf(worker)
     if (adapter === null) throw generationErrors.engine_missing(model)
-    const attempt = new Attempt(this, adapter, this.#prepared.get(adapter) ?? null, worker, model)
+    const request = this.#withImages(worker, model)
+    const run = { request, stream: this.stream, ctx: this.ctx }
+    const attempt = new Attempt(run, adapter, this.#prepared.get(adapter) ?? null, worker, model)
     this.#attempt = attempt
     const { method, path, body, headers } = adapter.requestFor(attempt)
     return { method, path, body, headers: this.#parts.upstream.headersFor(this.ctx, worker, headers) }
+  }
+
+  /** @param worker null for engines that cannot get images */
+  #withImages(worker: WorkerEntry | null, model: string): GenerationRequest {
+    const { prompt } = this.request
+    if (prompt.kind !== 'chat') return this.request
+    const { toolImages } = this.#parts
+    const areSeen =
+      toolImages === 'auto' ? worker !== null && seesImages(worker, model) : toolImages === 'send'
+    const messages = withToolImages(prompt.messages, areSeen)
+    return messages === prompt.messages ? this.request : { ...this.request, prompt: { ...prompt, messages } }
   }
 
   // The call's events.
@@ -300,12 +322,17 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
       this.#isOver = true
     }
     try {
-      this.#options.listener.onEvent(event)
+      this.#options.listener.onEvent(event.type === 'tool_call' ? this.#named(event) : event)
     } catch (error) {
       // A listener that throws at the end has not ended the client's response.
       if (event.type === 'finished') this.#isOver = false
       throw error
     }
+  }
+
+  #named(event: Extract<GenerationEvent, { type: 'tool_call' }>): GenerationEvent {
+    const name = this.#attempt?.names.get(event.name)
+    return name === undefined ? event : { ...event, name }
   }
 
   fail(error: GatewayError): void {

@@ -16,7 +16,7 @@ export default definePlugin({
     config: generationsConfig,
   },
   register(host, config) {
-    const generations = new ThreadGenerations(host.upstream, host.balance)
+    const generations = new ThreadGenerations(host.upstream, host.balance, config.toolImages)
     for (const engine of [chatEngine(config), messagesEngine(config), responsesEngine(config)])
       generations.addEngine(engine)
     host.provide(Generations, generations)

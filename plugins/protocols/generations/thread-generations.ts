@@ -17,13 +17,14 @@ import { AnswerBuilder } from './answer-builder.ts'
 import { Engines } from './engines.ts'
 import { type GenerationParts, GenerationRun } from './generation-run.ts'
 import { PassThroughDecision } from './pass-through.ts'
+import type { ToolImages } from './tool-images.ts'
 
 export class ThreadGenerations implements Generations {
   readonly #parts: GenerationParts
 
-  constructor(upstream: Upstream, balance: WorkerBalance) {
+  constructor(upstream: Upstream, balance: WorkerBalance, toolImages: ToolImages) {
     const passThrough = new PassThroughDecision(balance)
-    this.#parts = { upstream, passThrough, engines: new Engines(balance) }
+    this.#parts = { upstream, passThrough, engines: new Engines(balance), toolImages }
   }
 
   addEngine(adapter: EngineAdapter): void {

@@ -16,6 +16,8 @@ const PREFIX = new Map([
   ['compaction', 'cmp'],
   ['custom_tool_call', 'ctc'],
   ['image_generation_call', 'ig'],
+  ['tool_search_call', 'tsc'],
+  ['tool_search_output', 'tso'],
 ])
 
 export function newItemId(type: string): string {

@@ -118,6 +118,25 @@ export const CustomOutputItem = Type.Object({
   status: Status,
 })
 
+/** A search for tools whose declarations are deferred; without a call id, one that the service ran. */
+const SearchCallItem = Type.Object({
+  type: Type.Literal('tool_search_call'),
+  id: Id,
+  call_id: nullable(CallId),
+  execution: nullable(Text),
+  arguments: Type.Optional(Type.Unknown()),
+  status: Status,
+})
+
+const SearchOutputItem = Type.Object({
+  type: Type.Literal('tool_search_output'),
+  id: Id,
+  call_id: nullable(CallId),
+  execution: nullable(Text),
+  tools: nullable(Type.Array(Type.Unknown())),
+  status: Status,
+})
+
 export const ReasoningItem = Type.Object({
   type: Type.Literal('reasoning'),
   id: Id,
@@ -153,6 +172,8 @@ export const InputItem = unionBy(
   FunctionOutputItem,
   CustomCallItem,
   CustomOutputItem,
+  SearchCallItem,
+  SearchOutputItem,
   ReasoningItem,
   ItemReference,
   McpListItem,

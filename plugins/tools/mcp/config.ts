@@ -194,11 +194,6 @@ export const mcpConfig = Type.Object(
       default: 'calls',
       description: 'Log each call with tenant, tool, duration and outcome; `arguments` adds the arguments.',
     }),
-    imagesToModel: Type.Boolean({
-      default: false,
-      description:
-        'Pass images of tool results to the model as images, for models that accept them. Otherwise the model gets a note with type and size.',
-    }),
     limits: limitsConfig,
   },
   closed,

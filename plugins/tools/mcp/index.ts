@@ -28,7 +28,7 @@ export default definePlugin({
     )
     const guards = new ToolCallGuardList()
     const metrics = new ToolMetrics(host.metrics, () => pool.size)
-    const settings = { callMs: limits.callMs, audit: config.audit, imagesToModel: config.imagesToModel }
+    const settings = { callMs: limits.callMs, audit: config.audit }
     const runner = new ToolRunner(settings, guards, new TenantCalls(limits.maxCallsPerTenant), metrics)
     host.provide(ToolCallGuards, guards)
     const tracing = host.find(RequestTracing)

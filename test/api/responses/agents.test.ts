@@ -144,3 +144,65 @@ test('engines get one system message, in front', async () => {
 function calls(name: string, args: string, id = 'call_1') {
   return says({ tool_calls: [{ id, name, arguments: args }] })
 }
+
+const SEARCH = {
+  type: 'tool_search',
+  execution: 'client',
+  description: 'finds tools',
+  parameters: { type: 'object', properties: { query: { type: 'string' } } },
+}
+const FOUND = {
+  type: 'namespace',
+  name: 'mcp__notes',
+  description: 'notes',
+  tools: [{ type: 'function', name: 'read', description: 'reads', parameters: { type: 'object' } }],
+}
+
+test('a search of the client for tools is a function, and what it found can be called from then on', async () => {
+  const { stream, create, asked, workers } = await openResponses()
+  workers[0].script(CHAT, calls('tool_search', '{"query":"notes"}'))
+  const { response, types } = await stream({ input: 'hi', tools: [SEARCH] })
+  expect(asked()[0].tools.map((tool: Reply) => tool.function)).toMatchObject([
+    { name: 'tool_search', description: 'finds tools', parameters: SEARCH.parameters },
+  ])
+  const [search] = response.output
+  expect(search).toMatchObject({
+    type: 'tool_search_call',
+    execution: 'client',
+    status: 'completed',
+    arguments: { query: 'notes' },
+  })
+  expect(types).not.toContain('response.function_call_arguments.delta')
+
+  workers[0].script(CHAT, calls('mcp__notes__read', '{"id":1}', 'call_2'))
+  const found = {
+    type: 'tool_search_output',
+    execution: 'client',
+    call_id: search.call_id,
+    tools: [FOUND, FOUND],
+  }
+  const second = await create({ input: [{ role: 'user', content: 'hi' }, search, found], tools: [SEARCH] })
+  expect(asked()[1].tools.map((tool: Reply) => tool.function.name)).toEqual([
+    'tool_search',
+    'mcp__notes__read',
+  ])
+  const [, turn, result] = asked()[1].messages
+  expect(turn.tool_calls[0].function).toEqual({ name: 'tool_search', arguments: '{"query":"notes"}' })
+  expect(result.content).toContain('mcp__notes__read')
+  const [call] = second.output
+  expect(call).toMatchObject({ type: 'function_call', namespace: 'mcp__notes', name: 'read' })
+
+  // The stored turns lead to the same tools.
+  workers[0].script(CHAT, says('done'))
+  const output = { type: 'function_call_output', call_id: call.call_id, output: 'x' }
+  await create({ previous_response_id: second.id, input: [output], tools: [SEARCH] })
+  expect(asked()[2].tools).toEqual(asked()[1].tools)
+})
+
+test('a search that cannot be read has no arguments, and a search of the service is not offered', async () => {
+  const { create, asked } = await openResponses(calls('tool_search', 'notes'))
+  const { output } = await create({ input: 'hi', tools: [SEARCH] })
+  expect(output[0]).toMatchObject({ type: 'tool_search_call', arguments: {} })
+  await create({ input: 'hi', tools: [{ type: 'tool_search' }] })
+  expect(asked()[1].tools).toBeUndefined()
+})

@@ -376,3 +376,26 @@ async function ended(
     await new Promise((resolve) => setTimeout(resolve, 10))
   }
 }
+
+test('the namespace of a worker’s function call is the client’s, also for tools that a search found', async () => {
+  const call = { id: 'fc_up', type: 'function_call', status: 'completed', call_id: 'call_1' }
+  const { create, asked } = await openNative({
+    output: [{ ...call, namespace: 'mcp__notes', name: 'read', arguments: '{}' }],
+  })
+  const namespace = { type: 'namespace', name: 'mcp__notes', tools: [{ type: 'function', name: 'read' }] }
+  const expected = [{ type: 'function_call', namespace: 'mcp__notes', name: 'read', arguments: '{}' }]
+  const first = await create({ input: 'hi', tools: [namespace] })
+  expect(first.output).toMatchObject(expected)
+  const search = {
+    type: 'tool_search_call',
+    call_id: 'call_s',
+    execution: 'client',
+    arguments: { query: 'x' },
+  }
+  const found = { type: 'tool_search_output', call_id: 'call_s', execution: 'client', tools: [namespace] }
+  const tools = [{ type: 'tool_search', execution: 'client', parameters: { type: 'object' } }]
+  const input = [{ role: 'user', content: 'hi' }, search, found]
+  expect((await create({ input, tools })).output).toMatchObject(expected)
+  expect(asked()[1].tools).toEqual(tools)
+  expect(asked()[1].input.slice(1)).toMatchObject([search, found])
+})

@@ -11,7 +11,7 @@ import type {
   ToolChoice,
   WorkerEntry,
 } from '#kernel'
-import { answerErrors, withOneSystemMessage } from '#shared'
+import { answerErrors, withStrictRoles } from '#shared'
 
 type Json = Record<string, unknown>
 
@@ -19,7 +19,7 @@ type Json = Record<string, unknown>
 export function toChatBody({ request, model, worker, stream }: EngineAttempt, mergesSystem = true): Buffer {
   const { prompt } = request
   const given = prompt.kind === 'chat' ? prompt.messages : []
-  const messages = mergesSystem && !worker.isExternal ? withOneSystemMessage(given) : given
+  const messages = mergesSystem && !worker.isExternal ? withStrictRoles(given) : given
   const profile = profileOf(worker)
   const body: Json = {
     model,

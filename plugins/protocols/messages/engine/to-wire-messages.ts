@@ -5,8 +5,6 @@ import type { WireBlock, WireBlockOf, WireMessage } from '../wire.ts'
 import { ENGINE } from './message-answer.ts'
 import { toInput } from './native-blocks.ts'
 
-const NOT_IN_IDS = /[^A-Za-z0-9_-]/g
-
 /** @param isVendor omits thinking without a signature */
 export function toWireMessages(
   messages: readonly ChatMessage[],
@@ -55,7 +53,7 @@ function userContent(content: ChatMessage['content']): string | WireBlock[] {
 function toolResult({ tool_call_id: id, content, is_error: isError }: ChatMessage): WireBlock {
   return {
     type: 'tool_result',
-    tool_use_id: toWireId(id ?? ''),
+    tool_use_id: id ?? '',
     content: typeof content === 'string' || content === null ? (content ?? '') : content.map(toContentBlock),
     ...(isError === true && { is_error: true }),
   }
@@ -92,7 +90,7 @@ function nativeContent(
   for (const block of native.content as readonly WireBlock[]) {
     if (block.type === 'tool_use') {
       const call = calls.at(count++)
-      blocks.push(call === undefined ? block : { ...block, id: toWireId(call.id) })
+      blocks.push(call === undefined ? block : { ...block, id: call.id })
     } else if (!isVendor || !isUnsigned(block)) blocks.push(block)
   }
   return count === calls.length ? blocks : null
@@ -103,12 +101,7 @@ export function isUnsigned(block: WireBlock): boolean {
 }
 
 function toToolUse({ id, function: { name, arguments: text } }: ChatToolCall): WireBlock {
-  return { type: 'tool_use', id: toWireId(id), name, input: toInput(text) }
-}
-
-/** Applied to a call and to its result alike. */
-function toWireId(id: string): string {
-  return id.replace(NOT_IN_IDS, '_')
+  return { type: 'tool_use', id, name, input: toInput(text) }
 }
 
 function textOf(content: string | readonly ContentPart[] | null): string {

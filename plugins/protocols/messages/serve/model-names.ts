@@ -60,7 +60,7 @@ export function readHead(ctx: RequestContext, names: ModelNames): MessageHead {
 }
 
 export const MODELS_PATH = '/v1/models'
-/** Status of the list when only services, whose models may be private, are registered; configured names are public. */
+/** Status of the list when no worker lists a model; configured names are listed all the same. */
 const NO_MODELS = 503
 
 /** Adds to the model list what clients of the Messages format look for, and the configured names. */

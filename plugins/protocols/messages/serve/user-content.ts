@@ -1,5 +1,6 @@
 /** What a user's turn holds, as chat messages: tool results first, then text, images and documents. */
 import { type ChatMessage, type ContentPart, isObject } from '#kernel'
+import { imageNote } from '#shared'
 import { invalidField } from '../errors.ts'
 import type { WireBlock, WireBlockOf, WireResultBlock } from '../wire.ts'
 import { toWorkerId } from './tool-ids.ts'
@@ -64,7 +65,7 @@ function resultText(
     else
       for (const part of toParts(block, `${path}.${index}`, options)) {
         if (part.type === 'text') texts.push(part.text)
-        else media.push(part)
+        else media.push(part.type === 'image_url' ? { ...part, unseen: imageNote(part.image_url.url) } : part)
       }
   }
   return texts.join('\n')

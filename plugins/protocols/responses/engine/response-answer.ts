@@ -1,6 +1,6 @@
 /** Converts a worker's response, streamed or whole, into generation events. */
 import { type EngineAttempt, type EngineSink, type FinishReason, isObject } from '#kernel'
-import { workerMessage } from '#shared'
+import { memberName, workerMessage } from '#shared'
 import { isText, type Json } from '../json.ts'
 import { toAnswerError } from './answer-error.ts'
 import { readLogprobs, readUsage, textsOf } from './answer-values.ts'
@@ -18,7 +18,7 @@ const KINDS: ReadonlyMap<unknown, OpenItem['kind']> = new Map([
 const TOLD: Readonly<Record<'message' | 'reasoning' | 'call', ReadonlySet<string>>> = {
   message: new Set(['id', 'type', 'status', 'role', 'content']),
   reasoning: new Set(['id', 'type', 'status', 'summary', 'content', 'encrypted_content']),
-  call: new Set(['id', 'type', 'status', 'call_id', 'name', 'arguments']),
+  call: new Set(['id', 'type', 'status', 'call_id', 'namespace', 'name', 'arguments']),
 }
 
 /** An item that has not ended. */
@@ -87,7 +87,10 @@ export class ResponseAnswer {
     })
     if (kind === 'call') {
       const id = isText(item.call_id) ? item.call_id : `call_${number}`
-      const name = String(item.name)
+      // Named as the function that stands for it, from which the client's format is written.
+      const name = isText(item.namespace)
+        ? memberName(item.namespace, String(item.name))
+        : String(item.name)
       this.#sink.emit({ type: 'tool_call', choice: CHOICE, index: number, id, name, ...this.#ofCall(item) })
     } else if (kind === 'native')
       this.#sink.emit({ type: 'native_started', choice: CHOICE, number, engine: ENGINE, item })

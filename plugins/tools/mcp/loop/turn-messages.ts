@@ -59,6 +59,8 @@ export function toToolMessages(answers: readonly ToolAnswer[]): ChatMessage[] {
   const parts: ContentPart[] = images.map(({ mimeType, data }) => ({
     type: 'image_url',
     image_url: { url: `data:${mimeType};base64,${data}` },
+    // The text of the result has the note.
+    unseen: '',
   }))
   return [...messages, { role: 'user', content: parts }]
 }

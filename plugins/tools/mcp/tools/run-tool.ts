@@ -47,8 +47,6 @@ export interface ToolCall {
 export interface RunSettings {
   readonly callMs: number
   readonly audit: 'off' | 'calls' | 'arguments'
-  /** Passes images as images beside the note in the text. */
-  readonly imagesToModel: boolean
 }
 
 /** A result with images for the model. */
@@ -119,9 +117,8 @@ export class ToolRunner {
   }
 
   #toOutcome(output: ToolOutput): Outcome {
-    const { text, structured } = output
+    const { text, structured, images } = output
     if (output.isError) return failed(new ToolServerError('mcp_tool_execution_error', 0, text), structured)
-    const images = this.#settings.imagesToModel ? output.images : []
     return {
       status: 'completed',
       output: text,

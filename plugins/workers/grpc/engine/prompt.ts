@@ -16,7 +16,7 @@ import type {
   WrittenChat,
 } from '#kernel'
 import { GatewayError } from '#kernel'
-import { withOneSystemMessage } from '#shared'
+import { withStrictRoles } from '#shared'
 import { grpcErrors } from '../errors.ts'
 
 const AUDIO = 'input_audio'
@@ -221,7 +221,7 @@ async function renderChat(
     return await tokenizer.renderAndEncode(chat)
   } catch (error) {
     const given = prompt.kind === 'chat' ? prompt.messages : []
-    const merged = withOneSystemMessage(given)
+    const merged = withStrictRoles(given)
     const isFormat = error instanceof GatewayError && error.code === 'chat_template_failed'
     if (!isFormat || merged === given) throw error
     return tokenizer.renderAndEncode({ ...chat, messages: merged.map(toTemplateMessage) })

@@ -8,6 +8,7 @@ import type {
   Sampling,
   ToolChoice,
 } from '#kernel'
+import { imageNote } from '#shared'
 import type { ChatRequest } from '../../wire/chat.ts'
 
 /** Members that the internal request holds, or that control the reply. */
@@ -101,7 +102,10 @@ function toMessage(message: WireMessage): ChatMessage {
   const calls = tool_calls ?? (legacy == null ? null : [{ id: legacy.name, function: legacy }])
   return {
     role,
-    content: typeof content === 'string' || content == null ? (content ?? null) : content.map(toPart),
+    content:
+      typeof content === 'string' || content == null
+        ? (content ?? null)
+        : content.map((part) => toPart(part, role)),
     ...(name != null && { name }),
     ...(reasoning_content != null && { reasoning_content }),
     ...(tool_call_id !== undefined && { tool_call_id }),
@@ -117,8 +121,13 @@ function toMessage(message: WireMessage): ChatMessage {
 
 const KNOWN_PARTS: ReadonlySet<string> = new Set(['text', 'image_url', 'input_audio', 'video_url', 'file'])
 
-function toPart(part: { readonly type: string }): ContentPart {
-  return KNOWN_PARTS.has(part.type) ? (part as ContentPart) : { type: `x-${part.type}`, value: part }
+function toPart(part: { readonly type: string }, role: string): ContentPart {
+  if (!KNOWN_PARTS.has(part.type)) return { type: `x-${part.type}`, value: part }
+  const known = part as ContentPart
+  if (known.type !== 'image_url') return known
+  // Set by the gateway alone.
+  const { unseen: _, ...image } = known
+  return role === 'tool' ? { ...image, unseen: imageNote(image.image_url.url) } : image
 }
 
 function toTools({ tools, functions }: ChatRequest): readonly ChatTool[] {

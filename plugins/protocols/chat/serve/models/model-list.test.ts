@@ -13,6 +13,7 @@ const external = (url: string) =>
     labels: {},
   }) as unknown as WorkerEntry
 const entry = (id: string, owned_by = 'self_hosted') => ({ id, object: 'model', created: 0, owned_by })
+const EXTERNAL = entry('ext', 'external')
 const auth = { isGatewayKey: (header: string) => header === 'Bearer own' } as unknown as AuthService
 
 /** External workers that answer by URL; records what was asked. */
@@ -53,13 +54,15 @@ test('models of all local workers, each id once, the first card wins', () => {
   expect(registeredModels(workers)).toEqual([entry('a'), entry('b', 'xai')])
 })
 
-test('models of external workers are not listed without a key', async () => {
+test('models of external workers are listed under their provider', async () => {
   const { all } = sources([external('https://e:1'), local({ id: 'a' })], {})
-  expect(await listModels(caller({}), all)).toEqual([entry('a')])
+  expect(await listModels(caller({}), all)).toEqual([EXTERNAL, entry('a')])
+  const known = { ...external('https://e:1'), provider: 'openai' }
+  expect(registeredModels([known])).toEqual([entry('ext', 'openai')])
 })
 
 test('nothing to list is 503', async () => {
-  for (const workers of [[], [local()], [external('https://e:1')]]) {
+  for (const workers of [[], [local()]]) {
     await expect(listModels(caller({}), sources(workers, {}).all)).rejects.toMatchObject({ status: 503 })
   }
 })
@@ -100,7 +103,7 @@ test.each([
   const { calls, all } = sources([external('https://e:1'), local({ id: 'a' })], {
     'https://e:1': { data: [{ id: 'x' }] },
   })
-  expect(await listModels(caller(headers as Record<string, string>), all)).toEqual([entry('a')])
+  expect(await listModels(caller(headers as Record<string, string>), all)).toEqual([EXTERNAL, entry('a')])
   expect(calls).toEqual([])
 })
 
@@ -118,10 +121,10 @@ test('the registry answers when external workers fail, list nothing or are not r
     local({ id: 'a' }),
   ]
   const { calls, all } = sources(workers, { 'https://empty:1': { data: [] }, 'https://odd:1': 'gibberish' })
-  expect(await listModels(caller({ 'x-api-key': 'foreign' }), all)).toEqual([entry('a')])
+  expect(await listModels(caller({ 'x-api-key': 'foreign' }), all)).toEqual([EXTERNAL, entry('a')])
   expect(calls).toHaveLength(3)
   const notReady = sources(workers, {}, { isReady: () => false })
-  expect(await listModels(caller({ 'x-api-key': 'foreign' }), notReady.all)).toEqual([entry('a')])
+  expect(await listModels(caller({ 'x-api-key': 'foreign' }), notReady.all)).toEqual([EXTERNAL, entry('a')])
   expect(notReady.calls).toEqual([])
 })
 

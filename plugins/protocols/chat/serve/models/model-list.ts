@@ -46,18 +46,21 @@ export async function listModels(
   return models
 }
 
-/** Models of all but external workers, healthy or not; the first entry of an id wins. */
+/** Models of all workers, healthy or not; the first entry of an id wins. */
 export function registeredModels(workers: readonly WorkerEntry[]): ModelEntry[] {
   const entries = new Map<string, ModelEntry>()
   for (const worker of workers) {
-    if (worker.isExternal) continue
     for (const model of worker.models) {
       if (entries.has(model.id)) continue
-      const owner = typeof model.provider === 'string' ? model.provider : 'self_hosted'
+      const owner = typeof model.provider === 'string' ? model.provider : ownerOf(worker)
       entries.set(model.id, { id: model.id, object: 'model', created: 0, owned_by: owner })
     }
   }
   return [...entries.values()]
+}
+
+function ownerOf({ isExternal, provider }: WorkerEntry): string {
+  return isExternal ? (provider ?? 'external') : 'self_hosted'
 }
 
 /**
@@ -116,7 +119,7 @@ function readList(value: unknown, worker: WorkerEntry): ModelEntry[] {
     id,
     object: 'model',
     created: isTime(created) ? created : 0,
-    owned_by: typeof owned_by === 'string' ? owned_by : (worker.provider ?? 'external'),
+    owned_by: typeof owned_by === 'string' ? owned_by : ownerOf(worker),
   }))
 }
 

@@ -1,6 +1,6 @@
 /** Output items of the model: messages, reasoning, and calls of the client's functions. */
-import type { HistoryItem, NativeObject, TokenLogprob, ToolLoopEvent } from '#kernel'
-import { newItemId } from '#shared'
+import { type HistoryItem, isObject, type NativeObject, type TokenLogprob, type ToolLoopEvent } from '#kernel'
+import { newItemId, parseBoundedText } from '#shared'
 import type { SealedText } from '../prompt/sealed-text.ts'
 import { type StandIn, toInput } from '../read/stand-ins.ts'
 import { type EventEncoder, ItemEncoder, type Part, type PartEncoder } from './event-encoder.ts'
@@ -352,6 +352,51 @@ export class CustomCallItem implements OpenItem {
   }
 }
 
+/** A search of the client for further tools. The format has no events for its arguments. */
+class SearchCallItem implements OpenItem {
+  readonly #encoder: ItemEncoder
+  readonly #callId: string
+
+  constructor({ index, callId }: EventOf<'function_started'>, events: EventEncoder | null) {
+    this.#encoder = new ItemEncoder(index, { id: newItemId(SEARCH_CALL), type: SEARCH_CALL }, events)
+    this.#callId = callId
+  }
+
+  begin(): void {
+    this.#encoder.added(this.#value('in_progress', {}))
+  }
+
+  add(): void {}
+
+  end(event: ToolLoopEvent): HistoryItem {
+    const { arguments: args, isCut } = event as EventOf<'function_done'>
+    const item = this.#value(isCut ? 'incomplete' : 'completed', readArguments(args))
+    this.#encoder.done(item)
+    return item
+  }
+
+  incomplete(): HistoryItem {
+    return this.#value('incomplete', {})
+  }
+
+  #value(status: string, args: object): HistoryItem {
+    const { id } = this.#encoder
+    return { id, type: SEARCH_CALL, status, execution: 'client', call_id: this.#callId, arguments: args }
+  }
+}
+
+const SEARCH_CALL = 'tool_search_call'
+
+/** Empty for a text that is not a JSON object: models make mistakes. */
+function readArguments(text: string): object {
+  try {
+    const value: unknown = parseBoundedText(text)
+    return isObject(value) ? value : {}
+  } catch {
+    return {}
+  }
+}
+
 /** A call of what the client declared: a function, or a tool that a function stands for. */
 export function callItem(
   event: EventOf<'function_started'>,
@@ -360,6 +405,7 @@ export function callItem(
 ): OpenItem {
   const standsFor = standIns.get(event.name)
   if (standsFor?.kind === 'custom') return new CustomCallItem(event, events, standsFor.name)
+  if (standsFor?.kind === 'search') return new SearchCallItem(event, events)
   if (standsFor === undefined) return new FunctionItem(event, events, null)
   return new FunctionItem({ ...event, name: standsFor.name }, events, standsFor.namespace)
 }

@@ -50,7 +50,7 @@ function replayItem(events: EventEncoder, index: number, item: HistoryItem): voi
     encoder.state('in_progress')
     encoder.state(item.error === undefined ? 'completed' : 'failed')
   } else if (item.type === 'custom_tool_call') encoder.wholeMember('input', item.input ?? '')
-  else if (item.type.endsWith('_call')) {
+  else if (item.type.endsWith('_call') && item.type !== 'tool_search_call') {
     encoder.state('in_progress')
     if (item.status === 'completed') encoder.state('completed')
   }

@@ -106,7 +106,16 @@ test('pictures in an output follow the tool messages', () => {
   ]
   expect(messagesOf([call('a'), output('a', parts)]).slice(1)).toEqual([
     { role: 'tool', tool_call_id: 'a', content: 'a screen' },
-    { role: 'user', content: [{ type: 'image_url', image_url: { url: 'https://x/y.png', detail: 'auto' } }] },
+    {
+      role: 'user',
+      content: [
+        {
+          type: 'image_url',
+          image_url: { url: 'https://x/y.png', detail: 'auto' },
+          unseen: '[image: https://x/y.png]',
+        },
+      ],
+    },
   ])
 })
 

@@ -2,8 +2,10 @@
  * Items as the messages of a chat: turns of the assistant with their calls, each call with exactly one result behind it.
  */
 import type { CallOrigin, ChatMessage, ContentPart, HistoryItem } from '#kernel'
+import { imageNote, memberName } from '#shared'
 import { responsesErrors } from '../../errors.ts'
-import { memberName, toArguments } from '../read/stand-ins.ts'
+import { namesFound, SEARCH_OUTPUT } from '../read/found-tools.ts'
+import { SEARCH_TOOL, toArguments } from '../read/stand-ins.ts'
 import { AssistantTurn } from './assistant-turn.ts'
 import { findSummary, isForeignSummary } from './compaction.ts'
 import { requireOpened, type SealedText, type Unsealer } from './sealed-text.ts'
@@ -70,7 +72,16 @@ class MessageBuilder {
         return
       case 'custom_tool_call_output':
       case 'function_call_output':
-        this.#addOutput(item)
+        this.#addOutput(item, item.output)
+        return
+      // Those without a call id were run by the service that the turn came from.
+      case 'tool_search_call':
+        if (typeof item.call_id === 'string')
+          this.#assistant().addCall(item.call_id, SEARCH_TOOL, JSON.stringify(item.arguments ?? {}))
+        return
+      case SEARCH_OUTPUT:
+        if (typeof item.call_id === 'string')
+          this.#addOutput(item, JSON.stringify({ tools: namesFound(item) }))
         return
       case 'mcp_call':
       case '_hidden_call':
@@ -143,9 +154,8 @@ class MessageBuilder {
     return this.#turn
   }
 
-  #addOutput(item: HistoryItem): void {
+  #addOutput(item: HistoryItem, output: unknown): void {
     const callId = String(item.call_id)
-    const { output } = item
     const isAdded =
       this.#turn?.addResult(
         callId,
@@ -199,7 +209,10 @@ function functionName({ name, namespace }: HistoryItem): string {
 
 function picturesOf(parts: readonly { readonly type: string }[]): readonly ContentPart[] {
   const content = toChatContent(parts.filter(({ type }) => type !== 'input_text' && type !== 'output_text'))
-  return typeof content === 'string' ? [] : content
+  if (typeof content === 'string') return []
+  return content.map((part) =>
+    part.type === 'image_url' ? { ...part, unseen: imageNote(part.image_url.url) } : part,
+  )
 }
 
 function errorText(error: unknown): string {

@@ -1,10 +1,10 @@
 /**
  * Functions in place of tools that only the Responses format has, for workers that do not speak it: a custom tool is a
- * function with one text, and the functions of a namespace have its name in front of theirs.
+ * function with one text, the functions of a namespace have its name in front of theirs, and a search of the client for further
+ * tools is a function too.
  */
-import { createHash } from 'node:crypto'
 import { type ChatTool, isObject } from '#kernel'
-import { parseBoundedText } from '#shared'
+import { memberName, parseBoundedText } from '#shared'
 import { missing, wrongValue } from '../../errors.ts'
 import type { Json } from '../../json.ts'
 
@@ -12,20 +12,21 @@ import type { Json } from '../../json.ts'
 export type StandIn =
   | { readonly kind: 'custom'; readonly name: string }
   | { readonly kind: 'member'; readonly namespace: string; readonly name: string }
+  | { readonly kind: 'search' }
 
 export interface StandInFunction {
   readonly tool: ChatTool
   readonly standsFor: StandIn
 }
 
-/** Names that chat services accept. */
-const MAX_NAME = 64
-const HASH_CHARACTERS = 8
+/** Type of the declaration, and name of its function. */
+export const SEARCH_TOOL = 'tool_search'
 const INPUT = 'input'
 
 /** @returns none for a tool of another type. @throws 400 naming the member */
 export function standInsOf(tool: Json, path: string): readonly StandInFunction[] {
   if (tool.type === 'custom') return [ofCustom(tool, path)]
+  if (tool.type === SEARCH_TOOL) return tool.execution === 'client' ? [ofSearch(tool)] : []
   if (tool.type !== 'namespace') return []
   const namespace = nameOf(tool, path)
   const { tools } = tool
@@ -35,22 +36,30 @@ export function standInsOf(tool: Json, path: string): readonly StandInFunction[]
     if (!isObject(member)) return wrongValue(at, 'must be an object')
     if (member.type === 'custom') return [inNamespace(namespace, ofCustom(member, at))]
     if (member.type !== 'function') return []
-    const { description, parameters, strict } = member
     const name = nameOf(member, at)
     return {
-      tool: {
-        type: 'function',
-        isStandIn: true,
-        function: {
-          name: memberName(namespace, name),
-          ...(typeof description === 'string' && { description }),
-          parameters: isObject(parameters) ? parameters : { type: 'object', properties: {} },
-          ...(typeof strict === 'boolean' && { strict }),
-        },
-      },
+      tool: standInTool(memberName(namespace, name), member),
       standsFor: { kind: 'member', namespace, name },
     }
   })
+}
+
+/** The function that stands for a tool with parameters. */
+export function standInTool(name: string, { description, parameters, strict }: Json): ChatTool {
+  return {
+    type: 'function',
+    isStandIn: true,
+    function: {
+      name,
+      ...(typeof description === 'string' && { description }),
+      parameters: isObject(parameters) ? parameters : { type: 'object', properties: {} },
+      ...(typeof strict === 'boolean' && { strict }),
+    },
+  }
+}
+
+function ofSearch(tool: Json): StandInFunction {
+  return { tool: standInTool(SEARCH_TOOL, tool), standsFor: { kind: 'search' } }
 }
 
 function inNamespace(namespace: string, { tool, standsFor }: StandInFunction): StandInFunction {
@@ -58,7 +67,8 @@ function inNamespace(namespace: string, { tool, standsFor }: StandInFunction): S
   return { tool: { ...tool, function: { ...tool.function, name } }, standsFor }
 }
 
-function nameOf({ name }: Json, path: string): string {
+/** @throws missing_required_parameter (400) */
+export function nameOf({ name }: Json, path: string): string {
   return typeof name === 'string' && name !== '' ? name : missing(`${path}.name`)
 }
 
@@ -90,14 +100,6 @@ function customDescription({ description, format }: Json): string {
   const syntax = typeof format.syntax === 'string' ? `${format.syntax} ` : ''
   const grammar = `The input follows this ${syntax}grammar:\n${format.definition}`
   return about === '' ? grammar : `${about}\n\n${grammar}`
-}
-
-/** Name of a namespace's function for workers. The same for the same names, so that earlier calls need no declaration. */
-export function memberName(namespace: string, name: string): string {
-  const whole = `${namespace}__${name}`
-  if (whole.length <= MAX_NAME) return whole
-  const hash = createHash('sha256').update(whole).digest('hex').slice(0, HASH_CHARACTERS)
-  return `${whole.slice(0, MAX_NAME - HASH_CHARACTERS - 1)}_${hash}`
 }
 
 /** Arguments of the function of a custom tool. */

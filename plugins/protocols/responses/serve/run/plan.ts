@@ -16,6 +16,7 @@ import { unknownMembers } from '../../wire.ts'
 import type { PlanParts } from '../parts.ts'
 import { hasForeignSummary, withoutCovered } from '../prompt/compaction.ts'
 import { speaksResponses } from '../prompt/native-request.ts'
+import { withFoundTools } from '../read/found-tools.ts'
 import { readInputItems, type WholeItem } from '../read/read-items.ts'
 import type { CreateRequest } from '../read/read-request.ts'
 import { answersOf, listedIn } from './approvals.ts'
@@ -116,7 +117,7 @@ async function loadPlan(
 function toPlan(
   parts: PlanParts,
   tenant: string,
-  request: CreateRequest,
+  given: CreateRequest,
   before: readonly HistoryItem[],
   input: readonly HistoryItem[],
   lock: ConversationLock | null,
@@ -130,6 +131,8 @@ function toPlan(
   const settled = pending.size === 0 ? input : input.filter((item) => !isPending(item))
   const context = before.length === 0 ? input : [...before, ...input]
   const whole = before.length === 0 ? settled : [...before, ...settled]
+  const tools = withFoundTools(given.tools, whole)
+  const request = tools === given.tools ? given : { ...given, tools }
   const unsealer = unsealerOf(parts, tenant)
   const prompt = withoutCovered(whole, unsealer)
   const isCompaction = input.at(-1)?.type === TRIGGER
