@@ -78,7 +78,7 @@ export class ModuleHooks {
     const pendingCounts = new PendingCounts(shared)
     this.#inline = new InlineGuests(
       {
-        surroundings: guestSurroundings(shared, host.kernelConfig.log.level, pendingCounts),
+        surroundings: guestSurroundings(shared, host.kernelConfig.log.level, { pendingCounts }),
         reuseCalls: config.reuseCalls,
         pendingCounts,
       },

@@ -3,8 +3,7 @@ import { createHmac, hash } from 'node:crypto'
 import type { HostFunctionName } from '../../../wasm-sdk/abi.ts'
 import type { GuestExchange } from './guest-exchange.ts'
 import type { InstanceFacts } from './guest-instance.ts'
-import type { PendingCounts } from './shared-state.ts'
-import { MAX_KEY_BYTES, NOT_COUNTED, stateKey } from './shared-state.ts'
+import { MAX_KEY_BYTES, NOT_COUNTED, type PendingCounts, type SharedState, stateKey } from './shared-state.ts'
 
 const MAX_RANDOM_BYTES = 1_024
 /** Units for what takes longer than a call of the gateway does anyway. */
@@ -23,21 +22,13 @@ const METRIC_NAME = /^[a-z][a-z0-9_]{0,63}$/
 
 type HostCall = (exchange: GuestExchange, ...args: bigint[]) => bigint
 
-/** Keys and values of modules; keys are those of `stateKey`, times to live in milliseconds. */
-export interface GuestState {
-  get(key: Uint8Array): Uint8Array | null
-  set(key: Uint8Array, value: Uint8Array, ttlMs: number): boolean
-  delete(key: Uint8Array): boolean
-  increment(key: Uint8Array, delta: bigint, ttlMs: number): bigint
-}
-
 export interface HostParts {
-  readonly state: GuestState
+  readonly state: SharedState
   nowMs(): number
   randomBytes(count: number): Uint8Array
-  /** False when the module has counted under too many names already. */
+  /** Returns false for a new name if the module has too many counter names. */
   mayCount(owner: string, name: string): boolean
-  /** Told of what calls count, where that may have to be taken back. */
+  /** Records increments that may be rolled back. */
   readonly pendingCounts?: PendingCounts
 }
 

@@ -31,10 +31,11 @@ export const MAX_KEY_BYTES = 1_024
 const MAX_TTL_MS = 86_400_000
 /** What `increment` gives when it could not. */
 export const NOT_COUNTED = -(2n ** 63n)
-export const COUNTER_BYTES = 8
+const COUNTER_BYTES = 8
 
 export class SharedState {
   readonly #lock: SharedLock
+  readonly #now: () => number
   readonly #header: Int32Array
   readonly #buckets: Int32Array
   readonly #words: Int32Array
@@ -44,10 +45,17 @@ export class SharedState {
   readonly #slotsAt: number
 
   /**
-   * @param owner unique number of this thread; any thread may look on the same memory
-   * @param waitMs how long a call waits for another thread's to end
+   * @param owner unique number of this thread
+   * @param waitMs how long a call waits for the lock
+   * @param now milliseconds since 1970
    */
-  constructor(memory: SharedArrayBuffer, owner: number, waitMs = SHORT_WAIT_MS) {
+  constructor(
+    memory: SharedArrayBuffer,
+    owner: number,
+    waitMs = SHORT_WAIT_MS,
+    now: () => number = Date.now,
+  ) {
+    this.#now = now
     // A quarter as many buckets as slots, four bytes each: chains stay short.
     this.#slotCount = Math.floor((memory.byteLength - HEADER_BYTES) / (SLOT_BYTES + 1))
     const bucketCount = Math.max(1, Math.floor(this.#slotCount / 4))
@@ -75,7 +83,7 @@ export class SharedState {
     return this.#lock.run(false, () => {
       const old = this.#find(key)
       if (old >= 0) this.#release(old)
-      return this.#insert(key, value, Date.now() + clampTtl(ttlMs))
+      return this.#insert(key, value, this.#now() + clampTtl(ttlMs))
     })
   }
 
@@ -95,7 +103,7 @@ export class SharedState {
       if (slot < 0) {
         const bytes = new Uint8Array(COUNTER_BYTES)
         new DataView(bytes.buffer).setBigInt64(0, delta, true)
-        return this.#insert(key, bytes, Date.now() + clampTtl(ttlMs)) ? delta : NOT_COUNTED
+        return this.#insert(key, bytes, this.#now() + clampTtl(ttlMs)) ? delta : NOT_COUNTED
       }
       return this.#add(slot, delta)
     })
@@ -126,7 +134,7 @@ export class SharedState {
     const bucket = this.#bucketOf(key)
     for (let slot = this.#buckets[bucket] - 1; slot >= 0; slot = this.#word(slot, NEXT_IN_BUCKET) - 1) {
       if (!this.#hasKey(slot, key)) continue
-      if (this.#view.getFloat64(this.#offset(slot) + EXPIRES_OFFSET) > Date.now()) return slot
+      if (this.#view.getFloat64(this.#offset(slot) + EXPIRES_OFFSET) > this.#now()) return slot
       this.#release(slot)
       return -1
     }
@@ -241,7 +249,7 @@ export function stateKey(module: string, tenant: string | null, key: string): Ui
 }
 
 /** Milliseconds; without a valid time to live, the longest. */
-export function clampTtl(ttlMs: number): number {
+function clampTtl(ttlMs: number): number {
   return ttlMs > 0 && ttlMs < MAX_TTL_MS ? ttlMs : MAX_TTL_MS
 }
 

@@ -9,9 +9,8 @@ import {
   showSignature,
 } from '../instances/host-imports.ts'
 import { type ConformanceOptions, type Finding, tryModule } from './conformance-trial.ts'
-import { inspectModule, type ModuleReport } from './inspect.ts'
+import { inspectModule, type ModuleImport, type ModuleReport } from './inspect.ts'
 import { withDefaultLimits } from './trial-module.ts'
-import type { WasmImport } from './wasm-reader.ts'
 
 export interface ConformanceReport {
   readonly isOk: boolean
@@ -51,7 +50,7 @@ function unreadable({ format, problem }: ModuleReport): Finding {
   const next =
     format === 'component'
       ? 'build for a core target such as wasm32-unknown-unknown, without component tools'
-      : 'use the .wasm file that the compiler wrote'
+      : 'use the .wasm file that the compiler wrote; ABI.md lists what the gateway runs'
   return { level: 'problem', code: 'not_a_module', message: problem ?? 'the file cannot be read', next }
 }
 
@@ -116,7 +115,7 @@ function isHandler({
   return parameters.length === 0 && (results.length === 0 || (results.length === 1 && results[0] === 'i32'))
 }
 
-function checkImport({ module, name, kind, signature }: WasmImport, usesWasi: boolean): Finding[] {
+function checkImport({ module, name, kind, signature }: ModuleImport, usesWasi: boolean): Finding[] {
   const code = 'import_unknown'
   const message = `the module imports ${kind === 'function' ? '' : `the ${kind} `}${name} from ${module}, which the gateway does not provide`
   if (module === WASI_NAMESPACE) {
