@@ -7,9 +7,8 @@ import type { Recorder } from '../recording/recording.ts'
 import type { CallStatistics } from '../statistics/call-statistics.ts'
 import type { Fetched, HeaderEdits, LoadedModule, PhaseResult } from '../threads/guest-task.ts'
 import type { InlineGuests } from '../threads/inline-guests.ts'
-import { applyEdits } from './header-edits.ts'
 import type { PhaseBatcher, PhaseWorkEnd } from './phase-batcher.ts'
-import type { PhaseMessage } from './phase-message.ts'
+import { advanced, type PhaseMessage } from './phase-message.ts'
 import { ShadowCalls } from './shadow-calls.ts'
 
 /** Combined result of the phase. */
@@ -203,22 +202,6 @@ export class PhaseChain {
     this.#statistics.lost({ module, point, requestId: input.request.id }, ended.kind)
     if (module.onFailure === 'closed') throw wasmErrors.wasm_module_failed()
     return chain.filter((other) => other !== module)
-  }
-}
-
-/** The message as the modules so far have left it. */
-function advanced(message: PhaseMessage, { edits, status, body }: PhaseEnd): PhaseMessage {
-  const isRequest = message.point === 'OnRequest'
-  const { requestHeaders, responseHeaders, input } = message
-  const { response } = input
-  return {
-    ...message,
-    requestHeaders: isRequest && requestHeaders !== null ? applyEdits(requestHeaders, edits) : requestHeaders,
-    responseHeaders:
-      !isRequest && responseHeaders !== null ? applyEdits(responseHeaders, edits) : responseHeaders,
-    input:
-      status === null || response === undefined ? input : { ...input, response: { ...response, status } },
-    body: body ?? message.body,
   }
 }
 
