@@ -1,4 +1,4 @@
-/** Host functions of the module interface. A call that fails returns 0; only a limit of the guest's call ends the guest. */
+/** Host functions of the module interface. Failed calls return 0; only exceeded limits end the guest's call. */
 import { createHmac, hash } from 'node:crypto'
 import type { HostFunctionName } from '../../../wasm-sdk/abi.ts'
 import type { GuestExchange } from './guest-exchange.ts'
@@ -6,14 +6,14 @@ import type { InstanceFacts } from './guest-instance.ts'
 import { MAX_KEY_BYTES, NOT_COUNTED, type PendingCounts, type SharedState, stateKey } from './shared-state.ts'
 
 const MAX_RANDOM_BYTES = 1_024
-/** Units for what takes longer than a call of the gateway does anyway. */
+/** Fuel in addition to that of a host call, units. */
 const WORK_UNITS = {
   hmac: 8_000,
-  /** The key is hashed, and the table locked. */
+  /** The key is hashed and the table is locked. */
   kept: 8_000,
-  /** A hash moves some bytes in the time in which a copy moves twenty times as many. */
+  /** Hashing is about 20 times slower than copying. */
   hashedByte: 1.25,
-  /** Values lie in small pieces, and are moved while every thread that wants the table waits. */
+  /** Values are copied in small pieces while the table is locked. */
   keptByte: 8,
 } as const
 /** Offset 0 as a value. */
@@ -43,7 +43,7 @@ export function hostFunctions(
     exchange.burn(WORK_UNITS.kept)
     return stateKey(owner, facts.tenant(), textOf(block))
   }
-  /** An exception ends the guest's call: only limits of the call itself may. */
+  /** Exceptions would end the guest's call, which only exceeded limits may do. */
   const bind =
     (otherwise: bigint, call: HostCall) =>
     (...args: bigint[]): bigint => {
