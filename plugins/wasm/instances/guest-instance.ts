@@ -2,14 +2,13 @@
 import type { ExtismPluginOptions } from '@extism/extism'
 import { HOST_NAMESPACE } from '../../../wasm-sdk/abi.ts'
 import { CHUNK_SHIFT } from '../rewrite/plan.ts'
-import { EXPORT_PREFIX } from '../rewrite/rewrite-module.ts'
+import { EXPORT_PREFIX, KERNEL_NAMESPACE } from '../rewrite/rewrite-module.ts'
 import type { LoadedModule } from '../threads/guest-task.ts'
 import { INITIALIZE_EXPORT, WASI_NAMESPACE } from './check-module.ts'
 import { createPlugin } from './extism.ts'
 import { GuestExchange } from './guest-exchange.ts'
 import { GuestKernel, GuestLog, type ImportTable } from './guest-kernel.ts'
 import { GuestSnapshot } from './guest-snapshot.ts'
-import { KERNEL_NAMESPACE } from './host-imports.ts'
 import { wasiFunctions } from './wasi-functions.ts'
 
 const MAX_REASON_CHARACTERS = 2_048

@@ -17,7 +17,7 @@ export const EXPORT_PREFIX = 'weir:'
 /** More of them are somebody's attack on the engine. */
 const MAX_MEMORIES = 100
 const MAX_TABLES = 100
-const KERNEL_NAMESPACE = 'extism:host/env'
+export const KERNEL_NAMESPACE = 'extism:host/env'
 const [HAS_MAXIMUM, MUTABLE, NULL_REFERENCE, END] = [1, 1, 0xd0, 0x0b]
 
 /** What the gateway has to know of a rewritten module. */

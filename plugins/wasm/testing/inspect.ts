@@ -6,9 +6,8 @@ import {
   DESCRIBE_EXPORT,
   EXPORT_OF_ATTACH_POINT,
 } from '../../../wasm-sdk/abi.ts'
-import type { Signature } from '../instances/host-imports.ts'
-import { VALUE } from '../rewrite/instruction.ts'
-import { type FunctionType, KIND, type ModuleParts, readParts } from '../rewrite/module-parts.ts'
+import { type Signature, signatureOf } from '../instances/host-imports.ts'
+import { KIND, type ModuleParts, readParts } from '../rewrite/module-parts.ts'
 import { formatOf, type ModuleFormat } from '../rewrite/sections.ts'
 
 type ExternKind = keyof typeof KIND
@@ -79,33 +78,21 @@ function toContent({ types, imports, functions, exports, memories }: ModuleParts
       module,
       name,
       kind: kindName(kind),
-      signature: toSignature(types.at(type), kind),
+      signature: kind === KIND.function ? signatureOf(types[type]) : null,
     })),
     exports: exports.map(({ name, kind, index }) => ({
       name,
       kind: kindName(kind),
-      signature: toSignature(types[functionTypes[index]], kind),
+      signature: kind === KIND.function ? signatureOf(types[functionTypes[index]]) : null,
     })),
     memories: memories.map(({ minimum, maximum }) => ({ minPages: minimum, maxPages: maximum })),
   }
 }
 
 const KINDS = Object.keys(KIND) as ExternKind[]
-const VALUE_NAMES: ReadonlyMap<number, Signature['results'][number]> = new Map([
-  [VALUE.i32, 'i32'],
-  [VALUE.i64, 'i64'],
-  [VALUE.f32, 'f32'],
-  [VALUE.f64, 'f64'],
-])
 
 function kindName(kind: number): ExternKind {
   const name = KINDS.at(kind)
   if (name === undefined) throw new Error(`invalid module: unknown kind ${kind} of an import or export`)
   return name
-}
-
-function toSignature(type: FunctionType | undefined, kind: number): Signature | null {
-  if (type === undefined || kind !== KIND.function) return null
-  const names = (values: readonly number[]) => values.map((value) => VALUE_NAMES.get(value) ?? 'other')
-  return { parameters: names(type.parameters), results: names(type.results) }
 }
