@@ -1,4 +1,4 @@
-/** Checks that a module is one that the gateway can use, and says what to do about what is not as it should be. */
+/** Checks a module against the interface of the gateway; each finding has a fix. */
 import { type AttachPoint, EXPORT_OF_ATTACH_POINT, type ModuleDescription } from '../../../wasm-sdk/abi.ts'
 import { WASI_NAMESPACE } from '../instances/check-module.ts'
 import {
@@ -16,14 +16,14 @@ export interface ConformanceReport {
   readonly isOk: boolean
   readonly module: ModuleReport
   readonly findings: readonly Finding[]
-  /** Null unless the module started and described itself. */
+  /** Null unless the module started. */
   readonly description: ModuleDescription | null
 }
 
 const LARGE_MODULE_BYTES = 1024 * 1024
 const LOOKS_LIKE_HANDLER = /^on[_A-Z]/
 
-/** Reads the module, then runs it: each handler once with a plain input. Never throws for what is wrong with it. */
+/** Inspects the module, then runs each handler with sample input. Does not throw for an invalid module. */
 export async function checkModule(
   bytes: Uint8Array,
   options: ConformanceOptions = {},
