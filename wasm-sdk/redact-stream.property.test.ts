@@ -43,7 +43,7 @@ function textOfChat(data: string): string {
 
 /** One stream after the other through the same module, whose start is what takes the time. */
 async function streamed(
-  streams: readonly (readonly CaseEvent[])[],
+  streams: readonly (CaseEvent[])[],
   words: readonly string[],
 ): Promise<string[][]> {
   const steps = streams.map((events) => ({ on: 'OnStreamEvent' as const, events, expect: {} }))

@@ -1,11 +1,9 @@
 /** Settings that a module declares, and the check of the values it is registered with. */
 
-export const SETTING_TYPES = Object.freeze(['text', 'integer', 'number', 'boolean', 'list'] as const)
-
 /** One setting. Values are texts on the wire; the type says which texts are allowed. */
 export interface Setting {
   /** `list`: parts between commas. Default `text`. */
-  readonly type?: (typeof SETTING_TYPES)[number]
+  readonly type?: 'text' | 'integer' | 'number' | 'boolean' | 'list'
   /** Default false. */
   readonly required?: boolean
   /** Allowed values; of a list, allowed parts. */

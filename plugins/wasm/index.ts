@@ -1,4 +1,4 @@
-/** The wasm plugin: middleware modules of the operator's own, in WebAssembly, on requests, answers, errors and streams. */
+/** The wasm plugin: middleware modules in WebAssembly for requests, responses, errors, streams, tool calls and picks. */
 import { definePlugin, defineValidator, type Host, Store, ToolCallGuards } from '#kernel'
 import { type WasmConfig, wasmConfig, wasmProblems } from './config.ts'
 import { DropFetch, FetchForModule } from './fetch/fetch-order.ts'
@@ -15,13 +15,11 @@ import {
 import { Registry } from './registry/registry.ts'
 import { SavedModules } from './registry/saved-modules.ts'
 import {
+  ChangeModule,
   ListModules,
   ModulesReplica,
-  PromoteModule,
   RegisterModules,
-  RemoveModule,
   ReplaceModule,
-  RollBackModule,
 } from './registry/thread-commands.ts'
 import { wasmRoutes } from './routes.ts'
 import { ModuleStats, rowsFor } from './statistics/module-stats.ts'
@@ -88,7 +86,7 @@ function openRegistry(
   stats: ModuleStats,
   state: SharedArrayBuffer,
 ): Registry {
-  // A thread of its own: what is tried there disturbs no request.
+  // A pool of its own, so that trial starts do not delay requests.
   const pool = new GuestPool({ host, config: { ...config, poolThreads: 1 }, state, live: () => [] })
   const http = new OutgoingHttp(config.fetch)
   host.onCommand(FetchForModule, (request) => http.fetch(request))
@@ -109,9 +107,7 @@ function openRegistry(
   host.onCommand(ReplaceModule, ({ uuid, body, requester }) =>
     registry.replace(uuid, changeValidator.parse(body), requester),
   )
-  host.onCommand(PromoteModule, ({ uuid, requester }) => registry.promote(uuid, requester))
-  host.onCommand(RollBackModule, ({ uuid, requester }) => registry.rollback(uuid, requester))
-  host.onCommand(RemoveModule, ({ uuid, requester }) => registry.remove(uuid, requester))
+  host.onCommand(ChangeModule, ({ uuid, action, requester }) => registry[action](uuid, requester))
   const suspended = host.metrics.gauge({
     name: 'weir_wasm_suspended',
     help: '1 while a WASM module is suspended because it kept failing.',

@@ -1,18 +1,15 @@
-/** The /wasm routes: HTTP in and out only; what they ask is decided on control. */
-
+/** The /wasm routes, which send commands to control. */
 import { adminErrorFormat, type Host, type RequestContext, type RouteDefinition, Type } from '#kernel'
 import { isUuid } from '#shared'
 import { tenantOf } from './hooks/request-facts.ts'
 import { RecordExchanges, RecordingSchema } from './recording/recording.ts'
 import {
+  ChangeModule,
   type ChangeResult,
   ListModules,
-  PromoteModule,
   RegisterModules,
-  RemoveModule,
   ReplaceModule,
   type Requester,
-  RollBackModule,
 } from './registry/thread-commands.ts'
 import {
   ModuleChangeResponseSchema,
@@ -106,7 +103,8 @@ export function wasmRoutes(host: Host): readonly RouteDefinition[] {
       ...base,
       method: 'POST',
       path: '/wasm/:module_uuid/promote',
-      handler: (ctx) => change(ctx, (uuid, requester) => host.command(PromoteModule, { uuid, requester })),
+      handler: (ctx) =>
+        change(ctx, (uuid, requester) => host.command(ChangeModule, { uuid, action: 'promote', requester })),
       docs: {
         summary: 'Make the version on trial the current one',
         tag,
@@ -123,7 +121,8 @@ export function wasmRoutes(host: Host): readonly RouteDefinition[] {
       ...base,
       method: 'POST',
       path: '/wasm/:module_uuid/rollback',
-      handler: (ctx) => change(ctx, (uuid, requester) => host.command(RollBackModule, { uuid, requester })),
+      handler: (ctx) =>
+        change(ctx, (uuid, requester) => host.command(ChangeModule, { uuid, action: 'rollback', requester })),
       docs: {
         summary: 'End a trial, or return to the earlier version',
         tag,
@@ -137,7 +136,12 @@ export function wasmRoutes(host: Host): readonly RouteDefinition[] {
       ...base,
       method: 'DELETE',
       path: '/wasm/:module_uuid',
-      handler: (ctx) => remove(host, ctx),
+      handler: async (ctx) => {
+        const result = await changed(ctx, (uuid, requester) =>
+          host.command(ChangeModule, { uuid, action: 'remove', requester }),
+        )
+        ctx.text(result.uuid === null ? 400 : 200, result.text)
+      },
       docs: {
         summary: 'Remove a module; calls in progress finish',
         tag,
@@ -165,7 +169,7 @@ async function record(host: Host, ctx: RequestContext): Promise<void> {
 async function register(host: Host, ctx: RequestContext): Promise<void> {
   const body = ctx.bodyJson()
   const results = await host.command(RegisterModules, { body, requester: requesterOf(ctx) })
-  // Checked by now.
+  // Validated by the command.
   const { modules } = body as { modules: Record<string, unknown>[] }
   const echoed = modules.map((module, index) => {
     const { config: _secret, add_result: _theirs, ...shown } = module
@@ -175,29 +179,18 @@ async function register(host: Host, ctx: RequestContext): Promise<void> {
   ctx.json(isWhole ? 200 : 400, { modules: echoed })
 }
 
-async function change(
-  ctx: RequestContext,
-  act: (uuid: string, requester: Requester) => Promise<ChangeResult>,
-): Promise<void> {
-  const given = ctx.param('module_uuid')
-  if (!isUuid(given)) {
-    ctx.text(400, 'invalid module uuid')
-    return
-  }
-  const { uuid, text } = await act(given.toLowerCase(), requesterOf(ctx))
-  if (uuid === null) ctx.text(400, text)
-  else ctx.json(200, { module_uuid: uuid, message: text })
+type Act = (uuid: string, requester: Requester) => Promise<ChangeResult>
+
+async function changed(ctx: RequestContext, act: Act): Promise<ChangeResult> {
+  const uuid = ctx.param('module_uuid')
+  if (!isUuid(uuid)) return { uuid: null, text: 'invalid module uuid' }
+  return act(uuid.toLowerCase(), requesterOf(ctx))
 }
 
-async function remove(host: Host, ctx: RequestContext): Promise<void> {
-  const uuid = ctx.param('module_uuid')
-  if (!isUuid(uuid)) {
-    ctx.text(400, 'invalid module uuid')
-    return
-  }
-  const requester = requesterOf(ctx)
-  const { isRemoved, text } = await host.command(RemoveModule, { uuid: uuid.toLowerCase(), requester })
-  ctx.text(isRemoved ? 200 : 400, text)
+async function change(ctx: RequestContext, act: Act): Promise<void> {
+  const { uuid, text } = await changed(ctx, act)
+  if (uuid === null) ctx.text(400, text)
+  else ctx.json(200, { module_uuid: uuid, message: text })
 }
 
 function requesterOf(ctx: RequestContext): Requester {

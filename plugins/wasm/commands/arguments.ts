@@ -1,4 +1,4 @@
-/** Reads the arguments that several subcommands of `weir wasm` share, and says what is wrong with them. */
+/** Arguments shared by subcommands of `weir wasm`. */
 import { existsSync, statSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { basename, dirname, join, relative, resolve } from 'node:path'
@@ -13,7 +13,7 @@ import type { ModuleDescriptor } from '../wire.ts'
 /** Path of the module below a project. */
 const BUILT = join('build', 'module.wasm')
 
-/** @returns null when nothing was given @throws CliError naming the point that there is not */
+/** @returns null if the option is absent @throws CliError for an unknown attach point */
 export function readAttachPoints(text: string | undefined): AttachPoint[] | null {
   if (text === undefined) return null
   const names = text.split(',').map((name) => name.trim())
@@ -26,7 +26,7 @@ function toAttachPoint(name: string): AttachPoint {
   throw new CliError(`--attach must be one of ${ATTACH_POINTS.join(', ')} (got '${name}')`)
 }
 
-/** @returns settings by name @throws CliError for what is not `key=value` */
+/** @returns settings by name @throws CliError for a value that is not `key=value` */
 export function readSettings(flag: string, pairs: readonly string[] = []): Record<string, string> {
   return Object.fromEntries(
     pairs.map((pair) => {
@@ -37,7 +37,7 @@ export function readSettings(flag: string, pairs: readonly string[] = []): Recor
   )
 }
 
-/** @throws CliError for what is no whole number from 1 on */
+/** @throws CliError unless the text is an integer >= 1 */
 export function readCount(flag: string, text: string): number {
   if (!/^[1-9]\d{0,9}$/.test(text)) throw new CliError(`${flag} must be an integer >= 1 (got ${text})`)
   return Number(text)
@@ -56,43 +56,43 @@ export async function readModuleBytes(file: string): Promise<Uint8Array<ArrayBuf
 }
 
 /**
- * @param isAsked the author will register it with WASI
- * @throws CliError for a module that imports WASI otherwise: no gateway would take it
+ * @param isAsked the module will be registered with WASI
+ * @throws CliError for another module that imports WASI, which gateways reject
  */
 export function checkWasi(file: string, bytes: Uint8Array, isAsked = false): void {
   const imports = inspectModule(bytes).imports.some(({ module }) => module === WASI_NAMESPACE)
   if (isAsked || !imports) return
   throw new CliError(
-    `${relative('.', file)} imports WASI, which gateways give only to modules that are registered for it\n  say --wasi, here and to 'weir wasm add'`,
+    `${relative('.', file)} imports WASI, which requires registration with wasi: true\n  pass --wasi here and to 'weir wasm add'`,
   )
 }
 
-/** True for a folder with the sources of a module. */
+/** Returns true for a folder with the sources of a module. */
 export function isProject(place: string): boolean {
   return languageOf(resolve(place)) !== null
 }
 
-/** The module that a file or a project folder stands for, absolute; it need not be there. */
+/** Absolute path of the module of a file or project folder; it may not exist. */
 export function moduleFileOf(place: string): string {
   const path = resolve(place)
   const isFolder = existsSync(path) && statSync(path).isDirectory()
   return isFolder ? join(path, BUILT) : path
 }
 
-/** The project that the file is the build of; null for any other file. */
+/** The project that a module was built from; null for other files. */
 export function projectOfBuild(file: string): string | null {
   const project = dirname(dirname(file))
   return file === join(project, BUILT) && isProject(project) ? project : null
 }
 
-/** Folder of the cases: beside the module or one level above, where projects have it. It may not exist. */
+/** Folder `cases` beside the module or one level above; it may not exist. */
 export function casesOf(file: string): string {
   const folder = dirname(file)
   const places = [join(folder, 'cases'), join(dirname(folder), 'cases')]
   return places.find((place) => existsSync(place)) ?? places[1]
 }
 
-/** What people call a module: the name of its file, or of its project when the file has the usual name. */
+/** Name of the file, or of the project if the file is build/module.wasm. */
 export function nameOfModule(file: string): string {
   const name = basename(file).replace(/\.wasm$/i, '')
   const folder = dirname(file)
@@ -126,7 +126,7 @@ export function readMatch(pairs: readonly string[] = []): Match | null {
     else if (member === 'share') match.share = readShare(value)
     else
       throw new CliError(
-        `--match: there is no ${member}; it is one of ${MATCH_LISTS.join(', ')}, header:NAME and share`,
+        `--match has no member ${member}; use one of ${MATCH_LISTS.join(', ')}, header:NAME and share`,
       )
   }
   return match

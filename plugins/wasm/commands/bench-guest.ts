@@ -1,4 +1,4 @@
-/** A module with the gateway's own host around it, called on this thread: what remains is the time of the guest. */
+/** Calls a module on this thread with the host functions of the gateway, to measure the guest only. */
 import { type AttachPoint, EXPORT_OF_ATTACH_POINT } from '../../../wasm-sdk/abi.ts'
 import type { WasmConfig } from '../config.ts'
 import { Guest } from '../instances/guest.ts'
@@ -16,10 +16,9 @@ export interface BenchSubject {
 
 export type BenchInstance = 'fresh' | 'reuse'
 
-/** Which handler is called, as far as it matters for what it gives back. */
-export interface BenchCall {
+interface BenchCall {
   readonly on: AttachPoint
-  /** Workers that a choice is made of. */
+  /** Number of candidates of OnPick. */
   readonly candidates: number
 }
 
@@ -40,7 +39,7 @@ export class BenchGuest {
     return new BenchGuest(call, new Guest(module, { surroundings, reuseCalls: limits.reuseCalls }))
   }
 
-  /** One call with everything that a thread of the gateway does for it. */
+  /** One call, including what a thread of the gateway does for it. */
   async call(frame: Uint8Array): Promise<CallReport> {
     if (!this.#guest.isReady(null)) await this.#guest.open(null)
     const order = {

@@ -1,4 +1,4 @@
-/** `weir wasm bench`: calls of a module as a gateway's thread makes them, without the gateway around. */
+/** `weir wasm bench`: measures calls of a module as on a thread of the gateway. */
 import { existsSync } from 'node:fs'
 import { relative } from 'node:path'
 import {
@@ -44,7 +44,7 @@ interface Measurement extends Spread {
   readonly inputBytes: number
   readonly callsPerSecond: number
   readonly failed: number
-  /** Units of one call; the same input always burns the same. */
+  /** Fuel of one call, units. */
   readonly fuel: number
 }
 
@@ -55,7 +55,7 @@ interface CallInput {
   readonly frame: Uint8Array
 }
 
-/** Calls until the engine has compiled what it will compile. */
+/** Calls before the measurement, for V8 to optimise the code. */
 const WARM_UP_CALLS = 200
 
 export async function benchModule(place: string, options: BenchOptions): Promise<void> {
@@ -80,14 +80,13 @@ export async function benchModule(place: string, options: BenchOptions): Promise
   } else console.log(render(file, description, measurements))
 }
 
-/** Runs everything once where there is a deadline: a call that loops would do so for ever in the measurement. */
+/** Runs each handler once with a deadline, which the measurement does not have. */
 async function tryOut(
   file: string,
   bytes: Uint8Array<ArrayBuffer>,
   { steps, config, limits }: { steps: CaseStep[]; config: Record<string, string>; limits: WasmConfig },
 ): Promise<{ description: ModuleDescription; inputs: CallInput[] }> {
   const where = relative('.', file)
-  // `checkWasi` has checked its WASI imports.
   const { isOk, findings, module } = await checkModule(bytes, { config, limits, usesWasi: true })
   const [problem] = findings.filter(({ level }) => level === 'problem')
   if (!isOk)
@@ -99,7 +98,7 @@ async function tryOut(
     const inputs = module.attachPoints.map((on) => inputFor(on, steps, runner.description.needs ?? {}))
     for (const { on, head, body } of inputs) {
       const { outcome, problem } = await runner.call(on, head, body)
-      if (outcome === 'timeout') throw new CliError(`${on}: ${problem}, so nothing can be measured`)
+      if (outcome === 'timeout') throw new CliError(`${on}: ${problem}, so it cannot be measured`)
     }
     return { description: runner.description, inputs }
   } finally {
@@ -107,7 +106,7 @@ async function tryOut(
   }
 }
 
-/** @param given place of cases that must exist */
+/** @param given path of cases, which must exist */
 async function readInputs(
   file: string,
   given: string | undefined,
@@ -124,7 +123,7 @@ async function readInputs(
   }
 }
 
-/** The first step of the cases for this point, or a plain one. */
+/** The first step of the cases for this point, or a sample. */
 function inputFor(on: AttachPoint, steps: readonly CaseStep[], needs: ModuleNeeds): CallInput {
   const step = steps.find((one) => one.on === on) ?? { on, ...SAMPLES[on], expect: {} }
   const { head, body } = toFirstInput(step, needs)

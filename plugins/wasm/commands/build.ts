@@ -1,4 +1,4 @@
-/** `weir wasm build`: compiles a project and says what came out, or what the compiler did not like and where. */
+/** `weir wasm build`: compiles a project and prints the result or the errors of the compiler. */
 import { relative } from 'node:path'
 import { CliError } from '../../cli/cli-error.ts'
 import { buildModule } from '../project/build.ts'
@@ -30,7 +30,7 @@ export async function buildProject(folder: string, { out, debug, json }: BuildOp
   console.log(`  next: weir wasm check ${relative('.', file)}`)
 }
 
-/** @throws CliError with the compiler's findings, each with file and line */
+/** @throws CliError with the errors of the compiler, each with file and line */
 export function throwIfFailed(folder: string, built: BuildResult): BuiltModule {
   if (built.isOk) return built
   throw new CliError(explain(folder, built))

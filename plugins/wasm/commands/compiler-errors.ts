@@ -1,16 +1,16 @@
-/** Turns what the AssemblyScript compiler prints into one finding per mistake, with a place that editors understand. */
+/** Parses the output of the AssemblyScript compiler into errors with positions in the format of editors. */
 import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 
 export interface CompilerError {
-  /** As given to the command: relative to the working directory. */
+  /** Relative to the working directory. */
   readonly file: string
   /** Both 1-based. */
   readonly line: number
   readonly column: number
   readonly level: 'error' | 'warning'
   readonly message: string
-  /** Everything above in one line, and the source line under it. */
+  /** The members above in one line, followed by the source line. */
   readonly text: string
 }
 
@@ -19,20 +19,19 @@ const PLACE = /^\s*└─ in (.+)\((\d+),(\d+)\)\s*$/
 const SOURCE = /^\s*(?:\d+)?\s*[│|]/
 
 /**
- * @param folder of the project, put before paths that are relative to it
- * @returns nothing when the output has another form, such as cargo's: show it as it is then
+ * @param folder of the project, prepended to relative paths
+ * @returns an empty list for output in another format, such as that of cargo
  */
 export function readCompilerErrors(output: string, folder: string): CompilerError[] {
   const found: CompilerError[] = []
   let heading: string[] = []
   let source: string[] = []
-  // The compiler colours what it prints wherever it takes the terminal for one that can.
   for (const line of stripVTControlCharacters(output).split('\n')) {
     const place = line.match(PLACE)
     if (HEADING.test(line)) [heading, source] = [[line], []]
     else if (place !== null && heading.length > 0) {
       found.push(toError(heading.join('\n'), source, place, folder))
-      // A finding that names two places says the second of them below the first.
+      // An error may have a second position.
       source = []
     } else if (SOURCE.test(line)) source.push(line)
     else if (heading.length > 0 && source.length === 0 && line.trim() !== '' && !/^\s*:/.test(line))

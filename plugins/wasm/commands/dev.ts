@@ -1,5 +1,4 @@
-/** `weir wasm dev`: builds a project and puts it into a running gateway, again at every change of its sources. */
-
+/** `weir wasm dev`: builds a project and registers it with a running gateway, again at every change of its sources. */
 import { watch } from 'node:fs'
 import { relative, resolve, sep } from 'node:path'
 import type { Command } from 'commander'
@@ -14,17 +13,17 @@ interface DevOptions extends AddOptions {
   readonly watch?: boolean
 }
 
-/** Editors write a file in several steps. */
+/** Delay after a change, since editors write a file in several steps, milliseconds. */
 const SETTLE_MS = 150
 
 export async function developModule(command: Command, place: string, options: DevOptions): Promise<void> {
   if (!isProject(place))
     throw new CliError(`${place} is not a module project; create one with 'weir wasm new'`)
-  await putIn(command, place, options)
+  await registerBuild(command, place, options)
   if (options.watch === true) await watchSources(command, place, options)
 }
 
-async function putIn(command: Command, place: string, options: DevOptions): Promise<void> {
+async function registerBuild(command: Command, place: string, options: DevOptions): Promise<void> {
   const name = options.name ?? nameOfModule(moduleFileOf(place))
   const { modules } = (await clientOf(command).call('GET', '/wasm')) as ModuleList
   if (modules.some(({ module_meta }) => module_meta.name === name))
@@ -32,7 +31,7 @@ async function putIn(command: Command, place: string, options: DevOptions): Prom
   else await addModule(command, place, options)
 }
 
-/** Until it is interrupted. What a build or the gateway does not like is said, and the next change is waited for. */
+/** Runs until interrupted; prints errors and waits for the next change. */
 function watchSources(command: Command, place: string, options: DevOptions): Promise<never> {
   const folder = resolve(place)
   console.log(`watching ${relative('.', folder) || '.'}`)
@@ -46,7 +45,7 @@ function watchSources(command: Command, place: string, options: DevOptions): Pro
     isBusy = true
     do {
       isChanged = false
-      await putIn(command, place, options).catch((error: unknown) => {
+      await registerBuild(command, place, options).catch((error: unknown) => {
         console.error(messageOf(error))
       })
     } while (isChanged)

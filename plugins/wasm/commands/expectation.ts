@@ -1,4 +1,4 @@
-/** Makes an expectation of what a module did: the golden content of a case, and the other side of a difference. */
+/** Converts the result of a module to an expectation, for golden files and differences. */
 import type { HeaderPair } from '../../../wasm-sdk/abi.ts'
 import { differences, type Observed } from '../testing/compare.ts'
 import type { CaseStep, Expectation } from '../testing/module-case.ts'
@@ -6,8 +6,8 @@ import type { CaseStep, Expectation } from '../testing/module-case.ts'
 type Member = keyof Expectation
 
 /**
- * The expectation with everything that differs replaced by what was observed. What matches stays as it was written,
- * patterns too; an empty expectation gets all that there is to say.
+ * Replaces members that differ by the observed values and keeps the others, including patterns. An empty expectation gets
+ * all members.
  */
 export function expectationOf(
   { on, expect }: Pick<CaseStep, 'on' | 'expect'>,
@@ -19,12 +19,15 @@ export function expectationOf(
   if (named.length === 0) return wholeOf(on, observed)
   const entries = named.map((member) => {
     const isSame = differences({ [member]: expect[member] }, observed).length === 0
-    return [member, isSame || !canBeSaid(member, observed) ? expect[member] : observedOf(member, observed)]
+    return [
+      member,
+      isSame || !isExpressible(member, observed) ? expect[member] : observedOf(member, observed),
+    ]
   })
   return Object.fromEntries(entries)
 }
 
-/** Without what changes with the gateway's limits and with each edit of the source. */
+/** Without limits and source positions, which change often. */
 function lastingPart(failure: string): string {
   return failure.replace(/ exceeded \d+ ms$/, ' exceeded').replace(/ at \S+:\d+:\d+$/, '')
 }
@@ -39,17 +42,17 @@ function wholeOf(on: CaseStep['on'], observed: Observed): Expectation {
   if (observed.fetches.length > 0) members.push('fetches')
   if (observed.logs.length > 0) members.push('logs')
   if (Object.keys(observed.metrics).length > 0) members.push('metrics')
-  const sayable = members.filter((member) => canBeSaid(member, observed))
-  return Object.fromEntries(sayable.map((member) => [member, observedOf(member, observed)]))
+  const expressible = members.filter((member) => isExpressible(member, observed))
+  return Object.fromEntries(expressible.map((member) => [member, observedOf(member, observed)]))
 }
 
-/** Headers are expected by name: one that comes twice has no place there. */
-function canBeSaid(member: Member, observed: Observed): boolean {
+/** Expected headers are an object by name, which cannot hold repeated names. */
+function isExpressible(member: Member, observed: Observed): boolean {
   if (member !== 'headers' && member !== 'headers_set' && member !== 'headers_add') return true
-  return hasNoTwins(observed[member])
+  return isUnique(observed[member])
 }
 
-function hasNoTwins(headers: readonly HeaderPair[]): boolean {
+function isUnique(headers: readonly HeaderPair[]): boolean {
   return new Set(headers.map(([name]) => name.toLowerCase())).size === headers.length
 }
 
@@ -82,7 +85,7 @@ function observedOf(member: Member, observed: Observed): unknown {
     return observed.fetches.map(({ url, method, headers, body }) => ({
       url,
       method,
-      ...(hasNoTwins(headers) && { headers: toRecord(headers) }),
+      ...(isUnique(headers) && { headers: toRecord(headers) }),
       body: toValue(body),
     }))
   if (member === 'headers' || member === 'headers_set' || member === 'headers_add')
@@ -94,7 +97,7 @@ function toRecord(pairs: readonly HeaderPair[]): Record<string, string> {
   return Object.fromEntries(pairs.map(([name, value]) => [name, value]))
 }
 
-/** JSON objects and lists as they are, everything else as text: a case compares texts byte for byte. */
+/** JSON objects and lists as values, everything else as text. */
 function toValue(text: string | null): unknown {
   if (text === null || !/^\s*[[{]/.test(text)) return text
   try {

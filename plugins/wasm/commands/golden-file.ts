@@ -1,4 +1,4 @@
-/** Writes what a module did into the files of its cases. */
+/** Writes the results of a module into its case files. */
 import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
@@ -11,7 +11,7 @@ interface RawCase {
   readonly steps?: { expect?: Expectation }[]
 }
 
-/** Gives steps that have no expectation an empty one, so that they can be recorded. Leaves anything else to the reader. */
+/** Adds an empty expectation to steps without one. Invalid files are reported by the reader. */
 export async function withExpectations(place: string): Promise<void> {
   const isFolder = (await stat(place)).isDirectory()
   const names = isFolder ? (await readdir(place)).filter((name) => name.endsWith('.json')) : ['']
@@ -27,10 +27,10 @@ export async function withExpectations(place: string): Promise<void> {
   }
 }
 
-export interface Update {
-  /** Only when something differs or was not said yet. */
+interface Update {
+  /** The file was changed. */
   readonly isWritten: boolean
-  /** What the file says now is what the module did: all but headers that come twice can be said. */
+  /** The file matches the result; repeated headers cannot be expressed. */
   readonly isOk: boolean
 }
 

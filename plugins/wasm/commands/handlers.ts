@@ -1,4 +1,4 @@
-/** Gives a new project the handlers that were asked for, each in a file of its own with a case. */
+/** Adds the requested handlers to a new project, each with a file and a case. */
 import { copyFile, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type AttachPoint, EXPORT_OF_ATTACH_POINT } from '../../../wasm-sdk/abi.ts'
@@ -6,14 +6,14 @@ import type { LibraryLanguage } from '../project/build-result.ts'
 import { sdkFolder } from '../project/sdk-folder.ts'
 
 interface Form {
-  /** Where the sources are, in projects and among the templates. */
+  /** Folder of the sources in projects and templates. */
   readonly folder: string
   readonly extension: string
   readonly entry: string
-  /** Takes the place of the template's entry when nobody asked for its handler. */
+  /** Entry of a project without the template's handler. */
   readonly bareEntry: string
-  /** Line of the entry that brings a handler in. */
-  bring(exportName: string): string
+  /** Lines of the entry that include a handler. */
+  include(exportName: string): string
 }
 
 const ASSEMBLYSCRIPT: Form = {
@@ -27,7 +27,7 @@ export function describe(): i32 {
   return new Description().needsHeaders([]).reusesInstance().send()
 }
 `,
-  bring: (name) => `export { ${name} } from './${name}'`,
+  include: (name) => `export { ${name} } from './${name}'`,
 }
 
 const RUST: Form = {
@@ -40,10 +40,10 @@ use weir_sdk::Description;
 
 weir_sdk::describe!(Description::new().needs_headers(&[]).reuses_instance());
 `,
-  bring: (name) => `mod ${name};\nweir_sdk::${name}!(${name}::handle);`,
+  include: (name) => `mod ${name};\nweir_sdk::${name}!(${name}::handle);`,
 }
 
-/** The template's own handler. */
+/** The handler of the template. */
 const FIRST: AttachPoint = 'OnRequest'
 
 /** @returns all files of the project */
@@ -66,7 +66,7 @@ export async function addHandlers(
     await copyFile(join(templates, source), join(directory, source))
     await copyFile(join(templates, 'cases', `${name}.json`), join(directory, 'cases', `${name}.json`))
   }
-  await writeFile(entry, `${await readFile(entry, 'utf8')}\n${names.map(form.bring).join('\n')}\n`)
+  await writeFile(entry, `${await readFile(entry, 'utf8')}\n${names.map(form.include).join('\n')}\n`)
   const all = await readdir(directory, { recursive: true, withFileTypes: true })
   return all
     .filter((one) => one.isFile())

@@ -1,4 +1,4 @@
-/** `weir wasm history`: which versions of a module a gateway has, and where a rollback goes. */
+/** `weir wasm history`: lists the versions of a module and the target of a rollback. */
 import type { Command } from 'commander'
 import { CliError } from '../../cli/cli-error.ts'
 import { clientOf } from '../../cli/gateway-client.ts'
@@ -16,7 +16,7 @@ export async function showHistory(
   const asked = await uuidOf(client, nameOrUuid)
   const { modules } = (await client.call('GET', '/wasm?detail=full')) as ModuleList
   const found = modules.find(({ module_uuid }) => module_uuid === asked)
-  // Of a version on trial, the history is that of the module.
+  // A version on trial has the history of its module.
   const version = modules.find(({ module_uuid }) => module_uuid === found?.module_state?.trial_of) ?? found
   if (version === undefined) throw new CliError(`no module has the uuid ${asked}`)
   const trials = modules.filter(({ module_state }) => module_state?.trial_of === version.module_uuid)

@@ -1,6 +1,5 @@
-/** Lines that are to go and to come between two texts, with the lines around them. */
-
-/** Longer texts are shown one after the other: comparing each line with each would take too long. */
+/** Line differences of two texts with context. */
+/** Longer texts are not compared, since the time is quadratic. */
 const MAX_LINES = 1_000
 
 /** @returns lines that begin with `-`, `+` or a space */
@@ -38,7 +37,7 @@ function shortest(old: readonly string[], now: readonly string[]): string[] {
   return script
 }
 
-/** At [i][j]: how many lines the rests from i and j have in common. */
+/** At [i][j]: length of the longest common subsequence from i and j on. */
 function table(old: readonly string[], now: readonly string[]): Uint16Array[] {
   const rows = Array.from({ length: old.length + 1 }, () => new Uint16Array(now.length + 1))
   for (let i = old.length - 1; i >= 0; i--) {

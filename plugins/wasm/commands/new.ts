@@ -1,4 +1,4 @@
-/** `weir wasm new`: makes a project and says what to do next. */
+/** `weir wasm new`: creates a project. */
 import { relative } from 'node:path'
 import { CliError } from '../../cli/cli-error.ts'
 import type { Language } from '../project/build-result.ts'

@@ -1,4 +1,4 @@
-/** `weir wasm record`: live exchanges of a running gateway as a case, redacted there. */
+/** `weir wasm record`: writes live exchanges of a running gateway as a case; the gateway redacts them. */
 import { chmod, mkdir, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { Command } from 'commander'
@@ -7,7 +7,7 @@ import { clientOf, GatewayRefusal } from '../../cli/gateway-client.ts'
 import { readCount } from './arguments.ts'
 import { plural } from './units.ts'
 
-export interface RecordOptions {
+interface RecordOptions {
   readonly count: string
   readonly seconds: string
   readonly bodies?: boolean
@@ -31,7 +31,7 @@ export async function recordCase(command: Command, file: string, options: Record
   if (steps.length === 0) throw new CliError('no module was called during the recording; nothing was written')
   const title = options.title ?? 'recorded from a running gateway'
   await mkdir(dirname(file), { recursive: true })
-  // Live requests: nobody else's business, whatever was there before.
+  // Live requests: readable by the owner only, even if the file existed.
   await writeFile(file, `${JSON.stringify({ title, steps }, null, 2)}\n`, { mode: 0o600 })
   await chmod(file, 0o600)
   console.log(

@@ -1,8 +1,9 @@
-/** `weir wasm add`, `list`, `remove`: the modules of a running gateway. */
+/** `weir wasm add`, `list`, `replace`, `promote`, `rollback` and `remove`: the modules of a running gateway. */
 import { existsSync } from 'node:fs'
 import { readdir, stat } from 'node:fs/promises'
 import { dirname, join, relative } from 'node:path'
 import type { Command } from 'commander'
+import { isUuid } from '#shared'
 import { CliError } from '../../cli/cli-error.ts'
 import { clientOf, type GatewayClient, GatewayRefusal } from '../../cli/gateway-client.ts'
 import { printable, renderTable } from '../../cli/table.ts'
@@ -65,7 +66,7 @@ async function describe(place: string, options: AddOptions) {
   const match = readMatch(options.match)
   return {
     name: options.name ?? nameOfModule(file),
-    // The gateway opens the file itself, wherever it was started.
+    // Absolute, since the gateway opens the file itself.
     file_path: file,
     module_type: 'Middleware' as const,
     attach_points: points.map((Middleware) => ({ Middleware })),
@@ -113,24 +114,14 @@ function readEnvironment(pairs: readonly string[] = []): Record<string, string> 
   )
 }
 
-/** A refused module is an answer with a reason in it, unlike a refused request. */
+/** The response for a rejected module has status 400 and names the reason. */
 async function register(client: GatewayClient, descriptor: unknown): Promise<Registration> {
   try {
     return (await client.call('POST', '/wasm', { modules: [descriptor] })) as Registration
   } catch (error) {
-    if (error instanceof GatewayRefusal && error.status === 400) {
-      const response = parse(error.body)
-      if (response?.modules?.[0]?.add_result !== undefined) return response
-    }
+    if (error instanceof GatewayRefusal && error.body.includes('"add_result"'))
+      return JSON.parse(error.body) as Registration
     throw error
-  }
-}
-
-function parse(text: string): Registration | null {
-  try {
-    return JSON.parse(text) as Registration
-  } catch {
-    return null
   }
 }
 
@@ -211,7 +202,7 @@ interface ChangeResponse {
   readonly message: string
 }
 
-/** A new version in the place of a module, or on trial beside it. */
+/** Replaces a module by a new version, or starts a trial of it. */
 export async function replaceModule(
   command: Command,
   nameOrUuid: string,
@@ -229,8 +220,7 @@ export async function replaceModule(
         ? { trial: { kind: 'shadow' } }
         : {}
   const uuid = await uuidOf(client, nameOrUuid)
-  const change = { ...given, ...points, ...trial }
-  showChange(await changed(client, 'PUT', `/wasm/${encodeURIComponent(uuid)}`, change), options)
+  await change(client, 'PUT', `/wasm/${encodeURIComponent(uuid)}`, { ...given, ...points, ...trial }, options)
 }
 
 /** `promote` and `rollback`. */
@@ -242,31 +232,34 @@ export async function changeVersion(
 ): Promise<void> {
   const client = clientOf(command)
   const uuid = await uuidOf(client, nameOrUuid, action === 'promote')
-  showChange(await changed(client, 'POST', `/wasm/${encodeURIComponent(uuid)}/${action}`), options)
+  await change(client, 'POST', `/wasm/${encodeURIComponent(uuid)}/${action}`, undefined, options)
 }
 
-async function changed(client: GatewayClient, method: 'PUT' | 'POST', path: string, body?: unknown) {
-  try {
-    return (await client.call(method, path, body)) as ChangeResponse
-  } catch (error) {
-    if (!(error instanceof GatewayRefusal) || error.status !== 400) throw error
-    throw new CliError(`${error.message}\n  'weir wasm list' shows the modules and their versions`)
-  }
+function explainChange(error: unknown): never {
+  if (!(error instanceof GatewayRefusal) || error.status !== 400) throw error
+  throw new CliError(`${error.message}\n  'weir wasm list' shows the modules and their versions`)
 }
 
-function showChange(response: ChangeResponse, { json }: { json?: boolean }): void {
+async function change(
+  client: GatewayClient,
+  method: 'PUT' | 'POST',
+  path: string,
+  body: unknown,
+  { json }: { json?: boolean },
+): Promise<void> {
+  const response = (await client.call(method, path, body).catch(explainChange)) as ChangeResponse
   console.log(
     json === true ? JSON.stringify(response, null, 2) : `${response.message}; uuid ${response.module_uuid}`,
   )
 }
 
-/** What is older than its sources is built first; a file is what its author has named, and is left as it is. */
+/** Builds a project whose module is older than its sources. @throws CliError for a file that is older */
 async function buildWhenStale(place: string): Promise<void> {
   const file = moduleFileOf(place)
   const project = isProject(place) ? place : projectOfBuild(file)
   if (project === null || !(await isStale(project, file))) return
   if (project !== place) {
-    // One that is not there may be on the gateway's machine.
+    // The file may exist on the machine of the gateway only.
     if (!existsSync(file)) return
     const where = relative('.', project) || '.'
     throw new CliError(`${relative('.', file)} is older than its sources\n  weir wasm build ${where}`)
@@ -283,24 +276,15 @@ export async function removeModule(
 ): Promise<void> {
   const client = clientOf(command)
   const uuid = await uuidOf(client, nameOrUuid)
-  const text = await client
-    .callText('DELETE', `/wasm/${encodeURIComponent(uuid)}`)
-    .catch((error: unknown) => {
-      if (!(error instanceof GatewayRefusal) || error.status !== 400) throw error
-      throw new CliError(`${error.message}\n  'weir wasm list' shows the modules`)
-    })
+  const text = await client.callText('DELETE', `/wasm/${encodeURIComponent(uuid)}`).catch(explainChange)
   console.log(options.json === true ? JSON.stringify({ module_uuid: uuid, message: text }, null, 2) : text)
-}
-
-function isUuid(text: string): boolean {
-  return /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)
 }
 
 export async function uuidOf(client: GatewayClient, nameOrUuid: string, isOnTrial = false): Promise<string> {
   return isUuid(nameOrUuid) ? nameOrUuid : findByName(client, nameOrUuid, isOnTrial)
 }
 
-/** @param isOnTrial the version that is on trial, in place of the one beside which it is */
+/** @param isOnTrial selects the version on trial instead of the current one */
 async function findByName(client: GatewayClient, name: string, isOnTrial: boolean): Promise<string> {
   const { modules } = (await client.call('GET', '/wasm?detail=full')) as ModuleList
   const found = modules.filter(
@@ -314,10 +298,10 @@ async function findByName(client: GatewayClient, name: string, isOnTrial: boolea
   throw new CliError(`no module is named ${name}${known === '' ? '' : `; known: ${known}`}`)
 }
 
-/** What compilers and people leave in a project that no module is built of. */
+/** Folders of a project without sources. */
 const NO_SOURCES = new Set(['build', 'cases', 'node_modules', 'target'])
 
-/** @param file of the module; one that is not there is stale */
+/** Returns true if the module is missing or older than a source. */
 async function isStale(project: string, file: string): Promise<boolean> {
   const built = await stat(file).catch(() => null)
   return built === null || (await newestMs(project)) > built.mtimeMs

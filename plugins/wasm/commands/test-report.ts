@@ -1,4 +1,4 @@
-/** What `weir wasm test` prints: each step, differences as lines, failures as the gateway would treat them, and times. */
+/** Output of `weir wasm test`: steps, differences, the effect of failures in a gateway, and times. */
 import { relative } from 'node:path'
 import type { AttachPoint, ModuleDescription } from '../../../wasm-sdk/abi.ts'
 import { renderTable } from '../../cli/table.ts'
@@ -23,13 +23,13 @@ export interface CaseReport {
   readonly file: string
   readonly moduleCase: ModuleCase
   readonly result: CaseResult
-  /** Its file was written: what differed is what it says now. */
+  /** The file was changed. */
   readonly isUpdated: boolean
-  /** What the file says now is what the module did. */
+  /** The file matches the result. */
   readonly isOk: boolean
 }
 
-/** A module that asks for more than is left fails before it has all. */
+/** Share of the memory limit from which a failure may be caused by it. */
 const NEAR_LIMIT = 3 / 4
 
 export function renderTest(report: TestReport): string {
@@ -56,7 +56,7 @@ function renderCase({ file, moduleCase, result, isUpdated }: CaseReport, report:
   return lines
 }
 
-/** Differences as lines to take out of the case and to put in. */
+/** Differences as lines to remove from the case and to add. */
 function explain(step: CaseStep, { differences, observed }: StepResult): string[] {
   if (observed.failure !== null || step.expect.fails !== undefined) return [...differences]
   const isPattern = JSON.stringify(step.expect).includes('"matches"')
@@ -64,11 +64,11 @@ function explain(step: CaseStep, { differences, observed }: StepResult): string[
     JSON.stringify(step.expect, null, 2),
     JSON.stringify(expectationOf(step, observed), null, 2),
   )
-  // A header that comes twice cannot be written as an expectation: the sentences say more than the lines then.
+  // Repeated headers and patterns cannot be expressed as lines.
   return isPattern || found.length === 0 ? [...differences] : found
 }
 
-/** What the gateway does about a failed call; null when it did not fail. */
+/** Effect of a failed call in a gateway; null if the call succeeded. */
 function treatmentOf({ on }: CaseStep, step: StepResult, { description, limits }: TestReport): string | null {
   if (step.observed.failure === null) return null
   const limitBytes = limits.memoryPages * PAGE_BYTES
@@ -84,20 +84,20 @@ function treatmentOf({ on }: CaseStep, step: StepResult, { description, limits }
 const EFFECTS: Readonly<Record<'open' | 'closed', (on: AttachPoint) => string>> = {
   open: (on) =>
     on === 'OnStreamEvent'
-      ? 'the gateway lets the event pass as it came'
+      ? 'the gateway passes the event unchanged'
       : on === 'OnToolCall'
-        ? 'the tool runs as the model asked'
+        ? 'the tool runs unchanged'
         : on === 'OnPick'
-          ? 'the default policy chooses'
-          : 'the gateway goes on without the module',
+          ? 'the default policy picks'
+          : 'the gateway continues without the module',
   closed: (on) =>
     on === 'OnStreamEvent'
       ? 'the gateway ends the stream with an error event'
       : on === 'OnToolCall'
-        ? 'the tool does not run, and the model is told so'
+        ? 'the tool does not run and the model gets an error'
         : on === 'OnPick'
-          ? 'the default policy chooses'
-          : 'the gateway answers 500 wasm_module_failed',
+          ? 'the default policy picks'
+          : 'the gateway responds with 500 wasm_module_failed',
 }
 
 function renderTimes({ calls }: TestReport): string {
@@ -113,7 +113,7 @@ function memoryOf(results: readonly CallResult[]): number {
   return Math.max(...results.map(({ memoryBytes }) => memoryBytes))
 }
 
-/** The same as data; times in milliseconds, in the guest. */
+/** The report as JSON; times in the guest, milliseconds. */
 export function toTestJson(report: TestReport): unknown {
   const { file, description, limits, results, calls } = report
   return {

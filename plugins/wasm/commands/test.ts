@@ -1,4 +1,4 @@
-/** `weir wasm test`: plays cases through a module under a gateway's limits, and writes golden files when asked to. */
+/** `weir wasm test`: runs cases with the limits of a gateway and updates golden files on request. */
 import { existsSync } from 'node:fs'
 import { relative } from 'node:path'
 import type { AttachPoint, ModuleDescription } from '../../../wasm-sdk/abi.ts'
@@ -62,7 +62,7 @@ export async function testModule(place: string, options: TestOptions): Promise<v
   if (results.some(({ isOk }) => !isOk)) process.exitCode = 1
 }
 
-/** Also finds out whether the module can be opened at all. */
+/** @throws CliError if the module cannot be opened */
 async function describe(file: string, options: RunnerOptions): Promise<ModuleDescription> {
   try {
     const runner = await ModuleRunner.open(options)
@@ -80,13 +80,13 @@ async function describe(file: string, options: RunnerOptions): Promise<ModuleDes
 async function findCases(place: string, isUpdate: boolean) {
   if (!existsSync(place))
     throw new CliError(
-      `there are no cases at ${place}\n  a case is a JSON file, see 'weir wasm test --help'; name another place with --cases`,
+      `there are no cases at ${place}\n  a case is a JSON file, see 'weir wasm test --help'; pass another path with --cases`,
     )
   if (isUpdate) await withExpectations(place)
   const cases = await readCases(place).catch((error: unknown) => {
     throw new CliError((error as Error).message, error)
   })
   if (cases.length === 0)
-    throw new CliError(`${place} holds no case; a case is a file with the extension .json`)
+    throw new CliError(`${place} has no cases; a case is a file with the extension .json`)
   return cases
 }

@@ -1,4 +1,4 @@
-/** Sizes, times and tables of figures as people read them. */
+/** Formats sizes and times. */
 
 export function showBytes(bytes: number): string {
   if (bytes < 1024) return `${bytes} bytes`
@@ -21,7 +21,7 @@ export interface Spread {
   readonly maxMs: number
 }
 
-/** Percentiles are of the nearest rank: each is a time that was measured. */
+/** Percentiles by nearest rank. */
 export function spreadOf(timesMs: readonly number[]): Spread {
   const sorted = Float64Array.from(timesMs).sort()
   const rank = (share: number) => sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)] ?? 0

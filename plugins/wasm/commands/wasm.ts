@@ -1,4 +1,4 @@
-/** `weir wasm`: from a new module to one that runs in the gateway; each action is loaded when it is asked for. */
+/** `weir wasm`: defines the subcommands; each action is loaded on demand. */
 import { type Command, Option } from 'commander'
 import { repeatable } from '../../cli/config-options.ts'
 import { withGateway } from '../../cli/gateway-client.ts'
@@ -140,7 +140,7 @@ function defineTrials(command: Command): void {
     )
 }
 
-/** Limits of a gateway; by default those it has by default. */
+/** Options for the limits of a gateway. */
 function withLimits(command: Command): Command {
   return command
     .option('--gateway-config <file>', 'take the limits from plugins.wasm of this file')
@@ -148,7 +148,7 @@ function withLimits(command: Command): Command {
     .option('--memory-pages <count>', 'maximum memory of the module, pages of 64 KiB')
 }
 
-/** What a registration says of a module. */
+/** Options of a registration. */
 function withDescriptor(command: Command): Command {
   return command
     .option('--name <name>', 'name of the module (default: name of the file or project)')
@@ -259,17 +259,17 @@ function defineRegistered(command: Command): void {
     .action(async (file, options, self) => (await import('./record.ts')).recordCase(self, file, options))
 
   withGateway(
-    command.command('list').description('Show the modules of a running gateway and what their calls took.'),
+    command.command('list').description('Show the modules of a running gateway with call statistics.'),
   ).action(async (options, self) => (await import('./registered.ts')).listModules(self, options))
 
   withGateway(
-    command.command('remove <name-or-uuid>').description('Remove a module; calls under way finish.'),
+    command.command('remove <name-or-uuid>').description('Remove a module; calls in progress finish.'),
   ).action(async (nameOrUuid, options, self) =>
     (await import('./registered.ts')).removeModule(self, nameOrUuid, options),
   )
 }
 
-/** The host of modules makes Node warn of WASI, whether a module uses it or not. */
+/** Suppresses Node's warning about WASI, which the Extism host imports. */
 async function importQuietly<T>(load: () => Promise<T>): Promise<T> {
   process.removeAllListeners('warning')
   return load()

@@ -1,4 +1,4 @@
-/** The registered modules as one serving thread uses them: a chain per attach point, and what each chain needs. */
+/** The registered modules of a data thread: a chain per attach point with what it needs. */
 import { ATTACH_POINTS, type AttachPoint } from '../../../wasm-sdk/abi.ts'
 import type { LoadedModule, ModuleSet } from '../threads/guest-task.ts'
 import { isSelective } from './matcher.ts'
@@ -6,9 +6,9 @@ import { isSelective } from './matcher.ts'
 export interface Chain {
   /** In order of registration. */
   readonly modules: readonly LoadedModule[]
-  /** Some are for some requests only. */
+  /** Some modules have conditions. */
   readonly isSelective: boolean
-  /** Run beside them. */
+  /** Shadow versions. */
   readonly shadows: readonly LoadedModule[]
   readonly needsClientAddress: boolean
   readonly needsRequestHeaders: boolean

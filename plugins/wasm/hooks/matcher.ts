@@ -1,12 +1,12 @@
-/** Which requests a module is for: routes, models, tenants, headers, a share of all. */
+/** Evaluates the conditions of modules: routes, models, tenants, headers, share. */
 import { hash } from 'node:crypto'
 import type { GuardedCall, RequestContext } from '#kernel'
 import type { LoadedModule, Matcher } from '../threads/guest-task.ts'
 
-/** A share is counted in parts of so many. */
+/** Range of the hash that selects a share. */
 const PARTS = 0x1_0000_0000
 
-/** @param isRefused the access check refused the caller: only modules that ask for it see such a request */
+/** @param isRefused the access check rejected the request: only modules registered with `on: refused` see it */
 export function selectModules(
   modules: readonly LoadedModule[],
   isSelective: boolean,
@@ -17,7 +17,7 @@ export function selectModules(
   return modules.filter(({ match, seesRefused }) => (!isRefused || seesRefused) && matches(match, ctx))
 }
 
-/** Of the call of a tool tenant, model and the id of the request are known: registration refuses what asks for more. */
+/** Tool calls have a tenant, a model and a request id; registration rejects other conditions. */
 export function selectForTool(
   modules: readonly LoadedModule[],
   isSelective: boolean,
@@ -32,7 +32,7 @@ export function selectForTool(
   })
 }
 
-/** The first one that is for the model; of a choice of a worker nothing else is known. */
+/** The first module that matches the model, the only condition of OnPick. */
 export function moduleForModel(modules: readonly LoadedModule[], model: string): LoadedModule | null {
   for (const module of modules) {
     const { models } = module.match
@@ -56,7 +56,7 @@ function matches(
   return share === undefined || placeOf(ctx.requestId) < share !== (isInverse === true)
 }
 
-/** A star at the end stands for whatever follows. */
+/** A trailing * matches any suffix. */
 function fits(pattern: string, text: string): boolean {
   return pattern.endsWith('*') ? text.startsWith(pattern.slice(0, -1)) : text === pattern
 }
@@ -66,7 +66,7 @@ function isModel(models: readonly string[], ctx: RequestContext): boolean {
     const { model } = ctx.peek()
     return model !== null && models.some((pattern) => fits(pattern, model))
   } catch {
-    // No body that names a model: the handler will say so.
+    // The handler reports an invalid body.
     return false
   }
 }
@@ -77,7 +77,7 @@ function hasHeader(headers: readonly string[], name: string, pattern: string): b
   return false
 }
 
-/** The same request always has the same place, 0 to 1, whatever the thread. */
+/** Position of a request in 0 to 1, the same on all threads. */
 function placeOf(requestId: string): number {
   return Number.parseInt(hash('sha256', requestId).slice(0, 8), 16) / PARTS
 }

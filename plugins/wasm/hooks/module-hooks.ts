@@ -1,4 +1,4 @@
-/** The serving side of the plugin, on each thread that takes requests: hooks that are on only while a module needs them. */
+/** The plugin on data threads: hooks that are enabled only while a module needs them. */
 import { threadId } from 'node:worker_threads'
 import type {
   GatewayError,
@@ -40,11 +40,11 @@ import { PhaseBatcher } from './phase-batcher.ts'
 import { PhaseChain } from './phase-chain.ts'
 import { requestFacts } from './request-facts.ts'
 
-/** What this plugin notes on a request. */
+/** State of a request. */
 interface RequestNote {
-  /** Its error has been through the OnError modules. */
+  /** The OnError modules were called. */
   errorSeen: boolean
-  /** Of a streamed answer. */
+  /** Headers of a streamed response. */
   responseHeaders: readonly string[]
   session: StreamEventSink | null
 }
@@ -63,11 +63,11 @@ export class ModuleHooks {
   readonly #note
   readonly #toolCalls: ToolCallModules
   #guards: ToolCallGuardsService | null = null
-  /** Takes the modules out of the guards; null while none is attached. */
+  /** Removes the tool call guard; null if it is not added. */
   #stopGuarding: (() => void) | null = null
   readonly #switches: Readonly<Record<'request' | 'response' | 'error' | 'events', HookSwitch>>
 
-  /** Declares the hooks; only in `register`. */
+  /** Declares the hooks; call in `register` only. */
   constructor(host: Host, config: WasmConfig, stats: ModuleStats, state: SharedArrayBuffer) {
     this.#config = config
     this.#pool = new GuestPool({ host, config, state, live: () => this.#active.all })
@@ -78,7 +78,7 @@ export class ModuleHooks {
     const pendingCounts = new PendingCounts(shared)
     this.#inline = new InlineGuests(
       {
-        surroundings: guestSurroundings(shared, host.kernelConfig.log.level, pendingCounts),
+        surroundings: guestSurroundings(shared, host.kernelConfig.log.level, { pendingCounts }),
         reuseCalls: config.reuseCalls,
         pendingCounts,
       },
@@ -128,7 +128,7 @@ export class ModuleHooks {
     return recorder
   }
 
-  /** Where the gateway runs tools itself. */
+  /** Sets the service for tool calls that the gateway runs. */
   guard(guards: ToolCallGuardsService): void {
     this.#guards = guards
     this.#updateGuard()
@@ -143,7 +143,7 @@ export class ModuleHooks {
     }
   }
 
-  /** Registered modules changed. The first one starts the threads. */
+  /** Applies a changed set of modules; the first module starts the threads. */
   update(set: ModuleSet): void {
     const names = new Set(set.modules.map(({ name }) => name))
     for (const { name } of this.#active.all) if (!names.has(name)) this.#metrics.forget(name)
@@ -168,7 +168,7 @@ export class ModuleHooks {
     this.#updateGuard()
   }
 
-  /** Workers chosen by the modules at OnPick. */
+  /** The policy of the modules at OnPick. */
   policy({ defaultPolicy }: PolicyParts): Policy {
     if (defaultPolicy === undefined) throw new Error('the policy wasm needs a default policy')
     const modules = () => this.#active.chain('OnPick').modules
@@ -202,7 +202,7 @@ export class ModuleHooks {
     return runOnResponse(this.#responses, ctx, response, this.#note.get(ctx)?.errorSeen === true)
   }
 
-  /** What a module that must not fail cannot see is refused. @throws wasm_module_failed (500) */
+  /** Rejects streams that a fail-closed module cannot read. @throws wasm_module_failed (500) */
   #checkReadable(ctx: RequestContext, response: IncomingResponse): void {
     const { modules, isSelective } = this.#active.chain('OnStreamEvent')
     if (modules.length === 0 || isReadableStream(response)) return
@@ -212,7 +212,7 @@ export class ModuleHooks {
     }
   }
 
-  /** Those that the stream begins without; a stream that must not begin without one ends at its first event. */
+  /** Names suspended modules in a response header. If one is fail-closed, the stream ends at its first event. */
   #nameSuspended(ctx: RequestContext, response: IncomingResponse): void {
     const { modules, isSelective } = this.#active.chain('OnStreamEvent')
     const { statistics } = this.#responses
@@ -224,7 +224,7 @@ export class ModuleHooks {
 
   #onError(ctx: RequestContext, error: GatewayError) {
     this.#noteOf(ctx).errorSeen = true
-    // What the client has begun to read cannot be replaced; its stream ends with the error.
+    // A response that has begun cannot be replaced; its stream ends with the error.
     if (ctx.firstByteAtMs !== 0 || this.#active.chain('OnError').modules.length === 0) return error
     return runOnError(this.#responses, ctx, error)
   }
@@ -269,10 +269,10 @@ export class ModuleHooks {
 }
 
 const SKIPPED_HEADER = 'x-weir-skipped-modules'
-/** What only watches never holds up the thread that serves. */
+/** Shadows never run inline. */
 const NO_INLINE = { stream: () => null }
 
-/** Inference routes; never the control plane, so that a module that refuses everything can be removed. */
+/** Inference routes only, so that a module that rejects all requests can be removed. */
 function isServed({ access }: RouteDefinition): boolean {
   return access === 'api'
 }

@@ -1,4 +1,4 @@
-/** The OnRequest attach point: before the handler, modules may change or answer the request. */
+/** The OnRequest attach point: before the handler, modules may change the request or respond to it. */
 import type { Reply, RequestContext } from '#kernel'
 import { wasmErrors } from '../errors.ts'
 import type { EditKind } from '../threads/guest-task.ts'
@@ -15,7 +15,6 @@ export function runOnRequest(
   ctx: RequestContext,
   maxBodyBytes: number,
 ): Reply | undefined | Promise<Reply | undefined> {
-  // Asked for only where it is needed: who reads the body keeps its memory.
   const modules = selectModules(chain.modules, chain.isSelective, ctx)
   if (modules.length === 0) return undefined
   const body = chain.needsRequestBody ? ctx.bodyBytes : null
@@ -44,13 +43,13 @@ function applyEnd(ctx: RequestContext, end: PhaseEnd): Reply | undefined {
   return undefined
 }
 
-export function toReply({ status, edits, body }: NonNullable<PhaseEnd['rejection']>): Reply {
+function toReply({ status, edits, body }: NonNullable<PhaseEnd['rejection']>): Reply {
   return { status, headers: applyEdits([], edits), body: Buffer.from(body) }
 }
 
 const NOT_ASCII = /[^\t -~]/
 
-/** Workers are sent one byte a character: what a guest wrote leaves as UTF-8, the form in which clients send it. */
+/** Headers to workers are written as latin1, so that UTF-8 is sent as its bytes. */
 function toWire(value: string): string {
   return NOT_ASCII.test(value) ? Buffer.from(value, 'utf8').toString('latin1') : value
 }

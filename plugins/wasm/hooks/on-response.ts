@@ -1,6 +1,6 @@
 /**
- * The OnResponse and OnError attach points: modules may change answers before the client's first byte. An error runs
- * through OnError once, wherever it came from, and before OnResponse.
+ * The OnResponse and OnError attach points: modules may change responses before the first byte. OnError is called once per
+ * error and before OnResponse.
  */
 import {
   type GatewayError,
@@ -20,7 +20,7 @@ import type { PhaseChain, PhaseEnd } from './phase-chain.ts'
 import type { PhaseMessage } from './phase-message.ts'
 import { guestInput } from './request-facts.ts'
 
-/** Bodies that come piece by piece; events are told apart in the first kind only. */
+/** Types of streamed bodies; only the first has events. */
 const STREAM_TYPES: ReadonlySet<string> = new Set([
   'text/event-stream',
   'application/x-ndjson',
@@ -30,16 +30,16 @@ const STREAM_TYPES: ReadonlySet<string> = new Set([
   'application/json-seq',
   'application/stream+json',
 ])
-/** Of refusals by the access check. */
+/** Statuses of the access check. */
 const REFUSED_STATUSES = [401, 403]
-/** From here on an answer is an error to OnError modules. */
+/** Responses from this status on are errors. */
 const LEAST_ERROR_STATUS = 500
 
 export interface ResponseParts {
   readonly phases: PhaseChain
   readonly active: ActiveModules
   readonly statistics: CallStatistics
-  /** Longer bodies are shown to no guest. */
+  /** Longer bodies are not passed to guests. */
   readonly maxBodyBytes: number
 }
 
@@ -49,7 +49,7 @@ export function isStream({ headers }: IncomingResponse): boolean {
   return type !== null && STREAM_TYPES.has(type.split(';', 1)[0].trim().toLowerCase())
 }
 
-/** Events of such a stream reach the OnStreamEvent modules: it is neither packed nor of another form. */
+/** Returns true for an uncompressed event stream, which OnStreamEvent modules can read. */
 export function isReadableStream({ headers }: IncomingResponse): boolean {
   return isPlainEventStream(headers)
 }
@@ -68,14 +68,14 @@ function headerOf(headers: readonly string[], name: string): string | null {
   return null
 }
 
-/** @param errorSeen the request's error has been through OnError already */
+/** @param errorSeen OnError was called for this request */
 export function runOnResponse(
   parts: ResponseParts,
   ctx: RequestContext,
   response: IncomingResponse,
   errorSeen: boolean,
 ): Promise<void> | undefined {
-  // Streams pass at once: a promise would hold back their first byte.
+  // A promise would delay the first byte of streams.
   if (isStream(response)) return undefined
   const isError = response.status >= LEAST_ERROR_STATUS && !errorSeen
   const errors = isError ? parts.active.chain('OnError') : null
@@ -93,7 +93,7 @@ async function passThrough(
 ): Promise<void> {
   if (errors !== null) {
     const { status } = response
-    const message = `the worker answered ${status}`
+    const message = `the worker returned ${status}`
     const error = { code: 'upstream_error', message, type: 'upstream_error', status }
     await onePhase(parts, ctx, response, { point: 'OnError', chain: errors, error })
   }
@@ -137,7 +137,7 @@ async function onePhase(
   applyEnd(response, end)
 }
 
-/** Modules that need a body that cannot be shown are passed by. */
+/** Skips modules that need a body that is too large. */
 function withoutBodyReaders(
   modules: readonly LoadedModule[],
   statistics: CallStatistics,
@@ -160,7 +160,7 @@ function shownHeaders(
   }
 }
 
-/** A rejection ends the chain; it has the last word on status, headers and, when it brings one, the body. */
+/** A rejection replaces status and headers, and the body unless its own is empty. */
 function applyEnd(response: IncomingResponse, { edits, status, body, rejection }: PhaseEnd): void {
   response.headers = applyEdits(response.headers, edits)
   if (status !== null) response.status = status
@@ -173,11 +173,11 @@ function applyEnd(response: IncomingResponse, { edits, status, body, rejection }
   if (replacement === null) return
   response.body = Buffer.from(replacement)
   const isEncodingSet = [...edits, ...(rejection?.edits ?? [])].includes('content-encoding')
-  // It was the encoding of the body that is no more.
+  // The encoding of the replaced body.
   if (!isEncodingSet) response.headers = applyEdits(response.headers, ['remove', 'content-encoding', ''])
 }
 
-/** An error of the gateway itself, before its reply is made. @returns the error, or the reply in its place */
+/** Handles an error of the gateway before its response is built. @returns the error, or the response instead */
 export async function runOnError(
   { phases, active }: ResponseParts,
   ctx: RequestContext,

@@ -1,4 +1,4 @@
-/** The OnToolCall attach point: before the gateway runs a tool, modules may refuse the call or change its arguments. */
+/** The OnToolCall attach point: before the gateway runs a tool, modules may reject the call or change its arguments. */
 import type { CalledTool, GuardDecision, GuardedCall, ToolCallGuard } from '#kernel'
 import { ABI_VERSION, type GuestInput } from '../../../wasm-sdk/abi.ts'
 import type { ActiveModules } from './active-modules.ts'
@@ -22,7 +22,7 @@ export class ToolCallModules implements ToolCallGuard {
     this.#active = active
   }
 
-  /** @throws wasm_module_failed when a module that must not fail did: the call does not run */
+  /** @throws wasm_module_failed if a fail-closed module failed; the call does not run */
   async check(call: GuardedCall): Promise<GuardDecision> {
     const { modules, isSelective, shadows } = this.#active.chain('OnToolCall')
     const selected = selectForTool(modules, isSelective, call)

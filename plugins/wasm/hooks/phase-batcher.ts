@@ -1,13 +1,12 @@
-/** Carries phases of requests to the pool, those of many requests in one task. */
-import { Batcher } from '../threads/batcher.ts'
-import { shortestOf } from '../threads/call-watch.ts'
+/** Sends phases of requests to the pool, with several requests in one task. */
+import { Batcher, chainOf, lostCall } from '../threads/batcher.ts'
 import type { GuestPool, TaskEnd } from '../threads/guest-pool.ts'
-import { type LoadedModule, type PhaseItem, type PhaseResult, PROGRESS_BASE } from '../threads/guest-task.ts'
+import type { LoadedModule, PhaseItem, PhaseResult } from '../threads/guest-task.ts'
 import type { PhaseOrigin } from './phase-message.ts'
 
-/** Requests that go together at most: a longer batch would let each wait for all. */
+/** Maximum number of requests in a batch, since each request waits for the whole batch. */
 const MAX_BATCH = 16
-/** Bodies of one batch are moved together; larger ones go alone. bytes */
+/** Maximum size of the bodies of a batch, bytes; a larger body is sent alone. */
 const MAX_BATCH_BODY_BYTES = 262_144
 
 /** One phase of one request. */
@@ -15,13 +14,13 @@ export interface PhaseWork {
   /** Modules to call, in order. */
   readonly modules: readonly LoadedModule[]
   readonly item: Omit<PhaseItem, 'modules' | 'body'>
-  /** Stays here: it is what goes on when a guest fails. Null where no module needs it. */
+  /** Kept here for the case that a guest fails. Null if no module needs it. */
   readonly body: Uint8Array | null
   /** Null for shadow calls. */
   readonly origin: PhaseOrigin | null
 }
 
-/** How the phase went. */
+/** How the phase ended. */
 export type PhaseWorkEnd =
   | { readonly kind: 'results'; readonly results: readonly PhaseResult[] }
   /** The thread ended during a call; earlier results are lost. `module` is the index of the called module. */
@@ -33,32 +32,25 @@ export type PhaseWorkEnd =
   /** No call was made: the request has ended. */
   | { readonly kind: 'gone' }
 
-/** How much longer calls may wait for threads that are only starting, milliseconds. */
-const START_GRACE_MS = 5_000
-
 interface Waiting {
   readonly work: PhaseWork
-  /** Until when its first call has to begin, `performance.now()`. */
+  /** Time by which its first call must begin, `performance.now()`. */
   readonly dueAtMs: number
   readonly resolve: (end: PhaseWorkEnd) => void
 }
 
 export class PhaseBatcher extends Batcher<Waiting> {
-  readonly #pool: GuestPool
   readonly #maxOpen: number
   readonly #isSuspended: (module: LoadedModule) => boolean
-  /** Requests that wait or are under way. */
+  /** Waiting and running requests. */
   #open = 0
-  /**
-   * A call has burnt all that it had, so those that came with it may too: until the queue is empty, who came last goes
-   * first.
-   */
+  /** After a call that used up its fuel, newer requests run first until the queue is empty. */
   #isNewestFirst = false
 
   /**
-   * @param threads of the pool: as many batches are under way at most
-   * @param maxWaiting requests that may wait beyond one for each thread
-   * @param isSuspended asked again when a call's turn has come
+   * @param threads of the pool: the maximum number of running batches
+   * @param maxWaiting maximum number of waiting requests, beyond one for each thread
+   * @param isSuspended checked again before a waiting call is sent
    */
   constructor(
     pool: GuestPool,
@@ -66,9 +58,8 @@ export class PhaseBatcher extends Batcher<Waiting> {
     maxWaiting: number,
     isSuspended: (module: LoadedModule) => boolean,
   ) {
-    super(threads)
+    super(pool, threads)
     this.#isSuspended = isSuspended
-    this.#pool = pool
     this.#maxOpen = threads + maxWaiting
   }
 
@@ -82,8 +73,7 @@ export class PhaseBatcher extends Batcher<Waiting> {
         this.#open--
         settle(end)
       }
-      const graceMs = this.#pool.isStarting ? START_GRACE_MS : 0
-      this.waiting.push({ work, dueAtMs: performance.now() + work.modules[0].timeoutMs + graceMs, resolve })
+      this.waiting.push({ work, dueAtMs: this.dueAtMs(work.modules[0]), resolve })
       this.schedule()
     })
   }
@@ -98,9 +88,8 @@ export class PhaseBatcher extends Batcher<Waiting> {
     this.waiting = staying
   }
 
-  /** The longest waiting first, unless a guest has just held up the queue; those whose time is over are told so. */
   protected override takeBatch(fairShare: number): Waiting[] {
-    const nowMs = this.#pool.isStarting ? 0 : performance.now()
+    const { overdueMs } = this
     const batch: Waiting[] = []
     let bodyBytes = 0
     let taken = 0
@@ -112,7 +101,7 @@ export class PhaseBatcher extends Batcher<Waiting> {
       taken++
       if (waiting.work.origin?.isDone === true) waiting.resolve({ kind: 'gone' })
       else if (waiting.work.modules.some(this.#isSuspended)) waiting.resolve({ kind: 'suspended' })
-      else if (waiting.dueAtMs < nowMs) waiting.resolve({ kind: 'refused' })
+      else if (waiting.dueAtMs < overdueMs) waiting.resolve({ kind: 'refused' })
       else batch.push(waiting)
     }
     if (this.#isNewestFirst) this.waiting.length -= taken
@@ -123,11 +112,9 @@ export class PhaseBatcher extends Batcher<Waiting> {
 
   protected override async send(batch: readonly Waiting[]): Promise<void> {
     const chain = [...new Set(batch.flatMap(({ work }) => work.modules))]
-    const ended = await this.#pool.run({
+    const ended = await this.pool.run({
       draft: { kind: 'phases', chain: chain.map(({ uuid }) => uuid), items: [] },
-      modules: chain,
-      limitMs: (progress) => chain[Math.max(0, progress - 1) % PROGRESS_BASE].timeoutMs,
-      shortestMs: shortestOf(chain),
+      ...chainOf(chain),
       prepare: () => prepare(batch, chain),
     })
     if (ended.kind !== 'result') this.#recover(batch, chain, ended)
@@ -135,33 +122,29 @@ export class PhaseBatcher extends Batcher<Waiting> {
       const { items } = ended.result
       if (items.at(-1)?.some(({ failure }) => failure?.kind === 'fuel') === true) this.#isNewestFirst = true
       for (const [place, results] of items.entries()) batch[place].resolve({ kind: 'results', results })
-      if (items.length === batch.length) return
-      this.waiting.unshift(...batch.slice(items.length))
-      this.schedule()
+      this.restart(batch.slice(items.length))
     }
   }
 
-  /** The thread is gone, and with it what the batch had come to: all but the failedItem start again. */
+  /** The results of the batch are lost with the thread: all requests but the failed one run again. */
   #recover(
     batch: readonly Waiting[],
     chain: readonly LoadedModule[],
     ended: Exclude<TaskEnd, { kind: 'result' }>,
   ): void {
-    if (ended.kind === 'refused' || ended.progress === 0) {
+    const lost = lostCall(chain, ended)
+    if (lost === null) {
       for (const { resolve } of batch) resolve({ kind: 'refused' })
       return
     }
-    const failedItem = Math.floor((ended.progress - 1) / PROGRESS_BASE)
-    const module = chain[(ended.progress - 1) % PROGRESS_BASE]
     this.#isNewestFirst = true
-    const { work, resolve } = batch[failedItem]
-    resolve({ kind: ended.kind, module: work.modules.indexOf(module) })
-    this.waiting.unshift(...batch.filter((_, place) => place !== failedItem))
-    this.schedule()
+    const { work, resolve } = batch[lost.item]
+    resolve({ kind: lost.kind, module: work.modules.indexOf(lost.module) })
+    this.restart(batch.filter((_, place) => place !== lost.item))
   }
 }
 
-/** Bodies are copied and moved. */
+/** Bodies are copied, and the copies transferred. */
 function prepare(batch: readonly Waiting[], chain: readonly LoadedModule[]) {
   const transfer: ArrayBuffer[] = []
   const items = batch.map(({ work: { modules, item, body } }): PhaseItem => {

@@ -7,26 +7,25 @@ import type { Recorder } from '../recording/recording.ts'
 import type { CallStatistics } from '../statistics/call-statistics.ts'
 import type { Fetched, HeaderEdits, LoadedModule, PhaseResult } from '../threads/guest-task.ts'
 import type { InlineGuests } from '../threads/inline-guests.ts'
-import { applyEdits } from './header-edits.ts'
 import type { PhaseBatcher, PhaseWorkEnd } from './phase-batcher.ts'
-import type { PhaseMessage } from './phase-message.ts'
+import { advanced, type PhaseMessage } from './phase-message.ts'
 import { ShadowCalls } from './shadow-calls.ts'
 
 /** Combined result of the phase. */
 export interface PhaseEnd {
-  /** All header changes in order, those of a rejection left out. */
+  /** Header edits in order, without those of a rejection. */
   edits: string[]
-  /** Null leaves what there was. */
+  /** Null keeps the status. */
   status: number | null
   body: Uint8Array | null
   rejection: { readonly status: number; readonly edits: HeaderEdits; readonly body: Uint8Array } | null
 }
 
-/** A module has ended the run of its chain: it waits for a fetch. */
+/** A chain that waits for a fetch of a module. */
 interface Waiting {
-  /** What the chain has come to. */
+  /** Result so far. */
   readonly end: PhaseEnd
-  /** The module, and those behind it. */
+  /** The module and those after it. */
   readonly rest: readonly LoadedModule[]
   readonly message: PhaseMessage
   readonly order: FetchOrder
@@ -57,8 +56,8 @@ export class PhaseChain {
   }
 
   /**
-   * At once where all modules run on this thread.
-   * @throws wasm_module_failed (500) when a module that must not fail did
+   * Synchronous if all modules run inline.
+   * @throws wasm_module_failed (500) if a fail-closed module failed
    */
   run(
     chain: readonly LoadedModule[],
@@ -91,7 +90,7 @@ export class PhaseChain {
     return nothingChanged()
   }
 
-  /** The same list where none is suspended. */
+  /** Without suspended modules; the same list if there are none. */
   #usable(chain: readonly LoadedModule[]): readonly LoadedModule[] {
     for (const module of chain)
       if (this.#statistics.isSuspended(module)) return chain.filter((one) => this.#isUsable(one))
@@ -142,13 +141,18 @@ export class PhaseChain {
     }
     const waiting = results.length - 1
     if (order !== null) return this.#fetch({ end, rest: chain.slice(waiting), message, order, shadows })
-    // One that asked too often, and may fail: the others have their turn.
+    // A fail-open module exceeded the number of fetches: the others continue.
     return results[waiting]?.action === 'fetch'
-      ? this.#goOn(end, chain.slice(results.length), { ...advanced(message, end), fetched: null }, shadows)
+      ? this.#continue(
+          end,
+          chain.slice(results.length),
+          { ...advanced(message, end), fetched: null },
+          shadows,
+        )
       : end
   }
 
-  /** A module that asks again and again has failed. */
+  /** Turns a fetch beyond the limit into a failure. */
   #withinLimit(result: PhaseResult, module: LoadedModule, { fetched }: PhaseMessage): PhaseResult {
     const { maxPerCall } = this.#fetches.limits
     if (result.fetch === null || fetched?.uuid !== module.uuid || fetched.count < maxPerCall) return result
@@ -156,7 +160,7 @@ export class PhaseChain {
     return { ...result, fetch: null, failure: { kind: 'bad_output', message: text } }
   }
 
-  /** No thread is held meanwhile: the module is called again with what came of it. */
+  /** Fetches without occupying a pool thread, then calls the module again with the result. */
   async #fetch({ end, rest, message, order, shadows }: Waiting): Promise<PhaseEnd> {
     const [{ uuid }] = rest
     const { timeoutMs } = this.#fetches.limits
@@ -167,10 +171,10 @@ export class PhaseChain {
     if (message.origin.isDone) return end
     const count = (before?.count ?? 0) + 1
     const fetched: Fetched = { uuid, head, body, state: order.state, count, untilMs }
-    return this.#goOn(end, rest, { ...advanced(message, end), fetched }, shadows)
+    return this.#continue(end, rest, { ...advanced(message, end), fetched }, shadows)
   }
 
-  async #goOn(
+  async #continue(
     end: PhaseEnd,
     rest: readonly LoadedModule[],
     message: PhaseMessage,
@@ -186,8 +190,8 @@ export class PhaseChain {
   }
 
   /**
-   * What the modules before the failedItem had come to is lost with the thread, so they are called again.
-   * @returns the modules still to be called
+   * The results of earlier modules are lost with the thread, so they are called again.
+   * @returns the modules to call
    */
   #afterFailure(
     chain: readonly LoadedModule[],
@@ -203,22 +207,6 @@ export class PhaseChain {
     this.#statistics.lost({ module, point, requestId: input.request.id }, ended.kind)
     if (module.onFailure === 'closed') throw wasmErrors.wasm_module_failed()
     return chain.filter((other) => other !== module)
-  }
-}
-
-/** The message as the modules so far have left it. */
-function advanced(message: PhaseMessage, { edits, status, body }: PhaseEnd): PhaseMessage {
-  const isRequest = message.point === 'OnRequest'
-  const { requestHeaders, responseHeaders, input } = message
-  const { response } = input
-  return {
-    ...message,
-    requestHeaders: isRequest && requestHeaders !== null ? applyEdits(requestHeaders, edits) : requestHeaders,
-    responseHeaders:
-      !isRequest && responseHeaders !== null ? applyEdits(responseHeaders, edits) : responseHeaders,
-    input:
-      status === null || response === undefined ? input : { ...input, response: { ...response, status } },
-    body: body ?? message.body,
   }
 }
 

@@ -1,4 +1,4 @@
-/** Heads of inputs as JSON, without an object for each call; what all modules of a chain are told is written once. */
+/** Writes heads of inputs as JSON without an object per call; the common part of a chain is written once. */
 import { CREDENTIAL_HEADERS, type GuestInput, type HeaderPair } from '../../../wasm-sdk/abi.ts'
 import { arePlain, quoted } from '../instances/guest-frame.ts'
 import type { Fetched, LoadedModule } from '../threads/guest-task.ts'
@@ -6,21 +6,18 @@ import type { Fetched, LoadedModule } from '../threads/guest-task.ts'
 export interface HeadParts {
   /** Without headers. */
   readonly input: GuestInput
-  /** Of the input, by `requestJson`. */
+  /** Result of `requestJson` for the input. */
   readonly request: string
   readonly needs: LoadedModule['needs']
-  /** Null when the module waits for none. */
+  /** Null if the module did not fetch. */
   readonly fetched: Fetched | null
   readonly requestHeaders: readonly string[] | null
   readonly responseHeaders: readonly string[] | null
-  /** Of the answer. */
+  /** Status of the response. */
   readonly status: number
 }
 
-/**
- * What the request before had beside its id, and how that reads: most requests of a thread come to the same route for the
- * same tenant, and looking at it costs less than writing it again.
- */
+/** Members of the previous request and their JSON: most requests of a thread differ in the id only. */
 const last = {
   method: '',
   path: '',
@@ -51,7 +48,7 @@ export function requestJson({ request }: GuestInput): string {
   return `{"id":${quoted(id)}${last.json}`
 }
 
-/** Of what needs no escape. */
+/** For texts that need no escaping. */
 function inQuotes(text: string): string {
   return `"${text}"`
 }

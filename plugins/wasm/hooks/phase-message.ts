@@ -1,6 +1,7 @@
 /** Input of the modules of one phase of a request. */
 import type { GuestInput } from '../../../wasm-sdk/abi.ts'
-import type { Fetched, PhaseItem } from '../threads/guest-task.ts'
+import type { Fetched, PhaseItem, PhaseResult } from '../threads/guest-task.ts'
+import { applyEdits } from './header-edits.ts'
 
 export interface PhaseMessage {
   readonly point: PhaseItem['point']
@@ -24,4 +25,21 @@ export interface PhaseOrigin {
   noteModule(name: string): void
   /** Calls the listener when the client leaves. */
   onAbort?(listener: () => void): void
+}
+
+/** The message after changes of a module. */
+export function advanced(
+  message: PhaseMessage,
+  { edits, status, body }: Pick<PhaseResult, 'edits' | 'status' | 'body'>,
+): PhaseMessage {
+  const headers = message.point === 'OnRequest' ? 'requestHeaders' : 'responseHeaders'
+  const { input } = message
+  const { response } = input
+  return {
+    ...message,
+    [headers]: message[headers] && applyEdits(message[headers], edits),
+    input:
+      status === null || response === undefined ? input : { ...input, response: { ...response, status } },
+    body: body ?? message.body,
+  }
 }

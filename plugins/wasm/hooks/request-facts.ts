@@ -1,4 +1,4 @@
-/** Request part of the input of guests, in every phase. */
+/** Member `request` of guest inputs. */
 import type { RequestContext } from '#kernel'
 import { ABI_VERSION, type GuestInput, type Phase } from '../../../wasm-sdk/abi.ts'
 
@@ -15,7 +15,7 @@ export function callerTenant(tenant: string): string | null {
   return tenant === ANONYMOUS ? null : tenant
 }
 
-/** @param showsAddress false spares the look at the connection */
+/** @param showsAddress false omits the client address */
 export function requestFacts(ctx: RequestContext, showsAddress: boolean): GuestInput['request'] {
   return {
     id: ctx.requestId,

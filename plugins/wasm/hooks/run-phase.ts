@@ -3,14 +3,14 @@ import { performance } from 'node:perf_hooks'
 import { EXPORT_OF_ATTACH_POINT } from '../../../wasm-sdk/abi.ts'
 import type { Guest } from '../instances/guest.ts'
 import { isLastFrame, writeFrame } from '../instances/guest-frame.ts'
-import type { PhaseOutput } from '../instances/guest-output.ts'
+import { CONTINUE } from '../instances/guest-output.ts'
 import type { Fetched, LoadedModule, PhaseItem, PhaseResult } from '../threads/guest-task.ts'
 import { applyEdits } from './header-edits.ts'
 import { headOf, requestJson } from './phase-head.ts'
 
 const NO_BODY = new Uint8Array(0)
 
-/** What the phase has made of the message so far. */
+/** The message after the modules so far. */
 interface Working {
   requestHeaders: readonly string[] | null
   responseHeaders: readonly string[] | null
@@ -22,22 +22,22 @@ export interface PhaseRunParts {
   readonly item: Omit<PhaseItem, 'modules'>
   /** In order. */
   readonly guests: readonly Guest[]
-  /** Units of each call; null for what the modules may burn. */
+  /** Fuel of each call; null for the module's own. */
   readonly fuel: number | null
-  /** Told before each call, with the place of the guest. */
+  /** Called before each call with the index of the guest. */
   onStart?(place: number): void
 }
 
 export class PhaseRun {
-  /** Of the modules that were called so far. */
+  /** Results of the modules so far. */
   readonly results: PhaseResult[] = []
   readonly #parts: PhaseRunParts
   readonly #working: Working
   readonly #request: string
-  /** What modules are shown that want nothing of the message, the same for all of them. */
+  /** Frame of modules that need nothing of the message, shared by all of them. */
   #bareFrame: Buffer | null = null
   #place = 0
-  /** When the last call ended, which is when the next one begins. */
+  /** End of the last call, and start of the next. */
   #atMs = 0
 
   constructor(parts: PhaseRunParts) {
@@ -52,7 +52,7 @@ export class PhaseRun {
     }
   }
 
-  /** Goes on. @returns the guest that needs an instance first; null when all is done */
+  /** Continues. @returns a guest that needs an instance first; null when finished */
   next(): Guest | null {
     const { item, guests, onStart } = this.#parts
     const { tenant } = item.input.request
@@ -92,7 +92,7 @@ export class PhaseRun {
       read: guest.reader(point),
     })
     this.#atMs = endedAtMs
-    const { action, status, edits, droppedHeaders, body: written, fetch } = value ?? UNCHANGED
+    const { action, status, edits, droppedHeaders, body: written, fetch } = value ?? CONTINUE
     const { failure, durationUs, fuel: burnt, logs, droppedLogs, counted } = report
     return {
       failure,
@@ -126,19 +126,10 @@ export class PhaseRun {
       status,
     })
     const frame = writeFrame(head, fetched === null ? body : Buffer.concat([body, fetched.body]))
-    // One that has changed the status shows it to the next.
+    // A changed status is part of the next frame.
     this.#bareFrame = isBare && input.response === undefined ? frame : null
     return frame
   }
-}
-
-const UNCHANGED: PhaseOutput = {
-  action: 'continue',
-  status: null,
-  edits: [],
-  droppedHeaders: 0,
-  body: null,
-  fetch: null,
 }
 
 function apply(working: Working, { edits, status, body }: PhaseResult, isRequest: boolean): void {

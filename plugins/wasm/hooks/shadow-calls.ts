@@ -1,9 +1,8 @@
 /** Calls of shadow versions: their results are compared with those of the current version and counted. */
 import type { CallStatistics } from '../statistics/call-statistics.ts'
 import type { LoadedModule, PhaseResult } from '../threads/guest-task.ts'
-import { applyEdits } from './header-edits.ts'
 import type { PhaseBatcher } from './phase-batcher.ts'
-import type { PhaseMessage } from './phase-message.ts'
+import { advanced, type PhaseMessage } from './phase-message.ts'
 
 export class ShadowCalls {
   readonly #batcher: PhaseBatcher
@@ -14,7 +13,7 @@ export class ShadowCalls {
     this.#statistics = statistics
   }
 
-  /** @param place of the version that counts, among the results. Never rejects. */
+  /** @param place index of the current version in the results. Never rejects. */
   async compare(
     shadow: LoadedModule,
     message: PhaseMessage,
@@ -22,7 +21,12 @@ export class ShadowCalls {
     place: number,
   ): Promise<void> {
     if (this.#statistics.isSuspended(shadow)) return
-    const { body, item } = seenAt(message, results, place, shadow)
+    const { uuid, shadowOf } = shadow
+    const seen = results.slice(0, place).reduce(advanced, message)
+    const { origin: _origin, body: given, fetched: before, ...rest } = seen
+    // Copied, since the request may end before the call.
+    const body = given && Uint8Array.from(given)
+    const item = { ...rest, fetched: before?.uuid === shadowOf ? { ...before, uuid } : null }
     const ended = await this.#batcher.run({ modules: [shadow], item, body, origin: null })
     const call = { module: shadow, point: message.point, requestId: message.input.request.id }
     if (ended.kind === 'timeout' || ended.kind === 'crashed') this.#statistics.lost(call, ended.kind)
@@ -31,28 +35,6 @@ export class ShadowCalls {
     this.#statistics.called(call, result, result.action)
     if (result.failure === null) this.#statistics.compared(call, isSame(result, results[place]))
   }
-}
-
-/** What the module at that place was shown: the message as those before it left it. */
-function seenAt(
-  { origin: _origin, ...message }: PhaseMessage,
-  results: readonly PhaseResult[],
-  place: number,
-  { uuid, shadowOf }: LoadedModule,
-) {
-  let { requestHeaders, responseHeaders, body, input } = message
-  for (const { edits, status, body: replaced } of results.slice(0, place)) {
-    if (message.point === 'OnRequest') requestHeaders &&= applyEdits(requestHeaders, edits)
-    else responseHeaders &&= applyEdits(responseHeaders, edits)
-    if (status !== null && input.response !== undefined)
-      input = { ...input, response: { ...input.response, status } }
-    if (replaced !== null) body = replaced
-  }
-  // The request may be over, and its memory another's, before the call is made.
-  const own = body === null ? null : Uint8Array.from(body)
-  const { point } = message
-  const fetched = message.fetched?.uuid === shadowOf ? { ...message.fetched, uuid } : null
-  return { body: own, item: { point, input, requestHeaders, responseHeaders, fetched } }
 }
 
 function isSame(a: PhaseResult, b: PhaseResult): boolean {

@@ -1,31 +1,31 @@
-/** From the bytes of a module to what runs: rewritten within the limits of the gateway, and compiled. */
-
+/** Rewrites a module for the limits of the gateway and compiles it. */
 import type { WasmConfig } from '../config.ts'
 import { BadModule } from '../rewrite/bad-module.ts'
 import { rewriteModule } from '../rewrite/rewrite-module.ts'
 import type { LoadedModule } from '../threads/guest-task.ts'
 
 const PAGE_BYTES = 65_536
-/** What of the configuration bounds a guest. */
+/** Settings that limit a guest. */
 export type GuestLimits = Pick<
   WasmConfig,
   'memoryPages' | 'tablePlaces' | 'stackKiB' | 'maxBodyBytes' | 'fuel'
 >
 
-/** So many times the largest body: heads and what the guest itself makes of them need room too. */
+/** Size of the exchange memory as a multiple of the largest body, with room for heads and the guest's own blocks. */
 const EXCHANGE_OF_BODY = 8
-/** Pages by which a call may grow each memory without that the instance is lost. */
+/** Pages by which a call may grow each memory so that the instance can still be restored. */
 const HEADROOM_PAGES = 32
+/** Fuel of the start, as a multiple of that of a call. */
 const START_OF_CALL = 10
 
-/** Units for what runs when a module is instantiated. */
+/** Fuel for the start of an instance, units. */
 export function startFuel({ fuel }: Pick<GuestLimits, 'fuel'>): number {
   return fuel * START_OF_CALL
 }
 
 /**
- * @param bytes of a module that the engine finds valid
- * @param startUnits for what runs when the module is instantiated
+ * @param bytes a module that V8 accepts
+ * @param startUnits fuel for the start of an instance
  * @throws BadModule
  */
 export async function buildGuest(
@@ -46,7 +46,7 @@ export async function buildGuest(
   return { module: await compileModule(rewritten), layout }
 }
 
-/** @throws BadModule in the engine's words */
+/** @throws BadModule with the message of V8 */
 export async function compileModule(bytes: Uint8Array<ArrayBuffer>): Promise<WebAssembly.Module> {
   try {
     return await WebAssembly.compile(bytes)

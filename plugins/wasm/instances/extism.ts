@@ -1,6 +1,6 @@
 /**
- * The host SDK of Extism, loaded without a line on the operator's terminal: it imports Node's WASI, which warns that it is
- * experimental. No guest gets that interface; ours is in `wasi-functions.ts`.
+ * The Extism host SDK, loaded without the warning of Node's experimental WASI, which it imports. Guests use the functions of
+ * `wasi-functions.ts` instead.
  */
 const { emitWarning } = process
 

@@ -1,18 +1,15 @@
-/**
- * The memory that a guest and the gateway exchange, as the gateway sees it: the input goes in, blocks are read and given,
- * the output comes out. Nothing of it outlives a call. @hot
- */
+/** Host side of the exchange memory: writes the input, reads and creates blocks, reads the output. Cleared after each call. @hot */
 import { FAULT } from '../rewrite/exchange-functions.ts'
 import { BLOCK_HEAD_BYTES, REPORT, REPORT_BYTES } from '../rewrite/plan.ts'
 import { EXPORT_PREFIX, type Layout } from '../rewrite/rewrite-module.ts'
 
 const PAGE_BYTES = 65_536
-/** Of what an error says, and of a line of a log. */
+/** Longest error message or log line, bytes. */
 export const MAX_TEXT_BYTES = 2_048
-/** An exchange that grew beyond this is not kept for the next call. */
+/** An instance whose exchange memory grew beyond this is discarded, bytes. */
 const MAX_KEPT_BYTES = 2 * 1_048_576
 
-/** At one time. */
+/** Largest amount of one `burn` call, units. */
 const MAX_BURNT_UNITS = 0xffff_ffff
 
 type Call = (first?: number | bigint, second?: number) => number | bigint | undefined
@@ -27,14 +24,14 @@ export class GuestExchange {
   readonly #top: WebAssembly.Global
   readonly #fault: WebAssembly.Global
   readonly #stack: WebAssembly.Global
-  /** Offset of the input's bytes. */
+  /** Offset of the input. */
   readonly #input: number
-  /** Places of the numbers that are told of a call when it is over, in `#numbers`. */
+  /** Index of the call report in `#numbers`. */
   readonly #report: number
   #bytes: Buffer
   #numbers: Int32Array
   #inputBytes = 0
-  /** The last output's: most calls put out as many bytes at the same place. */
+  /** View of the last output: most calls return the same number of bytes at the same offset. */
   #output: Buffer | null = null
 
   constructor(exports: WebAssembly.Exports, { base }: Layout) {
@@ -54,10 +51,10 @@ export class GuestExchange {
     this.#numbers = new Int32Array(this.#memory.buffer)
   }
 
-  /** @throws RangeError when the input is larger than the exchange may be */
+  /** @throws RangeError if the input exceeds the maximum of the exchange memory */
   begin(input: Uint8Array, fuel: number): void {
     const missing = this.#input + input.length + PAGE_BYTES - this.#bytes.length
-    // What it grew itself is not known here yet.
+    // The guest may have grown the memory itself.
     if (missing > 0) this.#makeRoom(input.length)
     const bytes = this.#all
     bytes.set(input, this.#input)
@@ -75,11 +72,7 @@ export class GuestExchange {
     if (missing > 0) this.#memory.grow(Math.ceil(missing / PAGE_BYTES))
   }
 
-  /**
-   * The call is over, well or not: what is said of it below is of this moment.
-   *
-   * @returns units left; below 0 when the guest ran out of them
-   */
+  /** Writes the call report. @returns remaining fuel, below 0 if it is used up */
   end(): number {
     this.#end()
     return this.#all.readDoubleLE(this.#report * 4 + REPORT.fuel)
@@ -89,12 +82,12 @@ export class GuestExchange {
     return this.#numbers[this.#report + place / 4]
   }
 
-  /** Something has changed that is not put back. */
+  /** The call changed state that is not restored. */
   get isDirty(): boolean {
     return this.#reported(REPORT.dirty) !== 0
   }
 
-  /** Why a guest that trapped did so, where it was for a limit; null otherwise. */
+  /** The limit that made the guest trap; null for other traps. */
   get brokenLimit(): 'fuel' | 'stack' | 'exchange' | 'address' | null {
     if (this.end() < 0) return 'fuel'
     if (this.#stack.value < 0) return 'stack'
@@ -102,7 +95,7 @@ export class GuestExchange {
     return this.#fault.value === FAULT.address ? 'address' : null
   }
 
-  /** @returns a view of what the guest put out, valid until the memory is cleared; null when it did not */
+  /** A view of the output, valid until `clear`; null if there is none. */
   get output(): Buffer | null {
     const at = this.#reported(REPORT.outputAt)
     if (at === 0) return null
@@ -114,13 +107,13 @@ export class GuestExchange {
     return this.#output
   }
 
-  /** What the guest says went wrong, cut; null when nothing did. */
+  /** Error message of the guest, truncated; null if there is none. */
   get error(): string | null {
     const at = this.#reported(REPORT.errorAt)
     return at === 0 ? null : this.text(BigInt(at >>> 0))
   }
 
-  /** A view of a block, valid until the guest runs again; null for none. */
+  /** A view of a block, valid until the guest runs again; null if there is no block. */
   read(address: bigint): Uint8Array | null {
     const top = this.#top.value as number
     const at = Number(address)
@@ -134,7 +127,7 @@ export class GuestExchange {
     return bytes.subarray(at, Math.min(at + length, top))
   }
 
-  /** The text of a block, cut to what is worth keeping; empty for none. */
+  /** The text of a block, truncated; empty if there is no block. */
   text(address: bigint): string {
     const block = this.read(address)
     if (block === null) return ''
@@ -143,31 +136,31 @@ export class GuestExchange {
     return block.length > MAX_TEXT_BYTES ? `${text}… (${block.length} bytes)` : text
   }
 
-  /** A new block with these bytes; it counts as the guest's own. @throws when there is no more room: the call ends */
+  /** Creates a block. @throws if the memory is full, which ends the call */
   give(bytes: Uint8Array): bigint {
     const address = this.#alloc(BigInt(bytes.length)) as bigint
     this.#all.set(bytes, Number(address))
     return address
   }
 
-  /** Takes fuel for work that the gateway did for the guest. @throws when there is none left: the call ends */
+  /** Burns fuel for work of the gateway. @throws if the fuel is used up, which ends the call */
   burn(units: number): void {
-    // More would begin again at 0.
+    // The parameter is an unsigned 32-bit number.
     this.#burn(Math.min(Math.ceil(units), MAX_BURNT_UNITS))
   }
 
-  /** Wipes what the call left. @returns false when the memory has become too large to be kept */
+  /** Clears the blocks of the call. @returns false if the memory is too large to be kept */
   clear(): boolean {
     this.#clear()
     return this.#all.length - this.#input <= MAX_KEPT_BYTES
   }
 
-  /** The chunks of the guest's stores, before the blocks. */
+  /** Marks of written chunks, at the start of the memory. */
   get chunks(): Uint8Array {
     return this.#all
   }
 
-  /** A memory that grew leaves the views of it empty: to look at them costs less than to ask it for its buffer. */
+  /** Growing a memory detaches its views; checking their length is cheaper than reading the buffer. */
   get #all(): Buffer {
     if (this.#bytes.length === 0) {
       this.#bytes = Buffer.from(this.#memory.buffer)

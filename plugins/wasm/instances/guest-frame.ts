@@ -1,20 +1,20 @@
-/** Frames of calls, written into memory that is used again: what a call is given is copied into the guest at once. */
+/** Writes input frames into a reused buffer: the input of a call is copied into the guest at once. */
 import { FRAME_HEAD_BYTES } from '../../../wasm-sdk/abi.ts'
 
-/** Of a UTF-16 unit in UTF-8. */
+/** Largest UTF-8 length of a UTF-16 unit. */
 const MAX_UNIT_BYTES = 3
-/** Larger frames get memory of their own. */
+/** Larger frames get their own buffer. */
 const KEPT_BYTES = 65_536
 
 const kept = Buffer.allocUnsafeSlow(KEPT_BYTES)
 let last: Buffer | null = null
 
-/** No other frame was written since: it still says what it did. */
+/** Returns true if the frame has not been overwritten. */
 export function isLastFrame(frame: Buffer): boolean {
   return frame === last
 }
 
-/** @param head JSON @param body of a stream its text @returns valid until the next frame of this thread is written */
+/** @param head JSON @returns a view, valid until the next frame of this thread is written */
 export function writeFrame(head: string, body: Uint8Array | string): Buffer {
   const units = head.length + (typeof body === 'string' ? body.length : 0)
   const most = FRAME_HEAD_BYTES + units * MAX_UNIT_BYTES + (typeof body === 'string' ? 0 : body.length)
@@ -34,12 +34,12 @@ export function writeFrame(head: string, body: Uint8Array | string): Buffer {
 
 const NEEDS_ESCAPE = /[^ !#-[\]-\ud7ff\ue000-\uffff]/
 
-/** None of them changes when it is quoted. One look at all of them costs less than one at each. */
+/** Returns true if no character needs escaping in JSON; one check of the joined texts is faster than one per text. */
 export function arePlain(texts: string): boolean {
   return !NEEDS_ESCAPE.test(texts)
 }
 
-/** A text as JSON. */
+/** JSON string literal. */
 export function quoted(text: string): string {
   return NEEDS_ESCAPE.test(text) ? JSON.stringify(text) : `"${text}"`
 }

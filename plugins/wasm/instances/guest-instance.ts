@@ -1,46 +1,42 @@
-/**
- * One running guest: an instance made by Extism with the functions of our interface around it. What a guest does to its
- * instance stays there; a call is one call of its export, and what it wrote can be taken back.
- */
+/** An instance of a module with the host functions of the interface. Each call runs one export; its writes can be undone. */
 import type { ExtismPluginOptions } from '@extism/extism'
 import { HOST_NAMESPACE } from '../../../wasm-sdk/abi.ts'
 import { CHUNK_SHIFT } from '../rewrite/plan.ts'
-import { EXPORT_PREFIX } from '../rewrite/rewrite-module.ts'
+import { EXPORT_PREFIX, KERNEL_NAMESPACE } from '../rewrite/rewrite-module.ts'
 import type { LoadedModule } from '../threads/guest-task.ts'
 import { INITIALIZE_EXPORT, WASI_NAMESPACE } from './check-module.ts'
 import { createPlugin } from './extism.ts'
 import { GuestExchange } from './guest-exchange.ts'
 import { GuestKernel, GuestLog, type ImportTable } from './guest-kernel.ts'
 import { GuestSnapshot } from './guest-snapshot.ts'
-import { KERNEL_NAMESPACE } from './host-imports.ts'
 import { wasiFunctions } from './wasi-functions.ts'
 
 const MAX_REASON_CHARACTERS = 2_048
-/** Units of a call of the gateway, whatever way leads to it: far more than a call of the guest's own. */
+/** Fuel of a host call, units. */
 const HOST_CALL_UNITS = 400
-/** Of an error that such a call ends with: a guest may catch it and go on. */
+/** Fuel of an exception in a host call, which the guest may catch. */
 const THROWN_UNITS = 5_000
 
-/** What the functions of our interface know of the instance that calls them. */
+/** The calling instance, for host functions. */
 export interface InstanceFacts {
-  /** Under which values and counters are kept. */
+  /** Owner of its values and counters. */
   readonly owner: string
-  /** By name: what the call has counted. */
+  /** Counts of the call by metric name. */
   readonly counted: Map<string, number>
-  /** Null until the module is instantiated: what its start asks for gives nothing. */
+  /** Null during instantiation, when host functions return nothing. */
   exchange(): GuestExchange | null
   tenant(): string | null
 }
 
-/** What all guests of a thread share. */
+/** Shared by all guests of a thread. */
 export interface GuestSurroundings {
-  /** As the guest's `get_log_level` gives it. */
+  /** Result of `get_log_level`. */
   readonly logLevel: number
-  /** The functions of our interface, for one instance. */
+  /** Host functions of one instance. */
   hostFunctions(facts: InstanceFacts): ImportTable
 }
 
-/** The guest went beyond a limit of its call. */
+/** The guest exceeded a limit of its call. */
 export class LimitBroken extends Error {
   readonly limit: 'fuel' | 'stack' | 'exchange'
   constructor(limit: 'fuel' | 'stack' | 'exchange', message: string) {
@@ -52,10 +48,10 @@ export class LimitBroken extends Error {
 
 export class GuestInstance {
   readonly log = new GuestLog()
-  /** By name: what the call has counted. */
+  /** Counts of the call by metric name. */
   readonly counted = new Map<string, number>()
   calls = 0
-  /** Units that the last call, or the start, has burnt. */
+  /** Fuel used by the last call or the start, units. */
   burntFuel = 0
   readonly #module: LoadedModule
   readonly #surroundings: GuestSurroundings
@@ -66,7 +62,7 @@ export class GuestInstance {
   #exchange: GuestExchange | null = null
   #snapshot: GuestSnapshot | null = null
   #tenant: string | null = null
-  /** Burnt by calls of the gateway before there is an exchange, so while the module is being instantiated. */
+  /** Fuel used by host calls during instantiation. */
   #startUnits = 0
 
   private constructor(module: LoadedModule, surroundings: GuestSurroundings, hasHeadroom: boolean) {
@@ -84,8 +80,8 @@ export class GuestInstance {
   }
 
   /**
-   * @param hasHeadroom it can be put back although its calls take more memory
-   * @throws what the module's start traps with
+   * @param hasHeadroom calls may grow the memory and the instance can still be restored
+   * @throws if the start of the module traps
    */
   static async open(
     module: LoadedModule,
@@ -109,10 +105,12 @@ export class GuestInstance {
     const exchange = new GuestExchange(exports, layout)
     this.#exchange = exchange
     const initialize = exports[INITIALIZE_EXPORT]
-    this.#guarded(() => {
+    try {
       exchange.burn(this.#startUnits)
       if (typeof initialize === 'function') initialize()
-    })
+    } catch (error) {
+      throw this.#toFailure(error)
+    }
     this.burntFuel = startFuel - exchange.end()
     this.#snapshot = layout.restores ? new GuestSnapshot(exports, layout, exchange, this.#hasHeadroom) : null
     exchange.clear()
@@ -125,9 +123,9 @@ export class GuestInstance {
   }
 
   /**
-   * @param fuel units that the call may burn
-   * @returns a view of the output, valid until the instance is reset or restored; null when the guest gave none
-   * @throws when the guest traps, reports an error or goes beyond a limit: the instance is of no further use
+   * @param fuel of the call, units
+   * @returns a view of the output, valid until the instance is reset or restored; null if there is none
+   * @throws if the guest traps, reports an error or exceeds a limit; the instance must be discarded
    */
   run(name: string, input: Uint8Array, tenant: string | null, fuel: number): Buffer | null {
     const exchange = this.#exchange as GuestExchange
@@ -150,7 +148,7 @@ export class GuestInstance {
     return exchange.output
   }
 
-  /** Of all memories of the guest, bytes. */
+  /** Size of all memories of the guest, bytes. */
   get memoryBytes(): number {
     return this.#module.layout.memories.reduce((sum, { headroomPages }, index) => {
       const memory = this.#exports[`${EXPORT_PREFIX}memory:${index}`] as WebAssembly.Memory
@@ -158,27 +156,19 @@ export class GuestInstance {
     }, 0)
   }
 
-  /** Ready for the next call, warm. @returns false when the instance has grown too large to be kept */
+  /** Prepares a warm instance for the next call. @returns false if it has grown too large to be kept */
   reset(): boolean {
     return (this.#exchange as GuestExchange).clear()
   }
 
-  /** As it was when it was opened. @returns false when that cannot be: the instance is of no further use */
+  /** Restores the initial state. @returns false if that is not possible and the instance must be discarded */
   restore(): boolean {
     return this.#snapshot?.restore() === true
   }
 
-  /** It could not be put back since a call took more memory than it had. */
+  /** It cannot be restored because a call grew its memory. */
   get hasGrown(): boolean {
     return this.#snapshot?.hasGrown === true
-  }
-
-  #guarded(call: () => unknown): void {
-    try {
-      call()
-    } catch (error) {
-      throw this.#toFailure(error)
-    }
   }
 
   #toFailure(error: unknown): Error {
@@ -216,7 +206,7 @@ export class GuestInstance {
     }
   }
 
-  /** Each call takes its fuel first. Extism hands its own context to every function; nothing here needs it. */
+  /** Burns the fuel of each call first, and drops the context that Extism passes. */
   #paid(table: ImportTable): ImportTable {
     const paid = (run: ImportTable[string]) => {
       return (_: unknown, ...args: never[]) => {
@@ -232,7 +222,7 @@ export class GuestInstance {
     return Object.fromEntries(Object.entries(table).map(([name, run]) => [name, paid(run)]))
   }
 
-  /** @throws when there is no fuel left, in a way that no guest catches */
+  /** @throws a trap that guests cannot catch if the fuel is used up */
   #burn(units: number): void {
     if (this.#exchange !== null) {
       this.#exchange.burn(units)
@@ -242,7 +232,7 @@ export class GuestInstance {
     if (this.#startUnits > this.#module.startFuel) trap()
   }
 
-  /** What the gateway writes into the guest's memory has to be taken back like what the guest writes. */
+  /** Marks writes of the gateway to the guest's memory, which are restored like those of the guest. */
   #markWritten(at: number, bytes: number): void {
     if (!this.#module.layout.restores || this.#exchange === null || bytes === 0) return
     const { chunks } = this.#module.layout.memories[0]
@@ -254,7 +244,7 @@ export class GuestInstance {
   }
 }
 
-/** A module that only traps: an error made here could be caught by the guest's code. */
+/** A module that only traps: guests could catch a JavaScript exception. */
 const TRAP_MODULE = Uint8Array.of(
   ...[0x00, 0x61, 0x73, 0x6d, 1, 0, 0, 0, 1, 4, 1, 0x60, 0, 0, 3, 2, 1, 0],
   ...[7, 8, 1, 4, 0x74, 0x72, 0x61, 0x70, 0, 0, 10, 5, 1, 3, 0, 0x00, 0x0b],

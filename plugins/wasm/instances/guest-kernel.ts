@@ -1,37 +1,32 @@
-/**
- * The Extism kernel as guests import it, and `env.abort`. Memory functions became the module's own when it was rewritten;
- * here is what needs the gateway.
- */
-
+/** Kernel functions of Extism that need the gateway, and `env.abort`. The rewriter adds the memory functions to the module. */
 import { EXPORT_PREFIX } from '../rewrite/rewrite-module.ts'
 import type { LoadedModule, LogLine } from '../threads/guest-task.ts'
 import type { GuestExchange } from './guest-exchange.ts'
 
 const NOTHING = new Uint8Array(0)
 const MAX_LINES = 64
-/** Names and values that a guest keeps for the length of a call, bytes. */
+/** Names and values of variables, bytes. */
 const MAX_VARIABLE_BYTES = 1_048_576
-/** Of the name of a setting or variable. To ask costs the guest next to nothing, however long the name is. */
+/** Longest name of a setting or variable, bytes. */
 const MAX_NAME_BYTES = 4_096
-/** Of a text of AssemblyScript, bytes. */
+/** Longest text of `abort`, bytes. */
 const MAX_ABORT_TEXT_BYTES = 4_000
 
-/** What the functions of one instance work on. */
-export interface KernelParts {
+interface KernelParts {
   readonly module: LoadedModule
   readonly log: GuestLog
-  /** As the guest's `get_log_level` gives it. */
+  /** Result of `get_log_level`. */
   readonly logLevel: number
-  /** Null until the module is instantiated: its start function may call already. */
+  /** Null during instantiation. */
   exchange(): GuestExchange | null
   exports(): WebAssembly.Exports
   memory(): WebAssembly.Memory | null
 }
 
-/** By name, without Extism's own first parameter. */
+/** Functions by name, without Extism's own first parameter. */
 export type ImportTable = Record<string, (...args: never[]) => unknown>
 
-/** Log lines of one call, limited in number. */
+/** Log lines of one call. */
 export class GuestLog {
   readonly lines: LogLine[] = []
   /** Number of lines beyond the limit. */
@@ -61,7 +56,7 @@ export class GuestKernel {
     )
   }
 
-  /** Variables last as long as a call. */
+  /** Deletes the variables, which last for one call. */
   clear(): void {
     if (this.#variables.size > 0) this.#variables.clear()
     this.#variableBytes = 0
@@ -86,7 +81,7 @@ export class GuestKernel {
       log_error: log('error'),
       get_log_level: () => this.#parts.logLevel,
       error_get: () => 0n,
-      // Outgoing HTTP is not offered: the call fails in the guest.
+      // Not supported: the call fails in the guest.
       http_request: () => 0n,
       http_status_code: () => 0,
       http_headers: () => 0n,
@@ -96,17 +91,17 @@ export class GuestKernel {
     return table
   }
 
-  /** What AssemblyScript calls where something cannot go on. */
+  /** Called by AssemblyScript for an exception. */
   abort(message: number, file: number, line: number, column: number): never {
     throw new Error(`${this.#text(message)} at ${this.#text(file)}:${line}:${column}`)
   }
 
-  /** Reached through a reference only: what calls by name never comes here. */
+  /** Called through references only; direct calls were rewritten. */
   #exchanged(name: string): (...args: never[]) => unknown {
     return this.#parts.exports()[EXPORT_PREFIX + name] as (...args: never[]) => unknown
   }
 
-  /** Null for one that is too long. */
+  /** Null if the name is too long. */
   #name(key: bigint): string | null {
     const block = this.#parts.exchange()?.read(key) ?? NOTHING
     if (block.length > MAX_NAME_BYTES) return null
@@ -128,7 +123,7 @@ export class GuestKernel {
     }
   }
 
-  /** A string of AssemblyScript: UTF-16, its length in bytes before it. */
+  /** A string of AssemblyScript: UTF-16, preceded by its length in bytes. */
   #text(pointer: number): string {
     const memory = this.#parts.memory()?.buffer
     if (memory === undefined || pointer < 4 || pointer > memory.byteLength) return '(no text)'

@@ -29,7 +29,7 @@ export type PhaseOutput = Pick<
   'action' | 'status' | 'edits' | 'droppedHeaders' | 'body' | 'fetch'
 >
 
-const CONTINUE: PhaseOutput = Object.freeze({
+export const CONTINUE: PhaseOutput = Object.freeze({
   action: 'continue',
   status: null,
   edits: [],
@@ -74,7 +74,7 @@ function readReject(head: Record<string, unknown>, body: Uint8Array): PhaseOutpu
 const MAX_URL_CHARACTERS = 8_192
 const METHOD = /^[A-Z]{1,16}$/
 
-export interface FetchHead {
+interface FetchHead {
   readonly url: string
   readonly method: string
   readonly timeoutMs: number | null

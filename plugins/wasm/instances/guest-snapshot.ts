@@ -1,19 +1,15 @@
-/**
- * How an instance was when it was made, and how it becomes so again: what the last call wrote is found by its chunks and
- * put back, whatever the module did. @hot
- */
-
+/** The initial state of an instance, which is restored chunk by chunk where a call has written. @hot */
 import { CHUNK_SHIFT } from '../rewrite/plan.ts'
 import { EXPORT_PREFIX, type Layout } from '../rewrite/rewrite-module.ts'
 import type { GuestExchange } from './guest-exchange.ts'
 
 const CHUNK_BYTES = 1 << CHUNK_SHIFT
-/** A store may reach that far beyond its chunk. */
+/** A store may reach this far beyond its chunk. */
 const OVERLAP_BYTES = 16
 const EMPTY_CHUNK = new Uint8Array(CHUNK_BYTES + OVERLAP_BYTES)
-/** Nothing follows it. */
+/** At the end of the memory, where nothing follows. */
 const LAST_EMPTY_CHUNK = EMPTY_CHUNK.subarray(0, CHUNK_BYTES)
-/** 16 pages have so many. */
+/** Number of words for 16 pages. */
 const MAX_WORDS = 64
 
 interface KeptMemory {
@@ -21,18 +17,18 @@ interface KeptMemory {
   /** Offset of its chunks in the exchange memory. */
   readonly chunksAt: number
   readonly chunkCount: number
-  /** First contents, chunk by chunk, each with what a store at its end reaches; those of nothing but zeros are one. */
+  /** Initial content by chunk, including the overlap; all empty chunks are one object. */
   readonly firstChunks: readonly Uint8Array[]
   readonly bytes: Uint8Array
   marks: Marks
 }
 
-/** Which chunks were written to. */
+/** Marks of written chunks. */
 interface Marks {
-  /** The exchange memory that they lie in: another one once it has grown. */
+  /** The exchange memory, which is replaced when it grows. */
   readonly all: Uint8Array
   readonly chunks: Uint8Array
-  /** The same four at a time. */
+  /** The same bytes as words. */
   readonly words: Uint32Array
 }
 
@@ -42,16 +38,16 @@ export class GuestSnapshot {
   readonly #restore: () => void
 
   /**
-   * Keeps what there is; only for modules that are rewritten for it.
+   * Saves the current state. Only for modules that were rewritten with `restores`.
    *
-   * @param hasHeadroom memories get the pages that a call may take without really growing; what lies there reads as
-   *   zeros where it would trap
+   * @param hasHeadroom adds pages to the memories that calls may use without growing them; reads beyond the visible size
+   *   return zeros instead of trapping
    */
   constructor(exports: WebAssembly.Exports, layout: Layout, exchange: GuestExchange, hasHeadroom: boolean) {
     this.#exchange = exchange
     this.#memories = layout.memories.map(({ chunks: chunksAt, headroomPages }, index) => {
       const memory = exports[`${EXPORT_PREFIX}memory:${index}`] as WebAssembly.Memory
-      if (hasHeadroom) addPages(memory, headroomPages)
+      if (hasHeadroom && headroomPages > 0) memory.grow(headroomPages)
       const bytes = new Uint8Array(memory.buffer)
       const chunkCount = bytes.length >> CHUNK_SHIFT
       const all = exchange.chunks
@@ -64,12 +60,12 @@ export class GuestSnapshot {
     for (const { marks } of this.#memories) marks.chunks.fill(0)
   }
 
-  /** A memory has really grown: it is not made small again. */
+  /** A memory has grown beyond its headroom, which cannot be undone. */
   get hasGrown(): boolean {
     return this.#memories.some(isGrown)
   }
 
-  /** @returns false when the instance has changed in a way that is not undone: it must not be used again */
+  /** @returns false if the instance cannot be restored and must be discarded */
   restore(): boolean {
     if (this.#exchange.isDirty) return false
     const all = this.#exchange.chunks
@@ -83,12 +79,12 @@ export class GuestSnapshot {
   }
 }
 
-/** A memory that really grew has another buffer, and leaves views of the former one empty, which is quicker to see. */
+/** Growing a memory detaches its views, whose length is cheaper to check than the buffer. */
 function isGrown({ bytes, memory }: KeptMemory): boolean {
   return bytes.length === 0 && bytes.buffer !== memory.buffer
 }
 
-/** Most memories are small, and a few words are looked at sooner than the library's own search is called. */
+/** For small memories a loop over words is faster than `indexOf`. */
 function restoreMemory(kept: KeptMemory): void {
   const { chunks, words } = kept.marks
   if (words.length <= MAX_WORDS) {
@@ -132,14 +128,10 @@ function toChunks(bytes: Uint8Array, chunkCount: number): Uint8Array[] {
   return chunks
 }
 
-function addPages(memory: WebAssembly.Memory, pages: number): void {
-  if (pages > 0) memory.grow(pages)
-}
-
 const PAGE_BYTES = 65_536
 const EMPTY_PAGE = Buffer.alloc(PAGE_BYTES)
 
-/** By whole pages first: most are empty, and there may be a thousand of them. */
+/** The bytes up to the last that is not zero; whole pages are compared first, since most are empty. */
 function firstBytes(bytes: Uint8Array): Uint8Array {
   const all = Buffer.from(bytes.buffer)
   let last = all.length

@@ -1,27 +1,24 @@
-/** What the guests of one thread share, wherever the thread stands: values and counters, and names that they count under. */
+/** Host functions and log level that all guests of one thread share. */
 import { randomBytes } from 'node:crypto'
 import type { GuestSurroundings } from './guest-instance.ts'
 import { type HostParts, hostFunctions } from './host-functions.ts'
-import type { PendingCounts, SharedState } from './shared-state.ts'
+import type { SharedState } from './shared-state.ts'
 
-/** Of one module: more names would let a guest fill the metrics. */
+/** Counter names of one module; bounds the number of metric series. */
 export const MAX_COUNTED_NAMES = 32
 
-/**
- * @param logLevel of the gateway, by name
- * @param pendingCounts told of what calls count, where calls may be made again
- */
+/** @param logLevel of the gateway, by name */
 export function guestSurroundings(
   state: SharedState,
   logLevel: string,
-  pendingCounts?: PendingCounts,
+  parts: Partial<Pick<HostParts, 'nowMs' | 'randomBytes' | 'pendingCounts'>> = {},
 ): GuestSurroundings {
   const countedNames = new Map<string, Set<string>>()
   const host: HostParts = {
     state,
     nowMs: () => Date.now(),
     randomBytes,
-    pendingCounts,
+    ...parts,
     mayCount(owner, name) {
       const names = countedNames.get(owner) ?? new Set()
       countedNames.set(owner, names)
@@ -32,7 +29,7 @@ export function guestSurroundings(
   return { logLevel: guestLogLevel(logLevel), hostFunctions: (facts) => hostFunctions(host, facts) }
 }
 
-/** As guests get it: 1 debug, 2 info, 3 warn, 4 error, and beyond that none. */
+/** Result of `get_log_level`: 1 debug, 2 info, 3 warn, 4 error; higher disables logging. */
 function guestLogLevel(level: string): number {
   const place = ['trace', 'debug', 'info', 'warn', 'error'].indexOf(level)
   return place < 0 ? 0x7fff_ffff : Math.max(1, place)

@@ -1,37 +1,33 @@
-/**
- * One module as a thread knows it: takes care that each call gets the instance it may have, put back to how it was or warm,
- * and that none is used again after a failure.
- */
+/** Instances of one module on a thread: each call gets a restored or a warm instance; failed instances are discarded. */
 import { performance } from 'node:perf_hooks'
 import { FRAME_HEAD_BYTES } from '../../../wasm-sdk/abi.ts'
 import type { CallReport, LoadedModule, PhaseItem } from '../threads/guest-task.ts'
 import { GuestInstance, type GuestSurroundings, LimitBroken } from './guest-instance.ts'
 import { BadOutput, OutputMemo, type PhaseOutput } from './guest-output.ts'
 
-/** Tenants whose warm instances one guest keeps; the oldest instance goes first. */
+/** Maximum number of tenants with a warm instance; the oldest instance is discarded. */
 const MAX_WARM_TENANTS = 16
-/** Units for each byte of an output's head, which is read where the module runs: ten nanoseconds on the serving thread. */
+/** Fuel per byte of an output's head: parsing takes about 10 ns per byte on the thread of the call. */
 const UNITS_OF_HEAD_BYTE = 32
 
 /** One call of one export. */
 export interface GuestOrder<T> {
   readonly exportName: string
-  /** Copied at once. */
+  /** Copied by the call. */
   readonly input: Uint8Array
   readonly tenant: string | null
-  /** Units; null for what the module may burn on an input of that size. */
+  /** Units; null for the module's own fuel for an input of this size. */
   readonly fuel: number | null
-  /** Units for each byte of an output's body, where that is read here too. Default 0. */
+  /** Fuel per byte of an output's body, if it is parsed too. Default 0. */
   readonly bodyByteUnits?: number
-  /** From when on its time counts, `performance.now()`. Default now; calls in a row read the clock once each. */
+  /** Start of the call, `performance.now()`. Consecutive calls pass the end of the previous one. */
   readonly startedAtMs?: number
-  /** Checks the output, a view that is valid meanwhile; what it throws is the guest's failure. */
+  /** Reads the output, a view that is valid during the call. Exceptions are failures of the guest. */
   read(output: Buffer | null): T
 }
 
-/** What a call gave, read by the caller's own reader. */
 export interface GuestCall<T> {
-  /** Null when the call failed. */
+  /** Result of `read`; null if the call failed. */
   readonly value: T | null
   readonly report: CallReport
   /** `performance.now()` */
@@ -48,15 +44,15 @@ export class Guest {
   readonly module: LoadedModule
   readonly #surroundings: GuestSurroundings
   readonly #reuseCalls: number
-  /** Instances keep something, so that each tenant has its own. */
+  /** Each tenant has its own instance. */
   readonly #isOfTenant: boolean
   readonly #ofTenants = new Map<string, GuestInstance>()
-  /** Everybody's, or of callers without a tenant. */
+  /** Instance for all tenants, or for callers without a tenant. */
   #common: GuestInstance | null = null
   readonly #memos = new Map<PhaseItem['point'], OutputMemo>()
-  /** A call has taken more memory than the instance had: those that follow have headroom for it. */
+  /** A call has grown the memory: new instances get headroom. */
   #growsMemory = false
-  /** Why the last instance could not be made. */
+  /** Why the last instance could not be created. */
   #openFailure: CallReport['failure'] = null
 
   constructor(module: LoadedModule, { surroundings, reuseCalls }: GuestOptions) {
@@ -66,7 +62,7 @@ export class Guest {
     this.#isOfTenant = module.instance === 'reuse'
   }
 
-  /** A call of this tenant can be made at once. */
+  /** Returns true if a call of this tenant can run now. */
   isReady(tenant: string | null): boolean {
     return this.#openFailure !== null || this.#instanceOf(tenant) !== null
   }
@@ -120,7 +116,7 @@ export class Guest {
     }
   }
 
-  /** Reads what the module puts out in a phase: much the same each time. @throws BadOutput */
+  /** Reader of phase outputs, which memoizes the last one. @throws BadOutput */
   reader(point: PhaseItem['point']): (output: Buffer | null) => PhaseOutput {
     let memo = this.#memos.get(point)
     if (memo === undefined) {
@@ -155,7 +151,7 @@ export class Guest {
     else this.#ofTenants.delete(key)
   }
 
-  /** Warm instances wait for the next call; they are replaced now and then, since what they keep may grow. */
+  /** Warm instances are replaced after `reuseCalls` calls, since their state may grow. */
   #isKept(instance: GuestInstance): boolean {
     if (this.module.instance === 'fresh') {
       if (instance.restore()) return true
@@ -166,7 +162,6 @@ export class Guest {
   }
 }
 
-/** Whatever it says its length is, no more is read than there is. */
 function unitsToRead(output: Buffer | null, bodyByteUnits: number): number {
   if (output === null || output.length < FRAME_HEAD_BYTES) return 0
   const headBytes = Math.min(output.readUInt32LE(0), output.length)
@@ -189,7 +184,7 @@ function toFailure(error: unknown, units?: number): NonNullable<CallReport['fail
   return { kind: 'fuel', message: units === undefined ? message : `${message} of ${units} units` }
 }
 
-/** The modules that one thread knows. */
+/** The guests of one thread. */
 export class Guests {
   readonly #guests = new Map<string, Guest>()
   readonly #options: GuestOptions
@@ -202,7 +197,7 @@ export class Guests {
     return this.#guests.get(uuid)
   }
 
-  /** Adds modules, and forgets those that are neither given nor live. */
+  /** Adds modules and removes those that are neither given nor live. */
   learn(modules: readonly LoadedModule[], live: readonly string[]): void {
     const kept = new Set([...live, ...modules.map(({ uuid }) => uuid)])
     for (const uuid of this.#guests.keys()) if (!kept.has(uuid)) this.#guests.delete(uuid)

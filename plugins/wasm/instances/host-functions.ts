@@ -1,20 +1,19 @@
-/** Host functions of the module interface. A call that fails returns 0; only a limit of the guest's call ends the guest. */
+/** Host functions of the module interface. Failed calls return 0; only exceeded limits end the guest's call. */
 import { createHmac, hash } from 'node:crypto'
 import type { HostFunctionName } from '../../../wasm-sdk/abi.ts'
 import type { GuestExchange } from './guest-exchange.ts'
 import type { InstanceFacts } from './guest-instance.ts'
-import type { PendingCounts } from './shared-state.ts'
-import { MAX_KEY_BYTES, NOT_COUNTED, stateKey } from './shared-state.ts'
+import { MAX_KEY_BYTES, NOT_COUNTED, type PendingCounts, type SharedState, stateKey } from './shared-state.ts'
 
 const MAX_RANDOM_BYTES = 1_024
-/** Units for what takes longer than a call of the gateway does anyway. */
+/** Fuel in addition to that of a host call, units. */
 const WORK_UNITS = {
   hmac: 8_000,
-  /** The key is hashed, and the table locked. */
+  /** The key is hashed and the table is locked. */
   kept: 8_000,
-  /** A hash moves some bytes in the time in which a copy moves twenty times as many. */
+  /** Hashing is about 20 times slower than copying. */
   hashedByte: 1.25,
-  /** Values lie in small pieces, and are moved while every thread that wants the table waits. */
+  /** Values are copied in small pieces while the table is locked. */
   keptByte: 8,
 } as const
 /** Offset 0 as a value. */
@@ -23,21 +22,13 @@ const METRIC_NAME = /^[a-z][a-z0-9_]{0,63}$/
 
 type HostCall = (exchange: GuestExchange, ...args: bigint[]) => bigint
 
-/** Keys and values of modules; keys are those of `stateKey`, times to live in milliseconds. */
-export interface GuestState {
-  get(key: Uint8Array): Uint8Array | null
-  set(key: Uint8Array, value: Uint8Array, ttlMs: number): boolean
-  delete(key: Uint8Array): boolean
-  increment(key: Uint8Array, delta: bigint, ttlMs: number): bigint
-}
-
 export interface HostParts {
-  readonly state: GuestState
+  readonly state: SharedState
   nowMs(): number
   randomBytes(count: number): Uint8Array
-  /** False when the module has counted under too many names already. */
+  /** Returns false for a new name if the module has too many counter names. */
   mayCount(owner: string, name: string): boolean
-  /** Told of what calls count, where that may have to be taken back. */
+  /** Records increments that may be rolled back. */
   readonly pendingCounts?: PendingCounts
 }
 
@@ -52,7 +43,7 @@ export function hostFunctions(
     exchange.burn(WORK_UNITS.kept)
     return stateKey(owner, facts.tenant(), textOf(block))
   }
-  /** An exception ends the guest's call: only limits of the call itself may. */
+  /** Exceptions would end the guest's call, which only exceeded limits may do. */
   const bind =
     (otherwise: bigint, call: HostCall) =>
     (...args: bigint[]): bigint => {

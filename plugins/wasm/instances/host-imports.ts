@@ -1,5 +1,9 @@
-/** Every function that a module may import, with its signature: the Extism kernel's and the gateway's. */
+/** Functions that a module may import, with their signatures. */
 import { HOST_FUNCTIONS, HOST_NAMESPACE } from '../../../wasm-sdk/abi.ts'
+import { EXCHANGE_FUNCTIONS } from '../rewrite/exchange-functions.ts'
+import { VALUE } from '../rewrite/instruction.ts'
+import type { FunctionType } from '../rewrite/module-parts.ts'
+import { KERNEL_NAMESPACE } from '../rewrite/rewrite-module.ts'
 
 export type ValueType = 'i32' | 'i64' | 'f32' | 'f64' | 'other'
 
@@ -8,26 +12,11 @@ export interface Signature {
   readonly results: readonly ValueType[]
 }
 
-export const KERNEL_NAMESPACE = 'extism:host/env'
 /** The AssemblyScript compiler imports `abort` from it. */
 const ABORT_NAMESPACE = 'env'
 
-/** Kernel functions: parameters, arrow, results. The http functions exist for old libraries and always fail. */
+/** Kernel functions that the gateway implements: parameters, arrow, results. Those for HTTP always fail. */
 const KERNEL: Readonly<Record<string, string>> = {
-  alloc: 'i64 -> i64',
-  free: 'i64 ->',
-  length: 'i64 -> i64',
-  length_unsafe: 'i64 -> i64',
-  load_u8: 'i64 -> i32',
-  load_u64: 'i64 -> i64',
-  store_u8: 'i64 i32 ->',
-  store_u64: 'i64 i64 ->',
-  input_offset: '-> i64',
-  input_length: '-> i64',
-  input_load_u8: 'i64 -> i32',
-  input_load_u64: 'i64 -> i64',
-  output_set: 'i64 i64 ->',
-  error_set: 'i64 ->',
   error_get: '-> i64',
   config_get: 'i64 -> i64',
   var_get: 'i64 -> i64',
@@ -46,7 +35,10 @@ const KERNEL: Readonly<Record<string, string>> = {
 const ALLOWED: ReadonlyMap<string, ReadonlyMap<string, Signature>> = new Map([
   [
     KERNEL_NAMESPACE,
-    new Map(Object.entries(KERNEL).map(([name, text]) => [name, toSignature(text)] as const)),
+    new Map([
+      ...Object.entries(EXCHANGE_FUNCTIONS).map(([name, type]) => [name, signatureOf(type)] as const),
+      ...Object.entries(KERNEL).map(([name, text]) => [name, toSignature(text)] as const),
+    ]),
   ],
   [
     HOST_NAMESPACE,
@@ -89,6 +81,15 @@ export function sameSignature(a: Signature, b: Signature): boolean {
 
 export function showSignature({ parameters, results }: Signature): string {
   return `(${parameters.join(', ')}) -> (${results.join(', ')})`
+}
+
+export function signatureOf({ parameters, results }: FunctionType): Signature {
+  return { parameters: parameters.map(valueName), results: results.map(valueName) }
+}
+
+function valueName(value: number): ValueType {
+  const names: readonly ValueType[] = ['i32', 'i64', 'f32', 'f64']
+  return names.find((name) => name !== 'other' && VALUE[name] === value) ?? 'other'
 }
 
 function toSignature(text: string): Signature {

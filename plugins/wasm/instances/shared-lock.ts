@@ -1,27 +1,27 @@
-/** A lock in shared memory whose holder may be ended at any moment. Held for microseconds. */
+/** A lock in shared memory whose holder may be terminated at any time. Held for microseconds. */
 import { sharedClockMs } from '../threads/guest-task.ts'
 
-/** Words: who holds it (number + 1, 0 when free), and since when. */
+/** Words: owner number of the holder + 1 (0: free), and the time of acquisition. */
 const HOLDER = 0
 const SINCE = 1
 export const LOCK_BYTES = 8
 
-/** How long a caller waits before it gives up, milliseconds: one whose thread serves nobody else, and any other. */
+/** Longest wait for the lock, milliseconds: on pool threads, and on threads that serve requests. */
 export const POOL_WAIT_MS = 500
 export const SHORT_WAIT_MS = 50
-/** A lock held longer is taken over: its thread ended without `releaseDead`, milliseconds. */
+/** A lock that is held longer is taken over, milliseconds. */
 const ABANDONED_MS = 5_000
 
 export class SharedLock {
   readonly #words: Int32Array
   readonly #me: number
   readonly #waitMs: number
-  /** Makes what the lock guards usable again after a thread ended while it held the lock. */
+  /** Repairs the guarded data after the holder was terminated. */
   readonly #repair: () => void
 
   /**
    * @param owner unique number of this thread
-   * @param waitMs on a machine with more to do than cores a holder may stand still for many times what it needs
+   * @param waitMs longest wait; the holder may be descheduled on a busy machine
    */
   constructor(memory: SharedArrayBuffer, owner: number, waitMs: number, repair: () => void) {
     this.#waitMs = waitMs
@@ -30,7 +30,7 @@ export class SharedLock {
     this.#repair = repair
   }
 
-  /** @param otherwise what is given where the lock was not to be had */
+  /** @param otherwise result if the lock is not acquired in time */
   run<T>(otherwise: T, act: () => T): T {
     if (!this.#acquire()) return otherwise
     try {
@@ -40,7 +40,7 @@ export class SharedLock {
     }
   }
 
-  /** The thread with that number is gone for good: if it held the lock, what it guards is repaired. */
+  /** Releases the lock of a terminated thread and repairs the guarded data. */
   releaseDead(owner: number): void {
     if (Atomics.load(this.#words, HOLDER) === owner + 1) this.#takeOver(owner + 1)
   }

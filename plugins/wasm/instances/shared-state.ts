@@ -1,15 +1,15 @@
 /**
- * Keys and values of guests in memory that all threads share: bounded, with an expiry, atomic over threads. One lock
- * guards the table; a thread that is ended while it holds the lock costs the table's content, never its consistency.
+ * Keys and values of guests in memory shared by all threads: bounded, with expiry, guarded by one lock. If a thread is
+ * terminated while it holds the lock, the table is cleared.
  */
 import { hash } from 'node:crypto'
 import { LOCK_BYTES, SHORT_WAIT_MS, SharedLock } from './shared-lock.ts'
 
-/** Of the header, behind the lock: where the eviction stands. */
+/** Word of the header: position of the eviction. */
 const HAND = LOCK_BYTES / 4
 const HEADER_BYTES = 64
 const SLOT_BYTES = 128
-/** Words of a slot. A value continues in further slots, which hold nothing but bytes behind the first two words. */
+/** Words of a slot. Continuation slots of a value hold bytes after the first two words. */
 const NEXT_IN_BUCKET = 0
 const NEXT_OF_VALUE = 1
 const KIND = 2
@@ -29,12 +29,13 @@ const CONTINUATION = 2
 export const MAX_VALUE_BYTES = 65_536
 export const MAX_KEY_BYTES = 1_024
 const MAX_TTL_MS = 86_400_000
-/** What `increment` gives when it could not. */
+/** Result of a failed `increment`. */
 export const NOT_COUNTED = -(2n ** 63n)
-export const COUNTER_BYTES = 8
+const COUNTER_BYTES = 8
 
 export class SharedState {
   readonly #lock: SharedLock
+  readonly #now: () => number
   readonly #header: Int32Array
   readonly #buckets: Int32Array
   readonly #words: Int32Array
@@ -44,10 +45,17 @@ export class SharedState {
   readonly #slotsAt: number
 
   /**
-   * @param owner unique number of this thread; any thread may look on the same memory
-   * @param waitMs how long a call waits for another thread's to end
+   * @param owner unique number of this thread
+   * @param waitMs how long a call waits for the lock
+   * @param now milliseconds since 1970
    */
-  constructor(memory: SharedArrayBuffer, owner: number, waitMs = SHORT_WAIT_MS) {
+  constructor(
+    memory: SharedArrayBuffer,
+    owner: number,
+    waitMs = SHORT_WAIT_MS,
+    now: () => number = Date.now,
+  ) {
+    this.#now = now
     // A quarter as many buckets as slots, four bytes each: chains stay short.
     this.#slotCount = Math.floor((memory.byteLength - HEADER_BYTES) / (SLOT_BYTES + 1))
     const bucketCount = Math.max(1, Math.floor(this.#slotCount / 4))
@@ -61,7 +69,7 @@ export class SharedState {
     this.#lock = new SharedLock(memory, owner, waitMs, () => this.#clear())
   }
 
-  /** @returns a copy of the value; null when there is none */
+  /** @returns a copy of the value; null if there is none */
   get(key: Uint8Array): Uint8Array<ArrayBuffer> | null {
     return this.#lock.run(null, () => {
       const slot = this.#find(key)
@@ -69,17 +77,17 @@ export class SharedState {
     })
   }
 
-  /** @returns false when it does not fit or the table was busy */
+  /** @returns false if the value does not fit or the lock was not acquired */
   set(key: Uint8Array, value: Uint8Array, ttlMs: number): boolean {
     if (value.length > MAX_VALUE_BYTES) return false
     return this.#lock.run(false, () => {
       const old = this.#find(key)
       if (old >= 0) this.#release(old)
-      return this.#insert(key, value, Date.now() + clampTtl(ttlMs))
+      return this.#insert(key, value, this.#now() + clampTtl(ttlMs))
     })
   }
 
-  /** @returns true when there was one */
+  /** @returns true if there was a value */
   delete(key: Uint8Array): boolean {
     return this.#lock.run(false, () => {
       const slot = this.#find(key)
@@ -95,13 +103,13 @@ export class SharedState {
       if (slot < 0) {
         const bytes = new Uint8Array(COUNTER_BYTES)
         new DataView(bytes.buffer).setBigInt64(0, delta, true)
-        return this.#insert(key, bytes, Date.now() + clampTtl(ttlMs)) ? delta : NOT_COUNTED
+        return this.#insert(key, bytes, this.#now() + clampTtl(ttlMs)) ? delta : NOT_COUNTED
       }
       return this.#add(slot, delta)
     })
   }
 
-  /** Adds to a counter only where there is one. */
+  /** Adds to a counter if it exists. */
   addToExisting(key: Uint8Array, delta: bigint): void {
     this.#lock.run(NOT_COUNTED, () => {
       const slot = this.#find(key)
@@ -117,7 +125,7 @@ export class SharedState {
     return next
   }
 
-  /** A thread is gone for good: if it held the lock, the table may be half changed, and is emptied. */
+  /** Clears the table if a terminated thread held the lock. */
   releaseDead(owner: number): void {
     this.#lock.releaseDead(owner)
   }
@@ -126,7 +134,7 @@ export class SharedState {
     const bucket = this.#bucketOf(key)
     for (let slot = this.#buckets[bucket] - 1; slot >= 0; slot = this.#word(slot, NEXT_IN_BUCKET) - 1) {
       if (!this.#hasKey(slot, key)) continue
-      if (this.#view.getFloat64(this.#offset(slot) + EXPIRES_OFFSET) > Date.now()) return slot
+      if (this.#view.getFloat64(this.#offset(slot) + EXPIRES_OFFSET) > this.#now()) return slot
       this.#release(slot)
       return -1
     }
@@ -150,21 +158,21 @@ export class SharedState {
       this.#setWord(last, NEXT_OF_VALUE, next + 1)
       last = next
     }
-    // Linked last: the eviction that made room never meets the half-written entry.
+    // Linked last, so that eviction never finds an incomplete entry.
     this.#setWord(head, NEXT_IN_BUCKET, this.#buckets[bucket])
     this.#buckets[bucket] = head + 1
     this.#setWord(head, KIND, HEAD)
     return true
   }
 
-  /** The next free slot after the hand; where none is free, the oldest entry that the hand meets gives its room. */
+  /** The next free slot; evicts the oldest entries if there is none. */
   #take(kind: number): number {
     for (;;) {
       const slot = this.#header[HAND] % this.#slotCount
       this.#header[HAND] = (slot + 1) % this.#slotCount
       if (this.#word(slot, KIND) === HEAD) this.#release(slot)
       if (this.#word(slot, KIND) !== FREE) continue
-      // A new head is no head until it is linked.
+      // Becomes a head when it is linked.
       this.#setWord(slot, KIND, kind === HEAD ? CONTINUATION : kind)
       this.#setWord(slot, NEXT_OF_VALUE, 0)
       return slot
@@ -233,24 +241,22 @@ export class SharedState {
   }
 }
 
-/** The key of a guest's key: no module and no tenant can name what belongs to another. */
+/** Hash of a guest's key with its module and tenant, which cannot access each other's keys. */
 export function stateKey(module: string, tenant: string | null, key: string): Uint8Array {
-  // Lengths before the parts: no two triples write the same text.
+  // Length prefixes make the text unambiguous.
   const parts = [module, tenant ?? '', key].map((part) => `${part.length}:${part}`)
   return hash('sha256', `${tenant === null ? 0 : 1}${parts.join('')}`, 'buffer')
 }
 
-/** Milliseconds; without a valid time to live, the longest. */
-export function clampTtl(ttlMs: number): number {
+/** Replaces an invalid time to live by the longest, milliseconds. */
+function clampTtl(ttlMs: number): number {
   return ttlMs > 0 && ttlMs < MAX_TTL_MS ? ttlMs : MAX_TTL_MS
 }
 
-/**
- * Increments by calls on the data thread that may still be repeated in the pool, where they would count twice. @hot
- */
+/** Increments of inline calls, which are rolled back if the call is repeated in the pool. @hot */
 export class PendingCounts {
   readonly #state: SharedState
-  /** Alternately a key and what was added to it. */
+  /** Keys and deltas, alternating. */
   readonly #made: (Uint8Array | bigint)[] = []
 
   constructor(state: SharedState) {
@@ -265,7 +271,7 @@ export class PendingCounts {
     if (this.#made.length > 0) this.#made.length = 0
   }
 
-  /** Subtracts what was added since `commit`. Other calls may have read the values in between. */
+  /** Subtracts the increments since `commit`. Other calls may have read the values meanwhile. */
   rollback(): void {
     for (let at = 0; at < this.#made.length; at += 2)
       this.#state.addToExisting(this.#made[at] as Uint8Array, -(this.#made[at + 1] as bigint))

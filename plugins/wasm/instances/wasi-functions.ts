@@ -1,6 +1,6 @@
 /**
- * WASI preview 1 for guests, without anything behind it: a clock, random numbers, and nothing that a call could leave for
- * the next. Files, variables, arguments and sockets do not exist; what is printed becomes log lines.
+ * WASI preview 1 for guests: a clock, random numbers, and output as log lines. There are no files, variables, arguments
+ * or sockets, and no state between calls.
  *
  * @source WASI snapshot preview 1
  */
@@ -13,18 +13,18 @@ const MAX_PARTS = 64
 const CHARACTER_DEVICE = 2
 
 export interface WasiParts {
-  /** The guest's first memory; null before there is one. */
+  /** The guest's first memory; null during instantiation. */
   memory(): WebAssembly.Memory | null
-  /** Told what the gateway wrote there. */
+  /** Called after writes to the memory. */
   wrote(at: number, bytes: number): void
   log(level: 'info' | 'warn', text: string): void
-  /** Takes fuel for work that the guest does not do itself. @throws when there is none left */
+  /** Burns fuel. @throws if it is used up */
   burn(units: number): void
 }
 
 type WasiFunction = (...args: never[]) => number
 
-/** Everything else that the interface has answers that it is not supported. */
+/** Functions that return an error. */
 const UNSUPPORTED = [
   'fd_advise',
   'fd_allocate',
@@ -126,7 +126,7 @@ export function wasiFunctions(parts: WasiParts): Record<string, WasiFunction> {
   return functions
 }
 
-/** The text of a gathered write, cut at what a log line holds. */
+/** The text of a gathered write, truncated to the length of a log line. */
 function readParts(view: DataView, at: number, count: number): { text: string; bytes: number } {
   const texts: string[] = []
   let bytes = 0

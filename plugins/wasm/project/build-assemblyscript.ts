@@ -4,7 +4,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, isAbsolute, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { ModuleRunner } from '../testing/runner.ts'
-import type { BuildOptions, BuildResult, FailedBuild } from './build-result.ts'
+import { type BuildOptions, type BuildResult, type FailedBuild, failedBuild } from './build-result.ts'
 import { LIBRARY, writeEditorTypes } from './editor-types.ts'
 import { sdkFolder } from './sdk-folder.ts'
 
@@ -24,12 +24,12 @@ export async function buildAssemblyScript(options: BuildOptions): Promise<BuildR
   const file = resolve(options.outFile ?? join(directory, 'build', 'module.wasm'))
   const settings = readSettings(directory)
   if ('isOk' in settings) return settings
-  // Only editors read it: the build of a project that cannot be written to goes on without.
+  // Optional, for editors: the project may be read-only.
   if (existsSync(join(directory, 'assembly', 'tsconfig.json')))
     await writeEditorTypes(directory).catch(() => undefined)
   const compiler = await loadCompiler(directory)
   if (compiler === null) {
-    return failed(
+    return failedBuild(
       'the AssemblyScript compiler is not installed',
       'run `npm install --save-dev assemblyscript`',
     )
@@ -67,16 +67,20 @@ async function compiled(
   const output = `${stdout.toString()}${stderr.toString()}`.trim()
   const module = files.get('module.wasm')
   if (error === null && module instanceof Uint8Array) return { module: Uint8Array.from(module), output }
-  return failed(error?.message ?? 'the compiler wrote no module', 'see the output of the compiler', output)
+  return failedBuild(
+    error?.message ?? 'the compiler wrote no module',
+    'see the output of the compiler',
+    output,
+  )
 }
 
-/** By the words of the source, so that most modules are compiled once. */
+/** Guesses by the source text, so that most modules are compiled once. */
 async function guessRuntime(directory: string): Promise<string> {
   const source = await readOrNull(join(directory, 'assembly', 'index.ts'))
   return /\b(reuses|shares)Instance\b/.test(source ?? '') ? 'minimal' : 'stub'
 }
 
-/** By what the module says of itself; one that cannot be asked is taken to keep its instances. */
+/** The runtime for the instance kind of the module; `minimal` if the module cannot be opened. */
 async function runtimeFor(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
   try {
     const runner = await ModuleRunner.open({ bytes })
@@ -96,14 +100,14 @@ function flags(runtime: string, isDebug: boolean): string[] {
     'module.wasm',
     '--runtime',
     runtime,
-    // The project's own asconfig.json must not change what comes out: exports, memory and imports are agreed with the gateway.
+    // Ignores asconfig.json of the project, which could change exports, memory and imports.
     '--config',
     'none.json',
     ...effort,
   ]
 }
 
-/** The project's compiler, or the one of this installation; null when there is neither. */
+/** The compiler of the project or of this installation; null if there is none. */
 async function loadCompiler(directory: string): Promise<Compiler | null> {
   const own = findUpward(directory, 'node_modules/assemblyscript/dist/asc.js')
   if (own !== null) return (await import(pathToFileURL(own).href)) as Compiler
@@ -114,10 +118,7 @@ async function loadCompiler(directory: string): Promise<Compiler | null> {
   }
 }
 
-/**
- * Reads sources of the project, and the guest library from the project's `node_modules` or from this installation. The
- * compiler looks for it in folders of its own choice, so only the end of the path counts.
- */
+/** Reads sources of the project, and the guest library from its `node_modules` or this installation, by the end of the path. */
 function sourceReader(directory: string): (name: string) => Promise<string | null> {
   const own = findUpward(directory, `node_modules/${LIBRARY}/index.ts`)
   const library = own === null ? join(sdkFolder(), 'assembly') : dirname(own)
@@ -141,10 +142,10 @@ function readSettings(directory: string): ProjectSettings | FailedBuild {
   try {
     runtime = JSON.parse(readFileSync(file, 'utf8'))?.weir?.runtime ?? 'auto'
   } catch (cause) {
-    return failed(`${file} is not valid JSON: ${(cause as Error).message}`, 'correct the file')
+    return failedBuild(`${file} is not valid JSON: ${(cause as Error).message}`, 'correct the file')
   }
   if (typeof runtime === 'string' && RUNTIMES.includes(runtime)) return { runtime }
-  return failed(`weir.runtime in ${file} is invalid`, `use one of ${RUNTIMES.join(', ')}`)
+  return failedBuild(`weir.runtime in ${file} is invalid`, `use one of ${RUNTIMES.join(', ')}`)
 }
 
 function findUpward(directory: string, path: string): string | null {
@@ -153,8 +154,4 @@ function findUpward(directory: string, path: string): string | null {
     if (existsSync(file)) return file
     if (dirname(folder) === folder) return null
   }
-}
-
-function failed(problem: string, next: string, output = ''): FailedBuild {
-  return { isOk: false, problem, next, output }
 }

@@ -1,18 +1,17 @@
-/** What a build is asked for and what comes of it, in whichever language. */
+/** Options and result of a build. */
 
 export interface BuildOptions {
   /** Project folder; absolute, or relative to the working directory. */
   readonly directory: string
-  /** Where the module is written. Default `build/module.wasm` in the project folder. */
+  /** Default `build/module.wasm` in the project folder. */
   readonly outFile?: string
-  /** Names of functions and no optimisation, for traces that can be read. Default false. */
+  /** No optimisation, keeps function names. Default false. */
   readonly isDebug?: boolean
 }
 
-/** With a library, and a template for each handler. */
+/** Languages with a guest library and a template per handler. */
 export type LibraryLanguage = 'assemblyscript' | 'rust'
 
-/** Those too whose compiler is called as it is. */
 export type Language = LibraryLanguage | 'go' | 'c' | 'wat'
 
 export type BuildResult = BuiltModule | FailedBuild
@@ -23,7 +22,7 @@ export interface BuiltModule {
   /** Absolute path of the module. */
   readonly file: string
   readonly bytes: number
-  /** What the compiler said: warnings, mostly empty. */
+  /** Warnings of the compiler. */
   readonly output: string
   readonly elapsedMs: number
 }
@@ -31,8 +30,12 @@ export interface BuiltModule {
 export interface FailedBuild {
   readonly isOk: false
   readonly problem: string
-  /** What to do about it. */
+  /** How to fix it. */
   readonly next: string
-  /** What the compiler said. */
+  /** Output of the compiler. */
   readonly output: string
+}
+
+export function failedBuild(problem: string, next: string, output = ''): FailedBuild {
+  return { isOk: false, problem, next, output }
 }

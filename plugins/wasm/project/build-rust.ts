@@ -3,11 +3,11 @@ import { execFile } from 'node:child_process'
 import { copyFile, mkdir, stat } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
-import type { BuildOptions, BuildResult, FailedBuild } from './build-result.ts'
+import { type BuildOptions, type BuildResult, type FailedBuild, failedBuild } from './build-result.ts'
 
 const run = promisify(execFile)
 const TARGET = 'wasm32-unknown-unknown'
-/** A first build fetches and compiles what the crate depends on. */
+/** The first build downloads and compiles the dependencies. */
 const BUILD_LIMIT_MS = 600_000
 
 interface CargoFailure {
@@ -35,7 +35,7 @@ export async function buildRust(options: BuildOptions): Promise<BuildResult> {
     return explain(cause as CargoFailure)
   }
   if (built === null) {
-    return failed(
+    return failedBuild(
       'cargo built no .wasm file',
       'Cargo.toml needs `crate-type = ["cdylib"]` under [lib]',
       output,
@@ -57,13 +57,9 @@ function moduleOf(stdout: string): string | null {
 }
 
 function explain({ code, stderr = '' }: CargoFailure): FailedBuild {
-  if (code === 'ENOENT') return failed('cargo is not installed', 'install Rust from https://rustup.rs')
+  if (code === 'ENOENT') return failedBuild('cargo is not installed', 'install Rust from https://rustup.rs')
   if (/target may not be installed/.test(stderr)) {
-    return failed(`the target ${TARGET} is not installed`, `run \`rustup target add ${TARGET}\``, stderr)
+    return failedBuild(`the target ${TARGET} is not installed`, `run \`rustup target add ${TARGET}\``, stderr)
   }
-  return failed('cargo could not build the project', 'see what cargo says', stderr.trim())
-}
-
-function failed(problem: string, next: string, output = ''): FailedBuild {
-  return { isOk: false, problem, next, output }
+  return failedBuild('cargo could not build the project', 'see the output of cargo', stderr.trim())
 }

@@ -1,13 +1,13 @@
-/** Compiles projects whose language has a compiler on the machine that writes a core module: text format, Go, C. */
+/** Compiles projects in WAT, Go and C with a compiler of the machine. */
 import { execFile } from 'node:child_process'
 import { mkdir, stat } from 'node:fs/promises'
 import { delimiter, dirname, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
-import type { BuildOptions, BuildResult, Language } from './build-result.ts'
+import { type BuildOptions, type BuildResult, failedBuild, type Language } from './build-result.ts'
 import { sdkFolder } from './sdk-folder.ts'
 
 const run = promisify(execFile)
-/** A first build in Go compiles its library. */
+/** The first build in Go compiles its library. */
 const BUILD_LIMIT_MS = 600_000
 
 interface Tool {
@@ -17,9 +17,9 @@ interface Tool {
 }
 
 interface Toolchain {
-  /** The file by which a project is one of this language. */
+  /** The file that identifies a project of this language. */
   readonly mark: string
-  /** The first one that is installed is taken. */
+  /** The first installed one is used. */
   readonly tools: readonly Tool[]
   readonly install: string
 }
@@ -69,7 +69,7 @@ export const TOOLCHAINS: Readonly<Record<'wat' | 'go' | 'c', Toolchain>> = Objec
   },
 })
 
-/** PATH, then the commands that npm installed for the project and for the gateway, as npx would find them. */
+/** PATH, then `node_modules/.bin` of the project and the gateway, like npx. */
 function searchPath(directory: string): string {
   return [process.env.PATH, ...npmCommands(directory), ...npmCommands(sdkFolder())].join(delimiter)
 }
@@ -102,15 +102,10 @@ export async function buildWithTool(
     } catch (cause) {
       const { code, stderr = '' } = cause as { code?: unknown; stderr?: string }
       if (code === 'ENOENT' || /unable to create target|wasm-ld|unknown target/.test(stderr)) continue
-      const next = `see what ${tool.command} says`
-      return {
-        isOk: false,
-        problem: `${tool.command} could not build the project`,
-        next,
-        output: stderr.trim(),
-      }
+      const problem = `${tool.command} could not build the project`
+      return failedBuild(problem, `see the output of ${tool.command}`, stderr.trim())
     }
   }
   const problem = `a compiler is not installed: ${tools.map(({ command }) => command).join(' or ')}`
-  return { isOk: false, problem, next: install, output: '' }
+  return failedBuild(problem, install)
 }

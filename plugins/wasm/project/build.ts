@@ -1,12 +1,12 @@
-/** Builds a module from its project folder, in whichever language it is written. */
+/** Builds a module from its project folder. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { buildAssemblyScript } from './build-assemblyscript.ts'
-import type { BuildOptions, BuildResult, Language } from './build-result.ts'
+import { type BuildOptions, type BuildResult, failedBuild, type Language } from './build-result.ts'
 import { buildRust } from './build-rust.ts'
 import { buildWithTool, TOOLCHAINS } from './build-with-tool.ts'
 
-/** The language of a project folder, by the files in it; null when there is no project. */
+/** The language of a project folder, by its files; null if it is not a project. */
 export function languageOf(directory: string): Language | null {
   if (existsSync(join(directory, 'Cargo.toml'))) return 'rust'
   if (existsSync(join(directory, 'assembly', 'index.ts'))) return 'assemblyscript'
@@ -15,16 +15,14 @@ export function languageOf(directory: string): Language | null {
   return null
 }
 
-/** Never throws for what is wrong with the project: the result says it. */
+/** Errors of the project are part of the result. */
 export async function buildModule(options: BuildOptions): Promise<BuildResult> {
   const language = languageOf(options.directory)
   if (language === 'assemblyscript') return buildAssemblyScript(options)
   if (language === 'rust') return buildRust(options)
   if (language !== null) return buildWithTool(language, options)
-  return {
-    isOk: false,
-    problem: `${options.directory} is not a module project`,
-    next: 'a project has assembly/index.ts (AssemblyScript), Cargo.toml (Rust), module.wat, go.mod or module.c; `weir wasm new` creates one',
-    output: '',
-  }
+  return failedBuild(
+    `${options.directory} is not a module project`,
+    'a project has assembly/index.ts (AssemblyScript), Cargo.toml (Rust), module.wat, go.mod or module.c; `weir wasm new` creates one',
+  )
 }

@@ -1,4 +1,4 @@
-/** Tells editors where the types of AssemblyScript and of the guest library are on this machine. */
+/** Writes the paths of the AssemblyScript and guest library types for editors. */
 import { mkdir, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
@@ -7,7 +7,7 @@ import { sdkFolder } from './sdk-folder.ts'
 /** How authors import the guest library; also its path inside a `node_modules` folder. */
 export const LIBRARY = 'weir-gateway/wasm-sdk/assembly'
 
-/** In the folder of builds, which is not shared: `assembly/tsconfig.json` of a project extends it and holds no paths. */
+/** In the build folder, which is not committed; `assembly/tsconfig.json` of the project extends it. */
 export const EDITOR_TYPES = join('build', 'tsconfig.json')
 
 /** @param directory of an AssemblyScript project @throws what the file system throws */
@@ -19,7 +19,7 @@ export async function writeEditorTypes(directory: string): Promise<void> {
   await writeFile(file, `${JSON.stringify(settings, null, 2)}\n`)
 }
 
-/** Of the compiler that came with the gateway, else of the project's own. */
+/** Types of the gateway's compiler, else of the project's. */
 function languageTypes(): string {
   const name = 'assemblyscript/std/assembly.json'
   try {

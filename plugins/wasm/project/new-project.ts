@@ -1,4 +1,4 @@
-/** Makes a module project from the template of a language. */
+/** Creates a module project from a template. */
 import { existsSync } from 'node:fs'
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
@@ -6,35 +6,29 @@ import type { Language } from './build-result.ts'
 import { EDITOR_TYPES, writeEditorTypes } from './editor-types.ts'
 import { sdkFolder } from './sdk-folder.ts'
 
-export const LANGUAGES: readonly Language[] = Object.freeze([
-  'assemblyscript',
-  'rust',
-  'go',
-  'c',
-  'wat',
-] as const)
+export const LANGUAGES: readonly Language[] = Object.freeze(['assemblyscript', 'rust', 'go', 'c', 'wat'] as const)
 
-/** What a template takes from an example, which shows the same. */
+/** Files that a template takes from an example. */
 const FROM_EXAMPLES: Readonly<Partial<Record<Language, readonly string[]>>> = {
   go: ['wasm-go/main.go', 'wasm-go/gateway.go', 'wasm-go/cases/on_request.json'],
   wat: ['wasm-wat/module.wat', 'wasm-wat/cases/on_request.json'],
 }
 
-export interface NewProject {
-  /** Folder to make; it must be empty if it is there. */
+interface NewProject {
+  /** Folder to create; must be empty if it exists. */
   readonly directory: string
   /** Name of the package: lower case, digits, hyphens. */
   readonly name: string
   readonly language: Language
 }
 
-export type NewProjectResult =
+type NewProjectResult =
   | { readonly isOk: true; readonly directory: string; readonly files: readonly string[] }
   | { readonly isOk: false; readonly problem: string; readonly next: string }
 
 const NAME = /^[a-z][a-z0-9-]{0,63}$/
 
-/** Overwrites nothing. Never throws for what is wrong with the request: the result says it. */
+/** Overwrites nothing. Invalid requests are part of the result. */
 export async function newProject({ directory, name, language }: NewProject): Promise<NewProjectResult> {
   if (!NAME.test(name)) {
     return failed(`${name} is not a valid package name`, 'use lower-case letters, digits and hyphens')

@@ -1,4 +1,4 @@
-/** Where the guest libraries and templates of this installation are, from source and from `dist` alike. */
+/** Folder of the guest libraries and templates, from source and from `dist`. */
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'

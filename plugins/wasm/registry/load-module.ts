@@ -1,9 +1,8 @@
 /** Loads a module from its descriptor: reads, checks, rewrites, compiles and starts it once. On control only. */
 import { createHash } from 'node:crypto'
 import { isAbsolute } from 'node:path'
-import { defineValidator, type Static, Type } from '#kernel'
 import { FileError, readRootedFile } from '#shared'
-import { ABI_VERSION, type AttachPoint, type ModuleNeeds } from '../../../wasm-sdk/abi.ts'
+import type { AttachPoint, ModuleNeeds } from '../../../wasm-sdk/abi.ts'
 import { type Settings, settingProblem } from '../../../wasm-sdk/settings.ts'
 import type { WasmConfig } from '../config.ts'
 import { ModuleRejected } from '../errors.ts'
@@ -15,19 +14,10 @@ import { hasStartSection, readSections } from '../rewrite/sections.ts'
 import type { GuestPool } from '../threads/guest-pool.ts'
 import type { LoadedModule, Matcher } from '../threads/guest-task.ts'
 import { mayRunHere } from '../threads/placements.ts'
-import { type ModuleDescriptor, ModuleNeedsSchema, ModuleSettingsSchema } from '../wire.ts'
+import type { ModuleDescriptor } from '../wire.ts'
+import { type Description, readDescription } from './description.ts'
 
 const MAX_NAME_LENGTH = 128
-
-const DescriptionSchema = Type.Object({
-  abi: Type.Integer(),
-  needs: Type.Optional(ModuleNeedsSchema),
-  instance: Type.Optional(Type.Union([Type.Literal('fresh'), Type.Literal('reuse'), Type.Literal('shared')])),
-  on_failure: Type.Optional(Type.Union([Type.Literal('open'), Type.Literal('closed')])),
-  settings: Type.Optional(ModuleSettingsSchema),
-})
-type Description = Static<typeof DescriptionSchema>
-const descriptionValidator = defineValidator(DescriptionSchema)
 
 export interface ModuleFile {
   /** The configuration file names the path. */
@@ -231,24 +221,6 @@ async function instantiate(module: WebAssembly.Module): Promise<void> {
   } catch (error) {
     throw new BadModule(`the module cannot be instantiated: ${(error as Error).message}`)
   }
-}
-
-function readDescription(json: string): Description {
-  let value: unknown
-  try {
-    value = JSON.parse(json)
-  } catch {
-    throw new ModuleRejected('the output of describe is not valid JSON')
-  }
-  const problem = descriptionValidator.problem(value)
-  if (problem !== null)
-    throw new ModuleRejected(`the output of describe is invalid: ${problem.field} ${problem.text}`)
-  const description = value as Description
-  if (description.abi < 1 || description.abi > ABI_VERSION)
-    throw new ModuleRejected(
-      `the module requires interface version ${description.abi}; this gateway supports 1 to ${ABI_VERSION}`,
-    )
-  return description
 }
 
 function matcherOf({ match = {} }: ModuleDescriptor): Matcher {

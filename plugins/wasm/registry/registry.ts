@@ -124,17 +124,17 @@ export class Registry {
     })
   }
 
-  remove(uuid: string, requester: Requester): Promise<{ isRemoved: boolean; text: string }> {
+  remove(uuid: string, requester: Requester): Promise<ChangeResult> {
     return this.#queue(async () => {
       const found = this.#modules.find(({ loaded }) => loaded.uuid === uuid)
       if (found === undefined && !this.#notLoaded.has(uuid))
-        return { isRemoved: false, text: `no module has the uuid ${uuid}` }
+        return { uuid: null, text: `no module has the uuid ${uuid}` }
       await this.#parts.saved.remove(uuid)
       this.#notLoaded.delete(uuid)
       this.#modules = found === undefined ? this.#modules : this.#without(found)
       await this.#publish()
       this.#audit('removed', uuid, found?.loaded.name ?? null, found?.hash ?? null, requester)
-      return { isRemoved: true, text: `module ${uuid} was removed` }
+      return { uuid, text: `module ${uuid} was removed` }
     })
   }
 

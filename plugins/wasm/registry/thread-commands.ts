@@ -15,27 +15,21 @@ export const RegisterModules = defineCommand<{ body: unknown; requester: Request
   'wasm.register',
 )
 export const ListModules = defineCommand<{ isFull: boolean }, ModuleList>('wasm.list')
-/** `text` is the text of the response. */
-export const RemoveModule = defineCommand<
-  { uuid: string; requester: Requester },
-  { readonly isRemoved: boolean; readonly text: string }
->('wasm.remove')
-
-/** Result of a change of versions; `text` has the reason of a rejection if `uuid` is null. */
+/** Result of a change; `text` has the reason of a rejection if `uuid` is null. */
 export interface ChangeResult {
   readonly uuid: string | null
   readonly text: string
 }
 
-export const ReplaceModule = defineCommand<
-  { uuid: string; body: unknown; requester: Requester },
+interface Change {
+  readonly uuid: string
+  readonly requester: Requester
+}
+
+export const ReplaceModule = defineCommand<Change & { readonly body: unknown }, ChangeResult>('wasm.replace')
+export const ChangeModule = defineCommand<
+  Change & { readonly action: 'promote' | 'rollback' | 'remove' },
   ChangeResult
->('wasm.replace')
-export const PromoteModule = defineCommand<{ uuid: string; requester: Requester }, ChangeResult>(
-  'wasm.promote',
-)
-export const RollBackModule = defineCommand<{ uuid: string; requester: Requester }, ChangeResult>(
-  'wasm.rollback',
-)
+>('wasm.change')
 
 export const ModulesReplica = defineReplica<ModuleSet>('wasm.modules', { modules: [] })

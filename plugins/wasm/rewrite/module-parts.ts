@@ -33,10 +33,21 @@ export interface Limits {
   readonly maximum: number | null
 }
 
-export interface FunctionImport {
+/** Kinds of imports and exports. */
+export const KIND = { function: 0, table: 1, memory: 2, global: 3, tag: 4 } as const
+
+export interface ModuleImport {
   readonly module: string
   readonly name: string
+  readonly kind: number
+  /** Of a function, its type; -1 for other kinds. */
   readonly type: number
+}
+
+export interface ModuleExport {
+  readonly name: string
+  readonly kind: number
+  readonly index: number
 }
 
 export interface Range {
@@ -51,13 +62,13 @@ export interface ModuleParts {
   /** The names of functions, for traces of failures. */
   readonly names: Range | null
   readonly types: readonly FunctionType[]
-  readonly imports: readonly FunctionImport[]
+  readonly imports: readonly ModuleImport[]
   /** Types of the module's own functions. */
   readonly functions: readonly number[]
   readonly tables: readonly (Limits & { readonly type: number })[]
   readonly memories: readonly Limits[]
   readonly globals: readonly { readonly type: number; readonly isMutable: boolean }[]
-  readonly exports: readonly string[]
+  readonly exports: readonly ModuleExport[]
   readonly bodies: readonly Range[]
   /** Of all data that the module brings along. */
   readonly dataBytes: number
@@ -180,14 +191,15 @@ function readValueType(reader: ByteReader): number {
   return checkValueType(reader.byte())
 }
 
-function readImport(reader: ByteReader): FunctionImport {
+function readImport(reader: ByteReader): ModuleImport {
   const module = reader.name()
   const name = reader.name()
-  if (reader.byte() !== 0)
-    throw new BadModule(
-      `the module imports ${module}.${name}, which is no function; only functions are offered`,
-    )
-  return { module, name, type: reader.u32() }
+  const kind = reader.byte()
+  if (kind === KIND.function) return { module, name, kind, type: reader.u32() }
+  if (kind === KIND.table) readTable(reader)
+  else if (kind === KIND.memory) readLimits(reader)
+  else reader.skip(2)
+  return { module, name, kind, type: -1 }
 }
 
 function readTable(reader: ByteReader): Limits & { type: number } {
@@ -203,11 +215,8 @@ function readLimits(reader: ByteReader): Limits {
   return { minimum, maximum: flags === 1 ? reader.u32() : null }
 }
 
-function readExport(reader: ByteReader): string {
-  const name = reader.name()
-  reader.byte()
-  reader.u32()
-  return name
+function readExport(reader: ByteReader): ModuleExport {
+  return { name: reader.name(), kind: reader.byte(), index: reader.u32() }
 }
 
 function readBody(reader: ByteReader): Range {

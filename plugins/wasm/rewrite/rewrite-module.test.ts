@@ -1,6 +1,7 @@
 /** What the rewriter makes of modules: the same results, within the limits, and back to where they were. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { program } from '../../../test/fixtures/wasm/random-program.ts'
 import { assemble } from '../../../test/fixtures/wasm/wat.ts'
 import { GuestExchange } from '../instances/guest-exchange.ts'
 import { GuestSnapshot } from '../instances/guest-snapshot.ts'
@@ -8,7 +9,6 @@ import { BadModule } from './bad-module.ts'
 import { ByteWriter } from './byte-writer.ts'
 import type { RewriteLimits } from './plan.ts'
 import { rewriteModule } from './rewrite-module.ts'
-import { program } from './test-program.ts'
 
 const LIMITS: RewriteLimits = {
   maxPages: 64,
@@ -301,7 +301,7 @@ describe('a limit', () => {
 
 describe('what the gateway does not run is named', () => {
   test.each([
-    ['(module (import "a" "b" (memory 1)))', 'a.b, which is no function'],
+    ['(module (import "a" "b" (memory 1)))', 'a.b, which is not a function'],
     ['(module (memory 1) (func (drop (i32.atomic.load (i32.const 0)))))', 'atomic instructions'],
     ['(module (func (export "weir:begin")))', 'reserved for the gateway'],
     ['(module (import "extism:host/env" "alloc" (func (param i32))) (func))', 'a wrong signature'],

@@ -8,7 +8,7 @@ import { BadModule } from './bad-module.ts'
 import { scanBodies } from './body-traits.ts'
 import { addedFunction, EXCHANGE_FUNCTIONS, type FunctionCode, hostFunctions } from './exchange-functions.ts'
 import { VALUE } from './instruction.ts'
-import { type ModuleParts, type Range, readParts, SECTION } from './module-parts.ts'
+import { KIND, type ModuleParts, type Range, readParts, SECTION } from './module-parts.ts'
 import { BLOCK_HEAD_BYTES, makePlan, PAGE_BYTES, type Plan, type RewriteLimits } from './plan.ts'
 import { BodyRewriter } from './rewrite-body.ts'
 
@@ -17,8 +17,7 @@ export const EXPORT_PREFIX = 'weir:'
 /** More of them are somebody's attack on the engine. */
 const MAX_MEMORIES = 100
 const MAX_TABLES = 100
-const KERNEL_NAMESPACE = 'extism:host/env'
-const KIND = { function: 0, table: 1, memory: 2, global: 3 } as const
+export const KERNEL_NAMESPACE = 'extism:host/env'
 const [HAS_MAXIMUM, MUTABLE, NULL_REFERENCE, END] = [1, 1, 0xd0, 0x0b]
 
 /** What the gateway has to know of a rewritten module. */
@@ -66,9 +65,14 @@ export function rewriteModule(bytes: Uint8Array, limits: RewriteLimits): Rewritt
 }
 
 function checkLimits(
-  { memories, tables, exports, dataBytes }: ModuleParts,
+  { imports, memories, tables, exports, dataBytes }: ModuleParts,
   { maxPages, maxTablePlaces }: RewriteLimits,
 ): void {
+  const foreign = imports.find(({ kind }) => kind !== KIND.function)
+  if (foreign !== undefined)
+    throw new BadModule(
+      `the module imports ${foreign.module}.${foreign.name}, which is not a function; only functions can be imported`,
+    )
   const pages = memories.reduce((sum, { minimum }) => sum + minimum, 0)
   if (pages > maxPages)
     throw new BadModule(`the module requires ${pages} memory pages; the limit is ${maxPages}`)
@@ -81,9 +85,9 @@ function checkLimits(
     throw new BadModule(`the tables of the module have ${places} entries; the limit is ${maxTablePlaces}`)
   if (memories.length > MAX_MEMORIES || tables.length > MAX_TABLES)
     throw new BadModule(`the module has more than ${MAX_MEMORIES} memories or ${MAX_TABLES} tables`)
-  const taken = exports.find((name) => name.startsWith(EXPORT_PREFIX))
+  const taken = exports.find(({ name }) => name.startsWith(EXPORT_PREFIX))
   if (taken !== undefined)
-    throw new BadModule(`the module exports ${taken}, a name that is reserved for the gateway`)
+    throw new BadModule(`the module exports ${taken.name}, a name that is reserved for the gateway`)
 }
 
 /** @throws BadModule when one of them is imported as something else than it is */

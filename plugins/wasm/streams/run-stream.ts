@@ -1,4 +1,4 @@
-/** Runs events of streams through their modules, one after another; each event passes the whole chain. @hot */
+/** Runs events of a stream through its modules in order; each event passes the whole chain. @hot */
 import { performance } from 'node:perf_hooks'
 import { ABI_VERSION, EXPORT_OF_ATTACH_POINT, type GuestInput } from '../../../wasm-sdk/abi.ts'
 import type { Guest } from '../instances/guest.ts'
@@ -12,21 +12,18 @@ import type {
   StreamReport,
 } from '../threads/guest-task.ts'
 
-/**
- * Most that the modules may make of events that came together, bytes, beside twice what came: a few bytes of a worker must
- * not become more than a client's connection takes.
- */
+/** Maximum size of the events that modules write for one batch of events, in addition to twice its size, bytes. */
 const MAX_WRITTEN_BYTES = 4 * 1_048_576
 
-/** Units for each byte of data that a call puts out, which becomes text and bytes again: two nanoseconds and a half. */
+/** Fuel per byte of output data: decoding and encoding take about 2.5 ns per byte. */
 const UNITS_OF_DATA_BYTE = 8
 
-/** An event on its way through the chain. */
-interface Travelling {
+/** An event in the chain. */
+interface Pending {
   readonly source: number
   readonly event: StreamEvent
   readonly isWritten: boolean
-  /** Place of the next module that sees it. */
+  /** Index of the next module. */
   readonly place: number
 }
 
@@ -34,34 +31,33 @@ export interface StreamRunParts {
   readonly item: Omit<StreamItem, 'modules'>
   /** In order. */
   readonly guests: readonly Guest[]
-  /** Their positions in the task's chain; left out where they are the chain. */
+  /** Indices of the guests in the task's chain; absent if they are the chain. */
   readonly modules?: readonly number[]
-  /** Where calls are noted. */
+  /** Receives a report per call. */
   readonly reports: StreamReport[]
-  /** Units of each call; null for what the modules may burn. */
+  /** Fuel of each call; null for the module's own. */
   readonly fuel: number | null
-  /** Told before each call, with the place of the guest. */
+  /** Called before each call with the index of the guest. */
   onStart?(place: number): void
 }
 
-/** Events of one stream. */
 export class StreamRun {
   readonly #parts: StreamRunParts
   readonly #states: string[]
   readonly #out: OutEvent[] = []
-  /** On their way, the next one last: what came of an event goes the whole way before what comes behind it. */
-  readonly #travelling: Travelling[] = []
-  /** Events taken up so far. */
+  /** A stack: the results of an event pass the whole chain before the next event. */
+  readonly #pending: Pending[] = []
+  /** Number of events taken so far. */
   #taken = 0
-  /** Modules that have had their last word. */
+  /** Number of modules that were called for the end of the stream. */
   #ended = 0
-  /** Bytes that the modules may still write. */
+  /** Bytes that the modules may write. */
   #room = MAX_WRITTEN_BYTES
   #failedClosed = -1
-  /** Places of modules that have burnt all that a call may: with many events each would take as long again. */
+  /** Indices of modules that used up the fuel of a call; they are not called again. */
   #exhausted: Set<number> | null = null
   #hasSkipped = false
-  /** When the last call ended, which is when the next one begins. */
+  /** End of the last call, and start of the next. */
   #atMs = 0
 
   constructor(parts: StreamRunParts) {
@@ -71,28 +67,28 @@ export class StreamRun {
     for (const { data } of events) this.#room += 2 * data.length
   }
 
-  /** What has come of it; whole once `next` has given null. */
+  /** Complete after `next` returned null. */
   get result(): StreamItemResult {
     return { out: this.#out, states: this.#states, failedClosed: this.#failedClosed }
   }
 
-  /** A module has burnt all that a call may. */
+  /** A module used up the fuel of a call. */
   get hasExhausted(): boolean {
     return this.#exhausted !== null
   }
 
-  /** Such a module would have been called again. */
+  /** Such a module was skipped. */
   get hasSkipped(): boolean {
     return this.#hasSkipped
   }
 
-  /** Goes on. @returns the guest that needs an instance first; null when all is done */
+  /** Continues. @returns a guest that needs an instance first; null when finished */
   next(): Guest | null {
     const { item, guests } = this.#parts
     this.#atMs = performance.now()
     while (this.#failedClosed < 0) {
       let missing: Guest | null = null
-      if (this.#travelling.length > 0) missing = this.#step()
+      if (this.#pending.length > 0) missing = this.#step()
       else if (this.#taken < item.events.length) this.#take(item.events[this.#taken])
       else if (item.isEnd && this.#ended < guests.length) missing = this.#end()
       else return null
@@ -102,33 +98,33 @@ export class StreamRun {
   }
 
   #take(event: StreamEvent): void {
-    this.#travelling.push({ source: this.#taken++, event, isWritten: false, place: 0 })
+    this.#pending.push({ source: this.#taken++, event, isWritten: false, place: 0 })
   }
 
-  /** One event goes through one module. */
+  /** Passes one event to one module. */
   #step(): Guest | null {
     const { guests } = this.#parts
-    const one = this.#travelling[this.#travelling.length - 1]
+    const one = this.#pending[this.#pending.length - 1]
     const { source, event, isWritten, place } = one
     if (place === guests.length) {
-      this.#travelling.pop()
+      this.#pending.pop()
       this.#out.push({ source, written: isWritten ? event : null })
       return null
     }
     if (this.#isSkipped(place)) {
-      this.#travelling[this.#travelling.length - 1] = { source, event, isWritten, place: place + 1 }
+      this.#pending[this.#pending.length - 1] = { source, event, isWritten, place: place + 1 }
       return null
     }
     const missing = this.#missing(place)
     if (missing !== null) return missing
-    this.#travelling.pop()
+    this.#pending.pop()
     const events = this.#call(place, source, event)
-    if (events === null) this.#travelling.push({ source, event, isWritten, place: place + 1 })
+    if (events === null) this.#pending.push({ source, event, isWritten, place: place + 1 })
     else this.#send(events, source, place + 1)
     return null
   }
 
-  /** Each module's last word goes through the modules behind it, before theirs. */
+  /** Calls a module for the end of the stream; its events pass the later modules. */
   #end(): Guest | null {
     const place = this.#ended
     if (this.#isSkipped(place)) {
@@ -145,7 +141,7 @@ export class StreamRun {
 
   #send(events: readonly StreamEvent[], source: number, place: number): void {
     for (let index = events.length - 1; index >= 0; index--)
-      this.#travelling.push({ source, event: events[index], isWritten: true, place })
+      this.#pending.push({ source, event: events[index], isWritten: true, place })
   }
 
   #isSkipped(place: number): boolean {
@@ -161,7 +157,7 @@ export class StreamRun {
     return guest.isReady(item.tenant) ? null : guest
   }
 
-  /** @param event null for the end of the stream @returns null when the event passes as it is */
+  /** @param event null for the end of the stream @returns null if the event is unchanged */
   #call(place: number, index: number, event: StreamEvent | null): readonly StreamEvent[] | null {
     const { guests, item, modules, reports, fuel } = this.#parts
     const { prefixes, firstIndex, tenant, requestId } = item
@@ -208,13 +204,13 @@ export class StreamRun {
     const read = readStreamOutput(output)
     if (output === null || read.events === null) return read
     if (output.length > this.#room)
-      throw new BadOutput('the modules make too much of the events that came together')
+      throw new BadOutput('the modules write too much data for one batch of events')
     this.#room -= output.length
     return read
   }
 }
 
-/** As `encodeFrame` makes it, of parts that are JSON already. What changes comes first: few modules read on. */
+/** Like `encodeFrame`, from parts that are JSON already. Changing members come first, since few modules read further. */
 function streamFrame(
   prefix: string,
   { index, name, is_end }: NonNullable<GuestInput['event']>,

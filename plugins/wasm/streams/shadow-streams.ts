@@ -1,6 +1,6 @@
 /**
- * Streams while versions on trial watch them: the module that such a version is for has its part of the chain to itself,
- * so that what it was given and what it made of it can be compared, byte for byte. Each stream counts once.
+ * Streams with shadow versions. A module with a shadow is run in a session of its own, so that its input and output can be
+ * compared with those of the shadow byte by byte. Each stream counts once.
  */
 import type { RequestContext } from '#kernel'
 import type { CallStatistics } from '../statistics/call-statistics.ts'
@@ -8,14 +8,14 @@ import type { LoadedModule, StreamItemResult } from '../threads/guest-task.ts'
 import { StreamBatcher, type StreamWork } from './stream-batcher.ts'
 import { StreamSession } from './stream-session.ts'
 
-/** Events that wait for a version on trial, of one stream; one that is further behind is watched no more. */
+/** Maximum number of batches that wait for a shadow of one stream; a shadow that is further behind is dropped. */
 const MAX_BEHIND = 64
 const POINT = 'OnStreamEvent' as const
 
-/** What a stream goes through. */
+/** Receives the events of a stream and returns the changed ones. */
 export type StreamEventSink = Pick<StreamSession, 'take'>
 
-/** In the pool, whatever the placement, and to the end although the client has left. */
+/** Runs shadows in the pool for any placement, and to the end even if the client disconnects. */
 export class ShadowBatcher extends StreamBatcher {
   override run(work: StreamWork): StreamItemResult['out'] | null | Promise<StreamItemResult['out'] | null> {
     return super.run({ ...work, origin: { isDone: false } })
@@ -75,7 +75,7 @@ export class ShadowedStream implements StreamEventSink {
   async take(events: Buffer, isLast: boolean): Promise<Buffer> {
     let current = events
     for (const { session, watches } of this.#parts) {
-      // Their memory is used again once they have gone on.
+      // Copied, since the buffer is reused.
       const given = watches.some(({ isWatching }) => isWatching) ? Buffer.from(current) : null
       current = await session.take(current, isLast)
       if (given === null) continue
@@ -86,7 +86,7 @@ export class ShadowedStream implements StreamEventSink {
   }
 }
 
-/** One version on trial beside one stream; nobody waits for it. */
+/** One shadow of one stream; the stream does not wait for it. */
 class ShadowWatch {
   isWatching = true
   readonly #shadow: LoadedModule
@@ -108,7 +108,7 @@ class ShadowWatch {
     this.#requestId = requestId
   }
 
-  /** @param made what the version that counts made of it */
+  /** @param made output of the current version */
   note(given: Buffer, made: Buffer, isLast: boolean): void {
     if (this.#behind >= MAX_BEHIND) this.isWatching = false
     if (!this.isWatching) return
@@ -128,13 +128,13 @@ class ShadowWatch {
       const call = { module: this.#shadow, point: POINT, requestId: this.#requestId }
       this.#statistics.compared(call, isSame)
     } catch {
-      // It was passed by: what it would have done is not known.
+      // The shadow was skipped: its result is unknown.
     }
     this.isWatching = false
   }
 }
 
-/** By the module: whoever is not called at all says so, in place of letting events pass. */
+/** Fail-closed copies of shadows: a skipped call rejects instead of passing the events. */
 const stricts = new WeakMap<LoadedModule, LoadedModule>()
 
 function strict(shadow: LoadedModule): LoadedModule {

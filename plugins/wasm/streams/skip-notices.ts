@@ -3,7 +3,7 @@ import type { LoadedModule, StreamEvent, StreamItemResult } from '../threads/gue
 
 const EVENT = 'weir.module_skipped'
 
-/** Events of one stream that came together. */
+/** Events of one stream. */
 export interface NotedWork {
   /** The same for all events of the stream. */
   readonly origin: object
@@ -14,10 +14,10 @@ export interface NotedWork {
 export class SkipNotices {
   /** By the request of the stream: uuids of modules that the client was notified of. */
   readonly #reported = new WeakMap<object, Set<string>>()
-  /** Behind the events of that work. */
+  /** Notices to append to the events of the work. */
   readonly #due = new WeakMap<NotedWork, StreamEvent[]>()
 
-  /** A module that may fail was not called, or its call has failed. */
+  /** Records that a fail-open module was skipped or failed. */
   note(work: NotedWork, { uuid, name, onFailure }: LoadedModule, reason: string): void {
     if (onFailure === 'closed') return
     const notified = this.#reported.get(work.origin) ?? new Set()

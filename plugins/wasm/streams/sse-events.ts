@@ -1,23 +1,22 @@
-/** Server-sent events as guests see them: read from whole blocks of bytes, written back as whole blocks. */
-
+/** Splits server-sent events into blocks. */
 import { nextEventEnd } from '#kernel'
 import { readEvent } from '#shared'
 import type { StreamEvent } from '../threads/guest-task.ts'
 
-/** Ends streams of the chat style; never shown to guests. */
+/** End marker of chat streams; not shown to guests. */
 export const DONE = '[DONE]'
 
-/** One block of the stream, up to and with its empty line. */
+/** A block of the stream including its empty line. */
 export interface EventBlock {
   readonly bytes: Buffer
-  /** Null for comments, for [DONE] and for blocks without data: guests do not see them. */
+  /** Null for comments, [DONE] and blocks without data, which guests do not see. */
   readonly event: StreamEvent | null
   readonly isDone: boolean
-  /** Fields beside name and data, such as `id: 7\n`; they stay with the first event that comes of this one. */
+  /** Other fields such as `id: 7\n`, which are kept with the first resulting event. */
   readonly otherFields: string
 }
 
-/** @param events whole events, lines ended by LF, CR LF or CR */
+/** @param events complete events; lines end with LF, CR LF or CR */
 export function readBlocks(events: Buffer): EventBlock[] {
   const blocks: EventBlock[] = []
   let start = 0
@@ -25,7 +24,7 @@ export function readBlocks(events: Buffer): EventBlock[] {
     blocks.push(readBlock(events.subarray(start, end)))
     start = end
   }
-  // What has no end is no event, and passes as it is.
+  // An incomplete event is passed on unchanged.
   if (start < events.length) blocks.push(opaque(events.subarray(start)))
   return blocks
 }

@@ -1,31 +1,27 @@
-/** Carries events of streams to the pool, those of many streams in one task. */
+/** Sends events of streams to the pool, with several streams in one task. */
 
 import type { PhaseOrigin } from '../hooks/phase-message.ts'
 import type { CallStatistics } from '../statistics/call-statistics.ts'
-import { Batcher } from '../threads/batcher.ts'
-import { shortestOf } from '../threads/call-watch.ts'
+import { Batcher, chainOf, lostCall } from '../threads/batcher.ts'
 import type { GuestPool, TaskEnd } from '../threads/guest-pool.ts'
-import {
-  type LoadedModule,
-  PROGRESS_BASE,
-  type StreamEvent,
-  type StreamItem,
-  type StreamItemResult,
-  type StreamReport,
+import type {
+  LoadedModule,
+  StreamEvent,
+  StreamItem,
+  StreamItemResult,
+  StreamReport,
 } from '../threads/guest-task.ts'
 import type { InlineGuests } from '../threads/inline-guests.ts'
 import type { SkipNotices } from './skip-notices.ts'
 
-/** Streams whose events go together at most: a longer batch would let each wait for all. */
+/** Maximum number of streams in a batch, since each stream waits for the whole batch. */
 const MAX_BATCH = 64
-/** How much longer calls may wait for threads that are only starting, milliseconds. */
-const START_GRACE_MS = 5_000
 const POINT = 'OnStreamEvent' as const
 
 /** Events of one stream, and its modules. */
 export interface StreamWork {
   readonly modules: readonly LoadedModule[]
-  /** Of each module; replaced by what the modules gave back. */
+  /** State of each module; replaced by those that the modules return. */
   states: string[]
   readonly prefixes: readonly string[]
   readonly requestId: string
@@ -38,22 +34,21 @@ export interface StreamWork {
 
 interface Waiting {
   readonly work: StreamWork
-  /** Places in the work's modules that are still to be called. */
+  /** Indices of the modules to call. */
   readonly places: readonly number[]
-  /** Until when its first call has to begin, `performance.now()`. */
+  /** Time by which its first call must begin, `performance.now()`. */
   readonly dueAtMs: number
   readonly resolve: (out: StreamItemResult['out'] | null) => void
 }
 
 export class StreamBatcher extends Batcher<Waiting> {
   readonly #inline: Pick<InlineGuests, 'stream'>
-  readonly #pool: GuestPool
   readonly #statistics: CallStatistics
   readonly #notices: SkipNotices | null
 
   /**
-   * @param threads of the pool: as many batches are under way at most
-   * @param notices null where clients are not told of modules that were passed by
+   * @param threads of the pool: the maximum number of running batches
+   * @param notices null if clients are not notified of skipped modules
    */
   constructor(
     inline: Pick<InlineGuests, 'stream'>,
@@ -62,22 +57,20 @@ export class StreamBatcher extends Batcher<Waiting> {
     threads: number,
     notices: SkipNotices | null = null,
   ) {
-    super(threads)
+    super(pool, threads)
     this.#notices = notices
     this.#inline = inline
-    this.#pool = pool
     this.#statistics = statistics
   }
 
-  /** At once where all modules run on this thread. @returns the events to send on; null when a module that must not fail did. Never rejects. */
+  /** Synchronous if all modules run inline. @returns the outgoing events; null if a fail-closed module failed. Never rejects. */
   run(work: StreamWork): StreamItemResult['out'] | null | Promise<StreamItemResult['out'] | null> {
     const places = this.#withoutSuspended(work, null)
     if (places === null) return null
     if (places.length === 0) return this.#untouched(work)
     const inline = this.#here(work, places)
     if (inline !== undefined) return inline
-    const graceMs = this.#pool.isStarting ? START_GRACE_MS : 0
-    const dueAtMs = performance.now() + work.modules[places[0]].timeoutMs + graceMs
+    const dueAtMs = this.dueAtMs(work.modules[places[0]])
     return new Promise((resolve) => {
       this.waiting.push({ work, places, dueAtMs, resolve })
       this.schedule()
@@ -85,8 +78,8 @@ export class StreamBatcher extends Batcher<Waiting> {
   }
 
   /**
-   * @param among places to look at; null for all
-   * @returns those of modules that may be called; null when one that must not fail may not
+   * @param among indices to check; null for all
+   * @returns those that are not suspended; null if a fail-closed module is suspended
    */
   #withoutSuspended(work: StreamWork, among: readonly number[] | null): readonly number[] | null {
     const { modules } = work
@@ -105,9 +98,9 @@ export class StreamBatcher extends Batcher<Waiting> {
     return places
   }
 
-  /** @returns undefined when the pool has to do it */
+  /** @returns undefined if the pool must run it */
   #here(work: StreamWork, places: readonly number[]): StreamItemResult['out'] | null | undefined {
-    // Nearly always all of them: their lists serve as they are, and one that stands for the whole stream is known.
+    // Usually all modules are called, so that their lists are used unchanged.
     const isWhole = places.length === work.modules.length
     const modules = isWhole ? work.modules : places.map((place) => work.modules[place])
     const { requestId, tenant, firstIndex, events, isEnd } = work
@@ -160,12 +153,9 @@ export class StreamBatcher extends Batcher<Waiting> {
     return this.#notices === null ? out : this.#notices.addTo(work, out)
   }
 
-  /**
-   * Nobody is called for a client that has left, no module that was suspended meanwhile is called, and those whose time is
-   * over are told so.
-   */
+  /** Drops work of disconnected clients and of modules that were suspended or waited too long. */
   protected override takeBatch(fairShare: number): Waiting[] {
-    const nowMs = this.#pool.isStarting ? 0 : performance.now()
+    const { overdueMs } = this
     const batch: Waiting[] = []
     for (const waiting of this.waiting.splice(0, Math.min(MAX_BATCH, fairShare))) {
       const { work, resolve, dueAtMs } = waiting
@@ -176,7 +166,7 @@ export class StreamBatcher extends Batcher<Waiting> {
       const places = this.#withoutSuspended(work, waiting.places)
       if (places === null) resolve(null)
       else if (places.length === 0) resolve(this.#untouched(work))
-      else if (dueAtMs < nowMs) this.#passBy({ ...waiting, places })
+      else if (dueAtMs < overdueMs) this.#skip({ ...waiting, places })
       else batch.push({ ...waiting, places })
     }
     return batch
@@ -186,15 +176,13 @@ export class StreamBatcher extends Batcher<Waiting> {
     const chain = [
       ...new Set(batch.flatMap(({ work, places }) => places.map((place) => work.modules[place]))),
     ]
-    const ended = await this.#pool.run({
+    const ended = await this.pool.run({
       draft: {
         kind: 'stream',
         chain: chain.map(({ uuid }) => uuid),
         items: batch.map((waiting) => toItem(waiting, chain)),
       },
-      modules: chain,
-      limitMs: (progress) => chain[Math.max(0, progress - 1) % PROGRESS_BASE].timeoutMs,
-      shortestMs: shortestOf(chain),
+      ...chainOf(chain),
     })
     if (ended.kind !== 'result') this.#recover(batch, chain, ended)
     else if (ended.result.kind === 'stream') {
@@ -210,28 +198,26 @@ export class StreamBatcher extends Batcher<Waiting> {
         const { work, places, resolve } = batch[place]
         resolve(this.#settle(work, places, result))
       }
-      if (items.length === batch.length) return
-      this.waiting.unshift(...batch.slice(items.length))
-      this.schedule()
+      this.restart(batch.slice(items.length))
     }
   }
 
-  /** The thread is gone, and with it what the batch had come to: all start again, the failedItem without its module. */
+  /** The results of the batch are lost with the thread: all streams run again, the failed one without its module. */
   #recover(
     batch: readonly Waiting[],
     chain: readonly LoadedModule[],
     ended: Exclude<TaskEnd, { kind: 'result' }>,
   ): void {
-    if (ended.kind === 'refused' || ended.progress === 0) {
-      for (const waiting of batch) this.#passBy(waiting)
+    const lost = lostCall(chain, ended)
+    if (lost === null) {
+      for (const waiting of batch) this.#skip(waiting)
       return
     }
-    const failedItem = Math.floor((ended.progress - 1) / PROGRESS_BASE)
-    const module = chain[(ended.progress - 1) % PROGRESS_BASE]
-    this.#statistics.lost({ module, point: POINT, requestId: batch[failedItem].work.requestId }, ended.kind)
+    const { kind, item, module } = lost
+    this.#statistics.lost({ module, point: POINT, requestId: batch[item].work.requestId }, kind)
     for (const [place, waiting] of batch.entries()) {
-      if (place !== failedItem) this.waiting.push(waiting)
-      else this.#withoutModule(waiting, module, ended.kind)
+      if (place !== item) this.waiting.push(waiting)
+      else this.#withoutModule(waiting, module, kind)
     }
     this.schedule()
   }
@@ -245,7 +231,7 @@ export class StreamBatcher extends Batcher<Waiting> {
     else this.waiting.push({ ...waiting, places: left })
   }
 
-  #passBy({ work, places, resolve }: Waiting): void {
+  #skip({ work, places, resolve }: Waiting): void {
     for (const place of places) {
       this.#statistics.skip(work.modules[place], 'saturated')
       this.#notices?.note(work, work.modules[place], 'saturated')

@@ -1,5 +1,4 @@
-/** The OnStreamEvent attach point: one stream's events on their way through its modules. */
-
+/** The OnStreamEvent attach point: passes the events of one stream through its modules. */
 import type { RequestContext } from '#kernel'
 import { writeEvent } from '#shared'
 import { wasmErrors } from '../errors.ts'
@@ -25,12 +24,12 @@ export class StreamSession {
   readonly #origin: RequestContext
   #states: string[]
   #nextIndex = 0
-  /** The modules have had their last word. */
+  /** The modules were called for the end of the stream. */
   #hasEnded = false
-  /** A module has ended the stream itself: what still comes goes nowhere. */
+  /** A module ended the stream: further events are dropped. */
   #isClosed = false
 
-  /** @param responseHeaders flat list; empty when no module needs them */
+  /** @param responseHeaders flat list; empty if no module needs them */
   constructor(
     batcher: StreamBatcher,
     modules: readonly LoadedModule[],
@@ -48,7 +47,7 @@ export class StreamSession {
     )
     this.#tenant = request.tenant
     this.#requestId = request.id
-    // The same for every event, so it is written once. Shared where modules need the same.
+    // Encoded once, since it is the same for every event.
     const requestHeaders = [...ctx.requestHeaders]
     this.#prefixes = modules.map(({ needs }) => {
       const headers =
@@ -63,14 +62,14 @@ export class StreamSession {
     })
   }
 
-  /** @param events whole events @throws wasm_module_failed when a module that must not fail did */
+  /** @param events complete events @throws wasm_module_failed if a fail-closed module failed */
   take(events: Buffer, isLast: boolean): Buffer | Promise<Buffer> {
     if (this.#isClosed) return NOTHING
     if (this.#hasEnded || this.#modules.length === 0) return events
     const blocks = readBlocks(events)
     const done = blocks.findIndex(isDoneBlock)
     const isEnd = isLast || done >= 0
-    // Behind [DONE] nothing is shown to anybody.
+    // Nothing after [DONE] is shown to modules.
     const shown = (done < 0 ? blocks : blocks.slice(0, done)).filter(isShown)
     if (shown.length === 0 && !isEnd) return events
     this.#hasEnded = isEnd
@@ -111,7 +110,7 @@ export class StreamSession {
   }
 }
 
-/** What a module has ended itself: nothing behind its last event, and no second end. */
+/** For a stream that a module ended: drops everything after its last event. */
 function assembleToEnd(
   blocks: readonly EventBlock[],
   shown: readonly EventBlock[],
@@ -123,7 +122,7 @@ function assembleToEnd(
   return assemble(blocks.slice(0, stop), shown.slice(0, source + 1), -1, out)
 }
 
-/** Blocks that no guest saw stay where they were; what the end brought comes before [DONE]. */
+/** Keeps the position of other blocks; events for the end of the stream come before [DONE]. */
 function assemble(
   blocks: readonly EventBlock[],
   shown: readonly EventBlock[],

@@ -1,4 +1,4 @@
-/** Makes the input of a call from a step of a case: fills in what the step leaves out, and keeps to what the module needs. */
+/** Builds the input of a call from a step of a case, with defaults for absent members and only what the module needs. */
 import {
   ABI_VERSION,
   type AttachPoint,
@@ -19,7 +19,7 @@ const PHASES: Readonly<Record<AttachPoint, Phase>> = {
   OnPick: 'pick',
 }
 
-/** Begin of a case that does not set its own. */
+/** Default of `now_ms`. */
 export const DEFAULT_NOW_MS = Date.UTC(2026, 0, 1)
 
 export interface CallInput {
@@ -27,7 +27,7 @@ export interface CallInput {
   readonly body: Uint8Array
 }
 
-/** Input of one call in any phase but that of streams; of a stream, what all its calls have in common. */
+/** Input of one call; for streams, the common part of all calls. */
 export function toInput(step: CaseStep, needs: ModuleNeeds, nowMs: number): CallInput {
   if (step.on === 'OnToolCall') return toToolInput(step, nowMs)
   if (step.on === 'OnPick') return toPickInput(step, needs, nowMs)
@@ -49,7 +49,7 @@ export function toInput(step: CaseStep, needs: ModuleNeeds, nowMs: number): Call
   }
 }
 
-/** Input of the first call of a step; for a stream, with its first event. */
+/** Input of the first call of a step, with the first event of a stream. */
 export function toFirstInput(step: CaseStep, needs: ModuleNeeds): CallInput {
   const input = toInput(step, needs, DEFAULT_NOW_MS)
   const first = step.events?.[0]
@@ -58,7 +58,7 @@ export function toFirstInput(step: CaseStep, needs: ModuleNeeds): CallInput {
   return { head: { ...input.head, event, state: '' }, body: toBytes(first.data) }
 }
 
-/** A tool call carries only the id and the tenant of its request. */
+/** A tool call has only the id and tenant of its request. */
 function toToolInput({ request = {}, tool = {} }: CaseStep, nowMs: number): CallInput {
   const { id = 'resp_test', tenant = null } = request
   return {
@@ -73,7 +73,7 @@ function toToolInput({ request = {}, tool = {} }: CaseStep, nowMs: number): Call
   }
 }
 
-/** A pick carries the headers of its request, and the body if the module needs it. */
+/** A pick has the headers of its request, and the body if the module needs it. */
 function toPickInput({ request = {}, pick = {} }: CaseStep, needs: ModuleNeeds, nowMs: number): CallInput {
   const whole = toBytes(request.body)
   const headers = takeHeaders(request.headers ?? {}, needs.headers ?? true)
@@ -115,7 +115,7 @@ function toTool({
   return { kind, name, label, server, model }
 }
 
-/** Text as it is, anything else as JSON, nothing for undefined. */
+/** Strings unchanged, other values as JSON, nothing for undefined. */
 export function toBytes(value: unknown): Uint8Array {
   if (value === undefined) return new Uint8Array(0)
   return new TextEncoder().encode(typeof value === 'string' ? value : JSON.stringify(value))

@@ -1,12 +1,10 @@
-/** What a module answers and says about itself, checked member by member. */
+/** The output of a module, checked member by member. */
 import { describe, expect, test } from 'vitest'
-import { ABI_VERSION, type AttachPoint } from '../../../wasm-sdk/abi.ts'
-import { readDescription } from '../../../wasm-sdk/description.ts'
+import type { AttachPoint } from '../../../wasm-sdk/abi.ts'
 import { checkOutput } from './checked-output.ts'
 
 const read = (head: unknown, point: AttachPoint = 'OnRequest', body = '') =>
   checkOutput({ head, body: Buffer.from(body) }, point)
-const bytes = (value: unknown) => new TextEncoder().encode(JSON.stringify(value))
 
 describe('an answer', () => {
   test('of nothing continues, with no body of its own', () => {
@@ -81,40 +79,5 @@ describe('an answer', () => {
   test('to a stream event drops it, or lets it pass and keeps what there was', () => {
     expect(read({ events: [] }, 'OnStreamEvent')).toMatchObject({ events: [], state: null })
     expect(read({ state: '' }, 'OnStreamEvent')).toMatchObject({ events: null, state: '' })
-  })
-})
-
-describe('a description', () => {
-  test('is taken as it is', () => {
-    const value = {
-      abi: 1,
-      needs: { headers: ['a'], response_body: true },
-      instance: 'reuse',
-      on_failure: 'closed',
-    }
-    expect(readDescription(bytes(value))).toEqual(value)
-    expect(readDescription(bytes({ abi: 1 }))).toEqual({ abi: 1 })
-  })
-
-  test.each([
-    [[], 'the description must be an object'],
-    [{}, 'abi of the description must be an integer >= 1'],
-    [{ abi: 0 }, 'abi of the description must be an integer >= 1'],
-    [
-      { abi: ABI_VERSION + 1 },
-      `the module requires interface version ${ABI_VERSION + 1}; the gateway supports 1 to ${ABI_VERSION}`,
-    ],
-    [{ abi: 1, need: {} }, 'the description has an unknown member need'],
-    [{ abi: 1, needs: { body: true } }, 'needs has an unknown member body'],
-    [{ abi: 1, needs: { request_body: 'yes' } }, 'request_body must be a boolean'],
-    [{ abi: 1, needs: { headers: [1] } }, 'headers must be a boolean or a list of names'],
-    [{ abi: 1, instance: 'warm' }, 'instance must be one of fresh, reuse, shared'],
-    [{ abi: 1, on_failure: 'shut' }, 'on_failure must be one of open, closed'],
-  ])('of %j is refused', (value, message) => {
-    expect(() => readDescription(bytes(value))).toThrow(message)
-  })
-
-  test('that is no JSON is refused', () => {
-    expect(() => readDescription(new Uint8Array([0xff]))).toThrow('the output of describe is not valid JSON')
   })
 })

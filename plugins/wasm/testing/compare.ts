@@ -1,9 +1,9 @@
-/** Compares what a module did with what a case expects of it; the differences are sentences. */
+/** Compares the result of a module with the expectation of a case. */
 import { isDeepStrictEqual } from 'node:util'
 import type { HeaderPair } from '../../../wasm-sdk/abi.ts'
 import type { Expectation, ExpectedFetch, ExpectedText } from './module-case.ts'
 
-/** What came of a step, in the words of an expectation. */
+/** Result of a step, with the members of an expectation. */
 export interface Observed {
   readonly action: 'continue' | 'reject' | 'modify' | 'fetch'
   readonly status: number | null
@@ -13,7 +13,7 @@ export interface Observed {
   readonly headers_remove: readonly string[]
   readonly body: string | null
   readonly events: readonly { readonly name: string | null; readonly data: string }[]
-  /** Of a worker. */
+  /** Index of a worker. */
   readonly choice: number | null
   readonly fetches: readonly ObservedFetch[]
   readonly logs: readonly string[]
@@ -22,14 +22,14 @@ export interface Observed {
   readonly failure: string | null
 }
 
-export interface ObservedFetch {
+interface ObservedFetch {
   readonly url: string
   readonly method: string
   readonly headers: readonly HeaderPair[]
   readonly body: string
 }
 
-/** @returns nothing when all that is expected is there */
+/** @returns one sentence per difference */
 export function differences(expected: Expectation, observed: Observed): string[] {
   if (expected.fails !== undefined) {
     if (observed.failure?.includes(expected.fails)) return []

@@ -1,4 +1,4 @@
-/** Runs a module as far as a check can without knowing what it is for: describe, then each handler with a plain input. */
+/** Runs a module with sample input: describe, then each handler. */
 import type { AttachPoint, ModuleDescription } from '../../../wasm-sdk/abi.ts'
 import { settingProblem } from '../../../wasm-sdk/settings.ts'
 import { toFirstInput } from './case-input.ts'
@@ -8,30 +8,30 @@ import { ModuleRunner } from './runner.ts'
 import type { TrialLimits } from './trial-module.ts'
 
 export interface ConformanceOptions {
-  /** Where the module is to be attached. Default: wherever it has an export for. */
+  /** Attach points to check. Default: those that the module exports. */
   readonly attachPoints?: readonly AttachPoint[]
   /** Limits of the gateway, see `withDefaultLimits`. */
   readonly limits?: Partial<TrialLimits>
   /** The module will be registered with `wasi: true`. Default false. */
   readonly usesWasi?: boolean
-  /** Settings that the module needs to run at all. */
+  /** Settings of the module. */
   readonly config?: Readonly<Record<string, string>>
 }
 
 export interface Finding {
-  /** A problem makes the gateway refuse the module or its calls fail; a warning is for the author to judge. */
+  /** problem: the gateway rejects the module or its calls fail. */
   readonly level: 'problem' | 'warning'
   readonly code: string
   readonly message: string
-  /** What to do about it. */
+  /** How to fix it. */
   readonly next: string
 }
 
-/** Calls after which memory of an instance that is used again must have stopped growing. */
+/** Calls after which the memory of a warm instance must have stopped growing. */
 const REUSE_CALLS = 200
 const BODY = { model: 'm', messages: [{ role: 'user', content: 'Grüße 😀' }] }
 
-/** A plain input for each place. */
+/** Sample input by attach point. */
 export const SAMPLES: Readonly<Record<AttachPoint, Omit<CaseStep, 'on' | 'expect'>>> = {
   OnRequest: { request: { headers: { 'content-type': 'application/json' }, body: BODY } },
   OnResponse: { response: { status: 200, body: { object: 'chat.completion', choices: [] } } },
@@ -72,7 +72,7 @@ export async function tryModule(
   }
 }
 
-/** Only where some are given: without any, the author has not said what the module runs with. */
+/** Checks given settings only: without any, those of the registration are unknown. */
 function checkSettings({ description }: ModuleRunner, { config = {} }: ConformanceOptions): Finding[] {
   if (description.settings === undefined || Object.keys(config).length === 0) return []
   const message = settingProblem(description.settings, config)
@@ -120,7 +120,7 @@ function checkSampleOutput(output: Parameters<typeof checkOutput>[0], on: Attach
   }
 }
 
-/** An instance that is used again must not keep what its calls leave behind. */
+/** Checks that the memory of a warm instance stops growing. */
 async function growthOf(
   call: () => ReturnType<ModuleRunner['call']>,
   firstBytes: number,

@@ -1,4 +1,4 @@
-/** Checks that a module is one that the gateway can use, and says what to do about what is not as it should be. */
+/** Checks a module against the interface of the gateway; each finding has a fix. */
 import { type AttachPoint, EXPORT_OF_ATTACH_POINT, type ModuleDescription } from '../../../wasm-sdk/abi.ts'
 import { WASI_NAMESPACE } from '../instances/check-module.ts'
 import {
@@ -9,22 +9,21 @@ import {
   showSignature,
 } from '../instances/host-imports.ts'
 import { type ConformanceOptions, type Finding, tryModule } from './conformance-trial.ts'
-import { inspectModule, type ModuleReport } from './inspect.ts'
+import { inspectModule, type ModuleImport, type ModuleReport } from './inspect.ts'
 import { withDefaultLimits } from './trial-module.ts'
-import type { WasmImport } from './wasm-reader.ts'
 
 export interface ConformanceReport {
   readonly isOk: boolean
   readonly module: ModuleReport
   readonly findings: readonly Finding[]
-  /** Null unless the module started and described itself. */
+  /** Null unless the module started. */
   readonly description: ModuleDescription | null
 }
 
 const LARGE_MODULE_BYTES = 1024 * 1024
 const LOOKS_LIKE_HANDLER = /^on[_A-Z]/
 
-/** Reads the module, then runs it: each handler once with a plain input. Never throws for what is wrong with it. */
+/** Inspects the module, then runs each handler with sample input. Does not throw for an invalid module. */
 export async function checkModule(
   bytes: Uint8Array,
   options: ConformanceOptions = {},
@@ -51,7 +50,7 @@ function unreadable({ format, problem }: ModuleReport): Finding {
   const next =
     format === 'component'
       ? 'build for a core target such as wasm32-unknown-unknown, without component tools'
-      : 'use the .wasm file that the compiler wrote'
+      : 'use the .wasm file that the compiler wrote; ABI.md lists what the gateway runs'
   return { level: 'problem', code: 'not_a_module', message: problem ?? 'the file cannot be read', next }
 }
 
@@ -116,7 +115,7 @@ function isHandler({
   return parameters.length === 0 && (results.length === 0 || (results.length === 1 && results[0] === 'i32'))
 }
 
-function checkImport({ module, name, kind, signature }: WasmImport, usesWasi: boolean): Finding[] {
+function checkImport({ module, name, kind, signature }: ModuleImport, usesWasi: boolean): Finding[] {
   const code = 'import_unknown'
   const message = `the module imports ${kind === 'function' ? '' : `the ${kind} `}${name} from ${module}, which the gateway does not provide`
   if (module === WASI_NAMESPACE) {

@@ -6,10 +6,31 @@ import {
   DESCRIBE_EXPORT,
   EXPORT_OF_ATTACH_POINT,
 } from '../../../wasm-sdk/abi.ts'
+import { type Signature, signatureOf } from '../instances/host-imports.ts'
+import { KIND, type ModuleParts, readParts } from '../rewrite/module-parts.ts'
 import { formatOf, type ModuleFormat } from '../rewrite/sections.ts'
-import { readWasm, type WasmBinary } from './wasm-reader.ts'
 
-export interface ModuleReport extends WasmBinary {
+type ExternKind = keyof typeof KIND
+
+interface ModuleExport {
+  readonly name: string
+  readonly kind: ExternKind
+  /** Null unless it is a function. */
+  readonly signature: Signature | null
+}
+
+export interface ModuleImport extends ModuleExport {
+  readonly module: string
+}
+
+interface Content {
+  readonly imports: readonly ModuleImport[]
+  readonly exports: readonly ModuleExport[]
+  /** Memories that the module defines, in pages of 64 KiB. */
+  readonly memories: readonly { readonly minPages: number; readonly maxPages: number | null }[]
+}
+
+export interface ModuleReport extends Content {
   readonly format: ModuleFormat
   readonly bytes: number
   /** Lower-case hexadecimal, as in GET /wasm. */
@@ -18,33 +39,23 @@ export interface ModuleReport extends WasmBinary {
   readonly attachPoints: readonly AttachPoint[]
   /** Exports `describe`. */
   readonly hasDescription: boolean
-  /** Why the file cannot be read; null when it can. */
+  /** Why the gateway cannot read the file; null if it can. */
   readonly problem: string | null
 }
 
-const NOTHING: WasmBinary = Object.freeze({
-  imports: [],
-  exports: [],
-  memories: [],
-  hasStart: false,
-  customSections: [],
-})
-
-/** Never throws: `problem` says why a file is not a module. */
+/** Never throws: `problem` explains why a file is not a module. */
 export function inspectModule(bytes: Uint8Array): ModuleReport {
   const format = formatOf(bytes)
-  let binary = NOTHING
-  let problem = format === 'core' ? null : reasonOf(bytes, format)
-  if (problem === null) {
-    try {
-      binary = readWasm(bytes)
-    } catch (cause) {
-      problem = (cause as Error).message
-    }
+  let content: Content = { imports: [], exports: [], memories: [] }
+  let problem = format === 'core' ? null : formatProblem(bytes, format)
+  try {
+    if (problem === null) content = toContent(readParts(bytes))
+  } catch (cause) {
+    problem = (cause as Error).message
   }
-  const names = new Set(binary.exports.filter(({ kind }) => kind === 'function').map(({ name }) => name))
+  const names = new Set(content.exports.filter(({ kind }) => kind === 'function').map(({ name }) => name))
   return {
-    ...binary,
+    ...content,
     format,
     bytes: bytes.length,
     sha256: createHash('sha256').update(bytes).digest('hex'),
@@ -54,7 +65,34 @@ export function inspectModule(bytes: Uint8Array): ModuleReport {
   }
 }
 
-function reasonOf(bytes: Uint8Array, format: ModuleFormat): string {
+function formatProblem(bytes: Uint8Array, format: ModuleFormat): string {
   if (format === 'component') return 'the file is a WebAssembly component; the gateway runs core modules'
   return bytes.length === 0 ? 'the file is empty' : 'the file is not a WebAssembly module'
+}
+
+function toContent({ types, imports, functions, exports, memories }: ModuleParts): Content {
+  const importedTypes = imports.filter(({ kind }) => kind === KIND.function).map(({ type }) => type)
+  const functionTypes = [...importedTypes, ...functions]
+  return {
+    imports: imports.map(({ module, name, kind, type }) => ({
+      module,
+      name,
+      kind: kindName(kind),
+      signature: kind === KIND.function ? signatureOf(types[type]) : null,
+    })),
+    exports: exports.map(({ name, kind, index }) => ({
+      name,
+      kind: kindName(kind),
+      signature: kind === KIND.function ? signatureOf(types[functionTypes[index]]) : null,
+    })),
+    memories: memories.map(({ minimum, maximum }) => ({ minPages: minimum, maxPages: maximum })),
+  }
+}
+
+const KINDS = Object.keys(KIND) as ExternKind[]
+
+function kindName(kind: number): ExternKind {
+  const name = KINDS.at(kind)
+  if (name === undefined) throw new Error(`invalid module: unknown kind ${kind} of an import or export`)
+  return name
 }

@@ -1,182 +1,189 @@
-/** The form of a test case of a module: requests, answers, errors or streams as JSON, and what is to come of them. */
-import {
-  ATTACH_POINTS,
-  type AttachPoint,
-  type FetchedHead,
-  type HeaderPair,
-  type PickCandidate,
-} from '../../../wasm-sdk/abi.ts'
+/** Test cases of modules as JSON: requests, responses, errors or streams, and the expected results. */
+import { defineValidator, type Static, Type } from '#kernel'
+import { ATTACH_POINTS, FETCH_ERRORS, type HeaderPair } from '../../../wasm-sdk/abi.ts'
 
-export interface ModuleCase {
-  /** What the module does, as a sentence. */
-  readonly title: string
-  /** Settings of the module. */
-  readonly config?: Readonly<Record<string, string>>
-  /** When the case begins, milliseconds since 1970. Default the first of January 2026. */
-  readonly now_ms?: number
-  /** Run one after another; what the module keeps stays until the case ends. */
-  readonly steps: readonly CaseStep[]
-}
+const CLOSED = { additionalProperties: false } as const
+const optionalText = Type.Optional(Type.String())
+const nullableText = Type.Union([Type.String(), Type.Null()])
+const optionalStatus = Type.Optional(Type.Integer())
+const values = Type.Record(Type.String(), Type.String())
+/** Strings are sent unchanged, other values as JSON. */
+const content = Type.Optional(Type.Unknown())
+const pairs = Type.Array(
+  Type.Unsafe<HeaderPair>({ type: 'array', items: { type: 'string' }, minItems: 2, maxItems: 2 }),
+)
+/** A repeated name requires pairs. */
+const headers = Type.Optional(Type.Union([values, pairs]))
 
-export interface CaseStep {
-  readonly on: AttachPoint
-  /** How much time passes before this step. */
-  readonly advance_ms?: number
-  /** How often the step is run; each run must give what is expected. Default once. */
-  readonly repeat?: number
-  readonly request?: CaseRequest
-  readonly response?: CaseResponse
-  readonly error?: {
-    readonly code?: string
-    readonly message?: string
-    readonly type?: string
-    readonly status?: number
-  }
-  /** The call of a tool. */
-  readonly tool?: CaseTool
-  /** The choice of a worker. */
-  readonly pick?: CasePick
-  /** What the fetches of the module come to, one after another. */
-  readonly fetched?: readonly CaseFetched[]
-  /** A whole stream, event by event; its end is told to the module too. `[DONE]` never reaches a module. */
-  readonly events?: readonly CaseEvent[]
-  /** Only what is named is compared. */
-  readonly expect: Expectation
-}
+const RequestSchema = Type.Object(
+  {
+    id: optionalText,
+    method: optionalText,
+    path: optionalText,
+    query: optionalText,
+    route: optionalText,
+    tenant: Type.Optional(nullableText),
+    client_ip: optionalText,
+    headers,
+    body: content,
+  },
+  CLOSED,
+)
 
-/** Names and values; a name that comes twice needs pairs. */
-export type CaseHeaders = readonly HeaderPair[] | Readonly<Record<string, string>>
+const ResponseSchema = Type.Object(
+  { status: optionalStatus, headers, is_stream: Type.Optional(Type.Boolean()), body: content },
+  CLOSED,
+)
 
-export interface CaseRequest {
-  readonly id?: string
-  readonly method?: string
-  readonly path?: string
-  readonly query?: string
-  readonly route?: string
-  readonly tenant?: string | null
-  readonly client_ip?: string
-  readonly headers?: CaseHeaders
-  /** Text is sent as it is, anything else as JSON. */
-  readonly body?: unknown
-}
+const ErrorSchema = Type.Object(
+  { code: optionalText, message: optionalText, type: optionalText, status: optionalStatus },
+  CLOSED,
+)
 
-export interface CaseResponse {
-  readonly status?: number
-  readonly headers?: CaseHeaders
-  readonly is_stream?: boolean
-  readonly body?: unknown
-}
+const ToolSchema = Type.Object(
+  {
+    kind: Type.Optional(Type.Union([Type.Literal('mcp'), Type.Literal('built_in')])),
+    name: optionalText,
+    label: Type.Optional(nullableText),
+    server: optionalText,
+    model: Type.Optional(nullableText),
+    arguments: content,
+  },
+  CLOSED,
+)
 
-export interface CaseTool {
-  readonly kind?: 'mcp' | 'built_in'
-  readonly name?: string
-  readonly label?: string | null
-  readonly server?: string
-  readonly model?: string | null
-  /** Default an empty object. */
-  readonly arguments?: unknown
-}
+const CandidateSchema = Type.Object(
+  {
+    url: optionalText,
+    labels: Type.Optional(values),
+    cost: Type.Optional(Type.Number()),
+    in_flight: Type.Optional(Type.Integer()),
+    load: Type.Optional(
+      Type.Union([
+        Type.Object({
+          queued_tokens: Type.Number(),
+          used_tokens: Type.Number(),
+          kv_usage: Type.Number(),
+          tokens_per_second: Type.Number(),
+        }),
+        Type.Null(),
+      ]),
+    ),
+  },
+  CLOSED,
+)
 
-export interface CasePick {
-  readonly model?: string
-  readonly leg?: 'whole' | 'prefill' | 'decode'
-  /** What is left out is as it is of an idle worker. Default two of them. */
-  readonly candidates?: readonly Partial<PickCandidate>[]
-}
+const PickSchema = Type.Object(
+  {
+    model: optionalText,
+    leg: Type.Optional(Type.Union([Type.Literal('whole'), Type.Literal('prefill'), Type.Literal('decode')])),
+    /** Absent members are those of an idle worker. Default: two idle workers. */
+    candidates: Type.Optional(Type.Array(CandidateSchema)),
+  },
+  CLOSED,
+)
 
-/** An answer, or why there is none. */
-export interface CaseFetched {
-  readonly error?: FetchedHead['error']
-  /** Default 200. */
-  readonly status?: number
-  readonly headers?: CaseHeaders
-  /** Text is sent as it is, anything else as JSON. */
-  readonly body?: unknown
-}
+/** A response of a fetch, or the error. */
+const FetchedSchema = Type.Object(
+  {
+    error: Type.Optional(Type.Union([Type.Enum([...FETCH_ERRORS]), Type.Null()])),
+    status: optionalStatus,
+    headers,
+    body: content,
+  },
+  CLOSED,
+)
 
-/** What a module asked for; only what is named is compared. */
-export interface ExpectedFetch {
-  readonly url?: ExpectedText
-  readonly method?: string
-  readonly headers?: Readonly<Record<string, ExpectedText>>
-  readonly body?: unknown
-}
+const EventSchema = Type.Object({ name: Type.Optional(nullableText), data: Type.Unknown() }, CLOSED)
 
-export interface CaseEvent {
-  readonly name?: string | null
-  /** Text is sent as it is, anything else as JSON. */
-  readonly data: unknown
-}
+/** A value, or a pattern that it must match. */
+const ExpectedTextSchema = Type.Union([Type.String(), Type.Object({ matches: Type.String() }, CLOSED)])
+const expectedText = Type.Optional(ExpectedTextSchema)
+const expectedHeaders = Type.Optional(Type.Record(Type.String(), ExpectedTextSchema))
 
-/** A value, or a pattern that it has to match. */
-export type ExpectedText = string | { readonly matches: string }
+const ExpectedFetchSchema = Type.Object(
+  { url: expectedText, method: optionalText, headers: expectedHeaders, body: content },
+  CLOSED,
+)
 
-export interface Expectation {
-  readonly action?: 'continue' | 'reject' | 'modify'
-  readonly status?: number | null
-  /** All headers of a rejection. */
-  readonly headers?: Readonly<Record<string, ExpectedText>>
-  readonly headers_set?: Readonly<Record<string, ExpectedText>>
-  readonly headers_add?: Readonly<Record<string, ExpectedText>>
-  readonly headers_remove?: readonly string[]
-  /** Text is compared as it is, anything else as JSON; null when the body stays as it is. */
-  readonly body?: unknown
-  /** What the client gets of a stream. */
-  readonly events?: readonly CaseEvent[]
-  /** Place of the worker that it chose; null when the default policy chooses. */
-  readonly choice?: number | null
-  /** All that it fetched. */
-  readonly fetches?: readonly ExpectedFetch[]
-  /** All lines that were logged. */
-  readonly logs?: readonly ExpectedText[]
-  /** Sums of the metrics so far. */
-  readonly metrics?: Readonly<Record<string, number>>
-  /** The call fails, for a reason that has this in it. */
-  readonly fails?: string
-}
+/** Only the members that are present are compared. */
+const ExpectationSchema = Type.Object(
+  {
+    action: Type.Optional(
+      Type.Union([Type.Literal('continue'), Type.Literal('reject'), Type.Literal('modify')]),
+    ),
+    status: Type.Optional(Type.Union([Type.Integer(), Type.Null()])),
+    /** All headers of a rejection. */
+    headers: expectedHeaders,
+    headers_set: expectedHeaders,
+    headers_add: expectedHeaders,
+    headers_remove: Type.Optional(Type.Array(Type.String())),
+    /** Null if the body is unchanged. */
+    body: content,
+    /** Events that the client receives. */
+    events: Type.Optional(Type.Array(EventSchema)),
+    /** Index of the picked worker; null if the default policy picks. */
+    choice: Type.Optional(Type.Union([Type.Integer(), Type.Null()])),
+    fetches: Type.Optional(Type.Array(ExpectedFetchSchema)),
+    logs: Type.Optional(Type.Array(ExpectedTextSchema)),
+    /** Sums of the metrics so far. */
+    metrics: Type.Optional(Type.Record(Type.String(), Type.Number())),
+    /** The call fails, and the reason contains this text. */
+    fails: optionalText,
+  },
+  CLOSED,
+)
 
-const MEMBERS = {
-  case: ['title', 'config', 'now_ms', 'steps'],
-  step: [
-    'on',
-    'advance_ms',
-    'repeat',
-    'request',
-    'response',
-    'error',
-    'tool',
-    'pick',
-    'fetched',
-    'events',
-    'expect',
-  ],
-  request: ['id', 'method', 'path', 'query', 'route', 'tenant', 'client_ip', 'headers', 'body'],
-  response: ['status', 'headers', 'is_stream', 'body'],
-  error: ['code', 'message', 'type', 'status'],
-  tool: ['kind', 'name', 'label', 'server', 'model', 'arguments'],
-  pick: ['model', 'leg', 'candidates'],
-  candidate: ['url', 'labels', 'cost', 'in_flight', 'load'],
-  fetched: ['error', 'status', 'headers', 'body'],
-  fetch: ['url', 'method', 'headers', 'body'],
-  event: ['name', 'data'],
-  expect: [
-    'action',
-    'status',
-    'headers',
-    'headers_set',
-    'headers_add',
-    'headers_remove',
-    'body',
-    'events',
-    'choice',
-    'fetches',
-    'logs',
-    'metrics',
-    'fails',
-  ],
-} as const
+const StepSchema = Type.Object(
+  {
+    on: Type.Enum([...ATTACH_POINTS]),
+    /** Time that passes before this step, milliseconds. */
+    advance_ms: Type.Optional(Type.Number()),
+    /** Number of runs, each with the expected result. Default 1. */
+    repeat: Type.Optional(Type.Integer()),
+    request: Type.Optional(RequestSchema),
+    response: Type.Optional(ResponseSchema),
+    error: Type.Optional(ErrorSchema),
+    tool: Type.Optional(ToolSchema),
+    pick: Type.Optional(PickSchema),
+    /** Results of the module's fetches, in order. */
+    fetched: Type.Optional(Type.Array(FetchedSchema)),
+    /** A whole stream; the module is also called for its end. `[DONE]` is not shown to modules. */
+    events: Type.Optional(Type.Array(EventSchema)),
+    expect: ExpectationSchema,
+  },
+  CLOSED,
+)
 
-/** @throws Error naming the member that is wrong, such as `steps[1].expect` */
+const CaseSchema = Type.Object(
+  {
+    /** What the module does, as a sentence. */
+    title: Type.String({ minLength: 1 }),
+    /** Settings of the module. */
+    config: Type.Optional(values),
+    /** Time at the first step, milliseconds since 1970. Default 2026-01-01. */
+    now_ms: Type.Optional(Type.Number()),
+    /** Run in order; values and counters of the module last until the end of the case. */
+    steps: Type.Array(StepSchema, { minItems: 1 }),
+  },
+  CLOSED,
+)
+
+export type ModuleCase = Static<typeof CaseSchema>
+export type CaseStep = Static<typeof StepSchema>
+export type CaseHeaders = NonNullable<CaseRequest['headers']>
+export type CaseRequest = Static<typeof RequestSchema>
+export type CaseResponse = Static<typeof ResponseSchema>
+export type CaseTool = Static<typeof ToolSchema>
+export type CaseFetched = Static<typeof FetchedSchema>
+export type CaseEvent = Static<typeof EventSchema>
+export type Expectation = Static<typeof ExpectationSchema>
+export type ExpectedFetch = Static<typeof ExpectedFetchSchema>
+export type ExpectedText = Static<typeof ExpectedTextSchema>
+
+const validator = defineValidator(CaseSchema)
+
+/** @throws Error naming the invalid member, such as `steps.1.expect` */
 export function readCase(json: string): ModuleCase {
   let found: unknown
   try {
@@ -184,50 +191,15 @@ export function readCase(json: string): ModuleCase {
   } catch (cause) {
     throw new Error(`the case is not valid JSON: ${(cause as Error).message}`)
   }
-  const { title, steps } = members(found, 'the case', MEMBERS.case)
-  if (typeof title !== 'string' || title === '') throw new Error('title must be a non-empty string')
-  if (!Array.isArray(steps) || steps.length === 0) throw new Error('steps must be a non-empty list')
-  steps.forEach((step, index) => {
-    checkStep(step, `steps[${index}]`)
-  })
-  return found as ModuleCase
-}
-
-function checkStep(value: unknown, path: string): void {
-  const step = members(value, path, MEMBERS.step)
-  if (!ATTACH_POINTS.includes(step.on as AttachPoint)) {
-    throw new Error(`${path}.on must be one of ${ATTACH_POINTS.join(', ')}`)
+  const problem = validator.problem(found)
+  if (problem !== null) throw new Error(`${problem.field || 'the case'} ${problem.text}`)
+  const moduleCase = found as ModuleCase
+  for (const [index, { on, events }] of moduleCase.steps.entries()) {
+    const isStream = on === 'OnStreamEvent'
+    if (isStream !== (events !== undefined))
+      throw new Error(
+        `steps.${index}.events ${isStream ? 'is required' : 'is only allowed'} for OnStreamEvent`,
+      )
   }
-  for (const part of ['request', 'response', 'error', 'tool', 'pick'] as const) {
-    if (step[part] !== undefined) members(step[part], `${path}.${part}`, MEMBERS[part])
-  }
-  const isStream = step.on === 'OnStreamEvent'
-  if (isStream !== Array.isArray(step.events)) {
-    throw new Error(
-      `${path}.events ${isStream ? 'must be a list of events' : 'is only allowed for OnStreamEvent'}`,
-    )
-  }
-  for (const [index, event] of ((step.events ?? []) as unknown[]).entries()) {
-    members(event, `${path}.events[${index}]`, MEMBERS.event)
-  }
-  const { candidates } = (step.pick ?? {}) as { candidates?: unknown }
-  checkEach(candidates, `${path}.pick.candidates`, MEMBERS.candidate)
-  checkEach(step.fetched, `${path}.fetched`, MEMBERS.fetched)
-  const { fetches } = members(step.expect, `${path}.expect`, MEMBERS.expect)
-  checkEach(fetches, `${path}.expect.fetches`, MEMBERS.fetch)
-}
-
-function checkEach(list: unknown, path: string, known: readonly string[]): void {
-  if (list === undefined) return
-  if (!Array.isArray(list)) throw new Error(`${path} must be a list`)
-  for (const [index, one] of list.entries()) members(one, `${path}[${index}]`, known)
-}
-
-function members(value: unknown, path: string, known: readonly string[]): Record<string, unknown> {
-  if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw new Error(`${path} must be an object`)
-  const unknown = Object.keys(value).find((name) => !known.includes(name))
-  if (unknown !== undefined)
-    throw new Error(`${path} has an unknown member ${unknown}; allowed: ${known.join(', ')}`)
-  return value as Record<string, unknown>
+  return moduleCase
 }

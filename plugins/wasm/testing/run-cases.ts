@@ -1,4 +1,4 @@
-/** Runs cases against a module and says in sentences where they differ. */
+/** Runs cases against a module. */
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { FetchedHead, GuestInput } from '../../../wasm-sdk/abi.ts'
@@ -15,17 +15,17 @@ export interface CaseResult {
 }
 
 export interface StepResult {
-  /** Sentences; none when all is as expected. */
+  /** One sentence per difference. */
   readonly differences: readonly string[]
-  /** What came of the last run of the step. */
+  /** Result of the last run of the step. */
   readonly observed: Observed
-  /** Longest call, in the guest. */
+  /** Longest call, time in the guest. */
   readonly elapsedMs: number
   /** Largest memory of the instance. */
   readonly memoryBytes: number
 }
 
-/** The gateway sends the end of a stream itself; modules are told of it, and it is not theirs. */
+/** End marker of chat streams, which is not shown to modules. */
 const STREAM_END = '[DONE]'
 
 interface Call {
@@ -34,7 +34,7 @@ interface Call {
   readonly failure: string | null
 }
 
-/** @throws Error when the module cannot be opened; what goes wrong in calls is in the result */
+/** @throws Error if the module cannot be opened; failed calls are part of the result */
 export async function runCase(
   moduleCase: ModuleCase,
   options: Omit<RunnerOptions, 'config' | 'seed'>,
@@ -93,7 +93,7 @@ async function callOnce(
   }
 }
 
-/** Calls again with each answer that the case has for what the module fetches. */
+/** Calls the module again with each response that the case has for its fetches. */
 async function callThrough(
   runner: ModuleRunner,
   step: CaseStep,
@@ -126,7 +126,7 @@ function toFetched({ error = null, status, headers = {}, body }: CaseFetched): {
   return { head: { error, status: status ?? 200, headers: pairs, body_bytes: bytes.length }, body: bytes }
 }
 
-/** A call for each event and one for the end; a failed call lets its event pass. */
+/** One call per event and one for the end; the event of a failed call is unchanged. */
 async function runStream(
   runner: ModuleRunner,
   incoming: readonly CaseEvent[],
@@ -188,7 +188,7 @@ function shownFetch({ url, method, headers, body }: RequestedFetch): Observed['f
   return { url, method, headers, body: body.toString('utf8') }
 }
 
-/** The case files of a folder or one file, by name. @throws Error naming the file and the member that is wrong */
+/** Reads the case files of a folder, by name, or one file. @throws Error naming the file and the invalid member */
 export async function readCases(place: string): Promise<{ file: string; moduleCase: ModuleCase }[]> {
   const names = (await stat(place)).isDirectory() ? await readdir(place) : null
   const files =

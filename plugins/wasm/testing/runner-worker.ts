@@ -1,43 +1,47 @@
-/** A thread with one guest in it, seen from outside: calls with a deadline, and an end that no guest can prevent. */
+/** The thread of a runner's guest, as the runner uses it: calls have a deadline after which the thread is terminated. */
 import { Worker } from 'node:worker_threads'
 import type { LoadedModule } from '../threads/guest-task.ts'
-import type { HostSnapshot } from './host-state.ts'
 
 export interface LogLine {
-  readonly level: 'trace' | 'debug' | 'info' | 'warn' | 'error'
+  readonly level: 'debug' | 'info' | 'warn' | 'error'
   readonly text: string
 }
 
 export interface ThreadData {
   readonly module: LoadedModule
-  readonly snapshot: HostSnapshot
+  /** Values and counters, which survive the thread. */
+  readonly state: SharedArrayBuffer
+  /** Of the random bytes. */
   readonly seed: string
 }
 
+/** Owner number of the guest thread for the lock of the state. */
+export const GUEST_OWNER = 0
+
 export interface ThreadCall {
-  /** Null: an instance is started, and that is all. */
+  /** Null only starts an instance. */
   readonly exportName: string | null
   readonly input: Uint8Array
   readonly nowMs: number
   readonly tenant: string | null
-  /** Warm instances are those of calls before. */
   readonly instance: 'fresh' | 'reuse' | 'shared'
-  /** Units that the call may burn. */
+  /** Fuel of the call, units. */
   readonly fuel: number
 }
 
 export interface ThreadResult {
   readonly output: Uint8Array | null
-  /** Why the call failed; null when it did not. */
+  /** Why the call failed; null if it succeeded. */
   readonly problem: string | null
   readonly isOutOfFuel: boolean
   readonly logs: readonly LogLine[]
-  /** Time in the guest, without that to make an instance. */
+  /** What the call counted, by metric name. */
+  readonly counted: readonly (readonly [name: string, delta: number])[]
+  /** Time in the guest, without instantiation. */
   readonly elapsedMs: number
-  /** Units that the call has burnt. */
+  /** Fuel used, units. */
   readonly fuel: number
   readonly memoryBytes: number
-  readonly snapshot: HostSnapshot
 }
 
 const suffix = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
@@ -53,7 +57,7 @@ export class RunnerWorker {
   private constructor(data: ThreadData) {
     this.#worker = new Worker(ENTRY, {
       workerData: data,
-      // Guests get no environment, and warnings of Node about them are noise.
+      // Guests get no environment.
       env: {},
       execArgv: ['--no-warnings'],
       resourceLimits: { maxOldGenerationSizeMb: HEAP_MIB },
@@ -80,8 +84,8 @@ export class RunnerWorker {
   /**
    * Calls of one thread must not overlap.
    *
-   * @returns null when the deadline passed: the thread is gone then, with whatever ran in it
-   * @throws when the thread ended by itself, such as for want of memory
+   * @returns null if the deadline passed; the thread is terminated then
+   * @throws if the thread exits, for example when it runs out of memory
    */
   async call(call: ThreadCall, deadlineMs: number): Promise<ThreadResult | null> {
     const response = this.#next(deadlineMs)

@@ -1,4 +1,4 @@
-/** Runs a module without the gateway: the same envelopes, host functions and limits, everything kept in memory. */
+/** Runs a module without a gateway, with the same envelopes, host functions and limits. */
 
 import {
   ABI_VERSION,
@@ -10,36 +10,36 @@ import {
   type GuestInput,
   type ModuleDescription,
 } from '../../../wasm-sdk/abi.ts'
-import { readDescription } from '../../../wasm-sdk/description.ts'
+import { SharedState } from '../instances/shared-state.ts'
+import { readDescription, unknownMember } from '../registry/description.ts'
 import type { LoadedModule } from '../threads/guest-task.ts'
-import { EMPTY_SNAPSHOT, type HostSnapshot } from './host-state.ts'
-import { type LogLine, RunnerWorker, type ThreadResult } from './runner-worker.ts'
+import { GUEST_OWNER, type LogLine, RunnerWorker, type ThreadResult } from './runner-worker.ts'
 import { buildTrial, type TrialLimits, withDefaultLimits } from './trial-module.ts'
 
 export interface RunnerOptions {
   readonly bytes: Uint8Array
-  /** Settings that the module may read. */
+  /** Settings of the module. */
   readonly config?: Readonly<Record<string, string>>
   /** Limits of a gateway, see `withDefaultLimits`. A call that exceeds its time is stopped with its thread. */
   readonly limits?: Partial<TrialLimits>
   /** The same seed gives the same random bytes. */
   readonly seed?: string
-  /** Takes the place of what the module says of its instances, as a registration may do. */
+  /** Overrides the instance kind of the module's description, as a registration can. */
   readonly instance?: 'fresh' | 'reuse' | 'shared'
-  /** Is told of each call of a handler. */
+  /** Called after each call of a handler. */
   readonly onCall?: (point: AttachPoint, result: CallResult) => void
 }
 
 export interface CallResult {
   readonly outcome: 'ok' | 'failed' | 'timeout'
-  /** Why it is not ok, in words. */
+  /** Why the call is not ok; null if it is. */
   readonly problem: string | null
-  /** Null when the module output nothing, or failed. */
+  /** Null if the module returned no output or failed. */
   readonly output: { readonly head: unknown; readonly body: Buffer } | null
   readonly logs: readonly LogLine[]
-  /** Time in the guest, without that to make an instance. */
+  /** Time in the guest, without instantiation. */
   readonly elapsedMs: number
-  /** Units that the call has burnt: the same input always burns the same. */
+  /** Fuel used, units; the same input always uses the same amount. */
   readonly fuel: number
   /** Memory of the instance after the call. */
   readonly memoryBytes: number
@@ -47,13 +47,18 @@ export interface CallResult {
 
 const OUT_OF_FUEL = 'the call used up its fuel, which indicates an endless loop or too much work for one call'
 const DEFAULT_DESCRIPTION: ModuleDescription = Object.freeze({ abi: ABI_VERSION })
+/** Values and counters of a module, bytes. */
+const STATE_BYTES = 4_194_304
+const RUNNER_OWNER = GUEST_OWNER + 1
 
 export class ModuleRunner {
   readonly #module: LoadedModule
   readonly #options: RunnerOptions
   readonly #exports: ReadonlySet<string>
   #thread: RunnerWorker | null = null
-  #snapshot: HostSnapshot = EMPTY_SNAPSHOT
+  #threadCount = 0
+  readonly #state = new SharedArrayBuffer(STATE_BYTES)
+  readonly #metrics = new Map<string, number>()
   #description: ModuleDescription = DEFAULT_DESCRIPTION
 
   private constructor(module: LoadedModule, options: RunnerOptions) {
@@ -63,9 +68,9 @@ export class ModuleRunner {
   }
 
   /**
-   * Compiles the module, starts it and asks it to describe itself.
+   * Compiles the module, starts it and reads its description.
    *
-   * @throws Error for what is no module, does not start, needs more memory than allowed, or describes itself wrongly
+   * @throws Error for an invalid module, a failed start, too much memory or an invalid description
    */
   static async open(options: RunnerOptions): Promise<ModuleRunner> {
     const { bytes, config = {}, limits } = options
@@ -86,27 +91,17 @@ export class ModuleRunner {
     return runner
   }
 
-  /** What the module says about itself; the defaults when it says nothing. */
+  /** The module's description, or the defaults. */
   get description(): ModuleDescription {
     return this.#description
   }
 
-  /** Sum of each metric that the module has counted so far. */
+  /** Sums of the module's metrics so far. */
   get metrics(): ReadonlyMap<string, number> {
-    return this.#snapshot.metrics
+    return this.#metrics
   }
 
-  has(point: AttachPoint): boolean {
-    return this.#exports.has(EXPORT_OF_ATTACH_POINT[point])
-  }
-
-  /** Forgets values, counters and metrics. */
-  async reset(): Promise<void> {
-    await this.close()
-    this.#snapshot = EMPTY_SNAPSHOT
-  }
-
-  /** Calls must not overlap. What a module does wrong is in the result, never thrown. */
+  /** Calls must not overlap. Failures of the module are part of the result. */
   async call(point: AttachPoint, input: GuestInput, body?: Uint8Array): Promise<CallResult> {
     const result = await this.#call(point, input, body)
     this.#options.onCall?.(point, result)
@@ -144,7 +139,10 @@ export class ModuleRunner {
       throw new Error(`${hasDescription ? 'describe' : 'its start'} failed: ${response.problem}`)
     if (!hasDescription) return
     const output = 'outcome' in response ? null : response.output
-    this.#description = readDescription(output ?? new Uint8Array(0))
+    const description = readDescription(Buffer.from(output ?? []).toString('utf8'))
+    const unknown = unknownMember(description)
+    if (unknown !== undefined) throw new Error(`the description has an unknown member ${unknown}`)
+    this.#description = description
   }
 
   /** @param exportName null only starts an instance */
@@ -165,21 +163,28 @@ export class ModuleRunner {
     try {
       this.#thread ??= await this.#start()
       const response = await this.#thread.call(call, timeoutMs)
-      if (response !== null) {
-        this.#snapshot = response.snapshot
-        return response
+      if (response === null) {
+        this.#forgetThread()
+        return { ...failed(`the call exceeded ${timeoutMs} ms`), outcome: 'timeout' }
       }
-      this.#thread = null
-      return { ...failed(`the call exceeded ${timeoutMs} ms`), outcome: 'timeout' }
+      for (const [name, delta] of response.counted)
+        this.#metrics.set(name, (this.#metrics.get(name) ?? 0) + delta)
+      return response
     } catch (cause) {
-      this.#thread = null
+      this.#forgetThread()
       return failed((cause as Error).message)
     }
   }
 
   #start(): Promise<RunnerWorker> {
-    const { seed = 'weir' } = this.#options
-    return RunnerWorker.start({ module: this.#module, snapshot: this.#snapshot, seed })
+    const seed = `${this.#options.seed ?? 'weir'}:${this.#threadCount++}`
+    return RunnerWorker.start({ module: this.#module, state: this.#state, seed })
+  }
+
+  /** The thread may have been terminated while it held the lock of the state. */
+  #forgetThread(): void {
+    this.#thread = null
+    new SharedState(this.#state, RUNNER_OWNER).releaseDead(GUEST_OWNER)
   }
 }
 

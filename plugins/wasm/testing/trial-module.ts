@@ -1,5 +1,4 @@
-/** A module outside of any gateway, as it would be registered with everything its interface can give it. */
-
+/** Builds a module without a gateway, registered with access to everything. */
 import { defineValidator } from '#kernel'
 import type { AttachPoint } from '../../../wasm-sdk/abi.ts'
 import { type WasmConfig, wasmConfig } from '../config.ts'
@@ -9,7 +8,7 @@ import type { LoadedModule } from '../threads/guest-task.ts'
 
 export type TrialLimits = GuestLimits & Pick<WasmConfig, 'fuelPerByte' | 'timeoutMs'>
 
-export interface TrialSettings {
+interface TrialSettings {
   readonly limits: TrialLimits
   readonly config: Readonly<Record<string, string>>
   readonly attachPoints: readonly AttachPoint[]
@@ -19,7 +18,7 @@ export interface TrialSettings {
 const NAME = 'module'
 const DEFAULT_TIMEOUT_MS = 5_000
 
-/** Limits of an unconfigured gateway, with 5 s for a call on a busy machine, in place of those that are not given. */
+/** Completes the limits by the defaults of the gateway, with 5 s per call for busy machines. */
 export function withDefaultLimits(limits: Partial<TrialLimits> = {}): TrialLimits {
   return { ...defineValidator(wasmConfig).parse({}), timeoutMs: DEFAULT_TIMEOUT_MS, ...limits }
 }

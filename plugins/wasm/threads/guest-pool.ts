@@ -1,8 +1,4 @@
-/**
- * The pool of guest threads as a serving thread uses it: hands tasks over, watches each call's deadline, and knows
- * which call was running when a thread had to be ended.
- */
-
+/** The pool of guest threads: runs tasks, enforces the deadline of each call, and reports which call ended a thread. */
 import { type Host, type Logger, TaskFailure, type TaskPool, TaskStop } from '#kernel'
 import { openTaskPool } from '#shared'
 import type { WasmConfig } from '../config.ts'
@@ -16,23 +12,23 @@ import {
   sharedClockMs,
 } from './guest-task.ts'
 
-/** How much longer calls may wait for threads that are only starting, milliseconds. */
+/** Additional wait for threads that are starting, milliseconds. */
 const START_GRACE_MS = 5_000
 
-/** Milliseconds. */
+/** Delay before the cell of a terminated task is reused, milliseconds. */
 const CELL_REST_MS = 1_000
 
-/** Any owner number that no thread has. */
+/** An owner number that no thread has. */
 const NO_OWNER = -2
 
-/** How a task ended. `progress` is what was running, as the thread wrote it; 0 when no call had begun. */
+/** How a task ended. `progress` identifies the running call; 0 if no call had begun. */
 export type TaskEnd =
   | { readonly kind: 'result'; readonly result: Exclude<GuestTaskResult, { kind: 'missing' }> }
   | { readonly kind: 'timeout' | 'crashed'; readonly progress: number }
-  /** No call was made: too many wait already, or the gateway is ending. */
+  /** No call was made: the queue is full or the gateway is stopping. */
   | { readonly kind: 'refused' }
 
-/** The members that the pool itself fills in. */
+/** A task without the members that the pool adds. */
 export type TaskDraft = GuestTask extends infer Task
   ? Task extends GuestTask
     ? Omit<Task, 'cell' | 'modules' | 'live'>
@@ -42,7 +38,7 @@ export type TaskDraft = GuestTask extends infer Task
 export interface TaskRequest extends CallLimits {
   readonly draft: TaskDraft
   readonly modules: readonly LoadedModule[]
-  /** Memory of bodies to move, made anew for each attempt. */
+  /** Creates the draft and the buffers to transfer, for each attempt. */
   prepare?(): { draft: TaskDraft; transfer: ArrayBuffer[] }
 }
 
@@ -50,7 +46,7 @@ export interface GuestPoolOptions {
   readonly host: Host
   readonly config: WasmConfig
   readonly state: SharedArrayBuffer
-  /** Modules registered now. */
+  /** Registered modules. */
   readonly live: () => readonly LoadedModule[]
 }
 
@@ -62,7 +58,7 @@ export class GuestPool {
   readonly #freeCells: number[]
   readonly #state: SharedState
   #pool: TaskPool | null = null
-  /** A thread has answered since one was started last: waiting for the others is no wait for a start. */
+  /** A thread has completed a task since the last start of a thread. */
   #isWarm = false
   #hasEnded = false
 
@@ -86,7 +82,7 @@ export class GuestPool {
     return !this.#isWarm
   }
 
-  /** Starts the threads, unless they run. */
+  /** Starts the threads if they are not running. */
   open(): TaskPool {
     if (this.#pool !== null) return this.#pool
     const { host, config, state } = this.#options
@@ -112,32 +108,32 @@ export class GuestPool {
     return this.#pool
   }
 
-  /** Ends the pool for good: later tasks are refused. */
+  /** Closes the pool and refuses later tasks. */
   end(): Promise<void> {
     this.#hasEnded = true
     return this.close()
   }
 
-  /** Ends the threads; the next task starts others. */
+  /** Stops the threads; the next task starts new ones. */
   async close(): Promise<void> {
     const pool = this.#pool
     this.#pool = null
     await pool?.close()
   }
 
-  /** Runs one task, sending modules along where the thread lacks them. Never rejects. */
+  /** Runs one task, and sends the modules if the thread does not have them. Never rejects. */
   async run(request: TaskRequest): Promise<TaskEnd> {
     try {
       const first = await this.#attempt(request, false)
       return first ?? (await this.#attempt(request, true)) ?? { kind: 'refused' }
     } catch (err) {
-      // Such as threads that cannot be started at all: requests follow their modules' failure policy.
+      // Requests follow the failure policy of their modules.
       this.#log.error({ err }, 'wasm guest threads cannot start')
       return { kind: 'refused' }
     }
   }
 
-  /** @returns null when the thread that got the task misses modules */
+  /** @returns null if the thread does not have all modules */
   async #attempt(request: TaskRequest, withModules: boolean): Promise<TaskEnd | null> {
     const cell = this.#freeCells.pop()
     if (cell === undefined || this.#hasEnded) return { kind: 'refused' }
@@ -172,7 +168,7 @@ export class GuestPool {
     }
   }
 
-  /** A thread that is being ended may still write for a moment: its cell rests until that is over. */
+  /** A thread that is being terminated may still write to its cell. */
   #freeCell(cell: number, mayBeWritten: boolean): void {
     if (mayBeWritten) setTimeout(() => this.#freeCells.push(cell), CELL_REST_MS).unref()
     else this.#freeCells.push(cell)
@@ -180,7 +176,7 @@ export class GuestPool {
 
   #toEnd(error: unknown, progress: number): TaskEnd {
     const kind = error instanceof TaskFailure ? error.kind : 'crashed'
-    // Its thread is being replaced, which may take longer than a call may.
+    // The thread is being replaced, which may take longer than a call.
     if (kind === 'crashed' || (kind === 'stopped' && progress > 0)) this.#isWarm = false
     if (kind === 'stopped') return { kind: 'timeout', progress }
     if (kind === 'full' || kind === 'closed') return { kind: 'refused' }

@@ -1,9 +1,8 @@
-/** What a pool thread does with a task. Loaded by threads that know nothing else of the gateway. */
+/** Entry of pool threads: runs tasks. */
 import { threadId, workerData } from 'node:worker_threads'
 import { DESCRIBE_EXPORT } from '../../../wasm-sdk/abi.ts'
 import { PhaseRun } from '../hooks/run-phase.ts'
-import type { Guest } from '../instances/guest.ts'
-import { Guests } from '../instances/guest.ts'
+import { type Guest, Guests } from '../instances/guest.ts'
 import { GuestInstance } from '../instances/guest-instance.ts'
 import { guestSurroundings } from '../instances/guest-surroundings.ts'
 import { POOL_WAIT_MS } from '../instances/shared-lock.ts'
@@ -20,9 +19,9 @@ import {
   sharedClockMs,
 } from './guest-task.ts'
 
-/** Of a description, characters. */
+/** Longest description, bytes. */
 const MAX_DESCRIPTION = 65_536
-/** Of events that one task gives back, UTF-16 units. */
+/** Maximum size of the events that one task returns, UTF-16 units. */
 const MAX_TASK_UNITS = 4 * 1_048_576
 const NO_INPUT = new Uint8Array(0)
 
@@ -63,7 +62,7 @@ export async function runTask(task: GuestTask): Promise<GuestTaskResult> {
       const { result } = run
       streams.push(result)
       for (const { written } of result.out) writtenUnits += written?.data.length ?? 0
-      // The others are asked again, once this has gone on its way; a module may be suspended by then.
+      // The rest is sent again later: the module may be suspended by then.
       if (writtenUnits > MAX_TASK_UNITS || run.hasExhausted) break
     }
     return { kind: 'stream', items: streams, reports }
@@ -84,13 +83,13 @@ export async function runTask(task: GuestTask): Promise<GuestTaskResult> {
     await finish(run, item.input.request.tenant)
     const { results } = run
     items.push(results)
-    // Who waits behind a guest that burnt all it had is better asked again: the module may be suspended by now.
+    // The rest is sent again: the module may be suspended by then.
     if (results.some(({ failure }) => failure?.kind === 'fuel')) break
   }
   return { kind: 'phases', items }
 }
 
-/** Goes on to the end, making the instances that are missing. */
+/** Runs to the end and creates missing instances. */
 async function finish(run: PhaseRun | StreamRun, tenant: string | null): Promise<void> {
   for (let missing = run.next(); missing !== null; missing = run.next()) await missing.open(tenant)
 }

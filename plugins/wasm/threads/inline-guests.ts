@@ -1,11 +1,7 @@
-/**
- * Guests on the thread that serves the request: without a hop, and with so little fuel that nobody notices. What is not
- * ready, or too large, is the pool's.
- */
+/** Runs guests on the data thread with little fuel. Work that is not ready or too large is left to the pool. */
 import { EXPORT_OF_ATTACH_POINT } from '../../../wasm-sdk/abi.ts'
 import { PhaseRun } from '../hooks/run-phase.ts'
-import type { Guest, GuestCall, GuestOptions } from '../instances/guest.ts'
-import { Guests } from '../instances/guest.ts'
+import { type Guest, type GuestCall, type GuestOptions, Guests } from '../instances/guest.ts'
 import type { PendingCounts } from '../instances/shared-state.ts'
 import { StreamRun } from '../streams/run-stream.ts'
 import type {
@@ -19,10 +15,10 @@ import type {
 } from './guest-task.ts'
 import { isPicker, mayRunHere, type Placements } from './placements.ts'
 
-export interface InlineLimits {
-  /** Units of one call. */
+interface InlineLimits {
+  /** Fuel of one call, units. */
   readonly fuel: number
-  /** Larger bodies and events are the pool's. */
+  /** Larger bodies and events are left to the pool. */
   readonly maxBodyBytes: number
 }
 
@@ -31,7 +27,7 @@ export class InlineGuests {
   readonly #pendingCounts: PendingCounts
   readonly #placements: Placements
   readonly #limits: InlineLimits
-  /** Instances under way: module and tenant. */
+  /** Instances being created, by module and tenant. */
   readonly #opening = new Set<string>()
 
   constructor(
@@ -45,7 +41,6 @@ export class InlineGuests {
     this.#limits = limits
   }
 
-  /** Registered modules changed. */
   update(modules: readonly LoadedModule[]): void {
     const here = modules.filter((module) => mayRunHere(module) && this.#isSafeToOpen(module))
     this.#guests.learn(
@@ -58,7 +53,7 @@ export class InlineGuests {
     }
   }
 
-  /** @returns null when the pool has to do it */
+  /** @returns null if the pool must run it */
   phase(modules: readonly LoadedModule[], item: Omit<PhaseItem, 'modules'>): readonly PhaseResult[] | null {
     const { tenant } = item.input.request
     if ((item.body?.length ?? 0) + (item.fetched?.body.length ?? 0) > this.#limits.maxBodyBytes) return null
@@ -78,7 +73,7 @@ export class InlineGuests {
     return results
   }
 
-  /** @returns null when the pool has to do it */
+  /** @returns null if the pool must run it */
   stream(
     modules: readonly LoadedModule[],
     item: Omit<StreamItem, 'modules'>,
@@ -99,7 +94,7 @@ export class InlineGuests {
     return { result: run.result, reports }
   }
 
-  /** Another instance is made. @returns false when the pool calls the modules again, with more fuel */
+  /** Creates a new instance. @returns false if the pool calls the modules again with more fuel */
   #countsAsFailed(guest: Guest, { kind }: GuestFailure, tenant: string | null): boolean {
     this.#open(guest, tenant)
     if (kind !== 'fuel' || guest.module.placement === 'inline') return true
@@ -108,7 +103,7 @@ export class InlineGuests {
     return false
   }
 
-  /** @returns null when there is no instance yet */
+  /** @returns null if there is no instance yet */
   pick<T>(
     module: LoadedModule,
     input: Uint8Array,
@@ -127,7 +122,7 @@ export class InlineGuests {
     return call
   }
 
-  /** Null when one of them is not, which is made so. */
+  /** Guests with an instance; null if an instance is missing, which is then created. */
   #ready(modules: readonly LoadedModule[], tenant: string | null): readonly Guest[] | null {
     const guests: Guest[] = []
     let areReady = true
@@ -142,7 +137,7 @@ export class InlineGuests {
     return areReady ? guests : null
   }
 
-  /** What runs when it is instantiated must not take longer than a call may. */
+  /** The start must not take longer than a call. */
   #isSafeToOpen({ burntAtStart }: LoadedModule): boolean {
     return burntAtStart <= this.#limits.fuel
   }

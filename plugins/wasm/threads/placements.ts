@@ -1,14 +1,14 @@
-/** Where the calls of each module run: on the thread that serves the request, or in the pool. @hot */
+/** Decides whether the calls of a module run inline or in the pool. @hot */
 import type { LoadedModule } from './guest-task.ts'
 
-/** Calls in the pool that must have burnt little before a module is tried on the serving thread. */
+/** Calls with little fuel in the pool before a module runs inline. */
 const PROOF_CALLS = 16
-/** After it burnt too much there, its proof takes so many times as many calls; at most so many. */
+/** Factor by which this number grows after a call exceeded the inline fuel, and its maximum. */
 const PROOF_GROWTH = 8
 const MAX_PROOF_CALLS = 8_192
 
 interface Standing {
-  /** Calls in a row that burnt little. */
+  /** Consecutive calls with little fuel. */
   cheapCalls: number
   proofCalls: number
 }
@@ -17,7 +17,7 @@ export class Placements {
   readonly #inlineFuel: number
   readonly #standings = new Map<string, Standing>()
 
-  /** @param inlineFuel most units of a call on the serving thread */
+  /** @param inlineFuel fuel of an inline call, units */
   constructor(inlineFuel: number) {
     this.#inlineFuel = inlineFuel
   }
@@ -28,16 +28,16 @@ export class Placements {
     return standing !== undefined && standing.cheapCalls >= standing.proofCalls
   }
 
-  /** A call has burnt so many units. */
+  /** Records the fuel of a call. */
   measured(module: LoadedModule, fuel: number): void {
     if (module.placement !== 'auto') return
     const standing = this.#standingOf(module)
-    // Half of the budget: who is close to it would go over it sooner or later.
+    // Half of the inline fuel, with a margin for larger inputs.
     if (fuel * 2 <= this.#inlineFuel) standing.cheapCalls++
     else standing.cheapCalls = 0
   }
 
-  /** A call on the serving thread went beyond the budget. */
+  /** Records that an inline call exceeded its fuel. */
   exceeded(module: LoadedModule): void {
     const standing = this.#standingOf(module)
     standing.cheapCalls = 0
@@ -58,12 +58,12 @@ export class Placements {
   }
 }
 
-/** Workers are chosen on the serving thread, wherever the module's other handlers run. */
+/** OnPick runs inline, wherever the module's other handlers run. */
 export function isPicker({ attachPoints }: Pick<LoadedModule, 'attachPoints'>): boolean {
   return attachPoints.includes('OnPick')
 }
 
-/** On the serving thread. */
+/** Returns true if calls of the module may run inline. */
 export function mayRunHere(module: Pick<LoadedModule, 'attachPoints' | 'placement'>): boolean {
   return module.placement !== 'pool' || isPicker(module)
 }
