@@ -44,7 +44,6 @@ export interface ThreadBootOptions {
   readonly log: Logger
 }
 
-/** A listener that a plugin opened. */
 export interface PluginListener {
   readonly plugin: string
   readonly url: string
@@ -62,7 +61,6 @@ export class GatewayThread {
   readonly #topics: Topics
   readonly #plugins: PluginSet
   readonly #listeners: HttpServer[] = []
-  /** Listeners of plugins on this thread. */
   readonly listening: PluginListener[] = []
   readonly #traffic: TrafficWatch | null
   #server: HttpServer | null = null

@@ -40,7 +40,6 @@ export interface ThreadBalanceOptions extends PolicyNames {
   /** For the counters of policies. */
   readonly metrics: Metrics
   readonly shared: PolicyParts['shared']
-  /** Load reports of engines. */
   readonly loads: { readonly current: EngineLoads }
   /** Registered workers that are not in the table yet, for error messages. */
   readonly pending?: { readonly current: PendingWorkers }

@@ -76,7 +76,6 @@ export abstract class ResponseSink {
     return this.lastButOne === LINE_FEED ? '' : '\n'
   }
 
-  /** Counts a chunk that was written. */
   protected countChunk(chunk: string | Buffer): void {
     const { length } = chunk
     this.bytesOut += typeof chunk === 'string' ? Buffer.byteLength(chunk) : length

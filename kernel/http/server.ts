@@ -89,7 +89,6 @@ export class HttpServer implements ServerParts {
   readonly cors: Cors
   readonly log: Logger
   readonly access: ServerParts['access']
-  /** Requests being served. */
   readonly openRequests = new OpenRequests<ServedRequest>()
   /** Every response closes its connection: as configured, and from the end of the settle time on. */
   closesConnections: boolean
@@ -134,7 +133,6 @@ export class HttpServer implements ServerParts {
     return this.#options.clients?.addressOf(peer, headers) ?? peer
   }
 
-  /** Number of open WebSockets. */
   get openSockets(): number {
     return this.#sockets.size
   }

@@ -56,7 +56,6 @@ export function serverInfo(config: SimConfig, load: EngineLoad) {
   }
 }
 
-/** Answer of /model_info. */
 export function modelInfo(config: SimConfig) {
   return {
     model_name: config.models[0],

@@ -6,7 +6,6 @@ import { type PromptText, tokensOf } from './prompt.ts'
 import { Random, seedOf } from './random.ts'
 import type { ScriptedAnswer } from './wire.ts'
 
-/** One event of a stream. */
 export interface StreamEvent {
   /** 0 leaves with the first token, 1 with the second, and so on. */
   readonly tick: number

@@ -111,7 +111,6 @@ function servingRoutes(engine: Engine): RouteDefinition[] {
   ]
 }
 
-/** Routes of an engine that supports Responses. */
 function responsesRoutes(engine: Engine): RouteDefinition[] {
   const path = '/v1/responses'
   return [

@@ -33,7 +33,6 @@ export function chooseToolCalls(
   return tool === undefined ? [] : [toToolCall(nameOf(tool), sampleArguments(tool), random)]
 }
 
-/** Tokens that the calls cost. */
 export function toolCallTokens(calls: readonly ToolCall[]): number {
   return calls.reduce((sum, call) => sum + countTokens(call.name) + countTokens(call.arguments), 0)
 }

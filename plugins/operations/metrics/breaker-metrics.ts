@@ -11,7 +11,6 @@ const BREAKER_STATE_CODE: Readonly<Record<BreakerState, number>> = Object.freeze
   half_open: 2,
 })
 
-/** Identifies the worker of a breaker. */
 export interface BreakerWorker {
   readonly slot: number
   readonly id: string

@@ -19,7 +19,6 @@ export interface TraceHeaders {
   readonly tracestate?: string
 }
 
-/** An open span. */
 export interface OpenSpan {
   set(attributes: Attributes): void
   /** @param error short reason, null on success @param atMs time of `performance.now()` */
