@@ -1,5 +1,5 @@
 /** Configuration section of the scheduler. */
-import { type Static, Type } from '#kernel'
+import { integer, number, type Static, Type } from '#kernel'
 import { MAX_SLOTS } from './shared-slots.ts'
 
 /** From highest to lowest priority. */
@@ -17,24 +17,15 @@ const milliseconds = (value: number, description: string) =>
 function classConfig(facts: ClassFacts) {
   return Type.Object(
     {
-      floor: Type.Integer({
-        default: facts.floor,
-        minimum: 0,
-        maximum: MAX_SLOTS,
-        description: 'Slots reserved for this class.',
-      }),
-      share: Type.Number({
-        default: facts.share,
-        minimum: 0,
-        maximum: 1,
-        description: 'Share of all slots reserved for this class, if larger than `floor`.',
-      }),
-      queueSize: Type.Integer({
-        default: facts.queueSize,
-        minimum: 0,
-        maximum: MAX_SLOTS,
-        description: 'Maximum number of waiting requests of this class.',
-      }),
+      floor: integer({ default: facts.floor, min: 0, max: MAX_SLOTS }, 'Slots reserved for this class.'),
+      share: number(
+        { default: facts.share, min: 0, max: 1 },
+        'Share of all slots reserved for this class, if larger than `floor`.',
+      ),
+      queueSize: integer(
+        { default: facts.queueSize, min: 0, max: MAX_SLOTS },
+        'Maximum number of waiting requests of this class.',
+      ),
       queueTimeoutMs: milliseconds(facts.queueTimeoutMs, 'Maximum time in the queue, in milliseconds.'),
       starvationMs: milliseconds(
         facts.starvationMs,
@@ -78,13 +69,10 @@ export const schedulerConfig = Type.Object(
       description:
         'Slots over all threads; null uses the sum of the max_running_requests labels of the ready workers.',
     }),
-    maxReservedShare: Type.Number({
-      default: 0.5,
-      minimum: 0,
-      maximum: 1,
-      description:
-        'Maximum share of all slots that can be reserved; beyond it, the reservations of lower classes are reduced first.',
-    }),
+    maxReservedShare: number(
+      { default: 0.5, min: 0, max: 1 },
+      'Maximum share of all slots that can be reserved; beyond it, the reservations of lower classes are reduced first.',
+    ),
     defaultMaxClass: priorityName('Maximum class of tenants that are not listed.', 'default'),
     tenants: Type.Array(
       Type.Object(
@@ -96,13 +84,10 @@ export const schedulerConfig = Type.Object(
       ),
       { default: [], description: 'Maximum class by tenant.' },
     ),
-    tenantMetricLimit: Type.Integer({
-      default: 32,
-      minimum: 1,
-      maximum: 1_000,
-      description:
-        'Maximum number of tenants with their own metric series; the others are counted as `other`.',
-    }),
+    tenantMetricLimit: integer(
+      { default: 32, min: 1, max: 1_000 },
+      'Maximum number of tenants with their own metric series; the others are counted as `other`.',
+    ),
     classes: Type.Object(
       {
         system: classConfig(classFacts(32, 0, 64, [30_000, 5_000], true)),
