@@ -5,7 +5,7 @@
 import type { GatewayError } from '../errors/gateway-error.ts'
 import { httpErrors } from './http-errors.ts'
 
-/** Smaller bodies are not counted: with the limit of connections, they are few bytes. */
+/** Smaller bodies are not counted; the connection limit bounds them. */
 export const UNCOUNTED_BYTES = 16_384
 const RETRY_AFTER = { headers: ['retry-after', '1'] }
 
@@ -29,7 +29,7 @@ export class BodyBudget {
     this.#maxPerOwner = Math.max(maxBodyBytes, maxHeldBytesPerOwner)
   }
 
-  /** @returns null if the bytes are counted; otherwise the error for the client, and nothing is */
+  /** @returns null if the bytes were counted; otherwise the error for the client */
   take(owner: string, bytes: number): GatewayError | null {
     const own = (this.#heldByOwner.get(owner) ?? 0) + bytes
     if (own > this.#maxPerOwner) return httpErrors.too_many_body_bytes.with(RETRY_AFTER, this.#maxPerOwner)

@@ -1,4 +1,4 @@
-/** Opens a small listener of its own beside the API: a plugin's own port. */
+/** Opens a separate listener for a plugin. */
 import type { KernelConfig } from '../config/kernel-config.ts'
 import type { Logger } from '../contracts/log.ts'
 import type { RouteDefinition } from '../contracts/route.ts'
