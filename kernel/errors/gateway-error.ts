@@ -52,6 +52,11 @@ export interface ErrorOptions {
   readonly headers?: readonly string[]
 }
 
+/** Options with a Retry-After header in whole seconds, at least 1. */
+export function retryAfter(seconds: number): ErrorOptions {
+  return { headers: ['retry-after', String(Math.max(1, Math.ceil(seconds)))] }
+}
+
 /** Codes are sent as a header and may come from workers. */
 const ERROR_CODE = /^[a-z0-9_.-]{1,100}$/i
 const MALFORMED_CODE = 'worker_error'

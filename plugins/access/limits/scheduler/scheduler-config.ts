@@ -14,25 +14,31 @@ const priorityName = (description: string, fallback?: Priority) =>
 const milliseconds = (value: number, description: string) =>
   Type.Integer({ default: value, minimum: 1, maximum: ONE_DAY_MS, description })
 
-function classConfig(facts: ClassFacts) {
+function classConfig(
+  floor: number,
+  share: number,
+  queueSize: number,
+  [queueTimeoutMs, starvationMs]: readonly [number, number],
+  mayPreempt: boolean,
+) {
   return Type.Object(
     {
-      floor: integer({ default: facts.floor, min: 0, max: MAX_SLOTS }, 'Slots reserved for this class.'),
+      floor: integer({ default: floor, min: 0, max: MAX_SLOTS }, 'Slots reserved for this class.'),
       share: number(
-        { default: facts.share, min: 0, max: 1 },
+        { default: share, min: 0, max: 1 },
         'Share of all slots reserved for this class, if larger than `floor`.',
       ),
       queueSize: integer(
-        { default: facts.queueSize, min: 0, max: MAX_SLOTS },
+        { default: queueSize, min: 0, max: MAX_SLOTS },
         'Maximum number of waiting requests of this class.',
       ),
-      queueTimeoutMs: milliseconds(facts.queueTimeoutMs, 'Maximum time in the queue, in milliseconds.'),
+      queueTimeoutMs: milliseconds(queueTimeoutMs, 'Maximum time in the queue, in milliseconds.'),
       starvationMs: milliseconds(
-        facts.starvationMs,
+        starvationMs,
         'Time after which the oldest waiting request is admitted before higher classes, in milliseconds. Ignored for system.',
       ),
       mayPreempt: Type.Boolean({
-        default: facts.mayPreempt,
+        default: mayPreempt,
         description:
           'Whether the class may preempt requests of lower classes that have not sent their first byte.',
       }),
@@ -40,23 +46,6 @@ function classConfig(facts: ClassFacts) {
     { default: {}, additionalProperties: false },
   )
 }
-
-interface ClassFacts {
-  readonly floor: number
-  readonly share: number
-  readonly queueSize: number
-  readonly queueTimeoutMs: number
-  readonly starvationMs: number
-  readonly mayPreempt: boolean
-}
-
-const classFacts = (
-  floor: number,
-  share: number,
-  queueSize: number,
-  [queueTimeoutMs, starvationMs]: readonly [number, number],
-  mayPreempt: boolean,
-): ClassFacts => ({ floor, share, queueSize, queueTimeoutMs, starvationMs, mayPreempt })
 
 export const schedulerConfig = Type.Object(
   {
@@ -90,10 +79,10 @@ export const schedulerConfig = Type.Object(
     ),
     classes: Type.Object(
       {
-        system: classConfig(classFacts(32, 0, 64, [30_000, 5_000], true)),
-        interactive: classConfig(classFacts(128, 0.25, 256, [30_000, 5_000], true)),
-        default: classConfig(classFacts(0, 0.1, 512, [60_000, 30_000], false)),
-        bulk: classConfig(classFacts(0, 0, 1_024, [300_000, 120_000], false)),
+        system: classConfig(32, 0, 64, [30_000, 5_000], true),
+        interactive: classConfig(128, 0.25, 256, [30_000, 5_000], true),
+        default: classConfig(0, 0.1, 512, [60_000, 30_000], false),
+        bulk: classConfig(0, 0, 1_024, [300_000, 120_000], false),
       },
       { default: {}, additionalProperties: false },
     ),
