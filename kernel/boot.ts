@@ -1,4 +1,4 @@
-/** One thread of the gateway, from its configuration to listening, and back. */
+/** Life cycle of one gateway thread: boot, listen, reload, drain, stop. */
 import { performance } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
@@ -44,7 +44,6 @@ export interface ThreadBootOptions {
   readonly log: Logger
 }
 
-/** A listener that a plugin opened. */
 export interface PluginListener {
   readonly plugin: string
   readonly url: string
@@ -62,7 +61,6 @@ export class GatewayThread {
   readonly #topics: Topics
   readonly #plugins: PluginSet
   readonly #listeners: HttpServer[] = []
-  /** Listeners of plugins on this thread. */
   readonly listening: PluginListener[] = []
   #traffic: TrafficWatch | null = null
   #server: HttpServer | null = null
@@ -214,7 +212,7 @@ export class GatewayThread {
     this.isDraining = true
     const endsAtMs = performance.now() + graceMs
     if (this.#server !== null) {
-      // Not a reference: the open listener keeps the process alive, and a second signal closes it.
+      // Not referenced: the open listener keeps the process alive, and a second signal closes it.
       if (settleMs > 0) await sleep(Math.min(settleMs, graceMs / 2), undefined, { ref: false })
       this.#server.stopListening()
       await settlesWithin(this.#server.whenIdle(), endsAtMs - performance.now())

@@ -1,4 +1,4 @@
-/** Ends the gateway in order after an error on the control thread that nothing caught: its state is unknown from then on. */
+/** Shuts the gateway down after an uncaught error on the control thread, whose state is unknown from then on. */
 import type { Logger } from './contracts/log.ts'
 
 /** An uncaught error on the control thread has shut the gateway down; its cause is that error, which was logged. */
@@ -23,7 +23,7 @@ export function guardControl(log: Logger, onFirst: (error: ControlError) => void
     try {
       log.error({ err, kind }, 'uncaught error on the control thread')
     } catch {
-      // A failing log output must not bring the guard back in here.
+      // A failing log output must not call the guard again.
     }
     if (isFirst) onFirst(new ControlError(err))
   }

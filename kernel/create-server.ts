@@ -7,7 +7,7 @@ import type { TrafficWatch } from './contracts/traffic.ts'
 import { type CompiledRoute, compileRoute, NO_HOOKS, unmatchedRoute } from './http/compiled-route.ts'
 import { type CompiledSocket, compileSocket, messageRoute, upgradeHooks } from './http/compiled-socket.ts'
 import { connectionsPerThread } from './http/connection-limit.ts'
-import { createCors } from './http/cors.ts'
+import { serverLimits } from './http/listener.ts'
 import { headerRules } from './http/request-headers.ts'
 import { HttpServer } from './http/server.ts'
 import type { ServerParts } from './http/server-parts.ts'
@@ -78,19 +78,7 @@ export function createServer(options: CreateServerOptions): HttpServer {
       maxCount: http.maxHeaderCount,
       maxBytes: http.maxHeaderBytes,
     }),
-    body: {
-      maxBodyBytes: http.maxBodyBytes,
-      maxHeldBytes: http.maxHeldBodyBytes,
-      maxHeldBytesPerOwner: http.maxHeldBodyBytesPerTenant,
-    },
-    maxJsonDepth: http.maxJsonDepth,
-    client: {
-      bodyIdleMs: http.bodyIdleMs,
-      bodyMinRate: http.bodyMinBytesPerSecond,
-      replyIdleMs: http.replyIdleMs,
-    },
-    heartbeatMs: http.heartbeatMs,
-    keepAlive: http.keepAlive,
+    ...serverLimits(http),
     connections: {
       max: connectionsPerThread(http.maxConnections, kernel.threads),
       log,
@@ -99,7 +87,6 @@ export function createServer(options: CreateServerOptions): HttpServer {
       },
     },
     tls: kernel.tls === undefined ? null : toTlsFiles(kernel.tls),
-    cors: createCors(http.corsOrigins),
     log,
     access: accessLog(options),
   })

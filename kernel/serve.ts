@@ -39,7 +39,6 @@ const STOP_LIMIT_MS = 3_000
 export interface ServeInfo {
   /** Base URL of the API; null without an API listener. */
   readonly url: string | null
-  /** Listeners that plugins opened. */
   readonly listeners: readonly PluginListener[]
   readonly bootMs: number
   readonly plugins: readonly string[]

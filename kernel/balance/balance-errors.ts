@@ -2,7 +2,6 @@
 import type { PickLeg } from '../contracts/policy.ts'
 import type { PendingWorkers } from '../contracts/worker.ts'
 import { defineErrors } from '../errors/define-errors.ts'
-import type { ErrorOptions } from '../errors/gateway-error.ts'
 
 const NONE_PENDING: PendingWorkers = Object.freeze({ count: 0, problem: null })
 
@@ -71,11 +70,6 @@ export const balanceErrors = defineErrors('balance', {
       `${setting} cannot be '${name}': ${name} does not work for ${leg} workers`,
   },
 })
-
-/** Retry-After in whole seconds, at least 1. */
-export function retryAfter(waitMs: number): ErrorOptions {
-  return { headers: ['retry-after', String(Math.max(1, Math.ceil(waitMs / 1_000)))] }
-}
 
 function shorten(name: string): string {
   return name.length <= MAX_NAME_LENGTH ? name : `${name.slice(0, MAX_NAME_LENGTH)}…`

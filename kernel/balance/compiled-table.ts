@@ -87,7 +87,6 @@ export class CompiledTable {
   readonly workers: readonly WorkerEntry[]
   readonly byId: ReadonlyMap<string, WorkerEntry>
   readonly bySlot: ReadonlyMap<number, WorkerEntry>
-  /** Workers of the largest tier. */
   readonly largestTier: number
   /** True if there are prefill and decode workers. */
   readonly hasPairs: boolean
@@ -140,7 +139,6 @@ export class CompiledTable {
     return this.#routes[leg].get(key)
   }
 
-  /** All routes of one leg. */
   routesOf(leg: PickLeg): Iterable<ModelRoute> {
     return this.#routes[leg].values()
   }

@@ -8,7 +8,8 @@ import type { RelayContext } from '../contracts/relay-context.ts'
 import type { TrafficWatch } from '../contracts/traffic.ts'
 import type { PendingWorkers, WorkerEntry } from '../contracts/worker.ts'
 import type { GatewayError } from '../errors/gateway-error.ts'
-import { balanceErrors, retryAfter } from './balance-errors.ts'
+import { retryAfter } from '../errors/gateway-error.ts'
+import { balanceErrors } from './balance-errors.ts'
 import { REFUSED } from './breakers.ts'
 import { type CandidateParts, Candidates } from './candidates.ts'
 import { type CompiledTable, type ModelRoute, UNKNOWN_MODEL, WORKER_TYPE_OF_LEG } from './compiled-table.ts'
@@ -196,8 +197,8 @@ export class Picker {
       }
     }
     if (Number.isFinite(shedMs))
-      throw balanceErrors.worker_overload_protection_shed.with(retryAfter(shedMs), model)
-    const retry = retryAfter(Number.isFinite(waitMs) ? waitMs : 0)
+      throw balanceErrors.worker_overload_protection_shed.with(retryAfter(shedMs / 1_000), model)
+    const retry = retryAfter(Number.isFinite(waitMs) ? waitMs / 1_000 : 0)
     throw leg === 'whole'
       ? balanceErrors.no_available_workers.with(retry, model)
       : balanceErrors.server_selection_failed.with(retry, leg, model)

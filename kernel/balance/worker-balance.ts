@@ -100,7 +100,6 @@ export interface WorkerBalance {
   /** Control only: frees the row; it is reused when its count is zero. */
   freeSlot(slot: number): void
 
-  /** Names of all policies. */
   policyNames(): readonly string[]
   /** True if a setting or a worker label selects the policy, or it is the default. From `start` on. */
   usesPolicy(name: string): boolean

@@ -1,7 +1,9 @@
 /** The kernel's own section of the configuration file: types, schema, defaults. */
+
 import type { Static } from 'typebox'
 import { Type } from '../contracts/type.ts'
 import { BreakerConfigSchema } from './breaker-config.ts'
+import { integer } from './number-settings.ts'
 import { RetryConfigSchema } from './retry-config.ts'
 import { TlsConfigSchema } from './tls-config.ts'
 
@@ -57,29 +59,22 @@ export const KernelConfigSchema = Type.Object(
     ),
     http: Type.Object(
       {
-        maxBodyBytes: Type.Integer({
-          minimum: 1,
-          default: 67_108_864,
-          description: 'Largest request body in bytes; larger ones get 413.',
-        }),
-        maxHeldBodyBytes: Type.Integer({
-          minimum: 1,
-          default: 536_870_912,
-          description:
-            'Largest total of request bodies that one data thread holds at once, in bytes, including WebSocket messages; further ones get 503. Bodies of up to 16 KiB are not counted. At least maxBodyBytes.',
-        }),
-        maxHeldBodyBytesPerTenant: Type.Integer({
-          minimum: 1,
-          default: 268_435_456,
-          description:
-            'The same for one tenant, or for one client address of callers without a tenant, in bytes; further ones get 429. At least maxBodyBytes.',
-        }),
-        maxJsonDepth: Type.Integer({
-          minimum: 8,
-          maximum: 512,
-          default: 128,
-          description: 'Deepest nesting of JSON bodies; deeper ones get 400.',
-        }),
+        maxBodyBytes: integer(
+          { default: 67_108_864, min: 1 },
+          'Largest request body in bytes; larger ones get 413.',
+        ),
+        maxHeldBodyBytes: integer(
+          { default: 536_870_912, min: 1 },
+          'Largest total of request bodies that one data thread holds at once, in bytes, including WebSocket messages; further ones get 503. Bodies of up to 16 KiB are not counted. At least maxBodyBytes.',
+        ),
+        maxHeldBodyBytesPerTenant: integer(
+          { default: 268_435_456, min: 1 },
+          'The same for one tenant, or for one client address of callers without a tenant, in bytes; further ones get 429. At least maxBodyBytes.',
+        ),
+        maxJsonDepth: integer(
+          { default: 128, min: 8, max: 512 },
+          'Deepest nesting of JSON bodies; deeper ones get 400.',
+        ),
         keepAlive: Type.Boolean({
           default: true,
           description:
@@ -103,28 +98,22 @@ export const KernelConfigSchema = Type.Object(
           60_000,
           'Longest pause within a request body before 408, in milliseconds. 0 disables the limit.',
         ),
-        bodyMinBytesPerSecond: Type.Integer({
-          minimum: 0,
-          default: 1_024,
-          description:
-            'Lowest average rate of a request body; slower ones get 408 after bodyIdleMs. 0 disables the limit.',
-        }),
+        bodyMinBytesPerSecond: integer(
+          { default: 1_024, min: 0 },
+          'Lowest average rate of a request body; slower ones get 408 after bodyIdleMs. 0 disables the limit.',
+        ),
         replyIdleMs: milliseconds(
           120_000,
           'A client that reads nothing of its response for this long is disconnected, in milliseconds. 0 disables the limit.',
         ),
-        maxHeaderCount: Type.Integer({
-          minimum: 8,
-          maximum: 100,
-          default: 90,
-          description: 'Largest number of request headers; more get 431.',
-        }),
-        maxHeaderBytes: Type.Integer({
-          minimum: 1024,
-          maximum: 65_536,
-          default: 32_768,
-          description: 'Largest header block in bytes; larger ones get 431.',
-        }),
+        maxHeaderCount: integer(
+          { default: 90, min: 8, max: 100 },
+          'Largest number of request headers; more get 431.',
+        ),
+        maxHeaderBytes: integer(
+          { default: 32_768, min: 1024, max: 65_536 },
+          'Largest header block in bytes; larger ones get 431.',
+        ),
         requestIdHeaders: Type.Array(Type.String(), {
           default: ['x-request-id', 'x-correlation-id', 'x-trace-id', 'request-id'],
           description: 'Headers that may carry the request id; the first match is used.',
@@ -159,16 +148,11 @@ export const KernelConfigSchema = Type.Object(
           4_000,
           'Idle connections are closed after this time, in milliseconds; keep it below the 5 s of common worker servers.',
         ),
-        maxIdlePerWorker: Type.Integer({
-          minimum: 0,
-          default: 500,
-          description: 'Idle connections kept per worker and thread.',
-        }),
-        maxResponseHeaderBytes: Type.Integer({
-          minimum: 1024,
-          default: 65_536,
-          description: 'Largest header block of a worker response in bytes.',
-        }),
+        maxIdlePerWorker: integer({ default: 500, min: 0 }, 'Idle connections kept per worker and thread.'),
+        maxResponseHeaderBytes: integer(
+          { default: 65_536, min: 1024 },
+          'Largest header block of a worker response in bytes.',
+        ),
         forwardHeaders: Type.Array(Type.String(), {
           default: [
             'authorization',
@@ -215,12 +199,7 @@ export const KernelConfigSchema = Type.Object(
     ),
     limits: Type.Object(
       {
-        maxWorkers: Type.Integer({
-          minimum: 1,
-          maximum: 65_536,
-          default: 4_096,
-          description: 'Largest number of workers.',
-        }),
+        maxWorkers: integer({ default: 4_096, min: 1, max: 65_536 }, 'Largest number of workers.'),
       },
       { default: {}, additionalProperties: false },
     ),

@@ -1,4 +1,5 @@
 /** Settings of the kernel that a reload applies, and the contract of the code that reads the configuration. */
+import type { ReloadReport } from '../contracts/reload.ts'
 import type { LoadedConfig } from './loaded-config.ts'
 
 /** Paths of the kernel section that a reload applies. */
@@ -15,13 +16,9 @@ export const KERNEL_RELOADS: readonly string[] = [
   'tls.keyPassphrase',
 ]
 
-export interface ConfigChange {
+export interface ConfigChange extends ReloadReport {
   /** The running configuration with the applied changes. */
   readonly next: LoadedConfig
-  /** Paths of changed settings that are applied, such as `plugins.auth.apiKey`. */
-  readonly applied: readonly string[]
-  /** Paths of changed settings that need a restart. */
-  readonly needsRestart: readonly string[]
   /** Plugins whose section changed. */
   readonly plugins: readonly string[]
 }

@@ -2,10 +2,10 @@
 
 /** One setting, of the kernel's table or of a plugin's manifest. */
 export interface ConfigFlag {
-  /** Long flag without the dashes; null if there is only a variable. */
-  readonly flag: string | null
-  /** Environment variable; null if there is only a flag. */
-  readonly env: string | null
+  /** Long flag without the dashes; absent if there is only a variable. */
+  readonly flag?: string
+  /** Environment variable; absent if there is only a flag. */
+  readonly env?: string
   /** Path of the setting in the file; for a plugin, below `plugins` and its name. */
   readonly path: readonly string[]
   /** Further paths that get the value. */

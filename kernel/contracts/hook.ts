@@ -20,7 +20,6 @@ export interface IncomingResponse {
   body: Buffer | null
 }
 
-/** Report of one upstream attempt. */
 export interface AttemptReport {
   readonly worker: WorkerEntry
   /** 1-based. */

@@ -2,7 +2,6 @@
 import { token } from './token.ts'
 import type { WorkerEntry } from './worker.ts'
 
-/** One KV block. */
 export interface KvBlock {
   /** The engine's hash; comparable with those of the same worker only. */
   readonly hash: bigint

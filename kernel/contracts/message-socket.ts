@@ -1,6 +1,6 @@
 /** WebSockets whose messages are requests. */
 import type { RequestContext } from './request.ts'
-import type { SocketBounds, SocketRouteDefinition } from './socket.ts'
+import type { SocketBounds, SocketConnection, SocketRouteDefinition } from './socket.ts'
 
 export interface SocketLimits extends SocketBounds {
   /** A socket without messages and without running work closes with 1000 after this. 0 disables it. Default 10 minutes. */
@@ -12,16 +12,9 @@ export interface SocketLimits extends SocketBounds {
 }
 
 /** One open socket. The object stays the same while it is open: a key for what a plugin keeps beside it. */
-export interface Socket {
-  /** The request that opened it, for its parameters, headers and identity; its response is complete. */
-  readonly request: RequestContext
-  /** The negotiated subprotocol; empty when there is none. */
-  readonly protocol: string
-  readonly isOpen: boolean
+export interface Socket extends Pick<SocketConnection, 'request' | 'protocol' | 'isOpen' | 'close'> {
   /** Sends text as a text message, bytes as a binary one. @returns false when the client is slow */
   send(message: string | Buffer): boolean
-  /** Closes with a code of RFC 6455 §7.4; running messages are cancelled. Safe to call twice. */
-  close(code: number, reason?: string): void
 }
 
 /**

@@ -70,7 +70,6 @@ export interface Policy {
 /** Uniform numbers from 0 up to but not including 1, like Math.random. */
 export type RandomSource = () => number
 
-/** Parts for an instance of a policy. */
 export interface PolicyParts {
   /** Model of the instance; empty for models that no worker lists. */
   readonly model: string

@@ -73,7 +73,6 @@ export interface RequestContext extends RequestFacts {
 
   /** Names of the middleware modules that ran for the request, each once; null while there are none. For logs. */
   readonly modules: readonly string[] | null
-  /** Adds a name to `modules`. */
   noteModule(name: string): void
 
   /** Canonical model name of the last call to a worker; null before the first. */

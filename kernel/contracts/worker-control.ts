@@ -106,7 +106,6 @@ export interface PairLoad {
   readonly transferRate: number
 }
 
-/** Load report of an engine. */
 export interface EngineReport {
   /** ISO 8601, as sent by the engine; null without one. */
   readonly timestamp: string | null

@@ -131,7 +131,6 @@ export const PendingWorkersReplica = defineReplica<PendingWorkers>('kernel.pendi
 /** Published by control, compiled for picks by `balance`. */
 export const WorkerTableReplica = defineReplica<WorkerTable>('kernel.workers', { workers: [] })
 
-/** Load report of an engine. */
 export interface EngineLoad {
   /** Prompt tokens waiting for prefill, over all ranks; -1 if unknown. */
   readonly queuedTokens: number

@@ -1,28 +1,8 @@
 /** The error class of the gateway: code, kind, source and rendering. Created only by error tables. */
 import { isFieldValue, isToken } from '../wire/header-syntax.ts'
 
-/** Kind of failure; decides the HTTP status. */
-export type ErrorKind =
-  | 'bad_request'
-  | 'unauthorized'
-  | 'forbidden'
-  | 'not_found'
-  | 'method_not_allowed'
-  | 'timeout'
-  | 'conflict'
-  | 'too_large'
-  | 'unsupported_media'
-  | 'headers_too_large'
-  | 'failed_dependency'
-  | 'rate_limited'
-  | 'internal'
-  | 'not_implemented'
-  | 'bad_gateway'
-  | 'unavailable'
-  | 'gateway_timeout'
-  | 'insufficient_storage'
-
-export const STATUS_OF_KIND: Readonly<Record<ErrorKind, number>> = Object.freeze({
+/** HTTP status of each kind of failure. */
+export const STATUS_OF_KIND = Object.freeze({
   bad_request: 400,
   unauthorized: 401,
   forbidden: 403,
@@ -42,6 +22,8 @@ export const STATUS_OF_KIND: Readonly<Record<ErrorKind, number>> = Object.freeze
   gateway_timeout: 504,
   insufficient_storage: 507,
 })
+
+export type ErrorKind = keyof typeof STATUS_OF_KIND
 
 const KIND_OF_STATUS: ReadonlyMap<number, ErrorKind> = new Map(
   Object.entries(STATUS_OF_KIND).map(([kind, status]) => [status, kind as ErrorKind]),
@@ -68,6 +50,11 @@ export interface ErrorOptions {
   readonly code?: string
   /** Extra response headers, such as `['allow', 'GET, HEAD']`. Invalid ones are dropped. */
   readonly headers?: readonly string[]
+}
+
+/** Options with a Retry-After header in whole seconds, at least 1. */
+export function retryAfter(seconds: number): ErrorOptions {
+  return { headers: ['retry-after', String(Math.max(1, Math.ceil(seconds)))] }
 }
 
 /** Codes are sent as a header and may come from workers. */

@@ -2,12 +2,12 @@
  * Limits the request bodies that a thread holds at once, in total and per owner: the tenant, or the client address of callers
  * without one. Bodies are counted before they are read: by their length if it is announced, otherwise as they arrive.
  */
-import type { GatewayError } from '../errors/gateway-error.ts'
+import { type GatewayError, retryAfter } from '../errors/gateway-error.ts'
 import { httpErrors } from './http-errors.ts'
 
-/** Smaller bodies are not counted: with the limit of connections, they are few bytes. */
+/** Smaller bodies are not counted; the connection limit bounds them. */
 export const UNCOUNTED_BYTES = 16_384
-const RETRY_AFTER = { headers: ['retry-after', '1'] }
+const RETRY_SOON = retryAfter(1)
 
 export interface BodyLimits {
   /** Largest single body, bytes. The other limits are at least this. */
@@ -29,11 +29,11 @@ export class BodyBudget {
     this.#maxPerOwner = Math.max(maxBodyBytes, maxHeldBytesPerOwner)
   }
 
-  /** @returns null if the bytes are counted; otherwise the error for the client, and nothing is */
+  /** @returns null if the bytes were counted; otherwise the error for the client */
   take(owner: string, bytes: number): GatewayError | null {
     const own = (this.#heldByOwner.get(owner) ?? 0) + bytes
-    if (own > this.#maxPerOwner) return httpErrors.too_many_body_bytes.with(RETRY_AFTER, this.#maxPerOwner)
-    if (this.#held + bytes > this.#max) return httpErrors.body_memory_exhausted.with(RETRY_AFTER, this.#max)
+    if (own > this.#maxPerOwner) return httpErrors.too_many_body_bytes.with(RETRY_SOON, this.#maxPerOwner)
+    if (this.#held + bytes > this.#max) return httpErrors.body_memory_exhausted.with(RETRY_SOON, this.#max)
     this.#held += bytes
     this.#heldByOwner.set(owner, own)
     return null

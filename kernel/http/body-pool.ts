@@ -3,9 +3,9 @@
  * prompt. bench: relay-json-100k
  */
 
-/** Smaller bodies come from Node's own pool. */
+/** Smaller bodies use Node's own pool. */
 export const MIN_POOLED_BYTES = 16_384
-/** Larger bodies are rare, and not kept. */
+/** Larger bodies are rare and not kept. */
 export const MAX_POOLED_BYTES = 1_048_576
 /** Free memory kept per thread. */
 const MAX_FREE_BYTES = 16 * 1_048_576

@@ -12,7 +12,7 @@ const CHECK_MS = 3_000
 /** All but the rate in milliseconds; 0 disables a limit. */
 export interface ClientLimits {
   readonly bodyIdleMs: number
-  /** Bytes a second, on average, from the first `bodyIdleMs` on. */
+  /** Average bytes per second, required from the first `bodyIdleMs` on. */
   readonly bodyMinRate: number
   readonly replyIdleMs: number
 }
@@ -29,7 +29,7 @@ export class ClientTimeouts {
   readonly #waits = new Map<ServedRequest, Wait>()
   readonly #timer: NodeJS.Timeout
 
-  /** @param open all requests that are being served, now and later */
+  /** @param open all open requests; changes over time */
   constructor(limits: ClientLimits, open: Iterable<ServedRequest>) {
     this.#limits = limits
     this.#timer = setInterval(() => this.#check(open), CHECK_MS).unref()

@@ -1,4 +1,4 @@
-/** Routes with everything decided at ready: hook chains, access check, metrics. */
+/** Routes with hook chains, access check and metrics resolved at boot. */
 import type { AuthService } from '../contracts/auth.ts'
 import type { RouteHooks } from '../contracts/hook.ts'
 import type { RouteDefinition } from '../contracts/route.ts'
@@ -12,7 +12,7 @@ export interface CompiledRoute {
   readonly paramNames: readonly string[]
   readonly readsBody: boolean
   readonly requestIdPrefix: string
-  /** Replaced when a hook is switched on or off; requests keep those they began with. */
+  /** Replaced when a hook is switched; running requests keep theirs. */
   hooks: RouteHooks
   /** Null where no check is needed: public routes, and all routes when auth is off. */
   readonly auth: AuthService | null
@@ -60,7 +60,7 @@ function paramNameOf(segment: string): string[] {
   return segment === '*' ? ['*'] : []
 }
 
-/** Responds to unknown paths, which all look the same in metrics. */
+/** Responds to unknown paths, which share one metrics label. */
 export function unmatchedRoute(metrics: RouteWatch | null): CompiledRoute {
   return compileRoute(
     {
@@ -76,7 +76,7 @@ export function unmatchedRoute(metrics: RouteWatch | null): CompiledRoute {
 }
 
 /**
- * The part of a path that a route's `*` stands for.
+ * Part of a path that matches the `*` of a route.
  *
  * @param pattern of the route; ends with a slash and a star
  * @returns percent-encoded as received, without the slash

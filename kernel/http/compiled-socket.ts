@@ -1,4 +1,4 @@
-/** A socket route with everything decided at ready: the upgrade request, and the request that each message becomes. */
+/** A socket route resolved at boot: the upgrade request, and the route of its messages. */
 import type { AuthService } from '../contracts/auth.ts'
 import type { RouteHooks } from '../contracts/hook.ts'
 import type { RouteDefinition } from '../contracts/route.ts'
@@ -9,7 +9,7 @@ import { compileRoute } from './compiled-route.ts'
 
 export interface CompiledSocket {
   readonly definition: SocketRouteDefinition
-  /** Its handler is set by the server, which alone can open a socket. */
+  /** The server sets its handler. */
   readonly upgrade: CompiledRoute
   readonly message: CompiledRoute
 }
@@ -21,7 +21,7 @@ export interface SocketParts {
   readonly metrics: { readonly upgrade: RouteWatch; readonly message: RouteWatch } | null
 }
 
-/** A message as a route that hooks see: it has a body, like a POST. */
+/** A message as a route for hooks: it has a body, like a POST. */
 export function messageRoute(definition: SocketRouteDefinition): RouteDefinition {
   const { path, access, errors, headers, endpoint, requestIdPrefix } = definition
   return {
@@ -33,7 +33,7 @@ export function messageRoute(definition: SocketRouteDefinition): RouteDefinition
     endpoint,
     requestIdPrefix,
     docs: { summary: 'a message of a socket', tag: 'sockets', isHidden: true, responses: {} },
-    // Each message brings its own.
+    // Each message has its own handler.
     handler: () => {},
   }
 }
@@ -51,7 +51,7 @@ export function compileSocket(definition: SocketRouteDefinition, parts: SocketPa
   }
 }
 
-/** The route of the upgrade as a server runs it. Its hooks are read for each request, since they may be switched. */
+/** The route of the upgrade for a server. Its hooks are read per request, because they may be switched. */
 export function upgradeRoute({ upgrade }: CompiledSocket, accept: RouteDefinition['handler']): CompiledRoute {
   return {
     ...upgrade,

@@ -1,6 +1,6 @@
 /**
- * One request, from its arrival to the end of its response: what handlers and hooks see. It has a `ResponseSink`, which
- * its response goes to straight away, or through the hooks of its route. What becomes of a failure is in `fail.ts`. @hot
+ * One request from arrival to the end of its response, as handlers and hooks see it. Its response is written to a
+ * `ResponseSink`, directly or through the hooks of its route. `fail.ts` renders errors. @hot
  */
 import { ANONYMOUS_TENANT, type Identity, tenantOf } from '../contracts/auth.ts'
 import type { ErrorEncoder } from '../contracts/error-format.ts'
@@ -33,7 +33,7 @@ const EVENT_STREAM = 'text/event-stream'
 export class HttpContext implements ServedRequest, ResponseOwner {
   readonly server: ServerParts
   readonly compiled: CompiledRoute
-  /** As they were at arrival: a hook that is switched on meanwhile does not run on half a request. */
+  /** Those at arrival: a hook that is switched on later does not run for this request. */
   readonly hooks: RouteHooks
   readonly sink: ResponseSink
   readonly method: string
@@ -45,19 +45,14 @@ export class HttpContext implements ServedRequest, ResponseOwner {
   identity: Identity | null = null
   errorCode: string | null = null
   modules: string[] | null = null
-  /** The body is complete, and has been scanned where it is long. */
+  /** The body is complete; a long one has been scanned. */
   hasBody = false
-  /** The body is still arriving. */
   isReceiving = false
-  /** Body bytes so far. */
   bytesIn = 0
-  /** An error response is being made. */
   isFailing = false
   /** The access check has passed. */
   isAdmitted = false
-  /** Encodes the error that ends a stream which has begun; null: as its content type says. */
   encodeError: ErrorEncoder | null = null
-  /** Its index in the list of open requests; -1 outside. */
   openIndex = -1
   /** Set by the relay, for the access line and metrics. */
   workerUrl: string | null = null
@@ -65,7 +60,7 @@ export class HttpContext implements ServedRequest, ResponseOwner {
   tokens: TokenCounts | null = null
   attempts = 0
   generationCount = 0
-  /** Plugin values by slot index; made when the first is set. */
+  /** Plugin values by slot index; created with the first one. */
   slots: unknown[] | null = null
 
   readonly #pathValues: readonly string[]
@@ -74,17 +69,17 @@ export class HttpContext implements ServedRequest, ResponseOwner {
   #bodyBlock: Buffer | null = null
   /** Bytes of the body in the server's budget. */
   #heldBytes = 0
-  /** Whom they count for; set with them. */
+  /** Owner of these bytes in the budget. */
   #bodyOwner = ''
   #abortListeners: (() => void)[] | null = null
   #cancelListeners: (() => void)[] | null = null
   #peek: RoutingPeek | null = null
   #parsed: unknown = undefined
-  /** Of a long body, which is scanned before the request runs. */
+  /** Scan of a long body, made before the request runs. */
   #scanned: ScannedBody | null = null
   #clientAddress: string | null = null
   #listener: SinkListener | null = null
-  /** The response's way through hooks; null until it begins, and where the route has none for it. */
+  /** Hooks of the response; null before it begins and for routes without such hooks. */
   #hooked: HookedResponse | null = null
   #bypassesHooks: boolean
 
@@ -168,7 +163,7 @@ export class HttpContext implements ServedRequest, ResponseOwner {
     return this.#clientAddress
   }
 
-  /** Of an in-memory request, whose address is that of the request it began with. */
+  /** Of an in-memory request: the address of the request that it belongs to. */
   setClientAddress(address: string): void {
     this.#clientAddress = address
   }
@@ -187,13 +182,13 @@ export class HttpContext implements ServedRequest, ResponseOwner {
     changeHeader(this.headers, change, lower, value)
   }
 
-  /** Its memory is not used again, so that a plugin may keep it. */
+  /** Not reused, so that a plugin may keep it. */
   get bodyBytes(): Buffer {
     this.#bodyBlock = null
     return this.#body
   }
 
-  /** @param scanned what is known of the body after the scan */
+  /** @param scanned result of the scan */
   takeScan(scanned: ScannedBody): void {
     this.#scanned = scanned
   }
@@ -209,8 +204,8 @@ export class HttpContext implements ServedRequest, ResponseOwner {
   }
 
   /**
-   * Counts the body in the server's budget before that much of it is read.
-   * @param bytes of it in all
+   * Counts the body in the server's budget before its bytes are read.
+   * @param bytes total bytes of the body
    * @returns the error if it exceeds the budget
    */
   holdBody(bytes: number): GatewayError | null {
@@ -220,7 +215,7 @@ export class HttpContext implements ServedRequest, ResponseOwner {
     return error
   }
 
-  /** Counts what was held before the caller was known for its tenant. @returns the error if it exceeds the budget */
+  /** Moves the counted bytes to the tenant once it is known. @returns the error if they exceed the budget */
   moveHeldBody(): GatewayError | null {
     const bytes = this.#heldBytes
     if (bytes === 0) return null
@@ -241,7 +236,6 @@ export class HttpContext implements ServedRequest, ResponseOwner {
     this.#releaseHeld()
   }
 
-  /** Releases the body's memory at the very end, when it is written to no worker any more. */
   recycleBody(): void {
     const block = this.#bodyBlock
     this.#body = EMPTY
@@ -339,7 +333,6 @@ export class HttpContext implements ServedRequest, ResponseOwner {
     return this.#hooked
   }
 
-  /** From now on no hook sees the response: a hook made it, or failed on it. */
   bypassResponseHooks(): void {
     this.#hooked?.giveUp()
     this.#bypassesHooks = true
@@ -349,7 +342,6 @@ export class HttpContext implements ServedRequest, ResponseOwner {
     this.#listener = listener
   }
 
-  /** The hooks, or the client, take more of the stream. */
   resumeWriter(): void {
     try {
       this.#listener?.onClientDrain()
@@ -365,7 +357,7 @@ export class HttpContext implements ServedRequest, ResponseOwner {
 
   onResponseDone(): void {
     const { isAborted } = this.sink
-    // A writer that ended its own response has removed itself before: this one must stop.
+    // A writer that ended its own response is no longer set: any other one must stop.
     this.#cancelWriter()
     this.#hooked?.giveUp()
     const abortListeners = this.#abortListeners
@@ -380,9 +372,9 @@ export class HttpContext implements ServedRequest, ResponseOwner {
     if (this.isDone || this.isFailing) return
     // Hooks may take some time on the error: work on the response stops now.
     this.#cancelWork()
-    // What the hooks still hold of the stream comes before the error that ends it.
+    // Data that the hooks hold back is sent before the error that ends the stream.
     if (this.firstByteAtMs !== 0 && this.#hooked?.failWhenReady(error) === true) return
-    // The hooks have begun on a response that will not be sent.
+    // The hooks have started on a response that is not sent.
     if (this.#hooked !== null) this.bypassResponseHooks()
     failRequest(this, error)
   }
@@ -431,7 +423,7 @@ export class HttpContext implements ServedRequest, ResponseOwner {
   }
 }
 
-/** Whom held bodies count for. */
+/** Owner of held bodies in the budget. */
 export function bodyOwner(ctx: HttpContext): string {
   const tenant = tenantOf(ctx)
   return tenant === ANONYMOUS_TENANT ? ctx.clientAddress : tenant

@@ -6,7 +6,6 @@ const PREFLIGHT_SECONDS = '3600'
 export interface Cors {
   /** Headers of a response to a request with this Origin. */
   replyHeaders(origin: string): ReplyHeaders
-  /** Headers for a preflight of this Origin. */
   preflightHeaders(origin: string): ReplyHeaders
   /** True when pages of this Origin may read responses. */
   allows(origin: string): boolean

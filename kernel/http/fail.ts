@@ -49,7 +49,7 @@ function sendChanged(ctx: ServedRequest, error: GatewayError, changed: GatewayEr
   if (ctx.isDone) return
   const { status, headers, body } = checkedResponse(changed, 'an onError hook')
   ctx.errorCode = error.code
-  // What was streamed cannot be taken back: the response comes too late.
+  // A stream that has started cannot be replaced.
   if (hasBegunStream(ctx)) sendError(ctx, error)
   else ctx.send(status, null, body, headers)
 }
@@ -58,7 +58,7 @@ function isReply(value: unknown): value is Reply {
   return typeof value === 'object' && value !== null && Number.isInteger((value as Reply).status)
 }
 
-/** Fails a request whose response hook failed, or whose error had to wait for one: no hook sees what follows. */
+/** Fails a request whose response hook failed, or whose error was delayed by one; no further hook sees the response. */
 export function failHookedResponse(ctx: ServedRequest, cause: unknown): void {
   if (ctx.isDone) return
   ctx.bypassResponseHooks()
@@ -95,18 +95,18 @@ function sendError(ctx: ServedRequest, error: GatewayError): void {
   ctx.send(status, null, body, headers)
 }
 
-/** The status was sent: the stream ends with the error in its own format, or is visibly cut where it has none. */
+/** After the status was sent: ends the stream with the error in the stream's format, or truncates it if there is none. */
 function endStream(ctx: ServedRequest, error: GatewayError): void {
   const { sink } = ctx
   ctx.bypassResponseHooks()
   const last = encodeForStream(ctx, error)
   if (last !== null) sink.end(last)
-  // A worker may have stopped within an event, which must not swallow these.
+  // Ends an incomplete event first, so that the error events are not part of it.
   else if (sink.isEventStream) sink.end(sink.eventBorder + lastEvents(ctx, error))
   else sink.destroy()
 }
 
-/** @returns null where the stream has no encoder for errors, or one that failed */
+/** @returns null if the stream has no error encoder, or it failed */
 function encodeForStream(ctx: ServedRequest, error: GatewayError): string | Buffer | null {
   const { encodeError } = ctx
   if (encodeError === null) return null
@@ -124,7 +124,7 @@ function hasBegunStream({ sink }: ServedRequest): boolean {
   return sink.isStreaming && sink.firstByteAtMs !== 0
 }
 
-/** A format that fails is a plugin's bug; the client still gets a response. */
+/** A failing error format is a bug of a plugin; the client still gets a response. */
 function errorReply(ctx: ServedRequest, error: GatewayError): CheckedResponse {
   for (const format of [ctx.route.errors, apiErrorFormat]) {
     try {

@@ -1,6 +1,6 @@
 /**
- * Detects requests that a page of another site makes in an operator's browser. Without keys, nothing else prevents such a page
- * from using the control plane: a form post needs no CORS preflight.
+ * Detects requests that a page of another site sends from an operator's browser. Without keys, such a page could use the
+ * control plane, because a form post needs no CORS preflight.
  * @source Fetch standard, `Origin`; RFC 9110 section 7.2
  */
 

@@ -1,6 +1,6 @@
 /**
- * Keeps silent event streams open: a comment line whenever nothing was written for a while. One timer for all
- * streams of a thread, so that an open stream costs two links and a number. @hot
+ * Writes a comment line to event streams that are silent. All streams of a thread share one timer, so that an open stream
+ * costs two links and a number. @hot
  */
 
 /** An event stream in the list. */
@@ -14,7 +14,7 @@ export interface HeartbeatTarget {
 }
 
 const TICK_MS = 500
-/** Comments written in one turn at most, so that thousands of streams do not stall the loop. */
+/** Largest number of comments per turn, so that thousands of streams do not block the event loop. */
 const MAX_BEATS_PER_TICK = 2_000
 
 export class Heartbeats {

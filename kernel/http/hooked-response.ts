@@ -27,7 +27,7 @@ export class HookedResponse {
   readonly #hooks: RouteHooks
   readonly #sink: ResponseSink
   #splitter: EventSplitter | null = null
-  /** An asynchronous hook is running: data is held back. */
+  /** An asynchronous hook is running; data is held back. */
   #isBusy = false
   #held: Buffer[] = []
   #heldBytes = 0
@@ -111,14 +111,14 @@ export class HookedResponse {
     this.#resumeWriter()
   }
 
-  /** Keeps an error until held data was sent. @returns false when nothing is held back */
+  /** Keeps an error until held data is sent. @returns false if nothing is held back */
   failWhenReady(error: unknown): boolean {
     if (!this.#isBusy || this.#isOver) return false
     this.#failure ??= { error }
     return true
   }
 
-  /** Discards held data and writes nothing more: the request has failed or is done. */
+  /** Discards held data and writes nothing more. */
   giveUp(): void {
     this.#isOver = true
     this.#held = []
@@ -174,7 +174,7 @@ export class HookedResponse {
     }
   }
 
-  /** Holds everything back until the promise of a hook settles. */
+  /** Holds data back until the promise of a hook settles. */
   #await<T>(pending: Promise<T>, then: (result: T) => unknown): void {
     this.#isBusy = true
     pending
@@ -187,10 +187,10 @@ export class HookedResponse {
       .catch((error: unknown) => this.#fail(error))
   }
 
-  /** Passes held data on, until a hook is asynchronous again. */
+  /** Passes on held data until a hook is asynchronous again. */
   #goOn(): void {
     while (this.#held.length > 0 && !this.#isBusy && !this.#isOver) {
-      // In one piece: fewer calls of the hooks and fewer writes.
+      // In one piece, which costs fewer hook calls and writes.
       const chunk = this.#held.length === 1 ? this.#held[0] : Buffer.concat(this.#held)
       this.#held = []
       this.#heldBytes = 0
@@ -203,8 +203,8 @@ export class HookedResponse {
   }
 
   /**
-   * Ends the stream. An event that the worker left incomplete is completed and passed to the hooks first: some clients read
-   * events by line, and hooks must see everything that is sent.
+   * Ends the stream. An event that the worker left incomplete is completed first and passed to the hooks, because some
+   * clients read events by line.
    */
   #finish(): void {
     const { onEvents } = this.#hooks

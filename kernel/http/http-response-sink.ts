@@ -8,28 +8,28 @@ import { type CopiedHeaders, headerValue } from './request-headers.ts'
 import { hasNoBody, ResponseSink } from './response-sink.ts'
 import type { ServerParts } from './server-parts.ts'
 
-// An import would read every name that node:http has, and one of them brings all of `fetch`: 3 MB of heap in each thread.
+// An import of node:http reads every export, one of which loads `fetch`: 3 MB of heap per thread.
 const { STATUS_CODES } = process.getBuiltinModule('node:http')
 
 const EMPTY = Buffer.alloc(0)
-/** On every event stream: nginx holds a response back in its buffers otherwise. @source nginx, proxy_buffering */
+/** Sent with every event stream, because nginx buffers responses otherwise. @source nginx, proxy_buffering */
 const PROXY_BUFFERING = 'x-accel-buffering'
 const LINE_FEED = 0x0a
 /**
- * What one cork may hold besides the frame of a chunk and the end of a stream. Beyond its buffer of 16 KiB the server
- * library sends what it holds first, and silently drops the rest if the system accepts none of it.
+ * Largest content of one cork besides chunk framing and stream end. Beyond its 16 KiB buffer the server library sends the
+ * buffer first, and silently drops the rest if the system accepts none of it.
  * @source docs/decisions/0007-one-write-per-cork.md
  */
 const MAX_CORKED_BYTES = 16_368
-/** The same beside a head. */
+/** The same limit if the cork contains the head. */
 const MAX_BYTES_BESIDE_HEAD = 8_192
-/** No UTF-16 unit of a string takes more. */
+/** UTF-8 bytes of a UTF-16 code unit, at most. */
 const MAX_UTF8_BYTES = 3
-/** Size of the read buffer of `upstream`, whose bytes the relay sends without a copy of its own. */
+/** Size of the read buffer of `upstream`, whose bytes the relay sends without copying. */
 const READ_BUFFER_BYTES = 65_536
 const IPV4_BYTES = 4
 
-/** By status; each is made once. */
+/** Status lines by status, created on first use. */
 const statusLines = new Map<number, string>()
 
 export class HttpResponseSink extends ResponseSink implements HeartbeatTarget {
@@ -114,7 +114,7 @@ export class HttpResponseSink extends ResponseSink implements HeartbeatTarget {
     if (!this.#isSendingInSteps) this.done()
   }
 
-  /** A large body goes out as the client takes it; the request stays open until then, also for a shutdown that waits. */
+  /** Sends a large body as the client reads it; the request stays open until then, also during a shutdown. */
   #sendInSteps(body: Buffer): void {
     const res = this.#res
     if (this.#closesConnection) res.writeHeader('connection', 'close')
@@ -132,8 +132,8 @@ export class HttpResponseSink extends ResponseSink implements HeartbeatTarget {
   }
 
   /**
-   * Given a length, the library never takes the response for ended, and cuts the connection at the next request.
-   * So it gets one only when it is to close anyway. @param length null when it is not known or there is none
+   * With a length, the library never considers the response complete and closes the connection at the next request, so it
+   * gets a length only if the connection closes anyway. @param length null if unknown
    */
   #endWithoutBody(length: number | null): void {
     const res = this.#res
@@ -160,7 +160,7 @@ export class HttpResponseSink extends ResponseSink implements HeartbeatTarget {
     this.done()
   }
 
-  /** Turns the connection into a WebSocket. @param data what the library keeps with it */
+  /** Upgrades the connection to a WebSocket. @param data user data of the socket in the library */
   upgrade<Data>(data: Data, key: string, protocol: string, context: us_socket_context_t): void {
     if (this.isDone) return
     const res = this.#res
@@ -197,7 +197,7 @@ export class HttpResponseSink extends ResponseSink implements HeartbeatTarget {
     if (isEventStream) this.#server.heartbeats.add(this)
   }
 
-  /** A response to HEAD, and one whose status has no body, ends with its head, however long the body would go on. */
+  /** Ends after the head: responses to HEAD, and statuses without a body. */
   #sendHeadOnly(): void {
     this.#res.cork(() => {
       this.#writeStreamHead()
@@ -208,7 +208,7 @@ export class HttpResponseSink extends ResponseSink implements HeartbeatTarget {
 
   /** One write per cork, which it fits. bench: relay-sse */
   override write(chunk: Buffer | string): boolean {
-    // Nothing to wait for after the end, or if the request failed before its stream was started.
+    // No drain follows after the end, or if the request failed before its stream was started.
     if (this.isDone || !this.isStreaming) return true
     if (chunk.length === 0) return this.isWritable
     if (this.#fitsCork(chunk)) this.#writeInCork(chunk)
@@ -291,7 +291,7 @@ export class HttpResponseSink extends ResponseSink implements HeartbeatTarget {
     this.done()
   }
 
-  /** Writes a comment line, only where a line or an event has just ended. @source WHATWG HTML, server-sent events */
+  /** Writes a comment line if a line or an event has just ended. @source WHATWG HTML, server-sent events */
   beat(): void {
     if (this.isDone || !this.isWritable || this.lastByte !== LINE_FEED) return
     this.write(this.lastButOne === LINE_FEED ? ':\n\n' : ':\n')

@@ -1,17 +1,17 @@
-/** Request bodies as JSON: routing values found on the bytes, whole bodies parsed, faults explained. @hot */
+/** Request bodies as JSON: finds routing values in the bytes, parses bodies, explains errors. @hot */
 import type { RoutingPeek } from '../contracts/request.ts'
 import type { GatewayError } from '../errors/gateway-error.ts'
 import { JsonScan, MAX_MODEL_BYTES, type ScanState } from '../wire/json-scan.ts'
 import { httpErrors } from './http-errors.ts'
 
-/** Each takes many times the two bytes of its text in memory. */
+/** Each takes many times its two bytes of text in memory. */
 const MAX_CONTAINERS = 131_072
 const MAX_COMMAS = 2_097_152
 
-/** Of longer bodies only the position of a fault is reported: to explain it, they would have to be parsed. */
+/** For longer bodies only the position of an error is reported, because an explanation requires parsing. */
 const MAX_EXPLAINED_BYTES = 262_144
 
-/** One per thread: a scan that is not done in steps is done when it returns. */
+/** One per thread, for scans that are not done in steps. */
 const shared = new JsonScan()
 
 /**
@@ -24,7 +24,7 @@ export function peekRouting(body: Buffer, maxDepth: number): RoutingPeek {
   return toPeek(body, shared, shared.begin(body, maxDepth).run(body.length))
 }
 
-/** @param scan of the whole body */
+/** @param scan completed scan */
 export function toPeek(body: Buffer, scan: JsonScan, state: ScanState): RoutingPeek {
   if (state !== 'whole') throw scanFault(body, scan, state)
   if (!scan.isObject) throw httpErrors.json_parse_error('it must be one object')
@@ -34,14 +34,14 @@ export function toPeek(body: Buffer, scan: JsonScan, state: ScanState): RoutingP
   return { model, stream, modelStart, modelEnd }
 }
 
-/** A scan of all of the body, and how it ended. */
+/** A completed scan and its result. */
 export interface ScannedBody {
   readonly scan: JsonScan
   readonly state: ScanState
 }
 
 /**
- * @param scanned what is known of the body already; null when it was not scanned
+ * @param scanned result of an earlier scan; null if there was none
  * @throws json_parse_error (400) with the position of the fault, json_too_deep, json_too_complex (400)
  */
 export function parseJson(body: Buffer, maxDepth: number, scanned: ScannedBody | null): unknown {
@@ -72,7 +72,7 @@ function scanFault(body: Buffer, scan: JsonScan, state: ScanState): GatewayError
   return httpErrors.json_parse_error(`unexpected ${at >= body.length ? 'end' : 'token'} at position ${at}`)
 }
 
-/** V8 reports a position only for some faults; the scan finds it for the others. */
+/** V8 reports a position for some errors only; the scan finds it for the others. */
 function parseFault(body: Buffer, cause: unknown, at: number): GatewayError {
   const { message } = cause as Error
   const found = /position (\d+)/.exec(message)

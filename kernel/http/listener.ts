@@ -1,4 +1,4 @@
-/** Opens a small listener of its own beside the API: a plugin's own port. */
+/** Opens a separate listener for a plugin. */
 import type { KernelConfig } from '../config/kernel-config.ts'
 import type { Logger } from '../contracts/log.ts'
 import type { RouteDefinition } from '../contracts/route.ts'
@@ -6,6 +6,26 @@ import { compileRoute, NO_HOOKS, unmatchedRoute } from './compiled-route.ts'
 import { createCors } from './cors.ts'
 import { headerRules } from './request-headers.ts'
 import { HttpServer } from './server.ts'
+
+/** Limits and timeouts that all listeners share. */
+export function serverLimits(http: KernelConfig['http']) {
+  return {
+    body: {
+      maxBodyBytes: http.maxBodyBytes,
+      maxHeldBytes: http.maxHeldBodyBytes,
+      maxHeldBytesPerOwner: http.maxHeldBodyBytesPerTenant,
+    },
+    maxJsonDepth: http.maxJsonDepth,
+    client: {
+      bodyIdleMs: http.bodyIdleMs,
+      bodyMinRate: http.bodyMinBytesPerSecond,
+      replyIdleMs: http.replyIdleMs,
+    },
+    heartbeatMs: http.heartbeatMs,
+    keepAlive: http.keepAlive,
+    cors: createCors(http.corsOrigins),
+  }
+}
 
 /** @throws when a route is not public (this listener checks no keys) or the address is not available */
 export async function openListener(
@@ -36,20 +56,8 @@ export async function openListener(
       maxCount: http.maxHeaderCount,
       maxBytes: http.maxHeaderBytes,
     }),
-    body: {
-      maxBodyBytes: http.maxBodyBytes,
-      maxHeldBytes: http.maxHeldBodyBytes,
-      maxHeldBytesPerOwner: http.maxHeldBodyBytesPerTenant,
-    },
-    maxJsonDepth: http.maxJsonDepth,
-    client: {
-      bodyIdleMs: http.bodyIdleMs,
-      bodyMinRate: http.bodyMinBytesPerSecond,
-      replyIdleMs: http.replyIdleMs,
-    },
-    heartbeatMs: options.heartbeatMs ?? http.heartbeatMs,
-    keepAlive: http.keepAlive,
-    cors: createCors(http.corsOrigins),
+    ...serverLimits(http),
+    ...(options.heartbeatMs !== undefined && { heartbeatMs: options.heartbeatMs }),
     log,
     access: null,
   })

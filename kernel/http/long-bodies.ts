@@ -1,6 +1,5 @@
 /**
- * Scans long bodies in steps, taking turns, so that no request on the thread waits for the scan of another request's whole
- * body.
+ * Scans long bodies in steps and in turn, so that no request waits for the complete scan of another body.
  */
 
 import { JsonScan } from '../wire/json-scan.ts'
@@ -8,7 +7,7 @@ import type { ScannedBody } from './json-body.ts'
 
 /** Shorter bodies are scanned when they are first read. */
 export const MIN_LONG_BYTES = 262_144
-/** Of a step, which takes less than a millisecond for any input. */
+/** Bytes per step; a step takes less than a millisecond for any input. */
 const STEP_BYTES = 65_536
 
 interface LongBody {
@@ -28,8 +27,8 @@ export class LongBodies {
   }
 
   /**
-   * @param isWanted false once the request has ended; its scan is dropped
-   * @param done called later; must not throw
+   * @param isWanted false once the request has ended; the scan is then dropped
+   * @param done called asynchronously; must not throw
    */
   scan(body: Buffer, isWanted: () => boolean, done: (scanned: ScannedBody) => void): void {
     const scan = new JsonScan().begin(body, this.#maxDepth)

@@ -1,6 +1,6 @@
 /**
- * Requests without a connection of their own, messages of WebSockets and detached work: they run like those of clients
- * (hooks, limits, counters, log line, traces), and their response goes to a receiver in this process.
+ * Requests without a connection: WebSocket messages and detached work. They run like client requests (hooks, limits,
+ * counters, log line, traces), and their response is passed to a receiver in this process.
  */
 import type { Identity } from '../contracts/auth.ts'
 import type { Detached, DetachedOutcome, DetachedWork } from '../contracts/detached.ts'
@@ -13,26 +13,26 @@ import type { CopiedHeaders } from './request-headers.ts'
 import { makeRequestId } from './request-id.ts'
 import type { ServerParts } from './server-parts.ts'
 
-/** Of the response of detached work, this much is kept. */
+/** Bytes of the response of detached work that are kept. */
 const MAX_KEPT_BYTES = 1_048_576
 const NO_BODY = Buffer.alloc(0)
 
-/** What a request of a client would have brought along. */
+/** Data of a request that a client would have sent. */
 export interface MemoryRequest {
   readonly path: string
   readonly query: string
   readonly pathValues: readonly string[]
   readonly headers: CopiedHeaders
   readonly requestId: string
-  /** Checked already. */
+  /** Already authorised. */
   readonly identity: Identity | null
   readonly clientAddress: string
   readonly body: Buffer
-  /** Runs in place of the route's. */
+  /** Replaces the handler of the route. */
   readonly handler: RouteDefinition['handler']
 }
 
-/** Makes the context of a request and counts it as open; the caller runs it. */
+/** Creates the context of a request and counts it as open; the caller runs it. */
 export function openMemoryRequest(
   server: ServerParts,
   route: CompiledRoute,
@@ -53,7 +53,7 @@ export function openMemoryRequest(
   return ctx
 }
 
-/** Keeps the beginning of a response; it is never slow. */
+/** Keeps the beginning of a response. */
 class KeptResponse implements ResponseReceiver {
   readonly #chunks: Buffer[] = []
   #byteCount = 0
@@ -78,8 +78,8 @@ class KeptResponse implements ResponseReceiver {
 }
 
 /**
- * @param route whose hooks run; its handler is the work's `run`
- * @param metrics where it is counted; null when metrics are off
+ * @param route its hooks run; its handler is replaced by the `run` of the work
+ * @param metrics null if metrics are off
  */
 export function openDetached(
   server: ServerParts,

@@ -9,12 +9,12 @@ export class MemoryResponseSink extends ResponseSink {
   readonly #receiver: ResponseReceiver
   readonly #onDone: () => void
   readonly #onReceiverError: (error: unknown) => void
-  /** Of a stream whose head has not been sent; null otherwise. */
+  /** Headers of a stream whose head has not been sent; null otherwise. */
   #streamHeaders: HeaderList | null = null
 
   /**
-   * @param onDone called once when the request is over: its response is complete or given up
-   * @param onReceiverError called with an exception of the receiver, which ends the request as a disconnect does
+   * @param onDone called once at the end of the response
+   * @param onReceiverError called with an exception of the receiver, which ends the request like a disconnect
    */
   constructor(receiver: ResponseReceiver, onDone: () => void, onReceiverError: (error: unknown) => void) {
     super()
@@ -45,7 +45,7 @@ export class MemoryResponseSink extends ResponseSink {
   }
 
   override write(chunk: Buffer | string): boolean {
-    // Nothing to wait for after the end, or if the request failed before its stream was started.
+    // No drain follows after the end, or if the request failed before its stream was started.
     if (this.isDone || !this.isStreaming) return true
     if (chunk.length === 0) return this.isWritable
     if (this.#streamHeaders !== null) this.#writeHead(this.status, null, this.#streamHeaders)
@@ -81,7 +81,7 @@ export class MemoryResponseSink extends ResponseSink {
     this.cancel()
   }
 
-  /** No connection of its own, so no timeout of the server library: a WebSocket is kept open by its pings. */
+  /** There is no connection and no timeout of the server library; pings keep a WebSocket open. */
   override keepOpen(): void {}
 
   override remoteAddress(): string {
@@ -93,7 +93,7 @@ export class MemoryResponseSink extends ResponseSink {
     this.clientLeft()
   }
 
-  /** The receiver has taken data. @param isWritable and has room for more */
+  /** The receiver has taken data. @param isWritable whether it has room for more */
   receiverDrained(isWritable: boolean): void {
     if (this.isWritable || this.isDone) return
     // A partial drain is progress: the client is slow but connected.

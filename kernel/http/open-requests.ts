@@ -1,11 +1,11 @@
 /**
- * The open requests of a server. Unlike a `Set`, whose old table after each growth keeps the requests of that moment alive
- * until the next full garbage collection: one request in ten outlived its end by many seconds. @hot
+ * The open requests of a server. A growing `Set` keeps the requests of its old table alive until the next full garbage
+ * collection, which delayed the release of one request in ten by many seconds. @hot
  */
 
 /** A request that holds its index in the list. */
 export interface ListedRequest {
-  /** -1 outside the list, which sets it. */
+  /** Set by the list; -1 outside. */
   openIndex: number
 }
 
@@ -20,7 +20,7 @@ export class OpenRequests<T extends ListedRequest> implements Iterable<T> {
     if (request.openIndex < 0) request.openIndex = this.#requests.push(request) - 1
   }
 
-  /** The last one moves to the free index. */
+  /** Moves the last request to the free index. */
   delete(request: T): void {
     const index = request.openIndex
     if (index < 0) return

@@ -27,7 +27,7 @@ export class OpenSocket implements SocketConnection {
   readonly #pathValues: readonly string[]
   readonly #compiled: CompiledSocket
   readonly #running = new Set<MemoryResponseSink>()
-  /** Whom held messages count for. */
+  /** Owner of held messages in the budget. */
   readonly #owner: string
   #heldBytes = 0
   #ws: WebSocket<unknown> | null = null
@@ -139,13 +139,13 @@ export class OpenSocket implements SocketConnection {
   closed(code: number): void {
     this.#ws = null
     for (const response of [...this.#running]) response.cancel()
-    // Of messages that were not run.
+    // Messages that were not run.
     this.#release(this.#heldBytes)
     this.#onClosed(this)
     this.#call(() => this.#handler?.onClose(code === 0 ? NO_CLOSE_FRAME : code))
   }
 
-  /** An exception of a plugin has no caller here that could catch it, and must not end the thread. */
+  /** Catches exceptions of a plugin, which would end the thread. */
   #call(run: () => void): void {
     try {
       run()

@@ -15,11 +15,11 @@ export function readBody(ctx: HttpContext, res: HttpResponse, maxBytes: number):
   let parts: Buffer[] | null = null
   let length = 0
   let refused: RefusedBody | null = null
-  /** Of the body, this much may arrive before it is counted again. */
+  // Bytes that may arrive before the next count.
   let counted = Math.max(announced, UNCOUNTED_BYTES)
   ctx.isReceiving = true
   res.onData((data, isLast) => {
-    // An error response may still wait for a hook when more bytes arrive.
+    // More bytes may arrive while an error response waits for a hook.
     if (ctx.isDone || ctx.isFailing) return
     const size = data.byteLength
     ctx.bytesIn += size
@@ -49,7 +49,7 @@ export function readBody(ctx: HttpContext, res: HttpResponse, maxBytes: number):
       parts.push(Buffer.from(bytes))
       if (isLast) ctx.takeBody(Buffer.concat(parts), null)
       else if (length + size >= MAX_POOLED_BYTES && announced > length + size) {
-        // A client that has sent this much sends the rest: memory for all of it is allocated once. bench: messages-large
+        // A client that has sent this much sends the rest: allocates the complete size once. bench: messages-large
         whole = gather(parts, announced)
         parts = null
         ctx.takeBody(whole, null)
@@ -63,7 +63,7 @@ export function readBody(ctx: HttpContext, res: HttpResponse, maxBytes: number):
   })
 }
 
-/** Memory for the whole body, with the parts copied in; pages of the rest are not touched yet. */
+/** Allocates the complete size and copies the parts; unused pages are not touched yet. */
 function gather(parts: readonly Buffer[], bytes: number): Buffer {
   const whole = Buffer.allocUnsafeSlow(bytes)
   let at = 0
@@ -87,7 +87,7 @@ function scanFirst(ctx: HttpContext): void {
   )
 }
 
-/** Memory of exactly that size, from the pool where it is large. */
+/** Allocates exactly that size, from the pool if it is large. */
 function takeMemory(ctx: HttpContext, bytes: number): Buffer {
   const block = ctx.server.bodies.take(bytes)
   const whole = block === null ? Buffer.allocUnsafe(bytes) : block.subarray(0, bytes)

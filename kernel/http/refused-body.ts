@@ -1,12 +1,12 @@
 /**
- * Reads and discards the rest of a rejected body for a while, so that the client reads the error response: closing while it
- * still sends would reset the connection before it could.
+ * Reads and discards the rest of a rejected body for a limited time, so that the client can read the error response:
+ * closing while it sends would reset the connection.
  * @source RFC 9112 section 9.6
  */
 import type { GatewayError } from '../errors/gateway-error.ts'
 import type { HttpContext } from './context.ts'
 
-/** After this time without a byte the client is assumed to wait for the response. Milliseconds. */
+/** A client that sends nothing for this long is assumed to wait for the response. Milliseconds. */
 const QUIET_MS = 300
 /** Longest time in total, milliseconds. */
 const MAX_MS = 5_000

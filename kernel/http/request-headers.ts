@@ -9,11 +9,11 @@ import { isFieldValue, isToken } from '../wire/header-syntax.ts'
 import { httpErrors } from './http-errors.ts'
 import { isUsableRequestId } from './request-id.ts'
 
-/** What to do with a header: keep it for handlers, forward it to the worker, check the framing. */
+/** Actions for a header: keep it for handlers, forward it to the worker, check the framing. */
 const KEEP = 1
 const FORWARD = 2
 const FRAMING = 4
-/** Never copied to workers: written by the relay or the transport, or about one connection only. */
+/** Never copied to workers: headers that the relay or transport writes, and connection headers. */
 const WRITTEN_ELSEWHERE = new Set([
   'authorization',
   'x-request-id',
@@ -40,11 +40,11 @@ export interface HeaderRules {
 export interface CopiedHeaders {
   /** Declared headers as received: [name, value, …]. */
   readonly kept: string[]
-  /** Those of the allow-list, for the worker; authorization and x-request-id are left to the relay. */
+  /** Headers of the allow-list, for the worker; the relay adds authorization and x-request-id. */
   readonly forwarded: HeaderList
   /** -1 when absent. */
   readonly contentLength: number
-  /** From the first configured header that has a usable one; empty otherwise. */
+  /** From the first configured header with a usable value; empty otherwise. */
   readonly requestId: string
   problem: GatewayError | null
 }
@@ -75,7 +75,7 @@ export function headerRules(options: {
   }
 }
 
-/** State of the copy under way; one at a time, since the copy is synchronous. Saves a closure a request. */
+/** State of the current copy, which is synchronous. Saves a closure per request. */
 let rules: HeaderRules
 let keepAll = false
 let kept: string[]
@@ -85,7 +85,7 @@ let bytes = 0
 let contentLength = -1
 let problem: GatewayError | null
 
-/** @param keepsAll keep every header, not only declared ones */
+/** @param keepsAll keeps every header, not only declared ones */
 export function copyHeaders(req: HttpRequest, headerRules: HeaderRules, keepsAll: boolean): CopiedHeaders {
   rules = headerRules
   keepAll = keepsAll

@@ -1,11 +1,11 @@
-/** Request ids: taken from the client when it sent a usable one, made here otherwise. @hot */
+/** Request ids: the client's if it is usable, otherwise a generated one. @hot */
 import { randomFillSync } from 'node:crypto'
 
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 const ID_CHARS = 24
 const BATCH = 256
 
-/** Letters of the next ids, made in batches: one random call and one slice an id. bench: relay-json */
+/** Random letters for the next ids, made in batches: one random call and one slice per id. bench: relay-json */
 const pool = Buffer.alloc(ID_CHARS * BATCH)
 let used = pool.length
 

@@ -1,13 +1,13 @@
 /**
- * Checks responses made by plugins before any of it is sent: half of a head cannot be taken back, and the server library
- * writes header lines unchecked.
+ * Checks responses of plugins before they are sent: a partly sent head cannot be withdrawn, and the server library writes
+ * header lines unchecked.
  * @source RFC 9110 §5.1, §5.5, §15
  */
 import type { IncomingResponse } from '../contracts/hook.ts'
 import type { Reply } from '../contracts/request.ts'
 import { isToken } from '../wire/header-syntax.ts'
 
-/** Written by the gateway alone: they frame the message. */
+/** Framing headers, which only the gateway writes. */
 const OWN_HEADERS: ReadonlySet<string> = new Set([
   'connection',
   'content-length',
@@ -34,7 +34,7 @@ export function assertSendable(response: IncomingResponse): void {
 /** A response with its content type among its headers. */
 export type CheckedResponse = Required<Omit<Reply, 'contentType'>>
 
-/** Checks the response of a plugin. @param owner what made it, for the message @throws TypeError */
+/** Checks the response of a plugin. @param owner its origin, for the message @throws TypeError */
 export function checkedResponse(reply: Reply, owner: string): CheckedResponse {
   const { status, headers = [], contentType, body = '' } = reply
   assertStatus(status, owner)
@@ -57,7 +57,7 @@ function assertStatus(status: number, owner: string): void {
     throw new TypeError(`${owner} set the status to ${status}`)
 }
 
-/** @param owner what made them, for the message @throws TypeError for a name or value that no header line can hold */
+/** @param owner their origin, for the message @throws TypeError for an invalid header name or value */
 export function assertHeaders(headers: readonly string[], owner: string): void {
   if (
     !Array.isArray(headers) ||

@@ -1,19 +1,19 @@
 /**
- * Where the response of one request is written. There are two implementations: `http-response-sink.ts` writes to a client's
- * connection, `memory-response-sink.ts` to a receiver in this process (a WebSocket message, detached work). @hot
+ * Destination of the response of one request. Two implementations: `http-response-sink.ts` writes to a client connection,
+ * `memory-response-sink.ts` to a receiver in this process (a WebSocket message, detached work). @hot
  */
 import type { ReplyHeaders } from '../contracts/request.ts'
 import type { HeaderList } from '../contracts/transport.ts'
 
 const LINE_FEED = 0x0a
-/** Status noted for a request whose client left before a response; never sent. */
+/** Status for metrics and logs if the client disconnected before a response; never sent. */
 const CLIENT_CLOSED_REQUEST = 499
 
 /** The request that the response belongs to. */
 export interface ResponseOwner {
-  /** The client has taken what was written: writing may go on. */
+  /** The client has taken what was written. */
   onResponseDrain(): void
-  /** The response is complete or given up. Called exactly once. */
+  /** The response has ended. Called exactly once. */
   onResponseDone(): void
 }
 
@@ -31,15 +31,15 @@ export abstract class ResponseSink {
   isEventStream = false
   /** False while the client has not taken what was written. */
   isWritable = true
-  /** How often the client has taken data while the response waited for it: the progress of a slow client. */
+  /** Number of times that the client has taken data while the response waited: the progress of a slow client. */
   drains = 0
-  /** The response closes the connection, where it has one of its own. */
+  /** The response closes the connection, if it has one. */
   closesConnection = false
   protected lastByte = LINE_FEED
   protected lastButOne = LINE_FEED
   #owner: ResponseOwner | null = null
 
-  /** Must come before anything is written. */
+  /** Call before anything is written. */
   attach(owner: ResponseOwner): void {
     this.#owner = owner
   }
@@ -58,7 +58,7 @@ export abstract class ResponseSink {
   abstract start(status: number, headers: HeaderList, isEventStream: boolean): void
   /**
    * Writes a chunk of a streamed response; its memory may be reused after the call. Ignored after the end.
-   * @returns false when the client is slow: the owner's `onResponseDrain` says when to go on
+   * @returns false if the client is slow: wait for `onResponseDrain`
    */
   abstract write(chunk: Buffer | string): boolean
   /** @param last written before the end */
@@ -67,16 +67,15 @@ export abstract class ResponseSink {
   abstract destroy(): void
   /** Restarts the inactivity timeout of the server library, which does not account for slow workers and clients. */
   abstract keepOpen(): void
-  /** IP address of the connection's other end; empty where there is no connection any more. */
+  /** IP address of the peer; empty once the connection is closed. */
   abstract remoteAddress(): string
 
-  /** What ends the event under way, so that another may follow; empty between two events. */
+  /** Ends the current event, so that another may follow; empty between two events. */
   get eventBorder(): string {
     if (this.lastByte !== LINE_FEED) return '\n\n'
     return this.lastButOne === LINE_FEED ? '' : '\n'
   }
 
-  /** Counts a chunk that was written. */
   protected countChunk(chunk: string | Buffer): void {
     const { length } = chunk
     this.bytesOut += typeof chunk === 'string' ? Buffer.byteLength(chunk) : length
@@ -84,7 +83,7 @@ export abstract class ResponseSink {
     this.lastByte = byteAt(chunk, length - 1)
   }
 
-  /** The client takes data again. */
+  /** The client has taken what was written. */
   protected drained(): void {
     this.drains++
     this.isWritable = true

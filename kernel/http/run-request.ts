@@ -42,8 +42,8 @@ function handle(ctx: HttpContext): void {
 }
 
 /**
- * A refusal of a hook on a route whose clients can read one format only: what the hook left out is taken from the format,
- * headers by name and the body where there is none.
+ * Completes the refusal of a hook on a route whose clients read only one error format: missing headers and a missing body
+ * are taken from the format.
  */
 function inFormat(ctx: HttpContext, response: CheckedResponse): CheckedResponse {
   const { status, body } = response

@@ -24,15 +24,15 @@ export interface ServedRequest extends RelayContext, ListedRequest {
   isReceiving: boolean
   /** Body bytes so far. */
   bytesIn: number
-  /** Encodes the error that ends a stream which has begun; null: as its content type says. */
+  /** Encodes the error that ends a started stream; null: according to its content type. */
   readonly encodeError: ErrorEncoder | null
-  /** From now on no hook sees the response: a hook made it, or failed on it. */
+  /** No further hook sees the response: a hook made it, or failed on it. */
   bypassResponseHooks(): void
-  /** A hook of the response failed, or an error that had to wait for one is due. */
+  /** Fails the request after a response hook failed or has delayed an error. */
   failHooked(error: unknown): void
-  /** The hooks, or the client, take more of the stream. */
+  /** The stream can take more data. */
   resumeWriter(): void
-  /** Releases the body's memory at the very end, when it is written to no worker any more. */
+  /** Releases the memory of the body once no worker reads it. */
   recycleBody(): void
 }
 
@@ -50,7 +50,7 @@ export interface ServerParts {
   readonly access: ((request: ServedRequest, durationMs: number) => void) | null
   /** Every response closes its connection: `kernel.http.keepAlive` is false, or the listener drains. */
   readonly closesConnections: boolean
-  /** Address of the client. @param peer the connection's other end */
+  /** Address of the client. @param peer address of the connection */
   addressOf(peer: string, headers: HeaderList): string
   /** Counts the request as open. */
   requestBegan(request: ServedRequest): void

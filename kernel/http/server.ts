@@ -1,4 +1,4 @@
-/** The uWebSockets.js server: routes in, contexts out. @hot */
+/** The uWebSockets.js server: matches routes and creates request contexts. @hot */
 
 import type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket } from 'uWebSockets.js'
 import { setImmediate as nextTurn } from 'node:timers/promises'
@@ -38,11 +38,11 @@ import type { TlsFiles } from './tls-files.ts'
 export interface HttpServerOptions {
   readonly routes: readonly CompiledRoute[]
   readonly sockets?: readonly CompiledSocket[]
-  /** Resolves client addresses behind proxies; null takes the connection's other end. */
+  /** Resolves client addresses behind proxies; null uses the address of the connection. */
   readonly clients?: ClientAddressing | null
   /** Metrics of detached work by the path of its route; null when metrics are off. Default: not counted. */
   readonly detachedMetrics?: (path: string) => RouteWatch | null
-  /** Serves paths that no route has; made by `compileRoute`, so that it is counted like any other. */
+  /** Serves unknown paths; made by `compileRoute`, so that it is counted. */
   readonly unmatched: CompiledRoute
   readonly headerRules: HeaderRules
   readonly body: BodyLimits
@@ -89,18 +89,16 @@ export class HttpServer implements ServerParts {
   readonly cors: Cors
   readonly log: Logger
   readonly access: ServerParts['access']
-  /** Requests being served. */
   readonly openRequests = new OpenRequests<ServedRequest>()
-  /** Every response closes its connection: as configured, and from the end of the settle time on. */
   closesConnections: boolean
-  /** Opened by the first `listen`: the library never frees an app, and a reload checks a configuration without listening. */
+  /** Created by the first `listen`: the library never frees an app, and a reload checks a configuration without listening. */
   #app: TemplatedApp | null = null
   #tls: TlsFiles | null
   /** Clients must present a certificate. */
   #needsCertificate: boolean
-  /** From before a renewal of certificates: their open connections stay. */
+  /** Apps from before a renewal of certificates, whose connections stay open. */
   readonly #formerApps: TemplatedApp[] = []
-  /** Of the last successful `listen`. */
+  /** Address of the last successful `listen`. */
   #address: { readonly host: string; readonly port: number } | null = null
   readonly #options: HttpServerOptions
   readonly #clientTimeouts: ClientTimeouts
@@ -134,7 +132,6 @@ export class HttpServer implements ServerParts {
     return this.#options.clients?.addressOf(peer, headers) ?? peer
   }
 
-  /** Number of open WebSockets. */
   get openSockets(): number {
     return this.#sockets.size
   }
@@ -158,7 +155,7 @@ export class HttpServer implements ServerParts {
     this.#app = null
     this.#tls = tls
     this.#needsCertificate = tls.ca_file_name !== undefined
-    // Not listening, not yet or not now: the next `listen` uses the new app.
+    // Not listening: the next `listen` uses the new app.
     if (former === null || this.#address === null) return Promise.resolve()
     // The first turn ends before the loop polls sockets, the second right after.
     return this.#listen(this.#address.host, this.#address.port, false)
@@ -196,7 +193,7 @@ export class HttpServer implements ServerParts {
     })
   }
 
-  /** Stops listening for good; open requests finish, and sockets close when their running messages have ended. */
+  /** Stops listening permanently; open requests finish, and sockets close after their running messages. */
   stopListening(): void {
     this.#isStopping = true
     this.closesConnections = true
@@ -239,7 +236,7 @@ export class HttpServer implements ServerParts {
   }
 
   /**
-   * Runs detached work as a request of its own.
+   * Runs detached work as a request.
    * @throws Error when no route is declared under the work's method and path
    */
   detach(work: DetachedWork): Detached {
@@ -252,7 +249,7 @@ export class HttpServer implements ServerParts {
     const { ctx, detached } = openDetached(this, route, metrics, work)
     this.#detached.add(detached)
     void detached.done.then(() => this.#detached.delete(detached))
-    // The caller has its handle before the work begins.
+    // Deferred, so that the caller has the handle first.
     setImmediate(() => runRequest(ctx))
     return detached
   }
@@ -318,7 +315,7 @@ export class HttpServer implements ServerParts {
     return new HttpResponseSink(this, res, req.getCaseSensitiveMethod(), headers, requestId)
   }
 
-  /** Reads everything that is needed of `req`, which is not valid after this turn. */
+  /** Reads everything that is needed of `req`, which is invalid after this turn. */
   #enter(sink: HttpResponseSink, req: HttpRequest, route: CompiledRoute): HttpContext {
     const values: string[] = []
     for (let i = 0; i < route.paramNames.length; i++) {
@@ -336,7 +333,7 @@ export class HttpServer implements ServerParts {
       sink.headers,
       sink.requestId,
     )
-    // Read now: the library forgets it at the end of the response, and hooks may change the headers of proxies.
+    // Read now: the library drops it at the end of the response, and hooks may change the headers of proxies.
     if (this.access !== null || this.#options.clients != null) void ctx.clientAddress
     this.requestBegan(ctx)
     return ctx
@@ -388,7 +385,7 @@ export class HttpServer implements ServerParts {
     }
   }
 
-  /** Until the verdict, no more of the body is read than has come with the head. */
+  /** Reads no further bytes of the body until the access check has finished. */
   #admitLater(ctx: HttpContext, res: HttpResponse, found: Promise<Identity>): void {
     const { contentLength } = ctx.headers
     const mayBeLarge = ctx.compiled.readsBody && (contentLength < 0 || contentLength > UNCOUNTED_BYTES)
@@ -432,8 +429,8 @@ export class HttpServer implements ServerParts {
   }
 
   /**
-   * For framing errors: what follows on the connection cannot be trusted. The response is sent in a later turn: within the
-   * library's callback, it would serve the next request of the packet; while the response is due, it disconnects instead.
+   * For framing errors, after which the connection cannot be used. The response is sent in a later turn: after a response
+   * within its callback, the library would serve the next request of the packet; while one is pending, it disconnects.
    */
   #failAndClose(ctx: HttpContext, error: GatewayError): void {
     ctx.sink.closesConnection = true
@@ -477,7 +474,7 @@ function openApp(tls: TlsFiles | null): TemplatedApp {
   return tls === null ? App() : SSLApp(tls)
 }
 
-/** The same path and error format without hooks, for responses that never reach the handler. */
+/** The same path and error format without hooks, for responses sent before the handler. */
 function asRefusal(route: CompiledRoute): CompiledRoute {
   return { ...route, hooks: NO_HOOKS, auth: null, readsBody: false, paramNames: [] }
 }

@@ -1,4 +1,4 @@
-/** The WebSockets of one listener: opens them after the checks, and closes them at shutdown. */
+/** The WebSockets of one listener: opens them after the checks and closes them at shutdown. */
 import type { HttpRequest, HttpResponse, us_socket_context_t, WebSocketBehavior } from 'uWebSockets.js'
 import { ANONYMOUS_TENANT, tenantOf } from '../contracts/auth.ts'
 import type { CompiledSocket } from './compiled-socket.ts'
@@ -11,7 +11,7 @@ import type { ServerParts } from './server-parts.ts'
 /** The library disconnects a client that sends no pong within this time. Seconds. */
 const PING_LIMIT_SECS = 60
 
-/** What the library needs of a request to upgrade it. */
+/** Data of a request that the library needs for an upgrade. */
 export interface Handshake {
   readonly socket: CompiledSocket
   readonly key: string
@@ -102,7 +102,7 @@ export class SocketServer {
     for (const sockets of this.#open.values()) for (const socket of [...sockets]) socket.goAway()
   }
 
-  /** Browsers send the page's origin and leave the check to the server. @source RFC 6455 §10.2 */
+  /** Browsers send the page's origin; the server must check it. @source RFC 6455 §10.2 */
   #assertOrigin(ctx: HttpContext, { definition }: CompiledSocket): void {
     const origin = ctx.header('origin')
     if (origin === undefined || isSameOrigin(origin, ctx.header('host'))) return

@@ -1,6 +1,6 @@
 /**
- * The stream writer that handlers get. Chunks of one turn are sent together in one write: handlers may run inside a
- * callback of the server library, where several writes corrupt the stream of a slow client. @hot
+ * The stream writer for handlers. Chunks of one turn are sent in one write, because several writes inside a callback of
+ * the server library corrupt the stream of a slow client. @hot
  */
 import type { RelayContext } from '../contracts/relay-context.ts'
 import type { StreamWriter } from '../contracts/request.ts'
@@ -21,12 +21,12 @@ function schedule(writer: BatchedStreamWriter): void {
   if (due.push(writer) === 1) setImmediate(flushAll)
 }
 
-/** The part of a request that a stream is written to. */
+/** Parts of a request that a stream writer uses. */
 type StreamTarget = Pick<RelayContext, 'setListener' | 'writeStream' | 'endStream' | 'fail'>
 
 export class BatchedStreamWriter implements StreamWriter {
   readonly #ctx: StreamTarget
-  /** Not sent yet: buffers, then text. */
+  /** Unsent data: buffers, then text. */
   #buffers: Buffer[] | null = null
   #text = ''
   #isScheduled = false
@@ -73,7 +73,7 @@ export class BatchedStreamWriter implements StreamWriter {
     schedule(this)
   }
 
-  /** Sends what was written in this turn. An exception fails this request: no caller could catch it. */
+  /** Sends what was written in this turn. An exception fails the request, because no caller could catch it. */
   flush(): void {
     this.#isScheduled = false
     const chunk = this.#take()
@@ -98,7 +98,7 @@ export class BatchedStreamWriter implements StreamWriter {
     return buffers.length === 1 ? buffers[0] : Buffer.concat(buffers)
   }
 
-  /** An exception of a handler has no caller here that could catch it, and must not end the thread. */
+  /** Catches exceptions of a handler, which would end the thread. */
   #drained(): void {
     this.#isWritable = true
     try {

@@ -1,4 +1,4 @@
-/** The certificate files of the listener, checked here because the server library does not report why it fails. */
+/** Certificate files of the listener, checked here because the server library does not report errors. */
 
 import { hash } from 'node:crypto'
 import { readFileSync } from 'node:fs'

@@ -11,7 +11,6 @@ import type {
 
 export type { FamilySnapshot, HistogramFamily, MetricsSnapshot, MetricType, ValueFamily }
 
-/** Joins label values to one key. */
 export function labelKey(values: readonly string[]): string {
   return values.length === 1 ? values[0] : values.join('\u0000')
 }

@@ -1,4 +1,4 @@
-/** Metrics of one thread: declares families and takes snapshots for a scrape. */
+/** Metrics of one thread: declares families, counts, and takes snapshots for a scrape. Handles are plain numbers. @hot */
 import type {
   CounterHandle,
   GaugeHandle,
@@ -7,7 +7,6 @@ import type {
   MetricOptions,
   Metrics,
 } from '../contracts/metric.ts'
-import { Counter, Gauge, Histogram } from './metric-handles.ts'
 import { type FamilySnapshot, labelKey, type MetricsSnapshot, type MetricType } from './metrics-snapshot.ts'
 
 /** Upper bounds of durations, in seconds. */
@@ -179,4 +178,44 @@ function toSnapshot(family: AnyFamily): FamilySnapshot {
 
 function isHistogram(family: AnyFamily): family is Family<Histogram> {
   return family.type === 'histogram'
+}
+
+class Counter implements CounterHandle {
+  value = 0
+
+  inc(by = 1): void {
+    this.value += by
+  }
+}
+
+class Gauge implements GaugeHandle {
+  value = 0
+}
+
+class Histogram implements HistogramHandle {
+  /** Observations per bucket, not cumulative; the last bucket is above all bounds. */
+  readonly buckets: Float64Array
+  sum = 0
+  count = 0
+  readonly #bounds: Float64Array
+
+  /** @param bounds upper bounds, inclusive, ascending, without infinity */
+  constructor(bounds: Float64Array) {
+    this.#bounds = bounds
+    this.buckets = new Float64Array(bounds.length + 1)
+  }
+
+  observe(value: number): void {
+    const bounds = this.#bounds
+    let low = 0
+    let high = bounds.length
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if (value <= bounds[middle]) high = middle
+      else low = middle + 1
+    }
+    this.buckets[low] += 1
+    this.sum += value
+    this.count += 1
+  }
 }

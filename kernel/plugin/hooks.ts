@@ -2,8 +2,8 @@
 import type { HookName, HookOptions, HookSignatures, OutgoingAttempt, RouteHooks } from '../contracts/hook.ts'
 import type { RequestContext } from '../contracts/request.ts'
 import type { RouteDefinition } from '../contracts/route.ts'
+import { defineErrors } from '../errors/define-errors.ts'
 import { GatewayError } from '../errors/gateway-error.ts'
-import { DEFAULT_HOOK_MS, withDeadline } from './hook-deadline.ts'
 
 /** Default of `HookOptions.maxReplyBytes`. */
 const DEFAULT_REPLY_BYTES = 1_048_576
@@ -204,4 +204,52 @@ function throwFailures(results: readonly PromiseSettledResult<void>[]): void {
   )
   if (reasons.length === 1) throw reasons[0]
   if (reasons.length > 1) throw new AggregateError(reasons, 'several onDone hooks failed')
+}
+
+/** Default deadline of a hook, milliseconds. */
+const DEFAULT_HOOK_MS = 30_000
+
+const hookErrors = defineErrors('plugin', {
+  hook_timeout: {
+    kind: 'internal',
+    source: 'gateway',
+    text: (hook: string, plugin: string, limitMs: number) =>
+      `the ${hook} hook of plugin ${plugin} did not settle within ${limitMs} ms`,
+  },
+})
+
+/** Hooks that a request waits for; a promise that never settles must not hold it open. */
+const AWAITED: ReadonlySet<HookName> = new Set([
+  'onRequest',
+  'onUpstreamRequest',
+  'onResponse',
+  'onEvents',
+  'onError',
+])
+
+/**
+ * Wraps a hook with a deadline; a synchronous result costs one comparison.
+ *
+ * @param limitMs 0 disables the deadline
+ */
+function withDeadline<Hook extends (...args: never[]) => unknown>(
+  hook: Hook,
+  name: HookName,
+  plugin: string,
+  limitMs: number,
+): Hook {
+  if (limitMs === 0 || !AWAITED.has(name)) return hook
+  const limited = (...args: never[]) => {
+    const pending = hook(...args)
+    return pending instanceof Promise ? withTimeout(pending, name, plugin, limitMs) : pending
+  }
+  return limited as Hook
+}
+
+/** @throws hook_timeout (500) */
+function withTimeout<T>(pending: Promise<T>, name: HookName, plugin: string, limitMs: number): Promise<T> {
+  const { promise, resolve, reject } = Promise.withResolvers<T>()
+  const timer = setTimeout(() => reject(hookErrors.hook_timeout(name, plugin, limitMs)), limitMs)
+  void pending.finally(() => clearTimeout(timer)).then(resolve, reject)
+  return promise
 }

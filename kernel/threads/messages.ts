@@ -82,7 +82,6 @@ export interface ThreadSeed {
   readonly replicas: Readonly<Record<string, ReplicaState>>
 }
 
-/** `workerData` of a data thread. */
 export interface ThreadWorkerData {
   readonly weirThread: ThreadSeed
 }

@@ -5,7 +5,6 @@ import type { SendDown, TaskUpMessage } from './messages.ts'
 /** Tasks of a dead thread may run this long: they delay others, but stopping one ends its pool thread. */
 const ORPHAN_LIMIT_MS = 1_000
 
-/** A thread that sends tasks. */
 export interface TaskSender {
   readonly send: SendDown
 }

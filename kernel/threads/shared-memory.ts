@@ -5,7 +5,6 @@
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
 import { messageOf } from '../errors/message-of.ts'
 
-/** Shared blocks by name. */
 export type SharedBlocks = ReadonlyMap<string, SharedArrayBuffer>
 
 /** How long a data thread blocks for a block from control. */

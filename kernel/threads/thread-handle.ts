@@ -16,7 +16,6 @@ export interface ThreadHandleOptions {
   readonly seed: Omit<ThreadSeed, 'replicas' | 'shared' | 'sharedPort'>
 }
 
-/** How a thread ended. */
 export interface ThreadEnd {
   readonly exitCode: number
   /** The thread's own report or Node's error; null after an orderly end. */
@@ -29,7 +28,6 @@ export class ThreadHandle {
   /** The thread's port; rejects when it ends before it listens. */
   readonly listening: Promise<number>
   readonly ended: Promise<ThreadEnd>
-  /** Its last metrics. */
   lastSnapshot: MetricsSnapshot | null = null
   hasEnded = false
   readonly #worker: Worker

@@ -26,8 +26,8 @@ export async function addConfigOptions(command: Command, args: readonly string[]
 }
 
 function toOptions(flag: ConfigFlag): Option[] {
-  if (flag.flag === null) return []
-  const help = flag.env === null ? flag.help : `${flag.help} [${flag.env}]`
+  if (flag.flag === undefined) return []
+  const help = flag.env === undefined ? flag.help : `${flag.help} [${flag.env}]`
   if (flag.kind === 'constant') return [new Option(`--${flag.flag}`, help)]
   if (flag.kind === 'switch')
     return [new Option(`--${flag.flag}`, help), new Option(`--no-${flag.flag}`, `turn --${flag.flag} off`)]

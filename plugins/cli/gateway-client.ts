@@ -9,7 +9,6 @@ export interface GatewayOptions {
   readonly apiKey: string | undefined
 }
 
-/** An error response of the gateway. */
 export class GatewayRefusal extends CliError {
   readonly status: number
   /** Body of the response. */

@@ -57,5 +57,5 @@ export async function findFlags({ file, plugins = [] }: PluginSources): Promise<
 }
 
 function isSame(a: ConfigFlag, b: ConfigFlag): boolean {
-  return (a.flag !== null && a.flag === b.flag) || (a.env !== null && a.env === b.env)
+  return (a.flag !== undefined && a.flag === b.flag) || (a.env !== undefined && a.env === b.env)
 }

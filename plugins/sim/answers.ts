@@ -14,7 +14,6 @@ export class ScriptedAnswers {
     this.#answers.push({ ...answer })
   }
 
-  /** The next answer for the path, or null. */
   take(path: string): ScriptedAnswer | null {
     if (this.#answers.length === 0) return null
     const found = this.#answers.find(({ match }) => match.path === undefined || match.path === path)

@@ -18,7 +18,7 @@ import {
 import { chatPrompt, type PromptText } from './prompt.ts'
 import { sampleOfSchema } from './schema-sample.ts'
 import { countTokens, splitTokens } from './tokens.ts'
-import { argumentFragments, chooseToolCalls, type ToolCall, toolCallTokens } from './tool-call.ts'
+import { chooseToolCalls, type ToolCall, toolCallTokens } from './tool-call.ts'
 import type { ChatRequest } from './wire.ts'
 
 export interface Choice {
@@ -179,7 +179,7 @@ function deltasOf(choice: Choice): Delta[] {
     const opening = { index, id: call.id, type: 'function', function: { name: call.name, arguments: '' } }
     return [
       { tokens: countTokens(call.name), json: JSON.stringify({ tool_calls: [opening] }) },
-      ...argumentFragments(call).map((fragment) => ({
+      ...splitTokens(call.arguments).map((fragment) => ({
         tokens: 1,
         json: JSON.stringify({ tool_calls: [{ index, function: { arguments: fragment } }] }),
       })),

@@ -1,5 +1,5 @@
 /** The sim section of the configuration file. */
-import { type Static, Type } from '#kernel'
+import { integer, number, type Static, Type } from '#kernel'
 
 const engineConfig = Type.Object(
   {
@@ -8,47 +8,26 @@ const engineConfig = Type.Object(
       description:
         'paced: every request gets ttftMs and itlMs independent of load. batched: simulates queue, prefill, decode and prefix cache by the settings below; ttftMs and itlMs are ignored.',
     }),
-    prefillTokensPerSecond: Type.Number({
-      exclusiveMinimum: 0,
-      default: 8000,
-      description: 'Prompt tokens computed per second.',
-    }),
-    prefillChunkTokens: Type.Integer({
-      minimum: 1,
-      default: 2048,
-      description: 'Maximum prompt tokens computed between two decode steps.',
-    }),
-    decodeBaseMs: Type.Number({
-      minimum: 0,
-      default: 6,
-      description: 'Duration of a decode step of an empty batch, milliseconds.',
-    }),
-    decodePerRunningMs: Type.Number({
-      minimum: 0,
-      default: 0.35,
-      description: 'Time that each request of the batch adds to a decode step, milliseconds.',
-    }),
-    maxRunning: Type.Integer({
-      minimum: 1,
-      default: 256,
-      description: 'Maximum requests in the batch; further ones wait.',
-    }),
-    maxWaiting: Type.Integer({
-      minimum: 1,
-      default: 4096,
-      description: 'Maximum waiting requests; further ones get 503.',
-    }),
-    kvTokens: Type.Integer({
-      minimum: 1,
-      default: 524_288,
-      description: 'Capacity of the KV cache, tokens.',
-    }),
-    blockTokens: Type.Integer({
-      minimum: 1,
-      maximum: 1024,
-      default: 16,
-      description: 'Tokens per block of the KV cache; only full blocks are shared.',
-    }),
+    prefillTokensPerSecond: number({ default: 8000, above: 0 }, 'Prompt tokens computed per second.'),
+    prefillChunkTokens: integer(
+      { default: 2048, min: 1 },
+      'Maximum prompt tokens computed between two decode steps.',
+    ),
+    decodeBaseMs: number(
+      { default: 6, min: 0 },
+      'Duration of a decode step of an empty batch, milliseconds.',
+    ),
+    decodePerRunningMs: number(
+      { default: 0.35, min: 0 },
+      'Time that each request of the batch adds to a decode step, milliseconds.',
+    ),
+    maxRunning: integer({ default: 256, min: 1 }, 'Maximum requests in the batch; further ones wait.'),
+    maxWaiting: integer({ default: 4096, min: 1 }, 'Maximum waiting requests; further ones get 503.'),
+    kvTokens: integer({ default: 524_288, min: 1 }, 'Capacity of the KV cache, tokens.'),
+    blockTokens: integer(
+      { default: 16, min: 1, max: 1024 },
+      'Tokens per block of the KV cache; only full blocks are shared.',
+    ),
   },
   { default: {}, additionalProperties: false },
 )
@@ -58,47 +37,32 @@ export const simConfig = Type.Object(
     listen: Type.Object(
       {
         host: Type.String({ default: '127.0.0.1', description: 'Address to listen on.' }),
-        port: Type.Integer({
-          minimum: 0,
-          maximum: 65_535,
-          default: 9001,
-          description: 'Port of the engine; 0 selects any free port.',
-        }),
+        port: integer({ default: 9001, min: 0, max: 65_535 }, 'Port of the engine; 0 selects any free port.'),
       },
       { default: {}, additionalProperties: false },
     ),
-    count: Type.Integer({
-      minimum: 1,
-      maximum: 4096,
-      default: 1,
-      description: 'Number of engines in this process, on consecutive ports from `listen.port` on.',
-    }),
+    count: integer(
+      { default: 1, min: 1, max: 4096 },
+      'Number of engines in this process, on consecutive ports from `listen.port` on.',
+    ),
     models: Type.Array(Type.String({ minLength: 1 }), {
       minItems: 1,
       default: ['sim-1'],
       description: 'Model ids of the engine; requests without a model use the first one.',
     }),
-    ttftMs: Type.Number({
-      minimum: 0,
-      default: 20,
-      description: 'Time to the first token, milliseconds.',
-    }),
-    itlMs: Type.Number({
-      minimum: 0,
-      default: 5,
-      description: 'Time between tokens, milliseconds. 0: as fast as the client reads.',
-    }),
-    tokens: Type.Integer({
-      minimum: 1,
-      maximum: 1_000_000,
-      default: 64,
-      description: 'Length of an answer in tokens, unless the request limits it.',
-    }),
-    seed: Type.Integer({
-      minimum: 0,
-      default: 1,
-      description: 'Seed of the generated text, which is the same for the same seed, model and prompt.',
-    }),
+    ttftMs: number({ default: 20, min: 0 }, 'Time to the first token, milliseconds.'),
+    itlMs: number(
+      { default: 5, min: 0 },
+      'Time between tokens, milliseconds. 0: as fast as the client reads.',
+    ),
+    tokens: integer(
+      { default: 64, min: 1, max: 1_000_000 },
+      'Length of an answer in tokens, unless the request limits it.',
+    ),
+    seed: integer(
+      { default: 1, min: 0 },
+      'Seed of the generated text, which is the same for the same seed, model and prompt.',
+    ),
     runtime: Type.Union(
       [Type.Literal('sglang'), Type.Literal('vllm'), Type.Literal('trtllm'), Type.Literal('mlx')],
       {
@@ -126,17 +90,11 @@ export const simConfig = Type.Object(
       secret: true,
       description: 'If set, requests must have the header `Authorization: Bearer <key>`.',
     }),
-    embeddingDimensions: Type.Integer({
-      minimum: 1,
-      maximum: 8192,
-      default: 64,
-      description: 'Default length of embedding vectors.',
-    }),
-    maxModelLen: Type.Integer({
-      minimum: 1,
-      default: 32_768,
-      description: 'Context length: tokens of prompt and answer. Longer prompts are rejected.',
-    }),
+    embeddingDimensions: integer({ default: 64, min: 1, max: 8192 }, 'Default length of embedding vectors.'),
+    maxModelLen: integer(
+      { default: 32_768, min: 1 },
+      'Context length: tokens of prompt and answer. Longer prompts are rejected.',
+    ),
     fixedReply: Type.Boolean({
       default: false,
       description:

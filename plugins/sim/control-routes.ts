@@ -15,7 +15,18 @@ export function controlRoutes(engine: Engine): RouteDefinition[] {
     summary: string,
     handler: (ctx: RequestContext) => void,
     body?: TSchema,
-  ) => controlRoute(engine, { method, path, summary, handler, body })
+  ): RouteDefinition => ({
+    method,
+    path,
+    access: 'public',
+    errors: apiErrorFormat,
+    headers: ['authorization'],
+    handler: (ctx) => {
+      engine.checkKey(ctx)
+      handler(ctx)
+    },
+    docs: { summary, tag: 'sim', body, responses: { 200: { description: 'The current list.' } } },
+  })
 
   return [
     route('GET', '/sim/faults', 'List scripted faults', showFaults),
@@ -55,34 +66,4 @@ export function controlRoutes(engine: Engine): RouteDefinition[] {
     }),
     route('GET', '/sim/stats', 'Counters of the engine', (ctx) => ctx.json(200, stats)),
   ]
-}
-
-function controlRoute(
-  engine: Engine,
-  facts: {
-    method: Method
-    path: string
-    summary: string
-    handler: (ctx: RequestContext) => void
-    body?: TSchema
-  },
-): RouteDefinition {
-  const { method, path, summary, handler, body } = facts
-  return {
-    method,
-    path,
-    access: 'public',
-    errors: apiErrorFormat,
-    headers: ['authorization'],
-    handler: (ctx) => {
-      engine.checkKey(ctx)
-      handler(ctx)
-    },
-    docs: {
-      summary,
-      tag: 'sim',
-      body,
-      responses: { 200: { description: 'The current list.' } },
-    },
-  }
 }

@@ -78,7 +78,6 @@ export function draftProse(random: Random, naturalTokens: number, roomTokens: nu
   return endDraft(writeProse(random, Math.min(wanted, ceiling)), wanted <= ceiling, limits)
 }
 
-/** A given text, truncated by the limits. */
 export function draftGiven(text: string, roomTokens: number, limits: Limits): Draft {
   const tokens = splitTokens(text)
   const ceiling = Math.min(limits.maxTokens ?? Number.POSITIVE_INFINITY, roomTokens)

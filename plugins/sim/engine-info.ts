@@ -1,7 +1,7 @@
 /** Models, server information, load and metrics of the simulated engine, by runtime. */
 import type { SimConfig, SimRuntime } from './config.ts'
 import type { EngineLoad, EngineStats } from './engine.ts'
-import { vocabularySize } from './tokens.ts'
+import { VOCABULARY_SIZE } from './tokens.ts'
 
 const VERSION = '0.1.0-sim'
 
@@ -56,7 +56,6 @@ export function serverInfo(config: SimConfig, load: EngineLoad) {
   }
 }
 
-/** Answer of /model_info. */
 export function modelInfo(config: SimConfig) {
   return {
     model_name: config.models[0],
@@ -65,7 +64,7 @@ export function modelInfo(config: SimConfig) {
     is_generation: true,
     max_tokens: config.maxModelLen,
     max_model_len: config.maxModelLen,
-    vocab_size: vocabularySize,
+    vocab_size: VOCABULARY_SIZE,
     weight_version: 'default',
     model_type: 'sim',
     architectures: ['SimForCausalLM'],
@@ -110,83 +109,59 @@ interface Sample {
   readonly read: (load: EngineLoad, stats: EngineStats) => number
 }
 
+function gauge(name: string, help: string, read: Sample['read']): Sample {
+  return { name, type: 'gauge', help, read }
+}
+
+function counter(name: string, help: string, read: (stats: EngineStats) => number): Sample {
+  return { name, type: 'counter', help, read: (_load, stats) => read(stats) }
+}
+
 const running = (load: EngineLoad) => load.running
 const waiting = (load: EngineLoad) => load.waiting
 const hitRate = (load: EngineLoad) => load.hitRate
-const rate = (load: EngineLoad) => load.tokensPerSec
 
 const FAMILIES: Readonly<Record<SimRuntime, readonly Sample[]>> = {
   sglang: [
-    { name: 'sglang:num_running_reqs', type: 'gauge', help: 'Requests running.', read: running },
-    { name: 'sglang:num_queue_reqs', type: 'gauge', help: 'Requests waiting.', read: waiting },
-    {
-      name: 'sglang:num_used_tokens',
-      type: 'gauge',
-      help: 'Tokens in use.',
-      read: (load) => load.usedTokens,
-    },
-    { name: 'sglang:token_usage', type: 'gauge', help: 'Share of tokens in use.', read: usageOfCache },
-    { name: 'sglang:gen_throughput', type: 'gauge', help: 'Tokens per second.', read: rate },
-    { name: 'sglang:cache_hit_rate', type: 'gauge', help: 'Prefix cache hit rate.', read: hitRate },
+    gauge('sglang:num_running_reqs', 'Requests running.', running),
+    gauge('sglang:num_queue_reqs', 'Requests waiting.', waiting),
+    gauge('sglang:num_used_tokens', 'Tokens in use.', (load) => load.usedTokens),
+    gauge('sglang:token_usage', 'Share of tokens in use.', usageOfCache),
+    gauge('sglang:gen_throughput', 'Tokens per second.', (load) => load.tokensPerSec),
+    gauge('sglang:cache_hit_rate', 'Prefix cache hit rate.', hitRate),
     ...counters('sglang:'),
   ],
   vllm: [
-    { name: 'vllm:num_requests_running', type: 'gauge', help: 'Requests running.', read: running },
-    { name: 'vllm:num_requests_waiting', type: 'gauge', help: 'Requests waiting.', read: waiting },
-    {
-      name: 'vllm:kv_cache_usage_perc',
-      type: 'gauge',
-      help: 'Share of the cache in use, 0 to 1.',
-      read: usageOfCache,
-    },
-    { name: 'vllm:gpu_prefix_cache_hit_rate', type: 'gauge', help: 'Prefix cache hit rate.', read: hitRate },
+    gauge('vllm:num_requests_running', 'Requests running.', running),
+    gauge('vllm:num_requests_waiting', 'Requests waiting.', waiting),
+    gauge('vllm:kv_cache_usage_perc', 'Share of the cache in use, 0 to 1.', usageOfCache),
+    gauge('vllm:gpu_prefix_cache_hit_rate', 'Prefix cache hit rate.', hitRate),
     ...counters('vllm:'),
   ],
   trtllm: [
-    { name: 'trtllm_num_requests_running', type: 'gauge', help: 'Requests running.', read: running },
-    { name: 'trtllm_num_requests_waiting', type: 'gauge', help: 'Requests waiting.', read: waiting },
-    {
-      name: 'trtllm_kv_cache_utilization',
-      type: 'gauge',
-      help: 'Share of the cache in use.',
-      read: usageOfCache,
-    },
+    gauge('trtllm_num_requests_running', 'Requests running.', running),
+    gauge('trtllm_num_requests_waiting', 'Requests waiting.', waiting),
+    gauge('trtllm_kv_cache_utilization', 'Share of the cache in use.', usageOfCache),
     ...counters('trtllm_'),
   ],
   mlx: [
-    { name: 'mlx_num_requests_running', type: 'gauge', help: 'Requests running.', read: running },
-    { name: 'mlx_num_requests_waiting', type: 'gauge', help: 'Requests waiting.', read: waiting },
-    { name: 'mlx_token_usage', type: 'gauge', help: 'Share of tokens in use.', read: usageOfCache },
+    gauge('mlx_num_requests_running', 'Requests running.', running),
+    gauge('mlx_num_requests_waiting', 'Requests waiting.', waiting),
+    gauge('mlx_token_usage', 'Share of tokens in use.', usageOfCache),
     ...counters('mlx_'),
   ],
 }
 
 function counters(prefix: string): Sample[] {
   return [
-    {
-      name: `${prefix}prompt_tokens_total`,
-      type: 'counter',
-      help: 'Prompt tokens.',
-      read: (_load, stats) => stats.promptTokens,
-    },
-    {
-      name: `${prefix}generation_tokens_total`,
-      type: 'counter',
-      help: 'Generated tokens.',
-      read: (_load, stats) => stats.generatedTokens,
-    },
-    {
-      name: `${prefix}num_requests_total`,
-      type: 'counter',
-      help: 'Serving requests.',
-      read: (_load, stats) => stats.total,
-    },
-    {
-      name: `${prefix}num_aborted_requests_total`,
-      type: 'counter',
-      help: 'Serving requests that ended early.',
-      read: (_load, stats) => stats.aborted,
-    },
+    counter(`${prefix}prompt_tokens_total`, 'Prompt tokens.', (stats) => stats.promptTokens),
+    counter(`${prefix}generation_tokens_total`, 'Generated tokens.', (stats) => stats.generatedTokens),
+    counter(`${prefix}num_requests_total`, 'Serving requests.', (stats) => stats.total),
+    counter(
+      `${prefix}num_aborted_requests_total`,
+      'Serving requests that ended early.',
+      (stats) => stats.aborted,
+    ),
   ]
 }
 

@@ -16,7 +16,6 @@ const RATE_SPAN_MS = 1000
 /** Limits reported by an engine without a batch. */
 const REPORTED = { maxRunning: 256, kvTokens: 524_288 }
 
-/** The load of an engine at one moment. */
 export interface EngineLoad extends BatchLoad {
   readonly maxRunning: number
   readonly kvTokens: number

@@ -59,12 +59,12 @@ export class Exchange {
 
   /** Sends a generated answer at the engine's pace. */
   deliver(generation: Generation, isStream: boolean, fault: Fault): void {
-    const { stats, batch } = this.#engine
+    const { stats, batch, config } = this.#engine
     stats.promptTokens += generation.promptTokens
     this.#hold(generation.promptTokens)
     if (batch !== null) this.#submitToBatch(batch, generation, isStream, fault)
-    else if (isStream) this.#openStream(generation, this.#engine.config, fault)
-    else this.#deliverWhole(generation, fault)
+    else if (isStream) this.#openStream(generation, config, fault)
+    else this.#finishWhole(config.ttftMs + generation.completionTokens * config.itlMs, generation, fault)
   }
 
   /** Submits the request to the batch, which reports each token. */
@@ -85,11 +85,6 @@ export class Exchange {
       },
     })
     if (isStream) this.#openStream(generation, STEPPED, fault)
-  }
-
-  #deliverWhole(generation: Generation, fault: Fault): void {
-    const { ttftMs, itlMs } = this.#engine.config
-    this.#finishWhole(ttftMs + generation.completionTokens * itlMs, generation, fault)
   }
 
   #finishWhole(waitMs: number, generation: Generation, fault: Fault): void {

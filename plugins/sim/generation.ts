@@ -6,7 +6,6 @@ import { type PromptText, tokensOf } from './prompt.ts'
 import { Random, seedOf } from './random.ts'
 import type { ScriptedAnswer } from './wire.ts'
 
-/** One event of a stream. */
 export interface StreamEvent {
   /** 0 leaves with the first token, 1 with the second, and so on. */
   readonly tick: number
@@ -26,7 +25,7 @@ export interface Generation {
   /** JSON text of the whole answer. */
   body(): string | Buffer
   /** The last event is `[DONE]`. */
-  events(): Iterator<StreamEvent>
+  events(): IterableIterator<StreamEvent>
 }
 
 /** Prompt tokens found in the cache, set when the request is admitted. */
@@ -183,22 +182,9 @@ export class FixedReplies {
   }
 }
 
-/** The same answer with all its bytes made. */
+/** The same answer with all its bytes encoded. */
 function freeze(generation: Generation): Generation {
   const body = Buffer.from(generation.body())
-  const events: StreamEvent[] = []
-  const source = generation.events()
-  for (let next = source.next(); next.done !== true; next = source.next()) {
-    const { tick, tokens, data } = next.value
-    events.push({ tick, tokens, data: Buffer.from(data) })
-  }
-  return {
-    prompts: generation.prompts,
-    promptTokens: generation.promptTokens,
-    completionTokens: generation.completionTokens,
-    steps: generation.steps,
-    cache: generation.cache,
-    body: () => body,
-    events: () => events.values(),
-  }
+  const events = Array.from(generation.events(), (event) => ({ ...event, data: Buffer.from(event.data) }))
+  return { ...generation, body: () => body, events: () => events.values() }
 }

@@ -4,7 +4,6 @@ import { simErrors } from './errors.ts'
 import { DONE_EVENT, type Generation, type Setting, type StreamEvent, usageOf } from './generation.ts'
 import { chatPrompt } from './prompt.ts'
 import { splitTokens } from './tokens.ts'
-import { argumentFragments } from './tool-call.ts'
 import type { ChatMessage, ChatRequest, ResponsesRequest } from './wire.ts'
 
 type Json = Record<string, unknown>
@@ -174,7 +173,8 @@ class Answer {
     } else {
       const call = calls.find(({ id }) => id === callId)
       if (call !== undefined)
-        for (const piece of argumentFragments(call)) yield ['response.function_call_arguments.delta', piece]
+        for (const piece of splitTokens(call.arguments))
+          yield ['response.function_call_arguments.delta', piece]
     }
   }
 }

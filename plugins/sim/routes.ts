@@ -35,8 +35,8 @@ interface Serving<T extends ServingRequest> {
   readonly validator: Validator<T>
   readonly idPrefix: string
   readonly generate: (request: T, setting: Setting) => Generation
-  /** Request of the prepared answer for load tests; null if unsupported. */
-  readonly fixed: T | null
+  /** Request of the prepared answer for load tests; absent if unsupported. */
+  readonly fixed?: T
 }
 
 export function simRoutes(engine: Engine): RouteDefinition[] {
@@ -86,7 +86,6 @@ function servingRoutes(engine: Engine): RouteDefinition[] {
         const value = embed(request, model, seed, embeddingDimensions)
         return wholeOnly(promptsOf(request.input), value)
       },
-      fixed: null,
     }),
     servingRoute(engine, {
       path: '/v1/rerank',
@@ -95,7 +94,6 @@ function servingRoutes(engine: Engine): RouteDefinition[] {
       idPrefix: 'rerank-',
       generate: (request, { id }) =>
         wholeOnly(promptsOf([request.query, ...request.documents]), rerank(request, id)),
-      fixed: null,
     }),
     servingRoute(engine, {
       path: '/v1/classify',
@@ -106,12 +104,10 @@ function servingRoutes(engine: Engine): RouteDefinition[] {
         const value = classify(request, setting)
         return wholeOnly(promptsOf(request.input), value)
       },
-      fixed: null,
     }),
   ]
 }
 
-/** Routes of an engine that supports Responses. */
 function responsesRoutes(engine: Engine): RouteDefinition[] {
   const path = '/v1/responses'
   return [
@@ -132,7 +128,7 @@ function responsesRoutes(engine: Engine): RouteDefinition[] {
 function servingRoute<T extends ServingRequest>(engine: Engine, serving: Serving<T>): RouteDefinition {
   const { path, summary, validator, idPrefix, generate, fixed } = serving
   const replies =
-    fixed === null
+    fixed === undefined
       ? null
       : new FixedReplies(engine.config, (model) =>
           generate({ ...fixed, model }, engine.setting(model, idPrefix, performance.now(), null)),

@@ -2,6 +2,7 @@
  * Generates a deterministic value that satisfies a JSON schema. Supports type, properties, required, items, prefixItems,
  * enum, const, bounds, lengths, common formats, anyOf, oneOf, allOf and local $ref, but not pattern, not and if.
  */
+import { isObject } from '#kernel'
 
 type Schema = Record<string, unknown>
 
@@ -28,7 +29,7 @@ export function sampleOfSchema(schema: unknown): unknown {
 }
 
 function sample(schema: unknown, root: unknown, depth: number): unknown {
-  if (!isSchema(schema) || depth > DEPTH_LIMIT) return null
+  if (!isObject(schema) || depth > DEPTH_LIMIT) return null
   const whole = resolve(schema, root, depth)
   if ('const' in whole) return whole.const
   if (Array.isArray(whole.enum) && whole.enum.length > 0) return whole.enum[0]
@@ -72,14 +73,14 @@ function resolve(schema: Schema, root: unknown, depth: number): Schema {
 function chooseBranch(branches: readonly unknown[], depth: number): unknown {
   if (depth < FULL_DEPTH) return branches[0]
   return (
-    branches.find((branch) => isSchema(branch) && !JSON.stringify(branch).includes('"$ref"')) ?? branches[0]
+    branches.find((branch) => isObject(branch) && !JSON.stringify(branch).includes('"$ref"')) ?? branches[0]
   )
 }
 
 function merge(base: Schema, added: unknown): Schema {
-  if (!isSchema(added)) return base
+  if (!isObject(added)) return base
   const whole: Schema = { ...base, ...added }
-  if (isSchema(base.properties) && isSchema(added.properties)) {
+  if (isObject(base.properties) && isObject(added.properties)) {
     whole.properties = { ...base.properties, ...added.properties }
   }
   if (Array.isArray(base.required) && Array.isArray(added.required)) {
@@ -93,7 +94,7 @@ function lookUp(pointer: string, root: unknown): unknown {
   if (!pointer.startsWith('#')) return {}
   let place = root
   for (const part of pointer.slice(1).split('/').slice(1)) {
-    if (!isSchema(place)) return {}
+    if (!isObject(place)) return {}
     place = place[decodeURIComponent(part).replaceAll('~1', '/').replaceAll('~0', '~')]
   }
   return place
@@ -110,7 +111,7 @@ function typeOf(schema: Schema): string | undefined {
 }
 
 function sampleObject(schema: Schema, root: unknown, depth: number): Schema {
-  const properties = isSchema(schema.properties) ? schema.properties : {}
+  const properties = isObject(schema.properties) ? schema.properties : {}
   const required = Array.isArray(schema.required) ? (schema.required as string[]) : []
   const names = depth < FULL_DEPTH ? new Set([...Object.keys(properties), ...required]) : new Set(required)
   const entries = [...names].map((name) => [name, sample(properties[name] ?? {}, root, depth + 1)] as const)
@@ -168,8 +169,4 @@ function sampleString(schema: Schema): string {
 
 function numberOf(value: unknown): number | undefined {
   return typeof value === 'number' ? value : undefined
-}
-
-function isSchema(value: unknown): value is Schema {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

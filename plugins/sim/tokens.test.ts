@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { countTokens, splitTokens, tokenId, vocabularySize } from './tokens.ts'
+import { countTokens, splitTokens, tokenId, VOCABULARY_SIZE } from './tokens.ts'
 
 describe('the tokenizer', () => {
   test('joined tokens give the text back, and the count is their number', () => {
@@ -43,7 +43,7 @@ describe('the tokenizer', () => {
     fc.assert(
       fc.property(fc.string(), (token) => {
         expect(tokenId(token)).toBeGreaterThanOrEqual(0)
-        expect(tokenId(token)).toBeLessThan(vocabularySize)
+        expect(tokenId(token)).toBeLessThan(VOCABULARY_SIZE)
       }),
     )
   })

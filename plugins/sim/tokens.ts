@@ -8,7 +8,7 @@ import { hashText } from './random.ts'
 const TOKEN_LENGTH = 4
 const SPACE = 0x20
 const FIRST_ID = 1000
-const VOCABULARY_SIZE = 32_000
+export const VOCABULARY_SIZE = 32_000
 
 type Kind = 'space' | 'word' | 'other'
 
@@ -34,9 +34,6 @@ export function splitTokens(text: string): string[] {
 export function tokenId(token: string): number {
   return FIRST_ID + (hashText(token) % (VOCABULARY_SIZE - FIRST_ID))
 }
-
-/** Reported as the model's vocabulary. */
-export const vocabularySize = VOCABULARY_SIZE
 
 /** @returns the end of the token that starts at `start` */
 export function nextTokenEnd(text: string, start: number): number {

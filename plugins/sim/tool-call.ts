@@ -3,7 +3,7 @@ import { isObject } from '#kernel'
 import { messageText } from './prompt.ts'
 import type { Random } from './random.ts'
 import { sampleOfSchema } from './schema-sample.ts'
-import { countTokens, splitTokens } from './tokens.ts'
+import { countTokens } from './tokens.ts'
 import type { ChatRequest, ScriptedAnswer, Tool } from './wire.ts'
 
 export interface ToolCall {
@@ -33,14 +33,8 @@ export function chooseToolCalls(
   return tool === undefined ? [] : [toToolCall(nameOf(tool), sampleArguments(tool), random)]
 }
 
-/** Tokens that the calls cost. */
 export function toolCallTokens(calls: readonly ToolCall[]): number {
   return calls.reduce((sum, call) => sum + countTokens(call.name) + countTokens(call.arguments), 0)
-}
-
-/** The arguments in the fragments that a stream sends; joined they are the arguments. */
-export function argumentFragments(call: ToolCall): string[] {
-  return splitTokens(call.arguments)
 }
 
 function chooseTool(request: ChatRequest): Tool | undefined {

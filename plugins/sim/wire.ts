@@ -1,5 +1,5 @@
 /** Schemas of the request bodies of serving and control routes. */
-import { defineValidator, type Static, type TSchema, Type } from '#kernel'
+import { defineValidator, integer, number, type Static, type TSchema, Type } from '#kernel'
 
 const open = { additionalProperties: true } as const
 
@@ -146,7 +146,7 @@ export const RerankRequestSchema = Type.Object(
 export const ClassifyRequestSchema = Type.Object({ ...common, input: PromptSchema }, open)
 
 const matching = {
-  count: Type.Integer({ minimum: 1, default: 1, description: 'Number of matching requests it applies to.' }),
+  count: integer({ default: 1, min: 1 }, 'Number of matching requests it applies to.'),
   match: Type.Object(
     {
       path: Type.Optional(Type.String({ description: 'Exact path. Default: any POST of the serving API.' })),
@@ -160,12 +160,10 @@ export const FaultRuleSchema = Type.Object(
   {
     fault: Type.String({ minLength: 1, description: 'Such as `status=503`; see faults.ts.' }),
     ...matching,
-    probability: Type.Number({
-      minimum: 0,
-      maximum: 1,
-      default: 1,
-      description: 'Probability that it applies to a matching request. Other requests do not count.',
-    }),
+    probability: number(
+      { default: 1, min: 0, max: 1 },
+      'Probability that it applies to a matching request. Other requests do not count.',
+    ),
   },
   { additionalProperties: false },
 )

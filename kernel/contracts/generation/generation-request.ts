@@ -137,7 +137,6 @@ export interface ReasoningOptions {
   readonly isEnabled?: boolean
   /** `low`, `medium`, `high` or another value that the worker knows. */
   readonly effort?: string
-  /** Tokens. */
   readonly budgetTokens?: number
 }
 

@@ -307,7 +307,6 @@ export interface ToolLoopListener {
   onEvent(event: ToolLoopEvent): void
 }
 
-/** A running turn. */
 export interface RunningTurn {
   /** Pauses the worker; no further iteration begins. */
   pause(): void

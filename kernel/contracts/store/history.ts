@@ -116,7 +116,6 @@ export interface Conversation {
   readonly metadata: Readonly<Record<string, string>>
 }
 
-/** An item in a conversation. */
 export interface ConversationItem {
   readonly item: HistoryItem
   /** Time at which it was added to the conversation. */

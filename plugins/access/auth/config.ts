@@ -1,5 +1,5 @@
 /** Configuration section of the auth plugin. */
-import { type Static, Type } from '#kernel'
+import { integer, type Static, Type } from '#kernel'
 
 const jwtConfig = Type.Object(
   {
@@ -17,12 +17,10 @@ const jwtConfig = Type.Object(
         description: 'Accepted signature algorithms.',
       },
     ),
-    clockSkewMs: Type.Integer({
-      default: 30_000,
-      minimum: 0,
-      maximum: 600_000,
-      description: 'Tolerated clock difference to the issuer, in milliseconds.',
-    }),
+    clockSkewMs: integer(
+      { default: 30_000, min: 0, max: 600_000 },
+      'Tolerated clock difference to the issuer, in milliseconds.',
+    ),
     tenantClaim: Type.String({
       default: 'sub',
       minLength: 1,
@@ -38,23 +36,18 @@ const jwtConfig = Type.Object(
       minLength: 1,
       description: 'Role that grants access to the control plane.',
     }),
-    cacheMs: Type.Integer({
-      default: 600_000,
-      minimum: 1000,
-      description: 'Time for which a fetched key set is cached, in milliseconds.',
-    }),
-    refetchMs: Type.Integer({
-      default: 30_000,
-      minimum: 100,
-      description:
-        'Minimum interval between fetches for unknown keys and after a failed fetch, in milliseconds.',
-    }),
-    timeoutMs: Type.Integer({
-      default: 5000,
-      minimum: 100,
-      maximum: 60_000,
-      description: 'Timeout for fetching the key set, in milliseconds.',
-    }),
+    cacheMs: integer(
+      { default: 600_000, min: 1000 },
+      'Time for which a fetched key set is cached, in milliseconds.',
+    ),
+    refetchMs: integer(
+      { default: 30_000, min: 100 },
+      'Minimum interval between fetches for unknown keys and after a failed fetch, in milliseconds.',
+    ),
+    timeoutMs: integer(
+      { default: 5000, min: 100, max: 60_000 },
+      'Timeout for fetching the key set, in milliseconds.',
+    ),
   },
   {
     additionalProperties: false,

@@ -13,7 +13,6 @@ export const authFlags: readonly ConfigFlag[] = [
   },
   {
     flag: 'tenant-api-key',
-    env: null,
     path: ['plugins', 'auth', 'tenantKeys'],
     kind: 'list',
     placeholder: 'id:key',

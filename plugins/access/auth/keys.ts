@@ -2,7 +2,6 @@
 import type { Identity, Logger, SettingProblem } from '#kernel'
 import type { AuthConfig } from './config.ts'
 
-/** A configured key and its identity. */
 export interface ConfiguredKey {
   readonly key: string
   readonly identity: Identity

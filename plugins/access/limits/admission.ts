@@ -3,11 +3,11 @@
  * and releases everything when the request ends. Tenant limits come first, so that a tenant over its limit does not
  * use up the shared limits.
  */
-import type { GenerationNotice, RequestContext, RequestSlot } from '#kernel'
+import { type GenerationNotice, type RequestContext, type RequestSlot, retryAfter } from '#kernel'
 import { AdmissionState } from './admission-state.ts'
 import type { ConcurrencyLimiter } from './concurrency-limiter.ts'
 import type { LimitsConfig } from './config.ts'
-import { limitsErrors, retryAfter } from './errors.ts'
+import { limitsErrors } from './errors.ts'
 import type { LimitsMetrics } from './limits-metrics.ts'
 import { isCountingTokens, isLimitingTenants } from './limits-settings.ts'
 import { ResponseUsage } from './rates/response-usage.ts'

@@ -1,8 +1,8 @@
 /** Admits requests of one thread by the concurrency limit, or by the priority scheduler if it is enabled. */
-import type { RequestContext } from '#kernel'
+import { type RequestContext, retryAfter } from '#kernel'
 import type { AdmissionState } from './admission-state.ts'
 import type { LimitsConfig } from './config.ts'
-import { limitsErrors, retryAfter } from './errors.ts'
+import { limitsErrors } from './errors.ts'
 import type { LimitsMetrics } from './limits-metrics.ts'
 import type { PermitQueue, QueueEntry, WaitOutcome } from './permits/permit-queue.ts'
 import { tenantOf } from './rates/tenant-name.ts'

@@ -1,5 +1,5 @@
 /** Configuration section of the limits plugin. */
-import { type Static, Type } from '#kernel'
+import { integer, number, type Static, Type } from '#kernel'
 import { MAX_COUNT } from './permits/shared-permits.ts'
 import { schedulerConfig } from './scheduler/scheduler-config.ts'
 
@@ -68,48 +68,36 @@ const tenantsConfig = Type.Object(
       pattern: '^[a-z0-9-]+$',
       description: 'Name of the tenant header, lower-case. Requires a restart.',
     }),
-    maxTenants: Type.Integer({
-      default: 10_000,
-      minimum: 8,
-      maximum: 1_000_000,
-      description:
-        'Maximum number of tenants tracked at once (64 bytes each); beyond it, the tenant with the most remaining is evicted. Requires a restart.',
-    }),
+    maxTenants: integer(
+      { default: 10_000, min: 8, max: 1_000_000 },
+      'Maximum number of tenants tracked at once (64 bytes each); beyond it, the tenant with the most remaining is evicted. Requires a restart.',
+    ),
   },
   { default: {}, additionalProperties: false },
 )
 
 export const limitsConfig = Type.Object(
   {
-    maxConcurrentRequests: Type.Integer({
-      default: -1,
-      maximum: MAX_COUNT,
-      description: 'Maximum number of running requests over all threads; 0 or less disables the limit.',
-    }),
-    queueSize: Type.Integer({
-      default: 100,
-      minimum: 0,
-      maximum: MAX_COUNT,
-      description: 'Maximum number of requests waiting for a permit, over all threads; 0 disables the queue.',
-    }),
-    queueTimeoutMs: Type.Integer({
-      default: 60_000,
-      minimum: 1,
-      maximum: ONE_DAY_MS,
-      description: 'Maximum time in the queue, in milliseconds.',
-    }),
-    requestsPerSecond: Type.Number({
-      default: 0,
-      minimum: 0,
-      maximum: 1_000_000,
-      description: 'Requests admitted per second over all threads; may be fractional, 0 disables the limit.',
-    }),
-    burst: Type.Integer({
-      default: 0,
-      minimum: 0,
-      maximum: 1_000_000,
-      description: 'Requests that may be admitted at once; 0 uses the requests of one second, at least 1.',
-    }),
+    maxConcurrentRequests: integer(
+      { default: -1, max: MAX_COUNT },
+      'Maximum number of running requests over all threads; 0 or less disables the limit.',
+    ),
+    queueSize: integer(
+      { default: 100, min: 0, max: MAX_COUNT },
+      'Maximum number of requests waiting for a permit, over all threads; 0 disables the queue.',
+    ),
+    queueTimeoutMs: integer(
+      { default: 60_000, min: 1, max: ONE_DAY_MS },
+      'Maximum time in the queue, in milliseconds.',
+    ),
+    requestsPerSecond: number(
+      { default: 0, min: 0, max: 1_000_000 },
+      'Requests admitted per second over all threads; may be fractional, 0 disables the limit.',
+    ),
+    burst: integer(
+      { default: 0, min: 0, max: 1_000_000 },
+      'Requests that may be admitted at once; 0 uses the requests of one second, at least 1.',
+    ),
     tenants: tenantsConfig,
     scheduler: schedulerConfig,
   },

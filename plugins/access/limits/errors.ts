@@ -1,5 +1,5 @@
 /** Errors of the limits plugin. */
-import { defineErrors, type ErrorOptions } from '#kernel'
+import { defineErrors } from '#kernel'
 
 export const limitsErrors = defineErrors('limits', {
   queue_full: {
@@ -48,8 +48,3 @@ export const limitsErrors = defineErrors('limits', {
     text: (field: string, problem: string) => `field '${field}' ${problem}`,
   },
 })
-
-/** @param seconds whole, at least 1 */
-export function retryAfter(seconds: number): ErrorOptions {
-  return { headers: ['retry-after', String(seconds)] }
-}

@@ -12,7 +12,6 @@ export const limitsFlags: readonly ConfigFlag[] = [
   },
   {
     flag: 'queue-size',
-    env: null,
     path: ['plugins', 'limits', 'queueSize'],
     kind: 'integer',
     placeholder: 'count',
@@ -20,7 +19,6 @@ export const limitsFlags: readonly ConfigFlag[] = [
   },
   {
     flag: 'queue-timeout-ms',
-    env: null,
     path: ['plugins', 'limits', 'queueTimeoutMs'],
     kind: 'integer',
     placeholder: 'ms',
@@ -28,7 +26,6 @@ export const limitsFlags: readonly ConfigFlag[] = [
   },
   {
     flag: 'rate-limit',
-    env: null,
     path: ['plugins', 'limits', 'requestsPerSecond'],
     kind: 'number',
     placeholder: 'per second',

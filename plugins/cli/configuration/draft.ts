@@ -64,7 +64,6 @@ export function choosePlugins(
   return chosen
 }
 
-/** Plugins that the file disables. */
 export function disabledIn({ plugins }: Record<string, unknown>): string[] {
   if (!isObject(plugins)) return []
   return Object.keys(plugins).filter((name) => plugins[name] === false)

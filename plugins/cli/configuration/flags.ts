@@ -37,7 +37,6 @@ export const CONFIG_FLAGS: readonly ConfigFlag[] = Object.freeze([
   },
   {
     flag: 'prefill-policy',
-    env: null,
     path: ['kernel', 'prefillPolicy'],
     kind: 'text',
     placeholder: 'name',
@@ -45,7 +44,6 @@ export const CONFIG_FLAGS: readonly ConfigFlag[] = Object.freeze([
   },
   {
     flag: 'decode-policy',
-    env: null,
     path: ['kernel', 'decodePolicy'],
     kind: 'text',
     placeholder: 'name',
@@ -53,7 +51,6 @@ export const CONFIG_FLAGS: readonly ConfigFlag[] = Object.freeze([
   },
   {
     flag: 'auth-off',
-    env: null,
     path: ['kernel', 'auth'],
     kind: 'constant',
     constant: 'off',
@@ -69,14 +66,12 @@ export const CONFIG_FLAGS: readonly ConfigFlag[] = Object.freeze([
   },
   {
     flag: 'access-log',
-    env: null,
     path: ['kernel', 'log', 'access'],
     kind: 'switch',
     help: 'one log line per request',
   },
   {
     flag: 'grace-ms',
-    env: null,
     path: ['kernel', 'shutdown', 'graceMs'],
     kind: 'integer',
     placeholder: 'ms',

@@ -4,7 +4,7 @@ import { availableParallelism } from 'node:os'
 import { dirname, resolve } from 'node:path'
 import type { ConfigFlag } from '#kernel'
 import { hostProblem } from '#shared'
-import { PLAIN_POLICY } from '../../../kernel/balance/policy-name.ts'
+import { foldPolicyName, PLAIN_POLICY } from '../../../kernel/balance/policy-name.ts'
 import { deepFreeze } from '../../../kernel/config/deep-freeze.ts'
 import { type KernelConfig, KernelConfigSchema } from '../../../kernel/config/kernel-config.ts'
 import type { LoadedConfig } from '../../../kernel/config/loaded-config.ts'
@@ -12,6 +12,7 @@ import type { PluginSection } from '../../../kernel/config/plugin-source.ts'
 import { messageOf } from '../../../kernel/errors/message-of.ts'
 import { isObject } from '../../../kernel/wire/is-object.ts'
 import { checkSection, describeValue } from './check-section.ts'
+import { closestKey } from './closest-key.ts'
 import { ConfigError } from './config-error.ts'
 import { type ConfigSource, parseSource } from './config-source.ts'
 import { applySetting, choosePlugins, disabledIn, openDraft, type PluginOverrides } from './draft.ts'
@@ -19,7 +20,6 @@ import { resolveReferences } from './env-references.ts'
 import { CONFIG_FLAGS } from './flags.ts'
 import { loadPlugin, nameByManifest } from './load-plugin.ts'
 import type { PluginFacts, PluginSchemas } from './plugin-facts.ts'
-import { checkPolicyNames } from './policy-names.ts'
 import { ProblemList } from './problem-list.ts'
 import { requiredPlugins } from './required-plugins.ts'
 import { toNode } from './schema-node.ts'
@@ -160,4 +160,47 @@ function checkAcrossFields({ host, retry }: Partial<KernelConfig>, problems: Pro
       text: `must be at least kernel.retry.initialBackoffMs, which is ${initialBackoffMs}`,
       got: String(maxBackoffMs),
     })
+}
+
+const SETTINGS = ['policy', 'prefillPolicy', 'decodePolicy'] as const
+
+/**
+ * Reports settings with a policy that no enabled plugin has, and the plugin of the catalog that has it.
+ */
+async function checkPolicyNames(
+  kernel: Partial<KernelConfig>,
+  enabled: readonly PluginFacts[],
+  { names, find }: PluginSchemas,
+  problems: ProblemList,
+): Promise<void> {
+  const known = [PLAIN_POLICY, ...enabled.flatMap(({ policies = [] }) => policies)]
+  for (const setting of SETTINGS) {
+    const name = kernel[setting]
+    if (typeof name !== 'string' || has(known, name)) continue
+    const near = closestKey(name, known)
+    const hint = near === null ? '' : `; did you mean ${near}?`
+    const owner = await findOwner(name, names, find)
+    const text =
+      owner === null
+        ? `must be one of ${known.join(', ')}${hint}`
+        : `is a policy of plugin ${owner}, which is not enabled: write \`${owner}: {}\` under plugins, or use --plugin ${owner}`
+    problems.add({ path: ['kernel', setting], text, got: JSON.stringify(name) })
+  }
+}
+
+function has(policies: readonly string[], name: string): boolean {
+  return policies.some((policy) => foldPolicyName(policy) === foldPolicyName(name))
+}
+
+/** Imports plugins that are not enabled; happens only for an invalid configuration. */
+async function findOwner(
+  policy: string,
+  names: readonly string[],
+  find: PluginSchemas['find'],
+): Promise<string | null> {
+  for (const name of names) {
+    const facts = await find(name, {}).catch(() => null)
+    if (facts !== null && has(facts.policies ?? [], policy)) return name
+  }
+  return null
 }

@@ -16,10 +16,6 @@ export class ProblemList {
     this.#settings = settings
   }
 
-  get isEmpty(): boolean {
-    return this.#all.size === 0
-  }
-
   /** @param isSecret omits the value */
   add(finding: Finding, isSecret = false): void {
     const path = finding.path.join('.')

@@ -34,11 +34,12 @@ export interface SettingsResult {
  */
 export function readEnvironment(env: Environment, table: readonly ConfigFlag[]): SettingsResult {
   return collect(table, (flag) => {
-    const raw = flag.env === null ? undefined : env[flag.env]
-    if (flag.env === null || raw === undefined) return null
-    if (raw === '' && !isOwnSecret(flag)) return null
-    if (flag.kind === 'switch') return { raw: SWITCH_WORDS.get(raw.toLowerCase()) ?? raw, origin: flag.env }
-    return { raw: flag.kind === 'list' ? splitList(raw) : raw, origin: flag.env }
+    const { env: origin } = flag
+    if (origin === undefined) return null
+    const raw = env[origin]
+    if (raw === undefined || (raw === '' && !isOwnSecret(flag))) return null
+    if (flag.kind === 'switch') return { raw: SWITCH_WORDS.get(raw.toLowerCase()) ?? raw, origin }
+    return { raw: flag.kind === 'list' ? splitList(raw) : raw, origin }
   })
 }
 
@@ -53,7 +54,7 @@ export function readFlags(
   table: readonly ConfigFlag[] = CONFIG_FLAGS,
 ): SettingsResult {
   return collect(table, (flag) => {
-    const raw = flag.flag === null ? undefined : given[flag.flag]
+    const raw = flag.flag === undefined ? undefined : given[flag.flag]
     return raw === undefined ? null : { raw, origin: `--${flag.flag}` }
   })
 }

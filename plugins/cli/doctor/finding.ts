@@ -12,22 +12,14 @@ export interface Finding {
   readonly advice?: string
 }
 
-export const ok = (check: string, text: string): Finding => ({ verdict: 'ok', check, text })
-export const warn = (check: string, text: string, advice: string): Finding => ({
-  verdict: 'warn',
-  check,
-  text,
-  advice,
-})
-export const fail = (check: string, text: string, advice: string): Finding => ({
-  verdict: 'fail',
-  check,
-  text,
-  advice,
-})
-export const skip = (check: string, text: string, advice?: string): Finding => ({
-  verdict: 'skip',
-  check,
-  text,
-  advice,
-})
+type FindingWithAdvice = (check: string, text: string, advice: string) => Finding
+type FindingWithoutAdvice = (check: string, text: string, advice?: string) => Finding
+
+function findingOf(verdict: Verdict): FindingWithoutAdvice {
+  return (check, text, advice) => ({ verdict, check, text, advice })
+}
+
+export const ok: FindingWithoutAdvice = findingOf('ok')
+export const warn: FindingWithAdvice = findingOf('warn')
+export const fail: FindingWithAdvice = findingOf('fail')
+export const skip: FindingWithoutAdvice = findingOf('skip')

@@ -1,19 +1,13 @@
 /** Configuration section of the debug plugin. */
-import { Type } from '#kernel'
+import { integer, Type } from '#kernel'
 
 export const debugConfig = Type.Object(
   {
-    keepRequests: Type.Integer({
-      minimum: 1,
-      maximum: 1_000_000,
-      default: 10_000,
-      description: 'Maximum number of recorded requests; the oldest is deleted first.',
-    }),
-    keepSecs: Type.Integer({
-      minimum: 1,
-      default: 3_600,
-      description: 'Time for which records are kept, in seconds.',
-    }),
+    keepRequests: integer(
+      { default: 10_000, min: 1, max: 1_000_000 },
+      'Maximum number of recorded requests; the oldest is deleted first.',
+    ),
+    keepSecs: integer({ default: 3_600, min: 1 }, 'Time for which records are kept, in seconds.'),
     serverTiming: Type.Union([Type.Literal('off'), Type.Literal('requested'), Type.Literal('always')], {
       default: 'requested',
       description:

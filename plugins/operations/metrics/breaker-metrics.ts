@@ -1,8 +1,6 @@
 /** Metrics of circuit breakers: counters on each thread, gauges on control. */
-import type { CandidateReport, CounterHandle, MetricFamily, Metrics } from '#kernel'
+import type { BreakerState, CounterHandle, MetricFamily, Metrics, WorkerBalance, WorkerEntry } from '#kernel'
 import { LiveGauge } from './worker-metrics.ts'
-
-type BreakerState = CandidateReport['breaker']
 
 /** Number of each state in the `weir_worker_cb_state` gauge. */
 const BREAKER_STATE_CODE: Readonly<Record<BreakerState, number>> = Object.freeze({
@@ -11,19 +9,11 @@ const BREAKER_STATE_CODE: Readonly<Record<BreakerState, number>> = Object.freeze
   half_open: 2,
 })
 
-/** Identifies the worker of a breaker. */
-export interface BreakerWorker {
-  readonly slot: number
-  readonly id: string
-  /** As registered; the `worker` label. */
-  readonly url: string
-}
+type BreakerWorker = Pick<WorkerEntry, 'slot' | 'id' | 'url'>
 
 /** State of the breakers, read at each scrape. */
-export interface BreakerSource {
+interface BreakerSource extends Pick<WorkerBalance, 'breakerState' | 'breakerRuns'> {
   readonly workers: readonly BreakerWorker[]
-  breakerState(slot: number): BreakerState
-  breakerRuns(slot: number): { readonly failures: number; readonly successes: number }
 }
 
 /** Series of one worker on this thread, created when first counted. */

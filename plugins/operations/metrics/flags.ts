@@ -11,7 +11,6 @@ export const metricsFlags: readonly ConfigFlag[] = [
     help: 'port of the Prometheus listener; 0 selects a free port',
   },
   {
-    flag: null,
     env: 'WEIR_METRICS_HOST',
     path: ['plugins', 'metrics', 'host'],
     kind: 'text',

@@ -2,9 +2,9 @@
 import { definePlugin, TrafficWatch } from '#kernel'
 import { hostProblem } from '#shared'
 import { metricsConfig } from './config.ts'
-import { openEndpoint } from './endpoint.ts'
 import { metricsFlags } from './flags.ts'
 import { declareEventLoopMetrics, declareProcessMetrics } from './process-metrics.ts'
+import { openEndpoint } from './prometheus.ts'
 import { TrafficMetrics } from './traffic-metrics.ts'
 
 export default definePlugin({

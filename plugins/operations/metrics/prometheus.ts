@@ -1,6 +1,13 @@
-/** Renders a snapshot in the Prometheus text format. prom-client is loaded on the first scrape. */
+/** The metrics listener: Prometheus text over all threads, on a separate port. prom-client is loaded on the first scrape. */
 import type { Metric } from 'prom-client'
-import type { FamilySnapshot, HistogramFamily, MetricsSnapshot } from '#kernel'
+import {
+  adminErrorFormat,
+  type FamilySnapshot,
+  type HistogramFamily,
+  type Host,
+  type MetricsSnapshot,
+} from '#kernel'
+import type { MetricsConfig } from './config.ts'
 
 export const PROMETHEUS_CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
 
@@ -53,4 +60,25 @@ function toLabels(names: readonly string[], values: readonly string[]): Record<s
     labels[name] = values[index]
   })
   return labels
+}
+
+/** Call on control only. @throws BootError if the port cannot be opened */
+export async function openEndpoint(host: Host, { host: address, port }: MetricsConfig): Promise<void> {
+  await host.listen({
+    host: address,
+    port,
+    portSetting: '--metrics-port',
+    isAlone: true,
+    routes: [
+      {
+        method: 'GET',
+        path: '/metrics',
+        access: 'public',
+        errors: adminErrorFormat,
+        handler: async (ctx) =>
+          ctx.send(200, PROMETHEUS_CONTENT_TYPE, await renderPrometheus(await host.readMetrics())),
+        docs: { summary: 'Prometheus metrics', tag: 'metrics', responses: {} },
+      },
+    ],
+  })
 }

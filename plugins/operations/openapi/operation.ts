@@ -51,7 +51,6 @@ export function toOperation(route: RouteDefinition, usesAuth: boolean, errors: E
   }
 }
 
-/** Operation id from method and path. */
 function operationIdOf({ method, path }: RouteDefinition): string {
   const words = path.split(/[^A-Za-z0-9]+/).filter((word) => word !== '')
   return method.toLowerCase() + words.map((word) => word[0].toUpperCase() + word.slice(1)).join('')

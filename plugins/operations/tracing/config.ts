@@ -1,5 +1,5 @@
 /** Configuration section of the tracing plugin. */
-import { type Static, Type } from '#kernel'
+import { integer, number, type Static, Type } from '#kernel'
 
 const ONE_DAY_MS = 86_400_000
 /** Valid header names and values. @source RFC 9110 §5.6.2 */
@@ -19,31 +19,20 @@ export const tracingConfig = Type.Object(
       description: 'Headers of export requests, such as an API key.',
     }),
     serviceName: Type.String({ default: 'weir', minLength: 1 }),
-    sampleRatio: Type.Number({
-      minimum: 0,
-      maximum: 1,
-      default: 1,
-      description:
-        'Share of requests that are traced if the caller sends no trace context; otherwise the decision of the caller applies.',
-    }),
-    batchSpans: Type.Integer({ minimum: 1, default: 64, description: 'Maximum spans per export.' }),
-    intervalMs: Type.Integer({
-      minimum: 1,
-      maximum: ONE_DAY_MS,
-      default: 500,
-      description: 'Maximum delay of an export, in milliseconds.',
-    }),
-    maxQueueSpans: Type.Integer({
-      minimum: 1,
-      default: 8_192,
-      description: 'Maximum pending spans per thread; more are dropped.',
-    }),
-    exportTimeoutMs: Type.Integer({
-      minimum: 1,
-      maximum: ONE_DAY_MS,
-      default: 5_000,
-      description: 'Timeout of an export, in milliseconds.',
-    }),
+    sampleRatio: number(
+      { default: 1, min: 0, max: 1 },
+      'Share of requests that are traced if the caller sends no trace context; otherwise the decision of the caller applies.',
+    ),
+    batchSpans: integer({ default: 64, min: 1 }, 'Maximum spans per export.'),
+    intervalMs: integer(
+      { default: 500, min: 1, max: ONE_DAY_MS },
+      'Maximum delay of an export, in milliseconds.',
+    ),
+    maxQueueSpans: integer({ default: 8_192, min: 1 }, 'Maximum pending spans per thread; more are dropped.'),
+    exportTimeoutMs: integer(
+      { default: 5_000, min: 1, max: ONE_DAY_MS },
+      'Timeout of an export, in milliseconds.',
+    ),
   },
   { additionalProperties: false },
 )

@@ -1,16 +1,16 @@
 /** Spans of requests and upstream attempts; sends the trace context to the worker. */
-import type {
-  AttemptReport,
-  Host,
-  OutgoingAttempt,
-  RequestContext,
-  RequestSlot,
-  RequestTracingService,
-  SpanAttributes,
-  WorkSpan,
+import {
+  type AttemptReport,
+  type Host,
+  type OutgoingAttempt,
+  type RequestContext,
+  type RequestSlot,
+  type RequestTracingService,
+  type SpanAttributes,
+  tenantOf,
+  type WorkerEntry,
+  type WorkSpan,
 } from '#kernel'
-import { tenantOf } from '#kernel'
-import { ServerAddresses } from './server-addresses.ts'
 import type { OpenSpan, SpanPipeline } from './span-pipeline.ts'
 
 /** Open spans of one request. */
@@ -156,4 +156,32 @@ function generationOf({ model, tokens, route }: RequestContext): SpanAttributes 
 function replaceHeader(headers: string[], name: string, value: string | undefined): void {
   for (let i = headers.length - 2; i >= 0; i -= 2) if (headers[i] === name) headers.splice(i, 2)
   if (value !== undefined) headers.push(name, value)
+}
+
+const DEFAULT_PORTS: ReadonlyMap<string, number> = new Map([
+  ['http:', 80],
+  ['https:', 443],
+  ['grpc:', 80],
+  ['grpcs:', 443],
+])
+
+/** Caches the attributes of each worker. */
+export class ServerAddresses {
+  readonly #known = new WeakMap<WorkerEntry, SpanAttributes>()
+
+  /** `server.address` and `server.port`. @source OpenTelemetry, attributes of servers */
+  of(worker: WorkerEntry): SpanAttributes {
+    const known = this.#known.get(worker) ?? toAttributes(worker)
+    this.#known.set(worker, known)
+    return known
+  }
+}
+
+/** A data-parallel rank has the address of its engine. */
+function toAttributes({ url, dataParallel }: Pick<WorkerEntry, 'url' | 'dataParallel'>): SpanAttributes {
+  const parsed = URL.parse(dataParallel?.baseUrl ?? url)
+  if (parsed === null || parsed.hostname === '') return { 'server.address': url }
+  const host = parsed.hostname.replace(/^\[(.*)\]$/, '$1')
+  const port = parsed.port === '' ? DEFAULT_PORTS.get(parsed.protocol) : Number(parsed.port)
+  return { 'server.address': host, ...(port !== undefined && { 'server.port': port }) }
 }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { WorkerEntry } from '#kernel'
-import { ServerAddresses } from './server-addresses.ts'
+import { ServerAddresses } from './request-spans.ts'
 
 const of = (url: string, baseUrl?: string) =>
   Object.values(

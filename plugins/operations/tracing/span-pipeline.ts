@@ -1,17 +1,18 @@
 /** Wraps the OpenTelemetry SDK: sampling, batching, export. Loaded lazily. */
 import { type Attributes, type Context, ROOT_CONTEXT, type Span, SpanKind, trace } from '@opentelemetry/api'
-import { W3CTraceContextPropagator } from '@opentelemetry/core'
+import { type ExportResult, ExportResultCode, W3CTraceContextPropagator } from '@opentelemetry/core'
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto'
 import { resourceFromAttributes } from '@opentelemetry/resources'
 import {
   BasicTracerProvider,
   BatchSpanProcessor,
   ParentBasedSampler,
+  type ReadableSpan,
+  type SpanExporter,
   TraceIdRatioBasedSampler,
 } from '@opentelemetry/sdk-trace-base'
-import type { Host } from '#kernel'
+import type { CounterHandle, Host, Logger, Metrics } from '#kernel'
 import type { TracingConfig } from './config.ts'
-import { WatchedExporter } from './watched-exporter.ts'
 
 /** Headers of a trace context. @source W3C Trace Context, section 3 */
 export interface TraceHeaders {
@@ -19,7 +20,6 @@ export interface TraceHeaders {
   readonly tracestate?: string
 }
 
-/** An open span. */
 export interface OpenSpan {
   set(attributes: Attributes): void
   /** @param error short reason, null on success @param atMs time of `performance.now()` */
@@ -122,4 +122,54 @@ function headersOf(context: Context): TraceHeaders {
 
 function toEpochMs(atMs: number): number {
   return performance.timeOrigin + atMs
+}
+
+/** Counts failed exports, and logs the first failure and the recovery. */
+export class WatchedExporter implements SpanExporter {
+  readonly #exporter: SpanExporter
+  readonly #log: Logger
+  readonly #failures: CounterHandle
+  readonly #lostSpans: CounterHandle
+  #isFailing = false
+
+  constructor(exporter: SpanExporter, metrics: Metrics, log: Logger) {
+    this.#exporter = exporter
+    this.#log = log
+    this.#failures = metrics
+      .counter({
+        name: 'weir_tracing_export_failures_total',
+        help: 'Failed exports of spans.',
+      })
+      .labels()
+    this.#lostSpans = metrics
+      .counter({ name: 'weir_tracing_lost_spans_total', help: 'Spans lost by failed exports.' })
+      .labels()
+  }
+
+  export(spans: ReadableSpan[], callback: (result: ExportResult) => void): void {
+    this.#exporter.export(spans, (result) => {
+      this.#note(result, spans.length)
+      callback(result)
+    })
+  }
+
+  shutdown(): Promise<void> {
+    return this.#exporter.shutdown()
+  }
+
+  async forceFlush(): Promise<void> {
+    await this.#exporter.forceFlush?.()
+  }
+
+  #note({ code, error }: ExportResult, spans: number): void {
+    const hasFailed = code !== ExportResultCode.SUCCESS
+    if (hasFailed) {
+      this.#failures.value += 1
+      this.#lostSpans.value += spans
+    }
+    if (hasFailed === this.#isFailing) return
+    this.#isFailing = hasFailed
+    if (hasFailed) this.#log.warn({ reason: error?.message }, 'span export failed, spans are lost')
+    else this.#log.info({}, 'span export recovered')
+  }
 }

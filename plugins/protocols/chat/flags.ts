@@ -4,7 +4,6 @@ import type { ConfigFlag } from '#kernel'
 export const chatFlags: readonly ConfigFlag[] = [
   {
     flag: 'validate',
-    env: null,
     path: ['plugins', 'chat', 'validate'],
     kind: 'text',
     placeholder: 'how',

@@ -6,14 +6,12 @@ const setting = (...keys: string[]) => ['plugins', 'policies', ...keys]
 export const policiesFlags: readonly ConfigFlag[] = [
   {
     flag: 'sticky-routing-keys',
-    env: null,
     path: setting('stickyRoutingKeys'),
     kind: 'switch',
     help: 'send requests with the same routing key to one worker, under any policy',
   },
   {
     flag: 'cache-threshold',
-    env: null,
     path: setting('cacheAware', 'cacheThreshold'),
     kind: 'number',
     placeholder: '0 to 1',
@@ -21,7 +19,6 @@ export const policiesFlags: readonly ConfigFlag[] = [
   },
   {
     flag: 'balance-abs-threshold',
-    env: null,
     path: setting('cacheAware', 'balanceAbsThreshold'),
     also: [setting('bucket', 'balanceAbsThreshold')],
     kind: 'integer',
@@ -30,7 +27,6 @@ export const policiesFlags: readonly ConfigFlag[] = [
   },
   {
     flag: 'balance-rel-threshold',
-    env: null,
     path: setting('cacheAware', 'balanceRelThreshold'),
     also: [setting('bucket', 'balanceRelThreshold')],
     kind: 'number',
@@ -39,7 +35,6 @@ export const policiesFlags: readonly ConfigFlag[] = [
   },
   {
     flag: 'balance-token-usage-threshold',
-    env: null,
     path: setting('cacheAware', 'balanceTokenUsageThreshold'),
     kind: 'number',
     placeholder: '0 to 1',
@@ -47,7 +42,6 @@ export const policiesFlags: readonly ConfigFlag[] = [
   },
   {
     flag: 'overload-token-usage-threshold',
-    env: null,
     path: setting('cacheAware', 'overloadTokenUsageThreshold'),
     kind: 'number',
     placeholder: '0 to 1',
@@ -55,7 +49,6 @@ export const policiesFlags: readonly ConfigFlag[] = [
   },
   {
     flag: 'eviction-interval',
-    env: null,
     path: setting('cacheAware', 'evictionIntervalSecs'),
     also: [setting('manual', 'sweepIntervalSecs')],
     kind: 'number',
@@ -64,7 +57,6 @@ export const policiesFlags: readonly ConfigFlag[] = [
   },
   {
     flag: 'max-tree-size',
-    env: null,
     path: setting('cacheAware', 'maxTreeSize'),
     kind: 'integer',
     placeholder: 'bytes',
@@ -72,7 +64,6 @@ export const policiesFlags: readonly ConfigFlag[] = [
   },
   {
     flag: 'max-idle-secs',
-    env: null,
     path: setting('manual', 'maxIdleSecs'),
     kind: 'integer',
     placeholder: 'seconds',
@@ -80,7 +71,6 @@ export const policiesFlags: readonly ConfigFlag[] = [
   },
   {
     flag: 'assignment-mode',
-    env: null,
     path: setting('manual', 'assignmentMode'),
     kind: 'text',
     placeholder: 'mode',
@@ -88,7 +78,6 @@ export const policiesFlags: readonly ConfigFlag[] = [
   },
   {
     flag: 'prefix-token-count',
-    env: null,
     path: setting('prefixHash', 'prefixTokenCount'),
     kind: 'integer',
     placeholder: 'tokens',
@@ -96,7 +85,6 @@ export const policiesFlags: readonly ConfigFlag[] = [
   },
   {
     flag: 'prefix-hash-load-factor',
-    env: null,
     path: setting('prefixHash', 'loadFactor'),
     kind: 'number',
     placeholder: 'factor',
@@ -104,7 +92,6 @@ export const policiesFlags: readonly ConfigFlag[] = [
   },
   {
     flag: 'least-load-kv-pressure-weight',
-    env: null,
     path: setting('leastLoad', 'kvPressureWeight'),
     kind: 'number',
     placeholder: 'seconds',
@@ -112,7 +99,6 @@ export const policiesFlags: readonly ConfigFlag[] = [
   },
   {
     flag: 'least-load-default-throughput',
-    env: null,
     path: setting('leastLoad', 'defaultThroughput'),
     kind: 'number',
     placeholder: 'tokens per second',
@@ -120,7 +106,6 @@ export const policiesFlags: readonly ConfigFlag[] = [
   },
   {
     flag: 'least-load-mean-prefill-tokens',
-    env: null,
     path: setting('leastLoad', 'meanPrefillTokens'),
     kind: 'integer',
     placeholder: 'tokens',

@@ -63,7 +63,6 @@ export type ItemPart = Static<typeof ItemPart>
 
 const Content = Type.Union([Text, Type.Array(ItemPart)])
 
-/** A part with a text, of reasoning. */
 const TextPart = Type.Object({ type: nullable(Text), text: Text })
 export const TextParts = Type.Array(TextPart)
 export type TextPart = Static<typeof TextPart>

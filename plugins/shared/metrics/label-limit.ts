@@ -10,16 +10,17 @@ const CONTROL_CHARACTER = /[\u0000-\u001f\u007f]/
 /** Admits the first `max` distinct values; later ones become `other`. */
 export class LabelLimit {
   readonly #admitted = new Set<string>()
-  readonly #max: number
+  /** May be changed; admitted values stay. */
+  max: number
 
   constructor(max: number) {
-    this.#max = max
+    this.max = max
   }
 
   /** @returns the label; `other` also for values that are too long or contain control characters */
   admit(value: string): string {
     if (this.#admitted.has(value)) return value
-    if (this.#admitted.size >= this.#max) return OTHER
+    if (this.#admitted.size >= this.max) return OTHER
     if (value.length > MAX_LABEL_LENGTH || CONTROL_CHARACTER.test(value)) return OTHER
     this.#admitted.add(value)
     return value

@@ -19,7 +19,6 @@ export interface OwnTaskPoolOptions {
   readonly threads: number
   /** Maximum number of waiting tasks; more are rejected. */
   readonly queueLimit: number
-  /** `workerData` of the threads. */
   readonly workerData?: unknown
   /** Maximum JavaScript heap of a thread, MiB; a thread that exceeds it is terminated. */
   readonly heapMiB: number

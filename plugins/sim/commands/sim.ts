@@ -8,7 +8,6 @@ const setting = (name: string) => ['plugins', 'sim', name]
 const SIM_FLAGS: readonly ConfigFlag[] = [
   {
     flag: 'host',
-    env: null,
     path: ['plugins', 'sim', 'listen', 'host'],
     kind: 'text',
     placeholder: 'address',
@@ -16,7 +15,6 @@ const SIM_FLAGS: readonly ConfigFlag[] = [
   },
   {
     flag: 'port',
-    env: null,
     path: ['plugins', 'sim', 'listen', 'port'],
     kind: 'integer',
     placeholder: 'port',
@@ -24,7 +22,6 @@ const SIM_FLAGS: readonly ConfigFlag[] = [
   },
   {
     flag: 'model',
-    env: null,
     path: setting('models'),
     kind: 'list',
     placeholder: 'id',
@@ -32,7 +29,6 @@ const SIM_FLAGS: readonly ConfigFlag[] = [
   },
   {
     flag: 'ttft-ms',
-    env: null,
     path: setting('ttftMs'),
     kind: 'number',
     placeholder: 'ms',
@@ -40,7 +36,6 @@ const SIM_FLAGS: readonly ConfigFlag[] = [
   },
   {
     flag: 'itl-ms',
-    env: null,
     path: setting('itlMs'),
     kind: 'number',
     placeholder: 'ms',
@@ -48,7 +43,6 @@ const SIM_FLAGS: readonly ConfigFlag[] = [
   },
   {
     flag: 'tokens',
-    env: null,
     path: setting('tokens'),
     kind: 'integer',
     placeholder: 'count',
@@ -56,7 +50,6 @@ const SIM_FLAGS: readonly ConfigFlag[] = [
   },
   {
     flag: 'seed',
-    env: null,
     path: setting('seed'),
     kind: 'integer',
     placeholder: 'number',
@@ -64,7 +57,6 @@ const SIM_FLAGS: readonly ConfigFlag[] = [
   },
   {
     flag: 'runtime',
-    env: null,
     path: setting('runtime'),
     kind: 'text',
     placeholder: 'name',
@@ -72,7 +64,6 @@ const SIM_FLAGS: readonly ConfigFlag[] = [
   },
   {
     flag: 'protocol',
-    env: null,
     path: setting('protocol'),
     kind: 'text',
     placeholder: 'name',
@@ -80,14 +71,12 @@ const SIM_FLAGS: readonly ConfigFlag[] = [
   },
   {
     flag: 'responses',
-    env: null,
     path: setting('responses'),
     kind: 'switch',
     help: 'speak POST /v1/responses too (default: off)',
   },
   {
     flag: 'engine',
-    env: null,
     path: [...setting('engine'), 'model'],
     kind: 'text',
     placeholder: 'model',
@@ -95,7 +84,6 @@ const SIM_FLAGS: readonly ConfigFlag[] = [
   },
   {
     flag: 'count',
-    env: null,
     path: setting('count'),
     kind: 'integer',
     placeholder: 'number',
@@ -103,7 +91,6 @@ const SIM_FLAGS: readonly ConfigFlag[] = [
   },
   {
     flag: 'role',
-    env: null,
     path: setting('role'),
     kind: 'text',
     placeholder: 'role',
@@ -111,14 +98,12 @@ const SIM_FLAGS: readonly ConfigFlag[] = [
   },
   {
     flag: 'record',
-    env: null,
     path: setting('record'),
     kind: 'switch',
     help: 'remember the last requests for GET /sim/requests (default: on)',
   },
   {
     flag: 'api-key',
-    env: null,
     path: setting('apiKey'),
     kind: 'text',
     placeholder: 'key',
@@ -127,7 +112,6 @@ const SIM_FLAGS: readonly ConfigFlag[] = [
   },
   {
     flag: 'embedding-dimensions',
-    env: null,
     path: setting('embeddingDimensions'),
     kind: 'integer',
     placeholder: 'count',
@@ -135,7 +119,6 @@ const SIM_FLAGS: readonly ConfigFlag[] = [
   },
   {
     flag: 'max-model-len',
-    env: null,
     path: setting('maxModelLen'),
     kind: 'integer',
     placeholder: 'tokens',
@@ -143,14 +126,12 @@ const SIM_FLAGS: readonly ConfigFlag[] = [
   },
   {
     flag: 'fixed-reply',
-    env: null,
     path: setting('fixedReply'),
     kind: 'switch',
     help: 'prepared answers without a look at the request, for load tests',
   },
   {
     flag: 'log-level',
-    env: null,
     path: ['kernel', 'log', 'level'],
     kind: 'text',
     placeholder: 'level',

@@ -15,6 +15,7 @@ import {
 } from '#kernel'
 import { isUnreadableRecord } from '#shared'
 import { type ClaimedJob, type Collections, type WaitingJob, within } from './collections.ts'
+import { countRecords } from './record-pages.ts'
 
 /** Renewals per lease period. */
 const RENEWALS = 3
@@ -23,7 +24,6 @@ const TENANTS = 100
 const MAX_READ_JOBS = 1_000
 const DELAYED_JOB_PAGES = 10
 
-/** A job that this thread has claimed. */
 export class JobClaim implements Job {
   readonly tenant: string
   readonly responseId: string
@@ -37,7 +37,6 @@ export class JobClaim implements Job {
     this.#claimId = `${owner}.${responseId}`
   }
 
-  /** The change that adds the claim. */
   claiming({ name }: Collection<ClaimedJob>): Change {
     const { tenant, responseId, attempts } = this
     const value: ClaimedJob = { tenant, responseId, attempts }
@@ -147,18 +146,8 @@ export class StoredQueue implements BackgroundQueue {
     return lost
   }
 
-  async waiting(tenant: string, limit: number): Promise<number> {
-    let count = 0
-    let after: string | undefined
-    do {
-      const page = await this.#collections.waitingJobs.range(tenant, {
-        limit: Math.min(1_000, limit - count),
-        after,
-      })
-      count += page.records.length
-      after = page.next ?? undefined
-    } while (after !== undefined && count < limit)
-    return count
+  waiting(tenant: string, limit: number): Promise<number> {
+    return countRecords(this.#collections.waitingJobs, tenant, limit)
   }
 
   /** Ends the lease, so that other threads can take the unfinished jobs. */

@@ -7,20 +7,20 @@ import {
   type ChainPosition,
   type Collections,
   isId,
+  itemsOf,
   positionId,
   type Segment,
   turnId,
 } from './collections.ts'
 import type { HistoryConfig } from './config.ts'
 import { approximateBytes, CACHED_MS, type CachedHistory, HistoryCache } from './history-cache.ts'
+import { pagesOf } from './record-pages.ts'
 
 interface CachedChain extends CachedHistory {
   readonly segments: readonly Segment[]
   readonly place: ChainPosition
   readonly readAtMs: number
 }
-
-const PAGE = 1_000
 
 export class ChainReader {
   readonly #collections: Collections
@@ -93,10 +93,7 @@ export class ChainReader {
     const parent = await this.#cached(tenant, parentId)
     if (parent === undefined) return undefined
     const turn = await this.#collections.turns.get(tenant, turnId(place.chain, place.turn))
-    return this.#extend(tenant, id, parentId, parent, place, [
-      ...(turn?.input ?? []),
-      ...(turn?.output ?? []),
-    ])
+    return this.#extend(tenant, id, parentId, parent, place, itemsOf(turn))
   }
 
   #extend(
@@ -151,16 +148,14 @@ export class ChainReader {
     { chain, to }: { chain: string; to: number },
     items: HistoryItem[],
   ): Promise<void> {
-    const bounds = { from: turnId(chain, 0), to: turnId(chain, to + 1), limit: PAGE }
-    let after: string | undefined
-    do {
-      const page = await this.#collections.turns.range(tenant, { ...bounds, after })
-      for (const { value } of page.records) {
+    const bounds = { from: turnId(chain, 0), to: turnId(chain, to + 1) }
+    for await (const records of pagesOf(this.#collections.turns, tenant, bounds)) {
+      for (const { value } of records) {
         for (const item of value.input) items.push(item)
         for (const item of value.output) items.push(item)
       }
-      after = page.next ?? undefined
-    } while (after !== undefined && items.length <= this.#config.maxHistoryItems)
+      if (items.length > this.#config.maxHistoryItems) return
+    }
   }
 
   /** @returns approximate bytes added; exceeds the limit of a request by at most one page */
@@ -169,18 +164,16 @@ export class ChainReader {
     { conversation, to }: { conversation: string; to: number },
     items: HistoryItem[],
   ): Promise<number> {
-    const bounds = { from: positionId(conversation, 0), to: positionId(conversation, to), limit: PAGE }
+    const bounds = { from: positionId(conversation, 0), to: positionId(conversation, to) }
     const { maxHistoryBytes, maxHistoryItems } = this.#config
-    let after: string | undefined
     let bytes = 0
-    do {
-      const page = await this.#collections.conversationItems.range(tenant, { ...bounds, after })
-      for (const { value } of page.records) {
+    for await (const records of pagesOf(this.#collections.conversationItems, tenant, bounds)) {
+      for (const { value } of records) {
         items.push(value.item)
         bytes += approximateBytes(value.item)
       }
-      after = page.next ?? undefined
-    } while (after !== undefined && items.length <= maxHistoryItems && bytes <= maxHistoryBytes)
+      if (items.length > maxHistoryItems || bytes > maxHistoryBytes) break
+    }
     return bytes
   }
 

@@ -44,6 +44,11 @@ export interface Turn {
   readonly output: readonly HistoryItem[]
 }
 
+/** Input and output of a turn; none if it is missing. */
+export function itemsOf(turn: Turn | undefined): HistoryItem[] {
+  return turn === undefined ? [] : [...turn.input, ...turn.output]
+}
+
 /** Part of a history: the turns of a chain up to `to`, or the items of a conversation before position `to`. */
 export type Segment =
   | { readonly chain: string; readonly to: number }
@@ -244,7 +249,6 @@ const MARK_MS = 86_400_000
 /** Builds the changes of one write of a tenant. */
 export class ChangeList {
   readonly changes: Change[] = []
-  /** Bytes of the texts that were put. */
   textBytes = 0
   readonly #tenant: string
 

@@ -1,5 +1,5 @@
 /** Configuration section of the history plugin. */
-import { type Static, Type } from '#kernel'
+import { integer, type Static, Type } from '#kernel'
 
 export const historyConfig = Type.Object(
   {
@@ -28,49 +28,38 @@ export const historyConfig = Type.Object(
       description:
         'Maximum number of conversations per tenant; further ones are rejected with 429. Null disables the limit.',
     }),
-    pruneIntervalMs: Type.Integer({
-      minimum: 1_000,
-      default: 60_000,
-      description:
-        'Interval at which old and surplus responses and conversations are deleted, in milliseconds.',
-    }),
-    maxChainResponses: Type.Integer({
-      minimum: 1,
-      default: 2_000,
-      description:
-        'Maximum length of a chain of responses that a request may continue; longer chains are rejected.',
-    }),
-    maxHistoryItems: Type.Integer({
-      minimum: 1,
-      default: 20_000,
-      description: 'Maximum number of history items that a request may load; more are rejected.',
-    }),
-    maxHistoryBytes: Type.Integer({
-      minimum: 1_024,
-      default: 64 * 1024 * 1024,
-      description: 'Maximum bytes of history that a request may load; more are rejected.',
-    }),
-    cacheBytes: Type.Integer({
-      minimum: 0,
-      default: 16 * 1024 * 1024,
-      description: 'Size of the cache of recently used histories per thread, in bytes of text.',
-    }),
-    lockLeaseMs: Type.Integer({
-      minimum: 1_000,
-      default: 15_000,
-      description:
-        'Time for which a conversation stays locked after its gateway has died, in milliseconds. The clocks of all gateways must agree to within a small fraction of it.',
-    }),
-    ownerLeaseMs: Type.Integer({
-      minimum: 1_000,
-      default: 20_000,
-      description: 'Time after which background jobs of a dead gateway are restarted, in milliseconds.',
-    }),
-    eventsKeptMs: Type.Integer({
-      minimum: 1_000,
-      default: 3_600_000,
-      description: 'Time for which the events of a stream are kept for resuming, in milliseconds.',
-    }),
+    pruneIntervalMs: integer(
+      { default: 60_000, min: 1_000 },
+      'Interval at which old and surplus responses and conversations are deleted, in milliseconds.',
+    ),
+    maxChainResponses: integer(
+      { default: 2_000, min: 1 },
+      'Maximum length of a chain of responses that a request may continue; longer chains are rejected.',
+    ),
+    maxHistoryItems: integer(
+      { default: 20_000, min: 1 },
+      'Maximum number of history items that a request may load; more are rejected.',
+    ),
+    maxHistoryBytes: integer(
+      { default: 64 * 1024 * 1024, min: 1_024 },
+      'Maximum bytes of history that a request may load; more are rejected.',
+    ),
+    cacheBytes: integer(
+      { default: 16 * 1024 * 1024, min: 0 },
+      'Size of the cache of recently used histories per thread, in bytes of text.',
+    ),
+    lockLeaseMs: integer(
+      { default: 15_000, min: 1_000 },
+      'Time for which a conversation stays locked after its gateway has died, in milliseconds. The clocks of all gateways must agree to within a small fraction of it.',
+    ),
+    ownerLeaseMs: integer(
+      { default: 20_000, min: 1_000 },
+      'Time after which background jobs of a dead gateway are restarted, in milliseconds.',
+    ),
+    eventsKeptMs: integer(
+      { default: 3_600_000, min: 1_000 },
+      'Time for which the events of a stream are kept for resuming, in milliseconds.',
+    ),
   },
   { additionalProperties: false },
 )

@@ -1,4 +1,4 @@
-/** Conversations: made, changed, deleted; their items, and their lock. */
+/** Conversations, their items and their lock. */
 import type {
   Conversation,
   ConversationHistory,
@@ -29,17 +29,16 @@ import type { HistoryConfig } from './config.ts'
 import type { ConversationItems } from './conversation-items.ts'
 import { HeldLock, putLock } from './conversation-lock.ts'
 import { approximateBytes, CACHED_MS, type CachedHistory, HistoryCache } from './history-cache.ts'
+import { pagesOf } from './record-pages.ts'
 import { CONFLICT, retryOnConflict } from './retry-on-conflict.ts'
 import type { TenantUsage } from './tenant-usage.ts'
 
 const SYNCED = { durability: 'synced' } as const
 const NOT_FOUND = { problem: 'conversation_not_found' } as const
-const PAGE = 1_000
 
 interface CachedConversation extends CachedHistory {
-  /** Position of the first item that is not in it. */
+  /** Position of the first item that is not cached. */
   readonly next: number
-  /** When the oldest of it was read. */
   readonly readAtMs: number
 }
 
@@ -110,7 +109,7 @@ export class StoredConversations implements ConversationHistory {
     })
   }
 
-  /** Its items are out of reach at once, and removed later. */
+  /** The items become inaccessible and are deleted later. */
   delete(tenant: string, id: string): Promise<boolean> {
     return retryOnConflict(async () => {
       const found = await this.#read(tenant, id)
@@ -175,29 +174,26 @@ export class StoredConversations implements ConversationHistory {
   async load(tenant: string, id: string): Promise<LoadedHistory | HistoryProblem> {
     const found = await this.#read(tenant, id)
     if (found === undefined) return { problem: 'not_found' }
-    // Before the items: what is removed from now on changes a mark that was seen.
+    // Read before the items, so that a later deletion changes a mark that was read.
     const nowMs = performance.now()
     const [mark] = await this.#collections.marks.getMany(tenant, [id])
     const cached = this.#cache.get(tenant, id)
-    const isAsItWas = cached !== undefined && cached.marks[0] === mark && nowMs - cached.readAtMs <= CACHED_MS
-    const known = isAsItWas ? cached : null
+    const isCurrent = cached !== undefined && cached.marks[0] === mark && nowMs - cached.readAtMs <= CACHED_MS
+    const known = isCurrent ? cached : null
     if (known !== null && known.next === found.value.next) return { items: known.items, bytes: known.bytes }
     const { maxHistoryBytes, maxHistoryItems } = this.#config
     const items: HistoryItem[] = [...(known?.items ?? [])]
     let bytes = known?.bytes ?? 0
-    const bounds = { ...within(id), from: positionId(id, known?.next ?? 0), limit: PAGE }
-    let after: string | undefined
+    const bounds = { ...within(id), from: positionId(id, known?.next ?? 0) }
     let next = known?.next ?? 0
-    do {
-      const page = await this.#collections.conversationItems.range(tenant, { ...bounds, after })
-      for (const { id: name, value } of page.records) {
+    for await (const records of pagesOf(this.#collections.conversationItems, tenant, bounds)) {
+      for (const { id: name, value } of records) {
         items.push(value.item)
         bytes += approximateBytes(value.item)
         next = Number(name.slice(id.length + 1)) + 1
       }
       if (bytes > maxHistoryBytes || items.length > maxHistoryItems) return { problem: 'too_long' }
-      after = page.next ?? undefined
-    } while (after !== undefined)
+    }
     const readAtMs = known?.readAtMs ?? nowMs
     const read = { items, bytes, marks: [mark], next: Math.max(next, found.value.next), readAtMs }
     this.#cache.set(tenant, id, read)
@@ -220,12 +216,6 @@ function metadataBytes(metadata: Conversation['metadata']): number {
   return Buffer.byteLength(JSON.stringify(metadata))
 }
 
-function toConversation({
-  id,
-  value,
-}: {
-  readonly id: string
-  readonly value: StoredConversation
-}): Conversation {
+function toConversation({ id, value }: Pick<StoredRecord<StoredConversation>, 'id' | 'value'>): Conversation {
   return { id, createdAtSec: value.createdAtSec, metadata: value.metadata }
 }

@@ -26,7 +26,6 @@ import { CONFLICT } from './retry-on-conflict.ts'
 
 /** Maximum conversations stored in the pointer of a shared item; older ones are not found by item id. */
 const MAX_SHARES = 50
-/** Maximum bytes of a page. */
 const PAGE_BYTES = 16 * 1024 * 1024
 
 export class ConversationItems {

@@ -5,24 +5,21 @@ import { ChangeList, type Collections } from './collections.ts'
 /** Renewals per lease period. */
 const RENEWALS = 3
 
+interface LockParts {
+  readonly store: StoreService
+  readonly locks: Collections['locks']
+  readonly leaseMs: number
+}
+
 export class HeldLock implements ConversationLock {
   readonly conversationId: string
   readonly #tenant: string
-  readonly #parts: {
-    readonly store: StoreService
-    readonly locks: Collections['locks']
-    readonly leaseMs: number
-  }
+  readonly #parts: LockParts
   #version: string | null
   #renewing: Promise<void> = Promise.resolve()
   readonly #timer: NodeJS.Timeout
 
-  constructor(
-    tenant: string,
-    conversationId: string,
-    version: string,
-    parts: { readonly store: StoreService; readonly locks: Collections['locks']; readonly leaseMs: number },
-  ) {
+  constructor(tenant: string, conversationId: string, version: string, parts: LockParts) {
     this.#tenant = tenant
     this.conversationId = conversationId
     this.#version = version
@@ -70,11 +67,7 @@ export async function putLock(
   tenant: string,
   conversationId: string,
   before: string | null,
-  {
-    store,
-    locks,
-    leaseMs,
-  }: { readonly store: StoreService; readonly locks: Collections['locks']; readonly leaseMs: number },
+  { store, locks, leaseMs }: LockParts,
 ): Promise<string | null> {
   const expiresAtMs = Date.now() + leaseMs
   const target = { collection: locks.name, tenant, id: conversationId, onlyIf: before }

@@ -1,6 +1,7 @@
 /** Stored events of streams, for resuming; each record holds the frames of one write. */
 import type { EventLog, StoreService } from '#kernel'
 import { ChangeList, type Collections, isId, padded, within } from './collections.ts'
+import { pagesOf } from './record-pages.ts'
 
 /** Approximate maximum bytes of frames per read. */
 const READ_BYTES = 1024 * 1024
@@ -29,14 +30,12 @@ export class StoredEvents implements EventLog {
 
   async clear(tenant: string, responseId: string): Promise<void> {
     if (!isId(responseId)) return
-    let after: string | undefined
-    do {
-      const page = await this.#events.range(tenant, { ...within(responseId), after, maxBytes: READ_BYTES })
+    const bounds = { ...within(responseId), maxBytes: READ_BYTES }
+    for await (const records of pagesOf(this.#events, tenant, bounds)) {
       const list = new ChangeList(tenant)
-      for (const { id } of page.records) list.delete(this.#events, id)
+      for (const { id } of records) list.delete(this.#events, id)
       if (list.changes.length > 0) await this.#store.write(list.changes)
-      after = page.next ?? undefined
-    } while (after !== undefined)
+    }
   }
 
   async read(

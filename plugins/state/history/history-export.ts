@@ -5,6 +5,7 @@
 import { type Change, type Collection, isObject, type StoreService } from '#kernel'
 import { type Collections, openCollections } from './collections.ts'
 import { historyErrors } from './errors.ts'
+import { countRecords, pagesOf } from './record-pages.ts'
 
 const HEAD = { weir: 'history', version: 1 } as const
 const BATCH_RECORDS = 500
@@ -40,17 +41,14 @@ export async function* exportHistory(
   yield toLine(HEAD)
   for (const collection of portableCollections(store)) {
     for await (const tenant of tenantsOf(collection)) {
-      let after: string | undefined
-      do {
-        const page = await collection.range(tenant, { limit: PAGE, after })
-        for (const { id, value, expiresAtMs } of page.records) {
+      for await (const page of pagesOf(collection, tenant, { limit: PAGE })) {
+        for (const { id, value, expiresAtMs } of page) {
           const expiry = expiresAtMs === null ? {} : { expiresAtMs }
           yield toLine({ collection: collection.name, tenant, id, value, ...expiry })
         }
-        records += page.records.length
+        records += page.length
         onProgress(records)
-        after = page.next ?? undefined
-      } while (after !== undefined)
+      }
     }
   }
   yield toLine({ end: true, records })
@@ -173,15 +171,4 @@ export async function countHistory(store: StoreService): Promise<TenantCounts[]>
     })
   }
   return counts
-}
-
-async function countRecords(collection: Collection<unknown>, tenant: string): Promise<number> {
-  let count = 0
-  let after: string | undefined
-  do {
-    const page = await collection.range(tenant, { limit: PAGE, after })
-    count += page.records.length
-    after = page.next ?? undefined
-  } while (after !== undefined)
-  return count
 }

@@ -1,6 +1,13 @@
 /** Finds items by id in turns and conversations. */
 import type { HistoryItem } from '#kernel'
-import { type ChangeList, type Collections, type ItemPointer, isId, positionId } from './collections.ts'
+import {
+  type ChangeList,
+  type Collections,
+  type ItemPointer,
+  isId,
+  itemsOf,
+  positionId,
+} from './collections.ts'
 import type { HistoryConfig } from './config.ts'
 import { approximateBytes } from './history-cache.ts'
 
@@ -34,10 +41,7 @@ export class ItemIndex {
     const turnIds = new Set<string>()
     for (const { turn } of pointers.values()) if (turn !== undefined) turnIds.add(turn)
     for (const batch of batchesOf([...turnIds], TURNS)) {
-      for (const turn of await turns.getMany(tenant, batch)) {
-        for (const item of turn?.input ?? []) take(item)
-        for (const item of turn?.output ?? []) take(item)
-      }
+      for (const turn of await turns.getMany(tenant, batch)) itemsOf(turn).forEach(take)
       if (bytes > maxHistoryBytes) return null
     }
     // Items that are not in a turn may be in a conversation.

@@ -17,6 +17,7 @@ import {
   type Collections,
   isId,
   isRunning,
+  itemsOf,
   type StoredResponse,
   turnId,
 } from './collections.ts'
@@ -114,7 +115,7 @@ export class StoredResponses implements ResponseHistory {
         const turn = await turns.get(tenant, turnId(place.chain, place.turn))
         list.put(turns, turnId(place.chain, place.turn), { id: '', input: [], output: [] })
         list.mark(marks, place.chain)
-        await removeTurnPointers(tenant, list, items, [...(turn?.input ?? []), ...(turn?.output ?? [])])
+        await removeTurnPointers(tenant, list, items, itemsOf(turn))
       }
       if ((await this.#store.write(list.changes, SYNCED)) === null) return CONFLICT
       this.#usage.add(tenant, -bytes)

@@ -8,6 +8,7 @@ import {
   ChangeList,
   type Collections,
   deleteConversation,
+  itemsOf,
   positionId,
   splitAgeId,
   turnId,
@@ -16,12 +17,12 @@ import {
 import type { HistoryConfig } from './config.ts'
 import { withoutConversation } from './conversation-items.ts'
 import { removeTurnPointers } from './item-index.ts'
+import { countRecords } from './record-pages.ts'
 import type { TenantUsage } from './tenant-usage.ts'
 
 const DAY_SEC = 86_400
 /** Maximum turns or items deleted by one write. */
 const SLICE = 200
-const COUNT_PAGE = 1_000
 
 export class Retention {
   readonly #store: StoreService
@@ -74,7 +75,8 @@ export class Retention {
     const surplus =
       maxResponsesPerTenant === null
         ? 0
-        : (await this.#countUpTo(tenant, maxResponsesPerTenant + limit)) - maxResponsesPerTenant
+        : (await countRecords(this.#collections.ages, tenant, maxResponsesPerTenant + limit)) -
+          maxResponsesPerTenant
     let removed = 0
     for (const [index, { id: age, value: bytes }] of oldest.entries()) {
       const { atSec, id } = splitAgeId(age)
@@ -105,17 +107,6 @@ export class Retention {
     return removed
   }
 
-  async #countUpTo(tenant: string, most: number): Promise<number> {
-    let count = 0
-    let after: string | undefined
-    do {
-      const page = await this.#collections.ages.range(tenant, { limit: COUNT_PAGE, after })
-      count += page.records.length
-      after = page.next ?? undefined
-    } while (after !== undefined && count < most)
-    return Math.min(count, most)
-  }
-
   async #remove(tenant: string, id: string, age: string, bytes: number): Promise<void> {
     const { responses, ages, turns, items, waitingJobs, marks } = this.#collections
     const found = await responses.read(tenant, id)
@@ -124,7 +115,7 @@ export class Retention {
     if (found !== undefined) list.delete(responses, id, found.version).delete(waitingJobs, id)
     if (place !== null) list.mark(marks, place.chain)
     const turn = place === null ? undefined : await turns.get(tenant, turnId(place.chain, place.turn))
-    await removeTurnPointers(tenant, list, items, [...(turn?.input ?? []), ...(turn?.output ?? [])])
+    await removeTurnPointers(tenant, list, items, itemsOf(turn))
     // On a conflict, the next round retries.
     if ((await this.#store.write(list.changes)) === null) return
     this.#usage.add(tenant, -bytes)

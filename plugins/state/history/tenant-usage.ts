@@ -7,6 +7,7 @@ import { isUnreadableRecord } from '#shared'
 import { ChangeList, type Collections, type StoredUsage } from './collections.ts'
 import type { HistoryConfig } from './config.ts'
 import { historyErrors } from './errors.ts'
+import { pagesOf } from './record-pages.ts'
 import { CONFLICT, retryOnConflict } from './retry-on-conflict.ts'
 
 /** Delay of a change until other threads and gateways see it, and age of the totals that a check uses. Milliseconds. */
@@ -15,7 +16,6 @@ const FLUSH_MS = 1_000
 const MAX_KNOWN = 10_000
 const ID = 'total'
 const NOTHING: StoredUsage = { bytes: 0, conversations: 0 }
-const COUNT_PAGE = 1_000
 /** Clients that know the header do not retry. */
 const NO_RETRY = { headers: ['x-should-retry', 'false'] }
 
@@ -109,13 +109,10 @@ export class TenantUsage {
   async #countIn(ages: Collections['ages'], tenant: string): Promise<{ bytes: number; records: number }> {
     let bytes = 0
     let records = 0
-    let after: string | undefined
-    do {
-      const page = await ages.range(tenant, { limit: COUNT_PAGE, after })
-      for (const { value } of page.records) bytes += value
-      records += page.records.length
-      after = page.next ?? undefined
-    } while (after !== undefined)
+    for await (const page of pagesOf(ages, tenant)) {
+      for (const { value } of page) bytes += value
+      records += page.length
+    }
     return { bytes, records }
   }
 

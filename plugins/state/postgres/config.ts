@@ -1,5 +1,5 @@
 /** Configuration section of the postgres plugin. */
-import { type Static, Type } from '#kernel'
+import { integer, type Static, Type } from '#kernel'
 
 export const postgresConfig = Type.Object(
   {
@@ -38,48 +38,35 @@ export const postgresConfig = Type.Object(
       },
       { additionalProperties: false, default: {} },
     ),
-    maxConnections: Type.Integer({
-      minimum: 2,
-      maximum: 200,
-      default: 8,
-      description: 'Maximum connections per thread.',
-    }),
-    connectTimeoutMs: Type.Integer({
-      minimum: 100,
-      default: 3_000,
-      description: 'Maximum wait of an operation for a connection, in milliseconds.',
-    }),
-    statementTimeoutMs: Type.Integer({
-      minimum: 100,
-      default: 10_000,
-      description: 'Maximum duration of a statement, enforced by the server, in milliseconds.',
-    }),
-    bootWaitMs: Type.Integer({
-      minimum: 0,
-      default: 8_000,
-      description: 'Maximum wait for the database at startup, in milliseconds.',
-    }),
-    maxWaiting: Type.Integer({
-      minimum: 1,
-      default: 2_000,
-      description: 'Maximum pending operations per thread; more are rejected with 503.',
-    }),
-    maxWaitingBytes: Type.Integer({
-      minimum: 1_024,
-      default: 64 * 1024 * 1024,
-      description: 'Maximum bytes of pending writes per thread; more are rejected with 503.',
-    }),
-    maxRecordBytes: Type.Integer({
-      minimum: 1_024,
-      maximum: 256 * 1024 * 1024,
-      default: 64 * 1024 * 1024,
-      description: 'Maximum size of a record in bytes of JSON; larger ones are rejected with 413.',
-    }),
-    sweepIntervalMs: Type.Integer({
-      minimum: 100,
-      default: 30_000,
-      description: 'Interval at which expired records are deleted, in milliseconds.',
-    }),
+    maxConnections: integer({ default: 8, min: 2, max: 200 }, 'Maximum connections per thread.'),
+    connectTimeoutMs: integer(
+      { default: 3_000, min: 100 },
+      'Maximum wait of an operation for a connection, in milliseconds.',
+    ),
+    statementTimeoutMs: integer(
+      { default: 10_000, min: 100 },
+      'Maximum duration of a statement, enforced by the server, in milliseconds.',
+    ),
+    bootWaitMs: integer(
+      { default: 8_000, min: 0 },
+      'Maximum wait for the database at startup, in milliseconds.',
+    ),
+    maxWaiting: integer(
+      { default: 2_000, min: 1 },
+      'Maximum pending operations per thread; more are rejected with 503.',
+    ),
+    maxWaitingBytes: integer(
+      { default: 64 * 1024 * 1024, min: 1_024 },
+      'Maximum bytes of pending writes per thread; more are rejected with 503.',
+    ),
+    maxRecordBytes: integer(
+      { default: 64 * 1024 * 1024, min: 1_024, max: 256 * 1024 * 1024 },
+      'Maximum size of a record in bytes of JSON; larger ones are rejected with 413.',
+    ),
+    sweepIntervalMs: integer(
+      { default: 30_000, min: 100 },
+      'Interval at which expired records are deleted, in milliseconds.',
+    ),
   },
   { additionalProperties: false },
 )

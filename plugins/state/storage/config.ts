@@ -1,5 +1,5 @@
 /** Configuration section of the storage plugin. */
-import { Type } from '#kernel'
+import { integer, Type } from '#kernel'
 
 export const storageConfig = Type.Object(
   {
@@ -9,21 +9,18 @@ export const storageConfig = Type.Object(
       description:
         'Data directory, created with access for the owner only. Relative to the working directory. Can be used by one process at a time.',
     }),
-    maxRecordBytes: Type.Integer({
-      minimum: 1_024,
-      default: 64 * 1024 * 1024,
-      description: 'Maximum size of a record in bytes of JSON; larger ones are rejected with 413.',
-    }),
-    maxWaitingBytes: Type.Integer({
-      minimum: 1_024,
-      default: 64 * 1024 * 1024,
-      description: 'Maximum bytes of pending writes per thread; more are rejected with 503.',
-    }),
-    sweepIntervalMs: Type.Integer({
-      minimum: 100,
-      default: 30_000,
-      description: 'Interval at which expired records are deleted, in milliseconds.',
-    }),
+    maxRecordBytes: integer(
+      { default: 64 * 1024 * 1024, min: 1_024 },
+      'Maximum size of a record in bytes of JSON; larger ones are rejected with 413.',
+    ),
+    maxWaitingBytes: integer(
+      { default: 64 * 1024 * 1024, min: 1_024 },
+      'Maximum bytes of pending writes per thread; more are rejected with 503.',
+    ),
+    sweepIntervalMs: integer(
+      { default: 30_000, min: 100 },
+      'Interval at which expired records are deleted, in milliseconds.',
+    ),
   },
   { additionalProperties: false },
 )

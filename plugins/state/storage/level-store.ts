@@ -7,12 +7,11 @@ import {
   type StoreMetrics,
   toRecordJson,
 } from '#shared'
-import { sweepExpired } from './expiry-sweep.ts'
 import { type Condition, GroupCommit, type LevelChange } from './group-commit.ts'
 import { LevelCollection } from './level-collection.ts'
-import { HANDLE_CELLS, LevelHandle } from './level-handle.ts'
-import { expiryKey, recordKey } from './record-key.ts'
-import { encodeRecord } from './record-value.ts'
+import { type Database, HANDLE_CELLS, LevelHandle } from './level-handle.ts'
+import { expiredRange, expiredRecordKey, expiryKey, recordKey } from './record-key.ts'
+import { encodeRecord, isExpired, readHead } from './record-value.ts'
 import { LOCK_CELLS, WriteLock } from './write-lock.ts'
 
 /** Bytes of the memory that the stores of all threads share. */
@@ -115,4 +114,29 @@ function addSteps(
   const expiresAtMs = change.expiresAtMs ?? null
   steps.push({ key, value: encodeRecord(json, version, expiresAtMs) })
   if (expiresAtMs !== null) steps.push({ key: expiryKey(expiresAtMs, key), value: '' })
+}
+
+/** @returns the number of index entries processed; fewer than `limit` if none is left */
+async function sweepExpired(db: Database, commits: GroupCommit, limit: number): Promise<number> {
+  const nowMs = Date.now()
+  const { from, to } = expiredRange(nowMs)
+  const entries = await db.keys({ gte: from, lt: to, limit }).all()
+  if (entries.length === 0) return 0
+  const keys = entries.map(expiredRecordKey)
+  const texts = await db.getMany(keys)
+  await Promise.all(
+    entries.map((entry, index) => {
+      const text = texts[index]
+      const head = text === undefined ? null : readHead(text)
+      const changes: LevelChange[] = [{ key: entry, value: null }]
+      const conditions: Condition[] = []
+      if (head !== null && isExpired(head, nowMs)) {
+        changes.push({ key: keys[index], value: null })
+        // The condition keeps a record that was written again meanwhile.
+        conditions.push({ key: keys[index], version: null })
+      }
+      return commits.write({ changes, conditions, isSynced: false, bytes: 0 })
+    }),
+  )
+  return entries.length
 }

@@ -48,7 +48,6 @@ export function expiredRange(nowMs: number): { from: string; to: string } {
   return { from: EXPIRY_INDEX, to: EXPIRY_INDEX + timeText(nowMs) + AFTER_END }
 }
 
-/** Record key of an index entry. */
 export function expiredRecordKey(indexKey: string): string {
   return indexKey.slice(EXPIRY_INDEX.length + TIME_DIGITS + 1)
 }

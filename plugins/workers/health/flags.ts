@@ -3,7 +3,6 @@ import type { ConfigFlag } from '#kernel'
 
 export const healthFlags: readonly ConfigFlag[] = [
   {
-    flag: null,
     env: 'WEIR_PROBE_HOST',
     path: ['plugins', 'health', 'probe', 'host'],
     kind: 'text',
@@ -11,7 +10,6 @@ export const healthFlags: readonly ConfigFlag[] = [
     enablesNothing: true,
   },
   {
-    flag: null,
     env: 'WEIR_PROBE_PORT',
     path: ['plugins', 'health', 'probe', 'port'],
     kind: 'integer',

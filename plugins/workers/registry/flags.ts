@@ -3,7 +3,6 @@ import type { ConfigFlag } from '#kernel'
 
 /** Environment variable under the name that other programs use too. */
 const adminKey = (env: string, service: string): ConfigFlag => ({
-  flag: null,
   env,
   path: ['plugins', 'workers', 'adminKeys', service],
   kind: 'text',
@@ -30,14 +29,12 @@ export const workersFlags: readonly ConfigFlag[] = [
   },
   {
     flag: 'engine-metrics',
-    env: null,
     path: ['plugins', 'workers', 'engineMetrics'],
     kind: 'switch',
     help: 'export engine load as metrics',
   },
   {
     flag: 'load-monitor-interval',
-    env: null,
     path: ['plugins', 'workers', 'loadMonitorIntervalSecs'],
     kind: 'number',
     placeholder: 'seconds',

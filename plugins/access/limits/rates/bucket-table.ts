@@ -4,7 +4,6 @@
  */
 import { hash } from 'node:crypto'
 
-/** Rows per set. */
 const SET_ROWS = 8
 /** A row holds the key, then the bucket. */
 const ROW_WORDS = 2

@@ -1,7 +1,8 @@
 /** Request and token limits of tenants: takes from every bucket that applies or from none, settles at the end. */
 
+import { retryAfter } from '#kernel'
 import type { LimitsConfig, ModelRule, TenantLimits } from '../config.ts'
-import { limitsErrors, retryAfter } from '../errors.ts'
+import { limitsErrors } from '../errors.ts'
 import { type BucketKey, type BucketTable, bucketKey } from './bucket-table.ts'
 import { toTenant } from './tenant-name.ts'
 import {

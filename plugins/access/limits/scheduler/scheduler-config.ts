@@ -1,5 +1,5 @@
 /** Configuration section of the scheduler. */
-import { type Static, Type } from '#kernel'
+import { integer, number, type Static, Type } from '#kernel'
 import { MAX_SLOTS } from './shared-slots.ts'
 
 /** From highest to lowest priority. */
@@ -14,34 +14,31 @@ const priorityName = (description: string, fallback?: Priority) =>
 const milliseconds = (value: number, description: string) =>
   Type.Integer({ default: value, minimum: 1, maximum: ONE_DAY_MS, description })
 
-function classConfig(facts: ClassFacts) {
+function classConfig(
+  floor: number,
+  share: number,
+  queueSize: number,
+  [queueTimeoutMs, starvationMs]: readonly [number, number],
+  mayPreempt: boolean,
+) {
   return Type.Object(
     {
-      floor: Type.Integer({
-        default: facts.floor,
-        minimum: 0,
-        maximum: MAX_SLOTS,
-        description: 'Slots reserved for this class.',
-      }),
-      share: Type.Number({
-        default: facts.share,
-        minimum: 0,
-        maximum: 1,
-        description: 'Share of all slots reserved for this class, if larger than `floor`.',
-      }),
-      queueSize: Type.Integer({
-        default: facts.queueSize,
-        minimum: 0,
-        maximum: MAX_SLOTS,
-        description: 'Maximum number of waiting requests of this class.',
-      }),
-      queueTimeoutMs: milliseconds(facts.queueTimeoutMs, 'Maximum time in the queue, in milliseconds.'),
+      floor: integer({ default: floor, min: 0, max: MAX_SLOTS }, 'Slots reserved for this class.'),
+      share: number(
+        { default: share, min: 0, max: 1 },
+        'Share of all slots reserved for this class, if larger than `floor`.',
+      ),
+      queueSize: integer(
+        { default: queueSize, min: 0, max: MAX_SLOTS },
+        'Maximum number of waiting requests of this class.',
+      ),
+      queueTimeoutMs: milliseconds(queueTimeoutMs, 'Maximum time in the queue, in milliseconds.'),
       starvationMs: milliseconds(
-        facts.starvationMs,
+        starvationMs,
         'Time after which the oldest waiting request is admitted before higher classes, in milliseconds. Ignored for system.',
       ),
       mayPreempt: Type.Boolean({
-        default: facts.mayPreempt,
+        default: mayPreempt,
         description:
           'Whether the class may preempt requests of lower classes that have not sent their first byte.',
       }),
@@ -49,23 +46,6 @@ function classConfig(facts: ClassFacts) {
     { default: {}, additionalProperties: false },
   )
 }
-
-interface ClassFacts {
-  readonly floor: number
-  readonly share: number
-  readonly queueSize: number
-  readonly queueTimeoutMs: number
-  readonly starvationMs: number
-  readonly mayPreempt: boolean
-}
-
-const classFacts = (
-  floor: number,
-  share: number,
-  queueSize: number,
-  [queueTimeoutMs, starvationMs]: readonly [number, number],
-  mayPreempt: boolean,
-): ClassFacts => ({ floor, share, queueSize, queueTimeoutMs, starvationMs, mayPreempt })
 
 export const schedulerConfig = Type.Object(
   {
@@ -78,13 +58,10 @@ export const schedulerConfig = Type.Object(
       description:
         'Slots over all threads; null uses the sum of the max_running_requests labels of the ready workers.',
     }),
-    maxReservedShare: Type.Number({
-      default: 0.5,
-      minimum: 0,
-      maximum: 1,
-      description:
-        'Maximum share of all slots that can be reserved; beyond it, the reservations of lower classes are reduced first.',
-    }),
+    maxReservedShare: number(
+      { default: 0.5, min: 0, max: 1 },
+      'Maximum share of all slots that can be reserved; beyond it, the reservations of lower classes are reduced first.',
+    ),
     defaultMaxClass: priorityName('Maximum class of tenants that are not listed.', 'default'),
     tenants: Type.Array(
       Type.Object(
@@ -96,19 +73,16 @@ export const schedulerConfig = Type.Object(
       ),
       { default: [], description: 'Maximum class by tenant.' },
     ),
-    tenantMetricLimit: Type.Integer({
-      default: 32,
-      minimum: 1,
-      maximum: 1_000,
-      description:
-        'Maximum number of tenants with their own metric series; the others are counted as `other`.',
-    }),
+    tenantMetricLimit: integer(
+      { default: 32, min: 1, max: 1_000 },
+      'Maximum number of tenants with their own metric series; the others are counted as `other`.',
+    ),
     classes: Type.Object(
       {
-        system: classConfig(classFacts(32, 0, 64, [30_000, 5_000], true)),
-        interactive: classConfig(classFacts(128, 0.25, 256, [30_000, 5_000], true)),
-        default: classConfig(classFacts(0, 0.1, 512, [60_000, 30_000], false)),
-        bulk: classConfig(classFacts(0, 0, 1_024, [300_000, 120_000], false)),
+        system: classConfig(32, 0, 64, [30_000, 5_000], true),
+        interactive: classConfig(128, 0.25, 256, [30_000, 5_000], true),
+        default: classConfig(0, 0.1, 512, [60_000, 30_000], false),
+        bulk: classConfig(0, 0, 1_024, [300_000, 120_000], false),
       },
       { default: {}, additionalProperties: false },
     ),

@@ -1,10 +1,8 @@
 /** Metrics of the priority scheduler. */
 import type { CounterHandle, Host, MetricFamily } from '#kernel'
+import { LabelLimit } from '#shared'
 import { PRIORITIES } from './scheduler-config.ts'
 import { reservedSlots, type SchedulerRules } from './slot-rules.ts'
-
-const MAX_LABEL_LENGTH = 200
-const OTHER = 'other'
 
 /** Requests by class, over all threads. */
 export interface SchedulerUse {
@@ -28,7 +26,7 @@ export class SchedulerMetrics {
   readonly #clamps: MetricFamily<CounterHandle>
   readonly #unknown: MetricFamily<CounterHandle>
   readonly #starvations: MetricFamily<CounterHandle>
-  readonly #tenants = new Set<string>()
+  readonly #tenants = new LabelLimit(0)
 
   constructor({ metrics }: Host) {
     const counter = (name: string, help: string, ...labels: string[]) =>
@@ -91,10 +89,8 @@ export class SchedulerMetrics {
 
   /** Limits the number of series that tenants can create. */
   #label(tenant: string, max: number): string {
-    if (this.#tenants.has(tenant)) return tenant
-    if (this.#tenants.size >= max || tenant.length > MAX_LABEL_LENGTH) return OTHER
-    this.#tenants.add(tenant)
-    return tenant
+    this.#tenants.max = max
+    return this.#tenants.admit(tenant)
   }
 }
 

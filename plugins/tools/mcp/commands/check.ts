@@ -64,11 +64,12 @@ async function check(
     findings.push(explain(toToolServerError(error)))
   }
   if (refusal !== null)
-    findings.push({
-      level: 'hint',
-      message: `requests cannot name this URL: ${refusal}`,
-      next: 'see plugins.mcp.clientServers, or add the server to plugins.mcp.servers',
-    })
+    findings.push(
+      hint(
+        `requests cannot name this URL: ${refusal}`,
+        'see plugins.mcp.clientServers, or add the server to plugins.mcp.servers',
+      ),
+    )
   await connection?.close()
   const isOk = findings.every(({ level }) => level !== 'problem')
   return {
@@ -89,20 +90,17 @@ function chooseTool(
   if (name !== undefined) {
     const found = tools.find((tool) => tool.name === name)
     if (found === undefined)
-      findings.push({
-        level: 'problem',
-        message: `the server has no tool '${name}'`,
-        next: 'names are case-sensitive',
-      })
+      findings.push(problem(`the server has no tool '${name}'`, 'names are case-sensitive'))
     return found ?? null
   }
   const safe = tools.find((tool) => isReadOnly(tool) && !needsArguments(tool))
   if (safe === undefined && tools.length > 0)
-    findings.push({
-      level: 'hint',
-      message: 'no tool was called: none is declared read-only without required arguments',
-      next: "select one: --call TOOL --arguments '{…}'",
-    })
+    findings.push(
+      hint(
+        'no tool was called: none is declared read-only without required arguments',
+        "select one: --call TOOL --arguments '{…}'",
+      ),
+    )
   return safe ?? null
 }
 
@@ -120,44 +118,36 @@ async function callOnce(
   const startedMs = performance.now()
   const { signal } = new AbortController()
   const { text, isError } = await connection.call(tool.name, input, { signal, timeoutMs })
-  if (isError)
-    findings.push({
-      level: 'problem',
-      message: `the call of '${tool.name}' failed`,
-      next: 'see its result above',
-    })
+  if (isError) findings.push(problem(`the call of '${tool.name}' failed`, 'see its result above'))
   const durationMs = Math.round(performance.now() - startedMs)
   return { tool: tool.name, isError, text: text.slice(0, SHOWN_OUTPUT), durationMs }
 }
 
 function checkTools(tools: readonly ServerTool[]): Finding[] {
-  if (tools.length === 0)
-    return [
-      {
-        level: 'problem',
-        message: 'the server has no tools',
-        next: 'it may need other credentials',
-      },
-    ]
+  if (tools.length === 0) return [problem('the server has no tools', 'it may need other credentials')]
   const renamed = tools.filter(({ name }) => safeName(name) !== name)
   const silent = tools.filter(({ description }) => description === null || description === '')
   return [
-    ...hint(renamed, 'renamed for models', 'names of up to 64 letters, digits, - and _ are kept'),
-    ...hint(silent, 'no description', 'models choose tools by their description'),
+    ...hintAbout(renamed, 'renamed for models', 'names of up to 64 letters, digits, - and _ are kept'),
+    ...hintAbout(silent, 'no description', 'models choose tools by their description'),
   ]
 }
 
-function hint(tools: readonly ServerTool[], what: string, next: string): Finding[] {
+function hintAbout(tools: readonly ServerTool[], what: string, next: string): Finding[] {
   const names = tools.map(({ name }) => name).join(', ')
-  return tools.length === 0 ? [] : [{ level: 'hint', message: `${names}: ${what}`, next }]
+  return tools.length === 0 ? [] : [hint(`${names}: ${what}`, next)]
+}
+
+function hint(message: string, next: string): Finding {
+  return { level: 'hint', message, next }
+}
+
+function problem(message: string, next: string): Finding {
+  return { level: 'problem', message, next }
 }
 
 function explain({ code, message }: ToolServerError): Finding {
-  return {
-    level: 'problem',
-    message,
-    next: NEXT_STEPS.get(code) ?? 'check the address, and that the server runs',
-  }
+  return problem(message, NEXT_STEPS.get(code) ?? 'check the address, and that the server runs')
 }
 
 const NEXT_STEPS: ReadonlyMap<number, string> = new Map([

@@ -1,7 +1,6 @@
 /** Parses the tool list of a server; invalid parts are dropped or replaced, so that one invalid tool does not affect others. */
 import { isObject } from '#kernel'
 
-/** A tool as its server declares it. */
 export interface ServerTool {
   readonly name: string
   readonly description: string | null

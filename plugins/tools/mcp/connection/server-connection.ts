@@ -75,7 +75,6 @@ export class ServerConnection {
     return !this.#isOpen
   }
 
-  /** Name and version that the server reports. */
   get server(): { readonly name: string; readonly version: string } | null {
     const info = this.#opened.client.getServerVersion()
     return info === undefined ? null : { name: info.name, version: info.version }

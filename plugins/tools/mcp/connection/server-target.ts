@@ -40,7 +40,6 @@ export interface StdioTarget {
 
 export type ServerTarget = HttpTarget | StdioTarget
 
-/** Limits of one connection. */
 export interface ConnectionLimits {
   readonly connectMs: number
   readonly listMs: number
@@ -62,7 +61,6 @@ export function secretsOf(target: ServerTarget): readonly string[] {
   return bare.filter((value) => value.length >= 8)
 }
 
-/** Redacts secrets in a text. */
 export function redact(text: string, secrets: readonly string[]): string {
   let clean = text
   for (const secret of secrets) if (clean.includes(secret)) clean = clean.replaceAll(secret, '[redacted]')

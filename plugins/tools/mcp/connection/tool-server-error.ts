@@ -44,35 +44,22 @@ const MAX_MESSAGE_CHARACTERS = 1_000
 export function toToolServerError(error: unknown): ToolServerError {
   if (error instanceof ToolServerError) return error
   const { name, code, message } = readError(error)
-  const options = { cause: error }
-  if (name === 'UnreachableByRule') return new ToolServerError('http_error', 0, message, options)
-  if (name === 'ByteLimitExceeded') return new ToolServerError('http_error', 0, message, options)
-  if (name === 'UnauthorizedError')
-    return new ToolServerError('http_error', 401, 'the server rejected the credentials', options)
+  const failed = (text: string, status = 0) => new ToolServerError('http_error', status, text, { cause: error })
+  if (name === 'UnreachableByRule' || name === 'ByteLimitExceeded') return failed(message)
+  if (name === 'UnauthorizedError') return failed('the server rejected the credentials', 401)
   if (name === 'McpError') return fromProtocol(Number(code), message, error)
   if (/^Error POSTing|^Streamable HTTP error|^SSE error/.test(message) && Number(code) >= 100)
     return fromStatus(Number(code), message, error)
   if (/^OAuth client information is bound/.test(message))
-    return new ToolServerError(
-      'http_error',
-      401,
-      'its authorization server is not the configured one',
-      options,
-    )
+    return failed('its authorization server is not the configured one', 401)
   if (error instanceof Error && 'errorCode' in error)
-    return new ToolServerError(
-      'http_error',
-      401,
-      'the authorization server rejected the credentials',
-      options,
-    )
+    return failed('the authorization server rejected the credentials', 401)
   const inner = findCause(error)
   if (inner !== null) return inner
-  if (typeof code === 'string')
-    return new ToolServerError('http_error', 0, `cannot reach the server (${code})`, options)
+  if (typeof code === 'string') return failed(`cannot reach the server (${code})`)
   if (message === SERVER_CLOSED || /^(no connection|no complete response) within \d+ ms$/.test(message))
-    return new ToolServerError('http_error', 0, message, options)
-  return new ToolServerError('http_error', 0, 'cannot reach the server', options)
+    return failed(message)
+  return failed('cannot reach the server')
 }
 
 const NOT_FOUND = 404

@@ -28,7 +28,6 @@ export function currentName(origin: CallOrigin, offered: OfferedTools): string {
   return found?.exposedName ?? safeName(origin.kind === 'mcp' ? origin.name : origin.type)
 }
 
-/** The assistant message of one iteration. */
 export function toAssistantMessage(turn: ModelTurn): ChatMessage {
   const calls = turn.calls.map(({ id, name, argumentText }) => ({
     id,

@@ -41,7 +41,6 @@ export interface PostClientSettings {
   /** Path and query. */
   readonly path: string
   readonly limits: UpstreamLimits
-  /** Maximum bytes of one response. */
   readonly maxResponseBytes: number
   /** Called when the server exceeds that limit; the connection must be closed. */
   readonly onFlood: (error: Error) => void

@@ -5,7 +5,6 @@ import { type ByteLimit, ByteLimitExceeded } from './byte-limit.ts'
 
 export interface ResponseStreamOptions {
   readonly limit: ByteLimit
-  /** Bytes of one event. */
   readonly maxEventBytes: number
   /**
    * The request that the stream belongs to; null for the server's own event stream. If the stream ends and cannot be

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import type { Logger } from '#kernel'
 import { ThreadMetrics } from '../../../kernel/observe/metrics.ts'
 import type { ValueFamily } from '../../../kernel/observe/metrics-snapshot.ts'
-import { WatchedExporter } from './watched-exporter.ts'
+import { WatchedExporter } from './span-pipeline.ts'
 
 test('failed exports are counted, and logged once until an export succeeds', () => {
   let works = false
