@@ -127,7 +127,7 @@ describe('the end', () => {
     expect((await metrics(running)).weir_background_work_active).toEqual([1])
     const kept = await running.post('/shutdown')
     expect(kept.status).toBe(200)
-    await expect.poll(() => says(running, 'asked by a test')).toBe(1)
+    await expect.poll(() => says(running, 'requested by a test')).toBe(1)
     await expect
       .poll(() =>
         fetch(`${running.url}/liveness`).then(
@@ -136,7 +136,7 @@ describe('the end', () => {
         ),
       )
       .toBe('closed')
-    expect([running.child.exitCode, says(running, 'asked again')]).toEqual([null, 0])
+    expect([running.child.exitCode, says(running, 'requested again')]).toEqual([null, 0])
     running.child.kill('SIGTERM')
     expect((await running.closed)[0]).toBe(0)
   })

@@ -82,7 +82,7 @@ test('a pod that is not ready waits; one that turns unready keeps its worker', a
   await open()
   api.put(pod({ isReady: false }))
   api.put(pod({ name: 'other', uid: 'uid-1', ip: '127.0.0.2', labels: { app: 'engine' }, isReady: false }))
-  await expect.poll(() => api.asked.length, WAIT).toBeGreaterThan(1)
+  await expect.poll(() => api.requests.length, WAIT).toBeGreaterThan(1)
   expect(await workers()).toEqual([])
   api.put(pod())
   await expect.poll(uids, WAIT).toEqual(['uid-0'])
@@ -169,7 +169,7 @@ test('after the watch was cut, changes are seen again', async () => {
 describe('settings', () => {
   test('the selector is sent to the API server', async () => {
     await open()
-    await expect.poll(() => api.asked.join(' '), WAIT).toContain('labelSelector=app%3Dengine')
+    await expect.poll(() => api.requests.join(' '), WAIT).toContain('labelSelector=app%3Dengine')
   })
 
   test('without any selector the gateway does not start, and says what to set', async () => {

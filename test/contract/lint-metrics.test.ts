@@ -9,7 +9,7 @@ test('findings of the linter', () => {
   expect(lint('# TYPE a counter', 'a 1')).toEqual(['a: no help text', 'a: counters end in _total'])
   expect(lint('# HELP a_gauge_ms_total A.', '# TYPE a_gauge_ms_total gauge', 'a_gauge_ms_total 1')).toEqual([
     'a_gauge_ms_total: only counters end in _total',
-    'a_gauge_ms_total: the name tells the type gauge',
+    'a_gauge_ms_total: the name contains the type gauge',
     'a_gauge_ms_total: abbreviated unit ms',
   ])
   expect(
