@@ -51,13 +51,10 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
       expect(await notes().get('a', 'id-1')).toEqual(value)
     })
 
-    test.each([null, false, 0, 'the value %j is stored like any other', [], {}])(
-      'the value %j is a record like any other',
-      async (value) => {
-        await notes().put('a', 'id', value)
-        expect(await notes().get('a', 'id')).toEqual(value)
-      },
-    )
+    test.each([null, false, 0, '', [], {}])('the value %j is stored like any other', async (value) => {
+      await notes().put('a', 'id', value)
+      expect(await notes().get('a', 'id')).toEqual(value)
+    })
 
     test('a record given as JSON text reads back as its value', async () => {
       await opened.store.write([put('1', new JsonText('{"text":"\\u00e4","list":[1,null]}'))])
@@ -335,23 +332,20 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
         expect(second.ids).toEqual(['x2', 'x3'])
       })
 
-      test.each(['pages bounded in bytes join to all records, of %s', 'é', '漢', '🌍'])(
-        'pages cut by their bytes join to the whole, of %s',
-        async (text) => {
-          const many = Array.from({ length: 10 }, (_, index) => `x${index}`)
-          for (const id of many) await notes().put('t', id, text.repeat(1_000))
-          for (const reverse of [false, true]) {
-            const seen: string[] = []
-            let after: string | null | undefined
-            while (after !== null) {
-              const page = await read({ from: 'x', to: 'y', maxBytes: 3_500, reverse, after })
-              seen.push(...page.ids)
-              after = page.next
-            }
-            expect(seen).toEqual(reverse ? many.toReversed() : many)
+      test.each(['x', 'é', '漢', '🌍'])('pages bounded in bytes join to all records, of %s', async (text) => {
+        const many = Array.from({ length: 10 }, (_, index) => `x${index}`)
+        for (const id of many) await notes().put('t', id, text.repeat(1_000))
+        for (const reverse of [false, true]) {
+          const seen: string[] = []
+          let after: string | null | undefined
+          while (after !== null) {
+            const page = await read({ from: 'x', to: 'y', maxBytes: 3_500, reverse, after })
+            seen.push(...page.ids)
+            after = page.next
           }
-        },
-      )
+          expect(seen).toEqual(reverse ? many.toReversed() : many)
+        }
+      })
 
       test('pages of any size over any ids join to all records in byte order', async () => {
         let run = 0
