@@ -18,7 +18,7 @@ function open() {
   return { lines, credentials: new RejectedCredentials(log) }
 }
 
-test('one line when a worker begins to reject, one when it accepts again', () => {
+test('one line when a worker starts to reject, one when it accepts again', () => {
   const { lines, credentials } = open()
   const worker = workerEntry({ slot: 0, url: 'http://w:1', apiKey: 'secret' })
   credentials.accepted(worker)
