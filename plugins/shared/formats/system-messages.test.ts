@@ -1,10 +1,10 @@
-/** Templates that accept a system message only in front accept the result, and no text is lost. */
+/** Templates that accept a system message only first accept the result, and no text is lost. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { ChatMessage } from '#kernel'
 import { withOneSystemMessage } from './system-messages.ts'
 
-test('leading system messages become one, later ones notes in their places', () => {
+test('leading system messages are joined, later ones become notes in place', () => {
   expect(
     withOneSystemMessage([
       { role: 'system', content: 'a' },
@@ -22,7 +22,7 @@ test('leading system messages become one, later ones notes in their places', () 
   ])
 })
 
-test('nothing changes where the only system message is the first', () => {
+test('nothing changes if the only system message is the first', () => {
   const messages: ChatMessage[] = [
     { role: 'system', content: 'a' },
     { role: 'user', content: 'b' },
