@@ -33,7 +33,7 @@ interface Policies extends Registry {
 interface Product {
   readonly registry: Policies
   readonly parts: object
-  /** Resident memory that the empty tables take. */
+  /** Resident memory of the empty tables. */
   readonly reservedMiB: number
 }
 
@@ -56,7 +56,7 @@ async function open(): Promise<Product> {
   return { registry, reservedMiB, parts: { model: 'm', leg: 'whole', random: Math.random, metrics, shared } }
 }
 
-/** Candidates as balancing shows them, all available. */
+/** Candidates as passed by balancing, all available. */
 class View {
   readonly length: number
   readonly members: readonly { slot: number; id: string; url: string; cost: number }[]
@@ -94,7 +94,7 @@ class View {
 const WORDS =
   'a gateway sends every prompt where most of it has been before unless that engine is busy'.split(' ')
 
-/** A chat request with a prompt of about that size in bytes; every number has a different prompt. */
+/** A chat request with a prompt of about that size in bytes, unique by its number. */
 function chatBody(number: number, bytes: number): Buffer {
   const words = [`session ${number}`]
   let length = words[0].length
@@ -115,7 +115,7 @@ const requestFor = (body: Buffer, key = '') => ({
   header: (name: string) => (name === 'x-weir-routing-key' ? key : undefined),
 })
 
-/** CPU time of a piece of work, in microseconds: other work on the machine does not count. */
+/** CPU time of `work` in microseconds, independent of other load on the machine. */
 function cpuMicros(work: () => void): number {
   const before = process.cpuUsage()
   work()
@@ -123,7 +123,7 @@ function cpuMicros(work: () => void): number {
   return user + system
 }
 
-/** Mean time of a pick in each round, in microseconds of CPU. */
+/** Mean CPU time of a pick in each round, in microseconds. */
 function time(policy: Policy, view: View, requests: readonly object[]): number[] {
   return Array.from({ length: ROUNDS }, (_, round) => {
     const first = (round * PICKS) % requests.length
@@ -140,7 +140,7 @@ const bodies = (from: number, count: number, bytes: number) =>
 setFlagsFromString('--expose-gc')
 const collect = runInNewContext('gc') as () => void
 
-/** Resident memory without garbage. */
+/** Resident memory after garbage collection. */
 function rssMiB(): number {
   collect()
   return process.memoryUsage.rss() / 1_048_576

@@ -52,7 +52,7 @@ const settings = {
 }
 
 let count = 0
-/** As the gateway makes them: version 7 UUIDs without hyphens. */
+/** Version 7 UUIDs without hyphens, as in the gateway. */
 const nextId = (prefix: string) =>
   `${prefix}_${Date.now().toString(16).padStart(12, '0')}7${(++count).toString(16).padStart(19, '0')}`
 const item = (role: string) => ({
@@ -108,7 +108,7 @@ try {
     ((cpuUs() - cpuBefore) / turns).toFixed(0),
   ])
 
-  // Several chains side by side, so that a batch is not one turn's alone.
+  // Several concurrent chains, so that a batch has turns of more than one.
   const spent = new Map<number, { cpu: number; count: number }>()
   const heads: (string | null)[] = Array.from({ length: CHAINS }, () => null)
   for (let turn = 1; turn <= LENGTH; turn++) {

@@ -16,9 +16,9 @@ const { values: flags } = parseArgs({
 })
 const ROUNDS = Number(flags.rounds)
 const PLAIN_BYTES = 20_000_000
-/** Characters of a chunk where an engine sends many tokens at once. */
+/** Characters per chunk of an engine that sends many tokens at once. */
 const CHUNK = 4_096
-/** Least MB of plain text a second. */
+/** Lowest accepted MB of plain text per second. */
 const PLAIN_TARGET = 200
 const isSource = process.execArgv.some((argument) => argument.includes('source'))
 const [ROOT, ENDING] = isSource ? ['../..', 'ts'] : ['../../dist', 'js']
@@ -63,14 +63,14 @@ const options = {
   unknownTools: 'forward',
 }
 
-let heard = 0
+let deltaLength = 0
 const sink: Sink = {
   text(delta) {
-    heard += delta.length
+    deltaLength += delta.length
   },
   callStarted() {},
   callArguments(_index, delta) {
-    heard += delta.length
+    deltaLength += delta.length
   },
   callDone() {},
 }
@@ -107,7 +107,7 @@ function plainFigure(name: string, format: Format): Figure {
   return { name: `${name}, plain text`, unit: 'MB/s', values, atLeast: PLAIN_TARGET }
 }
 
-/** Beginnings that never end; twice the text may take little more than twice the time. */
+/** Openings without an end; doubling the text may slightly more than double the time. */
 const attacks = [
   '<',
   '[',
@@ -152,4 +152,4 @@ for (const { name, format } of wanted)
 for (const { name, format } of wanted) if (name === 'qwen') figures.push(callFigure(format))
 const question = 'what does it cost to read a model output?'
 console.log(renderTable({ scenario: 'parsers', question, figures }))
-if (heard === 0 || figures.some((figure) => verdict(figure) === 'missed')) process.exitCode = 1
+if (deltaLength === 0 || figures.some((figure) => verdict(figure) === 'missed')) process.exitCode = 1

@@ -19,9 +19,9 @@ const ROUNDS = Number(flags.rounds)
 const PICKS = 5_000
 const SAMPLES = 20_000
 const FLEETS = [4, 100, 2_000]
-/** Reads prompts of 4 KB, so that it may take longer. */
+/** Policies that read prompts of 4 KB may take longer. */
 const READERS = ['cache_aware']
-/** Most microseconds of a pick by fleet: of policies that read much, and of the others. */
+/** Highest accepted microseconds per pick by fleet: of policies that read the prompt, and of the others. */
 const TARGETS: Readonly<Record<number, readonly [reader: number, other: number]>> = {
   4: [20, 5],
   100: [20, 5],
@@ -96,10 +96,10 @@ interface Fleet {
   readonly workers: readonly object[]
 }
 
-/** A fleet that is ready, with something in flight here and there. */
+/** A ready fleet with some requests in flight. */
 function open(policy: string, count: number, hasLoads = false): Fleet {
   const workers = Array.from({ length: count }, (_, slot) => workerEntry(slot))
-  // Reports must not grow old while the bench runs.
+  // Reports must not expire during the run.
   const inOneHour = Date.now() + 3_600_000
   const bySlot = hasLoads ? workers.map(({ slot }) => engineLoad(slot, inOneHour)) : []
   const metrics = new ThreadMetrics(() => {})
@@ -138,7 +138,7 @@ function run(balance: Balance, times: number, options?: object): void {
   }
 }
 
-/** Mean of each round, in microseconds of CPU: other work on the machine does not count. */
+/** Mean CPU time of each round, in microseconds. */
 function time({ balance }: Fleet, options?: object): number[] {
   run(balance, PICKS, options)
   return Array.from({ length: ROUNDS }, () => {
@@ -149,7 +149,7 @@ function time({ balance }: Fleet, options?: object): number[] {
   })
 }
 
-/** Slowest pick but one in a hundred, in microseconds of CPU; taking the time is part of it. */
+/** 99th percentile of the CPU time of a pick, in microseconds, including the clock reads. */
 function slowest({ balance }: Fleet): number[] {
   return Array.from({ length: ROUNDS }, () => {
     const micros = new Float64Array(SAMPLES / ROUNDS)
@@ -184,7 +184,7 @@ function policyFigures(policy: string): Figure[] {
   })
 }
 
-/** What is not the everyday case must not cost much more. */
+/** Unusual cases must not cost much more. */
 function specialFigures(): Figure[] {
   const figure = (name: string, fleet: Fleet, target: number, options?: object): Figure => {
     const values = time(fleet, options)

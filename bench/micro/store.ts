@@ -9,7 +9,7 @@ import { parseArgs } from 'node:util'
 
 const { values: flags } = parseArgs({
   options: {
-    /** Folder to write into; the disk under it is what is measured. */
+    /** Folder to write into; the disk under it is measured. */
     dir: { type: 'string', default: tmpdir() },
     seconds: { type: 'string', default: '3' },
     records: { type: 'string', default: '1000000' },
@@ -36,7 +36,7 @@ const { LevelStore } = (await import(new URL(file, import.meta.url).href)) as {
   LevelStore: new (dir: string) => StoreLike
 }
 
-/** How often `act` gets done in a second by so many at once, and CPU microseconds of this process for each. */
+/** Rate of `act` with that many concurrent calls, and CPU microseconds of this process per call. */
 async function rate(inFlight: number, act: (index: number) => Promise<unknown>): Promise<[string, string]> {
   let count = 0
   const cpu = process.cpuUsage()

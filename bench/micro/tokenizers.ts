@@ -15,7 +15,7 @@ const { values: flags } = parseArgs({
 })
 const isSource = process.execArgv.some((argument) => argument.includes('source'))
 const [ROOT, ENDING] = isSource ? ['../..', 'ts'] : ['../../dist', 'js']
-/** Before anything is measured: until then it is V8's compilers that are, on threads of their own. */
+/** Warm-up: until then, V8 compiles on threads of its own. */
 const WARM_UP_ROUNDS = 1_500
 const ROUNDS = 500
 
@@ -45,13 +45,13 @@ interface MemoryOrder {
   readonly rules: object
   readonly size: number
 }
-/** Of this thread: what the garbage collector leaves, typed arrays included; shared memory is not counted. */
+/** Memory of this thread after garbage collection, typed arrays included, shared memory excluded. */
 const heldMb = () => {
   for (let times = 0; times < 3; times++) globalThis.gc?.()
   const { heapUsed, arrayBuffers } = process.memoryUsage()
   return (heapUsed + arrayBuffers) / 1e6
 }
-// As a serving thread: it sees the shared table and has made the text of every id of it.
+// As on a serving thread: it uses the shared table and has created the text of every id.
 if (!isMainThread) {
   const { memory, rules, size } = workerData as MemoryOrder
   const before = heldMb()
@@ -74,7 +74,7 @@ const open = async (isCached: boolean): Promise<OpenTokenizer> => {
   return { facts, ...openTokenizer(image, { rendering: DEFAULT_LIMITS, ...caches(isCached) }) }
 }
 
-/** After garbage was collected, where `--expose-gc` lets it. */
+/** After garbage collection if `--expose-gc` is set. */
 const rssMb = () => {
   for (let times = 0; times < 3; times++) globalThis.gc?.()
   return process.memoryUsage().rss / 1e6
@@ -83,7 +83,7 @@ const cpuUs = () => {
   const { user, system } = process.cpuUsage()
   return user + system
 }
-/** Microseconds of CPU of all threads, the native ones included. */
+/** CPU microseconds of all threads, native ones included. */
 async function costUs(work: (round: number) => Promise<unknown>): Promise<number> {
   for (let round = 0; round < WARM_UP_ROUNDS; round++) await work(-1 - round)
   const before = cpuUs()
@@ -166,7 +166,7 @@ const startedMs = performance.now()
 await plain.encoder.encode(large)
 clearInterval(watch)
 rows.push([
-  'ms: encode 100 KB, longest pause of the thread that asked the library',
+  'ms: encode 100 KB, longest pause of the calling thread',
   `${(performance.now() - startedMs).toFixed(0)}, ${longest.toFixed(0)}`,
 ])
 const width = Math.max(...rows.map(([name]) => name.length))

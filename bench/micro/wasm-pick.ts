@@ -15,7 +15,7 @@ const { values: flags } = parseArgs({ options: { rounds: { type: 'string', defau
 const ROUNDS = Number(flags.rounds)
 const PICKS = 5_000
 const FLEETS = [4, 16, 32]
-/** As the gateway has it unless it is configured otherwise. */
+/** The default of the gateway. */
 const INLINE_FUEL = 400_000
 const UUID = 'teams'
 const LIMITS = { memoryPages: 64, tablePlaces: 1_000, stackKiB: 256, maxBodyBytes: 65_536, fuel: 4_000_000 }
@@ -70,7 +70,7 @@ async function openGuest() {
   return { module, guest }
 }
 
-/** As the serving thread calls it. */
+/** Calls as on a serving thread. */
 async function openPolicy(): Promise<{ policy: Policy; refresh(): Promise<void> }> {
   const { WasmPolicy } = (await load('plugins/wasm/pick/wasm-policy')) as { WasmPolicy: Make<Policy> }
   const { module, guest } = await openGuest()
@@ -131,7 +131,7 @@ for (const count of FLEETS) {
       const { user, system } = process.cpuUsage(before)
       usedUs += user + system
     }
-    // The first round only warms up.
+    // The first round is warm-up.
     if (round > 0) values.push(usedUs / PICKS)
   }
   figures.push({ name: `pick of ${count} workers`, unit: 'us', values })

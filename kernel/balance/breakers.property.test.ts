@@ -1,4 +1,4 @@
-/** Random lives of a breaker on three threads, against a model that keeps plain objects. */
+/** Random histories of a breaker on three threads, compared with a model of plain objects. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { defaultBreaker } from '../../test/support/balance-parts.ts'
@@ -15,12 +15,12 @@ const PROBE_LIMIT_MS = 60_000
 interface Held {
   readonly thread: number
   readonly permit: number
-  /** Changes of state that the model had seen at the choice. */
+  /** State changes of the model at the time of the pick. */
   readonly changes: number
   readonly isProbe: boolean
 }
 
-/** One breaker as the facts describe it. */
+/** Reference model of one breaker. */
 class Model {
   state: BreakerState = 'closed'
   run = 0
@@ -37,7 +37,7 @@ class Model {
     return this.state === 'open' && nowMs - this.openedAtMs >= this.config.openMs
   }
 
-  /** @returns undefined when refused, else whether it is a probe */
+  /** @returns undefined if rejected, otherwise whether the attempt is a probe */
   enter(nowMs: number, probes: number): boolean | undefined {
     if (this.state === 'closed') return false
     if (this.isOver(nowMs)) this.change('half_open', 0)
@@ -75,7 +75,7 @@ class Model {
   }
 }
 
-/** The real one over three threads, beside the model. */
+/** The real breaker over three threads, next to the model. */
 class Pair {
   nowMs = Date.UTC(2026, 0, 1)
   readonly worker: WorkerEntry = workerEntry({ slot: 2 })
@@ -126,7 +126,7 @@ class Pair {
     breakers.release(this.worker, attempt.permit)
   }
 
-  /** The thread dies with all that it had in flight. */
+  /** The thread dies with everything it had in flight. */
   crash(thread: number): void {
     this.counters[0].zeroColumn(thread)
     for (let at = this.held.length - 1; at >= 0; at--) {
@@ -134,7 +134,7 @@ class Pair {
     }
   }
 
-  /** The row goes to a new worker, once nothing is in flight any more. */
+  /** A new worker gets the row, once nothing is in flight any more. */
   reset(): void {
     while (this.held.length > 0) this.end(0, 'none')
     this.threads[0].reset(this.worker.slot)
@@ -173,7 +173,7 @@ const step = fc.oneof(
   { weight: 1, arbitrary: fc.constant((pair: Pair) => pair.reset()) },
 )
 
-test('whatever happens on whichever thread: state, runs and who may pass are those of the model, and no place of a probe is lost', () => {
+test('any history on any thread: state, runs and admission equal those of the model, and no probe permit is lost', () => {
   const config = fc.record({
     failureThreshold: fc.integer({ min: 1, max: 3 }),
     successThreshold: fc.integer({ min: 1, max: 3 }),
@@ -187,7 +187,7 @@ test('whatever happens on whichever thread: state, runs and who may pass are tho
         pair.check()
       }
       for (let i = 1; i < pair.transitions.length; i++) {
-        // A reset is no transition: it may stand between two.
+        // A reset is not a transition, so it may occur between two.
         const [from] = pair.transitions[i].split(' ')
         expect(['closed', pair.transitions[i - 1].split(' ')[1]]).toContain(from)
       }
@@ -201,7 +201,7 @@ test('whatever happens on whichever thread: state, runs and who may pass are tho
   )
 })
 
-test('one whose time is over is no candidate while a probe of the time before keeps the only place', () => {
+test('an expired breaker is no candidate while an earlier probe holds the only probe permit', () => {
   const once = { failureThreshold: 1, successThreshold: 1, halfOpenProbes: 1, openMs: 1_000 }
   const pair = new Pair({ ...defaultBreaker, ...once })
   pair.enter(0)

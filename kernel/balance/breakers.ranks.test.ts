@@ -1,4 +1,4 @@
-/** Breakers of the ranks of one data-parallel engine: whether its address takes connections is learnt once for all. */
+/** Breakers of the ranks of one data-parallel engine: connection failures of its address count for all ranks. */
 import { beforeEach, describe, expect, test } from 'vitest'
 import { defaultBreaker, pickContext, TestBalance } from '../../test/support/balance-parts.ts'
 import { workerEntry } from '../../test/support/worker-entry.ts'
@@ -42,7 +42,7 @@ beforeEach(() => {
 })
 
 describe('ranks of one engine', () => {
-  test('an engine that takes no connections is shut for all of its ranks, and for no other worker', () => {
+  test('an engine that refuses connections opens the breakers of all its ranks, and of no other worker', () => {
     failAt(1, 'unreachable', 9)
     expect(states(0, 1, 2, 3, 4)).toEqual(Array(5).fill('closed'))
     failAt(1, 'unreachable', 1)
@@ -55,14 +55,14 @@ describe('ranks of one engine', () => {
   })
 
   test.each(['answered', 'silent'] as const)(
-    'what a rank itself did (%s) is no word about the others',
+    'a failure of a rank itself (%s) does not affect the others',
     (fault) => {
       failAt(1, fault)
       expect(states(0, 1, 2)).toEqual(['closed', 'open', 'closed'])
     },
   )
 
-  test('the first rank that is well again calls the others, whose time is not over', () => {
+  test('the first recovered rank half-opens the others before their time', () => {
     fleet.register(rank(0), rank(1))
     failAt(0, 'silent')
     nowMs += 30_000
@@ -77,7 +77,7 @@ describe('ranks of one engine', () => {
     expect(states(0, 1)).toEqual(['closed', 'half_open'])
   })
 
-  test('a rank that answered badly of itself keeps its time when another is well again', () => {
+  test('a rank with error responses of its own stays open when another recovers', () => {
     fleet.register(rank(0), rank(1))
     failAt(0, 'answered')
     nowMs += 30_000
@@ -88,7 +88,7 @@ describe('ranks of one engine', () => {
     expect(states(0, 1)).toEqual(['closed', 'open'])
   })
 
-  test('ranks that are registered later are known as well', () => {
+  test('ranks that are registered later share the state too', () => {
     fleet.register(rank(0))
     fleet.register(rank(0), rank(1))
     failAt(0, 'unreachable')

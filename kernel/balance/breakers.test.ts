@@ -1,4 +1,4 @@
-/** Circuit breakers as picking and its callers see them. */
+/** Circuit breakers as seen by picking and its callers. */
 import { beforeEach, describe, expect, test } from 'vitest'
 import { defaultBreaker, errorOf, pickContext, TestBalance } from '../../test/support/balance-parts.ts'
 import { workerEntry } from '../../test/support/worker-entry.ts'
@@ -27,7 +27,7 @@ function pick(): Attempt {
   return fleet.balance.pick(ctx, 'm')
 }
 
-/** One request from its choice to its end. @returns who got it */
+/** Runs one request from pick to release. @returns the slot of its worker */
 function run(outcome: 'succeeded' | 'failed' | 'none'): number {
   const attempt = pick()
   if (outcome !== 'none') attempt[outcome]()
@@ -64,7 +64,7 @@ describe('a breaker opens', () => {
     probe.release()
   })
 
-  test('not while a success comes between failures', () => {
+  test('not while successes interrupt the failures', () => {
     fleet.register(worker(0))
     for (let i = 0; i < 20; i++) {
       fail(9)
@@ -74,7 +74,7 @@ describe('a breaker opens', () => {
     expect(fleet.balance.breakerRuns(0)).toEqual({ failures: 0, successes: 0 })
   })
 
-  test('never for attempts that end without a word, and only once per attempt', () => {
+  test('never for attempts without an outcome, and once per attempt at most', () => {
     fleet.register(worker(0))
     for (let i = 0; i < 30; i++) run('none')
     const attempt = pick()
@@ -85,7 +85,7 @@ describe('a breaker opens', () => {
     expect(fleet.balance.breakerRuns(0).failures).toBe(1)
   })
 
-  test('for attempts that run at the same time as well', () => {
+  test('for concurrent attempts too', () => {
     fleet.register(worker(0))
     const attempts = Array.from({ length: 12 }, pick)
     for (const attempt of attempts) attempt.failed()
@@ -93,7 +93,7 @@ describe('a breaker opens', () => {
     for (const attempt of attempts) attempt.release()
   })
 
-  test('for failures of work that named its worker too', () => {
+  test('for failures of attempts at a named worker too', () => {
     fleet.register(worker(0))
     for (let i = 0; i < 10; i++) {
       const attempt = fleet.balance.attempt(fleet.balance.workers[0])
@@ -103,7 +103,7 @@ describe('a breaker opens', () => {
     expect(fleet.balance.breakerState(0)).toBe('open')
   })
 
-  test('and the other workers do not notice', () => {
+  test('without affecting other workers', () => {
     fleet.register(worker(0), worker(1))
     for (let i = 0; i < 20; i++) {
       const attempt = pick()
@@ -128,7 +128,7 @@ describe('a breaker opens', () => {
     expect(run('none')).toBe(2)
   })
 
-  test('and a hook that names the worker is not heard', () => {
+  test('and a hook that picks the worker is ignored', () => {
     fleet = new TestBalance({ now: () => nowMs, onPickHook: () => () => 0 })
     fleet.register(worker(0), worker(1))
     expect(run('none')).toBe(0)
@@ -138,7 +138,7 @@ describe('a breaker opens', () => {
 })
 
 describe('when every breaker is open', () => {
-  test('retry-after says when the first of them lets a probe through', () => {
+  test('retry-after is the time until the first of them admits a probe', () => {
     fleet.register(worker(0, { openMs: 90_000 }), worker(1))
     fail(20)
     expect(refusal()).toMatchObject({ status: 503, isRetryable: true, headers: ['retry-after', '60'] })
@@ -146,7 +146,7 @@ describe('when every breaker is open', () => {
     expect(refusal().headers).toEqual(['retry-after', '2'])
   })
 
-  test('slots already tried are not taken again either', () => {
+  test('slots already tried are not picked again either', () => {
     fleet.register(worker(0))
     fail(10)
     expect(errorOf(() => fleet.balance.pick(ctx, 'm', { excluded: [0] })).code).toBe('no_available_workers')
@@ -173,7 +173,7 @@ describe('a half-open breaker', () => {
     expect(fleet.balance.breakerState(0)).toBe('closed')
   })
 
-  test('one failure opens it again, for the whole time', () => {
+  test('one failure opens it again, for the full time', () => {
     halfOpen()
     run('succeeded')
     run('succeeded')
@@ -186,11 +186,11 @@ describe('a half-open breaker', () => {
     expect(fleet.balance.breakerRuns(0)).toEqual({ failures: 0, successes: 1 })
   })
 
-  test('gives the place of a probe to the next when the outcome is known, or never will be', () => {
+  test('releases a probe permit when the outcome is known, or can no longer be known', () => {
     halfOpen()
     const first = pick()
     first.succeeded()
-    const second = pick() // the first is still being streamed
+    const second = pick() // the first is still streaming
     second.release()
     second.release()
     const third = pick()
@@ -201,7 +201,7 @@ describe('a half-open breaker', () => {
     expect(fleet.balance.inFlight(0)).toBe(0)
   })
 
-  test('lets through as many at a time as it is told', () => {
+  test('admits as many concurrent probes as configured', () => {
     halfOpen({ halfOpenProbes: 3 })
     const probes = [pick(), pick(), pick()]
     expect(refusal().code).toBe('no_available_workers')
@@ -224,7 +224,7 @@ describe('a half-open breaker', () => {
     expect(fleet.balance.breakerState(0)).toBe('closed')
   })
 
-  test('does not listen to attempts that began before it opened', () => {
+  test('ignores attempts that started before it opened', () => {
     fleet.register(worker(0))
     const old = Array.from({ length: 4 }, pick)
     fail(10)
@@ -241,7 +241,7 @@ describe('a half-open breaker', () => {
     expect(fleet.balance.breakerRuns(0).failures).toBe(0)
   })
 
-  test('shares the requests with the others: only its probe goes there', () => {
+  test('shares requests with other workers: only its probe goes to it', () => {
     open()
     fleet.register(worker(0, { failureThreshold: 1 }), worker(1))
     expect(run('failed')).toBe(0)
@@ -252,8 +252,8 @@ describe('a half-open breaker', () => {
   })
 })
 
-describe('what a worker sets for itself', () => {
-  test('replaces the settings of all', () => {
+describe('settings of a worker', () => {
+  test('override the kernel settings', () => {
     fleet.register(worker(0, { failureThreshold: 2, successThreshold: 1, openMs: 500 }))
     fail(2)
     expect(refusal().headers).toEqual(['retry-after', '1'])
@@ -262,7 +262,7 @@ describe('what a worker sets for itself', () => {
     expect(fleet.balance.breakerState(0)).toBe('closed')
   })
 
-  test('a disabled breaker never opens, and an open one no longer holds back', () => {
+  test('a disabled breaker never opens, and an open one stops excluding its worker', () => {
     fleet.register(worker(0, { disableBreaker: true }))
     fail(100)
     expect(fleet.balance.breakerState(0)).toBe('closed')
@@ -273,14 +273,14 @@ describe('what a worker sets for itself', () => {
     expect(run('none')).toBe(1)
   })
 
-  test('nothing counts where breakers are off for all', () => {
+  test('failures do not count if breakers are disabled in the kernel', () => {
     open({ enabled: false })
     fleet.register(worker(0, { failureThreshold: 1, disableBreaker: false }))
     fail(100)
     expect(fleet.balance.breakerState(0)).toBe('closed')
   })
 
-  test('a threshold beyond what is counted still opens', () => {
+  test('a threshold above the counter maximum still opens', () => {
     fleet.register(worker(0, { failureThreshold: 4_000_000_000, openMs: 40_000_000_000 }))
     fail(65_534)
     expect(fleet.balance.breakerState(0)).toBe('closed')
@@ -291,7 +291,7 @@ describe('what a worker sets for itself', () => {
   })
 })
 
-describe('over the life of a worker', () => {
+describe('during the life of a worker', () => {
   test('a change of the worker keeps its breaker', () => {
     fleet.register(worker(0))
     fail(10)
@@ -299,7 +299,7 @@ describe('over the life of a worker', () => {
     expect(fleet.balance.breakerState(0)).toBe('open')
   })
 
-  test('a new worker in a row used before begins closed, and old attempts do not count for it', () => {
+  test('a new worker in a reused row starts closed, and old attempts do not count for it', () => {
     const slot = fleet.balance.allocateSlot()
     fleet.register(worker(slot))
     const attempts = Array.from({ length: 10 }, pick)
@@ -322,7 +322,7 @@ describe('over the life of a worker', () => {
     expect(fleet.balance.breakerState(0)).toBe('half_open')
   })
 
-  test('a breaker that nobody asks for weeks is half-open then', () => {
+  test('a breaker that is not used for weeks is half-open then', () => {
     fleet.register(worker(0))
     fail(10)
     for (let days = 1; days <= 60; days += 7) {

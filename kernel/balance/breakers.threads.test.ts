@@ -1,4 +1,4 @@
-/** One breaker under real threads that all want it at once. */
+/** One breaker under real threads that acquire it concurrently. */
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import { expect, test } from 'vitest'
@@ -10,7 +10,7 @@ import { Counters, createCounters } from './counters.ts'
 
 const THREADS = 3
 
-test.each([1, 2])('no more than %i probes run at a time, and every place is given back', async (limit) => {
+test.each([1, 2])('at most %i probes run at a time, and every probe permit is released', async (limit) => {
   const config = { ...defaultBreaker, failureThreshold: 2, openMs: 1, halfOpenProbes: limit }
   const buffer = createCounters(1, THREADS)
   const probes = new SharedArrayBuffer(16)

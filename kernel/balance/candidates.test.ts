@@ -1,4 +1,4 @@
-/** What a policy sees of the candidates of one pick. */
+/** The candidates of one pick as passed to a policy. */
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { pickContext, TestBalance } from '../../test/support/balance-parts.ts'
@@ -10,7 +10,7 @@ import type { ThreadBalanceOptions } from './thread-balance.ts'
 
 const ctx = pickContext()
 
-/** A balance whose policy does nothing but show the view to the test. */
+/** A balance whose policy passes the view to the test. */
 function openSeeing(
   see: (view: CandidateView, request: PickRequest) => void,
   options: Partial<ThreadBalanceOptions> = {},
@@ -42,7 +42,7 @@ function report(atMs: number, periodMs?: number): EngineLoad {
 describe('the view', () => {
   const workers = [9, 3, 40, 12].map((slot) => workerEntry({ slot, models: ['m'] }))
 
-  test('gives slots, and positions of slots, of the candidates alone', () => {
+  test('has slots, and indexes by slot, of the candidates only', () => {
     const seen: unknown[] = []
     const fleet = openSeeing((view) => {
       const slots = Array.from({ length: view.length }, (_, index) => view.slot(index))
@@ -67,7 +67,7 @@ describe('the view', () => {
     ])
   })
 
-  test('has all members of the tier, the same array until the table changes', () => {
+  test('has all members of the tier, in the same array until the table changes', () => {
     const seen: (readonly unknown[])[] = []
     const fleet = openSeeing((view) => seen.push(view.members))
     fleet.register(...workers)
@@ -81,7 +81,7 @@ describe('the view', () => {
     expect(seen[2]).toEqual(workers.slice(1))
   })
 
-  test('shows what engines reported, but nothing older than three poll periods of the engine', () => {
+  test('has engine reports, except those older than three poll periods', () => {
     let nowMs = 5_000_000
     const loads: { current: EngineLoads } = { current: { bySlot: [] } }
     const seen: (EngineLoad | null)[][] = []
@@ -134,14 +134,14 @@ describe('overloaded workers', () => {
     throw new Error('a worker was picked')
   }
 
-  test('are passed over, by an old report no longer', () => {
+  test('are not candidates; an old report no longer counts', () => {
     const old = { ...overloaded, atMs: NOW_MS - 12_001 }
     const { fleet, seen } = open({ bySlot: [overloaded, report(NOW_MS), old], overload: 'avoid' })
     fleet.balance.pick(ctx, 'm')
     expect(seen).toEqual([[1, 2]])
   })
 
-  test('of a better tier stand behind others of a worse one, and take what nobody else can', () => {
+  test('of a better tier come after others of a worse one, and are picked if there is no other', () => {
     const tiers = [worker(0, 80), worker(1, 50)]
     const { fleet, seen } = open({ bySlot: [overloaded, null], overload: 'avoid' }, tiers)
     fleet.balance.pick(ctx, 'm')
@@ -150,7 +150,7 @@ describe('overloaded workers', () => {
     expect(seen).toEqual([[1], [0]])
   })
 
-  test('are refused work where it is shed, until they tell their load anew', () => {
+  test('get no requests with shed, until they report again', () => {
     const bySlot = [overloaded, { ...overloaded, atMs: NOW_MS - 1_500 }, null]
     const { fleet, seen } = open({ bySlot, overload: 'shed' })
     fleet.balance.pick(ctx, 'm')
@@ -162,7 +162,7 @@ describe('overloaded workers', () => {
     expect(errorOf(fleet, { accepts }).code).toBe('no_available_workers')
   })
 
-  test('any fleet: who is left is the best there is', () => {
+  test('any fleet: the remaining candidates are the best ones', () => {
     const member = fc.record({
       priority: fc.constantFrom(10, 50),
       isReady: fc.boolean(),
@@ -205,7 +205,7 @@ describe('overloaded workers', () => {
 })
 
 describe('the request', () => {
-  test('has leg and token ids for the length of one pick', () => {
+  test('has leg and token ids during one pick', () => {
     let kept: PickRequest | undefined
     const seen: unknown[] = []
     const fleet = openSeeing((_, request) => {
@@ -224,8 +224,8 @@ describe('the request', () => {
   })
 })
 
-describe('the report of a choice', () => {
-  test('is made when asked for: the tier as it was, and the words of the policy', () => {
+describe('the report of a pick', () => {
+  test('is made on request: the tier at the time, and the explanation of the policy', () => {
     const fleet = new TestBalance({ defaultPolicy: 'wordy' })
     fleet.balance.registry.register('wordy', () => ({
       name: 'wordy',
@@ -248,7 +248,7 @@ describe('the report of a choice', () => {
     })
   })
 
-  test('shows 64 workers at most, open breakers, and null for a policy without words', () => {
+  test('has 64 workers at most, open breakers, and null for a policy without an explanation', () => {
     const fleet = new TestBalance({ defaultPolicy: 'random' })
     const workers = Array.from({ length: 64 }, (_, slot) => workerEntry({ slot }))
     fleet.register(...workers, { ...workerEntry({ slot: 63 }), id: 'one-too-many' })
@@ -259,7 +259,7 @@ describe('the report of a choice', () => {
     expect(choice?.candidates[5]).toMatchObject({ breaker: 'open', isAvailable: false, inFlight: 10 })
   })
 
-  test('is null where no policy chose', () => {
+  test('is null if no policy picked', () => {
     const fleet = new TestBalance({ onPickHook: () => () => 0 })
     fleet.register(workerEntry({ slot: 0 }))
     expect(fleet.balance.pick(ctx, 'm', { report: true })).toMatchObject({ policy: 'hook', choice: null })

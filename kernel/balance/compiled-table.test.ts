@@ -1,10 +1,10 @@
-/** From a published table to candidates: tiers, wildcards, aliases. */
+/** Compiles a published table to candidates: tiers, wildcards, aliases. */
 import { describe, expect, test } from 'vitest'
 import { workerEntry } from '../../test/support/worker-entry.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
 import { CompiledTable } from './compiled-table.ts'
 
-/** The slots of a model's tiers, best tier first; null when nobody serves it. */
+/** The slots of a model's tiers, best tier first; null if no worker serves it. */
 function slotsOf(workers: readonly WorkerEntry[], model: string): number[][] | null {
   const table = new CompiledTable({ workers })
   const route = table.routeOf(table.canonicalModel(model))
@@ -12,7 +12,7 @@ function slotsOf(workers: readonly WorkerEntry[], model: string): number[][] | n
 }
 
 describe('candidates of a model', () => {
-  test('are tiers of priority, higher first, in order of registration inside', () => {
+  test('are tiers by priority, higher first, each in order of registration', () => {
     const workers = [
       workerEntry({ slot: 4, models: ['m'], priority: 10 }),
       workerEntry({ slot: 3, models: ['m'] }),
@@ -29,15 +29,15 @@ describe('candidates of a model', () => {
       workerEntry({ slot: 2, models: ['other'] }),
     ]
     expect(slotsOf(workers, 'm')).toEqual([[1], [0]])
-    expect(slotsOf(workers, 'never-heard-of')).toEqual([[0]])
+    expect(slotsOf(workers, 'unlisted')).toEqual([[0]])
   })
 
-  test('an unlisted model without wildcard workers has nobody', () => {
+  test('an unlisted model without wildcard workers has no candidates', () => {
     expect(slotsOf([workerEntry({ slot: 0, models: ['m'] })], 'x')).toBeNull()
     expect(slotsOf([], 'x')).toBeNull()
   })
 
-  test('`unknown` and an empty model take every worker', () => {
+  test('`unknown` and an empty model have every worker as candidate', () => {
     const workers = [
       workerEntry({ slot: 0, models: ['a'] }),
       workerEntry({ slot: 1 }),
@@ -47,7 +47,7 @@ describe('candidates of a model', () => {
     expect(slotsOf(workers, '')).toEqual([[2], [0, 1]])
   })
 
-  test('prefill and decode workers take no whole request', () => {
+  test('prefill and decode workers are no candidates for complete requests', () => {
     const workers = [
       workerEntry({ slot: 0, models: ['m'], workerType: 'prefill' }),
       workerEntry({ slot: 1, models: ['m'], workerType: 'decode' }),
@@ -70,17 +70,17 @@ describe('aliases', () => {
   ]
   const table = new CompiledTable({ workers })
 
-  test('lead to everyone that serves the real model', () => {
+  test('resolve to all workers of the canonical model', () => {
     expect(table.canonicalModel('llama')).toBe('llama-3')
     expect(slotsOf(workers, 'llama')).toEqual([[0, 3]])
   })
 
-  test('are case-sensitive, and other names stand for themselves', () => {
+  test('are case-sensitive, and other names resolve to themselves', () => {
     expect(table.canonicalModel('Llama')).toBe('Llama')
     expect(table.canonicalModel('')).toBe('')
   })
 
-  test('never hide a real model or the name for any model', () => {
+  test('never hide a canonical model or `unknown`', () => {
     expect(table.canonicalModel('qwen')).toBe('qwen')
     expect(slotsOf(workers, 'qwen')).toEqual([[1]])
     expect(table.canonicalModel('unknown')).toBe('unknown')

@@ -1,4 +1,4 @@
-/** The shared counters: what threads count together, and what only control may write. */
+/** The shared counters: in-flight counts of all threads, and columns that only control may write. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { WORKER_STATUS_CODE, type WorkerStatus } from '../contracts/worker.ts'
@@ -10,7 +10,7 @@ function openAll(maxWorkers: number, threadCount: number): Counters[] {
 }
 
 describe('in flight', () => {
-  test('is what all threads count together', () => {
+  test('is the sum over all threads', () => {
     const [control, first, second] = openAll(8, 2)
     control.increment(3)
     first.increment(3)
@@ -24,14 +24,14 @@ describe('in flight', () => {
     expect(control.inFlight(2)).toBe(0)
   })
 
-  test('refuses to fall below zero and stays right after that', () => {
+  test('cannot become negative, and stays correct after the attempt', () => {
     const [control, first] = openAll(4, 1)
     control.increment(1)
     expect(() => first.decrement(1)).toThrow(RangeError)
     expect(control.inFlight(1)).toBe(1)
   })
 
-  test('loses only the crashed thread’s part when its column is zeroed', () => {
+  test('loses only the part of a crashed thread when its column is zeroed', () => {
     const [control, first, second] = openAll(20, 2)
     for (let slot = 0; slot < 20; slot++) {
       first.increment(slot)
@@ -45,7 +45,7 @@ describe('in flight', () => {
     expect(control.isIdle(1)).toBe(false)
   })
 
-  test('equals a model that keeps plain numbers, for any order of calls on any thread', () => {
+  test('equals a model of plain numbers, for any order of calls on any thread', () => {
     const threadCount = 3
     const maxWorkers = 5
     const call = fc.record({
@@ -80,7 +80,7 @@ describe('in flight', () => {
 })
 
 describe('status', () => {
-  test('set by control is seen by every thread, and nothing else changes', () => {
+  test('set by control is visible on every thread, and nothing else changes', () => {
     const [control, first] = openAll(16, 1)
     first.increment(5)
     for (const status of Object.keys(WORKER_STATUS_CODE) as WorkerStatus[]) {
@@ -93,14 +93,14 @@ describe('status', () => {
     expect(control.inFlight(5)).toBe(1)
   })
 
-  test('is control’s to set', () => {
+  test('can only be set by control', () => {
     const [, first] = openAll(16, 1)
     expect(() => first.setStatus(0, 'ready')).toThrow('only control')
     expect(() => first.zeroColumn(0)).toThrow('only control')
   })
 })
 
-test('slots and threads outside the buffer are refused', () => {
+test('slots and threads outside the buffer are rejected', () => {
   const buffer = createCounters(4, 2)
   expect(() => new Counters(buffer, 3)).toThrow(RangeError)
   const control = new Counters(buffer, 0)

@@ -1,4 +1,4 @@
-/** Prefill and decode workers: who serves which leg, with which policy, and when a pair is used at all. */
+/** Prefill and decode workers: candidates and policy of each leg, and when a pair is used. */
 import { beforeEach, describe, expect, test, vi } from 'vitest'
 import { errorOf, pickContext, TestBalance } from '../../test/support/balance-parts.ts'
 import { workerEntry } from '../../test/support/worker-entry.ts'
@@ -17,7 +17,7 @@ function worker(slot: number, workerType: WorkerType, models: readonly (string |
   return workerEntry({ slot, workerType, models })
 }
 
-/** Slots of so many picks for a leg, each finished before the next. */
+/** Slots of sequential picks for a leg. */
 function slots(times: number, leg: PickLeg, model = 'm'): number[] {
   return Array.from({ length: times }, () => {
     const attempt = fleet.balance.pick(ctx, model, { leg })
@@ -37,7 +37,7 @@ const pickError = (leg: PickLeg, model = 'm') => errorOf(() => fleet.balance.pic
 beforeEach(() => open())
 
 describe('each leg', () => {
-  test('round_robin takes turns of its own, so pools of one size both use all their workers', () => {
+  test('round_robin rotates per leg, so pools of one size both use all their workers', () => {
     fleet.register(worker(0, 'prefill'), worker(1, 'prefill'), worker(2, 'decode'), worker(3, 'decode'))
     const seen = Array.from({ length: 4 }, () => [...slots(1, 'prefill'), ...slots(1, 'decode')])
     expect(seen).toEqual([
@@ -48,7 +48,7 @@ describe('each leg', () => {
     ])
   })
 
-  test('goes to workers of its kind only, those that list the model before wildcard ones', () => {
+  test('goes to workers of its type only, those that list the model before wildcard ones', () => {
     fleet.register(
       worker(0, 'prefill', []),
       worker(1, 'regular'),
@@ -59,24 +59,24 @@ describe('each leg', () => {
     expect(slots(2, 'prefill')).toEqual([3, 3])
     expect(slots(2, 'decode')).toEqual([4, 4])
     expect(slots(2, 'whole')).toEqual([1, 1])
-    expect(slots(2, 'prefill', 'never-heard-of')).toEqual([0, 0])
+    expect(slots(2, 'prefill', 'unlisted')).toEqual([0, 0])
     fleet.balance.setStatus(3, 'not_ready')
     expect(slots(2, 'prefill')).toEqual([0, 0])
   })
 
-  test('of a request without a model goes to any worker of its kind', () => {
+  test('of a request without a model goes to any worker of its type', () => {
     fleet.register(worker(0, 'prefill', ['a']), worker(1, 'prefill', ['b']), worker(2, 'decode', ['c']))
     expect(new Set(slots(4, 'prefill', 'unknown'))).toEqual(new Set([0, 1]))
     expect(slots(1, 'decode', '')).toEqual([2])
   })
 
-  test('knows the aliases of the real model', () => {
+  test('resolves the aliases of the canonical model', () => {
     fleet.register(worker(0, 'prefill', [{ id: 'm', aliases: ['a'] }]), worker(1, 'decode'))
     expect(slots(1, 'decode', 'a')).toEqual([1])
     expect(fleet.balance.usesPair('a')).toBe(true)
   })
 
-  test('has the policy that its setting names, else the main one', () => {
+  test('has the policy of its own setting, otherwise the main one', () => {
     open({ defaultPolicy: 'power_of_two', decodePolicy: 'RoundRobin' })
     fleet.register(worker(0, 'prefill'), worker(1, 'decode'), worker(2, 'regular'))
     const policies = (['whole', 'prefill', 'decode'] as const).map(
@@ -85,7 +85,7 @@ describe('each leg', () => {
     expect(policies).toEqual(['power_of_two', 'power_of_two', 'round_robin'])
   })
 
-  test('goes by the label of its own first worker', () => {
+  test('uses the policy label of its own first worker', () => {
     const labelled = { ...worker(0, 'prefill'), labels: { policy: 'random' } }
     fleet.register(worker(2, 'regular'), labelled, worker(1, 'decode'))
     expect(fleet.balance.pick(ctx, 'm', { leg: 'prefill' }).policy).toBe('random')
@@ -93,7 +93,7 @@ describe('each leg', () => {
     expect(fleet.balance.pick(ctx, 'm').policy).toBe('round_robin')
   })
 
-  test('has a breaker of its own at each worker', () => {
+  test('has its own breaker per worker', () => {
     fleet.register(worker(0, 'prefill'), worker(1, 'decode'))
     for (let i = 0; i < 10; i++) {
       const attempt = fleet.balance.pick(ctx, 'm', { leg: 'decode' })
@@ -107,7 +107,7 @@ describe('each leg', () => {
     })
   })
 
-  test('hears a hook that names a worker of its kind, and no other', () => {
+  test('uses the pick of a hook if the worker has its type', () => {
     open({ onPickHook: () => () => 1 })
     fleet.register(worker(0, 'prefill'), worker(1, 'decode'))
     expect(fleet.balance.pick(ctx, 'm', { leg: 'prefill' })).toMatchObject({ policy: 'round_robin' })
@@ -115,17 +115,20 @@ describe('each leg', () => {
   })
 })
 
-describe('a pair that lacks a side', () => {
-  test.each(['prefill', 'decode'] as const)('is 503 server_selection_failed, which names %s', (missing) => {
-    fleet.register(worker(0, 'prefill'), worker(1, 'decode'))
-    fleet.balance.setStatus(missing === 'prefill' ? 0 : 1, 'not_ready')
-    const error = pickError(missing)
-    expect(error).toMatchObject({ code: 'server_selection_failed', status: 503, isRetryable: true })
-    expect(error.message).toContain(`no ${missing} worker`)
-    expect(error.message).toContain("'m'")
-  })
+describe('a pair without workers for one leg', () => {
+  test.each(['prefill', 'decode'] as const)(
+    'is 503 server_selection_failed, with the missing leg %s',
+    (missing) => {
+      fleet.register(worker(0, 'prefill'), worker(1, 'decode'))
+      fleet.balance.setStatus(missing === 'prefill' ? 0 : 1, 'not_ready')
+      const error = pickError(missing)
+      expect(error).toMatchObject({ code: 'server_selection_failed', status: 503, isRetryable: true })
+      expect(error.message).toContain(`no ${missing} worker`)
+      expect(error.message).toContain("'m'")
+    },
+  )
 
-  test('is named as well when nobody of that side was ever registered', () => {
+  test('is also reported if no worker of that type was ever registered', () => {
     fleet.register(worker(0, 'prefill'))
     expect(fleet.balance.usesPair('m')).toBe(false)
     const error = pickError('whole')
@@ -136,7 +139,7 @@ describe('a pair that lacks a side', () => {
     expect(pickError('prefill').message).toContain('no prefill worker')
   })
 
-  test('whole requests for a model of pairs alone are told so; other models are not found', () => {
+  test('complete requests for a model with pairs only are rejected with the reason; other models are not found', () => {
     fleet.register(worker(0, 'prefill'), worker(1, 'decode'))
     expect(pickError('whole').message).toContain('only pairs of prefill and decode workers')
     expect(pickError('whole', 'x').code).toBe('model_not_found')
@@ -146,7 +149,7 @@ describe('a pair that lacks a side', () => {
 describe('a pair is used', () => {
   const pair = [worker(0, 'prefill'), worker(1, 'decode')]
 
-  test('where both kinds serve the model and no other worker does, available or not', () => {
+  test('if both types serve the model and no other worker does, available or not', () => {
     fleet.register(...pair)
     expect(fleet.balance.usesPair('m')).toBe(true)
     expect(fleet.balance.usesPair('unknown')).toBe(true)
@@ -155,19 +158,19 @@ describe('a pair is used', () => {
     expect(fleet.balance.usesPair('m')).toBe(true)
   })
 
-  test('never while one kind is missing', () => {
+  test('never while one type is missing', () => {
     fleet.register(pair[0], worker(2, 'regular'))
     expect(pairsOf(50)).toBe(0)
   })
 
-  test('by the number of its workers where whole ones serve the model too', () => {
+  test('in proportion to the number of workers if regular ones serve the model too', () => {
     let draw = 0
     open({ random: () => (draw++ % 100) / 100 })
     fleet.register(...pair, worker(2, 'regular'), worker(3, 'regular'), worker(4, 'regular'))
     expect(pairsOf(100)).toBe(40)
   })
 
-  test('always while the whole workers are away, never while one of its sides is', () => {
+  test('always while the regular workers are unavailable, never while one leg is', () => {
     fleet.register(...pair, worker(2, 'regular'))
     fleet.balance.setStatus(2, 'draining')
     expect(pairsOf(50)).toBe(50)
@@ -179,7 +182,7 @@ describe('a pair is used', () => {
     expect(fleet.balance.pick.bind(fleet.balance, ctx, 'm')).toThrow("model 'm'")
   })
 
-  test('rather than wildcard workers when it lists the model, and the other way round', () => {
+  test('rather than wildcard workers if it lists the model, and vice versa', () => {
     fleet.register(...pair, worker(2, 'regular', []))
     expect(pairsOf(50)).toBe(50)
     fleet.register(worker(0, 'prefill', []), worker(1, 'decode'), worker(2, 'regular'))
@@ -187,8 +190,8 @@ describe('a pair is used', () => {
   })
 })
 
-describe('policies that a leg cannot have', () => {
-  test('are refused at boot when a setting names them', () => {
+describe('policies that a leg cannot use', () => {
+  test('are rejected at boot in a setting', () => {
     const passthrough = { name: 'passthrough', needsBody: false, pick: () => 0 }
     const check = (options: Partial<ThreadBalanceOptions>) => {
       open(options)
@@ -203,7 +206,7 @@ describe('policies that a leg cannot have', () => {
     expect(() => check({ prefillPolicy: 'bucket', decodePolicy: 'random' })).toThrow('nothing was thrown')
   })
 
-  test('are replaced by least_load when the main policy or a label names them', () => {
+  test('are replaced by least_load in the main policy or a label', () => {
     const warn = vi.fn()
     open({ defaultPolicy: 'passthrough', log: { warn } as unknown as ThreadBalanceOptions['log'] })
     registerMissing('passthrough', { name: 'passthrough', needsBody: false, pick: () => 0 })

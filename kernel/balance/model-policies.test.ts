@@ -1,4 +1,4 @@
-/** Which policy a model has, from its first worker to its last, and what happens to the instance. */
+/** The policy of a model from its first worker to its last, and the life of the instance. */
 import { beforeEach, describe, expect, test } from 'vitest'
 import { pickContext, TestBalance } from '../../test/support/balance-parts.ts'
 import { workerEntry } from '../../test/support/worker-entry.ts'
@@ -33,7 +33,7 @@ function policyOf(model = 'm'): string {
 }
 
 describe('the label of the first worker', () => {
-  test('decides also after that worker has left, until the last one leaves', () => {
+  test('decides even after that worker was removed, until the last one is removed', () => {
     fleet.register(worker(0, 'O_THER'), worker(1), worker(2, 'random'))
     expect(policyOf()).toBe('other')
     fleet.register(worker(1), worker(2, 'random'))
@@ -45,14 +45,14 @@ describe('the label of the first worker', () => {
     expect(policyOf()).toBe('random')
   })
 
-  test('decides before anybody has picked, and when there is none, no later one does', () => {
+  test('decides before the first pick; without a label, later ones do not decide', () => {
     fleet.register(worker(0))
     fleet.register(worker(0), worker(1, 'other'))
     fleet.register(worker(1, 'other'))
     expect(policyOf()).toBe('noting')
   })
 
-  test('changes the policy when it is changed itself', () => {
+  test('changes the policy when it changes', () => {
     fleet.register(worker(0), worker(1))
     expect(policyOf()).toBe('noting')
     fleet.register(worker(0, 'other', 2), worker(1))
@@ -62,7 +62,7 @@ describe('the label of the first worker', () => {
     expect(policyOf()).toBe('other')
   })
 
-  test('of wildcard workers decides for the models that nobody lists, and never for requests without a model', () => {
+  test('of a wildcard worker decides for unlisted models, but not for requests without a model', () => {
     fleet.register(workerEntry({ slot: 0, labels: { policy: 'other' } }))
     expect(policyOf('anything')).toBe('other')
     expect(policyOf('anything else')).toBe('other')
@@ -72,7 +72,7 @@ describe('the label of the first worker', () => {
 })
 
 describe('an instance', () => {
-  test('is made at the first pick of each model and leg, with its name', () => {
+  test('is created at the first pick of each model and leg, with its name', () => {
     fleet.register(worker(0), workerEntry({ slot: 1, models: ['m'], workerType: 'decode' }))
     expect(made).toEqual([])
     policyOf()
@@ -81,7 +81,7 @@ describe('an instance', () => {
     expect(made).toEqual(['noting m whole', 'noting m decode'])
   })
 
-  test('is closed when the last worker leaves, and at the end', () => {
+  test('is closed when the last worker is removed, and at shutdown', () => {
     const decode = workerEntry({ slot: 1, models: ['m'], workerType: 'decode' })
     fleet.register(worker(0), decode)
     policyOf()

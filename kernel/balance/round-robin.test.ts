@@ -7,7 +7,7 @@ test('round_robin over 3 workers and 300 requests gives exactly 100 each', () =>
   expect(countSlots(policy, fleetOf(3), requests)).toEqual({ 0: 100, 1: 100, 2: 100 })
 })
 
-test('each leg of a pair has turns of its own, so that no half of a pool is left out', () => {
+test('each leg of a pair rotates separately, so that every worker of a pool is used', () => {
   const thread = new PolicyThread()
   const prefill = thread.policy('round_robin', { leg: 'prefill' })
   const decode = thread.policy('round_robin', { leg: 'decode' })
@@ -20,7 +20,7 @@ test('each leg of a pair has turns of its own, so that no half of a pool is left
   ])
 })
 
-test('a worker that is away is left out of the turns', () => {
+test('an unavailable worker is skipped', () => {
   const policy = new PolicyThread().policy('round_robin')
   const fleet = fleetOf(3)
   fleet[1].isAvailable = false

@@ -1,4 +1,4 @@
-/** Random lives of a fleet on three threads, against what must hold after every step. */
+/** Random histories of a fleet on three threads, with invariants checked after every step. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { balanceParts, defaultBreaker, openBalance, pickContext } from '../../test/support/balance-parts.ts'
@@ -17,7 +17,7 @@ const LEGS: readonly PickLeg[] = ['whole', 'whole', 'prefill', 'decode']
 const REFUSALS = ['no_workers', 'model_not_found', 'no_available_workers', 'server_selection_failed']
 const contexts = ['', 'a', 'b'].map((key) => pickContext({ 'x-weir-routing-key': key }))
 
-/** Control and two data threads over one buffer, with what a test must remember about them. */
+/** Control and two data threads over one buffer, with the state that a test must track. */
 class Fleet {
   readonly threads: ThreadBalance[]
   readonly held: Attempt[] = []
@@ -66,7 +66,7 @@ class Fleet {
       const blocked = new Set(
         [...this.workers, ...this.held.map((attempt) => attempt.worker)].map((w) => w.slot),
       )
-      expect(blocked.size).toBe(MAX_WORKERS) // refused only when every row is taken or still counts
+      expect(blocked.size).toBe(MAX_WORKERS) // rejected only if every row is used or still has requests in flight
       return
     }
     expect(this.heldOf(slot)).toBe(0)
@@ -94,7 +94,7 @@ class Fleet {
   }
 
   pick(thread: number, model: string, leg: PickLeg, tried: readonly number[]): void {
-    // Where nobody else wants a probe's place, what is not closed may still be full.
+    // Only a closed breaker is certain to admit, because probe permits may be in use.
     const states = this.workers.filter((worker) => this.serves(worker, model, leg)).map(this.stateOf)
     const available = this.workers.filter((worker) => this.stateOf(worker) !== null)
     let attempt: Attempt
@@ -124,7 +124,7 @@ class Fleet {
     attempt?.release()
   }
 
-  /** Of the worker's breaker; null when the worker may get nothing for certain. */
+  /** State of the worker's breaker; null if the worker cannot be picked. */
   private readonly stateOf = ({ slot }: WorkerEntry): 'closed' | 'half_open' | null => {
     if (this.control.status(slot) !== 'ready') return null
     const state = this.control.breakerState(slot)

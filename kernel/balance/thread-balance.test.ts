@@ -1,4 +1,4 @@
-/** Balancing as its callers see it: who is picked, what is refused, what is counted. */
+/** Balancing as seen by its callers: picks, rejections, counts. */
 import { beforeEach, describe, expect, test, vi } from 'vitest'
 import {
   balanceParts,
@@ -33,7 +33,7 @@ function register(...workers: WorkerEntry[]): void {
   for (const { slot } of workers) balance.setStatus(slot, 'ready')
 }
 
-/** How often each slot is picked, every request finishing before the next. */
+/** Number of picks of each slot, one request after the other. */
 function countPicks(times: number, model = 'm'): Record<number, number> {
   const counts: Record<number, number> = {}
   for (let i = 0; i < times; i++) {
@@ -49,25 +49,25 @@ beforeEach(() => {
   balance = open()
 })
 
-test('a breaker whose change nobody was told of hides no other worker', () => {
+test('a breaker that opened without a notification hides no other worker', () => {
   const counters = new Counters(createCounters(64, 0), 0)
   balance = open({ counters, defaultPolicy: 'random', random: () => 0 })
   register(workerEntry({ slot: 0, models: ['m'] }), workerEntry({ slot: 1, models: ['m'] }))
   expect(countPicks(2)).toEqual({ 0: 2 })
-  // As a thread leaves it that dies in the middle of opening it.
+  // The state that a thread leaves if it dies while opening the breaker.
   const { layout } = counters
   layout.cells[layout.shared(SharedColumn.openedAt)] = Date.now() | 0
   layout.cells[layout.shared(SharedColumn.breaker)] = toCell(OPEN, 10, 1)
   expect(countPicks(2)).toEqual({ 1: 2 })
 })
 
-describe('what pick refuses', () => {
+describe('rejected picks', () => {
   test('no worker at all is 503 no_workers', () => {
     expect(errorOf(() => balance.pick(ctx, 'm'))).toMatchObject({ code: 'no_workers', status: 503 })
     expect(errorOf(() => balance.pick(ctx, 'unknown'))).toMatchObject({ code: 'no_workers', status: 503 })
   })
 
-  test('a model without workers is 404 model_not_found, and the error names it', () => {
+  test('a model without workers is 404 model_not_found, with the model', () => {
     register(workerEntry({ slot: 0, models: ['m'] }))
     const error = errorOf(() => balance.pick(ctx, 'x'))
     expect(error).toMatchObject({ code: 'model_not_found', status: 404 })
@@ -89,14 +89,14 @@ describe('what pick refuses', () => {
     },
   )
 
-  test('a very long model name is cut in the message', () => {
+  test('a very long model name is truncated in the message', () => {
     register(workerEntry({ slot: 0, models: ['m'] }))
     expect(errorOf(() => balance.pick(ctx, 'x'.repeat(100_000))).message.length).toBeLessThan(300)
   })
 })
 
-describe('who is picked', () => {
-  test('a wildcard worker serves any model, but those that list it come first', () => {
+describe('picked workers', () => {
+  test('a wildcard worker serves any model, after those that list it', () => {
     register(workerEntry({ slot: 0 }), workerEntry({ slot: 1, models: ['m'] }))
     expect(countPicks(10, 'm')).toEqual({ 1: 10 })
     expect(countPicks(10, 'x')).toEqual({ 0: 10 })
@@ -104,7 +104,7 @@ describe('who is picked', () => {
     expect(countPicks(10, 'm')).toEqual({ 0: 10 })
   })
 
-  test('the highest tier with a ready worker takes all', () => {
+  test('the highest tier with a ready worker gets all requests', () => {
     register(
       workerEntry({ slot: 0, models: ['m'], priority: 10 }),
       workerEntry({ slot: 1, models: ['m'], priority: 60, cost: 9 }),
@@ -116,7 +116,7 @@ describe('who is picked', () => {
     expect(balance.inFlight(1)).toBe(5)
   })
 
-  test('slots already tried are left out, over all tiers, until nobody else is left', () => {
+  test('slots already tried are skipped over all tiers, until no other worker is left', () => {
     register(
       workerEntry({ slot: 0, models: ['m'], priority: 60 }),
       workerEntry({ slot: 1, models: ['m'] }),
@@ -129,7 +129,7 @@ describe('who is picked', () => {
     expect(balance.pick(ctx, 'm', { excluded: [0, 1, 2] }).worker.slot).toBe(1)
   })
 
-  test('hasUntried: whether a policy could choose another worker now', () => {
+  test('hasUntried: whether a policy could pick another worker now', () => {
     register(
       workerEntry({ slot: 0, models: ['m'], priority: 60 }),
       workerEntry({ slot: 1, models: ['m'] }),
@@ -145,13 +145,13 @@ describe('who is picked', () => {
     expect(balance.hasUntried('m', { excluded: [0] })).toBe(false)
   })
 
-  test('an alias picks among the workers of the real model', () => {
+  test('an alias picks among the workers of the canonical model', () => {
     register(workerEntry({ slot: 0, models: [{ id: 'm', aliases: ['a'] }] }), workerEntry({ slot: 1 }))
     expect(balance.canonicalModel('a')).toBe('m')
     expect(countPicks(5, 'a')).toEqual({ 0: 5 })
   })
 
-  test('the next pick sees the next table', () => {
+  test('the next pick uses the next table', () => {
     register(workerEntry({ slot: 0, models: ['m'] }))
     countPicks(1)
     register(workerEntry({ slot: 1, models: ['m'], url: 'http://new' }))
@@ -160,7 +160,7 @@ describe('who is picked', () => {
     expect(balance.workers).toHaveLength(1)
   })
 
-  test('firstReady takes the first registered worker that is ready and accepted', () => {
+  test('firstReady returns the first registered worker that is ready and accepted', () => {
     register(workerEntry({ slot: 5 }), workerEntry({ slot: 2 }), workerEntry({ slot: 3, models: ['m'] }))
     balance.setStatus(5, 'pending')
     expect(balance.firstReady()?.slot).toBe(2)
@@ -186,7 +186,7 @@ describe('attempts', () => {
     },
   )
 
-  test('that name their worker count too', () => {
+  test('at a named worker count too', () => {
     register(workerEntry({ slot: 1, models: ['m'] }))
     const attempt = balance.attempt(balance.workers[0])
     expect(balance.inFlight(1)).toBe(1)
@@ -194,7 +194,7 @@ describe('attempts', () => {
     expect(balance.inFlight(1)).toBe(0)
   })
 
-  test('outlive their worker: the count falls when the stream ends', () => {
+  test('outlive their worker: the count decreases when the stream ends', () => {
     register(workerEntry({ slot: 0, models: ['m'] }))
     const attempt = balance.pick(ctx, 'm')
     table.publish([])
@@ -213,7 +213,7 @@ describe('policies', () => {
     expect(countPicks(300)).toEqual({ 0: 100, 1: 100, 2: 100 })
   })
 
-  test('round_robin shares evenly among those left when one drops out, and again when it is back', () => {
+  test('round_robin shares evenly among the remaining workers when one becomes unavailable, and again when it returns', () => {
     balance = open({ defaultPolicy: 'round_robin' })
     register(...three)
     countPicks(31)
@@ -223,7 +223,7 @@ describe('policies', () => {
     expect(countPicks(300)).toEqual({ 0: 100, 1: 100, 2: 100 })
   })
 
-  test('round_robin turns of two models are independent', () => {
+  test('round_robin rotates independently for two models', () => {
     balance = open({ defaultPolicy: 'round_robin' })
     register(...[0, 1].map((slot) => workerEntry({ slot, models: ['m', 'n'] })))
     const slots = ['m', 'n', 'm', 'n'].map((model) => balance.pick(ctx, model).worker.slot)
@@ -243,7 +243,7 @@ describe('policies', () => {
     for (const count of counts) expect(Math.abs(count - 1_000)).toBeLessThanOrEqual(150)
   })
 
-  test('power_of_two takes the one with fewer in flight', () => {
+  test('power_of_two picks the one with fewer requests in flight', () => {
     balance = open({ defaultPolicy: 'power_of_two' })
     register(three[0], three[1])
     const busy = balance.attempt(three[0])
@@ -255,7 +255,7 @@ describe('policies', () => {
     busy.release()
   })
 
-  test('power_of_two draws two distinct workers and keeps the first on a full tie', () => {
+  test('power_of_two draws two distinct workers and keeps the first if they are equal', () => {
     const draws = [0.5, 0.99]
     let next = 0
     balance = open({ defaultPolicy: 'power_of_two', random: () => draws[next++ % 2] })
@@ -264,7 +264,7 @@ describe('policies', () => {
     expect(balance.pick(ctx, 'm').worker.slot).toBe(0)
   })
 
-  test('least_load joins the shortest queue', () => {
+  test('least_load picks the shortest queue', () => {
     register(...three)
     for (const [slot, load] of [3, 1, 2].entries()) {
       for (let i = 0; i < load; i++) balance.attempt(three[slot])
@@ -280,13 +280,13 @@ describe('policies', () => {
     busy.release()
   })
 
-  test('least_load prefers lower cost between equal loads only', () => {
+  test('least_load prefers lower cost only between equal loads', () => {
     register(workerEntry({ slot: 0, models: ['m'], cost: 2 }), workerEntry({ slot: 1, models: ['m'] }))
     const slots = [0, 1, 2, 3].map(() => balance.pick(ctx, 'm').worker.slot)
     expect(slots).toEqual([1, 0, 1, 0])
   })
 
-  test('a label on the first worker sets the policy of that model alone, until its last worker leaves', () => {
+  test('a label on the first worker sets the policy of that model only, until its last worker is removed', () => {
     const labelled = workerEntry({ slot: 0, models: ['m'], labels: { policy: 'RoundRobin' } })
     const plain = workerEntry({ slot: 1, models: ['m'], priority: 50 })
     const other = [2, 3].map((slot) => workerEntry({ slot, models: ['n'] }))
@@ -300,13 +300,13 @@ describe('policies', () => {
     expect(countPicks(10, 'm')).toEqual({ 0: 10 })
   })
 
-  test('a label of another worker than the first changes nothing', () => {
+  test('a label of another worker than the first has no effect', () => {
     register(three[0], workerEntry({ slot: 1, models: ['m'], labels: { policy: 'round_robin' } }))
     balance.attempt(three[0])
     expect(countPicks(10)).toEqual({ 1: 10 })
   })
 
-  test('under cache_aware a prompt moves while its worker is away or its breaker open, and comes back', () => {
+  test('under cache_aware a prompt moves while its worker is unavailable or its breaker open, and returns', () => {
     balance = open({ defaultPolicy: 'cache_aware' })
     register(...three)
     const messages = [{ role: 'user', content: 'a long prompt about routing '.repeat(50) }]
@@ -331,7 +331,7 @@ describe('policies', () => {
     expect(taker()).not.toBe(home)
   })
 
-  test('an unknown label falls back to the default with one line in the log', () => {
+  test('an unknown label falls back to the default with one log line', () => {
     const warn = vi.fn()
     const log = { warn } as unknown as ThreadBalanceOptions['log']
     balance = open({ log, defaultPolicy: 'round_robin' })
@@ -341,7 +341,7 @@ describe('policies', () => {
     expect(warn.mock.calls[0][0]).toMatchObject({ model: 'm', policy: 'fastest', used: 'round_robin' })
   })
 
-  test('of a plugin see the request, are told who left, and are named like the others', () => {
+  test('of a plugin receive the request and removed workers, and are listed like the others', () => {
     const seen: unknown[] = []
     const removed: number[] = []
     const policy = (needsBody: boolean): Policy => ({
@@ -370,7 +370,7 @@ describe('policies', () => {
     expect(() => balance.registry.register('LastOne', () => policy(false))).toThrow('registered twice')
   })
 
-  test.each([-1, 3, Number.NaN])('that answer %s make it 503 no_suitable_worker', (answer) => {
+  test.each([-1, 3, Number.NaN])('that return %s result in 503 no_suitable_worker', (answer) => {
     balance.registry.register('refusing', () => ({ name: 'refusing', needsBody: false, pick: () => answer }))
     register(workerEntry({ slot: 0, models: ['m'], labels: { policy: 'refusing' } }))
     expect(errorOf(() => balance.pick(ctx, 'm'))).toMatchObject({ code: 'no_suitable_worker' })
@@ -387,7 +387,7 @@ describe('policies', () => {
 })
 
 describe('onPick', () => {
-  test('chooses any registered ready worker, and other answers count as none', () => {
+  test('picks any registered ready worker; other results are ignored', () => {
     let answer: number | undefined
     const asked: string[] = []
     const onPickHook = () => (_ctx: RequestContext, model: string) => {
@@ -410,15 +410,15 @@ describe('onPick', () => {
     expect(new Set(asked)).toEqual(new Set(['m']))
   })
 
-  test('is asked only on routes that have it', () => {
+  test('runs only on routes that have it', () => {
     balance = open({ onPickHook: () => null })
     register(workerEntry({ slot: 0, models: ['m'] }))
     expect(balance.pick(ctx, 'm').worker.slot).toBe(0)
   })
 })
 
-describe('each pick is told once', () => {
-  test('with the canonical model and the policy, or hook where one chose; failed picks and named workers are none', () => {
+describe('the selected event', () => {
+  test('is emitted once per pick with the canonical model and the policy or hook, but not for failed picks and named workers', () => {
     let answer: number | undefined
     const told: string[] = []
     balance = open({
@@ -445,7 +445,7 @@ describe('each pick is told once', () => {
 })
 
 describe('slots', () => {
-  test('are given lowest first and begin pending', () => {
+  test('are allocated lowest first and start pending', () => {
     expect([balance.allocateSlot(), balance.allocateSlot(), balance.allocateSlot()]).toEqual([0, 1, 2])
     balance.setStatus(1, 'ready')
     balance.freeSlot(1)
@@ -454,7 +454,7 @@ describe('slots', () => {
     expect(balance.allocateSlot()).toBe(3)
   })
 
-  test('are not given again while a request of the former worker is in flight', () => {
+  test('are not reused while a request of the former worker is in flight', () => {
     const slot = balance.allocateSlot()
     register(workerEntry({ slot, models: ['m'] }))
     const attempt = balance.pick(ctx, 'm')
@@ -470,7 +470,7 @@ describe('slots', () => {
     expect(errorOf(() => balance.allocateSlot())).toMatchObject({ code: 'worker_limit', status: 503 })
   })
 
-  test('are control’s to give', () => {
+  test('can only be allocated by control', () => {
     const data = open({ counters: new Counters(createCounters(4, 1), 1) })
     expect(() => data.allocateSlot()).toThrow('only control')
     expect(() => data.freeSlot(0)).toThrow('only control')

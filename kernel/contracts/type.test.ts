@@ -1,9 +1,9 @@
-/** Our makers of schemas against those whose names and types they have. */
+/** The schema builders produce the same schemas as TypeBox, with the types declared here. */
 import { Type as Reference } from 'typebox'
 import { expect, test } from 'vitest'
 import { Type } from './type.ts'
 
-/** Schemas of every maker, with and without what changes them. */
+/** Schemas of every builder, with and without options. */
 function schemas(t: typeof Type): object[] {
   const person = t.Object({ name: t.String(), age: t.Optional(t.Integer({ minimum: 0, default: 3 })) })
   return [
@@ -27,12 +27,12 @@ function schemas(t: typeof Type): object[] {
   ]
 }
 
-test('the schemas are those of TypeBox, down to the order of their members', () => {
+test('the schemas equal those of TypeBox, including the order of their members', () => {
   const own = schemas(Type).map((schema) => JSON.stringify(schema))
   expect(own).toEqual(schemas(Reference as typeof Type).map((schema) => JSON.stringify(schema)))
 })
 
-test('being optional is no part of the schema, and leaves what it was made of alone', () => {
+test('optional is not part of the schema, and does not modify the schema it was made of', () => {
   const plain = Type.String()
   const optional = Type.Optional(plain)
   expect([Type.IsOptional(plain), Type.IsOptional(optional)]).toEqual([false, true])

@@ -1,9 +1,9 @@
-/** Pooled memory is large enough, bounded, and handed to one request at a time. */
+/** Pooled blocks are large enough, bounded, and used by one request at a time. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { BodyPool, MAX_POOLED_BYTES, MIN_POOLED_BYTES } from './body-pool.ts'
 
-test('blocks fit what was asked for, and sizes outside the range are not pooled', () => {
+test('blocks fit the requested size, and sizes outside the range are not pooled', () => {
   const pool = new BodyPool()
   for (const bytes of [MIN_POOLED_BYTES, 16_385, 32_768, 32_769, 100_000, MAX_POOLED_BYTES]) {
     expect(pool.take(bytes)?.length).toBeGreaterThanOrEqual(bytes)
@@ -13,7 +13,7 @@ test('blocks fit what was asked for, and sizes outside the range are not pooled'
   expect(pool.take(MAX_POOLED_BYTES + 1)).toBeNull()
 })
 
-test('a block is never in two hands', () => {
+test('a block is never handed out twice', () => {
   fc.assert(
     fc.property(
       fc.array(fc.tuple(fc.boolean(), fc.integer({ min: MIN_POOLED_BYTES, max: 200_000 }))),

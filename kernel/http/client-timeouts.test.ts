@@ -20,7 +20,7 @@ interface Fake {
   readonly events: string[]
 }
 
-/** A request whose receiver takes nothing more, so that its response waits once it was written to. */
+/** A request whose receiver accepts no more data, so that its response is pending once it was written to. */
 function open(): Fake {
   const events: string[] = []
   const receiver = { onType() {}, onData: () => false, onEnd() {}, onCut: () => void events.push('cut') }
@@ -56,14 +56,14 @@ function startWriting({ ctx }: Fake): void {
   ctx.writeStream('x')
 }
 
-test('a request that waits for its worker is left alone', () => {
+test('a request that waits for its worker has no client timeout', () => {
   const request = open()
   watch(request)
   vi.advanceTimersByTime(300_000)
   expect(request.events).toEqual([])
 })
 
-test('a stream on which nothing is written stays open', () => {
+test('a stream without writes stays open', () => {
   const request = open()
   request.ctx.stream(200, [])
   watch(request)
@@ -71,7 +71,7 @@ test('a stream on which nothing is written stays open', () => {
   expect(request.events).toEqual(Array(100).fill('kept'))
 })
 
-test('a body may pause for less than its limit; after it the request fails and the connection closes', () => {
+test('a body may pause for less than its timeout; then the request fails and the connection closes', () => {
   const request = open()
   const { ctx, events } = request
   ctx.isReceiving = true
@@ -87,7 +87,7 @@ test('a body may pause for less than its limit; after it the request fails and t
   expect(ctx.sink.closesConnection).toBe(true)
 })
 
-test('a body that stays below the least rate is given up', () => {
+test('a body below the minimum rate fails the request', () => {
   const drip = open()
   const steady = open()
   for (const { ctx } of [drip, steady]) ctx.isReceiving = true
@@ -101,7 +101,7 @@ test('a body that stays below the least rate is given up', () => {
   expect(steady.events.at(-1)).toBe('kept')
 })
 
-test('a client that reads nothing of a response is disconnected after its limit, and the log line says why', () => {
+test('a client that does not read a response is disconnected after the timeout, with the error code in the log', () => {
   const request = open()
   startWriting(request)
   watch(request)

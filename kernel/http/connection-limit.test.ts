@@ -20,7 +20,7 @@ test.each<[string, number | undefined, number, string, number]>([
   expect(connectionsPerThread(configured, threads, limits)).toBe(expected)
 })
 
-test('accepting stops at the limit, and resumes when a sixteenth is free', async () => {
+test('accepting pauses at the limit, and resumes when a sixteenth is free', async () => {
   let canListen = false
   const server = { pauseAccepting: vi.fn(), resumeAccepting: vi.fn(async () => canListen) }
   const states: boolean[] = []
@@ -37,7 +37,7 @@ test('accepting stops at the limit, and resumes when a sixteenth is free', async
   limit.closed()
   limit.closed()
   expect(server.resumeAccepting).not.toHaveBeenCalled()
-  // A listener that cannot be opened is tried again at the next close.
+  // Listening that failed is retried at the next close.
   limit.closed()
   await Promise.resolve()
   await Promise.resolve()

@@ -12,7 +12,7 @@ test.each([
   ['http://evil.example', '127.0.0.1:30000', true],
   ['http://127.0.0.1:8080', '127.0.0.1:30000', true],
   ['null', '127.0.0.1:30000', true],
-  // A name that was pointed here.
+  // DNS rebinding: a foreign name that resolves to this machine.
   ['http://evil.example:30000', 'evil.example:30000', true],
   ['http://127.0.0.1.evil.example', '127.0.0.1.evil.example', true],
   ['http://x', undefined, true],

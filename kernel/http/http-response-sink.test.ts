@@ -1,4 +1,4 @@
-/** Responses over a connection whose send buffer is full at the worst of moments: what does not fit a cork is lost there. */
+/** Responses over a connection with a full send buffer, where everything beyond the cork buffer is lost. */
 import type { HttpResponse } from 'uWebSockets.js'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
@@ -12,7 +12,7 @@ function unused(): never {
   throw new Error('not part of this test')
 }
 
-/** The server library's response as far as streams need it: beyond its corked buffer it sends, and drops what is behind. */
+/** A response of the server library, as far as streams use it: it sends beyond its cork buffer, and drops the bytes after that. */
 class LossyResponse implements HttpResponse {
   [name: string]: unknown
   readonly #sent: Buffer[] = []
@@ -62,7 +62,7 @@ class LossyResponse implements HttpResponse {
 
   end(last: Buffer | string): this {
     if (last.length > 0) this.write(last)
-    // Without a byte before the end there are no chunks.
+    // Without a byte before the end the response is not chunked.
     this.#put(this.#hasBody ? '\r\n0\r\n\r\n' : 'Content-Length: 0\r\n\r\n')
     return this
   }
@@ -82,7 +82,7 @@ class LossyResponse implements HttpResponse {
   getProxiedRemoteAddress = unused
   getProxiedRemoteAddressAsText = unused
 
-  /** Of the body, transfer coding taken off; null when it is not whole. */
+  /** The decoded body; null if it is incomplete. */
   body(): Buffer | null {
     const all = Buffer.concat(this.#sent)
     if (!this.#hasBody)
@@ -127,7 +127,7 @@ function toChunk({
   return isText ? text : Buffer.from(text).subarray(0, length)
 }
 
-test('every byte of a stream arrives, whatever its chunks', () => {
+test('every byte of a stream arrives, for any chunks', () => {
   fc.assert(
     fc.property(fc.array(shape, { maxLength: 6 }), shape, fc.nat(6_000), (shapes, lastShape, head) => {
       const { res, sink } = open(head)
@@ -143,7 +143,7 @@ test('every byte of a stream arrives, whatever its chunks', () => {
   )
 })
 
-test('what fits goes out in one piece', () => {
+test('writes that fit the cork buffer are sent together', () => {
   const { res, sink } = open(10)
   for (const one of ['a'.repeat(2_000), Buffer.alloc(8_192), Buffer.alloc(16_368), 'b'.repeat(5_456)])
     sink.write(one)

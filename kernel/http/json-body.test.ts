@@ -1,4 +1,4 @@
-/** The peek agrees with JSON.parse on any JSON text, and the model's byte range is where the value stands. */
+/** The peek agrees with JSON.parse on any JSON text, and returns the byte range of the model. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { peekRouting } from './json-body.ts'
@@ -6,7 +6,7 @@ import { peekRouting } from './json-body.ts'
 const peek = (text: string) => peekRouting(Buffer.from(text), 128)
 
 describe('peekRouting', () => {
-  test('finds model and stream whatever the key order, nesting and whitespace', () => {
+  test('finds model and stream in any key order, nesting and whitespace', () => {
     expect(peek('{"model":"m","stream":true}')).toEqual({
       model: 'm',
       stream: true,
@@ -29,7 +29,7 @@ describe('peekRouting', () => {
     expect(peek('{"model":"a","\\u006dodel":"b"}')).toMatchObject({ model: 'b' })
   })
 
-  test('decodes escaped and non-ASCII model names and still knows where they stand', () => {
+  test('decodes escaped and non-ASCII model names, with their byte range', () => {
     for (const text of [
       '{"x":"\\"model\\":","model":"a\\u0062\\n"}',
       '{"é":"ü","model":"mödel"}',
@@ -43,13 +43,13 @@ describe('peekRouting', () => {
     }
   })
 
-  test('looks past strings of any length, whatever is escaped before or in them', () => {
+  test('skips strings of any length and escapes', () => {
     const long = 'x'.repeat(20_000_000)
     expect(peek(`{"\\u0061":"${long}","model":"m"}`).model).toBe('m')
     expect(peek(`{"a":"\\n${long}","model":"m"}`).model).toBe('m')
   })
 
-  test('refuses malformed JSON with its position', () => {
+  test('rejects malformed JSON with its position', () => {
     for (const text of [
       '',
       '{',
@@ -70,7 +70,7 @@ describe('peekRouting', () => {
     expect(() => peek('{"a":[[[')).toThrowError(/position 8/)
   })
 
-  test('refuses a body that is no object, and a model or stream of another type', () => {
+  test('rejects a body that is no object, and a model or stream of another type', () => {
     expect(() => peek('[1]')).toThrowError(/one object/)
     expect(() => peek('{"model":1}')).toThrowError(/'model' must be a string/)
     expect(() => peek('{"model":{"a":1}}')).toThrowError(/'model'/)
@@ -114,7 +114,7 @@ describe('peekRouting', () => {
     )
   })
 
-  test('never accepts what JSON.parse refuses outside of strings', () => {
+  test('never accepts what JSON.parse rejects outside of strings', () => {
     fc.assert(
       fc.property(
         fc.jsonValue(),

@@ -1,4 +1,4 @@
-/** Long bodies are looked through in turns: with the rest of the thread, and with one another. */
+/** Long bodies are scanned in steps, alternating with other work of the thread and with one another. */
 import { expect, test } from 'vitest'
 import type { ScannedBody } from './json-body.ts'
 import { LongBodies } from './long-bodies.ts'
@@ -7,7 +7,7 @@ const STEP_BYTES = 65_536
 const bodyOf = (bytes: number) => Buffer.from(`{"model":"m","a":[${'1,'.repeat(bytes / 2)}1]}`)
 const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve))
 
-test('whoever else is on the thread has a turn after each step', async () => {
+test('other work of the thread runs after each step', async () => {
   const bodies = new LongBodies(128)
   let scanned: ScannedBody | null = null
   bodies.scan(
@@ -39,7 +39,7 @@ test('a shorter body does not wait for the end of a longer one', async () => {
   expect(done).toEqual(['short', 'long'])
 })
 
-test('one that nobody waits for any more is left, and the next is looked through', async () => {
+test('a scan that is no longer needed stops, and the next one runs', async () => {
   const bodies = new LongBodies(128)
   const done: string[] = []
   let isWanted = true

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { OpenRequests } from './open-requests.ts'
 
-test('holds what a Set would hold, whatever begins and ends', () => {
+test('equals a Set for any sequence of starts and ends', () => {
   const step = fc.record({ request: fc.nat(7), begins: fc.boolean() })
   fc.assert(
     fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
@@ -22,7 +22,7 @@ test('holds what a Set would hold, whatever begins and ends', () => {
   )
 })
 
-test('one that ends while they are gone through is still told of', () => {
+test('a request that ends during the iteration is still visited', () => {
   const [one, other] = [{ openIndex: -1 }, { openIndex: -1 }]
   const open = new OpenRequests<typeof one>()
   open.add(one)

@@ -1,4 +1,4 @@
-/** What plugins change of a request's headers: what handlers see, and what the worker gets. */
+/** Changes of request headers by plugins: what handlers see, and what the worker receives. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { type CopiedHeaders, changeHeader } from './request-headers.ts'
@@ -10,7 +10,7 @@ const change = fc.tuple(fc.constantFrom('set', 'add', 'remove' as const), nameAn
 const valuesOf = (headers: readonly string[], name: string): readonly string[] =>
   headers.filter((_, place) => place % 2 === 1 && headers[place - 1] === name)
 
-test('a name that is set has that value alone, others stay what they were, and what is written elsewhere is not forwarded', () => {
+test('a set name has that value only, others are unchanged, and headers written elsewhere are not forwarded', () => {
   fc.assert(
     fc.property(fc.array(nameAndValue), fc.array(change), (given, changes) => {
       const pairs = given.filter(([name]) => name !== 'content-length')

@@ -1,4 +1,4 @@
-/** The scan of a JSON text: the same in one go and in steps, bounded in depth, and quick whatever the bytes are. */
+/** The scan of a JSON text: the same at once and in steps, bounded in depth, and fast for any bytes. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { JsonScan, type ScanState } from '../wire/json-scan.ts'
@@ -32,7 +32,7 @@ const noisy = fc
     return Buffer.from(text.slice(0, at) + noise + text.slice(at))
   })
 
-test('any steps give what one go gives', () => {
+test('any steps give the same result as one scan', () => {
   fc.assert(
     fc.property(noisy, fc.integer({ min: 1, max: 60 }), (body, step) => {
       expect(scanInSteps(body, step)).toEqual(scanInSteps(body, body.length))
@@ -41,7 +41,7 @@ test('any steps give what one go gives', () => {
   )
 })
 
-test('strings of many escapes are whole in any steps', () => {
+test('strings of many escapes are scanned correctly in any steps', () => {
   for (const piece of ['\\\\', '\\"', `${'\\\\'.repeat(200)}\\"`, 'a\\"', '\\n'.repeat(80)]) {
     const body = Buffer.from(`{"a":"${piece.repeat(50)}","model":"m"}`)
     for (const step of [1, 7, 100, 5_000])
@@ -53,7 +53,7 @@ describe('limits', () => {
   const nested = (depth: number) =>
     Buffer.from(`{"model":"m","a":${'['.repeat(depth - 1)}${']'.repeat(depth - 1)}}`)
 
-  test('a body as deep as the limit passes, one level more is told the limit', () => {
+  test('a body at the depth limit passes, one level more is rejected with the limit', () => {
     expect(peekRouting(nested(128), 128).model).toBe('m')
     expect(() => peekRouting(nested(129), 128)).toThrow(/nested more than 128 levels deep/)
     expect(() => parseJson(nested(129), 128, null)).toThrow(/nested more than 128 levels deep/)
@@ -61,14 +61,14 @@ describe('limits', () => {
     expect(() => parseJson(Buffer.from('['.repeat(4_000_000)), 128, null)).toThrow(/128 levels/)
   })
 
-  test('what is wrong with a long body is told by its place alone: nobody parses it to find words', () => {
+  test('an error in a long body has the position only, because the body is not parsed for a message', () => {
     const broken = (bytes: number) => Buffer.from(`{"a":"${'x'.repeat(bytes)}",}`)
     expect(() => peekRouting(broken(100), 128)).toThrow(/line 1, column 109/)
     expect(() => peekRouting(broken(1_000_000), 128)).toThrow(/unexpected token at position 1000008$/)
     expect(() => parseJson(broken(1_000_000), 128, null)).toThrow(/unexpected token at position 1000008$/)
   })
 
-  test('more objects than a parse may make are refused before it', () => {
+  test('more objects than the limit are rejected before parsing', () => {
     const body = Buffer.from(`{"a":[${'{},'.repeat(300_000)}{}]}`)
     const before = process.cpuUsage()
     expect(() => parseJson(body, 128, null)).toThrow(/more than 131072 objects and arrays/)
@@ -76,7 +76,7 @@ describe('limits', () => {
     expect(process.cpuUsage(before).user / 1_000).toBeLessThan(20_000)
   })
 
-  test('a model of megabytes is no name', () => {
+  test('a model name of megabytes is rejected', () => {
     expect(() => peekRouting(Buffer.from(`{"model":"${'ü'.repeat(1_000_000)}"}`), 128)).toThrow(
       /'model' must be/,
     )
@@ -104,6 +104,6 @@ test.each<[string, (bytes: number) => string]>([
     state = scan.run(Math.min(body.length, scan.reached + 65_536))
     longestMs = Math.max(longestMs, process.cpuUsage(before).user / 1_000)
   }
-  // A step takes a few milliseconds; work that grows with the square of the length would take minutes.
+  // A step takes a few milliseconds; quadratic work would take minutes.
   expect(longestMs).toBeLessThan(2_000)
 })

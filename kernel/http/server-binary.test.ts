@@ -22,7 +22,7 @@ const log = {
 const check = (more: { expected?: string; path?: string | null; platform?: string }) =>
   checkServerBinary({ expected: undefined, log, ...more })
 
-test('the installed binary is the one that is loaded, and known where the lock file pins it', () => {
+test('the checked binary is the loaded one, with a known digest on the platform of the lock file', () => {
   expect(serverLibrary.App).toBeDefined()
   expect(() => check({ expected: 'none' })).toThrow(/uws[^/]*\.node has SHA-256 [0-9a-f]{64}, expected none/)
   check({})
@@ -30,13 +30,13 @@ test('the installed binary is the one that is loaded, and known where the lock f
   expect(warnings.splice(0)).toHaveLength(pinned ? 0 : 1)
 })
 
-test.runIf(process.platform === 'linux')('the file found is the file that this process has mapped', () => {
+test.runIf(process.platform === 'linux')('the found file is the one that this process has mapped', () => {
   const [mapped] =
     /\S+\.node$/m.exec(readFileSync('/proc/self/maps', 'latin1').replace(/^(?!.*uws).*$/gm, '')) ?? []
   expect(() => check({ expected: 'none' })).toThrow(`binary ${mapped} has`)
 })
 
-test('another binary is refused on a known platform, unless its digest is configured', () => {
+test('another binary is rejected on a known platform, unless its digest is configured', () => {
   expect(() => check({ path, platform: 'linux-x64-127' })).toThrow(
     expect.objectContaining({
       name: 'BootError',
@@ -46,7 +46,7 @@ test('another binary is refused on a known platform, unless its digest is config
   check({ path, platform: 'linux-x64-127', expected: sha256 })
 })
 
-test('without a known digest it is logged, and a configured one still holds', () => {
+test('an unknown digest is logged, and a configured one still applies', () => {
   check({ path, platform: 'plan9-x64-127' })
   expect(warnings.splice(0)).toEqual([{ path, platform: 'plan9-x64-127', sha256 }])
   const expected = '0'.repeat(64)

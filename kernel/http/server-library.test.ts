@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { load } from './server-library.ts'
 
-test('a missing binary is told with the platform, the Node and the way out, and keeps its cause', () => {
+test('a missing binary is reported with platform, Node version and advice, and keeps its cause', () => {
   const cause = new Error(
     "This version supports many.\n\nError: Cannot find module '@uwsjs/none'\nRequire stack: …",
   )

@@ -20,7 +20,7 @@ function target(write: () => boolean) {
   }
 }
 
-test('a write that throws fails its own request, and the writers of the same turn send', async () => {
+test('a write that throws fails its own request, and the other writers of the turn send', async () => {
   const broken = target(() => {
     throw new Error('broken')
   })

@@ -24,7 +24,7 @@ for (let i = 1; i <= ${THREADS}; i += 1) {
 }
 `
 
-test('lines of several threads arrive whole and complete, also when a thread exits right after', async () => {
+test('lines of several threads arrive complete, even if a thread exits right after', async () => {
   const child = spawn(process.execPath, ['--conditions=weir-source', '--no-warnings', '-e', PROGRAM], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
@@ -37,7 +37,7 @@ test('lines of several threads arrive whole and complete, also when a thread exi
   expect(seen.size).toBe(THREADS * (LINES + 1))
 })
 
-/** Far more than the pipe and the buffer hold, before the event loop turns once. */
+/** More than the pipe and the buffer hold, before the event loop turns once. */
 const FLOOD = `
 import(${LOG_MODULE}).then(({ createAccessLogger }) => {
   let dropped = 0
@@ -47,7 +47,7 @@ import(${LOG_MODULE}).then(({ createAccessLogger }) => {
 })
 `
 
-test('lines that find no room are dropped and counted; all others arrive', async () => {
+test('lines beyond the buffer are dropped and counted; all others arrive', async () => {
   const child = spawn(process.execPath, ['--conditions=weir-source', '--no-warnings', '-e', FLOOD], {
     stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
   })
@@ -62,7 +62,7 @@ test('lines that find no room are dropped and counted; all others arrive', async
   expect(lines + dropped).toBe(FLOOD_LINES)
 })
 
-/** Logs more than the pipe holds while nobody reads, from the main thread and from another, and says that it lives. */
+/** Logs more than the pipe holds while nothing reads, from the main thread and from another, and reports that it runs. */
 const STALL = `
 const { Worker, isMainThread } = require('node:worker_threads')
 const body = \`import(${LOG_MODULE}).then(({ createLogger }) => {
@@ -76,7 +76,7 @@ eval(body.replace('THREAD', '0').replace('DONE', "process.send('main')"))
 process.once('message', () => process.disconnect())
 `
 
-test('a reader that stands still stops no thread; when it reads again, all that waited arrives', async () => {
+test('a blocked reader blocks no thread; when it reads again, all queued lines arrive', async () => {
   const child = spawn(process.execPath, ['--conditions=weir-source', '--no-warnings', '-e', STALL], {
     stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
   })
@@ -102,7 +102,7 @@ new Worker(body.replaceAll('THREAD', '1'), { eval: true })
 eval(body.replaceAll('THREAD', '0'))
 `
 const TERMINAL = '/usr/bin/script'
-// biome-ignore lint/suspicious/noControlCharactersInRegex: what terminals take for colours
+// biome-ignore lint/suspicious/noControlCharactersInRegex: terminal colours
 const COLOR = /\u001b\[\d+m/g
 
 test.runIf(process.platform === 'linux' && existsSync(TERMINAL))(

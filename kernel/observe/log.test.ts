@@ -10,7 +10,7 @@ function recorder() {
   return { lines, destination: { write: (line: string) => void lines.push(line) } }
 }
 
-test('a line is one JSON object with level as a word, ISO time, thread and fields', () => {
+test('a line is one JSON object with level name, ISO time, thread and fields', () => {
   const { lines, destination } = recorder()
   const log = createLogger({ level: 'info', thread: 3, destination })
   log.child({ plugin: 'chat' }).warn({ count: 2, text: 'a\nb\u001b[31m' }, 'two\nlines')
@@ -22,7 +22,7 @@ test('a line is one JSON object with level as a word, ISO time, thread and field
   expect(new Date(line.time).toISOString()).toBe(line.time)
 })
 
-test('fields that hold credentials are replaced, on top and one level down', () => {
+test('fields with credentials are redacted, at the top and one level down', () => {
   const { lines, destination } = recorder()
   const log = createLogger({ level: 'info', thread: 0, destination })
   const secrets = {
@@ -73,7 +73,7 @@ function finished(over: Partial<RequestContext & CallFacts>): RequestContext & C
   return context as unknown as RequestContext & CallFacts
 }
 
-test('a request has one line with what is known of it, and no query', () => {
+test('a request has one line with its known facts, without the query', () => {
   const { lines, destination } = recorder()
   const identity: Identity = { tenant: 'auth:a', role: 'user' }
   const ctx = finished({
@@ -110,7 +110,7 @@ test('a request has one line with what is known of it, and no query', () => {
   expect(time).toMatch(/Z$/)
 })
 
-test('a probe that says not ready is no error', () => {
+test('a probe that reports not ready is no error', () => {
   const { lines, destination } = recorder()
   const log = createAccessLogger({ level: 'info', thread: 1, destination })
   const route = { path: '/readiness', isProbe: true } as RequestContext['route']
@@ -118,7 +118,7 @@ test('a probe that says not ready is no error', () => {
   expect(JSON.parse(lines[0])).toMatchObject({ level: 'info', status: 503 })
 })
 
-test('the line names the modules that had a part in the request', () => {
+test('the line names the modules that were called', () => {
   const { lines, destination } = recorder()
   const log = createAccessLogger({ level: 'info', thread: 1, destination })
   writeAccessLine(log, finished({ modules: ['gate', 'count'] }), 1)
@@ -149,7 +149,7 @@ test('the level follows from the status, and a stream that broke after its 200 i
   expect(written[6]).not.toHaveProperty('worker')
 })
 
-test('at a terminal a line is readable and nothing in it can steer the terminal', () => {
+test('on a terminal a line is readable and control characters are escaped', () => {
   const json = {
     level: 'warn',
     time: '2026-01-02T03:04:05.678Z',
@@ -165,7 +165,7 @@ test('at a terminal a line is readable and nothing in it can steer the terminal'
   expect(toTerminalLine('not JSON\n')).toBe('not JSON\n')
 })
 
-test('at a terminal an error shows its stack, line by line', () => {
+test('on a terminal an error has its stack, line by line', () => {
   const line = toTerminalLine(
     JSON.stringify({
       level: 'error',

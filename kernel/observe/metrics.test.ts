@@ -8,7 +8,7 @@ test('durations have the 29 buckets', () => {
   expect([DURATION_BUCKETS[0], DURATION_BUCKETS[28]]).toEqual([0.001, 7200])
 })
 
-test('a metric without labels shows as zero from the start', () => {
+test('a metric without labels is exported as zero from the start', () => {
   const metrics = new ThreadMetrics()
   metrics.counter({ name: 'a_total', help: 'A.' })
   expect(metrics.snapshot()).toEqual([
@@ -16,7 +16,7 @@ test('a metric without labels shows as zero from the start', () => {
   ])
 })
 
-test('the same labels give the same child, and a removed child shows no more', () => {
+test('equal labels give the same child, and a removed child is no longer exported', () => {
   const metrics = new ThreadMetrics()
   const family = metrics.gauge({ name: 'g', help: 'G.', labels: ['a', 'b'] })
   family.labels('x', 'y').value = 3
@@ -27,7 +27,7 @@ test('the same labels give the same child, and a removed child shows no more', (
   expect(() => family.labels('x')).toThrow('metric g has 2 labels, got 1 values')
 })
 
-test('declaring a metric twice gives the same family, or an error when it is not the same', () => {
+test('declaring a metric twice gives the same family, or an error if it differs', () => {
   const metrics = new ThreadMetrics()
   const first = metrics.histogram({ name: 'h', help: 'H.', labels: ['a'], buckets: [1, 2] })
   expect(metrics.histogram({ name: 'h', help: 'other words', labels: ['a'], buckets: [1, 2] })).toBe(first)
@@ -40,7 +40,7 @@ test('declaring a metric twice gives the same family, or an error when it is not
   expect(() => metrics.counter({ name: 'h', help: '', labels: ['a'] })).toThrow('declared twice')
 })
 
-test('names and buckets that the text format cannot carry are refused when declared', () => {
+test('names and buckets that the text format cannot represent are rejected when declared', () => {
   const metrics = new ThreadMetrics()
   expect(() => metrics.counter({ name: 'not-a-name', help: '' })).toThrow('is not a metric name')
   expect(() => metrics.counter({ name: 'a', help: '', labels: ['b c'] })).toThrow('is not a label name')
@@ -49,7 +49,7 @@ test('names and buckets that the text format cannot carry are refused when decla
   expect(() => metrics.histogram({ name: 'd', help: '', buckets: [1, Infinity] })).toThrow('finite')
 })
 
-test('an observation lands in the first bucket whose bound is not below it', () => {
+test('an observation is counted in the first bucket whose bound is not below it', () => {
   fc.assert(
     fc.property(fc.array(fc.double({ min: 0, max: 10_000, noNaN: true })), (values) => {
       const metrics = new ThreadMetrics()
@@ -67,7 +67,7 @@ test('an observation lands in the first bucket whose bound is not below it', () 
   )
 })
 
-test('gauges are refreshed before each snapshot, and one refresher that throws spoils nothing', () => {
+test('gauges are refreshed before each snapshot, and a refresher that throws does not affect others', () => {
   const problems: unknown[] = []
   const metrics = new ThreadMetrics((error) => problems.push(error))
   const gauge = metrics.gauge({ name: 'g', help: 'G.' }).labels()
@@ -82,7 +82,7 @@ test('gauges are refreshed before each snapshot, and one refresher that throws s
   expect(problems).toHaveLength(2)
 })
 
-test('snapshots of several threads add up child by child and are not changed by it', () => {
+test('snapshots of several threads are summed child by child, without being modified', () => {
   const threads = [1, 2, 3].map((thread) => {
     const metrics = new ThreadMetrics()
     metrics
@@ -110,7 +110,7 @@ test('snapshots of several threads add up child by child and are not changed by 
   expect(withoutGauges(threads[0]).map(({ name }) => name)).toEqual(['c_total', 'h'])
 })
 
-test('a family of another shape is left out of the sum', () => {
+test('a family of another type is excluded from the sum', () => {
   const metrics = new ThreadMetrics()
   metrics.counter({ name: 'x', help: '' }).labels().inc()
   const odd = new ThreadMetrics()

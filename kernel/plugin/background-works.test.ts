@@ -21,12 +21,12 @@ function open() {
   return { works: new BackgroundWorks(metrics, log), logged, valuesOf }
 }
 
-test('idle comes when the last work has ended, well or not; what failed is logged and counted', async () => {
+test('whenIdle resolves when the last work has ended; failures are logged and counted', async () => {
   const { works, logged, valuesOf } = open()
   await works.whenIdle()
   const [first, second] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   works.add('a', first.promise)
-  // The same promise again is work of its own.
+  // The same promise again is separate work.
   works.add('b', first.promise)
   works.add('b', { done: second.promise })
   expect([works.size, valuesOf('weir_background_work_active')]).toEqual([
@@ -53,7 +53,7 @@ test('idle comes when the last work has ended, well or not; what failed is logge
   ])
 })
 
-test('cancel reaches all that can be cancelled, also behind one that throws', () => {
+test('cancel reaches all cancellable work, also after one that throws', () => {
   const { works, logged } = open()
   const cancelled: string[] = []
   const done = new Promise<void>(() => {})

@@ -18,7 +18,7 @@ const orderOf = (...plugins: Plugin[]) => sortPlugins(plugins).map(({ manifest }
 const needing = (name: string, ...dependencies: string[]) => plugin(name, { dependencies })
 
 describe('plugins start', () => {
-  test('after who provides what they use, and otherwise in the order they came in', () => {
+  test('after the providers of services they use, otherwise in configuration order', () => {
     const user = plugin('a', { uses: [Store], usesOptionally: [Clock] })
     expect(
       orderOf(user, plugin('b'), plugin('disk', { provides: [Store] }), plugin('sun', { provides: [Clock] })),
@@ -27,7 +27,7 @@ describe('plugins start', () => {
     expect(orderOf(plugin('self', { provides: [Store], uses: [Store] }))).toEqual(['self'])
   })
 
-  test('after plugins they name, each once, however many need it', () => {
+  test('after plugins they depend on, each once', () => {
     expect(orderOf(needing('c', 'a'), plugin('b'), plugin('a'))).toEqual(['a', 'c', 'b'])
     expect(orderOf(needing('d', 'b', 'c'), needing('b', 'a'), needing('c', 'a'), plugin('a'))).toEqual([
       'a',
@@ -37,13 +37,13 @@ describe('plugins start', () => {
     ])
   })
 
-  test('after optional ones that are enabled, and without those that are not', () => {
+  test('after enabled optional dependencies, and without disabled ones', () => {
     expect(orderOf(plugin('b', { optionalDependencies: ['a', 'nowhere'] }), plugin('a'))).toEqual(['a', 'b'])
   })
 })
 
-describe('the boot stops', () => {
-  test('at a circle, through services or names, and prints the way round', () => {
+describe('the start fails', () => {
+  test('for a cycle, through services or names, with its path', () => {
     expect(() =>
       orderOf(
         plugin('a', { uses: [Store] }),
@@ -54,13 +54,13 @@ describe('the boot stops', () => {
     expect(() => orderOf(needing('a', 'a'))).toThrow('in a cycle: a → a')
   })
 
-  test('at a gap, and prints who asked for what is missing and how to enable it', () => {
+  test('for a missing plugin, with the dependency path and how to enable it', () => {
     expect(() => orderOf(needing('a', 'b'), needing('b', 'store'))).toThrow(
       'plugin b needs plugin store, which is not enabled (a → b → store); add "store: {}" under plugins',
     )
   })
 
-  test('at two providers of one service, and names both', () => {
+  test('for two providers of one service, with both names', () => {
     const two = [plugin('disk', { provides: [Store] }), plugin('memory', { provides: [Clock, Store] })]
     expect(() => orderOf(...two)).toThrow(
       'plugins disk and memory both provide the service store; enable one of them',
@@ -68,7 +68,7 @@ describe('the boot stops', () => {
   })
 })
 
-test('a service without a provider is told with who uses it; what is optional is not missed', () => {
+test('a service without a provider is reported with its users; optional ones are not', () => {
   const plugins = [plugin('a', { uses: [Store], usesOptionally: [Clock] }), plugin('b', { uses: [Store] })]
   expect(missingServices(plugins)).toEqual([
     { plugin: 'a', service: 'store' },

@@ -1,4 +1,4 @@
-/** Chains of hooks: none of them goes on for a request that is over, and none waits for ever. */
+/** Chains of hooks: none continues for a request that is over, and none waits without a timeout. */
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { HookName, HookSignatures } from '../contracts/hook.ts'
@@ -12,7 +12,7 @@ const route = { access: 'api' } as unknown as RouteDefinition
 const BYTES = Buffer.from('data: 1\n\n')
 const error = httpErrors.internal_error()
 
-/** A call of each chain, and what its hooks give back to let the next one run. */
+/** Arguments of each chain, and the result that lets the next hook run. */
 const CALLS: { [Name in HookName]?: { args: readonly unknown[]; passOn: unknown } } = {
   onRequest: { args: [], passOn: undefined },
   onPick: { args: ['m'], passOn: undefined },
@@ -31,7 +31,7 @@ interface FakeRequest {
   isFailing: boolean
 }
 
-/** How one hook behaves, and whether the request ends while it is at work. */
+/** Behaviour of one hook, and whether the request ends while it runs. */
 interface Link {
   readonly isLate: boolean
   readonly leaves: 'no' | 'at once' | 'while it waits'
@@ -41,7 +41,7 @@ interface Link {
 function chainOf(name: HookName, links: readonly Link[], request: FakeRequest, started: number[]) {
   const declared = links.map((link, index) => {
     const end = () => {
-      // An error is being made already where its hooks run.
+      // onError hooks run while the request is already failing.
       if (link.failsOnly && name !== 'onError') request.isFailing = true
       else request.isDone = true
     }
@@ -70,7 +70,7 @@ const links = fc.array(
 )
 
 describe.each(Object.keys(CALLS) as HookName[])('%s', (name) => {
-  test('no hook runs for a request that is over, whenever it ends', async () => {
+  test('no further hook runs once the request is over', async () => {
     await fc.assert(
       fc.asyncProperty(links, async (chain) => {
         const request: FakeRequest = { isDone: false, isFailing: false }
@@ -87,7 +87,7 @@ describe.each(Object.keys(CALLS) as HookName[])('%s', (name) => {
   })
 })
 
-test('the reply of an error is shown to every onResponse hook, unless the client leaves', async () => {
+test('every onResponse hook runs for an error response, until the client disconnects', async () => {
   const started: number[] = []
   const goesOn: Link = { isLate: true, leaves: 'no', failsOnly: false }
   const request: FakeRequest = { isDone: false, isFailing: true }
@@ -96,7 +96,7 @@ test('the reply of an error is shown to every onResponse hook, unless the client
   expect(started).toEqual([0, 1, 2])
 })
 
-test.each(OBSERVERS)('%s is told to every hook, whatever became of the request', async (name) => {
+test.each(OBSERVERS)('%s runs every hook, whatever the state of the request', async (name) => {
   const request: FakeRequest = { isDone: true, isFailing: true }
   const started: number[] = []
   const link: Link = { isLate: true, leaves: 'at once', failsOnly: false }
@@ -115,7 +115,7 @@ describe('a hook that never settles', () => {
   const request = { isDone: false, isFailing: false } as RequestContext
 
   test.each(['onRequest', 'onUpstreamRequest', 'onResponse', 'onEvents', 'onError'] as const)(
-    '%s ends with an error that names hook and plugin when its time is over',
+    '%s ends with an error that names hook and plugin after the timeout',
     async (name) => {
       const declared = declareHook('slow-plugin', name, never, { timeoutMs: 500 })
       const chain = compileHooks([declared], 'slow-plugin', route)[name] as (...args: unknown[]) => unknown
@@ -131,7 +131,7 @@ describe('a hook that never settles', () => {
     },
   )
 
-  test('has half a minute unless it says otherwise, and all the time with 0', async () => {
+  test('has a timeout of 30 s by default, and none with 0', async () => {
     const settled: string[] = []
     for (const [label, options] of [
       ['default', {}],
@@ -148,7 +148,7 @@ describe('a hook that never settles', () => {
     expect(settled).toEqual(['default'])
   })
 
-  test('leaves no timer behind when it settles in time', async () => {
+  test('leaves no timer behind if it settles in time', async () => {
     const declared = declareHook('p', 'onRequest', async () => undefined, {})
     await compileHooks([declared], 'p', route).onRequest?.(request)
     expect(vi.getTimerCount()).toBe(0)

@@ -1,4 +1,4 @@
-/** The life of plugins on one thread: registering, the steps with their deadlines, and going down. */
+/** The life of plugins on one thread: registration, steps with their timeouts, and shutdown. */
 
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { Logger } from '../contracts/log.ts'
@@ -47,7 +47,7 @@ function plugin(
   })
 }
 
-/** Registered already; what registering never touches is left out. */
+/** Registers plugins with only the parts that registering uses. */
 function open(...plugins: Plugin[]): PluginSet {
   const set = new PluginSet(plugins, STEP_MS, log)
   const parts = { declarations: new Declarations(), services: new Services(), log } as unknown as HostParts
@@ -70,17 +70,17 @@ function careless(): never {
 }
 
 describe('registering', () => {
-  test('what a plugin throws names it and the step', () => {
+  test('an exception of a plugin is reported with plugin and step', () => {
     expect(() => open(plugin('a', careless))).toThrow('plugin a failed in register: no disk')
   })
 
-  test('an asynchronous register is refused', () => {
+  test('an asynchronous register is rejected', () => {
     expect(() => open(plugin('a', (async () => {}) as never))).toThrow(
       'plugin a failed in register: register must be synchronous; move asynchronous work to start',
     )
   })
 
-  test('a route that two plugins declare names both, whatever the parameters are called', () => {
+  test('a route declared by two plugins names both, whatever the names of parameters', () => {
     const first = plugin('a', (host) => host.route(route('/items/:id')))
     expect(() =>
       open(
@@ -94,7 +94,7 @@ describe('registering', () => {
     )
   })
 
-  test('all that is wrong is told at once, but nothing that follows from it', () => {
+  test('all errors are reported at once, except consequential ones', () => {
     const Clock = token<string>('clock')
     const Watch = token<string>('watch')
     const wrong = (host: Host) => {
@@ -121,13 +121,13 @@ describe('registering', () => {
     const provider = (name: string) =>
       plugin(name, (host) => host.provide(Clock, 'noon'), { provides: [Clock] })
 
-    test('that two plugins provide names both', () => {
+    test('provided by two plugins is rejected with both names', () => {
       expect(() => open(provider('a'), provider('b'))).toThrow(
         'plugins a and b both provide the service clock; enable one of them',
       )
     })
 
-    test('reaches those whose manifest names it', () => {
+    test('is available to plugins whose manifest lists it', () => {
       const seen: unknown[] = []
       const user = plugin('b', (host) => void seen.push(host.use(Clock), host.find(Clock)), { uses: [Clock] })
       const taker = plugin('c', (host) => void seen.push(host.find(Clock)), { usesOptionally: [Clock] })
@@ -136,7 +136,7 @@ describe('registering', () => {
       expect(seen).toEqual(['noon', 'noon', 'noon', undefined])
     })
 
-    test('that the manifest does not name is refused, provided or used', () => {
+    test('missing in the manifest is rejected, whether provided or used', () => {
       expect(() => open(plugin('a', (host) => host.provide(Clock, '')))).toThrow(
         'plugin a provides the service clock; list it under provides in its manifest',
       )
@@ -149,7 +149,7 @@ describe('registering', () => {
       expect(() => open(provider('a'), plugin('b', find))).toThrow('under uses or usesOptionally')
     })
 
-    test('that its provider keeps to other threads names who asks', () => {
+    test('not provided on this thread is reported with its user', () => {
       const user = plugin('b', (host) => void host.use(Clock), { uses: [Clock] })
       expect(() =>
         open(
@@ -197,7 +197,7 @@ describe('a step', () => {
   })
 })
 
-describe('going up and down', () => {
+describe('start and shutdown', () => {
   const noting = (name: string, calls: string[], steps: PluginLifecycle = {}) =>
     plugin(name, () => ({
       start: () => void calls.push(`${name} start`),
@@ -207,7 +207,7 @@ describe('going up and down', () => {
       ...steps,
     }))
 
-  test('is in order, and back in reverse', async () => {
+  test('run in order, and in reverse order', async () => {
     const calls: string[] = []
     const set = open(noting('a', calls), noting('b', calls))
     await set.start()
@@ -227,14 +227,14 @@ describe('going up and down', () => {
     ])
   })
 
-  test('a start that fails stops what had begun, itself included, and nothing else', async () => {
+  test('a failed start stops the plugins that had started, itself included, and no others', async () => {
     const calls: string[] = []
     const set = open(noting('a', calls), noting('b', calls, { start: careless }), noting('c', calls))
     await expect(set.start()).rejects.toThrow('plugin b failed in start: no disk')
     expect(calls).toEqual(['a start', 'b stop', 'a stop'])
   })
 
-  test('the trouble of one plugin while going down is logged and keeps no other from ending', async () => {
+  test('a failure of one plugin during shutdown is logged and does not affect others', async () => {
     const calls: string[] = []
     const set = open(noting('a', calls), noting('b', calls, { drain: never, stop: careless }))
     await set.start()

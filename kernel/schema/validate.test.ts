@@ -1,4 +1,4 @@
-/** Validation names the field at fault and what was expected. */
+/** Validation names the invalid field and the expected value. */
 
 import { expect, test } from 'vitest'
 import { Type } from '../contracts/type.ts'
@@ -32,7 +32,7 @@ const validator = defineValidator(
   }),
 )
 
-test('a fitting value passes, defaults filled in', () => {
+test('a valid value passes, with defaults filled in', () => {
   expect(validator.parse({ name: 'x' })).toEqual({ name: 'x', limits: { top_p: 0.5 } })
 })
 

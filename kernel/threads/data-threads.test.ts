@@ -1,4 +1,4 @@
-/** Data threads with real worker_threads: boot, commands, publications, deaths, replacement, metrics, stop. */
+/** Data threads with real worker_threads: boot, commands, publications, crashes, replacement, metrics, stop. */
 import { afterEach, expect, test } from 'vitest'
 import type { Script } from '../../test/fixtures/threads/scripted-thread.ts'
 import { defineErrors } from '../errors/define-errors.ts'
@@ -19,7 +19,7 @@ interface Report {
   [field: string]: unknown
 }
 
-/** Collects what the threads report and lets a test wait for a report. */
+/** Collects the reports of threads and lets a test wait for one. */
 class Reports {
   readonly all: Report[] = []
   #wake: (() => void)[] = []
@@ -78,7 +78,7 @@ async function total(threads: DataThreads, name: string): Promise<number> {
   return family.series[0].value
 }
 
-test('all threads are told the same port, a free one when the configuration names none', async () => {
+test('all threads get the same port, a free one if none is configured', async () => {
   const { threads, reports } = setUp({ port: 0 })
   const { port } = await threads.start()
   expect(port).toBeGreaterThan(0)
@@ -92,7 +92,7 @@ test('a thread that cannot start fails the boot with its reason', async () => {
   await expect(threads.start()).rejects.toThrow('data thread 2 ended before it listened: no start on purpose')
 })
 
-test('a command runs on control and its result comes back', async () => {
+test('a command runs on control and its result is returned', async () => {
   const { threads, link, reports, act } = setUp()
   link.onCommand('double', async (payload) => ({ doubled: (payload as number) * 2 }))
   await threads.start()
@@ -101,7 +101,7 @@ test('a command runs on control and its result comes back', async () => {
   expect(report).toMatchObject({ index: 2, value: { doubled: 42 } })
 })
 
-test('a GatewayError of a handler arrives as a GatewayError with all its facts', async () => {
+test('a GatewayError of a handler arrives as a GatewayError with all its members', async () => {
   const { threads, link, reports, act } = setUp()
   link.onCommand('refuse', () => {
     throw errors.too_many.with({ param: 'count', headers: ['retry-after', '1'] }, 7)
@@ -115,7 +115,7 @@ test('a GatewayError of a handler arrives as a GatewayError with all its facts',
   await expect(link.command('refuse', null)).rejects.toBeInstanceOf(GatewayError)
 })
 
-test('any other error of a handler crosses as its message alone, and an unknown command is an error', async () => {
+test('any other error of a handler arrives with its message only, and an unknown command is an error', async () => {
   const { threads, link, reports, act } = setUp()
   link.onCommand('break', () => {
     throw new TypeError('broken')
@@ -130,7 +130,7 @@ test('any other error of a handler crosses as its message alone, and an unknown 
   expect(await reports.wait(({ code }) => code === 'unknown_command')).toMatchObject({ index: 2 })
 })
 
-test('publish resolves when every thread has the value, and later threads are born with it', async () => {
+test('publish resolves when every thread has the value, and later threads start with it', async () => {
   const { threads, link, reports, act } = setUp()
   await link.publish('greeting', 'hello')
   await threads.start()
@@ -145,7 +145,7 @@ test('publish resolves when every thread has the value, and later threads are bo
   expect(link.replica('script', null)).toMatchObject({ version: 2, current: { index: 2 } })
 })
 
-test('a value that cannot cross is refused and changes nothing anywhere', async () => {
+test('a value that cannot be cloned is rejected and changes nothing', async () => {
   const { threads, link } = setUp({ count: 1 })
   await threads.start()
   await expect(link.publish('greeting', () => {})).rejects.toThrow('could not be cloned')
@@ -153,7 +153,7 @@ test('a value that cannot cross is refused and changes nothing anywhere', async 
 })
 
 for (const act of ['throw', 'reject'] as const) {
-  test(`a thread that dies by ${act} closes its server, is replaced and is born with the replicas; others live on`, async () => {
+  test(`a thread that dies by ${act} closes its server and is replaced with the current replicas; others continue`, async () => {
     const { threads, link, reports, exits, act: script } = setUp()
     await threads.start()
     await link.publish('greeting', 'again')
@@ -171,7 +171,7 @@ for (const act of ['throw', 'reject'] as const) {
   })
 }
 
-test('a publication does not wait for a thread that dies of it', async () => {
+test('a publication does not wait for a thread that dies during it', async () => {
   const { threads, act } = setUp({ count: 1 })
   await threads.start()
   await Promise.all([act({ index: 1, act: 'throw' }), act({ index: 1, act: 'nothing' })])
@@ -203,7 +203,7 @@ test('drain reaches every thread with its deadline, and afterwards no thread is 
   expect(reports.all.filter(({ event }) => event === 'start')).toHaveLength(2)
 })
 
-test('stop resolves when every thread has ended, also when it is asked twice', async () => {
+test('stop resolves when every thread has ended, also if called twice', async () => {
   const { threads, exits } = setUp()
   await threads.start()
   expect(await threads.stop(60_000)).toBe(0)

@@ -24,7 +24,7 @@ function join(control: ControlLink, index = 1) {
   return { data: new DataLink({ port: port2, index, replicas, log }), attachment }
 }
 
-test('with no data threads one link is both ends', async () => {
+test('without data threads one link is both ends', async () => {
   const link = new ControlLink({ log, isData: true })
   const seen: unknown[] = []
   link.replica('r', 'first').listeners.push((next) => seen.push(next))
@@ -35,7 +35,7 @@ test('with no data threads one link is both ends', async () => {
   expect([link.isControl, link.isData, link.index]).toEqual([true, true, 0])
 })
 
-test('a second handler of a command is refused on control and ignored elsewhere', async () => {
+test('a second handler of a command is rejected on control and ignored elsewhere', async () => {
   const control = new ControlLink({ log })
   const { data } = join(control)
   control.onCommand('c', () => 'control')
@@ -44,7 +44,7 @@ test('a second handler of a command is refused on control and ignored elsewhere'
   expect(await data.command('c', null)).toBe('control')
 })
 
-test('a thread attached between two publications has the first from birth and takes in the second', async () => {
+test('a thread attached between two publications starts with the first and receives the second', async () => {
   const control = new ControlLink({ log })
   await control.publish('r', 'one')
   const { data } = join(control)
@@ -53,7 +53,7 @@ test('a thread attached between two publications has the first from birth and ta
   expect(data.replica('r', 'initial')).toMatchObject({ current: 'two', version: 2 })
 })
 
-test('a publication waits for what listeners promise, on any thread, also when one of them fails', async () => {
+test('a publication waits for the promises of listeners on any thread, even if one of them fails', async () => {
   const control = new ControlLink({ log })
   const { data, attachment } = join(control)
   const taken = Promise.withResolvers<void>()
@@ -62,7 +62,7 @@ test('a publication waits for what listeners promise, on any thread, also when o
   data.replica('r', null).listeners.push(() => taken.promise)
   const first = control.publish('r', 'one').then(() => done.push('one'))
   await expect.poll(() => data.replica('r', null).current).toBe('one')
-  // Another value needs no listener of that one.
+  // Listeners of one value do not run for another.
   await control.publish('other', 1)
   expect(done).toEqual([])
   taken.resolve()
@@ -76,12 +76,12 @@ test('a publication waits for what listeners promise, on any thread, also when o
   data.replica('slow', null).listeners.push(() => new Promise(() => {}))
   const never = control.publish('slow', 1)
   await expect.poll(() => data.replica('slow', null).current).toBe(1)
-  // A thread that ends has acknowledged everything.
+  // A closed thread counts as having acknowledged everything.
   attachment.detach()
   await never
 })
 
-test('a publication waits for every thread that lives and for none that left', async () => {
+test('a publication waits for every running thread, not for closed ones', async () => {
   const control = new ControlLink({ log })
   join(control, 1)
   const silent = control.attach(() => {})
@@ -96,7 +96,7 @@ test('a publication waits for every thread that lives and for none that left', a
   await published
 })
 
-test('publications under way at the same time each get their own acknowledgements', async () => {
+test('concurrent publications each get their own acknowledgements', async () => {
   const control = new ControlLink({ log })
   const { data } = join(control)
   await Promise.all([control.publish('r', 1), control.publish('s', 'x'), control.publish('r', 2)])
@@ -104,7 +104,7 @@ test('publications under way at the same time each get their own acknowledgement
   expect(data.replica('s', '')).toMatchObject({ current: 'x', version: 1 })
 })
 
-test('a command whose payload or result cannot cross is rejected', async () => {
+test('a command whose payload or result cannot be cloned is rejected', async () => {
   const control = new ControlLink({ log })
   const { data } = join(control)
   control.onCommand('give', () => () => {})
@@ -117,7 +117,7 @@ test('only control publishes', async () => {
   await expect(data.publish('r')).rejects.toThrow('only control may publish r')
 })
 
-test('a listener that throws keeps neither the swap nor the other listeners from happening', () => {
+test('a listener that throws affects neither the swap nor other listeners', () => {
   const cells = new ReplicaCells(log)
   const seen: unknown[] = []
   const cell = cells.cell('r', 0)
@@ -131,7 +131,7 @@ test('a listener that throws keeps neither the swap nor the other listeners from
   expect([cell.current, seen]).toEqual([1, [1]])
 })
 
-test('versions only grow, in whatever order they come', () => {
+test('versions only increase, in any order of arrival', () => {
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 1, max: 20 })), (versions) => {
       const cells = new ReplicaCells(log)
@@ -146,7 +146,7 @@ test('versions only grow, in whatever order they come', () => {
   )
 })
 
-test('early deaths are answered ever more slowly, a long life at once', () => {
+test('early crashes are restarted with increasing delays, after a long life at once', () => {
   const backOff = new RestartBackOff()
   const early = Array.from({ length: 8 }, () => backOff.delayMs(10))
   expect(early).toEqual([100, 200, 400, 800, 1600, 3200, 5000, 5000])

@@ -12,7 +12,7 @@ test('a free port passes and is free afterwards', async () => {
   await assertPortFree(HOST, port, '--port')
 })
 
-test('a port that is held is named with what changes it', async () => {
+test('a port in use is reported with the setting that changes it', async () => {
   const server = createServer().listen(0, HOST)
   await once(server, 'listening')
   const { port } = server.address() as { port: number }
@@ -24,7 +24,7 @@ test('a port that is held is named with what changes it', async () => {
   await once(server, 'close')
 })
 
-test('an address of another machine is said to be one', async () => {
+test('an address of another machine is reported as such', async () => {
   await expect(assertPortFree('192.0.2.1', 4000, '--port')).rejects.toThrow(
     '192.0.2.1 is not an address of this machine',
   )

@@ -52,7 +52,7 @@ function open(options: Partial<TaskPoolOptions> = {}) {
 
 const run = <R>(pool: TaskPool, task: ScriptedTask, stop = new TaskStop()) => pool.run<R>(task, { stop })
 
-test('all threads run their tasks on the same threads, control too', async () => {
+test('all threads, including control, run their tasks on the same pool threads', async () => {
   const { control, pool } = open()
   const pools = [pool, join(control, 1).pool, join(control, 2).pool]
   const ids = await Promise.all(pools.map((one) => run<number>(one, { do: 'answer' })))
@@ -64,7 +64,7 @@ test('all threads run their tasks on the same threads, control too', async () =>
   ])
 })
 
-test('what a task needs is moved to it, and what it gives comes back', async () => {
+test('input is transferred to the task, and output back', async () => {
   const { pool } = join(open().control, 1)
   const bytes = new Uint8Array(1_000)
   const task = { do: 'length', bytes }
@@ -73,7 +73,7 @@ test('what a task needs is moved to it, and what it gives comes back', async () 
   expect(await run(pool, { do: 'bytes' })).toEqual({ ids: Int32Array.of(1, 2, 3), text: 'abc' })
 })
 
-test('a task that loops is stopped by its sender, and others get their turn', async () => {
+test('a looping task is stopped by its sender, and others run', async () => {
   const { control } = open()
   const [first, second] = [join(control, 1).pool, join(control, 2).pool]
   const stop = new TaskStop()
@@ -87,7 +87,7 @@ test('a task that loops is stopped by its sender, and others get their turn', as
   await expect(run(first, { do: 'answer' }, over)).rejects.toMatchObject({ kind: 'stopped' })
 })
 
-test('failures have the kinds that they have on a pool of the own', async () => {
+test("failures have the same kinds as on a thread's own pool", async () => {
   const { control } = open({ queueLimit: 0 })
   const { pool } = join(control, 1)
   await expect(run(pool, { do: 'exit' })).rejects.toMatchObject({ kind: 'crashed' })
@@ -99,7 +99,7 @@ test('failures have the kinds that they have on a pool of the own', async () => 
   expect(await looping).toBe('stopped')
 })
 
-test('the pool outlives a thread that uses it: its thread stays, and what ran for the dead one ends', async () => {
+test('the pool outlives a thread that uses it: its thread stays, and tasks of the dead one end', async () => {
   const { control, pool } = open()
   const dead = join(control, 1)
   const before = await run<number>(dead.pool, { do: 'answer' })
@@ -114,7 +114,7 @@ test('the pool outlives a thread that uses it: its thread stays, and what ran fo
   expect(typeof (await run(reborn, { do: 'answer' }))).toBe('number')
 })
 
-test('closing ends the own tasks only; the one that control closes is closed for all', async () => {
+test("closing ends a thread's own tasks only; closing on control closes the pool for all", async () => {
   const { control, pool } = open()
   const [first, second] = [join(control, 1).pool, join(control, 2).pool]
   const looping = run(first, { do: 'loop' })

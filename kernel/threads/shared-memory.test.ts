@@ -1,4 +1,4 @@
-/** Shared blocks under real threads: whoever asks first, all have the same. */
+/** Shared blocks under real threads: all threads get the same block, whichever requests it first. */
 import { once } from 'node:events'
 import { MessageChannel, Worker } from 'node:worker_threads'
 import { expect, test } from 'vitest'
@@ -9,7 +9,7 @@ interface Ask {
   readonly bytes: number
 }
 
-/** @returns what the thread found for each ask: the count before its own, or the message of the error */
+/** @returns the result of each request: the previous count, or the message of the error */
 async function askOnThread(memory: SharedMemory, asks: readonly Ask[], canAsk = true): Promise<unknown[]> {
   const { port1, port2 } = new MessageChannel()
   memory.connect(port1)
@@ -26,7 +26,7 @@ async function askOnThread(memory: SharedMemory, asks: readonly Ask[], canAsk = 
 
 const counter: Ask = { name: 'count', bytes: 8 }
 
-test('threads that ask for a name nobody has yet get one block, and control and later threads get it too', async () => {
+test('threads that request a new name get one block, and so do control and later threads', async () => {
   const memory = new SharedMemory()
   const [first, second, third] = await Promise.all(
     [0, 1, 2].map(() => askOnThread(memory, [counter, counter])),
@@ -37,7 +37,7 @@ test('threads that ask for a name nobody has yet get one block, and control and 
   expect(await askOnThread(memory, [counter])).toEqual([6])
 })
 
-test('another size is refused on the thread that asks, and the block stays', async () => {
+test('another size is rejected on the requesting thread, and the block is kept', async () => {
   const memory = new SharedMemory()
   memory.block('count', 8)
   const asks = [{ name: 'count', bytes: 16 }, { name: 'new', bytes: 4 }, { name: 'new', bytes: 8 }, counter]
@@ -49,14 +49,14 @@ test('another size is refused on the thread that asks, and the block stays', asy
   expect([...memory.blocks.keys()]).toEqual(['count', 'new'])
 })
 
-test('a size that cannot be had is refused by control, which goes on', async () => {
+test('an impossible size is rejected by control, which continues', async () => {
   const memory = new SharedMemory()
   const [problem, count] = await askOnThread(memory, [{ name: 'huge', bytes: -1 }, counter])
   expect(problem).toContain('Invalid')
   expect(count).toBe(0)
 })
 
-test('a thread that cannot ask has what it was given', async () => {
+test('a thread that cannot request blocks has those it was given', async () => {
   const memory = new SharedMemory()
   memory.block('count', 8)
   const answers = await askOnThread(memory, [counter, { name: 'other', bytes: 8 }], false)

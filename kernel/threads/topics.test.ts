@@ -1,4 +1,4 @@
-/** Topics over the real BroadcastChannel; each `Topics` stands for a thread, since a channel delivers within a thread too. */
+/** Topics over the real BroadcastChannel; each `Topics` acts as a thread, since a channel delivers within a thread too. */
 import { Worker } from 'node:worker_threads'
 import { afterEach, describe, expect, test } from 'vitest'
 import { defineTopic, type Topic } from '../contracts/topic.ts'
@@ -29,7 +29,7 @@ function listen(topic: Topic<unknown>, key: string) {
   return { seen, close: topic.subscribe(key, (event) => void seen.push(event)) }
 }
 
-describe('an event reaches every thread that listens to its key', () => {
+describe('an event reaches every thread with a listener for its key', () => {
   test('from any thread, in order, and no other key', async () => {
     const { threads } = open(3)
     for (const from of threads) {
@@ -51,7 +51,7 @@ describe('an event reaches every thread that listens to its key', () => {
     expect([threads[0].publish('a', 2), seen]).toEqual([false, [1]])
   })
 
-  test('two listeners of one thread, of which one unsubscribes twice', async () => {
+  test('with two listeners of one thread, one of which unsubscribes twice', async () => {
     const { threads } = open(2)
     const [first, second] = [listen(threads[1], 'a'), listen(threads[1], 'a')]
     first.close()
@@ -77,7 +77,7 @@ test('an event that cannot be cloned fails the publisher, and later events arriv
   await expect.poll(() => seen).toEqual([1])
 })
 
-test('a listener that throws does not keep the event from the others', async () => {
+test('a listener that throws does not affect other listeners', async () => {
   const { threads } = open(2)
   threads[1].subscribe('a', () => {
     throw new Error('thrown')
@@ -89,7 +89,7 @@ test('a listener that throws does not keep the event from the others', async () 
   expect(seen).toEqual([1, 2])
 })
 
-test('two gateways of one process do not hear each other', async () => {
+test("two gateways of one process do not receive each other's events", async () => {
   const [one, other] = [open(2), open(2)]
   const foreign = listen(other.threads[1], 'a')
   const own = listen(one.threads[1], 'a')
@@ -98,7 +98,7 @@ test('two gateways of one process do not hear each other', async () => {
   expect(foreign.seen).toEqual([])
 })
 
-test('the subscriptions of a dead thread end when its successor starts, which hears events of its own', async () => {
+test('the subscriptions of a dead thread end when its replacement starts, which receives its own events', async () => {
   const { memory, threads } = open(2)
   const worker = new Worker(new URL('../../test/fixtures/threads/topic-listener.ts', import.meta.url), {
     workerData: { memory, threadIndex: 1 },

@@ -7,7 +7,7 @@ const limits = new WorkerLimits(KERNEL)
 const plain = workerEntry({ slot: 0 })
 const own = (requestMs: number) => workerEntry({ slot: 1, httpPool: { requestMs } })
 
-test("a worker's own limits stand in place of the kernel's, the rest stays", () => {
+test("a worker's own timeouts override the kernel's, the rest is kept", () => {
   expect(limits.of(plain)).toEqual(KERNEL)
   const worker = workerEntry({ slot: 1, httpPool: { connectMs: 1, requestMs: 2 } })
   expect(limits.of(worker)).toEqual({ connectMs: 1, firstByteMs: 20, idleMs: 30, requestMs: 2 })
@@ -26,7 +26,7 @@ test.each([
   expect(limits.after(worker, usedMs).requestMs).toBe(expected)
 })
 
-test('without a limit of the kernel, each attempt has its own', () => {
+test('without a timeout in the kernel, each attempt has its own', () => {
   const endless = new WorkerLimits({ ...KERNEL, requestMs: 0 })
   expect([endless.totalMs(null), endless.totalMs(own(300))]).toEqual([0, 0])
   expect(endless.after(own(300), 5_000).requestMs).toBe(300)

@@ -29,7 +29,7 @@ const LIMITS = { connectMs: 0, firstByteMs: 0, idleMs: 0, requestMs: 100_000 }
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
-/** What happens to one attempt once it is sent. */
+/** Outcomes of one attempt after it is sent. */
 type Fate =
   | 'answered'
   | 'refused'
@@ -41,22 +41,22 @@ type Fate =
   | 'nobody'
   | 'silent'
 
-/** A relay between a client and workers that do nothing by themselves. */
+/** A relay between a client and workers that tests drive. */
 class Stage {
   readonly attempts: (Attempt & { calls: string[] })[] = []
   readonly excluded: (readonly number[])[] = []
   readonly sentAtMs: number[] = []
-  /** What became of the reply, in order. */
+  /** Response events, in order. */
   readonly replies: string[] = []
   aborted = 0
   handler: UpstreamHandler | null = null
   listener: SinkListener | null = null
-  /** They are all the same worker's. */
+  /** All attempts are at the same worker. */
   isAlone = false
   /** Two workers share an attempt. */
   isPair = false
   pairHandler: PairHandler | null = null
-  /** Nobody can be picked while true. */
+  /** If true, no worker can be picked. */
   isEmpty = false
 
   start(retry = RETRY): void {
@@ -161,8 +161,8 @@ class Stage {
   }
 }
 
-describe('waits between attempts', () => {
-  test('grow from attempt to attempt; the last answer is passed on', () => {
+describe('back-off between attempts', () => {
+  test('grows from attempt to attempt; the last response is passed on', () => {
     const stage = new Stage()
     stage.start()
     for (let attempt = 1; attempt <= 5; attempt++) {
@@ -175,7 +175,7 @@ describe('waits between attempts', () => {
     expect(stage.replies).toEqual(['503 no'])
   })
 
-  test('end when the client leaves: no timer stays', () => {
+  test('ends when the client disconnects, without a timer left', () => {
     const stage = new Stage()
     stage.start()
     stage.meet('unreachable')
@@ -186,7 +186,7 @@ describe('waits between attempts', () => {
     expect(stage.replies).toEqual([])
   })
 
-  test('let a short refusal come to its end, and cut one that has none', () => {
+  test('lets a short error response end, and aborts one that does not', () => {
     const stage = new Stage()
     stage.start()
     stage.meet('refused')
@@ -197,12 +197,12 @@ describe('waits between attempts', () => {
     vi.runAllTimers()
     stage.handler?.onResponseStart(503, [], 10)
     vi.runAllTimers()
-    // Announced, but it did not come in time.
+    // Announced by content-length, but not received in time.
     expect(stage.aborted).toBe(2)
   })
 })
 
-test('a worker is told of its own failures once, and of those of the gateway never', () => {
+test('a worker failure counts once for the worker, a local failure never', () => {
   const stage = new Stage()
   stage.isAlone = true
   stage.start()
@@ -219,7 +219,7 @@ test('a worker is told of its own failures once, and of those of the gateway nev
   ])
 })
 
-test('neither worker of a pair is told of failures of the gateway', () => {
+test('a local failure counts for neither worker of a pair', () => {
   const stage = new Stage()
   stage.isPair = true
   stage.start({ ...RETRY, maxAttempts: 1 })
@@ -231,7 +231,7 @@ test('neither worker of a pair is told of failures of the gateway', () => {
   expect(stage.replies).toEqual(['error gateway_exhausted'])
 })
 
-test('whatever happens, each attempt is released once, judged at most once, and the client answered once', () => {
+test('in any sequence each attempt is released once, counted at most once, and the client gets one response', () => {
   const fate = fc.constantFrom<Fate>(
     'answered',
     'refused',

@@ -21,7 +21,7 @@ test.each(['connection', 'content-length', 'transfer-encoding', 'date', 'x-reque
   (name) => expect(select([name], name, '1')).toEqual([]),
 )
 
-test('headers that Connection lists are hop-by-hop', () => {
+test('headers listed in Connection are hop-by-hop', () => {
   const headers = ['etag', '1', 'connection', 'close, X-Hop', 'x-hop', '2', 'connection', 'vary', 'vary', '3']
   expect(select(['x-hop'], ...headers)).toEqual(['etag', '1'])
   expect(select([], 'connection', 'keep-alive', 'etag', '1')).toEqual(['etag', '1'])

@@ -14,26 +14,26 @@ const CONFIG = {
 const rules = new RetryRules(CONFIG)
 const middle = () => 0.5
 
-describe('the wait before another attempt', () => {
-  test('grows by the multiplier from the first wait', () => {
+describe('the back-off before another attempt', () => {
+  test('grows by the multiplier from the initial value', () => {
     expect([1, 2, 3, 4].map((failed) => backOffMs(rules.kernel, failed, 0, middle))).toEqual([
       50, 75, 113, 169,
     ])
   })
 
-  test('varies by the jitter both ways, after the cap', () => {
+  test('varies by the jitter in both directions, after the maximum', () => {
     const capped = { ...rules.kernel, maxBackoffMs: 100 }
     expect(backOffMs(capped, 40, 0, () => 0)).toBe(80)
     expect(backOffMs(capped, 40, 0, middle)).toBe(100)
     expect(backOffMs(capped, 40, 0, () => 0.999999999)).toBe(120)
   })
 
-  test('is never longer than a timer can wait', () => {
+  test('never exceeds the longest timer', () => {
     const patient = { ...rules.kernel, initialBackoffMs: 2 ** 40, maxBackoffMs: 2 ** 41 }
     expect(backOffMs(patient, 1, 0, middle)).toBe(2 ** 31 - 1)
   })
 
-  test('is what the worker asked for, up to the cap', () => {
+  test('is the Retry-After of the worker, up to the maximum', () => {
     expect(backOffMs(rules.kernel, 1, 2_000, middle)).toBe(2_000)
     expect(backOffMs(rules.kernel, 1, 10, middle)).toBe(50)
     expect(backOffMs(rules.kernel, 1, 3_600_000, middle)).toBe(30_000)
@@ -49,7 +49,7 @@ describe('the wait before another attempt', () => {
     .map((given): RetrySettings => ({ ...rules.kernel, ...given }))
   const draw = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true })
 
-  test('never leaves the bounds, and without jitter never shrinks', () => {
+  test('stays within its bounds, and without jitter never decreases', () => {
     fc.assert(
       fc.property(
         settings,
@@ -84,15 +84,15 @@ describe('Retry-After (RFC 9110 §10.2.3)', () => {
     ['2026', 2_026_000],
     ['soon', 0],
     ['', 0],
-  ])('%o asks for %d ms', (value, expected) => {
+  ])('%o is %d ms', (value, expected) => {
     expect(retryAfterMs(value, NOW_MS)).toBe(expected)
   })
 
-  test('an answer without it asks for nothing', () => expect(retryAfterMs(undefined, NOW_MS)).toBe(0))
+  test('a response without it is 0 ms', () => expect(retryAfterMs(undefined, NOW_MS)).toBe(0))
 })
 
-describe("a worker's own settings", () => {
-  test("stand in place of the kernel's, the rest stays", () => {
+describe('settings of a worker', () => {
+  test("override the kernel's, the rest is kept", () => {
     const own = { maxAttempts: 2, retryableStatuses: [418] }
     expect(rules.of(own)).toMatchObject({ maxAttempts: 2, initialBackoffMs: 50 })
     expect([418, 503].map((status) => rules.isFailure(status, own))).toEqual([true, false])
@@ -100,7 +100,7 @@ describe("a worker's own settings", () => {
     expect(rules.of(own)).toBe(rules.of(own))
   })
 
-  test('disableRetry leaves one attempt, whatever else is set', () => {
+  test('disableRetry allows one attempt, whatever else is set', () => {
     expect(rules.of({ disableRetry: true, maxAttempts: 9 }).maxAttempts).toBe(1)
   })
 

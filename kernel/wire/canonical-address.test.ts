@@ -18,7 +18,7 @@ test.each([
   expect(canonicalAddress(address)).toBe(text)
 })
 
-test('what is written stays, and an address is told from others only by its bits', () => {
+test('addresses with equal bits have one spelling', () => {
   fc.assert(
     fc.property(fc.ipV6(), (address) => {
       const text = canonicalAddress(address)

@@ -4,7 +4,7 @@ import { computingMs } from '../../test/support/best-of.ts'
 import { EventCounter, nextEventEnd } from './event-borders.ts'
 import { EventSplitter } from './event-splitter.ts'
 
-/** Events as the slow and certain way finds them: line by line. */
+/** Reference implementation: finds events line by line. */
 function eventsOf(text: string): { whole: string; rest: string } {
   const border = /(?:\r\n|\n|\r(?!\n|$))(?:\r\n|\n|\r(?!\n|$))/g
   let end = 0
@@ -15,7 +15,7 @@ function eventsOf(text: string): { whole: string; rest: string } {
   return { whole: text.slice(0, end), rest: text.slice(end) }
 }
 
-/** Events of lines that are not empty, with either line end, and perhaps half an event after them. */
+/** Events of non-empty lines, with either line end, perhaps with an unfinished event after them. */
 const lineEnd = fc.constantFrom('\n', '\r\n')
 const lines = fc
   .array(fc.tuple(fc.constantFrom('data: a', 'event: x', ':', 'é'), lineEnd), { minLength: 1, maxLength: 4 })
@@ -27,13 +27,13 @@ const streams = fc
   )
   .map(([events, rest]) => events.flat().join('') + rest)
 
-/** Cuts bytes at the given places, in any number of pieces. */
+/** Splits bytes at the given positions. */
 function cut(bytes: Buffer, places: readonly number[]): Buffer[] {
   const borders = [...new Set(places.map((place) => place % (bytes.length + 1)))].sort((a, b) => a - b)
   return [0, ...borders].map((from, index) => bytes.subarray(from, borders[index] ?? bytes.length))
 }
 
-test('any chunking gives the same whole events and the same rest, byte for byte', () => {
+test('any chunking gives the same complete events and the same rest, byte for byte', () => {
   fc.assert(
     fc.property(streams, fc.array(fc.nat(400), { maxLength: 12 }), (text, places) => {
       const splitter = new EventSplitter()
@@ -47,7 +47,7 @@ test('any chunking gives the same whole events and the same rest, byte for byte'
   )
 })
 
-test('lines that end with a bare CR make events too', () => {
+test('lines that end with a bare CR are supported', () => {
   const splitter = new EventSplitter()
   const events = Buffer.concat([
     splitter.push(Buffer.from('data: 1\r')),
@@ -56,7 +56,7 @@ test('lines that end with a bare CR make events too', () => {
   expect(events.toString()).toBe('data: 1\r\r')
 })
 
-test('each piece given back ends with the end of an event', () => {
+test('each returned piece ends at an event boundary', () => {
   fc.assert(
     fc.property(streams, fc.array(fc.nat(400), { maxLength: 12 }), (text, places) => {
       const splitter = new EventSplitter()
@@ -68,7 +68,7 @@ test('each piece given back ends with the end of an event', () => {
   )
 })
 
-test('an event is given back with its last byte, not one later', () => {
+test('an event is returned with its last byte, not one later', () => {
   const splitter = new EventSplitter()
   expect(splitter.push(Buffer.from('data: 1\n')).length).toBe(0)
   expect(splitter.waitingBytes).toBe(8)
@@ -76,14 +76,14 @@ test('an event is given back with its last byte, not one later', () => {
   expect(splitter.takeRest().toString()).toBe('data: 2')
 })
 
-test('what is given back is not changed by the chunk it came in', () => {
+test('a returned piece is not changed by later writes to the chunk', () => {
   const chunk = Buffer.from('data: 1\n\n')
   const events = new EventSplitter().push(chunk)
   chunk.fill(0)
   expect(events.toString()).toBe('data: 1\n\n')
 })
 
-test('any bytes in any pieces: the same whole events as in one piece', () => {
+test('any bytes in any chunks: the same complete events as in one chunk', () => {
   const bytes = fc
     .array(fc.constantFrom('\n', '\r', 'a', ':'), { maxLength: 40 })
     .map((parts) => parts.join(''))
@@ -100,7 +100,7 @@ test('any bytes in any pieces: the same whole events as in one piece', () => {
   )
 })
 
-test('events are counted alike in one piece and in many', () => {
+test('event counts are equal in one chunk and in many', () => {
   fc.assert(
     fc.property(streams, fc.array(fc.nat(400), { maxLength: 12 }), (text, places) => {
       const pieces = new EventCounter()
@@ -112,7 +112,7 @@ test('events are counted alike in one piece and in many', () => {
   )
 })
 
-test('whole events are taken apart where they end', () => {
+test('complete events are split at their ends', () => {
   expect(eventsIn(Buffer.from('data: 1\n\n\ndata: 2\r\n\r\ndata: 3\r\r'))).toEqual([
     'data: 1\n\n',
     '\n',
@@ -122,7 +122,7 @@ test('whole events are taken apart where they end', () => {
   expect(nextEventEnd(Buffer.from('data: 1\n'), 0)).toBe(-1)
 })
 
-test('an event of 1 MB that comes byte by byte takes no longer than its bytes', () => {
+test('an event of 1 MB that arrives byte by byte takes linear time', () => {
   const splitter = new EventSplitter()
   const byte = Buffer.from('a')
   const tookMs = computingMs(() => {

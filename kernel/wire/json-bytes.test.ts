@@ -6,7 +6,7 @@ import { skipScalar, skipSpace, skipString, skipValue } from './json-bytes.ts'
 const after = (text: string, skip: (body: Buffer, from: number) => number = skipValue) =>
   skip(Buffer.from(text), 0)
 
-test('any JSON value is stepped over to its last byte, whatever follows', () => {
+test('any JSON value is skipped to its last byte, whatever follows', () => {
   fc.assert(
     fc.property(
       fc.jsonValue(),
@@ -30,7 +30,7 @@ test('any string ends at its own quote', () => {
   )
 })
 
-test('what is cut off or is no value is -1', () => {
+test('a truncated or invalid value is -1', () => {
   for (const text of [
     '',
     '"',
@@ -49,7 +49,7 @@ test('what is cut off or is no value is -1', () => {
   expect(after('01', skipScalar)).toBe(1)
 })
 
-test('white space is what JSON has for it', () => {
+test('white space is that of JSON', () => {
   expect(after(' \t\r\n1', skipSpace)).toBe(4)
   expect(after('\u00a01', skipSpace)).toBe(0)
 })

@@ -6,7 +6,7 @@ import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
 import { unsuitableNode } from './node-version.ts'
 
-test('another Node is named in one line, with what is needed', () => {
+test('an unsupported Node version is reported in one line, with the required one', () => {
   for (const version of ['18.20.8', '20.20.2', '22.11.0', '23.0.0', '24.1.0']) {
     expect(unsuitableNode(version)).toMatch(
       new RegExp(`^weir: Node 22, from 22\\.12 on, is needed; this is Node ${version} \\(.*\\)$`),

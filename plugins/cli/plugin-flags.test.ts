@@ -1,4 +1,4 @@
-/** Flags of plugins reach the command line and the environment, and land where their rows say. */
+/** Plugin flags reach the command line and the environment, and set the fields of their rows. */
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import type { ConfigFlag } from '#kernel'
@@ -24,14 +24,14 @@ test('the list has exactly the flags of the manifests of the catalog, each below
   expect(new Set(listed)).toEqual(new Set(rows.map(({ flag }) => flag)))
 })
 
-test('no flag and no variable is there twice', () => {
+test('no flag and no variable exists twice', () => {
   for (const key of ['flag', 'env'] as const) {
     const names = CATALOG_FLAGS.flatMap((row) => row[key] ?? [])
     expect(names.toSorted()).toEqual([...new Set(names)].toSorted())
   }
 })
 
-test('flags of policies set their sections, also two of them, and enable the plugin', async () => {
+test('flags of policies set their sections and enable the plugin', async () => {
   const given = { 'cache-threshold': '0.5', 'eviction-interval': '30', 'sticky-routing-keys': true }
   const overrides = readFlags(given, CATALOG_FLAGS)
   const config = await loadConfig({ text: 'plugins: {}', env: {}, overrides, pluginSchemas })
@@ -42,14 +42,14 @@ test('flags of policies set their sections, also two of them, and enable the plu
   })
 })
 
-test('bodies are checked in full by a flag', async () => {
+test('a flag enables full validation of bodies', async () => {
   const load = (validate: string) =>
     loadConfig({ env: {}, overrides: readFlags({ validate }, CATALOG_FLAGS), pluginSchemas })
   expect((await load('full')).plugins.chat).toMatchObject({ validate: 'full' })
   await expect(load('more')).rejects.toThrow('--validate: plugins.chat.validate')
 })
 
-test('a mistake in a flag of a plugin is reported under the flag', async () => {
+test('an error in a plugin flag is reported under the flag', async () => {
   const overrides = readFlags({ 'cache-threshold': '7' }, CATALOG_FLAGS)
   const loading = loadConfig({ env: {}, overrides, pluginSchemas })
   await expect(loading).rejects.toThrow('--cache-threshold: plugins.policies.cacheAware.cacheThreshold')

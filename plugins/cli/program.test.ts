@@ -12,14 +12,14 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { TestAuthority } from '../../test/support/certificates.ts'
 
-// Each test starts processes, which takes its time on a busy machine.
+// Each test starts processes, which is slow on a loaded machine.
 vi.setConfig({ testTimeout: 30_000 })
 
 const CLI = fileURLToPath(new URL('../cli.ts', import.meta.url))
 const dir = mkdtempSync(join(tmpdir(), 'weir-cli-'))
 afterAll(() => rmSync(dir, { recursive: true }))
 
-/** Runs the real command in a process of its own, with nothing of this one's environment. */
+/** Runs the real command in a separate process, with an empty environment. */
 async function weir(args: readonly string[], env: Record<string, string> = {}) {
   const child: ChildProcess = spawn(process.execPath, ['--conditions=weir-source', CLI, ...args], {
     env: { PATH: process.env.PATH ?? '', ...env },
@@ -72,7 +72,7 @@ describe('weir config', () => {
     expect(code).toBe(0)
   })
 
-  test('check prints every problem with its place, no stack, and exits with 2', async () => {
+  test('check prints every problem with its position, without a stack, and exits with 2', async () => {
     const file = write(
       'bad.yaml',
       'kernel:\n  prot: 1\nplugins:\n  atuh: {}\n  auth: { apiKey: { $env: NOPE } }\n',
@@ -137,7 +137,7 @@ describe('weir config', () => {
     expect(code).toBe(2)
   })
 
-  test('all wrong declarations of plugins are reported, each at the line that enables the plugin', async () => {
+  test('all invalid plugin declarations are reported, each at the line that enables the plugin', async () => {
     const manifest = (name: string) =>
       `{ name: '${name}', version: '1.0.0', description: '', config: { type: 'object', properties: {} } }`
     const plugin = (name: string, body: string) =>
@@ -172,7 +172,7 @@ describe('weir config', () => {
     )
   })
 
-  test('show prints what applies, with every secret masked', async () => {
+  test('show prints the effective configuration, with every secret masked', async () => {
     const file = write('show.json', '{"kernel":{"port":1},"plugins":{"auth":{"apiKey":{"$env":"K"}}}}')
     const args = ['config', 'show', file, '--json', '--port', '3', '--tenant-api-key', 'team:hunter3']
     const { code, out } = await weir(args, { K: 'hunter2', WEIR_PORT: '2', WEIR_LOG_LEVEL: 'warn' })
@@ -183,7 +183,7 @@ describe('weir config', () => {
     expect(shown.plugins.auth).toMatchObject({ apiKey: '***', tenantKeys: ['***'] })
   })
 
-  test('show prints YAML that check takes back', async () => {
+  test('show prints YAML that check accepts', async () => {
     const shown = await weir(['config', 'show', '--no-access-log', '--without', 'openapi'])
     expect(shown.out).toContain('access: false')
     expect((await weir(['config', 'check', write('round.yaml', shown.out)])).code).toBe(0)
@@ -210,7 +210,7 @@ describe('weir plugins', () => {
   })
 })
 
-describe('a port that is taken', () => {
+describe('a port in use', () => {
   let other: Server
   let port = 0
   beforeAll(async () => {
@@ -298,7 +298,7 @@ describe('weir workers', () => {
     expect(out.split('\n')[1]).toMatch(/^0198f0c2\S+ {2}http:\/\/10\.0\.0\.1:8000 {2}ready {3}llama/)
   })
 
-  test('what workers call themselves does not steer the terminal', async () => {
+  test('names of workers cannot control the terminal', async () => {
     const hostile = { ...record, models: [{ id: 'a\u001b]0;x\u0007\u009b2J\nb' }] }
     answers = [{ status: 200, body: { workers: [hostile], total: 1 } }]
     const { out } = await workers('list')
@@ -326,7 +326,7 @@ describe('weir workers', () => {
     ])
   })
 
-  test('add sends only what was given', async () => {
+  test('add sends only the given fields', async () => {
     answers = [accepted]
     const given = [
       '--model',
@@ -364,7 +364,7 @@ describe('weir workers', () => {
     expect(JSON.parse(seen[1].body)).toEqual({ url: record.url })
   })
 
-  test('add --wait shows how it goes and returns when the worker is ready', async () => {
+  test('add --wait prints progress and returns when the worker is ready', async () => {
     const pending = { ...record, status: 'pending', job_status: { status: 'processing', message: null } }
     answers = [accepted, { status: 200, body: pending }, { status: 200, body: record }]
     const { code, err, out } = await workers('add', record.url, '--wait')
@@ -424,7 +424,7 @@ describe('weir workers', () => {
     expect(err).toContain(`no gateway listens at ${deadUrl}; start one with 'weir serve'`)
   })
 
-  test('a certificate that is not trusted comes with the way to trust it, one for other names with which', async () => {
+  test('an untrusted certificate is reported with how to trust it, one for other names with its names', async () => {
     const authority = new TestAuthority()
     const server = createSecureServer(authority.issue('gateway'), (_, res) =>
       res.end('{"workers":[],"total":0}'),

@@ -36,7 +36,7 @@ describe('readyBlock', () => {
 })
 
 describe('quickStart', () => {
-  test('names the model of the simulated engine and the key, so that it works as it stands', async () => {
+  test('contains the model of the simulated engine and the key, so that it works as printed', async () => {
     const config = await load({ plugins: { auth: { apiKey: "it's" }, sim: { models: ['demo'] } } })
     const shown = quickStart(config, URL_)
     const curl = shown.split('\n').find((line) => line.includes('curl')) ?? ''
@@ -49,7 +49,7 @@ describe('quickStart', () => {
     expect(shown).toContain(`baseURL: '${URL_}/v1', apiKey: 'it\\'s'`)
   })
 
-  test('shows responses where they are served, and chat elsewhere', async () => {
+  test('uses responses if they are served, otherwise chat', async () => {
     expect(quickStart(await load({ plugins: { responses: {} } }), URL_)).toContain('client.responses.create(')
     expect(quickStart(await load({ plugins: {} }), URL_)).toContain('client.chat.completions.create(')
   })
@@ -69,13 +69,13 @@ describe('exposureWarning', () => {
     expect(exposureWarning(await load({ kernel: { host: '10.0.0.1' } }))).toContain('no key is configured')
   })
 
-  test('is silent on loopback and where there are keys', async () => {
+  test('is silent on loopback and with keys', async () => {
     expect(exposureWarning(await load({ kernel: { auth: 'off' } }))).toBeNull()
     const keyed = { kernel: { host: '0.0.0.0' }, plugins: { auth: { apiKey: 'k' } } }
     expect(exposureWarning(await load(keyed))).toBeNull()
   })
 
-  test('knows loopback addresses', () => {
+  test('recognises loopback addresses', () => {
     expect(['127.0.0.1', '127.8.0.1', '::1', 'localhost'].every(isLoopback)).toBe(true)
     expect(['0.0.0.0', '::', '10.0.0.1', '127.evil.example'].some(isLoopback)).toBe(false)
   })

@@ -1,4 +1,4 @@
-/** Tokens over real sockets: the access check waits for the issuer's keys while bodies arrive. */
+/** JWT access over real sockets: the access check waits for the issuer's keys while bodies arrive. */
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -6,7 +6,7 @@ import { exportJWK, generateKeyPair, SignJWT } from 'jose'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { openFleet } from './fleet.ts'
 
-/** An issuer with one key, and what gives headers with its tokens. */
+/** An issuer with one key, and a function that returns headers with its tokens. */
 async function openIssuer() {
   const { privateKey, publicKey } = await generateKeyPair('RS256')
   const keys = JSON.stringify({ keys: [{ ...(await exportJWK(publicKey)), kid: 'k1' }] })
@@ -26,7 +26,7 @@ async function openIssuer() {
   return { jwt, bearer }
 }
 
-test('a token opens the serving routes, with the admin role the control plane, and never reaches a worker', async () => {
+test('a token opens serving routes, with role admin also the control plane, and is never forwarded to a worker', async () => {
   const { jwt, bearer } = await openIssuer()
   const fleet = await openFleet({ plugins: { auth: { jwt } } })
   const chat = { model: 'test-model', messages: [{ role: 'user', content: 'x'.repeat(300_000) }] }
@@ -43,8 +43,8 @@ test('a token opens the serving routes, with the admin role the control plane, a
   expect(JSON.stringify(seen)).not.toContain('Bearer')
 })
 
-test('the tenant of a token has limits and a class of its own, whatever its holder writes into the tenant header', async () => {
-  // Buckets refill by this clock: it stands.
+test('the tenant of a token has its own limits and class, whatever the tenant header says', async () => {
+  // Buckets refill by this clock, so it is stopped.
   vi.spyOn(process.hrtime, 'bigint').mockReturnValue(process.hrtime.bigint())
   onTestFinished(() => void vi.restoreAllMocks())
   const { jwt, bearer } = await openIssuer()

@@ -14,7 +14,7 @@ async function statusOfWorkers(fleet: Fleet, headers?: Record<string, string>): 
   return (await fleet.get('/workers', headers)).status
 }
 
-test('with no key configured every route is open', async () => {
+test('without a configured key every route is open', async () => {
   const fleet = await withAuth({})
   expect(await statusOfChat(fleet)).toBe(200)
   expect(await statusOfChat(fleet, bearer('anything'))).toBe(200)
@@ -22,7 +22,7 @@ test('with no key configured every route is open', async () => {
 })
 
 describe('with a shared key', () => {
-  test('serving and control-plane routes ask for it, public ones do not', async () => {
+  test('serving and control-plane routes require it, public ones do not', async () => {
     const fleet = await withAuth({ apiKey: 'shared' })
     for (const headers of [
       undefined,
@@ -40,7 +40,7 @@ describe('with a shared key', () => {
     expect(fleet.workers[0].requestsTo('POST /v1/chat/completions')).toHaveLength(1)
   })
 
-  test('the key does not reach a worker, a stranger’s key on an open route does', async () => {
+  test('the gateway key is not forwarded to a worker; without a key the client credential is', async () => {
     const guarded = await withAuth({ apiKey: 'shared' })
     await statusOfChat(guarded, bearer('shared'))
     expect(guarded.workers[0].requests[0].header('authorization')).toBeUndefined()
@@ -49,7 +49,7 @@ describe('with a shared key', () => {
     expect(openGateway.workers[0].requests[0].header('authorization')).toBe('Bearer theirs')
   })
 
-  test('a refused serving request names authentication_error and keeps its request id', async () => {
+  test('a rejected serving request has type authentication_error and keeps its request id', async () => {
     const fleet = await withAuth({ apiKey: 'shared' }, [])
     const reply = await fleet.post('/v1/chat/completions', chat, { 'x-request-id': 'mine' })
     expect(reply.status).toBe(401)
@@ -59,7 +59,7 @@ describe('with a shared key', () => {
     })
   })
 
-  test('a refused control-plane request names unauthorized and how to authenticate', async () => {
+  test('a rejected control-plane request has type unauthorized and a WWW-Authenticate header', async () => {
     const fleet = await withAuth({ apiKey: 'shared' }, [])
     const reply = await fleet.get('/workers', { 'x-request-id': 'mine' })
     expect(reply.status).toBe(401)
@@ -69,7 +69,7 @@ describe('with a shared key', () => {
   })
 })
 
-test('tenant keys open serving routes; with nothing else the control plane is shut', async () => {
+test('tenant keys open serving routes; without an admin key the control plane is closed', async () => {
   const fleet = await withAuth({ tenantKeys: ['a:key-a', 'b:key:with:colons'] })
   expect(await statusOfChat(fleet, bearer('key-a'))).toBe(200)
   expect(await statusOfChat(fleet, bearer('key:with:colons'))).toBe(200)
@@ -85,7 +85,7 @@ test('tenant keys beside a shared key do not open the control plane', async () =
   expect(await statusOfWorkers(fleet, bearer('shared'))).toBe(200)
 })
 
-test('a configured control plane takes its own keys of role admin and nothing else', async () => {
+test('a control plane with its own keys accepts only those of role admin', async () => {
   const fleet = await withAuth({
     apiKey: 'shared',
     controlPlaneKeys: ['ops:Ops:admin:root', 'dev:Dev:user:low', 'malformed'],

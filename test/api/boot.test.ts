@@ -1,4 +1,4 @@
-/** What stops a gateway from starting, as its operator sees it. */
+/** Errors that prevent a start, as an operator sees them. */
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { expect, test } from 'vitest'
@@ -17,20 +17,20 @@ const route: RouteDefinition = {
 }
 const guarded = plugin('guarded', (host) => host.route(route))
 
-test('a route for some callers only is refused where nobody checks keys', async () => {
+test('a guarded route without a plugin that checks keys prevents the start', async () => {
   await expect(startGateway({ own: [guarded], plugins: {} })).rejects.toThrow(
     'plugin guarded declares GET /guarded for admin callers, but no plugin checks keys; ' +
       'enable plugin auth, or set kernel.auth to off to leave every route open',
   )
 })
 
-test('kernel.auth: off opens it to everybody, said on purpose', async () => {
+test('kernel.auth: off opens it explicitly', async () => {
   const gateway = await startGateway({ own: [guarded], plugins: {}, kernel: { auth: 'off' } })
   expect((await fetch(`${gateway.url}/guarded`)).status).toBe(200)
   await gateway.stop()
 })
 
-test('a listener of a plugin takes public routes only', async () => {
+test('a listener of a plugin accepts public routes only', async () => {
   const listening = plugin('listening', (host) => ({
     start: async () => void (await host.listen({ host: '127.0.0.1', port: 0, routes: [route] })),
   }))
@@ -39,7 +39,7 @@ test('a listener of a plugin takes public routes only', async () => {
   )
 })
 
-test('a service that nobody provides names who uses it and the plugin that would provide it', async () => {
+test('an unprovided service is reported with its user and the plugin that would provide it', async () => {
   const finder = plugin('finder', () => {}, { uses: [WorkerRegistry] })
   await expect(startGateway({ own: [finder], plugins: { workers: false } })).rejects.toThrow(
     'plugin finder uses the service worker-registry, which no enabled plugin provides; ' +
@@ -51,14 +51,14 @@ test('a service that nobody provides names who uses it and the plugin that would
   )
 })
 
-test('two providers of a service are refused by name before either has registered', async () => {
+test('two providers of a service are reported by name before either registers', async () => {
   const memory = plugin('memory', () => {}, { provides: [Store] })
   await expect(startGateway({ own: [memory], plugins: { storage: { dir: '.' } } })).rejects.toThrow(
     'plugins memory and storage both provide the service store; enable one of them',
   )
 })
 
-test('two listeners of one gateway do not share a port: the boot says which one is taken', async () => {
+test('two listeners of one gateway on one port prevent the start', async () => {
   const probe = createServer().listen(0, '127.0.0.1')
   await once(probe, 'listening')
   const { port } = probe.address() as AddressInfo
@@ -69,16 +69,19 @@ test('two listeners of one gateway do not share a port: the boot says which one 
   )
 })
 
-test('nor do listeners that their threads would share', async () => {
+test('so do listeners that would share a port across threads', async () => {
   const port = await freePort()
   const start = startGateway({ plugins: { sim: { listen: { port } }, health: { probe: { port } } } })
   await expect(start).rejects.toThrow(`port ${port} of 127.0.0.1 is taken by`)
 })
 
-test.each(['127.0.0.1', '0.0.0.0'])('nor does the API, on %s, share its port unnoticed', async (host) => {
-  const port = await freePort()
-  const start = startGateway({ kernel: { host, port }, plugins: { sim: { listen: { port } } } })
-  await expect(start).rejects.toThrow(
-    `port ${port} of ${host} is taken by plugin sim; choose another one with --port`,
-  )
-})
+test.each(['127.0.0.1', '0.0.0.0'])(
+  'so does an API listener on %s that would share its port',
+  async (host) => {
+    const port = await freePort()
+    const start = startGateway({ kernel: { host, port }, plugins: { sim: { listen: { port } } } })
+    await expect(start).rejects.toThrow(
+      `port ${port} of ${host} is taken by plugin sim; choose another one with --port`,
+    )
+  },
+)

@@ -1,4 +1,4 @@
-/** Circuit breakers in front of real workers: who gets requests, what the client is told, what metrics show. */
+/** Circuit breakers in front of real workers: which requests pass, what clients receive, what metrics show. */
 import { describe, expect, test } from 'vitest'
 import { dropAnswer, jsonAnswer, type ScriptedWorker, sseAnswer } from '../support/scripted-worker.ts'
 import { type Fleet, type FleetOptions, openFleet } from './fleet.ts'
@@ -6,11 +6,11 @@ import { type Fleet, type FleetOptions, openFleet } from './fleet.ts'
 const CHAT = 'POST /v1/chat/completions'
 const body = { model: 'test-model', messages: [{ role: 'user', content: 'hi' }] }
 const broken = jsonAnswer({ error: 'out of memory' }, { status: 500 })
-/** No answer at all: what shuts a worker also when it is the only one. */
+/** No response: opens the breaker even of an only worker. */
 const silent = dropAnswer()
 const fine = jsonAnswer({ object: 'chat.completion', choices: [] })
 
-/** One attempt per request, so that each request is one word to one breaker. */
+/** One attempt per request, so that each request is one outcome for one breaker. */
 function open(breaker: object, options: Omit<FleetOptions, 'kernel'> = {}): Promise<Fleet> {
   const retry = { maxAttempts: 1 }
   return openFleet({ ...options, kernel: { policy: 'round_robin', retry, breaker } })
@@ -22,7 +22,7 @@ const chat = async (fleet: Fleet, more: object = {}) => {
   return { status: response.status, text, retryAfter: response.headers.get('retry-after') }
 }
 
-/** Statuses of so many requests, one after the other. */
+/** Statuses of sequential requests. */
 async function statuses(fleet: Fleet, times: number): Promise<number[]> {
   const seen: number[] = []
   for (let i = 0; i < times; i++) seen.push((await chat(fleet)).status)
@@ -33,13 +33,13 @@ async function recordOf(fleet: Fleet): Promise<unknown> {
   return ((await (await fleet.get('/workers')).json()) as { workers: unknown[] }).workers[0]
 }
 
-/** Resolves with the first request that reaches a worker again. */
-async function untilLetThrough(fleet: Fleet): Promise<{ status: number }> {
+/** Resolves with the first response that is not 503. */
+async function untilAdmitted(fleet: Fleet): Promise<{ status: number }> {
   const deadline = performance.now() + 30_000
   for (;;) {
     const answer = await chat(fleet)
     if (answer.status !== 503) return answer
-    if (performance.now() > deadline) throw new Error('the breaker lets nothing through')
+    if (performance.now() > deadline) throw new Error('the breaker admits no request')
     await new Promise((resolve) => setTimeout(resolve, 5))
   }
 }
@@ -55,7 +55,7 @@ async function breakerLines(fleet: Fleet, worker: ScriptedWorker): Promise<strin
 }
 
 describe('a breaker over time', () => {
-  test('a worker that fails again and again gets nothing for a while, then a probe, and everything once it does well', async () => {
+  test('a failing worker gets no requests, then probes, and all requests again after successful probes', async () => {
     const fleet = await open({ failureThreshold: 3, successThreshold: 2, openMs: 2_000 })
     const [worker] = fleet.workers
     worker.script(CHAT, silent)
@@ -64,10 +64,10 @@ describe('a breaker over time', () => {
     expect(refused).toMatchObject({ status: 503, retryAfter: expect.stringMatching(/^[12]$/) })
     expect(JSON.parse(refused.text).error.code).toBe('no_available_workers')
     expect(worker.requestsTo(CHAT)).toHaveLength(3)
-    expect((await untilLetThrough(fleet)).status).toBe(502)
+    expect((await untilAdmitted(fleet)).status).toBe(502)
     expect((await chat(fleet)).status).toBe(503)
     worker.script(CHAT, fine)
-    expect((await untilLetThrough(fleet)).status).toBe(200)
+    expect((await untilAdmitted(fleet)).status).toBe(200)
     expect(await breakerLines(fleet, worker)).toContain('state{w} 2')
     expect(await statuses(fleet, 3)).toEqual([200, 200, 200])
     expect(await breakerLines(fleet, worker)).toEqual([
@@ -83,22 +83,22 @@ describe('a breaker over time', () => {
     ])
   })
 
-  test('while a probe runs nobody else gets through', async () => {
+  test('during a probe all other requests are rejected', async () => {
     const fleet = await open({ failureThreshold: 1, successThreshold: 1, openMs: 50 })
     const [worker] = fleet.workers
     worker.once(CHAT, silent)
     expect((await chat(fleet)).status).toBe(502)
-    const answered = Promise.withResolvers<typeof fine>()
-    worker.script(CHAT, () => answered.promise)
-    const probe = untilLetThrough(fleet)
+    const released = Promise.withResolvers<typeof fine>()
+    worker.script(CHAT, () => released.promise)
+    const probe = untilAdmitted(fleet)
     await worker.received(CHAT, 2)
     expect(await statuses(fleet, 3)).toEqual([503, 503, 503])
-    answered.resolve(fine)
+    released.resolve(fine)
     expect((await probe).status).toBe(200)
     expect(await statuses(fleet, 3)).toEqual([200, 200, 200])
   })
 
-  test('a request finds another worker while there is one, and the client sees no failure', async () => {
+  test('requests go to another worker if there is one, without errors for clients', async () => {
     const fleet = await openFleet({
       workers: [{}, {}],
       kernel: { policy: 'round_robin', breaker: { failureThreshold: 2, openMs: 60_000 } },
@@ -133,7 +133,7 @@ describe('breakers of several workers', () => {
     expect(await breakerLines(fleet, fleet.workers[0])).toContain('state{w} 0')
   })
 
-  test('a worker may have a threshold of its own', async () => {
+  test('a worker may have its own threshold', async () => {
     const spec = { resilience: { cb_failure_threshold: 1 } }
     const fleet = await open({}, { workers: [{ spec }] })
     fleet.workers[0].script(CHAT, silent)
@@ -164,25 +164,25 @@ describe('the last worker of a model', () => {
     },
   )
 
-  test('is never shut by statuses alone: requests reach it, a few at a time, and good ones close its breaker', async () => {
+  test('never opens completely for error statuses: a few requests at a time reach it, and successes close the breaker', async () => {
     const fleet = await open({ failureThreshold: 2, successThreshold: 2, lastWorkerRequests: 2 })
     const [worker] = fleet.workers
     worker.script(CHAT, broken)
     expect(await statuses(fleet, 8)).toEqual(Array(8).fill(500))
     expect(await recordOf(fleet)).toMatchObject({ breaker: 'open', is_healthy: true })
     expect(await (await fleet.get('/readiness')).json()).toMatchObject({ status: 'ready', open_breakers: 1 })
-    const answered = Promise.withResolvers<typeof fine>()
-    worker.script(CHAT, () => answered.promise)
+    const released = Promise.withResolvers<typeof fine>()
+    worker.script(CHAT, () => released.promise)
     const running = [chat(fleet), chat(fleet)]
     await worker.received(CHAT, 10)
     expect(await chat(fleet)).toMatchObject({ status: 503, retryAfter: '1' })
-    answered.resolve(fine)
+    released.resolve(fine)
     expect((await Promise.all(running)).map(({ status }) => status)).toEqual([200, 200])
     expect(await recordOf(fleet)).toMatchObject({ breaker: 'closed' })
     expect(await (await fleet.get('/readiness')).json()).not.toHaveProperty('open_breakers')
   })
 
-  test('is shut where it once gave no answer, and where others serve the model', async () => {
+  test('opens completely after a missing response, or if other workers serve the model', async () => {
     const alone = await open({ failureThreshold: 2 })
     alone.workers[0].once(CHAT, silent)
     alone.workers[0].script(CHAT, broken)
@@ -195,7 +195,7 @@ describe('the last worker of a model', () => {
 })
 
 describe('what counts', () => {
-  test('other 4xx are the client’s fault, and a client that leaves says nothing about the worker', async () => {
+  test('other 4xx are successes, and a disconnected client counts as neither', async () => {
     const fleet = await open({ failureThreshold: 2 })
     const [worker] = fleet.workers
     worker.script(CHAT, jsonAnswer({ error: 'no' }, { status: 400 }))
@@ -222,7 +222,7 @@ describe('what counts', () => {
     ])
   })
 
-  test('a stream that breaks is a failure, although it began well', async () => {
+  test('a stream that breaks is a failure, even after a first event', async () => {
     const fleet = await open({ failureThreshold: 2 })
     fleet.workers[0].script(CHAT, sseAnswer(['{"choices":[]}', { drop: 'reset' }]))
     for (let i = 0; i < 2; i++) expect((await chat(fleet, { stream: true })).status).toBe(200)
@@ -230,7 +230,7 @@ describe('what counts', () => {
   })
 })
 
-test('the series of a worker leave with it', async () => {
+test('the series of a worker are removed with it', async () => {
   const fleet = await open({ failureThreshold: 1 }, { workers: [{}, {}] })
   const [gone, kept] = fleet.workers
   gone.script(CHAT, broken)

@@ -1,4 +1,4 @@
-/** Exceptions of plugins in callbacks that have no caller: each fails its own request, and the thread goes on. */
+/** Exceptions of plugins in callbacks without a caller: each fails its own request, and the thread continues. */
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
@@ -160,7 +160,7 @@ describe('a WebSocket handler', () => {
   const bounds = { maxMessageBytes: 1_000, maxOpen: 10, maxPerTenant: 10, maxBufferedBytes: 1_000_000 }
   const receiver: ResponseReceiver = { onType: nothing, onData: () => true, onEnd: nothing, onCut: nothing }
 
-  /** The socket echoes by a request of its own, whose receiver is given. */
+  /** A socket that handles each message as a request with the given receiver. */
   async function openSocket(parts: Partial<SocketHandler>, receiving: Partial<ResponseReceiver> = {}) {
     const hooked = await open(
       (host) =>

@@ -1,4 +1,4 @@
-/** The process as a whole: what must not end it, what does, and what its end waits for. */
+/** The process as a whole: errors that do not end it, errors and signals that do, and what the shutdown waits for. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -24,7 +24,7 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0)) await cleanup()
 })
 
-/** A gateway of its own process, since what is tried here is done to the process. */
+/** Starts a gateway in a separate process, because the tests signal and crash it. */
 async function start(kernel: object = {}): Promise<Running> {
   const folder = mkdtempSync(join(tmpdir(), 'weir-life-'))
   const file = join(folder, 'weir.json')
@@ -63,7 +63,7 @@ async function start(kernel: object = {}): Promise<Running> {
 
 const metrics = async ({ post }: Running) =>
   (await (await post('/read-metrics')).json()) as Record<string, number[]>
-const says = (running: Running, text: string) => running.lines.filter((line) => line.includes(text)).length
+const countOf = (running: Running, text: string) => running.lines.filter((line) => line.includes(text)).length
 
 describe('an uncaught error on the control thread', () => {
   test.each(
@@ -77,15 +77,15 @@ describe('an uncaught error on the control thread', () => {
       const open = running.post('/wait-for-drain')
       await expect.poll(async () => (await metrics(running)).fault_waiting).toEqual([1])
       expect((await running.post(`/fault/${kind}`)).status).toBe(200)
-      await expect.poll(() => says(running, '"uncaught error on the control thread"')).toBe(1)
-      await expect.poll(() => says(running, 'shutting down')).toBe(1)
+      await expect.poll(() => countOf(running, '"uncaught error on the control thread"')).toBe(1)
+      await expect.poll(() => countOf(running, 'shutting down')).toBe(1)
       expect((await open).status).toBe(200)
       expect((await running.closed)[0]).toBe(1)
-      expect(says(running, 'shut down after an uncaught error on the control thread')).toBe(1)
+      expect(countOf(running, 'shut down after an uncaught error on the control thread')).toBe(1)
     },
   )
 
-  test('errors of a command are caught and end nothing', async () => {
+  test('errors of a command are caught and do not end the process', async () => {
     const running = await start()
     for (const kind of ['handler', 'rejection'])
       expect((await running.post(`/fault/${kind}`)).status).toBe(500)
@@ -95,39 +95,39 @@ describe('an uncaught error on the control thread', () => {
   })
 })
 
-test('probes are left out of the access log, unless it is told to show them', async () => {
-  const asked = async (probes: object) => {
+test('probes are omitted from the access log by default', async () => {
+  const probeLines = async (probes: object) => {
     const running = await start({ log: { access: true, ...probes } })
     for (const path of ['/liveness', '/readiness', '/health', '/nowhere']) await fetch(running.url + path)
-    await expect.poll(() => says(running, '"path":"/nowhere"')).toBe(1)
-    return ['/liveness', '/readiness', '/health'].map((path) => says(running, `"path":"${path}"`))
+    await expect.poll(() => countOf(running, '"path":"/nowhere"')).toBe(1)
+    return ['/liveness', '/readiness', '/health'].map((path) => countOf(running, `"path":"${path}"`))
   }
-  expect(await asked({})).toEqual([0, 0, 0])
-  expect(await asked({ probes: true })).toEqual([1, 1, 1])
+  expect(await probeLines({})).toEqual([0, 0, 0])
+  expect(await probeLines({ probes: true })).toEqual([1, 1, 1])
 })
 
 describe('signals', () => {
-  test('HUP, USR1 and USR2 harm nothing; QUIT ends in order', async () => {
+  test('HUP, USR1 and USR2 do not end the process; QUIT shuts it down', async () => {
     const running = await start()
     for (const signal of ['SIGHUP', 'SIGUSR1', 'SIGUSR2'] as const) {
       running.child.kill(signal)
-      await expect.poll(() => says(running, signal)).toBeGreaterThan(0)
+      await expect.poll(() => countOf(running, signal)).toBeGreaterThan(0)
     }
     expect((await fetch(`${running.url}/liveness`)).status).toBe(200)
-    expect(says(running, 'Debugger')).toBe(0)
+    expect(countOf(running, 'Debugger')).toBe(0)
     running.child.kill('SIGQUIT')
     expect((await running.closed).slice(0, 2)).toEqual([0, null])
   })
 })
 
-describe('the end', () => {
-  test('may be asked for by a plugin, and waits for background work', async () => {
+describe('shutdown', () => {
+  test('can be requested by a plugin, and waits for background work', async () => {
     const running = await start()
     await running.post('/background/begin')
     expect((await metrics(running)).weir_background_work_active).toEqual([1])
     const kept = await running.post('/shutdown')
     expect(kept.status).toBe(200)
-    await expect.poll(() => says(running, 'asked by a test')).toBe(1)
+    await expect.poll(() => countOf(running, 'requested by a test')).toBe(1)
     await expect
       .poll(() =>
         fetch(`${running.url}/liveness`).then(
@@ -136,7 +136,7 @@ describe('the end', () => {
         ),
       )
       .toBe('closed')
-    expect([running.child.exitCode, says(running, 'asked again')]).toEqual([null, 0])
+    expect([running.child.exitCode, countOf(running, 'requested again')]).toEqual([null, 0])
     running.child.kill('SIGTERM')
     expect((await running.closed)[0]).toBe(0)
   })
@@ -149,8 +149,8 @@ describe('the end', () => {
     await running.post('/shutdown')
     expect((await running.closed)[0]).toBe(0)
     expect([
-      says(running, 'work was cancelled'),
-      says(running, 'work cancelled at the end of the grace period'),
+      countOf(running, 'work was cancelled'),
+      countOf(running, 'work cancelled at the end of the grace period'),
     ]).toEqual([1, 1])
   })
 })

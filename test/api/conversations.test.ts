@@ -1,4 +1,4 @@
-/** The conversation routes, as clients see them, over a real gateway that keeps its records on disk. */
+/** The conversation routes over a real gateway with records on disk. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -24,9 +24,9 @@ afterAll(async () => {
   rmSync(dir, { recursive: true, force: true })
 })
 
-interface Answer {
+interface Result {
   readonly status: number
-  // biome-ignore lint/suspicious/noExplicitAny: bodies of every shape are looked into
+  // biome-ignore lint/suspicious/noExplicitAny: bodies of any shape
   readonly body: any
 }
 
@@ -35,7 +35,7 @@ async function call(
   path: string,
   body?: unknown,
   key: string | null = 'key-a',
-): Promise<Answer> {
+): Promise<Result> {
   const reply = await fetch(gateway.url + path, {
     method,
     headers: {
@@ -52,7 +52,7 @@ const begin = async (body: unknown = {}, key = 'key-a') =>
 const userMessage = (text: string) => ({ type: 'message', role: 'user', content: text })
 const add = (id: string, ...items: unknown[]) => call('POST', `/v1/conversations/${id}/items`, { items })
 const list = (id: string, query = '') => call('GET', `/v1/conversations/${id}/items${query}`)
-const textsOf = ({ body }: Answer) =>
+const textsOf = ({ body }: Result) =>
   body.data.map((item: { content: { text: string }[] }) => item.content[0].text)
 const refused = (param: string | undefined, code: string) => ({
   status: 400,
@@ -66,7 +66,7 @@ const missing = (code: string) => ({
 })
 
 describe('conversations', () => {
-  test('a conversation is made with and without a body, shown, and deleted once', async () => {
+  test('a conversation is created with and without a body, read, and deleted once', async () => {
     const { status, body } = await call('POST', '/v1/conversations', { metadata: { topic: 'x' } })
     expect(status).toBe(200)
     expect(body).toEqual({
@@ -86,7 +86,7 @@ describe('conversations', () => {
     }
   })
 
-  test('it may begin with items', async () => {
+  test('a conversation can be created with items', async () => {
     const id = await begin({ items: [userMessage('one'), { role: 'assistant', content: 'two' }] })
     expect(textsOf(await list(id, '?order=asc'))).toEqual(['one', 'two'])
     const bad = await call('POST', '/v1/conversations', { items: [userMessage('one'), { type: 'foo' }] })
@@ -109,7 +109,7 @@ describe('conversations', () => {
     expect(Object.keys(metadata).toSorted()).toEqual(['a', 'c', ...keys])
   })
 
-  test('properties are taken, 17 are not, and nothing changes then', async () => {
+  test('16 properties are accepted, 17 are rejected without a change', async () => {
     const many = (count: number) =>
       Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, 'v']))
     const wrong = refused('metadata', 'invalid_metadata')
@@ -137,7 +137,7 @@ describe('conversations', () => {
     expect(await call('POST', `/v1/conversations/${id}`, { metadata })).toEqual(wrong)
   })
 
-  test('keys that name members of every object are keys like others', async () => {
+  test('keys named like object members are ordinary keys', async () => {
     const raw = '{"metadata":{"__proto__":"x","constructor":"y"}}'
     const { body } = await call('POST', '/v1/conversations', raw)
     const shown = await (
@@ -149,7 +149,7 @@ describe('conversations', () => {
     expect(shown).toContain('"constructor":"y"')
   })
 
-  test('what is no JSON object is refused', async () => {
+  test('a body that is no JSON object is rejected', async () => {
     const id = await begin()
     for (const path of ['/v1/conversations', `/v1/conversations/${id}`, `/v1/conversations/${id}/items`]) {
       for (const body of ['{', '[]', '7', 'null', '"x"']) {
@@ -178,7 +178,7 @@ describe('conversations', () => {
 })
 
 describe('items', () => {
-  test('items of every type are kept, in order, with ids, status and time', async () => {
+  test('items of every type are stored in order, with id, status and time', async () => {
     const id = await begin()
     const items = [
       userMessage('hi'),
@@ -218,15 +218,15 @@ describe('items', () => {
     }
   })
 
-  test("members that begin with an underscore are the gateway's alone", async () => {
+  test('members that begin with an underscore are reserved and dropped', async () => {
     const id = await begin()
     const call = { type: 'mcp_call', server_label: 's', name: 't', arguments: '{}', output: 'o' }
-    const { status, body } = await add(id, { ...call, _modelText: 'what the model is told', _x: 1 })
+    const { status, body } = await add(id, { ...call, _modelText: 'internal', _x: 1 })
     expect([status, Object.keys(body.data[0]).filter((name) => name.startsWith('_'))]).toEqual([200, []])
     expect((await list(id)).body.data[0]).toMatchObject(call)
   })
 
-  test('of include: what was not asked for is kept, but not shown', async () => {
+  test('include selects stored fields that are omitted by default', async () => {
     const id = await begin()
     const logprobs = [{ token: 'h', logprob: -1 }]
     await add(
@@ -248,7 +248,7 @@ describe('items', () => {
     expect(await list(id, '?include=foo')).toEqual(refused('include', 'invalid_value'))
   })
 
-  test('of 21 items none is written, nor of 20 with a bad last one', async () => {
+  test('an addition of 21 items, or of 20 with an invalid last one, adds none', async () => {
     const id = await begin()
     const twenty = Array.from({ length: 20 }, (_, index) => userMessage(String(index)))
     expect(await add(id, ...twenty, userMessage('more'))).toEqual(refused('items', 'too_many_items'))
@@ -436,7 +436,7 @@ describe('items', () => {
     expect(await list(id, `?${query}`)).toEqual(refused(param, code))
   })
 
-  test('a shared item that one conversation removes stays in the other', async () => {
+  test('a shared item removed from one conversation stays in the other', async () => {
     const [a, b] = [await begin(), await begin()]
     const { id } = (await add(a, userMessage('shared'))).body.data[0]
     const shared = await add(b, { id })
@@ -453,7 +453,7 @@ describe('items', () => {
     expect(textsOf(await list(b))).toEqual(['shared'])
   })
 
-  test('ids that clients bring are kept when they are new, and replaced when they are not', async () => {
+  test('item ids of clients are kept if they are new, and replaced otherwise', async () => {
     const [a, b] = [await begin(), await begin()]
     const own = { ...userMessage('mine'), id: 'msg_mine' }
     expect((await add(a, own)).body.data[0].id).toBe('msg_mine')
@@ -465,7 +465,7 @@ describe('items', () => {
     for (const { id } of odd.body.data) expect(id).toMatch(/^msg_[0-9a-f]{32}$/)
   })
 
-  test('an item removed between two pages is still a place to go on from', async () => {
+  test('an item removed between two pages is still a valid cursor', async () => {
     const id = await begin({ items: ['1', '2', '3'].map(userMessage) })
     const [first] = (await list(id, '?order=asc')).body.data
     await call('DELETE', `/v1/conversations/${id}/items/${first.id}`)
@@ -473,7 +473,7 @@ describe('items', () => {
   })
 })
 
-describe('who may', () => {
+describe('access', () => {
   const routes = (id: string, item: string): [string, string, unknown?][] => [
     ['GET', `/v1/conversations/${id}`],
     ['POST', `/v1/conversations/${id}`, { metadata: { stolen: 'yes' } }],
@@ -485,7 +485,7 @@ describe('who may', () => {
     ['DELETE', `/v1/conversations/${id}/items/${item}`],
   ]
 
-  test('the ids of another tenant get the very answers of unknown ids', async () => {
+  test('ids of another tenant are treated exactly like unknown ids', async () => {
     const id = await begin({ metadata: { secret: 's' }, items: [userMessage('secret')] })
     const item = (await list(id)).body.data[0].id
     const unknown = routes('conv_unknown', 'msg_unknown')
@@ -514,7 +514,7 @@ describe('who may', () => {
     expect((await call('GET', `/v1/conversations/${id}`)).body.metadata).toEqual({ secret: 's' })
   })
 
-  test('without a key, or with a wrong one, every route is shut', async () => {
+  test('without a key, or with a wrong one, every route is rejected', async () => {
     const all = [...routes('conv_x', 'msg_x'), ['POST', '/v1/conversations', {}] as [string, string, unknown]]
     for (const [method, path, body] of all) {
       for (const key of [null, 'wrong']) {
@@ -526,7 +526,7 @@ describe('who may', () => {
   })
 })
 
-test('the official client keeps a conversation', async () => {
+test('the official client manages a conversation', async () => {
   const client = new OpenAI({ apiKey: 'key-a', baseURL: `${gateway.url}/v1` })
   const made = await client.conversations.create({
     metadata: { topic: 'x' },

@@ -1,4 +1,4 @@
-/** Workers of a plugin's own connection mode, as the example has them: everything that HTTP workers get, they get. */
+/** Workers of a plugin's own connection mode, from the example: they are treated like HTTP workers. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
@@ -65,7 +65,7 @@ async function openGateway(workers: readonly object[], health: object = {}): Pro
 const listed = async ({ url }: TestGateway) =>
   ((await (await fetch(`${url}/workers`)).json()) as { workers: Listed[] }).workers
 
-const ask = ({ url }: TestGateway, stream = false) =>
+const chat = ({ url }: TestGateway, stream = false) =>
   fetch(`${url}/v1/chat/completions`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
@@ -74,13 +74,13 @@ const ask = ({ url }: TestGateway, stream = false) =>
 const textOf = async (reply: Response) =>
   ((await reply.json()) as { choices: { message: { content: string } }[] }).choices[0]?.message.content
 
-test('a worker is described by its control, and answers chats, streamed and not', async () => {
+test('a worker is described by its control, and serves chats, streamed and not', async () => {
   const { url } = await startEngine()
   const gateway = await openGateway([{ url }])
   expect(await listed(gateway)).toMatchObject([
     { url, connection_mode: 'lines', runtime_type: 'liner', models: [{ id: 'parrot' }], is_healthy: true },
   ])
-  const whole = await ask(gateway)
+  const whole = await chat(gateway)
   expect(whole.status).toBe(200)
   expect(await whole.json()).toMatchObject({
     object: 'chat.completion',
@@ -88,7 +88,7 @@ test('a worker is described by its control, and answers chats, streamed and not'
     choices: [{ message: { role: 'assistant', content: 'say it again' }, finish_reason: 'stop' }],
     usage: { prompt_tokens: 3, completion_tokens: 3, total_tokens: 6 },
   })
-  const stream = await (await ask(gateway, true)).text()
+  const stream = await (await chat(gateway, true)).text()
   const events = [...stream.matchAll(/^data: (.*)$/gm)].map(([, data]) => data)
   expect(events.at(-1)).toBe('[DONE]')
   const pieces = events.slice(0, -1).map((data) => JSON.parse(data).choices[0]?.delta?.content ?? '')
@@ -96,7 +96,7 @@ test('a worker is described by its control, and answers chats, streamed and not'
   expect(pieces.filter(Boolean).length).toBe(3)
 })
 
-test('two engines take turns, the one that dies is tried no more, and its requests go to the other', async () => {
+test('two engines share requests; after one dies, requests go to the other and it is marked failed', async () => {
   const engines = [await startEngine(), await startEngine()]
   const gateway = await openGateway(
     engines.map(({ url }) => ({ url, health: { failure_threshold: 1 } })),
@@ -106,25 +106,25 @@ test('two engines take turns, the one that dies is tried no more, and its reques
     const page = await (await fetch(`${gateway.metricsUrl}`)).text()
     return page.match(/^weir_worker_selection_total\{.*$/gm) ?? []
   }
-  for (let count = 0; count < 4; count++) expect(await textOf(await ask(gateway))).toBe('say it again')
+  for (let count = 0; count < 4; count++) expect(await textOf(await chat(gateway))).toBe('say it again')
   expect((await byEngine()).join('\n')).toContain('lines')
   await kill(engines[0].process)
-  for (let count = 0; count < 6; count++) expect(await textOf(await ask(gateway))).toBe('say it again')
+  for (let count = 0; count < 6; count++) expect(await textOf(await chat(gateway))).toBe('say it again')
   await expect
     .poll(async () => (await listed(gateway)).map(({ status }) => status), { timeout: 30_000 })
     .toEqual(['failed', 'ready'])
 })
 
-test('a worker that is deleted is drained and gone; the other goes on', async () => {
+test('a deleted worker is drained and removed; the other continues', async () => {
   const engines = [await startEngine(), await startEngine()]
   const gateway = await openGateway(engines.map(({ url }) => ({ url })))
   const [first, second] = await listed(gateway)
   expect((await fetch(`${gateway.url}/workers/${first.id}`, { method: 'DELETE' })).status).toBe(202)
   await expect.poll(async () => (await listed(gateway)).map(({ url }) => url)).toEqual([second.url])
-  expect((await ask(gateway)).status).toBe(200)
+  expect((await chat(gateway)).status).toBe(200)
 })
 
-test('what such workers do not have is said, and breaks nothing', async () => {
+test('unsupported control calls report so and have no side effect', async () => {
   const { url } = await startEngine()
   const gateway = await openGateway([{ url }])
   const flushed = await fetch(`${gateway.url}/flush_cache`, { method: 'POST' })
@@ -136,7 +136,7 @@ test('what such workers do not have is said, and breaks nothing', async () => {
     expect((await fetch(gateway.url + path)).status).toBe(503)
 })
 
-test('registration: a runtime of another mode and an unknown scheme are refused', async () => {
+test('registration rejects a runtime of another mode and an unknown scheme', async () => {
   const gateway = await openGateway([])
   const register = async (body: object) => {
     const reply = await fetch(`${gateway.url}/workers`, { method: 'POST', body: JSON.stringify(body) })
@@ -151,7 +151,7 @@ test('registration: a runtime of another mode and an unknown scheme are refused'
   expect(JSON.stringify(unknown.json)).toContain('lines://')
 })
 
-test('a configured worker that nobody looks after stops the boot, with the plugin to enable', async () => {
+test('a configured worker without a plugin for its scheme prevents the start, with the plugin to enable', async () => {
   const start = (workers: object) =>
     startGateway({ kernel: { auth: 'off' }, plugins: { 'http-workers': false, workers } })
   await expect(start({ urls: ['http://127.0.0.1:9'] })).rejects.toThrow('enable plugin http-workers')

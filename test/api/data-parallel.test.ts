@@ -1,4 +1,4 @@
-/** Data-parallel ranks as workers: one record a rank, one engine behind them. */
+/** Data-parallel ranks as workers: one record per rank, one engine behind them. */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -43,7 +43,7 @@ async function openGateway(
 
 interface Reply {
   readonly status: number
-  // biome-ignore lint/suspicious/noExplicitAny: a test looks wherever it wants
+  // biome-ignore lint/suspicious/noExplicitAny: responses of any shape
   readonly json: any
 }
 
@@ -56,7 +56,7 @@ async function send({ url }: TestGateway, method: string, path: string, body?: o
   return { status: response.status, json: text.startsWith('{') ? JSON.parse(text) : text }
 }
 
-/** The list, as soon as it passes. */
+/** Polls the worker list until it passes. */
 async function until(
   gateway: TestGateway,
   passes: (workers: Reply['json'][]) => boolean,
@@ -94,7 +94,7 @@ test('an engine with 4 ranks is listed as 4 workers, and the id of the 202 is th
   expect((await send(gateway, 'POST', '/workers', { url: `${engine.url}/` })).status).toBe(409)
 })
 
-test('requests go to the engine and carry the rank, each rank in its turn', async () => {
+test('requests go to the engine and carry the rank, in rotation', async () => {
   const engine = await openEngine(4)
   const gateway = await openGateway()
   await send(gateway, 'POST', '/workers', { url: engine.url })
@@ -130,7 +130,7 @@ test('DELETE of one rank drains and removes all of them; a running stream of ano
   expect(engine.requestsTo(CHAT).length).toBe(1)
 })
 
-test('PATCH holds for every rank, PUT is refused', async () => {
+test('PATCH applies to every rank, PUT is rejected', async () => {
   const engine = await openEngine(2)
   const gateway = await openGateway()
   await send(gateway, 'POST', '/workers', { url: engine.url, api_key: 'old-key' })
@@ -142,7 +142,7 @@ test('PATCH holds for every rank, PUT is refused', async () => {
   })
   const patched = await until(gateway, (workers) => workers.every(({ priority }) => priority === 9))
   expect(patched.map(({ labels }) => labels.zone)).toEqual(['a', 'a'])
-  // The list is a moment ahead of what requests go by.
+  // The list changes shortly before the workers that requests use.
   const lastKeys = async () => {
     for (let count = 0; count < 2; count++) await send(gateway, 'POST', CHAT.slice(5), chat)
     const keys = engine.requestsTo(CHAT).map((request) => request.header('authorization'))
@@ -153,7 +153,7 @@ test('PATCH holds for every rank, PUT is refused', async () => {
   expect([put.status, put.json.error.code]).toEqual([400, 'replace_unsupported'])
 })
 
-test('an engine that does not tell its ranks is not registered, and the record says why', async () => {
+test('an engine that does not report its ranks is not registered, and the record has the reason', async () => {
   const engine = await startScriptedWorker({ shape: 'vllm' })
   closers.push(() => engine.close())
   const gateway = await openGateway()
@@ -167,7 +167,7 @@ test('an engine that does not tell its ranks is not registered, and the record s
   expect(listed.map(({ status }) => status)).toEqual(['pending'])
 })
 
-test('one health probe serves all ranks, and its result is that of all', async () => {
+test('one health probe and its result apply to all ranks', async () => {
   const engine = await openEngine(4)
   const gateway = await openGateway({ health: { check_interval_secs: 0.2 } })
   await send(gateway, 'POST', '/workers', { url: engine.url })
@@ -180,7 +180,7 @@ test('one health probe serves all ranks, and its result is that of all', async (
   await until(gateway, allReady(4))
 })
 
-test('fan-outs call an engine once, and tell each rank its own part', async () => {
+test('fan-outs call an engine once, and report the share of each rank', async () => {
   const engine = await openEngine(2)
   const gateway = await openGateway()
   engine.script('POST /flush_cache', rawAnswer(''))
@@ -209,7 +209,7 @@ test('fan-outs call an engine once, and tell each rank its own part', async () =
   expect(engine.requestsTo('GET /v1/loads').length).toBe(1)
 })
 
-test('with storage, ranks come back with their ids, and those that the engine has lost are gone for good', async () => {
+test('with storage, ranks are restored with their ids, and ranks that the engine lost are removed for good', async () => {
   const dir = await mkdtemp(join(tmpdir(), 'weir-ranks-'))
   closers.push(() => rm(dir, { recursive: true, force: true }))
   const engine = await openEngine(3)
@@ -235,7 +235,7 @@ test('with storage, ranks come back with their ids, and those that the engine ha
   expect(engine.requestsTo(CHAT)[0].json()).not.toHaveProperty('data_parallel_rank')
 })
 
-test('an engine that is gone is shut for all ranks by what one of them learns', async () => {
+test('a dead engine opens the breakers of all ranks', async () => {
   const engine = await openEngine(3)
   const gateway = await openGateway(
     { health: { disable_health_check: true } },
@@ -249,7 +249,7 @@ test('an engine that is gone is shut for all ranks by what one of them learns', 
   await until(gateway, allReady(3))
   await engine.close()
   const statuses: number[] = []
-  // Round robin: the second failure of the first rank is the fourth of all, and tells the others.
+  // Round robin: the second failure of the first rank is the fourth in total, and opens the others.
   for (let count = 0; count < 4; count++)
     statuses.push((await send(gateway, 'POST', CHAT.slice(5), chat)).status)
   expect(statuses.every((status) => status >= 500)).toBe(true)

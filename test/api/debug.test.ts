@@ -1,4 +1,4 @@
-/** What an operator learns of a past request, and the Server-Timing header. */
+/** Records of past requests for operators, and the Server-Timing header. */
 import { afterEach, expect, test } from 'vitest'
 import { type HookedOptions, openHooked } from '../support/hooked-gateway.ts'
 import { dropAnswer, jsonAnswer, sseAnswer, startScriptedWorker } from '../support/scripted-worker.ts'
@@ -22,18 +22,18 @@ async function open(debug: Record<string, unknown> = {}, options: HookedOptions 
       headers,
       body: JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'a secret' }] }),
     })
-  const ask = (id: string) => fetch(`${hooked.gateway.url}/debug/requests/${id}`)
-  return { hooked, chat, ask }
+  const read = (id: string) => fetch(`${hooked.gateway.url}/debug/requests/${id}`)
+  return { hooked, chat, read }
 }
 
 interface Shown {
   requests: { attempts: Record<string, unknown>[] }[]
 }
 
-test('a served request shows its worker, the choice and its times', async () => {
-  const { hooked, chat, ask } = await open({}, { kernel: { policy: 'least_load' } })
+test('a served request shows its worker, the pick and its timings', async () => {
+  const { hooked, chat, read } = await open({}, { kernel: { policy: 'least_load' } })
   await (await chat({ 'x-request-id': 'one' })).text()
-  const reply = await ask('one')
+  const reply = await read('one')
   expect(reply.status).toBe(200)
   const text = await reply.text()
   const { requests } = JSON.parse(text) as Shown
@@ -60,11 +60,11 @@ test('a served request shows its worker, the choice and its times', async () => 
   expect(text).not.toContain('a secret')
 })
 
-test('a retried request shows each attempt and why it failed', async () => {
+test('a retried request shows each attempt with its failure', async () => {
   const other = await startScriptedWorker()
   cleanups.push(() => other.close())
   other.script(CHAT, jsonAnswer({ from: 'other' }))
-  const { hooked, chat, ask } = await open(
+  const { hooked, chat, read } = await open(
     {},
     {
       others: [{ url: other.url }],
@@ -73,33 +73,33 @@ test('a retried request shows each attempt and why it failed', async () => {
   )
   hooked.worker.script(CHAT, dropAnswer())
   expect((await chat({ 'x-request-id': 'two' })).status).toBe(200)
-  const { requests } = (await (await ask('two')).json()) as Shown
+  const { requests } = (await (await read('two')).json()) as Shown
   expect(requests[0].attempts).toMatchObject([
     { number: 1, worker_url: hooked.worker.url, status: null, outcome: 'retried' },
     { number: 2, worker_url: other.url, status: 200, failure: null, outcome: 'success' },
   ])
 })
 
-test('an unknown id is 404 in the administrative format', async () => {
-  const { ask } = await open()
-  const reply = await ask('nobody')
+test('an unknown id is 404 in the admin error format', async () => {
+  const { read } = await open()
+  const reply = await read('missing')
   expect([reply.status, await reply.json()]).toMatchObject([404, { error: { code: 'request_not_found' } }])
 })
 
-test('only operators may ask', async () => {
-  const { hooked, ask } = await open(
+test('only operators have access', async () => {
+  const { hooked, read } = await open(
     {},
     { plugins: { auth: { apiKey: 'k', controlPlaneKeys: ['1:op:admin:boss', '2:eye:user:look'] } } },
   )
   const as = async (key: string) =>
     (await fetch(`${hooked.gateway.url}/debug/requests/x`, { headers: { authorization: `Bearer ${key}` } }))
       .status
-  expect([(await ask('x')).status, await as('k'), await as('look'), await as('boss')]).toEqual([
+  expect([(await read('x')).status, await as('k'), await as('look'), await as('boss')]).toEqual([
     401, 401, 403, 404,
   ])
 })
 
-test('Server-Timing comes when it is asked for, on streams too', async () => {
+test('Server-Timing is sent on request, on streams too', async () => {
   const { hooked, chat } = await open()
   expect((await chat()).headers.get('server-timing')).toBeNull()
   const pattern = /^gateway;dur=[\d.]+, total;dur=[\d.]+, upstream;dur=[\d.]+$/
@@ -110,18 +110,20 @@ test('Server-Timing comes when it is asked for, on streams too', async () => {
   expect(await stream.text()).toBe('data: 1\n\ndata: [DONE]\n\n')
 })
 
-test('Server-Timing may be on for all or off for all', async () => {
+test('Server-Timing can be always on or off', async () => {
   expect((await (await open({ serverTiming: 'always' })).chat()).headers.get('server-timing')).not.toBeNull()
   const off = await open({ serverTiming: 'off' })
   expect((await off.chat({ 'x-weir-server-timing': '1' })).headers.get('server-timing')).toBeNull()
 })
 
-test('long names that clients make up are cut, and found all the same', async () => {
-  const { hooked, ask } = await open()
+test('long names from clients are truncated, and can still be found', async () => {
+  const { hooked, read } = await open()
   const id = 'i'.repeat(2_000)
   await hooked.relay({ model: 'm'.repeat(4_000) }, { headers: { 'x-request-id': id } })
-  await expect.poll(async () => (await ask(id)).status).toBe(200)
-  const { requests } = (await (await ask(id)).json()) as { requests: { request_id: string; model: string }[] }
+  await expect.poll(async () => (await read(id)).status).toBe(200)
+  const { requests } = (await (await read(id)).json()) as {
+    requests: { request_id: string; model: string }[]
+  }
   expect(requests[0].request_id).toBe(id.slice(0, 256))
   expect(requests[0].model).toBe('m'.repeat(256))
 })

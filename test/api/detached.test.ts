@@ -1,4 +1,4 @@
-/** Calls without a client: run, limited, counted and logged like requests, and gone without a trace when cancelled. */
+/** Requests without a client: run, limited, counted and logged like others, and released completely when cancelled. */
 
 import { readdirSync } from 'node:fs'
 import { expect, test } from 'vitest'
@@ -12,7 +12,7 @@ const CHAT = 'POST /v1/chat/completions'
 const ROUTE = { method: 'POST', path: '/work' } as const
 const TENANT: Identity = { tenant: 'auth:team', role: 'user' }
 
-/** A route whose name background work runs under, and the host to begin it with. */
+/** A plugin with the route that background work is counted under, and a function that starts such work. */
 function worker(onDone: (ctx: RequestContext) => void = () => {}) {
   let host: Host | null = null
   const plugin = definePlugin({
@@ -43,7 +43,7 @@ function worker(onDone: (ctx: RequestContext) => void = () => {}) {
   return { plugin, begin, host: () => host as unknown as Host }
 }
 
-const askOnce = (ctx: RequestContext, host: Host) =>
+const generateOnce = (ctx: RequestContext, host: Host) =>
   host.use(Generations).collect(ctx, {
     model: 'test-model',
     prompt: { kind: 'chat', messages: [{ role: 'user', content: 'hi' }] },
@@ -57,7 +57,7 @@ const askOnce = (ctx: RequestContext, host: Host) =>
   })
 
 const generate = async (ctx: RequestContext, host: Host) => {
-  const answer = await askOnce(ctx, host)
+  const answer = await generateOnce(ctx, host)
   ctx.json(200, { text: answer.choices[0].text })
 }
 
@@ -65,7 +65,7 @@ const OK: Script = jsonAnswer({
   choices: [{ index: 0, message: { content: 'done' }, finish_reason: 'stop' }],
 })
 
-test('work without a client has an identity, is counted, told to hooks, and its reply comes back', async () => {
+test('background work has an identity, is counted, runs hooks, and returns its response', async () => {
   const ended: RequestContext[] = []
   const { plugin, begin } = worker((ctx) => ended.push(ctx))
   const { workers, gateway } = await openFleet({ own: [plugin], plugins: {} })
@@ -79,7 +79,7 @@ test('work without a client has an identity, is counted, told to hooks, and its 
   expect(metrics).toContain('weir_http_requests_total{method="DETACHED",path="/work"} 1')
 })
 
-test('what goes wrong is the reply, in the format of the route', async () => {
+test('an error becomes the response, in the format of the route', async () => {
   const { plugin, begin } = worker()
   await openFleet({ own: [plugin], plugins: {}, workers: [{ models: ['other'] }] })
   const outcome = await begin(generate).done
@@ -87,7 +87,7 @@ test('what goes wrong is the reply, in the format of the route', async () => {
   expect(JSON.parse(outcome.body.toString())).toMatchObject({ error: { type: 'not_found_error' } })
 })
 
-test('limits hold for it: what they refuse never begins', async () => {
+test('limits apply: rejected work never starts', async () => {
   const { plugin, begin } = worker()
   const limits = { tenants: { default: { requestsPerMinute: 2 } } }
   const { workers } = await openFleet({ own: [plugin], plugins: { limits } })
@@ -97,19 +97,19 @@ test('limits hold for it: what they refuse never begins', async () => {
   expect(workers[0].requestsTo(CHAT)).toHaveLength(2)
 })
 
-test('a tenant pays for each generation of one request, which is admitted once', async () => {
+test('a tenant is charged for each generation of one request, which is admitted once', async () => {
   const { plugin, begin } = worker()
   const limits = { tenants: { default: { requestsPerMinute: 3 } }, maxConcurrentRequests: 1 }
   const { workers } = await openFleet({ own: [plugin], plugins: { limits } })
   workers[0].script(CHAT, OK)
   const outcome = await begin(async (ctx, host) => {
-    for (let turn = 0; turn < 5; turn++) await askOnce(ctx, host)
+    for (let turn = 0; turn < 5; turn++) await generateOnce(ctx, host)
   }).done
   expect([outcome.status, outcome.errorCode]).toEqual([429, 'tenant_rate_limit_exceeded'])
   expect(workers[0].requestsTo(CHAT)).toHaveLength(3)
 })
 
-test('a thousand at once, half of them cancelled: counters, permits, breakers and descriptors are as before', async () => {
+test('after a thousand concurrent runs, half of them cancelled, counters, permits, breakers and descriptors are as before', async () => {
   const { plugin, begin, host } = worker()
   const limits = { maxConcurrentRequests: 2_000, queueSize: 2_000 }
   const { workers, gateway } = await openFleet({

@@ -1,4 +1,4 @@
-/** A plugin's own error format, as clients see it: on replies, at the end of broken streams, and when it fails itself. */
+/** A plugin's own error format: in responses, at the end of broken streams, and when it fails itself. */
 import { afterEach, expect, test } from 'vitest'
 import { apiErrorFormat, defineErrors, type ErrorFormat, type ErrorOptions, type Host, Type } from '#kernel'
 import { type HookedGateway, openHooked } from '../support/hooked-gateway.ts'
@@ -56,7 +56,7 @@ async function replies(format: ErrorFormat, options?: ErrorOptions) {
   return { reply, text: await reply.text(), stream: await broken.text() }
 }
 
-test("a route's own format decides status, headers, content type and body", async () => {
+test("a route's error format decides status, headers, content type and body", async () => {
   const { reply, text } = await replies(plain)
   expect(reply.status).toBe(529)
   expect(reply.headers.get('content-type')).toBe('text/plain; charset=utf-8')
@@ -65,7 +65,7 @@ test("a route's own format decides status, headers, content type and body", asyn
   expect(text).toBe('overloaded at /fails')
 })
 
-test('a stream that breaks ends with the last events of the format, apart from the event under way', async () => {
+test('a stream that breaks ends with the last events of the format, separate from an unfinished event', async () => {
   const { stream } = await replies(plain)
   expect(stream).toBe('data: half\n\nevent: broken\ndata: overloaded\n\nevent: end\ndata:\n\n')
 })
@@ -96,13 +96,13 @@ test.each<[string, Partial<ErrorFormat>]>([
   expect(stream).toContain('"code":"overloaded"')
 })
 
-test('headers of an error that no line can hold are dropped, the others are sent', async () => {
+test('invalid headers of an error are dropped, the others are sent', async () => {
   const { reply } = await replies(plain, { headers: ['x-a', 'b\r\nc: d', 'x y', 'z', 'retry-after', '3'] })
   expect([reply.status, reply.headers.get('retry-after')]).toEqual([529, '3'])
   expect(['x-a', 'c'].filter((name) => reply.headers.has(name))).toEqual([])
 })
 
-test('an error that no format can show is answered with 500 and a fixed body', async () => {
+test('an error that no format can encode is 500 with a fixed body', async () => {
   const { reply, text } = await replies({ ...plain, status: () => 200 }, { status: 700 })
   expect([reply.status, reply.headers.get('x-weir-error-code')]).toEqual([500, 'internal_error'])
   expect(JSON.parse(text)).toEqual({
@@ -110,7 +110,7 @@ test('an error that no format can show is answered with 500 and a fixed body', a
   })
 })
 
-test('a route without an error format is refused at boot, by name', async () => {
+test('a route without an error format prevents the start, with its name', async () => {
   await expect(openHooked((host) => addRoutes(host, 'api' as unknown as ErrorFormat))).rejects.toThrow(
     /GET \/fails: errors must be an error format/,
   )

@@ -19,7 +19,7 @@ test('GET /readiness is 503 with a reason while no worker is ready', async () =>
   expect(await reply.json()).toEqual({ status: 'not ready', reason: 'insufficient healthy workers' })
 })
 
-test('GET /readiness counts workers, and turns 503 when the last one is deleted', async () => {
+test('GET /readiness counts workers, and becomes 503 when the last one is deleted', async () => {
   const fleet = await openFleet({ workers: [{}, {}] })
   const ready = await fleet.get('/readiness')
   expect(ready.status).toBe(200)
@@ -30,7 +30,7 @@ test('GET /readiness counts workers, and turns 503 when the last one is deleted'
   expect((await fleet.get('/health')).status).toBe(200)
 })
 
-test('GET /health_generate passes the answer of the first ready worker through', async () => {
+test('GET /health_generate passes on the response of the first ready worker', async () => {
   const fleet = await openFleet({ workers: [{}, {}] })
   const answer = jsonAnswer({ ok: 1 }, { status: 202, headers: { etag: 'yes' } })
   fleet.workers[0].script('GET /health_generate', answer)
@@ -43,7 +43,7 @@ test('GET /health_generate passes the answer of the first ready worker through',
   expect(fleet.workers[1].requests).toEqual([])
 })
 
-test('GET /health_generate: requests at the same time and shortly after share one generation', async () => {
+test('GET /health_generate: concurrent and recent requests share one generation', async () => {
   const fleet = await openFleet({ plugins: { health: { generateReuseMs: 60_000 } } })
   const release = Promise.withResolvers<void>()
   fleet.workers[0].script('GET /health_generate', async () => {
@@ -62,7 +62,7 @@ test('GET /health_generate: requests at the same time and shortly after share on
   expect(fleet.workers[0].requestsTo('GET /health_generate')).toHaveLength(1)
 })
 
-test('GET /health_generate shows the failure of a worker with its status', async () => {
+test('GET /health_generate passes on the failure status of a worker', async () => {
   const fleet = await openFleet()
   fleet.workers[0].script('GET /health_generate', rawAnswer('sick', { status: 503 }))
   const reply = await fleet.get('/health_generate')
@@ -70,7 +70,7 @@ test('GET /health_generate shows the failure of a worker with its status', async
   expect(await reply.text()).toBe('sick')
 })
 
-test('GET /health_generate is 503 no_workers without workers, 502 when the worker breaks off', async () => {
+test('GET /health_generate is 503 no_workers without workers, 502 if the worker closes the connection', async () => {
   const empty = await (await openFleet(none)).get('/health_generate')
   expect(empty.status).toBe(503)
   expect(await empty.json()).toMatchObject({ error: { type: 'service_unavailable', code: 'no_workers' } })
@@ -99,7 +99,7 @@ test('GET /engine_metrics merges all workers into one text with a label for each
   expect(fleet.workers[0].requestsTo('GET /metrics')[0].header('authorization')).toBe('Bearer worker-key')
 })
 
-test('GET /engine_metrics is 503 when no worker gives readable metrics', async () => {
+test('GET /engine_metrics is 503 if no worker has readable metrics', async () => {
   for (const options of [none, {}]) {
     const reply = await (await openFleet(options)).get('/engine_metrics')
     expect(reply.status).toBe(503)
@@ -107,7 +107,7 @@ test('GET /engine_metrics is 503 when no worker gives readable metrics', async (
   }
 })
 
-test('the health routes ask for no key, whatever is configured', async () => {
+test('the health routes never require a key', async () => {
   const fleet = await openFleet({ plugins: { auth: { apiKey: 'k', controlPlaneKeys: ['a:b:admin:c'] } } })
   fleet.workers[0].script('GET /metrics', rawAnswer('up 1\n'))
   for (const path of ['/health', '/liveness', '/readiness', '/health_generate', '/engine_metrics']) {

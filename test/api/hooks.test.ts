@@ -1,4 +1,4 @@
-/** The seven hooks as a plugin author meets them: what each may do, in which order, on whose routes. */
+/** The seven hooks for plugin authors: effect, order, and routes. */
 import { afterEach, describe, expect, test } from 'vitest'
 import {
   apiErrorFormat,
@@ -22,11 +22,11 @@ import {
 import { openSse } from '../support/sse-client.ts'
 
 const errors = defineErrors('hooks test', {
-  busy: { kind: 'unavailable', source: 'gateway', text: () => 'ask again' },
+  busy: { kind: 'unavailable', source: 'gateway', text: () => 'try again' },
 })
 const ECHO = 'POST /echo'
 const ALL = { scope: 'all' } as const
-/** Each hook that may be asynchronous is tried both ways. */
+/** Each hook that may be asynchronous is tested both ways. */
 const WAYS = ['at once', 'later'] as const
 type Way = (typeof WAYS)[number]
 
@@ -41,7 +41,7 @@ async function open(register: (host: Host) => void, options?: HookedOptions): Pr
   return hooked
 }
 
-/** The result itself, or a promise of it. */
+/** The result, or a promise of it. */
 function by<T>(way: Way, run: () => T): T | Promise<T> {
   return way === 'at once' ? run() : Promise.resolve().then(run)
 }
@@ -69,7 +69,7 @@ async function codeOf(reply: Response): Promise<[number, string]> {
 }
 
 describe.each(WAYS)('onRequest, %s', (way) => {
-  test('a reply answers in place of the handler: no worker is asked, later hooks are not', async () => {
+  test('a returned response replaces the handler: no worker gets a request, later hooks do not run', async () => {
     let later = 0
     const hooked = await open((host) => {
       host.hook(
@@ -95,7 +95,7 @@ describe.each(WAYS)('onRequest, %s', (way) => {
     expect(later).toBe(0)
   })
 
-  test('nothing lets the handler answer, with the body that was set', async () => {
+  test('without a result the handler runs, with the replaced body', async () => {
     const hooked = await open((host) => {
       host.hook('onRequest', (ctx) => by(way, () => ctx.setBody(Buffer.from('{"model":"other"}'))), ALL)
     })
@@ -103,7 +103,7 @@ describe.each(WAYS)('onRequest, %s', (way) => {
     expect(hooked.worker.requestsTo(ECHO)[0].body.toString()).toBe('{"model":"other"}')
   })
 
-  test('one that fails is 500, and the next request is served', async () => {
+  test('a failing hook is 500, and the next request is served', async () => {
     let fails = true
     const hooked = await open((host) => {
       host.hook('onRequest', () => by(way, () => (fails ? careless() : undefined)), ALL)
@@ -115,7 +115,7 @@ describe.each(WAYS)('onRequest, %s', (way) => {
 })
 
 describe('onPick', () => {
-  test('chooses the worker, and is told the model', async () => {
+  test('picks the worker, and receives the model', async () => {
     const other = await startScriptedWorker()
     cleanups.push(() => other.close())
     other.script(ECHO, jsonAnswer({ from: 'other' }))
@@ -141,7 +141,7 @@ describe('onPick', () => {
     expect(new Set(models)).toEqual(new Set(['m']))
   })
 
-  test('one that throws is 500, and nothing stays in flight', async () => {
+  test('a throwing hook is 500, and nothing stays in flight', async () => {
     const hooked = await open((host) => host.hook('onPick', careless, ALL))
     expect(await codeOf(await hooked.relay())).toEqual([500, 'internal_error'])
     expect(await hooked.inFlight()).toBe(0)
@@ -149,7 +149,7 @@ describe('onPick', () => {
 })
 
 describe.each(WAYS)('onUpstreamRequest, %s', (way) => {
-  test('changes the headers that the worker gets, and sees which worker it is', async () => {
+  test('changes the headers for the worker, and sees the worker', async () => {
     const urls: string[] = []
     const hooked = await open((host) => {
       host.hook(
@@ -169,7 +169,7 @@ describe.each(WAYS)('onUpstreamRequest, %s', (way) => {
     expect(urls).toEqual([hooked.worker.url])
   })
 
-  test('one that fails is 500, and nothing stays in flight', async () => {
+  test('a failing hook is 500, and nothing stays in flight', async () => {
     const hooked = await open((host) => host.hook('onUpstreamRequest', () => by(way, careless), ALL))
     expect(await codeOf(await hooked.relay())).toEqual([500, 'internal_error'])
     expect(hooked.worker.requestsTo(ECHO)).toEqual([])
@@ -178,7 +178,7 @@ describe.each(WAYS)('onUpstreamRequest, %s', (way) => {
 })
 
 describe.each(WAYS)('onResponse, %s', (way) => {
-  test('changes status, headers and body of a JSON answer', async () => {
+  test('changes status, headers and body of a JSON response', async () => {
     const hooked = await open((host) => {
       host.hook(
         'onResponse',
@@ -201,7 +201,7 @@ describe.each(WAYS)('onResponse, %s', (way) => {
     expect(reply.headers.get('content-type')).toBe('application/json')
   })
 
-  test('changes status and headers of a stream, whose body it does not see', async () => {
+  test('changes status and headers of a stream, and does not see its body', async () => {
     const hooked = await open(
       (host) => {
         host.hook(
@@ -236,7 +236,7 @@ describe.each(WAYS)('onResponse, %s', (way) => {
     },
   )
 
-  test('finds the request body, also of a large one', async () => {
+  test('sees the request body, also a large one', async () => {
     const lengths: number[] = []
     const hooked = await open(
       (host) => {
@@ -253,7 +253,7 @@ describe.each(WAYS)('onResponse, %s', (way) => {
 })
 
 describe('onChunk', () => {
-  test('changes and drops what is streamed, hook after hook', async () => {
+  test('changes and drops streamed chunks, hook after hook', async () => {
     const hooked = await open(
       (host) => {
         host.hook('onChunk', (_ctx, chunk) => (chunk.includes('secret') ? chunk.subarray(0, 0) : chunk), ALL)
@@ -267,12 +267,12 @@ describe('onChunk', () => {
     expect(stream.isWhole).toBe(true)
   })
 
-  test('is not asked about whole answers', async () => {
+  test('does not run for non-streamed responses', async () => {
     const hooked = await open((host) => host.hook('onChunk', careless, ALL))
     expect(await (await hooked.relay()).json()).toEqual({ from: 'worker' })
   })
 
-  test('one that throws in mid-stream ends it with an error event and lets the worker go', async () => {
+  test('a throwing hook ends a stream with an error event and closes the worker request', async () => {
     let chunks = 0
     const hooked = await open(
       (host) => host.hook('onChunk', (_ctx, chunk) => (++chunks > 1 ? careless() : chunk), ALL),
@@ -288,7 +288,7 @@ describe('onChunk', () => {
 })
 
 describe.each(WAYS)('onError, %s', (way) => {
-  test('changes the error that the client sees', async () => {
+  test('changes the error that the client receives', async () => {
     const codes: string[] = []
     const hooked = await open(
       (host) => {
@@ -306,12 +306,12 @@ describe.each(WAYS)('onError, %s', (way) => {
     )
     const reply = await hooked.relay()
     expect(await codeOf(reply.clone())).toEqual([503, 'busy'])
-    expect(await reply.json()).toMatchObject({ error: { message: 'ask again' } })
+    expect(await reply.json()).toMatchObject({ error: { message: 'try again' } })
     expect(reply.headers.get('x-weir-error-code')).toBe('busy')
     expect(codes).toEqual(['call_upstream_request_error'])
   })
 
-  test('hooks pass the error on from one to the next', async () => {
+  test('hooks run in sequence, each with the error of the previous one', async () => {
     const seen: string[] = []
     const note = (name: string): HookSignatures['onError'] => {
       return (_ctx, error) =>
@@ -340,7 +340,7 @@ describe('onDone', () => {
     ['a stream that breaks', sseAnswer(['1', { drop: 'close' }]), 200, 'read_response_body_failed'],
   ]
   test.each(ends)(
-    'runs once after %s, with the figures of the reply',
+    'runs once after %s, with status, size and times of the response',
     async (_case, answer, status, code) => {
       const seen: RequestContext[] = []
       const hooked = await open((host) => host.hook('onDone', (ctx) => void seen.push(ctx), ALL), { answer })
@@ -357,7 +357,7 @@ describe('onDone', () => {
     },
   )
 
-  test('runs once when the client leaves, with the worker let go before', async () => {
+  test('runs once after a disconnect, when the worker request is already closed', async () => {
     const seen: [boolean, number, number][] = []
     const hooked = await open(
       (host) => {
@@ -377,22 +377,19 @@ describe('onDone', () => {
     await expect.poll(() => seen).toEqual([[true, 499, 0]])
   })
 
-  test.each(WAYS)(
-    'one that fails, %s, keeps neither the others nor the next request from running',
-    async (way) => {
-      let others = 0
-      const hooked = await open((host) => {
-        host.hook('onDone', () => by(way, careless), ALL)
-        host.hook('onDone', () => by(way, () => void others++), ALL)
-      })
-      expect((await hooked.relay()).status).toBe(200)
-      expect((await hooked.relay()).status).toBe(200)
-      await expect.poll(() => others).toBe(2)
-    },
-  )
+  test.each(WAYS)('a failing hook, %s, affects neither other hooks nor the next request', async (way) => {
+    let others = 0
+    const hooked = await open((host) => {
+      host.hook('onDone', () => by(way, careless), ALL)
+      host.hook('onDone', () => by(way, () => void others++), ALL)
+    })
+    expect((await hooked.relay()).status).toBe(200)
+    expect((await hooked.relay()).status).toBe(200)
+    await expect.poll(() => others).toBe(2)
+  })
 })
 
-describe('which hooks run, and when', () => {
+describe('order and scope', () => {
   const HOOKS: readonly HookName[] = [
     'onRequest',
     'onPick',
@@ -403,7 +400,7 @@ describe('which hooks run, and when', () => {
     'onDone',
   ]
 
-  /** Notes each call and changes nothing. */
+  /** Records each call and changes nothing. */
   function noteAll(host: Host, label: string, calls: string[], options?: HookOptions): void {
     const note = (hook: HookName) => void calls.push(`${hook} ${label}`)
     host.hook('onRequest', () => note('onRequest'), options)
@@ -429,7 +426,7 @@ describe('which hooks run, and when', () => {
     host.hook('onDone', () => note('onDone'), options)
   }
 
-  test('in the order of a request, early ones first and late ones last whoever was there before', async () => {
+  test('hooks run in request order, early ones first and late ones last, independent of registration order', async () => {
     const calls: string[] = []
     const hooked = await open(
       (host) => {
@@ -447,7 +444,7 @@ describe('which hooks run, and when', () => {
       .toEqual(HOOKS.flatMap((name) => ['early', 'plain', 'late'].map((order) => `${name} ${order}`)))
   })
 
-  test("own hooks run on their plugin's routes only, and those of all on every route", async () => {
+  test('own hooks run on routes of their plugin only, hooks with scope all on every route', async () => {
     const calls: string[] = []
     const hooked = await open(
       (host) => {
@@ -470,7 +467,7 @@ describe('which hooks run, and when', () => {
     expect(calls).toEqual(['all', 'all'])
   })
 
-  test('a slot keeps a value from one hook to the next, of its own request', async () => {
+  test('a slot keeps a value per request from one hook to the next', async () => {
     const seen: unknown[] = []
     const hooked = await open((host) => {
       const slot = host.slot<string>()

@@ -48,7 +48,7 @@ const CLOSED_BY_GATEWAY: readonly [string, string, number][] = [
   ['a broken framing', `${head('POST /relay', 'Transfer-Encoding: xchunked\r\n')}`, 400],
   ['a preflight', head('OPTIONS /whole', 'Origin: http://b\r\nAccess-Control-Request-Method: GET\r\n'), 200],
 ]
-/** The server library has no way to close after these; the header tells the client to. */
+/** The server library cannot close after these; the header makes the client close. */
 const CLOSED_BY_CLIENT: readonly [string, string, number][] = [
   ['a body of many packets', head('GET /large'), 200],
   ['events of the gateway', head('GET /events'), 200],
@@ -65,7 +65,7 @@ describe('keepAlive: false', () => {
   afterAll(() => gateway.close())
 
   test.each(CLOSED_BY_GATEWAY)(
-    '%s says so, and the gateway closes the connection',
+    '%s has connection: close, and the gateway closes the connection',
     async (_, bytes, status) => {
       const reply = await sendRaw(gateway.gateway.port, bytes, { waitMs: 5_000 })
       expect(reply.statuses).toEqual([status])
@@ -74,7 +74,7 @@ describe('keepAlive: false', () => {
     },
   )
 
-  test.each(CLOSED_BY_CLIENT)('%s says so', async (_, bytes, status) => {
+  test.each(CLOSED_BY_CLIENT)('%s has connection: close', async (_, bytes, status) => {
     const reply = await sendRaw(gateway.gateway.port, bytes)
     expect(reply.statuses).toEqual([status])
     expect(closeHeaders(reply.text)).toBe(1)

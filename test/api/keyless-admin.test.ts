@@ -1,4 +1,4 @@
-/** The control plane without a key: open to whoever reaches it, but not to pages of other sites in a browser. */
+/** The control plane without a key: open to clients, but not to pages of other sites in a browser. */
 import { request } from 'node:http'
 import { expect, test } from 'vitest'
 import { openFleet } from './fleet.ts'
@@ -28,7 +28,7 @@ test.each([
   expect((await register(gateway.url, { origin: gateway.url })).status).toBe(409)
 })
 
-/** With a Host of its own, which `fetch` does not allow. */
+/** Sends a Host header of choice, which `fetch` does not allow. */
 function readAs(
   url: string,
   host: string,
@@ -43,7 +43,7 @@ function readAs(
   })
 }
 
-test('a name that was pointed at this machine reads nothing of the control plane', async () => {
+test('a foreign Host name cannot read the control plane without a key (DNS rebinding)', async () => {
   const { gateway } = await openFleet()
   const { port } = gateway
   const workers = `${gateway.url}/workers`
@@ -57,7 +57,7 @@ test('a name that was pointed at this machine reads nothing of the control plane
   expect(await readAs(`http://127.0.0.1:${open.gateway.port}/workers`, 'gateway.example')).toBe(200)
 })
 
-test('with a key, and for origins that are listed, pages are as good as anybody', async () => {
+test('with a key, or from a listed origin, pages are accepted', async () => {
   const keyed = await openFleet({ plugins: { auth: { apiKey: 'k' } } })
   const headers = { origin: 'https://evil.example' }
   expect((await register(keyed.gateway.url, headers)).status).toBe(401)

@@ -1,4 +1,4 @@
-/** Pods become workers and stop being workers, seen through the routes. */
+/** Pods become workers and stop being workers, as seen through the routes. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { type FakePod, type KubernetesApi, startKubernetesApi } from '../support/kubernetes-api.ts'
@@ -65,7 +65,7 @@ function pod(change: Partial<FakePod> = {}): FakePod {
   return { name: 'engine-0', uid: 'uid-0', ip: '127.0.0.1', labels: { app: 'engine' }, ...change }
 }
 
-test('a ready pod becomes a worker that serves; terminating, it is drained and removed', async () => {
+test('a ready pod becomes a worker that serves; a terminating pod is drained and removed', async () => {
   await open()
   api.put(pod())
   await expect.poll(async () => (await workers()).map(({ status }) => status), WAIT).toEqual(['ready'])
@@ -78,21 +78,21 @@ test('a ready pod becomes a worker that serves; terminating, it is drained and r
   await expect.poll(workers, WAIT).toEqual([])
 })
 
-test('a pod that is not ready waits; one that turns unready keeps its worker', async () => {
+test('a pod that is not ready is not registered; one that turns unready keeps its worker', async () => {
   await open()
   api.put(pod({ isReady: false }))
   api.put(pod({ name: 'other', uid: 'uid-1', ip: '127.0.0.2', labels: { app: 'engine' }, isReady: false }))
-  await expect.poll(() => api.asked.length, WAIT).toBeGreaterThan(1)
+  await expect.poll(() => api.requests.length, WAIT).toBeGreaterThan(1)
   expect(await workers()).toEqual([])
   api.put(pod())
   await expect.poll(uids, WAIT).toEqual(['uid-0'])
   api.put(pod({ isReady: false }))
-  // The change of another pod shows that the first one has been seen.
+  // The change of another pod ensures that the first one was processed.
   api.put(pod({ name: 'third', uid: 'uid-2', annotations: { 'weir/worker-ports': String(engine.port) } }))
   await expect.poll(uids, WAIT).toEqual(['uid-0'])
 })
 
-test('workers registered by hand are not touched', async () => {
+test('workers registered through the configuration are not touched', async () => {
   await open({}, { urls: [engine.url] })
   await expect.poll(async () => (await workers()).map(({ status }) => status), WAIT).toEqual(['ready'])
   api.put(pod({ labels: { app: 'else' } }))
@@ -101,7 +101,7 @@ test('workers registered by hand are not touched', async () => {
   expect((await workers()).map(({ url }) => url)).toEqual([engine.url])
 })
 
-test('a new uid under the same address replaces the worker', async () => {
+test('a new uid at the same address replaces the worker', async () => {
   await open()
   api.put(pod())
   await expect.poll(uids, WAIT).toEqual(['uid-0'])
@@ -111,7 +111,7 @@ test('a new uid under the same address replaces the worker', async () => {
   expect((await workers())[0].id).not.toBe(before.id)
 })
 
-test('what comes and goes is counted, by reason', async () => {
+test('registrations and deregistrations are counted, by reason', async () => {
   await open()
   api.put(pod())
   await expect.poll(uids, WAIT).toEqual(['uid-0'])
@@ -130,7 +130,7 @@ test('what comes and goes is counted, by reason', async () => {
   expect(text).toMatch(/weir_discovery_sync_duration_seconds_count\{source="kubernetes"\} [1-9]/)
 })
 
-test('a worker that fails its probes stays one, and is not registered again', async () => {
+test('a worker that fails its probes stays registered, and is not registered again', async () => {
   await open({}, { health: { drain_settle_secs: 0, check_interval_secs: 1, failure_threshold: 1 } })
   api.put(pod())
   const status = async () => (await workers()).map((worker) => worker.status)
@@ -157,7 +157,7 @@ test('a changed port annotation moves the worker', async () => {
   await expect.poll(async () => (await workers()).map(({ url }) => url), WAIT).toEqual([second.url])
 })
 
-test('after the watch was cut, changes are seen again', async () => {
+test('changes are seen again after the watch was closed', async () => {
   await open()
   api.put(pod())
   await expect.poll(uids, WAIT).toEqual(['uid-0'])
@@ -169,10 +169,10 @@ test('after the watch was cut, changes are seen again', async () => {
 describe('settings', () => {
   test('the selector is sent to the API server', async () => {
     await open()
-    await expect.poll(() => api.asked.join(' '), WAIT).toContain('labelSelector=app%3Dengine')
+    await expect.poll(() => api.requests.join(' '), WAIT).toContain('labelSelector=app%3Dengine')
   })
 
-  test('without any selector the gateway does not start, and says what to set', async () => {
+  test('without a selector the gateway does not start, with advice', async () => {
     await expect(open({ selector: {} })).rejects.toThrow(/plugins\.kubernetes needs a selector/)
   })
 

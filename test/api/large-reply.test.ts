@@ -1,4 +1,4 @@
-/** Large whole replies to slow clients: every byte arrives, and the request counts as open until it has. */
+/** Large responses to slow clients: every byte arrives, and the request counts as open until then. */
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { connect } from 'node:net'
@@ -26,8 +26,8 @@ const big = definePlugin({
 })
 
 /**
- * With its frame such an event has the size of a segment on the loopback, so that a full send buffer ends at the border
- * of a chunk: the next chunk's frame is refused as a whole.
+ * With its chunk frame such an event has the size of a loopback segment, so that a full send buffer ends at a chunk
+ * boundary, and the frame of the next chunk is rejected as a whole.
  */
 const EVENT = `data: ${'x'.repeat(65_475 - 8)}\n\n`
 const EVENTS = 300
@@ -84,7 +84,7 @@ async function readSlowly(port: number, onFirst: () => void): Promise<{ hash: st
   return { hash: hash.digest('hex'), bytes }
 }
 
-test('a slow client gets every byte, also when the gateway shuts down meanwhile', async () => {
+test('a slow client receives every byte, also during a shutdown', async () => {
   const gateway = await startGateway({ own: [big], plugins: {}, kernel: { shutdown: { graceMs: 60_000 } } })
   let stopped: Promise<void> | null = null
   stop = async () => {
@@ -97,7 +97,7 @@ test('a slow client gets every byte, also when the gateway shuts down meanwhile'
   expect(reply.hash).toBe(createHash('sha256').update(BODY).digest('hex'))
 })
 
-test('a slow client gets every byte of a stream of large events', async () => {
+test('a slow client receives every byte of a stream of large events', async () => {
   const gateway = await startGateway({ own: [streaming], plugins: {} })
   stop = () => gateway.stop()
   for (let readers = 0; readers < 6; readers++) {
@@ -111,7 +111,7 @@ test('a slow client gets every byte of a stream of large events', async () => {
   }
 })
 
-test('a client that leaves in the middle ends the request', async () => {
+test('a client that disconnects in the middle ends the request', async () => {
   const gateway = await startGateway({ own: [big], plugins: {} })
   stop = () => gateway.stop()
   const socket = connect(gateway.port, '127.0.0.1')

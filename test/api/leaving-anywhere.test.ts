@@ -1,6 +1,6 @@
 /**
- * A request that ends at any step of any chain of hooks, by its client or by somebody's error: nothing more of a chain
- * runs for it, its end is told once, and permits, counts and gauges are as before.
+ * Requests that end at any step of any chain of hooks, by the client or by an error: no further hook runs, onDone runs
+ * once, and permits, counts and gauges are as before.
  */
 import fc from 'fast-check'
 import { afterEach, describe, expect, test } from 'vitest'
@@ -31,11 +31,11 @@ afterEach(async () => {
 interface Site {
   readonly traces: LeavingTraces
   run(plan: Plan): Promise<Outcome>
-  /** Requests in flight at workers, permits, requests open: all of it 0 when nothing is under way. */
+  /** Requests in flight at workers, permits, open requests: all 0 when idle. */
   held(): Promise<Record<string, number>>
 }
 
-/** An access check that answers later, so that a client may leave during it. */
+/** An asynchronous access check, so that a client may disconnect during it. */
 function slowAccess(traces: LeavingTraces): Plugin {
   const services: Pick<PluginManifest, 'provides'> = { provides: [Auth] }
   return plugin(
@@ -99,7 +99,7 @@ function answerOf(script: Script, request: RecordedRequest): Answer | Promise<An
   return typeof script === 'function' ? script(request) : script
 }
 
-/** Two generations with a call of a tool between them, whose guard waits as well. */
+/** A turn with two generations and a tool call between them, whose guard is asynchronous too. */
 async function toolSite(): Promise<Site> {
   const traces = new LeavingTraces()
   const tools = await startToolServer({
@@ -144,7 +144,7 @@ async function toolSite(): Promise<Site> {
   }
 }
 
-async function expectGivenBack(site: Site, where: string): Promise<void> {
+async function expectReleased(site: Site, where: string): Promise<void> {
   await expect
     .poll(() => site.held(), { timeout: 30_000, interval: 5, message: where })
     .toMatchObject({ permits: 0, waiting: 0, weir_worker_requests_active: 0 })
@@ -152,9 +152,9 @@ async function expectGivenBack(site: Site, where: string): Promise<void> {
 
 function expectOver({ trace, late, ends }: Outcome, where: string): void {
   expect(late, `${where}: ran for a request that was over`).toEqual([])
-  // It never arrived.
+  // The request never arrived.
   if (trace.length === 0) return
-  expect(ends, `${where}: how often its end was told`).toEqual([1, 1])
+  expect(ends, `${where}: number of onDone calls`).toEqual([1, 1])
 }
 
 const SITES: Record<string, () => Promise<Site>> = {
@@ -167,10 +167,10 @@ const SITES: Record<string, () => Promise<Site>> = {
 }
 
 describe.each(Object.entries(SITES))('%s', (_what, open) => {
-  test('every hook × every moment of leaving', async () => {
+  test('every hook × every kind of disconnect', async () => {
     const site = await open()
     const whole = await site.run({ step: -1, how: 'fin' })
-    expectOver(whole, 'nobody left')
+    expectOver(whole, 'no disconnect')
     expect(whole.trace.length).toBeGreaterThan(10)
     for (const how of WAYS) {
       if (how !== 'fail') {
@@ -182,15 +182,15 @@ describe.each(Object.entries(SITES))('%s', (_what, open) => {
         const where = `left by ${how} at step ${step} of ${whole.trace.join(', ')}`
         const outcome = await site.run({ step, how, turns: step % 3 })
         expectOver(outcome, `${where}, which was ${outcome.left}`)
-        await expectGivenBack(site, where)
+        await expectReleased(site, where)
       }
     }
-    // Served as ever; events may arrive in other pieces.
+    // The gateway still serves; events may arrive in other chunks.
     const after = await site.run({ step: -1, how: 'fin' })
     expect(new Set(after.trace)).toEqual(new Set(whole.trace))
   })
 
-  test('any turn of the event loop, with hooks of any slowness', async () => {
+  test('disconnects at any turn of the event loop, with hooks of any delay', async () => {
     const site = await open()
     await fc.assert(
       fc.asyncProperty(
@@ -204,6 +204,6 @@ describe.each(Object.entries(SITES))('%s', (_what, open) => {
       ),
       { numRuns: 60 },
     )
-    await expectGivenBack(site, 'all of them')
+    await expectReleased(site, 'all of them')
   })
 })

@@ -1,4 +1,4 @@
-/** A client that leaves at any stage of its request: it ends once, holds nothing, and what comes later does nothing. */
+/** A client that disconnects at any stage of its request: the request ends once and releases everything, and late results have no effect. */
 import { afterEach, expect, test } from 'vitest'
 import type { AttemptReport, Host } from '#kernel'
 import { type HookedGateway, type HookedOptions, openHooked } from '../support/hooked-gateway.ts'
@@ -12,7 +12,7 @@ afterEach(async () => {
   for (const clean of cleanups.splice(0).reverse()) await clean()
 })
 
-/** What a hook waits for, and how the test lets it go on. */
+/** Blocks a hook until the test releases it. */
 class Hold {
   readonly entered = Promise.withResolvers<void>()
   readonly #released = Promise.withResolvers<void>()
@@ -34,12 +34,12 @@ interface Stage {
   readonly kernel?: HookedOptions['kernel']
   /** Resolves when the request is at the stage; default: when the hold was entered. */
   readonly reached?: (hooked: HookedGateway) => Promise<unknown>
-  readonly workerIsAsked: boolean
+  readonly reachesWorker: boolean
 }
 
-const asked = (hooked: HookedGateway) => hooked.worker.received(ECHO)
-const answered = async (hooked: HookedGateway) => {
-  await asked(hooked)
+const received = (hooked: HookedGateway) => hooked.worker.received(ECHO)
+const responded = async (hooked: HookedGateway) => {
+  await received(hooked)
   await new Promise((resolve) => setTimeout(resolve, 30))
 }
 const SLOW_RETRY = { retry: { initialBackoffMs: 60_000, maxBackoffMs: 60_000 } }
@@ -49,33 +49,33 @@ const stages: Record<string, Stage> = {
   'in a slow onRequest': {
     answer: jsonAnswer({}),
     hooks: (host, hold) => host.hook('onRequest', () => hold.pass(undefined), ALL),
-    workerIsAsked: false,
+    reachesWorker: false,
   },
   'in a slow onUpstreamRequest': {
     answer: jsonAnswer({}),
     hooks: (host, hold) => host.hook('onUpstreamRequest', () => hold.pass(undefined), ALL),
-    workerIsAsked: false,
+    reachesWorker: false,
   },
-  'before the head of the answer': { answer: hangAnswer(), reached: asked, workerIsAsked: true },
+  'before the head of the answer': { answer: hangAnswer(), reached: received, reachesWorker: true },
   'between the head and the first byte': {
     answer: streamAnswer([{ hang: true }], { headers: { 'content-type': 'text/event-stream' } }),
-    reached: answered,
-    workerIsAsked: true,
+    reached: responded,
+    reachesWorker: true,
   },
   'in a slow onResponse of a whole answer': {
     answer: jsonAnswer({}),
     hooks: (host, hold) => host.hook('onResponse', () => hold.pass(undefined), ALL),
-    workerIsAsked: true,
+    reachesWorker: true,
   },
   'in a slow onResponse of a stream': {
     answer: sseAnswer(['1', { hang: true }]),
     hooks: (host, hold) => host.hook('onResponse', () => hold.pass(undefined), ALL),
-    workerIsAsked: true,
+    reachesWorker: true,
   },
   'in a slow onEvents': {
     answer: sseAnswer(['1', { waitMs: 10 }, '2', { hang: true }]),
     hooks: (host, hold) => host.hook('onEvents', (_ctx, events) => hold.pass(events), ALL),
-    workerIsAsked: true,
+    reachesWorker: true,
   },
   'in a slow onError': {
     answer: refusal,
@@ -84,17 +84,17 @@ const stages: Record<string, Stage> = {
       host.hook('onResponse', () => Promise.reject(new Error('careless')), ALL)
       host.hook('onError', (_ctx, error) => hold.pass(error), ALL)
     },
-    workerIsAsked: true,
+    reachesWorker: true,
   },
   'while it waits for another attempt': {
     answer: refusal,
     kernel: SLOW_RETRY,
-    reached: answered,
-    workerIsAsked: true,
+    reached: responded,
+    reachesWorker: true,
   },
 }
 
-test.each(Object.entries(stages))('%s', async (_when, { answer, hooks, kernel, reached, workerIsAsked }) => {
+test.each(Object.entries(stages))('%s', async (_when, { answer, hooks, kernel, reached, reachesWorker }) => {
   const hold = new Hold()
   const attempts: AttemptReport[] = []
   let ends = 0
@@ -120,15 +120,15 @@ test.each(Object.entries(stages))('%s', async (_when, { answer, hooks, kernel, r
   hold.release()
   for (let i = 0; i < 5; i++) await new Promise((resolve) => setImmediate(resolve))
   expect(ends).toBe(1)
-  expect(hooked.worker.requestsTo(ECHO)).toHaveLength(workerIsAsked ? 1 : 0)
+  expect(hooked.worker.requestsTo(ECHO)).toHaveLength(reachesWorker ? 1 : 0)
   expect(attempts.length).toBeLessThanOrEqual(1)
-  // Nothing is left open that the end of the gateway would have to wait for.
+  // Nothing is left open that the shutdown would wait for.
   const startMs = performance.now()
   await hooked.gateway.stop()
   expect(performance.now() - startMs).toBeLessThan(10_000)
 })
 
-test('clients that leave during a slow onRequest hook take no place of the limits', async () => {
+test('clients that disconnect during a slow onRequest hook hold no permit', async () => {
   const hold = new Hold()
   const hooked = await openHooked((host) => host.hook('onRequest', () => hold.pass(undefined), ALL), {
     answer: jsonAnswer({}),

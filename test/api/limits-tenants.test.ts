@@ -1,4 +1,4 @@
-/** Limits of tenants over a real gateway: who is told apart, and what is settled after the reply. */
+/** Tenant limits over a real gateway: how tenants are identified, and what is settled after the response. */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { apiErrorFormat } from '#kernel'
 import { plugin } from '../support/hooked-gateway.ts'
@@ -12,10 +12,10 @@ const KEYS = { apiKey: 'admin-key', tenantKeys: ['a:key-a', 'b:key-b'] }
 const ADMIN = { authorization: 'Bearer admin-key' }
 const A = { authorization: 'Bearer key-a' }
 const B = { authorization: 'Bearer key-b' }
-/** What the gateway takes the body for. */
+/** The gateway's estimate for the body. */
 const PROMPT_TOKENS = Math.ceil(JSON.stringify(BODY).length / 4)
 
-// Buckets refill by this clock: it stands, so that a busy machine gives nothing back in between.
+// Buckets refill by this clock, so it is stopped to keep counts exact on a loaded machine.
 beforeEach(() => {
   vi.spyOn(process.hrtime, 'bigint').mockReturnValue(process.hrtime.bigint())
 })
@@ -43,7 +43,7 @@ async function open(
 const chat = (fleet: Fleet, headers?: Record<string, string>, body: unknown = BODY) =>
   fleet.post('/v1/chat/completions', body, headers)
 
-/** What is left to a tenant, in the order of its limits. */
+/** What a tenant has left, in the order of its limits. */
 async function left(fleet: Fleet, tenant: string): Promise<number[]> {
   const reply = await fleet.get(`/limits?tenant=${encodeURIComponent(tenant)}`, ADMIN)
   const { use } = (await reply.json()) as { use: { tenant: { left: number }[] } }
@@ -57,7 +57,7 @@ async function statuses(fleet: Fleet, each: readonly Record<string, string>[]): 
 }
 
 describe('requests a minute', () => {
-  test('55: the 61st request gets 429 with Retry-After, another tenant is served', async () => {
+  test('the 61st request gets 429 with Retry-After, another tenant is served', async () => {
     const fleet = await open({ default: { requestsPerMinute: 60 } })
     const replies = await Promise.all(Array.from({ length: 60 }, () => chat(fleet, A)))
     expect(replies.every(({ status }) => status === 200)).toBe(true)
@@ -72,7 +72,7 @@ describe('requests a minute', () => {
     expect(fleet.workers[0].requestsTo(CHAT)).toHaveLength(61)
   })
 
-  test('a tenant of its own has limits of its own', async () => {
+  test('an override replaces the default limits of a tenant', async () => {
     const fleet = await open({
       default: { requestsPerMinute: 1 },
       overrides: [{ tenant: 'auth:b', requestsPerMinute: 2 }],
@@ -80,14 +80,14 @@ describe('requests a minute', () => {
     expect(await statuses(fleet, [A, A, B, B, B])).toEqual([200, 429, 200, 200, 429])
   })
 
-  test('a rule limits the models that it names', async () => {
+  test('a rule limits the models that it matches', async () => {
     const modelRules = [{ ruleId: 'tests', match: 'prefix', model: 'test-', requestsPerMinute: 1 }]
     const fleet = await open({ default: { modelRules } })
     expect((await chat(fleet, A)).status).toBe(200)
     const refused = await chat(fleet, A)
     expect(refused.status).toBe(429)
     expect(await refused.text()).toContain('rule tests')
-    // Another model is not limited; nobody serves it.
+    // Another model is not limited; no worker serves it.
     expect((await chat(fleet, A, { ...BODY, model: 'other' })).status).toBe(404)
   })
 
@@ -116,7 +116,7 @@ describe('requests a minute', () => {
     expect(await refused.text()).toContain('rule tests')
   })
 
-  test('nor does a request without a model where a worker serves any', async () => {
+  test('nor does a request without a model if a worker serves any', async () => {
     const modelRules = [{ ruleId: 'tests', match: 'exact', model: 'test-model', requestsPerMinute: 1 }]
     const fleet = await openFleet({
       workers: [{ spec: { models: [] } }],
@@ -129,7 +129,7 @@ describe('requests a minute', () => {
     expect(await refused.text()).toContain('rule tests')
   })
 
-  test('a request without a body that names a model is served, whatever rules there are', async () => {
+  test('a request without a model in its body is not limited by model rules', async () => {
     const modelRules = [{ ruleId: 'all', match: 'prefix', model: 'test', requestsPerMinute: 1 }]
     const cancels = plugin('cancels', (host) => {
       host.route({
@@ -150,7 +150,7 @@ describe('requests a minute', () => {
     expect((await fleet.post('/cancel', '')).status).toBe(429)
   })
 
-  test('a request that the queue refuses costs its tenant nothing', async () => {
+  test('a request that the queue rejects is not charged to its tenant', async () => {
     const { promise, resolve } = Promise.withResolvers<void>()
     const fleet = await openFleet({
       plugins: {
@@ -168,8 +168,8 @@ describe('requests a minute', () => {
   })
 })
 
-describe('who a request counts for', () => {
-  test('the address of a caller without a key', async () => {
+describe('the tenant of a request', () => {
+  test('the address of a client without a key', async () => {
     const fleet = await open({ default: { requestsPerMinute: 1 } }, undefined, {})
     expect(await statuses(fleet, [{}, { 'x-weir-tenant-id': 'other' }])).toEqual([200, 429])
     expect(await left(fleet, 'ip:127.0.0.1')).toEqual([0])
@@ -182,27 +182,27 @@ describe('who a request counts for', () => {
     expect(await left(fleet, 'ip:0:0:0:0:0:ffff:7f00:1')).toEqual([0])
   })
 
-  test('the tenant header, where it is trusted', async () => {
+  test('the tenant header, if trusted', async () => {
     const fleet = await open({ default: { requestsPerMinute: 1 }, trustTenantHeader: true }, undefined, {})
     const named = (name: string) => ({ 'x-weir-tenant-id': name })
     expect(await statuses(fleet, [named('x'), named('y'), named('x'), {}])).toEqual([200, 200, 429, 200])
     expect(await left(fleet, 'header:x')).toEqual([0])
   })
 
-  test('its key rather than any header', async () => {
+  test('the key takes precedence over the header', async () => {
     const fleet = await open({ default: { requestsPerMinute: 1 }, trustTenantHeader: true })
     expect(await statuses(fleet, [{ ...A, 'x-weir-tenant-id': 'x' }, A])).toEqual([200, 429])
   })
 })
 
-describe('55: tokens are settled after the reply', () => {
-  test('with what the reply says', async () => {
+describe('tokens are settled after the response', () => {
+  test('with its usage', async () => {
     const fleet = await open({ default: { tokensPerMinute: 1_000 } }, jsonAnswer(usage(30, 70)))
     await chat(fleet, A)
     expect(await left(fleet, 'auth:a')).toEqual([900])
   })
 
-  test('with what the last event of a stream says', async () => {
+  test('with the usage in the last event of a stream', async () => {
     const events = ['{"choices":[]}', JSON.stringify(usage(30, 170)), '[DONE]']
     const fleet = await open({ default: { tokensPerMinute: 1_000 } }, sseAnswer(events))
     const stream = openSse(`${fleet.gateway.url}/v1/chat/completions`, {
@@ -214,13 +214,13 @@ describe('55: tokens are settled after the reply', () => {
     expect(await left(fleet, 'auth:a')).toEqual([800])
   })
 
-  test('with one token an event where the stream says nothing', async () => {
+  test('with one token per event if the stream has no usage', async () => {
     const fleet = await open({ default: { tokensPerMinute: 1_000 } }, sseAnswer(['1', '2', '3', '[DONE]']))
     expect((await chat(fleet, A)).status).toBe(200)
     expect(await left(fleet, 'auth:a')).toEqual([1_000 - PROMPT_TOKENS - 4])
   })
 
-  test('to debt where the reply was longer than what was left, and the next request waits', async () => {
+  test('below zero after a long response, so that the next request is rejected', async () => {
     const fleet = await open({ default: { tokensPerMinute: 600 } }, jsonAnswer(usage(30, 870)))
     expect((await chat(fleet, A)).status).toBe(200)
     expect(await left(fleet, 'auth:a')).toEqual([-300])
@@ -229,13 +229,13 @@ describe('55: tokens are settled after the reply', () => {
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(29)
   })
 
-  test('to nothing where the worker failed', async () => {
+  test('with zero if the worker failed', async () => {
     const fleet = await open({ default: { tokensPerMinute: 1_000 } }, dropAnswer())
     expect((await chat(fleet, A)).status).toBeGreaterThanOrEqual(500)
     expect(await left(fleet, 'auth:a')).toEqual([1_000])
   })
 
-  test('a prompt that no bucket holds is refused with advice not to try again', async () => {
+  test('a prompt larger than the bucket is rejected with advice not to retry', async () => {
     const fleet = await open({ default: { tokensPerMinute: 5 } })
     const refused = await chat(fleet, A)
     expect(refused.status).toBe(429)

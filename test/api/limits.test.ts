@@ -1,4 +1,4 @@
-/** The concurrency limit, its queue and the rate over a real gateway: who runs, who waits, who is told to come back. */
+/** The concurrency limit, its queue and the rate over a real gateway: which requests run, wait, or are rejected with Retry-After. */
 import { describe, expect, test } from 'vitest'
 import { type Answer, dropAnswer, jsonAnswer, type Script, sseAnswer } from '../support/scripted-worker.ts'
 import { openSse } from '../support/sse-client.ts'
@@ -13,13 +13,13 @@ interface Use {
   waiting: number
 }
 
-/** A worker that answers when the test says so. */
+/** A worker that responds once released. */
 function held(answer: Answer = OK): { script: Script; release: () => void } {
   const { promise, resolve } = Promise.withResolvers<void>()
   return { script: () => promise.then(() => answer), release: resolve }
 }
 
-/** One attempt and no breaker: what fails here fails once, and for itself. */
+/** One attempt and no breaker, so that each failure is one failed request. */
 const KERNEL = { retry: { maxAttempts: 1 }, breaker: { enabled: false } }
 
 async function open(limits: Record<string, unknown>, script?: Script): Promise<Fleet> {
@@ -38,7 +38,7 @@ async function useOf(fleet: Fleet): Promise<Use> {
   return ((await (await fleet.get('/limits')).json()) as { use: Use }).use
 }
 
-/** Resolves once the gateway says so. */
+/** Polls until the use is as wanted. */
 async function reaches(fleet: Fleet, wanted: Partial<Use>): Promise<void> {
   await expect.poll(() => useOf(fleet), { timeout: 30_000, interval: 5 }).toMatchObject(wanted)
 }
@@ -48,7 +48,7 @@ async function codeOf(reply: Response): Promise<[number, string | undefined]> {
 }
 
 describe('the concurrency limit', () => {
-  test('51: of four requests at once two run, one waits and one gets 429', async () => {
+  test('of four concurrent requests two run, one waits and one gets 429', async () => {
     const hold = held()
     const fleet = await open({ maxConcurrentRequests: 2, queueSize: 1 }, hold.script)
     const first = [chat(fleet), chat(fleet)]
@@ -67,7 +67,7 @@ describe('the concurrency limit', () => {
     expect(await metrics(fleet)).toContain('weir_limits_queue_wait_seconds_count 1')
   })
 
-  test('51: who waited longer than the queue timeout gets 408', async () => {
+  test('a request that exceeds the queue timeout gets 408', async () => {
     const hold = held()
     const fleet = await open({ maxConcurrentRequests: 1, queueSize: 1, queueTimeoutMs: 200 }, hold.script)
     const running = chat(fleet)
@@ -80,7 +80,7 @@ describe('the concurrency limit', () => {
     expect((await running).status).toBe(200)
   })
 
-  test('a queue of size 0 refuses at once', async () => {
+  test('a queue of size 0 rejects at once', async () => {
     const hold = held()
     const fleet = await open({ maxConcurrentRequests: 1, queueSize: 0 }, hold.script)
     const running = chat(fleet)
@@ -90,7 +90,7 @@ describe('the concurrency limit', () => {
     await running
   })
 
-  test.each([-1, 0])('52: %i means no limit', async (maxConcurrentRequests) => {
+  test.each([-1, 0])('%i means no limit', async (maxConcurrentRequests) => {
     const hold = held()
     const fleet = await open({ maxConcurrentRequests, queueSize: 0 }, hold.script)
     const replies = Array.from({ length: 20 }, () => chat(fleet))
@@ -99,7 +99,7 @@ describe('the concurrency limit', () => {
     expect((await Promise.all(replies)).every(({ status }) => status === 200)).toBe(true)
   })
 
-  test('52: a permit comes back at the end of a stream, and not before', async () => {
+  test('a permit is released at the end of a stream, and not before', async () => {
     const { promise, resolve } = Promise.withResolvers<void>()
     const fleet = await open({ maxConcurrentRequests: 1 }, sseAnswer(['{}', { until: promise }, '[DONE]']))
     const reply = stream(fleet)
@@ -113,7 +113,7 @@ describe('the concurrency limit', () => {
     await reaches(fleet, { inUse: 0, waiting: 0 })
   })
 
-  test('52: a permit comes back when the client goes away in mid-stream', async () => {
+  test('a permit is released when the client disconnects in mid-stream', async () => {
     const fleet = await open({ maxConcurrentRequests: 1 }, sseAnswer(['{}', { hang: true }]))
     const reply = stream(fleet)
     await reply.receive(1)
@@ -123,7 +123,7 @@ describe('the concurrency limit', () => {
     expect((await chat(fleet)).status).toBe(200)
   })
 
-  test('52: a permit comes back when the worker fails', async () => {
+  test('a permit is released when the worker fails', async () => {
     const fleet = await open({ maxConcurrentRequests: 1 }, dropAnswer())
     for (let i = 0; i < 3; i++) expect((await chat(fleet)).status).toBeGreaterThanOrEqual(500)
     await reaches(fleet, { inUse: 0 })
@@ -131,7 +131,7 @@ describe('the concurrency limit', () => {
     expect((await chat(fleet)).status).toBe(200)
   })
 
-  test('52: hundreds of mixed requests leave no permit behind', async () => {
+  test('hundreds of mixed requests leak no permit', async () => {
     let count = 0
     const answers = [
       OK,
@@ -146,7 +146,7 @@ describe('the concurrency limit', () => {
     const one = async (index: number) => {
       if (index % 3 > 0) return (await chat(fleet)).text()
       const reply = stream(fleet)
-      // Some leave while they wait, some in mid-stream, some stay.
+      // Some disconnect while queued, some in mid-stream, some complete.
       if (index % 2 === 0) setTimeout(() => reply.close(), index % 17)
       return reply.done
     }
@@ -157,7 +157,7 @@ describe('the concurrency limit', () => {
     expect((await chat(fleet)).status).toBe(200)
   })
 
-  test('a client that goes away leaves the queue at once', async () => {
+  test('a client that disconnects leaves the queue at once', async () => {
     const hold = held()
     const fleet = await open({ maxConcurrentRequests: 1, queueSize: 1 }, hold.script)
     const running = chat(fleet)
@@ -186,19 +186,19 @@ describe('the concurrency limit', () => {
 })
 
 describe('the rate', () => {
-  test('a burst passes, the next request is told when to come back', async () => {
+  test('a burst passes, the next request is rejected with Retry-After', async () => {
     const fleet = await open({ requestsPerSecond: 0.1, burst: 2 })
     expect((await chat(fleet)).status).toBe(200)
     expect((await chat(fleet)).status).toBe(200)
     const refused = await chat(fleet)
-    // Each second that the machine takes makes it one less.
+    // Each second of delay by the machine lowers it by one.
     expect([10, 9, 8, 7]).toContain(Number(refused.headers.get('retry-after')))
     expect(await codeOf(refused)).toEqual([429, 'rate_limit_exceeded'])
   })
 })
 
 describe('the limits routes', () => {
-  test('a change holds at once for requests that come and that wait', async () => {
+  test('a change applies at once to new and queued requests', async () => {
     const hold = held()
     const fleet = await open({ maxConcurrentRequests: 1, queueSize: 5 }, hold.script)
     const replies = [chat(fleet), chat(fleet), chat(fleet)]
@@ -216,7 +216,7 @@ describe('the limits routes', () => {
   test('limits can be switched on while the gateway runs, and off again', async () => {
     const fleet = await open({})
     expect((await chat(fleet)).status).toBe(200)
-    // Admission was not even asked.
+    // Admission was not involved.
     expect(await metrics(fleet)).toContain('weir_http_rate_limit_total{result="allowed"} 0')
     await send(fleet, 'PATCH', { requestsPerSecond: 0.01 })
     expect((await chat(fleet)).status).toBe(200)
@@ -239,7 +239,7 @@ describe('the limits routes', () => {
     expect(await (await fleet.get('/limits')).json()).toMatchObject({ limits: { maxConcurrentRequests: 3 } })
   })
 
-  test('metrics tell who was let in and who was not', async () => {
+  test('metrics count admitted and rejected requests', async () => {
     const fleet = await open({ requestsPerSecond: 0.01 })
     await chat(fleet)
     await chat(fleet)
@@ -252,7 +252,7 @@ describe('the limits routes', () => {
 })
 
 describe('at boot', () => {
-  test('settings that contradict each other are refused, with the name of the field', async () => {
+  test('contradictory settings prevent the start, with the name of the field', async () => {
     const tenants = { overrides: [{ tenant: 'team-a', requestsPerMinute: 1 }] }
     await expect(open({ tenants })).rejects.toThrow(/limits.*tenants\.overrides\.0\.tenant/)
   })

@@ -1,4 +1,4 @@
-/** What engines say about their load: read by policies, shown as metrics. */
+/** Engine load reports: used by policies, exposed as metrics. */
 import { afterEach, expect, test } from 'vitest'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import {
@@ -57,7 +57,7 @@ async function metricsOf({ metricsUrl }: TestGateway): Promise<string[]> {
   return text.split('\n').filter((line) => line.startsWith('weir_engine_'))
 }
 
-/** Asks again until it passes. */
+/** Polls until the value passes. */
 async function until<T>(read: () => Promise<T>, passes: (value: T) => boolean): Promise<T> {
   const endsAtMs = performance.now() + 30_000
   for (;;) {
@@ -78,16 +78,16 @@ test('with reports of 0.9 and 0.1, power_of_two always picks the second', async 
   expect(free.requestsTo(CHAT).length).toBe(20)
 })
 
-test('a policy that reads no reports has nobody asked', async () => {
-  const [asked, unasked] = [await openEngine(), await openEngine()]
-  for (const engine of [asked, unasked]) engine.script(LOADS, tokens(1))
-  await openGateway([unasked], 'round_robin')
-  await openGateway([asked], 'cache_aware', {}, { cacheAware: { balanceTokenUsageThreshold: 0.5 } })
-  await asked.received(LOADS, 2)
-  expect(unasked.requestsTo(LOADS)).toEqual([])
+test('engines are polled only if a policy reads reports', async () => {
+  const [polled, unpolled] = [await openEngine(), await openEngine()]
+  for (const engine of [polled, unpolled]) engine.script(LOADS, tokens(1))
+  await openGateway([unpolled], 'round_robin')
+  await openGateway([polled], 'cache_aware', {}, { cacheAware: { balanceTokenUsageThreshold: 0.5 } })
+  await polled.received(LOADS, 2)
+  expect(unpolled.requestsTo(LOADS)).toEqual([])
 })
 
-test('engine metrics show what each engine says, and go with the worker', async () => {
+test("engine metrics show each engine's report, and are removed with the worker", async () => {
   const [one, two] = [await openEngine(), await openEngine({ shape: 'vllm' })]
   one.script(
     LOADS,
@@ -142,7 +142,7 @@ test('engine metrics show what each engine says, and go with the worker', async 
   expect(left.some((line) => line.includes(two.url))).toBe(true)
 })
 
-test('an engine without a report route is asked once and then left in peace for a while', async () => {
+test('an engine without a report route is polled once and then not for a while', async () => {
   const [mute, talking] = [await openEngine(), await openEngine()]
   talking.script(LOADS, tokens(1))
   await openGateway([mute, talking], 'least_load')
@@ -151,7 +151,7 @@ test('an engine without a report route is asked once and then left in peace for 
   expect(mute.requestsTo('GET /metrics').length).toBe(1)
 })
 
-test('engines of pairs tell how the hand-over goes, and a report without it takes the series along', async () => {
+test('engines of pairs report the KV transfer, and a report without it removes the series', async () => {
   const [prefill, decode] = [await openEngine(), await openEngine()]
   const report = (disaggregation: object | undefined) =>
     jsonAnswer({ loads: [{ dp_rank: 0, num_running_reqs: 2, disaggregation }] })
@@ -173,18 +173,18 @@ test('engines of pairs tell how the hand-over goes, and a report without it take
   const pairLines = async () =>
     (await metricsOf(gateway)).filter((line) => line.includes('weir_engine_pd_')).sort()
   const of = (engine: ScriptedWorker, role: string) => `{worker="${engine.url}",role="${role}",dp_rank="0"}`
-  const told = [
+  const expected = [
     `weir_engine_pd_decode_queue_reqs${of(decode, 'decode')} 5`,
     `weir_engine_pd_kv_transfer_latency_ms${of(prefill, 'prefill')} 3.5`,
     `weir_engine_pd_kv_transfer_speed_gb_s${of(prefill, 'prefill')} 12.5`,
     `weir_engine_pd_prefill_queue_reqs${of(prefill, 'prefill')} 5`,
   ]
-  expect(await until(pairLines, ({ length }) => length === told.length)).toEqual(told)
+  expect(await until(pairLines, ({ length }) => length === expected.length)).toEqual(expected)
   prefill.script(LOADS, report(undefined))
-  expect(await until(pairLines, ({ length }) => length === 1)).toEqual(told.slice(0, 1))
+  expect(await until(pairLines, ({ length }) => length === 1)).toEqual(expected.slice(0, 1))
 })
 
-test('an overloaded engine is passed over, works where it is the only one, and is spared where requests are shed', async () => {
+test('an overloaded engine gets no requests while others are free; if all are, requests are spread, or rejected with shed', async () => {
   const waiting = (count: number) => jsonAnswer({ loads: [{ num_running_reqs: 1, num_waiting_reqs: count }] })
   const engines = [await openEngine(), await openEngine()]
   const counts = () => engines.map((engine) => engine.requestsTo(CHAT).length)

@@ -1,4 +1,4 @@
-/** Bodies of any size and shape up to the limit: refused or relayed, and nobody else waits for it. */
+/** Bodies of any size and shape up to the limit: rejected or relayed, without blocking other requests. */
 import { expect, test, vi } from 'vitest'
 import { JsonScan } from '#kernel'
 import { bestOf } from '../support/best-of.ts'
@@ -21,7 +21,7 @@ const shapes: readonly (readonly [string, Buffer, number])[] = [
   ['line feeds', Buffer.alloc(BYTES, '\n'), 400],
 ]
 
-test.each(shapes)('6 MB of %s: the other requests are answered meanwhile', async (_what, body, status) => {
+test.each(shapes)('6 MB of %s: other requests are served meanwhile', async (_what, body, status) => {
   const { workers, post, get } = await openFleet({ kernel: { policy: 'round_robin' } })
   workers[0].script(`POST ${CHAT}`, jsonAnswer({ id: 'x' }))
   const longestWait = async () => {
@@ -43,12 +43,12 @@ test.each(shapes)('6 MB of %s: the other requests are answered meanwhile', async
     expect(waits.length).toBeGreaterThan(1)
     return Math.max(...waits)
   }
-  // Generous: the gateway shares this process, and the machine, with the test that sends the bytes. A body that blocks
-  // the others does so each time.
+  // Generous, because the gateway shares this process and machine with the sender. A body that blocks does so in every
+  // attempt.
   expect(await bestOf(3, 1_000, longestWait)).toBeLessThan(1_000)
 })
 
-test('a long body is looked through in steps before anybody asks for its model', async () => {
+test('a long body is scanned in steps before its model is read', async () => {
   const { workers, post } = await openFleet()
   workers[0].script(`POST ${CHAT}`, jsonAnswer({ id: 'x' }))
   const steps: number[] = []

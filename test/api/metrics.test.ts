@@ -1,4 +1,4 @@
-/** One scrape after requests of every fate, read as a Prometheus server would. */
+/** One scrape after requests with every kind of outcome, parsed as Prometheus does. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type PrometheusFamily, parsePrometheusText } from '#shared'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
@@ -17,7 +17,7 @@ import { openFleet } from './fleet.ts'
 const CHAT = 'POST /v1/chat/completions'
 const OK = jsonAnswer({ choices: [] })
 const UNKNOWN_ID = '0198f0c2-5a7e-7c31-9b42-0d6f7b1e2a90'
-/** None of it may become a label. */
+/** Values that must not become labels. */
 const FROM_CLIENTS = [
   'request-4711',
   'session-0815',
@@ -40,7 +40,7 @@ const OPEN_WORK = [
 let gateway: TestGateway
 let workerIds: string[] = []
 let families: Map<string, PrometheusFamily>
-/** While one request was under way. */
+/** Scraped while one request was in progress. */
 let midway: Map<string, PrometheusFamily>
 
 beforeAll(async () => {
@@ -111,7 +111,7 @@ const headers = (more: Record<string, string> = {}) => ({
   ...more,
 })
 
-const ask = (model: string, more: Record<string, string> = {}) =>
+const chat = (model: string, more: Record<string, string> = {}) =>
   fetch(`${gateway.url}/v1/chat/completions`, {
     method: 'POST',
     headers: headers(more),
@@ -124,26 +124,26 @@ async function statusOf(reply: Promise<Response>): Promise<number> {
   return status
 }
 
-/** Requests that end in every way; each ends before the next begins, but for those at the limit. */
+/** Sends requests with every kind of outcome, one after the other except at the limit. */
 async function makeTraffic(): Promise<void> {
   for (const name of ['chat', 'spare', 'sticky', 'prefill', 'decode']) workers[name].script(CHAT, OK)
   const statuses: number[] = []
   const note = async (reply: Promise<Response>) => void statuses.push(await statusOf(reply))
 
-  await note(ask('chat-model'))
-  await note(ask('chat-model-alias'))
+  await note(chat('chat-model'))
+  await note(chat('chat-model-alias'))
   workers.chat.once(CHAT, jsonAnswer({}, { status: 503 }))
-  await note(ask('chat-model'))
+  await note(chat('chat-model'))
   for (const key of ['session-0815', 'session-0815', 'session-0816']) {
-    await note(ask('sticky-model', { 'x-weir-routing-key': key }))
+    await note(chat('sticky-model', { 'x-weir-routing-key': key }))
   }
-  await note(ask('pair-model'))
+  await note(chat('pair-model'))
   workers.broken.script(CHAT, dropAnswer())
-  await note(ask('broken-model'))
-  await note(ask('broken-model'))
-  await note(ask('invented-model'))
+  await note(chat('broken-model'))
+  await note(chat('broken-model'))
+  await note(chat('invented-model'))
   workers.sticky.once(CHAT, jsonAnswer({ error: {} }, { status: 422 }))
-  await note(ask('sticky-model'))
+  await note(chat('sticky-model'))
   expect(statuses).toEqual([200, 200, 200, 200, 200, 200, 200, 502, 503, 404, 422])
 
   await stream()
@@ -151,7 +151,7 @@ async function makeTraffic(): Promise<void> {
   await meetLimits()
 }
 
-/** One whole event stream, and one whose worker is gone after the first event. */
+/** One complete event stream, and one whose worker disconnects after the first event. */
 async function stream(): Promise<void> {
   const open = () =>
     openSse(`${gateway.url}/v1/chat/completions`, {
@@ -164,7 +164,7 @@ async function stream(): Promise<void> {
   await open().done
 }
 
-/** What ends at the door: the body, the path, the method, the key. */
+/** Requests rejected before routing: body, path, method, key. */
 async function refusals(): Promise<void> {
   const send = (method: string, path: string, body?: string) =>
     statusOf(fetch(gateway.url + path, { method, headers: headers(), body }))
@@ -174,13 +174,13 @@ async function refusals(): Promise<void> {
   expect([401, 403, 404]).toContain(await send('GET', `/workers/${UNKNOWN_ID}`))
 }
 
-/** One request holds the only permit, the next is refused; the first meets its time limit on both attempts. */
+/** One request holds the only permit, the next is rejected; the first reaches its timeout on both attempts. */
 async function meetLimits(): Promise<void> {
   workers.spare.script(CHAT, hangAnswer())
   workers.chat.script(CHAT, hangAnswer())
-  const held = statusOf(ask('chat-model'))
+  const held = statusOf(chat('chat-model'))
   await workers.chat.received(CHAT, 4)
-  expect(await statusOf(ask('sticky-model'))).toBe(429)
+  expect(await statusOf(chat('sticky-model'))).toBe(429)
   midway = await scrape()
   expect(await held).toBe(504)
 }
@@ -190,7 +190,7 @@ async function scrape(): Promise<Map<string, PrometheusFamily>> {
   return new Map(parsePrometheusText(await reply.text()).map((family) => [family.name, family]))
 }
 
-/** Samples of one family that are not zero, as `label=value,… number`; workers by their names here. */
+/** Nonzero samples of one family, as `label=value,… number`, with workers by name. */
 function samples(name: string, sampleName = name, from = families): string[] {
   const names = new Map(Object.entries(workers).map(([worker, { url }]) => [url, worker]))
   return (from.get(name)?.samples ?? [])
@@ -206,9 +206,9 @@ const count = (name: string) => samples(name, `${name}_count`)
 const REGULAR = 'router_type=http,backend_type=regular'
 const PAIR = 'router_type=http,backend_type=pd'
 
-test('promtool has nothing to say of the page but for one name', () => {
+test('promtool accepts the page except for one name', () => {
   expect(families.size).toBeGreaterThan(40)
-  // A gauge of that name and with that label is what others who watch such gateways know.
+  // Dashboards of similar gateways use a gauge with this name and label.
   const known = 'weir_http_inflight_request_age_count'
   expect(lintMetrics(families.values())).toEqual([
     `${known}: reserved suffix _count`,
@@ -216,8 +216,8 @@ test('promtool has nothing to say of the page but for one name', () => {
   ])
 })
 
-describe('a scrape tells', () => {
-  test('requests and replies by route template, whatever paths and methods clients invent', () => {
+describe('a scrape has', () => {
+  test('requests and responses by route template, for any paths and methods of clients', () => {
     expect(samples('weir_http_requests_total')).toEqual([
       expect.stringMatching(/^method=GET,path=\/readiness \d+$/),
       'method=GET,path=/workers 1',
@@ -241,7 +241,7 @@ describe('a scrape tells', () => {
     expect(samples('weir_http_rate_limit_total')).toEqual(['result=allowed 15', 'result=rejected 1'])
   })
 
-  test('routed requests by kind, canonical model and endpoint, also those that nobody could take', () => {
+  test('routed requests by kind, canonical model and endpoint, also those without a worker', () => {
     const chat = `${REGULAR},connection_mode=http,model`
     expect(samples('weir_router_requests_total')).toEqual([
       `${PAIR},connection_mode=http,model=pair-model,endpoint=chat,streaming=false 1`,
@@ -274,7 +274,7 @@ describe('a scrape tells', () => {
     ])
   })
 
-  test('attempts: what workers answered, which were tried again, and what they waited', () => {
+  test('attempts: worker responses, retries and back-off', () => {
     expect(samples('weir_router_upstream_responses_total')).toEqual([
       'router_type=http,status_code=0,error_code=first_byte_timeout 2',
       'router_type=http,status_code=0,error_code=reset 3',
@@ -296,7 +296,7 @@ describe('a scrape tells', () => {
     expect(count('weir_pd_ttft_seconds')).toEqual(['backend_type=pd,model=pair-model,runtime=sglang 1'])
   })
 
-  test('choices by policy, and how many sessions stick to each worker', () => {
+  test('picks by policy, and the number of sessions per worker', () => {
     const regular = 'worker_type=regular,connection_mode=http,model'
     expect(samples('weir_worker_selection_total')).toEqual([
       'worker_type=decode,connection_mode=http,model=pair-model,policy=least_load 1',
@@ -334,7 +334,7 @@ describe('a scrape tells', () => {
     expect(samples('weir_worker_cb_consecutive_failures')).toContain('worker=chat 2')
   })
 
-  test('what is under way, while it is', () => {
+  test('open work, while it is in progress', () => {
     expect(OPEN_WORK.map((name) => samples(name, name, midway))).toEqual([
       ['1'],
       ['gt=0,le=30 1'],
@@ -345,7 +345,7 @@ describe('a scrape tells', () => {
     ])
   })
 
-  test('nothing as open when everything has ended', () => {
+  test('no open work after everything has ended', () => {
     for (const name of OPEN_WORK)
       expect([name, families.get(name)?.type, samples(name)]).toEqual([name, 'gauge', []])
   })
@@ -360,7 +360,7 @@ describe('a scrape tells', () => {
     expect([...texts].filter((text) => hidden.some((one) => text.includes(one)))).toEqual([])
   })
 
-  test('each family with a help text and names that Prometheus takes', () => {
+  test('a help text and a valid Prometheus name for each family', () => {
     for (const { name, type, help } of families.values()) {
       expect(name).toMatch(/^weir_[a-z0-9_]+$/)
       expect([name, type === 'counter']).toEqual([name, name.endsWith('_total')])
@@ -369,7 +369,7 @@ describe('a scrape tells', () => {
   })
 })
 
-test('a request that has been open for 61 s is in the band from 60 to 180 s only', async () => {
+test('a request that has been open for 61 s is in the bucket from 60 to 180 s only', async () => {
   const { gateway: own, workers: engines } = await openFleet()
   engines[0].script(CHAT, sseAnswer(['{"n":1}', { hang: true }]))
   vi.useFakeTimers({ toFake: ['performance'] })

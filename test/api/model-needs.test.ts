@@ -1,4 +1,4 @@
-/** Cloud services without a key of their own: what they serve is found out when somebody first needs it. */
+/** Cloud services without a key: their models are discovered with the key of the first client that needs them. */
 import { expect, test } from 'vitest'
 import { hangAnswer, jsonAnswer, type RecordedRequest, rawAnswer } from '../support/scripted-worker.ts'
 import { type Fleet, openFleet } from './fleet.ts'
@@ -28,34 +28,34 @@ const chat = (fleet: Fleet, model: string, key: string | null = 'theirs') =>
     { model, messages: [{ role: 'user', content: 'hi' }] },
     key === null ? {} : { authorization: `Bearer ${key}` },
   )
-const asked = (fleet: Fleet) => fleet.workers.map((worker) => worker.requestsTo(LIST).length)
+const discoveries = (fleet: Fleet) => fleet.workers.map((worker) => worker.requestsTo(LIST).length)
 const served = (fleet: Fleet) => fleet.workers.map((worker) => worker.requestsTo(`POST ${CHAT}`).length)
 
-test('nobody is asked before a request names a model; then each request goes to who lists it, the first as well', async () => {
+test('services are queried once a request names a model; each request, including the first, goes to the service that lists it', async () => {
   const fleet = await openClouds()
-  expect(asked(fleet)).toEqual([0, 0])
+  expect(discoveries(fleet)).toEqual([0, 0])
   for (let count = 0; count < 4; count++) expect((await chat(fleet, 'claude-9')).status).toBe(200)
   expect(served(fleet)).toEqual([0, 4])
   expect((await chat(fleet, 'gpt-9-2026-01-01')).status).toBe(200)
   expect(served(fleet)).toEqual([1, 4])
-  expect(asked(fleet)).toEqual([1, 1])
+  expect(discoveries(fleet)).toEqual([1, 1])
   const keys = fleet.workers.flatMap((worker) => worker.requestsTo(LIST).map(ofKey))
   expect(keys).toEqual(['Bearer theirs', 'Bearer theirs'])
 })
 
 const ofKey = (request: RecordedRequest) => request.header('authorization')
 
-test('what one key does not show, another may; many requests at once ask once', async () => {
+test('models may differ by key; concurrent requests share one query', async () => {
   const fleet = await openClouds()
   const replies = await Promise.all(Array.from({ length: 20 }, () => chat(fleet, 'gpt-9')))
   expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([200]))
-  expect(asked(fleet)).toEqual([1, 1])
+  expect(discoveries(fleet)).toEqual([1, 1])
   fleet.workers[1].script(LIST, list('claude-9', 'secret-model'))
   expect((await chat(fleet, 'secret-model')).status).toBe(404)
   expect((await chat(fleet, 'secret-model', 'richer')).status).toBe(200)
   expect((await chat(fleet, 'secret-model')).status).toBe(200)
   expect((await chat(fleet, 'claude-9')).status).toBe(200)
-  expect(asked(fleet)).toEqual([2, 2])
+  expect(discoveries(fleet)).toEqual([2, 2])
 })
 
 test.each([
@@ -68,26 +68,26 @@ test.each([
   expect((await chat(fleet, 'anything')).status).toBe(200)
   expect((await chat(fleet, 'anything')).status).toBe(200)
   expect(served(fleet)).toEqual([1, 1])
-  expect(asked(fleet)[0]).toBeLessThanOrEqual(2)
+  expect(discoveries(fleet)[0]).toBeLessThanOrEqual(2)
 })
 
-test('a service that never answers holds a request for five seconds, once', {
+test('a service that never responds delays one request for five seconds, once', {
   timeout: 180_000,
 }, async () => {
   const fleet = await openClouds()
   for (const worker of fleet.workers) worker.script(LIST, hangAnswer())
   expect((await chat(fleet, 'anything')).status).toBe(200)
-  const askedBefore = asked(fleet)
+  const before = discoveries(fleet)
   expect((await chat(fleet, 'anything')).status).toBe(200)
-  expect(asked(fleet)).toEqual(askedBefore)
+  expect(discoveries(fleet)).toEqual(before)
 })
 
-test("keys of the gateway's own, and hosts that the file does not name, never meet", async () => {
+test('keys of the gateway, and keys for unlisted hosts, are never sent for discovery', async () => {
   const own = await openClouds({}, { apiKey: 'shared' })
   expect((await chat(own, 'claude-9', 'shared')).status).toBe(200)
-  expect(asked(own)).toEqual([0, 0])
-  const strange = await openClouds({ callerKeyHosts: [] })
-  await chat(strange, 'claude-9')
-  await chat(strange, 'claude-9', null)
-  expect(asked(strange)).toEqual([0, 0])
+  expect(discoveries(own)).toEqual([0, 0])
+  const unlisted = await openClouds({ callerKeyHosts: [] })
+  await chat(unlisted, 'claude-9')
+  await chat(unlisted, 'claude-9', null)
+  expect(discoveries(unlisted)).toEqual([0, 0])
 })

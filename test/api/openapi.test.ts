@@ -54,7 +54,7 @@ test('GET /openapi.json is public and describes the enabled routes', async () =>
   })
 })
 
-test('every operation is whole: unique id, summary, listed tag, its path parameters, responses, a known security', async () => {
+test('every operation has a unique id, summary, listed tag, its path parameters, responses, and a known security scheme', async () => {
   const document = await readDocument()
   const operations = operationsOf(document)
   const tags = new Set(document.tags.map(({ name }) => name))
@@ -85,7 +85,7 @@ test('every operation is whole: unique id, summary, listed tag, its path paramet
   }
 })
 
-/** Everything that has routes. */
+/** Every plugin with routes. */
 const ALL_ROUTES = {
   conversations: {},
   debug: {},
@@ -100,7 +100,7 @@ const ALL_ROUTES = {
   wasm: {},
 }
 
-/** With a folder for the store, which is gone after the test. */
+/** Opens a fleet with a store in a temporary folder. */
 async function openAll() {
   const dir = mkdtempSync(join(tmpdir(), 'weir-openapi-'))
   folders.push(dir)
@@ -111,7 +111,7 @@ afterAll(() => {
   for (const dir of folders) rmSync(dir, { recursive: true, force: true })
 })
 
-test('what may be left out is not marked as required', async () => {
+test('optional parameters and bodies are not marked as required', async () => {
   const fleet = await openAll()
   const document = (await (await fleet.get('/openapi.json')).json()) as Document
   for (const { path, method, operation } of operationsOf(document)) {
@@ -122,7 +122,7 @@ test('what may be left out is not marked as required', async () => {
     ).toEqual([])
     if (operation.requestBody === undefined || path.includes('{')) continue
     const reply = await fleet.post(path, '')
-    // A worker that does not know what is asked of it has been asked.
+    // The worker responds 404, so the body was accepted.
     const isTaken = reply.status < 300
     expect([path, operation.requestBody.required], await reply.text()).toEqual([path, !isTaken])
   }
@@ -130,7 +130,7 @@ test('what may be left out is not marked as required', async () => {
   expect(parameters).toMatchObject([{ name: 'worker_id', required: true, schema: { format: 'uuid' } }])
 })
 
-test('answers that may be streams say so', async () => {
+test('operations that may stream have an event-stream response', async () => {
   const document = (await (await (await openAll()).get('/openapi.json')).json()) as Document
   const streaming = operationsOf(document).filter(
     ({ operation }) => operation.responses[200]?.content?.['text/event-stream'] !== undefined,
@@ -145,7 +145,7 @@ test('answers that may be streams say so', async () => {
   ])
 })
 
-test('every schema is valid JSON Schema 2020-12, and every reference leads somewhere', async () => {
+test('every schema is valid JSON Schema 2020-12, and every reference resolves', async () => {
   const document = await readDocument()
   const ajv = new Ajv2020({ strict: false, allErrors: true })
   for (const { path, method, operation } of operationsOf(document)) {
@@ -166,7 +166,7 @@ test('every schema is valid JSON Schema 2020-12, and every reference leads somew
   }
 })
 
-test('security follows access, and is gone where no route asks for a key', async () => {
+test('security follows access, and is absent if keys are not checked', async () => {
   const guarded = await readDocument()
   expect(guarded.paths['/v1/chat/completions'].post.security).toEqual([{ servingKey: [] }])
   expect(guarded.paths['/workers'].get.security).toEqual([{ controlPlaneKey: [] }])

@@ -1,4 +1,4 @@
-/** Requests that a prefill and a decode worker share: what both are told, whose answer it is, and what breaks a pair. */
+/** Requests that a prefill and a decode worker share: what both receive, whose response is used, and what fails a pair. */
 import { afterEach, describe, expect, test } from 'vitest'
 import type { AttemptReport, Host } from '#kernel'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
@@ -34,9 +34,9 @@ interface Setup {
   readonly prefill: readonly ScriptedWorker[]
   readonly decode: readonly ScriptedWorker[]
   readonly table: StaticWorkers
-  ask(body?: unknown): Promise<Response>
+  send(body?: unknown): Promise<Response>
   stream(body?: object): SseStream
-  /** In-flight counts of all workers, once they are zero or a second is over. */
+  /** In-flight counts of all workers, once they are zero or the timeout has passed. */
   idle(): Promise<number[]>
   inFlight(): number[]
   metric(name: string): Promise<string[]>
@@ -52,7 +52,7 @@ interface SetupOptions {
   readonly auth?: Record<string, unknown>
 }
 
-/** One worker an answer; the first of each kind is taken first. */
+/** One worker per script; the first of each kind is picked first. */
 async function setup(
   prefillAnswers: readonly Script[],
   decodeAnswers: readonly Script[],
@@ -94,7 +94,7 @@ async function setup(
     decode,
     table,
     inFlight,
-    ask: (body = { model: 'm' }) =>
+    send: (body = { model: 'm' }) =>
       fetch(`${gateway.url}/relay`, {
         method: 'POST',
         body: typeof body === 'string' ? body : JSON.stringify(body),
@@ -120,19 +120,19 @@ const only = (workers: readonly ScriptedWorker[], index = 0): RecordedRequest[] 
 const roomText = (request: RecordedRequest) =>
   /"bootstrap_room":(\[[\d,]+\]|\d+)/.exec(request.body.toString())?.[1]
 
-/** An answer that the test lets go. */
+/** A response that the test releases. */
 function gated(answer: Answer): { script: Script; open: () => void } {
   const gate = Promise.withResolvers<void>()
   return { script: () => gate.promise.then(() => answer), open: gate.resolve }
 }
 
-describe('what both workers are told', () => {
-  test('the same body with the same meeting point; the answer is the decode worker’s', async () => {
+describe('the requests to both workers', () => {
+  test('both receive the same body with the same bootstrap members; the response is that of decode', async () => {
     const all = await setup(
       [jsonAnswer({ from: 'prefill' })],
       [jsonAnswer({ from: 'decode' }, { status: 201 })],
     )
-    const reply = await all.ask('{"model":"m", "odd" : [1.0]}')
+    const reply = await all.send('{"model":"m", "odd" : [1.0]}')
     expect([reply.status, await reply.json()]).toEqual([201, { from: 'decode' }])
     const [sent, alsoSent] = [only(all.prefill)[0], only(all.decode)[0]]
     expect(sent.body.equals(alsoSent.body)).toBe(true)
@@ -143,13 +143,13 @@ describe('what both workers are told', () => {
     expect(await all.idle()).toEqual([0, 0])
   })
 
-  test('every request has a room of its own, and for n = 2 an array of them', async () => {
+  test('every request has its own room, and for n = 2 an array of rooms', async () => {
     const all = await setup([jsonAnswer({})], [jsonAnswer({})])
-    for (let i = 0; i < 10; i++) await all.ask()
+    for (let i = 0; i < 10; i++) await all.send()
     const rooms = only(all.prefill).map(roomText)
     expect(new Set(rooms).size).toBe(10)
     expect(only(all.decode).map(roomText)).toEqual(rooms)
-    await all.ask({ model: 'm', n: 2 })
+    await all.send({ model: 'm', n: 2 })
     const sent = only(all.decode)[10]
     expect(sent.json()).toMatchObject({
       bootstrap_host: Array(2).fill('127.0.0.1'),
@@ -160,7 +160,7 @@ describe('what both workers are told', () => {
     expect(roomText(only(all.prefill)[10])).toBe(roomText(sent))
   })
 
-  test('each gets its own key, and a member that the client made up is replaced', async () => {
+  test('each receives its own key, and bootstrap members from the client are replaced', async () => {
     const all = await setup([jsonAnswer({})], [jsonAnswer({})], {
       entry: { apiKey: 'worker-key', bootstrapHost: 'boot', bootstrapPort: null },
       auth: { apiKey: 'gate' },
@@ -177,7 +177,7 @@ describe('what both workers are told', () => {
     }
   })
 
-  test('an alias reaches both as the canonical id, and the hook sees both requests', async () => {
+  test('both receive the canonical id of an alias, and the hook runs for both requests', async () => {
     const seen: string[] = []
     const all = await setup([jsonAnswer({})], [jsonAnswer({})], {
       entry: { models: [{ id: 'real', aliases: ['nick'] }] },
@@ -192,15 +192,15 @@ describe('what both workers are told', () => {
         )
       },
     })
-    await all.ask({ model: 'nick' })
+    await all.send({ model: 'nick' })
     expect(seen).toEqual(['prefill', 'decode'])
     expect(only(all.prefill)[0].header('x-leg')).toBe('prefill')
     expect(only(all.decode)[0].json()).toMatchObject({ model: 'real' })
   })
 
-  test('ranks of data-parallel engines are asked at the engine, and told which one they are', async () => {
+  test('ranks of data-parallel engines receive their rank at the URL of the engine', async () => {
     const all = await setup([jsonAnswer({})], [jsonAnswer({})], { isRank: true })
-    expect((await all.ask({ model: 'm', data_parallel_rank: 7 })).status).toBe(200)
+    expect((await all.send({ model: 'm', data_parallel_rank: 7 })).status).toBe(200)
     for (const request of [...only(all.prefill), ...only(all.decode)]) {
       expect(request.json()).toMatchObject({ data_parallel_rank: 3, bootstrap_host: '127.0.0.1' })
       expect(request.body.toString().match(/data_parallel_rank/g)).toHaveLength(1)
@@ -208,8 +208,8 @@ describe('what both workers are told', () => {
   })
 })
 
-describe('the answer', () => {
-  test('waits until prefill is done, then streams byte for byte', async () => {
+describe('the response', () => {
+  test('starts once prefill is complete, then streams byte for byte', async () => {
     const prefill = gated(jsonAnswer({}))
     const all = await setup([prefill.script], [sseAnswer(['1', '2', '[DONE]'])])
     const stream = all.stream()
@@ -223,7 +223,7 @@ describe('the answer', () => {
     expect(await all.idle()).toEqual([0, 0])
   })
 
-  test('both workers stay in the count until the last byte', async () => {
+  test('both workers count as in flight until the last byte', async () => {
     const last = Promise.withResolvers<void>()
     const all = await setup([jsonAnswer({})], [sseAnswer(['1', { until: last.promise }, '2'])])
     const stream = all.stream()
@@ -234,7 +234,7 @@ describe('the answer', () => {
     expect(await all.idle()).toEqual([0, 0])
   })
 
-  test('a large one reaches a slow client whole: the decode worker is paused meanwhile', async () => {
+  test('a large response reaches a slow client complete', async () => {
     const chunk = `data: ${'y'.repeat(60_000)}\n\n`
     const all = await setup(
       [jsonAnswer({})],
@@ -249,7 +249,7 @@ describe('the answer', () => {
     expect(stream.bodyLength).toBe(chunk.length * 300)
   })
 
-  test('a client that leaves stops both workers', async () => {
+  test('a client that disconnects aborts both worker requests', async () => {
     const all = await setup([sseAnswer(['1', { hang: true }])], [hangAnswer()])
     const stream = all.stream()
     const sent = [await all.prefill[0].received(ECHO), await all.decode[0].received(ECHO)]
@@ -258,9 +258,9 @@ describe('the answer', () => {
     expect(await all.idle()).toEqual([0, 0])
   })
 
-  test('times of both legs are measured', async () => {
+  test('durations of both legs are measured', async () => {
     const all = await setup([jsonAnswer({})], [jsonAnswer({})])
-    await all.ask()
+    await all.send()
     const labels = '{backend_type="pd",model="unknown",runtime="unspecified"}'
     const expected = (name: string) => [`${name}${labels.replace('unknown', 'm')} 1`]
     for (const name of ['weir_pd_prefill_duration_seconds_count', 'weir_pd_ttft_seconds_count'])
@@ -271,7 +271,7 @@ describe('the answer', () => {
   })
 })
 
-describe('when a worker of the pair refuses', () => {
+describe('if a worker of the pair returns an error status', () => {
   test.each([
     [400, 400, 'decode_bad_request'],
     [404, 404, 'decode_not_found'],
@@ -283,7 +283,7 @@ describe('when a worker of the pair refuses', () => {
     const all = await setup([hangAnswer()], [jsonAnswer({ error: { message: 'too long' } }, { status })], {
       kernel: NO_RETRY,
     })
-    const reply = await all.ask({ model: 'm', stream: true })
+    const reply = await all.send({ model: 'm', stream: true })
     const error = await errorOf(reply)
     expect([reply.status, error.code]).toEqual([sent, code])
     expect(error.message).toBe(`the decode worker returned status ${status}: too long`)
@@ -291,19 +291,19 @@ describe('when a worker of the pair refuses', () => {
     expect(await all.idle()).toEqual([0, 0])
   })
 
-  test('prefill: the same, and decode is stopped', async () => {
+  test('prefill: the same, and the decode request is aborted', async () => {
     const all = await setup([jsonAnswer({ message: 'no' }, { status: 400 })], [hangAnswer()])
-    const reply = await all.ask()
+    const reply = await all.send()
     expect([reply.status, (await errorOf(reply)).code]).toEqual([400, 'prefill_bad_request'])
     await only(all.decode)[0].closed
     expect(only(all.prefill)).toHaveLength(1)
     expect(await all.idle()).toEqual([0, 0])
   })
 
-  test('with a long story, only its beginning is told, and nobody waits for the rest', async () => {
+  test('a long error body is truncated, and the rest is not awaited', async () => {
     const story = streamAnswer(['x'.repeat(100_000), { hang: true }], { status: 500 })
     const all = await setup([jsonAnswer({})], [story], { kernel: NO_RETRY })
-    const error = await errorOf(await all.ask())
+    const error = await errorOf(await all.send())
     expect(error.code).toBe('decode_internal_error')
     expect(error.message.length).toBeLessThan(1_100)
     await only(all.decode)[0].closed
@@ -315,7 +315,7 @@ describe('when a worker of the pair refuses', () => {
       [jsonAnswer({}), jsonAnswer({})],
       [jsonAnswer({}, { status: 503 }), jsonAnswer({ ok: 1 })],
     )
-    expect(await (await all.ask()).json()).toEqual({ ok: 1 })
+    expect(await (await all.send()).json()).toEqual({ ok: 1 })
     expect([only(all.decode), only(all.decode, 1)].map(({ length }) => length)).toEqual([1, 1])
     expect(roomText(only(all.decode)[0])).not.toBe(roomText(only(all.decode, 1)[0]))
     expect(await all.metric('weir_worker_retries_total')).toEqual([
@@ -333,33 +333,33 @@ describe('when a worker of the pair refuses', () => {
         leg === 'prefill'
           ? setup(answers, [jsonAnswer({ ok: 1 })], { kernel: { retry } })
           : setup([jsonAnswer({ ok: 1 })], answers, { kernel: { retry } })
-      expect(await (await (await open([busy, jsonAnswer({ ok: 1 })])).ask()).json()).toEqual({ ok: 1 })
-      const reply = await (await open([busy])).ask()
+      expect(await (await (await open([busy, jsonAnswer({ ok: 1 })])).send()).json()).toEqual({ ok: 1 })
+      const reply = await (await open([busy])).send()
       expect([reply.status, reply.headers.get('retry-after')]).toEqual([503, '30'])
       expect((await errorOf(reply)).code).toBe(`${leg}_unavailable`)
     },
   )
 
-  test('only the breaker of the one that failed learns of it', async () => {
+  test('only the breaker of the failed worker counts the failure', async () => {
     const all = await setup([jsonAnswer({}, { status: 500 })], [hangAnswer()], {
       kernel: { ...NO_RETRY, breaker: { failureThreshold: 1 } },
     })
-    expect((await errorOf(await all.ask())).code).toBe('prefill_internal_error')
+    expect((await errorOf(await all.send())).code).toBe('prefill_internal_error')
     const states = all.table.balance().workers.map(({ slot }) => all.table.balance().breakerState(slot))
     expect(states).toEqual(['open', 'closed'])
-    const reply = await all.ask()
-    // It is the only one, and it did answer: slowed, not shut.
+    const reply = await all.send()
+    // An only worker with an error status is slowed, not blocked.
     expect([reply.status, (await errorOf(reply)).code]).toEqual([500, 'prefill_internal_error'])
   })
 })
 
-describe('when a connection breaks', () => {
+describe('if a connection breaks', () => {
   test.each(['prefill', 'decode'] as const)(
     'that of %s stops the other: 502 pd_request_failed',
     async (broken) => {
       const answers = { prefill: hangAnswer(), decode: hangAnswer(), [broken]: dropAnswer('reset') }
       const all = await setup([answers.prefill], [answers.decode], { kernel: NO_RETRY })
-      const reply = await all.ask()
+      const reply = await all.send()
       const error = await errorOf(reply)
       expect([reply.status, error.code]).toEqual([502, 'pd_request_failed'])
       expect(error.message).toContain(broken)
@@ -369,7 +369,7 @@ describe('when a connection breaks', () => {
     },
   )
 
-  test('before the first byte, another pair is tried: also when decode had begun to answer', async () => {
+  test('before the first byte, another pair is tried, also if decode had started to respond', async () => {
     const began = gated(dropAnswer('reset'))
     const all = await setup(
       [began.script, jsonAnswer({})],
@@ -384,7 +384,7 @@ describe('when a connection breaks', () => {
     expect(only(all.prefill, 1)).toHaveLength(1)
   })
 
-  test('after it, the stream ends with an error event and nobody is asked again', async () => {
+  test('after the first byte, the stream ends with an error event, without a retry', async () => {
     const all = await setup([jsonAnswer({})], [sseAnswer(['1', { drop: 'reset' }])])
     const stream = all.stream()
     await stream.done
@@ -394,28 +394,28 @@ describe('when a connection breaks', () => {
     expect(await all.idle()).toEqual([0, 0])
   })
 
-  test('a prefill worker that hangs meets the limit: 504, and both are let go', async () => {
+  test('a hanging prefill worker reaches the timeout: 504, and both requests are released', async () => {
     const all = await setup([hangAnswer()], [sseAnswer(['1'])], {
       kernel: { retry: { maxAttempts: 1 }, upstream: { requestMs: 300 } },
     })
-    const reply = await all.ask()
+    const reply = await all.send()
     expect([reply.status, (await errorOf(reply)).code]).toEqual([504, 'call_upstream_timeout'])
     expect(await all.idle()).toEqual([0, 0])
   })
 
-  test('a pair of which one side is missing: 503 that says which', async () => {
+  test('without a worker for one leg: 503 with the missing leg', async () => {
     const all = await setup([jsonAnswer({})], [jsonAnswer({})])
     all.table.balance().setStatus(all.table.balance().workers[1].slot, 'not_ready')
-    const reply = await all.ask()
+    const reply = await all.send()
     const error = await errorOf(reply)
     expect([reply.status, error.code]).toEqual([503, 'server_selection_failed'])
     expect(error.message).toContain('decode')
     expect(await all.idle()).toEqual([0, 0])
   })
 
-  test('a batch without end is refused before anybody is asked', async () => {
+  test('an oversized batch is rejected before any worker gets a request', async () => {
     const all = await setup([jsonAnswer({})], [jsonAnswer({})])
-    const reply = await all.ask({ model: 'm', n: 1_000_000 })
+    const reply = await all.send({ model: 'm', n: 1_000_000 })
     expect([reply.status, (await errorOf(reply)).code]).toEqual([400, 'pd_batch_too_large'])
     expect(only(all.prefill)).toHaveLength(0)
     const name = 'weir_pd_bootstrap_failures_total'
@@ -428,27 +428,27 @@ describe('log probabilities of the prompt', () => {
   const wanted = { model: 'm', return_logprob: true }
   const meta = (...input_token_logprobs: unknown[]) => ({ meta_info: { input_token_logprobs, n: 1 } })
 
-  test('come from prefill and stand before those of decode', async () => {
+  test('come from prefill and precede those of decode', async () => {
     const all = await setup(
       [jsonAnswer(meta([-1, 5], [-2, 6]))],
       [jsonAnswer({ text: 'a', ...meta([-3, 7]) })],
     )
-    const reply = await all.ask(wanted)
+    const reply = await all.send(wanted)
     expect(await reply.json()).toEqual({ text: 'a', ...meta([-1, 5], [-2, 6], [-3, 7]) })
   })
 
-  test('are merged by prompt in a batch, and a reply without them gets them', async () => {
+  test('are merged by prompt in a batch, and added to a response without them', async () => {
     const all = await setup(
       [jsonAnswer([meta('a'), meta('b')])],
       [jsonAnswer([{ meta_info: {} }, meta('c')])],
     )
-    expect(await (await all.ask(wanted)).json()).toEqual([
+    expect(await (await all.send(wanted)).json()).toEqual([
       { meta_info: { input_token_logprobs: ['a'] } },
       meta('b', 'c'),
     ])
   })
 
-  test('are in every event of a stream, whatever its pieces; the end marker stays', async () => {
+  test('are in every event of a stream, for any chunks; the end marker is kept', async () => {
     const events = [JSON.stringify(meta('b')), JSON.stringify({ text: 'x' }), '[DONE]']
     const bytes = Buffer.from(events.map((event) => `data: ${event}\n\n`).join(''))
     const pieces = Array.from({ length: Math.ceil(bytes.length / 7) }, (_, i) =>
@@ -467,51 +467,51 @@ describe('log probabilities of the prompt', () => {
     expect([stream.isWhole, stream.splitReads]).toEqual([true, 0])
   })
 
-  test('an answer too long to be merged is a failure of decode, not of the memory here', async () => {
+  test('a response too large to be merged is a failure of decode', async () => {
     const pieces = Array<Buffer>(66).fill(Buffer.alloc(1_048_576, 0x20))
     const all = await setup(
       [jsonAnswer(meta('a'))],
       [streamAnswer(pieces, { headers: { 'content-type': 'application/json' } })],
       { kernel: NO_RETRY },
     )
-    const reply = await all.ask(wanted)
+    const reply = await all.send(wanted)
     expect([reply.status, (await errorOf(reply)).code]).toEqual([502, 'pd_request_failed'])
     expect(await all.idle()).toEqual([0, 0])
   })
 
-  test('an answer that nobody can read passes as it came', async () => {
+  test('an unreadable prefill response leaves the decode response unchanged', async () => {
     const all = await setup([jsonAnswer('none')], [jsonAnswer(meta('c'))])
-    expect(await (await all.ask(wanted)).json()).toEqual(meta('c'))
+    expect(await (await all.send(wanted)).json()).toEqual(meta('c'))
   })
 })
 
-test('plugins learn of both attempts of a pair', async () => {
+test('onAttempt reports both attempts of a pair', async () => {
   const reports: AttemptReport[] = []
   const all = await setup([jsonAnswer({})], [jsonAnswer({}, { status: 201 })], {
     register: (host) => {
       host.hook('onAttempt', (_ctx, report) => void reports.push(report), { scope: 'all' })
     },
   })
-  await all.ask()
+  await all.send()
   expect(reports).toMatchObject([
     { worker: { workerType: 'prefill' }, number: 1, status: 200, outcome: 'success' },
     { worker: { workerType: 'decode' }, number: 1, status: 201, outcome: 'success' },
   ])
 })
 
-test('whole workers of the same model take whole requests', async () => {
+test('regular workers of the same model serve complete requests', async () => {
   const whole = (await startScriptedWorker()).script(ECHO, jsonAnswer({ from: 'whole' }))
   cleanups.push(() => whole.close())
   const all = await setup([jsonAnswer({})], [jsonAnswer({ from: 'pair' })], { others: [{ url: whole.url }] })
   const seen = new Set<string>()
   for (let i = 0; i < 60 && seen.size < 2; i++)
-    seen.add(((await (await all.ask()).json()) as { from: string }).from)
+    seen.add(((await (await all.send()).json()) as { from: string }).from)
   expect([...seen].sort()).toEqual(['pair', 'whole'])
   expect(whole.requestsTo(ECHO)[0].body.toString()).toBe('{"model":"m"}')
 })
 
-test('nothing stays behind: after hundreds of pairs of every fate, all counts are zero', async () => {
-  const fates: readonly Answer[] = [
+test('after hundreds of pairs with every combination of outcomes, all counts are zero', async () => {
+  const outcomes: readonly Answer[] = [
     jsonAnswer({ ok: 1 }),
     sseAnswer(['1', '2']),
     jsonAnswer({}, { status: 503 }),
@@ -522,9 +522,9 @@ test('nothing stays behind: after hundreds of pairs of every fate, all counts ar
     hangAnswer(),
   ]
   let turn = 0
-  // Two strides without a common factor with the number of fates: every fate of one leg meets every one of the other.
-  const prefill = () => fates[Math.floor(turn++ / fates.length) % fates.length]
-  const decode = () => fates[(turn * 3) % fates.length]
+  // Strides coprime to the number of outcomes, so that every prefill outcome meets every decode outcome.
+  const prefill = () => outcomes[Math.floor(turn++ / outcomes.length) % outcomes.length]
+  const decode = () => outcomes[(turn * 3) % outcomes.length]
   const all = await setup([prefill, prefill], [decode, decode], {
     kernel: { ...QUICK, breaker: { enabled: false }, upstream: { firstByteMs: 100, idleMs: 100 } },
   })

@@ -1,4 +1,4 @@
-/** Policies in front of real workers: what a client sees of them, their settings and their metrics. */
+/** Policies in front of real workers: effects visible to clients, settings and metrics. */
 import { expect, test } from 'vitest'
 import { jsonAnswer, type ScriptedWorker } from '../support/scripted-worker.ts'
 import { type Fleet, openFleet } from './fleet.ts'
@@ -9,7 +9,7 @@ const PREFIX = 'You are one of many sessions that begin with the same words. '.r
 const chatBody = (content: string, model = 'test-model') => ({ model, messages: [{ role: 'user', content }] })
 const countOf = (worker: ScriptedWorker) => worker.requestsTo(CHAT).length
 
-/** Positions of the workers that got the requests of this work. */
+/** Indexes of the workers that received the requests of this work. */
 async function takers(fleet: Fleet, work: () => Promise<unknown>): Promise<number[]> {
   const before = fleet.workers.map(countOf)
   await work()
@@ -42,7 +42,7 @@ async function metric(fleet: Fleet, line: string): Promise<number> {
   return Number(found?.split(' ')[1] ?? 0)
 }
 
-test('cache_aware sends the turns of a conversation to one worker, strangers elsewhere', async () => {
+test('cache_aware sends all turns of a conversation to one worker, other conversations to others', async () => {
   const fleet = await open({ policy: 'cache_aware' })
   const homes = new Set<number>()
   for (let session = 0; session < 4; session++) {
@@ -66,11 +66,11 @@ test('cache_aware sends the turns of a conversation to one worker, strangers els
 test('an alias shares the affinity of its model', async () => {
   const fleet = await open({ policy: 'cache_aware' }, 4, { id: 'test-model', aliases: ['nickname'] })
   const [home] = await takers(fleet, () => post(fleet, chatBody(PREFIX)))
-  await post(fleet, chatBody('somebody else'))
+  await post(fleet, chatBody('another prompt'))
   expect(await takers(fleet, () => post(fleet, chatBody(PREFIX, 'nickname')))).toEqual([home])
 })
 
-test('a target worker that does not exist is refused, whoever else is free', async () => {
+test('a target worker that does not exist is rejected, even if others are free', async () => {
   const fleet = await open({ policy: 'consistent_hashing' }, 2)
   const target = (value: string) => post(fleet, chatBody('hi'), { 'x-smg-target-worker': value })
   expect(await takers(fleet, () => target('1'))).toEqual([1])
@@ -78,7 +78,7 @@ test('a target worker that does not exist is refused, whoever else is free', asy
   expect(refused.status).toBe(503)
   expect(JSON.parse(refused.text).error.code).toBe('no_suitable_worker')
   expect((await target('one')).status).toBe(503)
-  // Each attempt of the retries asks anew.
+  // Each retry picks again.
   const misses = await metric(
     fleet,
     'weir_consistent_hashing_policy_branch_total{branch="target_worker_miss"}',
@@ -87,7 +87,7 @@ test('a target worker that does not exist is refused, whoever else is free', asy
   expect(fleet.workers.map(countOf)).toEqual([0, 1])
 })
 
-test('min_group, set in the configuration, spreads new sessions evenly', async () => {
+test('min_group spreads new sessions evenly', async () => {
   const fleet = await open({ policy: 'manual' }, 3, undefined, { manual: { assignmentMode: 'min_group' } })
   const got = await takers(fleet, async () => {
     for (let i = 0; i < 30; i++) await post(fleet, chatBody('hi'), { 'x-weir-routing-key': `session-${i}` })
@@ -97,7 +97,7 @@ test('min_group, set in the configuration, spreads new sessions evenly', async (
   expect(await metric(fleet, 'weir_manual_policy_branch_total{branch="vacant"}')).toBe(30)
 })
 
-test('prefix_hash keeps prompts of one beginning together without a tokenizer', async () => {
+test('prefix_hash keeps prompts with the same start on one worker without a tokenizer', async () => {
   const fleet = await open({ policy: 'prefix_hash' })
   const got = await takers(fleet, async () => {
     for (let i = 0; i < 6; i++) await post(fleet, chatBody(`${PREFIX} ${i}`))

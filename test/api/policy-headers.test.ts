@@ -1,4 +1,4 @@
-/** The request headers that policies go by reach them on every route, and reach workers only where they may. */
+/** Request headers that policies use are available on every route, and forwarded to workers only if allowed. */
 import { expect, test } from 'vitest'
 import type { ScriptedWorker } from '../support/scripted-worker.ts'
 import { type Fleet, openFleet } from './fleet.ts'
@@ -10,7 +10,7 @@ function open(kernel: object, policies: object = {}): Promise<Fleet> {
   return openFleet({ workers: [{}, {}, {}, {}], kernel: { ...kernel }, plugins: { policies } })
 }
 
-/** Which workers got so many requests with these headers. */
+/** Indexes of the workers that received requests with these headers. */
 async function takers(fleet: Fleet, times: number, headers: Record<string, string>): Promise<number[]> {
   const before = fleet.workers.map(countOf)
   for (let i = 0; i < times; i++) await fleet.post('/v1/chat/completions', body, headers)
@@ -33,7 +33,7 @@ test.each(['cookie', 'x-forwarded-for', 'authorization', 'x-weir-routing-key', '
   },
 )
 
-test('cookies and addresses of clients do not reach the worker, the routing key does', async () => {
+test('cookies and addresses of clients are not forwarded, the routing key is', async () => {
   const fleet = await open({ policy: 'consistent_hashing' })
   const headers = {
     cookie: 'c=1',

@@ -17,7 +17,7 @@ import { httpPage } from '../support/reference/http.ts'
 import { metricsPage } from '../support/reference/metrics.ts'
 import { modulesPage } from '../support/reference/modules.ts'
 
-/** The database plugin needs a server, and has no routes. */
+/** Excluded: the database plugin needs a server and has no routes. */
 const STARTED = Object.keys(catalog).filter((name) => name !== 'postgres')
 const dataDir = mkdtempSync(join(tmpdir(), 'weir-reference-'))
 let routes: readonly RouteDefinition[] = []

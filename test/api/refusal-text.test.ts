@@ -1,4 +1,4 @@
-/** What a refusal tells the client: the limit that was broken, in words, not the shape of a schema. */
+/** Validation messages name the violated limit, not the structure of the schema. */
 import { afterEach, expect, test } from 'vitest'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 
@@ -40,6 +40,6 @@ test.each<[string, object, string]>([
   ['/workers', { ...worker, priority: -1 }, "field 'priority' must be >= 0"],
   ['/workers', { ...worker, cost: 'low' }, "field 'cost' must be a number"],
   ['/workers', { ...worker, models: 'm' }, "field 'models' must be an array"],
-])('POST %s with %j says what is wrong', async (path, body, message) => {
+])('POST %s with %j is rejected with the violated rule', async (path, body, message) => {
   expect(await refusal(path, body)).toBe(message)
 })

@@ -1,4 +1,4 @@
-/** Relayed streams of chats and completions whose worker ends them too early, though in order by HTTP. */
+/** Relayed streams of chats and completions that end before a finish_reason, with a valid HTTP ending. */
 import { describe, expect, test } from 'vitest'
 import { streamAnswer } from '../support/scripted-worker.ts'
 import { openFleet } from './fleet.ts'
@@ -21,7 +21,7 @@ const ROUTES = [
 const headers = { 'content-type': 'text/event-stream' }
 
 describe.each(ROUTES)('$path', ({ path, body, piece }) => {
-  async function tell(events: Parameters<typeof streamAnswer>[0]) {
+  async function relayed(events: Parameters<typeof streamAnswer>[0]) {
     const fleet = await openFleet({
       kernel: { retry: { maxAttempts: 3 }, breaker: { failureThreshold: 1 } },
     })
@@ -34,11 +34,11 @@ describe.each(ROUTES)('$path', ({ path, body, piece }) => {
     return { text, worker: workers[0], requests: worker.requestsTo(`POST ${path}`).length }
   }
 
-  test('ended politely: an error event, a failure of the worker, no second request', async () => {
-    const { text, worker, requests } = await tell([piece('a'), piece('b'), { waitMs: 5 }])
-    const told = `${piece('a')}${piece('b')}`
-    expect(text.startsWith(told)).toBe(true)
-    const [, data = ''] = /^data: (.*)\n\n/.exec(text.slice(told.length)) ?? []
+  test('an early regular end: an error event, a failure of the worker, no second request', async () => {
+    const { text, worker, requests } = await relayed([piece('a'), piece('b'), { waitMs: 5 }])
+    const expected = `${piece('a')}${piece('b')}`
+    expect(text.startsWith(expected)).toBe(true)
+    const [, data = ''] = /^data: (.*)\n\n/.exec(text.slice(expected.length)) ?? []
     expect(JSON.parse(data)).toMatchObject({
       error: { type: 'internal_error', code: 'read_response_body_failed' },
     })
@@ -55,7 +55,7 @@ describe.each(ROUTES)('$path', ({ path, body, piece }) => {
     ['words of another format', () => ['data: hello\n\n']],
   ])('a stream that ends with %s is passed on byte for byte', async (_what, make) => {
     const events = make(piece)
-    const { text, worker } = await tell(events)
+    const { text, worker } = await relayed(events)
     expect(text).toBe(events.join(''))
     expect(worker.breaker).toBe('closed')
   })

@@ -1,4 +1,4 @@
-/** Requests that end in unusual places: clients that leave while something is awaited, errors in hooks, replies without a body. */
+/** Requests that end in unusual places: disconnects while something is awaited, errors in hooks, responses without a body. */
 
 import { setTimeout as wait } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
@@ -47,7 +47,7 @@ function route(
   }
 }
 
-/** A promise that the test settles, and a sign that somebody waits for it. */
+/** A promise that the test settles, and a signal that something waits for it. */
 function gate<T = void>() {
   const reached = Promise.withResolvers<void>()
   const { promise, resolve, reject } = Promise.withResolvers<T>()
@@ -58,15 +58,15 @@ function gate<T = void>() {
   return { pass, reached: reached.promise, resolve, reject }
 }
 
-/** Sends a request to `/relay` or elsewhere and leaves as soon as the promise is there. */
-async function askAndLeave(hooked: HookedGateway, path: string, until: Promise<unknown>, done: Done) {
+/** Sends a request, and disconnects once the promise resolves. */
+async function sendAndDisconnect(hooked: HookedGateway, path: string, until: Promise<unknown>, done: Done) {
   const client = openSse(`${hooked.gateway.url}${path}`, { body: { model: 'm' } })
   await until
   client.close()
   await done.once
 }
 
-/** Counts ends of requests; `once` resolves with the first. */
+/** Counts ended requests; `once` resolves with the first. */
 interface Done {
   readonly count: () => number
   readonly once: Promise<RequestContext>
@@ -88,7 +88,7 @@ function watchDone(host: Host): Done {
 
 const settle = () => wait(20)
 
-describe('a client that leaves', () => {
+describe('a client that disconnects', () => {
   test.each(['resolves', 'rejects'] as const)(
     'during the access check, which then %s: nothing runs',
     async (end) => {
@@ -103,7 +103,7 @@ describe('a client that leaves', () => {
         },
         { plugins: {}, services: { provides: [Auth] }, answer: jsonAnswer({}) },
       )
-      await askAndLeave(hooked, '/relay', check.reached, done)
+      await sendAndDisconnect(hooked, '/relay', check.reached, done)
       if (end === 'resolves') check.resolve({ tenant: 't', role: null })
       else check.reject(new Error('no'))
       await settle()
@@ -115,7 +115,7 @@ describe('a client that leaves', () => {
   )
 
   test.each(['resolves', 'rejects'] as const)(
-    'during onRequest, which then %s: no worker is asked',
+    'during onRequest, which then %s: no worker gets a request',
     async (end) => {
       const hook = gate()
       let done!: Done
@@ -126,7 +126,7 @@ describe('a client that leaves', () => {
         },
         { answer: jsonAnswer({}) },
       )
-      await askAndLeave(hooked, '/relay', hook.reached, done)
+      await sendAndDisconnect(hooked, '/relay', hook.reached, done)
       if (end === 'resolves') hook.resolve()
       else hook.reject(new Error('no'))
       await settle()
@@ -141,33 +141,36 @@ describe('a client that leaves', () => {
     ['relay', 'rejects'],
     ['collect', 'resolves'],
     ['collect', 'rejects'],
-  ] as const)('during onUpstreamRequest of a %s, which then %s: no worker is asked', async (way, end) => {
-    const hook = gate()
-    let done!: Done
-    const hooked = await open(
-      (host) => {
-        host.hook('onUpstreamRequest', hook.pass, ALL)
-        done = watchDone(host)
-        host.route(
-          route('/own', async (ctx) => {
-            if (way === 'relay') host.upstream.relay(ctx, TO_ECHO)
-            else ctx.json(200, (await collectReply(host.upstream, ctx, TO_ECHO)).json())
-          }),
-        )
-      },
-      { answer: jsonAnswer({}) },
-    )
-    await askAndLeave(hooked, '/own', hook.reached, done)
-    if (end === 'resolves') hook.resolve()
-    else hook.reject(new Error('no'))
-    await settle()
-    expect(hooked.worker.requestsTo(ECHO)).toEqual([])
-    expect(await hooked.inFlight()).toBe(0)
-    expect(done.count()).toBe(1)
-  })
+  ] as const)(
+    'during onUpstreamRequest of a %s, which then %s: no worker gets a request',
+    async (way, end) => {
+      const hook = gate()
+      let done!: Done
+      const hooked = await open(
+        (host) => {
+          host.hook('onUpstreamRequest', hook.pass, ALL)
+          done = watchDone(host)
+          host.route(
+            route('/own', async (ctx) => {
+              if (way === 'relay') host.upstream.relay(ctx, TO_ECHO)
+              else ctx.json(200, (await collectReply(host.upstream, ctx, TO_ECHO)).json())
+            }),
+          )
+        },
+        { answer: jsonAnswer({}) },
+      )
+      await sendAndDisconnect(hooked, '/own', hook.reached, done)
+      if (end === 'resolves') hook.resolve()
+      else hook.reject(new Error('no'))
+      await settle()
+      expect(hooked.worker.requestsTo(ECHO)).toEqual([])
+      expect(await hooked.inFlight()).toBe(0)
+      expect(done.count()).toBe(1)
+    },
+  )
 
   test.each(['relay', 'collect'] as const)(
-    'before the handler comes to its %s: no worker is asked',
+    'before the handler calls %s: no worker gets a request',
     async (way) => {
       const work = gate()
       let done!: Done
@@ -189,7 +192,7 @@ describe('a client that leaves', () => {
         },
         { answer: jsonAnswer({}) },
       )
-      await askAndLeave(hooked, '/own', work.reached, done)
+      await sendAndDisconnect(hooked, '/own', work.reached, done)
       work.resolve()
       await after.reached
       await settle()
@@ -198,7 +201,7 @@ describe('a client that leaves', () => {
     },
   )
 
-  test('during a collect: the worker is let go, and the handler comes to its end', async () => {
+  test('during a collect: the worker request is aborted, and the handler ends', async () => {
     let done!: Done
     const ended = gate()
     const hooked = await open(
@@ -216,14 +219,14 @@ describe('a client that leaves', () => {
       },
       { answer: hangAnswer() },
     )
-    await askAndLeave(hooked, '/own', hooked.worker.received(ECHO), done)
+    await sendAndDisconnect(hooked, '/own', hooked.worker.received(ECHO), done)
     await ended.reached
     await hooked.worker.requestsTo(ECHO)[0].closed
     expect(await hooked.inFlight()).toBe(0)
     expect(done.count()).toBe(1)
   })
 
-  test('while onResponse holds the head back: the worker is let go, nothing is sent', async () => {
+  test('while onResponse delays the head: the worker request is aborted, nothing is sent', async () => {
     const hook = gate()
     let done!: Done
     const hooked = await open(
@@ -233,7 +236,7 @@ describe('a client that leaves', () => {
       },
       { answer: sseAnswer(['1', { hang: true }]) },
     )
-    await askAndLeave(hooked, '/relay', hook.reached, done)
+    await sendAndDisconnect(hooked, '/relay', hook.reached, done)
     await hooked.worker.requestsTo(ECHO)[0].closed
     hook.resolve()
     await settle()
@@ -241,8 +244,8 @@ describe('a client that leaves', () => {
     expect(await hooked.inFlight()).toBe(0)
   })
 
-  test('is told to every abort listener, also when one throws', async () => {
-    const told = gate()
+  test('notifies every abort listener, also if one throws', async () => {
+    const notified = gate()
     const ready = gate()
     let done!: Done
     const hooked = await open((host) => {
@@ -252,18 +255,18 @@ describe('a client that leaves', () => {
           ctx.onAbort(() => {
             throw new Error('careless')
           })
-          ctx.onAbort(() => void told.pass())
+          ctx.onAbort(() => void notified.pass())
           ready.pass()
         }),
       )
     })
-    await askAndLeave(hooked, '/own', ready.reached, done)
-    await told.reached
+    await sendAndDisconnect(hooked, '/own', ready.reached, done)
+    await notified.reached
   })
 })
 
-describe('a reply that somebody else gives', () => {
-  test('ends the relay under it: the worker is let go', async () => {
+describe('a response sent by the handler itself', () => {
+  test('ends the relay under it: the worker request is aborted', async () => {
     const hooked = await open(
       (host) => {
         host.route(
@@ -282,7 +285,7 @@ describe('a reply that somebody else gives', () => {
     expect(await hooked.inFlight()).toBe(0)
   })
 
-  test('a large body still on its way to the worker keeps its bytes when the handler answers first', async () => {
+  test('keeps the bytes of a large body that is still being sent to the worker', async () => {
     const large = Buffer.alloc(200_000, 'a')
     const hooked = await open(
       (host) => {
@@ -299,11 +302,11 @@ describe('a reply that somebody else gives', () => {
       },
       { answer: jsonAnswer({}) },
     )
-    const ask = (query: string, body: Buffer) =>
+    const send = (query: string, body: Buffer) =>
       fetch(`${hooked.gateway.url}/own${query}`, { method: 'POST', body })
     for (let turn = 0; turn < 5; turn++) {
-      const first = ask('', large)
-      const others = [1, 2, 3].map(() => ask('?plain', Buffer.alloc(200_000, 'b')))
+      const first = send('', large)
+      const others = [1, 2, 3].map(() => send('?plain', Buffer.alloc(200_000, 'b')))
       await Promise.all([first, ...others])
     }
     for (let nth = 1; nth <= 5; nth++)
@@ -326,7 +329,7 @@ test.each([
   expect(JSON.parse(last)).toMatchObject({ error: { code: 'read_response_body_failed' } })
 })
 
-describe('errors on the way to an error', () => {
+describe('errors while an error is handled', () => {
   test.each([
     [
       'throws',
@@ -359,7 +362,7 @@ describe('errors on the way to an error', () => {
     expect(done.count()).toBe(2)
   })
 
-  test('an onError hook runs once, although the handler fails twice', async () => {
+  test('an onError hook runs once, even if the handler fails twice', async () => {
     const hook = vi.fn(async (_ctx: RequestContext, error) => {
       await wait(10)
       return error
@@ -377,7 +380,7 @@ describe('errors on the way to an error', () => {
     expect(hook).toHaveBeenCalledTimes(1)
   })
 
-  test('413 a body refused in the middle never runs, however slow the onError hook and small the rest', async () => {
+  test('a body rejected with 413 midway never runs, even with a slow onError hook and a short rest', async () => {
     const handler = vi.fn()
     const onError = vi.fn(async (_ctx: RequestContext, error) => {
       await wait(60)
@@ -399,7 +402,7 @@ describe('errors on the way to an error', () => {
     expect(onError).toHaveBeenCalledTimes(1)
   })
 
-  test('an answer that meets its limit while onResponse holds the head back is 504, and the hook changes nothing more', async () => {
+  test('a response that reaches its timeout while onResponse delays the head is 504, and the hook has no further effect', async () => {
     const hook = gate()
     const hooked = await open(
       (host) => {
@@ -454,7 +457,7 @@ describe('errors on the way to an error', () => {
     expect(await hooked.inFlight()).toBe(0)
   })
 
-  test('what a drain listener throws ends its own stream with an error event', async () => {
+  test('an exception of a drain listener ends its own stream with an error event', async () => {
     const hooked = await open((host) => {
       host.route(
         route('/own', (ctx) => {
@@ -473,7 +476,7 @@ describe('errors on the way to an error', () => {
   })
 })
 
-describe('HEAD on a route that relays', () => {
+describe('HEAD on a relaying route', () => {
   const head = 'HEAD /own HTTP/1.1\r\nhost: x\r\n\r\n'
   const get = 'GET /own HTTP/1.1\r\nhost: x\r\n\r\n'
   const toEcho = (host: Host) => host.route(route('/own', (ctx) => host.upstream.relay(ctx, TO_ECHO), 'GET'))
@@ -500,7 +503,7 @@ describe('HEAD on a route that relays', () => {
   )
 })
 
-test('a compressed event stream is never given comment lines', async () => {
+test('a compressed event stream gets no comment lines', async () => {
   const bytes = gzipSync('data: x\n\n')
   const { relay } = await open(() => {}, {
     kernel: { http: { heartbeatMs: 500 } },
@@ -511,7 +514,7 @@ test('a compressed event stream is never given comment lines', async () => {
   expect(await (await relay()).text()).toBe('data: x\n\n')
 })
 
-test('an answer without a body stays without one', async () => {
+test('a response without a body stays without one', async () => {
   const { relay } = await open(() => {}, { answer: rawAnswer('', { status: 204 }) })
   const { status, headers } = await relay()
   expect([status, headers.get('content-length'), headers.get('transfer-encoding')]).toEqual([204, null, null])

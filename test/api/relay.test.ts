@@ -1,4 +1,4 @@
-/** The relay between real sockets: what reaches the worker, what comes back, and what happens when either side breaks. */
+/** The relay between real sockets: what the worker receives, what the client receives, and failures on either side. */
 import { createHash } from 'node:crypto'
 import { afterEach, describe, expect, test } from 'vitest'
 import { bestOf } from '../support/best-of.ts'
@@ -52,7 +52,7 @@ async function setup(
   return { gateway, worker, workers }
 }
 
-const ask = (gateway: TestGateway, body: unknown = { model: 'm' }, headers: Record<string, string> = {}) =>
+const send = (gateway: TestGateway, body: unknown = { model: 'm' }, headers: Record<string, string> = {}) =>
   fetch(`${gateway.url}/relay`, {
     method: 'POST',
     headers,
@@ -61,7 +61,7 @@ const ask = (gateway: TestGateway, body: unknown = { model: 'm' }, headers: Reco
 
 const errorCode = async (reply: Response) => ((await reply.json()) as { error: { code: string } }).error.code
 
-/** In-flight counts fall a moment after the client sees the end. */
+/** In-flight counts decrease shortly after the client sees the end. */
 async function idle(workers: StaticWorkers, withinMs = 30_000): Promise<number> {
   const until = performance.now() + withinMs
   const { slot } = workers.balance().workers[0]
@@ -70,11 +70,11 @@ async function idle(workers: StaticWorkers, withinMs = 30_000): Promise<number> 
   return workers.balance().inFlight(slot)
 }
 
-describe('towards the worker', () => {
-  test('only allowed headers pass; the body is untouched', async () => {
+describe('requests to the worker', () => {
+  test('only allowed headers are forwarded; the body is unchanged', async () => {
     const { gateway, worker } = await setup(jsonAnswer({}))
     const body = '{ "model":"m",  "odd" : [1.0, 1e2] , "text":"\\u00e9" }'
-    await ask(gateway, body, {
+    await send(gateway, body, {
       'x-request-id': 'id-1',
       'x-request-id-extra': 'e',
       'x-correlation-id': 'c',
@@ -106,11 +106,11 @@ describe('towards the worker', () => {
     expect(request.header('content-type')).toBe('application/json')
   })
 
-  test("the request id and the client's key pass only where they are listed", async () => {
+  test("the request id and the client's key are forwarded only if listed", async () => {
     const { gateway, worker } = await setup(jsonAnswer({}), {
       kernel: { upstream: { forwardHeaders: ['TraceParent', 'content-type'] } },
     })
-    const reply = await ask(
+    const reply = await send(
       gateway,
       {},
       {
@@ -131,88 +131,88 @@ describe('towards the worker', () => {
     expect(request.header('content-type')).toBe('application/json')
   })
 
-  test("a worker's own key is sent although authorization is not forwarded", async () => {
+  test("a worker's own key is sent even if authorization is not forwarded", async () => {
     const { gateway, worker } = await setup(jsonAnswer({}), {
       entry: { apiKey: 'worker-key' },
       kernel: { upstream: { forwardHeaders: [] } },
     })
-    await ask(gateway, {}, { authorization: 'Bearer mine' })
+    await send(gateway, {}, { authorization: 'Bearer mine' })
     expect(worker.requestsTo(ECHO)[0].header('authorization')).toBe('Bearer worker-key')
   })
 
-  test("the worker's key replaces the client's: exactly one Authorization arrives", async () => {
+  test("the worker's key replaces the client's: exactly one Authorization header is sent", async () => {
     const { gateway, worker } = await setup(jsonAnswer({}), {
       entry: { apiKey: 'worker-key' },
       auth: { apiKey: 'gate' },
     })
-    await ask(gateway, { model: 'm' }, { authorization: 'Bearer gate' })
+    await send(gateway, { model: 'm' }, { authorization: 'Bearer gate' })
     const sent = worker
       .requestsTo(ECHO)[0]
       .rawHeaders.filter(([name]) => name.toLowerCase() === 'authorization')
     expect(sent.map(([, value]) => value)).toEqual(['Bearer worker-key'])
   })
 
-  test("the gateway's own key never leaves it; a client's own passes when the worker has none", async () => {
+  test("the gateway's key is never forwarded; a client's key is, if the worker has none", async () => {
     const keyed = await setup(jsonAnswer({}), { auth: { apiKey: 'gate' } })
-    await ask(keyed.gateway, { model: 'm' }, { authorization: 'Bearer gate' })
+    await send(keyed.gateway, { model: 'm' }, { authorization: 'Bearer gate' })
     expect(keyed.worker.requestsTo(ECHO)[0].header('authorization')).toBeUndefined()
     const open = await setup(jsonAnswer({}))
-    await ask(open.gateway, { model: 'm' }, { authorization: 'Bearer mine' })
+    await send(open.gateway, { model: 'm' }, { authorization: 'Bearer mine' })
     expect(open.worker.requestsTo(ECHO)[0].header('authorization')).toBe('Bearer mine')
   })
 
-  test('an alias reaches the worker as the canonical id, the rest byte for byte', async () => {
+  test('an alias is replaced by the canonical id, the rest of the body is unchanged', async () => {
     const { gateway, worker } = await setup(jsonAnswer({}), {
       entry: { models: [{ id: 'real-model', aliases: ['nick'] }] },
     })
-    await ask(gateway, '{"a" : 1, "model":"nick", "b":[ 2 ]}')
+    await send(gateway, '{"a" : 1, "model":"nick", "b":[ 2 ]}')
     expect(worker.requestsTo(ECHO)[0].body.toString()).toBe('{"a" : 1, "model":"real-model", "b":[ 2 ]}')
   })
 })
 
-describe('back to the client', () => {
-  test('a JSON answer keeps status, body and content type', async () => {
+describe('responses to the client', () => {
+  test('a JSON response keeps status, body and content type', async () => {
     const { gateway } = await setup(
       rawAnswer('{ "a":1 }', {
         status: 201,
         headers: { 'content-type': 'application/json; x=y', etag: '1', 'x-request-id': 'theirs' },
       }),
     )
-    const reply = await ask(gateway, { model: 'm' }, { 'x-request-id': 'mine' })
+    const reply = await send(gateway, { model: 'm' }, { 'x-request-id': 'mine' })
     expect([reply.status, await reply.text()]).toEqual([201, '{ "a":1 }'])
     expect(reply.headers.get('content-type')).toBe('application/json; x=y')
     expect(reply.headers.get('etag')).toBe('1')
     expect(reply.headers.get('x-request-id')).toBe('mine')
   })
 
-  test("what a worker's Connection header names ends at the gateway", async () => {
+  test("headers listed in a worker's Connection header are not forwarded", async () => {
     const headers = { connection: 'close, Vary', vary: '1', etag: '2' }
     const { gateway } = await setup(jsonAnswer({}, { headers }))
-    const reply = await ask(gateway)
+    const reply = await send(gateway)
     expect([reply.headers.get('vary'), reply.headers.get('etag')]).toEqual([null, '2'])
   })
 
-  test("a worker's 4xx arrives unchanged", async () => {
+  test("a worker's 4xx is passed on unchanged", async () => {
     const { gateway } = await setup(jsonAnswer({ error: 'odd' }, { status: 422 }))
-    const reply = await ask(gateway)
+    const reply = await send(gateway)
     expect([reply.status, await reply.text()]).toEqual([422, '{"error":"odd"}'])
   })
 
-  test('a compressed answer passes with its encoding', async () => {
+  test('a compressed response keeps its encoding', async () => {
     const bytes = Buffer.from([
       0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 0x4b, 4, 0, 0x43, 0xbe, 0xb7, 0xe8, 1, 0, 0, 0,
     ])
     const { gateway } = await setup(rawAnswer(bytes, { headers: { 'content-encoding': 'gzip' } }))
-    expect(await (await ask(gateway)).text()).toBe('a')
+    expect(await (await send(gateway)).text()).toBe('a')
   })
 
-  test('an unannounced body is streamed whole', async () => {
+  test('a body without content-length is streamed completely', async () => {
     const parts = ['one', 'two', 'three'.repeat(10_000)]
     const { gateway } = await setup(streamAnswer(parts, { headers: { 'content-type': 'application/json' } }))
-    expect(await (await ask(gateway)).text()).toBe(parts.join(''))
+    expect(await (await send(gateway)).text()).toBe(parts.join(''))
   })
 
-  test('event streams arrive byte-identical, no event split over two writes', async () => {
+  test('event streams are byte-identical, with no event split over two writes', async () => {
     const events = Array.from({ length: 50 }, (_, i) => `{"n":${i},"text":"${'x'.repeat(i * 7)}"}`)
     const { gateway } = await setup(sseAnswer([...events, '[DONE]']))
     const stream = openSse(`${gateway.url}/relay`, { body: { model: 'm', stream: true } })
@@ -224,13 +224,13 @@ describe('back to the client', () => {
     expect(stream.isWhole).toBe(true)
   })
 
-  test('a JSON error to a streaming request keeps its type', async () => {
+  test('a JSON error for a streaming request keeps its type', async () => {
     const { gateway } = await setup(jsonAnswer({ error: {} }, { status: 400 }))
-    const reply = await ask(gateway, { model: 'm', stream: true })
+    const reply = await send(gateway, { model: 'm', stream: true })
     expect(reply.headers.get('content-type')).toBe('application/json')
   })
 
-  test('a silent event stream gets comment lines, and none inside a line', async () => {
+  test('a silent event stream gets comment lines, never inside a line', async () => {
     let more = () => {}
     const until = new Promise<void>((resolve) => (more = resolve))
     const { gateway } = await setup(
@@ -252,11 +252,11 @@ describe('back to the client', () => {
   })
 })
 
-describe('when something breaks', () => {
-  test('no worker takes the connection: 502', async () => {
+describe('failures', () => {
+  test('no worker accepts the connection: 502', async () => {
     const { gateway, worker, workers } = await setup(jsonAnswer({}))
     await worker.close()
-    const reply = await ask(gateway)
+    const reply = await send(gateway)
     expect(reply.status).toBe(502)
     expect(await reply.json()).toMatchObject({
       error: { type: 'internal_error', code: 'call_upstream_connection_failed' },
@@ -264,35 +264,35 @@ describe('when something breaks', () => {
     expect(await idle(workers)).toBe(0)
   })
 
-  test('a worker that closes without a word: 502', async () => {
+  test('a worker that closes without a response: 502', async () => {
     const { gateway, workers } = await setup(dropAnswer())
-    const reply = await ask(gateway)
+    const reply = await send(gateway)
     expect([reply.status, await errorCode(reply)]).toEqual([502, 'call_upstream_request_error'])
     expect(await idle(workers)).toBe(0)
   })
 
   test('a worker that does not speak HTTP: 502', async () => {
     const { gateway } = await setup(bytesAnswer('SSH-2.0-x\r\n\r\n'))
-    const reply = await ask(gateway)
+    const reply = await send(gateway)
     expect([reply.status, await errorCode(reply)]).toEqual([502, 'call_upstream_decode_error'])
   })
 
-  test('a hanging worker meets the request limit: 504, in-flight back to 0', async () => {
+  test('a hanging worker reaches the request timeout: 504, in-flight back to 0', async () => {
     const { gateway, workers, worker } = await setup(hangAnswer(), {
       kernel: { upstream: { requestMs: 300 } },
     })
-    const reply = await ask(gateway)
+    const reply = await send(gateway)
     expect([reply.status, await errorCode(reply)]).toEqual([504, 'call_upstream_timeout'])
     expect(await idle(workers)).toBe(0)
     await worker.requestsTo(ECHO)[0].closed
   })
 
-  test('the first-byte limit: 504', async () => {
+  test('the first-byte timeout: 504', async () => {
     const { gateway } = await setup(hangAnswer(), { kernel: { upstream: { firstByteMs: 200 } } })
-    expect((await ask(gateway)).status).toBe(504)
+    expect((await send(gateway)).status).toBe(504)
   })
 
-  test('silence inside a stream meets the idle limit and ends with an error event', async () => {
+  test('silence inside a stream reaches the idle timeout and ends with an error event', async () => {
     const { gateway, workers } = await setup(sseAnswer(['1', { hang: true }]), {
       kernel: { upstream: { idleMs: 300 } },
     })
@@ -317,14 +317,14 @@ describe('when something breaks', () => {
     expect(await idle(workers)).toBe(0)
   })
 
-  test('a JSON body that breaks off is never passed off as whole', async () => {
+  test('a truncated JSON body is never presented as complete', async () => {
     const { gateway } = await setup(
       streamAnswer(['{"a":', { drop: 'close' }], { headers: { 'content-type': 'application/json' } }),
     )
-    await expect(ask(gateway).then((reply) => reply.text())).rejects.toThrow()
+    await expect(send(gateway).then((reply) => reply.text())).rejects.toThrow()
   })
 
-  test('a client that leaves closes the connection to the worker within 100 ms', async () => {
+  test('a client disconnect closes the connection to the worker within 100 ms', async () => {
     const { gateway, worker, workers } = await setup(sseAnswer(['1', { hang: true }]))
     const tookMs = await bestOf(10, 100, async () => {
       const stream = openSse(`${gateway.url}/relay`, { body: { model: 'm', stream: true } })
@@ -339,7 +339,7 @@ describe('when something breaks', () => {
     expect(await idle(workers)).toBe(0)
   })
 
-  test('a client that leaves before the answer frees the worker too', async () => {
+  test('a client disconnect before the response aborts the worker request too', async () => {
     const { gateway, worker, workers } = await setup(hangAnswer())
     const stream = openSse(`${gateway.url}/relay`, { body: { model: 'm' } })
     const request = await worker.received(ECHO)
@@ -350,7 +350,7 @@ describe('when something breaks', () => {
 })
 
 describe('a slow client', () => {
-  test('that stands still stops the worker of a 100 MB stream, and costs less than 10 MB of memory', async () => {
+  test('that stops reading pauses the worker of a 100 MB stream, with bounded memory', async () => {
     const chunk = Buffer.from(`data: ${'y'.repeat(100_000)}\n\n`)
     const count = 1_000
     let sent = 0
@@ -364,7 +364,7 @@ describe('a slow client', () => {
     const stream = openSse(`${gateway.url}/relay`, { body: { model: 'm', stream: true } })
     await stream.receive(1)
     stream.pause()
-    // What the sockets hold is full when nothing has moved for a while.
+    // The socket buffers are full once nothing has moved for a while.
     for (let last = -1; last !== sent; ) {
       last = sent
       await new Promise((resolve) => setTimeout(resolve, 200))
@@ -377,7 +377,7 @@ describe('a slow client', () => {
     expect(stream.bodyLength).toBe(chunk.length * count)
   })
 
-  test('pauses the worker again and again, and the bytes are identical', async () => {
+  test('pauses the worker repeatedly, and the bytes are identical', async () => {
     const chunk = Buffer.from(`data: ${'y'.repeat(65_000)}\n\n`)
     const count = 1_000
     const { gateway } = await setup(

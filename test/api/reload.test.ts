@@ -1,4 +1,4 @@
-/** A changed configuration taken on by a running gateway: what holds at once, what is named and left, what is refused. */
+/** Reloading the configuration of a running gateway: what applies at once, what needs a restart, what is rejected. */
 import { afterEach, expect, test } from 'vitest'
 import { definePlugin, Type } from '#kernel'
 import { type GatewayControls, serve } from '../../kernel/serve.ts'
@@ -12,7 +12,7 @@ import {
 } from '../support/scripted-worker.ts'
 
 const CHAT = 'POST /v1/chat/completions'
-const PATIENT = { timeout: 15_000 }
+const TIMEOUT = { timeout: 15_000 }
 const open: { close(): Promise<unknown> }[] = []
 
 afterEach(async () => {
@@ -63,10 +63,10 @@ const workersOf = (...workers: object[]) => ({
   health: { disable_health_check: true, drain_settle_secs: 0 },
 })
 
-test('workers come, leave and change; the running request of one that leaves ends well', async () => {
+test('workers are added, removed and changed; the running request of a removed one completes', async () => {
   const [a, b, c] = [await startWorker('a'), await startWorker('b'), await startWorker('c')]
   const gateway = await start({ workers: workersOf(spec(a, 'a'), spec(b, 'b')) })
-  await expect.poll(async () => (await chat(gateway, 'b')).status, PATIENT).toBe(200)
+  await expect.poll(async () => (await chat(gateway, 'b')).status, TIMEOUT).toBe(200)
   const held = Promise.withResolvers<void>()
   a.script(CHAT, async () => {
     await held.promise
@@ -80,14 +80,14 @@ test('workers come, leave and change; the running request of one that leaves end
     status: 200,
     body: { applied: ['plugins.workers.workers'], needs_restart: [] },
   })
-  await expect.poll(async () => (await chat(gateway, 'c')).status, PATIENT).toBe(200)
+  await expect.poll(async () => (await chat(gateway, 'c')).status, TIMEOUT).toBe(200)
   await expect
     .poll(async () => {
       const { workers } = (await (await fetch(`${gateway.url}/workers`)).json()) as {
         workers: { url: string; priority: number }[]
       }
       return workers.map(({ url, priority }) => [url, priority]).sort()
-    }, PATIENT)
+    }, TIMEOUT)
     .toEqual(
       [
         [b.url, 7],
@@ -99,11 +99,11 @@ test('workers come, leave and change; the running request of one that leaves end
   expect((await running).status).toBe(200)
 })
 
-test('keys, limits and the policy change; what needs a restart is named and left', async () => {
+test('keys, limits and the policy change; settings that need a restart are reported and not applied', async () => {
   const a = await startWorker('a')
   const workers = workersOf(spec(a, 'a'))
   const gateway = await start({ auth: { apiKey: 'first' }, limits: {}, workers }, { policy: 'random' })
-  await expect.poll(async () => (await chat(gateway, 'a', 'first')).status, PATIENT).toBe(200)
+  await expect.poll(async () => (await chat(gateway, 'a', 'first')).status, TIMEOUT).toBe(200)
   gateway.rewrite(
     {
       auth: { apiKey: 'second', auditLog: false },
@@ -128,19 +128,19 @@ test('keys, limits and the policy change; what needs a restart is named and left
   expect((await chat(gateway, 'a', 'second')).status).toBe(200)
   expect((await chat(gateway, 'a', 'second')).status).toBe(429)
   expect(await (await fetch(`${gateway.url}/openapi.json`)).json()).toHaveProperty('error')
-  // Nothing new: what needs a restart is still named.
+  // Nothing is applied; settings that need a restart are still reported.
   expect((await apply(gateway, 'second')).body).toMatchObject({ applied: [] })
 })
 
-test('a configuration with a mistake changes nothing, and the answer says what is wrong', async () => {
+test('an invalid configuration changes nothing, and the response names the error', async () => {
   const a = await startWorker('a')
   const workers = workersOf(spec(a, 'a'))
   const gateway = await start({ workers })
-  await expect.poll(async () => (await chat(gateway, 'a')).status, PATIENT).toBe(200)
+  await expect.poll(async () => (await chat(gateway, 'a')).status, TIMEOUT).toBe(200)
   for (const [sections, kernel, text] of [
     [{ auth: { apiKey: 7 } }, {}, 'plugins.auth.apiKey'],
     [{ auth: { apiKey: ' padded ' } }, {}, 'plugins.auth.apiKey must not start or end with spaces'],
-    [{ auth: { apiKey: 'new' } }, { policy: 'nobodys' }, 'nobodys'],
+    [{ auth: { apiKey: 'new' } }, { policy: 'unregistered' }, 'unregistered'],
     [{ workers: workersOf({ url: 'no-scheme' }) }, {}, 'begin with a scheme'],
   ] as const) {
     gateway.rewrite({ workers, ...sections }, kernel)
@@ -151,7 +151,7 @@ test('a configuration with a mistake changes nothing, and the answer says what i
   }
 })
 
-test('requests after a reload are balanced, tried again and held back by the new settings', async () => {
+test('after a reload, balancing, retries and breakers use the new settings', async () => {
   const [a, b] = [await startWorker('m'), await startWorker('m')]
   const gateway = await start(
     { workers: workersOf(spec(a, 'm'), spec(b, 'm')) },
@@ -163,7 +163,7 @@ test('requests after a reload are balanced, tried again and held back by the new
     return (await fetch(`${gateway.url}/v1/chat/completions`, { method: 'POST', headers, body })).status
   }
   const served = () => [a, b].map((worker) => worker.requestsTo(CHAT).length)
-  await expect.poll(sticky, PATIENT).toBe(200)
+  await expect.poll(sticky, TIMEOUT).toBe(200)
   for (let count = 0; count < 5; count++) expect(await sticky()).toBe(200)
   expect(served()).toContain(0)
 
@@ -184,17 +184,17 @@ test('requests after a reload are balanced, tried again and held back by the new
   gateway.rewrite({}, { policy: 'round_robin', retry, breaker })
   expect((await apply(gateway)).body).toMatchObject({ applied: ['kernel.breaker'] })
   expect([await sticky(), await sticky()]).toEqual([200, 200])
-  const asked = a.requestsTo(CHAT).length
+  const requestsBefore = a.requestsTo(CHAT).length
   for (let count = 0; count < 4; count++) expect(await sticky()).toBe(200)
-  expect(a.requestsTo(CHAT)).toHaveLength(asked)
+  expect(a.requestsTo(CHAT)).toHaveLength(requestsBefore)
 })
 
-test('what one plugin cannot take on is taken back from the others', async () => {
+test('if one plugin rejects its change, the changes of the others are reverted', async () => {
   const a = await startWorker('a')
   const workers = workersOf(spec(a, 'a'))
   const gateway = await start({ auth: { apiKey: 'first' }, workers })
-  await expect.poll(async () => (await chat(gateway, 'a', 'first')).status, PATIENT).toBe(200)
-  // Nobody here looks after such workers, as is known only where they are registered.
+  await expect.poll(async () => (await chat(gateway, 'a', 'first')).status, TIMEOUT).toBe(200)
+  // No plugin supports this scheme, which is detected only at registration.
   gateway.rewrite({ auth: { apiKey: 'second' }, workers: workersOf({ url: 'grpc://127.0.0.1:1' }) })
   const { status, body } = await apply(gateway, 'first')
   expect(status).toBe(400)
@@ -203,7 +203,7 @@ test('what one plugin cannot take on is taken back from the others', async () =>
   expect((await chat(gateway, 'a', 'first')).status).toBe(200)
 })
 
-test('a hangup during the start is obeyed when the start is over', async () => {
+test('a SIGHUP during the start is handled once the start is complete', async () => {
   const release = Promise.withResolvers<void>()
   const given: string[] = []
   const slow = definePlugin({
@@ -253,8 +253,8 @@ test('a hangup during the start is obeyed when the start is over', async () => {
       return ended
     },
   })
-  await expect.poll(() => given, PATIENT).toEqual(['a'])
+  await expect.poll(() => given, TIMEOUT).toEqual(['a'])
   controls.reload()
   release.resolve()
-  await expect.poll(() => given, PATIENT).toEqual(['a', 'b'])
+  await expect.poll(() => given, TIMEOUT).toEqual(['a', 'b'])
 })

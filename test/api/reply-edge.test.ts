@@ -1,4 +1,4 @@
-/** Hooks and handlers that misbehave on the way back to the client: each request still ends once, and holds nothing. */
+/** Misbehaving hooks and handlers on the response path: each request still ends once, and releases everything. */
 
 import { connect } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
@@ -45,8 +45,8 @@ async function codeOf(reply: Response): Promise<[number, unknown]> {
   return [reply.status, body.error?.code]
 }
 
-describe('a request that is failed from outside', () => {
-  test('lets go at once of a worker whose answer a handler is collecting', async () => {
+describe('a request that fails through ctx.fail', () => {
+  test('aborts at once a worker request that a handler is collecting', async () => {
     const known: RequestContext[] = []
     const errors: unknown[] = []
     const hooked = await open(
@@ -70,7 +70,7 @@ describe('a request that is failed from outside', () => {
     expect(errors).toHaveLength(1)
   })
 
-  test('stops the relay also while a hook of the reply and one of the error take their time', async () => {
+  test('stops the relay even while an onResponse and an onError hook are pending', async () => {
     const known: RequestContext[] = []
     let release: () => void = () => {}
     const hooked = await open(
@@ -99,7 +99,7 @@ describe('a request that is failed from outside', () => {
   })
 })
 
-test('once a hook has failed, nothing reaches the client past it, however long the error takes', async () => {
+test('after a hook has failed, no further bytes reach the client, even during a slow onError', async () => {
   const hooked = await open(
     (host) => {
       const refuse = () => {
@@ -133,7 +133,7 @@ test.each(['data: secret', 'data: secret\n', 'data: secret\r', 'data: secret\r\n
   },
 )
 
-test('a handler that throws while onResponse still looks at its stream is answered with the error', async () => {
+test('a handler that throws while onResponse is pending for its stream results in the error', async () => {
   const hooked = await open((host) => {
     host.hook('onResponse', () => new Promise((resolve) => setTimeout(resolve, 30)), ALL)
     host.route(
@@ -147,7 +147,7 @@ test('a handler that throws while onResponse still looks at its stream is answer
   expect(await codeOf(await post(hooked, '/own'))).toEqual([500, 'internal_error'])
 })
 
-describe('what a hook gives as a reply is checked before it is sent', () => {
+describe('a response from a hook is validated before it is sent', () => {
   const wrong: [string, Reply][] = [
     ['a status that is none', { status: 7 }],
     ['a body that is no text', { status: 200, body: 5 as unknown as string }],
@@ -248,7 +248,7 @@ test.each([
   expect(hooked.worker.requestsTo(ECHO)).toEqual([])
 })
 
-test('an onDone hook that throws leaves the failure of another one to nobody but the log', async () => {
+test('if an onDone hook throws, the rejection of another one is still handled', async () => {
   const unhandled: unknown[] = []
   const note = (reason: unknown) => unhandled.push(reason)
   process.on('unhandledRejection', note)
@@ -266,7 +266,7 @@ test('an onDone hook that throws leaves the failure of another one to nobody but
   expect(unhandled).toEqual([])
 })
 
-test('a client that does not read holds a writer back through a slow onEvents, and gets every event later', async () => {
+test('a client that does not read pauses a writer through a slow onEvents, and receives every event later', async () => {
   const event = `data: ${'x'.repeat(16_378)}\n\n`
   const count = 2_000
   let written = 0

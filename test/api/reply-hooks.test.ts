@@ -1,4 +1,4 @@
-/** Hooks on the way back to the client: whole events, replies of handlers, bodies on demand, switches at run time. */
+/** Hooks on the response path: complete events, responses of handlers, bodies on demand, switches at run time. */
 import { afterEach, describe, expect, test } from 'vitest'
 import { apiErrorFormat, type HookSwitch, type Host, type RouteDefinition } from '#kernel'
 import { type HookedGateway, type HookedOptions, openHooked } from '../support/hooked-gateway.ts'
@@ -39,7 +39,7 @@ const post = (hooked: HookedGateway, path: string) =>
   fetch(`${hooked.gateway.url}${path}`, { method: 'POST', body: '{}' })
 
 describe.each(WAYS)('onEvents, %s', (way) => {
-  test('gets whole events in order, however the worker cuts them, and a last call at the end', async () => {
+  test('receives complete events in order, however the worker splits them, and a last call at the end', async () => {
     const seen: string[] = []
     let ends = 0
     const hooked = await open(
@@ -82,7 +82,7 @@ describe.each(WAYS)('onEvents, %s', (way) => {
     expect(await hooked.inFlight()).toBe(0)
   })
 
-  test('one that fails ends the stream with an error event and lets the worker go', async () => {
+  test('a failing hook ends the stream with an error event and aborts the worker request', async () => {
     let calls = 0
     const hooked = await open(
       (host) =>
@@ -105,7 +105,7 @@ describe.each(WAYS)('onEvents, %s', (way) => {
     expect(await hooked.inFlight()).toBe(0)
   })
 
-  test('a stream that a handler writes goes through it too', async () => {
+  test('applies to a stream written by a handler too', async () => {
     const hooked = await open((host) => {
       host.hook(
         'onEvents',
@@ -124,7 +124,7 @@ describe.each(WAYS)('onEvents, %s', (way) => {
   })
 })
 
-test('a slow onEvents pauses the worker and every event arrives, in order', async () => {
+test('a slow onEvents pauses the worker, and every event arrives in order', async () => {
   const count = 400
   const events = Array.from({ length: count }, (_, index) => `${index} ${'x'.repeat(4_000)}`)
   const hooked = await open(
@@ -148,8 +148,8 @@ test('an event larger than the limit ends the stream with an error', async () =>
   expect(JSON.parse(stream.events[1].data)).toMatchObject({ error: { code: 'event_too_large' } })
 })
 
-describe.each(WAYS)('replies of handlers, %s', (way) => {
-  test('go through onResponse, errors too, and what an onRequest hook answers does not', async () => {
+describe.each(WAYS)('responses of handlers, %s', (way) => {
+  test('onResponse runs for responses and errors of handlers, not for a response of an onRequest hook', async () => {
     let refuses = false
     const hooked = await open((host) => {
       host.hook('onRequest', () => (refuses ? { status: 403, body: 'no' } : undefined))
@@ -170,7 +170,7 @@ describe.each(WAYS)('replies of handlers, %s', (way) => {
     expect([refused.status, refused.headers.get('x-seen'), await refused.text()]).toEqual([403, null, 'no'])
   })
 
-  test('an onResponse hook that fails on an error reply still leaves a bare 500', async () => {
+  test('an onResponse hook that fails on an error response results in a plain 500', async () => {
     const hooked = await open((host) => {
       host.hook('onResponse', () =>
         by(way, () => {
@@ -186,7 +186,7 @@ describe.each(WAYS)('replies of handlers, %s', (way) => {
     expect((await post(hooked, '/broken')).status).toBe(500)
   })
 
-  test('onError may answer in place of the error', async () => {
+  test('onError may return a response instead of the error', async () => {
     const hooked = await open(
       (host) =>
         host.hook(
@@ -201,7 +201,7 @@ describe.each(WAYS)('replies of handlers, %s', (way) => {
   })
 })
 
-describe('how much of a body a hook is shown', () => {
+describe('body size limit of onResponse', () => {
   const body = JSON.stringify({ text: 'x'.repeat(50_000) })
   const chunked = streamAnswer([body.slice(0, 30_000), { waitMs: 5 }, body.slice(30_000)], {
     headers: { 'content-type': 'application/json' },
@@ -224,20 +224,20 @@ describe('how much of a body a hook is shown', () => {
     return [shown, text === body]
   }
 
-  test('a body of unannounced length is held back up to the limit', async () => {
+  test('a body without content-length is buffered up to the limit', async () => {
     expect(await shownTo(100_000)).toEqual([body.length, true])
   })
 
-  test('a longer one is streamed, every byte of it, and not shown', async () => {
+  test('a longer body is streamed completely, and not passed to the hook', async () => {
     expect(await shownTo(40_000)).toEqual([null, true])
   })
 
-  test('with 0 nothing is held back', async () => {
+  test('with 0 nothing is buffered', async () => {
     expect(await shownTo(0)).toEqual([null, true])
   })
 })
 
-test('a hook is switched on and off at run time; a request under way keeps what it began with', async () => {
+test('a hook is switched on and off at run time; a running request keeps the state it started with', async () => {
   let theSwitch: HookSwitch | null = null
   const hooked = await open(
     (host) => {
@@ -265,7 +265,7 @@ test('a hook is switched on and off at run time; a request under way keeps what 
   ])
 })
 
-test('a hook that reads all headers sees them all; what it sets, adds and removes reaches the worker', async () => {
+test('a hook that reads all headers receives them all; headers that it sets, adds and removes apply to the worker request', async () => {
   let seen: string[] = []
   const hooked = await open((host) => {
     host.hook(
@@ -290,7 +290,7 @@ test('a hook that reads all headers sees them all; what it sets, adds and remove
   expect(request.body.toString()).toBe('{}')
 })
 
-test('hooks say which routes they want', async () => {
+test('hooks select routes', async () => {
   const seen: string[] = []
   const hooked = await open((host) => {
     host.hook('onRequest', (ctx) => void seen.push(ctx.path), {
@@ -305,7 +305,7 @@ test('hooks say which routes they want', async () => {
   expect(seen).toEqual(['/two'])
 })
 
-test('the address of the client is told', async () => {
+test('clientAddress is the address of the connection', async () => {
   const hooked = await open((host) => {
     host.route(ownRoute('/address', (ctx) => ctx.text(200, ctx.clientAddress)))
   })

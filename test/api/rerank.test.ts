@@ -14,7 +14,7 @@ async function openRanking() {
   return fleet
 }
 
-test('POST /rerank wraps the list of the worker', async () => {
+test("POST /rerank wraps the worker's list", async () => {
   const fleet = await openRanking()
   const reply = await fleet.post('/rerank', request)
   expect(reply.status).toBe(200)
@@ -32,7 +32,7 @@ test('POST /rerank wraps the list of the worker', async () => {
   expect(fleet.workers[0].requestsTo('POST /v1/rerank')[0].json()).toEqual(request)
 })
 
-test('POST /rerank cuts to top_k, hides documents and echoes the rid', async () => {
+test('POST /rerank applies top_k and return_documents, and echoes the rid', async () => {
   const fleet = await openRanking()
   const post = async (fields: object) =>
     (await (await fleet.post('/rerank', { ...request, ...fields })).json()) as {
@@ -51,7 +51,7 @@ test('POST /rerank cuts to top_k, hides documents and echoes the rid', async () 
   expect((await post({ rid: ['r-1', 'r-2'] })).id).toEqual(['r-1', 'r-2'])
 })
 
-test('POST /v1/rerank reads query, documents and model only', async () => {
+test('POST /v1/rerank uses query, documents and model only', async () => {
   const fleet = await openRanking()
   const reply = await fleet.post('/v1/rerank', {
     query: 'q',
@@ -67,7 +67,7 @@ test('POST /v1/rerank reads query, documents and model only', async () => {
     id: null,
   })
   expect(await (await fleet.post('/v1/rerank', request)).json()).toMatchObject({ model: 'test-model' })
-  expect((await fleet.post('/v1/rerank', { ...request, model: 'nobody' })).status).toBe(404)
+  expect((await fleet.post('/v1/rerank', { ...request, model: 'missing' })).status).toBe(404)
 })
 
 describe.each(['/rerank', '/v1/rerank'])('POST %s', (path) => {
@@ -90,7 +90,7 @@ describe.each(['/rerank', '/v1/rerank'])('POST %s', (path) => {
     expect(await reply.json()).toMatchObject({ error: { code: 'json_parse_error' } })
   })
 
-  test('an error of the worker passes through', async () => {
+  test('an error of the worker is passed on', async () => {
     const fleet = await openRanking()
     fleet.workers[0].script(
       'POST /v1/rerank',
@@ -102,21 +102,24 @@ describe.each(['/rerank', '/v1/rerank'])('POST %s', (path) => {
     expect(await reply.json()).toEqual({ detail: 'x' })
   })
 
-  test.each(['{"results":{}}', 'no json', '[{"score":"x"}]'])('an answer of %j is 500', async (body) => {
-    const fleet = await openRanking()
-    fleet.workers[0].script('POST /v1/rerank', rawAnswer(body))
-    const reply = await fleet.post(path, request)
-    expect(reply.status).toBe(500)
-    expect(await reply.json()).toMatchObject({
-      error: { type: 'internal_error', code: 'rerank_response_build_failed' },
-    })
-  })
+  test.each(['{"results":{}}', 'no json', '[{"score":"x"}]'])(
+    'a worker response of %j is 500',
+    async (body) => {
+      const fleet = await openRanking()
+      fleet.workers[0].script('POST /v1/rerank', rawAnswer(body))
+      const reply = await fleet.post(path, request)
+      expect(reply.status).toBe(500)
+      expect(await reply.json()).toMatchObject({
+        error: { type: 'internal_error', code: 'rerank_response_build_failed' },
+      })
+    },
+  )
 
-  test('a worker that breaks off is 502, no worker 503, an unknown model 404', async () => {
+  test('a worker that closes the connection is 502, no worker 503, an unknown model 404', async () => {
     const fleet = await openRanking()
     fleet.workers[0].script('POST /v1/rerank', dropAnswer())
     expect((await fleet.post(path, request)).status).toBe(502)
-    expect((await fleet.post(path, { ...request, model: 'nobody' })).status).toBe(404)
+    expect((await fleet.post(path, { ...request, model: 'missing' })).status).toBe(404)
     expect((await (await openFleet({ workers: [] })).post(path, request)).status).toBe(503)
   })
 })

@@ -1,4 +1,4 @@
-/** Admission by priority over a real gateway: who gives way, who goes first, who may ask for what. */
+/** Admission by priority over a real gateway: preemption, order, and permitted classes. */
 import { describe, expect, test } from 'vitest'
 import { jsonAnswer, type Script, sseAnswer } from '../support/scripted-worker.ts'
 import { openSse } from '../support/sse-client.ts'
@@ -11,7 +11,7 @@ const OPS = 'key-ops'
 const WEB = 'key-web'
 const ADMIN = { authorization: 'Bearer admin-key' }
 const OK = jsonAnswer({ id: 'chat-1' })
-/** No slots kept, so that tests see only what they look at. */
+/** No reserved slots, so that tests see only the classes under test. */
 const NO_FLOORS = { system: { floor: 0 }, interactive: { floor: 0, share: 0 }, default: { share: 0 } }
 
 interface ClassUse {
@@ -39,15 +39,15 @@ async function open(scheduler: Record<string, unknown>, script: Script = OK, ker
   return fleet
 }
 
-/** Answers when told to, by the prompt's name; what was asked in order. */
+/** Responds on command, by name; records the order of requests. */
 class Worker {
-  readonly asked: string[] = []
+  readonly received: string[] = []
   readonly #holds = new Map<string, () => void>()
 
   readonly script: Script = (request) => {
     const name = (request.json() as { user: string }).user
     const { promise, resolve } = Promise.withResolvers<void>()
-    this.asked.push(name)
+    this.received.push(name)
     this.#holds.set(name, resolve)
     return promise.then(() => OK)
   }
@@ -77,7 +77,7 @@ async function codeOf(reply: Response): Promise<[number, string | undefined]> {
   return [reply.status, ((await reply.json()) as { error?: { code: string } }).error?.code]
 }
 
-describe('53: preemption', () => {
+describe('preemption', () => {
   test('an interactive request ends a bulk one that has sent no byte', async () => {
     const worker = new Worker()
     const fleet = await open({}, worker.script)
@@ -118,13 +118,13 @@ describe('53: preemption', () => {
     expect((await interactive).status).toBe(200)
   })
 
-  test('a request that waits for its next attempt gives way too, and is not tried again', async () => {
-    const asked: string[] = []
+  test('a request in back-off is preempted too, and not retried', async () => {
+    const received: string[] = []
     const fleet = await open(
       {},
       (request) => {
         const { user } = request.json() as { user: string }
-        asked.push(user)
+        received.push(user)
         return user === 'bulk' ? jsonAnswer({}, { status: 503 }) : OK
       },
       { retry: { initialBackoffMs: 2_000, jitterFactor: 0 } },
@@ -135,10 +135,10 @@ describe('53: preemption', () => {
     expect((await chat(fleet, OPS, 'interactive')).status).toBe(200)
     expect(await codeOf(await bulk)).toEqual([503, 'scheduler_preempted'])
     await expect.poll(() => performance.now() - seenAtMs, { interval: 10 }).toBeGreaterThan(2_200)
-    expect(asked).toEqual(['bulk', 'interactive'])
+    expect(received).toEqual(['bulk', 'interactive'])
   })
 
-  test('a default request preempts nobody', async () => {
+  test('a default request preempts no other', async () => {
     const worker = new Worker()
     const fleet = await open({}, worker.script)
     const bulk = chat(fleet, OPS, 'bulk')
@@ -151,8 +151,8 @@ describe('53: preemption', () => {
   })
 })
 
-describe('54: order and its end', () => {
-  test('higher classes are served first, also when they came last', async () => {
+describe('order', () => {
+  test('higher classes are served first, also if they arrive last', async () => {
     const worker = new Worker()
     const fleet = await open({}, worker.script)
     const replies = [chat(fleet, OPS, 'default', 'first')]
@@ -163,14 +163,14 @@ describe('54: order and its end', () => {
     await reaches(fleet, 'default', { waiting: 1 })
     for (const name of ['first', 'default', 'bulk']) await worker.answer(name)
     await Promise.all(replies)
-    expect(worker.asked).toEqual(['first', 'default', 'bulk'])
+    expect(worker.received).toEqual(['first', 'default', 'bulk'])
     const text = await (await fetch(fleet.gateway.metricsUrl as string)).text()
     for (const name of ['default', 'bulk']) {
       expect(text).toContain(`weir_scheduler_queue_wait_seconds_count{class="${name}"} 1`)
     }
   })
 
-  test('a bulk request that has waited too long goes before higher classes', async () => {
+  test('a bulk request that has waited too long precedes higher classes', async () => {
     const worker = new Worker()
     const fleet = await open({ classes: { ...NO_FLOORS, bulk: { starvationMs: 100 } } }, worker.script)
     const replies = [chat(fleet, OPS, 'default', 'first')]
@@ -182,10 +182,10 @@ describe('54: order and its end', () => {
     await expect.poll(() => performance.now() - sinceMs, { interval: 10 }).toBeGreaterThan(110)
     for (const name of ['first', 'bulk', 'default']) await worker.answer(name)
     await Promise.all(replies)
-    expect(worker.asked).toEqual(['first', 'bulk', 'default'])
+    expect(worker.received).toEqual(['first', 'bulk', 'default'])
   })
 
-  test('a tenant capped at default does not get system', async () => {
+  test('a tenant limited to default cannot use system', async () => {
     const worker = new Worker()
     const fleet = await open({}, worker.script)
     const bulk = chat(fleet, OPS, 'bulk')
@@ -206,7 +206,7 @@ describe('54: order and its end', () => {
     expect(text).toContain('weir_scheduler_utilization 0')
   })
 
-  test('an unknown word means default', async () => {
+  test('an unknown priority means default', async () => {
     const fleet = await open({})
     expect((await chat(fleet, OPS, 'urgent')).status).toBe(200)
     const text = await (await fetch(fleet.gateway.metricsUrl as string)).text()
@@ -231,10 +231,10 @@ describe('the queue of a class', () => {
     expect(await codeOf(await waiter)).toEqual([408, 'scheduler_queue_timeout'])
     await worker.answer('first')
     expect((await running).status).toBe(200)
-    expect(worker.asked).toEqual(['first'])
+    expect(worker.received).toEqual(['first'])
   })
 
-  test('forgets a client that goes away', async () => {
+  test('drops a client that disconnects', async () => {
     const worker = new Worker()
     const fleet = await open({ classes: busy }, worker.script)
     const running = chat(fleet, WEB, 'default', 'first')
@@ -253,12 +253,12 @@ describe('the queue of a class', () => {
   })
 })
 
-test('the slots are those that the workers report, sampled while the gateway runs', async () => {
+test('the capacity is the sum that the workers report, sampled at run time', async () => {
   const fleet = await openFleet({
     workers: [{ spec: { labels: { max_running_requests: '3' } } }, {}],
     plugins: { limits: { scheduler: { enabled: false } } },
   })
-  // Switched on when both are ready, so that the first sample sees them.
+  // Enabled once both are ready, so that the first sample includes them.
   const body = JSON.stringify({ scheduler: { enabled: true } })
   const reply = await fetch(`${fleet.gateway.url}/limits`, { method: 'PATCH', body })
   expect(await reply.json()).toMatchObject({ use: { scheduler: { capacity: 67 } } })

@@ -19,7 +19,7 @@ const silent: Logger = {
   error: () => {},
   child: () => silent,
 }
-/** The body of a reply, free of types. */
+/** The parsed body of a response, untyped. */
 async function json(reply: Response | Promise<Response>) {
   return JSON.parse(await (await reply).text())
 }
@@ -32,7 +32,7 @@ afterEach(() => {
   for (const server of servers.splice(0)) server.close()
 })
 
-/** A batched engine that is fast unless the test says otherwise. */
+/** A fast batched engine unless the test overrides it. */
 async function openBatched(engineFields: object = {}, fields: Partial<SimConfig> = {}) {
   const fast = { prefillTokensPerSecond: 1_000_000, decodeBaseMs: 1, decodePerRunningMs: 0 }
   const given = { engine: { model: 'batched', ...fast, ...engineFields }, tokens: 4, ...fields }
@@ -51,7 +51,7 @@ async function openBatched(engineFields: object = {}, fields: Partial<SimConfig>
         body: typeof body === 'string' ? body : JSON.stringify(body),
         signal,
       }),
-    /** Resolves when so many requests wait. */
+    /** Resolves when that many requests wait. */
     async untilWaiting(count: number) {
       while (engine.stats.load().waiting !== count) await new Promise((resolve) => setImmediate(resolve))
     },
@@ -59,7 +59,7 @@ async function openBatched(engineFields: object = {}, fields: Partial<SimConfig>
 }
 
 const systemText = 'red '.repeat(200)
-const ask = (question: string) => ({
+const chatOf = (question: string) => ({
   messages: [
     { role: 'system', content: systemText },
     { role: 'user', content: question },
@@ -72,22 +72,22 @@ async function eventsOf(reply: Response) {
 }
 
 describe('cached tokens in the usage', () => {
-  test('the second prompt with the same beginning is told as cached, whole and streamed', async () => {
+  test('a second prompt with the same start is reported as cached, streamed or not', async () => {
     const { post } = await openBatched()
-    const first = await json(post('/v1/chat/completions', ask('one')))
+    const first = await json(post('/v1/chat/completions', chatOf('one')))
     expect(first.usage.prompt_tokens_details).toEqual({ cached_tokens: 0 })
-    const second = await json(post('/v1/chat/completions', ask('two')))
+    const second = await json(post('/v1/chat/completions', chatOf('two')))
     expect(second.usage.prompt_tokens_details).toEqual({ cached_tokens: 192 })
     expect(second.usage.completion_tokens).toBe(4)
 
-    const streamed = { ...ask('six'), stream: true, stream_options: { include_usage: true } }
+    const streamed = { ...chatOf('six'), stream: true, stream_options: { include_usage: true } }
     const events = await eventsOf(await post('/v1/chat/completions', streamed))
     expect(events.at(-1).usage.prompt_tokens_details).toEqual({ cached_tokens: 192 })
     const text = events.map((event) => event.choices[0]?.delta?.content ?? '').join('')
     expect(text.split(' ')).toHaveLength(4)
   })
 
-  test('the native format tells them in every event, and a flush forgets them', async () => {
+  test('the native format reports them in every event, and a flush clears them', async () => {
     const { post } = await openBatched()
     const native = { text: systemText, stream: true }
     await (await post('/generate', native)).text()
@@ -98,14 +98,14 @@ describe('cached tokens in the usage', () => {
     expect((await cached())[0]).toBe(0)
   })
 
-  test('an engine that paces keeps no account', async () => {
+  test('an engine without batching reports none', async () => {
     const { post } = await openBatched({ model: 'paced' }, { ttftMs: 0, itlMs: 0 })
-    const reply = await json(post('/v1/chat/completions', ask('one')))
+    const reply = await json(post('/v1/chat/completions', chatOf('one')))
     expect(reply.usage).not.toHaveProperty('prompt_tokens_details')
   })
 })
 
-describe('what a load monitor reads', () => {
+describe('load reports', () => {
   test('running, waiting, usage, throughput and hit rate, as report and as gauges', async () => {
     const { post, get, read, untilWaiting } = await openBatched(
       { maxRunning: 1, decodeBaseMs: 50 },
@@ -113,7 +113,7 @@ describe('what a load monitor reads', () => {
     )
     const leave = new AbortController()
     const replies = ['one', 'two'].map((question) =>
-      post('/v1/chat/completions', { ...ask(question), stream: true }, leave.signal),
+      post('/v1/chat/completions', { ...chatOf(question), stream: true }, leave.signal),
     )
     await untilWaiting(1)
     const { loads } = await get('/v1/loads')
@@ -133,41 +133,41 @@ describe('what a load monitor reads', () => {
     await Promise.allSettled(replies)
   })
 
-  test('clients that leave give back their place in queue and batch', async () => {
+  test('clients that disconnect release their place in queue and batch', async () => {
     const { engine, post, untilWaiting } = await openBatched(
       { maxRunning: 1, decodeBaseMs: 50 },
       { tokens: 1000 },
     )
     const leave = new AbortController()
     const left = ['one', 'two', 'three'].map((question) =>
-      post('/v1/chat/completions', { ...ask(question), stream: true }, leave.signal).then((reply) =>
+      post('/v1/chat/completions', { ...chatOf(question), stream: true }, leave.signal).then((reply) =>
         reply.text(),
       ),
     )
     await untilWaiting(2)
     leave.abort()
     for (const { status } of await Promise.allSettled(left)) expect(status).toBe('rejected')
-    const stayed = await post('/v1/chat/completions', { ...ask('four'), max_tokens: 2 })
+    const stayed = await post('/v1/chat/completions', { ...chatOf('four'), max_tokens: 2 })
     expect((await json(stayed)).usage.completion_tokens).toBe(2)
     expect(engine.stats.load()).toMatchObject({ running: 0, waiting: 0, usedTokens: 0 })
     expect(engine.stats.aborted).toBe(3)
   })
 })
 
-test('requests that can never run are refused with the reason', async () => {
+test('requests that can never run are rejected with the reason', async () => {
   const { post } = await openBatched({ kvTokens: 128 })
-  const reply = await post('/v1/chat/completions', ask('one'))
+  const reply = await post('/v1/chat/completions', chatOf('one'))
   expect(reply.status).toBe(400)
   expect((await json(reply)).error.message).toContain('but the cache holds 128')
 })
 
-test('vectors wait for their prefill only', async () => {
+test('embeddings wait for their prefill only', async () => {
   const { post } = await openBatched()
   const reply = await json(post('/v1/embeddings', { input: systemText }))
   expect(reply.usage).toMatchObject({ prompt_tokens: 201, completion_tokens: 0 })
 })
 
-test('weir sim --count runs engines that know nothing of each other', async () => {
+test('weir sim --count runs independent engines', async () => {
   const args = ['sim', '--engine', 'batched', '--count', '3', '--port', '0', '--tokens', '2']
   const child = spawn(process.execPath, ['--conditions=weir-source', CLI, ...args], {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -181,7 +181,7 @@ test('weir sim --count runs engines that know nothing of each other', async () =
     }
     child.stdout.resume()
     expect(new Set(ports).size).toBe(3)
-    const body = JSON.stringify(ask('one'))
+    const body = JSON.stringify(chatOf('one'))
     await json(fetch(`http://127.0.0.1:${ports[1]}/v1/chat/completions`, { method: 'POST', body }))
     const stats = await Promise.all(ports.map((port) => json(fetch(`http://127.0.0.1:${port}/sim/stats`))))
     expect(stats.map(({ total, kv_idle_blocks }) => [total, kv_idle_blocks])).toEqual([
@@ -200,7 +200,7 @@ describe('pairs', () => {
   const withRoom = (value: string) =>
     `{"messages":[{"role":"user","content":"hi"}],"max_tokens":8,"bootstrap_host":"127.0.0.1","bootstrap_port":8998,"bootstrap_room":${value}}`
 
-  test('a prefill engine answers one token and remembers every digit of the room', async () => {
+  test('a prefill engine generates one token and records every digit of the room', async () => {
     const { post, get } = await openBatched({}, { role: 'prefill' })
     const reply = await json(post('/v1/chat/completions', withRoom(room)))
     expect(reply.usage.completion_tokens).toBe(1)
@@ -209,7 +209,7 @@ describe('pairs', () => {
     expect((await get('/server_info')).disaggregation_mode).toBe('prefill')
   })
 
-  test('a decode engine answers in full; rooms of a batch are kept as they came', async () => {
+  test('a decode engine generates the full output; rooms of a batch are recorded unchanged', async () => {
     const { post, get } = await openBatched({}, { role: 'decode' })
     for (const value of [room, `[1, ${room}]`]) {
       const reply = await json(post('/v1/chat/completions', withRoom(value)))

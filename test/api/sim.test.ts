@@ -1,4 +1,4 @@
-/** The simulated engine over real sockets: the surface that a gateway and its tests rely on. */
+/** The simulated engine over real sockets: everything that a gateway and its tests rely on. */
 import { createHash } from 'node:crypto'
 import { afterEach, describe, expect, test } from 'vitest'
 import { defineValidator, type Logger } from '#kernel'
@@ -25,7 +25,7 @@ afterEach(() => {
   for (const server of servers.splice(0)) server.close()
 })
 
-/** An engine without delays unless the test wants some. */
+/** An engine without delays unless the test overrides it. */
 async function openEngine(fields: Partial<SimConfig> = {}): Promise<Client> {
   const config = defineValidator(simConfig).parse({ ttftMs: 0, itlMs: 0, ...fields })
   const engine = new Engine(config)
@@ -81,13 +81,13 @@ class Client {
     return reply.requests
   }
 
-  /** Resolves when the engine runs nothing. */
+  /** Resolves when no request is running. */
   async idle(): Promise<void> {
     while (this.engine.stats.running > 0) await new Promise((resolve) => setImmediate(resolve))
   }
 }
 
-/** The body of a reply, free of types. */
+/** The parsed body of a response, untyped. */
 async function json(reply: Response | Promise<Response>) {
   return JSON.parse(await (await reply).text())
 }
@@ -101,7 +101,7 @@ const contentOf = (events: readonly { data: string }[]) =>
     .join('')
 
 describe('serving', () => {
-  test('a chat says the same whole and streamed, and the stream ends with [DONE]', async () => {
+  test('a chat has the same text streamed or not, and the stream ends with [DONE]', async () => {
     const client = await openEngine()
     const whole = await json(client.chat())
     const stream = client.stream()
@@ -114,34 +114,34 @@ describe('serving', () => {
     expect(whole.usage).toEqual({ prompt_tokens: 5, completion_tokens: 64, total_tokens: 69 })
   })
 
-  test('two engines of one seed say the same', async () => {
+  test('two engines with the same seed generate the same text', async () => {
     const [one, two] = [await openEngine(), await openEngine()]
     const text = async (client: Client) => (await json(client.chat())).choices[0].message.content
     expect(await text(one)).toBe(await text(two))
   })
 
-  test('the other routes answer in their formats', async () => {
+  test('the other routes respond in their formats', async () => {
     const client = await openEngine()
-    const ask = (path: string, body: object) => json(client.post(path, body))
-    expect(await ask('/v1/completions', { prompt: 'Hi' })).toMatchObject({ object: 'text_completion' })
-    expect(await ask('/generate', { text: 'Hi' })).toMatchObject({ meta_info: { completion_tokens: 64 } })
-    expect(await ask('/v1/embeddings', { input: ['a', 'b'] })).toMatchObject({
+    const post = (path: string, body: object) => json(client.post(path, body))
+    expect(await post('/v1/completions', { prompt: 'Hi' })).toMatchObject({ object: 'text_completion' })
+    expect(await post('/generate', { text: 'Hi' })).toMatchObject({ meta_info: { completion_tokens: 64 } })
+    expect(await post('/v1/embeddings', { input: ['a', 'b'] })).toMatchObject({
       object: 'list',
       data: [{}, {}],
     })
-    expect(await ask('/v1/rerank', { query: 'b', documents: ['a', 'b'] })).toMatchObject([
+    expect(await post('/v1/rerank', { query: 'b', documents: ['a', 'b'] })).toMatchObject([
       { index: 1, document: 'b' },
       { index: 0 },
     ])
-    expect(await ask('/v1/classify', { input: 'a' })).toMatchObject({ data: [{ num_classes: 2 }] })
+    expect(await post('/v1/classify', { input: 'a' })).toMatchObject({ data: [{ num_classes: 2 }] })
   })
 
-  test('a bad body is a 400 that names the field, an unknown path a 404, both in JSON', async () => {
+  test('an invalid body is a 400 with the field, an unknown path a 404, both in JSON', async () => {
     const client = await openEngine()
     const bad = await client.post('/v1/chat/completions', { messages: 'no' })
     expect(bad.status).toBe(400)
     expect((await json(bad)).error).toMatchObject({ type: 'invalid_request_error', param: 'messages' })
-    // Choices are all made before the first of them leaves.
+    // All choices are created before the first is sent.
     expect((await client.chat({ n: 128 })).status).toBe(200)
     const many = await client.chat({ n: 129 })
     expect([many.status, (await json(many)).error.param]).toEqual([400, 'n'])
@@ -150,7 +150,7 @@ describe('serving', () => {
     expect((await json(unknown)).error.message).toBeTypeOf('string')
   })
 
-  test('with a key, all but /health and /metrics ask for it', async () => {
+  test('with a key, all routes except /health and /metrics require it', async () => {
     const client = await openEngine({ apiKey: 'k-1' })
     const refused = await client.chat()
     expect(refused.status).toBe(401)
@@ -162,7 +162,7 @@ describe('serving', () => {
     expect((await client.get('/metrics')).status).toBe(200)
   })
 
-  test('a stream keeps its pace', async () => {
+  test('a stream keeps its interval', async () => {
     const client = await openEngine({ ttftMs: 60, itlMs: 20, tokens: 5 })
     const stream = client.stream()
     await stream.done
@@ -171,14 +171,14 @@ describe('serving', () => {
     expect(last).toBeGreaterThanOrEqual(60 + 4 * 20 - 2)
   })
 
-  test('a whole reply waits for ttft and all of its tokens', async () => {
+  test('a non-streamed response waits for ttft and all of its tokens', async () => {
     const client = await openEngine({ ttftMs: 40, itlMs: 10, tokens: 5 })
     const startedAtMs = performance.now()
     await json(client.chat())
     expect(performance.now() - startedAtMs).toBeGreaterThanOrEqual(88)
   })
 
-  test('tens of megabytes to a slow reader arrive whole', async () => {
+  test('tens of megabytes reach a slow reader completely', async () => {
     const client = await openEngine({ maxModelLen: 10_000_000 })
     const fields = { max_tokens: 150_000, ignore_eos: true }
     const slow = client.stream(fields)
@@ -197,7 +197,7 @@ describe('serving', () => {
     expect(hash(contentOf(slow.events))).toBe(hash(whole.choices[0].message.content))
   })
 
-  test('a client that leaves stops the generation, and the counters say so', async () => {
+  test('a client that disconnects stops the generation, and is counted', async () => {
     const client = await openEngine({ ttftMs: 0, itlMs: 20, tokens: 1000 })
     const stream = client.stream()
     await stream.receive(3)
@@ -213,7 +213,7 @@ describe('serving', () => {
 })
 
 describe('discovery', () => {
-  test('sglang has server and model facts and loads, and no version', async () => {
+  test('sglang has server info, model info and loads, but no version', async () => {
     const client = await openEngine()
     for (const path of ['/server_info', '/get_server_info', '/model_info', '/get_model_info', '/v1/loads']) {
       expect((await client.get(path)).status).toBe(200)
@@ -226,7 +226,7 @@ describe('discovery', () => {
     expect((await client.post('/flush_cache', {})).status).toBe(200)
   })
 
-  test('vllm has a version and metrics only, and knows its models by name', async () => {
+  test('vllm has only a version and metrics, and rejects unknown models', async () => {
     const client = await openEngine({ runtime: 'vllm' })
     expect(await json(client.get('/version'))).toHaveProperty('version')
     expect((await client.get('/server_info')).status).toBe(404)
@@ -235,7 +235,7 @@ describe('discovery', () => {
     expect((await client.chat({ model: 'other' })).status).toBe(404)
   })
 
-  test('the load report shows a request that runs', async () => {
+  test('the load report includes a running request', async () => {
     const client = await openEngine({ itlMs: 50, tokens: 1000 })
     const stream = client.stream()
     await stream.receive(2)
@@ -261,7 +261,7 @@ describe('faults', () => {
     expect((await client.chat({ sim_fault: 'nonsense' })).status).toBe(400)
   })
 
-  test('laid out: the next matching requests get it, then no more', async () => {
+  test('by rule: applied to the next matching requests only', async () => {
     const client = await openEngine()
     const rule = { fault: 'status=500', count: 2, match: { path: '/v1/chat/completions' } }
     expect((await client.post('/sim/faults', rule)).status).toBe(200)
@@ -278,21 +278,21 @@ describe('faults', () => {
     expect((await client.post('/sim/faults', { fault: 'explode' })).status).toBe(400)
   })
 
-  test('laid out for a probe', async () => {
+  test('by rule for a probe', async () => {
     const client = await openEngine()
     await client.post('/sim/faults', { fault: 'status=503', match: { path: '/health' } })
     expect((await client.get('/health')).status).toBe(503)
     expect((await client.get('/health')).status).toBe(200)
   })
 
-  test('delay comes before anything', async () => {
+  test('delay precedes everything else', async () => {
     const client = await openEngine()
     const startedAtMs = performance.now()
     expect((await client.chat({ sim_fault: 'delay=80,status=500' })).status).toBe(500)
     expect(performance.now() - startedAtMs).toBeGreaterThanOrEqual(78)
   })
 
-  test('drop closes the connection without an answer', async () => {
+  test('drop closes the connection without a response', async () => {
     const client = await openEngine()
     await expect(client.chat({ sim_fault: 'drop' })).rejects.toThrow()
     expect(await client.requests()).toMatchObject([{ outcome: 'dropped' }])
@@ -307,7 +307,7 @@ describe('faults', () => {
     expect(stream.isWhole).toBe(false)
   })
 
-  test('hang never answers, hang-after falls silent; both end when the client leaves', async () => {
+  test('hang never responds, hang-after falls silent; both end when the client disconnects', async () => {
     const client = await openEngine()
     const impatient = new AbortController()
     const hanging = fetch(`${client.url}/v1/chat/completions`, {
@@ -327,7 +327,7 @@ describe('faults', () => {
     expect(client.engine.stats.aborted).toBe(2)
   })
 
-  test('drip splits the first events into single bytes, and the text is the same', async () => {
+  test('drip splits the first events into single bytes, with the same text', async () => {
     const client = await openEngine({ tokens: 4 })
     const dripping = client.stream({ sim_fault: 'drip=2' })
     const plain = client.stream()
@@ -336,7 +336,7 @@ describe('faults', () => {
     expect(contentOf(dripping.events)).toBe(contentOf(plain.events))
   })
 
-  test('malformed breaks the JSON of whole and streamed answers', async () => {
+  test('malformed breaks the JSON of responses, streamed or not', async () => {
     const client = await openEngine({ tokens: 4 })
     const whole = await client.chat({ sim_fault: 'malformed' })
     expect(whole.status).toBe(200)
@@ -349,11 +349,11 @@ describe('faults', () => {
 })
 
 describe('scripts and records', () => {
-  test('a scripted text, then a scripted body, then prose', async () => {
+  test('a scripted text, then a scripted body, then generated text', async () => {
     const client = await openEngine()
-    await client.post('/sim/answers', { text: 'As told.' })
+    await client.post('/sim/answers', { text: 'As scripted.' })
     await client.post('/sim/answers', { body: { odd: true } })
-    expect((await json(client.chat())).choices[0].message.content).toBe('As told.')
+    expect((await json(client.chat())).choices[0].message.content).toBe('As scripted.')
     expect(await json(client.chat())).toEqual({ odd: true })
     expect((await json(client.chat())).usage.completion_tokens).toBe(64)
   })
@@ -366,7 +366,7 @@ describe('scripts and records', () => {
     expect(stream.events.map((event) => event.data)).toEqual(['{"n":1}', '{"n":2}', '[DONE]'])
   })
 
-  test('requests are recorded as they came, with the hash of their body', async () => {
+  test('requests are recorded unchanged, with the hash of their body', async () => {
     const client = await openEngine()
     const headers = {
       'x-custom': 'yes',
@@ -393,7 +393,7 @@ describe('scripts and records', () => {
     expect(await client.requests()).toEqual([])
   })
 
-  test('the last 1,000 requests are kept, and none when recording is off', async () => {
+  test('the last 1,000 requests are kept, and none if recording is off', async () => {
     const client = await openEngine()
     for (let sent = 0; sent < 1005; sent += 1) await (await client.get('/health')).text()
     const kept = await client.requests()
@@ -413,7 +413,7 @@ describe('scripts and records', () => {
 })
 
 describe('fixed replies', () => {
-  test('by header or setting, the same bytes come whatever the prompt', async () => {
+  test('by header or setting, the same bytes are sent for any prompt', async () => {
     const client = await openEngine()
     const fixed = { 'x-sim-fixed': '1' }
     const first = await (await client.chat({}, fixed)).text()
@@ -427,7 +427,7 @@ describe('fixed replies', () => {
     expect(stream.events.at(-1)?.data).toBe('[DONE]')
   })
 
-  test('faults still happen', async () => {
+  test('faults still apply', async () => {
     const client = await openEngine({ fixedReply: true })
     expect((await client.chat({}, { 'x-sim-fault': 'status=500' })).status).toBe(500)
   })

@@ -1,4 +1,4 @@
-/** Clients that are slow, and clients whose bodies are refused while they send them. Real sockets. */
+/** Slow clients, and clients whose bodies are rejected during the upload. Real sockets. */
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -7,7 +7,7 @@ import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { plugin } from '../support/hooked-gateway.ts'
 
 const LONG = Buffer.alloc(24 * 1_048_576, 'x')
-/** More than the server library waits for anybody. */
+/** Longer than the timeouts of the server library. */
 const PAUSE_MS = 13_000
 
 const routes = plugin('slow-clients', (host) => {
@@ -64,7 +64,7 @@ function slowly(parts: readonly string[]): Promise<{ bytes: number; head: string
   })
 }
 
-test('a client may pause within its upload, and before it reads, for longer than the server library would wait', async () => {
+test('a client may pause during its upload, and before it reads, for longer than the server library allows', async () => {
   const [upload, reader] = await Promise.all([
     slowly(['POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n12345', '67890']),
     slowly(['GET /long HTTP/1.1\r\nHost: a\r\n\r\n']),
@@ -73,7 +73,7 @@ test('a client may pause within its upload, and before it reads, for longer than
   expect(reader.bytes).toBeGreaterThan(LONG.length)
 }, 180_000)
 
-test('a stream may be silent for longer than the server library would wait, without a heartbeat', async () => {
+test('a stream may be silent for longer than the server library allows, without a heartbeat', async () => {
   const reply = await fetch(`${gateway.url}/silent`)
   expect(await reply.text()).toBe('data: first\n\ndata: last\n\n')
 }, 60_000)
@@ -91,7 +91,7 @@ test.each([
   }
 })
 
-test('a client that reads only when its long body is sent reads 413 too', async () => {
+test('a client that reads only after sending its long body reads 413 too', async () => {
   const socket = connect(gateway.port, '127.0.0.1').pause()
   socket.write(`POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: ${LONG.length}\r\n\r\n`)
   await new Promise<void>((resolve, reject) => {
@@ -118,7 +118,7 @@ test.each([
   }
 })
 
-test('a compressed body is refused with 415 and what would be taken', async () => {
+test('a compressed body is rejected with 415 and accept-encoding', async () => {
   const reply = await fetch(`${gateway.url}/echo`, {
     method: 'POST',
     headers: { 'content-encoding': 'gzip' },
@@ -129,28 +129,28 @@ test('a compressed body is refused with 415 and what would be taken', async () =
   expect(await reply.json()).toMatchObject({ error: { code: 'unsupported_content_encoding' } })
 })
 
-test('replies do not name the server library', async () => {
+test('responses do not name the server library', async () => {
   const reply = await fetch(`${gateway.url}/echo`, { method: 'POST', body: 'x' })
   expect([...reply.headers.keys()].filter((name) => name.includes('websocket'))).toEqual([])
 })
 
-test('who is too slow is told 408 where that can be read, and the metrics say why', async () => {
-  const impatient = await startGateway({
+test('a client that is too slow receives 408 if it can read it, and the timeout is counted', async () => {
+  const strict = await startGateway({
     own: [routes],
     plugins: { metrics: {} },
     kernel: { http: { bodyIdleMs: 1_000, replyIdleMs: 1_000 } },
   })
-  const uploading = connect(impatient.port, '127.0.0.1')
-  const reading = connect(impatient.port, '127.0.0.1')
+  const uploading = connect(strict.port, '127.0.0.1')
+  const reading = connect(strict.port, '127.0.0.1')
   reading.on('error', () => {}).pause()
   try {
     reading.write('GET /long HTTP/1.1\r\nHost: a\r\n\r\n')
     uploading.write('POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n12345')
-    const told = (await uploading.toArray()).join('')
-    expect(told).toMatch(/^HTTP\/1\.1 408 /)
-    expect(told).toContain('"code":"body_timeout"')
+    const response = (await uploading.toArray()).join('')
+    expect(response).toMatch(/^HTTP\/1\.1 408 /)
+    expect(response).toContain('"code":"body_timeout"')
     const counted = async () => {
-      const text = await (await fetch(impatient.metricsUrl ?? '')).text()
+      const text = await (await fetch(strict.metricsUrl ?? '')).text()
       return [...text.matchAll(/^weir_http_responses_total\{.*error_code="(\w+_timeout)".*\} (\d+)$/gm)]
         .map(([, code, count]) => `${code} ${count}`)
         .sort()
@@ -159,6 +159,6 @@ test('who is too slow is told 408 where that can be read, and the metrics say wh
   } finally {
     uploading.destroy()
     reading.destroy()
-    await impatient.stop()
+    await strict.stop()
   }
 })

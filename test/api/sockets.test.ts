@@ -1,4 +1,4 @@
-/** WebSocket routes over real sockets: who may open one, what a message becomes, limits, and the end. */
+/** WebSocket routes over real sockets: who may open one, how a message runs, limits, and the end. */
 import { afterEach, describe, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
 import {
@@ -20,15 +20,15 @@ afterEach(async () => {
 
 interface Peer {
   readonly ws: WebSocket
-  /** Text as it came, bytes as buffers. */
+  /** Text as received, bytes as buffers. */
   readonly messages: (string | Buffer)[]
   readonly closed: Promise<{ code: number; reason: string }>
   send(message: string | Buffer): void
-  /** Until that many messages have come in all. */
+  /** Resolves once that many messages have arrived in total. */
   receive(count: number): Promise<(string | Buffer)[]>
 }
 
-/** @throws with the status where the upgrade is refused */
+/** @throws with the status if the upgrade is rejected */
 async function connect(
   url: string,
   path: string,
@@ -70,7 +70,7 @@ const echo: MessageSocketDefinition = {
   access: 'public',
   errors: apiErrorFormat,
   onMessage: (ctx) =>
-    ctx.json(200, { said: ctx.bodyBytes.toString(), room: ctx.param('room'), id: ctx.requestId }),
+    ctx.json(200, { text: ctx.bodyBytes.toString(), room: ctx.param('room'), id: ctx.requestId }),
 }
 
 async function gatewayWith(
@@ -99,14 +99,14 @@ async function hookedWith(register: (host: Host) => void, options = {}): Promise
 const docs = { summary: 'of a test', tag: 'test', responses: {} }
 
 describe('a message', () => {
-  test('is a request of its own, with the parameters of the socket and an id of its own', async () => {
+  test('is a request with its own id and the parameters of the socket', async () => {
     const gateway = await gatewayWith(echo)
     const peer = await connect(gateway.url, '/echo/a%20b')
     peer.send('one')
     await peer.receive(1)
     peer.send('two')
     const replies = (await peer.receive(2)).map((text) => JSON.parse(String(text)))
-    expect(replies.map(({ said, room }) => [said, room])).toEqual([
+    expect(replies.map(({ text, room }) => [text, room])).toEqual([
       ['one', 'a b'],
       ['two', 'a b'],
     ])
@@ -128,7 +128,7 @@ describe('a message', () => {
     expect(metrics).toContain('weir_http_connections_active 0')
   })
 
-  test('runs the hooks: one may answer, one sees the end, once each; the upgrade sees the end alone', async () => {
+  test('runs the hooks once each, and one may respond; the upgrade runs onDone only', async () => {
     const seen: string[] = []
     const gateway = await gatewayWith(echo, {
       more: (host) => {
@@ -147,7 +147,7 @@ describe('a message', () => {
     expect(seen).toEqual(['done 101', 'request stop', 'done 429', 'request go', 'done 200'])
   })
 
-  test('that fails is answered in the format of the route, and the next one runs', async () => {
+  test('that fails gets an error in the format of the route, and the next one runs', async () => {
     const gateway = await gatewayWith({
       ...echo,
       onMessage: async (ctx, { socket }) => {
@@ -167,7 +167,7 @@ describe('a message', () => {
     expect(bytes).toEqual(Buffer.from([1, 2, 3]))
   })
 
-  test('may start a stream of a worker: each event is a text message, heartbeats are none', async () => {
+  test('may start a stream of a worker: each event is a text message, heartbeats are not sent', async () => {
     const hooked = await hookedWith(
       (host) =>
         host.socket(
@@ -185,7 +185,7 @@ describe('a message', () => {
     expect(await hooked.inFlight()).toBe(0)
   })
 
-  test('whose client leaves cancels the worker', async () => {
+  test('is cancelled, with its worker request, when the client disconnects', async () => {
     const never = new Promise<void>(() => {})
     const hooked = await hookedWith(
       (host) =>
@@ -209,7 +209,7 @@ describe('a message', () => {
 })
 
 describe('the upgrade', () => {
-  test('checks the key before, and the identity is that of every message', async () => {
+  test('checks the key first, and the identity applies to every message', async () => {
     const guarded: MessageSocketDefinition = {
       ...echo,
       access: 'api',
@@ -225,7 +225,7 @@ describe('the upgrade', () => {
     expect(JSON.parse(String((await peer.receive(1))[0]))).toMatchObject({ tenant: 'auth:shared' })
   })
 
-  test('is refused to pages of other origins, of any origin for admin routes, and never to clients without one', async () => {
+  test('is rejected for pages of other origins, for any foreign origin on admin routes, and never without an Origin', async () => {
     const listed = { http: { corsOrigins: ['https://app.example'] } }
     const gateway = await gatewayWith(echo, { kernel: listed })
     const open = (origin?: string) => connect(gateway.url, '/echo/a', { origin })
@@ -238,7 +238,7 @@ describe('the upgrade', () => {
     await connect(admin.url, '/echo/a')
   })
 
-  test('agrees on the subprotocol that the route likes best', async () => {
+  test('selects the subprotocol that the route prefers', async () => {
     const gateway = await gatewayWith({ ...echo, protocols: ['v2', 'v1'] })
     const protocolOf = async (protocols: string[]) =>
       (await connect(gateway.url, '/echo/a', { protocols })).ws.protocol
@@ -247,7 +247,7 @@ describe('the upgrade', () => {
     expect((await connect(gateway.url, '/echo/a')).ws.protocol).toBe('')
   })
 
-  test('leaves other routes of the path alone, and a plain request of the path is no socket', async () => {
+  test('does not affect other routes of the path, and a plain request of the path is 405', async () => {
     const gateway = await gatewayWith(echo, {
       more: (host) =>
         host.route({
@@ -287,7 +287,7 @@ describe('limits', () => {
     expect([1006, 1009]).toContain((await hard.closed).code)
   })
 
-  test('more sockets than allowed are refused until one closes', async () => {
+  test('sockets beyond the limit are rejected until one closes', async () => {
     const gateway = await gatewayWith({ ...echo, limits: { maxOpen: 2 } })
     const [first] = [await connect(gateway.url, '/echo/a'), await connect(gateway.url, '/echo/a')]
     await expect(connect(gateway.url, '/echo/a')).rejects.toThrow('503')
@@ -296,7 +296,7 @@ describe('limits', () => {
     await connect(gateway.url, '/echo/a')
   })
 
-  test('a tenant has no more sockets than its share, and others still get theirs', async () => {
+  test('a tenant is limited to its share of sockets, and others still get theirs', async () => {
     const shared: MessageSocketDefinition = { ...echo, access: 'api', limits: { maxPerTenant: 2 } }
     const gateway = await gatewayWith(shared, { plugins: { auth: { tenantKeys: ['a:key-a', 'b:key-b'] } } })
     const as = (key: string) =>
@@ -309,13 +309,13 @@ describe('limits', () => {
     await as('key-a')
   })
 
-  test('callers without a key share the sockets of the route', async () => {
+  test('clients without a key share the sockets of the route', async () => {
     const gateway = await gatewayWith({ ...echo, limits: { maxPerTenant: 1, maxOpen: 2 } })
     for (const _ of [1, 2]) await connect(gateway.url, '/echo/a')
     await expect(connect(gateway.url, '/echo/a')).rejects.toThrow('503')
   })
 
-  test('a socket that is idle closes with 1000, one that works does not', async () => {
+  test('an idle socket closes with 1000, a busy one does not', async () => {
     const gate = Promise.withResolvers<void>()
     const gateway = await gatewayWith(slow({ idleMs: 500 }, gate.promise))
     const [busy, idle] = [await connect(gateway.url, '/echo/a'), await connect(gateway.url, '/echo/a')]
@@ -328,18 +328,18 @@ describe('limits', () => {
     expect((await busy.closed).code).toBe(1000)
   })
 
-  test('messages run one after another, some may wait, and more than that is a fault of the client', async () => {
+  test('messages run one after another, some may wait, and more close the socket with 1008', async () => {
     const gate = Promise.withResolvers<void>()
     const gateway = await gatewayWith(slow({ maxWaiting: 2 }, gate.promise))
-    const [patient, hasty] = [await connect(gateway.url, '/echo/a'), await connect(gateway.url, '/echo/a')]
-    for (const word of ['1', '2', '3']) patient.send(word)
-    for (const word of ['1', '2', '3', '4']) hasty.send(word)
-    expect((await hasty.closed).code).toBe(1008)
+    const [within, beyond] = [await connect(gateway.url, '/echo/a'), await connect(gateway.url, '/echo/a')]
+    for (const word of ['1', '2', '3']) within.send(word)
+    for (const word of ['1', '2', '3', '4']) beyond.send(word)
+    expect((await beyond.closed).code).toBe(1008)
     gate.resolve()
-    expect(await patient.receive(3)).toEqual(['1', '2', '3'])
+    expect(await within.receive(3)).toEqual(['1', '2', '3'])
   })
 
-  test('waiting messages of a socket have together at most the bytes of one message', async () => {
+  test('waiting messages of a socket are limited to the size of one message in total', async () => {
     const gate = Promise.withResolvers<void>()
     const gateway = await gatewayWith(slow({ maxMessageBytes: 100 }, gate.promise))
     const [within, beyond] = [await connect(gateway.url, '/echo/a'), await connect(gateway.url, '/echo/a')]
@@ -352,7 +352,7 @@ describe('limits', () => {
     expect(await within.receive(4)).toHaveLength(4)
   })
 
-  test('a stream of a message may be silent for longer than connections are looked at', async () => {
+  test('a stream of a message may be silent for longer than the idle check interval', async () => {
     const gateway = await gatewayWith({
       ...echo,
       onMessage: (ctx) => {
@@ -366,7 +366,7 @@ describe('limits', () => {
     expect((await peer.receive(2)).map(String)).toEqual(['first', 'last'])
   })
 
-  test('a client that does not read is waited for, then cut; nothing is lost before', async () => {
+  test('a client that does not read pauses the writer, then is disconnected beyond the buffer limit', async () => {
     const chunk = 'x'.repeat(200_000)
     const states: boolean[] = []
     const gateway = await gatewayWith({
@@ -415,7 +415,7 @@ describe('limits', () => {
   })
 })
 
-describe('the end', () => {
+describe('shutdown and plugins', () => {
   test('running work may finish, its socket closes with 1001 after it, idle ones at once', async () => {
     const gate = Promise.withResolvers<void>()
     const began = Promise.withResolvers<void>()
@@ -442,16 +442,16 @@ describe('the end', () => {
     await stopped
   })
 
-  test('a plugin hears of opening and closing, keeps state by socket and may close; what it throws there is its own', async () => {
-    const heard: unknown[] = []
+  test('a plugin is notified of opening and closing, keeps state per socket and may close; its exceptions are contained', async () => {
+    const events: unknown[] = []
     const turns = new WeakMap<Socket, number>()
     const gateway = await gatewayWith({
       ...echo,
       onOpen: (socket) => {
-        heard.push(['open', socket.request.param('room'), socket.request.clientAddress])
+        events.push(['open', socket.request.param('room'), socket.request.clientAddress])
         throw new Error('careless')
       },
-      onClose: (_socket, code) => void heard.push(['close', code]),
+      onClose: (_socket, code) => void events.push(['close', code]),
       onMessage: (_ctx, { socket }) => {
         turns.set(socket, (turns.get(socket) ?? 0) + 1)
         if (turns.get(socket) === 2) socket.close(4000, 'enough')
@@ -462,7 +462,7 @@ describe('the end', () => {
     peer.send('one')
     peer.send('two')
     expect(await peer.closed).toEqual({ code: 4000, reason: 'enough' })
-    expect(heard).toEqual([
+    expect(events).toEqual([
       ['open', 'a', '127.0.0.1'],
       ['close', 4000],
     ])
@@ -502,7 +502,7 @@ test('the rest of a path is one parameter of a star, and a hidden route is in no
   expect(Object.keys(document.paths).some((path) => path.includes('console'))).toBe(false)
 })
 
-test('mistakes in paths are boot errors', async () => {
+test('invalid paths prevent the start', async () => {
   const boot = (...paths: string[]) =>
     startGateway({
       own: [

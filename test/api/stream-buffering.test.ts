@@ -1,4 +1,4 @@
-/** Event streams tell proxies before the gateway not to hold them back. */
+/** Event streams disable buffering by proxies in front of the gateway. */
 import { expect, test } from 'vitest'
 import { jsonAnswer, sseAnswer } from '../support/scripted-worker.ts'
 import { HELLO } from './messages-fleet.ts'
@@ -24,7 +24,7 @@ test.each([
   ['/v1/chat/completions', { messages }],
   ['/v1/completions', { prompt: 'hi' }],
   ['/generate', { text: 'hi' }],
-])('a relayed stream of %s has the header once, whatever the worker says', async (path, body) => {
+])('a relayed stream of %s has the header once, whatever the worker sends', async (path, body) => {
   const { post, workers } = await open()
   const own: Record<string, string>[] = [{}, { 'x-accel-buffering': 'yes' }]
   for (const headers of own) {

@@ -1,4 +1,4 @@
-/** A data thread that begins while the configuration changes. */
+/** A data thread that starts while the configuration changes. */
 
 import { once } from 'node:events'
 import { connect } from 'node:tls'
@@ -43,7 +43,7 @@ const read = (key: string, kernel: object = {}): Promise<LoadedConfig> =>
     },
   })
 
-/** Plugin `keys` says what it was given, and waits for each step to be let go. */
+/** Plugin `keys` records its settings, and blocks each step until released. */
 async function begin(control: ControlLink, config: LoadedConfig) {
   const given: string[] = []
   const steps: (() => void)[] = []
@@ -77,7 +77,7 @@ async function begin(control: ControlLink, config: LoadedConfig) {
 const publish = (control: ControlLink, config: LoadedConfig) =>
   control.publish(RunningConfig.name, { config, plugins: ['keys'] })
 
-test('what was reloaded before the thread looked, or while its plugins started, holds before it listens', async () => {
+test('reloads before or during the start of a thread are applied before it listens', async () => {
   const control = new ControlLink({ log })
   const { given, steps, open } = await begin(control, await read('first'))
   await publish(control, await read('second'))
@@ -94,7 +94,7 @@ test('what was reloaded before the thread looked, or while its plugins started, 
   expect(reloaded).not.toHaveBeenCalled()
 })
 
-test('a thread that began with what was reloaded last has nothing to make up for', async () => {
+test('a thread that started with the latest configuration reloads nothing', async () => {
   const control = new ControlLink({ log })
   await publish(control, await read('second'))
   const { given, steps, open } = await begin(control, await read('second'))
@@ -105,7 +105,7 @@ test('a thread that began with what was reloaded last has nothing to make up for
   expect(given).toEqual(['start second'])
 })
 
-test('reloads of a thread follow one another, however long each takes, and count as published when they hold', async () => {
+test('reloads of a thread run one after another, and count as published once applied', async () => {
   const control = new ControlLink({ log })
   const { given, steps, open } = await begin(control, await read('first'))
   const started = open().start()
@@ -125,7 +125,7 @@ test('reloads of a thread follow one another, however long each takes, and count
   await third
 })
 
-test('certificates that were renewed meanwhile are those that it shows', async () => {
+test('a thread uses certificates that were renewed during its start', async () => {
   const authority = new TestAuthority()
   closers.push(() => authority.remove())
   const tls = (name: string) => {

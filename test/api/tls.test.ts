@@ -1,4 +1,4 @@
-/** TLS on the listener, its certificates renewed under load, clients that must show one, and workers behind a private authority. */
+/** TLS on the listener, certificate renewal under load, client certificates, and workers behind a private authority. */
 import { copyFileSync } from 'node:fs'
 import { type Agent, createServer, request as openRequest } from 'node:https'
 import type { AddressInfo } from 'node:net'
@@ -25,11 +25,11 @@ afterEach(async () => {
 interface Reply {
   readonly status: number
   readonly text: string
-  /** Name on the certificate that the gateway showed. */
+  /** Common name of the gateway's certificate. */
   readonly shown: string
 }
 
-function ask(
+function send(
   gateway: TestGateway,
   path: string,
   { body, client, agent }: { body?: object; client?: Certificate; agent?: Agent } = {},
@@ -77,7 +77,7 @@ async function startWorker(): Promise<ScriptedWorker> {
   return worker
 }
 
-test('certificates are renewed by a reload: open streams go on, new connections get the new one, none that was made fails', async () => {
+test('a reload renews certificates: open streams continue, new connections use the new one, no established connection fails', async () => {
   const [certFile, keyFile] = [join(authority.folder, 'live.pem'), join(authority.folder, 'live.key')]
   const use = (one: Certificate) => {
     copyFileSync(one.certFile, certFile)
@@ -89,15 +89,15 @@ test('certificates are renewed by a reload: open streams go on, new connections 
   worker.script(CHAT, sseAnswer(['{"n":1}', { until: held.promise }, '{"n":2}', '[DONE]']))
   const gateway = await start({ tls: { certFile, keyFile } }, {}, worker.url)
   expect(gateway.url).toMatch(/^https:/)
-  await expect.poll(async () => (await ask(gateway, '/readiness')).status, { timeout: 15_000 }).toBe(200)
-  const stream = ask(gateway, '/v1/chat/completions', { body: { model: 'm', stream: true, messages: [] } })
+  await expect.poll(async () => (await send(gateway, '/readiness')).status, { timeout: 15_000 }).toBe(200)
+  const stream = send(gateway, '/v1/chat/completions', { body: { model: 'm', stream: true, messages: [] } })
   await worker.received(CHAT, 1)
 
   let isOver = false
   const seen = new Map<string, number>()
   const load = Array.from({ length: 4 }, async () => {
     while (!isOver) {
-      const key = await ask(gateway, '/liveness').then(
+      const key = await send(gateway, '/liveness').then(
         ({ status, shown }) => `${status} ${shown}`,
         (error: NodeJS.ErrnoException) => `${error.syscall} ${error.code}`,
       )
@@ -106,39 +106,39 @@ test('certificates are renewed by a reload: open streams go on, new connections 
   })
   await expect.poll(() => seen.get('200 first') ?? 0).toBeGreaterThan(5)
   use(authority.issue('second'))
-  expect(await ask(gateway, '/config/apply', { body: {} })).toMatchObject({ status: 200 })
+  expect(await send(gateway, '/config/apply', { body: {} })).toMatchObject({ status: 200 })
   await expect.poll(() => seen.get('200 second') ?? 0, { timeout: 30_000 }).toBeGreaterThan(5)
   isOver = true
   await Promise.all(load)
-  // Such as came within the very turn in which the old listener closed: no request was on its way yet.
+  // Connections accepted in the turn in which the old listener closed, before any request was sent.
   expect(seen.get('connect ECONNRESET') ?? 0).toBeLessThanOrEqual(load.length)
   seen.delete('connect ECONNRESET')
   expect([...seen.keys()].sort()).toEqual(['200 first', '200 second'])
-  expect((await ask(gateway, '/liveness')).shown).toBe('second')
+  expect((await send(gateway, '/liveness')).shown).toBe('second')
   held.resolve()
   const { text, shown } = await stream
   expect(shown).toBe('first')
   expect(text).toContain('[DONE]')
 })
 
-test('with an authority of clients, only those with its certificate get in; probes have a plain port', async () => {
+test('with a client authority, only clients with its certificate are accepted; probes have a plain port', async () => {
   const server = authority.issue('server')
-  const other = new TestAuthority('Somebody else')
+  const other = new TestAuthority('Other')
   open.push(() => other.remove())
   const tls = { certFile: server.certFile, keyFile: server.keyFile, clientCaFile: authority.caFile }
   const probe = { host: '127.0.0.1', port: await freePort() }
   const gateway = await start({ tls }, { health: { probe } })
-  expect((await ask(gateway, '/liveness', { client: authority.issue('client') })).status).toBe(200)
-  expect(await ask(gateway, '/liveness')).toMatchObject({ status: 403 })
-  expect((await ask(gateway, '/nowhere')).text).toContain('client_certificate_required')
-  await expect(ask(gateway, '/liveness', { client: other.issue('stranger') })).rejects.toThrow()
+  expect((await send(gateway, '/liveness', { client: authority.issue('client') })).status).toBe(200)
+  expect(await send(gateway, '/liveness')).toMatchObject({ status: 403 })
+  expect((await send(gateway, '/nowhere')).text).toContain('client_certificate_required')
+  await expect(send(gateway, '/liveness', { client: other.issue('unknown') })).rejects.toThrow()
   const probed = await fetch(`http://127.0.0.1:${probe.port}/liveness`)
   expect(probed.status).toBe(200)
   expect((await fetch(`http://127.0.0.1:${probe.port}/readiness`)).status).toBe(503)
   expect((await fetch(`http://127.0.0.1:${probe.port}/workers`)).status).toBe(404)
 })
 
-test('files that cannot be used stop the boot and name the setting', async () => {
+test('unusable files prevent the start, with the setting', async () => {
   const [one, another] = [authority.issue('one'), authority.issue('another')]
   await expect(start({ tls: { certFile: '/nowhere.pem', keyFile: one.keyFile } })).rejects.toThrow(
     /kernel\.tls\.certFile cannot be read/,
@@ -149,7 +149,7 @@ test('files that cannot be used stop the boot and name the setting', async () =>
   await expect(start({ caFile: one.keyFile })).rejects.toThrow(/kernel\.caFile must contain PEM certificates/)
 })
 
-test('a worker behind a private authority is reached once that is trusted', async () => {
+test('a worker behind a private authority is reachable once the authority is trusted', async () => {
   const secret = new TestAuthority('Private')
   open.push(() => secret.remove())
   const { cert, key } = secret.issue('worker')

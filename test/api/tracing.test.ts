@@ -1,4 +1,4 @@
-/** Traces as a collector receives them: client, gateway and worker in one. */
+/** Traces as received by a collector: client, gateway and worker in one trace. */
 import { afterEach, expect, test } from 'vitest'
 import { startToolServer } from '../../plugins/tools/mcp/fixtures/tool-server.ts'
 import { startGateway } from '../support/gateway.ts'
@@ -43,7 +43,7 @@ async function open(answer: Script, tracing: Record<string, unknown> = {}) {
   return { collector, hooked, chat, find }
 }
 
-test('client, gateway and worker share one trace, each the child of the one before', async () => {
+test('client, gateway and worker share one trace, each the child of the previous', async () => {
   const { collector, hooked, chat, find } = await open(sseAnswer(['1', '2', '[DONE]']))
   const reply = await chat({ traceparent: `00-${TRACE}-${CALLER}-01`, 'x-request-id': 'mine' })
   expect(await reply.text()).toContain('[DONE]')
@@ -72,14 +72,14 @@ test('client, gateway and worker share one trace, each the child of the one befo
   expect(JSON.stringify(collector.spans)).not.toContain('a secret')
 })
 
-test('long names that clients make up are cut', async () => {
+test('long names from clients are truncated', async () => {
   const { collector, chat, find } = await open(jsonAnswer({}))
   await chat({ 'x-request-id': 'i'.repeat(5_000) })
   await expect.poll(() => collector.spans.length).toBe(2)
   expect(find(2).attributes['weir.request_id']).toBe('i'.repeat(1_024))
 })
 
-test('a caller that does not sample is obeyed, and the worker is told so', async () => {
+test('an unsampled caller produces no spans, and the worker receives the flag', async () => {
   const { collector, hooked, chat } = await open(jsonAnswer({}))
   await chat({ traceparent: `00-${TRACE}-${CALLER}-00` })
   await chat()
@@ -99,7 +99,7 @@ test('a failed request is an error with its code', async () => {
   })
 })
 
-test('a collector that is away changes nothing for requests, also at the end', async () => {
+test('an unreachable collector has no effect on requests or the shutdown', async () => {
   const { chat } = await open(jsonAnswer({ fine: true }), {
     endpoint: 'http://127.0.0.1:9/v1/traces',
     exportTimeoutMs: 100,
@@ -107,7 +107,7 @@ test('a collector that is away changes nothing for requests, also at the end', a
   for (let i = 0; i < 3; i++) expect((await chat()).status).toBe(200)
 })
 
-test('what a collector does not take is counted', async () => {
+test('spans that a collector does not accept are counted', async () => {
   const { chat, hooked } = await open(jsonAnswer({ fine: true }), {
     endpoint: 'http://127.0.0.1:9/v1/traces',
   })
@@ -124,7 +124,7 @@ test('what a collector does not take is counted', async () => {
     ])
 })
 
-test('spans that wait are sent when the gateway ends', async () => {
+test('queued spans are sent at shutdown', async () => {
   const { collector, hooked, chat } = await open(jsonAnswer({}), { intervalMs: 600_000 })
   await chat()
   expect(collector.spans).toEqual([])
@@ -132,7 +132,7 @@ test('spans that wait are sent when the gateway ends', async () => {
   expect(collector.spans).toHaveLength(2)
 })
 
-test('both workers of a pair have a span of their own, and each is told its own', async () => {
+test('each worker of a pair has its own span and receives its id', async () => {
   const collector = await startOtlpCollector()
   cleanups.push(() => collector.close())
   const workers = await Promise.all(
@@ -163,7 +163,7 @@ test('both workers of a pair have a span of their own, and each is told its own'
   }
 })
 
-test('what a generation cost is in its span and in the metrics', async () => {
+test('token usage of a generation is in its span and in the metrics', async () => {
   const collector = await startOtlpCollector()
   cleanups.push(() => collector.close())
   const { stream, workers, gateway } = await openResponses(undefined, {
@@ -184,7 +184,7 @@ test('what a generation cost is in its span and in the metrics', async () => {
   expect(page).toContain(`weir_router_tpot_seconds_count{${labels}} 1\n`)
 })
 
-test('a tool that the gateway runs has a span under its request, which says how it ended', async () => {
+test('a tool call run by the gateway has a child span with its status', async () => {
   const collector = await startOtlpCollector()
   const server = await startToolServer({
     look: () => 'fine',

@@ -1,4 +1,4 @@
-/** Clients behind proxies: whose word about them is taken, and who makes use of it. */
+/** Client addresses behind trusted proxies, and their use by limits. */
 
 import { request } from 'node:http'
 import { networkInterfaces } from 'node:os'
@@ -11,7 +11,7 @@ import { plugin } from '../support/hooked-gateway.ts'
 import { jsonAnswer } from '../support/scripted-worker.ts'
 import { openFleet } from './fleet.ts'
 
-const PATIENT = { timeout: 15_000 }
+const TIMEOUT = { timeout: 15_000 }
 const HAS_IPV6 = Object.values(networkInterfaces()).some((all) =>
   all?.some(({ address }) => address === '::1'),
 )
@@ -22,7 +22,7 @@ const probe = plugin('probe', (host) =>
     access: 'public',
     errors: apiErrorFormat,
     handler: (ctx) => ctx.text(200, ctx.clientAddress),
-    docs: { summary: 'who asks', tag: 'test', responses: {} },
+    docs: { summary: 'client address', tag: 'test', responses: {} },
   }),
 )
 
@@ -40,16 +40,16 @@ async function start(plugins: Record<string, unknown>, kernel: Record<string, un
 /** @param lines of the header, one each */
 function clientSeen(gateway: TestGateway, header: string, lines: string[]): Promise<string> {
   return new Promise((resolve, reject) => {
-    const asked = request(`${gateway.url}/client`, { headers: { [header]: lines } }, (reply) => {
+    const sent = request(`${gateway.url}/client`, { headers: { [header]: lines } }, (reply) => {
       text(reply).then(resolve, reject)
     })
-    asked.on('error', reject)
-    asked.end()
+    sent.on('error', reject)
+    sent.end()
   })
 }
 
 describe('the address of the client', () => {
-  test('is what a trusted proxy says, in one line or several', async () => {
+  test('is the one in the header of a trusted proxy, in one line or several', async () => {
     const gateway = await start({ 'trusted-proxies': { addresses: ['127.0.0.0/8', '10.0.0.0/8'] } })
     const seen = (...lines: string[]) => clientSeen(gateway, 'x-forwarded-for', lines)
     expect(await seen('198.51.100.1')).toBe('198.51.100.1')
@@ -58,32 +58,32 @@ describe('the address of the client', () => {
     expect(await seen()).toBe('127.0.0.1')
   })
 
-  test('is the connection where its other end is not trusted, or nobody is', async () => {
-    const strange = await start({ 'trusted-proxies': { addresses: ['10.0.0.0/8'] } })
-    expect(await clientSeen(strange, 'x-forwarded-for', ['198.51.100.1'])).toBe('127.0.0.1')
+  test('is that of the connection without a trusted proxy', async () => {
+    const untrusted = await start({ 'trusted-proxies': { addresses: ['10.0.0.0/8'] } })
+    expect(await clientSeen(untrusted, 'x-forwarded-for', ['198.51.100.1'])).toBe('127.0.0.1')
     expect(await clientSeen(await start({}), 'x-forwarded-for', ['198.51.100.1'])).toBe('127.0.0.1')
   })
 
-  test('may stand in another header', async () => {
+  test('may be in another header', async () => {
     const gateway = await start({ 'trusted-proxies': { addresses: ['127.0.0.1'], header: 'x-real-ip' } })
     expect(await clientSeen(gateway, 'x-real-ip', ['198.51.100.1'])).toBe('198.51.100.1')
     expect(await clientSeen(gateway, 'x-forwarded-for', ['198.51.100.1'])).toBe('127.0.0.1')
   })
 
-  test.runIf(HAS_IPV6)('is the same by whichever version it comes', async () => {
+  test.runIf(HAS_IPV6)('is normalised for both IP versions', async () => {
     const gateway = await start({}, { host: '::', port: await freePort() })
     const seen = async (host: string) => (await fetch(`http://${host}:${gateway.port}/client`)).text()
     expect(await seen('127.0.0.1')).toBe('127.0.0.1')
     expect(await seen('[::1]')).toBe('::1')
   })
 
-  test('other proxies are trusted after a reload; one that is no network changes nothing', async () => {
+  test('other proxies are trusted after a reload; an invalid network changes nothing', async () => {
     const gateway = await start({ reload: {}, 'trusted-proxies': { addresses: ['10.0.0.0/8'] } })
     const apply = () => fetch(`${gateway.url}/config/apply`, { method: 'POST' })
     const seen = () => clientSeen(gateway, 'x-forwarded-for', ['198.51.100.1'])
     gateway.rewrite({ 'trusted-proxies': { addresses: ['10.0.0.0/8', '127.0.0.1'] } })
     expect((await apply()).status).toBe(200)
-    await expect.poll(seen, PATIENT).toBe('198.51.100.1')
+    await expect.poll(seen, TIMEOUT).toBe('198.51.100.1')
     gateway.rewrite({ 'trusted-proxies': { addresses: ['10.0.0.0/'] } })
     const refused = await apply()
     expect(refused.status).toBe(400)
@@ -91,14 +91,14 @@ describe('the address of the client', () => {
     expect(await seen()).toBe('198.51.100.1')
   })
 
-  test('a boot with what is no network names it', async () => {
+  test('an invalid network prevents the start, with its value', async () => {
     await expect(start({ 'trusted-proxies': { addresses: ['127.0.0.1', 'localhost'] } })).rejects.toThrow(
       'plugins.trusted-proxies.addresses.1 must be a network such as 10.0.0.0/8 or fd00::/8, got "localhost"',
     )
   })
 })
 
-test('callers without a key are limited one by one, and forge nothing', async () => {
+test('clients without a key are limited by address, which they cannot forge', async () => {
   const fleet = await openFleet({
     plugins: {
       'trusted-proxies': { addresses: ['127.0.0.1'] },

@@ -1,4 +1,4 @@
-/** What routes of plugins can do with workers beyond relaying to a picked one: name the worker, collect, call. */
+/** What plugin routes can do with workers beyond a relay to a picked one: name the worker, collect, call. */
 
 import { afterEach, expect, test } from 'vitest'
 import { apiErrorFormat, definePlugin, type Host, type RequestContext, Type, workerControls } from '#kernel'
@@ -22,7 +22,7 @@ afterEach(async () => {
 
 type Handle = (host: Host, ctx: RequestContext) => void | Promise<void>
 
-/** A gateway before `count` workers, in which `GET /own` is the test's to write. */
+/** A gateway in front of `count` workers, whose `GET /own` runs the given handler. */
 async function open(
   count: number,
   handle: Handle,
@@ -47,7 +47,7 @@ async function open(
   return { gateway, workers }
 }
 
-const ask = (gateway: TestGateway) => fetch(`${gateway.url}/own`)
+const send = (gateway: TestGateway) => fetch(`${gateway.url}/own`)
 const toEcho = { model: null, stream: false, path: '/echo' }
 
 test.each(['relay', 'collect'] as const)(
@@ -59,22 +59,22 @@ test.each(['relay', 'collect'] as const)(
       ctx.json(200, (await collectReply(host.upstream, ctx, { ...toEcho, worker })).json())
     })
     for (const [index, worker] of workers.entries()) worker.script(ECHO, jsonAnswer({ index }))
-    for (let turn = 0; turn < 4; turn++) expect(await (await ask(gateway)).json()).toEqual({ index: 1 })
+    for (let turn = 0; turn < 4; turn++) expect(await (await send(gateway)).json()).toEqual({ index: 1 })
   },
 )
 
-test('a named worker is counted as in flight until its answer is over', async () => {
+test('a named worker counts as in flight until its response ends', async () => {
   let inFlight = (): number => -1
   const { gateway, workers } = await open(2, (host, ctx) => {
     inFlight = () => host.balance.inFlight(host.balance.workers[1].slot)
     host.upstream.relay(ctx, { ...toEcho, worker: host.balance.workers[1] })
   })
   workers[1].script(ECHO, () => jsonAnswer({ inFlight: inFlight() }))
-  expect(await (await ask(gateway)).json()).toEqual({ inFlight: 1 })
+  expect(await (await send(gateway)).json()).toEqual({ inFlight: 1 })
   expect(inFlight()).toBe(0)
 })
 
-test('the headers of a collected answer can be sent on: none that the gateway writes, none of the hop', async () => {
+test('headers of a collected response can be passed on, without those of the gateway and hop-by-hop ones', async () => {
   const { gateway, workers } = await open(1, async (host, ctx) => {
     const reply = await collectReply(host.upstream, ctx, toEcho)
     ctx.send(reply.status, null, reply.body, host.upstream.clientHeaders(reply.headers))
@@ -86,7 +86,7 @@ test('the headers of a collected answer can be sent on: none that the gateway wr
       { status: 418, headers: { etag: '1', 'x-request-id': 'theirs', 'keep-alive': 'timeout=9' } },
     ),
   )
-  const reply = await ask(gateway)
+  const reply = await send(gateway)
   expect(reply.status).toBe(418)
   expect(reply.headers.get('etag')).toBe('1')
   expect(reply.headers.get('keep-alive')).toBeNull()
@@ -96,15 +96,15 @@ test('the headers of a collected answer can be sent on: none that the gateway wr
 
 test.each([
   ['breaks off', dropAnswer(), 502, 'call_upstream_request_error'],
-  ['says nothing in time', hangAnswer(), 504, 'call_upstream_timeout'],
+  ['does not respond in time', hangAnswer(), 504, 'call_upstream_timeout'],
   ['breaks off in its answer', streamAnswer(['{', { drop: 'close' }]), 502, 'read_response_body_failed'],
-] as const)('a call that nobody catches when the worker %s', async (_case, answer, status, code) => {
+] as const)('an uncaught failure of a call when the worker %s', async (_case, answer, status, code) => {
   const { gateway, workers } = await open(1, async (host, ctx) => {
     const call = { method: 'POST', path: '/echo', timeoutMs: 200.5 }
     ctx.json(200, (await workerControls(host.upstream).call(host.balance.workers[0], call)).json())
   })
   workers[0].script(ECHO, answer)
-  const reply = await ask(gateway)
+  const reply = await send(gateway)
   expect(reply.status).toBe(status)
   expect(await reply.json()).toMatchObject({ error: { code } })
 })

@@ -1,4 +1,4 @@
-/** Modules that try to hurt the gateway: each costs its own call, and nobody notices. */
+/** Modules that attack the gateway: each fails only its own call. */
 import { describe, expect, test } from 'vitest'
 import { ATTACKS, FLOOD, LIST_FUEL, LONG_LISTS, module } from '../fixtures/wasm/attacks.ts'
 import { streamAnswer } from '../support/scripted-worker.ts'
@@ -24,8 +24,8 @@ async function attach(
 const CAP_MIB = 64
 
 describe.each(['pool', 'inline'] as const)('contained in the placement %s', (placement) => {
-  test('whatever a call tries, it fails alone, memory stays within the limit, and neighbours are served', async () => {
-    // Some attacks end by this limit alone.
+  test('each attack fails only its own call, memory stays within the limit, and other requests are served', async () => {
+    // Some attacks are ended by this limit only.
     const fleet = await openWasmFleet({ breaker: { failures: 1_000 }, poolThreads: 1, timeoutMs: 1_000 })
     await fleet.chat()
     const before = process.memoryUsage().rss
@@ -37,7 +37,7 @@ describe.each(['pool', 'inline'] as const)('contained in the placement %s', (pla
       expect(metrics.failed_executions - failed, name).toBe(4)
       failed = metrics.failed_executions
       const grownMiB = (process.memoryUsage().rss - before) / 2 ** 20
-      // The limit of memories, of the exchange, and what they are allowed beyond.
+      // The limit of memories, of the exchange, and a tolerance.
       expect(grownMiB, name).toBeLessThan(CAP_MIB + 80 + 50)
       await fleet.remove(uuid)
     }
@@ -45,7 +45,7 @@ describe.each(['pool', 'inline'] as const)('contained in the placement %s', (pla
   }, 180_000)
 })
 
-test('an output with a list of 40 MB fails its call, memory stays within the limit, and neighbours are served', async () => {
+test('an output with a list of 40 MB fails its call, memory stays within the limit, and other requests are served', async () => {
   const fleet = await openWasmFleet({ breaker: { failures: 1_000 }, poolThreads: 1, fuel: LIST_FUEL })
   await fleet.chat()
   const before = process.memoryUsage().rss
@@ -71,7 +71,7 @@ describe.each(['pool', 'inline'] as const)(
     const DONE = 'data: [DONE]\n\n'
     const SSE = { headers: { 'content-type': 'text/event-stream' } }
 
-    /** Reads a stream and keeps nothing but its end. */
+    /** Reads a stream and keeps only its end. */
     async function flooded(steps: Parameters<typeof streamAnswer>[0], onBytes = (_: number) => {}) {
       const fleet = await openWasmFleet({
         breaker: { failures: 1_000 },
@@ -100,7 +100,7 @@ describe.each(['pool', 'inline'] as const)(
     }
 
     test('40 MB over many calls reach a client that reads, and memory stays within the limit', async () => {
-      // Each event comes once the client has what became of the one before.
+      // Each event is sent once the client has the output for the previous one.
       const gates = Array.from({ length: EVENTS }, () => Promise.withResolvers<void>())
       const steps = gates.flatMap(({ promise }, index) => [event(index), { until: promise }])
       const onBytes = (bytes: number) => {
@@ -112,7 +112,7 @@ describe.each(['pool', 'inline'] as const)(
       expect(mostMiB).toBeLessThan(CAP_MIB + 80 + 50)
     }, 180_000)
 
-    test('of events that came together it makes so much, then its calls fail and the events pass', async () => {
+    test('for events in one chunk the output is limited, then its calls fail and the events pass', async () => {
       const steps = [Array.from({ length: EVENTS }, (_, index) => event(index)).join('') + DONE]
       const { bytes, end, mostMiB, failed } = await flooded(steps)
       expect(failed).toBeGreaterThanOrEqual(EVENTS - 5)
@@ -123,7 +123,7 @@ describe.each(['pool', 'inline'] as const)(
   },
 )
 
-test('a table of 9 million places and a memory beyond the limit are refused before anything is made of them', async () => {
+test('a table of 9 million entries and a memory above the limit are rejected before allocation', async () => {
   const fleet = await openWasmFleet()
   const descriptor = (name: string, bytes: Uint8Array) => ({
     name,
@@ -163,10 +163,10 @@ test.each(['pool', 'auto', 'inline'] as const)(
     for (const { status } of await Promise.all(looping)) expect(status).toBe(200)
     const { metrics } = await fleet.list()
     expect(metrics.failed_executions).toBeGreaterThanOrEqual(5)
-    // What was under way when the fifth failed may still fail.
+    // Calls in progress when the fifth failed may still fail.
     expect(metrics.failed_executions).toBeLessThanOrEqual(5 + 32)
     expect((await fleet.metrics()).get('weir_wasm_suspended{module="mixed"}')).toBe(1)
-    // A busy machine adds to it by itself; without the breaker it would be many seconds.
+    // Tolerance for a loaded machine; without the breaker it would be many seconds.
     expect(beside).toBeLessThan(2 * alone + 3_000)
   },
   180_000,

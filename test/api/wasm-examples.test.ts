@@ -12,7 +12,7 @@ import { openSse } from '../support/sse-client.ts'
 import { openWasmFleet, type WasmFleet } from './wasm-fleet.ts'
 
 const CHAT = 'POST /v1/chat/completions'
-/** Compilers share a busy machine with other tests. */
+/** Compilers share a loaded machine with other tests. */
 const BUILD_LIMIT_MS = 300_000
 const EXAMPLES = ['auth', 'errors', 'rate-limit', 'redact-request', 'redact-stream', 'trace-headers'] as const
 
@@ -43,7 +43,7 @@ async function attach(
   expect(results).toEqual([{ Success: expect.any(String) }])
 }
 
-test('wasm-auth lets known keys in and nobody else', async () => {
+test('wasm-auth accepts known keys only', async () => {
   const fleet = await openWasmFleet({ roots: [folder] })
   const key_sha256 = createHash('sha256').update('open sesame').digest('hex')
   await attach(fleet, 'auth', ['OnRequest'], { key_sha256 })
@@ -56,14 +56,14 @@ test('wasm-auth lets known keys in and nobody else', async () => {
   expect(fleet.workers[0].requests[0].header('x-auth-subject')).toBeUndefined()
 })
 
-test('wasm-auth fails closed when nobody has configured it', async () => {
+test('wasm-auth fails closed without a configuration', async () => {
   const fleet = await openWasmFleet({ roots: [folder] })
   await attach(fleet, 'auth', ['OnRequest'])
   expect((await fleet.chat()).status).toBe(500)
   expect(fleet.workers[0].requests).toEqual([])
 })
 
-test('wasm-rate-limit counts over all requests', async () => {
+test('wasm-rate-limit counts all requests', async () => {
   const fleet = await openWasmFleet({ roots: [folder] })
   await attach(fleet, 'rate-limit', ['OnRequest'], { limit: '3', window_s: '86400' })
   const responses = await Promise.all(Array.from({ length: 5 }, () => fleet.chat()))
@@ -72,7 +72,7 @@ test('wasm-rate-limit counts over all requests', async () => {
   expect(Number(limited?.headers.get('retry-after'))).toBeGreaterThan(0)
 })
 
-test('wasm-trace-headers traces to the worker and back', async () => {
+test('wasm-trace-headers propagates the trace to the worker and back', async () => {
   const fleet = await openWasmFleet({ roots: [folder] })
   await attach(fleet, 'trace-headers', ['OnRequest', 'OnResponse'])
   const traceId = '4bf92f3577b34da6a3ce929d0e0e4736'
@@ -83,7 +83,7 @@ test('wasm-trace-headers traces to the worker and back', async () => {
   expect(response.headers.get('x-trace-id')).toBe(traceId)
 })
 
-test('wasm-redact-request changes the prompt that the worker gets', async () => {
+test('wasm-redact-request changes the prompt that the worker receives', async () => {
   const fleet = await openWasmFleet({ roots: [folder] })
   await attach(fleet, 'redact-request', ['OnRequest'])
   const messages = [{ role: 'user', content: 'Grüße an zoë@mail.example, Karte 4111 1111 1111 1111 😀' }]
@@ -95,7 +95,7 @@ test('wasm-redact-request changes the prompt that the worker gets', async () => 
   })
 })
 
-test('wasm-redact-stream takes a secret out that comes in three events', async () => {
+test('wasm-redact-stream removes a secret that spans three events', async () => {
   const fleet = await openWasmFleet({ roots: [folder] })
   const chunk = (content: string | null, finish_reason: string | null = null) => {
     const delta = content === null ? {} : { content }
@@ -129,11 +129,11 @@ test('wasm-redact-stream takes a secret out that comes in three events', async (
     .map((block) => block.replace('data: ', ''))
   expect(received.slice(0, 3)).toEqual(expected.slice(0, 3))
   expect(received.slice(4)).toEqual(expected.slice(4))
-  // The chunk that the module writes itself has its members in an order of its own.
+  // The chunk written by the module has its members in another order.
   expect(JSON.parse(received[3])).toEqual(JSON.parse(expected[3]))
 })
 
-test('wasm-errors hides what an engine says about itself', async () => {
+test('wasm-errors hides engine details', async () => {
   const fleet = await openWasmFleet({ roots: [folder] })
   fleet.workers[0].script(CHAT, jsonAnswer({ detail: 'Traceback' }, { status: 500 }))
   await attach(fleet, 'errors', ['OnResponse', 'OnError'], {

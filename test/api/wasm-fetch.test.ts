@@ -1,4 +1,4 @@
-/** Outgoing HTTP of modules, over real sockets: who may be asked, what comes back, and that nobody waits for it. */
+/** Outgoing HTTP of modules over real sockets: permitted origins, results, and no blocking of other requests. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, expect, test } from 'vitest'
@@ -14,35 +14,36 @@ afterEach(() => {
   }
 })
 
-interface Heard {
+interface Received {
   readonly method: string
   readonly url: string
   readonly headers: IncomingMessage['headers']
   readonly body: string
 }
 
-/** A service that modules ask; `heard` is what it was sent. */
+/** An HTTP service for modules; `received` has the requests. */
 async function openService(answer: (request: IncomingMessage, response: ServerResponse) => void) {
-  const heard: Heard[] = []
+  const received: Received[] = []
   const server = createServer((request, response) => {
     const chunks: Buffer[] = []
     request.on('data', (chunk: Buffer) => chunks.push(chunk))
     request.on('end', () => {
       const { method = '', url = '', headers } = request
-      heard.push({ method, url, headers, body: Buffer.concat(chunks).toString() })
+      received.push({ method, url, headers, body: Buffer.concat(chunks).toString() })
       answer(request, response)
     })
   })
   servers.push(server)
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as AddressInfo
-  return { origin: `http://127.0.0.1:${port}`, port, heard, server }
+  return { origin: `http://127.0.0.1:${port}`, port, received, server }
 }
 
-/** A busy machine starts the first thread of modules late. */
-const PATIENT = { timeoutMs: 20_000 }
+/** The first thread of modules starts slowly on a loaded machine. */
+const GENEROUS = { timeoutMs: 20_000 }
 
-const says = (text: string) => (_: IncomingMessage, response: ServerResponse) => void response.end(text)
+const respondWith = (text: string) => (_: IncomingMessage, response: ServerResponse) =>
+  void response.end(text)
 
 interface Order {
   readonly url: string
@@ -52,14 +53,14 @@ interface Order {
   readonly state?: string
 }
 
-/** What the guest is told to fetch. */
+/** Configuration of a guest that fetches. */
 const fetching = (order: Order, more: Record<string, string> = {}) => ({
   do: 'fetch',
   head: JSON.stringify({ action: 'fetch', ...order }),
   ...more,
 })
 
-/** What the guest was shown with the answer, as it shows it itself. */
+/** The fetch result as passed to the guest, which echoes its input. */
 async function shown(reply: Response) {
   const text = await reply.text()
   const start = text.indexOf('"fetched":') + 10
@@ -84,11 +85,11 @@ const NEEDS = { needs: { request_body: true } }
 test.each(['pool', 'inline'] as const)(
   'a module fetches and is called again with the answer, its state and its own input (%s)',
   async (placement) => {
-    const { origin, heard } = await openService((_, response) => {
+    const { origin, received } = await openService((_, response) => {
       response.setHeader('x-verdict', 'fine')
       response.end('the answer, größe')
     })
-    const fleet = await openWasmFleet({ ...PATIENT, fetch: { timeoutMs: 20_000, origins: [origin] } })
+    const fleet = await openWasmFleet({ ...GENEROUS, fetch: { timeoutMs: 20_000, origins: [origin] } })
     const order = {
       url: `${origin}/check?a=1`,
       method: 'POST',
@@ -98,24 +99,24 @@ test.each(['pool', 'inline'] as const)(
       ] as const,
       state: 'kept ü',
     }
-    const config = fetching(order, { body: 'what is asked, ü' })
+    const config = fetching(order, { body: 'the body, ü' })
     await fleet.attach('requester', 'OnRequest', config, { allowed_hosts: [origin], placement, ...NEEDS })
     const { fetched, rest } = await shown(await fleet.chat({ model: 'test-model', messages: [] }))
     expect([fetched.error, fetched.status]).toEqual([null, 200])
     expect(fetched.headers).toContainEqual(['x-verdict', 'fine'])
     expect(rest).toBe(',"state":"kept ü"}{"model":"test-model","messages":[]}the answer, größe')
-    expect(heard).toMatchObject([{ method: 'POST', url: '/check?a=1', body: 'what is asked, ü' }])
-    expect(Buffer.from(heard[0].headers['x-key'] as string, 'latin1').toString()).toBe('größe')
+    expect(received).toMatchObject([{ method: 'POST', url: '/check?a=1', body: 'the body, ü' }])
+    expect(Buffer.from(received[0].headers['x-key'] as string, 'latin1').toString()).toBe('größe')
     expect(fleet.workers[0].requests).toHaveLength(0)
     const metrics = await fleet.metrics()
     expect(metrics.get('weir_wasm_fetches_total{module="requester",outcome="answered"}')).toBe(1)
   },
 )
 
-test('only what operator and registration both list can be reached, with the methods of the list', async () => {
-  const [one, other] = [await openService(says('one')), await openService(says('other'))]
+test('only origins listed by both operator and registration are reachable, with the listed methods', async () => {
+  const [one, other] = [await openService(respondWith('one')), await openService(respondWith('other'))]
   const fleet = await openWasmFleet({
-    ...PATIENT,
+    ...GENEROUS,
     fetch: { timeoutMs: 20_000, origins: [one.origin, other.origin], methods: ['GET'] },
   })
   const at = async (name: string, order: Order) => {
@@ -131,7 +132,7 @@ test('only what operator and registration both list can be reached, with the met
   expect(await at('other-scheme', { url: `https://127.0.0.1:${one.port}/` })).toBe('not_allowed')
   expect(await at('user', { url: `http://user@127.0.0.1:${one.port}/` })).toBe('invalid')
   expect(await at('file', { url: 'file:///etc/passwd' })).toBe('invalid')
-  expect([one.heard.length, other.heard.length]).toEqual([1, 0])
+  expect([one.received.length, other.received.length]).toEqual([1, 0])
   const unlisted = await fleet.folder.module(
     'x',
     ['OnRequest'],
@@ -145,36 +146,36 @@ test('only what operator and registration both list can be reached, with the met
   ])
 })
 
-test('a redirect to another host is an answer, and not followed', async () => {
-  const other = await openService(says('secret'))
+test('a redirect to another host is returned, not followed', async () => {
+  const other = await openService(respondWith('secret'))
   const one = await openService((_, response) => {
     response.writeHead(302, { location: `${other.origin}/` })
     response.end()
   })
-  const fleet = await openWasmFleet({ ...PATIENT, fetch: { timeoutMs: 20_000, origins: [one.origin] } })
+  const fleet = await openWasmFleet({ ...GENEROUS, fetch: { timeoutMs: 20_000, origins: [one.origin] } })
   await fleet.attach('requester', 'OnRequest', fetching({ url: one.origin }), { allowed_hosts: [one.origin] })
   const { fetched, text } = await shown(await fleet.chat())
-  expect([fetched.status, text.includes('secret'), other.heard.length]).toEqual([302, false, 0])
+  expect([fetched.status, text.includes('secret'), other.received.length]).toEqual([302, false, 0])
   expect(fetched.headers).toContainEqual(['location', `${other.origin}/`])
 })
 
-test('a name that leads into a private network is refused unless the network is listed', async () => {
-  const { port, heard } = await openService(says('inside'))
+test('a name that resolves to a private network is rejected unless the network is listed', async () => {
+  const { port, received } = await openService(respondWith('inside'))
   const origin = `http://localhost:${port}`
   const more = { allowed_hosts: [origin] }
-  const closed = await openWasmFleet({ ...PATIENT, fetch: { timeoutMs: 20_000, origins: [origin] } })
+  const closed = await openWasmFleet({ ...GENEROUS, fetch: { timeoutMs: 20_000, origins: [origin] } })
   await closed.attach('requester', 'OnRequest', fetching({ url: origin }), more)
-  expect([await errorOf(closed), heard.length]).toEqual(['not_allowed', 0])
+  expect([await errorOf(closed), received.length]).toEqual(['not_allowed', 0])
   const open = await openWasmFleet({
     fetch: { origins: [origin], privateNetworks: ['127.0.0.0/8', '::1/128'] },
   })
   await open.attach('requester', 'OnRequest', fetching({ url: origin }), more)
-  expect([await errorOf(open), heard.length]).toEqual([null, 1])
+  expect([await errorOf(open), received.length]).toEqual([null, 1])
 })
 
-test('answers and requests that are too large, and servers that are not there, are told as such', async () => {
-  const large = await openService(says('x'.repeat(2_000)))
-  const gone = await openService(says(''))
+test('too large requests and responses, and unreachable servers, are reported as such', async () => {
+  const large = await openService(respondWith('x'.repeat(2_000)))
+  const gone = await openService(respondWith(''))
   await new Promise((resolve) => gone.server.close(resolve))
   const fleet = await openWasmFleet({
     fetch: { origins: [large.origin, gone.origin], maxResponseBytes: 1_000, maxRequestBytes: 10 },
@@ -193,8 +194,8 @@ test('answers and requests that are too large, and servers that are not there, a
   expect(await at('gone', fetching({ url: gone.origin }))).toBe('unreachable')
 })
 
-test('a server that never answers holds no thread: with one, others are served, and each wait ends in time', async () => {
-  const { origin, heard } = await openService(() => {})
+test('a server that never responds blocks no thread: other requests are served, and each fetch times out', async () => {
+  const { origin, received } = await openService(() => {})
   const fleet = await openWasmFleet({
     poolThreads: 1,
     fetch: { origins: [origin], timeoutMs: 4_000, maxOpen: 8 },
@@ -207,7 +208,7 @@ test('a server that never answers holds no thread: with one, others are served, 
   await fleet.chat()
   const begunAtMs = performance.now()
   const waiting = Array.from({ length: 10 }, () => fleet.chat({ model: 'test-model', note: 'slow' }))
-  await expect.poll(() => heard.length, { timeout: 20_000 }).toBe(8)
+  await expect.poll(() => received.length, { timeout: 20_000 }).toBe(8)
   for (let i = 0; i < 20; i++) expect((await fleet.chat()).status).toBe(200)
   const servedAfterMs = performance.now() - begunAtMs
   const errors = await Promise.all(waiting.map(async (reply) => (await shown(await reply)).fetched.error))
@@ -216,8 +217,8 @@ test('a server that never answers holds no thread: with one, others are served, 
   expect(performance.now() - begunAtMs).toBeLessThan(12_000)
 })
 
-test('a client that leaves ends the fetch', async () => {
-  const { origin, heard, server } = await openService(() => {})
+test('a client disconnect ends the fetch', async () => {
+  const { origin, received, server } = await openService(() => {})
   const fleet = await openWasmFleet({ fetch: { origins: [origin], timeoutMs: 25_000 } })
   await fleet.attach('requester', 'OnRequest', fetching({ url: origin }), { allowed_hosts: [origin] })
   const leave = new AbortController()
@@ -227,19 +228,19 @@ test('a client that leaves ends the fetch', async () => {
     signal: leave.signal,
   })
   reply.catch(() => {})
-  await expect.poll(() => heard.length, { timeout: 20_000 }).toBe(1)
+  await expect.poll(() => received.length, { timeout: 20_000 }).toBe(1)
   leave.abort()
   const connections = () => new Promise((resolve) => server.getConnections((_, count) => resolve(count)))
   await expect.poll(connections, { timeout: 20_000 }).toBe(0)
 })
 
-test('who fails the request ends the fetch, but not one that is made for the sake of the error', async () => {
-  let isGivenUp = false
-  const { origin, heard } = await openService((request, response) => {
-    if (request.url === '/error') response.end('told')
+test('a failed request ends its fetch, but not the one of an OnError module', async () => {
+  let isAborted = false
+  const { origin, received } = await openService((request, response) => {
+    if (request.url === '/error') response.end('logged')
     else
       response.on('close', () => {
-        isGivenUp = true
+        isAborted = true
       })
   })
   const requests: RequestContext[] = []
@@ -248,25 +249,25 @@ test('who fails the request ends the fetch, but not one that is made for the sak
     host.hook('onRequest', (ctx) => void requests.push(ctx), { scope: 'all', order: 'early', routes })
   })
   const fleet = await openWasmFleet(
-    { ...PATIENT, fetch: { origins: [origin], timeoutMs: 25_000 } },
+    { ...GENEROUS, fetch: { origins: [origin], timeoutMs: 25_000 } },
     { own: [preempts] },
   )
   const allowed = { allowed_hosts: [origin] }
   await fleet.attach('requester', 'OnRequest', fetching({ url: `${origin}/request` }), allowed)
   await fleet.attach('teller', 'OnError', fetching({ url: `${origin}/error` }), allowed)
   const reply = fleet.chat()
-  await expect.poll(() => heard.length, { timeout: 20_000 }).toBe(1)
-  requests[0].fail(new Error('somebody else needs the place'))
-  // Long before the fetch has no time left.
-  await expect.poll(() => isGivenUp, { timeout: 15_000 }).toBe(true)
+  await expect.poll(() => received.length, { timeout: 20_000 }).toBe(1)
+  requests[0].fail(new Error('preempted'))
+  // Long before the timeout of the fetch.
+  await expect.poll(() => isAborted, { timeout: 15_000 }).toBe(true)
   expect((await shown(await reply)).fetched).toMatchObject({ error: null, status: 200 })
-  expect(heard.map(({ url }) => url)).toEqual(['/request', '/error'])
+  expect(received.map(({ url }) => url)).toEqual(['/request', '/error'])
 })
 
-test('a module that asks again and again has failed, and the others have their turn', async () => {
-  const { origin, heard } = await openService(says('more'))
+test('a module that fetches repeatedly fails, and the other modules run', async () => {
+  const { origin, received } = await openService(respondWith('more'))
   const fleet = await openWasmFleet({
-    ...PATIENT,
+    ...GENEROUS,
     fetch: { timeoutMs: 20_000, origins: [origin], maxPerCall: 3 },
   })
   const again = fetching({ url: origin }, { after: 'again' })
@@ -275,16 +276,16 @@ test('a module that asks again and again has failed, and the others have their t
     head: JSON.stringify({ action: 'modify', headers_set: [['x-seen', '1']] }),
   })
   expect((await fleet.chat()).status).toBe(200)
-  expect([heard.length, fleet.workers[0].requests[0].header('x-seen')]).toEqual([3, '1'])
+  expect([received.length, fleet.workers[0].requests[0].header('x-seen')]).toEqual([3, '1'])
   expect((await fleet.list()).metrics).toMatchObject({ failed_executions: 1, total_executions: 5 })
   await fleet.remove(uuid)
   await fleet.attach('closed', 'OnRequest', again, { allowed_hosts: [origin], on_failure: 'closed' })
   expect((await fleet.chat()).status).toBe(500)
 })
 
-test('what came before a fetch holds, and who comes after it sees all', async () => {
-  const { origin } = await openService(says('fine'))
-  const fleet = await openWasmFleet({ ...PATIENT, fetch: { timeoutMs: 20_000, origins: [origin] } })
+test('changes before a fetch are kept, and later modules see all of them', async () => {
+  const { origin } = await openService(respondWith('fine'))
+  const fleet = await openWasmFleet({ ...GENEROUS, fetch: { timeoutMs: 20_000, origins: [origin] } })
   const sets = (name: string) => ({
     head: JSON.stringify({ action: 'modify', headers_add: [['x-order', name]], replaces_body: true }),
     body: JSON.stringify({ model: 'test-model', messages: [], note: name }),
@@ -299,19 +300,19 @@ test('what came before a fetch holds, and who comes after it sees all', async ()
   expect([orders.join(', '), JSON.parse(String(body)).note]).toEqual(['first, second', 'second'])
 })
 
-test('a module that fails with each answer is suspended, though each fetch itself went well', async () => {
-  const { origin, heard } = await openService(says('fine'))
-  const fleet = await openWasmFleet({ ...PATIENT, fetch: { timeoutMs: 20_000, origins: [origin] } })
+test('a module that fails on each result is suspended, even if the fetches succeed', async () => {
+  const { origin, received } = await openService(respondWith('fine'))
+  const fleet = await openWasmFleet({ ...GENEROUS, fetch: { timeoutMs: 20_000, origins: [origin] } })
   const config = fetching({ url: origin }, { after: 'trap' })
   await fleet.attach('requester', 'OnRequest', config, { allowed_hosts: [origin] })
   for (let i = 0; i < 8; i++) expect((await fleet.chat()).status).toBe(200)
-  expect(heard).toHaveLength(5)
+  expect(received).toHaveLength(5)
 })
 
-test.each(['OnResponse', 'OnError'] as const)('an answer waits for a fetch too (%s)', async (point) => {
-  const { origin } = await openService(says('fine'))
+test.each(['OnResponse', 'OnError'] as const)('a response waits for a fetch too (%s)', async (point) => {
+  const { origin } = await openService(respondWith('fine'))
   const fleet = await openWasmFleet(
-    { ...PATIENT, fetch: { timeoutMs: 20_000, origins: [origin] } },
+    { ...GENEROUS, fetch: { timeoutMs: 20_000, origins: [origin] } },
     point === 'OnError' ? { workers: [{ models: ['other'] }] } : {},
   )
   await fleet.attach('requester', point, fetching({ url: origin }), { allowed_hosts: [origin] })

@@ -1,4 +1,4 @@
-/** What guests may not do, and what happens when they try. */
+/** Limits of guests, and the effects of exceeding them. */
 import { readdirSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -19,8 +19,8 @@ const FAILURES = [
   ['gives no frame', { do: 'noise' }],
   ['gives an unknown action', { head: '{"action":"dance"}' }],
   ['gives headers that are none', { head: '{"action":"modify","headers_set":{"a":"b"}}' }],
-  ['asks for all the memory of the exchange', { do: 'hog' }],
-  ['asks for blocks without end', { do: 'litter' }],
+  ['requests all memory of the exchange', { do: 'hog' }],
+  ['requests blocks without end', { do: 'litter' }],
 ] as const
 
 async function failed(fleet: WasmFleet): Promise<number> {
@@ -28,7 +28,7 @@ async function failed(fleet: WasmFleet): Promise<number> {
 }
 
 describe('a guest that fails', () => {
-  test('open: the request goes on as if the module were not there, and the failure is counted', async () => {
+  test('open: the request continues as if the module were absent, and the failure is counted', async () => {
     const fleet = await openWasmFleet({ breaker: { failures: 100 } })
     for (const [index, [, config]] of FAILURES.entries()) {
       const uuid = await fleet.attach('a', 'OnRequest', config)
@@ -40,7 +40,7 @@ describe('a guest that fails', () => {
     expect(metrics).toMatchObject({ total_executions: FAILURES.length, successful_executions: 0 })
   }, 180_000)
 
-  test('closed: the request ends with 500 in the shape of the route', async () => {
+  test('closed: the request ends with 500 in the error format of the route', async () => {
     const fleet = await openWasmFleet()
     await fleet.attach('a', 'OnRequest', { do: 'trap' }, { on_failure: 'closed' })
     const later = await fleet.attach('b', 'OnRequest')
@@ -54,7 +54,7 @@ describe('a guest that fails', () => {
     ).toBe(0)
   })
 
-  test('the modules around it do their part', async () => {
+  test('modules before and after it run', async () => {
     const fleet = await openWasmFleet()
     const mark = (name: string) => ({ head: `{"action":"modify","headers_set":[["x-${name}","1"]]}` })
     await fleet.attach('a', 'OnRequest', mark('a'))
@@ -65,7 +65,7 @@ describe('a guest that fails', () => {
     expect([request.header('x-a'), request.header('x-c')]).toEqual(['1', '1'])
   })
 
-  test('so often is suspended for a while: open passes, closed refuses, and the gauge shows it', async () => {
+  test('repeatedly is suspended for a time: open passes, closed rejects, and the gauge shows it', async () => {
     const fleet = await openWasmFleet({ breaker: { failures: 2, coolOffMs: 60_000 } })
     await fleet.attach('bad', 'OnRequest', { do: 'trap' })
     for (let i = 0; i < 4; i++) expect((await fleet.chat()).status).toBe(200)
@@ -82,23 +82,23 @@ describe('a guest that fails', () => {
   })
 })
 
-/** More than any deadline leaves time for: what ends the guest is the clock. */
+/** More than any deadline allows: the clock ends the guest. */
 const ENDLESS_FUEL = 1_000_000_000_000
 
 describe('a guest that never ends', () => {
-  test('costs its fuel and no more: its thread lives, and the reason names the limit', async () => {
+  test('uses its fuel and no more: its thread survives, and the outcome names the limit', async () => {
     const fleet = await openWasmFleet({ breaker: { failures: 100 }, fuel: 5_000_000, fuelPerByte: 0 })
     await fleet.attach('looper', 'OnRequest', { do: 'loop' })
     const startedAt = performance.now()
     for (let i = 0; i < 20; i++) expect((await fleet.chat()).status).toBe(200)
-    // Twenty deadlines of the clock would take longer.
+    // Twenty deadlines would take longer.
     expect(performance.now() - startedAt).toBeLessThan(15_000)
     const metrics = await fleet.metrics()
     const outcome = 'weir_wasm_executions_total{module="looper",attach_point="OnRequest",outcome="fuel"}'
     expect(metrics.get(outcome)).toBe(20)
   })
 
-  test('is stopped in time while others are served, and the next call works', async () => {
+  test('is terminated in time while other requests are served, and the next call works', async () => {
     const limitMs = 1_500
     const fleet = await openWasmFleet({ breaker: { failures: 100 }, fuel: ENDLESS_FUEL })
     await fleet.attach('looper', 'OnRequest', { do: 'loop', when: 'x-loop' }, { timeout_ms: limitMs })
@@ -122,7 +122,7 @@ describe('a guest that never ends', () => {
     expect(metrics.get(timeouts)).toBe(rounds)
   }, 180_000)
 
-  test('is the one that is blamed: what ran before it counts, what follows still runs', async () => {
+  test('is the only failed module: the one before it counts, the one after it runs', async () => {
     const fleet = await openWasmFleet({ breaker: { failures: 100 }, poolThreads: 1, fuel: ENDLESS_FUEL })
     const mark = (name: string) => ({ head: `{"action":"modify","headers_set":[["x-${name}","1"]]}` })
     await fleet.attach('before', 'OnRequest', mark('before'))
@@ -130,7 +130,7 @@ describe('a guest that never ends', () => {
     await fleet.attach('after', 'OnRequest', { ...mark('after'), when: 'x-before' })
     const startedAt = performance.now()
     expect((await fleet.chat()).status).toBe(200)
-    // Its own limit holds, not the longer one of the module before it.
+    // Its own deadline applies, not the longer one of the module before it.
     expect(performance.now() - startedAt).toBeLessThan(15_000)
     const request = fleet.workers[0].requestsTo('POST /v1/chat/completions')[0]
     expect([request.header('x-before'), request.header('x-after')]).toEqual(['1', '1'])
@@ -139,7 +139,7 @@ describe('a guest that never ends', () => {
     expect(metrics).toMatchObject({ successful_executions: 2, failed_executions: 1 })
   }, 180_000)
 
-  test('and must not fail, ends the request with 500', async () => {
+  test('with on_failure closed, ends the request with 500', async () => {
     const fleet = await openWasmFleet({ fuel: ENDLESS_FUEL })
     await fleet.attach('looper', 'OnRequest', { do: 'loop' }, { timeout_ms: 100, on_failure: 'closed' })
     expect((await fleet.chat()).status).toBe(500)
@@ -187,7 +187,7 @@ test.each(['fresh', 'reuse'] as const)(
     const before = await used()
     await calls(10_000)
     expect((await fleet.list()).metrics).toMatchObject({ total_executions: 11_000, failed_executions: 0 })
-    // 20 MB went in and 20 MB came out; what is on its way to be freed may take a moment.
+    // 20 MB in and 20 MB out; freeing may take a moment.
     const kept = async () => (await used()).arrayBuffers - before.arrayBuffers
     await expect.poll(kept, { timeout: 20_000 }).toBeLessThan(8 * 2 ** 20)
     const more = async () => (await used()).descriptors - before.descriptors
@@ -196,12 +196,12 @@ test.each(['fresh', 'reuse'] as const)(
   180_000,
 )
 
-test('when too many wait, requests follow the failure policy and nothing piles up', async () => {
+test('when the queue is full, requests follow the failure policy', async () => {
   const fleet = await openWasmFleet({ poolThreads: 1, queueLimit: 2, fuel: ENDLESS_FUEL })
   const uuid = await fleet.attach(
     'slow',
     'OnRequest',
-    // Longer than all of the flood takes to arrive.
+    // Longer than the flood takes to arrive.
     { do: 'spin', ms: '4000', when: 'x-slow' },
     { timeout_ms: 30_000 },
   )
@@ -219,7 +219,7 @@ test('when too many wait, requests follow the failure policy and nothing piles u
   expect(statuses.filter((status) => status === 200)).toHaveLength(3)
 }, 180_000)
 
-test('every attempt at outgoing HTTP fails, also to this very machine', async () => {
+test('every attempt at outgoing HTTP fails, including to localhost', async () => {
   let calls = 0
   const server = createServer((_, response) => {
     calls++
@@ -234,8 +234,8 @@ test('every attempt at outgoing HTTP fails, also to this very machine', async ()
   await new Promise((resolve) => server.close(resolve))
 })
 
-describe('a guest has no way out', () => {
-  test('without WASI there is nothing to import; with it there is no file, variable or socket', async () => {
+describe('a guest is isolated', () => {
+  test('without WASI there are no such imports; with it there are no files, variables or sockets', async () => {
     const calls = ['path_open', 'environ_sizes_get', 'sock_accept', 'fd_prestat_get']
     const fleet = await openWasmFleet({ allowWasi: true })
     const file = fleet.folder.write('wasi.wasm', wasiModule())
@@ -247,13 +247,13 @@ describe('a guest has no way out', () => {
     }
     const { results } = await fleet.register(descriptor)
     expect(results[0]).toEqual({ Error: expect.stringContaining(`wasi_snapshot_preview1.${calls[3]}`) })
-    // It traps unless the first preopened folder is refused and there is no variable.
+    // It traps unless the first preopened folder is rejected and there are no variables.
     expect((await fleet.register({ ...descriptor, wasi: true })).status).toBe(200)
     expect((await fleet.chat()).status).toBe(200)
     expect((await fleet.list()).metrics).toMatchObject({ total_executions: 1, failed_executions: 0 })
   })
 
-  test('WASI has to be allowed by the configuration', async () => {
+  test('WASI must be allowed by the configuration', async () => {
     const fleet = await openWasmFleet()
     const { results } = await fleet.register({
       name: 'wasi',
@@ -266,7 +266,7 @@ describe('a guest has no way out', () => {
   })
 })
 
-/** `on_request` traps unless fd_prestat_get(3) fails and environ_sizes_get says 0. */
+/** `on_request` traps unless fd_prestat_get(3) fails and environ_sizes_get returns 0. */
 function wasiModule(): Uint8Array {
   const [call, local] = [0x10, 0x41]
   return tinyModule({
@@ -283,7 +283,7 @@ function wasiModule(): Uint8Array {
   })
 }
 
-test('a guest thread that had to be ended is replaced, and the pool is whole again', async () => {
+test('a terminated guest thread is replaced, and the pool is complete again', async () => {
   const fleet = await openWasmFleet({ poolThreads: 2, fuel: ENDLESS_FUEL, breaker: { failures: 100 } })
   await fleet.attach('looper', 'OnRequest', { do: 'loop' }, { timeout_ms: 200 })
   expect((await fleet.chat()).status).toBe(200)
@@ -293,7 +293,7 @@ test('a guest thread that had to be ended is replaced, and the pool is whole aga
   await fleet.remove(module_uuid)
   await fleet.attach('a', 'OnRequest', { do: 'spin', ms: '3000' }, { timeout_ms: 20_000 })
   await Promise.all([fleet.chat(), fleet.chat()])
-  // Two at a time take as long as one: both threads are there.
+  // Two concurrent calls take as long as one: both threads exist.
   const tookMs = await bestOf(3, 5_900, async () => {
     const startedAt = performance.now()
     await Promise.all([fleet.chat(), fleet.chat()])
@@ -302,9 +302,9 @@ test('a guest thread that had to be ended is replaced, and the pool is whole aga
   expect(tookMs).toBeLessThan(5_900)
 }, 180_000)
 
-test('a guest thread that runs out of JavaScript heap costs its own call; the pool goes on', async () => {
+test('a guest thread that runs out of JavaScript heap fails its own call; the pool continues', async () => {
   const fleet = await openWasmFleet({ poolThreads: 1, heapMiB: 16, fuel: ENDLESS_FUEL })
-  // A head within its limit, of which reading makes many times as much.
+  // A head within its limit that needs many times its size when parsed.
   const head = `{"action":"modify","x":[${'{},'.repeat(340_000)}{}]}`
   await fleet.attach('heavy', 'OnRequest', { head, when: 'x-heavy' })
   for (let i = 0; i < 3; i++) {
@@ -332,7 +332,7 @@ test('crypto, random numbers and counters of the host work', async () => {
   expect(counts.sort((a, b) => a - b)).toEqual(Array.from({ length: 40 }, (_, index) => index + 1))
 })
 
-test('a fresh instance knows nothing of the call before; a warm one does', async () => {
+test('a fresh instance has no state of the previous call; a reused one does', async () => {
   const fleet = await openWasmFleet({ poolThreads: 1 })
   const calls = async (instance: 'fresh' | 'reuse') => {
     const uuid = await fleet.attach('a', 'OnRequest', { do: 'calls' }, { instance })

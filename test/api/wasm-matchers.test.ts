@@ -1,4 +1,4 @@
-/** Which requests modules are for, and which they never see. */
+/** Requests that match a module, and requests that do not. */
 import { gzipSync } from 'node:zlib'
 import { expect, test } from 'vitest'
 import type { ModuleDescriptor } from '../../plugins/wasm/wire.ts'
@@ -21,8 +21,8 @@ test.each<[string, NonNullable<ModuleDescriptor['match']>, boolean, boolean]>([
   ['another model', { models: ['gpt-*'] }, false, false],
   ['tenant', { tenants: ['somebody'] }, false, false],
   ['header', { headers: { 'X-Beta': 'on*' } }, true, false],
-  ['nobody', { share: 0 }, false, false],
-  ['everybody', { share: 1 }, true, true],
+  ['no request', { share: 0 }, false, false],
+  ['every request', { share: 1 }, true, true],
 ])('a module for one %s runs for those requests only', async (_, match, withHeader, without) => {
   const fleet = await openWasmFleet()
   await fleet.attach('m', 'OnRequest', mark('m'), { match })
@@ -32,7 +32,7 @@ test.each<[string, NonNullable<ModuleDescriptor['match']>, boolean, boolean]>([
   expect(total_executions).toBe(Number(withHeader) + Number(without))
 })
 
-test('a module for one tenant runs for its requests only; callers without a key have a name too', async () => {
+test('a module for one tenant runs for its requests only; clients without a key are the tenant anonymous', async () => {
   const auth = { apiKey: 'root', tenantKeys: ['team-a:key-a', 'team-b:key-b'] }
   const keyed = await openWasmFleet({}, { plugins: { auth }, adminKey: 'root' })
   await keyed.attach('m', 'OnRequest', mark('m'), { match: { tenants: ['auth:team-a'] } })
@@ -43,7 +43,7 @@ test('a module for one tenant runs for its requests only; callers without a key 
   expect(await marked(open)).toBe(true)
 })
 
-test('a share of the requests is about as large as it should be', async () => {
+test('a share of the requests is approximately as configured', async () => {
   const fleet = await openWasmFleet()
   await fleet.attach('m', 'OnRequest', {}, { match: { share: 0.25 } })
   for (let i = 0; i < 10; i++) await Promise.all(Array.from({ length: 20 }, () => fleet.chat()))
@@ -61,7 +61,7 @@ test('modules of a higher priority run first', async () => {
   expect((await fleet.list()).modules.map(({ module_meta }) => module_meta.name)).toEqual(['high', 'low'])
 })
 
-test('OnError and OnResponse modules do not run for callers whom the access check refused, unless they ask to', async () => {
+test('OnError and OnResponse modules do not run for requests rejected by the access check, unless registered for them', async () => {
   const auth = { apiKey: 'root' }
   const fleet = await openWasmFleet({}, { plugins: { auth }, adminKey: 'root' })
   await fleet.attach('plain', ['OnError', 'OnResponse'], mark('plain'))
@@ -85,20 +85,20 @@ test.each([
 ])('a stream of %s does not pass a module that must not fail', async (_, headers, body) => {
   const fleet = await openWasmFleet()
   fleet.workers[0].script(CHAT, () => rawAnswer(body, { headers }))
-  const ask = () =>
+  const send = () =>
     fleet.chat({ model: 'test-model', stream: true, messages: [] }, { 'accept-encoding': 'identity' })
   const uuid = await fleet.attach('open', 'OnStreamEvent', { do: 'drop' })
-  expect((await ask()).status).toBe(200)
+  expect((await send()).status).toBe(200)
   const skipped = 'weir_wasm_skipped_total{module="open",reason="unreadable_stream"}'
   expect((await fleet.metrics()).get(skipped)).toBe(1)
   await fleet.remove(uuid)
   await fleet.attach('closed', 'OnStreamEvent', { do: 'drop' }, { on_failure: 'closed' })
-  const response = await ask()
+  const response = await send()
   expect(response.status).toBe(500)
   expect(await response.text()).not.toContain('secret')
 })
 
-test('events pass the modules whatever the letters of their media type', async () => {
+test('events pass the modules in any spelling of their media type', async () => {
   const fleet = await openWasmFleet()
   const headers = { 'content-type': 'Text/Event-Stream;charset=utf-8' }
   fleet.workers[0].script(CHAT, () => rawAnswer(Buffer.from('data: secret\n\n'), { headers }))

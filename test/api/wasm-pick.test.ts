@@ -1,4 +1,4 @@
-/** Routing policies as modules: a module at OnPick chooses the worker, and the default policy where it does not. */
+/** Routing policies as modules: a module at OnPick picks the worker, otherwise the default policy does. */
 import { expect, test } from 'vitest'
 import { openWasmFleet, type WasmFleet } from './wasm-fleet.ts'
 
@@ -23,10 +23,10 @@ async function open(
   return { fleet, status, results }
 }
 
-/** Requests that each worker has had. */
+/** Number of requests per worker. */
 const taken = (fleet: WasmFleet) => fleet.workers.map(({ requests }) => requests.length)
 
-async function ask(fleet: WasmFleet, times: number, headers: Record<string, string> = {}) {
+async function send(fleet: WasmFleet, times: number, headers: Record<string, string> = {}) {
   for (let i = 0; i < times; i++)
     expect((await fleet.chat({ model: 'test-model', messages: [] }, headers)).status).toBe(200)
   return taken(fleet)
@@ -37,19 +37,19 @@ const outcomes = async (fleet: WasmFleet, outcome: string) =>
     `weir_wasm_executions_total{module="chooser",attach_point="OnPick",outcome="${outcome}"}`,
   ) ?? 0
 
-test('a module chooses the worker of every request', async () => {
+test('a module picks the worker of every request', async () => {
   const { fleet } = await open({ do: '1' })
-  expect(await ask(fleet, 6)).toEqual([0, 6, 0])
+  expect(await send(fleet, 6)).toEqual([0, 6, 0])
   expect(await outcomes(fleet, 'pick')).toBe(6)
   const { modules } = await fleet.list()
   expect(modules[0].module_meta).toMatchObject({ access_count: 6, attach_points: [{ Middleware: 'OnPick' }] })
 })
 
-test('without a module, and where it leaves the choice open, the default policy chooses', async () => {
+test('without a module, or if it makes no pick, the default policy picks', async () => {
   const bare = await openWasmFleet({}, { kernel: { policy: 'wasm' }, workers: WORKERS })
-  expect((await ask(bare, 6)).reduce((sum, count) => sum + count)).toBe(6)
+  expect((await send(bare, 6)).reduce((sum, count) => sum + count)).toBe(6)
   const { fleet } = await open({ do: 'none' })
-  expect((await ask(fleet, 6)).reduce((sum, count) => sum + count)).toBe(6)
+  expect((await send(fleet, 6)).reduce((sum, count) => sum + count)).toBe(6)
   expect(await outcomes(fleet, 'continue')).toBe(6)
 })
 
@@ -64,7 +64,7 @@ test.each([
   'a choice that fails (%s) is the default policy’s, and after five the module is suspended',
   async (what, outcome) => {
     const { fleet } = await open({ do: what }, { inline: { fuel: 100_000 } })
-    expect((await ask(fleet, 10)).reduce((sum, count) => sum + count)).toBe(10)
+    expect((await send(fleet, 10)).reduce((sum, count) => sum + count)).toBe(10)
     expect(await outcomes(fleet, outcome)).toBe(5)
     expect((await fleet.metrics()).get('weir_wasm_skipped_total{module="chooser",reason="suspended"}')).toBe(
       5,
@@ -72,14 +72,14 @@ test.each([
   },
 )
 
-test('of a large fleet the next workers in turn are shown', async () => {
+test('of a large fleet the next workers in rotation are passed', async () => {
   const { fleet } = await open({ do: '0' }, { pick: { maxCandidates: 1 } })
-  expect(await ask(fleet, 9)).toEqual([3, 3, 3])
+  expect(await send(fleet, 9)).toEqual([3, 3, 3])
 })
 
-test('a module for other models is not asked; the label of a worker names the policy too', async () => {
+test('a module for other models does not run; the policy label of a worker enables it too', async () => {
   const { fleet } = await open({ do: '1' }, {}, { match: { models: ['other*'] } })
-  await ask(fleet, 3)
+  await send(fleet, 3)
   expect(await outcomes(fleet, 'pick')).toBe(0)
   const labelled = await openWasmFleet(
     {},
@@ -92,10 +92,10 @@ test('a module for other models is not asked; the label of a worker names the po
     attach_points: [{ Middleware: 'OnPick' }],
     config: { do: '1' },
   })
-  expect([status, await ask(labelled, 4)]).toEqual([200, [0, 4]])
+  expect([status, await send(labelled, 4)]).toEqual([200, [0, 4]])
 })
 
-test('what cannot be known of a choice is refused at registration, and trials too', async () => {
+test('matchers that a pick cannot evaluate are rejected at registration, and so are trials', async () => {
   for (const match of [{ routes: ['/v1/*'] }, { headers: { 'x-a': 'b' } }, { share: 0.5 }]) {
     const { status, results } = await open({ do: '1' }, {}, { match })
     expect([status, JSON.stringify(results)]).toEqual([
@@ -115,13 +115,13 @@ test('what cannot be known of a choice is refused at registration, and trials to
   ])
 })
 
-test('a replaced module chooses from the next request on', async () => {
+test('a replaced module picks from the next request on', async () => {
   const { fleet, results } = await open({ do: '0' })
-  expect(await ask(fleet, 3)).toEqual([3, 0, 0])
+  expect(await send(fleet, 3)).toEqual([3, 0, 0])
   const reply = await fetch(`${fleet.gateway.url}/wasm/${(results[0] as { Success: string }).Success}`, {
     method: 'PUT',
     body: JSON.stringify({ config: { do: '2' } }),
   })
   expect(reply.status).toBe(200)
-  expect(await ask(fleet, 3)).toEqual([3, 0, 3])
+  expect(await send(fleet, 3)).toEqual([3, 0, 3])
 })

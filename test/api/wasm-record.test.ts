@@ -1,4 +1,4 @@
-/** Live exchanges as cases: what modules were shown, without what nobody else may see. */
+/** Live requests as cases: the inputs of modules without secrets. */
 import { expect, test } from 'vitest'
 import { readCase } from '../../plugins/wasm/testing/module-case.ts'
 import { runCase } from '../../plugins/wasm/testing/run-cases.ts'
@@ -8,7 +8,7 @@ import { openWasmFleet } from './wasm-fleet.ts'
 
 type Steps = { steps: Record<string, Record<string, unknown>>[] }
 
-test('recording is off unless the operator allows it', async () => {
+test('recording is disabled unless the operator allows it', async () => {
   const fleet = await openWasmFleet()
   const reply = await fleet.post('/wasm/record', { count: 1 })
   expect([reply.status, await reply.text()]).toEqual([
@@ -17,7 +17,7 @@ test('recording is off unless the operator allows it', async () => {
   ])
 })
 
-test('requests and answers become steps; credentials, addresses and values of the query do not', async () => {
+test('requests and responses become steps, without credentials, addresses and query values', async () => {
   const fleet = await openWasmFleet({ allowRecording: true, timeoutMs: 10_000 })
   await fleet.attach(
     'all',
@@ -77,7 +77,7 @@ test('requests and answers become steps; credentials, addresses and values of th
   expect(readCase(JSON.stringify({ title: 'live', steps })).steps).toHaveLength(2)
 })
 
-test('streams become steps as their modules were shown them, where bodies are asked for', async () => {
+test('streams become steps as passed to their modules, if bodies are recorded', async () => {
   const fleet = await openWasmFleet({ allowRecording: true, timeoutMs: 10_000 })
   await fleet.attach('upper', 'OnStreamEvent', { do: 'upper' })
   const data = ['{"id":1,"text":"größe"}', 'plain', '[DONE]']
@@ -115,7 +115,7 @@ test('streams become steps as their modules were shown them, where bodies are as
   expect(played[0].observed.events).toHaveLength(3)
 })
 
-test('a second recording has to wait, and a bad order is refused', async () => {
+test('a second recording is rejected during the first, and so is an invalid order', async () => {
   const fleet = await openWasmFleet({ allowRecording: true, timeoutMs: 10_000 })
   const first = fleet.post('/wasm/record', { seconds: 2 })
   await expect

@@ -12,7 +12,7 @@ const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/
 const NANOSECONDS = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z$/
 const noWorkers = { workers: [] }
 
-/** A descriptor for a file at a path of the test's choice. */
+/** A descriptor for a file at the given path. */
 const at = (file_path: string, more: object = {}) => ({
   name: 'm',
   file_path,
@@ -41,14 +41,14 @@ function replace({ gateway }: WasmFleet, uuid: string, change: object): Promise<
 }
 
 describe('registering', () => {
-  test('a valid module gives its uuid, and nothing else', async () => {
+  test('a valid module results in its uuid only', async () => {
     const fleet = await openWasmFleet({}, noWorkers)
     const { status, results } = await fleet.register(at(tiny(fleet)))
     expect(status).toBe(200)
     expect(results).toEqual([{ Success: expect.stringMatching(UUID) }])
   })
 
-  test('a path or file that cannot be used is rejected with the reason', async () => {
+  test('an unusable path or file is rejected with the reason', async () => {
     const fleet = await openWasmFleet({ maxFileBytes: 1_000 }, noWorkers)
     const { folder } = fleet
     const good = tiny(fleet)
@@ -75,7 +75,7 @@ describe('registering', () => {
     expect(await refusal(fleet, at(good, { allowed_hosts: ['example.org'] }))).toContain('does not list')
   })
 
-  test('one bad among good ones: 400, in order, each echoed as it was sent, the good ones in use', async () => {
+  test('one invalid among valid ones: 400, in order, each echoed as sent, the valid ones in use', async () => {
     const fleet = await openWasmFleet({}, noWorkers)
     const good = at(tiny(fleet), { extra: 'kept', config: { key: 'secret' } })
     const bad = at('/nowhere.wasm', { add_result: { Success: 'mine' } })
@@ -91,7 +91,7 @@ describe('registering', () => {
     expect((await fleet.list()).modules).toHaveLength(1)
   })
 
-  test('the same bytes under another name and path are refused', async () => {
+  test('the same bytes under another name and path are rejected', async () => {
     const fleet = await openWasmFleet({}, noWorkers)
     const file = tiny(fleet)
     await fleet.register(at(file))
@@ -102,12 +102,12 @@ describe('registering', () => {
     expect((results[0] as { Error: string }).Error).toMatch(/duplicate SHA256/)
   })
 
-  test('the extension may be in capitals', async () => {
+  test('the extension may be in upper case', async () => {
     const fleet = await openWasmFleet({}, noWorkers)
     expect((await fleet.register(at(tiny(fleet, 'LOUD.WASM')))).status).toBe(200)
   })
 
-  test('requests name modules only inside the roots, links resolved', async () => {
+  test('requests may only use files inside the roots, with links resolved', async () => {
     const outside = await openWasmFleet({}, noWorkers)
     const { folder } = outside
     mkdirSync(join(folder.path, 'in'))
@@ -130,14 +130,14 @@ describe('registering', () => {
     ])
   })
 
-  test('without roots every request that names a file is rejected, naming the setting', async () => {
+  test('without roots every request with a file is rejected, with the setting', async () => {
     const fleet = await openWasmFleet({ roots: [] }, noWorkers)
     expect(await refusal(fleet, at(tiny(fleet)))).toMatch(
       /^file_path \S+ lies outside the folders of plugins\.wasm\.roots, which is empty: list the folders/,
     )
   })
 
-  test('exports that are missing and imports that nobody offers are named', async () => {
+  test('missing exports and unknown imports are named', async () => {
     const fleet = await openWasmFleet({}, noWorkers)
     const file = (name: string, module: Parameters<typeof tinyModule>[0]) =>
       at(fleet.folder.write(name, tinyModule(module)))
@@ -155,7 +155,7 @@ describe('registering', () => {
     ).toContain('wasi: true')
   })
 
-  test('a memory that begins above the limit, a shared one, and a start that never ends are refused', async () => {
+  test('a memory above the limit, a shared one, and a start that never ends are rejected', async () => {
     const fleet = await openWasmFleet({ memoryPages: 16, timeoutMs: 1_000 }, noWorkers)
     const file = (name: string, module: Parameters<typeof tinyModule>[0]) =>
       at(fleet.folder.write(name, tinyModule({ exports: ['on_request'], ...module })))
@@ -176,7 +176,7 @@ describe('registering', () => {
     const fleet = await openWasmFleet({}, noWorkers)
     const { status, body } = await fleet.register(at(tiny(fleet)), at(tiny(fleet, 'b.wasm'), more))
     expect(status).toBe(400)
-    // The first descriptor is fine: the second one is named.
+    // The first descriptor is valid, so the error names the second one.
     const { error } = body as { error: { type: string; message: string; param: string } }
     expect(error.type).toBe('bad_request')
     expect(error.param.startsWith(field.replace('.0.', '.1.'))).toBe(true)
@@ -190,13 +190,13 @@ describe('registering', () => {
     expect(await response.json()).toMatchObject({ error: { type: 'bad_request' } })
   })
 
-  test('no modules at all is fine', async () => {
+  test('an empty list is accepted', async () => {
     const fleet = await openWasmFleet({}, noWorkers)
     const response = await fleet.post('/wasm', { modules: [] })
     expect([response.status, await response.json()]).toEqual([200, { modules: [] }])
   })
 
-  test('no more modules than the limit', async () => {
+  test('modules beyond the limit are rejected', async () => {
     const fleet = await openWasmFleet({ maxModules: 1 }, noWorkers)
     const { results } = await fleet.register(at(tiny(fleet)), at(tiny(fleet, 'b.wasm')))
     expect(results[1]).toEqual({ Error: expect.stringContaining('the limit of 1 modules is reached') })
@@ -247,7 +247,7 @@ describe('listing', () => {
     expect(after.access_count).toBe(3)
     expect(after.last_accessed_at > before.last_accessed_at).toBe(true)
     expect(metrics).toMatchObject({ total_executions: 3, successful_executions: 3, failed_executions: 0 })
-    // The guest looks at a clock of whole milliseconds: three of them may begin at the end of one.
+    // The guest's clock has whole milliseconds, so each call may end up to 1 ms early.
     expect(metrics.total_execution_time_ms).toBeGreaterThanOrEqual(3 * 2)
     expect(metrics.average_execution_time_ms).toBe(metrics.total_execution_time_ms / 3)
     expect(metrics.max_execution_time_ms).toBeGreaterThanOrEqual(metrics.average_execution_time_ms)
@@ -257,7 +257,7 @@ describe('listing', () => {
 })
 
 describe('removing', () => {
-  test('answers in plain text; the next request is not intercepted; a second time is 400', async () => {
+  test('responds in plain text; the next request is not intercepted; a second removal is 400', async () => {
     const fleet = await openWasmFleet()
     const uuid = await fleet.attach('a', 'OnRequest', { head: '{"action":"reject","status":403}' })
     expect((await fleet.chat()).status).toBe(403)
@@ -271,7 +271,7 @@ describe('removing', () => {
     expect((await fleet.remove(uuid)).status).toBe(400)
   })
 
-  test('an unknown uuid and one that is none are 400 in plain text', async () => {
+  test('an unknown and an invalid uuid are 400 in plain text', async () => {
     const fleet = await openWasmFleet({}, noWorkers)
     const unknown = '00000000-0000-7000-8000-000000000000'
     for (const [uuid, text] of [
@@ -288,7 +288,7 @@ describe('removing', () => {
   })
 })
 
-test('without a key 401, with the key of somebody who is no admin 403', async () => {
+test('without a key 401, with a non-admin key 403', async () => {
   const auth = { controlPlaneKeys: ['ops:Ops:admin:admin-key', 'dev:Dev:user:user-key'] }
   const fleet = await openWasmFleet({}, { ...noWorkers, plugins: { auth } })
   const { url } = fleet.gateway
@@ -311,11 +311,11 @@ test('without a key 401, with the key of somebody who is no admin 403', async ()
   expect(await statuses('Bearer admin-key')).toEqual([200, 200, 200, 400, 400, 400, 400, 400])
 })
 
-describe('a module that describes itself', () => {
+describe('a self-description', () => {
   const describing = async (fleet: WasmFleet, description: string, more: object = {}) =>
     at(await fleet.folder.guest('d', 'describing'), { config: { description }, ...more })
 
-  test('is given what it needs, kept warm and held to its failure policy as it says', async () => {
+  test('determines input, instance reuse and failure policy', async () => {
     const fleet = await openWasmFleet({ poolThreads: 1 })
     const description = { abi: 1, needs: { headers: false, request_body: true }, instance: 'reuse' }
     await fleet.register(await describing(fleet, JSON.stringify(description)))
@@ -325,7 +325,7 @@ describe('a module that describes itself', () => {
     expect(answers[1].endsWith('}second')).toBe(true)
   })
 
-  test('may be overruled by its registration', async () => {
+  test('is overridden by the registration', async () => {
     const fleet = await openWasmFleet({ poolThreads: 1 })
     const description = { abi: 1, needs: { headers: false, request_body: true }, instance: 'reuse' }
     const more = { needs: { request_body: false }, instance: 'fresh' }
@@ -360,7 +360,7 @@ describe('modules of the configuration', () => {
     const fleet = await openWasmFleet({ roots: [], modules: [module] })
     expect((await fleet.list()).modules.map(({ module_meta }) => module_meta.name)).toEqual(['configured'])
     expect((await fleet.chat()).status).toBe(418)
-    // A trial of the same file with other settings names no file; another file has to lie inside the roots.
+    // A trial of the same file with other settings is allowed; another file must be inside the roots.
     const [{ module_uuid: uuid }] = (await fleet.list()).modules
     const config = { head: '{"action":"reject","status":429}' }
     const changed = await replace(fleet, uuid, { file_path: module.file_path, config })
@@ -371,13 +371,13 @@ describe('modules of the configuration', () => {
     expect((await replace(fleet, module_uuid, { file_path })).status).toBe(400)
   })
 
-  test('that cannot be loaded stop the start, by name', async () => {
+  test('that cannot be loaded prevent the start, by name', async () => {
     await expect(openWasmFleet({ modules: [at('/nowhere.wasm')] }, noWorkers)).rejects.toThrow(
       /plugins\.wasm\.modules\.0 \(m\) cannot be loaded: file_path \/nowhere\.wasm cannot be opened/,
     )
   })
 
-  test('with members that nobody knows, and folders that are not absolute, stop the start too', async () => {
+  test('with unknown members, or relative roots, prevent the start too', async () => {
     const mistaken = at('/a.wasm', { on_failur: 'closed' })
     await expect(openWasmFleet({ modules: [mistaken] }, noWorkers)).rejects.toThrow(/on_failur/)
     await expect(openWasmFleet({ roots: ['modules'] }, noWorkers)).rejects.toThrow(

@@ -1,4 +1,4 @@
-/** What modules do to requests. */
+/** Effects of modules on requests. */
 import { describe, expect, test } from 'vitest'
 import { sendRaw } from '../support/raw-socket.ts'
 import { openWasmFleet, type WasmFleet } from './wasm-fleet.ts'
@@ -7,14 +7,14 @@ const CHAT = 'POST /v1/chat/completions'
 const reject = (status: unknown, more: object = {}) => JSON.stringify({ action: 'reject', status, ...more })
 const modify = (more: object) => JSON.stringify({ action: 'modify', ...more })
 
-/** The last request the worker got. */
+/** The last request that the worker received. */
 const sent = (fleet: WasmFleet) => fleet.workers[0].requestsTo(CHAT).at(-1)!
 
 async function executions(fleet: WasmFleet): Promise<number[]> {
   return (await fleet.list()).modules.map(({ module_meta }) => module_meta.access_count)
 }
 
-test('continue leaves method, path, query, headers and body as they were, byte for byte', async () => {
+test('continue leaves method, path, query, headers and body unchanged, byte for byte', async () => {
   const fleet = await openWasmFleet()
   const headers = { 'x-request-id-a': 'A  b', 'accept-language': 'de, en;q=0.5' }
   const body = Buffer.from('{ "model":"test-model",  "messages": [], "é": "\\u00e9" }')
@@ -31,7 +31,7 @@ test('continue leaves method, path, query, headers and body as they were, byte f
   expect(comparable(passed.rawHeaders)).toEqual(comparable(without.rawHeaders))
 })
 
-test('a rejection is the answer: its status, headers and body; the worker is not called', async () => {
+test('a rejection becomes the response, with its status, headers and body; the worker gets no request', async () => {
   const fleet = await openWasmFleet()
   const headers = [
     ['WWW-Authenticate', 'Bearer'],
@@ -50,7 +50,7 @@ test('a rejection is the answer: its status, headers and body; the worker is not
   expect(fleet.workers[0].requestsTo(CHAT)).toEqual([])
 })
 
-test('header changes reach the worker: set, then add, then remove', async () => {
+test('header changes apply to the worker request: set, then add, then remove', async () => {
   const fleet = await openWasmFleet()
   const head = modify({
     headers_remove: ['x-gone', 'Accept-Language'],
@@ -73,7 +73,7 @@ test('header changes reach the worker: set, then add, then remove', async () => 
   expect(Buffer.from(values('x-text')[0], 'latin1').toString()).toBe('grün ✓')
 })
 
-test('a replaced body reaches the worker with its own length', async () => {
+test('a replaced body is sent to the worker with its own length', async () => {
   const fleet = await openWasmFleet()
   const body = '{"model":"test-model","messages":[{"role":"user","content":"ünïcode"}]}'
   await fleet.attach('a', 'OnRequest', { head: modify({ replaces_body: true }), body })
@@ -82,7 +82,7 @@ test('a replaced body reaches the worker with its own length', async () => {
   expect(sent(fleet).header('content-length')).toBe(String(Buffer.byteLength(body)))
 })
 
-test('a guest is told the request as it came: repeated headers, query without its mark, route, tenant', async () => {
+test('a guest receives the request unchanged: repeated headers, query without its question mark, route, tenant', async () => {
   const auth = { apiKey: 'root', tenantKeys: ['team-a:key-a'] }
   const fleet = await openWasmFleet({}, { plugins: { auth }, adminKey: 'root' })
   await fleet.attach('a', 'OnRequest', { do: 'show' })
@@ -122,7 +122,7 @@ test('a guest is told the request as it came: repeated headers, query without it
   expect(head.request.headers).toContainEqual(['x-text', 'grün ✓.'])
 }, 180_000)
 
-test('a guest is given only what it needs, and null for a tenant without a key', async () => {
+test('a guest receives only what it needs, and null as the tenant without a key', async () => {
   const fleet = await openWasmFleet()
   await fleet.attach('a', 'OnRequest', { do: 'show' }, { needs: { headers: ['X-Wanted'] } })
   const { request } = (await (await fleet.chat({}, { 'x-wanted': '1', 'x-other': '2' })).json()) as {
@@ -132,14 +132,14 @@ test('a guest is given only what it needs, and null for a tenant without a key',
   expect(request.tenant).toBeNull()
 })
 
-test('a guest that does without the address of the caller is given none', async () => {
+test('a guest without need of the client address receives none', async () => {
   const fleet = await openWasmFleet()
   await fleet.attach('a', 'OnRequest', { do: 'show' }, { needs: { client_ip: false } })
   const { request } = (await (await fleet.chat()).json()) as { request: Record<string, unknown> }
   expect(request.client_ip).toBe('')
 })
 
-test('the id of the request is the one the guest gets, given or made', async () => {
+test('a guest receives the request id, from the client or generated', async () => {
   const fleet = await openWasmFleet()
   await fleet.attach('a', 'OnRequest', { do: 'show' })
   const idOf = async (response: Response) =>
@@ -149,7 +149,7 @@ test('the id of the request is the one the guest gets, given or made', async () 
   expect(await idOf(made)).toBe(made.headers.get('x-request-id'))
 })
 
-test('the second module sees what the first one did, in order of registration, a hundred times', async () => {
+test('the second module sees the changes of the first, in order of registration, a hundred times', async () => {
   const fleet = await openWasmFleet()
   const first = await fleet.attach('z', 'OnRequest', { head: modify({ headers_set: [['x-mark', 'first']] }) })
   const second = await fleet.attach('a', 'OnRequest', { do: 'show', when: 'x-mark' })
@@ -163,7 +163,7 @@ test('the second module sees what the first one did, in order of registration, a
   expect((await fleet.list()).modules.map(({ module_uuid }) => module_uuid)).toEqual([first, second])
 })
 
-test('a later module is given the body that an earlier one wrote', async () => {
+test('a later module receives the body written by an earlier one', async () => {
   const fleet = await openWasmFleet()
   await fleet.attach('a', 'OnRequest', { head: modify({ replaces_body: true }), body: 'changed' })
   await fleet.attach('b', 'OnRequest', { do: 'show-body' }, { needs: { request_body: true } })
@@ -195,7 +195,7 @@ test.each(['pool', 'inline'] as const)(
         for (let round = 0; round < 3; round++) {
           read.push(await post('a', `a${round}`), await post('b', `b${round}`))
         }
-        // Variables are not kept at all: the SDK would hand out another call's memory.
+        // Variables are not kept, because the SDK would return the memory of another call.
         expect(read).toEqual(
           what === 'kv'
             ? ['none', 'none', 'a0', 'b0', 'a1', 'b1']
@@ -207,7 +207,7 @@ test.each(['pool', 'inline'] as const)(
   180_000,
 )
 
-test('many calls at once each get their own answer', async () => {
+test('concurrent calls each receive their own response', async () => {
   const fleet = await openWasmFleet()
   await fleet.attach(
     'a',
@@ -220,7 +220,7 @@ test('many calls at once each get their own answer', async () => {
 })
 
 describe('a body above the limit', () => {
-  test('is 413 in the shape of the route where a module needs it, and no module is called', async () => {
+  test('is 413 in the error format of the route if a module needs it, and no module is called', async () => {
     const fleet = await openWasmFleet({ maxBodyBytes: 1_000 })
     await fleet.attach('a', 'OnRequest', {}, { needs: { request_body: true } })
     const response = await fleet.chat({ model: 'test-model', messages: [], pad: 'x'.repeat(1_000) })
@@ -232,7 +232,7 @@ describe('a body above the limit', () => {
     expect(fleet.workers[0].requestsTo(CHAT)).toEqual([])
   })
 
-  test('passes where no module needs it', async () => {
+  test('passes if no module needs it', async () => {
     const fleet = await openWasmFleet({ maxBodyBytes: 1_000 })
     await fleet.attach('a', 'OnRequest')
     expect((await fleet.chat({ model: 'test-model', messages: [], pad: 'x'.repeat(1_000) })).status).toBe(200)
@@ -250,7 +250,7 @@ test('public and control-plane routes are never intercepted, so the module can b
   expect((await fleet.chat()).status).toBe(200)
 })
 
-test('a rejection with a status that is none is 400; on modify it is ignored', async () => {
+test('a rejection with an invalid status is 400; on modify it is ignored', async () => {
   const fleet = await openWasmFleet()
   for (const status of [999, 99, 100, 'x', 401.5]) {
     const uuid = await fleet.attach('a', 'OnRequest', { head: reject(status) })
@@ -261,7 +261,7 @@ test('a rejection with a status that is none is 400; on modify it is ignored', a
   expect((await fleet.chat()).status).toBe(200)
 })
 
-test('protected headers and values with line ends are dropped and counted', async () => {
+test('protected headers and values with line breaks are dropped and counted', async () => {
   const fleet = await openWasmFleet()
   const head = modify({
     headers_set: [
@@ -283,7 +283,7 @@ test('protected headers and values with line ends are dropped and counted', asyn
   expect((await fleet.metrics()).get('weir_wasm_dropped_headers_total{module="a"}')).toBe(6)
 })
 
-test('credentials are shown only to modules that name them or ask for them', async () => {
+test('credentials are passed only to modules that name or request them', async () => {
   const fleet = await openWasmFleet()
   const sent = { authorization: 'Bearer abc', cookie: 'c=1', 'x-api-key': 'k', 'x-plain': 'p' }
   const seen = async (needs: object) => {
@@ -298,7 +298,7 @@ test('credentials are shown only to modules that name them or ask for them', asy
   expect(await seen({ headers: ['authorization', 'x-plain'] })).toEqual(['authorization', 'x-plain'])
 })
 
-test('what is kept of a request names the modules that were called, also one that failed', async () => {
+test('the debug record names the modules that were called, including one that failed', async () => {
   const fleet = await openWasmFleet({}, { plugins: { debug: {} } })
   await fleet.attach('a', 'OnRequest', { head: modify({ headers_set: [['x-a', '1']] }) })
   await fleet.attach('b', 'OnRequest', { do: 'trap' }, { on_failure: 'closed' })

@@ -1,4 +1,4 @@
-/** What modules do to answers and errors. */
+/** Effects of modules on responses and errors. */
 import { describe, expect, test } from 'vitest'
 import { hangAnswer, jsonAnswer, rawAnswer, sseAnswer } from '../support/scripted-worker.ts'
 import { openSse } from '../support/sse-client.ts'
@@ -14,7 +14,7 @@ async function executions(fleet: WasmFleet): Promise<number[]> {
 }
 
 describe('OnResponse', () => {
-  test('changes the status that the client sees', async () => {
+  test('changes the status that the client receives', async () => {
     const fleet = await openWasmFleet()
     fleet.workers[0].script(CHAT, jsonAnswer({ error: 'boom' }, { status: 500 }))
     await fleet.attach('a', 'OnResponse', {
@@ -40,7 +40,7 @@ describe('OnResponse', () => {
     expect([response.headers.get('content-encoding'), response.headers.get('etag')]).toEqual([null, '1'])
   })
 
-  test('is shown status, headers and body, also where the length was not announced', async () => {
+  test('receives status, headers and body, also without content-length', async () => {
     const fleet = await openWasmFleet()
     const { streamAnswer } = await import('../support/scripted-worker.ts')
     fleet.workers[0].script(
@@ -60,7 +60,7 @@ describe('OnResponse', () => {
     expect(head.response.headers).toContainEqual(['etag', 'a'])
   })
 
-  test('a rejection ends the chain; without a body of its own, the one there stays', async () => {
+  test('a rejection ends the chain; without its own body, the existing one is kept', async () => {
     const fleet = await openWasmFleet()
     fleet.workers[0].script(CHAT, rawAnswer('the answer'))
     await fleet.attach('a', 'OnResponse', { head: modify({ headers_set: [['x-first', '1']] }) })
@@ -72,7 +72,7 @@ describe('OnResponse', () => {
     expect(await executions(fleet)).toEqual([1, 1, 0])
   })
 
-  test('sees errors of the gateway, and nothing of a request that a module answered', async () => {
+  test('runs for errors of the gateway, and not for a request rejected by a module', async () => {
     const fleet = await openWasmFleet({}, { workers: [] })
     const uuid = await fleet.attach('a', 'OnResponse', { head: modify({ headers_set: [['x-seen', 'yes']] }) })
     const response = await fleet.chat()
@@ -82,7 +82,7 @@ describe('OnResponse', () => {
     await fleet.remove(uuid)
   })
 
-  test('a body above the limit passes by the modules that need it, and is counted', async () => {
+  test('a body above the limit skips the modules that need it, and is counted', async () => {
     const fleet = await openWasmFleet({ maxBodyBytes: 100 })
     const large = 'x'.repeat(101)
     fleet.workers[0].script(CHAT, rawAnswer(large))
@@ -98,7 +98,7 @@ describe('OnResponse', () => {
     expect((await fleet.metrics()).get(skipped)).toBe(1)
   })
 
-  test('an event stream is not held back: OnResponse does not run, OnRequest does', async () => {
+  test('an event stream is not buffered: OnResponse does not run, OnRequest does', async () => {
     const fleet = await openWasmFleet()
     const more = Promise.withResolvers<void>()
     fleet.workers[0].script(CHAT, sseAnswer(['{"n":1}', { until: more.promise }, '{"n":2}', '[DONE]']))
@@ -119,9 +119,9 @@ describe('OnResponse', () => {
   })
 })
 
-describe('text beyond ASCII in headers', () => {
+describe('non-ASCII text in headers', () => {
   const TEXT = 'grün ✓ 日本'
-  /** As clients and workers send and receive it: UTF-8, a byte a character. */
+  /** As on the wire: UTF-8, one character per byte. */
   const WIRE = Buffer.from(TEXT).toString('latin1')
 
   test.each(['pool', 'inline'] as const)(
@@ -152,7 +152,7 @@ describe('text beyond ASCII in headers', () => {
 describe('OnError', () => {
   const kernel = { upstream: { firstByteMs: 200 }, retry: { maxAttempts: 1 } }
 
-  test('runs once for a worker that does not answer in time, and replaces the body', async () => {
+  test('runs once for a worker that does not respond in time, and replaces the body', async () => {
     const fleet = await openWasmFleet({}, { kernel })
     fleet.workers[0].script(CHAT, hangAnswer())
     await fleet.attach('a', 'OnError', { head: modify({ status: 502, replaces_body: true }), body: 'sorry' })
@@ -166,7 +166,7 @@ describe('OnError', () => {
     expect(await executions(fleet)).toEqual([1, 1])
   }, 180_000)
 
-  test('runs once for an answer of the worker from 500 on, before OnResponse, and not below', async () => {
+  test('runs once for a worker response of 500 or above, before OnResponse, and not below', async () => {
     const fleet = await openWasmFleet()
     await fleet.attach('a', 'OnError', { head: modify({ headers_add: [['x-order', 'error']] }) })
     await fleet.attach('b', 'OnResponse', { head: modify({ headers_add: [['x-order', 'response']] }) })
@@ -177,7 +177,7 @@ describe('OnError', () => {
     expect([response.status, response.headers.get('x-order')]).toEqual([500, 'error, response'])
   })
 
-  test('is told code, message and status', async () => {
+  test('receives code, message and status', async () => {
     const fleet = await openWasmFleet({}, { workers: [] })
     await fleet.attach('a', 'OnError', { do: 'show' })
     const head = (await (await fleet.chat()).json()) as Record<string, object>
@@ -188,7 +188,7 @@ describe('OnError', () => {
     })
   })
 
-  test('may dress up a refused key, but not let it in', async () => {
+  test('may change the body of a rejected request, but not its status', async () => {
     const auth = { apiKey: 'root' }
     const fleet = await openWasmFleet({}, { plugins: { auth }, adminKey: 'root' })
     const config = { head: modify({ status: 200, replaces_body: true }), body: 'come in' }
@@ -197,7 +197,7 @@ describe('OnError', () => {
     expect([response.status, await response.text()]).toEqual([401, 'come in'])
   })
 
-  test('that fails and may not leaves its own error', async () => {
+  test('that fails with on_failure closed results in its own error', async () => {
     const fleet = await openWasmFleet({}, { workers: [] })
     await fleet.attach('a', 'OnError', { do: 'trap' }, { on_failure: 'closed' })
     const response = await fleet.chat()

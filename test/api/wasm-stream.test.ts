@@ -1,4 +1,4 @@
-/** What modules do to the events of streamed answers. */
+/** Effects of modules on streamed events. */
 import { describe, expect, test } from 'vitest'
 import { sseAnswer, streamAnswer } from '../support/scripted-worker.ts'
 import { openSse, type SseStream } from '../support/sse-client.ts'
@@ -22,7 +22,7 @@ async function streamed(fleet: WasmFleet): Promise<string> {
 
 const events = (...data: string[]) => data.map((one) => `data: ${one}\n\n`).join('')
 
-test('events that no module touches pass byte for byte, whatever their lines look like', async () => {
+test('events that no module changes pass byte for byte, in any valid syntax', async () => {
   const fleet = await openWasmFleet()
   const odd =
     'event: a\r\ndata: 1\r\n\r\n: a comment\n\ndata:2\nid: 7\ndata: two\n\nretry: 5\n\ndata: \n\ndata: ü\n\n' +
@@ -30,11 +30,11 @@ test('events that no module touches pass byte for byte, whatever their lines loo
   fleet.workers[0].script(CHAT, streamAnswer([odd.slice(0, 30), odd.slice(30)], SSE))
   await fleet.attach('idle', 'OnStreamEvent')
   expect(await streamed(fleet)).toBe(odd)
-  // Five events with data, and the end; what lies behind [DONE] is nobody's business.
+  // Five events with data, and the end; events after [DONE] are not passed to modules.
   expect((await fleet.list()).metrics).toMatchObject({ total_executions: 5, failed_executions: 0 })
 })
 
-test('events are replaced in their place, framed anew, their other fields kept', async () => {
+test('events are replaced in place and encoded again, with their other fields kept', async () => {
   const fleet = await openWasmFleet()
   fleet.workers[0].script(
     CHAT,
@@ -46,7 +46,7 @@ test('events are replaced in their place, framed anew, their other fields kept',
   )
 })
 
-test('events are dropped and doubled; [DONE] is never shown', async () => {
+test('events are dropped and duplicated; [DONE] is never passed to modules', async () => {
   const fleet = await openWasmFleet()
   fleet.workers[0].script(CHAT, sseAnswer(['keep', 'drop me', 'twice', '[DONE]']))
   await fleet.attach('drop', 'OnStreamEvent', { do: 'drop', when: 'drop' })
@@ -55,17 +55,17 @@ test('events are dropped and doubled; [DONE] is never shown', async () => {
   expect(await streamed(fleet)).toBe(events('keep', 'twice', 'twice', '[DONE]'))
 })
 
-test('a module that burns all its fuel is not called for each of the events that came with the first', async () => {
+test('a module that runs out of fuel is not called for the other events of the chunk', async () => {
   const fleet = await openWasmFleet()
   const given = events(...Array.from({ length: 40 }, (_, index) => String(index)), '[DONE]')
   fleet.workers[0].script(CHAT, streamAnswer([given], SSE))
-  // No time limit ends it, however slow the machine is.
+  // The deadline is long enough that only the fuel limit applies.
   await fleet.attach('loop', 'OnStreamEvent', { do: 'loop' }, { timeout_ms: 120_000, fuel: 5_000_000 })
   expect(await streamed(fleet)).toBe(given)
   expect((await fleet.list()).metrics.failed_executions).toBeLessThan(5)
 })
 
-describe('the last word of a module', () => {
+describe('a final event of a module', () => {
   test.each([
     ['before [DONE]', ['a', '[DONE]'], ['a', 'the end', '[DONE]']],
     ['at the end where there is no [DONE]', ['a'], ['a', 'the end']],
@@ -76,7 +76,7 @@ describe('the last word of a module', () => {
     expect(await streamed(fleet)).toBe(events(...expected))
   })
 
-  test('goes through the modules behind it', async () => {
+  test('passes through the modules after it', async () => {
     const fleet = await openWasmFleet()
     fleet.workers[0].script(CHAT, sseAnswer(['a', '[DONE]']))
     await fleet.attach('tail', 'OnStreamEvent', { do: 'tail' })
@@ -99,7 +99,7 @@ test('each stream has its own state, per module, carried from event to event', a
     const state = lengths(n)
       .map((text) => `${text.length},`)
       .join('')
-    // The second module was shown the first one's last word too.
+    // The second module received the final event of the first one too.
     expect(stream.events.slice(-3).map(({ data }) => data)).toEqual([
       state,
       `${state}${state.length},`,
@@ -108,7 +108,7 @@ test('each stream has its own state, per module, carried from event to event', a
   }
 }, 180_000)
 
-test('a guest is told the stream, the event and its place', async () => {
+test('a guest receives the stream, the event and its index', async () => {
   const fleet = await openWasmFleet()
   fleet.workers[0].script(
     CHAT,
@@ -141,7 +141,7 @@ describe('a module that fails', () => {
     expect((await fleet.list()).metrics.failed_executions).toBe(1)
   })
 
-  test('closed ends the stream with an error event, and nothing of the event gets out', async () => {
+  test('closed ends the stream with an error event, without the event itself', async () => {
     const fleet = await openWasmFleet()
     fleet.workers[0].script(CHAT, sseAnswer(['a', { waitMs: 30 }, 'bad', 'c', '[DONE]']))
     await fleet.attach('bad', 'OnStreamEvent', { do: 'trap', when: 'bad' }, { on_failure: 'closed' })
@@ -154,15 +154,15 @@ describe('a module that fails', () => {
   })
 
   test.each(['pool', 'inline'] as const)(
-    'is told to the client where the configuration says so: once in the stream, and before one that begins without it (%s)',
+    'is reported to the client if configured: once as an event, and as a header of later streams (%s)',
     async (placement) => {
       const skippedStreams = { header: true, event: true }
       const fleet = await openWasmFleet({ skippedStreams, breaker: { failures: 2, coolOffMs: 60_000 } })
       await fleet.attach('größe, a', 'OnStreamEvent', { do: 'trap', when: 'bad' }, { placement })
-      const told = (reason: string) =>
+      const notice = (reason: string) =>
         `event: weir.module_skipped\n${events(JSON.stringify({ module: 'größe, a', reason }))}`
-      /** Each event goes out once the client has what became of the one before. */
-      const ask = async (received: readonly number[]) => {
+      /** Each event is sent once the client has received the given number of events. */
+      const stream = async (received: readonly number[]) => {
         const gates = received.map(() => Promise.withResolvers<void>())
         const steps = ['a', 'bad', 'bad', 'c'].flatMap((data, index) => [
           { until: gates[index].promise },
@@ -177,14 +177,14 @@ describe('a module that fails', () => {
         await stream.done
         return [stream.headers.get('x-weir-skipped-modules'), stream.text()]
       }
-      // The second failure suspends it in the middle of the first stream.
-      expect(await ask([0, 1, 3, 4])).toEqual([
+      // The second failure suspends the module in the middle of the first stream.
+      expect(await stream([0, 1, 3, 4])).toEqual([
         undefined,
-        `${events('a', 'bad')}${told('error')}${events('bad', 'c', '[DONE]')}`,
+        `${events('a', 'bad')}${notice('error')}${events('bad', 'c', '[DONE]')}`,
       ])
-      expect(await ask([0, 2, 3, 4])).toEqual([
+      expect(await stream([0, 2, 3, 4])).toEqual([
         'gr%C3%B6%C3%9Fe%2C%20a',
-        `${events('a')}${told('suspended')}${events('bad', 'bad', 'c', '[DONE]')}`,
+        `${events('a')}${notice('suspended')}${events('bad', 'bad', 'c', '[DONE]')}`,
       ])
       const plain = await openWasmFleet({ breaker: { failures: 1, coolOffMs: 60_000 } })
       await plain.attach('a', 'OnStreamEvent', { do: 'trap' }, { placement })
@@ -193,7 +193,7 @@ describe('a module that fails', () => {
     },
   )
 
-  test('by never ending is stopped; the other streams of its batch lose nothing', async () => {
+  test('by never ending is terminated; the other streams of its batch lose nothing', async () => {
     const fleet = await openWasmFleet({ poolThreads: 1, breaker: { failures: 100 } })
     const go = Promise.withResolvers<void>()
     fleet.workers[0].script(CHAT, (request) => {
@@ -213,7 +213,7 @@ describe('a module that fails', () => {
   }, 180_000)
 })
 
-test('a stream keeps the modules it began with', async () => {
+test('a stream keeps the modules it started with', async () => {
   const fleet = await openWasmFleet()
   const removed = Promise.withResolvers<void>()
   fleet.workers[0].script(CHAT, sseAnswer(['a', { until: removed.promise }, 'b', '[DONE]']))
@@ -227,7 +227,7 @@ test('a stream keeps the modules it began with', async () => {
   expect(await streamed(fleet)).toContain('data: a\n')
 })
 
-test('a module may end a stream itself: nothing follows, and there is no second end', async () => {
+test('a module may end a stream: nothing follows, and the end is sent once', async () => {
   const fleet = await openWasmFleet()
   const config = { head: '{"events":[{"data":"last"},{"data":"[DONE]"}]}', when: 'stop' }
   for (const steps of [

@@ -1,4 +1,4 @@
-/** Modules at OnToolCall, over responses with a real tool server: each of the three answers, and what a failure does. */
+/** Modules at OnToolCall, over responses with a real tool server: each of the three actions, and failures. */
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
@@ -31,10 +31,10 @@ async function guarded(
   more: Partial<ModuleDescriptor> = {},
   wasm: Record<string, unknown> = {},
 ) {
-  const heard: unknown[] = []
+  const inputs: unknown[] = []
   const server: ToolServer = await startToolServer({
     read: (input) => {
-      heard.push(input)
+      inputs.push(input)
       return 'the file'
     },
   })
@@ -54,55 +54,55 @@ async function guarded(
     ...more,
   }
   const added = await fleet.post('/wasm', { modules: [module] })
-  const ask = async (args: Record<string, unknown>) => {
+  const callTool = async (args: Record<string, unknown>) => {
     const call = { id: 'c1', name: 'read', arguments: JSON.stringify(args) }
     fleet.workers[0].once(CHAT, says({ tool_calls: [call] }))
     fleet.workers[0].once(CHAT, says('done'))
     const tool = { type: 'mcp', server_label: 'files', server_url: server.url, require_approval: 'never' }
     const reply = await fleet.create({ input: 'go', tools: [tool] })
     const ran = reply.output.find(({ type }: { type: string }) => type === 'mcp_call')
-    return { ran, told: fleet.asked().at(-1).messages.at(-1).content }
+    return { ran, toolResult: fleet.asked().at(-1).messages.at(-1).content }
   }
-  return { ask, heard, added: { status: added.status, body: await added.json() }, get: fleet.get }
+  return { callTool, inputs, added: { status: added.status, body: await added.json() }, get: fleet.get }
 }
 
-test('tools 4: a module lets a tool run', async () => {
-  const { ask, heard, added } = await guarded({ denied: 'write' })
+test('a module allows a tool call', async () => {
+  const { callTool, inputs, added } = await guarded({ denied: 'write' })
   expect(added.status).toBe(200)
-  const { ran, told } = await ask({ path: 'a' })
-  expect([ran.status, ran.output, told]).toEqual(['completed', 'the file', 'the file'])
-  expect(heard).toEqual([{ path: 'a' }])
+  const { ran, toolResult } = await callTool({ path: 'a' })
+  expect([ran.status, ran.output, toolResult]).toEqual(['completed', 'the file', 'the file'])
+  expect(inputs).toEqual([{ path: 'a' }])
 })
 
-test('tools 4: a module refuses a call, and the model reads why', async () => {
-  const { ask, heard, get } = await guarded({ denied: 'rea*' })
-  const { ran, told } = await ask({ path: 'a' })
-  expect(told).toContain('The tool read may not be used here.')
+test('a module rejects a call, and the model receives the reason', async () => {
+  const { callTool, inputs, get } = await guarded({ denied: 'rea*' })
+  const { ran, toolResult } = await callTool({ path: 'a' })
+  expect(toolResult).toContain('The tool read may not be used here.')
   expect(ran.status).toBe('failed')
   expect(JSON.stringify(ran.error)).toContain('may not be used here')
-  expect(heard).toEqual([])
+  expect(inputs).toEqual([])
   const { modules } = (await (await get('/wasm')).json()) as {
     modules: { module_meta: { access_count: number } }[]
   }
   expect(modules[0].module_meta.access_count).toBe(1)
 })
 
-test('tools 4: a module changes the arguments; the client is shown what the model wrote', async () => {
-  const { ask, heard } = await guarded({ hidden_arguments: 'token' })
-  const { ran, told } = await ask({ path: 'größe', token: 'secret' })
-  expect(heard).toEqual([{ path: 'größe', token: '[removed]' }])
-  expect([told, ran.arguments]).toEqual(['the file', '{"path":"größe","token":"secret"}'])
+test('a module changes the arguments; the client receives those of the model', async () => {
+  const { callTool, inputs } = await guarded({ hidden_arguments: 'token' })
+  const { ran, toolResult } = await callTool({ path: 'größe', token: 'secret' })
+  expect(inputs).toEqual([{ path: 'größe', token: '[removed]' }])
+  expect([toolResult, ran.arguments]).toEqual(['the file', '{"path":"größe","token":"secret"}'])
 })
 
-test('tools 4: a module that must not fail and does stops the call, not the request', async () => {
-  const { ask, heard, added } = await guarded({}, { fuel: 200_000 })
+test('a failing module with on_failure closed fails the call, not the request', async () => {
+  const { callTool, inputs, added } = await guarded({}, { fuel: 200_000 })
   expect(added.status).toBe(200)
-  const { ran, told } = await ask({ path: 'a'.repeat(200_000) })
-  expect([ran.status, heard]).toEqual(['failed', []])
-  expect(told).toContain('stopped by a guard that failed')
+  const { ran, toolResult } = await callTool({ path: 'a'.repeat(200_000) })
+  expect([ran.status, inputs]).toEqual(['failed', []])
+  expect(toolResult).toContain('stopped by a guard that failed')
 })
 
-test('tools 4: what a tool call cannot be matched by is refused at registration', async () => {
+test('matchers that a tool call cannot evaluate are rejected at registration', async () => {
   const { added } = await guarded({}, { match: { routes: ['/v1/responses'] } })
   expect(added).toMatchObject({
     status: 400,
@@ -110,7 +110,7 @@ test('tools 4: what a tool call cannot be matched by is refused at registration'
   })
 })
 
-test('a setting that the module does not know is refused by name; those it has are listed', async () => {
+test('an unknown setting is rejected by name; known ones are listed', async () => {
   const { added } = await guarded({ denid: 'read' })
   expect(added.status).toBe(400)
   expect(JSON.stringify(added.body)).toContain(
@@ -123,42 +123,42 @@ test('a setting that the module does not know is refused by name; those it has a
   })
 })
 
-/** Asks a service about the call; what it says decides, and no answer refuses. */
-const ASKER = `
+/** A module that requests a verdict from a service; no response rejects the call. */
+const VERDICT_MODULE = `
 import { Action, config, handleToolCall, Request, ToolAction, ToolCall } from 'weir-gateway/wasm-sdk/assembly'
 
 export function on_tool_call(): i32 {
   return handleToolCall((request: Request, call: ToolCall): ToolAction => {
     const fetched = request.fetched
     if (fetched === null) {
-      const question = Action.fetch(config.text('url', ''), 'POST').withText(call.name + ' ' + call.text()).keep('größe')
-      return ToolAction.fetch(question)
+      const verdictRequest = Action.fetch(config.text('url', ''), 'POST').withText(call.name + ' ' + call.text()).keep('größe')
+      return ToolAction.fetch(verdictRequest)
     }
-    if (fetched.error !== null) return ToolAction.reject('nobody could be asked: ' + fetched.error!)
-    const said = fetched.text()
-    if (said == 'yes') return ToolAction.pass()
-    return said.startsWith('{') ? ToolAction.withArguments(said) : ToolAction.reject(said + ' ' + request.state)
+    if (fetched.error !== null) return ToolAction.reject('no verdict: ' + fetched.error!)
+    const verdict = fetched.text()
+    if (verdict == 'yes') return ToolAction.pass()
+    return verdict.startsWith('{') ? ToolAction.withArguments(verdict) : ToolAction.reject(verdict + ' ' + request.state)
   })
 }
 `
 
-test('tools 4: a module asks a service before it lets a tool run', { timeout: 300_000 }, async () => {
-  const project = join(folder, 'asker')
+test('a module requests a verdict from a service before a tool runs', { timeout: 300_000 }, async () => {
+  const project = join(folder, 'verdictModule')
   mkdirSync(join(project, 'assembly'), { recursive: true })
-  writeFileSync(join(project, 'assembly', 'index.ts'), ASKER)
-  const asker = join(folder, 'asker.wasm')
-  const built = await buildModule({ directory: project, outFile: asker })
+  writeFileSync(join(project, 'assembly', 'index.ts'), VERDICT_MODULE)
+  const verdictModule = join(folder, 'verdictModule.wasm')
+  const built = await buildModule({ directory: project, outFile: verdictModule })
   if (!built.isOk) throw new Error(`${built.problem}\n${built.output}`)
-  const answers = ['yes', 'not today:', '{"path":"b"}']
-  const questions: string[] = []
+  const verdicts = ['yes', 'not today:', '{"path":"b"}']
+  const verdictRequests: string[] = []
   const service = createServer((request, response) => {
     let text = ''
     request.setEncoding('utf8').on('data', (part: string) => {
       text += part
     })
     request.on('end', () => {
-      questions.push(text)
-      response.end(answers.shift())
+      verdictRequests.push(text)
+      response.end(verdicts.shift())
     })
   })
   await new Promise<void>((resolve) => service.listen(0, '127.0.0.1', resolve))
@@ -168,22 +168,28 @@ test('tools 4: a module asks a service before it lets a tool run', { timeout: 30
   }
   ends.push(stop)
   const origin = `http://127.0.0.1:${(service.address() as AddressInfo).port}`
-  const { ask, heard, added } = await guarded(
+  const { callTool, inputs, added } = await guarded(
     { url: `${origin}/may` },
-    { file_path: asker, allowed_hosts: [origin] },
+    { file_path: verdictModule, allowed_hosts: [origin] },
     { fetch: { timeoutMs: 20_000, origins: [origin], privateNetworks: ['127.0.0.0/8'] }, timeoutMs: 20_000 },
   )
   expect(added, JSON.stringify(added.body)).toMatchObject({ status: 200 })
-  expect((await ask({ path: 'a' })).told).toBe('the file')
-  const refused = await ask({ path: 'a' })
-  expect([refused.ran.status, refused.told]).toEqual(['failed', expect.stringContaining('not today: größe')])
-  expect((await ask({ path: 'a' })).told).toBe('the file')
-  expect(questions).toEqual(Array(3).fill('read {"path":"a"}'))
-  // What was refused never reached the server of the tool.
-  expect(heard).toEqual([{ path: 'a' }, { path: 'b' }])
+  expect((await callTool({ path: 'a' })).toolResult).toBe('the file')
+  const refused = await callTool({ path: 'a' })
+  expect([refused.ran.status, refused.toolResult]).toEqual([
+    'failed',
+    expect.stringContaining('not today: größe'),
+  ])
+  expect((await callTool({ path: 'a' })).toolResult).toBe('the file')
+  expect(verdictRequests).toEqual(Array(3).fill('read {"path":"a"}'))
+  // Rejected calls never reached the tool server.
+  expect(inputs).toEqual([{ path: 'a' }, { path: 'b' }])
   await stop()
   ends.pop()
-  const unanswered = await ask({ path: 'a' })
-  expect([unanswered.ran.status, unanswered.told]).toEqual(['failed', expect.stringContaining('unreachable')])
-  expect(heard).toHaveLength(2)
+  const unreachable = await callTool({ path: 'a' })
+  expect([unreachable.ran.status, unreachable.toolResult]).toEqual([
+    'failed',
+    expect.stringContaining('unreachable'),
+  ])
+  expect(inputs).toHaveLength(2)
 })

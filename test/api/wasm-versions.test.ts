@@ -27,11 +27,11 @@ async function replace(fleet: WasmFleet, uuid: string, config: Record<string, st
   return send(fleet, 'PUT', `/wasm/${uuid}`, change)
 }
 
-/** Versions that each request met, in order of arrival. */
+/** Versions that the requests used, in order of arrival. */
 const versionsSeen = (fleet: WasmFleet) =>
   fleet.workers[0].requestsTo(CHAT).map((request) => request.header('x-version'))
 
-test('a new version takes the place of the old one, which a rollback brings back; counters stay', async () => {
+test('a new version replaces the old one, which a rollback restores; counters are kept', async () => {
   const fleet = await openWasmFleet()
   const first = await fleet.attach('m', 'OnRequest', { do: 'count' })
   expect(await (await fleet.chat()).text()).toBe('1')
@@ -45,7 +45,7 @@ test('a new version takes the place of the old one, which a rollback brings back
   expect([none.status, none.text]).toEqual([400, 'there is no earlier version of m'])
 })
 
-test('the list tells which versions there were, newest first, and no more than a rollback can go back to', async () => {
+test('the list has the earlier versions, newest first, as far as a rollback can go back', async () => {
   const fleet = await openWasmFleet()
   const first = await fleet.attach('m', 'OnRequest', ADD('0'))
   const shown = async () => {
@@ -73,7 +73,7 @@ test('the list tells which versions there were, newest first, and no more than a
   expect(await shown()).toEqual([[uuids[6], 4, uuids.slice(2, 6).reverse()]])
 })
 
-test('a version that is refused changes nothing', async () => {
+test('a rejected version changes nothing', async () => {
   const fleet = await openWasmFleet()
   const uuid = await fleet.attach('m', 'OnRequest', ADD('one'))
   for (const change of [
@@ -88,7 +88,7 @@ test('a version that is refused changes nothing', async () => {
   expect((await send(fleet, 'PUT', '/wasm/abc', {})).status).toBe(400)
 })
 
-test('streams under way end on the version that they began with', async () => {
+test('running streams end on the version that they started with', async () => {
   const fleet = await openWasmFleet()
   const uuid = await fleet.attach('m', 'OnStreamEvent', { do: 'upper' })
   const goOn = Promise.withResolvers<void>()
@@ -110,7 +110,7 @@ test('streams under way end on the version that they began with', async () => {
   expect(later.text()).toBe('data: [DONE]\n\n')
 })
 
-test('a canary gets its part, each request exactly one version, and takes over when it is promoted', async () => {
+test('a canary gets its share, each request uses exactly one version, and a promotion replaces the old one', async () => {
   const fleet = await openWasmFleet()
   const uuid = await fleet.attach('m', 'OnRequest', ADD('old'))
   const canary = await replace(fleet, uuid, ADD('new'), { trial: { kind: 'canary', percent: 30 } })
@@ -128,7 +128,7 @@ test('a canary gets its part, each request exactly one version, and takes over w
   expect(versionsSeen(fleet).at(-1)).toBe('old')
 })
 
-test('a shadow sees every request and changes none; what it would have done is counted', async () => {
+test('a shadow receives every request and changes none; its differences are counted', async () => {
   const fleet = await openWasmFleet()
   const uuid = await fleet.attach('m', 'OnRequest', ADD('old'))
   const trial = { kind: 'shadow' }
@@ -146,7 +146,7 @@ test('a shadow sees every request and changes none; what it would have done is c
   expect((await fleet.list()).modules).toHaveLength(1)
 })
 
-test('a shadow sees errors of the gateway too, and changes none', async () => {
+test('a shadow receives errors of the gateway too, and changes none', async () => {
   const fleet = await openWasmFleet({}, { workers: [] })
   const uuid = await fleet.attach('m', 'OnError', ADD('old'))
   await replace(fleet, uuid, ADD('new'), { trial: { kind: 'shadow' } })
@@ -156,7 +156,7 @@ test('a shadow sees errors of the gateway too, and changes none', async () => {
   await expect.poll(async () => (await fleet.metrics()).get(different)).toBe(1)
 })
 
-test('a shadow sees events of streams as its module does, and changes none; each stream counts once', async () => {
+test('a shadow receives stream events like its module, and changes none; each stream counts once', async () => {
   const fleet = await openWasmFleet()
   const mark = (name: string) => ({ do: 'mark', mark: name })
   await fleet.attach('before', 'OnStreamEvent', { do: 'upper' })
@@ -190,7 +190,7 @@ test('a shadow sees events of streams as its module does, and changes none; each
   await expect.poll(counted).toEqual([2, 1])
 })
 
-test('a shadow that takes over goes on with the values of the version before it', async () => {
+test('a promoted shadow continues with the values of the version before it', async () => {
   const fleet = await openWasmFleet({ poolThreads: 1 })
   const uuid = await fleet.attach('m', 'OnRequest', { do: 'count' })
   const count = async () => (await fleet.chat()).text()
@@ -198,7 +198,7 @@ test('a shadow that takes over goes on with the values of the version before it'
   const shadow = await replace(fleet, uuid, { do: 'count' }, { trial: { kind: 'shadow' } })
   for (const counted of ['2', '3', '4']) expect(await count()).toBe(counted)
   const compared = 'weir_wasm_shadow_comparisons_total{module="m",verdict="different"}'
-  // It counts for itself, so that it would have answered otherwise.
+  // It counts separately, so its responses would differ.
   await expect.poll(async () => (await fleet.metrics()).get(compared)).toBe(3)
   const promoted = await send(fleet, 'POST', `/wasm/${shadow.uuid}/promote`)
   expect(promoted.status).toBe(200)
@@ -208,7 +208,7 @@ test('a shadow that takes over goes on with the values of the version before it'
   expect(await count()).toBe('6')
 })
 
-test('under load no request is lost and none meets two versions, whatever is replaced meanwhile', async () => {
+test('under load no request is lost, and none uses two versions', async () => {
   const fleet = await openWasmFleet()
   let uuid = await fleet.attach('m', 'OnRequest', ADD('0'), { placement: 'auto' })
   let isOver = false
@@ -228,7 +228,7 @@ test('under load no request is lost and none meets two versions, whatever is rep
   expect(seen.filter((version) => !/^\d$/.test(version ?? 'none'))).toEqual([])
 }, 180_000)
 
-test('the list says what modules cost, how they do, and what they run', async () => {
+test('the list has cost, state and version of each module', async () => {
   const fleet = await openWasmFleet({ breaker: { failures: 2, coolOffMs: 60_000 } })
   const uuid = await fleet.attach('m', 'OnRequest', { do: 'trap', when: 'x-trap' })
   await fleet.chat()
@@ -260,12 +260,12 @@ test('the list says what modules cost, how they do, and what they run', async ()
   expect((await fleet.metrics()).get(info(uuid))).toBeUndefined()
 })
 
-test('a call that burns too much where the request is served, and is made again in the pool, has counted once', async () => {
+test('a call that exceeds the inline fuel and is repeated in the pool counts once', async () => {
   const fleet = await openWasmFleet()
   const counter = await fleet.attach('counter', 'OnRequest', { do: 'mark' }, { placement: 'auto' })
   const heavy = { do: 'spin', ms: '20', when: 'x-heavy' }
   await fleet.attach('heavy', 'OnRequest', heavy, { placement: 'auto' })
-  // More than it takes until both are tried there.
+  // Enough calls that both modules run inline.
   const light = 40
   for (let i = 0; i < light; i++) expect((await fleet.chat()).status).toBe(200)
   expect((await fleet.chat(undefined, { 'x-heavy': '1' })).status).toBe(200)

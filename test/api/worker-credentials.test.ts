@@ -1,4 +1,4 @@
-/** Workers that answer 401 or 403: about the gateway's own key, which is their failure, or about the client's, which is not. */
+/** Workers that respond 401 or 403: a failure of theirs if they reject the gateway's key, not if they reject the client's. */
 import { describe, expect, test } from 'vitest'
 import { NATIVE, nativeSays } from '../support/responses-script.ts'
 import { jsonAnswer, type Script, type ScriptedWorker, sseAnswer } from '../support/scripted-worker.ts'
@@ -8,7 +8,7 @@ import { CHAT, COUNT, HELLO, MESSAGES, openMessages } from './messages-fleet.ts'
 import { openResponses, says } from './responses/responses-fleet.ts'
 
 const CODE = 'worker_credentials_rejected'
-/** As OpenAI answers it: no other try, please. */
+/** As OpenAI responds, with advice not to retry. */
 const rejection = (status = 401) =>
   jsonAnswer(
     { error: { message: 'Incorrect API key', code: 'invalid_api_key' } },
@@ -19,7 +19,7 @@ const chatBody = { model: 'test-model', messages: [{ role: 'user', content: 'hi'
 const wrong = { api_key: 'wrong', priority: 90 }
 const right = { api_key: 'right' }
 
-/** Status and the gateway's own error code; null where the response is not the gateway's. */
+/** Status and error code of the gateway; null if the response is the worker's. */
 async function read(reply: Response) {
   const text = await reply.text()
   return { status: reply.status, code: reply.headers.get('x-weir-error-code'), text }
@@ -36,7 +36,7 @@ async function failuresOf({ gateway }: Pick<Fleet, 'gateway'>, { url }: { url: s
   )
 }
 
-/** Two workers, the first of which is preferred and has a key of the gateway's that it rejects. */
+/** Two workers, the first of which is preferred and rejects the gateway's key. */
 const withKeys = (more: object = {}): FleetOptions => ({
   workers: [{ spec: { ...wrong, ...more } }, { spec: { ...right, ...more } }],
   kernel: { policy: 'least_load', retry: QUICK },
@@ -46,10 +46,10 @@ interface Lane {
   readonly open: () => Promise<Fleet>
   readonly path: string
   readonly body: object
-  /** Of the worker. */
+  /** Route of the worker. */
   readonly route: string
   readonly answer: Script
-  /** Of the format, for trouble of workers. Default 502. */
+  /** Status of the format for worker failures. Default 502. */
   readonly failureStatus?: number
 }
 
@@ -115,7 +115,7 @@ const lanes: Record<string, Lane> = {
 
 describe("the gateway's own key is rejected", () => {
   test.each(Object.keys(lanes))(
-    '%s: another worker answers; without one the client reads 502',
+    '%s: another worker responds; without one the client receives 502',
     async (name) => {
       const { open, path, body, route, answer, failureStatus = 502 } = lanes[name]
       const fleet = await open()
@@ -135,7 +135,7 @@ describe("the gateway's own key is rejected", () => {
     },
   )
 
-  test('with retries off the breaker counts it too, and passes the worker over from its threshold on', async () => {
+  test('without retries the breaker counts it too, and excludes the worker at its threshold', async () => {
     const fleet = await openFleet({
       ...withKeys(),
       kernel: { policy: 'least_load', retry: { maxAttempts: 1 }, breaker: { failureThreshold: 3 } },
@@ -147,14 +147,14 @@ describe("the gateway's own key is rejected", () => {
     expect(statuses).toEqual([502, 502, 502, 200, 200, 200])
   })
 
-  test('a count of tokens that one worker is asked for is no failure of the client either', async () => {
+  test('a rejected token count of a single worker is not an error of the client either', async () => {
     const fleet = await openMessages(withKeys({ apis: ['messages'] }))
     fleet.workers[0].script(COUNT, rejection())
     const reply = await read(await fleet.post('/v1/messages/count_tokens', HELLO))
     expect([reply.status, reply.code]).toEqual([502, CODE])
   })
 
-  test('a worker without a key that the client cannot provide: its own is a key of the gateway', async () => {
+  test('a worker without a key counts as having a key of the gateway if the client cannot provide one', async () => {
     const fleet = await openFleet({
       workers: [{ spec: { priority: 90 } }, {}],
       plugins: { auth: { apiKey: 'gateway-key' } },
@@ -165,7 +165,7 @@ describe("the gateway's own key is rejected", () => {
     expect(await failuresOf(fleet, fleet.workers[0])).toBe('1')
   })
 
-  test('a worker without a key, where credentials of clients are not forwarded', async () => {
+  test('so does a worker without a key if client credentials are not forwarded', async () => {
     const fleet = await openFleet({ kernel: { upstream: { forwardHeaders: [] } } })
     fleet.workers[0].script(CHAT, rejection())
     const headers = { authorization: 'Bearer of-the-client' }
@@ -179,13 +179,13 @@ describe("the gateway's own key is rejected", () => {
       kernel: { policy },
     })
     fleet.workers[1].script(CHAT, rejection())
-    const ask = async (nth: number) => {
-      const messages = [{ role: 'user', content: `${nth % 7} tells a story` }]
+    const send = async (nth: number) => {
+      const messages = [{ role: 'user', content: `${nth % 7} as a number` }]
       return (await fleet.post('/v1/chat/completions', { model: 'test-model', messages })).status
     }
     const statuses: number[] = []
     for (let nth = 0; nth < 100; nth += 4)
-      statuses.push(...(await Promise.all([nth, nth + 1, nth + 2, nth + 3].map(ask))))
+      statuses.push(...(await Promise.all([nth, nth + 1, nth + 2, nth + 3].map(send))))
     expect(statuses.filter((status) => status !== 200)).toEqual([])
     expect(fleet.workers[1].requestsTo(CHAT).length).toBeLessThan(20)
   })
@@ -210,7 +210,7 @@ describe("the client's own credential is rejected", () => {
     await unchanged(fleet, fleet.workers[0], '/v1/chat/completions', headers)
   })
 
-  test('a service gets it in its own header: the response is passed on', async () => {
+  test('a service receives it in its own header: the response is passed on', async () => {
     const service = { runtime_type: 'external', provider: 'anthropic', labels: { provider: 'anthropic' } }
     const workers = [{ spec: { ...service, priority: 90 } }, { spec: service }]
     const fleet = await openMessages({ workers })
@@ -218,7 +218,7 @@ describe("the client's own credential is rejected", () => {
     await unchanged(fleet, fleet.workers[0], '/v1/messages', { 'x-api-key': 'of-the-client' })
   })
 
-  test("a header of the allow-list carries it beside the worker's key: the response is passed on", async () => {
+  test("an allowed header carries it in addition to the worker's key: the response is passed on", async () => {
     const upstream = { forwardHeaders: ['authorization', 'x-tenant-token'] }
     const fleet = await openFleet({ ...withKeys(), kernel: { upstream } })
     fleet.workers[0].script(CHAT, rejection())
@@ -280,7 +280,7 @@ describe('gRPC', () => {
     expect(reply.text).not.toContain('who are you')
   })
 
-  test("about the client's own credential it is passed on", async () => {
+  test('a rejected client credential is passed on', async () => {
     const fleet = await openGrpcFleet()
     fleet.engines[0].script = () => [{ status: 16, details: 'who are you' }]
     const headers = { authorization: 'Bearer of-the-client' }

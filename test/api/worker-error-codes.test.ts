@@ -1,4 +1,4 @@
-/** Error codes that workers choose, on every route that converts their replies: bounded, and harmless in a header. */
+/** Error codes chosen by workers, on every route that converts their responses: bounded, and valid in a header. */
 import { expect, test } from 'vitest'
 import { type Answer, jsonAnswer } from '../support/scripted-worker.ts'
 import { CHAT, HELLO, MESSAGES, VENDOR } from './messages-fleet.ts'
@@ -20,10 +20,10 @@ const ROUTES: readonly (readonly [path: string, body: object])[] = [
   ['/v1/chat/completions', { messages, stream: true }],
 ]
 
-/** Requests whose format is the worker's own pass as they are. */
+/** Requests in the format of the worker, whose responses are passed on unchanged. */
 const RELAYED = new Set(['/v1/messages of-messages', '/v1/chat/completions of-chat'])
 
-/** A worker of each format that a gateway converts to. */
+/** Workers of each format that the gateway converts to. */
 async function open(answer: Answer): Promise<ResponsesFleet> {
   const fleet = await openResponses(undefined, {
     workers: [
@@ -82,7 +82,7 @@ test.each([
     const codes = await codesOf(fleet)
     expect(Object.keys(codes)).toHaveLength(MODELS.length * (ROUTES.length + 1) - 4)
     expect(codes).toEqual(Object.fromEntries(Object.keys(codes).map((route) => [route, [400, shown, true]])))
-    // An uncaught error would have begun the end of the gateway.
+    // An uncaught error would have started the shutdown.
     expect((await fetch(`${fleet.gateway.url}/readiness`)).status).toBe(200)
   },
   120_000,

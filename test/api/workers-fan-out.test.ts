@@ -20,7 +20,7 @@ async function openWorker(options: ScriptedWorkerOptions = {}): Promise<Scripted
   return worker
 }
 
-/** A gateway at which these workers are registered, in this order. */
+/** A gateway with these workers, in this order. */
 async function openGateway(workers: readonly ScriptedWorker[], spec: object = {}): Promise<string> {
   const gateway = await startGateway({
     kernel: { auth: 'off' },
@@ -68,7 +68,7 @@ describe('POST /flush_cache', () => {
     })
   })
 
-  test('some or all failed is 206 and says which', async () => {
+  test('some or all failed is 206 with the failures', async () => {
     const [good, bad, dead] = [await openWorker(), await openWorker(), await openWorker()]
     good.script('POST /flush_cache', rawAnswer(''))
     bad.script('POST /flush_cache', rawAnswer('no', { status: 500 }))
@@ -136,7 +136,7 @@ describe('GET /get_loads', () => {
     expect(busy.requestsTo('GET /v1/loads')[0].path).toBe('/v1/loads?include=core,disagg,queues,memory')
   })
 
-  test('gauges of vllm tell a ratio but no tokens: details with load -1', async () => {
+  test('vllm gauges have a ratio but no tokens: details with load -1', async () => {
     const worker = await openWorker({ shape: 'vllm' })
     worker.script('GET /metrics', rawAnswer('vllm:num_requests_running 3\nvllm:kv_cache_usage_perc 0.25\n'))
     const [entry] = await loads(await openGateway([worker]))
@@ -164,7 +164,7 @@ describe('POST /start_profile and /stop_profile', () => {
     return { status: response.status, json: await response.json() }
   }
 
-  test('every engine gets the options as they came; stop needs no body', async () => {
+  test('every engine receives the options unchanged; stop needs no body', async () => {
     const workers = [await openWorker(), await openWorker({ shape: 'vllm' })]
     for (const worker of workers)
       worker.script('POST /start_profile', rawAnswer('ok')).script('POST /stop_profile', rawAnswer('ok'))
@@ -183,7 +183,7 @@ describe('POST /start_profile and /stop_profile', () => {
     }
   })
 
-  test('one worker is meant by its url, in any spelling; some that fail make 206, none that is meant 404', async () => {
+  test('a url, in any spelling, selects one worker; partial failures are 206, an unknown url 404', async () => {
     const [one, two] = [await openWorker(), await openWorker()]
     one.script('POST /start_profile', rawAnswer('ok'))
     const url = await openGateway([one, two])
@@ -203,11 +203,11 @@ describe('POST /start_profile and /stop_profile', () => {
         failed: [{ worker: two.url, error: expect.stringContaining('404') }],
       },
     })
-    expect(await start({ url: 'http://nobody:1' })).toEqual({
+    expect(await start({ url: 'http://missing:1' })).toEqual({
       status: 404,
       json: {
         status: 'error',
-        message: expect.stringContaining('nobody'),
+        message: expect.stringContaining('missing'),
         workers_profiled: 0,
         total_workers: 0,
       },

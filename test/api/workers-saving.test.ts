@@ -1,4 +1,4 @@
-/** A disk that takes nothing: changes of workers are refused by their jobs, and all is as before. */
+/** A full disk: changes of workers fail in their jobs, and nothing changes. */
 import { expect, test } from 'vitest'
 import { definePlugin, Store, Type } from '#kernel'
 import { MemoryStore, storeGone } from '../support/memory-store.ts'
@@ -27,7 +27,7 @@ async function openSavingFleet() {
       headers,
       body: body && JSON.stringify(body),
     })
-    // biome-ignore lint/suspicious/noExplicitAny: bodies of every shape are looked into
+    // biome-ignore lint/suspicious/noExplicitAny: bodies of any shape
     return { status: reply.status, body: (await reply.json()) as any }
   }
   const show = async (id: string) => (await call('GET', `/workers/${id}`)).body
@@ -35,7 +35,7 @@ async function openSavingFleet() {
   return { store, worker, spec, call, show, saved }
 }
 
-test('a worker that cannot be saved is not added; added again when there is room, with the same id', async () => {
+test('a worker that cannot be saved is not added; it can be added again with the same id once there is space', async () => {
   const { store, worker, spec, call, show, saved } = await openSavingFleet()
   store.failure = storeGone()
   const { body } = await call('POST', '/workers', spec)
@@ -51,7 +51,7 @@ test('a worker that cannot be saved is not added; added again when there is room
   await worker.close()
 })
 
-test('a change that cannot be saved is not made, and a removal not begun', async () => {
+test('a change that cannot be saved is not applied, and a removal not started', async () => {
   const { store, worker, spec, call, show, saved } = await openSavingFleet()
   const { worker_id: id } = (await call('POST', '/workers', spec)).body
   await expect.poll(async () => (await show(id)).status).toBe('ready')
@@ -78,7 +78,7 @@ test('a change that cannot be saved is not made, and a removal not begun', async
   await worker.close()
 })
 
-test('changes of one worker that come while another is being saved all hold', async () => {
+test('concurrent changes of one worker during a slow save all apply', async () => {
   const { store, worker, spec, call, show, saved } = await openSavingFleet()
   const { worker_id: id } = (await call('POST', '/workers', spec)).body
   await expect.poll(async () => (await show(id)).status).toBe('ready')

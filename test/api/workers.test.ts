@@ -33,7 +33,7 @@ interface Reply {
   readonly status: number
   readonly headers: Headers
   readonly text: string
-  // biome-ignore lint/suspicious/noExplicitAny: a test looks wherever it wants
+  // biome-ignore lint/suspicious/noExplicitAny: responses of any shape
   readonly json: any
 }
 
@@ -63,7 +63,7 @@ class Api {
   get = (path: string) => this.send('GET', path)
   post = (spec: unknown) => this.send('POST', '/workers', spec)
 
-  /** Asks again until the record passes. */
+  /** Polls the record until it passes. */
   async until(id: string, passes: (reply: Reply) => boolean): Promise<Reply> {
     const endsAtMs = performance.now() + 30_000
     for (;;) {
@@ -83,7 +83,7 @@ class Api {
     return json.worker_id
   }
 
-  /** Resolves when no change is under way. */
+  /** Resolves when no change is in progress. */
   settled = (id: string) => this.until(id, (reply) => reply.json.job_status === undefined)
   gone = (id: string) => this.until(id, (reply) => reply.status === 404)
 }
@@ -115,7 +115,7 @@ const errorOf = (reply: Reply) => ({
 })
 
 describe('POST /workers', () => {
-  test('answers 202 at once with id, url and location, and the record is pending until the work is done', async () => {
+  test('responds 202 at once with id, url and location, and the record is pending until the registration is done', async () => {
     const worker = await openWorker()
     const gate = Promise.withResolvers<void>()
     worker.script('GET /health', async () => {
@@ -167,7 +167,7 @@ describe('POST /workers', () => {
     expect(Math.min(...tookMs)).toBeLessThan(100)
   })
 
-  test('engine, models and context length of vllm are discovered; the record has no secret', async () => {
+  test('engine, models and context length of vllm are discovered; the record contains no secret', async () => {
     const worker = await openWorker({ shape: 'vllm', models: ['demo-7b'] })
     const api = await openApi()
     const id = await api.register({ url: worker.url, api_key: KEY, labels: { zone: 'a' } })
@@ -207,7 +207,7 @@ describe('POST /workers', () => {
     expect(worker.requestsTo('GET /v1/models')[0].header('authorization')).toBe(`Bearer ${KEY}`)
   })
 
-  test('a worker that comes up later is registered without another request', async () => {
+  test('a worker that starts later is registered without another request', async () => {
     const api = await openApi()
     const url = await deadUrl()
     const { worker_id: id } = (await api.post({ url })).json
@@ -216,7 +216,7 @@ describe('POST /workers', () => {
     expect((await api.settled(id)).json.status).toBe('ready')
   })
 
-  test('a worker that does not come up leaves a failed job with the reason, and the id stays the url’s', async () => {
+  test('a worker that does not start leaves a failed job with the reason, and the id of the url is kept', async () => {
     const api = await openApi({ startupTimeoutSecs: 0.2 })
     const url = await deadUrl()
     const { worker_id: id } = (await api.post({ url, api_key: KEY })).json
@@ -227,7 +227,7 @@ describe('POST /workers', () => {
     expect((await api.post({ url })).json.worker_id).toBe(id)
   })
 
-  test('a second POST while the first is under way gets the same id, and the newest specification wins', async () => {
+  test('a second POST during the first gets the same id, and the latest specification applies', async () => {
     const worker = await openWorker()
     const gate = Promise.withResolvers<void>()
     worker.once('GET /health', async () => {
@@ -244,7 +244,7 @@ describe('POST /workers', () => {
     expect(record.json).toMatchObject({ status: 'ready', priority: 2 })
   })
 
-  test('a url that is registered is a conflict that names url and id', async () => {
+  test('a registered url is a conflict with url and id', async () => {
     const worker = await openWorker()
     const api = await openApi()
     const id = await api.register({ url: worker.url, api_key: KEY })
@@ -275,7 +275,7 @@ describe('POST /workers', () => {
     })
   })
 
-  test('own connection, retry and bootstrap settings are kept and shown as they came', async () => {
+  test('connection, retry and bootstrap settings are kept and returned unchanged', async () => {
     const worker = await openWorker()
     const api = await openApi()
     const own = {
@@ -353,14 +353,14 @@ describe('POST /workers', () => {
     expect(json).not.toHaveProperty('some_day')
   })
 
-  test('the scheme decides the connection, whichever registered mode is named', async () => {
+  test('the scheme decides the connection mode, whatever mode is given', async () => {
     const api = await openApi({}, { grpc: {}, generations: {}, tokenizers: {}, parsers: {} })
     const reply = await api.post({ url: 'grpc://127.0.0.1:9', connection_mode: 'http' })
     expect(reply.status).toBe(202)
     expect((await api.get(`/workers/${reply.json.worker_id}`)).json.connection_mode).toBe('grpc')
   })
 
-  test('a scheme that no enabled plugin reaches is refused with the plugin to enable', async () => {
+  test('a scheme without an enabled plugin is rejected with the plugin to enable', async () => {
     const api = await openApi()
     const reply = await api.post({ url: 'grpc://127.0.0.1:9' })
     expect(errorOf(reply)).toEqual({ status: 501, type: 'not_implemented', code: 'transport_missing' })
@@ -390,7 +390,7 @@ describe('POST /workers', () => {
     expect((await api.send('PATCH', `/workers/${id}`, { connection_mode: 'http' })).status).toBe(202)
   })
 
-  test('a configured worker of an unknown connection mode stops the boot', async () => {
+  test('a configured worker with an unknown connection mode prevents the start', async () => {
     const workers = [{ url: 'http://127.0.0.1:9' }, { url: 'http://127.0.0.1:8', connection_mode: 'zmq' }]
     await expect(openApi({ workers })).rejects.toThrow(
       'plugins.workers.workers.1.connection_mode must be one of http (got "zmq")',
@@ -407,7 +407,7 @@ describe('POST /workers', () => {
 })
 
 describe('GET /workers', () => {
-  test('lists in order of registration with counts; the model filter knows aliases and wildcards', async () => {
+  test('lists in order of registration with counts; the model filter supports aliases and wildcards', async () => {
     const api = await openApi({ modelAliases: { short: 'm-a' } })
     const workers = await Promise.all(['m-a', 'm-b', 'm-c'].map((model) => openWorker({ models: [model] })))
     const specs = [
@@ -449,7 +449,7 @@ describe('ids', () => {
 })
 
 describe('PATCH /workers/{worker_id}', () => {
-  test('changes only what it names: labels and health merge, the rest stays', async () => {
+  test('changes only the given members: labels and health merge, the rest is kept', async () => {
     const worker = await openWorker()
     const api = await openApi()
     const id = await api.register({
@@ -483,7 +483,7 @@ describe('PATCH /workers/{worker_id}', () => {
     expect((await api.settled(id)).json).toEqual(after.json)
   })
 
-  test('a rotated key is the one that the next request carries', async () => {
+  test('a rotated key is used from the next request on', async () => {
     const worker = await openWorker()
     const api = await openApi()
     const id = await api.register({ url: worker.url, api_key: 'old-key' })
@@ -511,7 +511,7 @@ describe('PATCH /workers/{worker_id}', () => {
     expect((await api.get(`/workers/${id}`)).json.priority).toBe(50)
   })
 
-  test('switching health checks off makes a worker ready that was not', async () => {
+  test('disabling health checks makes a worker ready that was not', async () => {
     const worker = await openWorker()
     const api = await openApi({ health: { check_interval_secs: 0.02 } })
     const id = await api.register({ url: worker.url })
@@ -523,7 +523,7 @@ describe('PATCH /workers/{worker_id}', () => {
 })
 
 describe('PUT /workers/{worker_id}', () => {
-  test('resets what it does not name, discovers again, and keeps id and requests in flight', async () => {
+  test('resets members that are not given, discovers again, and keeps id and requests in flight', async () => {
     const worker = await openWorker({ models: ['first'] })
     const api = await openApi()
     const id = await api.register({ url: worker.url, priority: 9, labels: { zone: 'a' }, api_key: KEY })
@@ -555,7 +555,7 @@ describe('PUT /workers/{worker_id}', () => {
     expect(last.header('authorization')).toBeUndefined()
   })
 
-  test('PUT with another url is refused and changes nothing', async () => {
+  test('PUT with another url is rejected and changes nothing', async () => {
     const worker = await openWorker()
     const api = await openApi()
     const id = await api.register({ url: worker.url, priority: 9 })
@@ -566,7 +566,7 @@ describe('PUT /workers/{worker_id}', () => {
     expect((await api.get(`/workers/${id}`)).json.priority).toBe(9)
   })
 
-  test('PUT and PATCH of a registration that is not finished begin it anew, under the same id', async () => {
+  test('PUT and PATCH of an unfinished registration restart it under the same id', async () => {
     const api = await openApi()
     const url = await deadUrl()
     const { worker_id: id } = (await api.post({ url })).json
@@ -578,7 +578,7 @@ describe('PUT /workers/{worker_id}', () => {
     expect([elsewhere.status, elsewhere.json.error.code]).toEqual([400, 'url_change_unsupported'])
   })
 
-  test('PUT on a worker that does not answer fails in the job and leaves the old record', async () => {
+  test('PUT on a worker that does not respond fails in the job and keeps the old record', async () => {
     const worker = await openWorker()
     const api = await openApi({ startupTimeoutSecs: 0.2 })
     const id = await api.register({ url: worker.url, priority: 9 })
@@ -588,7 +588,7 @@ describe('PUT /workers/{worker_id}', () => {
     expect(json).toMatchObject({ priority: 9, status: 'ready', job_status: { job_type: 'AddWorker' } })
   })
 
-  test('PUT loses against a change that landed while it was prepared', async () => {
+  test('PUT fails if a change was applied while it was prepared', async () => {
     const worker = await openWorker()
     const api = await openApi()
     const id = await api.register({ url: worker.url })
@@ -608,7 +608,7 @@ describe('PUT /workers/{worker_id}', () => {
 })
 
 describe('DELETE /workers/{worker_id}', () => {
-  test('no new request reaches the worker, a running stream finishes, and the worker leaves when it is idle', async () => {
+  test('no new request reaches the worker, a running stream finishes, and the worker is removed once idle', async () => {
     const worker = await openWorker()
     const api = await openApi()
     const id = await api.register({ url: worker.url })
@@ -640,7 +640,7 @@ describe('DELETE /workers/{worker_id}', () => {
     expect(worker.requestsTo('POST /v1/chat/completions').length).toBe(1)
   })
 
-  test('a worker leaves at the drain deadline though it is busy, and its stream still finishes', async () => {
+  test('a busy worker is removed at the drain deadline, and its stream still finishes', async () => {
     const worker = await openWorker()
     const api = await openApi({ health: { drain_settle_secs: 0.2 } })
     const id = await api.register({ url: worker.url })
@@ -657,7 +657,7 @@ describe('DELETE /workers/{worker_id}', () => {
     expect((await running).status).toBe(200)
   })
 
-  test('the url is free again after the removal and gets a new id', async () => {
+  test('the url can be registered again after the removal and gets a new id', async () => {
     const worker = await openWorker()
     const api = await openApi({ health: { drain_settle_secs: 0 } })
     const id = await api.register({ url: worker.url })
@@ -666,7 +666,7 @@ describe('DELETE /workers/{worker_id}', () => {
     expect(await api.register({ url: worker.url })).not.toBe(id)
   })
 
-  test('DELETE cancels a registration that is not finished', async () => {
+  test('DELETE cancels an unfinished registration', async () => {
     const api = await openApi()
     const url = await deadUrl()
     const { worker_id: id } = (await api.post({ url })).json
@@ -679,7 +679,7 @@ describe('DELETE /workers/{worker_id}', () => {
 })
 
 describe('health', () => {
-  test('three bad probes make a worker not_ready, two good ones ready again', async () => {
+  test('three failed probes make a worker not_ready, two good ones ready again', async () => {
     const worker = await openWorker()
     const api = await openApi({ health: { check_interval_secs: 0.2 } })
     const id = await api.register({ url: worker.url, resilience: { disable_retry: true } })
@@ -691,7 +691,7 @@ describe('health', () => {
     expect((await api.send('POST', '/v1/chat/completions', chat('test-model'))).status).toBe(200)
   })
 
-  test('a worker that has failed stays listed until it comes back, or disappears where that is asked for', async () => {
+  test('a failed worker stays listed until it recovers, or is removed if configured', async () => {
     for (const removeUnhealthy of [false, true]) {
       const worker = await openWorker()
       const api = await openApi({
@@ -709,7 +709,7 @@ describe('health', () => {
     }
   })
 
-  test('the worker’s own probe is authenticated with its key', async () => {
+  test('the probe of a worker is authenticated with its key', async () => {
     const worker = await openWorker()
     const api = await openApi()
     await api.register({ url: worker.url, api_key: KEY })
@@ -733,7 +733,7 @@ describe('routing', () => {
 })
 
 describe('cloud services', () => {
-  test('the gateway’s key lists the models behind a path prefix, and clients’ requests go without it', async () => {
+  test("the gateway's key lists the models behind a path prefix, and is not sent with client requests", async () => {
     const service = await openWorker()
     service.script('GET /openai/v1/models', jsonAnswer({ data: [{ id: 'm-2025-01-02' }, { id: 'm' }] }))
     service.script('POST /openai/v1/chat/completions', jsonAnswer(chatCompletion('m')))
@@ -767,7 +767,7 @@ const readyIn = (list: { workers: { status: string }[] }) =>
   list.workers.filter(({ status }) => status === 'ready').length
 
 describe('a worker that is down at boot', () => {
-  test('is listed as pending with its last problem, told of once in the log, and taken when it comes up', async () => {
+  test('is listed as pending with its last problem, and registered when it starts', async () => {
     const worker = await openWorker()
     worker.script('GET /health', rawAnswer('', { status: 503 }))
     const api = await openApi({ urls: [worker.url], startupTimeoutSecs: 1 })
@@ -795,7 +795,7 @@ describe('many workers', () => {
     return Math.min(...tookMs)
   }
 
-  test('2,000 workers are registered in a burst, listed within 200 ms, and readiness stays quick', async () => {
+  test('2,000 workers are registered in a burst, listed quickly, and readiness stays fast', async () => {
     const api = await openApi()
     const base = await deadUrl()
     const specs = Array.from({ length: COUNT }, (_, place) => ({
@@ -828,7 +828,7 @@ describe('many workers', () => {
 })
 
 describe('start', () => {
-  test('workers of the configuration are registered without a request, with all they name', async () => {
+  test('workers of the configuration are registered without a request, with all their settings', async () => {
     const [one, two] = [await openWorker({ models: ['one'] }), await openWorker({ models: ['two'] })]
     const api = await openApi({
       urls: [one.url],
@@ -863,7 +863,7 @@ describe('start', () => {
     await expect(startGateway({ kernel: { auth: 'off' }, plugins: { workers } })).rejects.toThrow(named)
   })
 
-  test('with storage, workers of the API survive a restart as they were; removed ones do not come back', async () => {
+  test('with storage, workers of the API survive a restart unchanged; removed ones do not', async () => {
     const dir = await mkdtemp(join(tmpdir(), 'weir-workers-'))
     closers.push(() => rm(dir, { recursive: true, force: true }))
     const [kept, removed] = [await openWorker({ models: ['kept'] }), await openWorker()]
@@ -887,7 +887,7 @@ describe('start', () => {
   })
 })
 
-test('a worker that cannot be reached is told to clients with the reason, without its address', async () => {
+test('an unreachable worker is reported to clients with the reason, without its address', async () => {
   const gateway = await startGateway({
     plugins: { auth: {}, chat: {}, workers: { urls: ['http://127.0.0.1:9'] } },
   })

@@ -1,4 +1,4 @@
-/** No file of ours needs itself, however long the way: a circle of files can be read and changed only as one. */
+/** No import cycles: files of a cycle can only be understood and changed together. */
 import { posix } from 'node:path'
 import { expect, test } from 'vitest'
 import { importsOf, readSource, sourceFiles } from './source-scan.ts'
@@ -34,6 +34,6 @@ const circles = new Set(
     ),
 )
 
-test('no files import each other in a circle', () => {
+test('no files import each other in a cycle', () => {
   expect([...circles]).toEqual([])
 })

@@ -1,4 +1,4 @@
-/** The dashboard and the alerts speak of metrics that the gateway has. */
+/** Dashboard and alerts use metrics that the gateway has. */
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { readSource, sourceFiles } from './source-scan.ts'
@@ -15,13 +15,13 @@ const declared = new Set(
 const namesIn = (text: string) => [...new Set(text.match(/weir_[a-z_]+/g) ?? [])]
 const isKnown = (name: string) => declared.has(name) || declared.has(name.replace(/_(bucket|sum|count)$/, ''))
 
-test.each(['grafana-dashboard.json', 'alerts.yml'])('%s names metrics that exist', (file) => {
+test.each(['grafana-dashboard.json', 'alerts.yml'])('%s uses only declared metrics', (file) => {
   const names = namesIn(read(file))
   expect(names.length).toBeGreaterThan(3)
   expect(names.filter((name) => !isKnown(name))).toEqual([])
 })
 
-test('every panel of the dashboard asks for something and says what it shows', () => {
+test('every panel of the dashboard has queries and a description', () => {
   interface Panel {
     type: string
     title: string

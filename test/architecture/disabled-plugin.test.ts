@@ -13,7 +13,7 @@ afterEach(() => {
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true })
 })
 
-/** Boots a gateway with one data thread and these plugins, stops it, and gives every module URL that was resolved. */
+/** Starts a gateway with one data thread and these plugins, and stops it. @returns the URL of every resolved module */
 async function modulesLoadedWith(plugins: Record<string, object | false>): Promise<string[]> {
   const folder = mkdtempSync(join(tmpdir(), 'weir-modules-'))
   folders.push(folder)
@@ -38,7 +38,7 @@ async function modulesLoadedWith(plugins: Record<string, object | false>): Promi
   return readFileSync(log, 'utf8').trim().split('\n')
 }
 
-/** The command knows the flags of all plugins: data in files of their own, which import nothing. */
+/** The command loads the flags of all plugins: data files without imports. */
 const isFlags = (url: string) => /\/flags\.[jt]s$/.test(url)
 const loaded = (urls: readonly string[], part: string) =>
   urls.filter((url) => url.includes(part) && !isFlags(url))

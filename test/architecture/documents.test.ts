@@ -1,4 +1,4 @@
-/** Links between documents lead to files and headings that exist. */
+/** Links between documents point to existing files and headings. */
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import { expect, test } from 'vitest'
@@ -12,7 +12,7 @@ const documents = globSync(['*.md', '{docs,examples,plugins,wasm-sdk}/**/*.md'],
 })
 const read = (file: string) => readFileSync(join(ROOT, file), 'utf8')
 
-/** As GitHub makes anchors of headings. */
+/** Anchors as GitHub derives them from headings. */
 function anchorsOf(file: string): readonly string[] {
   return [...read(file).matchAll(/^#+ (.+)$/gm)].map(([, heading]) =>
     heading
@@ -27,7 +27,7 @@ function isBroken(from: string, path: string, anchor: string | undefined): boole
   return !existsSync(join(ROOT, target)) || (anchor !== undefined && !anchorsOf(target).includes(anchor))
 }
 
-test('links lead to files and headings that exist', () => {
+test('links point to existing files and headings', () => {
   expect(documents.length).toBeGreaterThan(50)
   const broken = documents.flatMap((file) =>
     [...read(file).matchAll(LINK)]

@@ -12,7 +12,7 @@ beforeAll(async () => {
   for (const file of tables) await import(join(ROOT, file))
 })
 
-test('there are tables to check', () => {
+test('error tables exist', () => {
   expect(new Set(definedErrors.map(({ module }) => module)).size).toBeGreaterThan(5)
 })
 
@@ -24,7 +24,7 @@ test('a code is unique in its module', () => {
   expect(twice).toEqual([])
 })
 
-test('a code means one kind of failure, in every module', () => {
+test('a code has the same kind in every module', () => {
   const kinds = Map.groupBy(definedErrors, ({ code }) => code)
   const mixed = [...kinds]
     .filter(([, rows]) => new Set(rows.map(({ kind }) => kind)).size > 1)

@@ -23,10 +23,10 @@ export const arrows: readonly Arrow[] = sourceFiles(
 )
 
 export const isTest = (file: string) => file.endsWith('.test.ts') || file.includes('/fixtures/')
-/** A file of the repository has a folder and an ending; some packages name their entries as files, but begin with `@`. */
+/** Repository files have a folder and an extension; packages with file-like entry names begin with `@`. */
 export const isPackage = (to: string) =>
   to.startsWith('@') || (/^[a-zA-Z]/.test(to) && !/\/.*\.(ts|mjs|js)$/.test(to))
-/** Folders that hold several plugins each. */
+/** Folders that contain several plugins. */
 const GROUPS = /^plugins\/(access|models|operations|protocols|routing|state|tools|workers)\//
 export const moduleOf = (file: string) =>
   file

@@ -8,7 +8,7 @@ function breaches(isBreach: (arrow: Arrow) => boolean, among: readonly Arrow[] =
   return among.filter(isBreach).map(show)
 }
 
-/** Layers of the kernel from bottom to top; a layer imports only what stands before it. */
+/** Layers of the kernel from bottom to top; a layer imports only lower ones. */
 const LAYERS: readonly (readonly string[])[] = [
   ['contracts', 'wire'],
   ['errors'],
@@ -21,26 +21,26 @@ const LAYERS: readonly (readonly string[])[] = [
   ['plugin'],
 ]
 
-/** Contracts hold no behaviour, but name two types of the layers right above; each is a type and nothing is loaded. */
+/** Contracts have no behaviour; they may import these types of higher layers, which loads nothing. */
 const UPWARD_TYPES: Readonly<Record<string, string>> = {
-  'kernel/contracts/hook.ts': 'kernel/errors/gateway-error.ts', // onError takes and gives the one error class
-  'kernel/contracts/error-format.ts': 'kernel/errors/gateway-error.ts', // what a format shows is the one error class
+  'kernel/contracts/hook.ts': 'kernel/errors/gateway-error.ts', // onError takes and returns the error class
+  'kernel/contracts/error-format.ts': 'kernel/errors/gateway-error.ts', // formats render the error class
   'kernel/contracts/request.ts': 'kernel/schema/validate.ts', // ctx.body(validator)
-  'kernel/contracts/generation/generation.ts': 'kernel/errors/gateway-error.ts', // a generation fails with that class
-  'kernel/contracts/generation/tool-loop.ts': 'kernel/errors/gateway-error.ts', // and so does a tool call
-  'kernel/contracts/pair.ts': 'kernel/errors/gateway-error.ts', // what a pair failed with, too
-  'kernel/contracts/upstream.ts': 'kernel/errors/gateway-error.ts', // what a client is told is that class too
-  'kernel/contracts/transport.ts': 'kernel/errors/gateway-error.ts', // a failure that a transport names itself
+  'kernel/contracts/generation/generation.ts': 'kernel/errors/gateway-error.ts', // a generation fails with the error class
+  'kernel/contracts/generation/tool-loop.ts': 'kernel/errors/gateway-error.ts', // a tool call fails with the error class
+  'kernel/contracts/pair.ts': 'kernel/errors/gateway-error.ts', // a pair fails with the error class
+  'kernel/contracts/upstream.ts': 'kernel/errors/gateway-error.ts', // attempts fail with the error class
+  'kernel/contracts/transport.ts': 'kernel/errors/gateway-error.ts', // transports may return the error class
 }
 
-/** Files of the command that work on the configuration without starting a gateway. */
+/** Files of the command that read the configuration without starting a gateway. */
 const isEntryFile = (file: string) => /^plugins\/(cli|serve|catalog|public)(\.ts$|\/)/.test(file)
-/** Subcommands of `weir` live with their plugin. */
+/** Subcommands of `weir` are part of their plugin. */
 const isCommand = (file: string) => /^plugins\/.+\/commands\//.test(file)
 
-/** Each package has one owner, who alone can swap it. */
+/** Each package has one owner, so that it can be replaced in one place. */
 const OWNERS: Readonly<Record<string, readonly string[]>> = {
-  // The simulated worker of the benchmarks must cost less than what it stands behind.
+  // The simulated worker of the benchmarks must be cheaper than the gateway in front of it.
   'uWebSockets.js': ['kernel/http', 'bench/support'],
   ajv: ['kernel/schema', 'test/fuzz'],
   pino: ['kernel/observe'],
@@ -94,13 +94,13 @@ test('kernel layers import downward only', () => {
   const inside = arrows.filter(({ from, to }) => {
     return layerOf(from) >= 0 && to.startsWith('kernel/') && !isTest(from) && moduleOf(from) !== moduleOf(to)
   })
-  // Boot and serve have no layer: they stand on top, so nothing below may reach them.
+  // Boot and serve are on top, so nothing below may import them.
   const isUpward = ({ from, to }: Arrow) => layerOf(to) < 0 || layerOf(to) >= layerOf(from)
   const isAllowed = ({ from, to, isType }: Arrow) => isType && UPWARD_TYPES[from] === to
   expect(breaches((arrow) => isUpward(arrow) && !isAllowed(arrow), inside)).toEqual([])
 })
 
-test('the list of upward types holds nothing that is no longer needed', () => {
+test('the list of upward type imports has no unused entries', () => {
   const isUsed = ([from, to]: [string, string]) =>
     arrows.some((arrow) => arrow.from === from && arrow.to === to && arrow.isType)
   expect(Object.entries(UPWARD_TYPES).filter((entry) => !isUsed(entry))).toEqual([])
@@ -117,11 +117,11 @@ test('only entry files import boot and serve', () => {
 const isPoolThreadFile = ({ from, to }: Arrow) =>
   from === 'plugins/models/tokenizers/source-files.ts' && to.startsWith('plugins/shared/files/')
 
-test('a plugin imports #kernel, #shared, its own folder and packages, and nothing else', () => {
+test('a plugin imports only #kernel, #shared, its own folder and packages', () => {
   const plugins = arrows.filter(
     ({ from }) => from.startsWith('plugins/') && !isEntryFile(from) && !isTest(from),
   )
-  // What modules and the gateway agree on is written once.
+  // The interface between modules and the gateway is defined once.
   const isAbi = ({ from, to }: Arrow) =>
     moduleOf(from) === 'plugins/wasm' && /^wasm-sdk\/(abi|settings|description)\.ts$/.test(to)
   // Commands read the configuration and print with the helpers of the program.
@@ -131,10 +131,10 @@ test('a plugin imports #kernel, #shared, its own folder and packages, and nothin
   const isOfflineStore = ({ from, to }: Arrow) =>
     from === 'plugins/state/history/commands/open-history-store.ts' &&
     /^plugins\/state\/(storage|postgres)\//.test(to)
-  // Codecs of the engines' services, for who calls them and for who plays them.
+  // Codecs of the engines' services, for clients and simulated engines.
   const isWire = ({ from, to }: Arrow) =>
     /^plugins\/(workers\/grpc|sim)$/.test(moduleOf(from)) && to.startsWith('proto/gen/')
-  // Generations composes the engines, which live with their protocols.
+  // Generations composes the engines, which are part of their protocols.
   const isEngine = ({ from, to }: Arrow) =>
     from === 'plugins/protocols/generations/index.ts' && /^plugins\/protocols\/[a-z]+\/engine\//.test(to)
   const isForeign = (arrow: Arrow) =>
@@ -155,7 +155,7 @@ test('a plugin imports #kernel, #shared, its own folder and packages, and nothin
   ).toEqual([])
 })
 
-test('tests of a plugin reach into the kernel and test/support, never into another plugin', () => {
+test('tests of a plugin import from the kernel and test/support, never from another plugin', () => {
   const tests = arrows.filter(
     ({ from }) => from.startsWith('plugins/') && isTest(from) && !isEntryFile(from) && !isCommand(from),
   )
@@ -170,12 +170,12 @@ test('only plugins/cli/program.ts imports the commands of a plugin', () => {
   expect(breaches((arrow) => isCommand(arrow.to) && isForeign(arrow))).toEqual([])
 })
 
-test('wasm-sdk is what authors of modules get: it imports nothing of the gateway', () => {
+test('wasm-sdk, which module authors install, imports nothing of the gateway', () => {
   const sdk = arrows.filter(({ from }) => from.startsWith('wasm-sdk/') && !isTest(from))
   expect(breaches(({ to }) => /^(kernel|plugins|#)/.test(to), sdk)).toEqual([])
 })
 
-test('the rewriter of modules is a package of its own inside plugins/wasm', () => {
+test('the module rewriter is independent of the rest of plugins/wasm', () => {
   const rewriter = arrows.filter(({ from }) => from.startsWith('plugins/wasm/rewrite/') && !isTest(from))
   const isOwn = (to: string) => to.startsWith('plugins/wasm/rewrite/')
   expect(
@@ -189,7 +189,7 @@ test('kernel files import neither #kernel nor #shared', () => {
   ).toEqual([])
 })
 
-test('plugins/shared is imported as #shared and imports #kernel alone', () => {
+test('plugins/shared is imported as #shared and imports only #kernel', () => {
   const isShared = (file: string) => file.startsWith('plugins/shared/')
   const isByPath = (arrow: Arrow) => isShared(arrow.to) && !isShared(arrow.from) && !isPoolThreadFile(arrow)
   expect(breaches(isByPath)).toEqual([])
@@ -206,12 +206,12 @@ test('each package has one owner', () => {
   expect(breaches(isStranger)).toEqual([])
 })
 
-/** Kernel and plugin tests may talk to what they test with the package itself, such as a stub server. */
+/** Kernel and plugin tests may use the package directly, such as for a stub server. */
 function isOwnTest(from: string, owners: readonly string[]): boolean {
   return isTest(from) && owners.some((owner) => owner.split('/')[0] === from.split('/')[0])
 }
 
-/** A scoped package's own row, also for its files. */
+/** Row of a scoped package, also for its files. */
 function ownersOf(to: string): readonly string[] | null {
   const name = to in OWNERS || !to.startsWith('@') ? to : to.split('/').slice(0, 2).join('/')
   return OWNERS[name] ?? null
@@ -233,7 +233,7 @@ test('nothing imports test/, except benchmarks, which may use test/support', () 
   expect(breaches((arrow) => arrow.to.startsWith('test/') && !mayImport(arrow))).toEqual([])
 })
 
-test('benchmarks and examples know the product only as it is built', () => {
+test('benchmarks and examples import only the built product', () => {
   const outside = arrows.filter(({ from }) => /^(bench|examples)\//.test(from))
   expect(breaches(({ to }) => /^(kernel|plugins)\//.test(to), outside)).toEqual([])
 })

@@ -8,7 +8,7 @@ import { catalog } from '../../plugins/catalog.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { type KubernetesApi, startKubernetesApi } from '../support/kubernetes-api.ts'
 
-/** Open to anyone: each is a choice that this list makes visible. */
+/** Public routes: this list makes each one an explicit decision. */
 const PUBLIC_ROUTES: readonly string[] = [
   'GET /api/hello',
   'GET /engine_metrics',
@@ -24,7 +24,7 @@ const PUBLIC_ROUTES: readonly string[] = [
   'GET /v1/models/:owner/:model',
 ]
 
-/** Without routes: the database plugin, which needs a server. */
+/** Excluded: the database plugin has no routes and needs a server. */
 const ROUTED = Object.keys(catalog).filter((name) => name !== 'postgres')
 
 let routes: readonly RouteDefinition[] = []
@@ -60,7 +60,7 @@ beforeAll(async () => {
     'trusted-proxies': { addresses: ['10.0.0.0/8'] },
   }
   gateway = await startGateway({ own: [reader], plugins: { ...plugins, 'route-reader': {} } })
-  // Every plugin that there is, loaded and started on one thread.
+  // Every plugin, loaded and started on one thread.
 }, 180_000)
 afterAll(async () => {
   await gateway.stop()
@@ -70,7 +70,7 @@ afterAll(async () => {
 
 const nameOf = ({ method, path }: RouteDefinition) => `${method} ${path}`
 
-test('every route states access and errors', () => {
+test('every route declares access and error format', () => {
   const vague = routes.filter(
     ({ access, errors }) => !['public', 'api', 'admin'].includes(access) || !/^\w+$/.test(errors.name),
   )
@@ -78,7 +78,7 @@ test('every route states access and errors', () => {
   expect(vague.map(nameOf)).toEqual([])
 })
 
-test('the routes open to anyone are the ones on the list', () => {
+test('the public routes are exactly those of the list', () => {
   expect(
     routes
       .filter(({ access }) => access === 'public')
@@ -94,7 +94,7 @@ test('every route has a summary, a tag and at least one documented response', ()
   expect(silent.map(nameOf)).toEqual([])
 })
 
-test('control-plane routes show control-plane errors', () => {
+test('control-plane routes use the control-plane error format', () => {
   const { unauthorized } = defineErrors('test', {
     unauthorized: { kind: 'unauthorized', source: 'client', text: () => 'no key' },
   })

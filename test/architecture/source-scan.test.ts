@@ -1,4 +1,4 @@
-/** The scanner that the other architecture tests trust. */
+/** The scanner that the other architecture tests depend on. */
 import { expect, test } from 'vitest'
 import { importsOf, scan } from './source-scan.ts'
 
@@ -44,7 +44,7 @@ test('divisions and regular expressions are distinguished, and the content of a 
   expect(code).toContain('.test(f)')
 })
 
-test('code inside a template’s substitution is code', () => {
+test('code inside a template substitution is code', () => {
   // biome-ignore lint/suspicious/noTemplateCurlyInString: the text under test is a template
   const { code } = scan('const a = `await ${await b({ c: `${d}` })} await`\nconst e = 1')
   expect(code.match(/await/g)).toHaveLength(1)

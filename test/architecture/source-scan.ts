@@ -1,4 +1,4 @@
-/** Reads TypeScript as far as the architecture tests need: code apart from comments, strings and patterns, and imports. */
+/** Reads TypeScript as far as the architecture tests need: code without comments, strings and regular expressions, and imports. */
 import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -7,31 +7,31 @@ import { fileURLToPath } from 'node:url'
 export const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 
 export interface StringLiteral {
-  /** Place of the opening quote. */
+  /** Index of the opening quote. */
   readonly start: number
   readonly value: string
 }
 
 export interface Scan {
-  /** Same length and lines as the text; comments, contents of strings and regular expressions are blanks. */
+  /** Same length and lines as the text; comments and contents of strings and regular expressions are blanks. */
   readonly code: string
   /** Quoted strings and templates without substitutions. */
   readonly strings: readonly StringLiteral[]
-  /** Places of regular expression literals. */
+  /** Indexes of regular expression literals. */
   readonly patterns: readonly number[]
 }
 
 export interface Import {
   readonly specifier: string
-  /** Only types come in, so nothing is loaded. */
+  /** Only types are imported, so nothing is loaded. */
   readonly isType: boolean
   readonly line: number
 }
 
-/** AssemblyScript looks like TypeScript, but imports like no module of it. */
+/** AssemblyScript looks like TypeScript, but resolves imports differently. */
 const isGuest = (file: string) => file.includes('/assembly/')
 
-/** Paths of our own sources, relative to the top folder, tests left out unless asked for. */
+/** Paths of the sources, relative to the top folder; tests only on request. */
 export function sourceFiles(patterns: readonly string[], options: { tests?: boolean } = {}): string[] {
   const files = globSync([...patterns], { cwd: ROOT, exclude: (name) => name.includes('node_modules') })
   return files
@@ -50,7 +50,7 @@ export function lineOf(text: string, at: number): number {
   return text.slice(0, at).split('\n').length
 }
 
-/** After these, a slash begins a regular expression; after anything else it divides. */
+/** After these, a slash begins a regular expression; otherwise it is a division. */
 const BEFORE_PATTERN =
   /(^|[([{,;=:!&|?+\-*%~^<>}]|\b(return|typeof|case|in|of|do|else|void|throw|await|yield))$/
 
@@ -71,7 +71,7 @@ export function scan(text: string): Scan {
     while (i < text.length && !stops(i)) i += text[i] === '\\' ? 2 : 1
     return i
   }
-  /** From behind the opening backtick or a closing brace, up to the end of the text part. */
+  /** From after the opening backtick or a closing brace, to the end of the text part. */
   const template = (from: number, start: number) => {
     const end = endOf(from, (i) => text[i] === '`' || text.startsWith('${', i))
     blank(from, end)

@@ -11,25 +11,25 @@ import type {
 import type { GatewayError, HeaderList, WorkerEntry } from '../../kernel/index.ts'
 import { breachesOf } from '../support/generation-grammar.ts'
 
-/** One answer of a worker on the wire, and what it says. */
+/** A worker response on the wire, and its expected content. */
 export interface EngineAnswer {
   readonly name: string
   readonly headers?: HeaderList
-  /** As the transport hands it over: `cutsAnywhere` transports may cut it at any byte, others at these borders only. */
+  /** Chunks from the transport; `cutsAnywhere` transports may split at any byte, others only between chunks. */
   readonly chunks: readonly Buffer[]
   readonly text: string
   /** Name and arguments of each tool call. */
   readonly calls?: readonly (readonly [name: string, text: string])[]
-  /** The adapter tells a failure in place of the end. */
+  /** The adapter reports a failure instead of the end. */
   readonly fails?: boolean
 }
 
 export interface EngineCase {
   readonly adapter: EngineAdapter
   readonly worker: WorkerEntry
-  readonly stranger: WorkerEntry
+  readonly otherWorker: WorkerEntry
   readonly cutsAnywhere: boolean
-  /** What its `prepare` gives for `PLAIN_REQUEST`; absent for adapters without it. */
+  /** Expected result of `prepare` for `PLAIN_REQUEST`; absent for adapters without `prepare`. */
   readonly prepared?: PreparedPrompt
   readonly answers: readonly EngineAnswer[]
 }
@@ -83,7 +83,7 @@ function read(one: EngineCase, answer: EngineAnswer, chunks: readonly Buffer[]) 
   return { events, failures }
 }
 
-function told({ events, failures }: ReturnType<typeof read>) {
+function contentOf({ events, failures }: ReturnType<typeof read>) {
   const calls = new Map<number, [string, string]>()
   let text = ''
   for (const event of events) {
@@ -97,11 +97,11 @@ function told({ events, failures }: ReturnType<typeof read>) {
 export function engineContract(name: string, open: () => EngineCase): void {
   describe(`engine adapter ${name}`, () => {
     test('accepts its own workers and no others', () => {
-      const { adapter, worker, stranger } = open()
-      expect([adapter.accepts(worker), adapter.accepts(stranger)]).toEqual([true, false])
+      const { adapter, worker, otherWorker } = open()
+      expect([adapter.accepts(worker), adapter.accepts(otherWorker)]).toEqual([true, false])
     })
 
-    test('makes a request that names the model and carries the words of the prompt', () => {
+    test('builds a request with a method, a path and a body', () => {
       const one = open()
       const { method, path, body } = one.adapter.requestFor(attemptFor(one))
       expect(method).not.toBe('')
@@ -110,11 +110,11 @@ export function engineContract(name: string, open: () => EngineCase): void {
     })
 
     for (const answer of open().answers) {
-      test(`${answer.name}: the events keep the order of the contract and have the worker's content`, () => {
+      test(`${answer.name}: the events follow the grammar and carry the worker's content`, () => {
         const one = open()
         const result = read(one, answer, answer.chunks)
         if (answer.fails !== true) expect(breachesOf(result.events)).toEqual([])
-        expect(told(result)).toEqual({
+        expect(contentOf(result)).toEqual({
           text: answer.text,
           calls: (answer.calls ?? []).map((call) => [...call]),
           hasFailed: answer.fails === true,
@@ -125,19 +125,19 @@ export function engineContract(name: string, open: () => EngineCase): void {
       test(`${answer.name}: every split of the bytes gives the same events`, () => {
         const one = open()
         const bytes = Buffer.concat([...answer.chunks])
-        const whole = told(read(one, answer, [bytes]))
+        const whole = contentOf(read(one, answer, [bytes]))
         fc.assert(
           fc.property(fc.array(fc.nat({ max: bytes.length }), { maxLength: 20 }), (cuts) => {
             const at = [...new Set([0, ...cuts, bytes.length])].sort((a, b) => a - b)
             const pieces = at.slice(1).map((end, index) => bytes.subarray(at[index], end))
-            expect(told(read(one, answer, pieces))).toEqual(whole)
+            expect(contentOf(read(one, answer, pieces))).toEqual(whole)
           }),
           { numRuns: 50 },
         )
       })
     }
 
-    test('an answer that stops in the middle is never reported as finished', () => {
+    test('a truncated response is never reported as finished', () => {
       const one = open()
       const [answer] = one.answers
       const { events } = read(one, answer, [answer.chunks[0].subarray(0, answer.chunks[0].length >> 1)])

@@ -1,4 +1,4 @@
-/** The engine adapters that there are, each against the contract. */
+/** Runs the engine adapter contract over the HTTP adapters. */
 
 import type { EngineAdapter } from '#kernel'
 import lineEngine from '../../examples/custom-engine/line-engine.ts'
@@ -18,7 +18,7 @@ const call = { index: 0, id: 'a', type: 'function', function: { name: 'f', argum
 engineContract('chat', () => ({
   adapter: chatEngine({ maxAnswerBytes: 1 << 20, systemMessages: 'merge' }),
   worker: chatWorker,
-  stranger: workerEntry({ slot: 1, apis: ['messages'] }),
+  otherWorker: workerEntry({ slot: 1, apis: ['messages'] }),
   cutsAnywhere: true,
   answers: [
     {
@@ -82,7 +82,7 @@ const textOf = (...deltas: readonly string[]) => [
 engineContract('messages', () => ({
   adapter: messagesEngine({ defaultMaxTokens: 64, maxAnswerBytes: 1 << 20 }),
   worker: workerEntry({ slot: 0, apis: ['messages'] }),
-  stranger: chatWorker,
+  otherWorker: chatWorker,
   cutsAnywhere: true,
   answers: [
     {
@@ -119,7 +119,7 @@ engineContract('messages', () => ({
       ],
     },
     {
-      name: 'events and blocks that nobody knows yet',
+      name: 'unknown events and blocks',
       headers: EVENT_STREAM,
       chunks: [
         began,
@@ -168,7 +168,7 @@ engineContract('messages', () => ({
   ],
 }))
 
-/** An answer of a worker that speaks responses, as events. */
+/** A Responses API stream of a worker, as events. */
 const responseEvents = (output: readonly object[], status = 'completed', ...deltas: readonly Buffer[]) => [
   event('response.created', { response: { id: 'resp_1', model: 'm', created_at: 5, output: [] } }),
   ...deltas,
@@ -198,7 +198,7 @@ const onItem = (output_index: number, type: string, more: object) =>
 engineContract('responses', () => ({
   adapter: responsesEngine({ toolTypes: null, maxAnswerBytes: 1 << 20 }),
   worker: workerEntry({ slot: 0, apis: ['responses'] }),
-  stranger: chatWorker,
+  otherWorker: chatWorker,
   cutsAnywhere: true,
   answers: [
     {
@@ -271,7 +271,7 @@ const lines = (...all: readonly string[]) => all.map((line) => Buffer.from(line)
 engineContract('of the example custom-engine', () => ({
   adapter: lineAdapter(),
   worker: workerEntry({ slot: 0, connectionMode: 'lines', apis: [] }),
-  stranger: chatWorker,
+  otherWorker: chatWorker,
   cutsAnywhere: false,
   answers: [
     { name: 'words', chunks: lines('WORD Grüße', 'WORD  you', 'DONE 1 2'), text: 'Grüße you' },

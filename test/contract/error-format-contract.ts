@@ -1,4 +1,4 @@
-/** What every error format must hold to; each built-in one and each plugin's runs it. */
+/** Contract of error formats; runs over every built-in format and over a format of a plugin. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { ErrorFormat, ErrorKind, RequestFacts } from '#kernel'
@@ -9,7 +9,7 @@ import { checkedResponse } from '../../kernel/http/response-check.ts'
 import { defineValidator } from '../../kernel/schema/validate.ts'
 import { EventSplitter } from '../../kernel/wire/event-splitter.ts'
 
-const SECRET = 'what only the log may tell'
+const SECRET = 'text for the log only'
 
 const errors = fc
   .record({
@@ -50,11 +50,11 @@ export function errorFormatContract(title: string, format: ErrorFormat): void {
   describe(`error format ${title}`, () => {
     const isJson = /\bjson\b/.test(format.contentType ?? 'application/json')
 
-    test('its name can stand in a document', () => {
+    test('its name is a valid schema name', () => {
       expect(format.name).toMatch(/^[A-Za-z][A-Za-z0-9]*$/)
     })
 
-    test('makes a response that can be sent of any error, with a status of an error', () => {
+    test('every error becomes a valid response with an error status', () => {
       forAny((error, request) => {
         const response = checkedResponse(toErrorReply(error, format, request), format.name)
         expect(response.status).toBeGreaterThanOrEqual(400)

@@ -3,9 +3,9 @@ import { adminErrorFormat, apiErrorFormat, type ErrorFormat, Type } from '#kerne
 import { messagesErrorFormat } from '../../plugins/protocols/messages/error-format.ts'
 import { errorFormatContract } from './error-format-contract.ts'
 
-/** Plain text, a status of its own, and a stream that ends with two events. */
-const strangersFormat: ErrorFormat = {
-  name: 'StrangersError',
+/** Plain text, its own status codes, and a stream that ends with two events. */
+const thirdPartyFormat: ErrorFormat = {
+  name: 'ThirdPartyError',
   schema: Type.String(),
   contentType: 'text/plain; charset=utf-8',
   status: ({ kind }) => (kind === 'unavailable' ? 429 : 400),
@@ -17,4 +17,4 @@ const strangersFormat: ErrorFormat = {
 errorFormatContract('api', apiErrorFormat)
 errorFormatContract('admin', adminErrorFormat)
 errorFormatContract('messages', messagesErrorFormat)
-errorFormatContract("a stranger's", strangersFormat)
+errorFormatContract('third-party', thirdPartyFormat)

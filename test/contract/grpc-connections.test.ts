@@ -1,4 +1,4 @@
-/** Connections to engines over gRPC: between two requests, and with more of them than an engine takes. */
+/** gRPC connections: idle connections, and more calls than the concurrent stream limit of the engine. */
 import { once } from 'node:events'
 import { createServer, type ServerHttp2Session, type ServerHttp2Stream, type Settings } from 'node:http2'
 import type { AddressInfo } from 'node:net'
@@ -26,7 +26,7 @@ afterEach(() => {
   for (const end of endings.splice(0).reverse()) end()
 })
 
-/** An engine, and a way to ask it over one connection. */
+/** Opens an engine and returns a function that sends a request over one connection. */
 async function openPair(serve: (stream: ServerHttp2Stream) => void, settings: Settings = {}) {
   const sessions: ServerHttp2Session[] = []
   const server = createServer({ settings })
@@ -52,7 +52,7 @@ async function openPair(serve: (stream: ServerHttp2Stream) => void, settings: Se
     server.close()
   })
   const worker = workerEntry({ slot: 0, url, connectionMode: 'grpc' })
-  const ask = () =>
+  const send = () =>
     new Promise<string>((resolve, reject) => {
       let text = ''
       const handler: UpstreamHandler = {
@@ -65,11 +65,11 @@ async function openPair(serve: (stream: ServerHttp2Stream) => void, settings: Se
       }
       transport.open(worker, { method: 'POST', path: '/a.B/C', headers: [], body: null }, LIMITS, handler)
     })
-  return { ask, server, sessions }
+  return { send, server, sessions }
 }
 
-test('a connection that nobody uses is pinged, stays, and carries the next request', async () => {
-  const { ask, server, sessions } = await openPair((stream) => stream.end(framed(Buffer.from('answer'))))
+test('an idle connection is pinged, stays open and carries the next request', async () => {
+  const { send, server, sessions } = await openPair((stream) => stream.end(framed(Buffer.from('answer'))))
   let pings = 0
   const pinged = Promise.withResolvers<void>()
   server.on('session', (session) => {
@@ -77,22 +77,22 @@ test('a connection that nobody uses is pinged, stays, and carries the next reque
       if (++pings === 5) pinged.resolve()
     })
   })
-  expect(await ask()).toBe('answer')
+  expect(await send()).toBe('answer')
   await pinged.promise
-  expect(await ask()).toBe('answer')
+  expect(await send()).toBe('answer')
   expect(sessions).toHaveLength(1)
 })
 
-test('calls beyond what an engine takes at a time wait for their turn, and lose nothing', async () => {
+test('calls beyond the concurrent stream limit are queued and complete', async () => {
   const LIMIT = 2
   const under: ServerHttp2Stream[] = []
   let most = 0
-  const { ask, sessions } = await openPair(
+  const { send, sessions } = await openPair(
     (stream) => {
       under.push(stream)
       most = Math.max(most, under.length)
       stream.write(framed(Buffer.from('one ')))
-      // Those that wait get no turn before this one ends.
+      // Queued calls cannot start before this stream ends.
       setImmediate(() => {
         under.splice(under.indexOf(stream), 1)
         stream.end(framed(Buffer.from('two')))
@@ -100,9 +100,9 @@ test('calls beyond what an engine takes at a time wait for their turn, and lose 
     },
     { maxConcurrentStreams: LIMIT },
   )
-  // From then on the limit is known.
-  expect(await ask()).toBe('one two')
-  const answers = await Promise.all(Array.from({ length: 20 }, ask))
+  // The stream limit is known after the first response.
+  expect(await send()).toBe('one two')
+  const answers = await Promise.all(Array.from({ length: 20 }, send))
   expect(answers).toEqual(new Array(20).fill('one two'))
   expect([most, sessions.length]).toEqual([LIMIT, 1])
 })

@@ -1,4 +1,4 @@
-/** The engine adapter of engines over gRPC, by each of the runtimes, against the contract of adapters. */
+/** Runs the engine adapter contract over the gRPC adapter, once per runtime. */
 import type { LoadedTokenizer, Logger, OutputParsersService, TokenDecoder } from '#kernel'
 import { GrpcEngine, SamplingDefaults } from '../../plugins/workers/grpc/engine/grpc-engine.ts'
 import { EnginePrompt, PromptBuilder } from '../../plugins/workers/grpc/engine/prompt.ts'
@@ -33,7 +33,7 @@ const prepared = new EnginePrompt({
   stringStopIds: [],
 })
 
-/** A text as two chunks, and how each engine ends it. */
+/** A text in two chunks, and the last message of each engine. */
 const RUNTIMES = [
   [
     'sglang',
@@ -81,7 +81,7 @@ for (const [runtimeType, chunk, complete] of RUNTIMES)
       calls: new SentRequests(),
     }),
     worker: workerEntry({ slot: 0, connectionMode: 'grpc', runtimeType, apis: [] }),
-    stranger: workerEntry({ slot: 1, connectionMode: 'grpc', runtimeType: 'unspecified', apis: [] }),
+    otherWorker: workerEntry({ slot: 1, connectionMode: 'grpc', runtimeType: 'unspecified', apis: [] }),
     cutsAnywhere: false,
     prepared,
     answers: [

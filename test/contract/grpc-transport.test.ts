@@ -1,4 +1,4 @@
-/** The connection mode of engines over gRPC, against the contract of connection modes. */
+/** Runs the transport contract over gRPC. */
 import { once } from 'node:events'
 import { createServer, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2'
 import { type AddressInfo, createServer as createTcpServer } from 'node:net'

@@ -1,4 +1,4 @@
-/** What history must do over every store; test/contract/history.test.ts runs this suite over each of them. */
+/** Contract of history; test/contract/history.test.ts runs it over every store. */
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { Conversation, HistoryItem, Job, LoadedHistory, ResponseRecord, StoreService } from '#kernel'
@@ -88,14 +88,14 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
     }
 
     describe('responses', () => {
-      test('a response reads back as it ended', async () => {
+      test('a finished response reads back as it was stored', async () => {
         const record = makeRecord({ in: 'tänk \u0000 🌍', out: 'hi' }, { facts: { list: [1, null] } })
         expect(await history.responses.finish('a', record)).toBe('stored')
         expect(await history.responses.get('a', record.id)).toEqual(record)
         expect(await another().responses.get('a', record.id)).toEqual(record)
       })
 
-      test('one that runs can be found, changed and ended once', async () => {
+      test('a running response can be read, updated and finished once', async () => {
         const record = makeRecord({ in: 'q' }, { status: 'queued' })
         await history.responses.create('a', record)
         expect(await history.responses.get('a', record.id)).toEqual(record)
@@ -112,7 +112,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         expect(await history.responses.update('a', record.id, { output: [] })).toBe(false)
       })
 
-      test('a deleted response is gone for every reader, a second time too', async () => {
+      test('a deleted response is gone for every reader, and cannot be deleted twice', async () => {
         const record = makeRecord({ in: 'q', out: 'a' })
         await history.responses.finish('a', record)
         expect(await history.responses.delete('a', record.id)).toBe(true)
@@ -122,7 +122,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         expect((await resolve('a', [record.input[0].id])).size).toBe(0)
       })
 
-      test('a late end does not bring a deleted response back', async () => {
+      test('a late end does not restore a deleted response', async () => {
         const record = makeRecord({ in: 'q' }, { status: 'in_progress' })
         await history.responses.create('a', record)
         expect(await history.responses.delete('a', record.id)).toBe(true)
@@ -131,7 +131,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         expect(await history.responses.get('a', record.id)).toBeUndefined()
       })
 
-      test('5.2 only what has ended well can be continued', async () => {
+      test('only completed and incomplete responses can be continued', async () => {
         for (const [status, problem] of [
           ['queued', 'in_progress'],
           ['in_progress', 'in_progress'],
@@ -179,7 +179,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         expect(await texts(id ?? '', another({ cacheBytes: 0 }))).toEqual(expected)
       })
 
-      test('branches share what is before them and nothing else', async () => {
+      test('branches share their ancestors and nothing else', async () => {
         const root = await turn('root')
         const [left, right] = await Promise.all([turn('left', root), turn('right', root, another())])
         const deep = await turn('deep', await turn('next', right))
@@ -191,7 +191,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         expect(await texts(deep, another())).toEqual(expected)
       })
 
-      test('a deleted ancestor leaves its place without its content', async () => {
+      test('a chain omits the turns of a deleted ancestor and keeps the others', async () => {
         const first = await turn('1')
         const second = await turn('2', first)
         const third = await turn('3', second)
@@ -265,7 +265,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         expect(found.size).toBe(2)
       })
 
-      test('no more of them than one request may load', async () => {
+      test('loading more items or bytes than a request may load is rejected', async () => {
         const records = Array.from({ length: 40 }, (_, index) =>
           makeRecord({ in: `small ${index}`, out: 'x'.repeat(1_000) }),
         )
@@ -279,7 +279,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         expect(await another({ maxHistoryItems: 39 }).resolveItems('a', small)).toBeNull()
       })
 
-      test('2.1 an id that a client brings never takes over a stored item', async () => {
+      test('an item id sent by a client never replaces a stored item', async () => {
         const first = makeRecord({ in: 'mine', out: 'a' })
         await history.responses.finish('a', first)
         const stolen = { ...message('other'), id: first.output[0].id }
@@ -315,7 +315,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         return result
       }
 
-      test('merges of distinct keys at the same time all survive', async () => {
+      test('concurrent metadata changes of distinct keys are all kept', async () => {
         const id = await begin({ a: '0' })
         const gateways = [history, another()]
         await Promise.all(
@@ -329,7 +329,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         expect(Object.keys((await history.conversations.get('a', id))?.metadata ?? {})).toHaveLength(13)
       })
 
-      test('what a metadata change throws changes nothing', async () => {
+      test('a metadata change that throws changes nothing', async () => {
         const id = await begin({ a: '0' })
         const change = history.conversations.changeMetadata('a', id, () => {
           throw new Error('no')
@@ -338,7 +338,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         expect((await history.conversations.get('a', id))?.metadata).toEqual({ a: '0' })
       })
 
-      test('5.6 items keep the order of adding, and are added all or none', async () => {
+      test('items keep insertion order, and an addition is all or nothing', async () => {
         const id = await begin()
         const added = await add(id, '1', '2')
         expect(added).toEqual([
@@ -387,7 +387,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         expect(exact).toMatchObject({ hasMore: false })
       })
 
-      test('5.6 a cursor that was removed between pages is still a place; an unknown one is none', async () => {
+      test('a removed item is still a valid cursor; an unknown id is not', async () => {
         const id = await begin()
         const added = (await add(id, '1', '2', '3')) as readonly { item: HistoryItem }[]
         await history.conversations.removeItem('a', id, added[1].item.id)
@@ -405,7 +405,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         }
       })
 
-      test('a shared item survives in one conversation when the other removes it', async () => {
+      test('a shared item survives in one conversation when another removes it', async () => {
         const [a, b] = [await begin(), await begin()]
         const [{ item }] = (await add(a, 'shared')) as readonly { item: HistoryItem }[]
         expect(await history.conversations.add('a', b, [{ reference: item.id }])).toMatchObject([{ item }])
@@ -440,7 +440,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         )
       })
 
-      test('of two turns at once one has the lock, and items are never interleaved', async () => {
+      test('only one of several concurrent turns holds the lock, and their items are not interleaved', async () => {
         const id = await begin()
         const gateways = [history, another(), another()]
         const results = await Promise.all(
@@ -458,7 +458,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         for (let at = 0; at < 48; at += 2) expect(all[at + 1]).toBe(all[at].replace('?', '!'))
       }, 30_000)
 
-      test('a turn that failed adds nothing, and lets the lock go', async () => {
+      test('a failed turn adds no items and releases the lock', async () => {
         const id = await begin()
         const lock = await history.conversations.lock('a', id)
         const record = makeRecord({ in: 'q', out: 'partial' }, { conversationId: id, status: 'failed' })
@@ -467,7 +467,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         expect(await converse(id, 'next')).toBe('stored')
       })
 
-      test('a lock lasts while its holder renews it, and no longer than its lease when it does not', async () => {
+      test('a lock lasts while its holder renews it, otherwise until its lease expires', async () => {
         const id = await begin()
         vi.useFakeTimers({ now: 1_000_000_000, toFake: ['Date', 'setInterval', 'clearInterval'] })
         const dying = another({ lockLeaseMs: 3_000 })
@@ -485,7 +485,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         await next?.release()
       })
 
-      test('a conversation deleted amid a turn: the response is kept, linked to nothing', async () => {
+      test('if a conversation is deleted during a turn, the response is kept without it', async () => {
         const id = await begin()
         const lock = await history.conversations.lock('a', id)
         expect(await history.conversations.delete('a', id)).toBe(true)
@@ -498,7 +498,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         expect(await history.conversations.delete('a', id)).toBe(false)
       })
 
-      test('items added while a turn runs stand before it', async () => {
+      test('items added during a turn precede the items of the turn', async () => {
         const id = await begin()
         const lock = await history.conversations.lock('a', id)
         await add(id, 'meanwhile')
@@ -507,7 +507,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         expect(await list(id)).toEqual(['meanwhile', 'q', 'a'])
       })
 
-      test('5.2 a chain that goes on from a turn of a conversation has what was before that turn', async () => {
+      test('a chain that continues a conversation turn includes the items before that turn', async () => {
         const id = await begin()
         await add(id, 'before')
         const lock = await history.conversations.lock('a', id)
@@ -519,7 +519,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         expect(await texts(next, another())).toEqual(['before', 'q', 'a', 'next?', 'next!'])
       })
 
-      test('what was in the conversation before counts for a chain that goes on from a turn of it', async () => {
+      test('conversation items before the turn count towards the limits of a chain that continues it', async () => {
         const id = await begin()
         for (let index = 0; index < 4; index++) await add(id, 'x'.repeat(1_000))
         const lock = await history.conversations.lock('a', id)
@@ -534,7 +534,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         }
       })
 
-      test('a conversation of 300 items loads whole, and what is removed is not in it', async () => {
+      test('a conversation of 300 items loads completely, without removed items', async () => {
         const id = await begin()
         for (let from = 0; from < 300; from += 100) {
           await add(id, ...Array.from({ length: 100 }, (_, index) => String(from + index)))
@@ -556,22 +556,25 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         expect(await history.conversations.load('a', 'conv_unknown')).toEqual({ problem: 'not_found' })
       })
 
-      test.each([0, 1])('what was removed a day ago is not in it, %s items later', async (more) => {
-        vi.useFakeTimers({ now: 2_000_000_000_000, toFake: ['Date', 'performance'] })
-        const id = await begin()
-        await add(id, 'kept', 'removed')
-        const load = async () =>
-          ((await history.conversations.load('a', id)) as LoadedHistory).items.map(textOf)
-        expect(await load()).toEqual(['kept', 'removed'])
-        const { items } = (await history.conversations.load('a', id)) as LoadedHistory
-        await another().conversations.removeItem('a', id, items[1].id)
-        // The mark that says so is gone from the store by now.
-        vi.advanceTimersByTime(25 * 3_600_000)
-        for (let index = 0; index < more; index++) await add(id, 'new')
-        expect(await load()).toEqual(['kept', ...Array.from({ length: more }, () => 'new')])
-      })
+      test.each([0, 1])(
+        'an item removed a day ago is not loaded, with %s items added later',
+        async (more) => {
+          vi.useFakeTimers({ now: 2_000_000_000_000, toFake: ['Date', 'performance'] })
+          const id = await begin()
+          await add(id, 'kept', 'removed')
+          const load = async () =>
+            ((await history.conversations.load('a', id)) as LoadedHistory).items.map(textOf)
+          expect(await load()).toEqual(['kept', 'removed'])
+          const { items } = (await history.conversations.load('a', id)) as LoadedHistory
+          await another().conversations.removeItem('a', id, items[1].id)
+          // The removal marker has expired in the store by now.
+          vi.advanceTimersByTime(25 * 3_600_000)
+          for (let index = 0; index < more; index++) await add(id, 'new')
+          expect(await load()).toEqual(['kept', ...Array.from({ length: more }, () => 'new')])
+        },
+      )
 
-      test('items of a response that is deleted stay in its conversation, and the other way', async () => {
+      test('deleting a response keeps its items in the conversation, and removing items keeps them in the response', async () => {
         const id = await begin()
         const lock = await history.conversations.lock('a', id)
         const record = makeRecord({ in: 'q', out: 'a' }, { conversationId: id })
@@ -586,8 +589,8 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
       })
     })
 
-    describe('tenants (5.9 #80)', () => {
-      test("another tenant's ids are unknown ids, everywhere", async () => {
+    describe('tenants', () => {
+      test("another tenant's ids are treated as unknown", async () => {
         const { responses, conversations } = history
         const record = makeRecord({ in: 'secret', out: 'secret' })
         await responses.finish('a', record)
@@ -625,7 +628,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         expect(await conversations.get('a', id)).toEqual(conversation)
       })
 
-      test('the same ids may stand in two tenants', async () => {
+      test('two tenants may store the same ids', async () => {
         const record = makeRecord({ in: 'of a', out: 'x' })
         await history.responses.finish('a', record)
         const same = { ...record, input: [{ ...record.input[0], content: 'of b' }] }
@@ -643,7 +646,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
       }
       const always = () => 100
 
-      test('jobs are claimed once, the oldest of a tenant first, within its limit', async () => {
+      test('jobs are claimed once, oldest first per tenant, within the tenant limit', async () => {
         const records = await queue('a', 5)
         await queue('b', 2)
         expect(await history.queue.waiting('a', 100)).toBe(5)
@@ -668,7 +671,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
           const at = isClaim ? writes++ : 0
           if (at === 1) throw failure
           const version = await write(...call)
-          // Done, but nobody hears of it.
+          // The write succeeds, but its result is lost.
           if (at === 2) throw failure
           return version
         })
@@ -685,7 +688,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         )
       })
 
-      test('a job that rests is passed over, and is the first again afterwards', async () => {
+      test('a delayed job is skipped, and is the first again after the delay', async () => {
         vi.useFakeTimers({ now: 2_000_000_000_000, toFake: ['Date', 'setInterval', 'clearInterval'] })
         const records = await queue('a', 130)
         const ids = (jobs: readonly Job[]) => jobs.map(({ responseId }) => responseId)
@@ -696,7 +699,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         expect(ids(await another().queue.claim(1, always))).toEqual([records[0].id])
       })
 
-      test('released jobs are not released a second time', async () => {
+      test('a job that was already released is not released again', async () => {
         await queue('a', 1)
         const [job] = await history.queue.claim(1, always)
         await history.queue.release(job)
@@ -724,7 +727,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         expect(ids.toSorted()).toEqual(records.map(({ id }) => id).toSorted())
       })
 
-      test('the end of a response is the end of its job', async () => {
+      test('finishing a response removes its job', async () => {
         const [record] = await queue('a', 1)
         const [job] = await history.queue.claim(1, always)
         expect(job).toMatchObject({ tenant: 'a', responseId: record.id, attempts: 0 })
@@ -739,7 +742,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         expect(await history.queue.claim(10, always)).toEqual([])
       })
 
-      test('a job that is given back keeps its place and counts its attempts', async () => {
+      test('a released job keeps its position and counts its attempts', async () => {
         const records = await queue('a', 2)
         const [job] = await history.queue.claim(1, always)
         await history.queue.release(job)
@@ -748,7 +751,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         await history.queue.discard(again)
       })
 
-      test('jobs of a thread that is gone are taken over by one other', async () => {
+      test('jobs of a dead thread are taken over by exactly one other', async () => {
         vi.useFakeTimers({ now: 2_000_000_000_000, toFake: ['Date', 'setInterval', 'clearInterval'] })
         await queue('a', 3)
         const dying = another({ ownerLeaseMs: 5_000 })
@@ -766,7 +769,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
     })
 
     describe('events', () => {
-      test('3.9 frames come back from any number on, in order, also across pieces', async () => {
+      test('frames are read from any number on, in order, across records', async () => {
         const { events } = history
         await events.append('a', 'resp_1', 0, ['e0', 'e1', 'e2'])
         await events.append('a', 'resp_1', 3, ['e3'])
@@ -781,7 +784,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         }
       })
 
-      test('events are removed of one response only', async () => {
+      test('clearing removes the events of one response only', async () => {
         const { events } = history
         for (let number = 0; number < 250; number++) await events.append('a', 'resp_1', number, ['x'])
         for (const [tenant, id] of [
@@ -795,7 +798,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         expect(await events.read('b', 'resp_1', -1)).toHaveLength(1)
       })
 
-      test('events are kept for a while only', async () => {
+      test('events expire', async () => {
         vi.useFakeTimers({ now: 1_000_000, toFake: ['Date'] })
         await another({ eventsKeptMs: 5_000 }).events.append('a', 'resp_1', 0, ['e0'])
         vi.setSystemTime(1_005_000)
@@ -823,7 +826,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         while ((await from.retention.slice(3, nowMs)) > 0);
       }
 
-      test('what is too old goes, with its chain and branches, and nothing is left of it', async () => {
+      test('expired responses are removed with their chains and branches', async () => {
         const root = await turn('root')
         await Promise.all([turn('left', root), turn('right', root)])
         await turn('deep', await turn('more', root))
@@ -835,7 +838,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         expect(await everything()).toBe(0)
       })
 
-      test('an old turn that a younger one continues stays in its history only', async () => {
+      test('an expired turn that a newer turn continues remains only in its history', async () => {
         const old = makeRecord(
           { in: 'old?', out: 'old!' },
           { createdAtSec: Math.floor(Date.now() / 1_000) - 40 * 86_400 },
@@ -849,7 +852,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         expect(await everything()).toBe(0)
       })
 
-      test('beyond the number the oldest go, tenant by tenant', async () => {
+      test('beyond the maximum number, the oldest responses of each tenant are removed', async () => {
         const few = another({ maxResponsesPerTenant: 3, maxAgeDays: null })
         const ids: string[] = []
         for (let index = 0; index < 8; index++) ids.push(await turn(String(index)))
@@ -865,7 +868,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         expect(await opened.store.collection('responses').list('b')).toHaveLength(1)
       })
 
-      test('items of a deleted conversation are removed, but not what responses and others have', async () => {
+      test('items of a deleted conversation are removed unless another conversation uses them', async () => {
         const id = newId('conv')
         const items = Array.from({ length: 10 }, (_, index) => message(String(index)))
         await history.conversations.create(
@@ -887,7 +890,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         )
         expect([...found.keys()]).toEqual([items[0].id])
       })
-      test('a conversation without a change for too long is deleted with its items', async () => {
+      test('a conversation without changes expires with its items', async () => {
         const create = async () => {
           const id = newId('conv')
           const item = message('kept')
@@ -926,7 +929,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         )
       }
 
-      test('beyond the bytes, nothing more is stored, until something is deleted', async () => {
+      test('beyond the byte quota, storing is rejected until something is deleted', async () => {
         const limited = another({ maxBytesPerTenant: 2 * MIB })
         const first = makeRecord({ in: text(MIB) })
         await limited.checkQuota('a', MIB)
@@ -951,7 +954,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         await expect(another(limits).checkQuota('a', 1)).rejects.toMatchObject({ status: 507 })
       })
 
-      test('beyond the number, no further conversation is created, until one is deleted', async () => {
+      test('beyond the conversation quota, creation is rejected until one is deleted', async () => {
         const limited = another({ maxConversationsPerTenant: 2 })
         const [first] = [await conversation(limited), await conversation(limited)]
         await expect(conversation(limited)).rejects.toMatchObject({
@@ -963,7 +966,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         expect(await conversation(limited)).toMatchObject({ id: expect.any(String) })
       })
 
-      test('the totals equal a count after any changes, and are 0 when all is deleted', async () => {
+      test('the totals equal a recount after any changes, and are 0 after everything is deleted', async () => {
         const made = (await conversation(history, 'é', '漢字')) as Conversation
         await history.conversations.add('a', made.id, [{ item: message('more') }])
         await history.conversations.changeMetadata('a', made.id, () => ({ key: 'ü' }))
@@ -989,7 +992,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         expect(await used()).toEqual({ bytes: 0, conversations: 0 })
       })
 
-      test('a count corrects totals that a crash has left behind', async () => {
+      test('a recount corrects totals that a crash left wrong', async () => {
         await history.responses.finish('a', makeRecord({ in: text(1_000) }))
         const { bytes } = await used()
         await opened.store.collection('history-usage').put('a', 'total', { bytes: 5 * MIB, conversations: 3 })

@@ -79,7 +79,7 @@ const METRICS: readonly Frame[] = [
   (text) => `metric ${text}x`,
   (text) => `metric{label="${text}`,
   (text) => `# HELP metric ${text}`,
-  // A line break to JavaScript, and none to the format.
+  // A line break in JavaScript, but not in the format.
   (text) => `# HELP metric${text}\u2028x`,
 ]
 const ADDRESS: readonly Frame[] = [...ANY, (text) => `http://host/${text}x`]
@@ -89,7 +89,7 @@ const target = (url: string) => [{ url, dataParallel: null, apiKey: null, connec
 const everyControl = { controlOf: () => ({ metricsText: async () => null }) as never }
 const worker = { models: [], runtimeType: 'sglang' } as never
 
-/** With the shapes of text that bring the worst into what each of them reads. */
+/** Each parser with the frames that provoke its worst case. */
 const readers: Record<string, readonly [readonly Frame[], (text: string, bytes: Buffer) => unknown]> = {
   'metrics text': [METRICS, (text) => [...mergeMetrics([{ url: 'u', families: parsePrometheusText(text) }])]],
   'gauges of a metrics page': [METRICS, (text) => readGauges(text)],
@@ -123,18 +123,18 @@ describe.each(Object.entries(readers))('%s', (_name, [frames, read]) => {
         try {
           read(text, bytes)
         } catch (error) {
-          // What cannot be read is refused; running out of stack is no refusal.
+          // Invalid input may be rejected; a stack overflow is a failure.
           expect(error).not.toBeInstanceOf(RangeError)
         }
         longestMs = Math.max(longestMs, process.cpuUsage(before).user / 1_000)
       }
     }
-    // Work that grows with the square of the length would take minutes.
+    // Quadratic work would take minutes.
     expect(longestMs).toBeLessThan(15_000)
   }, 300_000)
 })
 
-/** What they make of JSON: nothing, an error of their own, or something shallow. */
+/** JSON readers may return nothing, throw their own error, or return a shallow value. */
 const jsonReaders: Record<string, (text: string) => unknown> = {
   'an answer': readAnswerObject,
   'arguments of a tool': parseArguments,
@@ -149,7 +149,7 @@ const jsonReaders: Record<string, (text: string) => unknown> = {
   'a refusal of a pair': (text) => errorMessageIn(Buffer.from(text)).length,
 }
 
-test.each(Object.entries(jsonReaders))('%s of many levels is not taken', (_what, read) => {
+test.each(Object.entries(jsonReaders))('%s: deeply nested JSON is rejected', (_what, read) => {
   const levels = 100_000
   let made: unknown = null
   try {
@@ -157,7 +157,7 @@ test.each(Object.entries(jsonReaders))('%s of many levels is not taken', (_what,
   } catch (error) {
     expect(error).not.toBeInstanceOf(RangeError)
   }
-  // Whatever is as deep as that cannot be written again.
+  // A value of that depth could not be serialized.
   expect(() => JSON.stringify(made)).not.toThrow()
 })
 
@@ -190,7 +190,7 @@ describe('reports of engines', () => {
         .map((entries) => Object.fromEntries(entries)),
     ),
   }))
-  test('every report of an engine is read or dropped, without an exception', () => {
+  test('every engine report is parsed or dropped, without an exception', () => {
     fc.assert(
       fc.property(
         fc.oneof(

@@ -4,12 +4,12 @@ import { lintMetrics } from '../support/lint-metrics.ts'
 
 const lint = (...lines: string[]) => lintMetrics(parsePrometheusText(`${lines.join('\n')}\n`))
 
-test('what the linter finds', () => {
+test('findings of the linter', () => {
   expect(lint('# HELP a_total A.', '# TYPE a_total counter', 'a_total 1')).toEqual([])
   expect(lint('# TYPE a counter', 'a 1')).toEqual(['a: no help text', 'a: counters end in _total'])
   expect(lint('# HELP a_gauge_ms_total A.', '# TYPE a_gauge_ms_total gauge', 'a_gauge_ms_total 1')).toEqual([
     'a_gauge_ms_total: only counters end in _total',
-    'a_gauge_ms_total: the name tells the type gauge',
+    'a_gauge_ms_total: the name contains the type gauge',
     'a_gauge_ms_total: abbreviated unit ms',
   ])
   expect(

@@ -1,4 +1,4 @@
-/** Messages and chat say the same in two formats: what both can say survives the way there and back. */
+/** Conversions between Messages and chat: fields that both formats have survive the round trip. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { EngineAttempt, GenerationRequest } from '#kernel'
@@ -44,7 +44,7 @@ const image = fc.oneof(
   fc.constant({ type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'aGk=' } }),
   fc.constant({ type: 'image', source: { type: 'url', url: 'https://x/y.png' } }),
 )
-const text = word.map((said) => ({ type: 'text', text: said }))
+const text = word.map((content) => ({ type: 'text', text: content }))
 const userTurn = fc.oneof(
   word,
   fc.tuple(image, text).map((blocks) => blocks),
@@ -52,16 +52,16 @@ const userTurn = fc.oneof(
 const exchange = fc
   .record({
     thinking: optional(fc.record({ thinking: word, signature: word })),
-    said: optional(word),
+    content: optional(word),
     calls: fc.array(fc.record({ id, name: fc.constantFrom(...names), input: json }), { maxLength: 3 }),
     failed: fc.boolean(),
     user: optional(word),
   })
-  .map(({ thinking, said, calls, failed, user }): Json[] => {
+  .map(({ thinking, content, calls, failed, user }): Json[] => {
     const blocks: Json[] = []
     if (thinking !== undefined) blocks.push({ type: 'thinking', ...thinking })
-    if (said !== undefined || (calls.length === 0 && thinking === undefined))
-      blocks.push({ type: 'text', text: said ?? 'ok' })
+    if (content !== undefined || (calls.length === 0 && thinking === undefined))
+      blocks.push({ type: 'text', text: content ?? 'ok' })
     for (const [at, call] of calls.entries())
       blocks.push({ type: 'tool_use', ...call, id: `${call.id}${at}` })
     const only = blocks.length === 1 && blocks[0].type === 'text' ? blocks[0].text : null
@@ -153,18 +153,18 @@ test('Messages → internal → Messages keeps every field that both formats hav
   )
 })
 
-/** What of it chat has words for: no proof of thinking, no flag for failed calls, no budget. */
-function asChatKnows(body: Json): Json {
+/** The part of a Messages body that chat can express: no thinking signature, no error flag of tool results, no budget. */
+function asChatExpresses(body: Json): Json {
   const messages = (body.messages as Json[]).map(({ role, content }) => ({
     role,
-    content: Array.isArray(content) ? (content as Json[]).map(blockAsChatKnows) : content,
+    content: Array.isArray(content) ? (content as Json[]).map(blockAsChatExpresses) : content,
   }))
   return { ...body, messages, ...(isBudget(body.thinking) && { thinking: { type: 'adaptive' } }) }
 }
 
 const isBudget = (thinking: unknown) => (thinking as Json | undefined)?.type === 'enabled'
 
-function blockAsChatKnows({ is_error: isError, ...block }: Json): Json {
+function blockAsChatExpresses({ is_error: isError, ...block }: Json): Json {
   if (block.type === 'thinking') return { ...block, signature: '' }
   return isError === true ? { ...block, content: `Error: ${block.content}` } : block
 }
@@ -173,7 +173,7 @@ test('Messages → chat → Messages keeps every field that both formats have', 
   fc.assert(
     fc.property(messagesBody, (body) => {
       const chat = toChat(fromMessages(body))
-      expect(toMessages(fromChat(chat))).toEqual(asChatKnows(body))
+      expect(toMessages(fromChat(chat))).toEqual(asChatExpresses(body))
     }),
   )
 })
@@ -183,14 +183,14 @@ test('Messages → chat → Messages keeps every field that both formats have', 
 const chatExchange = fc
   .record({
     thought: optional(word),
-    said: optional(word),
+    content: optional(word),
     calls: fc.array(fc.record({ id, name: fc.constantFrom(...names), input: json }), { maxLength: 3 }),
     user: word,
   })
-  .map(({ thought, said, calls, user }): Json[] => [
+  .map(({ thought, content, calls, user }): Json[] => [
     without({
       role: 'assistant',
-      content: said ?? (calls.length > 0 ? null : 'ok'),
+      content: content ?? (calls.length > 0 ? null : 'ok'),
       reasoning_content: thought,
       tool_calls:
         calls.length === 0
@@ -273,8 +273,12 @@ test('chat → Messages → chat keeps every field that both formats have', () =
   )
 })
 
-/** What one format has no words for: it is lost on the way, or refused where `unsupported_by_worker` stands. */
-const UNSAID: readonly (readonly [what: string, chat: Json, becomes: Json | 'unsupported_by_worker'])[] = [
+/** Fields that one format cannot express: dropped, or rejected where `unsupported_by_worker` stands. */
+const INEXPRESSIBLE: readonly (readonly [
+  what: string,
+  chat: Json,
+  becomes: Json | 'unsupported_by_worker',
+])[] = [
   ['several answers', { n: 2 }, 'unsupported_by_worker'],
   ['log probabilities', { logprobs: true }, 'unsupported_by_worker'],
   ['any JSON object', { response_format: { type: 'json_object' } }, 'unsupported_by_worker'],
@@ -292,7 +296,7 @@ const UNSAID: readonly (readonly [what: string, chat: Json, becomes: Json | 'uns
   ['stop strings of white space', { stop: [' '] }, {}],
 ]
 
-test.each(UNSAID)('what Messages cannot say of chat: %s', (_what, more, becomes) => {
+test.each(INEXPRESSIBLE)('Messages cannot express this field of chat: %s', (_what, more, becomes) => {
   const body = { model: 'm', max_tokens: 5, messages: [{ role: 'user', content: 'x' }] }
   const there = () => toMessages(fromChat({ ...body, ...more }))
   if (becomes === 'unsupported_by_worker') expect(there).toThrow(expect.objectContaining({ code: becomes }))
@@ -323,7 +327,7 @@ const DROPPED: readonly (readonly [what: string, messages: Json])[] = [
   ],
 ]
 
-test.each(DROPPED)('what chat cannot say of Messages: %s', (_what, more) => {
+test.each(DROPPED)('chat cannot express this field of Messages: %s', (_what, more) => {
   const body = { model: 'm', max_tokens: 5, messages: [{ role: 'user', content: 'x' }] }
   const chat = JSON.stringify(toChat(fromMessages({ ...body, ...more })))
   for (const word of [

@@ -1,4 +1,4 @@
-/** What every load balancing policy must hold to; each built-in one and each plugin's runs it. */
+/** Contract of load balancing policies; runs over every built-in policy and over a third-party one. */
 import { once } from 'node:events'
 import { MessageChannel, Worker } from 'node:worker_threads'
 import fc from 'fast-check'
@@ -17,15 +17,15 @@ import {
 } from '../support/policy-fleet.ts'
 
 export interface PolicyPromises {
-  /** Between workers equal in all else the cheapest is always taken. */
+  /** Of workers equal in all else, the cheapest is picked. */
   readonly prefersLowerCost: boolean
-  /** What one thread has seen of a session or prompt holds for all. */
+  /** Affinity of a session or prompt holds on all threads. */
   readonly agreesOverThreads: boolean
-  /** Why it may find nobody although there are candidates; null when it never does. */
+  /** When it may pick no worker although there are candidates; null if it never does. */
   readonly refuses: ((request: PickRequest) => boolean) | null
 }
 
-/** Makes an instance from parts of which the contract gives some. */
+/** Creates an instance; the contract overrides some parts. */
 export type MakePolicy = (parts?: Partial<PolicyParts>) => Policy
 
 const loadArbitrary = fc.option(
@@ -78,7 +78,7 @@ const requestArbitrary: fc.Arbitrary<RequestParts> = fc.record({
   ),
 })
 
-/** The request as the picker shows it: without the body where the policy does not ask for it. */
+/** The request as the picker passes it: without the body unless the policy declares `needsBody`. */
 function shownTo(policy: Policy, given: RequestParts): PickRequest {
   const request = pickRequest(given)
   if (policy.needsBody) return request
@@ -102,7 +102,7 @@ export function policyContract(name: string, makePolicy: MakePolicy, promises: P
   }
 
   describe(`policy ${name}`, () => {
-    test('carries its wire name', () => {
+    test('has its wire name', () => {
       expect(makePolicy().name).toBe(name)
       expect(name).toMatch(/^[a-z]+(_[a-z]+)*$/)
     })
@@ -125,7 +125,7 @@ export function policyContract(name: string, makePolicy: MakePolicy, promises: P
       )
     })
 
-    test('takes the only candidate, also when it is one of several workers', () => {
+    test('picks the only candidate, also when it is one of several workers', () => {
       const policy = makePolicy()
       const alone = [fleetWorker(0)]
       const left = [
@@ -141,7 +141,7 @@ export function policyContract(name: string, makePolicy: MakePolicy, promises: P
       policy.close?.()
     })
 
-    test('goes on after workers left, known to it or not, and when another worker has the slot', () => {
+    test('picks after workers were removed, known or unknown, and after a slot was reused', () => {
       const policy = makePolicy()
       const request = shownTo(policy, { body: '{"prompt":"abc"}', headers: { 'x-weir-routing-key': 'k' } })
       expectAnswer(policy, [fleetWorker(0), fleetWorker(1)], request)
@@ -152,7 +152,7 @@ export function policyContract(name: string, makePolicy: MakePolicy, promises: P
       policy.close?.()
     })
 
-    test('goes on when engines start and stop to report', () => {
+    test('picks when engine reports appear and disappear', () => {
       const policy = makePolicy()
       const fleet = [fleetWorker(0, { inFlight: 2 }), fleetWorker(1, { inFlight: 1 }), fleetWorker(2)]
       const request = shownTo(policy, { body: '{"prompt":"abc"}' })
@@ -167,7 +167,7 @@ export function policyContract(name: string, makePolicy: MakePolicy, promises: P
       policy.close?.()
     })
 
-    test('gives a short reason for its pick, if any', () => {
+    test('gives a short explanation of its pick, if any', () => {
       const policy = makePolicy({ metrics: new ThreadMetrics() })
       policy.pick(viewOf([fleetWorker(0), fleetWorker(1)]), shownTo(policy, { body: '{"prompt":"abc"}' }))
       const words = policy.explain?.()
@@ -176,7 +176,7 @@ export function policyContract(name: string, makePolicy: MakePolicy, promises: P
     })
 
     if (prefersLowerCost) {
-      test('between two workers equal in load the cheaper one wins, in either order', () => {
+      test('of two workers equal in load the cheaper one is picked, in either order', () => {
         fc.assert(
           fc.property(fc.integer({ min: 0, max: 9 }), fc.boolean(), (inFlight, cheapFirst) => {
             const policy = makePolicy()
@@ -184,7 +184,7 @@ export function policyContract(name: string, makePolicy: MakePolicy, promises: P
             const dear = fleetWorker(1, { inFlight, cost: 2 })
             const view = viewOf(cheapFirst ? [cheap, dear] : [dear, cheap])
             for (let i = 0; i < 10; i++) {
-              // Always another prompt: what was cached before would be a reason of its own.
+              // A new prompt each time, so that cache affinity plays no part.
               const request = chatRequest(`${i}`.repeat(200))
               expect(policy.pick(view, request)).toBe(cheapFirst ? 0 : 1)
             }
@@ -198,18 +198,18 @@ export function policyContract(name: string, makePolicy: MakePolicy, promises: P
 
 const THREADS = 3
 const SESSIONS = 200
-/** Threads that start on a busy machine take their time. */
+/** Starting threads is slow on a loaded machine. */
 const THREADS_TIMEOUT_MS = 30_000
 
 /**
- * The same on real threads over memory that control has not made: instances there may ask for theirs at their first pick.
+ * Runs the policy on real threads over memory that the control thread did not create, so that instances allocate it at their first pick.
  *
  * @param file URL of the plugin that registers the policy
  */
 export function policyThreadsContract(name: string, file: string, promises: PolicyPromises): void {
   const limits = { timeout: THREADS_TIMEOUT_MS }
 
-  test(`policy ${name} on real threads: picks, ends, and agrees if it declares so`, limits, async () => {
+  test(`policy ${name} on real threads: picks, exits, and agrees if it declares so`, limits, async () => {
     const memory = new SharedMemory()
     const gate = new SharedArrayBuffer(8)
     const threads = Array.from({ length: THREADS }, () => {
@@ -224,7 +224,7 @@ export function policyThreadsContract(name: string, file: string, promises: Poli
     })
     const answers = await Promise.all(
       threads.map(async (thread) => {
-        // A timer that the policy leaves behind would keep its thread from ending by itself.
+        // A timer left by the policy would keep its thread alive.
         const [[slots], [code]] = await Promise.all([once(thread, 'message'), once(thread, 'exit')])
         expect(code).toBe(0)
         return slots as number[]

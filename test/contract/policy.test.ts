@@ -5,7 +5,7 @@ import { definePlugin, type KvEventListener, KvEvents, Type, type WorkerEntry } 
 import { PLAIN_POLICY } from '../../kernel/balance/policy-name.ts'
 import type { PickRequest } from '../../kernel/contracts/policy.ts'
 import policies from '../../plugins/routing/policies/index.ts'
-import stranger from '../fixtures/policy-plugin.ts'
+import thirdParty from '../fixtures/policy-plugin.ts'
 import {
   engineLoad,
   fleetOf,
@@ -21,7 +21,7 @@ import { type PolicyPromises, policyContract, policyThreadsContract } from './po
 const plain: PolicyPromises = { prefersLowerCost: false, agreesOverThreads: false, refuses: null }
 const byLoad: PolicyPromises = { ...plain, prefersLowerCost: true }
 const remembering: PolicyPromises = { ...plain, agreesOverThreads: true }
-/** Who asks for one worker by its number gets that one or none. */
+/** A request that names a worker by number gets that worker or none. */
 const namesWorker = (request: PickRequest) => request.header('x-weir-target-worker') !== undefined
 
 const promisesOf: Readonly<Record<string, PolicyPromises>> = {
@@ -46,7 +46,7 @@ for (const [name, promises] of Object.entries(promisesOf)) {
 
 policyContract(
   'rendezvous',
-  (parts) => new PolicyHostThread([stranger]).policy('rendezvous', parts),
+  (parts) => new PolicyHostThread([thirdParty]).policy('rendezvous', parts),
   remembering,
 )
 policyThreadsContract('rendezvous', fileOf('../fixtures/policy-plugin.ts'), remembering)
@@ -56,8 +56,8 @@ test('every bundled policy is covered by the contract', () => {
 })
 
 test('a policy that the manifest does not list cannot be registered', () => {
-  const { register } = stranger
-  const { policies: _, ...manifest } = stranger.manifest
+  const { register } = thirdParty
+  const { policies: _, ...manifest } = thirdParty.manifest
   expect(() => new PolicyHostThread([definePlugin({ manifest, register })])).toThrow(
     "policy 'rendezvous' is not listed under policies",
   )
@@ -65,7 +65,7 @@ test('a policy that the manifest does not list cannot be registered', () => {
 
 test('a third-party policy can be the default, and two defaults are rejected with both names', () => {
   const another = definePlugin({
-    manifest: { ...stranger.manifest, name: 'another', policies: ['another'] },
+    manifest: { ...thirdParty.manifest, name: 'another', policies: ['another'] },
     register(host) {
       host.policy('another', () => ({ name: 'another', needsBody: false, pick: () => 0 }), {
         isDefault: true,
@@ -79,9 +79,9 @@ test('a third-party policy can be the default, and two defaults are rejected wit
 })
 
 test('a third-party policy reads engine reports and enables their polling', () => {
-  const thread = new PolicyHostThread([stranger], 'rendezvous')
+  const thread = new PolicyHostThread([thirdParty], 'rendezvous')
   expect(thread.balance.readsLoads).toBe(true)
-  expect(new PolicyHostThread([stranger], 'round_robin').balance.readsLoads).toBe(false)
+  expect(new PolicyHostThread([thirdParty], 'round_robin').balance.readsLoads).toBe(false)
   const policy = thread.policy('rendezvous')
   const fleet = [0, 1, 2].map((slot) =>
     fleetWorker(slot, { load: engineLoad({ kvUsage: slot === 1 ? 0.1 : 0.95 }) }),
@@ -93,7 +93,7 @@ test('a third-party policy reads engine reports and enables their polling', () =
 })
 
 test('a third-party policy receives KV events of the workers that have them while it is in use', async () => {
-  const heard = new Map<string, KvEventListener>()
+  const listeners = new Map<string, KvEventListener>()
   const closed: string[] = []
   const feed = definePlugin({
     manifest: {
@@ -107,23 +107,23 @@ test('a third-party policy receives KV events of the workers that have them whil
       host.provide(KvEvents, {
         covers: (worker: WorkerEntry) => worker.slot !== 2,
         subscribe(worker, _from, listener) {
-          heard.set(worker.id, listener)
+          listeners.set(worker.id, listener)
           return { close: () => void closed.push(worker.id) }
         },
       })
     },
   })
-  const thread = new PolicyHostThread([feed, stranger], 'round_robin')
+  const thread = new PolicyHostThread([feed, thirdParty], 'round_robin')
   await thread.ready()
   const workers = [0, 1, 2].map((slot) => workerEntry({ slot, id: `w${slot}`, models: ['m'] }))
   await thread.setWorkers(...workers)
-  expect([...heard.keys()]).toEqual([])
+  expect([...listeners.keys()]).toEqual([])
   const labelled = { ...workers[0], labels: { policy: 'Rendezvous' }, revision: 2 }
   await thread.setWorkers(labelled, workers[1], workers[2])
-  expect([...heard.keys()]).toEqual(['w0', 'w1'])
+  expect([...listeners.keys()]).toEqual(['w0', 'w1'])
   const block = { hash: 1n, tokenIds: Uint32Array.of(1) }
   const stored = { kind: 'stored', parentHash: null, blocks: [block], blockSize: 1 } as const
-  heard.get('w1')?.onBatch({ sequence: 1, events: [stored] })
+  listeners.get('w1')?.onBatch({ sequence: 1, events: [stored] })
   const policy = thread.policy('rendezvous')
   for (let i = 0; i < 20; i++) {
     expect(pickSlot(policy, fleetOf(3), pickRequest({ tokenIds: Uint32Array.of(i) }))).toBe(1)

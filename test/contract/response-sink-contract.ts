@@ -1,4 +1,4 @@
-/** What every response sink must do, as clients, handlers and workers see it; run over HTTP and over a WebSocket. */
+/** Contract of response sinks; runs over HTTP and over a WebSocket. */
 import { afterEach, describe, expect, test } from 'vitest'
 import { apiErrorFormat, type Host, type RequestContext } from '#kernel'
 import { messageSocket } from '#shared'
@@ -49,7 +49,7 @@ export function responseSinkContract(
           handler: (ctx) => handler(ctx, host),
         })
         host.socket(messageSocket({ ...route, onMessage: (ctx) => handler(ctx, host) }))
-        // The request that opens a socket ends before its first message runs.
+        // The request that opens a socket ends before the first message is handled.
         host.hook('onDone', (ctx) => void (ctx.status !== 101 && ctx.path === PATH && ends.push(ctx)))
       }, options)
       closers.push(() => hooked.close())
@@ -83,7 +83,7 @@ export function responseSinkContract(
       expect(ends[0]).toMatchObject({ status: 200, errorCode: null, bytesOut: 24 })
     })
 
-    test('ends a stream with its error as the stream encodes errors', async () => {
+    test('ends a stream with the error encoding of the stream', async () => {
       const { client, ends } = await open((ctx) => {
         const encodeError = ({ code }: { code: string }) => `{"error":"${code}"}\n`
         ctx.stream(200, ['content-type', 'application/x-ndjson'], { encodeError }).write('{"n":1}\n')
@@ -129,20 +129,20 @@ export function responseSinkContract(
     })
 
     test('reports a disconnected client once', async () => {
-      const heard: string[] = []
+      const calls: string[] = []
       const { client, ends } = await open((ctx) => {
-        ctx.onAbort(() => heard.push('abort'))
-        ctx.onCancel(() => heard.push('cancel'))
+        ctx.onAbort(() => calls.push('abort'))
+        ctx.onCancel(() => calls.push('cancel'))
         ctx.stream(200, ['content-type', 'text/plain']).write('one')
       })
       await expect.poll(() => client.text()).toBe('one')
       client.leave()
       await expect.poll(() => ends.length).toBe(1)
       expect(ends[0].isAborted).toBe(true)
-      expect(heard).toEqual(['cancel', 'abort'])
+      expect(calls).toEqual(['cancel', 'abort'])
     })
 
-    test('pauses its writer while the client does not read, and loses nothing', async () => {
+    test('pauses its writer while the client does not read, without data loss', async () => {
       const line = `${'x'.repeat(200_000)}\n`
       const writes: boolean[] = []
       const isPaused = Promise.withResolvers<void>()
@@ -162,7 +162,7 @@ export function responseSinkContract(
       await expect.poll(() => client.text()).toBe('start')
       client.pause()
       isPaused.resolve()
-      // More than the buffers on the way take: the rest is not written before the client reads.
+      // More than all buffers hold: the rest is written only once the client reads.
       await expect.poll(() => writes.includes(false)).toBe(true)
       expect(writes.length).toBeLessThan(200)
       client.resume()
@@ -170,7 +170,7 @@ export function responseSinkContract(
       expect(client.text().length).toBe('start'.length + 200 * line.length + 'end'.length)
     })
 
-    test('a client that stops reading pauses its worker and is disconnected; other requests go on', async () => {
+    test('a client that stops reading pauses its worker and is disconnected; other requests continue', async () => {
       const steps = 6_000
       let sent = 0
       function* flood() {

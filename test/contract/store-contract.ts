@@ -1,11 +1,11 @@
-/** What every implementation of the Store contract must do; each one's test file runs this suite over it. */
+/** Contract of the Store; each implementation's test file runs it. */
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { type Change, JsonText, type StoreService } from '#kernel'
 
 export interface OpenedStore {
   readonly store: StoreService
-  /** Removes records whose time is over. @returns how many */
+  /** Removes expired records. @returns number of removed records */
   sweep(limit: number): Promise<number>
   close(): Promise<void>
 }
@@ -51,17 +51,17 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
       expect(await notes().get('a', 'id-1')).toEqual(value)
     })
 
-    test.each([null, false, 0, '', [], {}])('the value %j is a record like any other', async (value) => {
+    test.each([null, false, 0, '', [], {}])('the value %j is stored like any other', async (value) => {
       await notes().put('a', 'id', value)
       expect(await notes().get('a', 'id')).toEqual(value)
     })
 
-    test('a record given as JSON reads back as what it says', async () => {
+    test('a record given as JSON text reads back as its value', async () => {
       await opened.store.write([put('1', new JsonText('{"text":"\\u00e4","list":[1,null]}'))])
       expect(await opened.store.collection('notes').get('a', '1')).toEqual({ text: 'ä', list: [1, null] })
     })
 
-    test('what was never put is undefined, and its deletion no error', async () => {
+    test('an absent record reads as undefined and can be deleted', async () => {
       expect(await notes().get('a', 'nothing')).toBeUndefined()
       await notes().delete('a', 'nothing')
       expect(await notes().list('a')).toEqual([])
@@ -81,7 +81,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
       expect(await notes().list('a')).toEqual([])
     })
 
-    test('a changed value does not change the record', async () => {
+    test('changing a value after a put does not change the record', async () => {
       const value = { v: 1 }
       await notes().put('a', 'id', value)
       value.v = 2
@@ -93,7 +93,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
       expect(await notes().list('t')).toEqual(['B', 'a', 'a10', 'a2', 'b', 'ä'])
     })
 
-    test('tenants do not see each other, also when one name begins with the other', async () => {
+    test('tenants are isolated, also when one name is a prefix of another', async () => {
       for (const tenant of ['team', 'team-a', 'team:', 'team!', 'te']) await notes().put(tenant, 'id', tenant)
       expect(await notes().list('team')).toEqual(['team'])
       await notes().delete('team', 'id')
@@ -101,14 +101,14 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
       expect(await notes().get('team', 'id')).toBeUndefined()
     })
 
-    test('tenant and id do not run into each other', async () => {
+    test('tenant and id are separated', async () => {
       await notes().put('a', 'b:c', 1)
       await notes().put('a:b', 'c', 2)
       expect(await notes().list('a')).toEqual([1])
       expect(await notes().list('a:b')).toEqual([2])
     })
 
-    test('collections are apart', async () => {
+    test('collections are separated', async () => {
       const others = opened.store.collection<number>('notes-2')
       await notes().put('a', 'id', 1)
       await others.put('a', 'id', 2)
@@ -121,13 +121,13 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
       expect(await opened.store.collection<number>('notes').get('a', 'id')).toBe(7)
     })
 
-    test('many writes at once all arrive', async () => {
+    test('concurrent writes all succeed', async () => {
       const ids = Array.from({ length: 200 }, (_, index) => `id-${String(index).padStart(3, '0')}`)
       await Promise.all(ids.map((id) => notes().put('a', id, id)))
       expect(await notes().list('a')).toEqual(ids)
     })
 
-    test('a bad collection name is refused when it is asked for', () => {
+    test('an invalid collection name is rejected when the collection is opened', () => {
       expect(() => opened.store.collection('a/b')).toThrow()
     })
 
@@ -145,7 +145,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
     describe('atomic writes', () => {
       const write = (...changes: Change[]) => opened.store.write(changes)
 
-      test('changes of several collections and tenants are made together', async () => {
+      test('changes of several collections and tenants are written together', async () => {
         await notes().put('a', 'old', 1)
         const version = await write(
           put('x', 'X'),
@@ -159,16 +159,16 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
         expect(await notes().list('b')).toEqual(['Z'])
       })
 
-      test('of two changes of one record the last one stays', async () => {
+      test('of two changes of one record the last one applies', async () => {
         await write(put('x', 1), put('x', 2), put('y', 1), remove('y'), remove('z'), put('z', 3))
         expect(await notes().list('a')).toEqual([2, 3])
       })
 
-      test('no change at all is a write like any other', async () => {
+      test('a write without changes succeeds', async () => {
         expect(await write()).toEqual(expect.any(String))
       })
 
-      test('a mistake in the last change leaves nothing of the first', async () => {
+      test('an invalid last change discards the whole write', async () => {
         await expect(write(put('x', 1), put('a\u0000', 2))).rejects.toMatchObject({
           code: 'invalid_record_key',
         })
@@ -176,13 +176,13 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
         expect(await notes().list('a')).toEqual([])
       })
 
-      test('only if there is none: the first of two has it', async () => {
+      test('onlyIf null: only the first of two writes succeeds', async () => {
         expect(await write(put('x', 1, null))).toEqual(expect.any(String))
         expect(await write(put('x', 2, null))).toBeNull()
         expect(await notes().get('a', 'x')).toBe(1)
       })
 
-      test('only if it has this version: a change in between makes it fail', async () => {
+      test('onlyIf with a version: the write fails after a change in between', async () => {
         const first = await write(put('x', 1))
         expect((await notes().read('a', 'x'))?.version).toBe(first)
         const second = await write(put('x', 2, first))
@@ -195,7 +195,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
         expect(await write(put('x', 4, second))).toBeNull()
       })
 
-      test('a plain put gives a new version, also of the same value', async () => {
+      test('a plain put creates a new version, even for the same value', async () => {
         await notes().put('a', 'x', 1)
         const before = (await notes().read('a', 'x'))?.version
         await notes().put('a', 'x', 1)
@@ -203,7 +203,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
         expect(await write(put('x', 2, before))).toBeNull()
       })
 
-      test('a condition that fails stops all changes of its write', async () => {
+      test('a failed condition discards all changes of its write', async () => {
         const version = await write(put('x', 1))
         expect(await write(put('y', 1), check('x', null))).toBeNull()
         expect(await write(put('y', 1), check('x', 'another'))).toBeNull()
@@ -213,18 +213,18 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
         expect(await notes().list('a')).toEqual([1, 2])
       })
 
-      test('conditions are about the time before the write', async () => {
+      test('conditions apply to the state before the write', async () => {
         expect(await write(put('x', 1), put('x', 2, null))).toEqual(expect.any(String))
         expect(await notes().get('a', 'x')).toBe(2)
       })
 
-      test('of many that want to be the first, one is', async () => {
+      test('of many conditional creations exactly one succeeds', async () => {
         const won = await Promise.all(Array.from({ length: 50 }, (_, index) => write(put('x', index, null))))
         expect(won.filter((version) => version !== null)).toHaveLength(1)
         expect(await notes().get('a', 'x')).toBe(won.findIndex((version) => version !== null))
       })
 
-      test('a counter that many raise under its version loses nothing', async () => {
+      test('concurrent versioned increments of a counter lose none', async () => {
         await notes().put('a', 'count', 0)
         const raise = async () => {
           for (;;) {
@@ -236,7 +236,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
         expect(await notes().get('a', 'count')).toBe(20)
       })
 
-      test('synced and relaxed writes end up the same', async () => {
+      test('synced and relaxed writes have the same result', async () => {
         const writes = Array.from({ length: 100 }, (_, index) =>
           opened.store.write([put(`id-${String(index).padStart(2, '0')}`, index)], {
             durability: index % 3 === 0 ? 'synced' : 'relaxed',
@@ -247,8 +247,8 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
       })
     })
 
-    describe('several at once', () => {
-      test('getMany keeps the order and leaves holes', async () => {
+    describe('several records and tenants', () => {
+      test('getMany keeps the order, with undefined for absent records', async () => {
         await notes().put('a', 'x', 1)
         await notes().put('a', 'y', null)
         await notes().put('b', 'z', 3)
@@ -280,25 +280,25 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
         return { ids: records.map(({ id }) => id), next }
       }
 
-      test('without options, all in order', async () => {
+      test('without options, all records in order', async () => {
         const page = await notes().range('t')
         expect(page.records.map(({ id, value }) => [id, value])).toEqual(ids.map((id) => [id, id]))
         expect(page.next).toBeNull()
         expect(page.records[0]).toMatchObject({ expiresAtMs: null, version: expect.any(String) })
       })
 
-      test('backwards', async () => {
+      test('in reverse order', async () => {
         expect(await read({ reverse: true })).toEqual({ ids: ids.toReversed(), next: null })
       })
 
-      test('the beginning is inside, the end is not', async () => {
+      test('the range includes its start and excludes its end', async () => {
         expect((await read({ from: 'a1', to: 'b' })).ids).toEqual(['a1', 'aa'])
         expect((await read({ from: 'a1', to: 'b', reverse: true })).ids).toEqual(['aa', 'a1'])
         expect((await read({ from: 'a0', to: 'a1' })).ids).toEqual([])
         expect((await read({ from: 'c', to: 'a' })).ids).toEqual([])
       })
 
-      test.each([false, true])('pages join to the whole, backwards: %s', async (reverse) => {
+      test.each([false, true])('pages join to all records, reverse: %s', async (reverse) => {
         const expected = reverse ? ids.toReversed() : ids
         for (const limit of [1, 2, 3, 7, 8, 9]) {
           const seen: string[] = []
@@ -315,7 +315,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
         }
       })
 
-      test('a cursor that is gone, or lies outside, is a place all the same', async () => {
+      test('a cursor may be deleted or outside the range', async () => {
         await notes().delete('t', 'b')
         expect((await read({ after: 'b' })).ids).toEqual(['ba', 'c', 'ä', '🌍'])
         expect((await read({ after: 'b', reverse: true })).ids).toEqual(['aa', 'a1', 'a'])
@@ -324,7 +324,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
         expect((await read({ to: 'b', after: 'z' })).ids).toEqual([])
       })
 
-      test('a page ends after so many bytes, but never before its first record', async () => {
+      test('a page is bounded in bytes but has at least one record', async () => {
         for (const id of ['x1', 'x2', 'x3']) await notes().put('t', id, 'x'.repeat(10_000))
         const first = await read({ from: 'x', to: 'y', maxBytes: 100 })
         expect(first).toEqual({ ids: ['x1'], next: 'x1' })
@@ -332,7 +332,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
         expect(second.ids).toEqual(['x2', 'x3'])
       })
 
-      test.each(['x', 'é', '漢', '🌍'])('pages cut by their bytes join to the whole, of %s', async (text) => {
+      test.each(['x', 'é', '漢', '🌍'])('pages bounded in bytes join to all records, of %s', async (text) => {
         const many = Array.from({ length: 10 }, (_, index) => `x${index}`)
         for (const id of many) await notes().put('t', id, text.repeat(1_000))
         for (const reverse of [false, true]) {
@@ -347,7 +347,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
         }
       })
 
-      test('pages over any ids, in any steps, are the whole in order of bytes', async () => {
+      test('pages of any size over any ids join to all records in byte order', async () => {
         let run = 0
         await fc.assert(
           fc.asyncProperty(
@@ -381,10 +381,10 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
     })
 
     describe('expiry', () => {
-      /** Moves this process's clock; a server that expires records goes by the caller's. */
+      /** Sets the clock of this process, which also decides expiry on a server. */
       const atMs = (ms: number) => vi.useFakeTimers({ now: ms, toFake: ['Date'] })
 
-      test('from its time on a record is gone for every reader', async () => {
+      test('an expired record is gone for every reader', async () => {
         atMs(1_000_000)
         await notes().put('a', 'x', 1, { expiresAtMs: 1_000_100 })
         await notes().put('a', 'y', 2)
@@ -399,7 +399,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
         expect((await notes().range('a')).records.map(({ id }) => id)).toEqual(['y'])
       })
 
-      test('a record whose time is over counts as none in conditions', async () => {
+      test('an expired record counts as absent in conditions', async () => {
         atMs(1_000_000)
         const version = await opened.store.write([{ ...put('x', 1), expiresAtMs: 1_000_100 } as Change])
         expect(await opened.store.write([put('x', 2, null)])).toBeNull()
@@ -409,7 +409,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
         expect(await notes().get('a', 'x')).toBe(3)
       })
 
-      test('a later put decides anew whether a record expires', async () => {
+      test('a later put replaces the expiry of a record', async () => {
         atMs(1_000_000)
         await notes().put('a', 'x', 1, { expiresAtMs: 1_000_100 })
         await notes().put('a', 'x', 2)
@@ -422,7 +422,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
         expect(await notes().list('a')).toEqual([2])
       })
 
-      test('the sweep removes what is over, slice by slice, and nothing else', async () => {
+      test('the sweep removes only expired records, slice by slice', async () => {
         atMs(1_000_000)
         for (let index = 0; index < 25; index++) {
           await notes().put('a', `id-${index}`, index, { expiresAtMs: 1_000_010 + index })

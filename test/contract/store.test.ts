@@ -62,7 +62,7 @@ describe.skipIf(postgresSkipReason !== null)('PostgreSQL', () => {
     return { store, sweep: (limit) => store.sweep(limit), close: () => store.close() }
   })
 
-  test('two gateways that start at once see the same records, and conditions hold between them', async () => {
+  test('concurrent starts of several gateways share records and conditions', async () => {
     const stores = await Promise.all([openStore('shared'), openStore('shared'), openStore('shared')])
     await stores[0].collection('notes').put('a', 'count', 0)
     const raise = async (store: PgStore) => {
@@ -85,7 +85,7 @@ describe.skipIf(postgresSkipReason !== null)('PostgreSQL', () => {
     await Promise.all(stores.map((store) => store.close()))
   })
 
-  test('many gateways that change the same records in different orders all get through', async () => {
+  test('concurrent changes of the same records in different orders all succeed', async () => {
     const stores = await Promise.all([openStore('crossing'), openStore('crossing')])
     const ids = Array.from({ length: 40 }, (_, index) => `id-${index}`)
     await Promise.all(
@@ -141,7 +141,7 @@ describe.skipIf(postgresSkipReason !== null)('PostgreSQL', () => {
     await store.close()
   }, 180_000)
 
-  test('what waits is bounded, in number and in bytes', async () => {
+  test('the queue is bounded in number and in bytes', async () => {
     const store = await openStore('bounded', { maxWaiting: 20, maxWaitingBytes: 10_000 })
     const notes = store.collection<string>('notes')
     const codes = async (writes: Promise<unknown>[]) =>
@@ -161,7 +161,7 @@ describe.skipIf(postgresSkipReason !== null)('PostgreSQL', () => {
     await store.close()
   })
 
-  test('a statement that takes too long is ended, and its connection is not used again', async () => {
+  test('a statement that exceeds its timeout is cancelled, and its connection is not reused', async () => {
     const store = await openStore('slow', { statementTimeoutMs: 2_000, maxConnections: 2 })
     const blocker = await openStore('slow')
     const notes = store.collection<number>('notes')
@@ -178,7 +178,7 @@ describe.skipIf(postgresSkipReason !== null)('PostgreSQL', () => {
     await store.close()
   })
 
-  test('the start reports problems of the database', async () => {
+  test('the start reports database problems', async () => {
     const store = new PgStore(settings('x', { url: 'postgres://weir@127.0.0.1:1/x', bootWaitMs: 0 }))
     await store.open()
     await expect(store.prepare()).rejects.toMatchObject({ code: 'database_unreachable' })
@@ -201,7 +201,7 @@ describe.skipIf(postgresSkipReason !== null)('PostgreSQL', () => {
     await newer.close()
   })
 
-  test('over TLS: a server that its authority vouches for is used, any other is not', async () => {
+  test('over TLS, only a server with a trusted certificate is accepted', async () => {
     const dir = await makeDir()
     const file = (name: string) => join(dir, name)
     const openssl = (...args: string[]) => execFileSync('openssl', args, { cwd: dir, stdio: 'ignore' })
@@ -265,7 +265,7 @@ describe.skipIf(postgresSkipReason !== null)('PostgreSQL', () => {
   })
 })
 
-test('records outlive a close', async () => {
+test('records survive a close', async () => {
   const dir = await makeDir()
   const first = new LevelStore(dir)
   await first.open()
@@ -277,7 +277,7 @@ test('records outlive a close', async () => {
   await second.close()
 })
 
-test('a missing directory is made, with its parents, for its owner only', async () => {
+test('a missing directory is created with its parents, accessible to its owner only', async () => {
   const dir = join(await makeDir(), 'a', 'b')
   const store = new LevelStore(dir)
   await store.open()
@@ -285,7 +285,7 @@ test('a missing directory is made, with its parents, for its owner only', async 
   await store.close()
 })
 
-test('open and close may be called twice', async () => {
+test('open and close are idempotent', async () => {
   const store = new LevelStore(await makeDir())
   await store.open()
   await store.open()
@@ -317,7 +317,7 @@ test('reads, writes and deletions are counted and timed', async () => {
   ])
 })
 
-test('an unopened and a closed store reject calls', async () => {
+test('a store that is not open rejects calls', async () => {
   const store = new LevelStore(await makeDir())
   const notes = store.collection('notes')
   await expect(notes.get('a', 'id')).rejects.toMatchObject({ code: 'storage_not_open', status: 503 })
@@ -326,7 +326,7 @@ test('an unopened and a closed store reject calls', async () => {
   await expect(notes.put('a', 'id', 1)).rejects.toMatchObject({ code: 'storage_not_open' })
 })
 
-test('a path that cannot be a directory is a clear error', async () => {
+test('a path that cannot be a directory is rejected with a clear error', async () => {
   const file = join(await makeDir(), 'file')
   await writeFile(file, '')
   await expect(new LevelStore(file).open()).rejects.toMatchObject({
@@ -335,7 +335,7 @@ test('a path that cannot be a directory is a clear error', async () => {
   })
 })
 
-test('a directory that another process holds is refused by name', async () => {
+test('a directory locked by another process is rejected with its name', async () => {
   const dir = await makeDir()
   const script = `
     const { Level } = await import('level')
@@ -359,7 +359,7 @@ test('a directory that another process holds is refused by name', async () => {
   await store.close()
 })
 
-test('a thread of the same process sees what another has written, and the other way', async () => {
+test("threads of one process see each other's writes", async () => {
   const dir = await makeDir()
   const store = new LevelStore(dir)
   await store.open()
@@ -385,7 +385,7 @@ test('a thread of the same process sees what another has written, and the other 
   await store.close()
 })
 
-/** Runs threads that raise one counter at once. @returns what it counted to */
+/** Runs threads that increment one counter concurrently. @returns the final count */
 async function countWithThreads(dir: string, threads: number, rounds: number): Promise<number | undefined> {
   const shared = new SharedArrayBuffer(SHARED_BYTES)
   const path = new URL('../../plugins/state/storage/level-store.ts', import.meta.url).href
@@ -411,7 +411,7 @@ test('conditions hold between the threads of a process', async () => {
 
 interface WritingProcess {
   readonly child: ChildProcess
-  /** Indexes that were acknowledged, in order. */
+  /** Acknowledged indexes, in order. */
   readonly acknowledged: number[]
   readonly failures: Set<string>
 }
@@ -452,7 +452,7 @@ async function readPairs(dir: string): Promise<{ left: Set<number>; right: Set<n
   return pairs
 }
 
-test('kill -9 amid writes: what was acknowledged is there, and nothing is half there', async () => {
+test('kill -9 during writes: acknowledged records are complete, and no pair is half written', async () => {
   const dir = await makeDir()
   for (let round = 1; round <= 3; round++) {
     const { child, acknowledged } = await startWriting(dir)
@@ -470,12 +470,12 @@ test('kill -9 amid writes: what was acknowledged is there, and nothing is half t
 const hasPrlimit = spawnSync('prlimit', ['--version']).status === 0
 
 test.skipIf(!hasPrlimit)(
-  'a full disk: writes are refused, reads go on, and both work again when there is room',
+  'a full disk: writes are rejected, reads continue, and both work again when there is space',
   async () => {
     const dir = await makeDir()
     const { child, acknowledged, failures } = await startWriting(dir)
     await vi.waitUntil(() => acknowledged.length > 500, { timeout: 30_000 })
-    // Files that may not grow stand for a disk that has no room: writing to either fails in the middle.
+    // A file size limit simulates a full disk: a write fails in the middle.
     execFileSync('prlimit', ['--pid', String(child.pid), '--fsize=300000:unlimited'])
     await vi.waitUntil(() => failures.has('storage_unavailable'), { timeout: 30_000 })
     execFileSync('prlimit', ['--pid', String(child.pid), '--fsize=unlimited:unlimited'])
@@ -492,7 +492,7 @@ test.skipIf(!hasPrlimit)(
   180_000,
 )
 
-test('a data directory that others could read is closed to them', async () => {
+test('a data directory that others can read is made private', async () => {
   const dir = await makeDir()
   await chmod(dir, 0o755)
   const store = new LevelStore(dir)
@@ -505,7 +505,7 @@ test('a data directory that others could read is closed to them', async () => {
   await store.close()
 })
 
-test('a folder that holds other things keeps its rights, with a warning', async () => {
+test('a directory with other content keeps its permissions, with a warning', async () => {
   const dir = await makeDir()
   await chmod(dir, 0o755)
   await writeFile(join(dir, 'letter.txt'), '')
@@ -524,7 +524,7 @@ test.each(['/proc/weir-data', '/proc/weir/deep/data', '/dev/null/data'])(
   },
 )
 
-test('what waits for the disk is bounded', async () => {
+test('the queue for the disk is bounded', async () => {
   const store = new LevelStore(await makeDir(), { maxWaitingBytes: 10_000 })
   await store.open()
   const notes = store.collection<string>('notes')
@@ -539,7 +539,7 @@ test('what waits for the disk is bounded', async () => {
   await store.close()
 })
 
-test('a record that is too large is refused', async () => {
+test('a record that is too large is rejected', async () => {
   const store = new LevelStore(await makeDir(), { maxRecordBytes: 1_000 })
   await store.open()
   const put = store.collection<string>('notes').put('a', 'x', 'x'.repeat(1_000))
@@ -547,7 +547,7 @@ test('a record that is too large is refused', async () => {
   await store.close()
 })
 
-test('records written before versions were kept still read, and can be changed under a condition', async () => {
+test('records from before versions were stored are readable and can be changed conditionally', async () => {
   const dir = await makeDir()
   const { Level } = await import('level')
   const db = new Level<string, string>(dir)

@@ -1,4 +1,4 @@
-/** What every connection mode must do, by its transport and its control plane; each one's test file runs this suite over it. */
+/** Contract of connection modes (transport and control plane); each one's test file runs it. */
 
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type {
@@ -16,23 +16,23 @@ import { workerEntry } from '../support/worker-entry.ts'
 
 /** What the engine behind a URL does with a request. */
 export type EngineManner =
-  /** Is well when probed, and answers in several pieces, which together are `ANSWER`. */
+  /** Is healthy when probed; sends `ANSWER` in several chunks. */
   | 'answers'
-  /** Begins an answer and goes on for as long as somebody reads it. */
+  /** Starts a response and continues until the connection is closed. */
   | 'endless'
-  /** Takes connections and says nothing, also to probes. */
+  /** Accepts connections and sends nothing, also to probes. */
   | 'silent'
-  /** Begins an answer and says no more. */
+  /** Starts a response and then sends nothing. */
   | 'stuck'
-  /** Begins an answer and closes the connection. */
+  /** Starts a response and closes the connection. */
   | 'breaks'
 
-/** Text that an answer of the engine has somewhere, once put together. */
+/** Text contained in the joined response of the engine. */
 export const ANSWER = 'one two three'
 
 export interface ContractEngine {
   readonly url: string
-  /** Resolves once a connection that a request came over is closed by the gateway. */
+  /** Resolves once the gateway has closed a connection that carried a request. */
   readonly left: Promise<void>
   close(): Promise<void>
 }
@@ -40,10 +40,10 @@ export interface ContractEngine {
 export interface ConnectionModeParts {
   readonly transport: Transport
   readonly control: WorkerControl
-  /** What the engine takes as a request. */
+  /** A request that the engine accepts. */
   readonly request: UpstreamRequest
   openEngine(manner: EngineManner): Promise<ContractEngine>
-  /** Of a worker that is not there. */
+  /** URL of a worker that is absent. */
   absentUrl(): Promise<string>
   close(): void
 }
@@ -54,7 +54,7 @@ const NO_LIMITS: UpstreamLimits = { connectMs: 0, firstByteMs: 0, idleMs: 0, req
 class Witness implements UpstreamHandler {
   readonly calls: string[] = []
   exchange: Exchange | null = null
-  /** Bytes so far. */
+  /** Bytes received so far. */
   byteCount = 0
   text = ''
   failure: UpstreamFailure | null = null
@@ -78,7 +78,7 @@ class Witness implements UpstreamHandler {
     this.#note('error')
     this.over.resolve()
   }
-  /** Without the pieces between. */
+  /** Without consecutive duplicates. */
   get steps(): string[] {
     return this.calls.filter((name) => name !== 'data')
   }
@@ -136,7 +136,7 @@ export function transportContract(name: string, make: () => ConnectionModeParts)
       for (const scheme of parts.control.schemes) expect(scheme).toMatch(/^[a-z][a-z0-9+.-]*$/)
     })
 
-    test('a response is reported in order: its start once, its pieces, its end; nothing before open has returned', async () => {
+    test('a response is reported in order: one start, its chunks, one end, and nothing before open returns', async () => {
       const witness = send((await openEngine('answers')).url)
       await witness.over.promise
       expect(witness.steps).toEqual(['start 200', 'end'])
@@ -145,7 +145,7 @@ export function transportContract(name: string, make: () => ConnectionModeParts)
       expect(witness.text).toContain(ANSWER)
     })
 
-    test('exchanges side by side do not mix', async () => {
+    test('concurrent exchanges do not mix', async () => {
       const { url } = await openEngine('answers')
       const witnesses = Array.from({ length: 20 }, () => send(url))
       await Promise.all(witnesses.map(({ over }) => over.promise))
@@ -155,14 +155,14 @@ export function transportContract(name: string, make: () => ConnectionModeParts)
       }
     })
 
-    test('a worker that is absent fails as connect, before any response', async () => {
+    test('an absent worker fails as connect, before any response', async () => {
       const witness = send(await parts.absentUrl(), { connectMs: 5_000 })
       await witness.over.promise
       expect(witness.calls).toEqual(['error'])
       expect(witness.failure).toMatchObject({ kind: 'connect', responseStarted: false })
     })
 
-    test('a connection that breaks within the answer fails as one that had begun', async () => {
+    test('a connection that breaks during the response fails as started', async () => {
       const witness = send((await openEngine('breaks')).url)
       await witness.over.promise
       expect(witness.steps).toEqual(['start 200', 'error'])
@@ -179,7 +179,7 @@ export function transportContract(name: string, make: () => ConnectionModeParts)
       '%s ends an exchange with an engine that is %s, named %s',
       async (limit, manner, kind, isBegun) => {
         const engine = await openEngine(manner)
-        // An answer that is to have begun needs its time on a busy machine.
+        // The response must have started, which takes time on a loaded machine.
         const witness = send(engine.url, { [limit]: isBegun ? 1_000 : 150 })
         await witness.over.promise
         expect(witness.failure).toMatchObject({ kind, responseStarted: isBegun })
@@ -188,7 +188,7 @@ export function transportContract(name: string, make: () => ConnectionModeParts)
       },
     )
 
-    test('a paused exchange stands still, its limits rest, and it goes on when resumed', async () => {
+    test('a paused exchange receives nothing, its timeouts are suspended, and it continues when resumed', async () => {
       const witness = new Witness()
       const begun = Promise.withResolvers<void>()
       witness.onCall = (call) => call === 'data' && begun.resolve()
@@ -208,7 +208,7 @@ export function transportContract(name: string, make: () => ConnectionModeParts)
       witness.exchange?.abort()
     })
 
-    test('a pause out of the middle of an answer loses nothing of it', async () => {
+    test('pausing during a response loses nothing', async () => {
       const { url } = await openEngine('answers')
       const plain = send(url)
       await plain.over.promise
@@ -317,7 +317,7 @@ export function transportContract(name: string, make: () => ConnectionModeParts)
       expect(performance.now() - startedAtMs).toBeLessThan(10_000)
     })
 
-    test('a worker that is well is described, and the description survives JSON', async () => {
+    test('a healthy worker is described, and the description survives JSON', async () => {
       const url = await urlOf('answers')
       const found = await parts.control.describe(wishOf(url), toolsOf({ startupTimeoutMs: 5_000 }))
       expect(JSON.parse(JSON.stringify(found))).toEqual(found)
@@ -349,7 +349,7 @@ export function transportContract(name: string, make: () => ConnectionModeParts)
       },
     )
 
-    test('a registration that is cancelled is not described any further', async () => {
+    test('describing stops when the registration is cancelled', async () => {
       const controller = new AbortController()
       const wait = async () => {
         controller.abort(new Error('cancelled'))

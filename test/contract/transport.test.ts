@@ -1,4 +1,4 @@
-/** The connection modes that come with the gateway and with its examples, against the contract of connection modes. */
+/** Runs the transport contract over the bundled and the example connection modes. */
 
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
@@ -9,12 +9,12 @@ import { httpControl } from '../../plugins/workers/http/http-control.ts'
 import { HttpTransport } from '../../plugins/workers/http/http-transport.ts'
 import { ANSWER, type ContractEngine, type EngineManner, transportContract } from './transport-contract.ts'
 
-/** How one protocol says what the contract asks of engines. */
-interface Words {
-  /** True when the text is a whole question. */
-  isWhole(text: string): boolean
-  /** Answers a question that is no request, such as a probe; null for a request. */
-  aside(text: string): string | null
+/** How one protocol encodes the behaviour that the contract requires of engines. */
+interface LineProtocol {
+  /** True when the text is a complete request. */
+  isComplete(text: string): boolean
+  /** Response to a probe; null for any other request. */
+  probeResponse(text: string): string | null
   readonly begin: string
   piece(text: string): string
   readonly end: string
@@ -26,25 +26,29 @@ async function listen(server: Server): Promise<number> {
   return (server.address() as AddressInfo).port
 }
 
-async function openEngine(scheme: string, words: Words, manner: EngineManner): Promise<ContractEngine> {
+async function openEngine(
+  scheme: string,
+  protocol: LineProtocol,
+  manner: EngineManner,
+): Promise<ContractEngine> {
   const left = Promise.withResolvers<void>()
   const sockets = new Set<Socket>()
   const server = createServer((socket) => {
     sockets.add(socket)
     let text = ''
-    let isAsked = false
+    let hasRequest = false
     socket.on('error', () => {})
     socket.on('close', () => {
       sockets.delete(socket)
-      if (isAsked) left.resolve()
+      if (hasRequest) left.resolve()
     })
     socket.on('data', (chunk) => {
       text += chunk.toString()
-      if (!words.isWhole(text)) return
-      isAsked = true
-      const question = text
+      if (!protocol.isComplete(text)) return
+      hasRequest = true
+      const request = text
       text = ''
-      if (manner !== 'silent') speak(socket, words, manner, question)
+      if (manner !== 'silent') respond(socket, protocol, manner, request)
     })
   })
   const port = await listen(server)
@@ -59,14 +63,14 @@ async function openEngine(scheme: string, words: Words, manner: EngineManner): P
   }
 }
 
-function speak(socket: Socket, words: Words, manner: EngineManner, question: string): void {
-  const aside = words.aside(question)
-  if (aside !== null) return void socket.write(aside)
-  socket.write(words.begin)
-  const first = words.piece(ANSWER)
+function respond(socket: Socket, protocol: LineProtocol, manner: EngineManner, request: string): void {
+  const probeResponse = protocol.probeResponse(request)
+  if (probeResponse !== null) return void socket.write(probeResponse)
+  socket.write(protocol.begin)
+  const first = protocol.piece(ANSWER)
   if (manner === 'answers')
-    socket.write(first + words.piece(' and more') + words.piece(' and the rest') + words.end)
-  else if (manner === 'endless') writeOn(socket, words.piece('x'.repeat(1_000)))
+    socket.write(first + protocol.piece(' and more') + protocol.piece(' and the rest') + protocol.end)
+  else if (manner === 'endless') writeOn(socket, protocol.piece('x'.repeat(1_000)))
   else if (manner === 'breaks') socket.end(first)
   else socket.write(first)
 }
@@ -91,9 +95,9 @@ const response = (status: string, body: string) =>
   `HTTP/1.1 ${status}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`
 const MODELS = JSON.stringify({ object: 'list', data: [{ id: 'm', owned_by: 'vllm' }] })
 
-const httpWords: Words = {
-  isWhole: (text) => (text.startsWith('POST') ? text.endsWith('{}') : text.endsWith('\r\n\r\n')),
-  aside(text) {
+const httpProtocol: LineProtocol = {
+  isComplete: (text) => (text.startsWith('POST') ? text.endsWith('{}') : text.endsWith('\r\n\r\n')),
+  probeResponse(text) {
     if (text.startsWith('GET /health')) return response('200 OK', '')
     if (text.startsWith('GET /v1/models')) return response('200 OK', MODELS)
     return text.startsWith('GET') ? response('404 Not Found', '') : null
@@ -119,15 +123,15 @@ transportContract('http', () => {
       headers: ['content-type', 'application/json'],
       body: Buffer.from('{}'),
     },
-    openEngine: (manner) => openEngine('http', httpWords, manner),
+    openEngine: (manner) => openEngine('http', httpProtocol, manner),
     absentUrl: () => absentUrl('http'),
     close: () => pool.close(),
   }
 })
 
-const lineWords: Words = {
-  isWhole: (text) => text.endsWith('\n'),
-  aside: (text) => (text === 'PING\n' ? 'PONG m\n' : null),
+const lineProtocol: LineProtocol = {
+  isComplete: (text) => text.endsWith('\n'),
+  probeResponse: (text) => (text === 'PING\n' ? 'PONG m\n' : null),
   begin: '',
   piece: (text) => `WORD ${text}\n`,
   end: 'DONE 1 3\n',
@@ -151,7 +155,7 @@ transportContract('the line engine of the examples', () => {
     transport,
     control,
     request: { method: 'ASK', path: '/', headers: [], body: Buffer.from('ASK {}\n') },
-    openEngine: (manner) => openEngine('lines', lineWords, manner),
+    openEngine: (manner) => openEngine('lines', lineProtocol, manner),
     absentUrl: () => absentUrl('lines'),
     close: () => {},
   }

@@ -1,4 +1,4 @@
-/** The access log line of a request that took two workers, a module and a generation. */
+/** The access log line of a request with two attempts, a module and a generation. */
 import { afterEach, expect, test } from 'vitest'
 import { GuestFolder } from '../fixtures/wasm/guest-build.ts'
 import { startBuiltGateway, stopCommands } from '../support/built-command.ts'
@@ -24,14 +24,14 @@ afterEach(async () => {
   folder.remove()
 })
 
-test('model, worker, tenant, client, tokens, attempts and modules', async () => {
-  const answered: string[] = []
+test('the access log has model, worker, tenant, client, tokens, attempts and modules', async () => {
+  const attempts: string[] = []
   for (let count = 0; count < 2; count++) {
     const worker = await startScriptedWorker({ models: ['m'] })
-    // Whoever is asked first breaks off.
+    // The first attempt fails.
     worker.script('POST /v1/chat/completions', () => {
-      answered.push(worker.url)
-      return answered.length === 1 ? dropAnswer() : jsonAnswer(HELLO)
+      attempts.push(worker.url)
+      return attempts.length === 1 ? dropAnswer() : jsonAnswer(HELLO)
     })
     workers.push(worker)
   }
@@ -67,7 +67,7 @@ test('model, worker, tenant, client, tokens, attempts and modules', async () => 
     tenant: 'auth:team',
     client: '127.0.0.1',
     model: 'm',
-    worker: answered[1],
+    worker: attempts[1],
     prompt_tokens: 10,
     completion_tokens: 5,
     attempts: 2,

@@ -1,4 +1,4 @@
-/** One circuit breaker over two data threads: what one has seen counts for both, also when one of them dies. */
+/** One circuit breaker over two data threads: failures of one count for both, also if one of them crashes. */
 import { fileURLToPath } from 'node:url'
 import { afterEach, expect, test } from 'vitest'
 import { type BuiltGateway, startBuiltGateway, stopCommands, sumOf, until } from '../support/built-command.ts'
@@ -14,7 +14,7 @@ import { openSse } from '../support/sse-client.ts'
 const CHAT = 'POST /v1/chat/completions'
 const crash = { $path: fileURLToPath(new URL('../fixtures/crash-plugin.ts', import.meta.url)) }
 const body = { model: 'test-model', messages: [] }
-/** No answer: a worker that answers with a status is slowed only, being the last. */
+/** A connection reset: an error status would only slow the last worker. */
 const broken = dropAnswer('reset')
 
 const workers: ScriptedWorker[] = []
@@ -35,21 +35,21 @@ async function setUp(breaker: object): Promise<{ gateway: BuiltGateway; worker: 
   return { gateway, worker }
 }
 
-/** Status of one request on a connection of its own, and the thread that had it. */
-async function ask(gateway: BuiltGateway): Promise<{ status: number; thread: string | null }> {
+/** Sends one request on a new connection. @returns its status and thread */
+async function send(gateway: BuiltGateway): Promise<{ status: number; thread: string | null }> {
   const response = await gateway.send('POST', '/v1/chat/completions', body)
   await response.text()
   return { status: response.status, thread: response.headers.get('x-thread') }
 }
 
-test('failures that both threads see open it for both, at the number that is set', async () => {
+test('failures on both threads together open the breaker for both at failureThreshold', async () => {
   const { gateway, worker } = await setUp({ failureThreshold: 7, openMs: 60_000 })
-  const answers = []
-  for (let i = 0; i < 7; i++) answers.push(await ask(gateway))
-  expect(answers.map(({ status }) => status)).toEqual(Array(7).fill(502))
+  const results = []
+  for (let i = 0; i < 7; i++) results.push(await send(gateway))
+  expect(results.map(({ status }) => status)).toEqual(Array(7).fill(502))
   const threads = new Set<string | null>()
   await until(async () => {
-    const { status, thread } = await ask(gateway)
+    const { status, thread } = await send(gateway)
     expect(status).toBe(503)
     return threads.add(thread).size === 2
   })
@@ -59,14 +59,14 @@ test('failures that both threads see open it for both, at the number that is set
   expect(sumOf(samples, 'weir_worker_cb_transitions_total')).toBe(1)
 })
 
-test('both threads together let one probe through, and a thread that dies with it makes room for the next', async () => {
+test('both threads together admit one probe, and a crash of its thread admits the next', async () => {
   const { gateway, worker } = await setUp({ failureThreshold: 1, successThreshold: 1, openMs: 1 })
-  expect((await ask(gateway)).status).toBe(502)
+  expect((await send(gateway)).status).toBe(502)
   const hold = Promise.withResolvers<void>()
   worker.script(CHAT, sseAnswer(['{"choices":[]}', { until: hold.promise }, '[DONE]']))
   const probe = openSse(`${gateway.url}/v1/chat/completions`, { body: { ...body, stream: true } })
   await probe.receive(1)
-  const others = await Promise.all(Array.from({ length: 30 }, () => ask(gateway)))
+  const others = await Promise.all(Array.from({ length: 30 }, () => send(gateway)))
   expect(others.map(({ status }) => status)).toEqual(Array(30).fill(503))
   expect(new Set(others.map(({ thread }) => thread)).size).toBe(2)
   expect(worker.requestsTo(CHAT)).toHaveLength(2)
@@ -78,9 +78,9 @@ test('both threads together let one probe through, and a thread that dies with i
   await probe.done
   worker.script(CHAT, jsonAnswer({ choices: [] }))
   await until(async () => {
-    const answer = await ask(gateway).catch(() => null) // the dying thread may still have had the connection
+    const answer = await send(gateway).catch(() => null) // the dying thread may have accepted the connection
     return answer?.status === 200
   })
-  expect((await ask(gateway)).status).toBe(200)
+  expect((await send(gateway)).status).toBe(200)
   hold.resolve()
 })

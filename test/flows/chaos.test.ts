@@ -1,4 +1,4 @@
-/** A thousand requests at once on two data threads while workers fail in every way they can: all end, nothing leaks. */
+/** 1,000 concurrent requests on two data threads while workers fail in every way: all end, nothing leaks. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import {
   type BuiltGateway,
@@ -15,7 +15,7 @@ import { openSse, type SseStream } from '../support/sse-client.ts'
 
 const REQUESTS = 1_000
 const REQUEST_LIMIT_MS = 10_000
-/** Below the pace of the heartbeats by which a simulated engine keeps a stream open. */
+/** Shorter than the interval of the heartbeats of a simulated engine. */
 const IDLE_LIMIT_MS = 4_000
 
 interface Kind {
@@ -60,7 +60,7 @@ const faults: readonly { readonly fault: string | null; readonly ending: (kind: 
     fault: 'malformed',
     ending: ({ path, isStream }) => {
       if (isStream) return '200, whole, one event that is not JSON'
-      // The only one of these routes that reads the answer.
+      // The only one of these routes that parses the response.
       return path === '/rerank' ? '500 rerank_response_build_failed' : '200, whole, not JSON'
     },
   },
@@ -79,7 +79,7 @@ beforeAll(async () => {
   gateway = await startBuiltGateway({
     kernel: {
       log: { level: 'error' },
-      // Each fault by itself: nothing is tried again, no worker is spared.
+      // Each fault on its own: no retries, no breaker.
       retry: { maxAttempts: 1 },
       breaker: { enabled: false },
       upstream: { requestMs: REQUEST_LIMIT_MS, idleMs: IDLE_LIMIT_MS, keepAliveMs: 1_000 },
@@ -113,7 +113,7 @@ function send(number: number): Sent {
   const stream = openSse(gateway.url + kind.path, { body })
   const label = `${kind.path}${kind.isStream ? ' streamed' : ''} ${fault ?? 'no fault'}`
   if (number % 11 !== 5) return { label, expected: ending(kind), stream }
-  // Some go before the answer, some in its middle, some never get so far as to leave.
+  // Some disconnect before the response, some during it, some before the request is sent.
   if (number % 2 === 0) setTimeout(() => stream.close(), number % 40)
   else stream.receive(2).then(() => stream.close(), stream.close.bind(stream))
   return { label, expected: 'left', stream }
@@ -122,7 +122,7 @@ function send(number: number): Sent {
 const endingOf = ({ stream, expected }: Sent): Ending =>
   expected === 'left' ? 'left' : endingOfStream(stream)
 
-/** What differs, with how often. */
+/** Unexpected endings with their counts. */
 function tally(sent: readonly Sent[]): Record<string, number> {
   const counts: Record<string, number> = {}
   for (const one of sent) {
@@ -134,8 +134,8 @@ function tally(sent: readonly Sent[]): Record<string, number> {
   return counts
 }
 
-test('each of 1,000 concurrent requests ends complete or with its documented error, and nothing leaks (52)', async () => {
-  // Every route once, so that the baseline has all that a warm process holds.
+test('each of 1,000 concurrent requests ends complete or with its documented error, and nothing leaks', async () => {
+  // Warm-up: every route once, so that the baseline includes what a warm process holds.
   await Promise.all(
     kinds.map(({ path, body }) => gateway.send('POST', path, body).then((response) => response.text())),
   )
@@ -161,7 +161,7 @@ async function expectNoLeak(openBefore: number): Promise<void> {
     const stats = async () =>
       (await (await fetch(`${url}/sim/stats`)).json()) as { running: number; total: number }
     await expect.poll(async () => (await stats()).running).toBe(0)
-    // The load was shared: each of four got something like a quarter.
+    // The load was balanced: each of four workers got about a quarter.
     expect((await stats()).total).toBeGreaterThan(REQUESTS / 10)
   }
   await until(

@@ -23,7 +23,7 @@ interface Image {
   readonly settings: Map<string, string>
 }
 
-/** Each line of the Dockerfile as word and rest. */
+/** Each line of the Dockerfile as instruction and arguments. */
 function instructions(): [string, string][] {
   const lines = readFileSync(join(ROOT, 'Dockerfile'), 'utf8').split('\n')
   return lines
@@ -31,7 +31,7 @@ function instructions(): [string, string][] {
     .map((line) => [line.slice(0, line.indexOf(' ')), line.slice(line.indexOf(' ') + 1)])
 }
 
-/** Copies what the build context holds: .dockerignore shuts everything out that it does not name. */
+/** Copies a path of the build context, which .dockerignore must allow. */
 function copyFromContext(path: string, target: string): void {
   const allowed = readFileSync(join(ROOT, '.dockerignore'), 'utf8').split('\n')
   expect(allowed, `${path} must be in .dockerignore`).toContain(`!${path.split('/')[0]}`)
@@ -104,7 +104,7 @@ test('the image holds production packages, runs as an unprivileged user, and pas
   const child = spawn(command, args, { ...inImage, stdio: ['ignore', 'pipe', 'pipe'] })
   const gateway = new RunningCommand(child)
   await readyGateway(gateway)
-  // The whole of 127.0.0.0/8 is local: only a listener on every address answers on this one.
+  // All of 127.0.0.0/8 is local: only a listener on every address accepts this one.
   expect((await fetch(`http://127.0.0.2:${probe}/liveness`)).status).toBe(200)
   expect(await (await fetch(`http://127.0.0.2:${metrics}/metrics`)).text()).toContain('weir_process_uptime')
   const health = image.settings.get('HEALTHCHECK') as string
@@ -114,7 +114,7 @@ test('the image holds production packages, runs as an unprivileged user, and pas
   await expect(run(check, checkArgs, inImage)).rejects.toMatchObject({ code: 1 })
 }, 120_000)
 
-/** What systemd does: it binds the socket and reads what comes. */
+/** Acts as systemd: binds the notify socket and reads its messages. */
 const MANAGER = `
 import socket, sys
 socket_ = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -131,11 +131,11 @@ if (missing.length > 0)
 
 const hasAnalyzer = PATH.split(delimiter).some((folder) => existsSync(join(folder, 'systemd-analyze')))
 
-test.skipIf(!hasAnalyzer)('systemd finds no fault in the unit and rates its exposure as low', async () => {
+test.skipIf(!hasAnalyzer)('systemd-analyze reports no error in the unit and a low exposure', async () => {
   const folder = makeFolder()
   const file = join(folder, 'weir.service')
   const unit = readFileSync(join(ROOT, 'examples/systemd/weir.service'), 'utf8')
-  // The programs of the unit must exist for the check; those of this test do.
+  // Programs of the unit must exist for the check; those of this test do.
   writeFileSync(file, unit.replaceAll('/usr/bin/node', process.execPath))
   expect(await run('systemd-analyze', ['verify', file])).toMatchObject({ stdout: '', stderr: '' })
   await run('systemd-analyze', ['security', '--offline=true', '--threshold=25', file])

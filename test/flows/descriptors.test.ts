@@ -71,7 +71,7 @@ test('400 clients where 256 descriptors and 64 connections are allowed', async (
   expect(sumOf(samples, 'weir_worker_cb_state')).toBe(0)
   expect(sumOf(samples, 'weir_process_max_fds')).toBe(256)
   expect(sumOf(samples, 'weir_process_open_fds')).toBeGreaterThan(20)
-  const says = (text: string) => gateway.command.lines.filter((line) => line.includes(text)).length
-  expect(says('gateway out of descriptors')).toBe(0)
-  expect(says('connection limit of the thread reached')).toBe(1)
+  const countOf = (text: string) => gateway.command.lines.filter((line) => line.includes(text)).length
+  expect(countOf('gateway out of descriptors')).toBe(0)
+  expect(countOf('connection limit of the thread reached')).toBe(1)
 })

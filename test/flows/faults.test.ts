@@ -25,10 +25,10 @@ const bodies: readonly (readonly [path: string, body: object])[] = [
   ['/generate', { model: 'demo', text: 'Hello', stream: true }],
   ['/v1/embeddings', { model: 'demo', input: ['one'] }],
 ]
-/** 500s, resets, hangs, drops in mid-stream, slow drips. */
+/** 500s, resets, hangs, mid-stream drops, slow drips. */
 const faults = ['status=500', 'drop', 'hang', 'drop-after=3', 'drip=2', 'status=503'] as const
 
-/** What a client may see besides a whole answer, by fault; the error codes are in docs/reference/errors.md. */
+/** Endings that a client may see besides a complete response, by fault; docs/reference/errors.md has the error codes. */
 const DOCUMENTED = new Set([
   '500 simulated_fault',
   '503 simulated_fault',
@@ -59,7 +59,7 @@ beforeAll(async () => {
 
 afterAll(() => stopCommands())
 
-/** A fault for each fifth request; a hang now and then, since each lasts as long as the time limit. */
+/** A fault for every fifth request; few hangs, because each lasts until the timeout. */
 function faultOf(number: number): string | null {
   if (number % 5 !== 0) return null
   const fault = faults[(number / 5) % faults.length]
@@ -73,7 +73,7 @@ async function send(number: number): Promise<{ fault: string | null; ending: str
     body: fault === null ? body : { ...body, sim_fault: fault },
   })
   if (number % 97 === 0) {
-    // Some clients leave in the middle.
+    // Some clients disconnect mid-stream.
     stream.receive(1).then(() => stream.close(), stream.close.bind(stream))
     await stream.done
     return { fault, ending: 'left' }

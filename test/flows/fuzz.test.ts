@@ -10,7 +10,7 @@ import { templates } from '../fuzz/templates.ts'
 import { workers } from '../fuzz/workers.ts'
 import { stopCommands } from '../support/built-command.ts'
 
-/** The same each time: `test/fuzz/run.ts` searches with others. */
+/** Fixed seed; `test/fuzz/run.ts` uses random ones. */
 const SEED = 20_261_123
 
 afterEach(() => stopCommands())
@@ -25,7 +25,7 @@ test.each([
   ['modules', modules, 30],
 ] as const)('%s', async (_name, suite, count) => {
   const report = await runSuite(suite, { count, seconds: 60, seed: SEED })
-  // Latency is not measured here: the machine may be busy.
+  // Latency is not checked here, because the machine may be loaded.
   const problems = report.problems.filter((problem) => !problem.includes('p99'))
   expect({ ...report, problems }).toMatchObject({ count, findings: [], problems: [] })
 })

@@ -1,4 +1,4 @@
-/** Limits over two data threads: one count, one queue in order of arrival, and nothing lost with a thread that dies. */
+/** Limits over two data threads: shared counts, one FIFO queue, and permits that survive a crash of a thread. */
 import { fileURLToPath } from 'node:url'
 import { afterEach, expect, test } from 'vitest'
 import { type BuiltGateway, startBuiltGateway, stopCommands, until } from '../support/built-command.ts'
@@ -24,20 +24,20 @@ interface Use {
   readonly waiting: number
 }
 
-/** A worker that streams one event and ends on command, by the number in the request. */
+/** A worker that streams one event and finishes on command, by the number in the request. */
 class HeldWorker {
-  /** Numbers in the order they came. */
-  readonly asked: number[] = []
+  /** Request numbers in order of arrival. */
+  readonly received: number[] = []
   readonly #ends = new Map<number, () => void>()
 
-  /** @param isSilent says which requests get no byte at all */
+  /** @param isSilent true for requests that get no response bytes */
   async start(isSilent: (number: number) => boolean): Promise<ScriptedWorker> {
     const worker = await startScriptedWorker()
     workers.push(worker)
     worker.script(CHAT, (request) => {
       const number = Number((request.json() as { user: string }).user)
       const { promise, resolve } = Promise.withResolvers<void>()
-      this.asked.push(number)
+      this.received.push(number)
       this.#ends.set(number, resolve)
       if (isSilent(number)) return hangAnswer()
       return sseAnswer(['{}', { until: promise }, '[DONE]'])
@@ -77,39 +77,39 @@ async function useOf(gateway: BuiltGateway): Promise<Use> {
 
 async function reaches(gateway: BuiltGateway, wanted: Use): Promise<void> {
   await until(async () => {
-    // A connection that a dying thread had in its queue is reset.
+    // A connection in the queue of the dying thread is reset.
     const use = await useOf(gateway).catch(() => null)
     return use !== null && use.inUse === wanted.inUse && use.waiting === wanted.waiting
   })
 }
 
-test('51: one limit and one queue over both threads, oldest first', async () => {
+test('one limit and one queue over both threads, oldest first', async () => {
   const { gateway, worker } = await setUp({ maxConcurrentRequests: 2, queueSize: 10 })
   const streams: SseStream[] = []
   for (let number = 0; number < 12; number++) {
     streams.push(open(gateway, number))
     await reaches(gateway, { inUse: Math.min(2, number + 1), waiting: Math.max(0, number - 1) })
-    // Who has a permit is not yet at the worker: the next one, on another thread, could be there first.
-    await until(() => worker.asked.length === Math.min(2, number + 1))
+    // A permit precedes the request to the worker: the next request, on another thread, could overtake it.
+    await until(() => worker.received.length === Math.min(2, number + 1))
   }
   const refused = open(gateway, 99)
   await refused.done
   expect(refused.status).toBe(429)
-  expect(worker.asked).toHaveLength(2)
+  expect(worker.received).toHaveLength(2)
   for (let number = 0; number < 12; number++) {
     await worker.end(number)
     await streams[number].done
     const running = Math.min(12, number + 3)
-    // The next one is let in before another permit comes back: on the wire, two could change places.
-    await until(() => worker.asked.length === running)
+    // Wait for the admitted request before the next permit is released, because two could arrive in either order.
+    await until(() => worker.received.length === running)
   }
-  expect(worker.asked).toEqual([...Array(12).keys()])
+  expect(worker.received).toEqual([...Array(12).keys()])
   const threads = new Set(streams.map((stream) => stream.headers.get('x-thread')))
   expect([...threads].sort()).toEqual(['1', '2'])
   await reaches(gateway, { inUse: 0, waiting: 0 })
 })
 
-test('52: the permits of a thread that dies come back', async () => {
+test('the permits of a crashed thread are released', async () => {
   const { gateway, worker } = await setUp({ maxConcurrentRequests: 12, queueSize: 10 })
   const streams: { thread: string; stream: SseStream }[] = []
   for (let number = 0; number < 12; number++) {
@@ -133,7 +133,7 @@ test('52: the permits of a thread that dies come back', async () => {
   await reaches(gateway, { inUse: 0, waiting: 0 })
 })
 
-test('53: a request gives way to a more urgent one, whichever threads have them', async () => {
+test('a more urgent request preempts another, on any thread', async () => {
   const scheduler = {
     enabled: true,
     capacity: 8,
@@ -142,7 +142,7 @@ test('53: a request gives way to a more urgent one, whichever threads have them'
   }
   const { gateway, worker } = await setUp({ scheduler }, (number) => number < 8)
   const bulk = Array.from({ length: 8 }, (_, number) => open(gateway, number, { 'x-weir-priority': 'bulk' }))
-  await until(() => worker.asked.length === 8)
+  await until(() => worker.received.length === 8)
   const urgent = Array.from({ length: 8 }, (_, index) =>
     open(gateway, 100 + index, { 'x-weir-priority': 'interactive' }),
   )
@@ -161,7 +161,7 @@ test('53: a request gives way to a more urgent one, whichever threads have them'
   expect(use.scheduler.classes.interactive).toEqual({ running: 0, waiting: 0 })
 })
 
-test('a change of limits holds on both threads, also on one that replaces another', async () => {
+test('a change of limits applies on both threads, also after one was replaced', async () => {
   const { gateway } = await setUp({})
   const changed = await gateway.send('PATCH', '/limits', { maxConcurrentRequests: 3, queueSize: 7 })
   expect(changed.status).toBe(200)

@@ -23,7 +23,7 @@ import { weir } from '../support/short-command.ts'
 
 const run = promisify(execFile)
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
-/** About 17,000 files are written and removed, which takes minutes on a busy disk. */
+/** About 17,000 files are written and removed, which takes minutes on a slow disk. */
 const INSTALL_LIMIT_MS = 600_000
 
 const folder = mkdtempSync(join(tmpdir(), 'weir-package-'))

@@ -1,4 +1,4 @@
-/** What policies remember is shared by the data threads: sessions and prompts keep their worker on every thread. */
+/** Policy state is shared by the data threads: sessions and prompts keep their worker on every thread. */
 import { fileURLToPath } from 'node:url'
 import { afterEach, expect, test } from 'vitest'
 import { type BuiltGateway, startBuiltGateway, stopCommands, sumOf, until } from '../support/built-command.ts'
@@ -6,7 +6,7 @@ import { jsonAnswer, type ScriptedWorker, startScriptedWorker } from '../support
 
 const CHAT = 'POST /v1/chat/completions'
 const SESSIONS = 12
-/** A policy whose memory no thread makes at boot: the first data thread to pick asks control for it. */
+/** A policy whose shared memory no thread creates at boot: the first data thread to pick requests it from control. */
 const rendezvous = { $path: fileURLToPath(new URL('../fixtures/policy-plugin.ts', import.meta.url)) }
 const crash = { $path: fileURLToPath(new URL('../fixtures/crash-plugin.ts', import.meta.url)) }
 
@@ -35,8 +35,8 @@ interface Served {
   readonly thread: string | null
 }
 
-/** One request of a session on a connection of its own. */
-async function ask(gateway: BuiltGateway, session: number): Promise<Served> {
+/** Sends one request of a session on a new connection. */
+async function send(gateway: BuiltGateway, session: number): Promise<Served> {
   const before = workers.map((worker) => worker.requestsTo(CHAT).length)
   const content = `${session} is the number of this session. `.repeat(40)
   const body = { model: 'test-model', messages: [{ role: 'user', content }] }
@@ -50,14 +50,14 @@ async function ask(gateway: BuiltGateway, session: number): Promise<Served> {
   return { worker, thread: response.headers.get('x-thread') }
 }
 
-/** Every session asks so often that both threads have had it. */
+/** Sends requests of every session until both threads have served it. */
 async function homesOf(gateway: BuiltGateway): Promise<number[]> {
   const homes: number[] = []
   for (let session = 0; session < SESSIONS; session++) {
     const threads = new Set<string | null>()
     const taken = new Set<number>()
     await until(async () => {
-      const { worker, thread } = await ask(gateway, session)
+      const { worker, thread } = await send(gateway, session)
       taken.add(worker)
       return threads.add(thread).size === 2
     })
@@ -77,7 +77,7 @@ test.each(['cache_aware', 'manual', 'rendezvous'])(
       const response = await gateway.send('POST', '/crash/1')
       return ((await response.json()) as { isMeant: boolean }).isMeant
     })
-    // Until then the dying thread still answers, and what it has in its queue is reset.
+    // The dying thread may still respond, and connections in its queue are reset.
     await gateway.command.line(/data thread ended unexpectedly/)
     await until(
       async () => ((await (await gateway.get('/thread')).json()) as { thread: number }).thread === 1,

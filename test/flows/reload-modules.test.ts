@@ -16,13 +16,13 @@ afterEach(async () => {
   folder.remove()
 })
 
-/** Marks what it forwards with its own name. */
+/** A module that sets x-mark to its own name. */
 const marking = (mark: string) =>
   folder.module(mark, ['OnRequest'], {
     head: JSON.stringify({ action: 'modify', headers_set: [['x-mark', mark]] }),
   })
 
-test('modules come, change and go with SIGHUP over two threads: every request is answered, by one of the two versions', async () => {
+test('modules are added, changed and removed by SIGHUP over two threads: every request is served, by the old or the new version', async () => {
   worker = await startScriptedWorker({ models: ['m'] })
   worker.script(CHAT, (request) => jsonAnswer({ mark: request.header('x-mark') ?? 'none', choices: [] }))
   const modules = await Promise.all(['one', 'two'].map(marking))
@@ -54,38 +54,38 @@ test('modules come, change and go with SIGHUP over two threads: every request is
   write(0)
   const command = runCommand(['serve', '--config', file])
   const [url] = await command.line(/http:\/\/127\.0\.0\.1:\d+/)
-  const ask = async () => {
+  const send = async () => {
     const body = JSON.stringify({ model: 'm', messages: [] })
     const response = await fetch(`${url}/v1/chat/completions`, { method: 'POST', body })
     const { mark } = (await response.json()) as { mark?: string }
     return `${response.status} ${mark}`
   }
-  await expect.poll(ask, { timeout: 20_000 }).toBe('200 none')
+  await expect.poll(send, { timeout: 20_000 }).toBe('200 none')
 
   let isOver = false
   let count = 0
-  const strange: string[] = []
+  const unexpected: string[] = []
   let allowed: readonly string[] = marks
   const load = Array.from({ length: 8 }, async () => {
     while (!isOver) {
-      const seen = await ask().catch((error: Error) => String(error.cause))
+      const seen = await send().catch((error: Error) => String(error.cause))
       count++
-      if (!allowed.some((mark) => seen === `200 ${mark}`)) strange.push(seen)
+      if (!allowed.some((mark) => seen === `200 ${mark}`)) unexpected.push(seen)
     }
   })
   for (let round = 1; round <= ROUNDS; round++) {
     write(round)
     command.signal('SIGHUP')
     const mark = marks[round % 3]
-    // Both threads have it when many requests over fresh connections say so.
+    // Both threads have the change when many requests over fresh connections agree.
     await expect
-      .poll(async () => new Set(await Promise.all(Array.from({ length: 16 }, ask))), { timeout: 30_000 })
+      .poll(async () => new Set(await Promise.all(Array.from({ length: 16 }, send))), { timeout: 30_000 })
       .toEqual(new Set([`200 ${mark}`]))
   }
   allowed = [marks[ROUNDS % 3]]
   isOver = true
   await Promise.all(load)
-  expect(strange).toEqual([])
+  expect(unexpected).toEqual([])
   expect(count).toBeGreaterThan(ROUNDS * 8)
   expect(command.lines.filter((line) => line.includes('"level":"error"'))).toEqual([])
   const taken = command.lines.filter((line) => line.includes('plugins.wasm.modules'))

@@ -14,7 +14,7 @@ afterEach(async () => {
   for (const worker of workers.splice(0)) await worker.close()
 })
 
-test('workers, keys and the log level change ten times under load over two threads: every request is answered', async () => {
+test('workers, keys and the log level change ten times under load over two threads: every request is served', async () => {
   for (let i = 0; i < 3; i++) {
     const worker = await startScriptedWorker({ models: ['m'] })
     worker.script(CHAT, jsonAnswer({ object: 'chat.completion', choices: [] }))
@@ -53,7 +53,7 @@ test('workers, keys and the log level change ten times under load over two threa
   write(0)
   const command = runCommand(['serve', '--config', file])
   const [url] = await command.line(/http:\/\/127\.0\.0\.1:\d+/)
-  const ask = async (key: string) => {
+  const send = async (key: string) => {
     const response = await fetch(`${url}/v1/chat/completions`, {
       method: 'POST',
       headers: { authorization: `Bearer ${key}` },
@@ -62,21 +62,21 @@ test('workers, keys and the log level change ten times under load over two threa
     await response.arrayBuffer()
     return response.status
   }
-  await expect.poll(() => ask('key-one-'), { timeout: 20_000 }).toBe(200)
+  await expect.poll(() => send('key-one-'), { timeout: 20_000 }).toBe(200)
 
   let isOver = false
   const statuses = new Map<number | string, number>()
   const load = Array.from({ length: 16 }, async (_, place) => {
     while (!isOver) {
-      const status = await ask(`key-${KEYS[place % 3]}-`).catch((error: Error) => String(error.cause))
+      const status = await send(`key-${KEYS[place % 3]}-`).catch((error: Error) => String(error.cause))
       statuses.set(status, (statuses.get(status) ?? 0) + 1)
     }
   })
   for (let round = 1; round <= 9; round++) {
     write(round)
     command.signal('SIGHUP')
-    await expect.poll(() => ask(`key-four-${round}`), { timeout: 20_000 }).toBe(200)
-    await expect.poll(() => ask(`key-four-${round - 1}`), { timeout: 20_000 }).toBe(401)
+    await expect.poll(() => send(`key-four-${round}`), { timeout: 20_000 }).toBe(200)
+    await expect.poll(() => send(`key-four-${round - 1}`), { timeout: 20_000 }).toBe(401)
   }
   write(10)
   const applied = await runCommand(['config', 'apply', file, '--gateway', url], { WEIR_ADMIN_KEY: 'admin' })
@@ -107,22 +107,22 @@ test('the log level changes on every thread, up and down', async () => {
     const response = await fetch(`${url}/config/apply`, { method: 'POST' })
     expect(await response.json()).toMatchObject({ applied: ['kernel.log.level'] })
   }
-  const tells = async (signal: NodeJS.Signals, path: string) => {
+  const logEvents = async (signal: NodeJS.Signals, path: string) => {
     await fetch(`${url}${path}`)
     command.signal(signal)
-    // Of what is there at one time, signals are looked at last: behind a round to control this one has been.
+    // The event loop handles signals last, so a round trip to control ensures that this one was handled.
     await (await fetch(`${url}/config/apply`, { method: 'POST' })).arrayBuffer()
   }
-  await tells('SIGUSR1', '/before')
+  await logEvents('SIGUSR1', '/before')
   await take('info')
-  await tells('SIGUSR2', '/during')
+  await logEvents('SIGUSR2', '/during')
   await command.line(/"signal":"SIGUSR2"/)
   await command.line(/"thread":1.*"path":"\/during"/)
   const count = command.lines.length
   await take('error')
-  await tells('SIGUSR2', '/after')
+  await logEvents('SIGUSR2', '/after')
   await take('info')
-  await tells('SIGUSR1', '/at-last')
+  await logEvents('SIGUSR1', '/at-last')
   await command.line(/"signal":"SIGUSR1"/)
   await command.line(/"path":"\/at-last"/)
   expect(command.lines.join('\n')).not.toMatch(/\/before|\/after/)

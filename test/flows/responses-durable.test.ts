@@ -1,4 +1,4 @@
-/** What has been acknowledged is there: after a kill in the middle of load, and on a disk that is full or cannot be written. */
+/** Acknowledged turns are durable: after a kill under load, and with a disk that is full or read-only. */
 import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -20,10 +20,10 @@ const MODEL = 'sim-model'
 const TURNS = 4_000
 const CONNECTIONS = 256
 
-/** Mounts that a test has made, the last one first. */
+/** Mounts made by the test, the last one first. */
 const mounts: string[] = []
 afterEach(async () => {
-  // Lazily, since gateways may still run; their folders can only be removed afterwards.
+  // Lazy unmount, because gateways may still run; their folders can only be removed afterwards.
   for (const mount of mounts.splice(0)) spawnSync('umount', ['-l', mount])
   await stopCommands()
 })
@@ -38,7 +38,7 @@ function start(dir: string, workerUrl: string, threads = 2): Promise<BuiltGatewa
 
 type Json = Record<string, unknown>
 
-/** Every record of a history on disk that lacks another it belongs with, or is one that nobody belongs to. */
+/** Records of a history on disk that lack a counterpart, or that no other record refers to. */
 async function halves(dir: string): Promise<string[]> {
   const storage = new URL('../../dist/plugins/state/storage/level-store.js', import.meta.url).href
   const { LevelStore } = (await import(storage)) as {
@@ -105,7 +105,7 @@ test('after a kill in the middle of 4,000 turns every acknowledged turn is store
 
   const second = await start(dir, sim.url)
   expect(await TurnLanes.missing(second.url, acknowledged)).toEqual([])
-  // And it goes on from there.
+  // The restarted gateway continues.
   const more = new TurnLanes(second.url, { model: MODEL, lanes: 8, chainLength: 5, turns: 50 })
   await more.done
   expect(more.acknowledged).toHaveLength(50)
@@ -113,7 +113,7 @@ test('after a kill in the middle of 4,000 turns every acknowledged turn is store
   expect(await halves(dir)).toEqual([])
 })
 
-/** Null when the machine lets us mount; else why not. */
+/** Null if the machine allows mounts; otherwise the reason. */
 function whyNoMount(): string | null {
   const dir = join(makeFolder(), 'probe')
   mkdirSync(dir)
@@ -126,7 +126,7 @@ function whyNoMount(): string | null {
 const noMount = process.platform === 'linux' ? whyNoMount() : 'mounts are made on Linux only'
 if (noMount !== null) console.log(`a small disk cannot be mounted, so nothing is filled: ${noMount}`)
 
-/** A small disk of its own. */
+/** Mounts a small file system. */
 function makeDisk(megabytes: number): string {
   const dir = join(makeFolder(), 'disk')
   mkdirSync(dir)
@@ -137,7 +137,7 @@ function makeDisk(megabytes: number): string {
 
 const refused = (lanes: TurnLanes) => [...lanes.refusals.values()].reduce((sum, count) => sum + count, 0)
 
-/** While it lasts, turns are refused and stored ones are found; afterwards both go on without anybody's help. */
+/** During the fault turns are rejected and stored ones are readable; afterwards both work again without a restart. */
 async function survives(dir: string, begin: () => void, end: () => void): Promise<void> {
   const sim = await startSim('--model', MODEL, '--tokens', '4')
   const gateway = await start(dir, sim.url)

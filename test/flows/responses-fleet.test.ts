@@ -1,4 +1,4 @@
-/** Two built gateways on one PostgreSQL: what one has begun, the other goes on with; and what becomes of it when one, or the store, is gone. */
+/** Two built gateways on one PostgreSQL: they share responses and conversations, and survive the loss of a gateway or of the store. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type BuiltGateway, startBuiltGateway, stopCommands } from '../support/built-command.ts'
 import { CHAT, chunk, says } from '../support/chat-script.ts'
@@ -7,7 +7,7 @@ import { checkResponseEvents } from '../support/response-events.ts'
 import { type ScriptedWorker, sseAnswer, startScriptedWorker } from '../support/scripted-worker.ts'
 import { openSse } from '../support/sse-client.ts'
 
-// biome-ignore lint/suspicious/noExplicitAny: replies of any shape
+// biome-ignore lint/suspicious/noExplicitAny: responses of any shape
 type Reply = any
 
 const model = 'test-model'
@@ -18,7 +18,7 @@ let one: BuiltGateway
 let two: BuiltGateway
 
 describe.skipIf(postgresSkipReason !== null)('with a PostgreSQL server', () => {
-  // Both live through the whole file; the last tests take first one gateway away, then the store.
+  // Both gateways serve the whole file; the last tests first kill one gateway, then the store.
   beforeAll(async () => {
     server = await startPostgres()
     worker = await startScriptedWorker({ models: [model] })
@@ -49,7 +49,7 @@ describe.skipIf(postgresSkipReason !== null)('with a PostgreSQL server', () => {
       workers: [{ url: worker.url, runtime_type: 'sglang', models: [{ id: model }] }],
     })
 
-  async function ask(gateway: BuiltGateway, method: string, path: string, body?: object): Promise<Reply> {
+  async function send(gateway: BuiltGateway, method: string, path: string, body?: object): Promise<Reply> {
     const reply = await gateway.send(method, path, body === undefined ? undefined : { model, ...body })
     return { code: reply.status, ...((await reply.json()) as object) }
   }
@@ -57,14 +57,14 @@ describe.skipIf(postgresSkipReason !== null)('with a PostgreSQL server', () => {
   async function ended(gateway: BuiltGateway, id: string, limitMs = 60_000): Promise<Reply> {
     const until = performance.now() + limitMs
     for (;;) {
-      const reply = await ask(gateway, 'GET', `${PATH}/${id}`)
+      const reply = await send(gateway, 'GET', `${PATH}/${id}`)
       if (reply.status !== 'queued' && reply.status !== 'in_progress') return reply
       if (performance.now() > until) throw new Error(`still ${reply.status}`)
       await new Promise((resolve) => setTimeout(resolve, 50))
     }
   }
 
-  /** An answer that stops after its first words until it is let go. */
+  /** Scripts a response that pauses after its first words. @returns a function that resumes it */
   function held() {
     const gate = Promise.withResolvers<void>()
     const pieces = ['one ', 'two ', 'three']
@@ -82,7 +82,7 @@ describe.skipIf(postgresSkipReason !== null)('with a PostgreSQL server', () => {
     return gate.resolve
   }
 
-  test('what one has stored, the other chains, lists, shows and deletes at once', async () => {
+  test('a response stored by one gateway is chained, listed, read and deleted by the other at once', async () => {
     let previous: string | undefined
     for (let turn = 0; turn < 6; turn += 1) {
       const gateway = turn % 2 === 0 ? one : two
@@ -90,26 +90,28 @@ describe.skipIf(postgresSkipReason !== null)('with a PostgreSQL server', () => {
         input: `turn ${turn}`,
         ...(previous !== undefined && { previous_response_id: previous }),
       }
-      const reply = await ask(gateway, 'POST', PATH, body)
+      const reply = await send(gateway, 'POST', PATH, body)
       expect([reply.code, reply.status]).toEqual([200, 'completed'])
       previous = reply.id
     }
-    const asked = worker.requestsTo(CHAT).at(-1)?.json() as Reply
-    expect(asked.messages.filter(({ role }: Reply) => role === 'user')).toHaveLength(6)
-    expect(await ask(one, 'GET', `${PATH}/${previous}`)).toEqual(await ask(two, 'GET', `${PATH}/${previous}`))
-    const listed = await ask(one, 'GET', `${PATH}/${previous}/input_items`)
+    const sent = worker.requestsTo(CHAT).at(-1)?.json() as Reply
+    expect(sent.messages.filter(({ role }: Reply) => role === 'user')).toHaveLength(6)
+    expect(await send(one, 'GET', `${PATH}/${previous}`)).toEqual(
+      await send(two, 'GET', `${PATH}/${previous}`),
+    )
+    const listed = await send(one, 'GET', `${PATH}/${previous}/input_items`)
     expect(listed.data).toMatchObject([{ content: [{ text: 'turn 5' }] }])
-    const { id: conversation } = await ask(one, 'POST', '/v1/conversations', {})
-    await ask(two, 'POST', PATH, { input: 'in it', conversation })
-    await ask(one, 'POST', PATH, { input: 'again', conversation })
-    expect((await ask(two, 'GET', `/v1/conversations/${conversation}/items`)).data).toHaveLength(4)
-    expect((await ask(two, 'DELETE', `${PATH}/${previous}`)).deleted).toBe(true)
-    expect((await ask(one, 'GET', `${PATH}/${previous}`)).code).toBe(404)
+    const { id: conversation } = await send(one, 'POST', '/v1/conversations', {})
+    await send(two, 'POST', PATH, { input: 'in it', conversation })
+    await send(one, 'POST', PATH, { input: 'again', conversation })
+    expect((await send(two, 'GET', `/v1/conversations/${conversation}/items`)).data).toHaveLength(4)
+    expect((await send(two, 'DELETE', `${PATH}/${previous}`)).deleted).toBe(true)
+    expect((await send(one, 'GET', `${PATH}/${previous}`)).code).toBe(404)
   }, 90_000)
 
-  test('a response that runs in one is followed in the other, and taken up again in the middle', async () => {
-    const letGo = held()
-    const { id } = await ask(one, 'POST', PATH, { input: 'hi', background: true })
+  test('a response that runs on one gateway is streamed from the other, and the stream is resumed in the middle', async () => {
+    const resume = held()
+    const { id } = await send(one, 'POST', PATH, { input: 'hi', background: true })
     const first = openSse(`${two.url}${PATH}/${id}?stream=true`)
     await expect
       .poll(() => first.events.some(({ event }) => event === 'response.output_text.delta'), {
@@ -119,43 +121,43 @@ describe.skipIf(postgresSkipReason !== null)('with a PostgreSQL server', () => {
     first.close()
     const seen = first.events.length
     const rest = openSse(`${two.url}${PATH}/${id}?stream=true&starting_after=${seen - 1}`)
-    letGo()
+    resume()
     await rest.done
     const { response, text } = checkResponseEvents([...first.events, ...rest.events])
     expect([text, response.status]).toEqual(['one two three', 'completed'])
     expect((await ended(one, id)).output).toEqual(response.output)
   }, 90_000)
 
-  test('a response that runs in one is cancelled in the other, and its worker stops', async () => {
-    const letGo = held()
-    const { id } = await ask(one, 'POST', PATH, { input: 'hi', background: true })
+  test('a response that runs on one gateway is cancelled on the other, and its worker request stops', async () => {
+    const resume = held()
+    const { id } = await send(one, 'POST', PATH, { input: 'hi', background: true })
     const request = await worker.received(CHAT)
-    expect(await ask(two, 'POST', `${PATH}/${id}/cancel`)).toMatchObject({ code: 200, status: 'cancelled' })
+    expect(await send(two, 'POST', `${PATH}/${id}/cancel`)).toMatchObject({ code: 200, status: 'cancelled' })
     await request.closed
-    letGo()
+    resume()
     expect(request.isAborted).toBe(true)
     for (const gateway of [one, two]) expect((await ended(gateway, id)).status).toBe('cancelled')
   }, 90_000)
 
-  test('one that is killed in the middle leaves what it has acknowledged, and an honest end', async () => {
-    const kept = await ask(one, 'POST', PATH, { input: 'kept' })
-    const letGo = held()
+  test('after a kill of one gateway, acknowledged responses are kept and running ones end as failed or completed', async () => {
+    const kept = await send(one, 'POST', PATH, { input: 'kept' })
+    const resume = held()
     const ids: string[] = []
     for (let count = 0; count < 8; count += 1)
-      ids.push((await ask(one, 'POST', PATH, { input: 'hi', background: true })).id)
+      ids.push((await send(one, 'POST', PATH, { input: 'hi', background: true })).id)
     await worker.received(CHAT, 9, 20_000)
     one.command.signal('SIGKILL')
     expect((await one.command.ended).signal).toBe('SIGKILL')
-    letGo()
+    resume()
     const replies: Reply[] = await Promise.all(ids.map((id) => ended(two, id, 40_000)))
     const lost = replies.filter(({ status }) => status === 'failed')
-    // Some may have been the other gateway's from the beginning.
+    // Some may have run on the other gateway from the start.
     for (const { status } of replies) expect(['failed', 'completed']).toContain(status)
     for (const { error } of lost) expect(error).toMatchObject({ code: 'server_error' })
     expect(lost.length).toBeGreaterThan(0)
-    expect(await ask(two, 'GET', `${PATH}/${kept.id}`)).toEqual({ ...kept, code: 200 })
+    expect(await send(two, 'GET', `${PATH}/${kept.id}`)).toEqual({ ...kept, code: 200 })
     worker.script(CHAT, says('still here'))
-    const next = await ask(two, 'POST', PATH, { input: 'and?', previous_response_id: kept.id })
+    const next = await send(two, 'POST', PATH, { input: 'and?', previous_response_id: kept.id })
     expect(next).toMatchObject({ code: 200, status: 'completed' })
   }, 90_000)
 
@@ -166,14 +168,14 @@ describe.skipIf(postgresSkipReason !== null)('with a PostgreSQL server', () => {
     let isOver = false
     const load = async () => {
       while (!isOver) {
-        const reply = await ask(gateway, 'POST', PATH, { input: 'hi' }).catch((error: unknown) => ({
+        const reply = await send(gateway, 'POST', PATH, { input: 'hi' }).catch((error: unknown) => ({
           code: 0,
           error: { code: String(error), type: '' },
         }))
         if (reply.code === 200) acknowledged.push(reply.id)
         else {
-          const told = `${reply.code} ${reply.error.type} ${reply.error.code}`
-          failures.set(told, (failures.get(told) ?? 0) + 1)
+          const failure = `${reply.code} ${reply.error.type} ${reply.error.code}`
+          failures.set(failure, (failures.get(failure) ?? 0) + 1)
           await new Promise((resolve) => setTimeout(resolve, 20))
         }
       }
@@ -187,11 +189,16 @@ describe.skipIf(postgresSkipReason !== null)('with a PostgreSQL server', () => {
     await expect.poll(() => acknowledged.length, { timeout: 30_000 }).toBeGreaterThan(before + 20)
     isOver = true
     await Promise.all(runs)
-    for (const told of failures.keys())
-      expect(told).toMatch(/^(500|503) (internal_error|service_unavailable) \S+$/)
+    for (const failure of failures.keys())
+      expect(failure).toMatch(/^(500|503) (internal_error|service_unavailable) \S+$/)
     expect([...failures.values()].reduce((sum, count) => sum + count, 0)).toBeGreaterThan(0)
-    console.info('told while the store was gone:', Object.fromEntries(failures), 'kept:', acknowledged.length)
-    // A thread that has just failed to connect refuses for half a second more, whatever others have reached meanwhile.
+    console.info(
+      'failures while the store was down:',
+      Object.fromEntries(failures),
+      'kept:',
+      acknowledged.length,
+    )
+    // A thread that has just failed to connect rejects calls for another 500 ms.
     const read = async (id: string) => {
       const reply = await gateway.get(`${PATH}/${id}`)
       return reply.status === 200 ? 'found' : `${reply.status} ${await reply.text()}`

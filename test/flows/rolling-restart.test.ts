@@ -1,4 +1,4 @@
-/** Workers are restarted one by one under load, and the gateway ends under load; no request fails. */
+/** Workers restart one by one under load, and the gateway shuts down under load; no request fails. */
 import { afterEach, expect, test } from 'vitest'
 import {
   type BuiltGateway,
@@ -19,7 +19,7 @@ const FLAGS = ['--model', 'demo', '--tokens', '16', '--ttft-ms', '5', '--itl-ms'
 
 afterEach(() => stopCommands())
 
-/** Sends at a steady pace until it is stopped. */
+/** Sends requests at a constant rate until it is stopped. */
 class Load {
   readonly endings: Promise<string>[] = []
   readonly #timer: NodeJS.Timeout
@@ -38,7 +38,7 @@ class Load {
     return endingOfStream(stream)
   }
 
-  /** @returns how often each ending came */
+  /** @returns the number of requests by ending */
   async stop(): Promise<Record<string, number>> {
     clearInterval(this.#timer)
     const counts: Record<string, number> = {}
@@ -60,7 +60,7 @@ async function openFleet(): Promise<Fleet> {
   const ports = await Promise.all(Array.from({ length: 4 }, freePort))
   const sims = await Promise.all(ports.map(startOn))
   const gateway = await startBuiltGateway({
-    // Restarts of a real engine take minutes; these take a second, and breakers should not outlast them.
+    // Real engines take minutes to restart, these take a second, which breakers should not outlast.
     kernel: {
       log: { level: 'silent' },
       retry: { initialBackoffMs: 10 },
@@ -80,7 +80,7 @@ interface Listed {
 const list = async (gateway: BuiltGateway) =>
   ((await (await gateway.get('/workers')).json()) as Listed).workers
 
-test('workers that are drained, restarted and registered again, one by one, fail no request', async () => {
+test('draining, restarting and registering workers one by one fails no request', async () => {
   const { gateway, ports, sims } = await openFleet()
   const load = new Load(gateway)
   for (const [index, port] of ports.entries()) {
@@ -98,20 +98,20 @@ test('workers that are drained, restarted and registered again, one by one, fail
   expect(load.endings.length).toBeGreaterThan(PER_SECOND)
 })
 
-test('workers that end gracefully without deregistration, one by one, fail no request', async () => {
+test('graceful worker exits without deregistration, one by one, fail no request', async () => {
   const { gateway, ports, sims } = await openFleet()
   const load = new Load(gateway)
   for (const [index, port] of ports.entries()) {
     sims[index].command.signal('SIGTERM')
     await sims[index].command.ended
     await startOn(port)
-    // The next one goes when this one is trusted again.
+    // The next worker exits once the breaker of this one is closed.
     await until(async () => sumOf(await gateway.metrics(), 'weir_worker_cb_state') === 0)
   }
   expect(await load.stop()).toEqual({ [COMPLETE]: load.endings.length })
 })
 
-test('a gateway that ends under load completes every accepted request', async () => {
+test('a gateway that shuts down under load completes every accepted request', async () => {
   const { gateway } = await openFleet()
   const load = new Load(gateway)
   const long = Array.from({ length: 20 }, () =>
@@ -119,7 +119,7 @@ test('a gateway that ends under load completes every accepted request', async ()
   )
   await Promise.all(long.map((stream) => stream.receive(2)))
   gateway.command.signal('SIGTERM')
-  // A balancer sends nothing more once readiness says so.
+  // A load balancer stops sending once readiness fails.
   await until(async () => (await gateway.get('/readiness')).status === 503)
   expect(await load.stop()).toEqual({ [COMPLETE]: load.endings.length })
   await Promise.all(long.map((stream) => stream.done))

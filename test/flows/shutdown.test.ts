@@ -1,4 +1,4 @@
-/** How the gateway ends: what still works while it drains, what is cut, and how long all of it takes. */
+/** Graceful shutdown: what works while the gateway drains, what is truncated, and how long it takes. */
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
@@ -66,13 +66,13 @@ async function isRefused(port: number): Promise<boolean> {
 
 interface KeptConnection {
   readonly socket: Socket
-  /** All that came since the last request. */
+  /** Everything received since the last request. */
   text(): string
-  /** Sends a request and waits for some text of its answer. */
-  ask(line: string, content: string, awaited: string): Promise<string>
+  /** Sends a request and waits for `awaited` in the response. */
+  send(line: string, content: string, awaited: string): Promise<string>
 }
 
-/** A connection that has served one request already. */
+/** Opens a connection that has served one request. */
 async function keptConnection(port: number): Promise<KeptConnection> {
   const socket = connect(port, '127.0.0.1')
   await once(socket, 'connect')
@@ -80,14 +80,14 @@ async function keptConnection(port: number): Promise<KeptConnection> {
   socket.setEncoding('utf8').on('data', (part) => {
     text += part
   })
-  const ask = async (line: string, content: string, awaited: string) => {
+  const send = async (line: string, content: string, awaited: string) => {
     text = ''
     socket.write(`${line} HTTP/1.1\r\nhost: x\r\ncontent-length: ${content.length}\r\n\r\n${content}`)
     await until(() => text.includes(awaited))
     return text
   }
-  await ask('GET /liveness', '', 'OK')
-  return { socket, text: () => text, ask }
+  await send('GET /liveness', '', 'OK')
+  return { socket, text: () => text, send }
 }
 
 const isAlive = (pid: number) => {
@@ -99,7 +99,7 @@ const isAlive = (pid: number) => {
 }
 
 describe('SIGTERM', () => {
-  test('readiness turns at once, liveness stays, the stream ends whole, new connections end with the settle time, exit 0', async () => {
+  test('readiness fails at once, liveness succeeds, streams complete, connections are refused after the settle time, and the exit code is 0', async () => {
     const settleMs = 6_000
     const { gateway, finish } = await setUp({ graceMs: 60_000, settleMs })
     const streams = await Promise.all(Array.from({ length: 6 }, () => openStream(gateway)))
@@ -107,7 +107,7 @@ describe('SIGTERM', () => {
 
     const signalledAtMs = gateway.command.signal('SIGTERM')
     await until(async () => (await gateway.get('/readiness')).status === 503, settleMs)
-    // Every thread has turned: the probe may reach either.
+    // Repeated, because each probe may reach either thread.
     for (let probes = 0; probes < 20; probes += 1) {
       const readiness = await gateway.get('/readiness')
       expect([readiness.status, await readiness.json()]).toEqual([
@@ -117,7 +117,7 @@ describe('SIGTERM', () => {
       const liveness = await gateway.get('/liveness')
       expect([liveness.status, await liveness.text()]).toEqual([200, 'OK'])
     }
-    // A balancer that has not noticed yet is still served.
+    // Requests of a balancer that has not noticed yet are still served.
     const late = await openStream(gateway)
     expect(performance.now() - signalledAtMs).toBeLessThan(settleMs)
 
@@ -148,9 +148,9 @@ describe('SIGTERM', () => {
 
     const [whole, streamed] = sockets
     const closed = once(whole.socket, 'close')
-    expect(await whole.ask('GET /liveness', '', 'OK')).toMatch(/\r\nconnection: close\r\n/i)
+    expect(await whole.send('GET /liveness', '', 'OK')).toMatch(/\r\nconnection: close\r\n/i)
     await closed
-    const response = await streamed.ask('POST /v1/chat/completions', JSON.stringify(body), '"a"')
+    const response = await streamed.send('POST /v1/chat/completions', JSON.stringify(body), '"a"')
     expect(response.slice(0, response.indexOf('\r\n\r\n'))).toMatch(/\r\nconnection: close$/im)
     finish()
     await until(() => streamed.text().endsWith('0\r\n\r\n'))
@@ -161,7 +161,7 @@ describe('SIGTERM', () => {
     expect((await gateway.command.ended).code).toBe(0)
   })
 
-  test('a slow reader gets the last byte of its stream before the gateway ends', async () => {
+  test('a slow reader receives its complete stream before the gateway exits', async () => {
     const { gateway, worker } = await setUp({ graceMs: 20_000, settleMs: 0 })
     const events = Array.from({ length: 200 }, (_, place) => `${place} ${'x'.repeat(65_536)}`)
     worker.script(CHAT, sseAnswer([...events, '[DONE]']))
@@ -197,7 +197,7 @@ describe('SIGTERM', () => {
   })
 
   for (const threads of [2, 0]) {
-    test(`a second signal cuts at once, with ${threads} data threads`, async () => {
+    test(`a second signal ends the gateway at once, with ${threads} data threads`, async () => {
       const { gateway } = await setUp({ graceMs: 60_000, settleMs: 30_000 }, { threads })
       const stream = await openStream(gateway)
       gateway.command.signal('SIGTERM')
@@ -214,11 +214,11 @@ describe('SIGTERM', () => {
 
 describe('SIGINT', () => {
   for (const threads of [2, 0]) {
-    test(`with nothing open ends at once whatever the settle time, with ${threads} data threads`, async () => {
+    test(`without requests in flight ends at once whatever the settle time, with ${threads} data threads`, async () => {
       const [port, metricsPort] = [await freePort(), await freePort()]
       const metrics = { port: metricsPort }
       const { gateway } = await setUp({ graceMs: 180_000, settleMs: 30_000 }, { threads, port }, { metrics })
-      // A kept idle connection is nothing that is open.
+      // An idle keep-alive connection does not delay the exit.
       await (await fetch(`${gateway.url}/liveness`)).text()
       const signalledAtMs = gateway.command.signal('SIGINT')
       const end = await gateway.command.ended

@@ -40,7 +40,7 @@ interface ThreadStream {
   readonly stream: SseStream
 }
 
-/** Opens streams until each of the two threads has some; the system spreads connections as it likes. */
+/** Opens streams until each of the two threads has `each`; the kernel spreads connections at random. */
 async function openOnBoth(gateway: BuiltGateway, each: number): Promise<ThreadStream[]> {
   const open: ThreadStream[] = []
   const countOf = (thread: number) => open.filter((one) => one.thread === thread).length
@@ -53,7 +53,7 @@ async function openOnBoth(gateway: BuiltGateway, each: number): Promise<ThreadSt
   return open
 }
 
-/** Until a connection happens to reach that thread. */
+/** Retries until a connection reaches that thread. */
 async function crashThread(gateway: BuiltGateway, thread: number): Promise<void> {
   await until(async () => {
     const response = await gateway.send('POST', `/crash/${thread}`)
@@ -61,21 +61,21 @@ async function crashThread(gateway: BuiltGateway, thread: number): Promise<void>
   })
 }
 
-async function threadsThatAnswer(gateway: BuiltGateway): Promise<number[]> {
+async function respondingThreads(gateway: BuiltGateway): Promise<number[]> {
   const seen = new Set<number>()
-  // A connection that the dying thread had in its queue is reset.
-  const ask = async () => {
+  // A connection in the queue of the dying thread is reset.
+  const send = async () => {
     const response = await gateway.get('/thread').catch(() => null)
     if (response !== null) seen.add(((await response.json()) as { thread: number }).thread)
   }
-  await Promise.all(Array.from({ length: 40 }, ask))
+  await Promise.all(Array.from({ length: 40 }, send))
   return [...seen].sort()
 }
 
-/** What may only grow. */
+/** Metrics that must never decrease. */
 const totals = (gateway: BuiltGateway) => gateway.metrics('counter', 'histogram')
 
-function fallen(before: Map<string, number>, after: Map<string, number>): string[] {
+function decreased(before: Map<string, number>, after: Map<string, number>): string[] {
   return [...before]
     .filter(([name, value]) => (after.get(name) ?? 0) < value)
     .map(([name, value]) => `${name}: ${value} to ${after.get(name)}`)
@@ -94,14 +94,14 @@ for (const dying of [1, 2]) {
     await crashThread(gateway, dying)
     await Promise.all(lost.map(({ stream }) => stream.done))
     for (const { stream } of lost) expect([stream.isWhole, stream.events.length]).toEqual([false, 3])
-    // Requests of the thread are no longer counted, on both sides.
+    // Its requests are no longer counted by the gateway, and are closed at the worker.
     await until(async () => (await gateway.loads())[worker.url] === kept.length)
     await until(() => worker.requestsTo(CHAT).filter((request) => request.isAborted).length === lost.length)
     const afterwards = await totals(gateway)
-    expect(fallen(before, afterwards)).toEqual([])
+    expect(decreased(before, afterwards)).toEqual([])
 
-    await until(async () => (await threadsThatAnswer(gateway)).join() === '1,2')
-    expect(fallen(afterwards, await totals(gateway))).toEqual([])
+    await until(async () => (await respondingThreads(gateway)).join() === '1,2')
+    expect(decreased(afterwards, await totals(gateway))).toEqual([])
     finish()
     await Promise.all(kept.map(({ stream }) => stream.done))
     for (const { stream } of kept) {
@@ -113,7 +113,7 @@ for (const dying of [1, 2]) {
   })
 }
 
-test('a replaced thread knows the workers of before and of afterwards, and counts on from where its forerunner was', async () => {
+test('a replacement thread knows old and new workers, and its counters continue from those of its predecessor', async () => {
   const { gateway, worker, finish } = await setUp()
   finish()
   const chatThreads = async (model: string) => {
@@ -134,7 +134,7 @@ test('a replaced thread knows the workers of before and of afterwards, and count
 
   await crashThread(gateway, 1)
   await gateway.command.line(/data thread ended unexpectedly/)
-  await until(async () => (await threadsThatAnswer(gateway)).join() === '1,2')
+  await until(async () => (await respondingThreads(gateway)).join() === '1,2')
   await chatThreads('test-model')
   const later = await startScriptedWorker({ models: ['later'] })
   workers.push(later)

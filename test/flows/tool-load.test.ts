@@ -1,4 +1,4 @@
-/** Many turns with tools at once, through the route of the built gateway: all are answered, and nothing of them stays. */
+/** Many concurrent turns with tools through the built gateway: all complete, and nothing leaks. */
 import { afterEach, expect, test } from 'vitest'
 import { sendResult, startRawServer } from '../../plugins/tools/mcp/fixtures/raw-server.ts'
 import { startToolServer } from '../../plugins/tools/mcp/fixtures/tool-server.ts'
@@ -34,7 +34,7 @@ const calls = Array.from({ length: CALLS }, (_, n) => ({
   arguments: `{"n":${n}}`,
 }))
 
-/** A tool server of its own making, that answers as JSON; and one of the protocol's library, that answers as events. */
+/** Starts a raw tool server that responds with JSON, and one of the MCP SDK that responds with events. */
 async function startServers() {
   let plainCalls = 0
   const plain = await startRawServer((message, response) => {
@@ -85,7 +85,7 @@ test('250 concurrent turns with three calls each leave no connection, descriptor
           { label: 'plain', url: plain.url },
           { label: 'library', url: library.url },
         ],
-        // As many as there are: one permit that is not given back refuses a call of the second round.
+        // Exactly as many as a round needs: one leaked permit rejects a call of the second round.
         limits: { idleMs: 5_000, maxCallsPerTenant: TURNS * CALLS },
       },
       metrics: {},
@@ -113,7 +113,7 @@ test('250 concurrent turns with three calls each leave no connection, descriptor
     const half = (TURNS * CALLS * round) / 2 + CALLS
     expect(ran()).toEqual([half, half])
   }
-  // The few turns that were in the air share one session with each server.
+  // Concurrent turns share one session with each server.
   expect(plain.received.filter((method) => method === 'initialize').length).toBeLessThanOrEqual(3)
 
   await expect.poll(isIdle, settle).toEqual([0, 0, 0])

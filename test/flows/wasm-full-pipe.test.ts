@@ -1,4 +1,4 @@
-/** A module that fails loudly with each call, before a reader of the gateway's output who has stopped reading. */
+/** A module that logs and fails with each call while the reader of the gateway's output has stopped reading. */
 import { readFileSync } from 'node:fs'
 import { afterEach, expect, test } from 'vitest'
 import { module } from '../fixtures/wasm/attacks.ts'
@@ -9,9 +9,9 @@ import { jsonAnswer, type ScriptedWorker, startScriptedWorker } from '../support
 const CHAT = '/v1/chat/completions'
 const CALLS = 200
 const AT_ONCE = 20
-/** More than are kept of one call, so that some are dropped however slowly calls follow each other. */
+/** More than the limit per call, so that some lines are dropped at any call rate. */
 const LINES_PER_CALL = 70
-/** Longer texts are cut where they are read. */
+/** Longer texts are truncated on read. */
 const ERROR_BYTES = 1_048_576
 
 const folder = new GuestFolder()
@@ -27,7 +27,7 @@ test('an error of 1 MiB with each call and a full pipe: every request is served,
   worker.script(`POST ${CHAT}`, jsonAnswer({ choices: [] }))
   const gateway = await startBuiltGateway({
     kernel: { log: { level: 'info' } },
-    // Time is not what counts here.
+    // Time limits are not under test.
     plugins: { wasm: { roots: [folder.path], breaker: { failures: 1_000_000 }, timeoutMs: 20_000 } },
     workers: [{ url: worker.url, models: [{ id: 'test-model' }] }],
   })
@@ -44,16 +44,16 @@ test('an error of 1 MiB with each call and a full pipe: every request is served,
     { name: 'loud', file_path, module_type: 'Middleware', attach_points: [{ Middleware: 'OnRequest' }] },
   ]
   expect((await gateway.send('POST', '/wasm', { modules })).status).toBe(200)
-  const ask = async () => {
+  const send = async () => {
     const response = await gateway.send('POST', CHAT, { model: 'test-model', messages: [] })
     await response.arrayBuffer()
     return response.status
   }
-  for (let i = 0; i < 20; i++) expect(await ask()).toBe(200)
+  for (let i = 0; i < 20; i++) expect(await send()).toBe(200)
   const before = residentMiB(gateway.command.pid)
   for (const output of [gateway.command.child.stdout, gateway.command.child.stderr]) output?.pause()
-  for (let asked = 0; asked < CALLS; asked += AT_ONCE)
-    expect(new Set(await Promise.all(Array.from({ length: AT_ONCE }, ask)))).toEqual(new Set([200]))
+  for (let sent = 0; sent < CALLS; sent += AT_ONCE)
+    expect(new Set(await Promise.all(Array.from({ length: AT_ONCE }, send)))).toEqual(new Set([200]))
   expect((await gateway.get('/health')).status).toBe(200)
   expect(residentMiB(gateway.command.pid) - before).toBeLessThan(64 + 50)
   const metrics = await gateway.metrics()
@@ -67,7 +67,7 @@ test('an error of 1 MiB with each call and a full pipe: every request is served,
   expect(longest).toBeLessThan(8_192)
 }, 120_000)
 
-/** Linux only. */
+/** Resident memory, Linux only. */
 function residentMiB(pid: number): number {
   const [, kib] = readFileSync(`/proc/${pid}/status`, 'utf8').match(/^VmRSS:\s+(\d+) kB$/m) ?? []
   return Number(kib) / 1_024

@@ -1,4 +1,4 @@
-/** A routing policy as a module in the built gateway: both data threads choose as it says, also when it keeps failing. */
+/** A routing policy as a module in the built gateway: both data threads use its picks, and a failing module is suspended. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -59,19 +59,19 @@ async function setUp(more: Record<string, unknown> = {}): Promise<BuiltGateway> 
   })
 }
 
-/** Until both threads have answered, each on connections of its own. */
-async function askAs(gateway: BuiltGateway, team: string, atLeast: number): Promise<number> {
+/** Sends requests on new connections until both threads have served one. @returns the number of requests */
+async function sendAs(gateway: BuiltGateway, team: string, atLeast: number): Promise<number> {
   const threads = new Set<string | null>()
-  let asked = 0
+  let sent = 0
   await until(async () => {
     const body = { model: 'test-model', messages: [] }
     const response = await gateway.send('POST', CHAT.slice(5), body, { 'x-team': team })
     expect(response.status).toBe(200)
     await response.text()
-    asked++
-    return threads.add(response.headers.get('x-thread')).size === 2 && asked >= atLeast
+    sent++
+    return threads.add(response.headers.get('x-thread')).size === 2 && sent >= atLeast
   })
-  return asked
+  return sent
 }
 
 async function callsOf(gateway: BuiltGateway, outcome: string): Promise<number> {
@@ -81,23 +81,23 @@ async function callsOf(gateway: BuiltGateway, outcome: string): Promise<number> 
 
 const taken = () => workers.map((worker) => worker.requestsTo(CHAT).length)
 
-test('the requests of a team go to its own workers, on both threads', { timeout: 120_000 }, async () => {
+test('requests of a team go to its own workers, on both threads', { timeout: 120_000 }, async () => {
   const gateway = await setUp()
-  const red = await askAs(gateway, 'red', 20)
+  const red = await sendAs(gateway, 'red', 20)
   expect(taken()).toEqual([red, 0, 0])
-  const blue = await askAs(gateway, 'blue', 20)
+  const blue = await sendAs(gateway, 'blue', 20)
   const [first, ...others] = taken()
   expect([first, others[0] + others[1]]).toEqual([red, blue])
   expect(await callsOf(gateway, 'pick')).toBe(red + blue)
 })
 
-test('a module that fails each time is suspended for both threads, and every request is served', {
+test('a module that always fails is suspended on both threads, and every request is served', {
   timeout: 120_000,
 }, async () => {
   const gateway = await setUp({ file_path: await guests.guest('failing', 'picking'), config: { do: 'trap' } })
-  const asked = await askAs(gateway, 'red', 40)
-  expect(taken().reduce((sum, count) => sum + count)).toBe(asked)
+  const sent = await sendAs(gateway, 'red', 40)
+  expect(taken().reduce((sum, count) => sum + count)).toBe(sent)
   const failed = await callsOf(gateway, 'error')
-  // A call may be under way on the other thread while the fifth fails.
+  // A call may be in progress on the other thread while the fifth fails.
   expect([failed >= 5, failed <= 6]).toEqual([true, true])
 })

@@ -1,6 +1,6 @@
 /**
- * Versions of a module that change under load: streams and requests go on meanwhile, each meets exactly one version, and
- * nothing is lost or comes twice.
+ * Module versions that change under load: streams and requests continue, each uses exactly one version, and none is lost
+ * or duplicated.
  */
 import { Agent, request } from 'node:http'
 import { text } from 'node:stream/consumers'
@@ -19,15 +19,15 @@ import { openSse, type SseStream } from '../support/sse-client.ts'
 
 const CHAT = 'POST /v1/chat/completions'
 const STREAMS = 200
-/** Opened anew after each change. */
+/** New streams opened after each change. */
 const LATER_STREAMS = 10
 const REQUESTS_PER_SECOND = 500
-/** How long each stage is under load. */
+/** Duration of each stage under load, ms. */
 const STAGE_MS = 800
 const TICK_MS = 10
 const EVENT_EVERY_MS = 400
 
-/** One change, and the versions that requests may meet from then on. */
+/** One change, and the versions that requests may use from then on. */
 interface Stage {
   readonly versions: readonly string[]
   readonly change: (versions: Versions) => Promise<void>
@@ -56,7 +56,7 @@ afterEach(async () => {
   folder.remove()
 })
 
-/** The module as its administrator sees it. */
+/** The module through the admin API. */
 class Versions {
   readonly #gateway: BuiltGateway
   #uuid = ''
@@ -77,43 +77,43 @@ class Versions {
   }
 
   async change(more: object): Promise<void> {
-    await this.#ask('PUT', `/wasm/${this.#uuid}`, { file_path: await folder.guest('next'), ...more })
+    await this.#send('PUT', `/wasm/${this.#uuid}`, { file_path: await folder.guest('next'), ...more })
   }
 
   async post(action: 'promote' | 'rollback'): Promise<void> {
-    await this.#ask('POST', `/wasm/${this.#uuid}/${action}`)
+    await this.#send('POST', `/wasm/${this.#uuid}/${action}`)
   }
 
-  async #ask(method: string, path: string, body?: unknown): Promise<void> {
+  async #send(method: string, path: string, body?: unknown): Promise<void> {
     const response = await this.#gateway.send(method, path, body)
-    const said = await response.text()
-    if (response.status !== 200) throw new Error(said)
-    this.#uuid = (JSON.parse(said) as { module_uuid: string }).module_uuid
+    const text = await response.text()
+    if (response.status !== 200) throw new Error(text)
+    this.#uuid = (JSON.parse(text) as { module_uuid: string }).module_uuid
   }
 }
 
-/** Counts the request, names the version in a header, and behind each event with how many came before. */
+/** Counts the request, sets the version header, and appends the version and event count to each event. */
 function doing(mark: string): Record<string, string> {
   return { do: 'mark', mark, head: `{"action":"modify","headers_add":[["x-version","${mark}"]]}` }
 }
 
-/** Stages that something may have met: from the last one that was complete to the last one that had begun. */
+/** Stages that a request may fall into: from the last completed one to the last started one. */
 interface Span {
   readonly from: number
   to: number
 }
 
-interface Asked extends Span {
+interface Completed extends Span {
   readonly key: string
   readonly status: number
-  readonly said: string
+  readonly body: string
 }
 
-/** Requests at a steady rate, whatever becomes of those before. */
+/** Sends requests at a constant rate, independent of earlier ones. */
 class Load {
-  readonly answers: Promise<Asked>[] = []
-  /** How many have an answer, by the stage in which they were asked. */
-  readonly answered = new Map<number, number>()
+  readonly responses: Promise<Completed>[] = []
+  /** Number of completed requests by the stage in which they were sent. */
+  readonly completed = new Map<number, number>()
   readonly #url: string
   readonly #stages: Span
   readonly #agent = new Agent({ keepAlive: true, maxSockets: 128 })
@@ -126,40 +126,40 @@ class Load {
     this.#timer = setInterval(() => this.#send(), TICK_MS)
   }
 
-  async end(): Promise<{ readonly asked: Asked[]; readonly perSecond: number }> {
+  async end(): Promise<{ readonly requests: Completed[]; readonly perSecond: number }> {
     clearInterval(this.#timer)
-    const perSecond = (this.answers.length * 1_000) / (performance.now() - this.#startedAtMs)
-    const asked = await Promise.all(this.answers)
+    const perSecond = (this.responses.length * 1_000) / (performance.now() - this.#startedAtMs)
+    const requests = await Promise.all(this.responses)
     this.#agent.destroy()
-    return { asked, perSecond }
+    return { requests, perSecond }
   }
 
   #send(): void {
     const due = ((performance.now() - this.#startedAtMs) * REQUESTS_PER_SECOND) / 1_000
-    while (this.answers.length < due) this.answers.push(this.#ask(`request-${this.answers.length}`))
+    while (this.responses.length < due) this.responses.push(this.#request(`request-${this.responses.length}`))
   }
 
-  async #ask(key: string): Promise<Asked> {
+  async #request(key: string): Promise<Completed> {
     const { from } = this.#stages
-    const { promise, resolve, reject } = Promise.withResolvers<Asked>()
+    const { promise, resolve, reject } = Promise.withResolvers<Completed>()
     const headers = { 'content-type': 'application/json', 'x-request-id': key }
-    const asking = request(
+    const sent = request(
       `${this.#url}/v1/chat/completions`,
       { method: 'POST', agent: this.#agent, headers },
       (response) => {
         const status = response.statusCode ?? 0
-        text(response).then((said) => {
-          this.answered.set(from, (this.answered.get(from) ?? 0) + 1)
-          resolve({ key, status, said, from, to: this.#stages.to })
+        text(response).then((body) => {
+          this.completed.set(from, (this.completed.get(from) ?? 0) + 1)
+          resolve({ key, status, body, from, to: this.#stages.to })
         }, reject)
       },
     )
-    asking.on('error', reject).end(JSON.stringify({ model: 'test-model', messages: [] }))
+    sent.on('error', reject).end(JSON.stringify({ model: 'test-model', messages: [] }))
     return promise
   }
 }
 
-/** What the worker wrote into each stream, and when all of them are to end. */
+/** Number of events the worker wrote into each stream, and the end of all streams. */
 class Streams {
   readonly written = new Map<string, number>()
   #isOver = false
@@ -204,11 +204,11 @@ async function openStreams(url: string, count: number, stages: Span, from: numbe
 
 const allowed = ({ from, to }: Span) =>
   new Set(STAGES.slice(from, to + 1).flatMap(({ versions }) => versions))
-/** All values of a header, as they came on the wire. */
+/** All values of a header, as received. */
 const valuesOf = (received: RecordedRequest, name: string) =>
   received.rawHeaders.filter(([given]) => given.toLowerCase() === name).map(([, value]) => value)
 
-test('replace, canary, shadow and rollback under 200 streams and 500 requests a second: nothing lost, nothing doubled', {
+test('replace, canary, shadow and rollback under 200 streams and 500 requests a second: nothing lost, nothing duplicated', {
   timeout: 120_000,
 }, async () => {
   const streams = new Streams()
@@ -219,7 +219,7 @@ test('replace, canary, shadow and rollback under 200 streams and 500 requests a 
     return key.startsWith('stream-') ? streamAnswer(streams.steps(key), { headers }) : jsonAnswer({ key })
   })
   const gateway = await startBuiltGateway({
-    // Only what is lost or doubled counts here, on machines of any speed.
+    // Only losses and duplicates are checked, on machines of any speed.
     plugins: { wasm: { roots: [folder.path], timeoutMs: 20_000 } },
     workers: [{ url: worker.url, models: [{ id: 'test-model' }] }],
   })
@@ -234,28 +234,28 @@ test('replace, canary, shadow and rollback under 200 streams and 500 requests a 
     await change(module)
     stages.from = index
     opened.push(...(await openStreams(gateway.url, LATER_STREAMS, stages, opened.length)))
-    // Those that were asked before the stage began may take up much of it.
+    // Requests sent before the stage began may take up much of it.
     const enough = (REQUESTS_PER_SECOND * STAGE_MS) / 1_000
-    await until(() => (load.answered.get(index) ?? 0) >= enough, 60_000)
+    await until(() => (load.completed.get(index) ?? 0) >= enough, 60_000)
   }
-  const { asked, perSecond } = await load.end()
+  const { requests, perSecond } = await load.end()
   expect(opened.filter(({ stream }) => stream.isWhole)).toEqual([])
   streams.end()
   await Promise.all(opened.map(({ stream }) => stream.done))
-  console.info(`${asked.length} requests, ${Math.round(perSecond)} a second; ${opened.length} streams`)
-  // All that was due on a machine of its own; a slow one does what it can.
+  console.info(`${requests.length} requests, ${Math.round(perSecond)} a second; ${opened.length} streams`)
+  // The full rate on a dedicated machine; a slow one does less.
   expect(perSecond).toBeGreaterThan(REQUESTS_PER_SECOND / 20)
 
-  // Every request was answered with its own answer, every stream came whole.
-  for (const { key, status, said } of asked) expect([status, said]).toEqual([200, JSON.stringify({ key })])
+  // Every request got its own response, every stream is complete.
+  for (const { key, status, body } of requests) expect([status, body]).toEqual([200, JSON.stringify({ key })])
   const arrived = new Map<string, string[]>()
   for (const received of worker.requestsTo(CHAT)) {
     const key = received.header('x-request-id') ?? ''
     expect(arrived.has(key), `${key} came twice`).toBe(false)
     arrived.set(key, valuesOf(received, 'x-version'))
   }
-  expect(arrived.size).toBe(asked.length + opened.length)
-  for (const span of [...asked, ...opened]) {
+  expect(arrived.size).toBe(requests.length + opened.length)
+  for (const span of [...requests, ...opened]) {
     const [version, ...more] = arrived.get(span.key) ?? []
     expect(more, `${span.key} met more than one version`).toEqual([])
     expect(allowed(span), `the version of ${span.key}`).toContain(version)
@@ -268,7 +268,7 @@ test('replace, canary, shadow and rollback under 200 streams and 500 requests a 
   }
 
   const canary = STAGES.findIndex(({ versions }) => versions.length > 1)
-  const during = asked.filter(({ from, to }) => from === canary && to === canary)
+  const during = requests.filter(({ from, to }) => from === canary && to === canary)
   const share = during.filter(({ key }) => arrived.get(key)?.[0] === 'three').length / during.length
   expect(share).toBeGreaterThan(0.15)
   expect(share).toBeLessThan(0.35)
@@ -280,7 +280,7 @@ test('replace, canary, shadow and rollback under 200 streams and 500 requests a 
   const outcomes = [...metrics.keys()].filter((name) => name.startsWith('weir_wasm_executions_total'))
   expect(outcomes.filter((name) => /outcome="(error|bad_output|fuel|timeout|crashed)/.test(name))).toEqual([])
   expect(sumOf(metrics, 'weir_wasm_skipped_total')).toBe(0)
-  // The counter that all versions share has each request once.
+  // The counter shared by all versions has each request once.
   await module.change({ config: { do: 'count' } })
   expect(await (await gateway.send('POST', CHAT.slice(5), {})).text()).toBe(String(arrived.size + 1))
 })

@@ -104,7 +104,7 @@ async function start(): Promise<Target> {
   }
 }
 
-/** Plugins with routes, beside those of every built gateway of the tests. */
+/** Plugins with routes, in addition to those of every built gateway. */
 const ALSO = [
   'openapi',
   'parsers',
@@ -123,12 +123,12 @@ const ALSO = [
 function operationsOf(document: Json): Operation[] {
   const ajv = new Ajv({ strict: false, validateFormats: false })
   const { components } = document
-  /** By schema as JSON: few differ. */
+  /** Validators by schema JSON; few schemas differ. */
   const checks = new Map<string, ValidateFunction>()
   const checkOf = (responses: Record<string, Documented>, status: number) => {
     const content = responses[status]?.content ?? responses.default.content
     if (content?.['application/json'] === undefined) return null
-    // What holds for every route, such as an unreadable body, is described by `default` alone.
+    // Errors of every route, such as an unreadable body, are described by `default` only.
     const anyOf = [content['application/json'].schema, responses.default.content?.['application/json'].schema]
     const key = JSON.stringify(anyOf)
     const check = checks.get(key) ?? ajv.compile({ anyOf, components })

@@ -1,4 +1,4 @@
-/** A worker as a server of bytes: each response is written as given. */
+/** A worker that writes raw bytes as its responses. */
 import { createServer, type Server } from 'node:net'
 
 export interface ByteWorker {
@@ -23,7 +23,7 @@ export function wholeResponse(body: string, type = 'application/json', status = 
 
 const WELL = wholeResponse(JSON.stringify(WELL_CHAT))
 
-/** @param respond parts of the response, after which the connection is closed; null for the usual chat answer */
+/** @param respond parts of the response, after which the connection is closed; null for the usual chat response */
 export async function startByteWorker(
   respond: (head: string, body: string) => readonly Buffer[] | null = () => null,
 ): Promise<ByteWorker> {

@@ -1,4 +1,4 @@
-/** HTTP/1.1 requests with unusual framing, byte for byte: no request may be read as two, and none may stay unanswered. */
+/** HTTP/1.1 requests with unusual framing: no request may be read as two, and none may stay unanswered. */
 import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { startByteWorker } from './byte-worker.ts'
@@ -7,7 +7,7 @@ import { type Draw, mutate, pickOf } from './mutate.ts'
 
 const LANES = 16
 const LIMIT_MS = 15_000
-/** Silence that ends a request, incomplete ones too. */
+/** Silence after which a request counts as ended, also an incomplete one. */
 const QUIET_MS = 300
 const BODY = JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'hi' }] })
 interface Variant {
@@ -20,7 +20,7 @@ interface Variant {
   readonly line?: string
 }
 
-/** Forms that servers read differently. A proxy in front may take another one of their readings. */
+/** Forms that servers read differently, such as a proxy in front of the gateway. */
 export const VARIANTS: readonly Variant[] = [
   ...JSON.parse(readFileSync(new URL('./seeds/framing.json', import.meta.url), 'utf8')),
   { name: 'huge head', headers: [`X-A: ${'a'.repeat(70_000)}`, `Content-Length: ${BODY.length}`] },
@@ -53,7 +53,7 @@ async function start(): Promise<Target> {
   }
 }
 
-/** The first cases are the variants as they are; then combinations with mutations and other splits into packets. */
+/** The first cases are the unmodified variants; then combinations with mutations and other splits into packets. */
 function makeCase(draw: Draw, index: number): FuzzCase {
   const variant = VARIANTS[index] ?? pickOf(VARIANTS, draw)
   let bytes = bytesOf(variant)
@@ -66,7 +66,7 @@ function makeCase(draw: Draw, index: number): FuzzCase {
   }
 }
 
-/** Half-closes once nothing more comes: then the server must close, however much of a request it has read. */
+/** Half-closes after all responses: then the server must close, even after an incomplete request. */
 function send(port: number, label: string, parts: readonly Buffer[]): Promise<Outcome> {
   const { promise, resolve } = Promise.withResolvers<Outcome>()
   const socket = connect({ port, host: '127.0.0.1', noDelay: true })

@@ -1,4 +1,4 @@
-/** Messages of gRPC engines: fields with odd values, mutated bytes, odd orders, and any status; one engine of each runtime. */
+/** Messages of gRPC engines: unusual field values, mutated bytes, unusual orders, and any status; one engine per runtime. */
 import * as mlx from '../../proto/gen/mlx-engine.ts'
 import * as sglang from '../../proto/gen/sglang-scheduler.ts'
 import * as tokenspeed from '../../proto/gen/tokenspeed-scheduler.ts'
@@ -28,7 +28,7 @@ const ROUTES: readonly (readonly [path: string, body: Json])[] = [
 const NUMBERS = [0, 0, 0, 1, 1, 2, 17, 300, 65_535, 2 ** 31, 2 ** 32 - 1]
 const REASONS = ['stop', 'stop', 'length', 'tool_calls', 'abort', 'error', '', 'x'.repeat(3_000)]
 
-/** A case belongs to the engine that its label names; each lane has an engine of its own. */
+/** The label of a case names its engine; each lane has its own engines. */
 export const grpc: Suite = { lanes: RUNTIMES.length, count: 2_000, start }
 
 async function start(): Promise<Target> {
@@ -90,7 +90,7 @@ function makeCase(draw: Draw): FuzzCase {
   return { label, parts: parts.filter((bytes) => bytes.length <= 65_536) }
 }
 
-/** One list of fields for all runtimes: encoders ignore those that they do not know. */
+/** One list of fields for all runtimes: encoders ignore unknown fields. */
 function encode(runtime: EngineName, isComplete: boolean, draw: Draw): Buffer {
   const { encodeGenerateResponse } = CODECS[runtime] as { encodeGenerateResponse: (fields: object) => Buffer }
   const number = () => pickOf(NUMBERS, draw)

@@ -1,4 +1,4 @@
-/** Runs the cases of a suite against a built gateway, checks what must hold for each and for all, and reduces failing inputs. */
+/** Runs the cases of a suite against a built gateway, checks invariants of each case and of the run, and reduces failing inputs. */
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { Worker } from 'node:worker_threads'
@@ -59,7 +59,7 @@ export interface FuzzReport {
   readonly endings: Record<string, number>
   readonly livenessP99Ms: number
   readonly machineP99Ms: number
-  /** After warming up, the highest, and at the end. */
+  /** After warm-up, maximum, and at the end. */
   readonly rssMiB: readonly [number, number, number]
   readonly findings: readonly Finding[]
   readonly problems: readonly string[]
@@ -105,7 +105,7 @@ export async function runSuite(suite: Suite, options: RunOptions): Promise<FuzzR
   let lines = target.gateway.command.lines.length
   let suspects: number[] | null = null
   let rss: [number, number, number] = [0, 0, 0]
-  /** Cases before latency and memory count: the first calls compile and load code. */
+  /** Number of cases before latency and memory count: the first calls compile and load code. */
   const warmUp = Math.min(Math.floor(count / 10), WARM_UP)
   let probe: Worker | null = null
   const startProbe = () => {
@@ -160,7 +160,7 @@ export async function runSuite(suite: Suite, options: RunOptions): Promise<FuzzR
   for (const problem of problems) print(problem)
 
   const findings: Finding[] = []
-  /** Runs one input alone; a line of the log is a fault too. */
+  /** Runs one input alone; an error in the log counts as a fault. */
   const faultOf = async (input: FuzzCase): Promise<string | undefined> => {
     if (target.gateway.command.hasEnded) {
       await target.close()
@@ -204,10 +204,10 @@ async function endProbe(probe: Worker | null): Promise<{ livenessP99Ms: number; 
 }
 
 const MAX_REDUCTIONS = 80
-/** Inputs without a response take long. */
+/** Inputs without a response are slow. */
 const MAX_REDUCTION_MS = 60_000
 
-/** Removes parts, then ranges of bytes, as long as the input still fails. */
+/** Removes parts, then ranges of bytes, while the input still fails. */
 async function reduce(input: FuzzCase, fails: (input: FuzzCase) => Promise<boolean>): Promise<FuzzCase> {
   let { parts } = input
   let left = MAX_REDUCTIONS

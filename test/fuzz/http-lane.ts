@@ -1,9 +1,9 @@
-/** One client connection that sends one request after the other and reports how each ended. Made for millions of them. */
+/** One client connection that sends requests one after the other and reports how each ended. Fast enough for millions. */
 import { connect, type Socket } from 'node:net'
 
 /**
- * `closed`: before a whole response; `silent`: nothing for too long; `malformed`: bytes that are no response, or more than
- * one.
+ * `closed`: before a complete response; `silent`: no byte before the timeout; `malformed`: bytes that are no response, or
+ * more than one.
  */
 export interface Reply {
   readonly ending: 'whole' | 'closed' | 'silent' | 'malformed'
@@ -14,7 +14,7 @@ export interface Reply {
   readonly body: string
 }
 
-/** An exception that no code expected, as a response or as the last event of a stream. */
+/** True for the error code of an unexpected exception, as a response or as the last event of a stream. */
 export function isInternal({ head, body }: Reply): boolean {
   return head.includes('x-weir-error-code: internal_error') || body.includes('"code":"internal_error"')
 }
@@ -93,7 +93,7 @@ export class HttpLane {
   }
 }
 
-/** Such a response ends with its head, whatever its content-length. @source RFC 9112 section 6.3 */
+/** Such a response has no body, whatever its content-length. @source RFC 9112 section 6.3 */
 function hasNoBody(status: number): boolean {
   return status === 204 || status === 304
 }

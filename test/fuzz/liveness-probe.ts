@@ -1,11 +1,11 @@
-/** A thread that calls /liveness continuously. Posts the 99th percentiles, milliseconds, when it gets a message. */
+/** A thread that requests /liveness continuously. Posts the 99th percentiles, milliseconds, on each message. */
 import { performance } from 'node:perf_hooks'
 import { parentPort, workerData } from 'node:worker_threads'
 import { HttpLane } from './http-lane.ts'
 
 const PAUSE_MS = 10
 const waits: number[] = []
-/** How late timers of this thread are: the share of the machine, not of the gateway. */
+/** Timer delays of this thread, caused by the machine and not by the gateway. */
 const delays: number[] = []
 let isOver = false
 parentPort?.once('message', () => {

@@ -12,7 +12,7 @@ import { HttpLane } from './http-lane.ts'
 import { pickOf } from './mutate.ts'
 
 const LANES = 6
-/** The second call finds what the first has left. */
+/** The second call runs after the state changes of the first. */
 const CALLS = 2
 const PLACEMENTS = ['pool', 'inline', 'auto'] as const
 const INSTANCES = ['fresh', 'reuse', 'shared', 'fresh'] as const
@@ -20,7 +20,7 @@ const INSTANCES = ['fresh', 'reuse', 'shared', 'fresh'] as const
 export const modules: Suite = { lanes: LANES, count: 300, start }
 
 async function start(): Promise<Target> {
-  // The small one more often: a changed byte shows sooner there.
+  // The small module is used more often, because a changed byte matters more there.
   const originals = [...Array<Uint8Array>(9).fill(assemble(MUTABLE)), Uint8Array.from(await guestBytes())]
   const worker = await startByteWorker()
   const folder = makeFolder()
@@ -92,7 +92,7 @@ function definition(index: number, file: string): object {
     instance: INSTANCES[index % INSTANCES.length],
     on_failure: 'closed',
     timeout_ms: 2_000,
-    // Other requests do not reach it.
+    // Other requests do not match it.
     match: { headers: { 'x-mutant': String(index) } },
   }
 }

@@ -1,6 +1,6 @@
 /** Mutates bytes and JSON values, and generates values from JSON schemas. The same seed gives the same output. */
 
-/** Integers from 0 to below `limit`. */
+/** Integers from 0 to `limit` - 1. */
 export type Draw = (limit: number) => number
 export type Json = Record<string, unknown>
 
@@ -79,7 +79,7 @@ function change(bytes: Buffer, others: readonly Buffer[], draw: Draw): Buffer {
   }
 }
 
-/** No real host: some of these are used as URLs. */
+/** No real host, because some of these are used as URLs. */
 const SCALARS: readonly unknown[] = [
   ...[
     null,
@@ -148,7 +148,7 @@ function changeMember(value: unknown, draw: Draw): unknown {
   const keys = Object.keys(holder)
   if (keys.length === 0) return scalar(draw)
   const key = pickOf(keys, draw)
-  // Mostly go deeper.
+  // Mostly recurse.
   if (typeof holder[key] === 'object' && draw(4) > 0) holder[key] = changeMember(holder[key], draw)
   else if (draw(5) === 0 && !Array.isArray(value)) delete holder[key]
   else if (draw(6) === 0) holder[key] = structuredClone(holder[pickOf(keys, draw)])
@@ -190,7 +190,7 @@ export function generate(schema: unknown, root: Json, draw: Draw, depth = 0): un
 
 function generateObject(schema: Json, root: Json, draw: Draw, depth: number): Json {
   const required = new Set((schema.required as string[] | undefined) ?? [])
-  // Few of the many optional members, so that one invalid member does not hide the others.
+  // Few of the many optional members, so that one invalid member does not mask the others.
   const isWanted = (name: string) => (required.has(name) ? draw(50) > 0 : depth < MAX_DEPTH && draw(6) === 0)
   const made = Object.entries((schema.properties as Json | undefined) ?? {})
     .filter(([name]) => isWanted(name))

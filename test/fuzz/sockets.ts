@@ -90,7 +90,7 @@ function frame(
   head[1] = (isMasked ? 0x80 : 0) | (size === 0 ? length : size === 2 ? 126 : 127)
   if (size === 2) head.writeUInt16BE(length, 2)
   if (size === 8) head.writeBigUInt64BE(BigInt(length), 2)
-  // A mask of zeros leaves the payload readable.
+  // A zero mask leaves the payload unchanged.
   return Buffer.concat([head.subarray(0, 2 + size + (isMasked ? 4 : 0)), payload])
 }
 
@@ -142,7 +142,7 @@ function send(port: number, parts: readonly Buffer[]): Promise<Outcome> {
   return promise
 }
 
-/** Text must be JSON with a type, and errors as documented. `last` is the opcode of the last whole close or pong frame. */
+/** Text must be JSON with a type, and errors as documented. `last` is the opcode of the last complete close or pong frame. */
 function readFrames(bytes: Buffer): { fault?: string; last: number } {
   let last = -1
   for (let at = 0; at + 2 <= bytes.length; ) {

@@ -29,7 +29,7 @@ async function start(): Promise<Target> {
   const worker = await startByteWorker()
   const gateway = await startFuzzed({
     plugins: { tokenizers: { roots: [folder] }, responses: {}, messages: {} },
-    // A model of its own for each lane, as its tokenizer has the name of the model.
+    // One model per lane, because its tokenizer has the name of the model.
     workers: [
       {
         url: worker.url,
@@ -68,7 +68,7 @@ async function start(): Promise<Target> {
       if (counted.ending === 'silent' || counted.ending === 'malformed' || isInternal(counted))
         return { ending, fault: `${counted.head}${counted.body}` }
     }
-    // One that has failed is no longer listed.
+    // A failed tokenizer is not listed.
     const removed = await call(`DELETE /v1/tokenizers/${id}`)
     return {
       ending,

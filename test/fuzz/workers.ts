@@ -8,9 +8,9 @@ import { type Draw, type Json, mutate, mutateJson, pickOf } from './mutate.ts'
 const LANES = 16
 
 interface Seeds {
-  /** `api` is the model, whose worker takes this format. */
+  /** `api` is the model whose worker has this format. */
   readonly requests: readonly { readonly path: string; readonly body: Json; readonly api: string }[]
-  /** By format: whole answers, and the events of a streamed one. */
+  /** By format: non-streamed responses, and the events of a streamed one. */
   readonly answers: Record<string, { readonly whole: readonly Json[]; readonly events: readonly Json[] }>
   readonly reports: readonly string[]
   readonly statuses: readonly string[]
@@ -33,7 +33,7 @@ const REPORT_ROUTES = [
 export const workers: Suite = { lanes: LANES, count: 4_000, start }
 
 async function start(): Promise<Target> {
-  /** By lane, whose number the gateway forwards as the request id; reports have none. */
+  /** By lane, which is the request id that the gateway forwards; load reports have none. */
   const responses = new Map<string, readonly Buffer[]>()
   let report: readonly Buffer[] | null = null
   const respond = (head: string) => {
@@ -48,7 +48,7 @@ async function start(): Promise<Target> {
       url,
       models: [{ id: apis[index] }],
       runtime_type: 'sglang',
-      // Those of embeddings take everything, as an engine would.
+      // Workers of embeddings accept every field, as an engine does.
       ...(apis[index] !== 'embeddings' && {
         apis: apis[index] === 'chat' ? ['chat', 'completions', 'generate'] : [apis[index]],
       }),
@@ -86,7 +86,7 @@ function makeCase(draw: Draw): FuzzCase {
   }
   const { path, body, api } = pickOf(SEEDS.requests, draw)
   const isStream = draw(3) > 0
-  // No blanks: the label is split there.
+  // No spaces, because the label is split at them.
   const label = `${path} ${JSON.stringify({ ...body, model: api, stream: isStream })}`
   const { whole, events } = SEEDS.answers[api]
   const text =
@@ -119,7 +119,7 @@ function makeEvents(events: readonly Json[], draw: Draw): string {
   return `${draw(30) === 0 ? '\ufeff' : ''}${lines.join('')}${draw(4) > 0 ? `data: [DONE]${newline}${newline}` : ''}`
 }
 
-/** Head and body with a framing that mostly fits; the body in chunks of any size. */
+/** Head and body with framing that mostly fits; the body in chunks of any size. */
 function makeResponse(body: Buffer, isStream: boolean, draw: Draw): Buffer[] {
   const framing = draw(isStream ? 3 : 5)
   const headers = [`content-type: ${isStream && draw(15) > 0 ? 'text/event-stream' : 'application/json'}`]

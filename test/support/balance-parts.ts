@@ -1,4 +1,4 @@
-/** Balancing for tests: a published table, and a balance with real metrics, memory of its own and breakers as by default. */
+/** Balancing for tests: a published table, and a balance with real metrics, its own memory and default breakers. */
 import { Counters, createCounters } from '../../kernel/balance/counters.ts'
 import { ThreadBalance, type ThreadBalanceOptions } from '../../kernel/balance/thread-balance.ts'
 import type { BreakerConfig } from '../../kernel/config/breaker-config.ts'
@@ -19,9 +19,9 @@ export const defaultBreaker: BreakerConfig = {
 }
 
 /**
- * What a balance needs besides its counters and its table; no engine reports.
+ * Parts of a balance other than counters and table; there are no engine reports.
  *
- * @param memory shared by the balances of one test that stand for threads of one gateway
+ * @param memory shared by the balances that act as threads of one gateway
  */
 export function balanceParts(memory = new SharedMemory()) {
   return {
@@ -32,7 +32,7 @@ export function balanceParts(memory = new SharedMemory()) {
   }
 }
 
-/** The table as control would publish it. */
+/** A worker table as published by control. */
 export class TestTable {
   current: WorkerTable = { workers: [] }
   private readonly listeners: ((next: WorkerTable) => void)[] = []
@@ -47,7 +47,7 @@ export class TestTable {
   }
 }
 
-/** A balance that has the gateway's policies too. */
+/** A balance with the built-in policies. */
 export function openBalance(options: ThreadBalanceOptions, settings: PolicySettings = {}): ThreadBalance {
   const balance = new ThreadBalance(options)
   const { shared, metrics, counters } = options
@@ -55,7 +55,7 @@ export function openBalance(options: ThreadBalanceOptions, settings: PolicySetti
   return balance
 }
 
-/** A balance on control alone, with the table it reads and a request to pick for. */
+/** A balance on control, with the table it reads. */
 export class TestBalance {
   readonly table = new TestTable()
   readonly balance: ThreadBalance
@@ -73,7 +73,7 @@ export class TestBalance {
   }
 }
 
-/** A request as policies see it. */
+/** A request as passed to policies. */
 export function pickContext(headers: Readonly<Record<string, string>> = {}): RelayContext {
   const ctx = { rawBody: Buffer.from('{}'), header: (name: string) => headers[name] }
   return ctx as unknown as RelayContext

@@ -1,10 +1,10 @@
-/** Timing on a shared machine: only the best of several tries counts. */
+/** Timing on a shared machine: only the best of several attempts counts. */
 
 /**
- * Tries until one was within the limit.
+ * Repeats until an attempt is within the limit.
  *
- * @param run gives back how long it took, in milliseconds
- * @returns the best time of those tries
+ * @param run returns its duration in milliseconds
+ * @returns the best time of all attempts
  */
 export async function bestOf(tries: number, limitMs: number, run: () => Promise<number>): Promise<number> {
   let bestMs = Number.POSITIVE_INFINITY

@@ -9,11 +9,11 @@ import type { Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 
 const COMMAND = fileURLToPath(new URL('../../dist/plugins/cli.js', import.meta.url))
-/** Long enough for a busy machine. */
+/** Long enough for a loaded machine. */
 const START_LIMIT_MS = 60_000
-/** How long an interrupted process may take before the second signal. */
+/** Time after SIGINT before the second SIGINT. */
 const STOP_LIMIT_MS = 10_000
-/** And after that one, before it is killed. */
+/** Time after the second SIGINT before SIGKILL. */
 const KILL_LIMIT_MS = 20_000
 
 const running = new Set<RunningCommand>()
@@ -25,7 +25,7 @@ process.once('exit', () => {
 
 /** How a process ended. */
 export interface CommandEnd {
-  /** Null when a signal ended it. */
+  /** Null if a signal ended it. */
   readonly code: number | null
   readonly signal: NodeJS.Signals | null
   readonly stdout: string
@@ -60,7 +60,7 @@ export class RunningCommand {
     })
   }
 
-  /** Resolves with the first line that matches, earlier lines included. @throws with all output after the limit */
+  /** Resolves with the first matching line, past lines included. @throws with all output after the timeout */
   async line(pattern: RegExp, limitMs = START_LIMIT_MS): Promise<RegExpMatchArray> {
     const until = performance.now() + limitMs
     const timer = setTimeout(() => this.#wake(), limitMs)
@@ -102,7 +102,7 @@ export class RunningCommand {
     return this.ended
   }
 
-  /** Files and sockets that the process has open. Linux only. */
+  /** Number of open files and sockets of the process. Linux only. */
   openFiles(): number {
     return readdirSync(`/proc/${this.pid}/fd`).length
   }
@@ -122,7 +122,7 @@ export class RunningCommand {
   }
 }
 
-/** Starts `weir` with these arguments; settings of the environment that belong to the gateway are not passed on. */
+/** Starts `weir` with these arguments, without the environment variables of the gateway. */
 export function runCommand(args: readonly string[], env: Record<string, string> = {}): RunningCommand {
   const inherited = Object.entries(process.env).filter(
     ([name]) => !/^(WEIR_|NODE_OPTIONS$|VITEST)/.test(name),
@@ -134,7 +134,7 @@ export function runCommand(args: readonly string[], env: Record<string, string> 
   return new RunningCommand(child)
 }
 
-/** Ends every process that was started here, the last one first, and removes the folders. Call it after each test. */
+/** Ends every process started here in reverse order, and removes the folders. Call it after each test. */
 export async function stopCommands(): Promise<void> {
   const ends = await Promise.allSettled([...running].reverse().map((command) => command.stop()))
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true })
@@ -142,7 +142,7 @@ export async function stopCommands(): Promise<void> {
   if (failed !== undefined) throw failed.reason
 }
 
-/** A folder of the test's own. */
+/** A temporary folder, removed after the test. */
 export function makeFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'weir-flow-'))
   folders.push(folder)
@@ -154,7 +154,7 @@ export interface BuiltSim {
   readonly command: RunningCommand
 }
 
-/** `weir sim` on a free port. */
+/** Starts `weir sim` on a free port. */
 export async function startSim(...flags: string[]): Promise<BuiltSim> {
   const command = runCommand(['sim', '--port', '0', ...flags])
   const [, port] = await command.line(/"port":(\d+).*"simulated engine listening"/)
@@ -162,16 +162,16 @@ export async function startSim(...flags: string[]): Promise<BuiltSim> {
 }
 
 export interface BuiltGatewayOptions {
-  /** Sections of the kernel beyond what tests need anyway. */
+  /** Additional kernel settings. */
   readonly kernel?: Record<string, unknown>
   /** Added to auth, health, policies, proxy and workers. */
   readonly plugins?: Record<string, unknown>
-  /** Workers of the configuration, as POST /workers takes them. */
+  /** Workers of the configuration, in the format of POST /workers. */
   readonly workers?: readonly Record<string, unknown>[]
   readonly flags?: readonly string[]
 }
 
-/** `weir serve` as its clients see it. */
+/** A running `weir serve` and requests to it. */
 export class BuiltGateway {
   readonly url: string
   readonly port: number
@@ -191,7 +191,7 @@ export class BuiltGateway {
     return fetch(this.url + path, { headers: { connection: 'close', ...headers } })
   }
 
-  /** As `get`; with a body of JSON. */
+  /** Like `get`, with a JSON body. */
   send(
     method: string,
     path: string,
@@ -206,9 +206,9 @@ export class BuiltGateway {
   }
 
   /**
-   * Samples of the metrics listener by name and labels, as they are written.
+   * Samples of the metrics listener by name and labels, as written there.
    *
-   * @param types only families of these types, such as counter; default all
+   * @param types only families of these types, such as counter; default: all
    */
   async metrics(...types: readonly string[]): Promise<Map<string, number>> {
     const text = await (await fetch(this.metricsUrl, { headers: { connection: 'close' } })).text()
@@ -276,7 +276,7 @@ async function readiness(gateway: BuiltGateway): Promise<{ healthy_workers?: num
   return (await (await gateway.get('/readiness')).json()) as { healthy_workers?: number }
 }
 
-/** Polls until the check returns true. @throws after the limit */
+/** Polls until the check returns true. @throws after the timeout */
 export async function until(
   check: () => boolean | Promise<boolean>,
   limitMs = 60_000,

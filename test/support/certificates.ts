@@ -1,4 +1,4 @@
-/** Certificates for tests, made by openssl: an authority, and what it vouches for. */
+/** Test certificates made by openssl: an authority and the certificates it issues. */
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -11,7 +11,7 @@ export interface Certificate {
   readonly key: Buffer
 }
 
-/** An authority with a folder of its own; `remove` it after the test. */
+/** An authority with its own folder; call `remove` after the test. */
 export class TestAuthority {
   readonly folder = mkdtempSync(join(tmpdir(), 'weir-ca-'))
   readonly caFile = join(this.folder, 'ca.pem')
@@ -33,7 +33,7 @@ export class TestAuthority {
     this.ca = readFileSync(this.caFile)
   }
 
-  /** For localhost and 127.0.0.1, for servers and clients. */
+  /** Issues a certificate for localhost and 127.0.0.1, for servers and clients. */
   issue(name: string): Certificate {
     const [request, certFile] = [join(this.folder, `${name}.csr`), join(this.folder, `${name}.pem`)]
     const keyFile = join(this.folder, `${name}.key`)

@@ -65,5 +65,5 @@ export function halves(text: string): string[] {
   return [text.slice(0, middle), text.slice(middle)].filter((part) => part !== '')
 }
 
-/** Results of tools in the request so far. */
+/** Number of tool results in the request. */
 export const toolResults = ({ messages }: ChatBody) => messages.filter(({ role }) => role === 'tool').length

@@ -1,4 +1,4 @@
-/** Processes that a test starts beside the gateway, and that end with it. */
+/** Processes that a test starts beside the gateway, ended with the test. */
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 
@@ -10,7 +10,7 @@ export function endsWithTest<Child extends ChildProcess>(child: Child): Child {
   return child
 }
 
-/** The youngest first: it may still need the older ones. */
+/** In reverse order, because later processes may need earlier ones. */
 export async function endChildren(): Promise<void> {
   for (const child of started.splice(0).reverse()) {
     if (child.exitCode !== null || child.signalCode !== null) continue

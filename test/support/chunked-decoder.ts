@@ -1,11 +1,11 @@
-/** Takes the chunked transfer coding off a byte stream, whatever the reads look like. @source RFC 9112 section 7.1 */
+/** Decodes the chunked transfer coding of a byte stream, for any split into reads. @source RFC 9112 section 7.1 */
 
 const CR = 13
 const LF = 10
 
-/** Push network reads in; body bytes come out through `onBody` without being copied. */
+/** Push network reads in; body bytes are passed to `onBody` without a copy. */
 export class ChunkedDecoder {
-  /** The last chunk and the empty trailer have been seen. */
+  /** The last chunk and the empty trailer have been received. */
   isDone = false
   readonly #onBody: (bytes: Buffer) => void
   #state: 'size' | 'data' | 'data-end' | 'trailer' = 'size'
@@ -16,7 +16,7 @@ export class ChunkedDecoder {
     this.#onBody = onBody
   }
 
-  /** @throws when the bytes are not chunked coding */
+  /** @throws if the bytes are not chunked coding */
   push(bytes: Buffer): void {
     let at = 0
     while (at < bytes.length) {

@@ -27,7 +27,7 @@ export interface SimulatedTimes {
   readonly e2eP99Ms: number
 }
 
-/** Sends all arrivals through a policy to fresh engines, and waits for the last answer. */
+/** Sends all arrivals through a policy to fresh engines, and waits for the last response. */
 export function simulate(policy: Policy, engineCount: number, arrivals: readonly Arrival[]): SimulatedTimes {
   const clock = new VirtualClock()
   const engines = Array.from({ length: engineCount }, () => new Batch(ENGINE, clock))

@@ -1,12 +1,12 @@
-/** The side routes by which an engine is known: what a scripted worker answers to health probes and discovery. */
+/** The routes that identify an engine: responses of a scripted worker to health probes and discovery. */
 import { type Answer, jsonAnswer, rawAnswer, sseAnswer } from './worker-answer.ts'
 
 export type EngineShape = 'sglang' | 'vllm' | 'plain'
 
 /**
- * Answers by `METHOD /path` for one engine.
+ * Responses by `METHOD /path` for one engine.
  *
- * @param models model ids, the first of which is the one that generation responses name
+ * @param models model ids; generation responses name the first
  */
 export function engineAnswers(shape: EngineShape, models: readonly string[]): Map<string, Answer> {
   const model = models[0] ?? 'test-model'
@@ -41,7 +41,7 @@ function modelList(shape: EngineShape, models: readonly string[]): object {
   }
 }
 
-/** A chat completion as an engine answers it, whole. */
+/** A non-streamed chat completion. */
 export function chatCompletion(model: string, text = 'Hello from the worker.'): object {
   return {
     id: 'chatcmpl-scripted',
@@ -69,7 +69,7 @@ export function chatChunks(model: string, texts: readonly string[]): string[] {
   return [first, ...texts.map((text) => chunk({ content: text }, null)), chunk({}, 'stop'), '[DONE]']
 }
 
-/** A streamed chat completion with no pauses. */
+/** A streamed chat completion without pauses. */
 export function chatStream(model: string, texts: readonly string[]): Answer {
   return sseAnswer(chatChunks(model, texts))
 }

@@ -1,11 +1,11 @@
-/** Ports for servers that need theirs before they start. */
+/** Ports for servers that must know theirs before they start. */
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 
-/** Where the system takes no ports for clients from, so that a port that has been given up stays free. */
+/** Below the ephemeral ports, so that a released port stays free. */
 const QUIET_PORTS = { from: 20_000, count: 10_000 }
 
-/** A port that is free now, and that no client's connection will take meanwhile. */
+/** A port that is free now, and that no client connection takes meanwhile. */
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = QUIET_PORTS.from + Math.floor(Math.random() * QUIET_PORTS.count)
@@ -13,7 +13,7 @@ export async function freePort(): Promise<number> {
   }
 }
 
-/** False when anything listens there. */
+/** False if anything listens on the port. */
 export async function isFree(port: number): Promise<boolean> {
   const server = createServer().listen({ port, host: '127.0.0.1', exclusive: true })
   try {

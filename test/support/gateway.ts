@@ -14,17 +14,17 @@ export interface TestGateway {
   readonly url: string
   readonly port: number
   readonly metricsUrl: string | null
-  /** What a reload will read: other sections of plugins, and of the kernel. */
+  /** Changes the configuration that a reload reads: other sections of plugins, and of the kernel. */
   rewrite(sections: Record<string, unknown>, kernel?: object): void
   stop(): Promise<void>
 }
 
 export interface TestGatewayOptions {
-  /** Sections of the kernel beyond what tests need anyway. */
+  /** Additional kernel settings. */
   readonly kernel?: Record<string, unknown>
-  /** Default: auth, health, openapi, pairs, policies, proxy, workers. Always with http-workers, unless it is false. Of what these would enable, only services that they cannot do without. */
+  /** Default: auth, health, openapi, pairs, policies, proxy, workers. Always with http-workers, unless it is false. Plugins that these enable are limited to required services. */
   readonly plugins?: Record<string, unknown>
-  /** Plugins of the test's own, enabled with the section of their name or an empty one. */
+  /** Plugins of the test, enabled with the section of their name or an empty one. */
   readonly own?: readonly Plugin[]
 }
 
@@ -38,7 +38,7 @@ const DEFAULT_PLUGINS: Record<string, unknown> = {
   workers: {},
 }
 
-/** Plugins that others enable when the configuration does not name them: a test names those that it wants. */
+/** Plugins that others would enable by default: a test names those that it needs. */
 const NOT_BY_DEFAULT = {
   auth: false,
   grpc: false,
@@ -48,7 +48,7 @@ const NOT_BY_DEFAULT = {
   storage: false,
 }
 
-/** Quick checks, so that tests need not wait: workers settle at once and probes are fast. */
+/** Starts a gateway with short intervals: workers settle at once and probes are frequent. */
 export async function startGateway(options: TestGatewayOptions = {}): Promise<TestGateway> {
   const { log, shutdown, ...kernel } = (options.kernel ?? {}) as Record<string, object>
   const own = options.own ?? []

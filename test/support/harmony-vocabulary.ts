@@ -7,7 +7,7 @@ import { partFolder } from './tokenizer-parts.ts'
 
 const DIGEST = '446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d'
 
-/** A new file for the caller to remove with its folder; null when the package is not installed. */
+/** Writes a new file, which the caller removes with its folder; null if the package is not installed. */
 export function harmonyVocabulary(): string | null {
   const part = partFolder('tiktoken')
   if (part === null) return null

@@ -15,15 +15,15 @@ export interface HookedGateway {
   readonly gateway: TestGateway
   readonly worker: ScriptedWorker
   readonly workers: StaticWorkers
-  /** Resolves with the in-flight count of the first worker once it is 0, or with what it still is after a second. */
+  /** Resolves with the in-flight count of the first worker: 0, or its value after one second. */
   inFlight(): Promise<number>
-  /** `POST /relay`, which goes to `POST /echo` of the worker. */
+  /** Sends `POST /relay`, which goes to `POST /echo` of the worker. */
   relay(body?: unknown, init?: RequestInit): Promise<Response>
   close(): Promise<void>
 }
 
 export interface HookedOptions {
-  /** What the worker answers to `POST /echo`. */
+  /** Response of the worker to `POST /echo`. */
   readonly answer?: Script
   readonly kernel?: Record<string, unknown>
   /** Further plugins, in the order they are enabled. */
@@ -32,13 +32,13 @@ export interface HookedOptions {
   readonly others?: readonly { readonly url: string }[]
   /** Sections of plugins from the catalog. Default: auth without keys. */
   readonly plugins?: Record<string, unknown>
-  /** What the plugin's manifest says of services. */
+  /** Service members of the plugin's manifest. */
   readonly services?: ServiceTerms
 }
 
 type ServiceTerms = Pick<PluginManifest, 'provides' | 'uses' | 'usesOptionally'>
 
-/** A plugin that is nothing but its `register`. */
+/** A plugin with only a `register` function. */
 export function plugin(
   name: string,
   register: (host: Host) => PluginLifecycle | void,

@@ -1,4 +1,4 @@
-/** A small API server that lists and watches pods as Kubernetes does, so that discovery meets the real client. */
+/** A small API server that lists and watches pods like Kubernetes, for discovery with the real client. */
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type ServerResponse } from 'node:http'
@@ -17,14 +17,14 @@ export interface FakePod {
 }
 
 export interface KubernetesApi {
-  /** Path of a kubeconfig that leads here. */
+  /** Path of a kubeconfig for this server. */
   readonly kubeconfig: string
-  /** Paths and queries asked for. */
-  readonly asked: string[]
-  /** Adds or changes a pod and tells the watchers. */
+  /** Requested paths and queries. */
+  readonly requests: string[]
+  /** Adds or changes a pod and notifies the watchers. */
   put(pod: FakePod): void
   delete(name: string): void
-  /** Cuts every watch, as a server that restarts does. */
+  /** Closes every watch, as a restarting server does. */
   cutWatches(): void
   close(): Promise<void>
 }
@@ -32,8 +32,8 @@ export interface KubernetesApi {
 export async function startKubernetesApi(): Promise<KubernetesApi> {
   const pods = new Map<string, FakePod>()
   const watchers = new Set<ServerResponse>()
-  const asked: string[] = []
-  /** A watch that begins at an older version gets what it has missed. */
+  const requests: string[] = []
+  /** A watch from an older version receives the missed events. */
   const history: { version: number; line: string }[] = []
   let version = 1
   const toObject = (pod: FakePod) => ({
@@ -54,14 +54,14 @@ export async function startKubernetesApi(): Promise<KubernetesApi> {
       conditions: [{ type: 'Ready', status: pod.isReady === false ? 'False' : 'True' }],
     },
   })
-  const tell = (type: string, pod: FakePod) => {
+  const notify = (type: string, pod: FakePod) => {
     version++
     const line = `${JSON.stringify({ type, object: toObject(pod) })}\n`
     history.push({ version, line })
     for (const watcher of watchers) watcher.write(line)
   }
   const server = createServer((request, response) => {
-    asked.push(request.url ?? '')
+    requests.push(request.url ?? '')
     const url = new URL(request.url ?? '/', 'http://localhost')
     if (url.pathname !== '/api/v1/pods') {
       response.writeHead(404).end()
@@ -100,16 +100,16 @@ export async function startKubernetesApi(): Promise<KubernetesApi> {
   )
   return {
     kubeconfig,
-    asked,
+    requests,
     put: (pod) => {
       const type = pods.has(pod.name) ? 'MODIFIED' : 'ADDED'
       pods.set(pod.name, pod)
-      tell(type, pod)
+      notify(type, pod)
     },
     delete: (name) => {
       const pod = pods.get(name)
       pods.delete(name)
-      if (pod !== undefined) tell('DELETED', pod)
+      if (pod !== undefined) notify('DELETED', pod)
     },
     cutWatches: () => {
       for (const watcher of watchers) watcher.destroy()

@@ -1,45 +1,45 @@
 /**
- * Hooks of every kind, in two plugins, that keep a trace of one request, and let its client leave at a chosen step of it:
- * for tests of what runs, and what is given back, after that.
+ * Hooks of every kind, in two plugins, that record a trace of one request, and disconnect its client at a chosen step:
+ * for tests of what runs after that, and what is released.
  */
 import { connect, type Socket } from 'node:net'
 import { defineErrors, type HookName, type Host, type RequestContext } from '#kernel'
 
-/** FIN, RST, or the work's own failure where somebody else than the one at work declares it. */
+/** FIN, RST, or `ctx.fail` from outside the running step. */
 export type Leaving = 'fin' | 'rst' | 'fail'
 
-/** Where the client leaves. */
+/** When the client disconnects. */
 export interface Plan {
-  /** Which step of the trace, 0-based; -1: it stays. */
+  /** Step of the trace, 0-based; -1: never. */
   readonly step: number
   readonly how: Leaving
-  /** Turns of the event loop that each asynchronous hook takes; default 0, one of them at least makes it a promise. */
+  /** Event loop turns of each asynchronous hook; default 0. With 1 or more it returns a pending promise. */
   readonly turns?: number
   /** Only after a part of the body is sent. */
   readonly inBody?: boolean
-  /** Leaves this many turns of the event loop after the request was sent, wherever that is; default: by `step`. */
+  /** Disconnects this many event loop turns after the request was sent; default: by `step`. */
   readonly afterTurns?: number
 }
 
 export interface Outcome {
   /** Steps in order, such as `onRequest a`. */
   readonly trace: readonly string[]
-  /** Steps that began after the request was over. */
+  /** Steps that began after the request had ended. */
   readonly late: readonly string[]
-  /** How often each plugin heard of the end. */
+  /** Number of onDone calls of each plugin. */
   readonly ends: readonly number[]
-  /** The one at which it left; null when it never came to that. */
+  /** The step at which the client disconnected; null if it was not reached. */
   readonly left: string | null
 }
 
 const errors = defineErrors('leaving test', {
-  given_up: { kind: 'unavailable', source: 'gateway', text: () => 'given up by somebody else' },
+  given_up: { kind: 'unavailable', source: 'gateway', text: () => 'given up by another part' },
 })
 
 const ALL = { scope: 'all' } as const
-/** Longest wait for what must come, also on a busy machine. */
-const PATIENCE_MS = 20_000
-/** Steps whose maker waits for an answer, so that the client can be gone before it is given. */
+/** Longest wait, also on a loaded machine. */
+const TIMEOUT_MS = 20_000
+/** Steps whose caller awaits their result, so that the client can disconnect before it is returned. */
 const AWAITED: ReadonlySet<string> = new Set([
   'access',
   'guard',
@@ -50,20 +50,20 @@ const AWAITED: ReadonlySet<string> = new Set([
   'onEvents',
   'onError',
 ])
-/** They look at requests that are over. */
+/** Hooks that run after the end of a request. */
 const OBSERVERS: ReadonlySet<string> = new Set(['onAttempt', 'onDone'])
-/** What an error's own response goes through. */
+/** Hooks of an error response. */
 const OF_ERRORS: ReadonlySet<string> = new Set(['onError', 'onResponse'])
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
 
-/** Turns until it is so, or nobody can believe in it any more. */
+/** Waits turn by turn until the condition holds, at most `TIMEOUT_MS`. */
 async function until(isSo: (turns: number) => boolean): Promise<void> {
-  const endMs = performance.now() + PATIENCE_MS
+  const endMs = performance.now() + TIMEOUT_MS
   for (let turns = 0; !isSo(turns) && performance.now() < endMs; turns++) await turn()
 }
 
-/** One request at a time. */
+/** Records one request at a time. */
 export class LeavingTraces {
   readonly names: readonly string[] = ['a', 'b']
   #trace: string[] = []
@@ -75,10 +75,10 @@ export class LeavingTraces {
   #socket: Socket | null = null
   #isOver = false
   #hasFailed = false
-  /** Its guard has answered after the end. A call that is on its way already cannot be taken back. */
+  /** The guard returned after the end. A call in progress cannot be stopped. */
   #mayNotRunTools = false
 
-  /** As the `register` of a plugin. @param index 0 or 1 */
+  /** Registers the hooks of a plugin. @param index 0 or 1 */
   hook(host: Host, index: number): void {
     const name = this.names[index]
     const step = <T>(hook: HookName, ctx: RequestContext, value: T) => {
@@ -110,17 +110,17 @@ export class LeavingTraces {
     )
   }
 
-  /** A step that its caller waits for. */
+  /** An asynchronous step. */
   async step<T>(what: string, name: string, value: T): Promise<T> {
     const leaves = this.#note(what, name)
     for (let turns = this.#plan.turns ?? 0; turns > 0; turns--) await turn()
-    // It answers only when the gateway knows that the client has gone.
+    // Returns only after the gateway has noticed the disconnect.
     if (leaves && this.#plan.how !== 'fail') await until(() => this.#isOver)
     if (what === 'guard' && this.#isOver) this.#mayNotRunTools = true
     return value
   }
 
-  /** @returns whether the client leaves at it */
+  /** @returns true if the client disconnects at this step */
   #note(what: string, name: string): boolean {
     const label = `${what} ${name}`
     const isLate =
@@ -139,13 +139,13 @@ export class LeavingTraces {
     else if (how === 'fin') this.#socket?.destroy()
     else if (this.#ctx !== null && !OBSERVERS.has(label.split(' ')[0]) && !this.#ctx.isFailing) {
       this.#ctx.fail(errors.given_up())
-      // Not yet, where hooks still hold a part of a stream: that goes out before the error does.
+      // Not while hooks still hold a part of a stream, which is sent before the error.
       this.#hasFailed = this.#ctx.isFailing
     } else return
     this.#left = label
   }
 
-  /** One request, until its end is known to all and whatever would come too late has had its time. */
+  /** Sends one request, and waits until both plugins saw its end and late steps had time to run. */
   async run(port: number, path: string, body: string, plan: Plan): Promise<Outcome> {
     this.#trace = []
     this.#late = []
@@ -165,7 +165,7 @@ export class LeavingTraces {
     const sent = plan.inBody === true ? body.slice(0, length >> 1) : body
     await new Promise<void>((resolve) => socket.write(`${head}\r\n\r\n${sent}`, () => resolve()))
     if (plan.inBody === true) {
-      // The head has arrived when the access check was asked.
+      // The head has arrived once the access check runs.
       await until(() => this.#trace.length > 0)
       this.#leave('body')
     }
@@ -173,9 +173,9 @@ export class LeavingTraces {
       for (let turns = plan.afterTurns; turns > 0; turns--) await turn()
       this.#leave('any')
     }
-    // Bytes that were sent just before a reset need not arrive.
-    const isUnheard = (turns: number) => turns > 50 && this.#trace.length === 0 && socket.destroyed
-    await until((turns) => Math.min(...this.#ends) > 0 || isUnheard(turns))
+    // Bytes sent just before a reset may be lost.
+    const isLost = (turns: number) => turns > 50 && this.#trace.length === 0 && socket.destroyed
+    await until((turns) => Math.min(...this.#ends) > 0 || isLost(turns))
     for (let turns = 0; turns < 12; turns++) await turn()
     socket.destroy()
     return { trace: this.#trace, late: this.#late, ends: this.#ends, left: this.#left }

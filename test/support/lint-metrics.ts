@@ -1,4 +1,4 @@
-/** The rules of `promtool check metrics`, as far as they look at a page of metrics. @source Prometheus, promlint */
+/** The rules of `promtool check metrics` that apply to a page of metrics. @source Prometheus, promlint */
 import type { PrometheusFamily } from '#shared'
 
 const ABBREVIATIONS = ['s', 'ms', 'us', 'ns', 'sec', 'b', 'kb', 'mb', 'gb', 'tb', 'pb', 'm', 'h', 'd']
@@ -8,7 +8,7 @@ const BASE_UNITS: ReadonlySet<string> = new Set(['seconds', 'bytes', 'grams', 'm
 const TYPES = ['gauge', 'counter', 'histogram', 'summary']
 const RESERVED = ['_count', '_sum', '_bucket']
 
-/** What the linter would say of each family, as `name: problem`. */
+/** @returns the findings as `name: problem` */
 export function lintMetrics(families: Iterable<PrometheusFamily>): string[] {
   const problems: string[] = []
   for (const family of families) {
@@ -30,7 +30,7 @@ function* lintFamily({ name, type, help, samples }: PrometheusFamily): Generator
   if (/[a-z][A-Z]/.test(name)) yield 'name in camel case'
   if (name.includes(':')) yield 'colons are for recording rules'
   const words = name.toLowerCase().split('_')
-  for (const word of TYPES) if (words.includes(word)) yield `the name tells the type ${word}`
+  for (const word of TYPES) if (words.includes(word)) yield `the name contains the type ${word}`
   for (const unit of ABBREVIATIONS) if (words.includes(unit)) yield `abbreviated unit ${unit}`
   for (const word of words) {
     const [, prefix, unit] = UNIT.exec(word) ?? []

@@ -1,4 +1,4 @@
-/** The Store contract in memory: what tests use that are about something else, and the plainest reading of the contract. */
+/** The Store contract in memory: for tests that are not about storage, and the simplest implementation of the contract. */
 import type {
   Change,
   Collection,
@@ -23,9 +23,9 @@ interface Row {
 export class MemoryStore implements StoreService {
   readonly #rows = new Map<string, Row>()
   #writes = 0
-  /** Makes every call fail while it is set. */
+  /** If set, every call fails with it. */
   failure: Error | null = null
-  /** Every write waits for it. */
+  /** If set, every write waits for it. */
   held: Promise<void> | null = null
 
   collection<T>(name: string): Collection<T> {
@@ -56,14 +56,14 @@ export class MemoryStore implements StoreService {
     return version
   }
 
-  /** @returns the row of that key while its time is not over */
+  /** @returns the row of that key unless it has expired */
   find(key: string): Row | undefined {
     if (this.failure !== null) throw this.failure
     const row = this.#rows.get(key)
     return row === undefined || isOver(row) ? undefined : row
   }
 
-  /** Every live row of a collection, in order of tenant and id. */
+  /** All rows of a collection that have not expired, in order of tenant and id. */
   rows(collection: string): Row[] {
     if (this.failure !== null) throw this.failure
     return [...this.#rows.values()]
@@ -71,7 +71,7 @@ export class MemoryStore implements StoreService {
       .sort((a, b) => byBytes(a.tenant, b.tenant) || byBytes(a.id, b.id))
   }
 
-  /** @returns how many records were removed */
+  /** @returns the number of removed records */
   async sweep(limit: number): Promise<number> {
     const over = [...this.#rows].filter(([, row]) => isOver(row)).slice(0, limit)
     for (const [key] of over) this.#rows.delete(key)
@@ -145,7 +145,7 @@ class MemoryCollection<T> implements Collection<T> {
   }
 }
 
-/** An error like that of a store that is gone for a while. */
+/** The error of a store that is temporarily unavailable. */
 export function storeGone(): Error {
   return storeErrors.storage_unavailable('it is gone')
 }

@@ -1,4 +1,4 @@
-/** A collector that takes OTLP over HTTP as a real one does, and shows the spans it was sent. */
+/** An OTLP/HTTP collector that returns the spans it received. */
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -19,7 +19,7 @@ export interface CollectedSpan {
 }
 
 export interface OtlpCollector {
-  /** Where exports go. */
+  /** URL for exports. */
   readonly url: string
   readonly spans: CollectedSpan[]
   /** Headers of the last export. */

@@ -1,2 +1,2 @@
-/** The gateway's own HTTP client, for tests of plugins that are given one. */
+/** The gateway's HTTP client, for tests of plugins that use it. */
 export { outgoingHttp } from '../../plugins/workers/http/http-transport.ts'

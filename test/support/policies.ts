@@ -1,4 +1,4 @@
-/** The policies that come with the gateway, registered as their plugin does it, without a gateway. */
+/** The bundled policies, registered as by their plugin, without a gateway. */
 import type { PolicyRegistry } from '../../kernel/balance/policy-registry.ts'
 import type { Metrics } from '../../kernel/contracts/metric.ts'
 import type { PolicyParts } from '../../kernel/contracts/policy.ts'
@@ -7,7 +7,7 @@ import { type PoliciesConfig, policiesConfig } from '../../plugins/routing/polic
 import { PolicyState } from '../../plugins/routing/policies/policy-state.ts'
 import { registerPolicies } from '../../plugins/routing/policies/register-policies.ts'
 
-/** What differs from the defaults; values that a configuration could not have are taken too. */
+/** Differences from the defaults; values that a configuration rejects are possible too. */
 export type PolicySettings = { readonly [Key in keyof PoliciesConfig]?: Partial<PoliciesConfig[Key]> }
 
 export interface PolicyThreadParts {
@@ -16,7 +16,7 @@ export interface PolicyThreadParts {
   readonly maxWorkers: number
 }
 
-/** @returns what the policies of the thread have in common */
+/** @returns the shared state of the thread's policies */
 export function addPolicies(
   registry: PolicyRegistry,
   { shared, metrics, maxWorkers }: PolicyThreadParts,

@@ -1,4 +1,4 @@
-/** A fleet as policies see it, for tests of policies alone: say who is there, how busy and what engines report. */
+/** A fleet as passed to policies, for tests of policies alone: workers, their load and engine reports. */
 import { PolicyRegistry } from '../../kernel/balance/policy-registry.ts'
 import type { CandidateView, PickRequest, Policy, PolicyParts } from '../../kernel/contracts/policy.ts'
 import type { EngineLoad, WorkerEntry } from '../../kernel/contracts/worker.ts'
@@ -45,7 +45,7 @@ export function engineLoad(given: Partial<EngineLoad>): EngineLoad {
 
 const memberLists = new WeakMap<readonly FleetWorker[], readonly WorkerEntry[]>()
 
-/** The view as balancing makes it, of one array of workers; reading outside it fails the test. */
+/** The view of one array of workers as balancing makes it; reading outside it fails the test. */
 export function viewOf(fleet: readonly FleetWorker[]): CandidateView {
   const candidates = fleet.filter(({ isAvailable }) => isAvailable)
   const members = memberLists.get(fleet) ?? fleet.map(({ entry }) => entry)
@@ -100,7 +100,7 @@ export function chatRequest(content: string, given: RequestParts = {}): PickRequ
   return pickRequest({ body: JSON.stringify({ model: given.model ?? 'm', messages }), ...given })
 }
 
-/** One thread's policies; threads of one gateway have one memory. */
+/** The policies of one thread; threads of one gateway share memory. */
 export class PolicyThread {
   readonly metrics = new ThreadMetrics()
   readonly state: PolicyState
@@ -125,7 +125,7 @@ export class PolicyThread {
     })
   }
 
-  /** Value of one series; 0 when there is none. */
+  /** Value of one series; 0 if absent. */
   metric(name: string, ...labels: string[]): number {
     const family = this.metrics.snapshot().find((candidate) => candidate.name === name)
     if (family === undefined || family.type === 'histogram') return 0
@@ -140,7 +140,7 @@ export function pickSlot(policy: Policy, fleet: readonly FleetWorker[], request 
   return index < 0 ? -1 : view.slot(index)
 }
 
-/** Picks many times; requests by slot. */
+/** Picks many times. @returns requests by slot */
 export function countSlots(
   policy: Policy,
   fleet: readonly FleetWorker[],
@@ -154,7 +154,7 @@ export function countSlots(
   return counts
 }
 
-/** Draws that are the same in every run. */
+/** Pseudo-random numbers, the same in every run. */
 export function seededRandom(seed: number): () => number {
   let state = seed | 0
   return () => {

@@ -69,7 +69,7 @@ export class PolicyHostThread {
     this.balance.checkPolicies()
   }
 
-  /** A new instance, as the first pick of a model makes it. */
+  /** Creates a new instance, as the first pick of a model does. */
   policy(name: string, given: Partial<PolicyParts> = {}): Policy {
     const { metrics, memory } = this
     const shared = (block: string, bytes: number) => memory.block(block, bytes)

@@ -1,4 +1,4 @@
-/** A real PostgreSQL server for tests, made anew in a folder of its own, on a free loopback port, as a user without rights. */
+/** A real PostgreSQL server for tests in its own folder, on a free loopback port, run by an unprivileged user. */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
@@ -8,17 +8,17 @@ import { freePort } from './free-port.ts'
 
 export interface PostgresServer {
   readonly url: string
-  /** Ends it as an operator would. */
+  /** Stops it gracefully. */
   stop(): Promise<void>
-  /** Ends it in the middle of whatever it does. */
+  /** Kills it. */
   kill(): Promise<void>
-  /** On the same port, with the same data. */
+  /** Starts it again on the same port, with the same data. */
   start(): Promise<void>
-  /** Ends it and removes its data. */
+  /** Stops it and removes its data. */
   remove(): Promise<void>
 }
 
-/** Where `initdb` and `postgres` are; null when they are not installed. */
+/** Folder of `initdb` and `postgres`; null if they are not installed. */
 function findBinaries(): string | null {
   const folders = (process.env.PATH ?? '').split(delimiter)
   const packaged = '/usr/lib/postgresql'
@@ -32,7 +32,7 @@ function findBinaries(): string | null {
 
 const binaries = findBinaries()
 
-/** Why tests with a server cannot run here; null when they can, or must. */
+/** Reason why tests with a server are skipped; null if they run. */
 export const postgresSkipReason: string | null =
   binaries === null && process.env.WEIR_TEST_REQUIRE_SERVICES !== '1'
     ? 'PostgreSQL is not installed (no initdb on PATH or under /usr/lib/postgresql)'
@@ -40,7 +40,7 @@ export const postgresSkipReason: string | null =
 
 if (postgresSkipReason !== null) console.warn(`skipped: ${postgresSkipReason}`)
 
-/** @param tls PEM files of the server's certificate; it takes no plain connection then */
+/** @param tls PEM files of the server's certificate; the server then rejects plain connections */
 export async function startPostgres(tls?: { cert: string; key: string }): Promise<PostgresServer> {
   if (binaries === null) throw new Error('PostgreSQL is not installed')
   const dir = mkdtempSync(join(tmpdir(), 'weir-postgres-'))
@@ -83,7 +83,7 @@ export async function startPostgres(tls?: { cert: string; key: string }): Promis
   }
 }
 
-/** Settings of a server that speaks TLS only. */
+/** Settings of a server that accepts TLS only. */
 function secure(
   data: string,
   tls: { cert: string; key: string },
@@ -101,7 +101,7 @@ function secure(
   return ['-c', 'ssl=on']
 }
 
-/** The server refuses to run as root. */
+/** The server does not run as root. */
 function serverUser(): { uid?: number; gid?: number } {
   if (process.getuid?.() !== 0) return {}
   const idOf = (flag: string) => Number(execFileSync('id', [flag, 'postgres'], { encoding: 'utf8' }))

@@ -1,4 +1,4 @@
-/** Sends bytes as they are and reports what came back and whether the peer closed: for requests no client would make. */
+/** Sends raw bytes and reports the response bytes and whether the peer closed: for requests that HTTP clients cannot send. */
 import { connect } from 'node:net'
 
 export interface RawReply {
@@ -7,21 +7,21 @@ export interface RawReply {
   readonly text: string
   /** Statuses of the responses found, in order. */
   readonly statuses: readonly number[]
-  /** The peer closed within the time. */
+  /** The peer closed in time. */
   readonly closed: boolean
-  /** From connecting to the peer's close or the end of the wait. */
+  /** From connecting to the peer's close or the timeout. */
   readonly elapsedMs: number
 }
 
 export interface RawOptions {
   readonly host?: string
   /**
-   * How long to wait for the peer to close. By default until it is silent: 15 s for its first byte, then a second.
+   * Timeout for the close of the peer. Default: until it is silent, that is 15 s for its first byte, then 1 s.
    */
   readonly waitMs?: number
-  /** Stop as soon as what came back satisfies this, whether the peer closed or not. */
+  /** Stops once the received text satisfies this, without waiting for the close. */
   readonly until?: (text: string) => boolean
-  /** Pause between the parts, so that they arrive in packets of their own. Default 20. */
+  /** Pause between the parts, so that they arrive in separate packets. Default 20. */
   readonly betweenPartsMs?: number
 }
 
@@ -29,9 +29,7 @@ const FIRST_BYTE_MS = 15_000
 const SILENCE_MS = 1_000
 const LAST_LOOK_MS = 100
 
-/**
- * @param parts each is one write
- */
+/** Sends the parts over one connection. @param parts one write each */
 export function sendRaw(
   port: number,
   parts: string | Buffer | readonly (string | Buffer)[],
@@ -58,7 +56,7 @@ export function sendRaw(
     clearTimeout(timer)
     timer = setTimeout(then, afterMs)
   }
-  // A process that stood still finds its timers due before it reads what has come meanwhile.
+  // After a stall of this process, due timers run before pending reads.
   const afterSilence = () => restart(LAST_LOOK_MS, () => finish(false))
   const writeNext = () => {
     const part = writes.shift()
@@ -75,7 +73,7 @@ export function sendRaw(
   socket.on('end', () => finish(true))
   socket.on('close', () => finish(true))
   socket.on('error', (error: NodeJS.ErrnoException) => {
-    // A peer that resets has closed; only a connection that never was is the caller's mistake.
+    // A reset counts as closed; only a refused connection is an error of the caller.
     if (error.code === 'ECONNREFUSED') reject(error)
     else finish(true)
   })

@@ -1,4 +1,4 @@
-/** How a request ended, in words that a failing test shows. */
+/** How a request ended, as text for test failures. */
 import type { SseStream } from './sse-client.ts'
 
 /** Such as `503 no_available_workers`, or `200, whole`. */

@@ -1,4 +1,4 @@
-/** Checks the grammar of a response's event stream: numbers, order, ids, and that the deltas add up to the final items. */
+/** Checks the event stream of a response: sequence numbers, order, ids, and that the deltas add up to the final items. */
 
 type Json = Record<string, unknown>
 
@@ -18,12 +18,12 @@ interface OpenItem {
 interface OpenPart {
   readonly type: string
   text: string
-  told: string | null
+  final: string | null
   done: Json | null
 }
 
 export interface CheckedStream {
-  /** Of the terminal event. */
+  /** The response of the terminal event. */
   readonly response: Json & { output: Json[] }
   readonly events: readonly Json[]
   readonly types: readonly string[]
@@ -37,21 +37,21 @@ function require(condition: unknown, message: string): asserts condition {
   if (!condition) throw new Error(`event grammar: ${message}`)
 }
 
-/** @param events of the whole stream. @throws naming what is against the rules */
+/** @param events of the complete stream. @throws naming the violated rule */
 export function checkResponseEvents(events: readonly WireEvent[], { isSocket = false } = {}): CheckedStream {
   const last = events.at(-1)
   if (!isSocket) require(last?.data === '[DONE]' && last.event === '', 'the stream must end with [DONE]')
-  const told = (isSocket ? events : events.slice(0, -1)).map(({ event, data }) => {
+  const parsed = (isSocket ? events : events.slice(0, -1)).map(({ event, data }) => {
     const parsed = JSON.parse(data) as Json
     if (!isSocket) require(parsed.type === event, `event ${event} carries type ${parsed.type}`)
     return parsed
   })
-  told.forEach((event, index) => {
+  parsed.forEach((event, index) => {
     require(event.sequence_number === index, `event ${index} has number ${event.sequence_number}`)
   })
   const checker = new EventChecker()
-  for (const event of told) checker.add(event)
-  return checker.end(told)
+  for (const event of parsed) checker.add(event)
+  return checker.end(parsed)
 }
 
 class EventChecker {
@@ -121,7 +121,7 @@ class EventChecker {
       output.forEach((item, index) => {
         require(this.#done[index] !== undefined, `item ${index} never ended`)
         require(JSON.stringify(item) ===
-          JSON.stringify(this.#done[index]), `item ${index} differs from what was told of it`)
+          JSON.stringify(this.#done[index]), `item ${index} differs from its done event`)
       })
     } else if (type === 'response.failed')
       require(response.status === 'failed' && response.error !== null, 'failed without error')
@@ -170,60 +170,60 @@ class EventChecker {
         require(place === open.parts.length, 'parts must append')
         const added = event.part as Json
         require(!added.text && !added.refusal, 'a part begins empty')
-        open.parts.push({ type: String(added.type), text: '', told: null, done: null })
+        open.parts.push({ type: String(added.type), text: '', final: null, done: null })
         return
       }
       case 'response.output_text.delta':
-        require(kind === 'message' && part?.type === 'output_text' && part.told === null, type)
+        require(kind === 'message' && part?.type === 'output_text' && part.final === null, type)
         require(event.delta !== '' && Array.isArray(event.logprobs), 'an empty delta')
         part.text += event.delta
         this.#text += event.delta
         return
       case 'response.refusal.delta':
-        require(part?.type === 'refusal' && part.told === null, type)
+        require(part?.type === 'refusal' && part.final === null, type)
         part.text += event.delta
         return
       case 'response.reasoning_text.delta':
-        require(kind === 'reasoning' && part?.type === 'reasoning_text' && part.told === null, type)
+        require(kind === 'reasoning' && part?.type === 'reasoning_text' && part.final === null, type)
         part.text += event.delta
         return
       case 'response.reasoning_summary_text.delta':
-        require(kind === 'reasoning' && part?.type === 'summary_text' && part.told === null, type)
+        require(kind === 'reasoning' && part?.type === 'summary_text' && part.final === null, type)
         part.text += event.delta
         return
       case 'response.output_text.done':
       case 'response.reasoning_text.done':
       case 'response.reasoning_summary_text.done':
       case 'response.refusal.done':
-        require(part !== undefined && part.told === null, type)
-        part.told = String(event.text ?? event.refusal)
-        require(part.told === part.text, `${type} differs from its deltas`)
+        require(part !== undefined && part.final === null, type)
+        part.final = String(event.text ?? event.refusal)
+        require(part.final === part.text, `${type} differs from its deltas`)
         return
       case 'response.content_part.done':
       case 'response.reasoning_summary_part.done': {
-        require(part !== undefined && part.told !== null && part.done === null, type)
+        require(part !== undefined && part.final !== null && part.done === null, type)
         const done = event.part as Json
         require((done.text ?? done.refusal) === part.text, 'a part differs from its deltas')
         part.done = done
         return
       }
       case 'response.output_text.annotation.added':
-        require(part?.type === 'output_text' && part.told === null, type)
+        require(part?.type === 'output_text' && part.final === null, type)
         return
       case 'response.function_call_arguments.delta':
       case 'response.mcp_call_arguments.delta':
         require(kind === 'function_call' || kind === 'mcp_call', type)
-        require(open.phase !== 'told', 'arguments after their end')
+        require(open.phase !== 'final', 'arguments after their end')
         open.text += event.delta
         return
       case 'response.function_call_arguments.done':
         require(typeof event.name === 'string', 'arguments.done without name')
         require(event.arguments === open.text, 'arguments differ from their deltas')
-        open.phase = 'told'
+        open.phase = 'final'
         return
       case 'response.mcp_call_arguments.done':
         require(event.arguments === open.text, 'arguments differ from their deltas')
-        open.phase = 'told'
+        open.phase = 'final'
         return
       default:
         require(type.startsWith(`response.${kind}`), `unknown event ${type} for ${kind}`)
@@ -232,7 +232,7 @@ class EventChecker {
 
   #checkWhole(open: OpenItem, item: Json): void {
     if (item.type === 'function_call') {
-      require(open.phase === 'told' && item.arguments === open.text, 'a call differs from its arguments')
+      require(open.phase === 'final' && item.arguments === open.text, 'a call differs from its arguments')
     }
     for (const part of open.parts) require(part.done !== null, 'an item ended before its part')
     if (item.type === 'message' || (item.type === 'reasoning' && item.content !== undefined)) {

@@ -19,7 +19,7 @@ const CODECS = {
   tokenspeed: { ...tokenspeed, paths: tokenspeed.TokenSpeedScheduler },
 } as const
 
-/** A message of the stream, a pause in milliseconds, a promise to wait for, or the status that ends it. */
+/** A message of the stream, a promise to wait for, a hang, or the status that ends it. */
 export type Step =
   | { readonly chunk: Record<string, unknown> }
   | { readonly complete: Record<string, unknown> }
@@ -50,20 +50,20 @@ export interface ScriptedEngineOptions {
   readonly port?: number
   /** Serves TLS. */
   readonly tls?: Pick<Certificate, 'cert' | 'key'>
-  /** Of SubscribeKvEvents, by the number of the subscription from 1 on; without it the engine does not know the method. */
+  /** Events of SubscribeKvEvents, by the number of the subscription from 1; without it the method is unimplemented. */
   readonly kvEvents?: (from: bigint, nth: number) => Promise<readonly KvStep[]>
-  /** Of GetTokenizer, each a message. */
+  /** Messages of GetTokenizer. */
   readonly tokenizer?: readonly { readonly data?: Buffer; readonly sha256?: string }[]
 }
 
-/** A batch, or the status that ends the stream; without one it stays open. */
+/** A batch, or the status that ends the stream; without a status it stays open. */
 export type KvStep = common.KvEventBatchFields | { readonly status: number }
 
 type Script = (call: GenerateCall) => readonly Step[]
 
 export class ScriptedEngine {
   readonly calls: GenerateCall[] = []
-  /** Ids that were taken back, in order. */
+  /** Ids of aborted requests, in order. */
   readonly aborted: string[] = []
   readonly abortBytes: Buffer[] = []
   readonly embedded: (readonly number[])[] = []
@@ -103,7 +103,7 @@ export class ScriptedEngine {
     unary(paths.StartProfile, () => common.encodeProfileResponse({ success: true }))
     unary(paths.StopProfile, () => common.encodeProfileResponse({ success: true }))
     if (kvEvents !== undefined)
-      add(paths.SubscribeKvEvents, { stream: (call) => void this.#tellKvEvents(call, kvEvents) })
+      add(paths.SubscribeKvEvents, { stream: (call) => void this.#sendKvEvents(call, kvEvents) })
     if (tokenizer !== undefined)
       add(paths.GetTokenizer, {
         stream: (call) => {
@@ -124,7 +124,7 @@ export class ScriptedEngine {
     return this
   }
 
-  /** Ids in as many chunks as there are lists, then a whole choice as this engine ends it. */
+  /** Sends the ids in one chunk per list, then the final message of this engine. */
   answer(chunks: readonly (readonly number[])[], end: Record<string, unknown> = {}): this {
     this.script = ({ request }) => this.steps(chunks, end, request)
     return this
@@ -172,7 +172,7 @@ export class ScriptedEngine {
     this.#server.forceShutdown()
   }
 
-  async #tellKvEvents(
+  async #sendKvEvents(
     stream: ServerWritableStream<Buffer, Buffer>,
     steps: NonNullable<ScriptedEngineOptions['kvEvents']>,
   ): Promise<void> {

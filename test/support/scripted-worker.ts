@@ -15,26 +15,26 @@ export interface RecordedRequest {
   readonly path: string
   /** Names as received, in order of arrival. */
   readonly rawHeaders: readonly (readonly [name: string, value: string])[]
-  /** First value of a header; undefined when absent. */
+  /** First value of a header; undefined if absent. */
   header(name: string): string | undefined
   readonly body: Buffer
   json(): unknown
-  /** `performance.now()` when the whole request had arrived. */
+  /** `performance.now()` when the complete request had arrived. */
   readonly receivedAtMs: number
-  /** `performance.now()` when the exchange was over; null while it runs. */
+  /** `performance.now()` when the exchange ended; null while it runs. */
   closedAtMs: number | null
   /** The peer closed the connection before the response was complete. */
   isAborted: boolean
-  /** Resolves when the exchange is over, by its end or by the peer. */
+  /** Resolves when the exchange ends, by either side. */
   readonly closed: Promise<void>
 }
 
 export type Script = Answer | ((request: RecordedRequest) => Answer | Promise<Answer>)
 
 export interface ScriptedWorkerOptions {
-  /** Which engine the side routes look like. Default sglang. */
+  /** The engine whose health and discovery routes it has. Default sglang. */
   readonly shape?: EngineShape
-  /** Paths for POST that its own description names; default: it has none. */
+  /** POST paths in its OpenAPI document; default: no document. */
   readonly describes?: readonly string[]
   /** Default `['test-model']`. */
   readonly models?: readonly string[]
@@ -72,7 +72,7 @@ export class ScriptedWorker {
     return this
   }
 
-  /** What the next request of a route gets; several calls queue up. */
+  /** Sets the response to the next request of a route; several calls queue up. */
   once(route: string, script: Script): this {
     const queue = this.#queued.get(route) ?? []
     this.#queued.set(route, [...queue, script])
@@ -84,7 +84,7 @@ export class ScriptedWorker {
     return this.requests.filter((request) => routeOf(request) === route)
   }
 
-  /** Resolves with the nth request of a route, 1-based, also when it has been served already. */
+  /** Resolves with the nth request of a route, 1-based, also if it is already complete. */
   async received(route: string, nth = 1, timeoutMs = 30_000): Promise<RecordedRequest> {
     const deadline = AbortSignal.timeout(timeoutMs)
     for (;;) {
@@ -99,7 +99,7 @@ export class ScriptedWorker {
     return this.#sockets.size
   }
 
-  /** Breaks every connection, as a crash would; the port stays open. */
+  /** Destroys every connection, as a crash does; the port stays open. */
   dropConnections(): void {
     for (const socket of this.#sockets) socket.destroy()
   }

@@ -1,4 +1,4 @@
-/** What contexts and sinks need of a server, without one. */
+/** The parts of a server that contexts and sinks need, without a server. */
 import { BodyBudget } from '../../kernel/http/body-budget.ts'
 import { BodyPool } from '../../kernel/http/body-pool.ts'
 import { createCors } from '../../kernel/http/cors.ts'

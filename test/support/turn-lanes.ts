@@ -1,7 +1,7 @@
 /** Concurrent clients of the Responses API, each with its own connection, that record the acknowledged turns. */
 import { Agent, request } from 'node:http'
 
-/** A response that was acknowledged to its client. */
+/** A response that its client received. */
 export interface AcknowledgedTurn {
   readonly id: string
   readonly input: string
@@ -12,13 +12,13 @@ export interface AcknowledgedTurn {
 export interface LaneOptions {
   readonly model: string
   readonly lanes: number
-  /** Turns of one chain, after which a lane begins another. */
+  /** Turns per chain; then a lane begins a new chain. */
   readonly chainLength: number
-  /** Turns that are begun in all. */
+  /** Total number of turns. */
   readonly turns?: number
 }
 
-/** Status and body; status 0 when the connection broke. */
+/** Status and body; status 0 if the connection broke. */
 interface Response {
   readonly status: number
   readonly text: string
@@ -26,9 +26,9 @@ interface Response {
 
 export class TurnLanes {
   readonly acknowledged: AcknowledgedTurn[] = []
-  /** Error codes of responses that were no success, and how often each came. */
+  /** Number of error responses by code. */
   readonly refusals = new Map<string, number>()
-  /** Until all lanes have ended. */
+  /** Resolves when all lanes have ended. */
   readonly done: Promise<void>
   readonly #base: URL
   readonly #options: LaneOptions
@@ -44,13 +44,13 @@ export class TurnLanes {
     this.done = Promise.all(lanes).then(() => this.#agent.destroy())
   }
 
-  /** Lanes end with the turn that they are in. */
+  /** Ends each lane after its current turn. */
   stop(): Promise<void> {
     this.#isStopped = true
     return this.done
   }
 
-  /** Replies that are missing, or differ from what was acknowledged, by id. Asks on as many connections as there are lanes. */
+  /** @returns the ids and statuses of responses that are missing or differ from the acknowledged ones */
   static async missing(base: string, turns: readonly AcknowledgedTurn[], lanes = 64): Promise<string[]> {
     const agent = new Agent({ keepAlive: true, maxSockets: lanes })
     const missing: string[] = []
@@ -58,7 +58,7 @@ export class TurnLanes {
     const look = async () => {
       while (next < turns.length) {
         const { id, output, previousId } = turns[next++]
-        const { status, text } = await ask(agent, new URL(`/v1/responses/${id}`, base), 'GET')
+        const { status, text } = await send(agent, new URL(`/v1/responses/${id}`, base), 'GET')
         const isSame =
           status === 200 &&
           textOf(text) === output &&
@@ -78,8 +78,8 @@ export class TurnLanes {
     while (!this.#isStopped && this.#begun < turns) {
       const input = `turn ${this.#begun++}`
       const body = JSON.stringify({ model, input, previous_response_id: previousId })
-      const { status, text } = await ask(this.#agent, new URL('/v1/responses', this.#base), 'POST', body)
-      // Its server is gone.
+      const { status, text } = await send(this.#agent, new URL('/v1/responses', this.#base), 'POST', body)
+      // The server is down.
       if (status === 0) return
       if (status !== 200) {
         const { error } = JSON.parse(text) as { error: { code: string } }
@@ -99,7 +99,7 @@ function textOf(text: string): string {
   return JSON.stringify((JSON.parse(text) as { output: unknown }).output)
 }
 
-function ask(agent: Agent, url: URL, method: string, body?: string): Promise<Response> {
+function send(agent: Agent, url: URL, method: string, body?: string): Promise<Response> {
   return new Promise((resolve) => {
     const headers = { 'content-type': 'application/json' }
     const call = request(url, { agent, method, headers }, (response) => {

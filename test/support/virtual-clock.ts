@@ -22,7 +22,7 @@ export class VirtualClock implements BatchClock {
     return this.#waits.length
   }
 
-  /** Runs all timers up to that time; Infinity runs until none is left. */
+  /** Runs all timers up to that time; Infinity runs all of them. */
   passTo(atMs: number): void {
     for (;;) {
       const next = this.#waits.toSorted((left, right) => left.atMs - right.atMs)[0]

@@ -1,7 +1,7 @@
 /** Scripted responses of a worker, from plain JSON to a connection that breaks within a stream. */
 import type { ServerResponse } from 'node:http'
 
-/** One step of a streamed body. Text and bytes leave in one write each. */
+/** One step of a streamed body. Text and bytes are one write each. */
 export type StreamStep =
   | string
   | Buffer
@@ -70,7 +70,7 @@ export function hangAnswer(): Answer {
   return { kind: 'hang' }
 }
 
-/** Sends an answer through a response of node:http. */
+/** Sends a scripted response through a response of node:http. */
 export async function giveAnswer(answer: Answer, response: ServerResponse): Promise<void> {
   if (answer.kind === 'hang') return
   if (answer.kind === 'drop') return breakOff(response, answer.how)
@@ -107,7 +107,7 @@ async function giveSteps(steps: Iterable<StreamStep>, response: ServerResponse):
   response.end()
 }
 
-/** Closes the socket once its buffer is empty, so that earlier writes still arrive. */
+/** Closes the socket once its buffer is empty, so that earlier writes arrive. */
 function afterFlush(response: ServerResponse, how: 'close' | 'reset'): void {
   const check = () => {
     if ((response.socket?.writableLength ?? 0) === 0) breakOff(response, how)

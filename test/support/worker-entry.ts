@@ -1,7 +1,7 @@
-/** Worker entries for tests: say what matters to the test, the rest is the default of a registered worker. */
+/** Worker entries for tests, with the defaults of a registered worker. */
 import type { ModelCard, WorkerEntry } from '../../kernel/contracts/worker.ts'
 
-/** @param given members that differ from a ready-made HTTP worker; models may be given by id alone */
+/** @param given members that differ from a ready HTTP worker; models may be ids */
 export function workerEntry(
   given: Partial<Omit<WorkerEntry, 'models' | 'slot'>> & {
     slot: number

@@ -1,11 +1,11 @@
-/** Makes small zip archives, broken ones too. */
+/** Creates small zip archives, including broken ones. */
 import { crc32, deflateRawSync } from 'node:zlib'
 
 export interface ZipEntry {
   readonly name: string
   readonly content: Buffer | string
   readonly isStored?: boolean
-  /** In place of the real ones. */
+  /** Replaces the correct values. */
   readonly claims?: { readonly bytes?: number; readonly crc?: number; readonly method?: number }
 }
 

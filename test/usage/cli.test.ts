@@ -1,4 +1,4 @@
-/** The built command as an operator types it: what it prints, what it refuses, and with which exit code. */
+/** The built command as an operator types it: output, error messages and exit codes. */
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -24,12 +24,12 @@ const version = (JSON.parse(readFileSync('package.json', 'utf8')) as { version: 
 
 afterEach(stopCommands)
 
-/** Runs to the end. */
+/** Runs the command until it exits. */
 const weir = (args: readonly string[], env?: Record<string, string>): Promise<CommandEnd> =>
   runCommand(args, env).ended
 
 describe('weir serve', () => {
-  test('on a taken port fails at once and names the flag', async () => {
+  test('fails at once if a port is in use, and names the flag', async () => {
     const other = createServer().listen(0, '127.0.0.1')
     await once(other, 'listening')
     const { port } = other.address() as { port: number }
@@ -47,14 +47,14 @@ describe('weir serve', () => {
     }
   })
 
-  test('on the port of another gateway is refused, although its listeners could share it', async () => {
+  test('fails on the port of another gateway, although SO_REUSEPORT would allow it', async () => {
     const gateway = await startBuiltGateway()
     const end = await weir(['serve', '--port', String(gateway.port), '--metrics-port', '0'])
     expect([end.code, end.stderr.includes(String(gateway.port))]).toEqual([1, true])
     expect((await gateway.get('/health')).status).toBe(200)
   })
 
-  test('the curl line of its quick start works as it stands, key and streaming included', async () => {
+  test('prints a quick-start curl line that works as printed, with key and streaming', async () => {
     const port = await freePort()
     const file = join(makeFolder(), 'weir.yaml')
     const plugins = {
@@ -80,7 +80,7 @@ describe('weir serve', () => {
     expect(stdout.trimEnd().endsWith('data: [DONE]')).toBe(true)
   })
 
-  test('flags win over the environment', async () => {
+  test('flags override the environment', async () => {
     const port = await freePort()
     const command = runCommand(['serve', '--port', String(port), '--metrics-port', '0', '--threads', '0'], {
       WEIR_PORT: '1',
@@ -97,7 +97,7 @@ describe('weir workers', () => {
   const run = (gateway: BuiltGateway, ...args: string[]) =>
     weir(['workers', ...args], { WEIR_GATEWAY: gateway.url, WEIR_ADMIN_KEY: ADMIN_KEY })
 
-  test('adds a worker and waits for it, lists it, and removes it by its url', async () => {
+  test('adds a worker and waits until it is ready, lists it, and removes it by its URL', async () => {
     const sim = await startSim('--model', 'demo')
     const gateway = await start()
     expect((await run(gateway, 'list')).stdout).toContain('no workers; add one with: weir workers add')
@@ -138,7 +138,7 @@ describe('weir workers', () => {
     await until(async () => (await run(gateway, 'list')).stdout.startsWith('no workers'))
   })
 
-  test('add --wait fails with the reason and the way out when the worker does not come up in time', async () => {
+  test('add --wait fails with the reason if the worker is not ready in time', async () => {
     const gateway = await start()
     const url = `http://127.0.0.1:${await freePort()}`
     const end = await run(gateway, 'add', url, '--wait', '--wait-ms', '600')
@@ -146,19 +146,19 @@ describe('weir workers', () => {
     expect(end.stderr).toContain(`${url} is not ready after 600 ms`)
   })
 
-  test('a missing key, a wrong address and an unknown worker are said in words', async () => {
+  test('reports a missing key, a wrong address and an unknown worker in one message each', async () => {
     const gateway = await start()
     const keyless = await weir(['workers', 'list', '--gateway', gateway.url])
     expect([keyless.code, keyless.stderr.includes('WEIR_ADMIN_KEY')]).toEqual([1, true])
-    const nobody = await weir(['workers', 'list', '--gateway', `http://127.0.0.1:${await freePort()}`])
-    expect([nobody.code, nobody.stderr.includes('no gateway listens at')]).toEqual([1, true])
+    const unreachable = await weir(['workers', 'list', '--gateway', `http://127.0.0.1:${await freePort()}`])
+    expect([unreachable.code, unreachable.stderr.includes('no gateway listens at')]).toEqual([1, true])
     const unknown = await run(gateway, 'remove', 'http://127.0.0.1:1')
     expect([unknown.code, unknown.stderr.includes('no worker has the url')]).toEqual([1, true])
   })
 })
 
 describe('weir', () => {
-  test('plugins lists every plugin with what it costs', async () => {
+  test('plugins lists every plugin with its boot cost', async () => {
     const end = await weir(['plugins', '--json'])
     expect([end.code, end.stderr]).toEqual([0, ''])
     const rows = JSON.parse(end.stdout) as {
@@ -172,7 +172,7 @@ describe('weir', () => {
     expect(rows.filter(({ isEnabled }) => isEnabled).map(({ name }) => name)).not.toContain('storage')
     expect(rows.filter(({ cost }) => cost.figures === undefined)).toEqual([])
     expect(rows.find(({ name }) => name === 'chat')?.cost.figures?.routes).toBeGreaterThan(5)
-    // The others can do without settings.
+    // All other plugins have no required settings.
     const problems = rows.flatMap(({ name, cost }) =>
       cost.problem === undefined ? [] : [[name, cost.problem]],
     )
@@ -183,12 +183,12 @@ describe('weir', () => {
     ])
   })
 
-  test('--version prints the version of the package', async () => {
+  test('--version prints the package version', async () => {
     const end = await weir(['--version'])
     expect([end.code, end.stdout.trim(), end.stderr]).toEqual([0, version, ''])
   })
 
-  test('an unknown flag, an unknown command and an unknown setting come with a suggestion and exit code 2', async () => {
+  test('suggests a correction for an unknown flag, command or setting, with exit code 2', async () => {
     const flag = await weir(['serve', '--prot', '1'])
     expect([flag.code, flag.stderr.includes('Did you mean --port?')]).toEqual([2, true])
     const command = await weir(['worker', 'list'])

@@ -37,24 +37,24 @@ describe.each(CONFIGURATIONS)('{ $name: {}, workers: … }', ({ name, path, body
     return { file, env: { WEIR_DATA_DIR: '', WEIR_PORT: '0' }, folder }
   }
 
-  test('serves', async () => {
+  test('serves requests', async () => {
     const { file, env, folder } = await write()
     const storage = name === 'responses' ? ['--data-dir', join(folder, 'data')] : []
     const gateway = runCommand(['serve', '--config', file, ...storage], env)
     const [, url] = await gateway.line(/^ {2}API\s+(http\S+)/)
-    const ask = () =>
+    const send = () =>
       fetch(url + path, {
         method: 'POST',
         headers: { 'content-type': 'application/json', 'anthropic-version': '2023-06-01' },
         body: JSON.stringify({ model: 'demo', ...body }),
       })
-    await expect.poll(async () => (await ask()).status).toBe(200)
-    const answer = (await (await ask()).json()) as { id: string }
+    await expect.poll(async () => (await send()).status).toBe(200)
+    const created = (await (await send()).json()) as { id: string }
     if (name !== 'responses') return
-    expect((await fetch(`${url}/v1/responses/${answer.id}`)).status).toBe(200)
+    expect((await fetch(`${url}/v1/responses/${created.id}`)).status).toBe(200)
   })
 
-  test('weir plugins says what it enables and why', async () => {
+  test('weir plugins lists the plugins it enables, and which plugin requires them', async () => {
     const { file, env } = await write()
     const { stdout, code } = await runCommand(['plugins', '--config', file, '--no-cost', '--json'], env).ended
     expect(code).toBe(0)

@@ -1,4 +1,4 @@
-/** `weir doctor` beside real gateways: what is in order, what is not, and the exit code. */
+/** `weir doctor` against real gateways: findings and exit code. */
 import { chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
@@ -42,7 +42,7 @@ async function doctor(file: string) {
   return { code, findings, of: (check: string) => findings.filter((finding) => finding.check === check) }
 }
 
-test('a gateway in order has no failing check', async () => {
+test('a healthy gateway has no failing check', async () => {
   const sim = await startSim('--model', 'demo')
   const file = await writeConfig([sim.url])
   const gateway = await readyGateway(runCommand(['serve', '--config', file]))
@@ -60,7 +60,7 @@ test('a gateway in order has no failing check', async () => {
   expect(stdout).toMatch(/^ok +readiness +http:/m)
 })
 
-test('what fails is named with what to do, and the exit code is 1', async () => {
+test('failed checks come with advice, and the exit code is 1', async () => {
   const dead = `http://127.0.0.1:${await freePort()}`
   const file = await writeConfig([dead], { http: { maxConnections: 10_000_000 } })
   const gateway = await readyGateway(runCommand(['serve', '--config', file]))
@@ -78,7 +78,7 @@ test('what fails is named with what to do, and the exit code is 1', async () => 
   })
 })
 
-test('without a gateway, every check of it fails in one line', async () => {
+test('without a gateway, each check of it fails with a one-line text', async () => {
   const { code, findings, of } = await doctor(await writeConfig([]))
   expect(code).toBe(1)
   expect(of('readiness')[0].text).toContain('ECONNREFUSED')
@@ -98,10 +98,13 @@ test('an invalid configuration is the only finding', async () => {
   ])
 })
 
-test.skipIf(process.getuid?.() === 0)('a data directory that cannot be written', async () => {
-  const file = await writeConfig([])
-  chmodSync(join(file, '..'), 0o500)
-  const { of } = await doctor(file)
-  chmodSync(join(file, '..'), 0o700)
-  expect(of('store')[0]).toMatchObject({ verdict: 'fail' })
-})
+test.skipIf(process.getuid?.() === 0)(
+  'a data directory without write permission fails the store check',
+  async () => {
+    const file = await writeConfig([])
+    chmodSync(join(file, '..'), 0o500)
+    const { of } = await doctor(file)
+    chmodSync(join(file, '..'), 0o700)
+    expect(of('store')[0]).toMatchObject({ verdict: 'fail' })
+  },
+)

@@ -1,4 +1,4 @@
-/** Every example runs as its README says, from the build, on ports of the test's choosing. */
+/** Every example runs as described in its README, from the build, on free ports. */
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -22,32 +22,32 @@ afterEach(async () => {
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true })
 })
 
-/** Starts `weir serve` on free ports and gives the API's address and all it said until it was ready. */
-async function startGateway(config: string, ...flags: string[]): Promise<{ url: string; said: string[] }> {
+/** Starts `weir serve` on free ports. @returns the URL of the API and the output until it was ready */
+async function startGateway(config: string, ...flags: string[]): Promise<{ url: string; output: string[] }> {
   const ports = ['--port', '0', '--metrics-port', '0', '--grace-ms', '0']
   const child = endsWithTest(
     spawn(process.execPath, [COMMAND, 'serve', '--config', config, ...ports, ...flags], {
       stdio: ['ignore', 'ignore', 'pipe'],
     }),
   )
-  const said: string[] = []
+  const output: string[] = []
   let url: string | undefined
   for await (const line of createInterface({ input: child.stderr })) {
-    said.push(line)
+    output.push(line)
     url ??= line.match(/^ {2}API\s+(http\S+)/)?.[1]
-    // The last line of the ready block, or of the quick start where that was asked for.
+    // The last line of the ready block, or of the quick start if requested.
     if (flags.includes('--quick-start') ? line.includes('console.log') : /^ {2}plugins/.test(line)) break
   }
-  if (url === undefined) throw new Error(`the gateway did not start:\n${said.join('\n')}`)
+  if (url === undefined) throw new Error(`the gateway did not start:\n${output.join('\n')}`)
   child.stderr.resume()
-  return { url, said }
+  return { url, output }
 }
 
 async function waitUntilReady(url: string): Promise<void> {
   await expect.poll(async () => (await fetch(`${url}/readiness`)).status, { timeout: 30_000 }).toBe(200)
 }
 
-/** An example's configuration with its engine on a free port. */
+/** Copies the configuration of an example with its engine on a free port. */
 async function configOf(name: string): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'weir-example-'))
   folders.push(folder)
@@ -62,14 +62,14 @@ async function configOf(name: string): Promise<string> {
 }
 
 test('minimal: the curl line of the quick start streams an answer', async () => {
-  const { url, said } = await startGateway(await configOf('minimal'), '--quick-start')
+  const { url, output } = await startGateway(await configOf('minimal'), '--quick-start')
   await waitUntilReady(url)
-  const curl = said.find((line) => line.trim().startsWith('curl '))
+  const curl = output.find((line) => line.trim().startsWith('curl '))
   const { stdout } = await run('sh', ['-c', `${curl} --silent --show-error --fail`])
   expect(stdout).toContain('data: [DONE]')
 })
 
-test('minimal: a response goes on from the one before', async () => {
+test('minimal: a response continues the previous one', async () => {
   const { url } = await startGateway(await configOf('minimal'))
   await waitUntilReady(url)
   const create = async (fields: object) => {
@@ -99,7 +99,7 @@ test('minimal: a changed file is applied while the gateway runs', async () => {
   expect(stdout).toContain('kernel.policy')
 })
 
-test('openai-client: the official client lists, asks, streams, calls a tool, aborts and embeds', async () => {
+test('openai-client: the official client lists models, completes, streams, calls a tool, aborts and embeds', async () => {
   const { url } = await startGateway(await configOf('minimal'))
   await waitUntilReady(url)
   const { stdout } = await run(process.execPath, [example('openai-client/client.mjs')], {
@@ -130,7 +130,7 @@ test.each(['20.20.2', '24.1.0'])('two-workers: Node %s is reported in one line',
   })
 })
 
-test('custom-frontend: plain text in, plain text out, errors in its own words', async () => {
+test('custom-frontend: plain text in, plain text out, errors in its own format', async () => {
   const { url } = await startGateway(await configOf('custom-frontend'))
   await waitUntilReady(url)
   const talk = (model: string) =>
@@ -144,11 +144,11 @@ test('custom-frontend: plain text in, plain text out, errors in its own words', 
   const lines = (await answer.text()).split('\n').filter((line) => line.startsWith('data: '))
   expect(lines.at(-1)).toBe('data: .')
   expect(lines.length).toBeGreaterThan(8)
-  const unknown = await talk('nobody')
-  expect([unknown.status, await unknown.text()]).toEqual([404, expect.stringMatching(/^! .*nobody/)])
+  const unknown = await talk('missing')
+  expect([unknown.status, await unknown.text()]).toEqual([404, expect.stringMatching(/^! .*missing/)])
 })
 
-test('custom-plugin: its hook counts and its route returns the count', async () => {
+test('custom-plugin: its hook counts requests and its route returns the count', async () => {
   const { url } = await startGateway(example('custom-plugin/weir.yaml'))
   await fetch(`${url}/health`)
   const response = await fetch(`${url}/visits/ada`)
@@ -175,7 +175,7 @@ test('observability: a request reports its timing and its events', async () => {
   await expect.poll(outcomes).toEqual(['success'])
 })
 
-test('responses-mcp: both tool servers can be used by the gateway that knows them', async () => {
+test('responses-mcp: mcp check can call both configured tool servers', async () => {
   const port = await freePort()
   const notes = spawn(process.execPath, [example('responses-mcp/notes.mjs')], {
     env: { ...process.env, PORT: String(port) },
@@ -196,7 +196,7 @@ test('responses-mcp: both tool servers can be used by the gateway that knows the
   expect(await check('notes')).toContain('result     hello')
 })
 
-/** Whole front formats and engines in one file: small is what they are to show. */
+/** Complete front ends and engines in one file have higher limits. */
 const LIMITS: ReadonlyMap<string, number> = new Map([
   ['custom-frontend/plain-talk.ts', 400],
   ['custom-engine/line-engine.ts', 500],

@@ -1,4 +1,4 @@
-/** Every configuration that README.md and the guide show is one that the gateway takes. */
+/** Every configuration in README.md and the guide passes `weir config check`. */
 import { globSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, expect, test } from 'vitest'
@@ -25,7 +25,7 @@ const configurations = ['README.md', ...globSync('docs/guide/*.md')].flatMap((fi
 afterEach(stopCommands)
 afterAll(() => authority.remove())
 
-test('there are configurations to check', () => expect(configurations.length).toBeGreaterThan(12))
+test('the documents contain configurations', () => expect(configurations.length).toBeGreaterThan(12))
 
 test.each(configurations)('$file, configuration $index', async ({ text }) => {
   const file = join(makeFolder(), 'weir.yaml')

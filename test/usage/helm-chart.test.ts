@@ -1,4 +1,4 @@
-/** The Helm chart renders objects with fields that Kubernetes knows, around a configuration that the gateway takes. */
+/** The Helm chart renders objects with known Kubernetes fields, and a configuration that `weir config check` accepts. */
 import { execFile } from 'node:child_process'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
@@ -27,7 +27,7 @@ interface KubernetesObject {
 
 const helm = (...args: string[]) => run('helm', args, { env: { ...process.env, PATH } })
 
-/** Without a cluster, the version of Kubernetes is a property of the build of helm. */
+/** Without a cluster, the Kubernetes version depends on the helm build. */
 const CLUSTER = ['--namespace', 'gateways', '--kube-version', '1.31.0']
 
 async function render(...args: string[]): Promise<Map<string, KubernetesObject>> {
@@ -43,7 +43,7 @@ const typeMaps = kubernetes as unknown as Record<string, TypeMap | undefined>
 const PREFIXES: Readonly<Record<string, string>> = { HorizontalPodAutoscaler: 'V2' }
 const CUSTOM = ['ServiceMonitor', 'PrometheusRule']
 
-/** Fields of a value that its type lacks, or whose value is of another type. */
+/** Fields that the type lacks, or whose value has another type. */
 function* unknownFields(value: unknown, type: string, path: string): Generator<string> {
   const [, item] = /^Array<(.*)>$/.exec(type) ?? []
   const [, entry] = /^\{ \[key: string\]: (.*); \}$/.exec(type) ?? []
@@ -106,7 +106,7 @@ describe.skipIf(!hasHelm)('rendered by helm', () => {
     expect(await checkConfig(objects)).toContain('kubernetes')
   })
 
-  test('probes use the probe port, and the grace period of the pods is longer than that of the gateway', async () => {
+  test("probes use the probe port, and the pods' grace period exceeds that of the gateway", async () => {
     const objects = await render(
       ...['--set', 'config.kernel.shutdown.graceMs=90500'],
       ...['--set', 'config.plugins.health.probe.port=30009'],
@@ -122,7 +122,7 @@ describe.skipIf(!hasHelm)('rendered by helm', () => {
     await checkConfig(objects)
   })
 
-  test('the role allows what pod discovery does, in the namespace of the workers or in all', async () => {
+  test('the role allows pod discovery, in the namespace of the workers or in all', async () => {
     const rules = [{ apiGroups: [''], resources: ['pods'], verbs: ['get', 'list', 'watch'] }]
     const inNamespace = await render()
     expect(inNamespace.get('Role')).toMatchObject({ metadata: { namespace: 'models' }, rules })

@@ -1,4 +1,4 @@
-/** Unmodified clients of the format: the vendor's SDK and the AI SDK, over scripted workers. */
+/** Unmodified clients of the Messages API: the vendor's SDK and the AI SDK, over scripted workers. */
 import { createAnthropic } from '@ai-sdk/anthropic'
 import Anthropic from '@anthropic-ai/sdk'
 import { generateText, jsonSchema, stepCountIs, streamText, tool } from 'ai'
@@ -42,7 +42,7 @@ const WEATHER: Anthropic.Tool = {
   description: 'Looks out of the window',
   input_schema: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
 }
-const ask = (text: string) => ({
+const requestFor = (text: string) => ({
   model: 'test-model',
   max_tokens: 4_096,
   messages: [{ role: 'user' as const, content: text }],
@@ -60,7 +60,7 @@ describe('@anthropic-ai/sdk over a chat worker', () => {
 
   test('create', async () => {
     const { client } = await open(() => ({ text: 'Hello there' }))
-    const message = await client.messages.create(ask('Hi'))
+    const message = await client.messages.create(requestFor('Hi'))
     expect(message).toMatchObject({
       type: 'message',
       role: 'assistant',
@@ -82,7 +82,11 @@ describe('@anthropic-ai/sdk over a chat worker', () => {
         : { text: 'It rains.' },
     )
     const first = await client.messages
-      .stream({ ...ask('Weather?'), tools: [WEATHER], thinking: { type: 'enabled', budget_tokens: 2_048 } })
+      .stream({
+        ...requestFor('Weather?'),
+        tools: [WEATHER],
+        thinking: { type: 'enabled', budget_tokens: 2_048 },
+      })
       .finalMessage()
     expect(first.stop_reason).toBe('tool_use')
     expect(first.content).toMatchObject([
@@ -93,7 +97,7 @@ describe('@anthropic-ai/sdk over a chat worker', () => {
     const call = first.content[2] as Anthropic.ToolUseBlock
     const second = await client.messages
       .stream({
-        ...ask('Weather?'),
+        ...requestFor('Weather?'),
         tools: [WEATHER],
         messages: [
           { role: 'user', content: 'Weather?' },
@@ -108,22 +112,25 @@ describe('@anthropic-ai/sdk over a chat worker', () => {
     expect(messages[2]).toEqual({ role: 'tool', tool_call_id: 'call_1', content: 'rain' })
   })
 
-  test('beta headers, and a count of tokens', async () => {
+  test('beta headers, and token counting', async () => {
     const { client, worker } = await open(() => ({ text: 'ok' }))
-    const message = await client.beta.messages.create({ ...ask('Hi'), betas: ['context-1m-2025-08-07'] })
+    const message = await client.beta.messages.create({
+      ...requestFor('Hi'),
+      betas: ['context-1m-2025-08-07'],
+    })
     expect(message.content).toMatchObject([{ type: 'text', text: 'ok' }])
     const { input_tokens: count } = await client.messages.countTokens({
       model: 'test-model',
-      messages: ask('Hi').messages,
+      messages: requestFor('Hi').messages,
     })
     expect(count).toBeGreaterThan(0)
     expect(worker.requestsTo(CHAT)).toHaveLength(1)
   })
 
-  test('errors have the class, type and id that the client knows', async () => {
+  test('errors have the class, type and request id of the client', async () => {
     const { client } = await open(() => ({ text: 'ok' }))
     const failure = await client.messages
-      .create({ ...ask('Hi'), model: 'nobody' })
+      .create({ ...requestFor('Hi'), model: 'missing' })
       .catch((error: unknown) => error)
     expect(failure).toBeInstanceOf(Anthropic.NotFoundError)
     expect(failure).toMatchObject({ status: 404, requestID: expect.stringMatching(/^req_/) })
@@ -131,7 +138,7 @@ describe('@anthropic-ai/sdk over a chat worker', () => {
 })
 
 describe('@anthropic-ai/sdk over gRPC', () => {
-  /** An engine that says one text after the other, a token a message. */
+  /** A gRPC engine that generates the texts one after the other, one token per message. */
   async function open(texts: readonly string[]) {
     const engine = await startScriptedEngine()
     workers.push(engine)
@@ -161,19 +168,19 @@ describe('@anthropic-ai/sdk over gRPC', () => {
     return { client: new Anthropic({ baseURL: gateway.url, apiKey: 'none', maxRetries: 0 }), engine }
   }
 
-  test('create, a beta, and a count of tokens', async () => {
+  test('create, a beta, and token counting', async () => {
     const { client, engine } = await open(['Hello there'])
-    const message = await client.messages.create(ask('Hi'))
+    const message = await client.messages.create(requestFor('Hi'))
     expect(message).toMatchObject({
       content: [{ type: 'text', text: 'Hello there' }],
       stop_reason: 'end_turn',
     })
     expect(message._request_id).toMatch(/^req_/)
-    const beta = await client.beta.messages.create({ ...ask('Hi'), betas: ['context-1m-2025-08-07'] })
+    const beta = await client.beta.messages.create({ ...requestFor('Hi'), betas: ['context-1m-2025-08-07'] })
     expect(beta.content).toMatchObject([{ type: 'text', text: 'Hello there' }])
     const { input_tokens: count } = await client.messages.countTokens({
       model: 'test-model',
-      messages: ask('Hi').messages,
+      messages: requestFor('Hi').messages,
     })
     const { tokenized } = engine.calls[0].request as { tokenized: { inputIds: number[] } }
     expect(count).toBe(tokenized.inputIds.length)
@@ -182,8 +189,8 @@ describe('@anthropic-ai/sdk over gRPC', () => {
   test('the stream helper: thinking, a tool, its result', async () => {
     const call = '<tool_call>\n{"name": "weather", "arguments": {"city": "Kyoto"}}\n</tool_call>'
     const { client } = await open([`<think>I have to look.</think>${call}`, 'It rains.'])
-    const wish = { tools: [WEATHER], thinking: { type: 'enabled' as const, budget_tokens: 2_048 } }
-    const first = await client.messages.stream({ ...ask('Weather?'), ...wish }).finalMessage()
+    const fields = { tools: [WEATHER], thinking: { type: 'enabled' as const, budget_tokens: 2_048 } }
+    const first = await client.messages.stream({ ...requestFor('Weather?'), ...fields }).finalMessage()
     expect(first.stop_reason).toBe('tool_use')
     expect(first.content).toMatchObject([
       { type: 'thinking', thinking: 'I have to look.', signature: '' },
@@ -192,8 +199,8 @@ describe('@anthropic-ai/sdk over gRPC', () => {
     const { id } = first.content[1] as Anthropic.ToolUseBlock
     const second = await client.messages
       .stream({
-        ...ask('Weather?'),
-        ...wish,
+        ...requestFor('Weather?'),
+        ...fields,
         messages: [
           { role: 'user', content: 'Weather?' },
           { role: 'assistant', content: first.content },
@@ -207,7 +214,7 @@ describe('@anthropic-ai/sdk over gRPC', () => {
 
 const USAGE = { input_tokens: 3, output_tokens: 4 }
 
-test('@anthropic-ai/sdk over a worker that speaks the format', async () => {
+test('@anthropic-ai/sdk over a worker with the Messages API', async () => {
   const { gateway, worker } = await openGateway({}, VENDOR)
   const client = new Anthropic({ baseURL: gateway.url, apiKey: 'none', maxRetries: 0 })
   const message = {
@@ -240,16 +247,17 @@ test('@anthropic-ai/sdk over a worker that speaks the format', async () => {
     return streamAnswer(frames, { headers: { 'content-type': 'text/event-stream' } })
   })
   worker.script('POST /v1/messages/count_tokens', jsonAnswer({ input_tokens: 5 }))
-  const whole = await client.messages.create(ask('Hi'))
-  const streamed = await client.messages.stream(ask('Hi')).finalMessage()
+  const whole = await client.messages.create(requestFor('Hi'))
+  const streamed = await client.messages.stream(requestFor('Hi')).finalMessage()
   expect(whole.content).toEqual([{ type: 'text', text: 'Hello' }])
   expect(streamed.content).toMatchObject(whole.content)
   expect(
-    (await client.messages.countTokens({ model: 'test-model', messages: ask('Hi').messages })).input_tokens,
+    (await client.messages.countTokens({ model: 'test-model', messages: requestFor('Hi').messages }))
+      .input_tokens,
   ).toBe(5)
 })
 
-/** A turn of a service that thinks and calls a tool, streamed; the second turn says what the tool gave. */
+/** A streamed turn with thinking and a tool call; the second turn contains the tool result. */
 function vendorTurn(request: RecordedRequest): Answer {
   const { messages } = request.json() as { messages: { content: unknown }[] }
   const hasResult = JSON.stringify(messages.at(-1)).includes('tool_result')
@@ -292,17 +300,17 @@ function vendorTurn(request: RecordedRequest): Answer {
   return streamAnswer(frames, { headers: { 'content-type': 'text/event-stream' } })
 }
 
-test('@anthropic-ai/sdk over a service: thinking, a tool, betas, and the list of models', async () => {
+test('@anthropic-ai/sdk over a cloud service: thinking, a tool, betas, and the model list', async () => {
   const { gateway, worker } = await openGateway(
     { messages: { models: { 'claude-mine': 'test-model' } } },
     VENDOR,
   )
   const client = new Anthropic({ baseURL: gateway.url, apiKey: 'none', maxRetries: 0 })
   worker.script(MESSAGES, vendorTurn)
-  const wish = { ...ask('Weather?'), model: 'claude-mine', tools: [WEATHER] }
+  const fields = { ...requestFor('Weather?'), model: 'claude-mine', tools: [WEATHER] }
   const first = await client.beta.messages
     .stream({
-      ...wish,
+      ...fields,
       thinking: { type: 'enabled', budget_tokens: 2_048 },
       betas: ['interleaved-thinking-2025-05-14'],
     })
@@ -312,14 +320,14 @@ test('@anthropic-ai/sdk over a service: thinking, a tool, betas, and the list of
     { type: 'tool_use', id: 'toolu_1', name: 'weather', input: { city: 'Kyoto' } },
   ])
   const history = [
-    ...wish.messages,
+    ...fields.messages,
     { role: 'assistant' as const, content: first.content as Anthropic.ContentBlockParam[] },
     {
       role: 'user' as const,
       content: [{ type: 'tool_result' as const, tool_use_id: 'toolu_1', content: 'rain' }],
     },
   ]
-  const second = await client.messages.stream({ ...wish, messages: history }).finalMessage()
+  const second = await client.messages.stream({ ...fields, messages: history }).finalMessage()
   expect(second).toMatchObject({ stop_reason: 'end_turn', content: [{ type: 'text', text: 'It rains.' }] })
   const [one, two] = worker.requestsTo(MESSAGES)
   expect(one.header('anthropic-beta')).toBe('interleaved-thinking-2025-05-14')
@@ -327,11 +335,11 @@ test('@anthropic-ai/sdk over a service: thinking, a tool, betas, and the list of
   expect((two.json() as { messages: unknown[] }).messages[1]).toEqual(history[1])
   const models: string[] = []
   for await (const { id, type } of client.models.list({ limit: 1_000 })) models.push(`${type} ${id}`)
-  // A service's own models are not everybody's to know.
+  // Models of the service without an alias are not listed.
   expect(models).toEqual(['model claude-mine'])
 })
 
-test('the OpenAI client over a service: thinking, a tool, its result, streamed', async () => {
+test('the OpenAI client over a cloud service: thinking, a tool, its result, streamed', async () => {
   const { gateway, worker } = await openGateway({}, VENDOR)
   const client = new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey: 'none', maxRetries: 0 })
   worker.script(MESSAGES, vendorTurn)
@@ -378,7 +386,7 @@ test('messages @ai-sdk/anthropic generates, streams and runs a tool over a chat 
       return 'snow'
     },
   })
-  const told = await generateText({
+  const result = await generateText({
     model,
     prompt: 'Weather?',
     maxRetries: 0,
@@ -386,5 +394,5 @@ test('messages @ai-sdk/anthropic generates, streams and runs a tool over a chat 
     stopWhen: stepCountIs(3),
   })
   expect(seen).toEqual([{ city: 'Oslo' }])
-  expect([told.text, told.finishReason]).toEqual(['It snows.', 'stop'])
+  expect([result.text, result.finishReason]).toEqual(['It snows.', 'stop'])
 })

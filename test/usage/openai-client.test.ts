@@ -51,7 +51,7 @@ afterAll(async () => {
   await slow?.close()
 })
 
-test('a streamed chat says what the whole one says, ends, and gives the usage at its end when asked', async () => {
+test('a streamed chat has the text of the non-streamed one, and usage at its end if requested', async () => {
   const whole = await client.chat.completions.create({ model, messages })
   const text = whole.choices[0].message.content
   expect(text?.length).toBeGreaterThan(20)
@@ -71,7 +71,7 @@ test('a streamed chat says what the whole one says, ends, and gives the usage at
   expect(chunks.slice(0, -1).every((chunk) => chunk.usage == null)).toBe(true)
 })
 
-test('a stream for which no usage was asked has none', async () => {
+test('a stream without include_usage has no usage', async () => {
   const stream = await client.chat.completions.create({ model, messages, stream: true })
   const usages: unknown[] = []
   for await (const chunk of stream) usages.push(chunk.usage ?? null)
@@ -79,7 +79,7 @@ test('a stream for which no usage was asked has none', async () => {
   expect(new Set(usages)).toEqual(new Set([null]))
 })
 
-test('tool calls pass through, whole and streamed alike', async () => {
+test('tool calls pass through, streamed or not', async () => {
   const request = { model, messages, tools, tool_choice: 'required' as const }
   const whole = await client.chat.completions.create(request)
   expect(whole.choices[0].finish_reason).toBe('tool_calls')
@@ -95,7 +95,7 @@ test('tool calls pass through, whole and streamed alike', async () => {
   ])
 })
 
-test('an aborted stream reaches the worker, and nothing stays in flight', async () => {
+test('an aborted stream aborts the worker request, and nothing stays in flight', async () => {
   slow.script(
     'POST /v1/chat/completions',
     sseAnswer([...chatChunks('slow', ['a', 'b']).slice(0, 3), { hang: true }]),
@@ -113,7 +113,7 @@ test('an aborted stream reaches the worker, and nothing stays in flight', async 
   const request = await slow.received('POST /v1/chat/completions')
   await request.closed
   expect(request.isAborted).toBe(true)
-  // And what a busy machine adds; `relay.test.ts` holds the 100 ms.
+  // Plus the delays of a loaded machine; `relay.test.ts` checks the 100 ms.
   expect((request.closedAtMs ?? Number.POSITIVE_INFINITY) - abortedAtMs).toBeLessThan(20_000)
   await until(async () => Object.values(await gateway.loads(BEARER)).every((load) => load === 0), 60_000)
   const samples = [...(await gateway.metrics())].filter(([name]) =>
@@ -122,7 +122,7 @@ test('an aborted stream reaches the worker, and nothing stays in flight', async 
   expect(samples.map(([, value]) => value)).toEqual([0, 0])
 })
 
-test('completions, whole and streamed', async () => {
+test('completions, streamed or not', async () => {
   const whole = await client.completions.create({ model, prompt: 'Once upon a time' })
   expect(whole.object).toBe('text_completion')
   expect(whole.choices[0].text.length).toBeGreaterThan(20)
@@ -132,7 +132,7 @@ test('completions, whole and streamed', async () => {
   expect(text).toBe(whole.choices[0].text)
 })
 
-test('embeddings, as numbers and in the client’s own base64 default', async () => {
+test('embeddings, as numbers and in the base64 default of the client', async () => {
   const numbers = await client.embeddings.create({ model, input: ['one', 'two'], encoding_format: 'float' })
   const packed = await client.embeddings.create({ model, input: ['one', 'two'] })
   expect(numbers.data.map(({ index }) => index)).toEqual([0, 1])
@@ -145,19 +145,21 @@ test('embeddings, as numbers and in the client’s own base64 default', async ()
   expect(numbers.usage.prompt_tokens).toBeGreaterThan(0)
 })
 
-test('the model list names every model once', async () => {
+test('the model list has every model once', async () => {
   const ids = (await client.models.list()).data.map(({ id }) => id)
   expect(ids.sort()).toEqual([model, 'slow'])
 })
 
 test('a wrong key is an AuthenticationError, an unknown model a NotFoundError', async () => {
-  const stranger = new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey: 'sk-wrong', maxRetries: 0 })
-  const refused = await stranger.chat.completions.create({ model, messages }).catch((error: unknown) => error)
+  const unauthenticated = new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey: 'sk-wrong', maxRetries: 0 })
+  const refused = await unauthenticated.chat.completions
+    .create({ model, messages })
+    .catch((error: unknown) => error)
   expect(refused).toBeInstanceOf(AuthenticationError)
   expect(refused).toMatchObject({ status: 401, type: 'authentication_error' })
 
   const lost = await client.chat.completions
-    .create({ model: 'nobody', messages })
+    .create({ model: 'missing', messages })
     .catch((error: unknown) => error)
   expect(lost).toBeInstanceOf(NotFoundError)
   expect(lost).toMatchObject({ status: 404, code: 'model_not_found', type: 'not_found_error' })

@@ -1,4 +1,4 @@
-/** The official OpenAI client against the built gateway in front of engines over gRPC, streamed and whole. */
+/** The official OpenAI client against the built gateway in front of gRPC engines, streamed and not. */
 import OpenAI from 'openai'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type BuiltGateway, startBuiltGateway, stopCommands, until } from '../support/built-command.ts'
@@ -58,16 +58,16 @@ afterAll(async () => {
 })
 
 async function idsOf(runtime: EngineName, text: string): Promise<number[]> {
-  const asked = { model: `${runtime}-model`, prompt: text, add_special_tokens: false }
-  const response = await gateway.send('POST', '/v1/tokenize', asked, { authorization: 'Bearer sk-flow' })
+  const body = { model: `${runtime}-model`, prompt: text, add_special_tokens: false }
+  const response = await gateway.send('POST', '/v1/tokenize', body, { authorization: 'Bearer sk-flow' })
   return response.ok ? ((await response.json()) as { tokens: number[] }).tokens : []
 }
 
-/** The same answer, whole, and put together by the client from a stream. */
+/** The same completion, non-streamed, and assembled by the client from a stream. */
 async function both(runtime: EngineName, body: Partial<Body>): Promise<readonly [Chat, Chat]> {
-  const asked = { model: `${runtime}-model`, messages, ...body }
-  const whole = await client.chat.completions.create(asked)
-  const stream = client.chat.completions.stream({ ...asked, stream_options: { include_usage: true } })
+  const params = { model: `${runtime}-model`, messages, ...body }
+  const whole = await client.chat.completions.create(params)
+  const stream = client.chat.completions.stream({ ...params, stream_options: { include_usage: true } })
   return [whole, await stream.finalChatCompletion()]
 }
 
@@ -75,14 +75,14 @@ const lastCall = (engine: ScriptedEngine) => engine.calls.at(-1) as GenerateCall
 
 describe.each(RUNTIMES)('%s', (runtime) => {
   const engine = () => engines.get(runtime) as ScriptedEngine
-  const says = async (text: string) => {
+  const generates = async (text: string) => {
     const ids = await idsOf(runtime, text)
     engine().answer(ids.map((id) => [id]))
     return ids
   }
 
-  test('one tool, and what the model says before it', async () => {
-    await says(`I look it up.\n${callOf('Bern')}`)
+  test('one tool call, and the text before it', async () => {
+    await generates(`I look it up.\n${callOf('Bern')}`)
     for (const { choices } of await both(runtime, { tools })) {
       expect(choices[0].finish_reason).toBe('tool_calls')
       expect(choices[0].message.content?.trim()).toBe('I look it up.')
@@ -92,8 +92,8 @@ describe.each(RUNTIMES)('%s', (runtime) => {
     }
   })
 
-  test('tools in parallel, each with an id of its own', async () => {
-    await says(`${callOf('Bern')}\n${callOf('Basel')}`)
+  test('parallel tool calls with distinct ids', async () => {
+    await generates(`${callOf('Bern')}\n${callOf('Basel')}`)
     for (const { choices } of await both(runtime, { tools, parallel_tool_calls: true })) {
       const calls = choices[0].message.tool_calls ?? []
       expect(calls.map((call) => call.type === 'function' && call.function.arguments)).toEqual([
@@ -104,8 +104,8 @@ describe.each(RUNTIMES)('%s', (runtime) => {
     }
   })
 
-  test('reasoning apart from the answer, and counted', async () => {
-    await says('<think>\nTwo towns.\n</think>\n\nRain in both.')
+  test('reasoning is separate from the content, and counted', async () => {
+    await generates('<think>\nTwo towns.\n</think>\n\nRain in both.')
     const usages = new Set<string>()
     for (const { choices, usage } of await both(runtime, {})) {
       const message = choices[0].message as Thinking
@@ -123,7 +123,7 @@ describe.each(RUNTIMES)('%s', (runtime) => {
     expect(streamed.trim()).toBe('Two towns.')
   })
 
-  test('log probabilities with alternatives, a token each', async () => {
+  test('log probabilities with alternatives, one token per entry', async () => {
     const ids = await idsOf(runtime, 'Rain in Bern.')
     const logprobs = (of: readonly number[]) => ({
       outputLogprobs: {
@@ -154,7 +154,7 @@ describe.each(RUNTIMES)('%s', (runtime) => {
     }
   })
 
-  test('two choices of one request', async () => {
+  test('two choices per request', async () => {
     const texts = await Promise.all(['Rain in Bern.', 'Sun in Basel.'].map((text) => idsOf(runtime, text)))
     engine().script = ({ request }) =>
       texts.flatMap((ids, index) =>
@@ -175,8 +175,8 @@ describe.each(RUNTIMES)('%s', (runtime) => {
     }
   })
 
-  test('an answer that a JSON Schema binds', async () => {
-    await says('{"city":"Bern","degrees":12}')
+  test('output constrained by a JSON Schema', async () => {
+    await generates('{"city":"Bern","degrees":12}')
     const schema = {
       type: 'object',
       properties: { city: { type: 'string' }, degrees: { type: 'integer' } },

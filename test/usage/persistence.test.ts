@@ -1,4 +1,4 @@
-/** What of the workers survives a restart with a data directory, and that nothing does without one. */
+/** Workers survive a restart with a data directory, and do not without one. */
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
@@ -41,7 +41,7 @@ async function listWorkers(gateway: BuiltGateway): Promise<WorkerRecord[]> {
   return response.workers
 }
 
-/** @returns the id */
+/** Registers a worker and waits until it is ready. @returns its id */
 async function register(gateway: BuiltGateway, worker: ScriptedWorker, more: object = {}): Promise<string> {
   const response = await gateway.send('POST', '/workers', { url: worker.url, ...more })
   expect(response.status).toBe(202)
@@ -53,7 +53,7 @@ async function register(gateway: BuiltGateway, worker: ScriptedWorker, more: obj
 const isReady = (gateway: BuiltGateway, id: string) =>
   until(async () => (await listWorkers(gateway)).find((worker) => worker.id === id)?.status === 'ready')
 
-/** With health checks: a worker that is ready has answered. */
+/** With health checks, so that a ready worker has responded. */
 const start = (dir: string | null, threads = 2) =>
   startBuiltGateway({
     kernel: { threads },
@@ -77,7 +77,7 @@ for (const threads of [2, 0]) {
     await until(async () => (await listWorkers(first))[0].labels?.tier === 'b')
 
     const second = await restart(first, dir, threads)
-    // Listed before it has been looked at again.
+    // Listed before its first health check.
     expect((await listWorkers(second)).map((record) => record.id)).toEqual([id])
     await isReady(second, id)
     const [record] = await listWorkers(second)
@@ -89,12 +89,12 @@ for (const threads of [2, 0]) {
 
     expect((await second.send('POST', '/v1/chat/completions', chat)).status).toBe(200)
     expect((await worker.received(CHAT)).header('authorization')).toBe(`Bearer ${SECRET}`)
-    const said = [first, second].flatMap(({ command }) => command.lines).join('\n')
-    expect(said).not.toContain(SECRET)
+    const output = [first, second].flatMap(({ command }) => command.lines).join('\n')
+    expect(output).not.toContain(SECRET)
   })
 }
 
-test('a deleted worker does not come back, and the one beside it does', async () => {
+test('a deleted worker is not restored, others are', async () => {
   const dir = join(makeFolder(), 'data')
   const [kept, deleted] = [await openWorker(), await openWorker()]
   const first = await start(dir)
@@ -112,12 +112,12 @@ test('a deleted worker does not come back, and the one beside it does', async ()
   expect((await listWorkers(third)).map(({ id }) => id)).toEqual([keptId])
 })
 
-test('a worker whose gateway was killed without a word is still there', async () => {
+test('a worker survives a kill of the gateway', async () => {
   const dir = join(makeFolder(), 'data')
   const worker = await openWorker()
   const first = await start(dir)
   const id = await register(first, worker)
-  // Saved after it is ready, within the same job.
+  // The record is saved after the worker is ready, in the same job.
   await until(
     async () =>
       ((await (await first.get(`/workers/${id}`)).json()) as { job_status?: unknown }).job_status ===
@@ -129,7 +129,7 @@ test('a worker whose gateway was killed without a word is still there', async ()
   await isReady(second, id)
 })
 
-test('a worker that is gone after the restart is listed under its id, and not ready', async () => {
+test('a worker that is absent after the restart is listed under its id, not ready', async () => {
   const dir = join(makeFolder(), 'data')
   const worker = await openWorker()
   const first = await start(dir)
@@ -142,7 +142,7 @@ test('a worker that is gone after the restart is listed under its id, and not re
   expect((await second.get('/readiness')).status).toBe(503)
 })
 
-test('without a data directory nothing survives', async () => {
+test('without a data directory no worker survives', async () => {
   const worker = await openWorker()
   const first = await start(null)
   await register(first, worker)
@@ -151,10 +151,10 @@ test('without a data directory nothing survives', async () => {
   expect((await second.get('/readiness')).status).toBe(503)
 })
 
-test('one process at a time uses a data directory, and the second one reports it', async () => {
+test('only one process can use a data directory; the second one exits with an error', async () => {
   const dir = join(makeFolder(), 'data')
   const first = await start(dir)
-  // Records may hold keys of workers.
+  // Records may contain API keys of workers.
   expect(statSync(dir).mode & 0o077).toBe(0)
   const second = runCommand(['serve', '--port', '0', '--metrics-port', '0', '--data-dir', dir])
   const end = await second.ended
@@ -162,6 +162,6 @@ test('one process at a time uses a data directory, and the second one reports it
   expect(end.stderr).toContain(`the data directory ${dir} is in use by another process`)
   expect(end.stderr).not.toMatch(/\n\s+at /)
   expect((await first.get('/health')).status).toBe(200)
-  // What it could not have then, it can have afterwards.
+  // The lock is released when the process exits.
   await restart(first, dir)
 })

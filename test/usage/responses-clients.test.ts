@@ -1,4 +1,4 @@
-/** Unmodified clients of the responses API against the built gateway with two data threads and a store on disk: the official client, the agents SDK, the AI SDK. */
+/** Unmodified clients of the Responses API against the built gateway with two data threads and a store on disk: the official client, the agents SDK, the AI SDK. */
 import { createOpenAI } from '@ai-sdk/openai'
 import { Agent, OpenAIProvider, Runner, tool } from '@openai/agents'
 import { tool as aiTool, generateText, jsonSchema, stepCountIs, streamText } from 'ai'
@@ -13,7 +13,7 @@ import {
   startScriptedWorker,
 } from '../support/scripted-worker.ts'
 
-// biome-ignore lint/suspicious/noExplicitAny: replies of any shape
+// biome-ignore lint/suspicious/noExplicitAny: responses of any shape
 type Reply = any
 
 const CHAT = 'POST /v1/chat/completions'
@@ -41,8 +41,8 @@ afterAll(async () => {
   await worker?.close()
 })
 
-/** What the worker says from now on, and before that, once each. */
-function answers(last: Script, ...first: Script[]): void {
+/** Scripts the worker: each of `first` once, then `last`. */
+function respond(last: Script, ...first: Script[]): void {
   worker.requests.length = 0
   for (const script of first) worker.once(CHAT, script)
   worker.script(CHAT, last)
@@ -54,13 +54,13 @@ const weather = {
   parameters: { type: 'object', properties: { city: { type: 'string' } } },
   strict: false,
 }
-const asks: Said = { tool_calls: [{ id: 'call_w', name: 'get_weather', arguments: '{"city":"Bern"}' }] }
-const mixed = { reasoning_content: 'let me see', content: 'one moment', ...asks }
+const toolCall: Said = { tool_calls: [{ id: 'call_w', name: 'get_weather', arguments: '{"city":"Bern"}' }] }
+const mixed = { reasoning_content: 'let me see', content: 'one moment', ...toolCall }
 
 const aiProvider = () => createOpenAI({ baseURL: `${gateway.url}/v1`, apiKey: 'none' })
 
-test('create, retrieve, input items, delete, and errors of their own class', async () => {
-  answers(says('hello there'))
+test('create, retrieve, input items, delete, and the error classes of the client', async () => {
+  respond(says('hello there'))
   const reply = await client.responses.create({ model, input: 'hi' })
   expect(reply.output_text).toBe('hello there')
   expect((await client.responses.retrieve(reply.id)).output_text).toBe('hello there')
@@ -73,9 +73,9 @@ test('create, retrieve, input items, delete, and errors of their own class', asy
   await expect(client.responses.retrieve(reply.id)).rejects.toBeInstanceOf(NotFoundError)
 })
 
-test('the stream helper takes every kind of stream, and ends with what is stored', async () => {
-  for (const said of [{ content: 'hello' }, { content: 'a', reasoning_content: 'b' }, asks, mixed]) {
-    answers(says(said))
+test('the stream helper handles every kind of stream, and its final response equals the stored one', async () => {
+  for (const output of [{ content: 'hello' }, { content: 'a', reasoning_content: 'b' }, toolCall, mixed]) {
+    respond(says(output))
     const stream = client.responses.stream({ model, input: 'hi', tools: [weather] })
     for await (const _ of stream);
     const final = await stream.finalResponse()
@@ -91,8 +91,8 @@ test('the stream helper takes every kind of stream, and ends with what is stored
   }
 })
 
-test('parse reads what a schema asked for', async () => {
-  answers(says('{"city":"Bern"}'))
+test('parse returns output constrained by a schema', async () => {
+  respond(says('{"city":"Bern"}'))
   const reply = await client.responses.parse({
     model,
     input: 'where?',
@@ -101,8 +101,8 @@ test('parse reads what a schema asked for', async () => {
   expect(reply.output_text).toBe('{"city":"Bern"}')
 })
 
-test('polling of a background response, and a stream that is picked up again', async () => {
-  answers(says('in the end'))
+test('polling of a background response, and resuming its stream', async () => {
+  respond(says('in the end'))
   let reply = await client.responses.create({ model, input: 'hi', background: true })
   while (reply.status === 'queued' || reply.status === 'in_progress')
     reply = await client.responses.retrieve(reply.id)
@@ -116,8 +116,8 @@ test('polling of a background response, and a stream that is picked up again', a
   expect(text).toBe('in the end')
 })
 
-test('a stream that fails is an error for the client', async () => {
-  answers(() => sseAnswer([chunk({ content: 'x' }), { drop: 'close' }]))
+test('a failed stream raises an APIError', async () => {
+  respond(() => sseAnswer([chunk({ content: 'x' }), { drop: 'close' }]))
   const stream = await client.responses.create({ model, input: 'hi', stream: true })
   const read = async () => {
     for await (const _ of stream);
@@ -125,9 +125,9 @@ test('a stream that fails is an error for the client', async () => {
   await expect(read()).rejects.toBeInstanceOf(APIError)
 })
 
-test('the agents SDK runs a tool, whole and streamed', async () => {
+test('the agents SDK runs a tool, streamed and not', async () => {
   for (const stream of [false, true]) {
-    answers(says('It rains in Bern.'), says(asks))
+    respond(says('It rains in Bern.'), says(toolCall))
     const cities: string[] = []
     const agent = new Agent({
       name: 'Weather',
@@ -164,15 +164,15 @@ test('the agents SDK runs a tool, whole and streamed', async () => {
   }
 })
 
-test('the AI SDK streams text, reasoning, calls and cut answers, with finish reasons and usage', async () => {
+test('the AI SDK streams text, reasoning, calls and truncated output, with finish reasons and usage', async () => {
   const cases = [
     [{ content: 'hello' }, 'stop'],
     [{ content: 'a', reasoning_content: 'b' }, 'stop'],
     [{ content: 'cut', finish: 'length' }, 'length'],
-    [asks, 'tool-calls'],
+    [toolCall, 'tool-calls'],
   ] as const
-  for (const [said, reason] of cases) {
-    answers(says(said))
+  for (const [output, reason] of cases) {
+    respond(says(output))
     const result = streamText({
       model: aiProvider().responses(model),
       prompt: 'hi',
@@ -184,8 +184,8 @@ test('the AI SDK streams text, reasoning, calls and cut answers, with finish rea
   }
 })
 
-test('the AI SDK runs a tool in steps, with references to what is stored', async () => {
-  answers(says('It rains.'), says({ content: 'one moment', ...asks }))
+test('the AI SDK runs a tool in steps, with references to stored items', async () => {
+  respond(says('It rains.'), says({ content: 'one moment', ...toolCall }))
   const { text } = await generateText({
     model: aiProvider().responses(model),
     prompt: 'Weather in Bern?',

@@ -1,4 +1,4 @@
-/** The agents SDK with tools that the gateway runs, unmodified, against the built gateway with two data threads. */
+/** The unmodified agents SDK with tools that the gateway runs, against the built gateway with two data threads. */
 import { Agent, hostedMcpTool, OpenAIProvider, Runner } from '@openai/agents'
 import OpenAI from 'openai'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
@@ -62,7 +62,7 @@ const asker = (requireApproval: 'never' | 'always') =>
   })
 
 describe.each([false, true])('streamed: %s', (stream) => {
-  test('a hosted tool runs on its server, and its answer comes back in one run', async () => {
+  test('a hosted tool runs on its server, and the run completes with its result', async () => {
     if (stream) {
       const result = await runner.run(asker('never'), question, { stream: true })
       for await (const _ of result);
@@ -72,22 +72,25 @@ describe.each([false, true])('streamed: %s', (stream) => {
     expect(server.ran).toEqual(['get_weather'])
   })
 
-  test.each([true, false])('a hosted tool waits for a person, who says %s', async (isApproved) => {
-    const agent = asker('always')
-    const first = stream
-      ? await runner.run(agent, question, { stream: true })
-      : await runner.run(agent, question)
-    if ('completed' in first) {
-      for await (const _ of first);
-      await first.completed
-    }
-    expect(server.ran).toEqual([])
-    expect(first.interruptions).toHaveLength(1)
-    const [asked] = first.interruptions
-    if (isApproved) first.state.approve(asked)
-    else first.state.reject(asked)
-    const second = await runner.run(agent, first.state)
-    expect(second.finalOutput).toBe('It rains in Bern.')
-    expect(server.ran).toEqual(isApproved ? ['get_weather'] : [])
-  })
+  test.each([true, false])(
+    'a hosted tool that requires approval runs only if approved: %s',
+    async (isApproved) => {
+      const agent = asker('always')
+      const first = stream
+        ? await runner.run(agent, question, { stream: true })
+        : await runner.run(agent, question)
+      if ('completed' in first) {
+        for await (const _ of first);
+        await first.completed
+      }
+      expect(server.ran).toEqual([])
+      expect(first.interruptions).toHaveLength(1)
+      const [interruption] = first.interruptions
+      if (isApproved) first.state.approve(interruption)
+      else first.state.reject(interruption)
+      const second = await runner.run(agent, first.state)
+      expect(second.finalOutput).toBe('It rains in Bern.')
+      expect(server.ran).toEqual(isApproved ? ['get_weather'] : [])
+    },
+  )
 })

@@ -1,4 +1,4 @@
-/** The bundled modules as users get them: built and checked by the command, and in front of the official clients. */
+/** The bundled modules: built and checked by the command, and in front of the official clients. */
 import { existsSync, globSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -19,11 +19,11 @@ import { weir } from '../support/short-command.ts'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const BUILD_LIMIT_MS = 300_000
-/** Settings without which an example rightly refuses to run. */
-const SETTINGS: Readonly<Record<string, string>> = { 'wasm-auth': 'jwt_secret=tell-nobody' }
+/** Settings that an example requires. */
+const SETTINGS: Readonly<Record<string, string>> = { 'wasm-auth': 'jwt_secret=example-secret' }
 
 const examples = globSync('examples/wasm-*', { cwd: ROOT }).sort()
-/** By the file that says in which language a project is. */
+/** One example per language, found by a file of its toolchain. */
 const oneOfEachLanguage = ['assembly', 'Cargo.toml', 'go.mod', 'module.wat'].flatMap((mark) =>
   examples.filter((example) => existsSync(join(ROOT, example, mark))).slice(0, 1),
 )
@@ -35,11 +35,11 @@ beforeAll(() => {
 afterAll(stopCommands)
 
 describe('every bundled example', () => {
-  test('is there', () => expect(examples.length).toBeGreaterThanOrEqual(7))
+  test('exists', () => expect(examples.length).toBeGreaterThanOrEqual(7))
 
-  // That each of them does, without the command, is among the tests of the SDK.
+  // The tests of the SDK build all examples without the command.
   test.each(oneOfEachLanguage)(
-    '%s builds and passes the check, both by the command',
+    '%s builds and passes the check with the command',
     async (example) => {
       const file = join(folder, `${basename(example)}.wasm`)
       const built = await weir(['wasm', 'build', example, '--out', file, '--json'], { cwd: ROOT })
@@ -50,7 +50,7 @@ describe('every bundled example', () => {
       }
       const setting = SETTINGS[basename(example)]
       const more = setting === undefined ? [] : ['--config', setting]
-      // Its runtime imports WASI, and makes it large.
+      // The Go runtime imports WASI and makes the module large.
       const isGo = basename(example) === 'wasm-go'
       if (isGo) {
         const config = join(folder, 'wasi.yaml')
@@ -86,7 +86,7 @@ describe('official clients behind a module that rewrites streams', () => {
 
   afterAll(() => worker?.close())
 
-  test('the OpenAI client reads every chunk, the words are gone, the rest is as it was', async () => {
+  test('the OpenAI client reads every chunk without the secrets and is otherwise unaffected', async () => {
     const texts = ['the key is al', 'pha, its ', 'grö', 'ße is alp', 'ine 😀', ' al']
     worker.script('POST /v1/chat/completions', sseAnswer(chatChunks('test-model', texts)))
     const client = new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey: 'none', maxRetries: 0 })
@@ -100,7 +100,7 @@ describe('official clients behind a module that rewrites streams', () => {
     expect(ids).toEqual(new Set(['chatcmpl-scripted']))
   })
 
-  test('each event is a whole one on the wire, and the end is the gateway’s', async () => {
+  test('each event is complete on the wire, and the end marker comes from the gateway', async () => {
     worker.script('POST /v1/chat/completions', sseAnswer(chatChunks('test-model', ['al', 'pha', ' al'])))
     const response = await gateway.send('POST', '/v1/chat/completions', { model: 'test-model', stream: true })
     const events = (await response.text()).split('\n\n')
@@ -109,7 +109,7 @@ describe('official clients behind a module that rewrites streams', () => {
     expect(events.join('')).not.toContain('alpha')
   })
 
-  test('events with names keep them on the wire, pings too', async () => {
+  test('named events keep their names on the wire, pings too', async () => {
     worker.script('POST /v1/chat/completions', messageStream(['al', 'pha']))
     const response = await gateway.send('POST', '/v1/chat/completions', { model: 'test-model', stream: true })
     const events = (await response.text()).split('\n\n').slice(0, -1)
@@ -120,7 +120,7 @@ describe('official clients behind a module that rewrites streams', () => {
     expect(events.filter((event) => event.startsWith('event: ping'))).toHaveLength(1)
   })
 
-  test('the Anthropic client assembles a message whose text was rewritten', async () => {
+  test('the Anthropic client assembles a message with rewritten text', async () => {
     worker.script('POST /v1/chat/completions', messageStream(['say al', 'pha or alp', 'ine, al']))
     const message = await messages(gateway).stream(REQUEST).finalMessage()
     expect(message.content).toHaveLength(2)
@@ -132,7 +132,7 @@ describe('official clients behind a module that rewrites streams', () => {
     expect(message).toMatchObject({ id: 'msg_1', stop_reason: 'end_turn', usage: { output_tokens: 7 } })
   })
 
-  test('the Anthropic client gets every event by its name, in the order that they were sent', async () => {
+  test('the Anthropic client receives every event by name and in order', async () => {
     worker.script('POST /v1/chat/completions', messageStream(['al', 'pha']))
     const seen: string[] = []
     for await (const event of messages(gateway).stream(REQUEST)) seen.push(event.type)
@@ -153,7 +153,7 @@ describe('official clients behind a module that rewrites streams', () => {
 
 const REQUEST = { model: 'test-model', max_tokens: 64, messages: [{ role: 'user' as const, content: 'hi' }] }
 
-/** The client's own parser on a route of the gateway whose worker answers in events of the messages API. */
+/** The client's parser on the chat route, whose worker responds with Messages API events. */
 function messages(gateway: BuiltGateway): Anthropic['messages'] {
   const toChat: typeof fetch = (input, init) =>
     fetch(String(input).replace('/v1/messages', '/v1/chat/completions'), init)

@@ -1,4 +1,4 @@
-/** `weir wasm` as it is built: projects, builds, checks, cases, measurements, and the modules of a running gateway. */
+/** The built `weir wasm`: projects, builds, checks, cases, benchmarks, and the modules of a running gateway. */
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
@@ -6,7 +6,7 @@ import { type TinyModule, tinyModule } from '../fixtures/wasm/tiny-module.ts'
 import { type BuiltGateway, makeFolder, startBuiltGateway, stopCommands } from '../support/built-command.ts'
 import { weir } from '../support/short-command.ts'
 
-// Compilers and threads take their time on a busy machine.
+// Compilers and threads are slow on a loaded machine.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 })
 
 const ALL = ['OnRequest', 'OnResponse', 'OnError', 'OnStreamEvent']
@@ -17,13 +17,13 @@ const write = (path: string, text: string) => {
   mkdirSync(dirname(join(folder, path)), { recursive: true })
   writeFileSync(join(folder, path), text)
 }
-/** Also where a test runs without the one that tries the build itself. */
+/** Builds the project if no earlier test has. */
 const buildAllPoints = async () => {
   if (!existsSync(join(folder, 'all-points/build/module.wasm'))) await wasm('build', 'all-points')
 }
 const readJson = (path: string) => JSON.parse(readFileSync(join(folder, path), 'utf8'))
 
-/** A project whose module answers as its path asks, and fails closed. */
+/** A project whose module acts by the request path, and fails closed. */
 const MODULE = `
 import { Action, Description, handleRequest } from 'weir-gateway/wasm-sdk/assembly'
 
@@ -55,7 +55,7 @@ beforeAll(async () => {
 afterAll(stopCommands)
 
 describe('weir wasm new', () => {
-  test('makes a project with a handler and a case for each attach point, and says what to do next', async () => {
+  test('creates a project with a handler and a case for each attach point, and prints the next step', async () => {
     const { code, out } = await wasm('new', 'second', '--dir', 'some/where', '--attach', 'OnError')
     expect(code).toBe(0)
     expect(out).toContain('weir wasm build some/where')
@@ -63,7 +63,7 @@ describe('weir wasm new', () => {
     expect(readJson('some/where/package.json')).toMatchObject({ name: 'second' })
   })
 
-  test('writes over nothing', async () => {
+  test('never overwrites a project', async () => {
     const before = readFileSync(join(folder, 'teapot/assembly/index.ts'), 'utf8')
     expect(await wasm('new', 'teapot')).toMatchObject({
       code: 1,
@@ -86,7 +86,7 @@ describe('weir wasm new', () => {
 })
 
 describe('weir wasm build', () => {
-  test('prints path, size and exports, and every template handler does what its case says', async () => {
+  test('prints path, size and exports, and the handlers of the template pass their cases', async () => {
     const { code, out } = await wasm('build', 'all-points')
     expect(code).toBe(0)
     expect(out).toMatch(/^all-points\/build\/module\.wasm: \d+ KiB after [\d.]+ s$/m)
@@ -98,7 +98,7 @@ describe('weir wasm build', () => {
     expect(Object.keys(played.calls).sort()).toEqual([...ALL].sort())
   })
 
-  test('shows what the compiler does not like, each mistake with file, line and column', async () => {
+  test('prints each compiler error with file, line and column', async () => {
     await wasm('new', 'wrong')
     write(
       'wrong/assembly/index.ts',
@@ -112,11 +112,11 @@ describe('weir wasm build', () => {
     expect(errors).toMatchObject([{ line: 2 }, { line: 3, level: 'error' }])
   })
 
-  test('says that a folder is no project', async () => {
+  test('reports a folder that is not a project', async () => {
     expect(await wasm('build', '.')).toMatchObject({ code: 1, err: expect.stringContaining('weir wasm new') })
   })
 
-  test('says what to install when cargo is missing', async () => {
+  test('prints how to install a missing cargo', async () => {
     await wasm('new', 'rusty', '--lang', 'rust')
     const end = await weir(['wasm', 'build', 'rusty'], { cwd: folder, env: { PATH: '/nowhere' } })
     expect(end).toMatchObject({
@@ -133,7 +133,7 @@ describe('weir wasm test', () => {
     return wasm('test', 'teapot/build/module.wasm', '--cases', 'played', ...args)
   }
 
-  test('shows differences as lines, counts them, and gives the times of the calls', async () => {
+  test('prints differences as lines, counts them, and prints call times', async () => {
     const expected = { status: 401, body: { x: [1, 3] } }
     const { code, out } = await play({ title: 'differs', steps: [steps('/', expected), steps('/pass', {})] })
     expect(code).toBe(1)
@@ -145,7 +145,7 @@ describe('weir wasm test', () => {
     expect(out).toMatch(/^OnRequest +2 +[\d.]+ +[\d.]+/m)
   })
 
-  test('--update writes what differs, keeps what matches, and the next run is good', async () => {
+  test('--update writes new results, keeps matching ones, and the next run passes', async () => {
     const cases = {
       title: 'recorded',
       steps: [
@@ -170,7 +170,7 @@ describe('weir wasm test', () => {
     expect(readFileSync(join(folder, 'played/case.json'), 'utf8')).toBe(text)
   })
 
-  test('stops a call at the deadline and at the memory limit, and says what the gateway would do', async () => {
+  test('stops a call at the deadline and at the memory limit, and prints what the gateway would do', async () => {
     const pass = { action: 'continue' }
     const cases = {
       title: 'limits',
@@ -178,14 +178,14 @@ describe('weir wasm test', () => {
     }
     const { code, out } = await play(cases, '--timeout-ms', '1500', '--memory-pages', '64')
     expect(code).toBe(1)
-    // On a fast machine the fuel ends first.
+    // On a fast machine the fuel limit is reached first.
     expect(out).toMatch(/the call failed: the call (exceeded 1500 ms|used up its fuel)/)
     expect(out).toContain('the gateway answers 500 wasm_module_failed (on_failure closed)')
     expect(out).toContain('its memory was near the limit of 4.0 MiB')
     expect(out).toContain('3 steps in 1 case: 1 ok, 2 failed')
   })
 
-  test('plays warm instances too, which shows what a module wrongly keeps', async () => {
+  test('can reuse instances, which reveals state that a module keeps by mistake', async () => {
     const count = { ...steps('/count', { status: 401 }), repeat: 2 }
     const cases = { title: 'counts', steps: [count] }
     expect((await play(cases)).code).toBe(0)
@@ -193,9 +193,9 @@ describe('weir wasm test', () => {
     expect(warm).toMatchObject({ code: 1, out: expect.stringContaining('+   "status": 402') })
   })
 
-  test('takes the limits from the configuration of a gateway', async () => {
+  test('uses the limits of a gateway configuration', async () => {
     write('limits.yaml', 'plugins: { wasm: { timeoutMs: 700, memoryPages: 32 } }\n')
-    // Which limit it meets first is the machine's business; what the module says of itself must keep to it too.
+    // Either limit may be reached first; the self-description of the module must respect both.
     const cases = { title: 'loops', steps: [steps('/loop', { fails: 'the call ' })] }
     const { code, out } = await play(cases, '--gateway-config', 'limits.yaml', '--json')
     expect(code).toBe(0)
@@ -220,7 +220,7 @@ describe('weir wasm test', () => {
   })
 })
 
-/** What is no handler of a request or its answer. */
+/** Attach points that handle neither a request nor a response. */
 const OTHERS = ['OnToolCall', 'OnPick']
 
 test('weir wasm bench measures each attach point with fresh and with warm instances', async () => {
@@ -244,7 +244,7 @@ test('weir wasm bench measures each attach point with fresh and with warm instan
   }
 })
 
-test('weir wasm bench says what a call costs: the same units every time, and about how long that takes', async () => {
+test('weir wasm bench prints the cost of a call, in the same units every time, and the approximate time', async () => {
   await buildAllPoints()
   const costs = async () => {
     const { out } = await wasm('bench', 'all-points', '--duration-ms', '30')
@@ -257,18 +257,18 @@ test('weir wasm bench says what a call costs: the same units every time, and abo
   expect(await costs()).toEqual(first)
 })
 
-test('weir wasm bench refuses an input whose call never ends', async () => {
+test('weir wasm bench rejects an input whose call never ends', async () => {
   write(
     'teapot/cases/team.json',
     '{"title":"t","steps":[{"on":"OnRequest","request":{"path":"/loop"},"expect":{}}]}',
   )
   const end = await wasm('bench', 'teapot/build/module.wasm', '--timeout-ms', '200')
-  // Fuel or deadline, whichever the machine comes to first.
+  // Fuel or deadline, whichever is reached first.
   const problem = /(exceeded 200 ms|used up its fuel).*, so nothing can be measured/
   expect(end).toMatchObject({ code: 1, out: '', err: expect.stringMatching(problem) })
 })
 
-test('every tool asks for --wasi where a module imports WASI, and takes the module with it', async () => {
+test('every command requires --wasi for a module that imports WASI, and accepts it with the flag', async () => {
   const gateway = await startBuiltGateway({ plugins: { wasm: { roots: [folder], allowWasi: true } } })
   write('reactor/allowed.yaml', 'plugins: { wasm: { allowWasi: true } }\n')
   write('reactor/cases/one.json', '{"title":"t","steps":[{"on":"OnRequest","expect":{"action":"continue"}}]}')
@@ -299,7 +299,7 @@ describe('a running gateway', () => {
     gateway = await startBuiltGateway({ plugins: { wasm: { roots: [folder] } } })
   })
 
-  test('takes a module by a relative path, lists it, runs it, and lets it go by its name', async () => {
+  test('adds a module by relative path, lists it, runs it, and removes it by name', async () => {
     const added = await atGateway('add', 'teapot', '--timeout-ms', '500', '--instance', 'reuse')
     expect(added).toMatchObject({ code: 0, err: '' })
     expect(added.out).toMatch(/^teapot registered as [\da-f-]{36}, attached to OnRequest\n$/)
@@ -317,7 +317,7 @@ describe('a running gateway', () => {
     expect((await atGateway('list')).out).toContain('no modules')
   })
 
-  test('the list says what calls cost and how modules do; the history, which versions there were', async () => {
+  test('the list shows call costs and results, the history shows versions', async () => {
     await atGateway('add', 'teapot')
     const [, first] = (await atGateway('list')).out.match(/^teapot +([\da-f-]{36})/m) ?? []
     const response = await gateway.send('POST', '/v1/chat/completions', { model: 'none' })
@@ -350,23 +350,23 @@ describe('a running gateway', () => {
     expect([version.module_meta.name, earlier]).toMatchObject(['teapot', [{ module_uuid: first }]])
     await atGateway('rollback', 'teapot')
     expect((await atGateway('history', 'teapot')).out).toContain('no earlier version')
-    expect(await atGateway('history', 'nobody')).toMatchObject({
+    expect(await atGateway('history', 'missing')).toMatchObject({
       code: 1,
-      err: expect.stringContaining('nobody'),
+      err: expect.stringContaining('missing'),
     })
     await atGateway('remove', 'teapot')
   })
 
-  test('a registration says which requests a module is for, and its place among the others', async () => {
+  test('a registration sets the requests that a module matches, and its priority', async () => {
     await buildAllPoints()
     await atGateway('add', 'all-points', '--attach', 'OnRequest', '--config', 'message=first come')
     const match = ['--match', 'models=tea-*,other', '--match', 'header:x-tea=yes']
     const added = await atGateway('add', 'teapot', ...match, '--priority', '7', '--fuel', '40000000')
     expect(added).toMatchObject({ code: 0, err: '' })
-    const ask = async (model: string, headers: Record<string, string>) =>
+    const send = async (model: string, headers: Record<string, string>) =>
       (await gateway.send('POST', '/v1/chat/completions', { model }, headers)).status
-    expect(await ask('tea-1', { 'x-tea': 'yes' })).toBe(418)
-    expect([await ask('tea-1', {}), await ask('none', { 'x-tea': 'yes' })]).toEqual([400, 400])
+    expect(await send('tea-1', { 'x-tea': 'yes' })).toBe(418)
+    expect([await send('tea-1', {}), await send('none', { 'x-tea': 'yes' })]).toEqual([400, 400])
     const { modules } = JSON.parse((await atGateway('list', '--json')).out)
     expect(modules.map(({ module_meta }: { module_meta: { name: string } }) => module_meta.name)).toEqual([
       'teapot',
@@ -381,9 +381,9 @@ describe('a running gateway', () => {
     for (const name of ['teapot', 'all-points']) await atGateway('remove', name)
   })
 
-  test('a build that is older than its sources is built again; named as a file, it is refused', async () => {
+  test('an outdated build is rebuilt; if the file is given, it is rejected', async () => {
     cpSync(join(folder, 'teapot'), join(folder, 'stale'), { recursive: true, preserveTimestamps: true })
-    const ask = async () => (await gateway.send('POST', '/v1/chat/completions', { model: 'none' })).status
+    const send = async () => (await gateway.send('POST', '/v1/chat/completions', { model: 'none' })).status
     write('stale/assembly/index.ts', MODULE.replace('reject(418)', 'reject(419)'))
     const built = join(folder, 'stale/build/module.wasm')
     const before = readFileSync(built)
@@ -396,17 +396,17 @@ describe('a running gateway', () => {
     }
     expect(readFileSync(built).equals(before)).toBe(true)
     expect(await atGateway('add', 'stale')).toMatchObject({ code: 0 })
-    expect([readFileSync(built).equals(before), await ask()]).toEqual([false, 419])
-    // What is no source says nothing of the age of a build.
+    expect([readFileSync(built).equals(before), await send()]).toEqual([false, 419])
+    // Only sources determine the age of a build.
     write('stale/cases/team.json', '{"title":"t","steps":[{"on":"OnRequest","expect":{}}]}')
     expect(await atGateway('replace', 'stale', 'stale/build/module.wasm')).toMatchObject({ code: 0 })
     write('stale/assembly/index.ts', MODULE.replace('reject(418)', 'reject(420)'))
     expect(await atGateway('replace', 'stale', 'stale')).toMatchObject({ code: 0 })
-    expect(await ask()).toBe(420)
+    expect(await send()).toBe(420)
     await atGateway('remove', 'stale')
   })
 
-  test('rejections name the remedy', async () => {
+  test('rejections come with advice', async () => {
     await atGateway('add', 'teapot')
     const twice = await atGateway('add', 'teapot', '--name', 'other')
     expect(twice).toMatchObject({ code: 1, out: '' })
@@ -418,14 +418,14 @@ describe('a running gateway', () => {
       code: 1,
       err: expect.stringContaining('the path must exist on the machine of the gateway'),
     })
-    expect(await atGateway('remove', 'nobody')).toMatchObject({
+    expect(await atGateway('remove', 'missing')).toMatchObject({
       code: 1,
       err: expect.stringContaining('known: teapot'),
     })
     expect(await atGateway('remove', 'teapot')).toMatchObject({ code: 0 })
   })
 
-  test('settings from the environment reach the module and never the output', async () => {
+  test('settings from the environment reach the module and are never printed', async () => {
     await buildAllPoints()
     const args = [
       'wasm',
@@ -433,24 +433,24 @@ describe('a running gateway', () => {
       'all-points',
       '--json',
       '--config-env',
-      'message=TOLD',
+      'message=GREETING',
       '--gateway',
       gateway.url,
     ]
-    const added = await weir(args, { cwd: folder, env: { TOLD: 'hunter2' } })
+    const added = await weir(args, { cwd: folder, env: { GREETING: 'hunter2' } })
     expect(added.code).toBe(0)
     expect(added.out).not.toContain('hunter2')
     const response = await gateway.send('POST', '/v1/chat/completions', { model: 'none' })
     expect(await response.json()).toEqual({ error: { message: 'hunter2' } })
     await atGateway('remove', 'all-points')
-    const missing = await atGateway('add', 'all-points', '--config-env', 'message=UNTOLD')
+    const missing = await atGateway('add', 'all-points', '--config-env', 'message=UNSET_NAME')
     expect(missing).toMatchObject({
       code: 1,
-      err: expect.stringContaining('the environment variable UNTOLD is not set'),
+      err: expect.stringContaining('the environment variable UNSET_NAME is not set'),
     })
   })
 
-  test('refuses what the check refuses, and takes what the check takes', async () => {
+  test('add and check accept and reject the same files', async () => {
     write('files/text.wasm', 'no module')
     write('files/empty.wasm', '')
     const magic = [0, 0x61, 0x73, 0x6d]
@@ -500,7 +500,7 @@ describe('a running gateway', () => {
     expect(findings[0]).toMatchObject({ level: 'problem', next: expect.stringMatching(/\w/) })
   })
 
-  test('record says who has to allow it, and refuses counts that are none', async () => {
+  test('record prints the required setting, and rejects an invalid count', async () => {
     const refused = await atGateway('record', 'live/refused.json', '--count', '1')
     expect(refused).toMatchObject({ code: 1, out: '' })
     expect(refused.err).toContain('set plugins.wasm.allowRecording: true in the gateway configuration')
@@ -509,7 +509,7 @@ describe('a running gateway', () => {
     expect(existsSync(join(folder, 'live'))).toBe(false)
   })
 
-  test('record writes live requests as a case without what is secret, and the case can be played', async () => {
+  test('record writes live requests as a case without secrets, and the case can be run', async () => {
     const open = await startBuiltGateway({ plugins: { wasm: { roots: [folder], allowRecording: true } } })
     const atOpen = (...args: string[]) => wasm(...args, '--gateway', open.url)
     const none = await atOpen('record', 'live/none.json', '--seconds', '1')
@@ -518,7 +518,7 @@ describe('a running gateway', () => {
       err: expect.stringContaining('no module was called during the recording'),
     })
     expect(await atOpen('add', 'teapot')).toMatchObject({ code: 0 })
-    const recording = atOpen('record', 'live/deep/case.json', '--count', '2', '--title', 'what was asked')
+    const recording = atOpen('record', 'live/deep/case.json', '--count', '2', '--title', 'live requests')
     let isOver = false
     void recording.finally(() => {
       isOver = true
@@ -531,7 +531,7 @@ describe('a running gateway', () => {
       out: expect.stringMatching(/^2 steps in live\/deep\/case\.json; .*weir wasm test --update/),
     })
     const { title, steps } = readJson('live/deep/case.json')
-    expect([title, steps.length]).toEqual(['what was asked', 2])
+    expect([title, steps.length]).toEqual(['live requests', 2])
     expect(statSync(join(folder, 'live/deep/case.json')).mode & 0o077).toBe(0)
     expect(steps[0]).toMatchObject({
       on: 'OnRequest',

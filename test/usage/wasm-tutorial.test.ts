@@ -1,6 +1,6 @@
 /**
- * The tutorial of modules, run as it stands: every shell command of `wasm-sdk/README.md` in order, in one shell, in an
- * empty folder; what it shows as output has to be in the output.
+ * Runs the tutorial of modules as written: every shell command of `wasm-sdk/README.md` in order, in one shell, in an
+ * empty folder; the output must contain what the tutorial shows.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -17,15 +17,15 @@ import { freePort } from '../support/free-port.ts'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const TUTORIAL = new URL('../../wasm-sdk/README.md', import.meta.url)
-/** Compilers and a gateway on a busy machine. */
+/** Compilers and a gateway are slow on a loaded machine. */
 const LIMIT_MS = 600_000
 const RUST_CHAPTER = /rust/i
 
 interface Step {
-  /** Heading that it stands under. */
+  /** Heading above the step. */
   readonly chapter: string
   readonly commands: string
-  /** Lines that the output has; `…` stands for anything. */
+  /** Lines that the output must contain; `…` matches anything. */
   readonly shown: readonly string[]
 }
 
@@ -33,7 +33,7 @@ const steps = readSteps(readFileSync(TUTORIAL, 'utf8'))
 
 afterEach(stopCommands)
 
-test('the tutorial has commands in every chapter that promises some', () => {
+test('every chapter with steps has commands', () => {
   const chapters = new Set(steps.map(({ chapter }) => chapter))
   expect([...chapters].map((chapter) => chapter.slice(0, 2))).toEqual([
     '1.',
@@ -47,7 +47,7 @@ test('the tutorial has commands in every chapter that promises some', () => {
   expect(steps.filter(({ shown }) => shown.length > 0).length).toBeGreaterThan(10)
 })
 
-test('every command of the tutorial does what the tutorial says', { timeout: LIMIT_MS }, async () => {
+test('every command of the tutorial prints what the tutorial shows', { timeout: LIMIT_MS }, async () => {
   const reason = await reasonAgainstRust()
   if (reason !== null) console.warn(`the chapter on Rust is skipped: ${reason}`)
   const runnable = steps.filter(({ chapter }) => reason === null || !RUST_CHAPTER.test(chapter))
@@ -70,7 +70,7 @@ function readSteps(markdown: string): Step[] {
   return found
 }
 
-/** Whether this machine can build the template; what it says when it cannot. */
+/** Null if this machine can build the Rust template; otherwise the reason. */
 async function reasonAgainstRust(): Promise<string | null> {
   const directory = `${makeFolder()}/probe`
   await newProject({ directory, name: 'probe', language: 'rust' })
@@ -78,7 +78,7 @@ async function reasonAgainstRust(): Promise<string | null> {
   return built.isOk ? null : reasonToSkip(built)
 }
 
-/** All steps in one bash, which stops at the first command that fails; processes that it left are ended. */
+/** Runs all steps in one bash, which stops at the first failing command; background jobs are killed. */
 async function runShell(runnable: readonly Step[]) {
   const mark = '=== step done ==='
   const script = [
@@ -110,6 +110,6 @@ async function runShell(runnable: readonly Step[]) {
 function toPattern(line: string): RegExp {
   const parts = line.trim().split(/\s*…\s*/)
   const escaped = parts.map((part) => part.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&'))
-  // Columns of a table are as wide as their content.
+  // Column widths of a table depend on its content.
   return new RegExp(escaped.map((part) => part.replaceAll(/ {2,}/g, ' +')).join('.*'))
 }

@@ -1,4 +1,4 @@
-/** Modules in the built gateway, over its threads and over restarts. */
+/** Modules in the built gateway, on several threads and across restarts. */
 import { appendFileSync, rmSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { afterEach, describe, expect, test } from 'vitest'
@@ -51,7 +51,7 @@ const chat = (gateway: BuiltGateway, headers: Record<string, string> = {}) =>
   )
 
 describe('over two data threads', () => {
-  test('a module acts at once on every thread, counts of all add up, and a counter is one counter', async () => {
+  test('a new module runs on every thread at once, call counts are summed, and a counter is shared', async () => {
     const folder = openFolder()
     const gateway = await startBuiltGateway({
       plugins: { wasm: { roots: [folder.path], poolThreads: 2, timeoutMs: 20_000 } },
@@ -66,12 +66,12 @@ describe('over two data threads', () => {
     expect(sumOf(await gateway.metrics('counter'), 'weir_wasm_executions_total')).toBe(100)
     expect((await gateway.send('DELETE', `/wasm/${uuid}`)).status).toBe(200)
     const statuses = await Promise.all(Array.from({ length: 20 }, async () => (await chat(gateway)).status))
-    // No worker: the handler's own answer, and no longer the module's.
+    // Without a worker the handler responds 503; the module no longer responds.
     expect(new Set(statuses)).toEqual(new Set([503]))
     expect(gateway.command.lines.filter((line) => line.includes('Warning'))).toEqual([])
   })
 
-  test('lines of a guest carry the module and the request, at their level; registering leaves an audit line', async () => {
+  test('log lines of a module carry its name, the request id and their level; a registration is audited', async () => {
     const folder = openFolder()
     const auth = { controlPlaneKeys: ['ops:Ops:admin:admin-key'], apiKey: 'key', auditLog: false }
     const gateway = await startBuiltGateway({
@@ -134,7 +134,7 @@ describe('over two data threads', () => {
   }, 180_000)
 })
 
-test('a data thread that takes the place of one that crashed has the modules', async () => {
+test('a data thread that replaces a crashed one has the modules', async () => {
   const folder = openFolder()
   const crash = { $path: fileURLToPath(new URL('../fixtures/crash-plugin.ts', import.meta.url)) }
   const gateway = await startBuiltGateway({
@@ -157,7 +157,7 @@ test('a data thread that takes the place of one that crashed has the modules', a
 }, 180_000)
 
 describe('over a restart', () => {
-  test('modules are kept where storage is enabled: the same ids, in the same order, doing the same', async () => {
+  test('with storage, modules are restored with the same ids, order and behaviour', async () => {
     const folder = openFolder()
     const plugins = { wasm: { roots: [folder.path], timeoutMs: 20_000 }, storage: { dir: makeFolder() } }
     const first = await startBuiltGateway({ plugins })
@@ -179,7 +179,7 @@ describe('over a restart', () => {
     expect((await list(forgetting)).modules).toEqual([])
   }, 180_000)
 
-  test('nothing is kept without storage', async () => {
+  test('without storage, no module is restored', async () => {
     const folder = openFolder()
     const module = await folder.module('a', ['OnRequest'])
     const first = await startBuiltGateway({ plugins: { wasm: { roots: [folder.path], timeoutMs: 20_000 } } })
@@ -194,7 +194,7 @@ describe('over a restart', () => {
     ).toEqual([])
   }, 180_000)
 
-  test('a file that changed is left out with an error, and can still be removed', async () => {
+  test('a changed module file is not loaded, with an error, and can still be removed', async () => {
     const folder = openFolder()
     const plugins = { wasm: { roots: [folder.path], timeoutMs: 20_000 }, storage: { dir: makeFolder() } }
     const first = await startBuiltGateway({ plugins })
@@ -209,7 +209,7 @@ describe('over a restart', () => {
     expect((await second.send('DELETE', `/wasm/${uuid}`)).status).toBe(400)
   }, 180_000)
 
-  test('a module that must not fail and is gone stops the start, and says what to do', async () => {
+  test('a missing module with on_failure closed prevents the start, with advice', async () => {
     const folder = openFolder()
     const plugins = { wasm: { roots: [folder.path], timeoutMs: 20_000 }, storage: { dir: makeFolder() } }
     const first = await startBuiltGateway({ plugins })

@@ -1,4 +1,4 @@
-/** Reads a request's body and puts the same bytes in its place: both ways of a copy, and one pass over them. */
+/** Reads a request body and replaces it with the same bytes: the cost of both copies and of one pass. */
 import { Action, Description, handleRequest, Request } from 'weir-gateway/wasm-sdk/assembly'
 
 export function describe(): i32 {

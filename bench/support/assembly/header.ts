@@ -1,4 +1,4 @@
-/** Adds one header to a request and looks at nothing: the least a module can do. */
+/** Adds one header to a request: the minimum that a module can do. */
 import { Action, Description, handleRequest, Request } from 'weir-gateway/wasm-sdk/assembly'
 
 export function describe(): i32 {

@@ -1,4 +1,4 @@
-/** Never ends for requests that carry the header `x-bench-loop`; lets all others pass. */
+/** Never ends for requests with the header `x-bench-loop`; passes all others. */
 import { Action, Description, handleRequest, Request } from 'weir-gateway/wasm-sdk/assembly'
 
 export function describe(): i32 {

@@ -1,4 +1,4 @@
-/** Takes each event of a stream and sends the same one in its place: the whole way of a change. */
+/** Replaces each event of a stream with the same one: the full path of a change. */
 import { Description, handleStreamEvent, Request, StreamAction, StreamEvent } from 'weir-gateway/wasm-sdk/assembly'
 
 export function describe(): i32 {

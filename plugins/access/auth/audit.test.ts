@@ -16,7 +16,7 @@ function request(access: string, overrides: object = {}): RequestContext {
   return { ...base, ...overrides } as unknown as RequestContext
 }
 
-test('a passed control-plane request leaves one line that names who did what', () => {
+test('an accepted control-plane request has one line with principal, method and path', () => {
   const { lines, log } = recorder()
   auditSuccess(log, request('admin'))
   expect(lines).toEqual([
@@ -33,7 +33,7 @@ test('a passed control-plane request leaves one line that names who did what', (
   ])
 })
 
-test('a refusal names the principal when the key was known', () => {
+test('a rejection names the principal if the key is known', () => {
   const { lines, log } = recorder()
   const cause = { tenant: 'auth:dev', role: 'user' }
   const denied: GatewayError = authErrors.insufficient_role.with({ cause })
@@ -45,7 +45,7 @@ test('a refusal names the principal when the key was known', () => {
   ])
 })
 
-test('serving routes leave no audit line', () => {
+test('serving routes have no audit line', () => {
   const wanted: boolean[] = []
   const host = {
     isControl: true,
@@ -61,7 +61,7 @@ test('serving routes leave no audit line', () => {
   expect(wanted).toEqual([false, false, true, false, false, true])
 })
 
-test('control characters are escaped and long values cut', () => {
+test('control characters are escaped and long values truncated', () => {
   const { lines, log } = recorder()
   auditSuccess(log, request('admin', { path: `/workers/a\nb${'x'.repeat(2000)}`, requestId: 'a\u001bb' }))
   expect(lines[0].path).toMatch(/^\/workers\/a\\u000abx+$/)
@@ -69,7 +69,7 @@ test('control characters are escaped and long values cut', () => {
   expect(lines[0].request_id).toBe('a\\u001bb')
 })
 
-test('a caller without a key, where none is configured, used no method', () => {
+test('a client without a key, if none is configured, has no auth method', () => {
   const { lines, log } = recorder()
   auditSuccess(log, request('admin', { identity: { tenant: 'anonymous', role: null } }))
   expect(lines[0]).toMatchObject({ principal: 'anonymous', auth_method: null, outcome: 'success' })

@@ -33,7 +33,7 @@ describe('nothing configured', () => {
 
 describe('a shared key only', () => {
   const service = auth({ apiKey: 'shared' })
-  test.each(['api', 'admin'] as const)('opens %s routes, and nothing else does', (access) => {
+  test.each(['api', 'admin'] as const)('opens %s routes, and no other credential does', (access) => {
     expect(outcome(service, access, 'Bearer shared')).toBe('auth:shared')
     for (const header of [
       undefined,
@@ -52,7 +52,7 @@ describe('a shared key only', () => {
       expect(outcome(service, access, header)).toBe(refused)
     }
   })
-  test('x-api-key counts where it is handed over, on serving routes only', () => {
+  test('x-api-key is accepted if passed, on serving routes only', () => {
     expect(outcome(service, 'api', undefined, 'shared')).toBe('auth:shared')
     expect(outcome(service, 'api', 'Bearer wrong', 'shared')).toBe('auth:shared')
     expect(outcome(service, 'api', undefined, 'wrong')).toBe(refused)
@@ -62,12 +62,12 @@ describe('a shared key only', () => {
 
 describe('tenant keys only', () => {
   const service = auth({ tenantKeys: ['a:key-a', 'b:key-b'] })
-  test('name their tenant on serving routes', () => {
+  test('identify their tenant on serving routes', () => {
     expect(outcome(service, 'api', 'Bearer key-a')).toBe('auth:a')
     expect(outcome(service, 'api', 'Bearer key-b')).toBe('auth:b')
     expect(outcome(service, 'api')).toBe(refused)
   })
-  test('shut the control plane for everybody', () => {
+  test('close the control plane', () => {
     expect(outcome(service, 'admin')).toBe(refused)
     expect(outcome(service, 'admin', 'Bearer key-a')).toBe(refused)
   })
@@ -79,11 +79,11 @@ describe('control-plane keys', () => {
     tenantKeys: ['a:key-a'],
     controlPlaneKeys: ['ops:Ops:admin:root', 'dev:Dev:user:low'],
   })
-  test('need the role admin', () => {
+  test('require the role admin', () => {
     expect(outcome(service, 'admin', 'Bearer root')).toBe('auth:ops')
     expect(outcome(service, 'admin', 'Bearer low')).toBe('403 insufficient_role')
   })
-  test('shut out the shared key and tenant keys', () => {
+  test('exclude the shared key and tenant keys', () => {
     expect(outcome(service, 'admin', 'Bearer shared')).toBe(refused)
     expect(outcome(service, 'admin', 'Bearer key-a')).toBe(refused)
     expect(outcome(service, 'admin', 'Bearer a.b.c')).toBe(refused)
@@ -116,7 +116,7 @@ test('the response to a rejected control-plane request names the authentication 
   }
 })
 
-test('every key of the gateway is known as its own, however the scheme is spelled', () => {
+test('every key of the gateway is recognised, in any spelling of the scheme', () => {
   const service = auth({
     apiKey: 'shared',
     tenantKeys: ['a:key-a'],

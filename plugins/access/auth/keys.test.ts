@@ -38,11 +38,11 @@ test.each([
   expect(message).not.toContain('secret')
 })
 
-test('a shared key with blanks at its ends stops the boot', () => {
+test('a shared key with spaces at its ends prevents the start', () => {
   expect(messageOf(() => readKeys({ ...none, apiKey: 'secret ' }, log))).toContain('auth.apiKey')
 })
 
-test('a control-plane key may hold colons, and its role is read in any case', () => {
+test('a control-plane key may contain colons, and its role is case-insensitive', () => {
   const { controlPlane } = readKeys(
     { ...none, controlPlaneKeys: ['ops:Ops:ADMIN:a:b:c', 'dev:Dev::k2', 'x:X:user:k3'] },
     log,
@@ -54,7 +54,7 @@ test('a control-plane key may hold colons, and its role is read in any case', ()
   ])
 })
 
-test('a malformed control-plane key is skipped with a warning that does not show it', () => {
+test('a malformed control-plane key is skipped with a warning that does not contain it', () => {
   log.warn.mockClear()
   const keys = readKeys({ ...none, controlPlaneKeys: ['ops:admin:secret', 'a:b:admin:k'] }, log)
   expect(keys.controlPlane).toHaveLength(1)

@@ -54,7 +54,7 @@ function verifier(jwksUrl: string, refetchMs = REFETCH_MS, cacheMs = 600_000): T
   })
 }
 
-/** The shared key has the shape of a token, which must not matter. */
+/** The shared key has the format of a token, which must not matter. */
 function auth(refetchMs?: number, cacheMs?: number): KeyAuth {
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/keys`
   const shared = { key: 'shared.key.text', identity: { tenant: 'auth:shared', role: null } }
@@ -80,14 +80,14 @@ async function outcome(service: KeyAuth, token: string, access: 'api' | 'admin' 
 
 const REFUSED = '401 invalid_credential'
 
-test('claims name the tenant; the key set is fetched once', async () => {
+test('claims identify the tenant; the key set is fetched once', async () => {
   const service = auth()
   expect(await outcome(service, await sign(good))).toBe('jwt:team-a')
   expect(await outcome(service, await sign({ ...good, sub: 'team-b' }))).toBe('jwt:team-b')
   expect(fetches).toBe(1)
 })
 
-test('the admin role opens the control plane, from a list or a text; another role is 403', async () => {
+test('the admin role opens the control plane, from a list or a string; another role is 403', async () => {
   const service = auth()
   for (const roles of [['user', 'admin'], 'user admin'])
     expect(await outcome(service, await sign({ ...good, roles }), 'admin')).toBe('jwt:team-a')
@@ -96,7 +96,7 @@ test('the admin role opens the control plane, from a list or a text; another rol
   expect(await outcome(service, await sign({ ...good, exp: 1, roles: ['admin'] }), 'admin')).toBe(REFUSED)
 })
 
-test('what is wrong with a token is 401', async () => {
+test('an invalid token is 401', async () => {
   const service = auth()
   const stranger = await generateKeyPair('ES256')
   const rsa = await generateKeyPair('RS256')
@@ -128,7 +128,7 @@ test('what is wrong with a token is 401', async () => {
   expect(await outcome(service, await sign({ ...good, exp: inSeconds(-2) }))).toBe('jwt:team-a')
 })
 
-test('a rotated key is fetched; an unknown one makes at most one fetch per pause', async () => {
+test('a rotated key is fetched; unknown keys cause at most one fetch per interval', async () => {
   const service = auth()
   expect(await outcome(service, await sign(good))).toBe('jwt:team-a')
   const second = await generateKeyPair('ES256')
@@ -144,7 +144,7 @@ test('a rotated key is fetched; an unknown one makes at most one fetch per pause
   expect(fetches - before).toBe(1)
 })
 
-test('a key that the issuer takes back is good until what is kept is too old', async () => {
+test('a revoked key is valid until the cached key set expires', async () => {
   vi.useFakeTimers({ toFake: ['Date'] })
   const service = auth(REFETCH_MS, 60_000)
   const token = await sign(good)
@@ -157,7 +157,7 @@ test('a key that the issuer takes back is good until what is kept is too old', a
   expect(fetches).toBe(2)
 })
 
-test('an issuer out of reach is 503 and left alone for the pause; keys pass meanwhile', async () => {
+test('an unreachable issuer is 503 and not retried during the interval; keys are accepted meanwhile', async () => {
   isDown = true
   const service = auth(60_000)
   const token = await sign(good)
@@ -168,14 +168,14 @@ test('an issuer out of reach is 503 and left alone for the pause; keys pass mean
   expect(await outcome(service, 'another-key')).toBe(REFUSED)
 })
 
-test('tokens of the issuer never go on to workers', async () => {
+test('tokens of the issuer are never forwarded to workers', async () => {
   const service = auth()
   expect(service.isGatewayKey(`Bearer ${await sign({ ...good, exp: 1 })}`)).toBe(true)
   expect(service.isGatewayKey(`bearer ${await sign({ ...good, iss: 'https://other.example' })}`)).toBe(false)
   expect(service.isGatewayKey('Bearer a.b.c')).toBe(false)
 })
 
-test('with an issuer and no keys, nothing is open; a key set over plain http is refused at start', async () => {
+test('with an issuer and no keys, every route requires a token; a key set over plain http is rejected at start', async () => {
   const none = { shared: null, tenants: [], controlPlane: [], hasControlPlane: false }
   const service = new KeyAuth(none, verifier('https://issuer.example/keys'))
   for (const access of ['api', 'admin'] as const)

@@ -64,11 +64,11 @@ const request = (state: { isDone: boolean; isFailing: boolean }) =>
 test.each([
   { isDone: true, isFailing: false },
   { isDone: false, isFailing: true },
-])('a request that is over (%j) takes no permit, no rate and nothing of its tenant', (over) => {
+])('a request that is over (%j) takes no permit, no rate token and nothing of its tenant', (over) => {
   const { admission, gate, allowed } = open()
   admission.enter(request(over))
   expect([gate.use.inUse, allowed.count]).toEqual([0, 0])
-  // Of each limit there is one: the next request finds all of it.
+  // Each limit is 1, so the next request is admitted only if nothing was taken.
   const next = request({ isDone: false, isFailing: false })
   admission.enter(next)
   expect([gate.use.inUse, allowed.count]).toEqual([1, 1])

@@ -1,4 +1,4 @@
-/** A thread may die between any two writes to shared memory: what it held is given back, and never more than that. */
+/** A thread may die between any two writes to shared memory: what it held is released, and never more than that. */
 import { afterEach, expect, test, vi } from 'vitest'
 import { SharedPermits } from './permits/shared-permits.ts'
 import { SharedSlots } from './scheduler/shared-slots.ts'
@@ -10,7 +10,7 @@ class Death extends Error {}
 
 afterEach(() => vi.restoreAllMocks())
 
-/** Runs the work of a thread that dies after so many writes. @returns false when it came to its end before that */
+/** Runs the work of a thread that dies after that many writes. @returns false if it completed before */
 function diesAfter(writes: number, work: () => void): boolean {
   let left = writes
   for (const name of WRITES) {
@@ -31,7 +31,7 @@ function diesAfter(writes: number, work: () => void): boolean {
   }
 }
 
-test('the gate: at most one permit and one place stay lost, whichever write was the last', () => {
+test('the gate: at most one permit and one queue place are lost, whichever write was the last', () => {
   for (let writes = 0, hasDied = true; hasDied; writes++) {
     const memory = new SharedArrayBuffer(SharedPermits.bytes(2))
     const open = (column: number) => new SharedPermits(memory, column, () => 1)
@@ -59,7 +59,7 @@ test('the gate: at most one permit and one place stay lost, whichever write was 
   }
 })
 
-test('the slots: at most one of each kind states lost, whichever write was the last', () => {
+test('the slots: at most one of each state is lost, whichever write was the last', () => {
   for (let writes = 0, hasDied = true; hasDied; writes++) {
     const memory = new SharedArrayBuffer(SharedSlots.bytes(2))
     const open = (column: number) => new SharedSlots(memory, column)

@@ -1,4 +1,4 @@
-/** Settings beyond their shape: what is refused, how a change joins what holds. */
+/** Settings beyond their schema: rejected values, and how a change is merged. */
 import { describe, expect, test } from 'vitest'
 import { defineValidator, GatewayError } from '#kernel'
 import { type LimitsConfig, limitsConfig } from './config.ts'
@@ -19,7 +19,7 @@ function fieldOf(run: () => unknown): string | null {
 
 const rule = { ruleId: 'r', match: 'exact', model: 'm', requestsPerMinute: 1 }
 
-describe('a section is refused', () => {
+describe('a section is rejected', () => {
   test.each([
     ['tenants.overrides.0.tenant', { tenants: { overrides: [{ tenant: 'team' }] } }],
     ['tenants.overrides.1.tenant', { tenants: { overrides: [{ tenant: 'auth:a' }, { tenant: 'auth:a' }] } }],
@@ -38,7 +38,7 @@ describe('a section is refused', () => {
     expect(Array.from(limitsProblems(settings(section)), ({ path }) => path.join('.'))).toEqual([field])
   })
 
-  test('not when it says nothing, or everything rightly', () => {
+  test('not if it is empty or valid', () => {
     expect([...limitsProblems(settings({}))]).toEqual([])
     const tenants = {
       trustTenantHeader: true,
@@ -55,7 +55,7 @@ describe('a change', () => {
     tenants: { maxTenants: 64, default: { requestsPerMinute: 9 } },
   })
 
-  test('in part keeps what it does not name', () => {
+  test('in part keeps members that are not given', () => {
     const next = changedLimits(current, {
       body: { tenants: { default: { tokensPerMinute: 5 } } },
       isWhole: false,
@@ -65,7 +65,7 @@ describe('a change', () => {
     expect(current.tenants.default.tokensPerMinute).toBeNull()
   })
 
-  test('of the whole takes defaults, but for what is fixed at boot', () => {
+  test('as a whole resets to defaults, except settings fixed at boot', () => {
     const next = changedLimits(current, { body: {}, isWhole: true })
     expect(next).toMatchObject({ maxConcurrentRequests: -1, tenants: { maxTenants: 64 } })
     expect(next.tenants.default.requestsPerMinute).toBeNull()
@@ -82,13 +82,13 @@ describe('a change', () => {
       expect(fieldOf(() => changedLimits(current, { body, isWhole }))).toBe(field)
   })
 
-  test('cannot reach beyond the settings', () => {
+  test('cannot set object prototype members', () => {
     const body = JSON.parse('{"__proto__": {"queueSize": 1}}')
     expect(fieldOf(() => changedLimits(current, { body, isWhole: false }))).toBe('__proto__')
   })
 })
 
-test('nothing is asked of requests until a limit is set', () => {
+test('requests are not limited until a limit is set', () => {
   expect(isLimiting(settings({ queueSize: 5, burst: 5 }))).toBe(false)
   expect(isLimiting(settings({ maxConcurrentRequests: 1 }))).toBe(true)
   expect(isLimiting(settings({ tenants: { overrides: [{ tenant: 'auth:a', tokensPerMinute: 1 }] } }))).toBe(

@@ -25,7 +25,7 @@ function check(section: Record<string, unknown>) {
 }
 
 describe('checkSection', () => {
-  test('fills every default and leaves what it was given alone', () => {
+  test('fills every default and does not modify its input', () => {
     const given = { limits: {} }
     const { value, findings } = checkSection(schema, given, [])
     expect(findings).toEqual([])
@@ -33,7 +33,7 @@ describe('checkSection', () => {
     expect(given).toEqual({ limits: {} })
   })
 
-  test('reports every fault at once, unknown keys and wrong values', () => {
+  test('reports every error at once, unknown keys and wrong values', () => {
     const found = check({
       prot: 1,
       port: 'x',
@@ -51,7 +51,7 @@ describe('checkSection', () => {
     ])
   })
 
-  test('names what is required and missing', () => {
+  test('names missing required keys', () => {
     const { findings } = checkSection(Type.Object({ dir: Type.String() }), {}, ['plugins', 'storage'])
     expect(findings).toEqual([{ path: ['plugins', 'storage', 'dir'], text: 'is required' }])
   })
@@ -62,20 +62,20 @@ describe('checkSection', () => {
     expect(findings[0].text).toBe('is not known; there are no settings here')
   })
 
-  test('never shows a wrong secret', () => {
+  test('never prints a wrong secret', () => {
     const found = check({ token: { hunter2: 'hunter2' }, keys: ['fine', { hunter2: 1 }] })
     expect(found.map(({ at }) => at)).toContain('keys.1')
     expect(JSON.stringify(found.map(({ at: _, ...shown }) => shown))).not.toContain('hunter2')
   })
 
-  test('takes any key of a record but checks its values', () => {
+  test('accepts any key of a record but checks its values', () => {
     expect(check({ labels: { zone: 'a', 'x-y.z': 'b' } })).toEqual([])
     expect(check({ labels: { zone: 3 } })).toEqual([
       { at: 'labels.zone', text: 'must be a string', got: '3' },
     ])
   })
 
-  test('looks into unions of objects and takes the keys of each branch', () => {
+  test('checks unions of objects and accepts the keys of each branch', () => {
     const union = Type.Object({
       store: Type.Union([
         Type.Object({ dir: Type.String() }, { additionalProperties: false }),
@@ -89,7 +89,7 @@ describe('checkSection', () => {
     expect(checkSection(union, { store: 3 }, []).findings).toHaveLength(1)
   })
 
-  test('whatever JSON it gets: no exception, and no findings means every known key is of its type', () => {
+  test('for any JSON there is no exception, and without findings every known key has its type', () => {
     fc.assert(
       fc.property(fc.dictionary(fc.string(), fc.jsonValue()), (section) => {
         const { value, findings } = checkSection(schema, section as Record<string, unknown>, [])

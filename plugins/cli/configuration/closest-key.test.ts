@@ -11,7 +11,7 @@ describe('editDistance', () => {
     )
   })
 
-  test('is the same both ways and never longer than the longer word', () => {
+  test('is symmetric and never longer than the longer word', () => {
     fc.assert(
       fc.property(fc.string(), fc.string(), (a, b) => {
         const distance = editDistance(a, b)
@@ -22,14 +22,14 @@ describe('editDistance', () => {
     )
   })
 
-  test('counts one for a letter more and one for two letters swapped', () => {
+  test('counts one for an additional letter and one for two swapped letters', () => {
     expect(editDistance('port', 'ports')).toBe(1)
     expect(editDistance('prot', 'port')).toBe(1)
   })
 })
 
 describe('closestKey', () => {
-  test('finds each known name for itself, whatever its case and hyphens', () => {
+  test('finds each known name for itself, in any case and with hyphens', () => {
     const names = ['host', 'port', 'graceMs', 'maxBodyBytes']
     for (const name of names) expect(closestKey(name, names)).toBe(name)
     expect(closestKey('grace-ms', names)).toBe('graceMs')
@@ -56,7 +56,7 @@ describe('closestKey', () => {
     expect(closestKey('log', ['logarithm'])).toBeNull()
   })
 
-  test('names nothing when nothing is near', () => {
+  test('returns nothing if no name is similar', () => {
     expect(closestKey('colour', ['host', 'port'])).toBeNull()
     expect(closestKey('x', [])).toBeNull()
   })

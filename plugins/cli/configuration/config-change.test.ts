@@ -6,7 +6,7 @@ const config = (kernel: object, plugins: object): LoadedConfig =>
   ({ kernel, plugins, file: '/weir.yaml', secretPaths: [], notices: [] }) as unknown as LoadedConfig
 const reloads = new Map([['auth', ['apiKey', 'more.deep']]])
 
-test('what may change is taken over, the rest is named and left', () => {
+test('reloadable changes are applied, others are reported and not applied', () => {
   const running = config(
     { port: 1, log: { level: 'info', access: true }, policy: 'random' },
     { auth: { apiKey: 'a', more: { deep: [1], other: 1 } }, chat: { validate: 'off' }, gone: {} },
@@ -44,7 +44,7 @@ test('an equal configuration changes nothing', () => {
   expect(changeConfig(same, structuredClone(same), reloads)).toMatchObject({ applied: [], needsRestart: [] })
 })
 
-test('a section that goes or comes as a whole waits for a restart, the rest is taken over', () => {
+test('adding or removing a section needs a restart, other changes are applied', () => {
   const tls = { certFile: 'a.pem', keyFile: 'b.pem' }
   const having = config({ tls }, { auth: { apiKey: 'a', more: { deep: [1] } } })
   const lacking = config({}, { auth: { apiKey: 'b' } })

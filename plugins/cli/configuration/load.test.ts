@@ -91,14 +91,14 @@ describe('loadConfig', () => {
     expect(config.file).toBeNull()
   })
 
-  test('is frozen to the last leaf and survives structuredClone', async () => {
+  test('is deeply frozen and survives structuredClone', async () => {
     const config = await load()
     expect(Object.isFrozen(config.kernel.http.corsOrigins)).toBe(true)
     expect(() => Object.assign(config.plugins.chat, { maxTries: 9 })).toThrow(TypeError)
     expect(structuredClone(config)).toEqual(config)
   })
 
-  test('reads YAML and JSON alike', async () => {
+  test('reads YAML and JSON', async () => {
     const yaml = write('a.yaml', 'kernel: { port: 4000 }\nplugins:\n  chat:\n  auth: {}\n  health: false\n')
     const json = write('a.json', '{"kernel":{"port":4000},"plugins":{"chat":null,"auth":{},"health":false}}')
     const [first, second] = await Promise.all([load({ file: yaml }), load({ file: json })])
@@ -106,12 +106,12 @@ describe('loadConfig', () => {
     expect(Object.keys(first.plugins)).toEqual(['chat', 'auth'])
   })
 
-  test('an empty file means the defaults', async () => {
+  test('an empty file results in the defaults', async () => {
     const config = await load({ file: write('empty.yaml', '') })
     expect(config.plugins).toHaveProperty('chat')
   })
 
-  test('a flag wins over the environment, that over the file, that over the default', async () => {
+  test('flags override the environment, which overrides the file, which overrides defaults', async () => {
     const file = write('order.yaml', 'kernel: { host: file, port: 1111, threads: 1, policy: least_load }\n')
     const config = await load({
       file,
@@ -122,7 +122,7 @@ describe('loadConfig', () => {
     expect(config.kernel.shutdown.graceMs).toBe(180_000)
   })
 
-  test('switches of the environment are words; another word is refused', async () => {
+  test('booleans of the environment are words; another word is rejected', async () => {
     const workers = { workers: Type.Object({ dpAware: Type.Boolean({ default: false }) }) }
     const find = async (name: string) => ({ name, config: workers[name as 'workers'] })
     const loaded = (value: string) =>
@@ -147,13 +147,13 @@ describe('loadConfig', () => {
     ])
   })
 
-  test('an empty flag is refused like an empty variable', async () => {
+  test('an empty flag is rejected like an empty variable', async () => {
     expect(await problemsOf({ text: 'plugins: {}', overrides: flags({ 'api-key': '' }) })).toEqual([
       expect.stringMatching(/--api-key.*must not be empty/),
     ])
   })
 
-  test('an empty secret that other programs share counts as unset', async () => {
+  test('an empty secret variable shared with other programs counts as unset', async () => {
     const adminKeys = Type.Object({ openai: Type.Optional(Type.String({ minLength: 1 })) }, { default: {} })
     const config = Type.Object({ urls: Type.Array(Type.String(), { default: [] }), adminKeys })
     const pluginSchemas = { names: ['workers'], find: async (name: string) => ({ name, config }) }
@@ -162,7 +162,7 @@ describe('loadConfig', () => {
     expect(plugins.workers).toEqual({ urls: [], adminKeys: {} })
   })
 
-  test('a secret that other programs share is taken by an enabled plugin, enables none, and is not shown', async () => {
+  test('a secret variable shared with other programs applies to an enabled plugin, enables none, and is masked', async () => {
     const adminKeys = Type.Object({ openai: Type.Optional(Type.String()) }, { default: {} })
     const config = Type.Object({ urls: Type.Array(Type.String(), { default: [] }), adminKeys })
     const find = async (name: string) => ({ name, config })
@@ -190,7 +190,7 @@ describe('loadConfig', () => {
     })
   })
 
-  test('flags that speak to a plugin enable it, --without has the last word', async () => {
+  test('flags of a plugin enable it, and --without disables it', async () => {
     const given = { 'data-dir': '/data', 'auth-off': true, 'access-log': false }
     const config = await load({ overrides: flags(given, { without: ['auth', 'openapi'] }) })
     expect(Object.keys(config.plugins)).toEqual([
@@ -234,14 +234,14 @@ describe('loadConfig', () => {
     expect(await problemsOf({ text: '- a\n' })).toEqual(['the file must hold kernel and plugins, got a list'])
   })
 
-  test('a plugin section that is no section is refused', async () => {
+  test('a plugin section of another type is rejected', async () => {
     expect(await problemsOf({ text: 'plugins: { chat: 3 }' })).toEqual([
       'configuration:1:12: plugins.chat must be an object, null or false, got 3',
     ])
   })
 })
 
-test('a time that no timer can wait for is refused: it would be over at once', async () => {
+test('a time above the timer maximum is rejected, because it would expire at once', async () => {
   const text =
     'kernel: { shutdown: { graceMs: 3000000000 }, lifecycle: { stepMs: 3000000000 }, retry: { maxBackoffMs: 3000000000 } }'
   expect(await problemsOf({ text })).toEqual([
@@ -251,8 +251,8 @@ test('a time that no timer can wait for is refused: it would be over at once', a
   ])
 })
 
-describe('waits of retries', () => {
-  test('a longest wait below the first one is refused by name', async () => {
+describe('retry back-off', () => {
+  test('a maximum below the initial value is rejected by name', async () => {
     const text = 'kernel:\n  retry:\n    initialBackoffMs: 200\n    maxBackoffMs: 100\n'
     expect(await problemsOf({ text })).toEqual([
       'configuration:4:5: kernel.retry.maxBackoffMs must be at least kernel.retry.initialBackoffMs, which is 200, got 100',
@@ -264,7 +264,7 @@ describe('waits of retries', () => {
     expect(config.kernel.retry).toMatchObject({ initialBackoffMs: 100, maxBackoffMs: 100 })
   })
 
-  test('a section that is none is refused, not looked into', async () => {
+  test('a section of another type is rejected by name', async () => {
     for (const retry of ['null', '3', '[]', '{ maxBackoffMs: none }']) {
       const [problem] = await problemsOf({ text: `kernel: { retry: ${retry} }` })
       expect(problem).toMatch(/kernel\.retry/)
@@ -273,7 +273,7 @@ describe('waits of retries', () => {
 })
 
 describe('references to the environment', () => {
-  test('take the variable and its type, and are remembered as secret', async () => {
+  test('take the value of the variable and its type, and mark it as secret', async () => {
     const text =
       'kernel: { port: { $env: P } }\nplugins: { auth: { apiKey: { $env: K }, tenantKeys: [{ $env: T }] } }'
     const config = await load({ text, env: { P: '4321', K: '0123', T: 't:k' } })
@@ -283,7 +283,7 @@ describe('references to the environment', () => {
   })
 
   // biome-ignore-start lint/suspicious/noTemplateCurlyInString: what operators write
-  test('a reference as shells write it is refused, not taken for the key itself', async () => {
+  test('a shell-style reference is rejected, not used as the key', async () => {
     const text = 'plugins:\n  auth:\n    apiKey: ${WEIR_KEY}\n    tenantKeys: ["${A}", "t:${B}"]\n'
     expect(await problemsOf({ text, env: { WEIR_KEY: 'k' } })).toEqual([
       expect.stringMatching(
@@ -295,26 +295,26 @@ describe('references to the environment', () => {
 
   // biome-ignore-end lint/suspicious/noTemplateCurlyInString: what operators write
 
-  test('to a missing variable are a problem that names field and variable', async () => {
+  test('to a missing variable are an error with field and variable', async () => {
     expect(await problemsOf({ text: 'plugins:\n  storage: { dir: { $env: NOPE } }\n' })).toEqual([
       'configuration:2:14: plugins.storage.dir refers to the environment variable NOPE, which is not set',
     ])
   })
 
-  test('with other keys beside them, or without a name, are a problem', async () => {
+  test('with other keys beside them, or without a name, are an error', async () => {
     const text = 'plugins: { auth: { apiKey: { $env: K, fallback: x } }, storage: { dir: { $env: 3 } } }'
     const problems = await problemsOf({ text, env: { K: 'k' } })
     expect(problems[0]).toContain('plugins.auth.apiKey must have no other key beside $env')
     expect(problems[1]).toContain('plugins.storage.dir must name an environment variable in $env')
   })
 
-  test('never show the value when it is wrong', async () => {
+  test('never print the value in an error', async () => {
     const [problem] = await problemsOf({ text: 'kernel: { port: { $env: P } }', env: { P: 'hunter2' } })
     expect(problem).toBe('configuration:1:11: kernel.port must be an integer')
   })
 })
 
-describe('plugins of third parties', () => {
+describe('third-party plugins', () => {
   const source = (name: string) => `export default {
     manifest: { name: '${name}', version: '1.0.0', description: '',
       config: { type: 'object', properties: { size: { type: 'integer', default: 5 } } } },
@@ -329,7 +329,7 @@ describe('plugins of third parties', () => {
     expect(config.plugins).toEqual({ mine: { $path: path, size: 5 } })
   })
 
-  test('are found as packages installed near the file, whatever their exports', async () => {
+  test('are found as packages installed near the file, with any exports', async () => {
     write(
       'pack/node_modules/@acme/tidy/package.json',
       '{"type":"module","exports":{".":{"import":"./lib/a.js"}}}',
@@ -364,7 +364,7 @@ describe('plugins of third parties', () => {
     ])
   })
 
-  test('that are not there are named with the way to get them', async () => {
+  test('that are missing are reported with advice', async () => {
     const file = write(
       'missing.yaml',
       'plugins:\n  a: { $path: ./no.js }\n  b: { $package: nowhere-at-all }\n',
@@ -378,7 +378,7 @@ describe('plugins of third parties', () => {
   })
 })
 
-describe('what only the plugin can see', () => {
+describe('errors that only a plugin can detect', () => {
   const pickyConfig = Type.Object({
     ports: Type.Array(Type.Integer(), { default: [] }),
     key: Type.Optional(Type.String({ secret: true })),
@@ -399,7 +399,7 @@ describe('what only the plugin can see', () => {
   const file = (text: string) => write('picky.yaml', text)
   const at = (line: string) => `${join(dir, 'picky.yaml')}:${line}:`
 
-  test('what only a plugin can see is reported with all of its places', async () => {
+  test('are reported with all their positions', async () => {
     const wrong = file(
       'kernel: { port: 5 }\nplugins:\n  picky:\n    ports: [4, 5, 6,\n      5]\n  auth: {}\n',
     )
@@ -412,7 +412,7 @@ describe('what only the plugin can see', () => {
     expect((await load({ file: right, pluginSchemas: taken })).plugins).toEqual({ picky: { ports: [4] } })
   })
 
-  test('it is reported beside problems that no schema can express', async () => {
+  test('are reported together with problems that no schema can express', async () => {
     const wrong = file(
       'kernel: { host: "localhost:5", port: 5, retry: { initialBackoffMs: 9, maxBackoffMs: 3 } }\nplugins: { picky: { ports: [5] } }\n',
     )
@@ -433,7 +433,7 @@ describe('what only the plugin can see', () => {
     ])
   })
 
-  test('may go wrong itself', async () => {
+  test('include failures of the check itself', async () => {
     const careless = picky(() => {
       throw new Error('nothing there')
     })
@@ -444,7 +444,7 @@ describe('what only the plugin can see', () => {
 })
 
 describe('policies', () => {
-  test('a policy that no plugin provides is reported together with every other mistake', async () => {
+  test('a policy that no plugin provides is reported together with every other error', async () => {
     const text =
       'kernel:\n  policy: cash_aware\n  prefillPolicy: fastest\n  port: -1\nplugins:\n  policies: {}\n'
     const problems = await problemsOf({ text })
@@ -456,7 +456,7 @@ describe('policies', () => {
     expect(problems[2]).toContain('configuration:3:3: kernel.prefillPolicy must be one of')
   })
 
-  test('one of a plugin that is not enabled is refused with what to write', async () => {
+  test('a policy of a disabled plugin is rejected with the section to add', async () => {
     const text = JSON.stringify({ kernel: { decodePolicy: 'LeastLoad' }, plugins: { chat: {} } })
     const [problem] = await problemsOf({ text })
     expect(problem).toContain(
@@ -464,7 +464,7 @@ describe('policies', () => {
     )
   })
 
-  test('names are compared without letter case and underscores, and the plain one is always there', async () => {
+  test('names are compared without letter case and underscores, and round_robin always exists', async () => {
     const kernel = { policy: 'RoundRobin', decodePolicy: 'LEAST_LOAD', prefillPolicy: 'cacheaware' }
     const config = await load({ text: JSON.stringify({ kernel, plugins: { policies: {} } }) })
     expect(config.kernel.policy).toBe('RoundRobin')

@@ -24,7 +24,7 @@ async function show(text: string, env: Record<string, string> = {}, given: Recor
   return { config, shown: maskSecrets(config, schemas) }
 }
 
-test('hides what the schema calls secret and nothing else', async () => {
+test('masks secrets of the schema and nothing else', async () => {
   const { config, shown } = await show('plugins: { auth: { apiKey: k1, tenantKeys: ["t:k2"] } }')
   expect(shown.plugins.auth).toEqual({ apiKey: '***', tenantKeys: ['***'], realm: 'weir' })
   expect(shown.kernel).toEqual(config.kernel)
@@ -36,17 +36,17 @@ test('masks values of environment references under any schema', async () => {
   expect(shown.plugins.plain).toEqual({ note: '***', other: 'seen' })
 })
 
-test('hides what a secret flag or variable set', async () => {
+test('masks values of secret flags and variables', async () => {
   const { shown } = await show('plugins: {}', { WEIR_API_KEY: 'k1' }, { 'tenant-api-key': ['t:k2'] })
   expect(JSON.stringify(shown)).not.toMatch(/k1|k2/)
 })
 
-test('a key that is not set stays visible as not set', async () => {
+test('an unset key is shown as unset', async () => {
   const { shown } = await show('plugins: { auth: {} }')
   expect(shown.plugins.auth).toEqual({ apiKey: null, tenantKeys: [], realm: 'weir' })
 })
 
-test('resolvePluginConfig gives a frozen section without the keys that name its source', () => {
+test('resolvePluginConfig returns a frozen section without the keys of its source', () => {
   const section = Object.freeze({ $path: '/x.ts', note: 'n' })
   const config = resolvePluginConfig('plain', schemas.plain, section)
   expect(config).toEqual({ note: 'n', other: '' })

@@ -29,7 +29,7 @@ describe('plugins that are enabled because others need them', () => {
     expect(Object.keys(config.requiredBy).sort()).toEqual(added)
   })
 
-  test('the plugin that needs another is recorded, through every step', async () => {
+  test('the requiring plugin is recorded, through every step', async () => {
     const { requiredBy } = await load({ responses: {}, workers: HTTP })
     expect(requiredBy).toMatchObject({ history: 'responses', storage: 'history', policies: 'workers' })
   })
@@ -41,7 +41,7 @@ describe('plugins that are enabled because others need them', () => {
     expect(Object.keys(plugins)).not.toEqual(expect.arrayContaining(['storage']))
   })
 
-  test('a shared store takes the place of the embedded one', async () => {
+  test('a shared store replaces the embedded one', async () => {
     const { plugins } = await load({ responses: {}, postgres: { url: 'postgres://127.0.0.1/weir' } })
     expect(Object.keys(plugins)).toContain('history')
     expect(Object.keys(plugins)).not.toContain('storage')

@@ -14,7 +14,7 @@ describe('certificates', () => {
   const { certFile, keyFile } = authority.issue('gateway')
   const verdictAt = (nowMs: number) => checkCertificates({ certFile, keyFile }, nowMs)[0].verdict
 
-  test('are reported from 30 days before they expire; theirs is two days', () => {
+  test('are reported from 30 days before they expire; those of the test expire in two days', () => {
     expect(verdictAt(Date.now() - 29 * DAY_MS)).toBe('fail')
     expect(verdictAt(Date.now())).toBe('warn')
     expect(verdictAt(Date.now() + 3 * DAY_MS)).toBe('fail')

@@ -5,7 +5,7 @@ import type { RequestView } from './wire.ts'
 
 const view = (request_id: string, bytes_out = 0) => ({ request_id, bytes_out }) as RequestView
 
-test('the last requests are remembered, the oldest goes first', () => {
+test('the last requests are kept, the oldest is removed first', () => {
   const log = new RequestLog(3, 1_000, () => 0)
   log.add(['a', 'b', 'c', 'd'].map((id) => view(id)))
   expect(log.find('a')).toEqual([])
@@ -13,7 +13,7 @@ test('the last requests are remembered, the oldest goes first', () => {
   expect(log.size).toBe(3)
 })
 
-test('what is older than the limit is gone', () => {
+test('expired requests are removed', () => {
   let nowMs = 0
   const log = new RequestLog(10, 1_000, () => nowMs)
   log.add([view('a')])
@@ -24,13 +24,13 @@ test('what is older than the limit is gone', () => {
   expect(log.size).toBe(0)
 })
 
-test('requests with one id are shown latest first', () => {
+test('requests with one id are returned latest first', () => {
   const log = new RequestLog(10, 1_000, () => 0)
   log.add([view('a', 1), view('b'), view('a', 2)])
   expect(log.find('a').map(({ bytes_out }) => bytes_out)).toEqual([2, 1])
 })
 
-test('whatever comes, exactly the last requests are found', () => {
+test('for any sequence, exactly the last requests are found', () => {
   fc.assert(
     fc.property(fc.array(fc.nat(8), { maxLength: 200 }), fc.integer({ min: 1, max: 9 }), (ids, keep) => {
       const log = new RequestLog(keep, 1_000, () => 0)

@@ -38,7 +38,7 @@ test('outcomes and transitions count by worker', () => {
   ])
 })
 
-test('series of a worker that left are gone, and what ends later brings none back', () => {
+test('series of a removed worker are removed, and later outcomes do not restore them', () => {
   breakers.onWorkers([a, b])
   breakers.onOutcome(a, true)
   breakers.onOutcome(b, false)

@@ -1,4 +1,4 @@
-/** The text exposition, read back by a strict parser of the format's version 0.0.4. */
+/** The text exposition, parsed by a strict parser of format version 0.0.4. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { ThreadMetrics } from '../../../kernel/observe/metrics.ts'
@@ -19,7 +19,7 @@ interface Parsed {
 const SAMPLE = /^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? ([^ ]+)$/s
 const LABEL = /([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\["\\n])*)"(,|$)/y
 
-/** Throws on anything that the format does not allow: order, duplicates, escapes, numbers. */
+/** Throws on any violation of the format: order, duplicates, escapes, numbers. */
 function parseExposition(text: string): Parsed {
   if (!text.endsWith('\n')) throw new Error('the last line has no line feed')
   const parsed: Parsed = { types: new Map(), samples: [] }
@@ -64,7 +64,7 @@ test('the content type is that of the text format', () => {
   expect(PROMETHEUS_CONTENT_TYPE).toBe('text/plain; version=0.0.4; charset=utf-8')
 })
 
-test('threads are added up and every family has its type', async () => {
+test('threads are summed and every family has its type', async () => {
   const snapshots = [1, 2].map((thread) => {
     const metrics = new ThreadMetrics()
     metrics
@@ -109,7 +109,7 @@ test('histogram buckets are cumulative and end with +Inf equal to the count', as
   expect(samples.filter(({ labels }) => labels.a === 'y').at(-1)).toMatchObject({ name: 'h_count', value: 2 })
 })
 
-test('any label values come back as they were, each as a series of its own', async () => {
+test('any label values are preserved, each as its own series', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.uniqueArray(fc.tuple(fc.string({ unit: 'binary' }), fc.string()), {
@@ -130,6 +130,6 @@ test('any label values come back as they were, each as a series of its own', asy
   )
 })
 
-test('nothing declared is an empty text', async () => {
+test('without metrics the text is empty', async () => {
   expect((await renderPrometheus([])).trim()).toBe('')
 })

@@ -26,7 +26,7 @@ function count(metrics: ThreadMetrics, name: string): string[] {
   return family.series.map(({ labels, count, sum }) => `${labels.join()} ${count} ${sum}`)
 }
 
-test('a request counts on arrival, while it runs, and by reply', () => {
+test('a request counts on arrival, while it runs, and by response', () => {
   const metrics = new ThreadMetrics()
   const http = new HttpMetrics(metrics)
   const route = http.forRoute('POST', '/v1/chat/completions')
@@ -55,7 +55,7 @@ test('unmatched paths count as other and unusual methods as OTHER', () => {
   expect(values(metrics, 'weir_http_requests_total')).toEqual(['OTHER,other 2'])
 })
 
-test('open requests are counted in the one band of their age', () => {
+test('open requests are counted in the bucket of their age', () => {
   vi.useFakeTimers({ now: 0 })
   vi.advanceTimersByTime(100_000_000)
   const metrics = new ThreadMetrics()
@@ -96,7 +96,7 @@ test('routed requests count by kind, model, endpoint and streaming', () => {
   ])
 })
 
-test('tokens count by direction, and the pace of streams', () => {
+test('tokens count by direction, and streams by time per output token', () => {
   const metrics = new ThreadMetrics()
   const router = new RouterMetrics(metrics, modelLabelLimit())
   const routed = router.forRequest(routerKinds('grpc').regular, 'llama', 'chat', true)
@@ -111,7 +111,7 @@ test('tokens count by direction, and the pace of streams', () => {
   expect(count(metrics, 'weir_router_tpot_seconds')).toEqual(['grpc,regular,llama,chat 1 0.25'])
 })
 
-test('upstream replies count by status, failures by their code', () => {
+test('upstream responses count by status, failures by their code', () => {
   const metrics = new ThreadMetrics()
   const router = new RouterMetrics(metrics, modelLabelLimit())
   router.onUpstreamResponse(routerKinds('http').regular, 200, null)
@@ -160,7 +160,7 @@ test('label values that are overlong or hold control characters are other', () =
   ])
 })
 
-test('worker gauges follow the table and forget workers that left', () => {
+test('worker gauges follow the table, without removed workers', () => {
   const metrics = new ThreadMetrics()
   const workers = new WorkerMetrics(metrics, modelLabelLimit())
   const sample = (url: string, more: Partial<WorkerSample> = {}): WorkerSample => ({
@@ -189,7 +189,7 @@ test('worker gauges follow the table and forget workers that left', () => {
   expect(health.series).toEqual([{ labels: ['http://b'], value: 1 }])
 })
 
-test('choices and failures of workers are counted', () => {
+test('picks and failures of workers are counted', () => {
   const metrics = new ThreadMetrics()
   const workers = new WorkerMetrics(metrics, modelLabelLimit())
   const chosen = { workerType: 'regular', connectionMode: 'http' } as const
@@ -206,7 +206,7 @@ test('choices and failures of workers are counted', () => {
   expect(values(metrics, 'weir_worker_errors_total')).toEqual(['regular,http,connect 1'])
 })
 
-test('choices for models that clients invent end up in one series', () => {
+test('picks for unknown models of clients share one series', () => {
   const metrics = new ThreadMetrics()
   const workers = new WorkerMetrics(metrics, modelLabelLimit())
   const chosen = { workerType: 'regular', connectionMode: 'http' } as const
@@ -216,7 +216,7 @@ test('choices for models that clients invent end up in one series', () => {
   expect(counted).toContain('regular,http,other,random 500')
 })
 
-test('the process and its event loops report themselves', () => {
+test('metrics of the process and its event loops', () => {
   const metrics = new ThreadMetrics()
   declareProcessMetrics(metrics)
   const stop = declareEventLoopMetrics(metrics, 2)

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { adminErrorFormat, apiErrorFormat, type RouteDefinition, Type } from '#kernel'
 import { buildDocument } from './document.ts'
 
-/** A format that a plugin has brought. */
+/** An error format of a plugin. */
 const messagesErrorFormat = { ...apiErrorFormat, name: 'MessagesError' }
 
 const base = { handler() {}, access: 'api', errors: apiErrorFormat } as const
@@ -89,7 +89,7 @@ test('paths, methods and path parameters are those of the routes', () => {
   ])
 })
 
-test('every operation id is there and unique', () => {
+test('every operation has a unique id', () => {
   const ids = Object.values<Record<string, { operationId: string }>>(document.paths).flatMap((path) =>
     Object.values(path).map(({ operationId }) => operationId),
   )
@@ -102,7 +102,7 @@ test('every operation id is there and unique', () => {
   ])
 })
 
-test('request bodies are the schemas that requests are checked with', () => {
+test('request bodies are the schemas that validate requests', () => {
   expect(document.paths['/v1/chat/completions'].post.requestBody).toEqual({
     required: true,
     content: {
@@ -145,7 +145,7 @@ test('replies that are not JSON name their content type', () => {
   expect(document.paths['/workers/{worker_id}'].delete.responses[204]).toEqual({ description: 'gone' })
 })
 
-test('every reference leads somewhere and every tag is listed', () => {
+test('every reference resolves and every tag is listed', () => {
   const text = JSON.stringify(document)
   for (const [, name] of text.matchAll(/"#\/components\/schemas\/(\w+)"/g)) {
     expect(document.components.schemas).toHaveProperty(name)

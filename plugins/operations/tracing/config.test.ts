@@ -4,7 +4,7 @@ import { tracingConfig } from './config.ts'
 
 const check = (headers: unknown) => () => defineValidator(tracingConfig).parse({ headers })
 
-test('headers that no request could carry are refused at the check, not at every export', () => {
+test('invalid export headers are rejected by the configuration check', () => {
   expect(check({ authorization: 'Bearer abc', 'x-team': '' })).not.toThrow()
   expect(check({ 'x team': 'a' })).toThrow(/x team/)
   expect(check({ 'x-team': 'a\nb' })).toThrow(/headers\.x-team/)

@@ -10,7 +10,7 @@ const of = (url: string, baseUrl?: string) =>
     } as WorkerEntry),
   )
 
-test('server.address is a host and server.port a number, whatever the form of the URL', () => {
+test('server.address is a host and server.port a number, for any form of the URL', () => {
   expect(of('http://10.0.0.7:8000')).toEqual(['10.0.0.7', 8000])
   expect(of('https://api.example.com/v1')).toEqual(['api.example.com', 443])
   expect(of('grpc://[::1]:50051')).toEqual(['::1', 50_051])

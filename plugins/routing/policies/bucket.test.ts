@@ -24,11 +24,11 @@ test('short prompts go to one worker and long ones to another until load is unev
   expect(pickSlot(policy, fleet, long())).toBe(1)
   expect(pickSlot(policy, fleet, short())).toBe(0)
   expect(pickSlot(policy, fleet, long())).toBe(1)
-  // 6 KB against 0.25 KB: also long prompts go to the worker of the short ones now.
+  // 6 KB against 0.25 KB: long prompts go to the worker of the short ones too.
   expect(pickSlot(policy, fleet, long())).toBe(0)
 })
 
-test('requests older than the interval count no more', () => {
+test('requests older than the interval no longer count', () => {
   const policy = new PolicyThread({ bucket: { balanceAbsThreshold: 5_000 } }).policy('bucket')
   const fleet = fleetOf(2)
   pickSlot(policy, fleet, long())
@@ -37,11 +37,11 @@ test('requests older than the interval count no more', () => {
   expect(pickSlot(policy, fleet, long())).toBe(1)
 })
 
-test('borders follow the sizes seen, so that each worker carries as many bytes', () => {
+test('boundaries follow the observed sizes, so that each worker receives as many bytes', () => {
   const settings = { balanceAbsThreshold: 1_000_000_000 }
   const policy = new PolicyThread({ bucket: settings }).policy('bucket')
   const fleet = fleetOf(2)
-  // All below 2 KiB, so at first all in the first bucket.
+  // All below 2 KiB, so initially all in the first bucket.
   for (let i = 0; i < 45; i++) pickSlot(policy, fleet, chatRequest('x'.repeat(i < 35 ? 300 : 900)))
   expect(pickSlot(policy, fleet, chatRequest('x'.repeat(900)))).toBe(0)
   vi.advanceTimersByTime(5_000)
@@ -49,7 +49,7 @@ test('borders follow the sizes seen, so that each worker carries as many bytes',
   expect(pickSlot(policy, fleet, chatRequest('x'.repeat(300)))).toBe(0)
 })
 
-test('the lightest available worker stands in for one that is away', () => {
+test('the lightest available worker replaces an unavailable one', () => {
   const policy = new PolicyThread({ bucket: { balanceAbsThreshold: 5_000 } }).policy('bucket')
   const fleet = fleetOf(3)
   fleet[0].isAvailable = false
@@ -57,7 +57,7 @@ test('the lightest available worker stands in for one that is away', () => {
   expect(pickSlot(policy, fleet, short())).toBe(2)
 })
 
-test('a prompt longer than what is looked at still counts as long', () => {
+test('a prompt longer than the inspected part counts as long', () => {
   const policy = new PolicyThread({ bucket: { balanceAbsThreshold: 10_000_000 } }).policy('bucket')
   const fleet = fleetOf(4)
   expect(pickSlot(policy, fleet, chatRequest('x'.repeat(200_000)))).toBe(3)

@@ -1,4 +1,4 @@
-/** What cache_aware makes of a fleet of engines with prefix caches, by the figures of the A/B simulation of the facts. */
+/** cache_aware on a simulated fleet of engines with prefix caches. */
 import { expect, test, vi } from 'vitest'
 import {
   type Arrival,
@@ -9,7 +9,7 @@ import {
 } from '../../../test/support/engine-model.ts'
 import { PolicyThread } from '../../../test/support/policy-fleet.ts'
 
-/** Seconds of engine time are calculated, which a busy machine does slowly. */
+/** Seconds of engine time are simulated, which is slow on a loaded machine. */
 vi.setConfig({ testTimeout: 30_000 })
 
 const ENGINES = 8
@@ -22,7 +22,7 @@ function run(policy: string, arrivals: readonly Arrival[], settings = {}): Simul
   return times
 }
 
-/** 70 % of the prompts begin with one of so many system prompts of 200 words. */
+/** 70 % of the prompts begin with one of `count` system prompts of 200 words. */
 function sharedPrefixes(count: number): Arrival[] {
   const systems: string[] = []
   return drawArrivals(LOAD, (random) => {
@@ -32,7 +32,7 @@ function sharedPrefixes(count: number): Arrival[] {
   })
 }
 
-test('conversations get their first token in well under 80 % of the time of round_robin', () => {
+test('conversations: the median time to first token is below 80 % of that of round_robin', () => {
   const conversations: string[] = []
   const arrivals = drawArrivals(LOAD, (random) => {
     if (conversations.length < 40 || random() < 0.1) conversations.push(drawWords(random, 200))
@@ -47,7 +47,7 @@ test('conversations get their first token in well under 80 % of the time of roun
   expect(cacheAware.e2eP99Ms).toBeLessThan(roundRobin.e2eP99Ms)
 })
 
-test('with a hundred system prompts the mean time to first token falls by a fifth', () => {
+test('with a hundred system prompts the mean time to first token decreases by a fifth', () => {
   const arrivals = sharedPrefixes(100)
   const cacheAware = run('cache_aware', arrivals)
   const roundRobin = run('round_robin', arrivals)
@@ -55,7 +55,7 @@ test('with a hundred system prompts the mean time to first token falls by a fift
   expect(cacheAware.e2eP50Ms).toBeLessThan(roundRobin.e2eP50Ms)
 })
 
-test('where prompts share nothing it is no more than 5 % slower', () => {
+test('without shared prefixes it is at most 5 % slower', () => {
   const arrivals = drawArrivals(LOAD, (random) => drawWords(random, 220))
   const cacheAware = run('cache_aware', arrivals)
   const roundRobin = run('round_robin', arrivals)
@@ -63,11 +63,11 @@ test('where prompts share nothing it is no more than 5 % slower', () => {
   expect(cacheAware.e2eP50Ms).toBeLessThan(1.05 * roundRobin.e2eP50Ms)
 })
 
-test('one system prompt that nearly everybody has does not pile up on the engine that had it first', () => {
+test('a system prompt of most requests does not overload the engine that had it first', () => {
   const arrivals = sharedPrefixes(1)
   const roundRobin = run('round_robin', arrivals)
   expect(run('cache_aware', arrivals).e2eP99Ms).toBeLessThan(1.3 * roundRobin.e2eP99Ms)
-  // What the setting is for.
+  // Without queuedRequestTokens it would.
   expect(run('cache_aware', arrivals, { queuedRequestTokens: 0 }).e2eP99Ms).toBeGreaterThan(
     2 * roundRobin.e2eP99Ms,
   )

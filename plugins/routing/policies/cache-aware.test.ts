@@ -16,7 +16,7 @@ const PREFIX = 'The system prompt that many sessions have in common. '.repeat(40
 const branch = (thread: PolicyThread, name: string) =>
   thread.metric('weir_cache_aware_policy_branch_total', name)
 
-/** A prompt of exactly so many bytes, as the raw value of `prompt`, quotes included. */
+/** A prompt of exactly that many bytes, as the raw value of `prompt`, quotes included. */
 const promptOf = (start: string, bytes: number) =>
   pickRequest({ body: `{"prompt":"${start}${'.'.repeat(bytes - 2 - start.length)}"}` })
 
@@ -36,7 +36,7 @@ test('the same long prompt goes to the same worker, an unrelated one to the leas
   policy.close?.()
 })
 
-test('the next turn of a conversation goes where the turns before it went', () => {
+test('the next turn of a conversation goes to the worker of the previous turns', () => {
   const policy = new PolicyThread().policy('cache_aware')
   const fleet = fleetOf(8)
   const random = seededRandom(5)
@@ -63,13 +63,13 @@ test('the next turn of a conversation goes where the turns before it went', () =
   policy.close?.()
 })
 
-test('a match exactly at the threshold is no affinity, one byte more is', () => {
+test('a match exactly at the threshold is no hit, one byte more is', () => {
   const policy = new PolicyThread({ cacheAware: { cacheThreshold: 0.5 } }).policy('cache_aware')
   const fleet = fleetOf(2)
   const start = 's'.repeat(90)
   const home = pickSlot(policy, fleet, promptOf(start, 128))
   fleet[home].inFlight = 1
-  // 64 bytes of the start are known: of 128 that is the half.
+  // 64 bytes of the start match: half of 128.
   expect(pickSlot(policy, fleet, promptOf(start.slice(0, 70), 127))).toBe(home)
   const other = new PolicyThread({ cacheAware: { cacheThreshold: 0.5 } }).policy('cache_aware')
   pickSlot(other, fleet, promptOf(start, 128))
@@ -80,7 +80,7 @@ test('a match exactly at the threshold is no affinity, one byte more is', () => 
   expect(pickSlot(other, fleet, promptOf(start.slice(0, 70), 128))).toBe(1 - otherHome)
 })
 
-test('65 against 0 in flight overrules a full match, 64 against 0 does not', () => {
+test('65 against 0 in flight overrides a full match, 64 against 0 does not', () => {
   const thread = new PolicyThread()
   const policy = thread.policy('cache_aware')
   const fleet = fleetOf(2)
@@ -90,18 +90,18 @@ test('65 against 0 in flight overrules a full match, 64 against 0 does not', () 
   fleet[home].inFlight = 65
   expect(pickSlot(policy, fleet, chatRequest(PREFIX))).toBe(1 - home)
   expect(branch(thread, 'imbalanced')).toBe(1)
-  // The prompt is at home there too now: of two holders the less loaded is taken.
+  // Both workers hold the prompt now, and the less loaded one is picked.
   fleet[home].inFlight = 30
   expect(pickSlot(policy, fleet, chatRequest(PREFIX))).toBe(1 - home)
 })
 
-test('a busy holder of a part is passed over when its queue outweighs the part, a holder of the whole is not', () => {
+test('a busy holder of a partial match is skipped if its queue outweighs the match, a holder of the full prompt is not', () => {
   const thread = new PolicyThread()
   const policy = thread.policy('cache_aware')
   const fleet = fleetOf(3)
   const start = 's'.repeat(3_840)
   const home = pickSlot(policy, fleet, promptOf(start, 4_000))
-  // 960 tokens are worth 15 requests of 64.
+  // 960 tokens equal 15 requests of 64.
   fleet[home].inFlight = 15
   expect(pickSlot(policy, fleet, promptOf(`${start}a`, 4_100))).toBe(home)
   fleet[home].inFlight = 16
@@ -109,12 +109,12 @@ test('a busy holder of a part is passed over when its queue outweighs the part, 
   const other = pickSlot(policy, fleet, promptOf(`${start}b`, 4_100))
   expect(other).not.toBe(home)
   expect(branch(thread, 'spill')).toBe(1)
-  // The fleet has two holders now, and the less loaded one is taken at once.
+  // Two workers hold it now, and the less loaded one is picked.
   expect(pickSlot(policy, fleet, promptOf(`${start}c`, 4_100))).toBe(other)
   expect(branch(thread, 'hit')).toBe(3)
 })
 
-test('with queuedRequestTokens 0 a holder of a part is passed over for uneven load only', () => {
+test('with queuedRequestTokens 0 a holder of a partial match is skipped only for uneven load', () => {
   const policy = new PolicyThread({ cacheAware: { queuedRequestTokens: 0 } }).policy('cache_aware')
   const fleet = fleetOf(3)
   const start = 's'.repeat(1_920)
@@ -137,7 +137,7 @@ test('100 against 67 in flight is a large spread but not one and a half times as
 describe('KV memory in use', () => {
   const settings = { cacheAware: { balanceTokenUsageThreshold: 0.3, overloadTokenUsageThreshold: 0.9 } }
 
-  test('overrules the match when it is spread too widely or one engine is too full', () => {
+  test('overrides the match if its spread is too large or one engine is too full', () => {
     const policy = new PolicyThread(settings).policy('cache_aware')
     const fleet = fleetOf(2)
     const home = pickSlot(policy, fleet, chatRequest(PREFIX))
@@ -145,7 +145,7 @@ describe('KV memory in use', () => {
     const pickWith = (own: number, other: number) => {
       fleet[home].load = engineLoad({ kvUsage: own })
       fleet[1 - home].load = engineLoad({ kvUsage: other })
-      // A prompt of its own each time, with most of it in common: the overruled choice is remembered too.
+      // The override stores the prompt on the other worker too.
       return new Set([pickSlot(policy, fleet, chatRequest(PREFIX))])
     }
     expect(pickWith(0.5, 0.3)).toEqual(new Set([home]))
@@ -167,7 +167,7 @@ describe('KV memory in use', () => {
   })
 })
 
-test('while the owner is away another worker serves, and then the owner has its prompts again', () => {
+test('while the holder is unavailable another worker serves, then the holder gets its prompts again', () => {
   const policy = new PolicyThread().policy('cache_aware')
   const fleet = fleetOf(3)
   const home = pickSlot(policy, fleet, chatRequest(PREFIX))
@@ -179,7 +179,7 @@ test('while the owner is away another worker serves, and then the owner has its 
   expect(pickSlot(policy, fleet, chatRequest(PREFIX))).toBe(home)
 })
 
-test('after the owner has left, requests succeed, and the new worker of its slot inherits nothing', () => {
+test('after the holder was removed, requests succeed, and a new worker in its slot inherits nothing', () => {
   const policy = new PolicyThread().policy('cache_aware')
   const before = [fleetWorker(0), fleetWorker(1)]
   const home = pickSlot(policy, before, chatRequest(PREFIX))
@@ -187,7 +187,7 @@ test('after the owner has left, requests succeed, and the new worker of its slot
   const stays = before.filter(({ entry }) => entry.slot !== home)
   const newcomer = fleetWorker(home, { id: 'another', inFlight: 1 })
   expect(pickSlot(policy, [newcomer, ...stays], chatRequest(PREFIX))).toBe(1 - home)
-  // Those that stayed hold it now.
+  // The remaining worker holds it now.
   stays[0].inFlight = 2
   expect(pickSlot(policy, [newcomer, ...stays], chatRequest(PREFIX))).toBe(1 - home)
 })
@@ -215,7 +215,7 @@ describe('with sweeps', () => {
     expect(vi.getTimerCount()).toBe(0)
   })
 
-  test('what was used last is kept', () => {
+  test('recently used prompts are kept', () => {
     const thread = new PolicyThread({ cacheAware: { maxTreeSize: 1_000 } })
     const policy = thread.policy('cache_aware')
     const fleet = fleetOf(2)
@@ -245,13 +245,13 @@ describe('with sweeps', () => {
   })
 })
 
-test('models never share affinity; the canonical id, which aliases become, does', () => {
+test('models do not share affinity; aliases share it with their canonical id', () => {
   const policy = new PolicyThread().policy('cache_aware')
   const fleet = fleetOf(2)
   const home = pickSlot(policy, fleet, chatRequest(PREFIX))
   fleet[home].inFlight = 1
   expect(pickSlot(policy, fleet, chatRequest(PREFIX, { model: 'other' }))).toBe(1 - home)
-  // The body names the alias, the pick the model.
+  // The body has the alias, the pick the canonical model.
   const body = JSON.stringify({ model: 'alias', messages: [{ role: 'user', content: PREFIX }] })
   expect(pickSlot(policy, fleet, pickRequest({ model: 'm', body }))).toBe(home)
 })
@@ -266,7 +266,7 @@ test('legs of a pair do not share affinity', () => {
   expect(pickSlot(decode, fleet, chatRequest(PREFIX))).toBe(1 - home)
 })
 
-test('threads share what they have learnt', () => {
+test('threads share their prefix table', () => {
   const memory = new SharedMemory()
   const [one, other] = [1, 2].map(() => new PolicyThread({}, memory).policy('cache_aware'))
   const fleet = fleetOf(16)
@@ -279,10 +279,10 @@ test('threads share what they have learnt', () => {
   }
 })
 
-test('of several holders the least loaded is taken, whatever their order', () => {
+test('of several holders the least loaded is picked, in any order', () => {
   const policy = new PolicyThread().policy('cache_aware')
   const fleet = fleetOf(5)
-  // Each of three gets the prompt while it is the only one.
+  // Each of three gets the prompt while it is the only available one.
   for (const slot of [3, 1, 4]) {
     for (const worker of fleet) worker.isAvailable = worker.entry.slot === slot
     pickSlot(policy, fleet, chatRequest(PREFIX))
@@ -295,7 +295,7 @@ test('of several holders the least loaded is taken, whatever their order', () =>
   }
 })
 
-test('token ids match by whole pages of 16, and not with text', () => {
+test('token ids match in full pages of 16, and not with text', () => {
   const policy = new PolicyThread().policy('cache_aware')
   const fleet = fleetOf(2)
   const ids = Uint32Array.from({ length: 100 }, (_, i) => i * 3)
@@ -306,27 +306,27 @@ test('token ids match by whole pages of 16, and not with text', () => {
   expect(pickSlot(policy, fleet, pickRequest({ tokenIds: ids.slice(0, 15) }))).toBe(1 - home)
 })
 
-test('a request without a prompt goes to the least loaded worker and leaves no trace', () => {
+test('a request without a prompt goes to the least loaded worker and is not stored', () => {
   const thread = new PolicyThread()
   const policy = thread.policy('cache_aware')
   const fleet = fleetOf(3)
   const slots = Array.from({ length: 6 }, () =>
     pickSlot(policy, fleet, pickRequest({ body: '{"model":"m"}' })),
   )
-  // By requests so far, so an idle fleet is used evenly.
+  // By number of requests, so an idle fleet is used evenly.
   expect(slots).toEqual([0, 1, 2, 0, 1, 2])
   expect(branch(thread, 'no_prompt')).toBe(6)
   expect(thread.state.counters.cachedBytes(0)).toBe(0)
 })
 
-test('a small table that overflows many times over still answers and stays within its size', () => {
+test('a small table that overflows repeatedly still works and stays within its size', () => {
   const thread = new PolicyThread({ cacheAware: { maxBytes: 65_536 } })
   const policy = thread.policy('cache_aware')
   const fleet = fleetOf(4)
   for (let i = 0; i < 3_000; i++) pickSlot(policy, fleet, promptOf(`${i} `.repeat(40), 2_000))
   expect(thread.state.prefixes.cells.byteLength).toBeLessThanOrEqual(65_536 + 64)
   const total = [0, 1, 2, 3].reduce((sum, slot) => sum + thread.state.counters.cachedBytes(slot), 0)
-  // 2048 entries, none larger than 128 bytes here; the running count follows what is pushed out.
+  // 2048 entries of at most 128 bytes here; the byte count includes evictions.
   expect(total).toBeGreaterThan(0)
   expect(total).toBeLessThanOrEqual(2_048 * 128)
   const home = pickSlot(policy, fleet, promptOf('the last one '.repeat(9), 2_000))
@@ -334,7 +334,7 @@ test('a small table that overflows many times over still answers and stays withi
   expect(pickSlot(policy, fleet, promptOf('the last one '.repeat(9), 2_000))).toBe(home)
 })
 
-test('the running count of bytes for a worker is what a count of the table gives', () => {
+test('the byte count of a worker equals a recount of the table', () => {
   fc.assert(
     fc.property(
       fc.array(fc.tuple(fc.integer({ min: 0, max: 30 }), fc.integer({ min: 60, max: 3_000 })), {

@@ -5,7 +5,7 @@ import { applyReload, RELOADS } from './config.ts'
 
 const defaults = () => structuredClone(new PolicyThread().state.config)
 
-test('every setting that is taken on exists, and what sizes memory and timers is not among them', () => {
+test('every reloadable setting exists, and settings that size memory and timers are not reloadable', () => {
   const config = defaults() as unknown as Record<string, Record<string, unknown> | boolean>
   for (const path of RELOADS) {
     const [name, key] = path.split('.')
@@ -15,7 +15,7 @@ test('every setting that is taken on exists, and what sizes memory and timers is
     expect(RELOADS).not.toContain(fixed)
 })
 
-test('a session policy in use gives new sessions by the new rule', () => {
+test('a session policy in use assigns new sessions by the new mode', () => {
   const thread = new PolicyThread({ manual: { assignmentMode: 'min_load' } })
   const policy = thread.policy('manual')
   const fleet = fleetOf(3)
@@ -27,7 +27,7 @@ test('a session policy in use gives new sessions by the new rule', () => {
   const next = defaults()
   applyReload(thread.state.config, { ...next, manual: { ...next.manual, assignmentMode: 'min_group' } })
   expect(new Set(['d', 'e'].map((key) => pickSlot(policy, fleet, session(key))))).toEqual(new Set([1, 2]))
-  // Sessions of before stay where they are.
+  // Existing sessions keep their worker.
   expect(pickSlot(policy, fleet, session('a'))).toBe(0)
   policy.close?.()
 })

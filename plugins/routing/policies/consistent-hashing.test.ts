@@ -12,7 +12,7 @@ const keys = Array.from({ length: 10_000 }, (_, i) => keyed(`session-${i}`))
 const branch = (thread: PolicyThread, name: string) =>
   thread.metric('weir_consistent_hashing_policy_branch_total', name)
 
-test('a fifth worker takes between 10 and 30 % of the keys, and gives all of them back', () => {
+test('a fifth worker receives between 10 and 30 % of the keys, and returns all of them', () => {
   const policy = new PolicyThread().policy('consistent_hashing')
   const homes = (count: number) =>
     keys.map((key) => pickSlot(policy, four.concat(count === 5 ? fifth : []), key))
@@ -27,7 +27,7 @@ test('a fifth worker takes between 10 and 30 % of the keys, and gives all of the
   expect(homes(4)).toEqual(before)
 })
 
-test('keys are spread evenly, the same by every thread', () => {
+test('keys are spread evenly, equally on every thread', () => {
   const fleet = fleetOf(10)
   const counts = countSlots(new PolicyThread().policy('consistent_hashing'), fleet, keys)
   expect(countSlots(new PolicyThread().policy('consistent_hashing'), fleet, keys)).toEqual(counts)
@@ -37,20 +37,20 @@ test('keys are spread evenly, the same by every thread', () => {
   }
 })
 
-test('keys of a worker that is away go to others and return, those of others stay', () => {
+test('keys of an unavailable worker move to others and return, those of others stay', () => {
   const policy = new PolicyThread().policy('consistent_hashing')
   const fleet = fleetOf(4)
   const before = keys.map((key) => pickSlot(policy, fleet, key))
   fleet[2].isAvailable = false
   const meanwhile = keys.map((key) => pickSlot(policy, fleet, key))
   expect(meanwhile.filter((slot, i) => before[i] !== 2 && slot !== before[i])).toEqual([])
-  // What was the third's is spread over all others.
+  // Its keys are spread over all other workers.
   expect(new Set(meanwhile.filter((_, i) => before[i] === 2))).toEqual(new Set([0, 1, 3]))
   fleet[2].isAvailable = true
   expect(keys.map((key) => pickSlot(policy, fleet, key))).toEqual(before)
 })
 
-test('x-smg-target-worker 1 hits the second worker, an invalid or unavailable one none', () => {
+test('x-smg-target-worker 1 picks the second worker, an invalid or unavailable one none', () => {
   const thread = new PolicyThread()
   const policy = thread.policy('consistent_hashing')
   const fleet = fleetOf(3)
@@ -62,13 +62,13 @@ test('x-smg-target-worker 1 hits the second worker, an invalid or unavailable on
     expect(targeted(invalid)).toBe(-1)
   }
   fleet[0].isAvailable = false
-  // Numbers are positions among all workers: the others do not move up.
+  // Indexes refer to all workers, available or not.
   expect(targeted('0')).toBe(-1)
   expect(targeted('1')).toBe(1)
   expect([branch(thread, 'target_worker_hit'), branch(thread, 'target_worker_miss')]).toEqual([3, 9])
 })
 
-test('without a routing key Authorization decides before X-Forwarded-For before Cookie', () => {
+test('without a routing key Authorization precedes X-Forwarded-For, which precedes Cookie', () => {
   const policy = new PolicyThread().policy('consistent_hashing')
   const fleet = fleetOf(50)
   const slot = (headers: Record<string, string>) => pickSlot(policy, fleet, pickRequest({ headers }))
@@ -77,14 +77,14 @@ test('without a routing key Authorization decides before X-Forwarded-For before 
   const key = { authorization: 'Bearer k' }
   const session = { 'x-weir-routing-key': 's' }
   const alone = [cookie, address, key, session].map(slot)
-  // Four different workers, so that it shows who decides.
+  // Four different workers, so that the deciding header is visible.
   expect(new Set(alone).size).toBe(4)
   expect(slot({ ...cookie, ...address })).toBe(alone[1])
   expect(slot({ ...cookie, ...address, ...key })).toBe(alone[2])
   expect(slot({ ...cookie, ...address, ...key, ...session })).toBe(alone[3])
 })
 
-test('a request with nothing to go by is sent anywhere', () => {
+test('a request without any key goes to a random worker', () => {
   const thread = new PolicyThread()
   const policy = thread.policy('consistent_hashing')
   const counts = countSlots(

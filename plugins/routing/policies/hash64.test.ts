@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { finish, hashHigh, hashLow, hashText, hashWords } from './hash64.ts'
 
-test('texts that differ a little spread evenly over both lanes', () => {
+test('similar texts spread evenly over both lanes', () => {
   const buckets = { low: new Uint32Array(64), high: new Uint32Array(64) }
   const seen = new Set<string>()
   for (let i = 0; i < 64_000; i++) {

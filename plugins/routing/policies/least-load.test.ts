@@ -19,7 +19,7 @@ test('without reports the shortest queue wins: 3, 1, 2 in flight takes the secon
   expect(policy.explain?.()).toBe('1 in flight on slot 1')
 })
 
-test('a nearly full engine with an empty queue loses against 200 queued tokens', () => {
+test('a nearly full engine with an empty queue scores worse than 200 queued tokens', () => {
   const policy = new PolicyThread().policy('least_load')
   const full = fleetWorker(0, { load: engineLoad({ kvUsage: 0.99, tokensPerSecond: 2_000 }) })
   const queued = fleetWorker(1, {
@@ -38,7 +38,7 @@ test('ten equal requests between two reports split 5 to 5', () => {
   ).toEqual({ 0: 5, 1: 5 })
 })
 
-test('threads see what each other has sent since the report', () => {
+test('threads include requests sent by others since the report', () => {
   const memory = new SharedMemory()
   const one = new PolicyThread({}, memory).policy('least_load')
   const other = new PolicyThread({}, memory).policy('least_load')
@@ -48,7 +48,7 @@ test('threads see what each other has sent since the report', () => {
   expect(pickSlot(other, fleet)).toBe(1 - first)
 })
 
-test('a new report takes the place of what was sent before it, an older one that is still about does not', () => {
+test('a new report replaces requests sent before it; an older one does not', () => {
   const memory = new SharedMemory()
   const ahead = new PolicyThread({}, memory).policy('least_load')
   const behind = new PolicyThread({}, memory).policy('least_load')
@@ -57,24 +57,24 @@ test('a new report takes the place of what was sent before it, an older one that
     fleetWorker(0, { load: report(atMs) }),
     fleetWorker(1, { load: { ...report(atMs), queuedTokens: queued } }),
   ]
-  // Ten requests of 1024 tokens, then a report that has them: 500 queued tokens lose again.
+  // Ten requests of 1024 tokens, then a report that includes them: 500 queued tokens score worse again.
   countSlots(ahead, fleet(1_000, 500), requests(10))
   expect(pickSlot(ahead, fleet(2_000, 500))).toBe(0)
-  // The other thread has not heard of it yet; its credit adds to what was sent since the newest report.
+  // The other thread still has the old report; its requests count since the newest report.
   expect(pickSlot(behind, fleet(1_000, 500))).toBe(1)
 })
 
-test('a prompt that was tokenised counts by its tokens', () => {
+test('a tokenised prompt counts by its tokens', () => {
   const policy = new PolicyThread().policy('least_load')
   const fleet = fleetOf(2)
   for (const worker of fleet) worker.load = engineLoad({ tokensPerSecond: 1_000 })
   const long = pickRequest({ tokenIds: new Uint32Array(4_096) })
   const first = pickSlot(policy, fleet, long)
-  // Four requests of 1024 tokens weigh as much as the long one.
+  // Four requests of 1024 tokens equal the long one.
   expect(countSlots(policy, fleet, requests(4))).toEqual({ [1 - first]: 4 })
 })
 
-test('a worker without a report counts by what is in flight, at the mean throughput of the others', () => {
+test('a worker without a report counts by requests in flight, at the mean throughput of the others', () => {
   const policy = new PolicyThread().policy('least_load')
   const fleet = [
     fleetWorker(0, { load: engineLoad({ queuedTokens: 1_500, tokensPerSecond: 1_000 }) }),
@@ -94,12 +94,12 @@ test('an engine that reports its memory but not its queue counts by requests in 
   expect(countSlots(policy, fleet, requests(5))).toEqual({ 1: 5 })
 })
 
-test('equal workers take turns, with reports and without', () => {
+test('equal workers rotate, with and without reports', () => {
   const policy = new PolicyThread().policy('least_load')
   expect(countSlots(policy, fleetOf(3), requests(30))).toEqual({ 0: 10, 1: 10, 2: 10 })
 })
 
-test('of workers with the same score by their reports the cheaper one wins', () => {
+test('of workers with equal scores the cheaper one is picked', () => {
   const policy = new PolicyThread().policy('least_load')
   const fleet = [fleetWorker(0, { cost: 2 }), fleetWorker(1, { cost: 1 })]
   for (const worker of fleet) worker.load = engineLoad({ queuedTokens: -1, kvUsage: 0.5 })

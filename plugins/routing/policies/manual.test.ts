@@ -14,7 +14,7 @@ const session = (key: string, model = 'm') => pickRequest({ model, headers: { 'x
 const branch = (thread: PolicyThread, name: string) => thread.metric('weir_manual_policy_branch_total', name)
 const entries = (thread: PolicyThread) => thread.metric('weir_manual_policy_cache_entries')
 
-test('a key keeps its worker for 100 requests, moves while that is down, and returns', () => {
+test('a key keeps its worker for 100 requests, moves while it is down, and returns', () => {
   const thread = new PolicyThread()
   const policy = thread.policy('manual')
   const fleet = fleetOf(4)
@@ -37,7 +37,7 @@ test('a key keeps its worker for 100 requests, moves while that is down, and ret
   policy.close?.()
 })
 
-test('the same key on another thread finds the same worker', () => {
+test('a key has the same worker on another thread', () => {
   const memory = new SharedMemory()
   const policies = Array.from({ length: 3 }, () => new PolicyThread({}, memory).policy('manual'))
   const fleet = fleetOf(20)
@@ -57,7 +57,7 @@ test('min_group spreads 30 new keys over 3 workers, 10 each', () => {
   policy.close?.()
 })
 
-test('a request without a key is sent somewhere and not remembered', () => {
+test('a request without a key is not stored', () => {
   const thread = new PolicyThread({ manual: { assignmentMode: 'min_group' } })
   const policy = thread.policy('manual', { random: seededRandom(3) })
   const counts = countSlots(
@@ -71,7 +71,7 @@ test('a request without a key is sent somewhere and not remembered', () => {
   policy.close?.()
 })
 
-describe('with time going by', () => {
+describe('over time', () => {
   beforeEach(() => {
     vi.useFakeTimers({ now: 1_800_000_000_000 })
   })
@@ -79,7 +79,7 @@ describe('with time going by', () => {
     vi.useRealTimers()
   })
 
-  test('a session idle longer than the limit is gone after the next sweep', () => {
+  test('a session idle longer than the limit is removed by the next sweep', () => {
     const thread = new PolicyThread({ manual: { maxIdleSecs: 100, sweepIntervalSecs: 60 } })
     const policy = thread.policy('manual')
     const fleet = fleetOf(2)
@@ -94,7 +94,7 @@ describe('with time going by', () => {
     expect(vi.getTimerCount()).toBe(0)
   })
 
-  test('a session idle too long counts as new also before the sweep', () => {
+  test('a session idle longer than the limit counts as new before the sweep too', () => {
     const thread = new PolicyThread({ manual: { maxIdleSecs: 10, sweepIntervalSecs: 1_000 } })
     const policy = thread.policy('manual')
     pickSlot(policy, fleetOf(2), session('k'))
@@ -104,7 +104,7 @@ describe('with time going by', () => {
     policy.close?.()
   })
 
-  test('a session that comes back after the limit is one session again, at one worker', () => {
+  test('a session that returns after the limit is one session again, on one worker', () => {
     const thread = new PolicyThread({ manual: { maxIdleSecs: 10, sweepIntervalSecs: 1_000 } })
     const policy = thread.policy('manual')
     const fleet = fleetOf(20)
@@ -121,14 +121,14 @@ describe('with time going by', () => {
   })
 })
 
-test('min_load takes the worker with the fewest in flight', () => {
+test('min_load picks the worker with the fewest requests in flight', () => {
   const policy = new PolicyThread({ manual: { assignmentMode: 'min_load' } }).policy('manual')
   const fleet = [5, 1, 3].map((inFlight, slot) => fleetWorker(slot, { inFlight }))
   expect(pickSlot(policy, fleet, session('k'))).toBe(1)
   policy.close?.()
 })
 
-test('a session has a worker of its own for each leg and each model', () => {
+test('a session has its own worker for each leg and each model', () => {
   const thread = new PolicyThread()
   const fleet = fleetOf(50)
   const slots = [
@@ -141,7 +141,7 @@ test('a session has a worker of its own for each leg and each model', () => {
   expect(new Set(slots).size).toBeGreaterThan(1)
 })
 
-test('a worker that takes the slot of one that left inherits neither its sessions nor their number', () => {
+test('a worker in a reused slot inherits neither sessions nor their count', () => {
   const thread = new PolicyThread({ manual: { assignmentMode: 'min_group' } })
   const policy = thread.policy('manual')
   const keys = Array.from({ length: 20 }, (_, i) => session(`key-${i}`))
@@ -150,13 +150,13 @@ test('a worker that takes the slot of one that left inherits neither its session
   const after = [fleetWorker(0, { id: 'another' }), fleetWorker(1)]
   const moved = keys.filter((_, i) => homes[i] === 0)
   expect(moved).toHaveLength(10)
-  // The newcomer has no sessions, so it gets all of them; none of them counts as its own.
+  // The new worker has no sessions, so it gets all new ones.
   expect(countSlots(policy, after, moved)).toEqual({ 0: 10 })
   expect(branch(thread, 'occupied_miss')).toBe(10)
   policy.close?.()
 })
 
-test('a full table forgets those longest idle and goes on', () => {
+test('a full table evicts the longest idle sessions', () => {
   const thread = new PolicyThread({ manual: { maxSessions: 1_024 } })
   const policy = thread.policy('manual')
   const fleet = fleetOf(3)

@@ -15,14 +15,14 @@ function listeningLog(): { log: Logger; warnings: [object, string][] } {
   return { log, warnings }
 }
 
-test('passthrough sends everything to a single worker without a warning', () => {
+test('passthrough sends all requests to a single worker without a warning', () => {
   const { log, warnings } = listeningLog()
   const policy = new PolicyThread().policy('passthrough', { log })
   for (let i = 0; i < 10; i++) expect(pickSlot(policy, fleetOf(1))).toBe(0)
   expect(warnings).toEqual([])
 })
 
-test('with two workers passthrough warns once and takes the first available', () => {
+test('with two workers passthrough warns once and picks the first available', () => {
   const { log, warnings } = listeningLog()
   const policy = new PolicyThread().policy('passthrough', { model: 'm', log })
   const fleet = fleetOf(2)

@@ -7,7 +7,7 @@ import { PolicyThread } from '../../../test/support/policy-fleet.ts'
 
 const THREADS = 3
 const SESSIONS = 3_000
-/** Threads that start on a busy machine take their time. */
+/** Starting threads is slow on a loaded machine. */
 const TIMEOUT_MS = 30_000
 
 interface Answers {
@@ -29,7 +29,7 @@ async function runThreads(
   return Promise.all(threads.map(async (thread) => (await once(thread, 'message'))[0] as Answers))
 }
 
-test('threads that meet the same new sessions at once give each the same worker', {
+test('concurrent threads assign the same worker to each new session', {
   timeout: TIMEOUT_MS,
 }, async () => {
   const memory = new SharedMemory()
@@ -40,7 +40,7 @@ test('threads that meet the same new sessions at once give each the same worker'
   expect(new PolicyThread({}, memory).metric('weir_manual_policy_cache_entries')).toBe(SESSIONS)
 })
 
-test('a small prefix table that all threads overwrite at once gives no answer beyond the candidates', {
+test('a small prefix table that all threads overwrite never yields a slot outside the candidates', {
   timeout: TIMEOUT_MS,
 }, async () => {
   const answers = await runThreads({ cacheAware: { maxBytes: 65_536 } }, { sessions: 0, prompts: 10_000 })

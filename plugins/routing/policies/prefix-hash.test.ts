@@ -26,7 +26,7 @@ test('prompts with the same first 256 tokens go to the same worker', () => {
   expect(branch(thread, 'ring_hit')).toBe(40)
 })
 
-test('a worker with more than 1.25 times the mean in flight is passed over for the least loaded', () => {
+test('a worker with more than 1.25 times the mean in flight is skipped for the least loaded', () => {
   const thread = new PolicyThread()
   const policy = thread.policy('prefix_hash')
   const fleet = fleetOf(4)
@@ -44,7 +44,7 @@ test('a worker with more than 1.25 times the mean in flight is passed over for t
   expect(branch(thread, 'load_balance_walk')).toBe(1)
 })
 
-test('of a prompt that is not tokenised the first 1024 bytes decide', () => {
+test('without token ids the first 1024 bytes decide', () => {
   const policy = new PolicyThread().policy('prefix_hash')
   const fleet = fleetOf(50)
   const shared = 'x'.repeat(1_024)

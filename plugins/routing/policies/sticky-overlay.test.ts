@@ -1,4 +1,4 @@
-/** Requests with a routing key stay with their worker, whatever the policy. */
+/** Requests with a routing key stay with their worker, under any policy. */
 import { expect, test } from 'vitest'
 import type { RelayContext } from '#kernel'
 import { pickContext, TestBalance } from '../../../test/support/balance-parts.ts'
@@ -13,7 +13,7 @@ function open(defaultPolicy: string, stickyRoutingKeys: boolean): TestBalance {
   return fleet
 }
 
-/** Who gets so many requests of one kind, each finished before the next. */
+/** Slots picked for sequential requests of one kind. */
 function slots(fleet: TestBalance, times: number, ctx: RelayContext): Set<number> {
   return new Set(
     Array.from({ length: times }, () => {
@@ -41,12 +41,12 @@ test.each(['x-weir-routing-key', 'x-smg-routing-key'])(
   },
 )
 
-test('without the setting the header changes nothing', () => {
+test('without the setting the header has no effect', () => {
   const fleet = open('round_robin', false)
   expect(slots(fleet, 4, pickContext({ 'x-weir-routing-key': 'k' }))).toEqual(new Set([0, 1, 2, 3]))
 })
 
-test('the choice is counted under the name of the policy underneath, and explained', () => {
+test('the pick is counted under the name of the wrapped policy, and explained', () => {
   const fleet = open('round_robin', true)
   const attempt = fleet.balance.pick(pickContext({ 'x-weir-routing-key': 'k' }), 'm', { report: true })
   expect(attempt.policy).toBe('round_robin')
@@ -54,7 +54,7 @@ test('the choice is counted under the name of the policy underneath, and explain
   expect(fleet.balance.pick(plain, 'm', { report: true }).choice?.explanation).not.toMatch(/^sticky: /)
 })
 
-test('a session moves while its worker is away', () => {
+test('a session moves while its worker is unavailable', () => {
   const fleet = open('random', true)
   const ctx = pickContext({ 'x-weir-routing-key': 'k' })
   const [home] = slots(fleet, 5, ctx)
@@ -64,7 +64,7 @@ test('a session moves while its worker is away', () => {
   expect(away.has(home)).toBe(false)
 })
 
-test.each(['manual', 'consistent_hashing'])('%s reads the key itself and is not wrapped', (policy) => {
+test.each(['manual', 'consistent_hashing'])('%s uses the key itself and is not wrapped', (policy) => {
   const fleet = open(policy, true)
   const ctx = pickContext({ 'x-weir-routing-key': 'k' })
   expect(slots(fleet, 10, ctx).size).toBe(1)

@@ -1,4 +1,4 @@
-/** Stop strings are found wherever the text is cut, and nothing but possible beginnings of them is held back. */
+/** Stop strings are found for any split of the text, and only possible starts of them are held back. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { StopSearch } from './stop-search.ts'
@@ -10,7 +10,7 @@ function run(stops: readonly string[], pieces: readonly string[], includes = fal
   return { text: text + search.end(), matched: search.matched }
 }
 
-/** The earliest end wins; of two that end there, the longer. */
+/** The earliest end applies; of two with the same end, the longer. */
 function expected(stops: readonly string[], text: string, includes: boolean) {
   for (let end = 1; end <= text.length; end++) {
     const found = stops
@@ -27,7 +27,7 @@ const stopLists = fc.array(fc.string({ unit: fc.constantFrom('a', 'b', 'c'), max
   maxLength: 4,
 })
 
-test('any cutting of the text gives the same as the whole', () => {
+test('any split of the text gives the same result', () => {
   fc.assert(
     fc.property(
       letters,
@@ -48,7 +48,7 @@ test('any cutting of the text gives the same as the whole', () => {
   )
 })
 
-test('only what may begin a stop is held back', () => {
+test('only a possible start of a stop string is held back', () => {
   const search = new StopSearch(['</end>', 'abab'], false)
   expect(search.push('one <')).toBe('one ')
   expect(search.push('/e')).toBe('')
@@ -58,7 +58,7 @@ test('only what may begin a stop is held back', () => {
   expect(search.end()).toBe('ab')
 })
 
-test('after a stop nothing comes', () => {
+test('after a stop string nothing is returned', () => {
   const search = new StopSearch(['.'], true)
   expect(search.push('a.b')).toBe('a.')
   expect(search.push('c')).toBe('')

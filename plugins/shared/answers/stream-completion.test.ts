@@ -14,7 +14,7 @@ test('the check of a stream is independent of the previous one', () => {
   for (let i = 0; i < 3; i++) expect(open().isWhole()).toBe(false)
 })
 
-test('the last bytes of a stream, whatever pieces it comes in', () => {
+test('the last bytes of a stream, for any chunks', () => {
   const chunk = fc.uint8Array({ maxLength: 20 })
   fc.assert(
     fc.property(fc.array(chunk, { maxLength: 30 }), fc.integer({ min: 1, max: 8 }), (chunks, size) => {

@@ -3,7 +3,7 @@ import { parseBoundedJson, parseBoundedText } from './bounded-json.ts'
 
 const nested = (levels: number) => '['.repeat(levels) + ']'.repeat(levels)
 
-test('what is nested too deeply is refused before it is parsed, however long it is', () => {
+test('deeply nested JSON is rejected before parsing, at any length', () => {
   for (const levels of [129, 100_000, 4_000_000]) {
     expect(() => parseBoundedJson(Buffer.from(nested(levels)))).toThrow(/more than 128 levels/)
     if (levels > 2_048) expect(() => parseBoundedText(nested(levels))).toThrow(/more than 128 levels/)
@@ -13,7 +13,7 @@ test('what is nested too deeply is refused before it is parsed, however long it 
   expect(parseBoundedText(`{"a":${nested(127)}${' '.repeat(5_000)}}`)).toHaveProperty('a')
 })
 
-test('so is what would be many objects; an answer may have more of them than a report', () => {
+test('so is JSON with too many objects; a response may have more of them than a report', () => {
   const objects = (count: number) => `[${'{},'.repeat(count - 2)}{}]`
   expect(() => parseBoundedJson(Buffer.from(objects(131_073)))).toThrow(/131072/)
   expect(parseBoundedText(objects(131_073))).toHaveLength(131_072)

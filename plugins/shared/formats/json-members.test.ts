@@ -5,21 +5,21 @@ import { arrayShape, topLevelMembers, withMembers } from './json-members.ts'
 const set = (text: string, members: Record<string, string>) =>
   withMembers(Buffer.from(text), new Map(Object.entries(members)))?.toString()
 
-describe('members set on the bytes', () => {
-  test('stand first; the rest stays byte for byte', () => {
+describe('members set in bytes', () => {
+  test('come first; the rest is unchanged byte for byte', () => {
     expect(set(' {\n "a" : 1e2 ,"b":[ 1 ]}\n', { rank: '3' })).toBe('{"rank":3,\n "a" : 1e2 ,"b":[ 1 ]}\n')
     expect(set('{}', { rank: '3' })).toBe('{"rank":3}')
     expect(set('{ }', { a: '1', b: 'null' })).toBe('{"a":1,"b":null}')
   })
 
-  test('replace members of their name, however often and in whatever spelling they stand there', () => {
+  test('replace members of their name, in any number and spelling', () => {
     expect(set('{"x":1, "r":{"x":[2]},"y":"r", "\\u0072" : 4,"r":5 }', { r: '7' })).toBe(
       '{"r":7,"x":1,"y":"r"}',
     )
     expect(set('{"r":1}', { r: '2' })).toBe('{"r":2}')
   })
 
-  test('leave deeper members and strings alone', () => {
+  test('do not affect nested members and strings', () => {
     expect(set('{"s":"{\\"r\\":1}","d":{"r":1}}', { r: '2' })).toBe('{"r":2,"s":"{\\"r\\":1}","d":{"r":1}}')
   })
 
@@ -38,7 +38,7 @@ describe('members set on the bytes', () => {
     '{a:1}',
   ])('%o is not an object and is ignored', (text) => expect(set(text, { r: '1' })).toBeUndefined())
 
-  test('mean the same as setting them on the parsed object, for every object', () => {
+  test('equal setting them on the parsed object, for any object', () => {
     fc.assert(
       fc.property(
         fc.dictionary(fc.oneof(fc.constantFrom('r', 's', 'a"b', 'ü'), fc.string()), fc.jsonValue()),

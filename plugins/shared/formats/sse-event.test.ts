@@ -4,7 +4,7 @@ import { readEvent, writeEvent } from './sse-event.ts'
 
 const read = (text: string) => readEvent(Buffer.from(text))
 
-test('fields are read as the standard has them', () => {
+test('fields are parsed as in the standard', () => {
   expect(read('data: {"a":1}\n\n')).toEqual({ name: null, data: '{"a":1}', otherFields: '' })
   expect(read('event: x\nid: 7\ndata:one\ndata:  two\nretry: 3\nother: y\n\n')).toEqual({
     name: 'x',
@@ -20,7 +20,7 @@ test('comments and events without data are dropped', () => {
   for (const text of [':\n\n', 'event: x\n\n', '\n', '', 'dataset: 1\n\n']) expect(read(text)).toBeNull()
 })
 
-test('what is written is read again, whatever the text', () => {
+test('encoded events decode to the same text', () => {
   const text = fc.string({ unit: fc.constantFrom('a', ' ', ':', '\n', 'ü', 'data: ') })
   fc.assert(
     fc.property(

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import type { ChatMessage } from '#kernel'
 import { withStrictRoles } from './strict-roles.ts'
 
-test('leading system messages become one, later ones notes in their places', () => {
+test('leading system messages are joined, later ones become notes in place', () => {
   expect(
     withStrictRoles([
       { role: 'system', content: 'a' },

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { isUuid, uuidV7, uuidV7Hex } from './uuid-v7.ts'
 
-test('ids are version 7 UUIDs whose order as text is the order of their making', () => {
+test('ids are version 7 UUIDs whose text order is their creation order', () => {
   const nowMs = Date.now()
   const ids = Array.from({ length: 10_000 }, (_, index) => uuidV7(nowMs - (index % 7)))
   expect(ids.every((id) => isUuid(id) && id[14] === '7' && '89ab'.includes(id[19]))).toBe(true)
@@ -9,7 +9,7 @@ test('ids are version 7 UUIDs whose order as text is the order of their making',
   expect(new Set(ids).size).toBe(ids.length)
 })
 
-test('ids without hyphens are the same ids, in the same order, and no two tails are alike', () => {
+test('ids without hyphens are the same ids in the same order, with unique tails', () => {
   const ids = Array.from({ length: 10_000 }, (_, index) => (index % 2 === 0 ? uuidV7Hex() : uuidV7()))
   const plain = ids.map((id) => id.replaceAll('-', ''))
   expect(plain.every((id) => /^[0-9a-f]{12}7[0-9a-f]{3}[89ab][0-9a-f]{15}$/.test(id))).toBe(true)

@@ -39,7 +39,7 @@ const family: fc.Arbitrary<PrometheusFamily> = fc
   }))
 const exposition = fc.uniqueArray(family, { selector: ({ name }) => name, maxLength: 5 })
 
-test('what is written reads back the same', () => {
+test('encoded text parses to the same families', () => {
   fc.assert(
     fc.property(exposition, (families) => {
       expect(parsePrometheusText(writePrometheusText(families))).toEqual(families)
@@ -47,7 +47,7 @@ test('what is written reads back the same', () => {
   )
 })
 
-test('any text is read or refused with a line number, never anything else', () => {
+test('any text is parsed or rejected with a line number', () => {
   const line = fc.oneof(fc.string(), fc.constantFrom('a{b="c"} 1', 'a 1 2', '# TYPE a counter', 'a{b="\\'))
   fc.assert(
     fc.property(fc.array(line), (lines) => {
@@ -76,7 +76,7 @@ other_count 5
   ])
 })
 
-test('blanks, trailing commas, comments and carriage returns do no harm', () => {
+test('blanks, trailing commas, comments and carriage returns are accepted', () => {
   const families = parsePrometheusText('# hello\r\n#\r\n a { b = "x" , } 1 \r\n# EOF\r\n')
   expect(families).toEqual([
     {
@@ -88,12 +88,12 @@ test('blanks, trailing commas, comments and carriage returns do no harm', () => 
   ])
 })
 
-test('a line break that is none to the format belongs to its HELP', () => {
+test('a line separator that is not one in the format is part of the HELP text', () => {
   const [family] = parsePrometheusText('# HELP a  x\u2028y\na 1\n')
   expect(family.help).toBe('x\u2028y')
 })
 
-test('a type that readers would refuse the whole page for is left out', () => {
+test('a type that scrapers would reject the page for is dropped', () => {
   expect(parsePrometheusText('# TYPE a gauge b\na 1\n')[0].type).toBeNull()
 })
 
@@ -111,12 +111,12 @@ test.each([
   expect(() => parsePrometheusText(`ok 1\n${line}\n`)).toThrow(/line 2/)
 })
 
-test('more labels than any engine has are refused', () => {
+test('too many labels are rejected', () => {
   const labelled = (count: number) => `a{${Array.from({ length: count }, (_, i) => `l${i}="1"`).join()}} 1\n`
   expect(parsePrometheusText(labelled(64))[0].samples[0].labels.size).toBe(64)
   expect(() => parsePrometheusText(labelled(65))).toThrow(/line 1: more than 64 labels/)
 })
 
-test('nothing is written as nothing', () => {
+test('no families encode to an empty text', () => {
   expect(writePrometheusText([])).toBe('')
 })

@@ -3,7 +3,7 @@ import { isWithin, networkProblems, readNetworks } from './networks.ts'
 
 const read = (...networks: string[]) => readNetworks(networks)
 
-describe('what lies within', () => {
+describe('membership', () => {
   test.each([
     ['10.0.0.0/8', '10.255.0.1', true],
     ['10.0.0.0/8', '11.0.0.1', false],
@@ -21,12 +21,12 @@ describe('what lies within', () => {
     expect(isWithin(read(network), address)).toBe(expected)
   })
 
-  test('nothing without a network', () => {
+  test('no address is in an empty list', () => {
     expect(isWithin(read(), '127.0.0.1')).toBe(false)
   })
 })
 
-describe('what is no network', () => {
+describe('invalid networks', () => {
   test.each([
     '',
     '/8',

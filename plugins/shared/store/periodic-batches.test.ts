@@ -11,7 +11,7 @@ function makeLog() {
   return { warnings, log: { warn: (_: object, text: string) => warnings.push(text) } as never }
 }
 
-test('slices follow each other while there is more, then it rests', async () => {
+test('slices run one after another while there is more, then pause', async () => {
   const counts: number[] = []
   const left = [3, 2, 1, 0]
   const act = async (limit: number) => {

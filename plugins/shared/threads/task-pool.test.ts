@@ -25,7 +25,7 @@ function open(options: Partial<OwnTaskPoolOptions> = {}): TaskPool {
 
 const run = <R>(pool: TaskPool, task: ScriptedTask, stop = new TaskStop()) => pool.run<R>(task, { stop })
 
-test('a task gets its result, and what it needs is moved to it', async () => {
+test('a task returns its result, and its input is transferred', async () => {
   const pool = open()
   const bytes = new Uint8Array(1_000)
   const result = await pool.run<number>(
@@ -36,7 +36,7 @@ test('a task gets its result, and what it needs is moved to it', async () => {
   expect(bytes.length).toBe(0)
 })
 
-test('a task that loops is stopped, its thread replaced, and the next one runs', async () => {
+test('a looping task is stopped, its thread replaced, and the next one runs', async () => {
   const ended: number[] = []
   const pool = open({ onThreadEnd: (threadId) => ended.push(threadId) })
   const first = await run<number>(pool, { do: 'answer' })
@@ -50,7 +50,7 @@ test('a task that loops is stopped, its thread replaced, and the next one runs',
   await expect.poll(() => ended).toEqual([first])
 })
 
-test('a task that waits is stopped without harm to the one that runs', async () => {
+test('a queued task is stopped without affecting the running one', async () => {
   const pool = open()
   const running = new TaskStop()
   const looping = run(pool, { do: 'loop' }, running)
@@ -63,7 +63,7 @@ test('a task that waits is stopped without harm to the one that runs', async () 
   await expect(looping).rejects.toMatchObject({ kind: 'stopped' })
 })
 
-test('tasks run in the order in which they came, however many wait', async () => {
+test('tasks run in order of arrival', async () => {
   const pool = open({ queueLimit: 100 })
   const order: number[] = []
   const tasks = Array.from({ length: 50 }, (_, index) =>
@@ -73,7 +73,7 @@ test('tasks run in the order in which they came, however many wait', async () =>
   expect(order).toEqual(Array.from({ length: 50 }, (_, index) => index))
 })
 
-test('more tasks than threads and places in the queue are refused at once', async () => {
+test('tasks beyond threads and queue are rejected at once', async () => {
   const pool = open({ threads: 2, queueLimit: 1 })
   const stops = Array.from({ length: 3 }, () => new TaskStop())
   const looping = stops.map((stop) => run(pool, { do: 'loop' }, stop).catch(() => 'over'))
@@ -83,14 +83,14 @@ test('more tasks than threads and places in the queue are refused at once', asyn
   expect(typeof (await run(pool, { do: 'answer' }))).toBe('number')
 })
 
-test('a thread that ends in the middle fails its task only, and is replaced', async () => {
+test('a thread that exits during a task fails only this task, and is replaced', async () => {
   const pool = open()
   await run(pool, { do: 'answer' })
   await expect(run(pool, { do: 'exit' })).rejects.toMatchObject({ kind: 'crashed' })
   expect(typeof (await run(pool, { do: 'answer' }))).toBe('number')
 })
 
-test('threads see nothing of the environment, and what they post arrives', async () => {
+test('threads have an empty environment, and their messages arrive', async () => {
   const messages: unknown[] = []
   const pool = open({ onMessage: (message) => messages.push(message) })
   expect(await run(pool, { do: 'environment' })).toEqual(['NODE_NO_WARNINGS'])
@@ -98,7 +98,7 @@ test('threads see nothing of the environment, and what they post arrives', async
   await expect.poll(() => messages).toEqual([{ from }])
 })
 
-test('a closed pool refuses, and tasks under way end', async () => {
+test('a closed pool rejects tasks, and running ones end', async () => {
   const pool = open()
   const looping = run(pool, { do: 'loop' })
   const failed = expect(looping).rejects.toMatchObject({ kind: 'closed' })
@@ -109,7 +109,7 @@ test('a closed pool refuses, and tasks under way end', async () => {
   await expect(run(pool, { do: 'answer' })).rejects.toMatchObject({ kind: 'closed' })
 })
 
-test('threads may be ended at any moment of their start: neither the process nor the pool minds', async () => {
+test('threads may be terminated at any moment of their start without harm to process and pool', async () => {
   for (let afterMs = 0; afterMs < 100; afterMs += 5) {
     const pool = open({ threads: 2 })
     const task = run(pool, { do: 'answer' }).catch((error: { kind: string }) => error.kind)
@@ -119,7 +119,7 @@ test('threads may be ended at any moment of their start: neither the process nor
   }
 }, 180_000)
 
-describe('a thread that still loads its modules is not ended: V8 may end the process with it', () => {
+describe('a thread that is loading its modules is not terminated, because V8 might abort the process', () => {
   const BEGUN = 0
   const LOADED = 1
 
@@ -139,18 +139,18 @@ describe('a thread that still loads its modules is not ended: V8 may end the pro
     expect(Atomics.load(cells, LOADED)).toBe(2)
   })
 
-  test('when the task that it was given is stopped', async () => {
+  test('when its task is stopped', async () => {
     const { cells, pool } = openSlow(1)
     const stop = new TaskStop()
     const task = pool.run<number>(null, { stop }).catch((error: { kind: string }) => error.kind)
     await begun(cells, 1)
     stop.stop()
-    // It is over either way: stopped, or done before that.
+    // Either stopped, or completed before.
     expect(['stopped', 1]).toContain(await task)
     expect(Atomics.load(cells, LOADED)).toBe(1)
   })
 
-  test('but a thread that loads for ever does not keep the pool open', async () => {
+  test('a thread that loads forever does not keep the pool open', async () => {
     const file = new URL('../../../test/fixtures/threads/endless-task.ts', import.meta.url)
     const pool = new OwnTaskPool({ ...defaults, file }, 200)
     const task = run(pool, { do: 'answer' }).catch((error: { kind: string }) => error.kind)

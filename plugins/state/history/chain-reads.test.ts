@@ -22,7 +22,7 @@ let count = 0
 const nextId = (prefix: string) =>
   `${prefix}_${Date.now().toString(16).padStart(12, '0')}7${(++count).toString(16).padStart(19, '0')}`
 
-/** Everything that a store is asked for, by the name of what is asked. */
+/** Names of all store calls. */
 class CountedStore extends MemoryStore {
   reads = 0
   writes = 0
@@ -47,7 +47,7 @@ class CountedStore extends MemoryStore {
   }
 }
 
-test('turn 1,000 of a chain asks the store for what turn 10 asks for', async () => {
+test('turn 1,000 of a chain makes the same store calls as turn 10', async () => {
   const store = new CountedStore()
   const collections = openCollections(store)
   const responses = openResponses(store, collections)
@@ -83,7 +83,7 @@ test('turn 1,000 of a chain asks the store for what turn 10 asks for', async () 
   expect(asked.get(1_000)).toEqual({ reads: 1, writes: 1, items: 1_998 })
 })
 
-test('a turn whose ids are all new is written without a look: no change of it has a condition', async () => {
+test('a turn with only new ids is written without reads: none of its changes has a condition', async () => {
   const store = new CountedStore()
   const seen: unknown[] = []
   const write = store.write.bind(store)
@@ -107,7 +107,7 @@ test('a turn whose ids are all new is written without a look: no change of it ha
   })
   const first = turn(null, true)
   expect(await responses.finish('a', first)).toBe('stored')
-  // Its place in the chain may be taken; everything else cannot.
+  // Only its place in the chain may be taken.
   expect(await responses.finish('a', turn(first.id, true))).toBe('stored')
   expect(await responses.finish('a', turn(null, false))).toBe('stored')
   const no = undefined

@@ -23,7 +23,7 @@ async function* given(lines: readonly string[]): AsyncGenerator<string> {
   for (const line of lines) yield line.trimEnd()
 }
 
-test('every line is one JSON text, and what was exported comes back, expiry included', async () => {
+test('every line is one JSON text, and an import restores everything, expiry included', async () => {
   const lines = await exported()
   for (const line of lines) expect(line.indexOf('\n')).toBe(line.length - 1)
   const store = new MemoryStore()

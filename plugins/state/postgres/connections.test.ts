@@ -1,4 +1,4 @@
-/** One real server, and a gate before it that lets some connections wait. */
+/** One real server behind a gate that delays some connections. */
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -11,7 +11,7 @@ import type { PostgresConfig } from './config.ts'
 import { Connections } from './connections.ts'
 
 const sockets = new Set<Socket>()
-/** Connections that come now are taken and never answered. */
+/** New connections are accepted and never answered. */
 let isStalling = false
 
 function keep(socket: Socket): void {
@@ -59,14 +59,14 @@ describe.skipIf(postgresSkipReason !== null)('connections', () => {
     return connections
   }
 
-  test('a try to connect that fails while others answer says nothing of the server', async () => {
+  test('a failed connection attempt while others work does not mark the server as unavailable', async () => {
     const connections = await open()
     try {
       isStalling = true
       const late = connections.query('select 1', [], true).catch((error: Error) => error.message)
       await expect.poll(() => sockets.size).toBeGreaterThan(0)
       isStalling = false
-      // The one connection that works is taken until the other try has failed.
+      // The working connection is in use until the other attempt has failed.
       const slow = connections.withClient(async (client) => {
         expect(await late).toMatch(/is unreachable/)
         const next = connections.query<{ one: number }>('select 1 as one', [], true)
@@ -79,7 +79,7 @@ describe.skipIf(postgresSkipReason !== null)('connections', () => {
     }
   })
 
-  test('while nothing answers, operations fail at once between two tries', async () => {
+  test('while nothing responds, operations fail at once between two attempts', async () => {
     const connections = await open()
     try {
       isStalling = true

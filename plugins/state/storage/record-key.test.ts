@@ -6,7 +6,7 @@ const tenantText = fc.string({ unit: 'grapheme' }).filter((text) => !text.includ
 const idText = tenantText
 const bytes = (text: string) => Buffer.from(text)
 
-test('two records share a key only when collection, tenant and id are the same', () => {
+test('records share a key only if collection, tenant and id are equal', () => {
   fc.assert(
     fc.property(tenantText, idText, tenantText, idText, (tenantA, idA, tenantB, idB) => {
       const isSame = tenantA === tenantB && idA === idB
@@ -15,7 +15,7 @@ test('two records share a key only when collection, tenant and id are the same',
   )
 })
 
-test("a tenant's range holds all of its records and none of another's", () => {
+test("a tenant's range has all of its records and no others", () => {
   fc.assert(
     fc.property(tenantText, tenantText, idText, (tenant, other, id) => {
       const { from, to } = tenantRange('c', tenant)
@@ -28,7 +28,7 @@ test("a tenant's range holds all of its records and none of another's", () => {
   )
 })
 
-test('a key splits into what it was made of', () => {
+test('a key splits into its parts', () => {
   fc.assert(
     fc.property(tenantText, idText, (tenant, id) => {
       expect(splitKey(recordKey('c', tenant, id))).toEqual({ collection: 'c', tenant, id })

@@ -27,7 +27,7 @@ test('threads get the lock in order of request', async () => {
   expect(order).toEqual([2, 1])
 })
 
-test('a turn is kept for as long as it is renewed', async () => {
+test('a lock is held while it is renewed', async () => {
   const [holder, waiting] = makeLocks(2)
   await holder.acquire()
   let isTaken = false
@@ -42,7 +42,7 @@ test('a turn is kept for as long as it is renewed', async () => {
   await taken
 })
 
-test('a holder that died is passed over, and one that only hung notices', async () => {
+test('a dead holder is skipped, and a holder that only hung notices', async () => {
   const [dead, waiting] = makeLocks(2)
   await dead.acquire()
   vi.clearAllTimers()

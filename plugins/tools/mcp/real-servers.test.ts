@@ -1,4 +1,4 @@
-/** Tool servers that nobody here wrote, over all three transports. */
+/** Third-party tool servers over all three transports. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

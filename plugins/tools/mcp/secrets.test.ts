@@ -1,4 +1,4 @@
-/** Secrets reach the server that they are for, and appear nowhere else. */
+/** Secrets are sent to their server only, and appear nowhere else. */
 import { afterEach, expect, test } from 'vitest'
 import { mcpTool, only, TestLoop } from './fixtures/run-turn.ts'
 import { scriptedModel } from './fixtures/scripted-model.ts'
@@ -17,7 +17,7 @@ const secrets = {
   environment: 'env-5555-secret',
 }
 
-test('the server gets the token; events, results, logs and metrics hold no secret, not even when the server sends it back', async () => {
+test('the server receives the token; events, results, logs and metrics contain no secret, even if the server returns it', async () => {
   const got: unknown[] = []
   const server = await startToolServer({
     echo: (_, { headers }) => {
@@ -54,7 +54,7 @@ test('the server gets the token; events, results, logs and metrics hold no secre
   const names = ['echo', 'fails'].flatMap((name) => [`mcp_client_${name}`, `mcp_own_${name}`])
   const model = scriptedModel({ calls: names.map((name) => [name, {}] as const) }, { text: 'done' })
   received.push(await loop.run(model, { tools: [client, mcpTool('own', null)] }))
-  // Servers that cannot be reached, or refuse.
+  // Servers that are unreachable or reject.
   const refusing = await startToolServer(
     {},
     {
@@ -87,7 +87,7 @@ test('the server gets the token; events, results, logs and metrics hold no secre
   for (const secret of Object.values(secrets)) expect(everything, secret).not.toContain(secret)
 })
 
-test('a server that sends its secret back with the handshake or with its tools does not expose it', async () => {
+test('a server that returns its secret in the handshake or in its tools does not expose it', async () => {
   const said = `Bearer ${secrets.configured} "x"`
   const refusing = await startToolServer(
     {},
@@ -157,7 +157,7 @@ test('a server that sends its secret back with the handshake or with its tools d
   expect(everything).not.toContain(secrets.configured)
 })
 
-test('two users of one server each call with their own token, at the same time too', async () => {
+test('two users of one server each call with their own token, also concurrently', async () => {
   const both = Promise.withResolvers<void>()
   let waiting = 0
   const server = await startToolServer({
@@ -175,7 +175,7 @@ test('two users of one server each call with their own token, at the same time t
   const users = ['a', 'b', 'a', 'b'].map(async (user, i) => {
     const tool = mcpTool('s', server.url, { authorization: `token-of-${user}` })
     const model = scriptedModel({ calls: [['who', {}]] }, { text: 'x' })
-    // The same token of two tenants is two connections all the same.
+    // The same token of two tenants still uses two connections.
     const events = await loop.run(model, { tools: [tool] }, i === 2 ? 'auth:other' : 'auth:a')
     return only(events, 'call_done')[0].result.output
   })

@@ -6,7 +6,7 @@ import { code, toPage, toTable } from './tables.ts'
 /** Placeholder for the arguments of a message. */
 const ANY = '…'
 
-/** Every table must have been imported before. */
+/** All error tables must have been imported before. */
 export function errorsPage(): string {
   const byCode = Map.groupBy(definedErrors, (row) => row.code)
   const rows = [...byCode].map(([name, found]) => ({ name, status: STATUS_OF_KIND[found[0].kind], found }))
@@ -30,7 +30,7 @@ function messageOf({ text }: DefinedError): string {
   try {
     return text(...Array.from({ length: text.length }, () => ANY))
   } catch {
-    // The message needs values of a shape that a placeholder does not have.
+    // The message needs values that a placeholder cannot stand for.
     return ''
   }
 }

@@ -1,4 +1,4 @@
-/** The module reference: which folder imports which, and which plugin needs which. Read from the sources and manifests. */
+/** The module reference: imports between folders and dependencies between plugins, read from sources and manifests. */
 import type { Plugin } from '../../../kernel/plugin/define-plugin.ts'
 import { catalog, defaultProviders } from '../../../plugins/catalog.ts'
 import { arrows, isPackage, isTest, moduleOf } from '../../architecture/import-graph.ts'
@@ -6,7 +6,7 @@ import { code, toPage, toTable } from './tables.ts'
 
 const codes = (names: Iterable<string>) => [...names].sort().map(code).join(', ')
 
-/** @throws when a service that a plugin needs is provided by no plugin */
+/** @throws if a plugin requires a service that no plugin provides */
 export async function modulesPage(): Promise<string> {
   return toPage(
     'Module reference',

@@ -29,7 +29,7 @@ const waits = (answer: boolean | QueueEntry): QueueEntry => {
 }
 
 describe('the queue of a thread', () => {
-  test('lets in, makes wait, refuses, and lets the oldest in first', async () => {
+  test('admits, queues, rejects, and admits the oldest first', async () => {
     const { queue } = open()
     expect(queue.enter()).toBe(true)
     const first = waits(queue.enter())
@@ -42,7 +42,7 @@ describe('the queue of a thread', () => {
     expect(await second.outcome).toBe('entered')
   })
 
-  test('51: a wait ends at its deadline', async () => {
+  test('a wait ends at its deadline', async () => {
     const { queue, gate } = open()
     queue.enter()
     const waiter = waits(queue.enter())
@@ -53,7 +53,7 @@ describe('the queue of a thread', () => {
     expect(gate.use).toEqual({ inUse: 1, waiting: 0 })
   })
 
-  test('who leaves makes room for another, and leaving twice is leaving once', async () => {
+  test('leaving frees a place in the queue, once', async () => {
     const { queue, gate } = open()
     queue.enter()
     const waiter = waits(queue.enter())
@@ -63,7 +63,7 @@ describe('the queue of a thread', () => {
     expect(gate.use).toEqual({ inUse: 1, waiting: 0 })
   })
 
-  test('leaving after being let in gives nothing back: the permit is held', async () => {
+  test('leaving after admission releases nothing: the permit is held', async () => {
     const { queue, gate } = open()
     queue.enter()
     const waiter = waits(queue.enter())
@@ -73,7 +73,7 @@ describe('the queue of a thread', () => {
     expect(gate.use).toEqual({ inUse: 1, waiting: 0 })
   })
 
-  test('a higher limit lets waiting requests in at once, no limit lets all in', async () => {
+  test('a higher limit admits waiting requests at once, no limit admits all', async () => {
     const { queue } = open()
     queue.enter()
     const first = waits(queue.enter())
@@ -84,7 +84,7 @@ describe('the queue of a thread', () => {
     expect(await second.outcome).toBe('entered')
   })
 
-  test('a permit released on one thread wakes the other without waiting for its clock', async () => {
+  test('a permit released on one thread wakes the other without waiting for its timer', async () => {
     const { queue, other } = open()
     queue.enter()
     const waiter = waits(other.enter())
@@ -93,7 +93,7 @@ describe('the queue of a thread', () => {
     expect(await waiter.outcome).toBe('entered')
   })
 
-  test('no timer runs while nobody waits', () => {
+  test('no timer runs while the queue is empty', () => {
     const { queue } = open()
     queue.enter()
     expect(vi.getTimerCount()).toBe(0)

@@ -1,4 +1,4 @@
-/** The gate as several threads see it: never more permits than allowed, oldest first, nothing lost when a thread dies. */
+/** The gate over several threads: never more permits than allowed, oldest first, nothing lost when a thread dies. */
 import { Worker } from 'node:worker_threads'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
@@ -15,7 +15,7 @@ function openViews(clock: Clock = { ms: 1 }): SharedPermits[] {
   return Array.from({ length: COLUMNS }, (_, column) => new SharedPermits(memory, column, () => clock.ms))
 }
 
-/** What one thread keeps beside the gate, as the queue does. */
+/** State of one thread next to the gate, as in the queue. */
 class ThreadModel {
   readonly gate: SharedPermits
   permits = 0
@@ -49,7 +49,7 @@ class ThreadModel {
     this.gate.release()
   }
 
-  /** @returns the ticket that was let in */
+  /** @returns the admitted ticket */
   take(limit: number): number | undefined {
     if (!this.gate.takeNext(limit)) return undefined
     this.permits++
@@ -72,8 +72,8 @@ const step = fc.record({
   at: fc.nat({ max: 10 }),
 })
 
-describe('52: permits over several threads', () => {
-  test('10,000 mixed steps leak no permit, overtake nobody and keep both bounds', () => {
+describe('permits over several threads', () => {
+  test('10,000 mixed steps leak no permit, keep the order and both bounds', () => {
     let steps = 0
     fc.assert(
       fc.property(
@@ -96,7 +96,7 @@ describe('52: permits over several threads', () => {
             expect(use.waiting).toBe(order.length)
             expect(use.inUse).toBeLessThanOrEqual(limit)
             expect(use.waiting).toBeLessThanOrEqual(queueSize)
-            // Nobody waits while a permit is free.
+            // The queue is empty while a permit is free.
             if (use.inUse < limit) expect(use.waiting).toBe(0)
           }
           for (const one of threads) one.die(order)
@@ -108,7 +108,7 @@ describe('52: permits over several threads', () => {
     expect(steps).toBe(10_000)
   })
 
-  /** Asks threads in an order of its own; the gate must still let in the oldest. */
+  /** Threads try in a different order; the gate must still admit the oldest. */
   function letIn(threads: readonly ThreadModel[], limit: number, order: number[]): void {
     for (let progress = true; progress; ) {
       progress = false
@@ -121,7 +121,7 @@ describe('52: permits over several threads', () => {
     }
   }
 
-  test('a newcomer waits behind those who wait, also when a permit is free', () => {
+  test('a new request waits behind queued ones, even if a permit is free', () => {
     const [a, b] = openViews()
     expect(a.enter(1, 5)).toBe('entered')
     expect(b.enter(1, 5)).toBe('queued')
@@ -133,7 +133,7 @@ describe('52: permits over several threads', () => {
     expect(b.takeNext(1)).toBe(true)
   })
 
-  test('a thread that no longer looks at its queue is passed over', () => {
+  test('a thread that no longer serves its queue is skipped', () => {
     const clock = { ms: 1 }
     const [a, b] = openViews(clock)
     a.enter(1, 5)
@@ -162,7 +162,7 @@ describe('52: permits over several threads', () => {
   })
 })
 
-test('real threads that come and go never hold more than the limit, and all get their turn', async () => {
+test('real threads never hold more than the limit, and all requests are admitted', async () => {
   const threads = 3
   const memory = new SharedArrayBuffer(SharedPermits.bytes(threads))
   const seen = new SharedArrayBuffer(8)
@@ -179,6 +179,6 @@ test('real threads that come and go never hold more than the limit, and all get 
   })
   expect(await Promise.all(ends)).toEqual([300, 300, 300])
   expect(new SharedPermits(memory, 0, () => 0).use).toEqual({ inUse: 0, waiting: 0 })
-  // The most that held a permit at once, as counted by the holders.
+  // Maximum of concurrent permits, as counted by the holders.
   expect(new Int32Array(seen)[1]).toBe(2)
 }, 180_000)

@@ -13,7 +13,7 @@ function take(table: BucketTable, name: string, nowNs: bigint): boolean {
 }
 
 describe('the table of buckets', () => {
-  test('gives each key a bucket of its own, the same for every thread', () => {
+  test('gives each key its own bucket, the same for every thread', () => {
     const memory = new SharedArrayBuffer(BucketTable.bytes(64))
     const [a, b] = [new BucketTable(memory), new BucketTable(memory)]
     expect(take(a, 'one', SECOND)).toBe(true)
@@ -21,7 +21,7 @@ describe('the table of buckets', () => {
     expect(take(b, 'two', SECOND)).toBe(true)
   })
 
-  test('any number of keys may come: the memory of full buckets is used again', () => {
+  test('any number of keys is supported: full buckets are reused', () => {
     const table = open(8)
     for (let i = 0; i < 1_000; i++) {
       const nowNs = BigInt(i + 1) * 61n * SECOND
@@ -30,7 +30,7 @@ describe('the table of buckets', () => {
     }
   })
 
-  test('with every row busy the fullest bucket gives way', () => {
+  test('if every row is in use, the fullest bucket is replaced', () => {
     const table = open(8)
     for (let i = 0; i < 8; i++) expect(take(table, `tenant ${i}`, BigInt(i + 1) * SECOND)).toBe(true)
     expect(take(table, 'newcomer', 9n * SECOND)).toBe(true)
@@ -39,7 +39,7 @@ describe('the table of buckets', () => {
     expect(take(table, 'tenant 0', 9n * SECOND)).toBe(true)
   })
 
-  test('names that only look alike when joined have keys of their own', () => {
+  test('names that are equal when joined have different keys', () => {
     expect(bucketKey('ab', 'c')).not.toBe(bucketKey('a', 'bc'))
   })
 })

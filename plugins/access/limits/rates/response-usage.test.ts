@@ -1,4 +1,4 @@
-/** Token counts in the bytes of replies. */
+/** Token counts in the bytes of responses. */
 import { expect, test } from 'vitest'
 import { ResponseUsage } from './response-usage.ts'
 
@@ -19,7 +19,7 @@ test.each([
   ['no number', '{"prompt_tokens":null}', -1],
 ])('%s', (_, text, tokens) => expect(tokensOf(text)).toBe(tokens))
 
-test('the last counts of a stream stand, and events are counted', () => {
+test('the last counts of a stream apply, and events are counted', () => {
   const usage = new ResponseUsage()
   usage.readEvents(Buffer.from('data: {"usage":{"prompt_tokens":3,"completion_tokens":1}}\n\ndata: {}\n\n'))
   usage.readEvents(
@@ -28,7 +28,7 @@ test('the last counts of a stream stand, and events are counted', () => {
   expect([usage.tokens, usage.events]).toEqual([9, 4])
 })
 
-test('it makes no difference where a stream is cut', () => {
+test('counts are the same for any split of a stream', () => {
   const usage = '{"choices":[],"usage":{"prompt_tokens":1234,"total_tokens":6912,"completion_tokens":5678}}'
   const bytes = Buffer.from(`data: {"a":1}\n\ndata: {"a":2}\n\ndata: ${usage}\n\ndata: [DONE]\n\n`)
   for (let cut = 1; cut < bytes.length; cut++) {
@@ -42,7 +42,7 @@ test('it makes no difference where a stream is cut', () => {
   expect([reply.tokens, reply.events]).toEqual([6_912, 4])
 })
 
-test('a prompt that only the first event counts is not forgotten', () => {
+test('prompt tokens that only the first event has are kept', () => {
   const reply = new ResponseUsage()
   reply.readEvents(Buffer.from('data: {"message":{"usage":{"input_tokens":25,"output_tokens":1}}}\n\n'))
   expect(reply.tokens).toBe(26)

@@ -1,4 +1,4 @@
-/** Limits of tenants: all or nothing, the longest wait, rules for models, settlement. */
+/** Limits of tenants: all or nothing, the longest wait, model rules, settlement. */
 import { describe, expect, test } from 'vitest'
 import { defineValidator, GatewayError } from '#kernel'
 import { limitsConfig } from '../config.ts'
@@ -25,7 +25,7 @@ function refusal(run: () => unknown): { code: string; retryAfter: string; messag
 }
 
 describe('a reservation', () => {
-  test('55: the 61st request of a minute is refused, another tenant is not', () => {
+  test("the 61st request of a minute is rejected, another tenant's is not", () => {
     const limiter = open({ default: { requestsPerMinute: 60 } })
     for (let i = 0; i < 60; i++) limiter.reserve('auth:a', null, 0, NOW)
     expect(refusal(() => limiter.reserve('auth:a', null, 0, NOW))).toMatchObject({
@@ -36,7 +36,7 @@ describe('a reservation', () => {
     expect(limiter.reserve('auth:a', null, 0, NOW + SECOND)).not.toBeNull()
   })
 
-  test('takes from all buckets or from none, and names the longest wait', () => {
+  test('takes from all buckets or from none, with the longest wait', () => {
     const limiter = open({ default: { requestsPerMinute: 60, tokensPerMinute: 120 } })
     limiter.reserve('auth:a', null, 100, NOW)
     expect(refusal(() => limiter.reserve('auth:a', null, 60, NOW))).toMatchObject({ retryAfter: '20' })
@@ -51,12 +51,12 @@ describe('a reservation', () => {
     expect(retryAfter).toBe('60')
   })
 
-  test('a tenant without limits costs nothing', () => {
+  test('a tenant without limits is not limited', () => {
     const limiter = open({ default: { requestsPerMinute: 1 }, overrides: [{ tenant: 'auth:free' }] })
     for (let i = 0; i < 5; i++) expect(limiter.reserve('auth:free', ['m'], 1_000, NOW)).toBeNull()
   })
 
-  test('a model rule limits beside the tenant', () => {
+  test('a model rule applies in addition to the tenant limits', () => {
     const limiter = open({
       default: {
         requestsPerMinute: 10,
@@ -69,7 +69,7 @@ describe('a reservation', () => {
     expect(limiter.show('auth:a', null, NOW)[0].left).toBe(8)
   })
 
-  test('what was not used comes back, what was used beyond it is owed', () => {
+  test('unused tokens are refunded, excess tokens become debt', () => {
     const limiter = open({ default: { tokensPerMinute: 600 } })
     const left = () => limiter.show('auth:a', null, NOW)[0].left
     const first = limiter.reserve('auth:a', null, 100, NOW)
@@ -85,7 +85,7 @@ describe('a reservation', () => {
   })
 })
 
-test('an exact rule beats a prefix, a longer prefix a shorter one', () => {
+test('an exact rule precedes a prefix, a longer prefix a shorter one', () => {
   const rule = (ruleId: string, match: 'exact' | 'prefix', model: string) => ({
     ruleId,
     match,
@@ -100,7 +100,7 @@ test('an exact rule beats a prefix, a longer prefix a shorter one', () => {
   expect(findRule(rules, 'other')).toBeUndefined()
 })
 
-test('a request that names no model counts for the rules of all models that may serve it', () => {
+test('a request without a model counts for the rules of all models that may serve it', () => {
   const rule = (model: string) => ({ ruleId: model, match: 'exact', model, requestsPerMinute: 1 })
   const limiter = open({ default: { modelRules: [rule('big'), rule('small')] } })
   expect(limiter.reserve('t', ['big', 'other'], 0, NOW)).not.toBeNull()

@@ -1,4 +1,4 @@
-/** The token bucket in one word, against a bucket that counts tokens. */
+/** The token bucket in one word, compared with a bucket that counts tokens. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import {
@@ -15,7 +15,7 @@ const SECOND = 1_000_000_000n
 const word = () => new BigInt64Array(new SharedArrayBuffer(8))
 
 describe('a token bucket', () => {
-  test('holds its burst, fills at its rate, and says exactly how long it takes', () => {
+  test('holds its burst, refills at its rate, and returns the exact wait', () => {
     const cells = word()
     const size = bucketPerSecond(2, 3)
     for (let i = 0; i < 3; i++) expect(takeTokens(cells, 0, size, 1, SECOND)).toBe(0n)
@@ -24,7 +24,7 @@ describe('a token bucket', () => {
     expect(takeTokens(cells, 0, size, 1, SECOND + SECOND / 2n)).toBe(0n)
   })
 
-  test('55: sixty a minute pass at once, the next waits a second', () => {
+  test('sixty per minute pass at once, the next waits a second', () => {
     const cells = word()
     const size = bucketPerMinute(60)
     for (let i = 0; i < 60; i++) expect(takeTokens(cells, 0, size, 1, 5n * SECOND)).toBe(0n)
@@ -32,7 +32,7 @@ describe('a token bucket', () => {
     expect(toRetryAfterSec(takeTokens(cells, 0, size, 7, 5n * SECOND))).toBe(7)
   })
 
-  test('debt is paid before anything else is given', () => {
+  test('debt is repaid before further tokens are given', () => {
     const cells = word()
     const size = bucketPerMinute(60)
     chargeTokens(cells, 0, size, 90, SECOND)
@@ -40,7 +40,7 @@ describe('a token bucket', () => {
     expect(takeTokens(cells, 0, size, 1, SECOND)).toBe(31n * SECOND)
   })
 
-  test('giving back never makes it more than full', () => {
+  test('a refund never exceeds the bucket size', () => {
     const cells = word()
     const size = bucketPerMinute(10)
     chargeTokens(cells, 0, size, -5, 100n * SECOND)
@@ -49,7 +49,7 @@ describe('a token bucket', () => {
     expect(takeTokens(cells, 0, size, 1, 100n * SECOND)).toBeGreaterThan(0n)
   })
 
-  test('never gives more than burst and rate allow, over any course of requests', () => {
+  test('never gives more than burst and rate allow, for any sequence of requests', () => {
     const request = fc.record({ afterMs: fc.nat({ max: 3_000 }), tokens: fc.integer({ min: 1, max: 8 }) })
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 50 }), fc.array(request, { maxLength: 60 }), (rate, requests) => {
@@ -61,7 +61,7 @@ describe('a token bucket', () => {
           nowMs += afterMs
           level = Math.min(10, level + (afterMs * rate) / 1_000)
           const passed = takeTokens(cells, 0, size, tokens, BigInt(nowMs) * 1_000_000n) === 0n
-          // The rounded time of a token is off by less than a billionth.
+          // The rounding error of a token's time is less than a billionth.
           if (Math.abs(level - tokens) > 1e-5) expect(passed).toBe(level >= tokens)
           if (passed) level -= tokens
         }

@@ -1,4 +1,4 @@
-/** What the scheduler's settings mean. */
+/** Interpretation of the scheduler's settings. */
 import { describe, expect, test } from 'vitest'
 import { defineValidator } from '#kernel'
 import { workerEntry } from '../../../../test/support/worker-entry.ts'
@@ -18,23 +18,25 @@ describe('the number of slots', () => {
       status: () => 'ready',
     })
 
-  test('is what the settings say', () => expect(sample(['10'], 7)).toBe(7))
-  test('is the sum of what workers say', () => expect(sample(['10', '32'])).toBe(42))
-  test('counts 64 for a silent worker beside others', () => expect(sample(['10', undefined, 'x'])).toBe(138))
-  test('is the concurrency limit where no worker speaks', () => expect(sample([undefined], null, 5)).toBe(5))
-  test('is 1024 where nobody says anything', () => expect(sample([])).toBe(1_024))
+  test('is the configured one', () => expect(sample(['10'], 7)).toBe(7))
+  test("is the sum of the workers' labels", () => expect(sample(['10', '32'])).toBe(42))
+  test('counts 64 for a worker without a label beside others', () =>
+    expect(sample(['10', undefined, 'x'])).toBe(138))
+  test('is the concurrency limit if no worker has a label', () =>
+    expect(sample([undefined], null, 5)).toBe(5))
+  test('is 1024 without any information', () => expect(sample([])).toBe(1_024))
 })
 
-test('there are never more slots than can be counted', () => {
+test('the capacity is limited to the counter range', () => {
   expect(schedulerRules(config({}), 1_000_000).capacity).toBe(65_535)
 })
 
-test('class names count in any case, unknown ones are none', () => {
+test('class names are case-insensitive, unknown ones are undefined', () => {
   expect(['SYSTEM', 'Interactive', 'default', ' bulk '].map(findPriority)).toEqual([0, 1, 2, 3])
   expect(findPriority('urgent')).toBeUndefined()
 })
 
-test('54: without settings nobody exceeds default; a listed tenant may', () => {
+test('without settings the maximum class is default; a listed tenant may exceed it', () => {
   const classes = new MaxClasses(config({ tenants: [{ tenant: 'auth:ops', maxClass: 'system' }] }))
   expect([classes.of('auth:any'), classes.of('auth:ops')]).toEqual([2, 0])
 })

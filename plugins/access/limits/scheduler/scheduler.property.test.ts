@@ -1,4 +1,4 @@
-/** Random lives of schedulers on one and several threads, against what must hold after every step. */
+/** Random histories of schedulers on one and several threads, with invariants checked after every step. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { type RequestResult, Scheduler } from './scheduler.ts'
@@ -49,7 +49,7 @@ class House {
   /** Waiting entries by class, in order of arrival. */
   readonly queues: SchedulerEntry[][] = [[], [], [], []]
   preemptions = 0
-  /** Requests that might have asked for room. */
+  /** Requests that may have caused a preemption. */
   askers = 0
   nowMs = 0
 
@@ -68,7 +68,7 @@ class House {
     )
   }
 
-  /** All threads look until nothing moves, as their wake-ups make them. */
+  /** Wakes all threads until nothing changes. */
   settle(): void {
     for (let before = -1, now = this.moves; now !== before; now = this.moves) {
       before = now
@@ -118,7 +118,7 @@ class House {
       this.queues[priority].pop()
       return answer
     }
-    // Nobody overtakes in a class, unless somebody below made room.
+    // A request is admitted before queued ones of its class only after a preemption below.
     if (answer === 'admitted' && waitsFirst) expect(this.preemptions).toBeGreaterThan(0)
     this.guests.push(guest)
     return answer
@@ -134,12 +134,12 @@ class House {
     const [slots] = this.slots
     const running = this.of('running').map(({ entry }) => entry)
     expect(running.length).toBeLessThanOrEqual(capacity)
-    // Nobody is ended twice, nor two for one.
+    // No request is preempted twice, nor two for one.
     expect(this.preemptions).toBeLessThanOrEqual(this.askers)
     classes.forEach((_, priority) => {
       expect(slots.used()[priority]).toBe(running.filter((entry) => entry.priority === priority).length)
       expect(slots.waiting()[priority]).toBe(this.queues[priority].length)
-      // A slot that a waiting class could take is never left empty.
+      // A slot that a waiting class could use is never left free.
       if (this.queues[priority].length > 0)
         expect(this.schedulers[0].available(priority)).toBeLessThanOrEqual(0)
     })
@@ -158,7 +158,7 @@ class House {
     this.settle()
   }
 
-  /** Who still waits may wait for kept slots; time lets everybody in. */
+  /** Remaining requests may wait for reserved slots; starvation admits all of them. */
   finish(): void {
     for (const guest of this.guests.filter(({ isPreempted }) => isPreempted)) this.end(guest)
     this.settle()
@@ -192,7 +192,7 @@ test.each([1, 3])(
   },
 )
 
-test('who is let in at once leaves free what is kept for the classes above', () => {
+test('a request admitted at once leaves the slots reserved for higher classes free', () => {
   fc.assert(
     fc.property(rules, fc.array(fc.nat({ max: 3 }), { maxLength: 40 }), (given, arrivals) => {
       const house = new House(given)

@@ -23,7 +23,7 @@ function rulesOf(
   return { capacity, maxReservedShare: 1, classes: [0, 1, 2, 3].map((i) => ({ ...PLAIN, ...changes[i] })) }
 }
 
-/** A scheduler on each of so many threads; `ask` goes to the first. */
+/** A scheduler on each thread; `ask` uses the first. */
 function open(rules: SchedulerRules, threads = 1) {
   const events: string[] = []
   const memory = new SharedArrayBuffer(SharedSlots.bytes(threads))
@@ -50,7 +50,7 @@ function open(rules: SchedulerRules, threads = 1) {
   return { scheduler: schedulers[0], schedulers, slots, ask, askOn, events, used }
 }
 
-describe('who runs', () => {
+describe('admission', () => {
   test('higher classes go first, each in order of arrival', () => {
     const { scheduler, ask, events } = open(rulesOf(1))
     const running = ask(DEFAULT)
@@ -59,14 +59,14 @@ describe('who runs', () => {
     expect(events).toEqual(['0 in'])
   })
 
-  test('a full queue refuses', () => {
+  test('a full queue rejects', () => {
     const { ask } = open(rulesOf(1, {}, {}, {}, { queueSize: 1 }))
     ask(BULK)
     expect(ask(BULK).answer).toBe('waiting')
     expect(ask(BULK).answer).toBe('full')
   })
 
-  test('kept slots wait for their class', () => {
+  test('reserved slots wait for their class', () => {
     const { ask, scheduler } = open(rulesOf(4, { floor: 1 }, { share: 0.5 }))
     expect(scheduler.reservations).toEqual([1, 2, 0, 0])
     expect([ask(BULK), ask(BULK)].map(({ answer }) => answer)).toEqual(['admitted', 'waiting'])
@@ -78,7 +78,7 @@ describe('who runs', () => {
     expect(ask(SYSTEM).answer).toBe('admitted')
   })
 
-  test('reservations together leave the rest of the slots to everybody', () => {
+  test('reservations together leave the rest of the slots to all classes', () => {
     const classes = rulesOf(0, { floor: 32 }, { floor: 128, share: 0.25 }, { share: 0.1 }).classes
     expect(reservedSlots({ capacity: 8, maxReservedShare: 0.5, classes })).toEqual([4, 0, 0, 0])
     expect(reservedSlots({ capacity: 1_000, maxReservedShare: 0.5, classes })).toEqual([32, 250, 100, 0])
@@ -96,7 +96,7 @@ describe('who runs', () => {
   })
 })
 
-describe('53: preemption', () => {
+describe('preemption', () => {
   const rules = rulesOf(2, {}, { mayPreempt: true })
 
   test('takes the newest of the lowest class', () => {
@@ -107,21 +107,21 @@ describe('53: preemption', () => {
     expect(events[0]).toBe('1 preempts 3')
   })
 
-  test('spares who has sent a byte, equals, and classes above', () => {
+  test('spares requests that have sent a byte, equal classes, and higher ones', () => {
     const { ask } = open(rules)
     ask(BULK, 0, true)
     ask(INTERACTIVE)
     expect(ask(INTERACTIVE).answer).toBe('waiting')
   })
 
-  test('ends nobody where the slot would be kept for a higher class', () => {
+  test('does not happen if the slot would be reserved for a higher class', () => {
     const { ask, events } = open(rulesOf(2, { floor: 2 }, { mayPreempt: true }, {}, { starvationMs: 10 }))
     ask(BULK)
     expect(ask(INTERACTIVE).answer).toBe('waiting')
     expect(events).toEqual([])
   })
 
-  test('needs no place in a queue', () => {
+  test('needs no queue place', () => {
     const { ask } = open(rulesOf(1, {}, { mayPreempt: true, queueSize: 0 }))
     ask(BULK)
     expect(ask(INTERACTIVE).answer).toBe('admitted')
@@ -129,7 +129,7 @@ describe('53: preemption', () => {
   })
 })
 
-describe('54: waiting too long', () => {
+describe('starvation', () => {
   test('a bulk request goes first after 120 s, and is not preempted', () => {
     const rules = rulesOf(1, {}, { mayPreempt: true }, {}, { starvationMs: 120_000 })
     const { ask, scheduler, events } = open(rules)
@@ -142,7 +142,7 @@ describe('54: waiting too long', () => {
     expect(bulk.entry.state).toBe('running')
   })
 
-  test('it needs no other request to end when only reservations kept it out', () => {
+  test('it needs no other request to end if only reservations blocked it', () => {
     const { ask, scheduler } = open(rulesOf(1, { floor: 1 }, {}, {}, { starvationMs: 120_000 }))
     const bulk = ask(BULK)
     scheduler.dispatch(119_999)
@@ -153,7 +153,7 @@ describe('54: waiting too long', () => {
 })
 
 describe('a change of rules', () => {
-  test('more slots let waiting requests in, fewer end nobody', () => {
+  test('more slots admit waiting requests, fewer end none', () => {
     const { ask, scheduler, slots, used } = open(rulesOf(1))
     ask(BULK)
     const second = ask(BULK)
@@ -166,7 +166,7 @@ describe('a change of rules', () => {
     expect(slots[0].waiting()[BULK]).toBe(1)
   })
 
-  test('the end of scheduling lets everybody in', () => {
+  test('disabling the scheduler admits all requests', () => {
     const { ask, scheduler, used } = open(rulesOf(1))
     for (let i = 0; i < 4; i++) ask(i)
     scheduler.admitAll()
@@ -175,7 +175,7 @@ describe('a change of rules', () => {
 })
 
 describe('several threads', () => {
-  test('count in the same slots, and the one whose entry it is looks for itself', () => {
+  test('share the slots, and each admits its own entries', () => {
     const { askOn, schedulers, events } = open(rulesOf(1), 2)
     const running = askOn(0, DEFAULT)
     expect([askOn(1, BULK), askOn(1, DEFAULT), askOn(0, DEFAULT)].map(({ answer }) => answer)).toEqual([
@@ -185,7 +185,7 @@ describe('several threads', () => {
     ])
     schedulers[0].end(running.entry, 1)
     expect(events).toEqual([])
-    // A slot is free and on its way to the other thread.
+    // A free slot is reserved for the other thread.
     expect([askOn(0, DEFAULT, 1), askOn(0, BULK, 1)].map(({ answer }) => answer)).toEqual([
       'waiting',
       'waiting',
@@ -194,7 +194,7 @@ describe('several threads', () => {
     expect(events).toEqual(['2 in'])
   })
 
-  test('53: end one request on another thread, on one that has any, and not another for the same', () => {
+  test('preempt one request on another thread that has one, and not a second one for it', () => {
     const rules = rulesOf(2, {}, { mayPreempt: true })
     const { askOn, schedulers, events } = open(rules, 3)
     askOn(1, BULK, 0, true)
@@ -206,7 +206,7 @@ describe('several threads', () => {
     expect(events).toEqual(['1 preempts 3', '1 in'])
   })
 
-  test('an asker that left meanwhile costs nobody anything', () => {
+  test('a request that left meanwhile causes no preemption', () => {
     const { askOn, schedulers, events } = open(rulesOf(1, {}, { mayPreempt: true }), 2)
     askOn(1, BULK)
     const asker = askOn(0, INTERACTIVE)
@@ -215,13 +215,13 @@ describe('several threads', () => {
     expect(events).toEqual([])
   })
 
-  test('a queue is as long as all threads together say', () => {
+  test('the queue size applies to all threads together', () => {
     const { askOn } = open(rulesOf(1, {}, {}, {}, { queueSize: 1 }), 2)
     askOn(0, BULK)
     expect([askOn(0, BULK), askOn(1, BULK)].map(({ answer }) => answer)).toEqual(['waiting', 'full'])
   })
 
-  test('what a dead thread held is free again, and it is passed over until then', () => {
+  test('slots of a dead thread are released, and its entries skipped until then', () => {
     const { askOn, schedulers, slots, events } = open(rulesOf(1), 2)
     const running = askOn(0, BULK)
     askOn(1, BULK)
@@ -235,7 +235,7 @@ describe('several threads', () => {
   })
 })
 
-test('real threads never use more slots than there are, and every request gets its entry', async () => {
+test('real threads never use more slots than the capacity, and every request is admitted', async () => {
   const threads = 3
   const memory = new SharedArrayBuffer(SharedSlots.bytes(threads))
   const seen = new SharedArrayBuffer(12)
@@ -258,6 +258,6 @@ test('real threads never use more slots than there are, and every request gets i
     [0, 0, 0, 0],
     [0, 0, 0, 0],
   ])
-  // The most that held a slot at once, as counted by the holders.
+  // Maximum of concurrent slots, as counted by the holders.
   expect(new Int32Array(seen)[1]).toBe(3)
 }, 180_000)

@@ -5,13 +5,13 @@ import { KvBlockIndex } from './kv-block-index.ts'
 
 const SIZE = 4
 
-/** Token ids of a prompt, named by a letter for each block. */
+/** Token ids of a prompt, one letter per block. */
 const tokensOf = (prompt: string) =>
   Uint32Array.from(
     [...prompt].flatMap((letter) => Array.from({ length: SIZE }, (_, i) => letter.charCodeAt(0) * 10 + i)),
   )
 
-/** The engine's name of the last block of a prompt. */
+/** The engine's hash of the last block of a prompt. */
 const hashOf = (prompt: string) =>
   [...prompt].reduce((hash, letter) => BigInt.asIntN(64, hash * 131n + BigInt(letter.charCodeAt(0))), 7n)
 
@@ -51,7 +51,7 @@ function matches(prompt: string, of = index): Record<number, number> {
   return Object.fromEntries(Array.from({ length: count }, (_, i) => [of.matchSlots[i], of.matchBlocks[i]]))
 }
 
-test('returns how many leading blocks of a prompt each worker has', () => {
+test('returns the number of leading blocks of a prompt for each worker', () => {
   index.apply(1, stored('abcdefgh'))
   index.apply(2, stored('abc'))
   index.apply(3, stored('xbc'))
@@ -62,23 +62,23 @@ test('returns how many leading blocks of a prompt each worker has', () => {
   expect(matches('')).toEqual({})
 })
 
-test('the same blocks behind another beginning are other blocks', () => {
+test('the same blocks after another prefix are other blocks', () => {
   index.apply(1, stored('abc'))
   expect(matches('zbc')).toEqual({})
 })
 
-test('blocks that come later are joined to their parent', () => {
+test('later blocks are joined to their parent', () => {
   index.apply(1, stored('abc'))
   index.apply(1, stored('abcde', 3))
   expect(matches('abcdef')).toEqual({ 1: 5 })
 })
 
-test('blocks of an unknown parent begin a prompt', () => {
+test('blocks of an unknown parent start a prompt', () => {
   index.apply(1, stored('abcde', 3))
   expect(matches('de')).toEqual({ 1: 2 })
 })
 
-test('removed blocks are gone, cleared ones all at once, others stay', () => {
+test('removed blocks are gone, cleared ones all at once, others are kept', () => {
   index.apply(1, stored('abcdef'))
   index.apply(2, stored('abcdef'))
   index.apply(1, removed('abcd', 'abcde', 'abcdef', 'never stored'))
@@ -90,7 +90,7 @@ test('removed blocks are gone, cleared ones all at once, others stay', () => {
   expect(index.size).toBe(0)
 })
 
-test('a block that is stored twice is held once', () => {
+test('a block that is stored twice counts once', () => {
   index.apply(1, stored('abc'))
   index.apply(1, stored('abc'))
   expect(index.blocksOf(1)).toBe(3)
@@ -98,7 +98,7 @@ test('a block that is stored twice is held once', () => {
   expect(matches('abc')).toEqual({ 1: 2 })
 })
 
-test('a cleared worker is forgotten before its blocks are', () => {
+test('a cleared worker is excluded before its blocks are purged', () => {
   const left: (() => boolean)[] = []
   const lazy = new KvBlockIndex(16, (work) => left.push(work))
   lazy.apply(1, stored('abc'))
@@ -117,7 +117,7 @@ test('blocks of another size than the first one are ignored', () => {
   expect(index.blocksOf(1)).toBe(1)
 })
 
-describe('against a plain model', () => {
+describe('compared with a plain model', () => {
   const promptArbitrary = fc
     .tuple(fc.constantFrom('a', 'b'), fc.array(fc.constantFrom('x', 'y'), { maxLength: 90 }))
     .map(([first, rest]) => first + rest.join('').replaceAll(/(.)\1{3,}/g, '$1z'))
@@ -149,7 +149,7 @@ describe('against a plain model', () => {
             tested.apply(step.slot, cleared)
             held.clear()
           } else {
-            // Engines evict leaves first: everything that goes on from the prefix goes.
+            // Engines evict leaves first, so everything after the prefix is removed too.
             const root = step.prompt.slice(0, step.keep + 1)
             const gone = [...held].filter((prefix) => prefix.startsWith(root))
             tested.apply(step.slot, removed(...gone))

@@ -13,7 +13,7 @@ import { KvEventMonitor } from './kv-event-monitor.ts'
 
 const SIZE = 16
 
-/** A subscription that the monitor has asked for. */
+/** A subscription of the monitor. */
 interface Opened {
   readonly workerId: string
   readonly from: number
@@ -54,7 +54,7 @@ class FakeFeed implements KvEventFeed {
 
 const tokens = Uint32Array.from({ length: SIZE * 10 }, (_, i) => i)
 
-/** The first blocks of the prompt that all tests use. */
+/** The first blocks of the prompt used by all tests. */
 function stored(blocks: number): KvEvent {
   return {
     kind: 'stored',
@@ -96,7 +96,7 @@ afterEach(() => {
 const failures = (slot: number, reason: string) =>
   thread.metric('weir_kv_event_subscription_failures_total', `http://worker-${slot}:8000`, reason)
 
-describe('cache_aware by what engines report', () => {
+describe('cache_aware with engine events', () => {
   test('a worker with 8 matching blocks beats one with 3', () => {
     feed.send(1, 1, stored(3))
     feed.send(2, 1, stored(8))
@@ -105,7 +105,7 @@ describe('cache_aware by what engines report', () => {
     expect(policy.explain?.()).toBe('8 cached blocks on slot 2')
   })
 
-  test('equal scores go to the fewer in flight, then to the fewer blocks in all', () => {
+  test('equal scores go to the worker with fewer requests in flight, then with fewer blocks', () => {
     feed.send(0, 1, stored(4))
     feed.send(1, 1, stored(4))
     fleet[0].inFlight = 2
@@ -121,7 +121,7 @@ describe('cache_aware by what engines report', () => {
     expect(pickSlot(policy, fleet, request)).toBe(0)
   })
 
-  test('removed and cleared blocks change the choice', () => {
+  test('removed and cleared blocks change the pick', () => {
     feed.send(0, 1, stored(6))
     feed.send(1, 1, stored(3))
     expect(pickSlot(policy, fleet, request)).toBe(0)
@@ -131,7 +131,7 @@ describe('cache_aware by what engines report', () => {
     expect(pickSlot(policy, fleet, request)).toBe(0)
   })
 
-  test('without any overlap the least loaded is taken, and nothing is learnt from it', () => {
+  test('without overlap the least loaded worker is picked, and nothing is stored', () => {
     feed.send(0, 1, stored(1))
     const other = pickRequest({ tokenIds: tokens.slice(5) })
     fleet[0].inFlight = 1
@@ -142,7 +142,7 @@ describe('cache_aware by what engines report', () => {
     expect(thread.metric('weir_cache_aware_policy_branch_total', 'event_miss')).toBe(2)
   })
 
-  test('uneven load overrules it, and a worker that is away is passed over', () => {
+  test('uneven load overrides it, and an unavailable worker is skipped', () => {
     feed.send(0, 1, stored(8))
     feed.send(1, 1, stored(3))
     fleet[0].inFlight = 65
@@ -155,7 +155,7 @@ describe('cache_aware by what engines report', () => {
 })
 
 describe('the event stream of an engine', () => {
-  test('a gap opens the stream again from the last number seen, and duplicates are ignored', () => {
+  test('a gap reopens the stream from the last sequence, and duplicates are ignored', () => {
     const [first] = feed.opened
     expect(first.from).toBe(0)
     feed.send(0, 7, stored(2))
@@ -163,7 +163,7 @@ describe('the event stream of an engine', () => {
     expect(first.isClosed).toBe(true)
     expect(feed.last.from).toBe(7)
     expect(failures(0, 'gap')).toBe(1)
-    // The replay begins with what is known; it clears nothing.
+    // The replay starts with known events and clears nothing.
     feed.send(0, 7, { kind: 'cleared' })
     feed.send(0, 8, stored(5))
     feed.send(0, 8, { kind: 'cleared' })
@@ -183,7 +183,7 @@ describe('the event stream of an engine', () => {
     expect(vi.getTimerCount()).toBe(1) // the sweep of the policy
   })
 
-  test('a gap that the engine cannot fill costs what is known of that worker, once', () => {
+  test('a gap that the engine cannot replay clears that worker, once', () => {
     feed.send(0, 7, stored(6))
     feed.send(0, 20, stored(2))
     feed.send(0, 20, stored(2))
@@ -194,7 +194,7 @@ describe('the event stream of an engine', () => {
   })
 })
 
-test('gRPC changes 4: a snapshot takes the place of all that was known, whatever its numbers are', () => {
+test('a snapshot replaces everything known, for any sequence numbers', () => {
   const blocksOf = (slot: number) => thread.state.kvIndexes.find('m')?.blocksOf(slot)
   feed.send(0, 900, stored(6))
   feed.tell(0, { sequence: 3, events: [{ kind: 'cleared' }, stored(2)], snapshot: 'first' })
@@ -202,7 +202,7 @@ test('gRPC changes 4: a snapshot takes the place of all that was known, whatever
   feed.tell(0, { sequence: 4, events: [stored(4)], snapshot: 'next' })
   feed.send(0, 5, { kind: 'removed', hashes: [4n] })
   expect(blocksOf(0)).toBe(3)
-  // Numbers that are far ahead are no gap either.
+  // A large jump of sequence numbers is no gap either.
   feed.tell(0, { sequence: 70, events: [stored(1)], snapshot: 'first' })
   expect([blocksOf(0), feed.opened.length]).toEqual([1, 3])
   feed.send(0, 71, stored(5))
@@ -210,7 +210,7 @@ test('gRPC changes 4: a snapshot takes the place of all that was known, whatever
   expect(failures(0, 'gap')).toBe(0)
 })
 
-test('a stream that ends is opened again after 100 ms, then twice as long each time, up to 30 s', () => {
+test('a stream that ends is reopened after 100 ms, then twice as long each time, up to 30 s', () => {
   feed.send(0, 3, stored(1))
   const waits: number[] = []
   for (let i = 0; i < 12; i++) {
@@ -223,7 +223,7 @@ test('a stream that ends is opened again after 100 ms, then twice as long each t
   }
   expect(waits.slice(0, 4)).toEqual([100, 200, 400, 800])
   expect(waits.slice(-2)).toEqual([30_000, 30_000])
-  // A batch shows that all is well again.
+  // A batch resets the back-off.
   feed.send(0, 4)
   feed.last.listener.onEnd('closed')
   const before = feed.opened.length
@@ -239,7 +239,7 @@ test('an engine without such events is not subscribed again', () => {
   expect(failures(0, 'unsupported')).toBe(1)
 })
 
-test('only gRPC workers are subscribed; removed workers and models without workers are forgotten', () => {
+test('only gRPC workers are subscribed; removed workers and models without workers are discarded', () => {
   feed.send(0, 1, stored(4))
   feed.send(1, 1, stored(4))
   feed.opened[0].listener.onEnd('closed')

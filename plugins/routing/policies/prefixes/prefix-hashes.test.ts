@@ -11,7 +11,7 @@ function prefixesOf(prompt: string, seed = 1): [end: number, hash: string][] {
   return Array.from({ length: count }, (_, i) => [prefixEnds[i], `${prefixLows[i]}:${prefixHighs[i]}`])
 }
 
-test('borders are 64 bytes apart up to 1 KiB, then eight to a doubling, and the end is one', () => {
+test('boundaries are 64 bytes apart up to 1 KiB, then eight per doubling, and at the end', () => {
   const ends = prefixesOf('x'.repeat(5_000)).map(([end]) => end)
   expect(ends.slice(0, 17)).toEqual([...Array.from({ length: 16 }, (_, i) => 64 * (i + 1)), 1_152])
   expect(ends.slice(-4)).toEqual([3_840, 4_096, 4_608, 5_002])
@@ -39,12 +39,12 @@ test('prompts share exactly the prefixes whose bytes they share', () => {
   )
 })
 
-test('a prompt under another seed shares nothing', () => {
+test('prompts with different seeds share nothing', () => {
   const hashes = new Set(prefixesOf('x'.repeat(2_000)).map(([, hash]) => hash))
   for (const [, hash] of prefixesOf('x'.repeat(2_000), 3)) expect(hashes.has(hash)).toBe(false)
 })
 
-test('a short prompt is one prefix, and zero bytes at its end make another one', () => {
+test('a short prompt is one prefix, and zero bytes at its end change it', () => {
   expect(prefixesOf('hi')).toHaveLength(1)
   expect(prefixesOf('hi')).toEqual(prefixesOf('hi'))
   const ids = (count: number) => {

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { pickRequest } from '../../../../test/support/policy-fleet.ts'
 import { MAX_PROMPT_BYTES, promptWords, readPrompt, wholePromptBytes } from './prompt-bytes.ts'
 
-/** The prompt that is found in a body, as text. */
+/** The prompt found in a body, as text. */
 function promptIn(body: string): string {
   const bytes = readPrompt(pickRequest({ body }))
   return Buffer.from(promptWords.buffer, 0, bytes).toString()
@@ -23,11 +23,11 @@ test.each([
   // Settings of the same names are not the prompt.
   ['{"text":{"format":{"type":"text"}},"input":"respond"}', '"respond"'],
   ['{"prompt":{"id":"template"},"input":"respond"}', '"respond"'],
-  // What engines put in front comes first, wherever it stands.
+  // System text comes first, wherever it is in the body.
   ['{"system":"be kind","messages":[1]}', '"be kind"[1]'],
   ['{"messages":[1],"max_tokens":3,"system":"be kind"}', '"be kind"[1]'],
   ['{"instructions":"be brief","input":"hello"}', '"be brief""hello"'],
-  // Names that are only told of do not count.
+  // Names inside strings do not count.
   ['{"metadata":{"messages":[9]},"user":"\\"prompt\\":\\"x\\"","messages":[1]}', '[1]'],
   ['{"stop":["\\"]"],"seed":-1.5e3,"logprobs":null,"messages":[{"a":"]}\\\\"}]}', '[{"a":"]}\\\\"}]'],
   [' {\n "messages" :\t[ 1 ] }', '[ 1 ]'],
@@ -63,7 +63,7 @@ test('finds the value of messages among any other members', () => {
   )
 })
 
-test('never reads outside the body, whatever it holds', () => {
+test('never reads outside the body, for any content', () => {
   const pieces = fc.constantFrom(
     '{',
     '}',
@@ -88,7 +88,7 @@ test('never reads outside the body, whatever it holds', () => {
   )
 })
 
-test('looks at the first 64 KiB of a longer prompt and still knows how long it is', () => {
+test('inspects the first 64 KiB of a longer prompt and knows its length', () => {
   const content = 'x'.repeat(300_000)
   const body = JSON.stringify({ messages: [{ content }], system: 'lead' })
   expect(readPrompt(pickRequest({ body }))).toBe(MAX_PROMPT_BYTES)
@@ -96,7 +96,7 @@ test('looks at the first 64 KiB of a longer prompt and still knows how long it i
   expect(Buffer.from(promptWords.buffer, 0, 6).toString()).toBe('"lead"')
 })
 
-test('token ids are taken as they are', () => {
+test('token ids are used unchanged', () => {
   expect(
     readPrompt(pickRequest({ tokenIds: Uint32Array.of(5, 4_294_967_295), body: '{"prompt":"x"}' })),
   ).toBe(8)

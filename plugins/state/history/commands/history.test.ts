@@ -74,7 +74,7 @@ describe('weir history', () => {
     })
   }, 180_000)
 
-  test('prune removes what is beyond the number, and says how many', async () => {
+  test('prune removes responses beyond the number, and prints the count', async () => {
     await fill('prune')
     const config = writeConfig('prune.json', { storage: { dir: 'prune' } })
     const end = await weir('prune', '--config', config, '--max-responses', '2', '--tenant', 'auth:a')
@@ -83,7 +83,7 @@ describe('weir history', () => {
     expect(wrong.code).toBe(2)
   }, 180_000)
 
-  test('an export comes back as it was, for the owner only, and a broken file is refused', async () => {
+  test('an import restores an export, which only the owner can read; a broken file is rejected', async () => {
     await fill('from')
     const from = writeConfig('from.json', { storage: { dir: 'from' } })
     const to = writeConfig('to.json', { storage: { dir: 'to' } })
@@ -105,7 +105,7 @@ describe('weir history', () => {
     }
   }, 90_000)
 
-  test('a store that is not enabled is said so', async () => {
+  test('a disabled store is reported', async () => {
     const config = writeConfig('none.json', { storage: { dir: 'none' } })
     const end = await weir('stats', '--config', config, '--store', 'postgres')
     expect(end.code).toBe(1)

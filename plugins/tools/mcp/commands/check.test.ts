@@ -1,4 +1,4 @@
-/** What `weir mcp check` says of servers that work and of those that do not. */
+/** Output of `weir mcp check` for servers that work and servers that do not. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -30,7 +30,7 @@ async function serve(...args: Parameters<typeof startToolServer>) {
 
 const check = (place: string, options: object = {}) => checkServer(place, { arguments: '{}', ...options })
 
-test('a server that works: its tools, and the call of one that only reads', async () => {
+test('a working server: its tools, and the call of a read-only one', async () => {
   const server = await serve({
     write: { description: 'Writes.', run: () => 'no' },
     now: { description: 'Tells\u001b[31m the time.', annotations: { readOnlyHint: true }, run: () => 'noon' },
@@ -45,7 +45,7 @@ test('a server that works: its tools, and the call of one that only reads', asyn
   expect([server.ran, process.exitCode]).toEqual([['now'], undefined])
 })
 
-test('credentials come from the environment, and are not shown', async () => {
+test('credentials come from the environment, and are not printed', async () => {
   const server = await serve({
     who: { annotations: { readOnlyHint: true }, run: (_, { headers }) => `${headers.authorization}` },
   })
@@ -56,7 +56,7 @@ test('credentials come from the environment, and are not shown', async () => {
   await expect(check(server.url, { tokenEnv: 'NO_SUCH_TOKEN' })).rejects.toThrow('NO_SUCH_TOKEN is not set')
 })
 
-test('what is wrong, and what to do about it', async () => {
+test('problems are printed with advice', async () => {
   const intercept = (_: unknown, response: { writeHead(status: number): { end(): void } }) => {
     response.writeHead(401).end()
     return true
@@ -81,7 +81,7 @@ test('what is wrong, and what to do about it', async () => {
   expect(said).toContain("the server has no tool 'nope'")
 })
 
-test('a server of the configuration goes by its label', async () => {
+test('a configured server is selected by its label', async () => {
   const server = await serve({ now: { annotations: { readOnlyHint: true }, run: () => 'noon' } })
   const folder = mkdtempSync(join(tmpdir(), 'weir-mcp-'))
   ends.push(() => rmSync(folder, { recursive: true }))

@@ -1,4 +1,4 @@
-/** Certificates of tool servers: a stranger's is refused, one of the authorities that the operator names is taken. */
+/** Certificates of tool servers: an untrusted one is rejected, one of a configured authority is accepted. */
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createServer } from 'node:https'
@@ -63,13 +63,13 @@ function connect(host: string, caFile?: string): Promise<ServerConnection> {
   return ServerConnection.open(readTarget(config.servers[0], 's'), config.limits, testLog(), outgoingHttp)
 }
 
-test('an untrusted certificate is refused', async () => {
+test('an untrusted certificate is rejected', async () => {
   await expect(connect('127.0.0.1')).rejects.toThrow(
     /^cannot reach the server \(DEPTH_ZERO_SELF_SIGNED_CERT\)$/,
   )
 })
 
-test('authorities of a file are taken, for the names that they vouch for', async () => {
+test('authorities of a file are trusted, for the names of their certificates', async () => {
   const connection = await connect('localhost', cert)
   expect(connection.server?.name).toBe('tls')
   await connection.close()

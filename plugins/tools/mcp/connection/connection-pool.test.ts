@@ -1,4 +1,4 @@
-/** Who gets which connection, and what becomes of those that nobody uses. */
+/** Leasing and sharing of connections, and closing of idle ones. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { sendResult, startRawServer } from '../fixtures/raw-server.ts'
 import { mcpTool, only, TestLoop, testConfig, testLog } from '../fixtures/run-turn.ts'
@@ -35,7 +35,7 @@ function openPool(some: Record<string, unknown> = {}, open?: OpenConnection) {
   return { pool, opened }
 }
 
-test('one connection for each key, shared while it stands', async () => {
+test('one connection per key, shared while it is open', async () => {
   const { pool, opened } = openPool()
   const [a, b] = await Promise.all([pool.lease('k', stdio), pool.lease('k', stdio)])
   const c = await pool.lease('l', stdio)
@@ -60,7 +60,7 @@ test('idle connections are closed, leased ones are not', async () => {
   await pool.close()
 })
 
-test('a connection that broke is replaced; the broken one goes with its last user', async () => {
+test('a broken connection is replaced; the broken one is removed with its last user', async () => {
   const { pool, opened } = openPool()
   const old = await pool.lease('k', stdio)
   opened[0].isClosed = true
@@ -71,7 +71,7 @@ test('a connection that broke is replaced; the broken one goes with its last use
   await pool.close()
 })
 
-test('at the limit the one used longest ago gives way; when all are in use, the next is refused', async () => {
+test('at the limit the least recently used connection is closed; if all are in use, the next is rejected', async () => {
   const { pool, opened } = openPool({ maxConnections: 2 })
   const a = await pool.lease('a', stdio)
   a.release()
@@ -86,7 +86,7 @@ test('at the limit the one used longest ago gives way; when all are in use, the 
   await pool.close()
 })
 
-test('a server that cannot be reached is left alone for longer each time', async () => {
+test('an unreachable server is retried with increasing delays', async () => {
   let tries = 0
   const open = async () => {
     tries++
@@ -138,7 +138,7 @@ test('keys differ by tenant, place and credentials, and contain no secret', () =
   )
 })
 
-test('a server that forgot its session gets a new one, and the call runs once', async () => {
+test('a lost session is replaced, and the call runs once', async () => {
   vi.useRealTimers()
   const server = await startToolServer({ a: () => 'ok' })
   const loop = new TestLoop()
@@ -169,7 +169,7 @@ test('a server that reports changed tools is listed again', async () => {
   await server.close()
 })
 
-test('500 turns at once with three calls each leave no connection, no permit and no request behind', async () => {
+test('500 concurrent turns with three calls each leave no connection, permit or request behind', async () => {
   vi.useRealTimers()
   let ran = 0
   const server = await startRawServer((message, response) => {

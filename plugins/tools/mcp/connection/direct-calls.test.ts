@@ -1,4 +1,4 @@
-/** Calls that go past the protocol library, and those that it has to take over in the middle. */
+/** Calls that bypass the protocol library, and calls that the library takes over. */
 import { afterEach, expect, test } from 'vitest'
 import { outgoingHttp } from '../../../../test/support/outgoing-http.ts'
 import { type RawServer, sendResult, startRawServer } from '../fixtures/raw-server.ts'
@@ -50,7 +50,7 @@ test('a call sends what the library sends: protocol version, own headers, name a
   ])
 })
 
-test('an answer may come as a stream, among messages that are not for the call', async () => {
+test('a response may be a stream, among messages that are not for the call', async () => {
   const { call, server } = await open((message, response) => {
     if (message.method === undefined) return void response.writeHead(202).end()
     response.writeHead(200, EVENTS)
@@ -62,7 +62,7 @@ test('an answer may come as a stream, among messages that are not for the call',
   await expect.poll(() => server.received).toContain('answer')
 })
 
-test('a stream with ids that ends without its answer is taken up again', async () => {
+test('a stream with ids that ends without its response is resumed', async () => {
   let asked: string | undefined
   let id: number | undefined
   const { call } = await open((message, response, request) => {
@@ -79,7 +79,7 @@ test('a stream with ids that ends without its answer is taken up again', async (
   expect([(await call()).text, asked]).toEqual(['later', 'e1'])
 })
 
-test('a body that answers another request fails the call at once', async () => {
+test('a body for another request fails the call at once', async () => {
   const { call } = await open((message, response) =>
     sendResult(response, { ...message, id: 5 }, { content: [] }),
   )
@@ -89,7 +89,7 @@ test('a body that answers another request fails the call at once', async () => {
   })
 })
 
-test('an error of the server keeps its code and its words', async () => {
+test('an error of the server keeps its code and message', async () => {
   const { call } = await open((message, response) => {
     response.writeHead(200, { 'content-type': 'application/json' })
     const error = { code: -32_602, message: 'no such tool' }
@@ -98,7 +98,7 @@ test('an error of the server keeps its code and its words', async () => {
   await expect(call()).rejects.toMatchObject({ code: -32_602, message: 'no such tool' })
 })
 
-test('a call that a kept connection loses is never sent again: the tool may have run', async () => {
+test('a call lost on a kept connection is never sent again, because the tool may have run', async () => {
   let calls = 0
   const { call } = await open((message, response) => {
     if (message.method === 'tools/call' && ++calls > 1) return void response.socket?.destroy()
@@ -109,7 +109,7 @@ test('a call that a kept connection loses is never sent again: the tool may have
   expect(calls).toBe(2)
 })
 
-test('a redirect within the server is followed by the library, and its answer is the call’s', async () => {
+test('a redirect within the server is followed by the library, with the result of the call', async () => {
   const { call } = await open((message, response, request) => {
     if (request.url === '/mcp') return void response.writeHead(307, { location: '/other' }).end()
     sendResult(response, message, { content: [{ type: 'text', text: 'there' }] })
@@ -117,7 +117,7 @@ test('a redirect within the server is followed by the library, and its answer is
   expect((await call()).text).toBe('there')
 })
 
-test('an answer that goes on does not keep its place', async () => {
+test('a stream that stays open after its response does not hold its place', async () => {
   const { call, server } = await open((message, response) => {
     response.writeHead(200, EVENTS).write(resultOf(message.id, 'ok'))
   })
@@ -126,7 +126,7 @@ test('an answer that goes on does not keep its place', async () => {
   expect(await server.connections()).toBeGreaterThan(0)
 })
 
-test('an answer that is nested without end is refused before it is read', async () => {
+test('a deeply nested response is rejected before parsing', async () => {
   const { call } = await open((message, response) => {
     response.writeHead(200, { 'content-type': 'application/json' })
     const depth = 200_000

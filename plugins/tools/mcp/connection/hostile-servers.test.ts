@@ -1,4 +1,4 @@
-/** Servers that hang, flood, lie, die or point elsewhere: each call ends within its limit, and leaves nothing behind. */
+/** Servers that hang, flood, lie, die or redirect: each call ends within its limit, and leaves nothing behind. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { OutgoingHttp } from '#kernel'
 import { outgoingHttp } from '../../../../test/support/outgoing-http.ts'
@@ -15,7 +15,7 @@ afterEach(async () => {
   for (const end of ends.splice(0)) await end()
 })
 
-/** With the gateway's own client, and as it is where no plugin has one. */
+/** With the gateway's own client, and without one. */
 const ways: readonly (readonly [string, OutgoingHttp | null])[] = [
   ['the own client', outgoingHttp],
   ['fetch alone', null],
@@ -56,7 +56,7 @@ describe.each(ways)('over %s', (_name, client) => {
     http = client
   })
 
-  test('a server that never answers the handshake is given up in time', async () => {
+  test('a server that does not respond to the handshake times out', async () => {
     const server = await startToolServer({}, { intercept: () => true })
     ends.push(() => server.close())
     const error = await failure(connect(target(server.url), { connectMs: 100 }))
@@ -66,7 +66,7 @@ describe.each(ways)('over %s', (_name, client) => {
     })
   })
 
-  test('a call that hangs is given up, its stream is closed, the connection goes on', async () => {
+  test('a call that hangs times out, its stream is closed, the connection continues', async () => {
     const closed = Promise.withResolvers<void>()
     let isFirst = true
     const server = await serve((message, response) => {
@@ -98,7 +98,7 @@ describe.each(ways)('over %s', (_name, client) => {
         response.writeHead(200, { 'content-type': type })
         flood(response, piece)
       })
-      // The server's own buffers stand in the same process, so there is less room for ours.
+      // The server's buffers are in the same process, which leaves less memory for the test.
       const maxMessageBytes = 2 * 1_048_576
       const connection = await connect(target(server.url), { maxMessageBytes })
       const before = process.memoryUsage()
@@ -119,7 +119,7 @@ describe.each(ways)('over %s', (_name, client) => {
     30_000,
   )
 
-  test('a flood on the server’s own stream ends the connection', async () => {
+  test("a flood on the server's own stream closes the connection", async () => {
     const server = await serve((message, response, _request) => {
       if (message.method !== 'GET') return
       response.writeHead(200, events)
@@ -166,13 +166,13 @@ describe.each(ways)('over %s', (_name, client) => {
     expect(Date.now() - startedMs).toBeLessThan(5_000)
   })
 
-  test('a server that ends its stream without an answer fails the call at once', async () => {
+  test('a server that ends its stream without a response fails the call at once', async () => {
     const server = await serve((_message, response) => void response.writeHead(200, events).end(': bye\n\n'))
     const error = await failure(call(await connect(target(server.url)), 20_000))
     expect(error.message).toBe('the server closed the connection')
   })
 
-  test('redirects to other hosts are not followed; within one they are checked again', async () => {
+  test('redirects to other hosts are not followed; those within one are checked again', async () => {
     const inner = await startToolServer({ t: () => 'inner' })
     ends.push(() => inner.close())
     const server = await serve(
@@ -192,7 +192,7 @@ describe.each(ways)('over %s', (_name, client) => {
     expect(error).toMatchObject({ type: 'http_error', message: 'its address is private' })
   })
 
-  test('a server that lies about its tools spoils none but these', async () => {
+  test('invalid tools of a server are dropped, valid ones are kept', async () => {
     const deep = JSON.parse(`${'{"a":'.repeat(150)}1${'}'.repeat(150)}`)
     const tools = [
       {
@@ -235,7 +235,7 @@ describe.each(ways)('over %s', (_name, client) => {
     expect(listed[7].description).toHaveLength(8_192)
   })
 
-  test('a list that never ends is cut, and so is one whose cursor stands still', async () => {
+  test('an endless list is truncated, and so is one with a constant cursor', async () => {
     let page = 0
     const endless = await serve((message, response) => {
       const tools = Array.from({ length: 50 }, (_, i) => ({ name: `t${page}_${i}` }))
@@ -269,7 +269,7 @@ describe.each(ways)('over %s', (_name, client) => {
     expect(error.type).toMatch(/mcp_protocol_error|http_error/)
   })
 
-  test('text blocks are joined, others are compact JSON, a long output is cut between characters', async () => {
+  test('text blocks are joined, others are compact JSON, a long output is truncated between characters', async () => {
     const content = [
       { type: 'text', text: 'a' },
       { type: 'resource_link', uri: 'file:///x', name: 'x' },
@@ -311,7 +311,7 @@ describe.each(ways)('over %s', (_name, client) => {
     expect((await failure(connect(absent))).message).toBe('cannot reach the server (ENOENT)')
   }, 180_000)
 
-  test('nothing is left open: sockets of a connection go with it', async () => {
+  test('closing a connection closes its sockets', async () => {
     const server = await serve((message, response, _request) => {
       if (message.method === 'GET') response.writeHead(200, events).write(': open\n\n')
       else sendResult(response, message, { content: [] })
@@ -323,7 +323,7 @@ describe.each(ways)('over %s', (_name, client) => {
     await expect.poll(() => server.connections()).toBe(0)
   })
 
-  test('a call that was answered is not cancelled when its turn is given up; one that hangs before any answer is', async () => {
+  test('a completed call is not cancelled when its turn is aborted; one that hangs is', async () => {
     let isHanging = false
     const closed = Promise.withResolvers<void>()
     const server = await serve((message, response) => {
@@ -345,7 +345,7 @@ describe.each(ways)('over %s', (_name, client) => {
     expect(server.received.filter((method) => method === 'notifications/cancelled')).toHaveLength(1)
   })
 
-  test('the older event stream: a server that dies in a call fails it at once, and is not spoken with again', async () => {
+  test('HTTP+SSE transport: a server that dies during a call fails it at once, and is not used again', async () => {
     let stream: import('node:http').ServerResponse | null = null
     const say = (text: string) => stream?.write(`event: message\ndata: ${text}\n\n`)
     const server = await startToolServer(

@@ -1,4 +1,4 @@
-/** Values of a tool server that are not what the protocol says are read without an exception of another kind. */
+/** Invalid values of a tool server are read without an unexpected exception. */
 import { expect, test } from 'vitest'
 import { readResult } from './read-result.ts'
 import { toToolServerError } from './tool-server-error.ts'
@@ -10,7 +10,7 @@ const failure = (body: unknown) =>
     code: 400,
   })
 
-test('a message that cannot be printed is the status', () => {
+test('an unprintable message is replaced by the status', () => {
   expect(toToolServerError(failure({ error: { message: UNPRINTABLE } }))).toMatchObject({
     type: 'http_error',
     code: 400,
@@ -18,7 +18,7 @@ test('a message that cannot be printed is the status', () => {
   })
 })
 
-test('the error in the body of a response reaches the model, and a lost session is recognised', () => {
+test('the error in a response body reaches the model, and a lost session is recognised', () => {
   const error = { code: -32602, message: 'date must be ISO 8601' }
   expect(toToolServerError(failure({ error }))).toMatchObject({ type: 'mcp_protocol_error', ...error })
   const lost = { error: { code: -32000, message: 'Bad Request: No valid session ID provided' } }
@@ -29,7 +29,7 @@ test('the error in the body of a response reaches the model, and a lost session 
   })
 })
 
-test('types and addresses of binary results that cannot be printed are unknown', () => {
+test('unprintable types and addresses of binary results are unknown', () => {
   const content = [
     { type: 'image', data: 'QUJD', mimeType: UNPRINTABLE },
     { type: 'resource', resource: { uri: UNPRINTABLE, blob: 'QUJD', mimeType: 'a/b' } },

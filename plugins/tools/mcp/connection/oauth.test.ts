@@ -1,4 +1,4 @@
-/** The gateway's own account with an authorization server: a token for the tool server, the secret for nobody else. */
+/** OAuth client credentials: the tool server receives the token, and only the configured authorization server the secret. */
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
@@ -14,7 +14,7 @@ afterEach(async () => {
   for (const end of ends.splice(0)) await end()
 })
 
-/** Gives tokens to whoever knows the secret; keeps all that it was sent. */
+/** Issues tokens for the right secret; records all requests. */
 async function startAuthorization() {
   const received: string[] = []
   const server = createServer(async (request: IncomingMessage, response) => {
@@ -43,7 +43,7 @@ async function startAuthorization() {
   return { issuer: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, received }
 }
 
-/** Wants a token, and says who gives them. */
+/** Requires a token, and names the authorization server. */
 async function startProtected(issuer: string) {
   const server = await startToolServer(
     { who: (_, { headers }) => `${headers.authorization}` },
@@ -81,7 +81,7 @@ async function connect(url: string, issuer: string, clientSecret: string) {
   return connection
 }
 
-test('client credentials: the token is fetched, and the tool server gets it', async () => {
+test('client credentials: the token is fetched and sent to the tool server', async () => {
   const { issuer } = await startAuthorization()
   const server = await startProtected(issuer)
   const connection = await connect(server.url, issuer, 'right-secret')
@@ -93,7 +93,7 @@ test('client credentials: the token is fetched, and the tool server gets it', as
   expect(said).toBe('Bearer tok')
 })
 
-test('a tool server that names another authorization server does not get the secret there', async () => {
+test('a tool server that names another authorization server does not obtain the secret', async () => {
   const { issuer } = await startAuthorization()
   const thief = await startAuthorization()
   const server = await startProtected(thief.issuer)
@@ -102,7 +102,7 @@ test('a tool server that names another authorization server does not get the sec
   expect(thief.received.join()).not.toContain(btoa('weir:right-secret'))
 })
 
-test('a wrong secret is refused, and not shown', async () => {
+test('a wrong secret is rejected, and not shown', async () => {
   const { issuer } = await startAuthorization()
   const server = await startProtected(issuer)
   await expect(connect(server.url, issuer, 'wrong-secret')).rejects.toThrow(

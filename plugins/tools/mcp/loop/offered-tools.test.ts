@@ -1,4 +1,4 @@
-/** Tools of a turn by the names that choices use. */
+/** Tools of a turn by the names that tool choices use. */
 import { expect, test } from 'vitest'
 import type { ToolReference } from '#kernel'
 import type { OpenServer } from '../tools/open-server.ts'
@@ -11,7 +11,7 @@ const tool = (name: string) => ({ name, description: null, inputSchema: {}, anno
 const functions = (count: number) =>
   Array.from({ length: count }, (_, i) => ({ type: 'function' as const, function: { name: `f${i}` } }))
 
-test('a choice names functions, tools of one server or of any, and built-in ones', () => {
+test('a choice can name functions, tools of one server or of any, and built-in ones', () => {
   const offered = new OfferedTools(
     functions(1),
     [
@@ -35,7 +35,7 @@ test('a choice names functions, tools of one server or of any, and built-in ones
   for (const [reference, names] of references) expect(offered.namesOf(reference)).toEqual(names)
 })
 
-test('the work for many allowed functions grows with their number', () => {
+test('the cost of many allowed functions is linear', () => {
   const all = functions(60_000)
   const tools = all.map((one) => ({ kind: 'function' as const, name: one.function.name }))
   const before = process.cpuUsage()
@@ -46,6 +46,6 @@ test('the work for many allowed functions grows with their number', () => {
   )
   const { user, system } = process.cpuUsage(before)
   expect(only?.size).toBe(all.length)
-  // Some tens of milliseconds are usual; a search for each would take many seconds.
+  // Usually some tens of milliseconds; quadratic work would take many seconds.
   expect((user + system) / 1_000).toBeLessThan(4_000)
 }, 300_000)

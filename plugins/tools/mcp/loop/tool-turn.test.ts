@@ -69,7 +69,7 @@ test('list, call, message, in this order, each event with its index', async () =
   })
 })
 
-test('allowed_tools decides what is listed and offered; a filter by hint does too', async () => {
+test('allowed_tools decides which tools are listed and offered, and so does a read-only filter', async () => {
   const model = scriptedModel({ text: 'done' })
   const tools = [
     mcpTool('docs', docs.url, { allowedTools: { toolNames: ['search', 'unknown'] } }),
@@ -82,7 +82,7 @@ test('allowed_tools decides what is listed and offered; a filter by hint does to
   expect(offeredNames(model)).toEqual([['search', 'read']])
 })
 
-test('a function keeps its name, two servers with its name get theirs, calls show the true one', async () => {
+test('a function keeps its name, equally named server tools are renamed, and calls have the original name', async () => {
   const model = scriptedModel({ calls: [['mcp_web_search', { q: 'x' }]] }, { text: 'done' })
   const events = await openLoop().run(model, {
     tools: [mcpTool('docs', docs.url, { allowedTools: { toolNames: ['search'] } }), mcpTool('web', web.url)],
@@ -95,7 +95,7 @@ test('a function keeps its name, two servers with its name get theirs, calls sho
   })
 })
 
-test('a tool that fails is a failed call, the model gets its words, the turn goes on', async () => {
+test('a failing tool is a failed call, the model receives the error, and the turn continues', async () => {
   const model = scriptedModel({ calls: [['breaks', {}]] }, { text: 'done' })
   const events = await openLoop().run(model, { tools: [mcpTool('docs', docs.url)] })
   expect(only(events, 'call_done')[0].result).toMatchObject({
@@ -114,7 +114,7 @@ test('a protocol error is reported with its code', async () => {
   expect(error).toEqual({ type: 'mcp_protocol_error', code: -32603, message: 'boom' })
 })
 
-test('arguments that are no JSON object reach no server', async () => {
+test('arguments that are no JSON object are not sent to a server', async () => {
   const model = scriptedModel(
     {
       calls: [
@@ -132,7 +132,7 @@ test('arguments that are no JSON object reach no server', async () => {
   expect(events.at(-1)).toMatchObject({ type: 'finished', reason: 'stop', toolCalls: 2 })
 })
 
-test('a server that is down ends the turn before any generation', async () => {
+test('an unreachable server ends the turn before any generation', async () => {
   const gone = await startToolServer({})
   await gone.close()
   const model = scriptedModel({ text: 'never' })
@@ -166,7 +166,7 @@ test('a tool that exceeds its timeout is a failed call, and the server is notifi
   await cancelled.promise
 })
 
-test('max_tool_calls limits the calls, the model receives the reason, and the turn ends with an answer', async () => {
+test('max_tool_calls limits the calls, the model receives the reason, and the turn ends with a message', async () => {
   const three = [1, 2, 3].map((n) => ['search', { q: n }] as const)
   const model = scriptedModel({ calls: three }, { text: 'done' })
   const limits = { maxToolCalls: 1, atLimit: 'answer' } as const
@@ -182,7 +182,7 @@ test('max_tool_calls limits the calls, the model receives the reason, and the tu
   expect(events.at(-1)).toMatchObject({ type: 'finished', reason: 'stop', toolCalls: 1, iterations: 2 })
 })
 
-test('a model that calls for ever gets a last turn without tools; if it calls again, the turn fails', async () => {
+test('a model that never stops calling gets a last iteration without tools; if it calls again, the turn fails', async () => {
   const call = { calls: [['search', { q: 1 }]] } as const
   const settings = { limits: { maxIterations: 3 } }
   const tame = scriptedModel(call, call, call, { text: 'enough' })
@@ -195,14 +195,14 @@ test('a model that calls for ever gets a last turn without tools; if it calls ag
   expect(wild.requests).toHaveLength(4)
 })
 
-test('at the limit a turn can end where it is', async () => {
+test('at the limit a turn can end immediately', async () => {
   const model = scriptedModel({ calls: [['search', { q: 1 }]] })
   const limits = { maxToolCalls: null, maxIterations: 2, atLimit: 'stop' } as const
   const events = await openLoop().run(model, { tools: [mcpTool('docs', docs.url)], limits })
   expect(events.at(-1)).toMatchObject({ type: 'finished', reason: 'tool_limit', iterations: 2, toolCalls: 2 })
 })
 
-test('with a call of the client’s own, ours are run and the turn is handed over', async () => {
+test("if the client's own function is called too, gateway calls run and the turn is passed to the client", async () => {
   const model = scriptedModel({
     calls: [
       ['search', { q: 'x' }],
@@ -227,7 +227,7 @@ test('with a call of the client’s own, ours are run and the turn is handed ove
   expect(events.at(-1)).toMatchObject({ type: 'finished', reason: 'handed_over', iterations: 1 })
 })
 
-test('parallel calls run at once and are reported in the order of the model', async () => {
+test('parallel calls run concurrently and are reported in the order of the model', async () => {
   const all = Promise.withResolvers<void>()
   let running = 0
   const server = await startToolServer({
@@ -249,7 +249,7 @@ test('parallel calls run at once and are reported in the order of the model', as
   ).toEqual(['1', '2', '3'])
 })
 
-test('without parallel_tool_calls one runs after the other', async () => {
+test('without parallel_tool_calls they run one after the other', async () => {
   let running = 0
   let most = 0
   const server = await startToolServer({
@@ -297,7 +297,7 @@ test('the next turn does not request the list again either', async () => {
   expect([server.lists, server.sessions]).toEqual([2, 1])
 })
 
-test('usage is summed, numbers have no gaps, each request holds all that was before', async () => {
+test('usage is summed, indexes have no gaps, and each request has the full history', async () => {
   const usage = { inputTokens: 10, outputTokens: 5, cachedTokens: 4, reasoningTokens: 1, cacheWriteTokens: 2 }
   const model = scriptedModel(
     { reasoning: 'hm', text: 'let me see', calls: [['search', { q: 1 }]], usage },
@@ -327,7 +327,7 @@ test('usage is summed, numbers have no gaps, each request holds all that was bef
   ])
 })
 
-test('no call of a truncated answer runs, and its last item is marked', async () => {
+test('calls of a truncated generation do not run, and its last item is marked', async () => {
   const ranBefore = docs.ran.length
   const model = scriptedModel({ text: 'x', calls: [['search', '{"q":']], reason: 'length' })
   const events = await openLoop().run(model, { tools: [mcpTool('docs', docs.url)] })
@@ -338,7 +338,7 @@ test('no call of a truncated answer runs, and its last item is marked', async ()
   expect(only(text, 'item_done')).toEqual([{ type: 'item_done', index: 0, isCut: true }])
 })
 
-test('a call of an undeclared tool is refused; without gateway tools it is passed to the client', async () => {
+test('a call of an undeclared tool is rejected; without gateway tools it is passed to the client', async () => {
   const model = scriptedModel({ calls: [['nonsense', {}]] }, { text: 'done' })
   const events = await openLoop().run(model, { tools: [mcpTool('docs', docs.url)] })
   expect(addedMessages(model, 1)[1].content).toBe('There is no tool named nonsense.')
@@ -347,7 +347,7 @@ test('a call of an undeclared tool is refused; without gateway tools it is passe
   expect(only(plain, 'function_done')[0].name).toBe('nonsense')
 })
 
-test('a worker that breaks off in a later iteration fails the turn with its own error', async () => {
+test('a worker failure in a later iteration fails the turn with its own error', async () => {
   const model = scriptedModel(
     { calls: [['search', { q: 1 }]], usage: { outputTokens: 3 } },
     { text: 'half', fails: brokenWorker() },
@@ -361,7 +361,7 @@ test('a worker that breaks off in a later iteration fails the turn with its own 
   expect(only(events, 'call_done')).toHaveLength(1)
 })
 
-test('a client that leaves stops the worker or the tool at once', async () => {
+test('a client disconnect aborts the worker request or the tool call at once', async () => {
   const loop = openLoop()
   const hanging = scriptedModel({ text: 'x', hangs: true })
   const first = loop.start(hanging, { tools: [mcpTool('docs', docs.url)] }, 'auth:a', (event) => {
@@ -382,7 +382,7 @@ test('a client that leaves stops the worker or the tool at once', async () => {
   expect(second.events.at(-1)?.type).toBe('call_running')
 })
 
-test('a slow reader holds back the next iteration', async () => {
+test('a slow reader delays the next iteration', async () => {
   const model = scriptedModel({ calls: [['search', { q: 1 }]] }, { text: 'done' })
   const turn = openLoop().start(model, { tools: [mcpTool('docs', docs.url)] }, 'auth:a', (event) => {
     if (event.type === 'call_done') {

@@ -1,4 +1,4 @@
-/** The reader of one generation: whatever a worker sends, items are numbered without gaps, and each ends once. */
+/** The reader of one generation: for any worker output, items are numbered without gaps, and each ends once. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { GenerationEvent, ToolLoopEvent } from '#kernel'
@@ -34,7 +34,7 @@ const piece = fc.oneof(
   fc.record({ kind: fc.constant('done' as const), of: fc.nat() }),
 )
 
-/** A sequence that the contract of generations allows: calls numbered from 0, their deltas interleaved at will. */
+/** A sequence that the generation contract allows: calls numbered from 0, with interleaved deltas. */
 const generation = fc
   .tuple(fc.array(piece), fc.constantFrom('stop' as const, 'tool_calls' as const, 'length' as const))
   .map(([pieces, reason]) => {
@@ -64,7 +64,7 @@ const generation = fc
     return { events, names, reason }
   })
 
-test('indexes rise without gaps, every item that begins ends, pieces make up the whole', () => {
+test('indexes increase without gaps, every started item ends, and deltas add up to the whole', () => {
   fc.assert(
     fc.property(generation, ({ events, names, reason }) => {
       const { emitted, turn, count } = read(events)
@@ -79,7 +79,7 @@ test('indexes rise without gaps, every item that begins ends, pieces make up the
         const ends = own.filter(({ type }) =>
           /^(item_done|function_done|call_arguments_done|approval_requested)$/.test(type),
         )
-        // A call of ours that was cut off has no last word here: the loop says it.
+        // The loop ends a truncated gateway call.
         expect(ends.length).toBe(own[0].type === 'call_started' && isCut ? ends.length : 1)
         const pieces = own.flatMap((event) =>
           /_arguments$/.test(event.type) && 'delta' in event ? [event.delta] : [],

@@ -1,4 +1,4 @@
-/** Calls that wait for a person, forced choices, built-in tools, tools that clients do not see, guards. */
+/** Calls that need approval, forced choices, built-in tools, hidden tools, guards. */
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import type { ApprovalAnswer, LoopToolChoice } from '#kernel'
 import { addedMessages, mcpTool, offeredNames, only, TestLoop, withFunctions } from '../fixtures/run-turn.ts'
@@ -97,7 +97,7 @@ test('a denied call does not run, and the model receives the reason', async () =
     approvals: [approval(false, 'not today'), { ...approval(true), approvalId: 'mcpr_2', name: 'gone' }],
   })
   expect(files.ran.length).toBe(before)
-  // Of what was approved the client is shown what became of it.
+  // The client sees the outcome of an approved call.
   expect(only(events, 'call_done')).toMatchObject([{ approvalId: 'mcpr_2', result: { status: 'failed' } }])
   expect(
     addedMessages(model, 0)
@@ -106,14 +106,14 @@ test('a denied call does not run, and the model receives the reason', async () =
   ).toEqual(['The user denied this call: not today', 'This tool is no longer available.'])
 })
 
-test('the operator’s word holds where the request has none', async () => {
+test("the operator's default approval applies if the request has none", async () => {
   const model = scriptedModel({ calls: [['read', {}]] })
   const tool = mcpTool('files', files.url, { approval: undefined })
   const events = await openLoop({ defaultApproval: 'always' }).run(model, { tools: [tool] })
   expect(only(events, 'approval_requested')).toHaveLength(1)
 })
 
-test('a forced choice holds for the first iteration only', async () => {
+test('a forced choice applies to the first iteration only', async () => {
   const choices = async (toolChoice: LoopToolChoice) => {
     const model = scriptedModel({ calls: [['read', {}]] }, { text: 'done' })
     await openLoop().run(model, {
@@ -160,7 +160,7 @@ test('a call outside the allowed tools is not run', async () => {
   expect(addedMessages(model, 1)[1]).toMatchObject({ content: 'There is no tool named write.' })
 })
 
-test('a choice of what the request does not have is refused before any tool runs', async () => {
+test('a choice of a tool that the request lacks is rejected before any tool runs', async () => {
   const before = files.ran.length
   const toolChoice = { mode: 'one', tool: { kind: 'mcp', label: 'files', name: 'nope' } } as const
   const turn = { tools: [mcpTool('files', files.url)], toolChoice, approvals: [approval(true)] }
@@ -208,7 +208,7 @@ test('a built-in tool runs on its mapped server, which is hidden from clients', 
   expect(JSON.stringify(events)).not.toContain('engine')
 })
 
-test('a built-in tool that is not mapped is left out, or refused where the operator is strict', async () => {
+test('a built-in tool without a mapping is dropped, or rejected in strict mode', async () => {
   const model = scriptedModel({ text: 'done' })
   const events = await openLoop().run(model, { tools: [search] })
   expect(offeredNames(model)).toEqual([[]])
@@ -235,7 +235,7 @@ test('an internal server exposes neither label nor tools nor errors', async () =
   expect(JSON.stringify(failed) + String((failed[0] as { error: Error }).error)).not.toContain('secret-hr')
 })
 
-test('labels, servers and URLs are checked before anything is opened', () => {
+test('labels, servers and URLs are checked before any connection is opened', () => {
   const code = (...tools: Parameters<typeof mcpTool>[]) => {
     try {
       new TestLoop({ clientServers: {} }).start(scriptedModel({}), {
@@ -258,7 +258,7 @@ test('labels, servers and URLs are checked before anything is opened', () => {
   expect(code(['a', url, twice])).toBe('invalid_mcp_header')
 })
 
-test('who may use a configured server, and which of its tools, is the operator’s word', async () => {
+test('the operator restricts who may use a configured server, and which of its tools', async () => {
   const server = { label: 'files', url: files.url, tenants: ['auth:a'], deniedTools: ['write'] }
   const loop = openLoop({ servers: [server] })
   const model = scriptedModel({ text: 'done' })
@@ -271,7 +271,7 @@ test('who may use a configured server, and which of its tools, is the operator�
   expect(other).toThrow(expect.objectContaining({ code: 'unknown_mcp_server' }))
 })
 
-test('a guard may stop a call or change its arguments; one that fails stops it', async () => {
+test('a guard may reject a call or change its arguments; a failing guard rejects it', async () => {
   const calls = ['/stop', '/change', '/crash', '/pass'].map((path) => ['read', { path }] as const)
   const model = scriptedModel({ calls }, { text: 'done' })
   const loop = openLoop()
@@ -298,7 +298,7 @@ test('a guard may stop a call or change its arguments; one that fails stops it',
   expect(only(events, 'call_done')[1].arguments).toBe('{"path":"/change"}')
 })
 
-test('calls of one tenant beyond its limit fail at once, others are not held up', async () => {
+test('calls of a tenant beyond its limit fail at once, others are not delayed', async () => {
   const all = Promise.withResolvers<string>()
   const server = await startToolServer({ wait: () => all.promise })
   const loop = openLoop({ limits: { maxCallsPerTenant: 1 } })
@@ -318,7 +318,7 @@ test('calls of one tenant beyond its limit fail at once, others are not held up'
   await server.close()
 })
 
-test('calls of earlier turns get the names that their tools have today', async () => {
+test('calls of earlier turns get the current names of their tools', async () => {
   const model = scriptedModel({ text: 'done' })
   const call = (id: string, name: string) => ({
     id,

@@ -1,10 +1,10 @@
-/** Limits of what a tool server may send. */
+/** Byte limits of tool server responses. */
 import { expect, test } from 'vitest'
 import { ByteLimitExceeded, streamLimit, wholeLimit } from './byte-limit.ts'
 
 const bytes = (text: string) => Buffer.from(text)
 
-test('a whole answer ends at its limit', () => {
+test('a non-streamed response is limited in bytes', () => {
   const limit = wholeLimit(10, false)
   limit.take(bytes('0123456789'))
   expect(() => limit.take(bytes('\n'))).toThrow(ByteLimitExceeded)
@@ -16,7 +16,7 @@ test('many small events cost more than their bytes', () => {
   expect(() => limit.take(bytes('\n\n'.repeat(10)))).toThrow(ByteLimitExceeded)
 })
 
-test('a stream may go on for ever as long as it goes slowly', () => {
+test('a slow stream is not limited in time', () => {
   let nowMs = 0
   const limit = streamLimit(10_000, () => nowMs)
   for (let minute = 0; minute < 50; minute++) {
@@ -25,7 +25,7 @@ test('a stream may go on for ever as long as it goes slowly', () => {
   }
 })
 
-test('a stream that floods is cut', () => {
+test('a flooding stream is aborted', () => {
   const limit = streamLimit(10_000, () => 0)
   limit.take(bytes(`data: ${'x'.repeat(3_000)}\n\n`))
   expect(() => limit.take(bytes(`data: ${'x'.repeat(6_000)}\n\n`))).toThrow(ByteLimitExceeded)

@@ -1,10 +1,10 @@
-/** Answers of tool servers in pieces of any size, and what is told of them. */
+/** Responses of tool servers in chunks of any size. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { type HttpPeer, UpstreamFailure, type UpstreamHandler } from '#kernel'
 import { type Post, PostClient } from './post-client.ts'
 
-/** A peer that a test plays, request by request. */
+/** A peer driven by the test, request by request. */
 function openPostClient(maxResponseBytes = 100_000) {
   const asked: UpstreamHandler[] = []
   const given: UpstreamHandler[] = []
@@ -38,7 +38,7 @@ function listen() {
   }
 }
 
-/** Parts of a text, cut anywhere. */
+/** Splits bytes anywhere. */
 function cut(bytes: Buffer, places: readonly number[]): Buffer[] {
   const ends = [...new Set([...places.map((place) => place % (bytes.length + 1)), bytes.length])].sort(
     (a, b) => a - b,
@@ -49,7 +49,7 @@ function cut(bytes: Buffer, places: readonly number[]): Buffer[] {
 const anyCuts = fc.array(fc.nat(), { maxLength: 12 })
 const anyText = fc.string({ unit: 'grapheme', minLength: 1 }).map((text) => JSON.stringify(text))
 
-test('a body is one text, whatever pieces it comes in', () => {
+test('a body is one text, for any chunks', () => {
   fc.assert(
     fc.property(anyText, anyCuts, fc.boolean(), (text, cuts, isAnnounced) => {
       const { client, asked } = openPostClient()
@@ -65,7 +65,7 @@ test('a body is one text, whatever pieces it comes in', () => {
   )
 })
 
-test('events are texts, whatever pieces and line ends they come in, and the last id is the place', () => {
+test('each event is one text, for any chunks and line ends, and the last id is returned for resumption', () => {
   const anyEvents = fc.array(fc.tuple(anyText, fc.option(fc.nat(99))), { minLength: 1, maxLength: 5 })
   fc.assert(
     fc.property(anyEvents, anyCuts, fc.constantFrom('\n', '\r\n'), (events, cuts, line) => {
@@ -85,7 +85,7 @@ test('events are texts, whatever pieces and line ends they come in, and the last
   )
 })
 
-test('what breaks off is an error, unless its stream can be taken up again', () => {
+test('a broken response is an error, unless its stream can be resumed', () => {
   for (const [text, expected] of [
     ['data: x\n\n', ['x', { error: 'gone' }]],
     ['id: 4\nretry: 20\ndata: x\n\n', ['x', { end: { lastId: '4', retryMs: 20 } }]],
@@ -100,7 +100,7 @@ test('what breaks off is an error, unless its stream can be taken up again', () 
   }
 })
 
-test('an answer of another status or type is handed over whole', () => {
+test('a response of another status or type is passed on completely', () => {
   const { client, asked } = openPostClient()
   const listener = listen()
   for (let i = 0; i < 2; i++) client.post([], Buffer.from(''), listener)
@@ -115,7 +115,7 @@ test('an answer of another status or type is handed over whole', () => {
   ])
 })
 
-test('a response beyond the limit is truncated, and onFlood is called', async () => {
+test('a response above the limit is truncated, and onFlood is called', async () => {
   const { client, asked, given, floods } = openPostClient(10)
   const listener = listen()
   client.post([], Buffer.from(''), listener)
@@ -127,7 +127,7 @@ test('a response beyond the limit is truncated, and onFlood is called', async ()
   expect([listener.received, given.length, floods]).toEqual([[{ error }], 1, [error]])
 })
 
-test('so many run at once, the others follow; one that is given up while it waits is never sent', () => {
+test('concurrent requests are limited, further ones are queued; an aborted queued one is never sent', () => {
   const { client, asked, given } = openPostClient()
   const listener = listen()
   const posts: Post[] = Array.from({ length: 40 }, () => client.post([], Buffer.from(''), listener))

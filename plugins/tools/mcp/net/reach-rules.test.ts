@@ -1,4 +1,4 @@
-/** Server URLs that clients may and may not name. */
+/** Server URLs that clients may and may not use. */
 import { expect, test } from 'vitest'
 import { ANYWHERE, lookupFor, type ReachRules, readServerUrl, UnreachableByRule } from './reach-rules.ts'
 
@@ -22,7 +22,7 @@ test.each([
   expect(() => readServerUrl(text, open)).toThrow(UnreachableByRule)
 })
 
-test('public hosts are open by default, lists narrow them', () => {
+test('public hosts are allowed by default, lists restrict them', () => {
   expect(readServerUrl('https://mcp.example.com/mcp#x', open).href).toBe('https://mcp.example.com/mcp')
   const narrow = { ...open, hosts: ['*.example.com', 'other.org'], deniedHosts: ['bad.example.com'] }
   expect(readServerUrl('https://MCP.example.com./mcp', narrow).pathname).toBe('/mcp')
@@ -31,7 +31,7 @@ test('public hosts are open by default, lists narrow them', () => {
     expect(() => readServerUrl(refused, narrow), refused).toThrow(UnreachableByRule)
 })
 
-test('a switch opens private addresses, another closes plain HTTP or everything', () => {
+test('settings allow private addresses, require https, or disable client servers', () => {
   expect(readServerUrl('http://127.0.0.1:9/mcp', ANYWHERE).port).toBe('9')
   expect(() => readServerUrl('http://example.com/', { ...open, requiresHttps: true })).toThrow('https')
   expect(() => readServerUrl('https://example.com/', { ...open, isAllowed: false })).toThrow('disabled')
@@ -64,13 +64,13 @@ function lookup(
   })
 }
 
-test('the address that was checked is the one that is given', async () => {
+test('the checked address is the one that is used', async () => {
   expect(await lookup([PUBLIC, PUBLIC_V6], { all: true })).toEqual([PUBLIC, PUBLIC_V6])
   expect(await lookup([PUBLIC, PUBLIC_V6], { family: 6 })).toEqual([PUBLIC_V6.address, 6])
   expect(await lookup([PRIVATE], {}, true)).toEqual([PRIVATE.address, 4])
 })
 
-test('one private address among them is enough to refuse the name', async () => {
+test('one private address rejects the name', async () => {
   await expect(lookup([PUBLIC, PRIVATE], { all: true })).rejects.toThrow('private')
   await expect(lookup([PUBLIC_V6, PRIVATE], { family: 6 })).rejects.toThrow('private')
   await expect(lookup([], { all: true })).rejects.toThrow('no usable address')

@@ -11,7 +11,7 @@ function find(text: string, cuts: readonly number[]): boolean {
   return line.isFound
 }
 
-test('an id line is found at the beginning of a line only, in any chunks', () => {
+test('an id line is found at the start of a line only, for any chunks', () => {
   const part = fc.constantFrom('id:', 'id', ':', 'i', 'd', '\n', '\r', 'data: id: 1', ' ', 'x')
   const cuts = fc.array(fc.nat())
   fc.assert(

@@ -1,8 +1,8 @@
-/** Ids of outgoing messages, written by the protocol library itself. */
+/** Ids of outgoing messages, as written by the protocol library. */
 import { expect, test } from 'vitest'
 import { cancelledIdOf, readRpcEvent, requestIdOf } from './rpc-messages.ts'
 
-test('the id of a request is found at its end, whatever the arguments hold', () => {
+test('the id of a request is found at its end, for any arguments', () => {
   const text = '"jsonrpc":"2.0","id":9}'
   const message = { method: 'tools/call', params: { name: 'a', arguments: { text } }, jsonrpc: '2.0', id: 17 }
   expect(requestIdOf(JSON.stringify(message))).toBe(17)
@@ -10,7 +10,7 @@ test('the id of a request is found at its end, whatever the arguments hold', () 
   expect(requestIdOf('{"result":{},"jsonrpc":"2.0","id":"x"}')).toBeNull()
 })
 
-test('a cancellation names the request', () => {
+test('a cancellation has the id of the request', () => {
   const message = {
     jsonrpc: '2.0',
     method: 'notifications/cancelled',

@@ -1,9 +1,9 @@
-/** Names of tools as the model sees them. */
+/** Tool names as exposed to the model. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { exposeNames } from './exposed-names.ts'
 
-test('two servers and a function named alike get three names, the function its own', () => {
+test('two servers and a function with one name get three names, and the function keeps its own', () => {
   const names = exposeNames(
     ['search'],
     [
@@ -15,7 +15,7 @@ test('two servers and a function named alike get three names, the function its o
   expect(names).toEqual(['mcp_docs_search', 'mcp_web_search', 'fetch'])
 })
 
-test('names are made safe, and stay different where that makes them equal', () => {
+test('names are sanitised, and stay different if that makes them equal', () => {
   const names = exposeNames(
     [],
     [
@@ -32,7 +32,7 @@ test('names are made safe, and stay different where that makes them equal', () =
   expect(names[4]).toBe('web_search')
 })
 
-test('whatever servers name their tools, names are valid, different and repeatable', () => {
+test('for any tool names, exposed names are valid, different and deterministic', () => {
   const label = fc.constantFrom('a', 'b', 'mcp_a', 'a_2')
   const tool = fc.record({
     label: fc.option(label),

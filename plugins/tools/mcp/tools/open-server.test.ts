@@ -1,4 +1,4 @@
-/** Filters of tools and rules of approval. */
+/** Tool filters and approval rules. */
 import { expect, test } from 'vitest'
 import type { ServerTool } from '../connection/read-tools.ts'
 import { isAllowed, needsApproval } from './open-server.ts'
@@ -18,14 +18,14 @@ test('a list of names allows these, an empty list none, no list all', () => {
   expect(isAllowed(tool('a'), undefined)).toBe(true)
 })
 
-test('read_only keeps what the server calls read-only', () => {
+test('read_only keeps tools with the read-only hint', () => {
   expect(isAllowed(tool('a', true), { isReadOnly: true })).toBe(true)
   expect(isAllowed(tool('a', false), { isReadOnly: true })).toBe(false)
   expect(isAllowed(tool('a'), { isReadOnly: true })).toBe(false)
   expect(isAllowed(tool('a', true), { isReadOnly: true, toolNames: ['b'] })).toBe(false)
 })
 
-test('always, never, by name, by hint; what no rule names has to wait', () => {
+test('approval: always, never, by name, by hint; tools without a matching rule need approval', () => {
   expect(needsApproval(tool('a'), 'always', 'never')).toBe(true)
   expect(needsApproval(tool('a'), 'never', 'always')).toBe(false)
   expect(needsApproval(tool('a'), undefined, 'never')).toBe(false)
@@ -38,12 +38,12 @@ test('always, never, by name, by hint; what no rule names has to wait', () => {
   expect(needsApproval(tool('x'), { never: {} }, 'never')).toBe(true)
 })
 
-test('the work for long lists of names and of tools grows with their sum', () => {
+test('the cost for long lists of names and tools is linear', () => {
   const toolNames = Array.from({ length: 200_000 }, (_, i) => `t${i}`)
   const tools = toolNames.slice(-50_000).map((name) => tool(name))
   const before = process.cpuUsage()
   expect(tools.every((tool) => isAllowed(tool, { toolNames }))).toBe(true)
   const { user, system } = process.cpuUsage(before)
-  // Some tens of milliseconds are usual; a search for each tool would take half a minute.
+  // Usually some tens of milliseconds; quadratic work would take half a minute.
   expect((user + system) / 1_000).toBeLessThan(8_000)
 }, 300_000)
