@@ -208,6 +208,15 @@ test('lists are read packed and one by one', () => {
   expect(sglang.decodeGenerateStreamChunk(single).tokenIds).toEqual([5, 300])
 })
 
+test.each([
+  ['packed', Buffer.concat([Buffer.from([10, 0x81, 0x80, 0x20]), Buffer.alloc(524_289, 1)])],
+  ['one by one', Buffer.alloc(2 * 524_289, Buffer.from([8, 1]))],
+])('a list that is too long for any stream of tokens is rejected, %s', (_name, bytes) => {
+  expect(() => sglang.decodeGenerateStreamChunk(bytes)).toThrow(
+    new WireError('a list has more than 524288 items'),
+  )
+})
+
 test('bytes that are no message end in an error of ours, never in anything else', () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {

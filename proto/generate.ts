@@ -297,7 +297,7 @@ function readCode(field: Field, kind: Kind, key: string): string[] {
   const one = scalar === null ? `${call('read', kind.codec)}(r, r.end())` : `r.${scalar.method}()`
   const wire = scalar?.wire ?? 2
   if (label !== 'repeated') return of(wire, `m.${key} = ${one}`)
-  const single = of(wire, `m.${key}.push(${one})`)
+  const single = of(wire, `r.add(m.${key}, ${one})`)
   if (scalar === null || scalar.wire === 2) return single
   return [...of(2, `r.${writer(scalar)}s(m.${key})`), ...single]
 }

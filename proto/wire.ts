@@ -9,6 +9,11 @@ const BYTES = 2
 const FIXED32 = 5
 /** Values within values of a Struct are followed this far. */
 const MAX_DEPTH = 32
+/**
+ * Items of one list. A list has at most one item per token, and the longest messages have 262,144 tokens; reading a list of
+ * this length takes some 20 ms.
+ */
+const MAX_ITEMS = 524_288
 
 /** Bytes that are no message. */
 export class WireError extends Error {}
@@ -249,24 +254,30 @@ export class Reader {
     return copy
   }
 
+  /** Appends to a list of the message. @throws WireError if the list is too long */
+  add<Item>(list: Item[], item: Item): void {
+    if (list.length === MAX_ITEMS) throw new WireError(`a list has more than ${MAX_ITEMS} items`)
+    list.push(item)
+  }
+
   uint32s(into: number[]): void {
-    for (const end = this.end(); this.at < end; ) into.push(this.uint32())
+    for (const end = this.end(); this.at < end; ) this.add(into, this.uint32())
   }
 
   int32s(into: number[]): void {
-    for (const end = this.end(); this.at < end; ) into.push(this.int32())
+    for (const end = this.end(); this.at < end; ) this.add(into, this.int32())
   }
 
   int64s(into: bigint[]): void {
-    for (const end = this.end(); this.at < end; ) into.push(this.int64())
+    for (const end = this.end(); this.at < end; ) this.add(into, this.int64())
   }
 
   floats(into: number[]): void {
-    for (const end = this.end(); this.at < end; ) into.push(this.float())
+    for (const end = this.end(); this.at < end; ) this.add(into, this.float())
   }
 
   doubles(into: number[]): void {
-    for (const end = this.end(); this.at < end; ) into.push(this.double())
+    for (const end = this.end(); this.at < end; ) this.add(into, this.double())
   }
 
   /** Passes over a field that nobody knows. @param tag with its kind in the low bits */
@@ -372,7 +383,7 @@ function readList(reader: Reader, end: number, depth: number): unknown[] {
   const list: unknown[] = []
   while (reader.at < end) {
     const tag = reader.uint32()
-    if (tag === 10) list.push(readValue(reader, reader.end(), depth))
+    if (tag === 10) reader.add(list, readValue(reader, reader.end(), depth))
     else reader.skip(tag)
   }
   return list

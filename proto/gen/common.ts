@@ -221,7 +221,7 @@ export function readKvEventBatch(r: Reader, end: number): KvEventBatch {
         m.timestamp = r.double()
         break
       case 26:
-        m.events.push(readKvCacheEvent(r, r.end()))
+        r.add(m.events, readKvCacheEvent(r, r.end()))
         break
       case 32:
         m.dpRank = r.int32()
@@ -392,7 +392,7 @@ export function readKvBlocksStored(r: Reader, end: number): KvBlocksStored {
     const tag = r.uint32()
     switch (tag) {
       case 10:
-        m.blocks.push(readKvBlock(r, r.end()))
+        r.add(m.blocks, readKvBlock(r, r.end()))
         break
       case 16:
         m.parentBlockHash = r.int64()
@@ -496,7 +496,7 @@ export function readKvBlock(r: Reader, end: number): KvBlock {
         r.uint32s(m.tokenIds)
         break
       case 16:
-        m.tokenIds.push(r.uint32())
+        r.add(m.tokenIds, r.uint32())
         break
       case 24:
         m.blockSize = r.int32()
@@ -508,7 +508,7 @@ export function readKvBlock(r: Reader, end: number): KvBlock {
         m.cacheLevel = r.int32()
         break
       case 50:
-        m.extraKeys.push(readKvBlockExtraKey(r, r.end()))
+        r.add(m.extraKeys, readKvBlockExtraKey(r, r.end()))
         break
       default:
         r.skip(tag)
@@ -575,7 +575,7 @@ export function readKvBlocksRemoved(r: Reader, end: number): KvBlocksRemoved {
         r.int64s(m.blockHashes)
         break
       case 8:
-        m.blockHashes.push(r.int64())
+        r.add(m.blockHashes, r.int64())
         break
       case 16:
         m.cacheLevel = r.int32()
@@ -756,7 +756,7 @@ export function readStartProfileRequest(r: Reader, end: number): StartProfileReq
         m.numSteps = r.int32()
         break
       case 34:
-        m.activities.push(r.string())
+        r.add(m.activities, r.string())
         break
       case 40:
         m.withStack = r.bool()

@@ -122,7 +122,7 @@ export function readTokenizedInput(r: Reader, end: number): TokenizedInput {
         r.uint32s(m.inputIds)
         break
       case 16:
-        m.inputIds.push(r.uint32())
+        r.add(m.inputIds, r.uint32())
         break
       default:
         r.skip(tag)
@@ -255,7 +255,7 @@ export function readSamplingParams(r: Reader, end: number): SamplingParams {
         r.uint32s(m.stopTokenIds)
         break
       case 80:
-        m.stopTokenIds.push(r.uint32())
+        r.add(m.stopTokenIds, r.uint32())
         break
       case 88:
         m.ignoreEos = r.bool()
@@ -386,7 +386,7 @@ export function readGenerateStreamChunk(r: Reader, end: number): GenerateStreamC
         r.uint32s(m.tokenIds)
         break
       case 8:
-        m.tokenIds.push(r.uint32())
+        r.add(m.tokenIds, r.uint32())
         break
       case 16:
         m.promptTokens = r.uint32()
@@ -476,7 +476,7 @@ export function readGenerateComplete(r: Reader, end: number): GenerateComplete {
         r.uint32s(m.outputIds)
         break
       case 8:
-        m.outputIds.push(r.uint32())
+        r.add(m.outputIds, r.uint32())
         break
       case 18:
         m.finishReason = r.string()
@@ -553,16 +553,16 @@ export function readOutputLogProbs(r: Reader, end: number): OutputLogProbs {
         r.floats(m.tokenLogprobs)
         break
       case 13:
-        m.tokenLogprobs.push(r.float())
+        r.add(m.tokenLogprobs, r.float())
         break
       case 18:
         r.uint32s(m.tokenIds)
         break
       case 16:
-        m.tokenIds.push(r.uint32())
+        r.add(m.tokenIds, r.uint32())
         break
       case 26:
-        m.topLogprobs.push(readTopLogProbs(r, r.end()))
+        r.add(m.topLogprobs, readTopLogProbs(r, r.end()))
         break
       default:
         r.skip(tag)
@@ -609,13 +609,13 @@ export function readTopLogProbs(r: Reader, end: number): TopLogProbs {
         r.floats(m.values)
         break
       case 13:
-        m.values.push(r.float())
+        r.add(m.values, r.float())
         break
       case 18:
         r.uint32s(m.tokenIds)
         break
       case 16:
-        m.tokenIds.push(r.uint32())
+        r.add(m.tokenIds, r.uint32())
         break
       default:
         r.skip(tag)
@@ -705,7 +705,7 @@ export function readAbortRequest(r: Reader, end: number): AbortRequest {
     const tag = r.uint32()
     switch (tag) {
       case 10:
-        m.requestIds.push(r.string())
+        r.add(m.requestIds, r.string())
         break
       default:
         r.skip(tag)
@@ -806,13 +806,13 @@ export function readGetModelInfoResponse(r: Reader, end: number): GetModelInfoRe
         m.modelType = r.string()
         break
       case 58:
-        m.architectures.push(r.string())
+        r.add(m.architectures, r.string())
         break
       case 66:
         r.uint32s(m.eosTokenIds)
         break
       case 64:
-        m.eosTokenIds.push(r.uint32())
+        r.add(m.eosTokenIds, r.uint32())
         break
       case 72:
         m.padTokenId = r.uint32()

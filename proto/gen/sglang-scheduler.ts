@@ -170,13 +170,13 @@ export function readSamplingParams(r: Reader, end: number): SamplingParams {
         m.maxNewTokens = r.uint32()
         break
       case 74:
-        m.stop.push(r.string())
+        r.add(m.stop, r.string())
         break
       case 82:
         r.uint32s(m.stopTokenIds)
         break
       case 80:
-        m.stopTokenIds.push(r.uint32())
+        r.add(m.stopTokenIds, r.uint32())
         break
       case 88:
         m.skipSpecialTokens = r.bool()
@@ -430,7 +430,7 @@ export function readGenerateRequest(r: Reader, end: number): GenerateRequest {
         r.uint32s(m.tokenIdsLogprob)
         break
       case 64:
-        m.tokenIdsLogprob.push(r.uint32())
+        r.add(m.tokenIdsLogprob, r.uint32())
         break
       case 72:
         m.returnHiddenStates = r.bool()
@@ -451,7 +451,7 @@ export function readGenerateRequest(r: Reader, end: number): GenerateRequest {
         r.floats(m.inputEmbeds)
         break
       case 117:
-        m.inputEmbeds.push(r.float())
+        r.add(m.inputEmbeds, r.float())
         break
       case 122:
         m.loraId = r.string()
@@ -513,7 +513,7 @@ export function readTokenizedInput(r: Reader, end: number): TokenizedInput {
         r.uint32s(m.inputIds)
         break
       case 16:
-        m.inputIds.push(r.uint32())
+        r.add(m.inputIds, r.uint32())
         break
       default:
         r.skip(tag)
@@ -567,7 +567,7 @@ export function readTensorData(r: Reader, end: number): TensorData {
         r.uint32s(m.shape)
         break
       case 16:
-        m.shape.push(r.uint32())
+        r.add(m.shape, r.uint32())
         break
       case 26:
         m.dtype = r.string()
@@ -688,28 +688,28 @@ export function readMultimodalInputs(r: Reader, end: number): MultimodalInputs {
     const tag = r.uint32()
     switch (tag) {
       case 10:
-        m.imageUrls.push(r.string())
+        r.add(m.imageUrls, r.string())
         break
       case 18:
-        m.videoUrls.push(r.string())
+        r.add(m.videoUrls, r.string())
         break
       case 26:
-        m.audioUrls.push(r.string())
+        r.add(m.audioUrls, r.string())
         break
       case 34:
         m.pixelValues = readTensorData(r, r.end())
         break
       case 42:
-        m.imageData.push(r.bytes())
+        r.add(m.imageData, r.bytes())
         break
       case 50:
-        m.videoData.push(r.bytes())
+        r.add(m.videoData, r.bytes())
         break
       case 58:
-        m.audioData.push(r.bytes())
+        r.add(m.audioData, r.bytes())
         break
       case 66:
-        m.modalities.push(r.string())
+        r.add(m.modalities, r.string())
         break
       case 74: {
         let name: string = ''
@@ -727,7 +727,7 @@ export function readMultimodalInputs(r: Reader, end: number): MultimodalInputs {
         m.imTokenId = r.uint32()
         break
       case 90:
-        m.mmPlaceholders.push(readPlaceholderRange(r, r.end()))
+        r.add(m.mmPlaceholders, readPlaceholderRange(r, r.end()))
         break
       default:
         r.skip(tag)
@@ -919,7 +919,7 @@ export function readGenerateStreamChunk(r: Reader, end: number): GenerateStreamC
         r.uint32s(m.tokenIds)
         break
       case 8:
-        m.tokenIds.push(r.uint32())
+        r.add(m.tokenIds, r.uint32())
         break
       case 16:
         m.promptTokens = r.uint32()
@@ -937,7 +937,7 @@ export function readGenerateStreamChunk(r: Reader, end: number): GenerateStreamC
         r.floats(m.hiddenStates)
         break
       case 53:
-        m.hiddenStates.push(r.float())
+        r.add(m.hiddenStates, r.float())
         break
       case 58:
         m.inputLogprobs = readInputLogProbs(r, r.end())
@@ -1054,7 +1054,7 @@ export function readGenerateComplete(r: Reader, end: number): GenerateComplete {
         r.uint32s(m.outputIds)
         break
       case 8:
-        m.outputIds.push(r.uint32())
+        r.add(m.outputIds, r.uint32())
         break
       case 18:
         m.finishReason = r.string()
@@ -1072,7 +1072,7 @@ export function readGenerateComplete(r: Reader, end: number): GenerateComplete {
         m.outputLogprobs = readOutputLogProbs(r, r.end())
         break
       case 58:
-        m.allHiddenStates.push(readHiddenStates(r, r.end()))
+        r.add(m.allHiddenStates, readHiddenStates(r, r.end()))
         break
       case 64:
         m.matchedTokenId = r.uint32()
@@ -1158,19 +1158,19 @@ export function readOutputLogProbs(r: Reader, end: number): OutputLogProbs {
         r.floats(m.tokenLogprobs)
         break
       case 13:
-        m.tokenLogprobs.push(r.float())
+        r.add(m.tokenLogprobs, r.float())
         break
       case 18:
         r.uint32s(m.tokenIds)
         break
       case 16:
-        m.tokenIds.push(r.uint32())
+        r.add(m.tokenIds, r.uint32())
         break
       case 26:
-        m.topLogprobs.push(readTopLogProbs(r, r.end()))
+        r.add(m.topLogprobs, readTopLogProbs(r, r.end()))
         break
       case 34:
-        m.tokenIdsLogprobs.push(readTopLogProbs(r, r.end()))
+        r.add(m.tokenIdsLogprobs, readTopLogProbs(r, r.end()))
         break
       default:
         r.skip(tag)
@@ -1228,16 +1228,16 @@ export function readInputLogProbs(r: Reader, end: number): InputLogProbs {
     const tag = r.uint32()
     switch (tag) {
       case 10:
-        m.tokenLogprobs.push(readInputTokenLogProb(r, r.end()))
+        r.add(m.tokenLogprobs, readInputTokenLogProb(r, r.end()))
         break
       case 18:
         r.uint32s(m.tokenIds)
         break
       case 16:
-        m.tokenIds.push(r.uint32())
+        r.add(m.tokenIds, r.uint32())
         break
       case 26:
-        m.topLogprobs.push(readTopLogProbs(r, r.end()))
+        r.add(m.topLogprobs, readTopLogProbs(r, r.end()))
         break
       default:
         r.skip(tag)
@@ -1324,13 +1324,13 @@ export function readTopLogProbs(r: Reader, end: number): TopLogProbs {
         r.floats(m.values)
         break
       case 13:
-        m.values.push(r.float())
+        r.add(m.values, r.float())
         break
       case 18:
         r.uint32s(m.tokenIds)
         break
       case 16:
-        m.tokenIds.push(r.uint32())
+        r.add(m.tokenIds, r.uint32())
         break
       default:
         r.skip(tag)
@@ -1381,7 +1381,7 @@ export function readHiddenStates(r: Reader, end: number): HiddenStates {
         r.floats(m.values)
         break
       case 13:
-        m.values.push(r.float())
+        r.add(m.values, r.float())
         break
       case 16:
         m.layer = r.int32()
@@ -1485,7 +1485,7 @@ export function readEmbedRequest(r: Reader, end: number): EmbedRequest {
         r.int32s(m.tokenTypeIds)
         break
       case 56:
-        m.tokenTypeIds.push(r.int32())
+        r.add(m.tokenTypeIds, r.int32())
         break
       case 64:
         m.dataParallelRank = r.int32()
@@ -1494,7 +1494,7 @@ export function readEmbedRequest(r: Reader, end: number): EmbedRequest {
         m.isCrossEncoder = r.bool()
         break
       case 82:
-        m.texts.push(r.string())
+        r.add(m.texts, r.string())
         break
       default:
         r.skip(tag)
@@ -1548,7 +1548,7 @@ export function readEmbedResponse(r: Reader, end: number): EmbedResponse {
         r.floats(m.embedding)
         break
       case 45:
-        m.embedding.push(r.float())
+        r.add(m.embedding, r.float())
         break
       case 48:
         m.promptTokens = r.uint32()
@@ -1810,7 +1810,7 @@ export function readLoadLoRAAdapterResponse(r: Reader, end: number): LoadLoRAAda
         m.message = r.string()
         break
       case 26:
-        m.loadedLoraIds.push(r.string())
+        r.add(m.loadedLoraIds, r.string())
         break
       default:
         r.skip(tag)
@@ -1914,7 +1914,7 @@ export function readUnloadLoRAAdapterResponse(r: Reader, end: number): UnloadLoR
         m.message = r.string()
         break
       case 26:
-        m.loadedLoraIds.push(r.string())
+        r.add(m.loadedLoraIds, r.string())
         break
       default:
         r.skip(tag)
@@ -2020,7 +2020,7 @@ export function readListLoadedLoRAAdaptersResponse(r: Reader, end: number): List
     const tag = r.uint32()
     switch (tag) {
       case 10:
-        m.loadedAdapters.push(readLoadedLoRAAdapter(r, r.end()))
+        r.add(m.loadedAdapters, readLoadedLoRAAdapter(r, r.end()))
         break
       default:
         r.skip(tag)
@@ -2171,7 +2171,7 @@ export function readGetInternalStateRequest(r: Reader, end: number): GetInternal
     const tag = r.uint32()
     switch (tag) {
       case 10:
-        m.stateKeys.push(r.string())
+        r.add(m.stateKeys, r.string())
         break
       default:
         r.skip(tag)
@@ -2450,7 +2450,7 @@ export function readGetModelInfoResponse(r: Reader, end: number): GetModelInfoRe
         r.int32s(m.eosTokenIds)
         break
       case 88:
-        m.eosTokenIds.push(r.int32())
+        r.add(m.eosTokenIds, r.int32())
         break
       case 96:
         m.padTokenId = r.int32()
@@ -2462,7 +2462,7 @@ export function readGetModelInfoResponse(r: Reader, end: number): GetModelInfoRe
         m.maxReqInputLen = r.int32()
         break
       case 122:
-        m.architectures.push(r.string())
+        r.add(m.architectures, r.string())
         break
       case 130:
         m.id2labelJson = r.string()
@@ -2636,7 +2636,7 @@ export function readGetLoadsRequest(r: Reader, end: number): GetLoadsRequest {
         m.dpRank = r.int32()
         break
       case 18:
-        m.include.push(r.string())
+        r.add(m.include, r.string())
         break
       default:
         r.skip(tag)
@@ -2710,7 +2710,7 @@ export function readGetLoadsResponse(r: Reader, end: number): GetLoadsResponse {
         m.dpRankCount = r.int32()
         break
       case 34:
-        m.loads.push(readSchedulerLoad(r, r.end()))
+        r.add(m.loads, readSchedulerLoad(r, r.end()))
         break
       case 42:
         m.aggregate = readAggregateMetrics(r, r.end())

@@ -170,13 +170,13 @@ export function readSamplingParams(r: Reader, end: number): SamplingParams {
         m.minNewTokens = r.uint32()
         break
       case 82:
-        m.stop.push(r.string())
+        r.add(m.stop, r.string())
         break
       case 90:
         r.uint32s(m.stopTokenIds)
         break
       case 88:
-        m.stopTokenIds.push(r.uint32())
+        r.add(m.stopTokenIds, r.uint32())
         break
       case 96:
         m.ignoreEos = r.bool()
@@ -346,7 +346,7 @@ export function readGenerateRequest(r: Reader, end: number): GenerateRequest {
         r.uint32s(m.tokenIdsLogprob)
         break
       case 56:
-        m.tokenIdsLogprob.push(r.uint32())
+        r.add(m.tokenIdsLogprob, r.uint32())
         break
       case 64:
         m.stream = r.bool()
@@ -406,7 +406,7 @@ export function readEncodeBootstrapInfo(r: Reader, end: number): EncodeBootstrap
     const tag = r.uint32()
     switch (tag) {
       case 10:
-        m.items.push(readEncodeItemBootstrapInfo(r, r.end()))
+        r.add(m.items, readEncodeItemBootstrapInfo(r, r.end()))
         break
       default:
         r.skip(tag)
@@ -568,7 +568,7 @@ export function readTokenizedInput(r: Reader, end: number): TokenizedInput {
         r.uint32s(m.inputIds)
         break
       case 8:
-        m.inputIds.push(r.uint32())
+        r.add(m.inputIds, r.uint32())
         break
       case 18:
         m.originalText = r.string()
@@ -638,7 +638,7 @@ export function readTensorData(r: Reader, end: number): TensorData {
         r.uint32s(m.shape)
         break
       case 8:
-        m.shape.push(r.uint32())
+        r.add(m.shape, r.uint32())
         break
       case 18:
         m.dtype = r.string()
@@ -795,7 +795,7 @@ export function readMultimodalItem(r: Reader, end: number): MultimodalItem {
         break
       }
       case 42:
-        m.placeholders.push(readPlaceholderRange(r, r.end()))
+        r.add(m.placeholders, readPlaceholderRange(r, r.end()))
         break
       case 48:
         m.placeholderTokenId = r.uint32()
@@ -843,7 +843,7 @@ export function readMultimodalInputs(r: Reader, end: number): MultimodalInputs {
     const tag = r.uint32()
     switch (tag) {
       case 10:
-        m.items.push(readMultimodalItem(r, r.end()))
+        r.add(m.items, readMultimodalItem(r, r.end()))
         break
       default:
         r.skip(tag)
@@ -976,7 +976,7 @@ export function readGenerateStreamChunk(r: Reader, end: number): GenerateStreamC
         r.uint32s(m.tokenIds)
         break
       case 8:
-        m.tokenIds.push(r.uint32())
+        r.add(m.tokenIds, r.uint32())
         break
       case 16:
         m.promptTokens = r.uint32()
@@ -1085,7 +1085,7 @@ export function readGenerateComplete(r: Reader, end: number): GenerateComplete {
         r.uint32s(m.outputIds)
         break
       case 8:
-        m.outputIds.push(r.uint32())
+        r.add(m.outputIds, r.uint32())
         break
       case 18:
         m.finishReason = r.string()
@@ -1174,16 +1174,16 @@ export function readOutputLogProbs(r: Reader, end: number): OutputLogProbs {
         r.floats(m.tokenLogprobs)
         break
       case 13:
-        m.tokenLogprobs.push(r.float())
+        r.add(m.tokenLogprobs, r.float())
         break
       case 18:
         r.uint32s(m.tokenIds)
         break
       case 16:
-        m.tokenIds.push(r.uint32())
+        r.add(m.tokenIds, r.uint32())
         break
       case 26:
-        m.topLogprobs.push(readTopLogProbs(r, r.end()))
+        r.add(m.topLogprobs, readTopLogProbs(r, r.end()))
         break
       default:
         r.skip(tag)
@@ -1230,13 +1230,13 @@ export function readTopLogProbs(r: Reader, end: number): TopLogProbs {
         r.floats(m.values)
         break
       case 13:
-        m.values.push(r.float())
+        r.add(m.values, r.float())
         break
       case 18:
         r.uint32s(m.tokenIds)
         break
       case 16:
-        m.tokenIds.push(r.uint32())
+        r.add(m.tokenIds, r.uint32())
         break
       default:
         r.skip(tag)
@@ -1500,7 +1500,7 @@ export function readGetModelInfoResponse(r: Reader, end: number): GetModelInfoRe
         m.modelType = r.string()
         break
       case 42:
-        m.architectures.push(r.string())
+        r.add(m.architectures, r.string())
         break
       case 48:
         m.maxContextLength = r.int32()
@@ -1515,7 +1515,7 @@ export function readGetModelInfoResponse(r: Reader, end: number): GetModelInfoRe
         r.int32s(m.eosTokenIds)
         break
       case 72:
-        m.eosTokenIds.push(r.int32())
+        r.add(m.eosTokenIds, r.int32())
         break
       case 80:
         m.padTokenId = r.int32()
@@ -1539,7 +1539,7 @@ export function readGetModelInfoResponse(r: Reader, end: number): GetModelInfoRe
         r.int32s(m.supportedModalities)
         break
       case 128:
-        m.supportedModalities.push(r.int32())
+        r.add(m.supportedModalities, r.int32())
         break
       case 138:
         m.modelDtype = r.string()
@@ -1703,7 +1703,7 @@ export function readGetLoadsRequest(r: Reader, end: number): GetLoadsRequest {
         m.dpRank = r.int32()
         break
       case 18:
-        m.include.push(r.string())
+        r.add(m.include, r.string())
         break
       default:
         r.skip(tag)
@@ -1777,7 +1777,7 @@ export function readGetLoadsResponse(r: Reader, end: number): GetLoadsResponse {
         m.dpRankCount = r.int32()
         break
       case 34:
-        m.loads.push(readSchedulerLoad(r, r.end()))
+        r.add(m.loads, readSchedulerLoad(r, r.end()))
         break
       case 42:
         m.aggregate = readAggregateMetrics(r, r.end())

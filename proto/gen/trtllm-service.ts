@@ -207,7 +207,7 @@ export function readGenerateRequest(r: Reader, end: number): GenerateRequest {
         r.floats(m.embeddingBias)
         break
       case 101:
-        m.embeddingBias.push(r.float())
+        r.add(m.embeddingBias, r.float())
         break
       case 106:
         m.loraConfig = readLoraConfig(r, r.end())
@@ -234,25 +234,25 @@ export function readGenerateRequest(r: Reader, end: number): GenerateRequest {
         m.arrivalTime = r.double()
         break
       case 170:
-        m.stop.push(r.string())
+        r.add(m.stop, r.string())
         break
       case 178:
         r.uint32s(m.stopTokenIds)
         break
       case 176:
-        m.stopTokenIds.push(r.uint32())
+        r.add(m.stopTokenIds, r.uint32())
         break
       case 184:
         m.ignoreEos = r.bool()
         break
       case 194:
-        m.bad.push(r.string())
+        r.add(m.bad, r.string())
         break
       case 202:
         r.uint32s(m.badTokenIds)
         break
       case 200:
-        m.badTokenIds.push(r.uint32())
+        r.add(m.badTokenIds, r.uint32())
         break
       case 208:
         m.includeStopTokenInOutput = r.bool()
@@ -309,13 +309,13 @@ export function readTokenizedInput(r: Reader, end: number): TokenizedInput {
         r.uint32s(m.inputTokenIds)
         break
       case 16:
-        m.inputTokenIds.push(r.uint32())
+        r.add(m.inputTokenIds, r.uint32())
         break
       case 26:
         r.uint32s(m.queryTokenIds)
         break
       case 24:
-        m.queryTokenIds.push(r.uint32())
+        r.add(m.queryTokenIds, r.uint32())
         break
       default:
         r.skip(tag)
@@ -491,7 +491,7 @@ export function readSamplingConfig(r: Reader, end: number): SamplingConfig {
         r.int32s(m.beamWidthArray)
         break
       case 160:
-        m.beamWidthArray.push(r.int32())
+        r.add(m.beamWidthArray, r.int32())
         break
       default:
         r.skip(tag)
@@ -757,7 +757,7 @@ export function readMultimodalInput(r: Reader, end: number): MultimodalInput {
     const tag = r.uint32()
     switch (tag) {
       case 10:
-        m.imageData.push(r.bytes())
+        r.add(m.imageData, r.bytes())
         break
       default:
         r.skip(tag)
@@ -1093,7 +1093,7 @@ export function readGenerateStreamChunk(r: Reader, end: number): GenerateStreamC
         r.uint32s(m.tokenIds)
         break
       case 8:
-        m.tokenIds.push(r.uint32())
+        r.add(m.tokenIds, r.uint32())
         break
       case 16:
         m.sequenceIndex = r.uint32()
@@ -1108,7 +1108,7 @@ export function readGenerateStreamChunk(r: Reader, end: number): GenerateStreamC
         m.cachedTokens = r.uint32()
         break
       case 50:
-        m.logprobs.push(readTokenLogprob(r, r.end()))
+        r.add(m.logprobs, readTokenLogprob(r, r.end()))
         break
       default:
         r.skip(tag)
@@ -1221,7 +1221,7 @@ export function readGenerateComplete(r: Reader, end: number): GenerateComplete {
         r.uint32s(m.outputTokenIds)
         break
       case 8:
-        m.outputTokenIds.push(r.uint32())
+        r.add(m.outputTokenIds, r.uint32())
         break
       case 16:
         m.sequenceIndex = r.uint32()
@@ -1245,10 +1245,10 @@ export function readGenerateComplete(r: Reader, end: number): GenerateComplete {
         m.cachedTokens = r.uint32()
         break
       case 66:
-        m.logprobs.push(readTokenLogprob(r, r.end()))
+        r.add(m.logprobs, readTokenLogprob(r, r.end()))
         break
       case 74:
-        m.promptLogprobs.push(readTokenLogprob(r, r.end()))
+        r.add(m.promptLogprobs, readTokenLogprob(r, r.end()))
         break
       case 82:
         m.perfMetrics = readPerfMetrics(r, r.end())
@@ -1322,7 +1322,7 @@ export function readTokenLogprob(r: Reader, end: number): TokenLogprob {
         m.logprob = r.float()
         break
       case 26:
-        m.topLogprobs.push(readTopLogprob(r, r.end()))
+        r.add(m.topLogprobs, readTopLogprob(r, r.end()))
         break
       default:
         r.skip(tag)
@@ -1556,7 +1556,7 @@ export function readEmbedResponse(r: Reader, end: number): EmbedResponse {
         r.floats(m.embedding)
         break
       case 21:
-        m.embedding.push(r.float())
+        r.add(m.embedding, r.float())
         break
       case 24:
         m.promptTokens = r.uint32()
@@ -1785,7 +1785,7 @@ export function readGetModelInfoResponse(r: Reader, end: number): GetModelInfoRe
         m.numHeads = r.int32()
         break
       case 74:
-        m.supportedFeatures.push(r.string())
+        r.add(m.supportedFeatures, r.string())
         break
       default:
         r.skip(tag)

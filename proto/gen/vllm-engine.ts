@@ -191,13 +191,13 @@ export function readSamplingParams(r: Reader, end: number): SamplingParams {
         m.minTokens = r.uint32()
         break
       case 82:
-        m.stop.push(r.string())
+        r.add(m.stop, r.string())
         break
       case 90:
         r.uint32s(m.stopTokenIds)
         break
       case 88:
-        m.stopTokenIds.push(r.uint32())
+        r.add(m.stopTokenIds, r.uint32())
         break
       case 96:
         m.skipSpecialTokens = r.bool()
@@ -300,7 +300,7 @@ export function readChoiceConstraint(r: Reader, end: number): ChoiceConstraint {
     const tag = r.uint32()
     switch (tag) {
       case 10:
-        m.choices.push(r.string())
+        r.add(m.choices, r.string())
         break
       default:
         r.skip(tag)
@@ -350,7 +350,7 @@ export function readTokenizedInput(r: Reader, end: number): TokenizedInput {
         r.uint32s(m.inputIds)
         break
       case 16:
-        m.inputIds.push(r.uint32())
+        r.add(m.inputIds, r.uint32())
         break
       default:
         r.skip(tag)
@@ -426,7 +426,7 @@ export function readTensorData(r: Reader, end: number): TensorData {
         r.uint32s(m.shape)
         break
       case 16:
-        m.shape.push(r.uint32())
+        r.add(m.shape, r.uint32())
         break
       case 26:
         m.dtype = r.string()
@@ -602,13 +602,13 @@ export function readMultimodalInputs(r: Reader, end: number): MultimodalInputs {
         m.imTokenId = r.uint32()
         break
       case 42:
-        m.mmPlaceholders.push(readPlaceholderRange(r, r.end()))
+        r.add(m.mmPlaceholders, readPlaceholderRange(r, r.end()))
         break
       case 50:
-        m.mmHashes.push(r.string())
+        r.add(m.mmHashes, r.string())
         break
       case 58:
-        m.batchedKeys.push(r.string())
+        r.add(m.batchedKeys, r.string())
         break
       case 66: {
         let name: string = ''
@@ -623,7 +623,7 @@ export function readMultimodalInputs(r: Reader, end: number): MultimodalInputs {
         break
       }
       case 74:
-        m.keepOnCpuKeys.push(r.string())
+        r.add(m.keepOnCpuKeys, r.string())
         break
       case 80:
         m.modality = r.int32()
@@ -764,7 +764,7 @@ export function readGenerateRequest(r: Reader, end: number): GenerateRequest {
         m.mediaRefs = readMediaRefs(r, r.end())
         break
       case 90:
-        m.extraMmInputs.push(readMultimodalInputs(r, r.end()))
+        r.add(m.extraMmInputs, readMultimodalInputs(r, r.end()))
         break
       default:
         r.skip(tag)
@@ -867,16 +867,16 @@ export function readOutputLogProbs(r: Reader, end: number): OutputLogProbs {
         r.floats(m.tokenLogprobs)
         break
       case 13:
-        m.tokenLogprobs.push(r.float())
+        r.add(m.tokenLogprobs, r.float())
         break
       case 18:
         r.uint32s(m.tokenIds)
         break
       case 16:
-        m.tokenIds.push(r.uint32())
+        r.add(m.tokenIds, r.uint32())
         break
       case 26:
-        m.topLogprobs.push(readTopLogProbs(r, r.end()))
+        r.add(m.topLogprobs, readTopLogProbs(r, r.end()))
         break
       default:
         r.skip(tag)
@@ -934,16 +934,16 @@ export function readInputLogProbs(r: Reader, end: number): InputLogProbs {
     const tag = r.uint32()
     switch (tag) {
       case 10:
-        m.tokenLogprobs.push(readInputTokenLogProb(r, r.end()))
+        r.add(m.tokenLogprobs, readInputTokenLogProb(r, r.end()))
         break
       case 18:
         r.uint32s(m.tokenIds)
         break
       case 16:
-        m.tokenIds.push(r.uint32())
+        r.add(m.tokenIds, r.uint32())
         break
       case 26:
-        m.topLogprobs.push(readTopLogProbs(r, r.end()))
+        r.add(m.topLogprobs, readTopLogProbs(r, r.end()))
         break
       default:
         r.skip(tag)
@@ -1030,13 +1030,13 @@ export function readTopLogProbs(r: Reader, end: number): TopLogProbs {
         r.floats(m.values)
         break
       case 13:
-        m.values.push(r.float())
+        r.add(m.values, r.float())
         break
       case 18:
         r.uint32s(m.tokenIds)
         break
       case 16:
-        m.tokenIds.push(r.uint32())
+        r.add(m.tokenIds, r.uint32())
         break
       default:
         r.skip(tag)
@@ -1166,7 +1166,7 @@ export function readGenerateStreamChunk(r: Reader, end: number): GenerateStreamC
         r.uint32s(m.tokenIds)
         break
       case 8:
-        m.tokenIds.push(r.uint32())
+        r.add(m.tokenIds, r.uint32())
         break
       case 16:
         m.promptTokens = r.uint32()
@@ -1299,7 +1299,7 @@ export function readGenerateComplete(r: Reader, end: number): GenerateComplete {
         r.uint32s(m.outputIds)
         break
       case 8:
-        m.outputIds.push(r.uint32())
+        r.add(m.outputIds, r.uint32())
         break
       case 18:
         m.finishReason = r.string()
@@ -1443,7 +1443,7 @@ export function readEmbedResponse(r: Reader, end: number): EmbedResponse {
         r.floats(m.embedding)
         break
       case 13:
-        m.embedding.push(r.float())
+        r.add(m.embedding, r.float())
         break
       case 16:
         m.promptTokens = r.uint32()
@@ -1539,7 +1539,7 @@ export function readAbortRequest(r: Reader, end: number): AbortRequest {
     const tag = r.uint32()
     switch (tag) {
       case 10:
-        m.requestIds.push(r.string())
+        r.add(m.requestIds, r.string())
         break
       default:
         r.skip(tag)
@@ -1658,13 +1658,13 @@ export function readGetModelInfoResponse(r: Reader, end: number): GetModelInfoRe
         m.modelType = r.string()
         break
       case 74:
-        m.architectures.push(r.string())
+        r.add(m.architectures, r.string())
         break
       case 82:
         r.int32s(m.eosTokenIds)
         break
       case 80:
-        m.eosTokenIds.push(r.int32())
+        r.add(m.eosTokenIds, r.int32())
         break
       case 88:
         m.padTokenId = r.int32()
@@ -1934,7 +1934,7 @@ export function readGetLoadsRequest(r: Reader, end: number): GetLoadsRequest {
         m.dpRank = r.int32()
         break
       case 18:
-        m.include.push(r.string())
+        r.add(m.include, r.string())
         break
       default:
         r.skip(tag)
@@ -2000,7 +2000,7 @@ export function readGetLoadsResponse(r: Reader, end: number): GetLoadsResponse {
         m.dpRankCount = r.int32()
         break
       case 34:
-        m.loads.push(readSchedulerLoad(r, r.end()))
+        r.add(m.loads, readSchedulerLoad(r, r.end()))
         break
       default:
         r.skip(tag)
@@ -2162,7 +2162,7 @@ export function readMediaRefs(r: Reader, end: number): MediaRefs {
     const tag = r.uint32()
     switch (tag) {
       case 10:
-        m.items.push(readMediaRef(r, r.end()))
+        r.add(m.items, readMediaRef(r, r.end()))
         break
       default:
         r.skip(tag)
@@ -2269,13 +2269,13 @@ export function readMediaIdentity(r: Reader, end: number): MediaIdentity {
         r.uint32s(m.promptTokenIds)
         break
       case 8:
-        m.promptTokenIds.push(r.uint32())
+        r.add(m.promptTokenIds, r.uint32())
         break
       case 18:
         m.mmInputs = readMultimodalInputs(r, r.end())
         break
       case 26:
-        m.extraMmInputs.push(readMultimodalInputs(r, r.end()))
+        r.add(m.extraMmInputs, readMultimodalInputs(r, r.end()))
         break
       default:
         r.skip(tag)

@@ -78,8 +78,27 @@ test('a message that is longer than the request can need is rejected before it i
   const { engine, post } = await openGrpcFleet()
   engine.script = () => [{ bytes: Buffer.alloc(6_000_000, 1) }]
   const response = await post(CHAT, { ...body, max_tokens: 10 })
-  expect(response.status).toBe(429)
-  expect(await response.json()).toMatchObject({ error: { code: 'engine_exhausted' } })
+  expect(response.status).toBe(502)
+  expect(await response.json()).toMatchObject({
+    error: {
+      code: 'engine_message_unreadable',
+      message: expect.stringContaining('the message of 6000000 bytes exceeds the limit of'),
+    },
+  })
+})
+
+test('a message of more tokens than any context has is rejected', async () => {
+  const { engine, post, ids } = await openGrpcFleet()
+  const [id] = await ids('a')
+  engine.answer([Array<number>(600_000).fill(id)])
+  const response = await post(CHAT, body)
+  expect(response.status).toBe(502)
+  expect(await response.json()).toMatchObject({
+    error: {
+      code: 'engine_message_unreadable',
+      message: expect.stringContaining('a list has more than 524288 items'),
+    },
+  })
 })
 
 test('a paused client pauses the decoding inside of a message', async () => {

@@ -231,6 +231,7 @@ describe('the resource', () => {
       writeFileSync(join(root, 'secret.env'), 'KEY=value')
       writeFileSync(join(root, 'large.jinja'), 'x'.repeat(17_000_000))
       writeFileSync(join(root, 'long.jinja'), 'x'.repeat(300_000))
+      writeFileSync(join(root, 'space.jinja'), ' '.repeat(250_000))
       writeFileSync(join(root, 'own.jinja'), 'own')
       const fleet = await open({ roots: [root] })
       for (const [name, reason] of [
@@ -243,6 +244,7 @@ describe('the resource', () => {
         [join(root, 'secret.env'), 'extension'],
         [join(root, 'large.jinja'), 'the limit is'],
         [join(root, 'long.jinja'), 'the limit is'],
+        [join(root, 'space.jinja'), 'more than 1024 white space characters'],
       ])
         expect(await fleet.settled(await fleet.add('x', inside, { chat_template_path: name }))).toMatchObject(
           failure(reason),

@@ -54,9 +54,14 @@ export const tokenizersConfig = Type.Object(
       1,
       1,
       64,
-      'Threads of the process that render and encode. They share byte-level vocabularies; of every other vocabulary, each keeps its own copy from its first use.',
+      'Threads of the process that render and encode. They share byte-level vocabularies. As many more, started on first use, encode with all other vocabularies; each keeps its own copies.',
     ),
-    queueLimit: count(4_096, 1, 1_000_000, 'Maximum number of queued texts; more are rejected with 503.'),
+    queueLimit: count(
+      4_096,
+      1,
+      1_000_000,
+      'Maximum number of queued texts of either kind of threads; more are rejected with 503.',
+    ),
     heapMiB: count(
       1_024,
       64,

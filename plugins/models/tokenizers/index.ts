@@ -25,7 +25,7 @@ export default definePlugin({
       start: () => service.update(host.replica(TokenizersReplica).current.tokenizers),
       ready: () => control?.registry.start(),
       stop: async () => {
-        await Promise.all([control?.pool.close(), control?.loader.close()])
+        await Promise.all([control?.encoders.close(), control?.loader.close()])
         await control?.registry.stop()
         await control?.bundles.close()
       },

@@ -21,7 +21,7 @@ import {
 } from './commands.ts'
 import type { TokenizersConfig } from './config.ts'
 import { EncoderMetrics } from './encoder-metrics.ts'
-import { EncoderPool } from './encoder-pool.ts'
+import { EncoderPools } from './encoder-pools.ts'
 import { LoaderPool } from './loader-pool.ts'
 import { Registry, SavedTokenizers } from './registry.ts'
 import { AddTokenizerSchema } from './wire.ts'
@@ -31,7 +31,7 @@ const addValidator = defineValidator(AddTokenizerSchema)
 
 export interface TokenizerControl {
   readonly registry: Registry
-  readonly pool: EncoderPool
+  readonly encoders: EncoderPools
   readonly loader: LoaderPool
   readonly bundles: WorkerBundles
 }
@@ -50,15 +50,11 @@ export function openControl(
     workers: () => table.current.workers,
     unpack: (archive, folder) => loader.unpack(archive, folder),
   })
-  const pool: EncoderPool = new EncoderPool({
-    host,
-    config,
-    metrics,
-    images: () => registry.images(),
-  })
+  const encoders = new EncoderPools({ host, config, metrics, images: () => registry.images() })
   const registry: Registry = new Registry({
     config,
     loader,
+    encoders,
     bundles,
     saved: new SavedTokenizers(host.find(Store)),
     log: host.log,
@@ -71,13 +67,13 @@ export function openControl(
   host.onCommand(EnsureTokenizer, (request) => registry.ensure(request))
   host.onCommand(StatusOfTokenizer, (idOrName) => registry.status(idOrName))
   host.onCommand(RemoveTokenizer, ({ idOrName, asker }) => registry.remove(idOrName, asker))
-  host.onCommand(EncodeTexts, (items) => pool.encode(items))
+  host.onCommand(EncodeTexts, (items) => encoders.encode(items))
   if (config.autoload)
     table.onChange((workers) => {
       const serves = (worker: WorkerEntry) => sources.some((source) => source.covers(worker))
       for (const request of workerTokenizers(workers, serves)) registry.ensure(request)
     })
-  return { registry, pool, loader, bundles }
+  return { registry, encoders, loader, bundles }
 }
 
 /**

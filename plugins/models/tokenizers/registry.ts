@@ -12,6 +12,7 @@ import {
 import { uuidV7 } from '#shared'
 import type { Asker, TokenizerRecord, TokenizerStatus } from './commands.ts'
 import type { TokenizersConfig } from './config.ts'
+import type { EncoderPools } from './encoder-pools.ts'
 import { tokenizerErrors } from './errors.ts'
 import type { LoaderPool } from './loader-pool.ts'
 import type { LoadedTokenizer, TokenizerPlace } from './loader-task.ts'
@@ -25,6 +26,7 @@ const FAILED_LIFE_MS = 300_000
 export interface RegistryParts {
   readonly config: TokenizersConfig
   readonly loader: Pick<LoaderPool, 'load'>
+  readonly encoders: Pick<EncoderPools, 'warmUp'>
   readonly saved: SavedTokenizers
   readonly bundles: Pick<WorkerBundles, 'isPossible' | 'fetch' | 'forget'>
   readonly log: Logger
@@ -58,7 +60,7 @@ export class Registry {
     this.#now = parts.now ?? Date.now
   }
 
-  /** Of the loaded tokenizers, by id. */
+  /** Of the loaded tokenizers and of those being warmed up, by id. */
   images(): ReadonlyMap<string, TokenizerImage> {
     const images = new Map<string, TokenizerImage>()
     for (const { id, loaded } of this.#entries.values()) if (loaded !== null) images.set(id, loaded.image)
@@ -155,20 +157,21 @@ export class Registry {
 
   /** Never rejects. */
   async #load(entry: Entry, isSaved: boolean): Promise<void> {
-    const { loader, saved, log } = this.#parts
+    const { loader, encoders, saved, log } = this.#parts
     try {
       // The caller reports the state pending first.
       await Promise.resolve()
       entry.state = 'processing'
       entry.message = 'loading'
       const loaded = isSaved ? await loader.load(this.#toPlace(entry)) : await this.#loadAnyhow(entry)
+      entry.loaded = loaded
+      await encoders.warmUp(entry.id)
       const other = [...this.#entries.values()].find(
         ({ name, state }) => name === entry.name && state === 'completed',
       )
       if (other !== undefined) throw new Error(`a tokenizer named '${entry.name}' has been loaded meanwhile`)
       const { id, name, source, chatTemplatePath } = entry
       if (isSaved) await saved.save({ id, name, source, chatTemplatePath })
-      entry.loaded = loaded
       entry.state = 'completed'
       entry.message = `loaded, ${loaded.facts.vocabSize} tokens`
       await this.#publish()
@@ -213,8 +216,8 @@ export class Registry {
 
   #publish(): Promise<void> {
     const records: TokenizerRecord[] = []
-    for (const { id, name, source, loaded } of this.#entries.values())
-      if (loaded !== null) records.push({ id, name, source, facts: loaded.facts })
+    for (const { id, name, source, loaded, state } of this.#entries.values())
+      if (state === 'completed' && loaded !== null) records.push({ id, name, source, facts: loaded.facts })
     return this.#parts.publish(records)
   }
 

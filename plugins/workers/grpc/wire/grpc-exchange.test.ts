@@ -242,7 +242,7 @@ describe('how a call ends', () => {
       stream.write(framed(Buffer.alloc(2_000)))
     })
     const failure = await call(connectionsOf(), url, { maxMessageBytes: 1_000 }).ended
-    expect(codeOf(failure)).toBe('engine_exhausted')
+    expect(codeOf(failure)).toBe('engine_message_unreadable')
     expect(await closed.promise).toBe(8)
   })
 

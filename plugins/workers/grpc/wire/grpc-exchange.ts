@@ -10,7 +10,7 @@ import {
   type UpstreamHandler,
   type UpstreamLimits,
 } from '#kernel'
-import { toStatusError } from '../errors.ts'
+import { grpcErrors, toStatusError } from '../errors.ts'
 import { httpProblem, resetStatus, type Status, statusIn, UNAVAILABLE } from './grpc-status.ts'
 import type { H2Connection } from './h2-connections.ts'
 import { FramingError, framed, MessageFramer } from './message-framer.ts'
@@ -19,7 +19,6 @@ import { type AbortCall, sendAbort } from './sent-requests.ts'
 import { type InboxOwner, StreamInbox } from './stream-inbox.ts'
 
 const OK = 0
-const RESOURCE_EXHAUSTED = 8
 const INTERNAL = 13
 const NO_HEADERS: HeaderList = []
 const { NGHTTP2_CANCEL, NGHTTP2_NO_ERROR } = constants
@@ -159,11 +158,7 @@ export class GrpcExchange implements Exchange, InboxOwner {
   }
 
   onWindowExceeded(): void {
-    this.#abandon({
-      code: RESOURCE_EXHAUSTED,
-      details: 'the engine exceeded the flow-control window',
-      isOwn: false,
-    })
+    this.#reject('the engine exceeded the flow-control window')
   }
 
   /** Delivers complete messages until none is left or the reader pauses. */
@@ -177,14 +172,17 @@ export class GrpcExchange implements Exchange, InboxOwner {
       }
     } catch (error) {
       if (!(error instanceof FramingError)) throw error
-      this.#abandon({ code: error.code, details: error.message, isOwn: false })
+      this.#reject(error.message)
     }
   }
 
-  #abandon(status: Status): void {
+  /** Cancels the call because of bytes that the gateway does not accept; the engine reported no error. */
+  #reject(problem: string): void {
     if (this.#isOver) return
     this.#leave()
-    this.#fail(status)
+    this.#end()
+    const error = grpcErrors.engine_message_unreadable(problem)
+    this.#handler.onResponseError(new UpstreamFailure('refused', problem, this.#hasStarted, { error }))
   }
 
   #takeMessage(message: Buffer): void {

@@ -3,19 +3,7 @@
 const HEAD_BYTES = 5
 
 /** An invalid or too long message. */
-export class FramingError extends Error {
-  /** gRPC status code. */
-  readonly code: number
-
-  constructor(code: number, message: string) {
-    super(message)
-    this.name = 'FramingError'
-    this.code = code
-  }
-}
-
-const INTERNAL = 13
-const RESOURCE_EXHAUSTED = 8
+export class FramingError extends Error {}
 
 export class MessageFramer {
   readonly #maxBytes: number
@@ -64,13 +52,9 @@ export class MessageFramer {
     const left = chunk.length - at
     if (left >= HEAD_BYTES) {
       const length = chunk.readUInt32BE(at + 1)
-      if (chunk[at] !== 0)
-        throw new FramingError(INTERNAL, 'the message is compressed, which was not negotiated')
+      if (chunk[at] !== 0) throw new FramingError('the message is compressed, which was not negotiated')
       if (length > this.#maxBytes)
-        throw new FramingError(
-          RESOURCE_EXHAUSTED,
-          `the message of ${length} bytes exceeds the limit of ${this.#maxBytes} bytes`,
-        )
+        throw new FramingError(`the message of ${length} bytes exceeds the limit of ${this.#maxBytes} bytes`)
       const start = at + HEAD_BYTES
       if (left >= HEAD_BYTES + length) {
         this.#at = start + length
