@@ -111,10 +111,7 @@ test.each(modelOutputs)('$format: cut off anywhere, both modes agree on $input',
 })
 
 /** Formats whose strings end only with a mark or a quote, so that their text can be passed on at once. */
-const literal = callWriters.filter(
-  ({ carries, format }) =>
-    carries !== 'python' && !['minimax_m3', 'gemma4', 'function_gemma'].includes(format),
-)
+const literal = callWriters.filter(({ carries }) => carries !== 'python')
 const LINE = 'some words of a line\n'
 const LENGTH = 4
 

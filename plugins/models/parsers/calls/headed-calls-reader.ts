@@ -2,6 +2,7 @@
 import { DONE, FAILED, isSpace, RUNNING } from '../scan/json-scanner.ts'
 import { quote } from '../scan/json-text.ts'
 import { typesOf } from '../scan/tool-types.ts'
+import type { BodyReader } from './body-reader.ts'
 import type { CallOutput } from './call-output.ts'
 import { CallReader, MORE, NO, TEXT, YES } from './call-reader.ts'
 import type { CompiledHeads, CompiledPair } from './headed-format.ts'
@@ -25,7 +26,7 @@ const VALUE = 8
 const BEHIND_PAIR = 9
 const CLOSING = 10
 const SUFFIX = 11
-const BLOCK = 12
+const OWN_BODY = 12
 const BEHIND_CALL = 13
 const VALUE_START = 14
 const VERBATIM = 15
@@ -43,7 +44,7 @@ export class HeadedCallsReader extends CallReader {
   readonly #value: LiteralValue
   #argumentChars = 0
   #json: JsonArguments | null = null
-  #isQuoted = false
+  #body: BodyReader | null = null
 
   constructor(out: CallOutput, format: CompiledHeads) {
     super(out)
@@ -85,8 +86,8 @@ export class HeadedCallsReader extends CallReader {
         return this.#afterPair()
       case SUFFIX:
         return this.#readSuffix()
-      case BLOCK:
-        return this.#readBlock()
+      case OWN_BODY:
+        return this.#readOwnBody()
       case BEHIND_CALL:
         return this.#skipGap()
       default:
@@ -209,34 +210,22 @@ export class HeadedCallsReader extends CallReader {
     return is
   }
 
-  /** Reads the whole body, up to a closing mark outside quoted strings. */
-  #readBlock(): boolean {
-    const { block } = this.#format
-    if (block === null) return this.fail()
-    const is = this.readUntil(
-      this.#isQuoted ? block.quote : block.end,
-      this.out.options.limits.maxArgumentChars,
-    )
-    const isCut = is === MORE && this.isEnd && this.#format.hasOneEnd && !this.#isQuoted
-    if (is === MORE && !isCut) return false
-    if (is === NO) return this.fail()
-    if (!isCut && (this.#isQuoted || block.end.found > 0)) {
-      this.#isQuoted = !this.#isQuoted
-      this.gathered += block.quote.markers[0]
-      return true
-    }
-    const json = block.toArguments(this.takeGathered(), this.out.options.tools, this.#name)
-    if (json === null || !this.out.start(this.#name)) return this.fail()
-    this.out.arguments(json)
+  #readOwnBody(): boolean {
+    const body = this.#body
+    if (body === null) return this.fail()
+    this.consume(body.feed(this.input, this.at) - this.at)
+    if (body.status === RUNNING) return false
+    if (body.status === FAILED) return this.fail()
     this.out.done()
-    this.#sequenceAt = 1
+    this.#sequenceAt = 0
     return this.enter(CLOSING)
   }
 
   #startBody(): boolean {
-    if (this.#format.block !== null) {
-      this.#isQuoted = false
-      return this.enter(BLOCK)
+    if (this.#format.openBody !== null) {
+      this.#body ??= this.#format.openBody(this.out)
+      this.#body.reset(this.#name)
+      return this.enter(OWN_BODY)
     }
     if (!this.skipSpace()) return false
     const { body, pair, close, inner } = this.#format

@@ -1,8 +1,8 @@
 /** Description of a format with heads, and its compiled form. */
 import type { JsonStyle } from '../scan/json-scanner.ts'
 import { MarkerSearch } from '../scan/marker-search.ts'
-import type { ToolTypes } from '../scan/tool-types.ts'
 import type { Untyped } from '../scan/typed-value.ts'
+import type { OpenBody } from './body-reader.ts'
 import type { JsonArgumentsRules } from './json-arguments.ts'
 
 /** A key and the types in its header; undefined uses the schema of the tool. */
@@ -31,14 +31,6 @@ export interface PairFormat {
   readonly untyped?: Untyped
 }
 
-/** A body that is buffered up to the first closing mark. */
-export interface BlockFormat {
-  /** Mark around strings in which a closing mark is data. */
-  readonly quote?: string
-  /** The arguments as JSON; null when the body is not what it should be. */
-  readonly toArguments: (body: string, tools: ToolTypes, tool: string) => string | null
-}
-
 /** A format whose calls are `open… name … body close…`, perhaps all of them inside a section. */
 export interface HeadedFormat {
   /** Marks around the calls, in one or more spellings. */
@@ -51,9 +43,10 @@ export interface HeadedFormat {
   readonly nameEnd: string | { readonly stop: 'line' | 'word' | 'tag' }
   /** Default: trimmed. */
   readonly toName?: (header: string) => string | null
-  readonly body: 'json' | 'pairs' | 'either' | 'block'
+  readonly body: 'json' | 'pairs' | 'either' | 'own'
   readonly json?: JsonArgumentsRules
-  readonly block?: BlockFormat
+  /** Opens the reader of a body of the format's own. */
+  readonly openBody?: OpenBody
   readonly pair?: PairFormat
   /** A mark that may stand before the closing ones. */
   readonly inner?: string
@@ -78,13 +71,6 @@ export interface CompiledPair {
   readonly untyped: Untyped
 }
 
-export interface CompiledBlock {
-  /** Found: 0 the end, 1 a quote. */
-  readonly end: MarkerSearch
-  readonly quote: MarkerSearch
-  readonly toArguments: BlockFormat['toArguments']
-}
-
 export interface CompiledSuffix {
   readonly end: MarkerSearch
   readonly toFormat: (suffix: string) => CompiledHeads | null
@@ -101,9 +87,9 @@ export interface CompiledHeads {
   readonly nameEnd: MarkerSearch | null
   readonly nameStop: 'line' | 'word' | 'tag'
   readonly toName: (header: string) => string | null
-  readonly body: 'json' | 'pairs' | 'either' | 'block'
+  readonly body: 'json' | 'pairs' | 'either' | 'own'
   readonly json: JsonArgumentsRules
-  readonly block: CompiledBlock | null
+  readonly openBody: OpenBody | null
   readonly suffix: CompiledSuffix | null
   readonly pair: CompiledPair | null
   readonly inner: string | null
@@ -134,7 +120,7 @@ export function compileHeads(format: HeadedFormat): CompiledHeads {
     toName: format.toName ?? ((header) => header.trim()),
     body: format.body,
     json: format.json ?? { style, other: 'keep' },
-    block: format.block === undefined ? null : compileBlock(format.block, close[0]),
+    openBody: format.openBody ?? null,
     suffix: format.suffixed === undefined ? null : compileSuffix(format.suffixed),
     pair: pair === undefined ? null : compilePair(pair),
     inner: inner ?? null,
@@ -145,11 +131,6 @@ export function compileHeads(format: HeadedFormat): CompiledHeads {
     comma: style === 'spaced' ? ', ' : ',',
     colon: style === 'spaced' ? ': ' : ':',
   }
-}
-
-function compileBlock({ quote, toArguments }: BlockFormat, close: string): CompiledBlock {
-  const quotes = quote === undefined ? [] : [quote]
-  return { end: new MarkerSearch([close, ...quotes]), quote: new MarkerSearch([quote ?? close]), toArguments }
 }
 
 function compileSuffix(toFormat: (suffix: string) => HeadedFormat | null): CompiledSuffix {

@@ -1,21 +1,16 @@
 /** `call:name{key:value,…}` with strings between marks of their own. */
-import { quotedDictToJson } from '../scan/quoted-dict.ts'
+import { DictBody } from '../calls/dict-body.ts'
+import { MarkerSearch } from '../scan/marker-search.ts'
 import { ALL_TEXT, headedFormat } from './tool-format.ts'
 
 function callWithMarks(open: string, close: string, quoteMark: string) {
+  const mark = new MarkerSearch([quoteMark])
   return headedFormat(
     {
       open: [open, 'call:'],
       nameEnd: '{',
-      body: 'block',
-      block: {
-        quote: quoteMark,
-        toArguments: (body, tools, tool) => {
-          const trimmed = body.trimEnd()
-          if (!trimmed.endsWith('}')) return null
-          return quotedDictToJson(`{${trimmed}`, quoteMark, (key) => tools.parameter(tool, key))
-        },
-      },
+      body: 'own',
+      openBody: (out) => new DictBody(out, mark),
       close: [close],
     },
     ALL_TEXT,

@@ -13,11 +13,10 @@ interface Element {
   text: string
 }
 
-/** @returns the JSON object of the elements; null when they are not well nested */
-export function elementsToJson(text: string, schemaOf: (key: string) => unknown): string | null {
+/** @returns the JSON value of one element with its tags; null if its elements are not well nested */
+export function elementToJson(text: string, schema: unknown): string | null {
   const root = readElements(text)
-  if (root === null) return null
-  return objectOf(root.children, schemaOf)
+  return root === null || root.children.length !== 1 ? null : jsonOf(root.children[0], schema)
 }
 
 function readElements(text: string): Element | null {
@@ -47,7 +46,7 @@ function readElements(text: string): Element | null {
 }
 
 /** The values of a repeated key become an array. */
-function objectOf(elements: readonly Element[], schemaOf: (key: string) => unknown, text = ''): string {
+function objectOf(elements: readonly Element[], schemaOf: (key: string) => unknown, text: string): string {
   const members = new Map<string, string[]>()
   for (const element of elements) {
     const values = members.get(element.key)

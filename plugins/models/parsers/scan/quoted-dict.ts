@@ -4,15 +4,12 @@ import { quote } from './json-text.ts'
 import { itemSchema, memberSchema, typesOf } from './tool-types.ts'
 import { ANY_JSON, toTypedJson } from './typed-value.ts'
 
-/** @returns JSON text; null when the text is no such object, or more than one */
-export function quotedDictToJson(
-  text: string,
-  mark: string,
-  schemaOf: (key: string) => unknown,
-): string | null {
-  const reader = new DictReader(text, mark)
-  const json = reader.object(0, schemaOf)
-  return reader.isAtEnd ? json : null
+/** @returns JSON text of one value; null if the text is no value, or more than one */
+export function quotedValueToJson(text: string, mark: string, schema: unknown): string | null {
+  // A bare value ends only with a bracket or comma.
+  const reader = new DictReader(`${text}}`, mark)
+  const json = reader.value(0, schema)
+  return reader.isBeforeLast ? json : null
 }
 
 class DictReader {
@@ -25,11 +22,12 @@ class DictReader {
     this.#mark = mark
   }
 
-  get isAtEnd(): boolean {
-    return this.#at === this.#text.length
+  get isBeforeLast(): boolean {
+    this.#space()
+    return this.#at === this.#text.length - 1
   }
 
-  object(depth: number, schemaOf: (key: string) => unknown): string | null {
+  #object(depth: number, schemaOf: (key: string) => unknown): string | null {
     this.#at++
     const members: string[] = []
     while (true) {
@@ -37,7 +35,7 @@ class DictReader {
       if (this.#skip('}')) return `{${members.join(',')}}`
       const key = this.#key()
       if (key === null) return null
-      const value = this.#value(depth + 1, schemaOf(key))
+      const value = this.value(depth + 1, schemaOf(key))
       if (value === null) return null
       members.push(`${quote(key)}:${value}`)
       this.#space()
@@ -59,11 +57,11 @@ class DictReader {
     return written
   }
 
-  #value(depth: number, schema: unknown): string | null {
+  value(depth: number, schema: unknown): string | null {
     if (depth > MAX_DEPTH) return null
     this.#space()
     const char = this.#text[this.#at]
-    if (char === '{') return this.object(depth, (key) => memberSchema(schema, key))
+    if (char === '{') return this.#object(depth, (key) => memberSchema(schema, key))
     if (char === '[') return this.#list(depth, itemSchema(schema))
     const quoted = this.#quoted()
     if (quoted !== null) return quote(quoted)
@@ -81,7 +79,7 @@ class DictReader {
     while (true) {
       this.#space()
       if (this.#skip(']')) return `[${items.join(',')}]`
-      const item = this.#value(depth + 1, schema)
+      const item = this.value(depth + 1, schema)
       if (item === null) return null
       items.push(item)
       this.#space()

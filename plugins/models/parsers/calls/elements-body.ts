@@ -1,0 +1,164 @@
+/** Reads arguments written as elements named by their keys; declared strings are streamed. @hot */
+import { DONE, FAILED, RUNNING } from '../scan/json-scanner.ts'
+import { quote } from '../scan/json-text.ts'
+import { MarkerSearch } from '../scan/marker-search.ts'
+import { elementToJson, M3_PREFIX } from '../scan/prefixed-elements.ts'
+import { typesOf } from '../scan/tool-types.ts'
+import type { BodyReader } from './body-reader.ts'
+import type { CallOutput } from './call-output.ts'
+import { LiteralValue } from './literal-value.ts'
+
+const PREFIX = new MarkerSearch([M3_PREFIX])
+const MAX_TAG = 1_024
+
+interface Tag {
+  readonly name: string
+  readonly isClosing: boolean
+  readonly end: number
+}
+
+export class ElementsBody implements BodyReader {
+  status = RUNNING
+  readonly #out: CallOutput
+  /** Name of the element that contains the arguments. */
+  readonly #parent: string
+  readonly #value: LiteralValue
+  #tool = ''
+  readonly #keys = new Set<string>()
+  /** Key of the current element; null between elements. */
+  #key: string | null = null
+  #isStreamed = false
+  /** Text of the current element, if it is not streamed. */
+  #gathered: string[] = []
+  #depth = 0
+  /** The last key, with its values, which become an array if the key is repeated. */
+  #pendingKey: string | null = null
+  #values: string[] = []
+  /** Members written so far. */
+  #members = 0
+  #left = 0
+
+  constructor(out: CallOutput, parent: string) {
+    this.#out = out
+    this.#parent = parent
+    this.#value = new LiteralValue(out)
+  }
+
+  reset(tool: string): void {
+    this.status = RUNNING
+    this.#tool = tool
+    this.#keys.clear()
+    this.#key = null
+    this.#pendingKey = null
+    this.#values = []
+    this.#members = 0
+    this.#left = this.#out.options.limits.maxArgumentChars
+  }
+
+  feed(text: string, from: number): number {
+    let at = from
+    while (this.status === RUNNING) {
+      const place = PREFIX.find(text, at)
+      const isFound = PREFIX.found >= 0
+      this.#write(text.slice(at, place))
+      at = place
+      if (!isFound || this.status !== RUNNING) break
+      const tag = readTag(text, place + M3_PREFIX.length)
+      if (tag === null) break
+      if (tag.end < 0) this.status = FAILED
+      else if (this.#take(tag, text.slice(place, tag.end))) at = tag.end
+    }
+    return at
+  }
+
+  /** Text of the current element. Text between elements is dropped. */
+  #write(text: string): void {
+    this.#left -= text.length
+    if (this.#left < 0) this.status = FAILED
+    else if (this.#key !== null && this.#isStreamed) this.#value.push(text)
+    else if (this.#key !== null) this.#gathered.push(text)
+  }
+
+  /** @returns false if the tag ends the arguments, and belongs to the reader of the call */
+  #take({ name, isClosing }: Tag, written: string): boolean {
+    const isEnd = isClosing && name === this.#parent
+    if (this.#key !== null && this.#isStreamed) {
+      const isOwn = isClosing && name === this.#key
+      if (!isOwn && !isEnd && (isClosing || !this.#isMissing(name))) {
+        this.#write(written)
+        return true
+      }
+      // Without its end mark, a string ends at the next declared parameter.
+      this.#value.end()
+      this.#key = null
+      if (isOwn) return true
+    }
+    if (this.#key !== null) this.#nest(isClosing, written)
+    else if (isEnd) this.#end()
+    else if (isClosing || name === '' || !this.#open(name, written)) this.status = FAILED
+    return !isEnd
+  }
+
+  #isMissing(name: string): boolean {
+    return !this.#keys.has(name) && this.#out.options.tools.parameter(this.#tool, name) !== undefined
+  }
+
+  #open(name: string, written: string): boolean {
+    if (this.#keys.size === 0 && !this.#out.start(this.#tool)) return false
+    const types = typesOf(this.#out.options.tools.parameter(this.#tool, name))
+    this.#isStreamed = types.includes('string') && !types.includes('array') && !types.includes('object')
+    if (this.#isStreamed || this.#pendingKey !== name) this.#flush()
+    if (this.#isStreamed)
+      this.#value.begin(this.#head(name), { types, untyped: 'infer', style: 'compact', isExact: false })
+    else this.#gathered = [written]
+    this.#keys.add(name)
+    this.#key = name
+    this.#depth = 1
+    return true
+  }
+
+  #head(name: string): string {
+    return `${this.#members++ === 0 ? '{' : ','}${quote(name)}:`
+  }
+
+  #nest(isClosing: boolean, written: string): void {
+    this.#write(written)
+    this.#depth += isClosing ? -1 : 1
+    const name = this.#key
+    if (this.#depth > 0 || name === null) return
+    const json = elementToJson(this.#gathered.join(''), this.#out.options.tools.parameter(this.#tool, name))
+    if (json === null) this.status = FAILED
+    else this.#values.push(json)
+    this.#pendingKey = name
+    this.#key = null
+  }
+
+  #flush(): void {
+    const values = this.#values
+    if (this.#pendingKey === null || values.length === 0) return
+    const json = values.length === 1 ? values[0] : `[${values.join(',')}]`
+    this.#out.arguments(this.#head(this.#pendingKey) + json)
+    this.#values = []
+    this.#pendingKey = null
+  }
+
+  #end(): void {
+    if (this.#keys.size === 0 && !this.#out.start(this.#tool)) {
+      this.status = FAILED
+      return
+    }
+    this.#flush()
+    this.#out.arguments(this.#members === 0 ? '{}' : '}')
+    this.status = DONE
+  }
+}
+
+/** @returns null if more text is needed; an end below 0 if there is no tag */
+function readTag(text: string, from: number): Tag | null {
+  const window = text.slice(from, from + MAX_TAG)
+  const end = window.indexOf('>')
+  if (window !== '' && window[0] !== '<') return { name: '', isClosing: false, end: -1 }
+  if (end < 0) return window.length === MAX_TAG ? { name: '', isClosing: false, end: -1 } : null
+  const isClosing = window[1] === '/'
+  return { name: window.slice(isClosing ? 2 : 1, end).trim(), isClosing, end: from + end + 1 }
+}
