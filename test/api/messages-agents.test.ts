@@ -220,3 +220,81 @@ test('messages-2026-11: the models of the discovery come without a redirect, and
   expect([missing.status, error.type]).toEqual([404, 'not_found_error'])
   expect(error.message).toContain('claude-nope')
 })
+
+const LATER = ['mcp__x__y', 'mcp__x__z', 'mcp__x__w'].map((name) => ({
+  name,
+  input_schema: { type: 'object', properties: {} },
+  defer_loading: true,
+}))
+const reference = (tool_name?: unknown) => ({ type: 'tool_reference', tool_name })
+const found = (content: unknown, more: object = {}) => ({
+  role: 'user',
+  content: [{ type: 'tool_result', tool_use_id: 'toolu_1', content, ...more }],
+})
+const searched = {
+  role: 'assistant',
+  content: [{ type: 'tool_use', id: 'toolu_1', name: 'Search', input: {} }],
+}
+
+test.each<[string, readonly object[], readonly string[]]>([
+  ['one', [searched, found([reference('mcp__x__y')])], ['mcp__x__y']],
+  [
+    'several',
+    [searched, found([reference('mcp__x__z'), reference('mcp__x__y')])],
+    ['mcp__x__y', 'mcp__x__z'],
+  ],
+  [
+    'one beside text',
+    [searched, found([{ type: 'text', text: 'found' }, reference('mcp__x__w')])],
+    ['mcp__x__w'],
+  ],
+  ['the same twice', [searched, found([reference('mcp__x__y'), reference('mcp__x__y')])], ['mcp__x__y']],
+  ['of a tool that is not declared', [searched, found([reference('gone')])], []],
+  ['without a name', [searched, found([reference()])], []],
+  ['with a name that is no text', [searched, found([reference({ a: 1 }), reference('__proto__')])], []],
+  ['in an empty result', [searched, found([])], []],
+  ['in a text', [searched, found('tool_reference mcp__x__y')], []],
+  [
+    'of an earlier turn',
+    [
+      searched,
+      found([reference('mcp__x__y')]),
+      { role: 'assistant', content: 'ok' },
+      { role: 'user', content: 'go' },
+    ],
+    ['mcp__x__y'],
+  ],
+  [
+    'of a search that a vendor ran',
+    [
+      {
+        role: 'assistant',
+        content: [
+          {
+            type: 'server_tool_use',
+            id: 'srvtoolu_1',
+            name: 'tool_search_tool_regex',
+            input: { query: 'y' },
+          },
+          {
+            type: 'tool_search_tool_result',
+            tool_use_id: 'srvtoolu_1',
+            content: { type: 'tool_search_tool_search_result', tool_references: [reference('mcp__x__y')] },
+          },
+          { type: 'text', text: 'found' },
+        ],
+      },
+      { role: 'user', content: 'go' },
+    ],
+    ['mcp__x__y'],
+  ],
+])('tools that are loaded later are offered once a reference names them: %s', async (_what, turns, names) => {
+  const { post, workers } = await openMessages()
+  workers[0].script(CHAT, DONE)
+  const search = { name: 'Search', input_schema: { type: 'object' } }
+  const messages = [{ role: 'user', content: 'a' }, ...turns]
+  const reply = await post('/v1/messages?beta=true', turn({ tools: [search, ...LATER], messages }), HEADERS)
+  expect(reply.status, await reply.text()).toBe(200)
+  const { tools } = workers[0].requestsTo(CHAT)[0].json() as { tools: { function: { name: string } }[] }
+  expect(tools.map(({ function: { name } }) => name)).toEqual(['Search', ...names])
+})

@@ -178,3 +178,22 @@ test('beside tools of the gateway, a Messages client gets every block of a Messa
   const events = stream.events.map(({ data }) => JSON.parse(data) as Reply)
   expect(gatherMessage(events).content).toEqual(content)
 })
+
+test('what the client or the store gives back to a Responses worker has the members that only it knows', async () => {
+  const { create, workers } = await openNative()
+  const reply = await create(request)
+  const result = { type: 'function_call_output', call_id: 'call_8', output: 'x', caller: { type: 'program' } }
+  const kinds = ['message', 'function_call']
+  const sent = reply.output.filter(
+    ({ type, content }: Reply) => kinds.includes(type) && content?.length !== 3,
+  )
+  await create({ input: [{ role: 'user', content: 'hi' }, ...sent, result] })
+  const patched = { type: 'custom_tool_call_output', call_id: 'call_2', output: 'ok' }
+  await create({ previous_response_id: reply.id, input: [patched, result] })
+  const [, echoed, chained] = workers[0].requestsTo('POST /v1/responses').map((one) => one.json() as Reply)
+  const of = (items: readonly Reply[]) => items.filter(({ type }) => kinds.includes(type))
+  const bare = ({ id: _, status: __, ...item }: Reply) => item
+  expect(echoed.input.slice(1)).toEqual([...sent.map(bare), result])
+  expect(of(chained.input).slice(1)).toEqual(of(output).map(bare))
+  expect(chained.input.at(-1)).toEqual(result)
+})

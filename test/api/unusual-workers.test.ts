@@ -189,3 +189,36 @@ test.each(pairs)(
       }
   },
 )
+
+/** How engines refuse a prompt whose answer does not fit. */
+const OVERFLOWS = [
+  "'max_tokens' or 'max_completion_tokens' is too large: 32000. This model's maximum context length is 32768 tokens and your request has 28000 input tokens (32000 > 32768 - 28000).",
+  "This model's maximum context length is 32768 tokens. However, you requested 60000 tokens (28000 in the messages, 32000 in the completion). Please reduce the length of the messages or completion.",
+  "Requested token count exceeds the model's maximum context length of 32768 tokens. You requested a total of 60000 tokens: 28000 tokens from the input messages and 32000 tokens for the completion. Please reduce the number of tokens in the input messages or the completion to fit within the limit.",
+]
+
+test.each(fronts)(
+  'a prompt that leaves too little for the answer: the refusal as a %s client knows it',
+  async (front) => {
+    const { post, workers } = await openLane(LANES.chat)
+    const { path, body } = FRONTS[front]
+    for (const message of OVERFLOWS)
+      for (const stream of [true, false]) {
+        const error = { message, type: 'BadRequestError', code: 400 }
+        workers[0].script(LANES.chat.route, jsonAnswer({ error }, { status: 400 }))
+        const reply = await post(path, { ...body, model: 'test-model', stream })
+        const said = (await reply.json()) as Reply
+        expect(reply.status).toBe(400)
+        // Agents read the numbers, and ask again with less.
+        if (front === 'messages')
+          expect(said.error).toMatchObject({
+            type: 'invalid_request_error',
+            message: expect.stringContaining(
+              'input length and `max_tokens` exceed context limit: 28000 + 32000 > 32768',
+            ),
+          })
+        else expect(said.error.message).toBe(message)
+        if (front === 'responses') expect(said.error.code).toBe('context_length_exceeded')
+      }
+  },
+)

@@ -95,12 +95,17 @@ function loadedTools(messages: MessagesRequest['messages']): ReadonlySet<unknown
   const names = new Set<unknown>()
   for (const { content } of messages) {
     if (typeof content === 'string') continue
-    for (const block of content) {
-      if (block.type !== 'tool_result' || !Array.isArray(block.content)) continue
-      for (const part of block.content) if (part.type === 'tool_reference') names.add(part.tool_name)
-    }
+    for (const block of content)
+      for (const part of 'content' in block ? referencesIn(block.content) : [])
+        if (isObject(part) && part.type === 'tool_reference') names.add(part.tool_name)
   }
   return names
+}
+
+/** A client's search has references as its result, a vendor's search as a member of it. */
+function referencesIn(result: unknown): readonly unknown[] {
+  const parts = isObject(result) ? result.tool_references : result
+  return Array.isArray(parts) ? parts : []
 }
 
 function toObjectSchema(schema: unknown): unknown {

@@ -23,6 +23,8 @@ export function toNativeItems(items: readonly HistoryItem[], unsealer: Unsealer)
 }
 
 function toItems(item: HistoryItem, requests: Map<string, HistoryItem>, unsealer: Unsealer): Json[] {
+  // What a worker ran goes back to it unchanged.
+  if (typeof item._workerId === 'string') return [{ ...withoutOwn(item), id: item._workerId }]
   switch (item.type) {
     case 'message':
     case 'function_call':
@@ -53,13 +55,12 @@ function toItems(item: HistoryItem, requests: Map<string, HistoryItem>, unsealer
   }
 }
 
-/** Calls that the gateway ran become functions with their results; what a worker ran goes back to it unchanged. */
+/** Calls that the gateway ran become functions with their results. */
 function toOther(item: HistoryItem): Json[] {
   const builtIn = BUILT_IN.get(item.type)
   if (builtIn !== undefined && typeof item._modelText === 'string')
     return asFunction(item, builtIn, item._arguments ?? '{}', item._modelText)
-  const whole = withoutOwn(item)
-  return [typeof item._workerId === 'string' ? { ...whole, id: item._workerId } : whole]
+  return [withoutOwn(item)]
 }
 
 function asFunction({ id }: HistoryItem, name: unknown, args: unknown, said: unknown): Json[] {

@@ -51,11 +51,10 @@ function toWholeItem(item: InputItem, path: string): WholeItem {
       return { type: item.type, id: item.id }
     case 'message':
       return {
-        ...head(item),
+        ...stated(item),
         role: item.role,
         content: toContent(item, path),
         status: item.status ?? 'completed',
-        ...given('phase', item.phase),
       }
     case 'reasoning':
       return {
@@ -65,28 +64,13 @@ function toWholeItem(item: InputItem, path: string): WholeItem {
         ...given('encrypted_content', item.encrypted_content),
       }
     case 'function_call':
-      return {
-        ...head(item),
-        call_id: item.call_id,
-        name: item.name,
-        ...given('namespace', item.namespace),
-        arguments: item.arguments,
-        status: item.status ?? 'completed',
-      }
+      return { ...stated(item), status: item.status ?? 'completed' }
     case 'custom_tool_call':
-      return {
-        ...head(item),
-        call_id: item.call_id,
-        name: item.name,
-        ...given('namespace', item.namespace),
-        input: item.input,
-        status: item.status ?? 'completed',
-      }
+      return { ...stated(item), status: item.status ?? 'completed' }
     case 'custom_tool_call_output':
     case 'function_call_output':
       return {
-        ...head(item),
-        call_id: item.call_id,
+        ...stated(item),
         output:
           typeof item.output === 'string' ? item.output : toParts(item.output, 'user', `${path}.output`),
         status: item.status ?? 'completed',
@@ -150,6 +134,12 @@ function toWholeItem(item: InputItem, path: string): WholeItem {
 
 function head(item: { readonly id?: string | null; readonly type: string }): { id: string; type: string } {
   return { id: item.id ?? newItemId(item.type), type: item.type }
+}
+
+/** All members, with those that only a worker knows; absent for null. */
+function stated(item: InputItem): HistoryItem {
+  const members = Object.entries(withoutOwn(item)).filter(([, value]) => value !== null)
+  return { ...Object.fromEntries(members), ...head(item) }
 }
 
 /** The member, unless it is absent or null. */
