@@ -454,3 +454,45 @@ test('a message above 4 MiB is read', async () => {
   engine.answer([new Array(2_000).fill(id)], { matchedStopStr: 'x'.repeat(5_000_000) })
   expect((await whole(await post(CHAT, ask))).choices[0].message.content).toBe('a'.repeat(2_000))
 })
+
+describe('while the engine is silent', () => {
+  const SILENT = { plugins: { chat: { streamOpensAfterMs: 30 } }, kernel: { http: { heartbeatMs: 100 } } }
+
+  test('a stream opens and has comments until the answer comes', async () => {
+    const { engine, post, ids } = await openGrpcFleet(SILENT)
+    const answer = Promise.withResolvers<void>()
+    const tokens = await ids('late')
+    engine.script = ({ request }) => [{ waitFor: answer.promise }, ...engine.steps([tokens], {}, request)]
+    const reply = await post(CHAT, { ...ask, stream: true })
+    expect(reply.status).toBe(200)
+    const reader = (reply.body as ReadableStream<Uint8Array>).pipeThrough(new TextDecoderStream()).getReader()
+    let text = ''
+    while (!text.includes('\n\n:')) text += (await reader.read()).value
+    expect(text).toMatch(/^: waiting for the worker\n\n:/)
+    answer.resolve()
+    for (let next = await reader.read(); !next.done; next = await reader.read()) text += next.value
+    const { textOf, data } = readStream(text)
+    expect([textOf(0), data.at(-1)]).toEqual(['late', '[DONE]'])
+  })
+
+  test('a failure after that is an event', async () => {
+    const { engine, post } = await openGrpcFleet(SILENT)
+    const failure = Promise.withResolvers<void>()
+    engine.script = () => [{ waitFor: failure.promise }, { status: 3, details: 'bad grammar' }]
+    const reply = await post(CHAT, { ...ask, stream: true })
+    failure.resolve()
+    expect(reply.status).toBe(200)
+    expect(await reply.text()).toContain('bad grammar')
+  })
+
+  test('a client that leaves before the stream opens ends the call', async () => {
+    const { engine, post } = await openGrpcFleet(SILENT)
+    engine.script = () => [{ hang: true }]
+    const leaving = new AbortController()
+    const reply = post(CHAT, { ...ask, stream: true }, {}, leaving.signal).catch(() => null)
+    const call = await engine.received()
+    leaving.abort()
+    await reply
+    await call.cancelled
+  })
+})

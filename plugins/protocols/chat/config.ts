@@ -13,6 +13,13 @@ export const chatConfig = Type.Object(
       description:
         'relay: workers that take chat completions get the bytes of the request, and their response is passed on unchanged. normalize: every answer is decoded and encoded again, so that clients get the same chunks from every engine.',
     }),
+    streamOpensAfterMs: Type.Integer({
+      minimum: 1,
+      maximum: 2_147_483_647,
+      default: 10_000,
+      description:
+        'Time after which the stream of a translated chat opens without an event of its worker, in milliseconds. Heartbeats keep it open from then on (`kernel.http.heartbeatMs`), and failures have no HTTP status of their own.',
+    }),
     modelListMs: Type.Integer({
       minimum: 1,
       maximum: 3_600_000,

@@ -124,11 +124,17 @@ export function inferenceRoutes(host: Host, config: ChatConfig): RouteDefinition
 /** @param model to generate for */
 type Serve = (ctx: RequestContext, model: string) => void | Promise<void>
 
-function serveOf(host: Host, endpoint: InferenceRow['endpoint'], { chat }: ChatConfig): Serve {
+function serveOf(host: Host, endpoint: InferenceRow['endpoint'], config: ChatConfig): Serve {
   const generations = host.use(Generations)
+  const { balance } = host
+  const opensAfterMs = config.streamOpensAfterMs
   switch (endpoint) {
     case 'chat':
-      return (ctx) => serveChat(generations, ctx, ctx.bodyJson() as ChatRequest, chat === 'relay')
+      return (ctx, model) => {
+        const workers = balance.workersOf(balance.canonicalModel(model))
+        const mayRelay = config.chat === 'relay' && workers.some(({ apis }) => apis.includes(endpoint))
+        serveChat(generations, ctx, ctx.bodyJson() as ChatRequest, { mayRelay, opensAfterMs })
+      }
     case 'completions':
       return (ctx) => serveCompletion(generations, ctx, ctx.bodyJson() as CompletionRequest)
     case 'generate':

@@ -21,8 +21,13 @@ export function openGenerationStream(
   ctx: RequestContext,
   first: GenerationEvent,
 ): ReturnType<RequestContext['sse']> {
-  if (first.type === 'started' && first.worker.connectionMode === 'grpc') grpcStreams.add(ctx)
+  noteWorker(ctx, first)
   return ctx.sse()
+}
+
+/** For the end of the stream. @param event any; `started` names the worker */
+export function noteWorker(ctx: RequestContext, event: GenerationEvent): void {
+  if (event.type === 'started' && event.worker.connectionMode === 'grpc') grpcStreams.add(ctx)
 }
 
 /** The API's error format, with the end marker after an error that ends a stream of an engine over gRPC. */

@@ -7,10 +7,11 @@ import type {
   GenerationEvent,
   Generations,
   RequestContext,
+  StreamWriter,
 } from '#kernel'
 import { toChatAnnotation } from '../../wire/annotations.ts'
 import type { ChatReply, ChatReplyChoice, ChatRequest } from '../../wire/chat.ts'
-import { checkStreamCompletion, openGenerationStream } from '../stream-end.ts'
+import { checkStreamCompletion, noteWorker } from '../stream-end.ts'
 import { ChatChunks, toWireLogprobs, toWireUsage } from './chat-chunks.ts'
 import { fromChatBody } from './from-chat-body.ts'
 
@@ -20,20 +21,28 @@ const PASS_THROUGH = {
   checkCompletion: checkStreamCompletion,
 } as const
 
+/** A comment, as soon as the stream opens without an event. */
+const WAITING = ': waiting for the worker\n\n'
+
+export interface ChatServing {
+  /** Workers that take the format get the bytes. */
+  readonly mayRelay: boolean
+  /** As `streamOpensAfterMs` of the configuration. */
+  readonly opensAfterMs: number
+}
+
 /**
  * Never throws: failures become the client's reply.
  * @param body checked
- * @param mayRelay workers that take the format get the bytes
  */
 export function serveChat(
   generations: Generations,
   ctx: RequestContext,
   body: ChatRequest,
-  mayRelay: boolean,
+  serving: ChatServing,
 ): void {
-  const passThrough = mayRelay ? PASS_THROUGH : undefined
-  if (body.stream === true) streamChat(generations, ctx, body, passThrough)
-  else answerChat(generations, ctx, body, passThrough)
+  if (body.stream === true) streamChat(generations, ctx, body, serving)
+  else answerChat(generations, ctx, body, serving.mayRelay ? PASS_THROUGH : undefined)
 }
 
 type PassThrough = GenerateOptions['passThrough']
@@ -63,31 +72,42 @@ function streamChat(
   generations: Generations,
   ctx: RequestContext,
   body: ChatRequest,
-  passThrough: PassThrough,
+  { mayRelay, opensAfterMs }: ChatServing,
 ): void {
   const chunks = new ChatChunks({
     requestId: ctx.requestId,
     includeUsage: body.stream_options?.include_usage === true,
   })
   const onEvent = (event: GenerationEvent) => {
+    clearTimeout(opening)
     if (event.type === 'failed') {
       ctx.fail(event.error)
       return
     }
-    // The head waits for the first event, so that a failure before it has a status.
-    if (writer === null) {
-      writer = openGenerationStream(ctx, event)
-      writer.onDrain(() => generation.resume())
-    }
+    noteWorker(ctx, event)
+    writer ??= open()
     const text = chunks.write(event)
     if (event.type === 'finished') writer.end(text)
     else if (text !== '' && !writer.write(text)) generation.pause()
   }
-  let writer: ReturnType<RequestContext['sse']> | null = null
+  let writer: StreamWriter | null = null
+  const open = () => {
+    const opened = ctx.sse()
+    opened.onDrain(() => generation.resume())
+    return opened
+  }
+  // The head waits for the first event, so that a failure before it has a status; not for long, since clients give up. A worker
+  // that gets the bytes writes its own head.
+  const openEarly = () => {
+    writer = open()
+    writer.write(WAITING)
+  }
+  const opening = mayRelay ? undefined : setTimeout(openEarly, opensAfterMs)
+  ctx.onCancel(() => clearTimeout(opening))
   const generation: Generation = generations.open(ctx, fromChatBody(body), {
     stream: true,
     listener: { onEvent },
-    passThrough,
+    passThrough: mayRelay ? PASS_THROUGH : undefined,
   })
 }
 
