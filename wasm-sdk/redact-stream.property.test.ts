@@ -42,10 +42,7 @@ function textOfChat(data: string): string {
 }
 
 /** One stream after the other through the same module, whose start is what takes the time. */
-async function streamed(
-  streams: readonly (CaseEvent[])[],
-  words: readonly string[],
-): Promise<string[][]> {
+async function streamed(streams: readonly CaseEvent[][], words: readonly string[]): Promise<string[][]> {
   const steps = streams.map((events) => ({ on: 'OnStreamEvent' as const, events, expect: {} }))
   const result = await runCase({ title: 'any', config: { secrets: words.join(',') }, steps }, { bytes })
   return result.steps.map(({ differences, observed }) => {

@@ -6,7 +6,13 @@ import type { Language } from './build-result.ts'
 import { EDITOR_TYPES, writeEditorTypes } from './editor-types.ts'
 import { sdkFolder } from './sdk-folder.ts'
 
-export const LANGUAGES: readonly Language[] = Object.freeze(['assemblyscript', 'rust', 'go', 'c', 'wat'] as const)
+export const LANGUAGES: readonly Language[] = Object.freeze([
+  'assemblyscript',
+  'rust',
+  'go',
+  'c',
+  'wat',
+] as const)
 
 /** Files that a template takes from an example. */
 const FROM_EXAMPLES: Readonly<Partial<Record<Language, readonly string[]>>> = {

@@ -1,4 +1,4 @@
-/** Writes instructions: the few that the rewriter adds to modules. */
+/** Writes the instructions that the rewriter adds. */
 import { ByteWriter } from './byte-writer.ts'
 
 export const EMPTY_BLOCK = 0x40
@@ -45,7 +45,7 @@ export class Assembler extends ByteWriter {
     this.u32(index)
   }
 
-  /** A load or store of an exact memory, without a hint of alignment. */
+  /** A load or store of a given memory, without alignment hint. */
   access(op: number, memory: number, offset: number): void {
     this.byte(op)
     this.byte(HAS_MEMORY)
@@ -53,7 +53,7 @@ export class Assembler extends ByteWriter {
     this.u32(offset)
   }
 
-  /** Traps when the value on the stack is not 0. @param before what is written down first */
+  /** Traps if the value on the stack is not 0. @param before writes instructions before the trap */
   trapIf(before?: () => void): void {
     this.all([0x04, EMPTY_BLOCK])
     before?.()
@@ -61,7 +61,7 @@ export class Assembler extends ByteWriter {
   }
 }
 
-/** Instructions without immediates that are used here. */
+/** Opcodes that the rewriter writes. */
 export const I = {
   end: 0x0b,
   return: 0x0f,
@@ -76,10 +76,8 @@ export const I = {
   i32Add: 0x6a,
   i32Sub: 0x6b,
   i32And: 0x71,
-  i32Or: 0x72,
   i32Shl: 0x74,
   i32ShrU: 0x76,
-  i64Add: 0x7c,
   i64Sub: 0x7d,
   i32WrapI64: 0xa7,
   i64ExtendI32U: 0xad,

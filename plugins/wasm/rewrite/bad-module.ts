@@ -1,4 +1,4 @@
-/** The one way in which a file is said to be no module that the gateway can take. */
+/** A file that is not a module the gateway can run; the message says why. */
 export class BadModule extends Error {
   constructor(message: string) {
     super(message)

@@ -1,4 +1,4 @@
-/** What the rewriter has to know of a function body before it writes it anew. */
+/** Scans function bodies for the properties that the rewriter needs. */
 import { ByteReader } from './byte-reader.ts'
 import { recursiveNodes } from './call-graph.ts'
 import { weightOf } from './fuel-weights.ts'
@@ -6,24 +6,23 @@ import { Instruction, OP } from './instruction.ts'
 import { type LoopForm, LoopForms, type TwiceBudget } from './loop-forms.ts'
 import { type ModuleParts, readLocals } from './module-parts.ts'
 
-/** What one body is made of, as far as the rewriter has to know beforehand. */
 export interface BodyTraits {
   readonly hasLoop: boolean
-  /** It may go on after something was thrown. */
+  /** Can continue after an exception. */
   readonly catches: boolean
   readonly isRecursive: boolean
-  /** It calls nothing. */
+  /** Contains no calls. */
   readonly isLeaf: boolean
   /**
-   * Units of each arm of an `if`, and behind each `br_if` up to where it leads; in order of their beginnings. None where
-   * the other way leaves the innermost loop: of all rounds, only the last one does not run the arm.
+   * Fuel of each arm of an `if` and of the code after each `br_if` up to its target, in order. 0 if the alternative leaves
+   * the innermost loop, since only the last iteration skips the arm.
    */
   readonly arms: readonly number[]
-  /** In order of the loops. */
+  /** Form of each loop, in order. */
   readonly loops: readonly LoopForm[]
 }
 
-/** Of a module's bytes, those that may stand twice in what is made of it. */
+/** Maximum size of the loop bodies of a module that are duplicated, bytes. */
 const TWICE_MODULE_BYTES = 262_144
 
 interface Scanned {
@@ -45,7 +44,7 @@ export function scanBodies(parts: ModuleParts): BodyTraits[] {
   const scanned = parts.bodies.map((body) =>
     scanBody(new ByteReader(parts.bytes, body.from, body.to), imported, referenced, budget),
   )
-  // One node more stands for whatever an indirect call may reach.
+  // An additional node stands for the targets of indirect calls.
   const anyone = scanned.length
   const edges = scanned.map(({ callees, callsIndirectly }) =>
     callsIndirectly ? [...callees, anyone] : callees,
@@ -105,23 +104,23 @@ function scanBody(
 }
 
 interface OpenBlock {
-  /** As it was opened, or `else`. */
+  /** Opening instruction, or `else`. */
   readonly op: number
-  /** Place among the open blocks of the innermost loop, this one too; -1 for none. */
+  /** Index of the innermost open loop, possibly this block; -1 if none. */
   readonly loop: number
-  /** Place of the arm that is open; -1 for none. */
+  /** Index of the open arm; -1 if none. */
   readonly arm: number
-  /** Where that began. */
+  /** Start of the arm. */
   readonly since: number
-  /** Branches that lead to the block's end: place and where the code behind them began. */
+  /** Branches to the end of the block: arm, and start of the code after them. */
   readonly branches: { readonly arm: number; readonly since: number }[]
 }
 
-/** Counts what is only done on a condition. */
+/** Sums the fuel of conditional code. */
 class ArmCounter {
   readonly sizes: number[] = []
   #count = 0
-  /** Of an `if` without an `else` that has just ended. */
+  /** Arm of an `if` without `else` that has just ended; -1 if none. */
   #endedArm = -1
   readonly #blocks: OpenBlock[] = [{ op: OP.block, loop: -1, arm: -1, since: 0, branches: [] }]
 
@@ -148,7 +147,7 @@ class ArmCounter {
       this.#close(block)
       for (const { arm, since } of block.branches) this.sizes[arm] = this.#count - since
       if (block.op === OP.if) this.#endedArm = block.arm
-      // Whoever does not run an arm that ends with the loop's body leaves the loop.
+      // Skipping an arm at the end of the loop body leaves the loop.
       else if (block.op === OP.loop && endedArm >= 0) this.sizes[endedArm] = 0
     }
   }

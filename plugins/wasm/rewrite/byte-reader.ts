@@ -1,4 +1,4 @@
-/** Moves over the bytes of a module; whatever it cannot read is a `BadModule`. @source WebAssembly core 2.0, 5.2 */
+/** Reads values of the binary format; throws `BadModule` for invalid ones. @source WebAssembly core 2.0, 5.2 */
 import { BadModule } from './bad-module.ts'
 
 export class ByteReader {
@@ -35,7 +35,7 @@ export class ByteReader {
     throw new BadModule('invalid module: a number has more than 32 bits')
   }
 
-  /** A signed number of at most 64 bits, whose value does not matter here. */
+  /** Skips a signed number of at most 64 bits. */
   skipSigned(): void {
     for (let count = 0; count < 10; count++) if (this.byte() < 0x80) return
     throw new BadModule('invalid module: a number has more than 64 bits')
@@ -64,7 +64,6 @@ export class ByteReader {
     return Buffer.from(this.bytes.buffer, this.bytes.byteOffset + start, length).toString('utf8')
   }
 
-  /** Each entry takes a byte at least, so that no count asks for more than there is. */
   list<T>(read: () => T): T[] {
     const count = this.count()
     const entries: T[] = []
@@ -72,6 +71,7 @@ export class ByteReader {
     return entries
   }
 
+  /** Length of a list; bounded by the rest of the section, since each entry has at least one byte. */
   count(): number {
     const count = this.u32()
     if (count > this.end - this.at) throw new BadModule('invalid module: a list is longer than its section')

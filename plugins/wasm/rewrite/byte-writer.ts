@@ -1,4 +1,4 @@
-/** Bytes of a module that grow; numbers are written in the shortest form, unless their value comes later. */
+/** Writes values of the binary format into a growing buffer. */
 export class ByteWriter {
   #bytes = new Uint8Array(1_024)
   length = 0
@@ -15,7 +15,7 @@ export class ByteWriter {
   copy(bytes: Uint8Array, from = 0, to = bytes.length): void {
     const count = to - from
     this.#room(count)
-    // A call of the engine's own costs more than a few bytes.
+    // Faster than `set` for a few bytes.
     if (count < 16) for (let i = from; i < to; i++) this.#bytes[this.length++] = bytes[i]
     else {
       this.#bytes.set(bytes.subarray(from, to), this.length)
@@ -46,7 +46,7 @@ export class ByteWriter {
     }
   }
 
-  /** Room for a number of at most 34 bits that is only known later. @returns its place */
+  /** Reserves space for a number of at most 34 bits. @returns its offset, for `fill` */
   later(): number {
     const place = this.length
     this.all([0x80, 0x80, 0x80, 0x80, 0])
@@ -68,7 +68,7 @@ export class ByteWriter {
     this.copy(bytes)
   }
 
-  /** A view of what is written; valid until more is. */
+  /** A view, valid until the next write. */
   view(): Uint8Array {
     return this.#bytes.subarray(0, this.length)
   }

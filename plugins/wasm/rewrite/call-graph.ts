@@ -1,6 +1,5 @@
-/** Which functions may be called again before they return: only they have to count the stack. */
-
-/** Nodes on a cycle: Tarjan's strongly connected components, without recursion of its own. */
+/** Finds recursive functions, the only ones that count the stack. */
+/** Nodes on a cycle, by an iterative form of Tarjan's strongly connected components. */
 export function recursiveNodes(edges: readonly (readonly number[])[]): Uint8Array {
   const count = edges.length
   const order = new Int32Array(count).fill(-1)

@@ -1,7 +1,5 @@
 /**
- * The functions that the rewriter adds to a module, in the module's own instructions: the memory that guest and gateway
- * exchange, limits on growth, and what puts an instance back.
- *
+ * Functions that the rewriter adds to a module: the exchange memory, limits on growth, and saving and restoring globals.
  * @source WebAssembly core 3.0, 5.4
  */
 import { type Assembler, EMPTY_BLOCK, I } from './assembler.ts'
@@ -23,17 +21,17 @@ const { i32, i64, f64 } = VALUE
 export interface FunctionCode {
   readonly parameters: readonly number[]
   readonly results: readonly number[]
-  /** Local variables beside the parameters, all of the type i32. */
+  /** Number of additional local variables of type i32. */
   readonly locals: number
   write(out: Assembler): void
 }
 
-/** Why a guest was ended by what is added here; `fault` says which. */
+/** Values of the global `fault`: why an added function trapped. */
 export const FAULT = { exchange: 1, address: 2 } as const
 const ROUND_UP_8 = 7
 const MAX_BLOCK_BYTES = 0x7000_0000
 
-/** Functions of the Extism kernel that become the module's own. */
+/** Functions of the Extism kernel that the rewriter implements. */
 export const EXCHANGE_FUNCTIONS: Readonly<Record<string, Pick<FunctionCode, 'parameters' | 'results'>>> = {
   alloc: { parameters: [i64], results: [i64] },
   free: { parameters: [i64], results: [] },
@@ -92,7 +90,7 @@ export function hostFunctions(plan: Plan): readonly (FunctionCode & { readonly n
   ]
 }
 
-/** @param amount leaves the units on the stack */
+/** @param amount pushes the units */
 function burn(plan: Plan, out: Assembler, amount: () => void): void {
   const { fuel } = plan.global
   out.globalGet(fuel)
@@ -141,7 +139,7 @@ function mark(plan: Plan, out: Assembler, memory: number): void {
   out.u32(plan.exchange)
 }
 
-/** (pages) → pages before, or -1: within what is left for all memories, and what the memory may have. */
+/** (pages) → previous pages, or -1 beyond the limit of all memories or the maximum of this one. */
 function grow(plan: Plan, out: Assembler, memory: number): void {
   const { size, maximum } = plan.memories[memory]
   const { pagesLeft } = plan.global
@@ -156,7 +154,7 @@ function grow(plan: Plan, out: Assembler, memory: number): void {
   out.byte(I.i32Sub)
   out.byte(I.i32GtU)
   refuseIf()
-  // Beyond the headroom the memory really grows.
+  // Grows the memory beyond its headroom.
   out.globalGet(size)
   out.localGet(0)
   out.byte(I.i32Add)
@@ -184,7 +182,7 @@ function grow(plan: Plan, out: Assembler, memory: number): void {
   out.globalSet(size)
 }
 
-/** (reference, places) → places before, or -1. */
+/** (reference, entries) → previous entries, or -1. */
 function growTable(plan: Plan, out: Assembler, table: number): void {
   const { placesLeft } = plan.global
   out.localGet(1)
@@ -243,7 +241,7 @@ function exchange(plan: Plan, out: Assembler, name: string): void {
       out.access(name === 'input_load_u8' ? I.i32Load8U : I.i64Load, memory, input)
       return
     case 'output_set':
-      // An output of no bytes may lie where the last block ends; zeros follow it.
+      // An empty output may start at the end of the last block.
       address(plan, out, 0)
       out.globalSet(global.outputAt)
       out.localGet(1)
@@ -255,7 +253,7 @@ function exchange(plan: Plan, out: Assembler, name: string): void {
       out.globalSet(global.outputBytes)
       return
     case 'error_set':
-      // Offset 0 takes an error back.
+      // Offset 0 clears the error.
       out.localGet(0)
       out.byte(I.i32WrapI64)
       out.globalSet(global.errorAt)
@@ -263,7 +261,7 @@ function exchange(plan: Plan, out: Assembler, name: string): void {
   }
 }
 
-/** (bytes) → the address of a new block; local variables 1 and 2 hold it and what follows it. */
+/** (bytes) → address of a new block; local variables 1 and 2 hold its start and end. */
 function allocate(plan: Plan, out: Assembler): void {
   const { exchange: memory, global } = plan
   out.localGet(0)
@@ -288,7 +286,7 @@ function allocate(plan: Plan, out: Assembler): void {
   out.byte(I.i32Shl)
   out.byte(I.i32GtU)
   out.all([0x04, EMPTY_BLOCK])
-  // As many pages again as are missing, so that many small blocks grow it a few times only.
+  // Grows by the missing pages.
   out.localGet(2)
   out.all([0x3f])
   out.u32(memory)
@@ -323,7 +321,7 @@ function allocate(plan: Plan, out: Assembler): void {
   out.byte(I.i64ExtendI32U)
 }
 
-/** (address) → the length of the block there, 0 for what is no block. */
+/** (address) → length of the block; 0 if there is none. */
 function blockLength({ exchange: memory, base, global }: Plan, out: Assembler): void {
   out.localGet(0)
   out.i64(base + BLOCK_HEAD_BYTES)
@@ -342,16 +340,13 @@ function blockLength({ exchange: memory, base, global }: Plan, out: Assembler): 
   out.byte(I.i64ExtendI32U)
 }
 
-/**
- * Leaves the address of the first parameter on the stack, checked to have `bytes` bytes between the chunks and the end of
- * the last block: what lies behind that is not wiped after the call.
- */
+/** Pushes the first parameter, after a check that `bytes` bytes there are within the blocks, which are cleared after the call. */
 function address(plan: Plan, out: Assembler, bytes: number): void {
   const { base, global } = plan
   out.localGet(0)
   out.i64(base)
   out.byte(I.i64Sub)
-  // Never below 0: before any block there is the one of the input, however empty.
+  // Never below 0, since there is always the block of the input.
   out.globalGet(global.top)
   out.i32(base + bytes - 1)
   out.byte(I.i32Sub)
@@ -362,7 +357,7 @@ function address(plan: Plan, out: Assembler, bytes: number): void {
   out.byte(I.i32WrapI64)
 }
 
-/** Leaves a place in the input on the stack, checked to have `bytes` bytes. */
+/** Pushes an offset in the input, after a check that `bytes` bytes follow. */
 function inputPlace(plan: Plan, out: Assembler, bytes: number): void {
   out.localGet(0)
   out.i64(MAX_BLOCK_BYTES)
@@ -384,7 +379,7 @@ function fault(plan: Plan, out: Assembler, code: number): void {
   out.globalSet(plan.global.fault)
 }
 
-/** (bytes of the input, fuel): before each call. The gateway has written the input. */
+/** (size of the input, fuel): called before each call, after the input was written. */
 function begin({ base, global, limits }: Plan, out: Assembler): void {
   out.localGet(1)
   out.byte(I.i64TruncF64S)
@@ -405,7 +400,7 @@ function begin({ base, global, limits }: Plan, out: Assembler): void {
   }
 }
 
-/** After each call: what is to be known of it, where the gateway reads it without asking for each number. */
+/** Called after each call: writes the call report to the exchange memory. */
 function end({ base, exchange, global }: Plan, out: Assembler): void {
   const report = base - REPORT_BYTES
   out.i32(0)
@@ -419,7 +414,7 @@ function end({ base, exchange, global }: Plan, out: Assembler): void {
   }
 }
 
-/** Wipes all blocks of the call. */
+/** Clears all blocks of the call. */
 function clear({ base, exchange, global }: Plan, out: Assembler): void {
   out.i32(base)
   out.i32(0)

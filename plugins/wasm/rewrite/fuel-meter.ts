@@ -1,36 +1,36 @@
 /**
- * Writes down what a function body pays: straight-line code is a region whose cost is taken where it is entered. In a
- * body with loops the fuel lies in a local variable between calls, so that a loop touches no memory for it.
+ * Writes the instructions that burn fuel. Straight-line code is a region whose cost is burnt at its entry. In bodies with
+ * loops the fuel is in a local variable between calls, so that loops do not access the global.
  */
 import { type Assembler, EMPTY_BLOCK, I } from './assembler.ts'
 import { OP, VALUE } from './instruction.ts'
 
 /** Straight-line code. */
 export interface Region {
-  /** Where its cost is to be written. */
+  /** Offsets at which its cost is written. */
   readonly places: number[]
-  /** Of a loop's body, what the loop stands in: the first round is paid for there. */
+  /** Of a loop body, the region around the loop, which includes the cost of the first iteration. */
   readonly around: Region | null
   cost: number
 }
 
-/** Never runs, so it costs nothing. */
+/** Unreachable code. */
 const DEAD: Region = { places: [], around: null, cost: 0 }
 
-/** Of what a body adds to its locals. */
+/** Index of an additional local variable. */
 export type LocalOf = (name: string, type: number) => number
 
 export class FuelMeter {
-  /** Of the code that is being written; null where one has to be begun first. */
+  /** Region of the current code; null if a new one must be opened. */
   region: Region | null = null
-  /** The fuel lies in a local variable. */
+  /** The fuel is in a local variable. */
   isLocal = false
   readonly #out: Assembler
   /** Global of the module. */
   readonly #fuel: number
   readonly #local: LocalOf
   readonly #regions: Region[] = []
-  /** A call has returned, and nothing has asked for the fuel since: it is where the callee left it. */
+  /** The fuel is in the global since the last call. */
   #isSpilled = false
 
   constructor(out: Assembler, fuel: number, local: LocalOf) {
@@ -45,16 +45,16 @@ export class FuelMeter {
     this.region = null
     this.#regions.length = 0
     this.#isSpilled = false
-    // Where calls without fuel end: out of the way of those that have some.
+    // Target of the branches for calls without fuel.
     if (isLocal) this.#out.all([OP.block, EMPTY_BLOCK])
   }
 
-  /** The global holds the fuel: the callee has stored it. */
+  /** The fuel is in the global, stored by a callee. */
   get isBack(): boolean {
     return this.#isSpilled
   }
 
-  /** At the entry of the body. What calls nothing ends soon, and whoever calls it is checked. */
+  /** Writes the entry of the body. Leaf functions are not checked, since they end soon and their caller is checked. */
   enter(isLeaf: boolean): void {
     const region = this.#open()
     if (!this.isLocal) {
@@ -64,11 +64,11 @@ export class FuelMeter {
     }
     this.#out.globalGet(this.#fuel)
     if (isLeaf) this.#keep(region)
-    // Nothing stands around it yet but the block that those without fuel leave.
+    // Only the block for calls without fuel is open.
     else this.#keepAndCheck(region, 0)
   }
 
-  /** A loop pays at its head. @param label of the block that those without fuel leave */
+  /** Burns at the head of a loop. @param label block for calls without fuel */
   enterLoop(label: number): void {
     const region = this.#open()
     if (this.isLocal) {
@@ -80,24 +80,24 @@ export class FuelMeter {
     }
   }
 
-  /** The body of a loop that pays where it begins anew, by `repeat`; its first round is paid for where it stands. */
+  /** Opens the body of a loop that burns in `repeat`; its first iteration is part of the region around it. */
   openLoopBody(): Region {
     const around = this.region
     return around === DEAD ? DEAD : this.#open(around)
   }
 
-  /** Before a branch back to a loop. @param label of the block that those without fuel leave */
+  /** Burns before a branch back to a loop. @param label block for calls without fuel */
   repeat(body: Region, label: number): void {
     this.#out.localGet(this.#local('fuel', VALUE.i64))
     this.#keepAndCheck(body, label)
   }
 
-  /** What follows is a region of its own, unless it never runs. */
+  /** Ends the region. */
   close(): void {
     if (this.region !== DEAD) this.region = null
   }
 
-  /** Code that only branches reach takes its fuel where it begins; what is empty has stopped at the next loop. */
+  /** Opens a region if there is none. Fuel is not checked here, but at the next loop. */
   need(isReachable: boolean): void {
     if (this.region !== null) return
     if (!isReachable) {
@@ -141,12 +141,12 @@ export class FuelMeter {
     this.#out.localSet(this.#local('fuel', VALUE.i64))
   }
 
-  /** Code behind this is reached by branches, which have the fuel in its local variable. */
+  /** Following code is reached by branches, with the fuel in the local variable. */
   returned(): void {
     this.#isSpilled = false
   }
 
-  /** The body is written: what its regions cost is known. Inner ones are newer than those around them. */
+  /** Fills in the costs of the regions; inner regions come after those around them. */
   end(): void {
     if (this.isLocal) {
       this.#out.all([OP.return, OP.end])
@@ -188,7 +188,7 @@ export class FuelMeter {
     this.#out.globalSet(this.#fuel)
   }
 
-  /** From what lies on the stack. */
+  /** Subtracts the cost from the value on the stack. */
   #subtract(region: Region): void {
     this.#out.byte(0x42)
     const place = this.#out.later()

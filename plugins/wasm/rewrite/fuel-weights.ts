@@ -1,17 +1,14 @@
-/**
- * What instructions cost, in units: about the time of one simple instruction, a nanosecond or less. What is done outside
- * of the guest costs what it takes there, whatever way leads to it: the gateway takes that itself.
- */
+/** Fuel of instructions: one unit is about the time of a simple instruction. Host functions burn their fuel themselves. */
 import { type Instruction, OP } from './instruction.ts'
 
-/** A function of the exchange, which became the module's own. */
+/** Call of a kernel function that the rewriter implements. */
 const EXCHANGE_CALL = 4
 const CALL = 3
 const INDIRECT_CALL = 6
 const THROW = 500
 /** Pages are zeroed when they are first touched. */
 const GROW = 1_000
-/** Such accesses leave the compiled code. */
+/** Table accesses leave the compiled code. */
 const TABLE_ACCESS = 32
 const BULK = 20
 const DIVISION = 8

@@ -1,6 +1,6 @@
 /**
- * Reads one instruction after another: what it is, and where its immediates end. Known are the instructions of core 2.0
- * with SIMD and relaxed SIMD, bulk memory, reference types, multiple memories, tail calls and both forms of exceptions.
+ * Reads instructions: opcode, immediates and length. Supports core 2.0 with SIMD and relaxed SIMD, bulk memory, reference
+ * types, multiple memories, tail calls and both forms of exceptions.
  *
  * @source WebAssembly core 3.0, 5.4 (binary format of instructions); legacy exception handling proposal
  */
@@ -49,7 +49,7 @@ export const OP = {
   refNull: 0xd0,
   refIsNull: 0xd1,
   refFunc: 0xd2,
-  // Behind 0xfc; the prefix makes them numbers of their own.
+  // With prefix 0xfc.
   memoryInit: 0xfc08,
   dataDrop: 0xfc09,
   memoryCopy: 0xfc0a,
@@ -58,19 +58,11 @@ export const OP = {
   elemDrop: 0xfc0d,
   tableCopy: 0xfc0e,
   tableGrow: 0xfc0f,
-  tableSize: 0xfc10,
   tableFill: 0xfc11,
-  // Behind 0xfd.
-  v128Load: 0xfd00,
+  // With prefix 0xfd.
   v128Store: 0xfd0b,
-  v128Const: 0xfd0c,
-  shuffle: 0xfd0d,
-  firstLane: 0xfd15,
-  lastLane: 0xfd22,
-  firstLoadLane: 0xfd54,
   firstStoreLane: 0xfd58,
   lastStoreLane: 0xfd5b,
-  lastLoadZero: 0xfd5d,
 } as const
 
 const LAST_TRUNCATION = 0xfc07
@@ -83,9 +75,9 @@ const REFERENCES = new Set([0x70, 0x6f, 0x69])
 const VALUES = new Set<number>(Object.values(VALUE))
 const EMPTY = 0x40
 
-/** The instruction read last; one object for all, since there are millions. */
+/** The last instruction; one object is reused for all. */
 export class Instruction {
-  /** One of `OP`, or any other instruction without influence on what is rewritten. */
+  /** One of `OP`, or another opcode that the rewriter copies. */
   op = 0
   /** Offsets of the instruction. */
   start = 0
@@ -97,7 +89,7 @@ export class Instruction {
   /** Of a load or store. */
   offset = 0
 
-  /** @throws BadModule for an instruction that nobody here knows */
+  /** @throws BadModule for an unsupported instruction */
   read(reader: ByteReader): void {
     this.start = reader.at
     const first = reader.byte()
@@ -224,13 +216,13 @@ export class Instruction {
   }
 }
 
-/** @returns the type @throws BadModule for one that is not a single byte: what follows would be taken for instructions */
+/** @returns the type @throws BadModule for a type of several bytes */
 export function checkValueType(type: number): number {
   if (VALUES.has(type) || REFERENCES.has(type)) return type
   throw unknownType(type, 'values')
 }
 
-/** @throws BadModule for a type that references of the gateway's do not have */
+/** @throws BadModule for an unsupported reference type */
 export function checkReferenceType(type: number, what: string): number {
   if (REFERENCES.has(type)) return type
   throw unknownType(type, what)
@@ -243,7 +235,7 @@ function unknownType(type: number, what: string): BadModule {
   )
 }
 
-/** None, one value, or the index of a type: a number that is not negative. */
+/** Empty, one value type, or the index of a type, which is not negative. */
 function readBlockType(reader: ByteReader): void {
   const first = reader.bytes[reader.at]
   const type = reader.s33()
@@ -264,7 +256,7 @@ function unknown(op: number): BadModule {
   )
 }
 
-/** By op - 0x36: the stores of i32, i64, f32 and f64, then the narrow ones. */
+/** Value types of stores, by opcode from 0x36 on. */
 const STORED = [
   VALUE.i32,
   VALUE.i64,
@@ -277,7 +269,7 @@ const STORED = [
   VALUE.i64,
 ] as const
 
-/** @returns the type of the value that a store takes; null for what is no store */
+/** Value type of a store; null for other instructions. */
 export function storedType(op: number): number | null {
   if (op >= OP.firstStore && op <= OP.lastStore) return STORED[op - OP.firstStore]
   if (op === OP.v128Store) return VALUE.v128

@@ -1,36 +1,36 @@
 /**
- * How the loops of a body take their fuel. A loop that pays where it begins anew costs nothing when it is only run
- * through once; one whose body is written twice is checked at every second round.
+ * Decides how loops burn fuel. A loop that burns at its back edges costs nothing if it runs once; a loop with a duplicated
+ * body is checked at every second iteration.
  */
 import { type Instruction, OP } from './instruction.ts'
 
-/** `entered`: at its head. `repeated`: at the branches that lead back to it. `twice`: so too, with its body written twice. */
+/** `entered`: at the head. `repeated`: at the back edges. `twice`: at the back edges, with a duplicated body. */
 export type LoopForm = 'entered' | 'repeated' | 'twice'
 
-/** Longer bodies are not written twice: a check costs them little. */
+/** Longer bodies are not duplicated, since a check costs them little, bytes. */
 const TWICE_BYTES = 512
-/** How deeply loops that are written twice stand in each other. */
+/** Maximum nesting of duplicated loops. */
 const TWICE_DEPTH = 2
 
-/** What is left of the bytes of one module that may be written twice. */
+/** Remaining bytes of a module that may be duplicated. */
 export interface TwiceBudget {
   bytes: number
 }
 
 interface OpenLoop {
   readonly place: number
-  /** Where its body began. */
+  /** Start of its body. */
   readonly since: number
-  /** Takes no values at each round, and no table leads back to it. */
+  /** Has no parameters and is not a target of `br_table`. */
   isPlain: boolean
   isRepeated: boolean
-  /** Of loops in it that are written twice: their bytes once more, and how deep they are. */
+  /** Size and nesting of duplicated loops in it. */
   bytes: number
   depth: number
 }
 
 export class LoopForms {
-  /** In the order of the loops. */
+  /** Form of each loop, in order. */
   readonly forms: LoopForm[] = []
   readonly #code: Uint8Array
   readonly #budget: TwiceBudget
@@ -45,7 +45,7 @@ export class LoopForms {
   note({ op, index, start, end }: Instruction): void {
     switch (op) {
       case OP.loop: {
-        // The index of a type may stand for values that are taken at each round.
+        // A type index may have parameters.
         const type = this.#code[start + 1]
         const isPlain = type >= 0x40 && type < 0x80
         const place = this.forms.push('entered') - 1
@@ -67,7 +67,7 @@ export class LoopForms {
         return
       }
       case OP.brTable: {
-        // Which loops it leads to is not looked at: it may be any that is open.
+        // Its targets are not read: it may lead to any open loop.
         const loop = this.#loops.at(-1)
         if (loop !== undefined) loop.isPlain = false
         return
@@ -84,7 +84,7 @@ export class LoopForms {
     this.#loops.pop()
     const around = this.#loops.at(-1)
     if (!loop.isPlain) {
-      // What is not plain for a table is so for all loops around.
+      // Applies to all loops around it.
       if (around !== undefined) around.isPlain = false
       return
     }

@@ -1,4 +1,4 @@
-/** A module taken apart as far as the rewriter changes it; what it leaves alone stays a range of bytes. @source WebAssembly core 3.0, 5.5 */
+/** Parses the sections of a module that the rewriter changes; others stay ranges of bytes. @source WebAssembly core 3.0, 5.5 */
 import { BadModule } from './bad-module.ts'
 import { ByteReader } from './byte-reader.ts'
 import { checkReferenceType, checkValueType, Instruction, OP } from './instruction.ts'
@@ -57,9 +57,9 @@ export interface Range {
 
 export interface ModuleParts {
   readonly bytes: Uint8Array
-  /** Content of sections that are carried over as they are. */
+  /** Content of the sections. */
   readonly sections: ReadonlyMap<number, Range>
-  /** The names of functions, for traces of failures. */
+  /** The name section, for stack traces. */
   readonly names: Range | null
   readonly types: readonly FunctionType[]
   readonly imports: readonly ModuleImport[]
@@ -70,13 +70,13 @@ export interface ModuleParts {
   readonly globals: readonly { readonly type: number; readonly isMutable: boolean }[]
   readonly exports: readonly ModuleExport[]
   readonly bodies: readonly Range[]
-  /** Of all data that the module brings along. */
+  /** Total size of the data segments. */
   readonly dataBytes: number
-  /** Functions that a table or a reference may hold. */
+  /** Functions that tables or references may hold. */
   readonly referenced: ReadonlySet<number>
 }
 
-/** @param bytes of a module that the engine finds valid @throws BadModule naming what the gateway does not run */
+/** @throws BadModule for an invalid file or an unsupported feature */
 export function readParts(bytes: Uint8Array): ModuleParts {
   return new PartsReader(bytes).read()
 }
@@ -142,7 +142,7 @@ class PartsReader {
     } while (this.#instruction.op !== OP.end)
   }
 
-  /** Three forms: for the first memory, for none at first, for the one that is named. */
+  /** Forms: 0 first memory, 1 passive, 2 explicit memory. */
   #readDataBytes(): number {
     const sizes = this.#list(SECTION.data, (reader) => {
       const form = reader.u32()
@@ -156,7 +156,7 @@ class PartsReader {
     return sizes.reduce((sum, size) => sum + size, 0)
   }
 
-  /** Eight forms: bit 0 not active, bit 1 a table or declared, bit 2 expressions in place of indices. */
+  /** Flags: bit 0 passive or declared, bit 1 explicit table or declared, bit 2 expressions instead of indices. */
   #readElements(): void {
     this.#list(SECTION.element, (reader) => {
       const flags = reader.u32()
@@ -226,7 +226,7 @@ function readBody(reader: ByteReader): Range {
   return { from, to: from + size }
 }
 
-/** Types of the local variables of a body, by groups; the reader stands at the first instruction afterwards. */
+/** Reads the local variables of a body; the reader is at the first instruction afterwards. */
 export function readLocals(reader: ByteReader): { groups: Range; groupCount: number; count: number } {
   const groupCount = reader.count()
   const from = reader.at

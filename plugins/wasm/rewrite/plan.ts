@@ -1,41 +1,41 @@
-/** Where everything lies that the rewriter adds to a module: always behind what the module has, so that no index moves. */
+/** Indices and offsets of what the rewriter adds, always after the module's own, so that no index changes. */
 import type { FunctionType, ModuleParts } from './module-parts.ts'
 
-/** Bytes of a module's memory that are put back together. A power of two; the shift of addresses. */
+/** Size of the chunks in which memory is restored, as a shift of addresses. */
 export const CHUNK_SHIFT = 12
 export const PAGE_BYTES = 65_536
 const CHUNKS_OF_PAGE = PAGE_BYTES >> CHUNK_SHIFT
-/** Bytes that one unit of fuel moves, as a shift. */
+/** Bytes of bulk operations per unit of fuel, as a shift. */
 export const BYTES_OF_UNIT_SHIFT = 4
-/** Units for one place of a table that is filled or copied, as a shift: that is not done in bulk. */
+/** Fuel per table entry that is filled or copied, as a shift. */
 export const UNITS_OF_PLACE_SHIFT = 5
-/** Of a block, before its bytes: how long it is. */
+/** Size of the head of a block, which holds its length. */
 export const BLOCK_HEAD_BYTES = 8
-/** What is told of a call when it is over, before the first block: places in it, bytes. */
+/** Call report, before the first block: offsets of its members. */
 export const REPORT = { fuel: 0, outputAt: 8, outputBytes: 12, errorAt: 16, dirty: 20 } as const
 export const REPORT_BYTES = 24
 
 export interface RewriteLimits {
-  /** Of all memories together, pages of 64 KiB. */
+  /** Maximum size of all memories, pages of 64 KiB. */
   readonly maxPages: number
-  /** Of all tables together. */
+  /** Maximum number of entries of all tables. */
   readonly maxTablePlaces: number
-  /** Of calls that have not returned, estimated from what each keeps in local variables, bytes. */
+  /** Maximum stack, estimated from the local variables of active functions, bytes. */
   readonly stackBytes: number
-  /** Of what guest and gateway exchange in one call, pages of 64 KiB. */
+  /** Maximum size of the exchange memory, pages of 64 KiB. */
   readonly exchangePages: number
-  /** Units for code that runs when the module is instantiated. */
+  /** Fuel of the start, units. */
   readonly startFuel: number
-  /** An instance can be put back to how it was; false spares the notes that this takes. */
+  /** Records writes, so that instances can be restored. */
   readonly restores: boolean
   /**
-   * Pages that each memory has beyond what the module sees of it, so that a call may grow it and the next finds it as
-   * small as it was. The host adds them once the module is instantiated.
+   * Additional pages of each memory that the module does not see, so that a call can grow it and the instance can be
+   * restored. The host adds them after instantiation.
    */
   readonly headroomPages: number
 }
 
-/** Globals that are added, in this order. */
+/** Added globals, in this order. */
 const OWN_GLOBALS = [
   'fuel',
   'stack',
@@ -56,9 +56,9 @@ export interface MemoryPlan {
   readonly maximum: number
   /** Offset of its chunks in the exchange memory, one byte each. */
   readonly chunks: number
-  /** Global that holds how many pages the module sees. */
+  /** Global with the visible size, pages. */
   readonly size: number
-  /** Function that notes a range as written. */
+  /** Function that marks a range as written. */
   readonly mark: number
   readonly grow: number
 }
@@ -82,18 +82,18 @@ export interface Plan {
   readonly base: number
   /** Function that burns a number of units. */
   readonly burn: number
-  /** Function that makes a block in the exchange memory. */
+  /** Function that allocates a block in the exchange memory. */
   readonly allocation: number
   /** Replacement of an imported function by its index. */
   readonly replacements: ReadonlyMap<number, number>
-  /** First of the added functions, and what comes behind the planned ones. */
+  /** Index of the first added function. */
   readonly firstFunction: number
-  /** Module globals that a restored instance must have back, each with the global that keeps its first value. */
+  /** Restored globals, each with the global that holds its initial value. */
   readonly kept: readonly { readonly global: number; readonly shadow: number; readonly type: number }[]
   readonly types: TypeList
 }
 
-/** The types of the module and those that are added to them. */
+/** The types of the module and added types. */
 export class TypeList {
   readonly all: FunctionType[]
   readonly #known = new Map<string, number>()
@@ -112,14 +112,14 @@ export class TypeList {
   }
 }
 
-/** What the planned functions are, in order of their indices; `exchange-functions.ts` writes them. */
+/** Added functions, in order of their indices; written by `exchange-functions.ts`. */
 export type AddedFunction =
   | { readonly kind: 'burn' }
   | { readonly kind: 'mark' | 'grow'; readonly memory: number }
   | { readonly kind: 'table-grow'; readonly table: number }
   | { readonly kind: 'exchange'; readonly name: string }
 
-/** @param exchanged imports of the Extism kernel that become functions of the module, by their index */
+/** @param exchanged imports of the Extism kernel that the rewriter implements, by index */
 export function makePlan(
   parts: ModuleParts,
   limits: RewriteLimits,
@@ -155,7 +155,7 @@ export function makePlan(
     return { type, minimum, maximum: most, grow: add({ kind: 'table-grow', table }) }
   })
   const replacements = new Map<number, number>()
-  // The gateway itself makes blocks, whatever the module imports.
+  // The gateway allocates blocks even if the module does not.
   const allocation = add({ kind: 'exchange', name: 'alloc' })
   const byName = new Map([['alloc', allocation]])
   for (const [index, name] of exchanged) {

@@ -1,6 +1,6 @@
 /**
- * Rewrites one function body: fuel is taken at its entry, where loops begin anew and where straight-line code begins that
- * only branches reach; functions that may be called again count their stack; stores note which chunk of memory they write.
+ * Rewrites a function body: burns fuel at its entry, at back edges of loops and at code that only branches reach; counts
+ * the stack of recursive functions; marks the memory chunks of stores.
  */
 import { Assembler, EMPTY_BLOCK, I } from './assembler.ts'
 import type { BodyTraits } from './body-traits.ts'
@@ -11,25 +11,25 @@ import { Instruction, OP, storedType, VALUE } from './instruction.ts'
 import { type FunctionType, type Range, readLocals } from './module-parts.ts'
 import { BYTES_OF_UNIT_SHIFT, CHUNK_SHIFT, type Plan, UNITS_OF_PLACE_SHIFT } from './plan.ts'
 
-/** Of a call that has not returned, beside its local variables. */
+/** Estimated stack of an active function without its local variables. */
 const FRAME_BYTES = 64
 const LOCAL_BYTES = 16
-/** Conditional code of that many units takes its fuel where it begins, and not whether it is run or not. */
+/** Conditional code of at least this fuel is a region of its own. */
 const LEAST_ARM = 16
 
 interface OpenBlock {
-  /** As it was opened, or `else`. */
+  /** Opening instruction, or `else`. */
   readonly op: number
-  /** Place among the open blocks of the innermost loop, this one too; -1 for none. */
+  /** Index of the innermost open loop, possibly this block; -1 if none. */
   readonly loop: number
-  /** In which it was opened. */
+  /** Region around the block. */
   readonly region: Region | null
   readonly isReachable: boolean
-  /** Labels that were added up to here, beyond those of the blocks. */
+  /** Number of added labels up to here. */
   readonly labels: number
-  /** Of a loop that pays where it begins anew: what stands at its beginning. */
+  /** Region at the start of a loop that burns at its back edges. */
   readonly body: Region | null
-  /** Of a loop whose body is being written for the first of two times: where to go on for the second. */
+  /** Position for the second copy of a duplicated loop body. */
   readonly again: { readonly at: number; readonly arm: number; readonly loop: number } | null
 }
 
@@ -37,7 +37,7 @@ export class BodyRewriter {
   readonly #plan: Plan
   readonly #instruction = new Instruction()
   readonly #out = new Assembler()
-  /** Local variables that were needed, by what they are for: their index, in the order of their declaration. */
+  /** Additional local variables by purpose, in order of declaration. */
   readonly #extra = new Map<string, { index: number; type: number }>()
   #firstExtra = 0
   readonly #meter: FuelMeter
@@ -85,7 +85,7 @@ export class BodyRewriter {
     }
     this.#code(reader)
     if (isWrapped) {
-      // The body's own end has closed the wrapping block, to which every branch out of the function leads.
+      // The end of the body closed the wrapping block, the target of all branches out of the function.
       this.#leave()
     }
     meter.end()
@@ -115,15 +115,15 @@ export class BodyRewriter {
         this.#charge()
         this.#open(reader.at, isReachable)
       } else if (op === OP.end && blocks.at(-1)?.again) {
-        // Falls out of the loop behind the first of two bodies; a branch there leads to the second one.
+        // Leaves the loop after the first copy of the body; a branch continues with the second.
         this.#out.all([OP.br, 2, OP.end])
         reader.at = this.#openAgain()
         isReachable = true
       } else if (op === OP.end || op === OP.delegate) {
         const block = blocks.pop()
-        // Behind a block the code belongs to what was before it, unless nothing falls out of the block's end.
+        // Code after a block belongs to the region before it, unless the end of the block is unreachable.
         if (block !== undefined) meter.region = block.region
-        // An arm that leaves a loop does so once, so that what is behind it may cost as if no round did.
+        // An arm that leaves a loop runs once, so the code after it stays in the region.
         if (!isReachable && !(block?.op === OP.if && leavesLoop)) meter.region = null
         isReachable = block?.isReachable ?? true
         this.#copy()
@@ -151,7 +151,7 @@ export class BodyRewriter {
     }
   }
 
-  /** @param at where its body begins */
+  /** @param at start of its body */
   #open(at: number, isReachable: boolean): void {
     const { op, start, end } = this.#instruction
     const blocks = this.#blocks
@@ -186,7 +186,7 @@ export class BodyRewriter {
       this.#copy()
       return
     }
-    // (block $after (loop $again (block $second body (br $after)) body)), with one check for both of them.
+    // (block $after (loop $again (block $second body (br $after)) body)), with one check for both copies.
     const again = { at, arm: this.#nextArm, loop: this.#nextLoop }
     blocks.push({ ...block, body, again, labels: block.labels + 2 })
     this.#out.byte(OP.block)
@@ -195,7 +195,7 @@ export class BodyRewriter {
     this.#out.all([OP.block, EMPTY_BLOCK])
   }
 
-  /** Goes on with the second body of a loop. @returns where it is read from */
+  /** Starts the second copy of a loop body. @returns the position to read from */
   #openAgain(): number {
     const blocks = this.#blocks
     const block = blocks[blocks.length - 1]
@@ -211,7 +211,7 @@ export class BodyRewriter {
     return this.#blocks.at(-1)?.labels ?? 0
   }
 
-  /** Label of the block that calls without fuel leave: around all others stands that of the body, and then this one. */
+  /** Label of the outermost block, for calls without fuel. */
   get #outOfFuel(): number {
     return this.#blocks.length + this.#labels + 1
   }
@@ -220,7 +220,7 @@ export class BodyRewriter {
     return this.#blocks.at(-1)?.loop ?? -1
   }
 
-  /** `br` and `br_if`: over labels that were added, and with fuel for the next round of a loop. */
+  /** Writes `br` and `br_if` with adjusted labels, and burns the fuel of the next iteration. */
   #branch(): void {
     const { op, index } = this.#instruction
     const target: OpenBlock | undefined = this.#blocks[this.#blocks.length - 1 - index]
@@ -238,14 +238,14 @@ export class BodyRewriter {
     if (isConditional) this.#out.byte(OP.end)
   }
 
-  /** Whether code that ends so is run no more than once for all rounds of the loop that it stands in. */
+  /** Returns true if code that ends with this instruction leaves the innermost loop. */
   #leavesLoop(op: number): boolean {
     const loop = this.#innermostLoop
     if (op === OP.brTable || loop < 0) return false
     return op !== OP.br || this.#blocks.length - 1 - this.#instruction.index < loop
   }
 
-  /** Fuel and stack at the entry. */
+  /** Writes fuel and stack accounting at the entry. */
   #enter(): void {
     const out = this.#out
     const { stack } = this.#plan.global
@@ -262,7 +262,7 @@ export class BodyRewriter {
     out.trapIf()
   }
 
-  /** Before a return: what is counted goes back to where the caller looks for it. */
+  /** Before a return: stores fuel and stack in their globals. */
   #leave(): void {
     const out = this.#out
     const { stack } = this.#plan.global
@@ -275,14 +275,14 @@ export class BodyRewriter {
     out.globalSet(stack)
   }
 
-  /** Whatever was thrown in between, this call is as deep as it was. */
+  /** Restores the stack counter after an exception. */
   #restoreStack(): void {
     if (!this.#traits.catches) return
     this.#out.localGet(this.#local('stack', VALUE.i32))
     this.#out.globalSet(this.#plan.global.stack)
   }
 
-  /** Long conditional code is a region of its own. */
+  /** Starts a region for long conditional code. */
   #openArm(): void {
     if (this.#traits.arms[this.#nextArm++] >= LEAST_ARM) this.#meter.close()
   }
@@ -374,7 +374,7 @@ export class BodyRewriter {
     this.#meter.returned()
   }
 
-  /** The value and the address are kept aside while the chunk of the address is marked. */
+  /** Saves value and address while the chunk is marked. */
   #store(type: number): void {
     const out = this.#out
     const { index, offset } = this.#instruction
@@ -395,7 +395,7 @@ export class BodyRewriter {
     this.#copy()
   }
 
-  /** Destination, source or value, and count lie on the stack. */
+  /** Destination, source or value, and count are on the stack. */
   #bulk(memory: number): void {
     const out = this.#out
     if (!this.#plan.limits.restores) {
@@ -421,7 +421,7 @@ export class BodyRewriter {
     this.#copy()
   }
 
-  /** @param toUnits makes units of the count on the stack */
+  /** @param toUnits converts the count on the stack to units */
   #burnForCount(toUnits: () => void): void {
     const count = this.#local('count', VALUE.i32)
     this.#out.localTee(count)
@@ -460,14 +460,14 @@ function isOpening(op: number): boolean {
   return op === OP.block || op === OP.loop || op === OP.if || op === OP.try || op === OP.tryTable
 }
 
-/** Where ways part or meet: the fuel lies at the same place on all of them. Returns see to it themselves. */
+/** Control instructions, where the fuel must be in the local variable on all paths. */
 function isControl(op: number): boolean {
   return (
     (op >= OP.block && op <= OP.brTable) || op === OP.delegate || op === OP.catchAll || op === OP.tryTable
   )
 }
 
-/** What follows is reached by branches only. */
+/** Following code is reached by branches only. */
 function endsCode(op: number): boolean {
   return (
     op === OP.unreachable ||

@@ -281,7 +281,7 @@ describe('a limit', () => {
     expect(open(bytes, { maxPages: 2 }).run('f', 9)).toBe('x'.charCodeAt(0))
     const kept = assemble(`(module (memory 1) (data $a ${large}) (data $b ${small}) (func (export "f")))`)
     expect(() => rewriteModule(kept, { ...LIMITS, maxPages: 1 })).toThrow(
-      'brings 70000 bytes of data; its memories may have 65536',
+      'has 70000 bytes of data; the limit of its memories is 65536',
     )
   })
 

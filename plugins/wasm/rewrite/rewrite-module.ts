@@ -1,8 +1,4 @@
-/**
- * Rewrites a core module so that the gateway can bound what it does and put it back afterwards: every function meters
- * itself, memories and tables end where the gateway says, and what the module keeps can be reached.
- */
-
+/** Rewrites a core module: functions burn fuel, memories and tables are limited, and the state can be restored. */
 import { Assembler } from './assembler.ts'
 import { BadModule } from './bad-module.ts'
 import { scanBodies } from './body-traits.ts'
@@ -12,21 +8,20 @@ import { KIND, type ModuleParts, type Range, readParts, SECTION } from './module
 import { BLOCK_HEAD_BYTES, makePlan, PAGE_BYTES, type Plan, type RewriteLimits } from './plan.ts'
 import { BodyRewriter } from './rewrite-body.ts'
 
-/** Exports of this kind are the gateway's own. */
+/** Prefix of added exports. */
 export const EXPORT_PREFIX = 'weir:'
-/** More of them are somebody's attack on the engine. */
 const MAX_MEMORIES = 100
 const MAX_TABLES = 100
 export const KERNEL_NAMESPACE = 'extism:host/env'
 const [HAS_MAXIMUM, MUTABLE, NULL_REFERENCE, END] = [1, 1, 0xd0, 0x0b]
 
-/** What the gateway has to know of a rewritten module. */
+/** Layout of a rewritten module. */
 export interface Layout {
   readonly memories: readonly { readonly chunks: number; readonly headroomPages: number }[]
   /** Offset of the input's block in the exchange memory. */
   readonly base: number
   readonly restores: boolean
-  /** Kernel functions that are exported, in case that the guest holds references to those it imports. */
+  /** Exported kernel functions, for guests that call their imports by reference. */
   readonly exchanged: readonly string[]
 }
 
@@ -36,8 +31,8 @@ export interface Rewritten {
 }
 
 /**
- * @param bytes of a module that the engine finds valid
- * @throws BadModule for what the gateway does not run, or what begins larger than the limits
+ * @param bytes a module that V8 accepts
+ * @throws BadModule for an unsupported feature, or initial sizes above the limits
  */
 export function rewriteModule(bytes: Uint8Array, limits: RewriteLimits): Rewritten {
   const parts = readParts(bytes)
@@ -78,7 +73,7 @@ function checkLimits(
     throw new BadModule(`the module requires ${pages} memory pages; the limit is ${maxPages}`)
   if (dataBytes > maxPages * PAGE_BYTES)
     throw new BadModule(
-      `the module brings ${dataBytes} bytes of data; its memories may have ${maxPages * PAGE_BYTES}`,
+      `the module has ${dataBytes} bytes of data; the limit of its memories is ${maxPages * PAGE_BYTES}`,
     )
   const places = tables.reduce((sum, { minimum }) => sum + minimum, 0)
   if (places > maxTablePlaces)
@@ -90,7 +85,7 @@ function checkLimits(
     throw new BadModule(`the module exports ${taken.name}, a name that is reserved for the gateway`)
 }
 
-/** @throws BadModule when one of them is imported as something else than it is */
+/** @throws BadModule for an import with a wrong signature */
 function exchangedImports({ imports, types }: ModuleParts): Map<number, string> {
   const found = new Map<number, string>()
   for (const [index, { module, name, type }] of imports.entries()) {
@@ -107,7 +102,7 @@ function exchangedImports({ imports, types }: ModuleParts): Map<number, string> 
 class ModuleWriter {
   readonly #plan: Plan
   readonly #functions: readonly FunctionCode[]
-  /** Names of added functions that are exported, with their indices. */
+  /** Indices of exported added functions by name. */
   readonly #exported: ReadonlyMap<string, number>
   readonly #out = new Assembler()
 
@@ -120,7 +115,7 @@ class ModuleWriter {
   write(): Uint8Array<ArrayBuffer> {
     const { parts, types } = this.#plan
     const typeIndices = this.#functions.map(({ parameters, results }) => types.indexOf(parameters, results))
-    // First of all: bodies may need types of their own.
+    // First, since bodies may add types.
     const code = this.#code()
     const out = this.#out
     out.all([0x00, 0x61, 0x73, 0x6d, 1, 0, 0, 0])
@@ -201,7 +196,7 @@ class ModuleWriter {
       [global.stack]: limits.stackBytes,
       [global.pagesLeft]: limits.maxPages - sum(memories),
       [global.placesLeft]: limits.maxTablePlaces - sum(tables),
-      // Where blocks of code that runs at once begin, before there is an input.
+      // Start of the blocks that the start function allocates.
       [global.top]: base + BLOCK_HEAD_BYTES,
     }
     const own = Object.values(global).map((index) => ({
@@ -240,7 +235,7 @@ class ModuleWriter {
     })
   }
 
-  /** A section with more entries behind those that it has. */
+  /** Writes a section with additional entries. */
   #append<T>(
     id: number,
     count: number,
@@ -276,14 +271,14 @@ class ModuleWriter {
   }
 }
 
-/** Length of the number of entries at the beginning of a section. */
+/** Size of the entry count at the start of a section. */
 function countBytes({ parts }: Plan, { from }: Range): number {
   let bytes = 1
   while (parts.bytes[from + bytes - 1] >= 0x80) bytes++
   return bytes
 }
 
-/** 0 in any type, or a number of the type i32 or i64. */
+/** Writes 0 of any type, or a number of type i32 or i64. */
 function constant(section: Assembler, type: number, value: number): void {
   switch (type) {
     case VALUE.i32:

@@ -1,12 +1,13 @@
 /** The worker control of HTTP workers. */
 import type { EngineAction, EngineInfo, WorkerControl, WorkerEntry, WorkerTarget } from '#kernel'
 import { messageOf } from '#kernel'
-import { parseBoundedJson, trimSlashes } from '#shared'
+import { trimSlashes } from '#shared'
 import { type CallWorker, callWorker, isGoodStatus, outsideApi, probeWorker } from './control-call.ts'
 import { describeWorker, isExternalService } from './describe-worker.ts'
 import type { HttpTransport } from './http-transport.ts'
 import { LoadSources } from './load-reports.ts'
 import { addVendorHeaders } from './vendor-headers.ts'
+import { toInfo } from './worker-queries.ts'
 
 /** Supported engines; `external` is a cloud service. */
 const RUNTIMES = ['sglang', 'vllm', 'trtllm', 'mlx', 'llamacpp', 'external']
@@ -105,18 +106,7 @@ async function readEngineInfo(
   const reply = await call(worker, { method: 'GET', path, timeoutMs, maxBodyBytes: MAX_INFO_BYTES })
   if (NO_SUCH_ROUTE.has(reply.status)) return { kind: 'none' }
   if (!isGoodStatus(reply.status)) return { kind: 'reply', reply }
-  const members = readMembers(reply.body)
+  const members = toInfo(reply.body)
   // Other JSON values are not shown: they could hold secret settings in a shape that is not filtered.
   return members === null ? { kind: 'none' } : { kind: 'members', members }
-}
-
-function readMembers(body: Buffer): Record<string, unknown> | null {
-  try {
-    const value = parseBoundedJson(body)
-    return typeof value === 'object' && value !== null && !Array.isArray(value)
-      ? (value as Record<string, unknown>)
-      : null
-  } catch {
-    return null
-  }
 }

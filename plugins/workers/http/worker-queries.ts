@@ -105,7 +105,7 @@ export class WorkerQueries {
 }
 
 /** The members of a JSON object; null for anything else. */
-function toInfo(body: Buffer): Info | null {
+export function toInfo(body: Buffer): Info | null {
   try {
     const value = parseBoundedJson(body)
     return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Info) : null

@@ -1,5 +1,5 @@
 /** Engine load reports: their form in the worker table, overload detection, and the weir_engine_… metrics. */
-import type { EngineLoad, GaugeHandle, MetricFamily, Metrics, PairLoad, RankLoad, WorkerEntry } from '#kernel'
+import type { EngineLoad, GaugeHandle, MetricFamily, Metrics, RankLoad, WorkerEntry } from '#kernel'
 import type { OverloadLimits } from './config.ts'
 
 /** Value of what an engine does not report. */
@@ -69,103 +69,66 @@ function byRank(reports: readonly RankLoad[]): readonly number[] {
   return used
 }
 
-const LABELS = ['worker', 'model', 'dp_rank'] as const
-const PAIR_LABELS = ['worker', 'role', 'dp_rank'] as const
+/** Values of the labels: worker, model or role, rank. */
+type Series = readonly [worker: string, group: string, rank: string]
+
 interface EngineGauge {
   readonly family: MetricFamily<GaugeHandle>
+  /** Gauges of prefill and decode engines have the role as a label instead of the model. */
+  readonly isOfPair: boolean
+  /** UNKNOWN for values that the engine does not report, which have no series. */
   readonly read: (report: RankLoad) => number
 }
 
-interface PairGauge {
-  readonly family: MetricFamily<GaugeHandle>
-  readonly read: (pair: PairLoad) => number
-}
-
-/** Label values. For prefill and decode engines, `model` is the role. */
-type Series = readonly [worker: string, model: string, rank: string]
-
 /** The weir_engine_… gauges; a series exists as long as its worker reports. */
 export class EngineMetrics {
-  readonly #gauges: readonly EngineGauge[]
-  readonly #pairGauges: readonly PairGauge[]
-  /** Series of prefill and decode workers, by worker id. */
-  readonly #pairSeries = new Map<string, readonly Series[]>()
+  readonly #gauges: EngineGauge[] = []
   /** Series that the last report set, by worker id. */
-  readonly #series = new Map<string, readonly Series[]>()
+  readonly #set = new Map<string, readonly (readonly [EngineGauge, Series])[]>()
 
   constructor(metrics: Metrics) {
-    const gauge = (name: string, help: string, read: EngineGauge['read']): EngineGauge => ({
-      family: metrics.gauge({ name: `weir_engine_${name}`, help, labels: LABELS }),
-      read,
-    })
-    this.#gauges = [
-      gauge('running_requests', 'Requests running in the engine.', (report) => report.runningRequests),
-      gauge('waiting_requests', 'Requests in the queue of the engine.', (report) => report.waitingRequests),
-      gauge('token_usage', 'Share of the KV cache in use, 0 to 1.', (report) => report.kvUsage),
-      gauge('gen_throughput', 'Tokens generated per second.', (report) => report.tokensPerSecond),
-      gauge(
-        'cache_hit_rate',
-        'Share of prompt tokens found in the prefix cache, 0 to 1.',
-        (report) => report.cacheHitRate,
-      ),
-    ]
-    const pairGauge = (name: string, help: string, read: PairGauge['read']): PairGauge => ({
-      family: metrics.gauge({ name: `weir_engine_pd_${name}`, help, labels: PAIR_LABELS }),
-      read,
-    })
-    const queueOf = (role: PairLoad['role']) => (pair: PairLoad) =>
-      pair.role === role ? pair.queuedRequests : UNKNOWN
-    this.#pairGauges = [
-      pairGauge(
-        'kv_transfer_latency_ms',
-        'Time to transfer KV blocks, milliseconds.',
-        (pair) => pair.transferMs,
-      ),
-      pairGauge(
-        'kv_transfer_speed_gb_s',
-        'Speed of KV block transfers, gigabytes per second.',
-        (pair) => pair.transferRate,
-      ),
-      pairGauge('prefill_queue_reqs', 'Requests in the queues of a prefill engine.', queueOf('prefill')),
-      pairGauge('decode_queue_reqs', 'Requests in the queues of a decode engine.', queueOf('decode')),
-    ]
+    const add = (group: 'model' | 'role', name: string, help: string, read: EngineGauge['read']) => {
+      const family = metrics.gauge({
+        name: `weir_engine_${name}`,
+        help,
+        labels: ['worker', group, 'dp_rank'],
+      })
+      this.#gauges.push({ family, isOfPair: group === 'role', read })
+    }
+    add('model', 'running_requests', 'Requests running in the engine.', (load) => load.runningRequests)
+    add('model', 'waiting_requests', 'Requests in the queue of the engine.', (load) => load.waitingRequests)
+    add('model', 'token_usage', 'Share of the KV cache in use, 0 to 1.', (load) => load.kvUsage)
+    add('model', 'gen_throughput', 'Tokens generated per second.', (load) => load.tokensPerSecond)
+    const hitRateHelp = 'Share of prompt tokens found in the prefix cache, 0 to 1.'
+    add('model', 'cache_hit_rate', hitRateHelp, (load) => load.cacheHitRate)
+    const latencyHelp = 'Time to transfer KV blocks, milliseconds.'
+    add('role', 'pd_kv_transfer_latency_ms', latencyHelp, ({ pair }) => pair?.transferMs ?? UNKNOWN)
+    const speedHelp = 'Speed of KV block transfers, gigabytes per second.'
+    add('role', 'pd_kv_transfer_speed_gb_s', speedHelp, ({ pair }) => pair?.transferRate ?? UNKNOWN)
+    for (const role of ['prefill', 'decode'] as const)
+      add('role', `pd_${role}_queue_reqs`, `Requests in the queues of a ${role} engine.`, ({ pair }) =>
+        pair?.role === role ? pair.queuedRequests : UNKNOWN,
+      )
   }
 
-  /** Values that the engine does not report have no series. */
   set(entry: WorkerEntry, reports: readonly RankLoad[]): void {
     const model = entry.models[0]?.id ?? 'unknown'
     this.remove(entry.id)
-    const series = reports.map((report): Series => [entry.url, model, String(report.rank)])
-    this.#series.set(entry.id, series)
-    for (const { family, read } of this.#gauges) {
-      for (const [place, report] of reports.entries()) {
-        const value = read(report)
-        if (value !== UNKNOWN) family.labels(...series[place]).value = value
-      }
-    }
-    this.#setPairs(entry, reports)
-  }
-
-  #setPairs(entry: WorkerEntry, reports: readonly RankLoad[]): void {
-    const all: Series[] = []
-    for (const { pair, rank } of reports) {
-      if (pair === undefined) continue
-      const series: Series = [entry.url, pair.role, String(rank)]
-      all.push(series)
-      for (const { family, read } of this.#pairGauges) {
-        const value = read(pair)
-        if (value !== UNKNOWN) family.labels(...series).value = value
-      }
-    }
-    if (all.length > 0) this.#pairSeries.set(entry.id, all)
+    const set = this.#gauges.flatMap((gauge) =>
+      reports.flatMap((report): (readonly [EngineGauge, Series])[] => {
+        const value = gauge.read(report)
+        if (value === UNKNOWN) return []
+        const group = gauge.isOfPair ? (report.pair?.role ?? '') : model
+        const series: Series = [entry.url, group, String(report.rank)]
+        gauge.family.labels(...series).value = value
+        return [[gauge, series]]
+      }),
+    )
+    this.#set.set(entry.id, set)
   }
 
   remove(id: string): void {
-    for (const series of this.#series.get(id) ?? [])
-      for (const { family } of this.#gauges) family.remove(...series)
-    this.#series.delete(id)
-    for (const series of this.#pairSeries.get(id) ?? [])
-      for (const { family } of this.#pairGauges) family.remove(...series)
-    this.#pairSeries.delete(id)
+    for (const [{ family }, series] of this.#set.get(id) ?? []) family.remove(...series)
+    this.#set.delete(id)
   }
 }

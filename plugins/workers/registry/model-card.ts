@@ -42,6 +42,14 @@ export function withAliases(card: ModelCard, aliases: Readonly<Record<string, st
   return { ...card, aliases: [...new Set([...(card.aliases ?? []), ...own])] }
 }
 
+/** Normal form of discovered cards, with configured aliases. */
+export function toCards(
+  found: readonly ModelCard[],
+  aliases: Readonly<Record<string, string>>,
+): readonly ModelCard[] {
+  return found.map((card) => withAliases(normalizeCard(card as ModelCardWire), aliases))
+}
+
 /** Whether the cards of a worker include the model; a worker without cards serves any. */
 export function serves(models: readonly ModelCard[], model: string): boolean {
   return models.length === 0 || models.some((card) => card.id === model || card.aliases?.includes(model))

@@ -18,9 +18,8 @@ import {
 } from '#kernel'
 import { isSecureUrl } from '#shared'
 import type { ControlParts } from './control-parts.ts'
-import { normalizeCard, withAliases } from './model-card.ts'
+import { toCards } from './model-card.ts'
 import { type CallerKey, LearnModels, type ModelInquiry } from './thread-commands.ts'
-import type { ModelCardWire } from './wire.ts'
 import type { Worker } from './worker.ts'
 import { toDescribeTarget } from './worker-spec.ts'
 import { requireControl } from './worker-validation.ts'
@@ -90,10 +89,7 @@ export class ModelInquiries {
     const found = await control.describe({ ...toDescribeTarget(spec, origin), apiKey: key }, tools)
     const worker = registry.byId(seen.id)
     if (worker === undefined || !hasUnknownModels(worker) || !registry.isCurrent(worker)) return
-    const cards = found.models.map((card) =>
-      withAliases(normalizeCard(card as ModelCardWire), config.modelAliases),
-    )
-    const models = mergeCards(worker.findings.models, cards)
+    const models = mergeCards(worker.findings.models, toCards(found.models, config.modelAliases))
     if (models.length === worker.findings.models.length) return
     await registry.redescribe(registry.engineOf(worker), spec, { ...worker.findings, models })
     log.info({ worker: spec.url, models: models.length }, 'cloud service models discovered')

@@ -5,9 +5,8 @@ import type { WorkersConfig } from './config.ts'
 import { BUDGET_MARGIN_MS, type ControlParts } from './control-parts.ts'
 import { workerErrors } from './errors.ts'
 import type { JobContext, JobOptions } from './jobs.ts'
-import { normalizeCard, serves, withAliases } from './model-card.ts'
+import { serves, toCards } from './model-card.ts'
 import type { Reservation } from './registry.ts'
-import type { ModelCardWire } from './wire.ts'
 import type { Findings, Worker } from './worker.ts'
 import { effectiveHealth, type Origin, toDescribeTarget, type WorkerSpec } from './worker-spec.ts'
 import { workerKey } from './worker-url.ts'
@@ -207,9 +206,7 @@ async function describeWorker(
     serviceKeys: new Map(Object.entries(config.adminKeys)),
   }
   const found = await control.describe(target, tools)
-  const models = found.models.map((card) =>
-    withAliases(normalizeCard(card as ModelCardWire), config.modelAliases),
-  )
+  const models = toCards(found.models, config.modelAliases)
   return { ...found, connectionMode: control.mode, models }
 }
 

@@ -25,9 +25,9 @@ import { grpcErrors } from '../errors.ts'
 import type { Runtime } from '../runtimes/runtime.ts'
 import { findRuntime, RUNTIMES } from '../runtimes/runtime-table.ts'
 import type { Channels } from '../wire/channels.ts'
+import { callUnary } from '../wire/engine-call.ts'
 import { GrpcFault, UNIMPLEMENTED } from '../wire/grpc-status.ts'
 import { GRPC_MODE } from '../wire/grpc-transport.ts'
-import { callUnary } from '../wire/unary-call.ts'
 import { toCards, toLabels } from './engine-labels.ts'
 
 const EMPTY = Buffer.alloc(0)
@@ -102,11 +102,9 @@ export class GrpcControl implements WorkerControl {
     const runtime = findRuntime(worker.runtimeType)
     const { paths, readLoads } = runtime ?? {}
     if (paths?.loads === undefined || readLoads === undefined || this.#withoutLoads.has(worker)) return null
-    const { channels } = this.#parts
     const body = encodeGetLoadsRequest({ include: LOAD_SECTIONS, dpRank: worker.dataParallel?.rank })
     try {
-      const options = { timeoutMs: LOADS_TIMEOUT_MS, headers: keyOf(worker) }
-      const report = readLoads(await callUnary(channels.of(worker), paths.loads, body, options))
+      const report = readLoads(await this.#call(worker, paths.loads, body, LOADS_TIMEOUT_MS))
       return report.ranks.length === 0 ? null : report
     } catch (error) {
       if (error instanceof GrpcFault && error.code === UNIMPLEMENTED) this.#withoutLoads.add(worker)
@@ -196,12 +194,12 @@ export class GrpcControl implements WorkerControl {
     }
   }
 
-  /** The first engine whose health is answered is the one: others do not know the method. */
+  /** Detects the engine by the first health method that is implemented. */
   async #detect(
     target: WorkerTarget,
     timeoutMs: number,
   ): Promise<{ runtime: Runtime | null; problem: string | null }> {
-    let problem: string | null = 'no engine answers'
+    let problem: string | null = 'no engine responds'
     for (const runtime of RUNTIMES) {
       try {
         const said = await this.#health(runtime, target, timeoutMs)
@@ -209,7 +207,7 @@ export class GrpcControl implements WorkerControl {
         return { runtime, problem: said }
       } catch (error) {
         problem = messageOf(error)
-        // Nobody is there: the other methods would fare no better.
+        // Any other error would also occur with the other methods.
         if (!(error instanceof GrpcFault) || error.code !== UNIMPLEMENTED) break
       }
     }
@@ -220,7 +218,7 @@ export class GrpcControl implements WorkerControl {
     return runtime.readHealth(await this.#call(target, runtime.paths.health, EMPTY, timeoutMs))
   }
 
-  /** Null when the engine does not say. */
+  /** Null if the call fails. */
   async #read(
     target: WorkerTarget,
     path: string,
@@ -233,7 +231,7 @@ export class GrpcControl implements WorkerControl {
     } catch (error) {
       this.#parts.log.warn(
         { worker: target.url, path, reason: messageOf(error) },
-        'an engine does not describe itself',
+        'engine information not available',
       )
       return null
     }
@@ -246,11 +244,7 @@ export class GrpcControl implements WorkerControl {
     timeoutMs: number,
     signal?: AbortSignal,
   ): Promise<Buffer> {
-    return callUnary(this.#parts.channels.of(target), path, body, {
-      timeoutMs,
-      headers: keyOf(target),
-      signal,
-    })
+    return callUnary({ channel: this.#parts.channels.of(target), path, body, timeoutMs, target }, signal)
   }
 
   /**
@@ -278,10 +272,6 @@ function rankCountOf(url: string, labels: Readonly<Record<string, string>>): num
   const count = Number(labels.dp_size ?? '1')
   if (Number.isInteger(count) && count > 0) return count
   throw grpcErrors.engine_ranks_unknown(url)
-}
-
-function keyOf({ apiKey }: WorkerTarget): string[] {
-  return apiKey === null ? [] : ['authorization', `Bearer ${apiKey}`]
 }
 
 function toProfile(options: Readonly<Record<string, unknown>>) {

@@ -18,9 +18,9 @@ import {
 } from '../../../../proto/gen/common.ts'
 import { findRuntime } from '../runtimes/runtime-table.ts'
 import type { Channels } from '../wire/channels.ts'
+import { type RunningCall, startCall } from '../wire/engine-call.ts'
 import { UNIMPLEMENTED } from '../wire/grpc-status.ts'
 import { GRPC_MODE } from '../wire/grpc-transport.ts'
-import { toMetadata } from '../wire/metadata.ts'
 
 /** Cache kinds of layers that see the whole prompt, and unspecified kinds. */
 const WHOLE_PROMPT = new Set(['', 'unknown', 'full_attention', 'mla_attention', 'sink_full_attention'])
@@ -82,8 +82,6 @@ function toStored({ blocks, parentBlockHash }: KvBlocksStored): KvEvent {
   }
 }
 
-const CANCELLED = 1
-
 export class GrpcKvEvents implements KvEventFeed {
   readonly #channels: Channels
 
@@ -111,39 +109,36 @@ export class GrpcKvEvents implements KvEventFeed {
       }
     }
     const batches = new KvBatchReader()
-    const call = this.#channels.of(worker).createCall(path, Number.POSITIVE_INFINITY, null, null, null)
     const end = (reason: 'closed' | 'failed' | 'unsupported') => {
       if (isClosed) return
       isClosed = true
       listener.onEnd(reason)
     }
-    const key = worker.apiKey === null ? [] : ['authorization', `Bearer ${worker.apiKey}`]
-    call.start(toMetadata(key), {
-      onReceiveMetadata() {},
-      onReceiveMessage(message: Buffer) {
+    const request = { startSequenceNumber: BigInt(fromSequence), loadRecordsBeforeFirstBatch: true }
+    const call: RunningCall = startCall({
+      channel: this.#channels.of(worker),
+      path,
+      body: encodeSubscribeKvEventsRequest(request),
+      timeoutMs: Number.POSITIVE_INFINITY,
+      target: worker,
+      onMessage(message) {
         if (isClosed) return
         try {
           const batch = batches.read(decodeKvEventBatch(message))
           if (batch !== null) listener.onBatch(batch)
         } catch {
-          call.cancelWithStatus(CANCELLED, 'unreadable')
+          call.cancel('unreadable')
           end('failed')
           return
         }
-        call.startRead()
+        call.readNext()
       },
-      onReceiveStatus({ code }) {
-        end(code === 0 ? 'closed' : code === UNIMPLEMENTED ? 'unsupported' : 'failed')
-      },
+      onStatus: (code) => end(code === 0 ? 'closed' : code === UNIMPLEMENTED ? 'unsupported' : 'failed'),
     })
-    const request = { startSequenceNumber: BigInt(fromSequence), loadRecordsBeforeFirstBatch: true }
-    call.sendMessageWithContext({}, encodeSubscribeKvEventsRequest(request))
-    call.halfClose()
-    call.startRead()
     return {
       close() {
         isClosed = true
-        call.cancelWithStatus(CANCELLED, 'nobody listens any more')
+        call.cancel('unsubscribed')
       },
     }
   }

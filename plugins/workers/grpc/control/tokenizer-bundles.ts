@@ -3,24 +3,11 @@ import { createHash } from 'node:crypto'
 import { open } from 'node:fs/promises'
 import type { BundleLimits, BundleSource, WorkerEntry } from '#kernel'
 import { decodeGetTokenizerChunk } from '../../../../proto/gen/common.ts'
-import { MlxEngine } from '../../../../proto/gen/mlx-engine.ts'
-import { SglangScheduler } from '../../../../proto/gen/sglang-scheduler.ts'
-import { TokenSpeedScheduler } from '../../../../proto/gen/tokenspeed-scheduler.ts'
-import { TrtllmService } from '../../../../proto/gen/trtllm-service.ts'
-import { VllmEngine } from '../../../../proto/gen/vllm-engine.ts'
+import { findRuntime } from '../runtimes/runtime-table.ts'
 import type { Channels } from '../wire/channels.ts'
+import { type RunningCall, startCall } from '../wire/engine-call.ts'
 import { GrpcFault } from '../wire/grpc-status.ts'
 import { GRPC_MODE } from '../wire/grpc-transport.ts'
-import { toMetadata } from '../wire/metadata.ts'
-
-const CANCELLED = 1
-const PATHS: ReadonlyMap<string, string> = new Map([
-  ['mlx', MlxEngine.GetTokenizer],
-  ['sglang', SglangScheduler.GetTokenizer],
-  ['tokenspeed', TokenSpeedScheduler.GetTokenizer],
-  ['trtllm', TrtllmService.GetTokenizer],
-  ['vllm', VllmEngine.GetTokenizer],
-])
 
 export class GrpcTokenizerBundles implements BundleSource {
   readonly #channels: Channels
@@ -30,7 +17,7 @@ export class GrpcTokenizerBundles implements BundleSource {
   }
 
   covers(worker: WorkerEntry): boolean {
-    return worker.connectionMode === GRPC_MODE && PATHS.has(worker.runtimeType)
+    return worker.connectionMode === GRPC_MODE && findRuntime(worker.runtimeType) !== undefined
   }
 
   async fetch(worker: WorkerEntry, file: string, { maxBytes, timeoutMs }: BundleLimits): Promise<void> {
@@ -60,30 +47,28 @@ export class GrpcTokenizerBundles implements BundleSource {
   /** Reads one message at a time: the next after `take` has finished. */
   #stream(worker: WorkerEntry, timeoutMs: number, take: (message: Buffer) => Promise<void>): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
-    const path = PATHS.get(worker.runtimeType) ?? ''
-    const call = this.#channels.of(worker).createCall(path, Date.now() + timeoutMs, null, null, null)
-    const key = worker.apiKey === null ? [] : ['authorization', `Bearer ${worker.apiKey}`]
     let taken = Promise.resolve()
-    call.start(toMetadata(key), {
-      onReceiveMetadata() {},
-      onReceiveMessage(message: Buffer) {
+    const call: RunningCall = startCall({
+      channel: this.#channels.of(worker),
+      path: findRuntime(worker.runtimeType)?.paths.tokenizer ?? '',
+      body: Buffer.alloc(0),
+      timeoutMs,
+      target: worker,
+      onMessage(message) {
         taken = take(message)
         taken.then(
-          () => call.startRead(),
+          () => call.readNext(),
           (error: unknown) => {
-            call.cancelWithStatus(CANCELLED, 'rejected')
+            call.cancel('rejected')
             reject(error as Error)
           },
         )
       },
-      onReceiveStatus({ code, details }) {
+      onStatus(code, details) {
         if (code === 0) taken.then(resolve, reject)
         else reject(new GrpcFault(code, details))
       },
     })
-    call.sendMessageWithContext({}, Buffer.alloc(0))
-    call.halfClose()
-    call.startRead()
     return promise
   }
 }

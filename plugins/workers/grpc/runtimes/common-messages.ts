@@ -1,7 +1,46 @@
 /** Fields of messages that several engines share: replies, loads and sampling settings. @hot */
 import type { EngineConstraint, EngineReport, RankLoad } from '#kernel'
 import { toPairLoad } from '#shared'
-import type { EngineReply, TopTokens } from './runtime.ts'
+import type { EnginePaths, EngineReply, TopTokens } from './runtime.ts'
+
+/** Methods that all engines have, and those of some. */
+type Service = Readonly<
+  Record<'Generate' | 'Abort' | 'HealthCheck' | 'GetModelInfo' | 'GetServerInfo' | 'GetTokenizer', string>
+> & {
+  readonly [Name in
+    | 'GetLoads'
+    | 'Embed'
+    | 'FlushCache'
+    | 'StartProfile'
+    | 'StopProfile'
+    | 'SubscribeKvEvents']?: string
+}
+
+/** Paths by purpose, of the generated paths of a service. */
+export function enginePaths(service: Service): EnginePaths {
+  return {
+    generate: service.Generate,
+    abort: service.Abort,
+    health: service.HealthCheck,
+    modelInfo: service.GetModelInfo,
+    serverInfo: service.GetServerInfo,
+    tokenizer: service.GetTokenizer,
+    loads: service.GetLoads,
+    embed: service.Embed,
+    flushCache: service.FlushCache,
+    startProfile: service.StartProfile,
+    stopProfile: service.StopProfile,
+    kvEvents: service.SubscribeKvEvents,
+  }
+}
+
+/** Null if healthy. */
+export function healthProblem(health: {
+  readonly healthy: boolean
+  readonly message: string
+}): string | null {
+  return health.healthy ? null : health.message || 'not healthy'
+}
 
 interface WireCounts {
   readonly promptTokens: number
@@ -29,43 +68,34 @@ interface WireComplete extends WireCounts {
 
 /** A chunk of a choice. */
 export function chunkReply(chunk: WireChunk): EngineReply {
-  const { outputLogprobs } = chunk
-  return {
-    isComplete: false,
-    index: chunk.index ?? 0,
-    tokenIds: chunk.tokenIds,
-    promptTokens: chunk.promptTokens,
-    completionTokens: chunk.completionTokens,
-    cachedTokens: chunk.cachedTokens,
-    reasoningTokens: chunk.reasoningTokens ?? 0,
-    finishReason: '',
-    matchedStop: null,
-    logprobs: outputLogprobs === undefined ? null : outputLogprobs.tokenLogprobs,
-    top: outputLogprobs === undefined ? [] : outputLogprobs.topLogprobs,
-    named: [],
-    promptLogprobs: null,
-    transferJson: null,
-  }
+  const reply = countsOf(chunk)
+  reply.index = chunk.index ?? 0
+  reply.tokenIds = chunk.tokenIds
+  return reply
 }
 
 export function completeReply(complete: WireComplete): EngineReply {
-  const { outputLogprobs } = complete
-  return {
-    isComplete: true,
-    index: complete.index,
-    tokenIds: complete.outputIds,
-    promptTokens: complete.promptTokens,
-    completionTokens: complete.completionTokens,
-    cachedTokens: complete.cachedTokens,
-    reasoningTokens: complete.reasoningTokens ?? 0,
-    finishReason: complete.finishReason,
-    matchedStop: complete.matchedStopStr ?? complete.matchedTokenId ?? null,
-    logprobs: outputLogprobs === undefined ? null : outputLogprobs.tokenLogprobs,
-    top: outputLogprobs === undefined ? [] : outputLogprobs.topLogprobs,
-    named: [],
-    promptLogprobs: null,
-    transferJson: null,
+  const reply = countsOf(complete)
+  reply.isComplete = true
+  reply.index = complete.index
+  reply.tokenIds = complete.outputIds
+  reply.finishReason = complete.finishReason
+  reply.matchedStop = complete.matchedStopStr ?? complete.matchedTokenId ?? null
+  return reply
+}
+
+function countsOf(counts: WireCounts): EngineReply {
+  const { outputLogprobs } = counts
+  const reply = emptyReply()
+  reply.promptTokens = counts.promptTokens
+  reply.completionTokens = counts.completionTokens
+  reply.cachedTokens = counts.cachedTokens
+  reply.reasoningTokens = counts.reasoningTokens ?? 0
+  if (outputLogprobs !== undefined) {
+    reply.logprobs = outputLogprobs.tokenLogprobs
+    reply.top = outputLogprobs.topLogprobs
   }
+  return reply
 }
 
 /** For unknown message types. */

@@ -12,6 +12,8 @@ import {
   chunkReply,
   completeReply,
   emptyReply,
+  enginePaths,
+  healthProblem,
   MAX_INT32,
   seedWithin,
   topKFromZero,
@@ -22,13 +24,7 @@ const MAX_TOP = { chat: 20, text: 5 }
 
 export const mlx: Runtime = {
   name: 'mlx',
-  paths: {
-    generate: paths.Generate,
-    abort: paths.Abort,
-    health: paths.HealthCheck,
-    modelInfo: paths.GetModelInfo,
-    serverInfo: paths.GetServerInfo,
-  },
+  paths: enginePaths(paths),
   stopStrings: 'unsupported',
   maxChoices: 1,
   pairing: null,
@@ -55,10 +51,7 @@ export const mlx: Runtime = {
     reply.matchedStop = complete.matchedStopTokenId ?? null
     return reply
   },
-  readHealth(message) {
-    const { healthy, message: words } = decodeHealthCheckResponse(message)
-    return healthy ? null : words || 'not healthy'
-  },
+  readHealth: (message) => healthProblem(decodeHealthCheckResponse(message)),
   readModelInfo: (message) => ({ ...decodeGetModelInfoResponse(message) }),
   readServerInfo: (message) => ({ ...decodeGetServerInfoResponse(message) }),
 }

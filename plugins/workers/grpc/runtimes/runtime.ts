@@ -77,12 +77,13 @@ export interface EnginePaths {
   readonly health: string
   readonly modelInfo: string
   readonly serverInfo: string
-  readonly loads?: string
-  readonly embed?: string
-  readonly flushCache?: string
-  readonly startProfile?: string
-  readonly stopProfile?: string
-  readonly kvEvents?: string
+  readonly tokenizer: string
+  readonly loads: string | undefined
+  readonly embed: string | undefined
+  readonly flushCache: string | undefined
+  readonly startProfile: string | undefined
+  readonly stopProfile: string | undefined
+  readonly kvEvents: string | undefined
 }
 
 export interface Embedding {

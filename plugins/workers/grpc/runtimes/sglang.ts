@@ -20,25 +20,15 @@ import {
   completeReply,
   constraintText,
   emptyReply,
+  enginePaths,
+  healthProblem,
   toReport,
 } from './common-messages.ts'
 import type { EngineRequest, Runtime } from './runtime.ts'
 
 export const sglang: Runtime = {
   name: 'sglang',
-  paths: {
-    generate: paths.Generate,
-    abort: paths.Abort,
-    health: paths.HealthCheck,
-    modelInfo: paths.GetModelInfo,
-    serverInfo: paths.GetServerInfo,
-    loads: paths.GetLoads,
-    embed: paths.Embed,
-    flushCache: paths.FlushCache,
-    startProfile: paths.StartProfile,
-    stopProfile: paths.StopProfile,
-    kvEvents: paths.SubscribeKvEvents,
-  },
+  paths: enginePaths(paths),
   stopStrings: 'ids-only',
   maxChoices: Number.POSITIVE_INFINITY,
   pairing: { kind: 'bootstrap', roomBits: 31 },
@@ -85,10 +75,7 @@ export const sglang: Runtime = {
     reply.promptLogprobs = promptLogprobsIn(complete)
     return reply
   },
-  readHealth(message) {
-    const { healthy, message: words } = decodeHealthCheckResponse(message)
-    return healthy ? null : words || 'not healthy'
-  },
+  readHealth: (message) => healthProblem(decodeHealthCheckResponse(message)),
   readModelInfo: (message) => ({ ...decodeGetModelInfoResponse(message) }),
   readServerInfo: (message) => ({ ...decodeGetServerInfoResponse(message) }),
   readLoads: (message) => toReport(decodeGetLoadsResponse(message)),

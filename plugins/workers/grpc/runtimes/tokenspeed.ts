@@ -15,24 +15,15 @@ import {
   completeReply,
   constraintText,
   emptyReply,
+  enginePaths,
+  healthProblem,
   toReport,
 } from './common-messages.ts'
 import type { EngineRequest, Runtime } from './runtime.ts'
 
 export const tokenspeed: Runtime = {
   name: 'tokenspeed',
-  paths: {
-    generate: paths.Generate,
-    abort: paths.Abort,
-    health: paths.HealthCheck,
-    modelInfo: paths.GetModelInfo,
-    serverInfo: paths.GetServerInfo,
-    loads: paths.GetLoads,
-    flushCache: paths.FlushCache,
-    startProfile: paths.StartProfile,
-    stopProfile: paths.StopProfile,
-    kvEvents: paths.SubscribeKvEvents,
-  },
+  paths: enginePaths(paths),
   stopStrings: 'supported',
   maxChoices: Number.POSITIVE_INFINITY,
   pairing: { kind: 'bootstrap', roomBits: 63 },
@@ -67,10 +58,7 @@ export const tokenspeed: Runtime = {
     if (chunk !== undefined) return chunkReply(chunk)
     return complete === undefined ? emptyReply() : completeReply(complete)
   },
-  readHealth(message) {
-    const { healthy, message: words } = decodeHealthCheckResponse(message)
-    return healthy ? null : words || 'not healthy'
-  },
+  readHealth: (message) => healthProblem(decodeHealthCheckResponse(message)),
   readModelInfo: (message) => ({ ...decodeGetModelInfoResponse(message) }),
   readServerInfo: (message) => ({ ...decodeGetServerInfoResponse(message) }),
   readLoads: (message) => toReport(decodeGetLoadsResponse(message)),

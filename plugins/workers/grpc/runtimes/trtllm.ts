@@ -10,7 +10,7 @@ import {
   TrtllmService as paths,
   type TokenLogprob,
 } from '../../../../proto/gen/trtllm-service.ts'
-import { emptyReply } from './common-messages.ts'
+import { emptyReply, enginePaths } from './common-messages.ts'
 import type { EngineReply, EngineRequest, Runtime } from './runtime.ts'
 
 /** Default of the required field. */
@@ -19,14 +19,7 @@ const MAX_TOP = { chat: 20, text: 5 }
 
 export const trtllm: Runtime = {
   name: 'trtllm',
-  paths: {
-    generate: paths.Generate,
-    abort: paths.Abort,
-    health: paths.HealthCheck,
-    modelInfo: paths.GetModelInfo,
-    serverInfo: paths.GetServerInfo,
-    kvEvents: paths.SubscribeKvEvents,
-  },
+  paths: enginePaths(paths),
   stopStrings: 'supported',
   maxChoices: Number.POSITIVE_INFINITY,
   pairing: null,

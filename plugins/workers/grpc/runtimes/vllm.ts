@@ -16,6 +16,8 @@ import {
   completeReply,
   constraintText,
   emptyReply,
+  enginePaths,
+  healthProblem,
   MAX_INT32,
   seedWithin,
   topKFromZero,
@@ -28,19 +30,7 @@ const MAX_TOP = { chat: 20, text: 5 }
 
 export const vllm: Runtime = {
   name: 'vllm',
-  paths: {
-    generate: paths.Generate,
-    abort: paths.Abort,
-    health: paths.HealthCheck,
-    modelInfo: paths.GetModelInfo,
-    serverInfo: paths.GetServerInfo,
-    loads: paths.GetLoads,
-    embed: paths.Embed,
-    flushCache: paths.FlushCache,
-    startProfile: paths.StartProfile,
-    stopProfile: paths.StopProfile,
-    kvEvents: paths.SubscribeKvEvents,
-  },
+  paths: enginePaths(paths),
   stopStrings: 'supported',
   maxChoices: Number.POSITIVE_INFINITY,
   pairing: { kind: 'transfer' },
@@ -76,10 +66,7 @@ export const vllm: Runtime = {
     reply.transferJson = complete.kvTransferParamsJson ?? null
     return reply
   },
-  readHealth(message) {
-    const { healthy, message: words } = decodeHealthCheckResponse(message)
-    return healthy ? null : words || 'not healthy'
-  },
+  readHealth: (message) => healthProblem(decodeHealthCheckResponse(message)),
   readModelInfo: (message) => ({ ...decodeGetModelInfoResponse(message) }),
   readServerInfo: (message) => ({ ...decodeGetServerInfoResponse(message) }),
   readLoads: (message) => toReport(decodeGetLoadsResponse(message)),

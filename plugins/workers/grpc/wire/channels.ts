@@ -31,7 +31,10 @@ export class Channels {
     const nowMs = performance.now()
     let entry = this.#byUrl.get(url)
     if (entry === undefined) {
-      if (nowMs - this.#sweptAtMs > UNUSED_MS / 10) this.#sweep(nowMs)
+      if (nowMs - this.#sweptAtMs > UNUSED_MS / 10) {
+        this.#sweptAtMs = nowMs
+        this.#closeUnused(nowMs - UNUSED_MS)
+      }
       entry = { channel: this.#open(url), usedAtMs: nowMs }
       this.#byUrl.set(url, entry)
     }
@@ -39,24 +42,13 @@ export class Channels {
     return entry.channel
   }
 
-  /** Closes connections to other workers; running calls continue. */
-  keepOnly(workers: readonly Destination[]): void {
-    const wanted = new Set(workers.map(baseUrlOf))
-    for (const [url, { channel }] of this.#byUrl) {
-      if (wanted.has(url)) continue
-      this.#byUrl.delete(url)
-      channel.close()
-    }
-  }
-
   close(): void {
-    this.keepOnly([])
+    this.#closeUnused(Number.POSITIVE_INFINITY)
   }
 
-  #sweep(nowMs: number): void {
-    this.#sweptAtMs = nowMs
+  #closeUnused(sinceMs: number): void {
     for (const [url, { channel, usedAtMs }] of this.#byUrl) {
-      if (nowMs - usedAtMs < UNUSED_MS) continue
+      if (usedAtMs > sinceMs) continue
       this.#byUrl.delete(url)
       channel.close()
     }
@@ -76,7 +68,6 @@ export class Channels {
     return credentials.createSsl(this.#authorities)
   }
 
-  /** */
   #options(): ChannelOptions {
     const { keepaliveMs, keepaliveTimeoutMs, maxMessageBytes, streamWindowBytes, maxReconnectWaitMs } =
       this.#config
