@@ -18,7 +18,10 @@ const HEADER_NAME = "^[A-Za-z0-9!#$%&'*+.^_`|~-]+$"
 
 export const KernelConfigSchema = Type.Object(
   {
-    host: Type.String({ default: '127.0.0.1', description: 'Address to listen on.' }),
+    host: Type.String({
+      default: '127.0.0.1',
+      description: 'Address to listen on; 0.0.0.0 for every interface.',
+    }),
     port: port(30000, 'Port of the API; 0 takes any free one.'),
     threads: Type.Optional(
       Type.Integer({

@@ -6,7 +6,7 @@ const engineConfig = Type.Object(
     model: Type.Union([Type.Literal('paced'), Type.Literal('batched')], {
       default: 'paced',
       description:
-        'paced: every request gets ttftMs and itlMs independent of load. batched: simulates queue, prefill, decode and prefix cache by the settings below; ttftMs and itlMs are ignored.',
+        'paced: every request gets ttftMs and itlMs independent of load. batched: simulates queue, prefill, decode and prefix cache by the other settings of `engine`; ttftMs and itlMs are ignored.',
     }),
     prefillTokensPerSecond: number({ default: 8000, above: 0 }, 'Prompt tokens computed per second.'),
     prefillChunkTokens: integer(

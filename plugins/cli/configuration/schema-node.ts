@@ -14,6 +14,7 @@ export interface SchemaNode {
   readonly const?: unknown
   readonly enum?: readonly unknown[]
   readonly default?: unknown
+  readonly description?: string
   /** Extension of the gateway: the value is a secret and is never shown. */
   readonly secret?: boolean
 }

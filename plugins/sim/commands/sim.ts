@@ -2,150 +2,50 @@
 import type { Command } from 'commander'
 import type { ConfigFlag } from '#kernel'
 import { addFlags, valuesOf } from '../../cli/config-options.ts'
-
-const setting = (name: string) => ['plugins', 'sim', name]
+import { flagsOfSchema } from '../../cli/configuration/schema-flags.ts'
+import { simConfig } from '../config.ts'
 
 const SIM_FLAGS: readonly ConfigFlag[] = [
-  {
-    flag: 'host',
-    path: ['plugins', 'sim', 'listen', 'host'],
-    kind: 'text',
-    placeholder: 'address',
-    help: 'address to listen on (default: 127.0.0.1)',
-  },
-  {
-    flag: 'port',
-    path: ['plugins', 'sim', 'listen', 'port'],
-    kind: 'integer',
-    placeholder: 'port',
-    help: 'port to listen on; 0 takes any free one (default: 9001)',
-  },
-  {
-    flag: 'model',
-    path: setting('models'),
-    kind: 'list',
-    placeholder: 'id',
-    help: 'model to serve; repeatable',
-  },
-  {
-    flag: 'ttft-ms',
-    path: setting('ttftMs'),
-    kind: 'number',
-    placeholder: 'ms',
-    help: 'time to the first token, milliseconds',
-  },
-  {
-    flag: 'itl-ms',
-    path: setting('itlMs'),
-    kind: 'number',
-    placeholder: 'ms',
-    help: 'time between tokens, milliseconds',
-  },
-  {
-    flag: 'tokens',
-    path: setting('tokens'),
-    kind: 'integer',
-    placeholder: 'count',
-    help: 'length of an answer, unless the request asks for less',
-  },
-  {
-    flag: 'seed',
-    path: setting('seed'),
-    kind: 'integer',
-    placeholder: 'number',
-    help: 'same seed, same text',
-  },
-  {
-    flag: 'runtime',
-    path: setting('runtime'),
-    kind: 'text',
-    placeholder: 'name',
-    help: 'engine to imitate: sglang, vllm, trtllm or mlx',
-  },
-  {
-    flag: 'protocol',
-    path: setting('protocol'),
-    kind: 'text',
-    placeholder: 'name',
-    help: 'http (default), or grpc: in token ids of the tokenizer that comes with the gateway',
-  },
-  {
-    flag: 'responses',
-    path: setting('responses'),
-    kind: 'switch',
-    help: 'speak POST /v1/responses too (default: off)',
-  },
-  {
-    flag: 'engine',
-    path: [...setting('engine'), 'model'],
-    kind: 'text',
-    placeholder: 'model',
-    help: 'paced (default), or batched: queue, prefill, decode and prefix cache as engines have them',
-  },
-  {
-    flag: 'count',
-    path: setting('count'),
-    kind: 'integer',
-    placeholder: 'number',
-    help: 'engines in this process, on consecutive ports (default: 1)',
-  },
-  {
-    flag: 'role',
-    path: setting('role'),
-    kind: 'text',
-    placeholder: 'role',
-    help: 'regular, prefill or decode (default: regular)',
-  },
-  {
-    flag: 'record',
-    path: setting('record'),
-    kind: 'switch',
-    help: 'remember the last requests for GET /sim/requests (default: on)',
-  },
-  {
-    flag: 'api-key',
-    path: setting('apiKey'),
-    kind: 'text',
-    placeholder: 'key',
-    help: 'key that requests must carry',
-    isSecret: true,
-  },
-  {
-    flag: 'embedding-dimensions',
-    path: setting('embeddingDimensions'),
-    kind: 'integer',
-    placeholder: 'count',
-    help: 'length of embedding vectors',
-  },
-  {
-    flag: 'max-model-len',
-    path: setting('maxModelLen'),
-    kind: 'integer',
-    placeholder: 'tokens',
-    help: 'longest prompt and answer together, tokens',
-  },
-  {
-    flag: 'fixed-reply',
-    path: setting('fixedReply'),
-    kind: 'switch',
-    help: 'prepared answers without a look at the request, for load tests',
-  },
+  ...flagsOfSchema(
+    simConfig,
+    ['plugins', 'sim'],
+    [
+      { flag: 'host', placeholder: 'address', path: ['listen', 'host'] },
+      { flag: 'port', placeholder: 'port', path: ['listen', 'port'] },
+      { flag: 'model', placeholder: 'id', path: ['models'] },
+      { flag: 'ttft-ms', placeholder: 'ms', path: ['ttftMs'] },
+      { flag: 'itl-ms', placeholder: 'ms', path: ['itlMs'] },
+      { flag: 'tokens', placeholder: 'count', path: ['tokens'] },
+      { flag: 'seed', placeholder: 'number', path: ['seed'] },
+      { flag: 'runtime', placeholder: 'name', path: ['runtime'] },
+      { flag: 'protocol', placeholder: 'name', path: ['protocol'] },
+      { flag: 'responses', path: ['responses'] },
+      { flag: 'engine', placeholder: 'model', path: ['engine', 'model'] },
+      { flag: 'count', placeholder: 'number', path: ['count'] },
+      { flag: 'role', placeholder: 'role', path: ['role'] },
+      { flag: 'record', path: ['record'] },
+      { flag: 'api-key', placeholder: 'key', path: ['apiKey'] },
+      { flag: 'embedding-dimensions', placeholder: 'count', path: ['embeddingDimensions'] },
+      { flag: 'max-model-len', placeholder: 'tokens', path: ['maxModelLen'] },
+      { flag: 'fixed-reply', path: ['fixedReply'] },
+    ],
+  ),
   {
     flag: 'log-level',
     path: ['kernel', 'log', 'level'],
     kind: 'text',
     placeholder: 'level',
-    help: 'trace, debug, info, warn, error or silent (default: info)',
+    help: 'least severe level that is logged; one of trace, debug, info, warn, error, silent (default: info)',
   },
 ]
 
-/** What stays of a kernel around an engine that has its own listener. */
+/** Configuration of the kernel for an engine with its own listener. */
 const BASE = {
   kernel: {
     auth: 'off',
     threads: 0,
     log: { access: false },
-    // No balancer watches a simulated engine: it ends at once.
+    // No balancer watches a simulated engine, so it ends at once.
     shutdown: { settleMs: 0 },
   },
   plugins: { sim: {}, tokenizers: {} },

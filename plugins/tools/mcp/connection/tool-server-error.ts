@@ -44,7 +44,8 @@ const MAX_MESSAGE_CHARACTERS = 1_000
 export function toToolServerError(error: unknown): ToolServerError {
   if (error instanceof ToolServerError) return error
   const { name, code, message } = readError(error)
-  const failed = (text: string, status = 0) => new ToolServerError('http_error', status, text, { cause: error })
+  const failed = (text: string, status = 0) =>
+    new ToolServerError('http_error', status, text, { cause: error })
   if (name === 'UnreachableByRule' || name === 'ByteLimitExceeded') return failed(message)
   if (name === 'UnauthorizedError') return failed('the server rejected the credentials', 401)
   if (name === 'McpError') return fromProtocol(Number(code), message, error)
