@@ -56,6 +56,9 @@ const OTHERS = ['{"model":"m","input":"a"}', '{"modules":[]}', '[1,2]', '"a"'].m
   Buffer.from(text),
 )
 
+/** Until they are undone, new limits would reject the requests of the other lanes. */
+const CHANGES_LIMITS = /^(?!GET)\w+ \/limits\n/
+
 export const bodies: Suite = { lanes: LANES, count: 4_000, start }
 
 async function start(): Promise<Target> {
@@ -69,7 +72,7 @@ async function start(): Promise<Target> {
   })
   const document = (await (await gateway.get('/openapi.json')).json()) as Json
   const operations = operationsOf(document)
-  const limits = await (await gateway.get('/limits')).text()
+  const { limits } = (await (await gateway.get('/limits')).json()) as { limits: object }
   const lanes = Array.from({ length: LANES }, () => new HttpLane(gateway.port))
   const send = (lane: number, start: string, body?: string) =>
     lanes[lane].send(
@@ -77,25 +80,44 @@ async function start(): Promise<Target> {
       Buffer.from(body ?? ''),
     )
 
-  /** Removes what a request has registered, so that later requests find the same gateway. */
+  /** Removes what a request has registered, so that later requests find the same gateway. @returns a fault */
   const undo = async (lane: number, { method, path }: Operation, { status, body }: Reply) => {
     if (status >= 300) return
-    if (path === '/limits' && method !== 'GET') await send(lane, 'PUT /limits', limits)
+    if (path === '/limits' && method !== 'GET') {
+      const undone = await send(lane, 'PUT /limits', JSON.stringify(limits))
+      return undone.status === 200 ? undefined : `limits were not restored: ${undone.status} ${undone.body}`
+    }
     if (method !== 'POST' || (path !== '/workers' && path !== '/v1/tokenizers')) return
     const { worker_id, id } = JSON.parse(body) as { worker_id?: string; id?: string }
     await send(lane, `DELETE ${path}/${worker_id ?? id}`)
   }
 
+  const byRoute = new Map(operations.map((one) => [`${one.method} ${one.path}`, one]))
+  const run = async ({ label, parts: [body] }: FuzzCase, lane: number): Promise<Outcome> => {
+    const [route, head] = label.split('\n\n')
+    const reply = await lanes[lane].send(`${head}\r\n`, body)
+    const operation = byRoute.get(route) as Operation
+    const fault = faultOf(operation, reply)
+    if (reply.ending !== 'whole') return { ending: reply.ending, fault }
+    const undoFault = await undo(lane, operation, reply)
+    return { ending: String(reply.status), fault: fault ?? undoFault }
+  }
+  const running = new Set<Promise<Outcome>>()
+  let alone: Promise<unknown> | null = null
+
   return {
     gateway,
     make: (draw) => makeCase(pickOf(operations, draw), document, draw),
-    run: async ({ label, parts: [body] }, lane): Promise<Outcome> => {
-      const [route, head] = label.split('\n\n')
-      const reply = await lanes[lane].send(`${head}\r\n`, body)
-      const operation = operations.find(({ method, path }) => route === `${method} ${path}`) as Operation
-      const fault = faultOf(operation, reply)
-      if (reply.ending === 'whole') await undo(lane, operation, reply)
-      return { ending: reply.ending === 'whole' ? String(reply.status) : reply.ending, fault }
+    run: async (input, lane) => {
+      while (alone !== null) await alone
+      const isAlone = CHANGES_LIMITS.test(input.label)
+      const outcome = (isAlone ? Promise.all(running) : Promise.resolve()).then(() => run(input, lane))
+      if (isAlone) alone = outcome
+      running.add(outcome)
+      await outcome
+      running.delete(outcome)
+      if (isAlone) alone = null
+      return outcome
     },
     close: () => {
       for (const lane of lanes) lane.close()
