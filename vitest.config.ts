@@ -23,6 +23,17 @@ const source = {
   ssr: { resolve: { conditions: ['weir-source'] } },
 }
 
+/** Flows that neither measure time nor count processes or files: they run beside others. */
+const PARALLEL_FLOWS = [
+  'access-log',
+  'container',
+  'fuzz',
+  'package',
+  'policy-threads',
+  'reload-modules',
+  'wasm-pick',
+].map((name) => `test/flows/${name}.test.ts`)
+
 export default defineConfig({
   test: {
     maxWorkers: 2,
@@ -90,7 +101,7 @@ export default defineConfig({
         test: {
           // The built command with real clients; no test depends on speed.
           name: 'usage',
-          include: ['test/usage/**/*.test.ts'],
+          include: ['test/usage/**/*.test.ts', ...PARALLEL_FLOWS],
           pool: 'forks',
           expect: expectation,
           testTimeout: 600_000,
@@ -101,6 +112,7 @@ export default defineConfig({
         test: {
           name: 'flows',
           include: ['test/flows/**/*.test.ts'],
+          exclude: PARALLEL_FLOWS,
           // Gateways with several threads under load and faults: one file at a time, after the other projects.
           maxWorkers: 1,
           sequence: { groupOrder: 1 },

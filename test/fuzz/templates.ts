@@ -78,7 +78,7 @@ async function start(): Promise<Target> {
   return {
     gateway,
     make: (draw) => {
-      const text = Buffer.from(makeBlock(draw, 0))
+      const text = Buffer.from(makeTemplate(draw))
       return { label: 'template', parts: [draw(8) === 0 ? mutate(text, [text], draw) : text] }
     },
     run: ({ parts: [template] }, lane) => run(lane, template),
@@ -108,6 +108,18 @@ function makeExpression(draw: Draw, depth: number): string {
   }
 }
 
+/** One of eight cannot be parsed; the others have values for the names, so that most are rendered beyond their start. */
+function makeTemplate(draw: Draw): string {
+  const defined =
+    draw(4) === 0
+      ? ''
+      : "{% set x = 'ab' %}{% set ns = namespace(a='a') %}{% macro m(a) %}{{ a }}{% endmacro %}"
+  const block = makeBlock(draw, 0)
+  if (draw(8) > 0) return defined + block
+  const broken = pickOf(PARTS.broken, draw).repeat(pickOf([1, 1, 3_000], draw))
+  return draw(2) === 0 ? defined + broken + block : defined + block + broken
+}
+
 function makeBlock(draw: Draw, depth: number): string {
   const body = () => (depth > 5 ? 'x' : makeBlock(draw, depth + 1))
   const value = () => makeExpression(draw, 0)
@@ -125,7 +137,5 @@ function makeBlock(draw: Draw, depth: number): string {
       `{% filter ${pickOf(PARTS.filters, draw)} %}${body()}{% endfilter %}{% generation %}${body()}{% endgeneration %}`,
     () => `{{ ${'('.repeat(2_000)}1${')'.repeat(2_000)} }}`,
   ]
-  const block =
-    draw(12) === 0 ? pickOf(PARTS.broken, draw).repeat(pickOf([1, 1, 3_000], draw)) : pickOf(blocks, draw)()
-  return block + (draw(2) === 0 && depth < 3 ? makeBlock(draw, depth + 1) : '')
+  return pickOf(blocks, draw)() + (draw(2) === 0 && depth < 3 ? makeBlock(draw, depth + 1) : '')
 }
