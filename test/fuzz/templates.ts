@@ -28,7 +28,12 @@ async function start(): Promise<Target> {
   const folder = makeFolder()
   const worker = await startByteWorker()
   const gateway = await startFuzzed({
-    plugins: { tokenizers: { roots: [folder] }, responses: {}, messages: {} },
+    // Many templates run into this limit: the default of 5 s would be most of the time of a run.
+    plugins: {
+      tokenizers: { roots: [folder], rendering: { maxMs: 300 } },
+      responses: {},
+      messages: {},
+    },
     // One model per lane, because its tokenizer has the name of the model.
     workers: [
       {
