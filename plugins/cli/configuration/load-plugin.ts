@@ -71,6 +71,20 @@ function ownFindings(
   }
 }
 
+/** Former plugin names and the plugins that have their features now. */
+const SUCCESSORS: ReadonlyMap<string, string> = new Map([
+  ['proxy', 'chat'],
+  ['chat-engine', 'generations'],
+  ['messages-engine', 'generations'],
+  ['responses-engine', 'generations'],
+])
+
+function unknownPluginText(key: string, names: readonly string[]): string {
+  const successor = SUCCESSORS.get(key)
+  if (successor === undefined || !names.includes(successor)) return unknownKeyText(key, names, ['plugins'])
+  return `is not known; its features are in plugins.${successor}`
+}
+
 type FoundPlugin =
   | { readonly facts: PluginFacts; readonly path: string | null }
   | { readonly problem: string }
@@ -79,7 +93,7 @@ async function findPlugin(key: string, section: PluginSection, load: PluginLoad)
   const { names } = load.pluginSchemas
   try {
     const path = findPluginFile(section, load.baseDir)
-    if (path === null && !names.includes(key)) return { problem: unknownKeyText(key, names, ['plugins']) }
+    if (path === null && !names.includes(key)) return { problem: unknownPluginText(key, names) }
     const facts = await importFacts(key, path === null ? section : { $path: path }, load)
     // A flag names a file or a package; only the manifest has the plugin's name.
     const isFromFlag = load.overrides?.plugins?.includes(key) === true

@@ -47,6 +47,11 @@ describe('plugins that are enabled because others need them', () => {
     expect(Object.keys(plugins)).not.toContain('storage')
   })
 
+  test('the error for a former name suggests the plugin that has its features', async () => {
+    await expect(load({ proxy: {} })).rejects.toThrow('is not known; its features are in plugins.chat')
+    await expect(load({ 'chat-engine': {} })).rejects.toThrow('its features are in plugins.generations')
+  })
+
   test('every default provider provides its service', async () => {
     for (const [service, name] of Object.entries(defaultProviders)) {
       const { default: plugin } = (await catalog[name]()) as { default: Plugin }
