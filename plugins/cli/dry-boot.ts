@@ -11,6 +11,23 @@ import { catalog } from '../catalog.ts'
 /** Not a logger of the thread, which keeps those for its whole life. */
 const SILENT: Logger = { debug() {}, info() {}, warn() {}, error() {}, child: () => SILENT }
 
+/** Of the last boot, by name. */
+const blocks = new Map<string, SharedArrayBuffer>()
+
+/**
+ * Gives every boot the same blocks. The garbage collector does not count shared memory, so that it would let the blocks of
+ * hundreds of boots accumulate, 74 MB each.
+ */
+class ReusedMemory extends SharedMemory {
+  override block(name: string, bytes: number): SharedArrayBuffer {
+    const known = blocks.get(name)
+    if (known?.byteLength === bytes) return known
+    const block = new SharedArrayBuffer(bytes)
+    blocks.set(name, block)
+    return block
+  }
+}
+
 /**
  * Finds errors that only a boot finds: an unknown policy, routes that need keys without a plugin that checks them, a
  * section that a plugin rejects.
@@ -25,6 +42,6 @@ export async function dryBoot(loaded: LoadedConfig): Promise<void> {
   const plugins = await loadPlugins(config, catalog)
   const link = new ControlLink({ log, isData: true })
   const counters = createCounters(config.kernel.limits.maxWorkers, 0)
-  const thread = new GatewayThread({ config, link, counters, shared: new SharedMemory(), log }, plugins)
+  const thread = new GatewayThread({ config, link, counters, shared: new ReusedMemory(), log }, plugins)
   await thread.stop()
 }

@@ -1,6 +1,6 @@
 /** Tokenizers: loading, listing, removing, tokenize and detokenize. */
 import { execFileSync } from 'node:child_process'
-import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
@@ -482,6 +482,25 @@ describe('the contract', () => {
     })
     expect(await fleet.settled(next)).toMatchObject({ status: 'completed' })
   }, 120_000)
+
+  test('a vocabulary that only the native library knows is encoded by other threads, beside the first', async () => {
+    const lower = folder()
+    cpSync(SAMPLE, lower, { recursive: true })
+    const file = join(lower, 'tokenizer.json')
+    writeFileSync(
+      file,
+      JSON.stringify({ ...JSON.parse(readFileSync(file, 'utf8')), normalizer: { type: 'Lowercase' } }),
+    )
+    const fleet = await open({ load: [{ name: 'm', source: SAMPLE }] })
+    expect(await fleet.settled(await fleet.add('lower', lower))).toMatchObject({ status: 'completed' })
+    // Encoding needs no files.
+    rmSync(lower, { recursive: true })
+    const [upper, same] = await Promise.all([
+      fleet.service.find('lower')!.encode('HELLO World'),
+      fleet.service.find('m')!.encode('hello world'),
+    ])
+    expect([...upper]).toEqual([...same])
+  })
 
   test('too many waiting texts are refused, and others go on', async () => {
     const fleet = await open({ load: [{ name: 'm', source: SAMPLE }], queueLimit: 4 })

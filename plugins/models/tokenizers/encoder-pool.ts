@@ -23,6 +23,7 @@ import type { TokenizerImage } from './tokenizer-image.ts'
 /** Maximum texts and characters of one message to a thread, so that one large text does not delay many. */
 const MAX_BATCH_ITEMS = 64
 const MAX_BATCH_LETTERS = 65_536
+
 export interface EncoderPoolParts {
   readonly host: Host
   readonly config: TokenizersConfig

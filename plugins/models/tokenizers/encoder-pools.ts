@@ -25,9 +25,11 @@ export class EncoderPools {
   /** Opens a tokenizer that takes long to open, so that the first request need not wait. Never rejects. */
   async warmUp(tokenizer: string): Promise<void> {
     if (!this.#isNative(tokenizer)) return
-    await this.#native
-      .encode([{ tokenizer, kind: 'text', text: '', addSpecialTokens: false }])
-      .catch(() => undefined)
+    try {
+      await this.encode([{ tokenizer, kind: 'text', text: '', addSpecialTokens: false }])
+    } catch {
+      // The queue is full: the first request opens it.
+    }
   }
 
   /** Fails queued items and stops the threads. */

@@ -6,7 +6,7 @@ import { findMarkers } from './cached-encoder.ts'
 import { ChatTemplates } from './chat-template.ts'
 import { toDecoderRules } from './decoder-rules.ts'
 import { jsonMember, jsonMembers } from './json-members.ts'
-import type { LoadedTokenizer, LoaderThreadData, TokenizerFacts, TokenizerPlace } from './loader-task.ts'
+import type { LoaderThreadData, LoadResult, TokenizerFacts, TokenizerPlace } from './loader-task.ts'
 import type { MarkerToken } from './segments.ts'
 import { toShared } from './shared-json.ts'
 import { findSource, readJson, readVocabulary, SourceError, type SourceFiles } from './source-files.ts'
@@ -28,7 +28,7 @@ type Json = Readonly<Record<string, unknown>>
 export async function loadTokenizer(
   place: TokenizerPlace,
   { maxFileBytes, rendering, usesSegments }: LoaderThreadData,
-): Promise<LoadedTokenizer> {
+): Promise<LoadResult> {
   const roots = place.roots ?? null
   const files = findSource(place.source, roots)
   const config = readJson(files, 'tokenizer_config.json')

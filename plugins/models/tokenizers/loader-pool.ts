@@ -5,13 +5,7 @@
 import type { Host, TaskPool } from '#kernel'
 import { openTaskPool } from '#shared'
 import type { TokenizersConfig } from './config.ts'
-import type {
-  LoadedTokenizer,
-  LoaderReply,
-  LoaderTask,
-  LoaderThreadData,
-  TokenizerPlace,
-} from './loader-task.ts'
+import type { LoaderReply, LoaderTask, LoaderThreadData, LoadResult, TokenizerPlace } from './loader-task.ts'
 import { runWithin } from './run-within.ts'
 import { SourceError } from './source-files.ts'
 import { BUNDLE_LIMITS } from './worker-bundles.ts'
@@ -35,7 +29,7 @@ export class LoaderPool {
   }
 
   /** @throws Error with the reason */
-  async load(place: TokenizerPlace): Promise<LoadedTokenizer> {
+  async load(place: TokenizerPlace): Promise<LoadResult> {
     const reply = await this.#run({ kind: 'load', place })
     if (reply.kind !== 'loaded') throw toSourceError(reply)
     return reply.loaded

@@ -28,7 +28,7 @@ export interface TokenizerFacts {
   readonly table: SharedArrayBuffer
 }
 
-export interface LoadedTokenizer {
+export interface LoadResult {
   readonly facts: TokenizerFacts
   /** For threads that encode. */
   readonly image: TokenizerImage
@@ -44,7 +44,7 @@ export type LoaderTask =
     }
 
 export type LoaderReply =
-  | { readonly kind: 'loaded'; readonly loaded: LoadedTokenizer }
+  | { readonly kind: 'loaded'; readonly loaded: LoadResult }
   | { readonly kind: 'unpacked' }
   | { readonly kind: 'unusable'; readonly message: string }
 

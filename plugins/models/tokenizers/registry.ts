@@ -15,7 +15,7 @@ import type { TokenizersConfig } from './config.ts'
 import type { EncoderPools } from './encoder-pools.ts'
 import { tokenizerErrors } from './errors.ts'
 import type { LoaderPool } from './loader-pool.ts'
-import type { LoadedTokenizer, TokenizerPlace } from './loader-task.ts'
+import type { LoadResult, TokenizerPlace } from './loader-task.ts'
 import { SAMPLE_SOURCE, SourceError } from './source-files.ts'
 import type { TokenizerImage } from './tokenizer-image.ts'
 import type { WorkerBundles } from './worker-bundles.ts'
@@ -41,7 +41,7 @@ interface Entry extends TokenizerPlace {
   readonly name: string
   state: TokenizerState
   message: string
-  loaded: LoadedTokenizer | null
+  loaded: LoadResult | null
   failedAtMs: number
   /** Folder with the files of a worker. */
   folder: string | null
@@ -186,7 +186,7 @@ export class Registry {
   }
 
   /** Loads from this machine, else from a worker of the model. @throws SourceError */
-  async #loadAnyhow(entry: Entry): Promise<LoadedTokenizer> {
+  async #loadAnyhow(entry: Entry): Promise<LoadResult> {
     const { loader, bundles } = this.#parts
     let reason = 'no path is known'
     if (entry.source !== '') {
