@@ -64,16 +64,17 @@ const deltasOf = (text: string) =>
 
 describe('a whole reply', () => {
   const CALL = '<tool_call>\n{"name":"dim","arguments":{"level":3}}\n</tool_call>'
+  const BROKEN = 'Sure. <tool_call>\n{"name":"dim","arguments":{"level":}}\n</tool_call>'
 
   test.each([
-    ['is cut off', `Sure. ${CALL}`.slice(0, -15), 'length'],
-    ['is broken', 'Sure. <tool_call>\n{"name":"dim","arguments":{"level":}}\n</tool_call>', 'stop'],
-  ])('a call that %s is text', async (_, text, reason) => {
+    ['is cut off', `Sure. ${CALL}`.slice(0, -15), 'length', 'Sure.', [['dim', '{"level":3']]],
+    ['is no JSON', BROKEN, 'stop', BROKEN, []],
+  ])('a call that %s is not finished', async (_, text, reason, content, calls) => {
     const serverInfo = { serverArgs: { tool_call_parser: 'qwen' } }
     const { engine, post, ids } = await openGrpcFleet({ engines: [{ serverInfo }] })
     engine.answer([await ids(text)], { finishReason: reason })
     const choice = await readChoice(await post(CHAT, { ...ask, tools: [dim] }))
-    expect(choice).toEqual({ reason, content: text, reasoning: '', calls: [] })
+    expect({ ...choice, content: choice.content?.trim() }).toEqual({ reason, content, reasoning: '', calls })
     engine.answer([await ids(CALL)])
     expect(await readChoice(await post(CHAT, { ...ask, tools: [dim] }))).toMatchObject({
       reason: 'tool_calls',

@@ -147,7 +147,7 @@ export interface ThinkingState {
   /** The template's variable that switches thinking; null if there is none. */
   readonly key: string | null
   /** Setting of the request; null: the template's default. */
-  readonly wish: boolean | null
+  readonly requested: boolean | null
   /** By the prompt, else by the request, else guessed from the template. */
   readonly isOn: boolean
   /** For `OutputParserRequest.isReasoningOpen`. */

@@ -53,7 +53,7 @@ export interface ParserSettings {
   readonly toolParser: string | null
   readonly reasoningParser: string | null
   readonly limits: CallLimits
-  /** Told once for each model. */
+  /** Called once for each model. */
   readonly onChoice: (model: string, chosen: ChosenFormats) => void
   /** Called once for each unknown name that a worker reports. */
   readonly onUnknown: (kind: ParserKind, name: string, model: string) => void
@@ -64,14 +64,14 @@ export interface ParserSettings {
 }
 
 /** Models whose choice is remembered; the ids come from clients. Names of parsers come from workers. */
-const MAX_TOLD = 1_000
+const MAX_REPORTED = 1_000
 
 export type ParserKind = 'tool' | 'reasoning'
 
 export class OutputParsersOf implements OutputParsersService {
   readonly #settings: ParserSettings
-  readonly #told = new Set<string>()
-  readonly #complaints = new Set<string>()
+  readonly #reportedModels = new Set<string>()
+  readonly #reports = new Set<string>()
 
   constructor(settings: ParserSettings) {
     this.#settings = settings
@@ -105,7 +105,7 @@ export class OutputParsersOf implements OutputParsersService {
     if (!responseTemplate) return null
     const template = loadResponseTemplate(responseTemplate)
     if (!(template instanceof Error)) return template
-    this.#tellOnce(`template ${model}`, () => this.#settings.onTemplate(model, template.message))
+    this.#reportOnce(`template ${model}`, () => this.#settings.onTemplate(model, template.message))
     return null
   }
 
@@ -116,8 +116,8 @@ export class OutputParsersOf implements OutputParsersService {
     const reasoning =
       request.reasoningParser ?? this.#known('reasoning', workerReasoningParser, request) ?? reasoningParser
     const chosen = this.#chosen(request, { tool, reasoning }, hasTemplate)
-    if (!this.#told.has(request.model) && this.#told.size < MAX_TOLD) {
-      this.#told.add(request.model)
+    if (!this.#reportedModels.has(request.model) && this.#reportedModels.size < MAX_REPORTED) {
+      this.#reportedModels.add(request.model)
       this.#settings.onChoice(request.model, chosen)
     }
     return chosen
@@ -133,7 +133,7 @@ export class OutputParsersOf implements OutputParsersService {
     const isOnly = (tool ?? TEMPLATE_FORMAT) === TEMPLATE_FORMAT
     if (isNamed && isOnly && hasTemplate) return { tool: TEMPLATE_FORMAT, reasoning: TEMPLATE_FORMAT }
     if (isNamed && isOnly && !request.responseTemplate)
-      this.#tellOnce(`template ${request.model}`, () =>
+      this.#reportOnce(`template ${request.model}`, () =>
         this.#settings.onTemplate(request.model, 'its tokenizer has none'),
       )
     const mayDetect = tool === null && reasoning === null
@@ -147,14 +147,14 @@ export class OutputParsersOf implements OutputParsersService {
     if (given === null || given === undefined || given === '') return null
     const name = HARMONY_NAMES.has(given) ? HARMONY : given
     if (isParser(kind, name)) return name
-    this.#tellOnce(`${kind} ${given}`, () => this.#settings.onUnknown(kind, given, model))
+    this.#reportOnce(`${kind} ${given}`, () => this.#settings.onUnknown(kind, given, model))
     return null
   }
 
-  #tellOnce(what: string, tell: () => void): void {
-    if (this.#complaints.has(what) || this.#complaints.size >= MAX_TOLD) return
-    this.#complaints.add(what)
-    tell()
+  #reportOnce(what: string, report: () => void): void {
+    if (this.#reports.has(what) || this.#reports.size >= MAX_REPORTED) return
+    this.#reports.add(what)
+    report()
   }
 }
 

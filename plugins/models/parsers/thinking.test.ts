@@ -20,7 +20,7 @@ test('how the prompt ends tells where the model goes on from', () => {
     thinkingOf({ chatTemplate: TOGGLE, prompt, templateArguments }, null)
   expect(at('<|im_start|>assistant\n<think>\n')).toEqual({
     key: 'enable_thinking',
-    wish: null,
+    requested: null,
     isOn: true,
     isReasoningOpen: true,
   })
@@ -31,7 +31,7 @@ test('how the prompt ends tells where the model goes on from', () => {
   })
   const off = { enable_thinking: false }
   expect(at('<|im_start|>assistant\n', off)).toMatchObject({
-    wish: false,
+    requested: false,
     isOn: false,
     isReasoningOpen: false,
   })
@@ -53,7 +53,7 @@ test('default off, no toggle, and prompts that no template writes', () => {
   expect(thinkingOf({ chatTemplate: OFF, templateArguments: { thinking: true } }, null).isOn).toBe(true)
   expect(thinkingOf({ chatTemplate: 'plain' }, null)).toEqual({
     key: null,
-    wish: null,
+    requested: null,
     isOn: false,
     isReasoningOpen: null,
   })

@@ -19,11 +19,16 @@ export function thinkingOf(request: ThinkingRequest, toolParser: string | null):
   const toggle = native === undefined ? toggleOf(chatTemplate ?? '') : { key: 'thinking', ...native }
   // The end of the prompt is certain; the default of a template is a guess.
   const left = prompt === undefined ? null : isReasoningOpenAfter(prompt)
-  if (toggle === null) return { key: null, wish: null, isOn: false, isReasoningOpen: left }
+  if (toggle === null) return { key: null, requested: null, isOn: false, isReasoningOpen: left }
   const { key, isOnByDefault } = toggle
-  const wish = wishOf(request, key)
-  const isOn = left ?? wish ?? isOnByDefault
-  return { key, wish, isOn, isReasoningOpen: isOn ? (left ?? (native === undefined ? null : true)) : false }
+  const requested = requestedIn(request, key)
+  const isOn = left ?? requested ?? isOnByDefault
+  return {
+    key,
+    requested,
+    isOn,
+    isReasoningOpen: isOn ? (left ?? (native === undefined ? null : true)) : false,
+  }
 }
 
 interface Toggle {
@@ -42,7 +47,7 @@ function toggleOf(template: string): Toggle | null {
 }
 
 /** An explicit toggle wins over an effort; null without either. */
-function wishOf(request: ThinkingRequest, key: string): boolean | null {
+function requestedIn(request: ThinkingRequest, key: string): boolean | null {
   const { templateArguments, reasoningEffort } = request
   if (templateArguments !== undefined && Object.hasOwn(templateArguments, key)) {
     const value = templateArguments[key]

@@ -41,7 +41,7 @@ export class JsonCall {
   #rank = 0
   #hasArguments = false
   #isStarted = false
-  /** Arguments that wait for their name. */
+  /** Arguments before the name is known. */
   #waiting = ''
   #left = 0
 
@@ -52,7 +52,7 @@ export class JsonCall {
     this.#value = new JsonScanner('compact', MAX_KEY)
   }
 
-  /** @param maxHeld most characters before the call shows itself as one */
+  /** @param maxHeld maximum characters before the call is certain */
   reset(maxHeld: number): void {
     this.status = RUNNING
     this.#state = OPEN
@@ -65,7 +65,7 @@ export class JsonCall {
     this.#left = maxHeld
   }
 
-  /** The first characters have shown what the object is: false while it may still be any. */
+  /** False while the object may still be any. */
   get isFirstKeyRead(): boolean {
     return !this.#isFirstKey
   }
@@ -125,7 +125,7 @@ export class JsonCall {
         }
         return code === 0x7d && this.#ends()
       default:
-        // A brace where a key is expected: fine in an empty object only, and that one is no call.
+        // An object without a key is no call.
         return false
     }
   }
@@ -174,7 +174,7 @@ export class JsonCall {
     return at
   }
 
-  /** Hands on what there is of the arguments, once they look like some and the name is certain. */
+  /** Passes on arguments once they have a first member and the name is certain. */
   #streams(): boolean {
     const { firstCode, hasEntry, status } = this.#value
     if (this.#rules.isStrict === true && firstCode !== 0x7b && firstCode !== 0) return false

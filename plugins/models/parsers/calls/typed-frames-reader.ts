@@ -36,7 +36,7 @@ export const END_SAMPLING = 6
 
 const TOKENS = new MarkerSearch(FRAME_TOKENS)
 
-/** The head of a frame, or a payload that is none of the client's business. */
+/** The head of a frame, or a payload that is not part of the answer. */
 const SKIPPED = 1
 const CALL = 2
 const CALL_END = 3

@@ -1,9 +1,9 @@
-/** Finds where brackets of Python close, with brackets inside strings left alone; every character is looked at once. @hot */
+/** Finds the closing bracket of Python source, ignoring brackets inside strings. Reads each character once. @hot */
 
 const OUTSIDE = 0
-/** One quote has come: an empty string's first or the beginning of anything. */
+/** After one quote: the beginning of a string, which may be empty or in three quotes. */
 const OPENED = 1
-/** Two quotes: an empty string, or two of three. */
+/** After two quotes: an empty string, or the beginning of one in three quotes. */
 const TWICE = 2
 const STRING = 3
 const TRIPLE = 4

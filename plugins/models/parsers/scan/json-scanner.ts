@@ -1,16 +1,16 @@
 /**
- * Walks one JSON value as it arrives and hands on its own literal text, so that numbers, key order and escapes stay what
- * they were. Every character is looked at once. @hot
+ * Reads one JSON value in pieces and passes on its text, so that numbers, key order and escapes do not change. Reads each
+ * character once. @hot
  */
 
-/** How the value is written out. */
+/** Space in the output. */
 export type JsonStyle = 'compact' | 'spaced' | 'raw'
 
 export const RUNNING = 0
 export const DONE = 1
 export const FAILED = 2
 
-/** Deepest nesting; what is deeper is no value. */
+/** Maximum depth of nesting. */
 export const MAX_DEPTH = 128
 
 const QUOTE = 0x22
@@ -47,11 +47,11 @@ const EXPONENT_DIGITS = 12
 
 export class JsonScanner {
   status = RUNNING
-  /** What has been read and not been taken, in the wanted style. */
+  /** Text that was read and not taken, in the style of the output. */
   output = ''
   /** The value is an object whose first member has a key and the beginning of a value: prose does not get this far. */
   hasEntry = false
-  /** First character's code of the value; 0 before it came. */
+  /** Code of the first character of the value; 0 before it. */
   firstCode = 0
   #style: JsonStyle
   #budget: number
@@ -64,13 +64,13 @@ export class JsonScanner {
   #word = ''
   #wordAt = 0
 
-  /** @param maxLength most characters of a value */
+  /** @param maxLength maximum characters of a value */
   constructor(style: JsonStyle, maxLength: number) {
     this.#style = style
     this.#budget = maxLength
   }
 
-  /** Makes ready for another value. */
+  /** Begins another value. */
   reset(style: JsonStyle, maxLength: number): void {
     this.status = RUNNING
     this.output = ''
@@ -90,8 +90,8 @@ export class JsonScanner {
   }
 
   /**
-   * Reads from `at` to `end`. @returns the place behind the last character that belongs to the value; with `FAILED`, that of
-   * the first that does not fit
+   * Reads from `at` to `end`. @returns the end of the value in the text; after a failure, the place of the first invalid
+   * character
    */
   feed(text: string, at: number, end: number): number {
     const limit = end - at > this.#budget ? at + this.#budget : end
@@ -101,7 +101,7 @@ export class JsonScanner {
     return stop
   }
 
-  /** No more comes: a number at the top is whole now, anything else that is open is not. */
+  /** Ends the input. A number at the top level is complete; any other open value fails. */
   finish(): void {
     if (this.status !== RUNNING) return
     this.status = this.#depth === 0 && isWholeNumber(this.#inside) ? DONE : FAILED
@@ -122,7 +122,7 @@ export class JsonScanner {
           at++
           this.#inside = ESCAPE
         } else if (code < 0x20) {
-          // A raw line break is the commonest slip of a model that writes code; escaped, the value is what was meant.
+          // Models that write code often leave line breaks unescaped.
           this.output += text.slice(from, at) + escapeOf(code)
           at++
           from = at
@@ -155,7 +155,7 @@ export class JsonScanner {
         if (this.#inside === NOTHING && this.#valueEnded()) break
         continue
       }
-      // A number ends with the first character that is not of it, and that one is read again.
+      // A number ends before the first character that is not part of it, which is read again.
       if (!isWholeNumber(this.#inside)) {
         this.status = FAILED
         break
@@ -167,7 +167,7 @@ export class JsonScanner {
     return at
   }
 
-  /** A character outside of everything. */
+  /** Reads a character outside of strings, numbers and words. */
   #token(code: number): boolean {
     const expects = this.#expects
     if (expects === COLON_NEXT) {
@@ -231,7 +231,7 @@ export class JsonScanner {
     return true
   }
 
-  /** @returns true when that was the whole value */
+  /** @returns true at the end of the top-level value */
   #valueEnded(): boolean {
     if (this.#depth > 0) {
       this.#expects = COMMA_OR_CLOSE
@@ -241,7 +241,7 @@ export class JsonScanner {
     return true
   }
 
-  /** A character inside an escape, a word or a number. */
+  /** Reads a character inside an escape, a word or a number. */
   #continues(code: number): boolean {
     const isDigit = code >= 0x30 && code <= 0x39
     switch (this.#inside) {

@@ -1,8 +1,8 @@
-/** Finds the first of a few markers in a text, and the tail of it that may yet become one. @hot */
+/** Finds the first of several markers in a text, and an incomplete one at its end. @hot */
 
 /**
- * A fixed set of markers, none of which begins another. Shared by all streams: it keeps nothing between searches except
- * the answer of the last one.
+ * A fixed set of markers, none of which is a prefix of another. Shared by all streams: between searches it keeps only the
+ * result of the last one.
  */
 export class MarkerSearch {
   /** Which marker the last search found; -1 for none. */
@@ -22,8 +22,8 @@ export class MarkerSearch {
   }
 
   /**
-   * Where the first marker begins, with `found` saying which. Without one, `found` is -1 and the answer is where a
-   * marker may have begun that the text is too short for; its length when there is none.
+   * @returns the place of the first marker, whose index is `found`. Without one, `found` is -1 and the result is the place of
+   * an incomplete marker at the end of the text, or else the length of the text.
    */
   find(text: string, from: number): number {
     const length = text.length
@@ -58,7 +58,7 @@ export class MarkerSearch {
       this.#nextAt.fill(-1)
     }
     searchedFrom = from
-    // The native search for each first character, remembered, so that no stretch is searched twice for one.
+    // Places of each first character are cached, so that no part of the text is searched twice for one.
     // bench: parsers
     const nextAt = this.#nextAt
     let least = text.length
@@ -73,12 +73,12 @@ export class MarkerSearch {
   }
 }
 
-/** The text that places are remembered of; readers give it up when they are done with a chunk. */
+/** The text of the cached places; readers release it at the end of a chunk. */
 let searchedText = ''
 let searchedFrom = 0
 let searchedBy: MarkerSearch | null = null
 
-/** Lets go of the text that was searched last, so that no chunk outlives its stream. */
+/** Releases the text that was searched last. */
 export function forgetSearchedText(): void {
   searchedText = ''
   searchedBy = null

@@ -80,7 +80,7 @@ export class TemplateParser implements OutputParser {
     return new UndecidedStream((startsAsJson) => (startsAsJson ? plain() : read()))
   }
 
-  /** What reads text that the template has nothing to say of. */
+  /** Opens the reader of text outside of the parts of the template. */
   #openCalls(answer: AnswerSink): CallReader {
     const out = new CallOutput(answer, passthrough.text, {
       tools: this.#tools,

@@ -158,7 +158,7 @@ export class PromptBuilder {
     const chosen = key !== null && reasoning?.isEnabled !== undefined ? { [key]: reasoning.isEnabled } : {}
     const given = { ...chosen, ...templateArguments }
     const thinking = { chatTemplate, templateArguments: given, reasoningEffort: reasoning?.effort ?? null }
-    const { wish } = this.#parsers.thinkingOf(parser, thinking)
+    const { requested } = this.#parsers.thinkingOf(parser, thinking)
     return {
       parser,
       asked,
@@ -172,7 +172,7 @@ export class PromptBuilder {
       kwargs: {
         ...(reasoning?.effort !== undefined && { reasoning_effort: reasoning.effort }),
         // Unset if not requested, since templates have their own defaults.
-        ...(key !== null && wish !== null && { [key]: wish }),
+        ...(key !== null && requested !== null && { [key]: requested }),
         ...given,
       },
     }
