@@ -88,6 +88,11 @@ test.each([{ stream: true }, { stream: false }])(
     expect(reply.usage).toEqual(whole.usage)
     const stored = await fetchJson('GET', `${RESPONSES}/${reply.id}?include[]=reasoning.encrypted_content`)
     expect(stored.output).toEqual(reply.output)
+    const replayed = openSse(`${gateway.url}${RESPONSES}/${reply.id}?stream=true`, { method: 'GET' })
+    await replayed.done
+    expect(replayed.text()).not.toContain('undefined')
+    const ended = replayed.events.filter(({ event }) => event === 'response.output_item.done')
+    expect(ended.map(({ data }) => JSON.parse(data).item)).toEqual(stored.output)
   },
 )
 
