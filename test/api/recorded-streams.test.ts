@@ -4,6 +4,8 @@ import { startToolServer } from '../../plugins/tools/mcp/fixtures/tool-server.ts
 import { annotation, logprobs } from '../fixtures/streams/chat-stream.ts'
 import { content } from '../fixtures/streams/messages-stream.ts'
 import { output, responsesStream, whole } from '../fixtures/streams/responses-stream.ts'
+import { nativeSays } from '../support/responses-script.ts'
+import { sseAnswer } from '../support/scripted-worker.ts'
 import { openSse } from '../support/sse-client.ts'
 import {
   FRONTS,
@@ -86,6 +88,11 @@ test.each([{ stream: true }, { stream: false }])(
     expect(reply.usage).toEqual(whole.usage)
     const stored = await fetchJson('GET', `${RESPONSES}/${reply.id}?include[]=reasoning.encrypted_content`)
     expect(stored.output).toEqual(reply.output)
+    const replayed = openSse(`${gateway.url}${RESPONSES}/${reply.id}?stream=true`, { method: 'GET' })
+    await replayed.done
+    expect(replayed.text()).not.toContain('undefined')
+    const ended = replayed.events.filter(({ event }) => event === 'response.output_item.done')
+    expect(ended.map(({ data }) => JSON.parse(data).item)).toEqual(stored.output)
   },
 )
 
@@ -177,6 +184,74 @@ test('beside tools of the gateway, a Messages client gets every block of a Messa
   await stream.done
   const events = stream.events.map(({ data }) => JSON.parse(data) as Reply)
   expect(gatherMessage(events).content).toEqual(content)
+})
+
+test('a round of a Responses worker that calls tools of the gateway goes back to it unchanged', async () => {
+  const server = await startToolServer({ echo: () => 'ran' })
+  onTestFinished(() => server.close())
+  const { create, workers } = await openNative()
+  const round = [
+    { id: 'rs_1', type: 'reasoning', summary: [], encrypted_content: 'FIRST' },
+    {
+      id: 'msg_1',
+      type: 'message',
+      role: 'assistant',
+      phase: 'commentary',
+      status: 'completed',
+      content: [
+        { type: 'output_text', text: 'a', annotations: [], logprobs: [] },
+        { type: 'output_text', text: 'b', annotations: [], logprobs: [] },
+      ],
+    },
+    { id: 'ws_1', type: 'web_search_call', status: 'completed', action: { type: 'search', query: 'q' } },
+    { id: 'rs_2', type: 'reasoning', summary: [], encrypted_content: 'SECOND' },
+    {
+      id: 'fc_1',
+      type: 'function_call',
+      status: 'completed',
+      call_id: 'c1',
+      name: 'echo',
+      arguments: '{}',
+      caller: { type: 'direct' },
+    },
+  ]
+  const route = 'POST /v1/responses'
+  workers[0].once(route, nativeSays({ output: round }))
+  workers[0].once(route, nativeSays('done'))
+  const tools = [{ type: 'mcp', server_label: 'echoes', server_url: server.url, require_approval: 'never' }]
+  await create({ input: 'hi', tools })
+  const [, second] = workers[0].requestsTo(route).map((one) => one.json() as Reply)
+  const bare = ({ id, status, ...item }: Json) =>
+    item.type === 'web_search_call' ? { id, status, ...item } : item
+  expect(second.input.slice(1)).toEqual([
+    ...round.map(bare),
+    { type: 'function_call_output', call_id: 'c1', output: 'ran' },
+  ])
+})
+
+test('event types and members of a worker cannot break the stream', async () => {
+  const { stream, workers } = await openNative()
+  const item = { id: 'x_1', type: 'odd_call', _private: 1 }
+  const events = [
+    { type: 'response.created', response: { id: 'r', model: 'm', output: [] } },
+    { type: 'response.output_item.added', output_index: 0, item },
+    { type: 'response.odd_call.a\ndata: {"type":"response.completed"}\n\n', output_index: 0 },
+    { type: 'response.odd_call.ok', output_index: 0, item_id: 'x_1', sequence_number: 'x', said: 'a\n\nb' },
+    { type: `response.${'x'.repeat(1_000)}` },
+    { type: 'response.odd_call.other', output_index: 7, item_id: 'x_9' },
+    { type: ['response.odd_call'], output_index: 0 },
+    { type: 'response.output_item.done', output_index: 0, item },
+    { type: 'response.odd_call.late', output_index: 0, item_id: 'x_1' },
+    { type: 'response.output_item.added', output_index: 1, item: { id: 'h', type: '_hidden_call' } },
+    { type: 'response._hidden_call.in_progress', output_index: 1, item_id: 'h' },
+    { type: 'response.completed', response: { id: 'r', status: 'completed', output: [item] } },
+  ]
+  workers[0].script('POST /v1/responses', sseAnswer(events.map((event) => JSON.stringify(event))))
+  const { events: sent, response } = await stream({ input: 'hi' })
+  expect(sent.filter(({ type }) => String(type).includes('odd_call'))).toMatchObject([
+    { type: 'response.odd_call.ok', output_index: 0, item_id: response.output[0].id, said: 'a\n\nb' },
+  ])
+  expect(response.output).toEqual([{ id: expect.any(String), type: 'odd_call' }])
 })
 
 test('what the client or the store gives back to a Responses worker has the members that only it knows', async () => {

@@ -6,10 +6,11 @@ import { toAnswerError } from './answer-error.ts'
 import { readLogprobs, readUsage, textsOf } from './answer-values.ts'
 
 const CHOICE = 0
-const ENGINE = 'responses'
+/** Name of the adapter. */
+export const ENGINE = 'responses'
 
 /** Types of items that have events of a generation. */
-const KINDS: ReadonlyMap<unknown, OpenItem['kind']> = new Map([
+export const KINDS: ReadonlyMap<unknown, OpenItem['kind']> = new Map([
   ['message', 'message'],
   ['reasoning', 'reasoning'],
   ['function_call', 'call'],
@@ -45,6 +46,8 @@ export class ResponseAnswer {
   readonly #isNative: boolean
   /** By the worker's index; null once it has ended. */
   readonly #items = new Map<unknown, OpenItem | null>()
+  /** Complete items, for a request whose next round sends them back. */
+  readonly #content: Json[] = []
   #callCount = 0
   #nativeCount = 0
   #hasStarted = false
@@ -223,6 +226,7 @@ export class ResponseAnswer {
       this.#sink.emit({ type: 'tool_call_done', choice: CHOICE, index: open.number, ...this.#ofCall(item) })
     } else if (open.kind === 'native') this.#endNative(open, item)
     this.#items.set(index, null)
+    if (this.#isNative && open.kind !== 'hidden') this.#content.push(item)
   }
 
   #endMessage(index: unknown, open: OpenItem, item: Json): void {
@@ -267,6 +271,7 @@ export class ResponseAnswer {
       choice: CHOICE,
       reason: this.#reason(status, cut),
       matchedStop: null,
+      ...(this.#isNative && { native: { engine: ENGINE, content: this.#content, reason: null } }),
     })
     this.#sink.emit({ type: 'finished', usage: readUsage(usage) })
   }

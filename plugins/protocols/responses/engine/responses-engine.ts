@@ -1,13 +1,12 @@
 /** The engine adapter of HTTP workers that take responses. @hot */
 import type { EngineAdapter } from '#kernel'
 import { type AnswerLimits, AnswerReader, readAnswerObject, WholeAnswerReader } from '#shared'
-import { ResponseAnswer } from './response-answer.ts'
+import { ENGINE, ResponseAnswer } from './response-answer.ts'
 import { ResponseStreamReader } from './response-stream-reader.ts'
 import { toResponsesBody } from './to-responses-body.ts'
 
 /** Lower than engines of other formats; Responses requests select this engine by name. */
 const RANK = -2
-const NAME = 'responses'
 
 export interface ResponsesEngineSettings extends AnswerLimits {
   /** Types of tools that are sent to workers; null sends all. */
@@ -17,7 +16,7 @@ export interface ResponsesEngineSettings extends AnswerLimits {
 export function responsesEngine({ maxAnswerBytes, toolTypes }: ResponsesEngineSettings): EngineAdapter {
   const sentTypes = toolTypes === null ? null : new Set(toolTypes)
   return {
-    name: NAME,
+    name: ENGINE,
     rank: RANK,
     accepts: (worker) => worker.apis.includes('responses'),
     requestFor: (attempt) => ({

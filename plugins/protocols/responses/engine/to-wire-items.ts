@@ -1,13 +1,17 @@
 /** Messages of a chat as input items. @source OpenAI API reference, Responses */
 import type { ChatMessage, ContentPart } from '#kernel'
 import type { Json } from '../json.ts'
+import { ENGINE, KINDS } from './response-answer.ts'
 
 export function toWireItems(messages: readonly ChatMessage[]): Json[] {
   const items: Json[] = []
   for (const message of messages) {
     if (message.role === 'tool') items.push(toOutput(message))
-    else if (message.role === 'assistant') addTurn(items, message)
-    else items.push({ type: 'message', role: message.role, content: toContent(message.content) })
+    else if (message.role === 'assistant') {
+      const own = nativeItems(message)
+      if (own === null) addTurn(items, message)
+      else items.push(...own)
+    } else items.push({ type: 'message', role: message.role, content: toContent(message.content) })
   }
   return items
 }
@@ -16,6 +20,21 @@ function toOutput({ tool_call_id, content, is_error }: ChatMessage): Json {
   const output = typeof content === 'string' ? content : toContent(content)
   const said = is_error === true && typeof output === 'string' ? `Error: ${output}` : output
   return { type: 'function_call_output', call_id: tool_call_id, output: said }
+}
+
+/** The turn as the worker wrote it, with the call ids that the results use; null if it came from another format. */
+function nativeItems({ native, tool_calls: calls = [] }: ChatMessage): Json[] | null {
+  if (native?.engine !== ENGINE) return null
+  let count = 0
+  const items = native.content.map((item) => {
+    if (!KINDS.has(item.type)) return item
+    // The worker stores nothing, so it knows no ids.
+    const { id: _, status: __, ...rest } = item
+    if (item.type !== 'function_call') return rest
+    const call = calls.at(count++)
+    return call === undefined ? rest : { ...rest, call_id: call.id, arguments: call.function.arguments }
+  })
+  return count === calls.length && items.length > 0 ? items : null
 }
 
 function addTurn(items: Json[], message: ChatMessage): void {

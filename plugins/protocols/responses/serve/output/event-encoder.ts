@@ -223,6 +223,12 @@ export class PartEncoder {
     )
   }
 
+  /** A part of a kind that only the worker and the client know. */
+  whole(part: Part): void {
+    this.added(part)
+    this.#events?.send(`${this.#around}.done`, `${this.#where},"part":${JSON.stringify(part)}`)
+  }
+
   done(part: Part): void {
     if (this.#events === null) return
     const member = this.#kind === 'refusal' ? 'refusal' : 'text'

@@ -76,6 +76,8 @@ function replayArguments(encoder: ItemEncoder, item: HistoryItem, name?: string)
   encoder.argumentsDone(args, name)
 }
 
+const KNOWN_PARTS: ReadonlySet<string> = new Set(['output_text', 'refusal', 'reasoning_text'])
+
 /** @param kind of the parts; their own type if undefined */
 function replayParts(encoder: ItemEncoder, parts: unknown, kind?: PartKind): void {
   if (!Array.isArray(parts)) return
@@ -85,6 +87,10 @@ function replayParts(encoder: ItemEncoder, parts: unknown, kind?: PartKind): voi
     const isText = type === 'output_text'
     const text = String(isRefusal ? part.refusal : part.text)
     const partEncoder = encoder.part(kind ?? (type as PartKind), index)
+    if (kind === undefined && !KNOWN_PARTS.has(type)) {
+      partEncoder.whole(part)
+      continue
+    }
     const empty = isRefusal ? { refusal: '' } : { text: '', ...(isText && { annotations: [], logprobs: [] }) }
     partEncoder.added({ ...part, ...empty })
     if (text !== '' && isText) partEncoder.deltaWithLogprobs(text, logprobs)
