@@ -14,7 +14,8 @@ const TOOL_SERVER = join(PARTS, '@modelcontextprotocol/server-everything/dist/in
 export const hasClaude = existsSync(CLAUDE)
 export const hasCodex = existsSync(CODEX)
 
-const LIMIT_MS = 120_000
+/** Long enough for a busy machine. */
+const LIMIT_MS = 240_000
 
 /** @throws with all output unless the command ends with 0 */
 async function run(
@@ -69,6 +70,7 @@ export class ClaudeCode {
       ANTHROPIC_BASE_URL: baseUrl,
       ANTHROPIC_AUTH_TOKEN: 'agent-key',
       ENABLE_TOOL_SEARCH: 'true',
+      MCP_TIMEOUT: '90000',
       CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
     })
     const { session_id, result, is_error } = JSON.parse(out) as Record<string, unknown>
@@ -84,7 +86,7 @@ export class Codex {
 
   constructor(settings = '') {
     mkdirSync(this.#home)
-    const server = `[mcp_servers.everything]\ncommand = ${JSON.stringify(process.execPath)}\nargs = ${JSON.stringify([TOOL_SERVER, 'stdio'])}\n`
+    const server = `[mcp_servers.everything]\ncommand = ${JSON.stringify(process.execPath)}\nargs = ${JSON.stringify([TOOL_SERVER, 'stdio'])}\nstartup_timeout_sec = 90\n`
     writeFileSync(join(this.#home, 'config.toml'), `${settings}\n${server}`)
   }
 

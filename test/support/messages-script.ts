@@ -1,4 +1,5 @@
 /** Scripts of a worker that serves the Messages API: one message, streamed if the request has `stream: true`. */
+import { randomUUID } from 'node:crypto'
 import { jsonAnswer, type Script, streamAnswer } from './scripted-worker.ts'
 
 export const MESSAGES = 'POST /v1/messages'
@@ -14,7 +15,8 @@ export function messageSays({ text, call }: MessageSaid): Script {
   const content: Json[] = text === undefined ? [] : [{ type: 'text', text }]
   if (call !== undefined) content.push({ type: 'tool_use', ...call })
   const end = { stop_reason: call === undefined ? 'end_turn' : 'tool_use', stop_sequence: null }
-  const head = { id: 'msg_up', type: 'message', role: 'assistant', model: 'test-model' }
+  // Agents join messages of one id.
+  const head = { id: `msg_${randomUUID()}`, type: 'message', role: 'assistant', model: 'test-model' }
   const usage = { input_tokens: 10, output_tokens: 5 }
   return (request) => {
     if ((request.json() as { stream?: boolean }).stream !== true)

@@ -77,6 +77,15 @@ test('functions of a namespace are offered under its name, and calls name both',
   expect(asked()[1].messages[1].tool_calls[0].function.name).toBe('mcp__notes__read')
 })
 
+test('a custom tool of a namespace keeps both names', async () => {
+  const { create, asked, workers } = await openResponses()
+  workers[0].script(CHAT, calls('fs__patch', '{"input":"x"}'))
+  const tools = [{ type: 'namespace', name: 'fs', tools: [{ type: 'custom', name: 'patch' }] }]
+  const { output } = await create({ input: 'hi', tools })
+  expect(asked()[0].tools[0].function.name).toBe('fs__patch')
+  expect(output[0]).toMatchObject({ type: 'custom_tool_call', namespace: 'fs', name: 'patch', input: 'x' })
+})
+
 test.each([
   [{ type: 'custom' }, 'tools[0].name'],
   [{ type: 'namespace', name: 'a', tools: 1 }, 'tools[0].tools'],

@@ -71,9 +71,15 @@ export class CustomCallItem implements OpenItem {
   readonly #encoder: ItemEncoder
   readonly #callId: string
   readonly #name: string
+  readonly #namespace: string | null
   #arguments = ''
 
-  constructor({ index, callId }: EventOf<'function_started'>, events: EventEncoder | null, name: string) {
+  constructor(
+    { index, callId, name }: EventOf<'function_started'>,
+    events: EventEncoder | null,
+    namespace: string | null,
+  ) {
+    this.#namespace = namespace
     this.#encoder = new ItemEncoder(index, { id: newItemId(CUSTOM_CALL), type: CUSTOM_CALL }, events)
     this.#callId = callId
     this.#name = name
@@ -101,7 +107,15 @@ export class CustomCallItem implements OpenItem {
 
   #value(status: string, input: string): HistoryItem {
     const { id } = this.#encoder
-    return { id, type: CUSTOM_CALL, status, call_id: this.#callId, name: this.#name, input }
+    return {
+      id,
+      type: CUSTOM_CALL,
+      status,
+      call_id: this.#callId,
+      ...(this.#namespace !== null && { namespace: this.#namespace }),
+      name: this.#name,
+      input,
+    }
   }
 }
 
@@ -157,8 +171,8 @@ export function callItem(
   { standIns }: OutputOptions,
 ): OpenItem {
   const standsFor = standIns.get(event.name)
-  if (standsFor?.kind === 'custom') return new CustomCallItem(event, events, standsFor.name)
-  if (standsFor?.kind === 'search') return new SearchCallItem(event, events)
   if (standsFor === undefined) return new FunctionItem(event, events, null)
-  return new FunctionItem({ ...event, name: standsFor.name }, events, standsFor.namespace)
+  if (standsFor.kind === 'search') return new SearchCallItem(event, events)
+  const CallItem = standsFor.kind === 'custom' ? CustomCallItem : FunctionItem
+  return new CallItem({ ...event, name: standsFor.name }, events, standsFor.namespace)
 }

@@ -10,7 +10,7 @@ import type { Json } from '../../json.ts'
 
 /** What a call of the function is in the format. */
 export type StandIn =
-  | { readonly kind: 'custom'; readonly name: string }
+  | { readonly kind: 'custom'; readonly namespace: string | null; readonly name: string }
   | { readonly kind: 'member'; readonly namespace: string; readonly name: string }
   | { readonly kind: 'search' }
 
@@ -25,7 +25,7 @@ const INPUT = 'input'
 
 /** @returns none for a tool of another type. @throws 400 naming the member */
 export function standInsOf(tool: Json, path: string): readonly StandInFunction[] {
-  if (tool.type === 'custom') return [ofCustom(tool, path)]
+  if (tool.type === 'custom') return [ofCustom(tool, path, null)]
   if (tool.type === SEARCH_TOOL) return tool.execution === 'client' ? [ofSearch(tool)] : []
   if (tool.type !== 'namespace') return []
   const namespace = nameOf(tool, path)
@@ -34,7 +34,7 @@ export function standInsOf(tool: Json, path: string): readonly StandInFunction[]
   return tools.flatMap((member: unknown, index) => {
     const at = `${path}.tools[${index}]`
     if (!isObject(member)) return wrongValue(at, 'must be an object')
-    if (member.type === 'custom') return [inNamespace(namespace, ofCustom(member, at))]
+    if (member.type === 'custom') return [ofCustom(member, at, namespace)]
     if (member.type !== 'function') return []
     const name = nameOf(member, at)
     return {
@@ -62,24 +62,19 @@ function ofSearch(tool: Json): StandInFunction {
   return { tool: standInTool(SEARCH_TOOL, tool), standsFor: { kind: 'search' } }
 }
 
-function inNamespace(namespace: string, { tool, standsFor }: StandInFunction): StandInFunction {
-  const name = memberName(namespace, tool.function.name)
-  return { tool: { ...tool, function: { ...tool.function, name } }, standsFor }
-}
-
 /** @throws missing_required_parameter (400) */
 export function nameOf({ name }: Json, path: string): string {
   return typeof name === 'string' && name !== '' ? name : missing(`${path}.name`)
 }
 
-function ofCustom(tool: Json, path: string): StandInFunction {
+function ofCustom(tool: Json, path: string, namespace: string | null): StandInFunction {
   const name = nameOf(tool, path)
   return {
     tool: {
       type: 'function',
       isStandIn: true,
       function: {
-        name,
+        name: namespace === null ? name : memberName(namespace, name),
         description: customDescription(tool),
         parameters: {
           type: 'object',
@@ -89,7 +84,7 @@ function ofCustom(tool: Json, path: string): StandInFunction {
         },
       },
     },
-    standsFor: { kind: 'custom', name },
+    standsFor: { kind: 'custom', namespace, name },
   }
 }
 
