@@ -55,6 +55,8 @@ export {
   readPrometheusText,
   writePrometheusText,
 } from './metrics/prometheus-text.ts'
+export { failedExchange } from './net/failed-exchange.ts'
+export { fanOut } from './net/fan-out.ts'
 export { hostProblem } from './net/listen-host.ts'
 export { isWithin, networkProblems, readNetworks } from './net/networks.ts'
 export { pinnedLookup, type Resolver } from './net/pinned-lookup.ts'

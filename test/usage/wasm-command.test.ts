@@ -207,7 +207,10 @@ describe('weir wasm test', () => {
 
   test.each([
     ['{', 'case.json: the case is not valid JSON'],
-    ['{"title":"t","steps":[{"on":"OnLunch","expect":{}}]}', 'case.json: steps.0.on must be one of "OnRequest"'],
+    [
+      '{"title":"t","steps":[{"on":"OnLunch","expect":{}}]}',
+      'case.json: steps.0.on must be one of "OnRequest"',
+    ],
     [
       '{"title":"t","steps":[{"on":"OnRequest","expect":{"statas":1}}]}',
       'steps.0.expect.statas is not known',

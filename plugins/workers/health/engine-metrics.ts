@@ -3,7 +3,7 @@
 import { performance } from 'node:perf_hooks'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { WorkerControl, WorkerControls, WorkerEntry } from '#kernel'
-import { printPrometheusText, readPrometheusText, trimSlashes } from '#shared'
+import { fanOut, printPrometheusText, readPrometheusText, trimSlashes } from '#shared'
 import { healthErrors } from './errors.ts'
 import { hasTooManyLabels, mergeMetrics, type WorkerFamilies } from './merge-metrics.ts'
 
@@ -65,15 +65,8 @@ export async function scrapeWorkers(
   targets: readonly ScrapeTarget[],
   options: ScrapeOptions,
 ): Promise<WorkerFamilies[]> {
-  const results: (WorkerFamilies | null)[] = new Array(targets.length).fill(null)
-  let next = 0
-  const scrapeNext = async () => {
-    while (next < targets.length) {
-      const index = next++
-      results[index] = await scrapeOne(targets[index], options.timeoutMs)
-    }
-  }
-  await Promise.all(Array.from({ length: Math.min(options.maxConcurrent, targets.length) }, scrapeNext))
+  const { maxConcurrent, timeoutMs } = options
+  const results = await fanOut(targets, maxConcurrent, (target) => scrapeOne(target, timeoutMs))
   return results.filter((result) => result !== null)
 }
 

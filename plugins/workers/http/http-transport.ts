@@ -11,7 +11,7 @@ import {
   type UpstreamRequest,
   type WorkerEntry,
 } from '#kernel'
-import { withMembers } from '#shared'
+import { failedExchange, withMembers } from '#shared'
 import { ConnectionPool, type PoolOwner, type PoolSettings } from './http1/connection-pool.ts'
 import { Deadlines } from './http1/deadlines.ts'
 import { HttpExchange } from './http1/http-exchange.ts'
@@ -73,14 +73,13 @@ export class HttpTransport implements Transport {
     limits: UpstreamLimits,
     handler: UpstreamHandler,
   ): Exchange {
-    if (this.#isClosed) return failSoon(handler, 'connect', 'the gateway has closed its connections')
+    if (this.#isClosed) return fail(handler, 'connect', 'the gateway has closed its connections')
     const target = this.#targets.get(worker.url) ?? this.#openTarget(worker)
-    if (target === null) return failSoon(handler, 'connect', 'the worker has no http or https URL')
+    if (target === null) return fail(handler, 'connect', 'the worker has no http or https URL')
     const { dataParallel = null } = worker
     const sent = dataParallel === null ? request : withRank(request, dataParallel.rank)
     const head = writeRequestHead(target.template, sent)
-    if (head === null)
-      return failSoon(handler, 'protocol', 'method or path is not valid in an HTTP/1.1 request')
+    if (head === null) return fail(handler, 'protocol', 'method or path is not valid in an HTTP/1.1 request')
     const exchange = new HttpExchange(
       { head, body: sent.body, isHeadRequest: request.method === 'HEAD' },
       target.pool,
@@ -176,19 +175,8 @@ export class HttpTransport implements Transport {
   }
 }
 
-/** An exchange that fails asynchronously without sending anything. */
-function failSoon(handler: UpstreamHandler, kind: 'connect' | 'protocol', message: string): Exchange {
-  let isAborted = false
-  process.nextTick(() => {
-    if (!isAborted) handler.onResponseError(new UpstreamFailure(kind, message, false))
-  })
-  return {
-    pause() {},
-    resume() {},
-    abort() {
-      isAborted = true
-    },
-  }
+function fail(handler: UpstreamHandler, kind: 'connect' | 'protocol', message: string): Exchange {
+  return failedExchange(handler, new UpstreamFailure(kind, message, false))
 }
 
 /** Adds the data-parallel rank to the body, since one URL serves all ranks. Returns other bodies unchanged. */

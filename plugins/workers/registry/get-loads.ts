@@ -11,7 +11,7 @@ import {
   type WorkerEntry,
   workerControls,
 } from '#kernel'
-import { fanOut } from './engine-calls.ts'
+import { fanOut } from '#shared'
 import { engineUrl } from './worker-url.ts'
 
 const RankDetailsSchema = Type.Object({

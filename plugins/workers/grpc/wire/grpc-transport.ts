@@ -9,6 +9,7 @@ import {
   type UpstreamRequest,
   type WorkerEntry,
 } from '#kernel'
+import { failedExchange } from '#shared'
 import { GrpcExchange } from './grpc-exchange.ts'
 import type { H2Connections } from './h2-connections.ts'
 import type { SentRequests } from './sent-requests.ts'
@@ -41,7 +42,8 @@ export class GrpcTransport implements Transport {
       exchange.start()
       return exchange
     } catch (error) {
-      return failSoon(handler, error)
+      const failure = new UpstreamFailure('connect', messageOf(error), false, { cause: error })
+      return failedExchange(handler, failure)
     }
   }
 
@@ -51,21 +53,5 @@ export class GrpcTransport implements Transport {
 
   close(): void {
     this.#connections.close()
-  }
-}
-
-/** An exchange that fails asynchronously, like other failures. */
-function failSoon(handler: UpstreamHandler, cause: unknown): Exchange {
-  let isAborted = false
-  const reason = messageOf(cause)
-  process.nextTick(() => {
-    if (!isAborted) handler.onResponseError(new UpstreamFailure('connect', reason, false, { cause }))
-  })
-  return {
-    pause() {},
-    resume() {},
-    abort() {
-      isAborted = true
-    },
   }
 }

@@ -1,0 +1,14 @@
+/** Runs `run` on every item, at most `maxParallel` at a time. Results are in order of the items; `run` must not reject. */
+export async function fanOut<Item, Result>(
+  items: readonly Item[],
+  maxParallel: number,
+  run: (item: Item) => Promise<Result>,
+): Promise<Result[]> {
+  const results = new Array<Result>(items.length)
+  let next = 0
+  const lane = async () => {
+    for (let index = next++; index < items.length; index = next++) results[index] = await run(items[index])
+  }
+  await Promise.all(Array.from({ length: Math.min(maxParallel, items.length) }, lane))
+  return results
+}
