@@ -36,7 +36,7 @@ const open = (toolParser: string) =>
   openGrpcFleet({ plugins: { parsers: { toolParser }, messages: {}, responses: {} } })
 type Fleet = Awaited<ReturnType<typeof open>>
 
-async function says({ engine, ids }: Fleet, text: string, finishReason: string): Promise<void> {
+async function engineAnswers({ engine, ids }: Fleet, text: string, finishReason: string): Promise<void> {
   engine.answer(
     (await ids(text)).map((id) => [id]),
     { finishReason },
@@ -50,7 +50,7 @@ const dataOf = async (reply: Response) =>
 describe.each(outputs)('%s: %s', (toolParser, text, written) => {
   test.each(['stop', 'length'])('an engine that ends with %s', async (finishReason) => {
     const fleet = await open(toolParser)
-    await says(fleet, text, finishReason)
+    await engineAnswers(fleet, text, finishReason)
 
     const chat = (await (await fleet.post('/v1/chat/completions', CHAT)).json()) as Record<string, never>
     expect(chat.choices).toMatchObject([

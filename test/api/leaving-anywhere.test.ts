@@ -18,7 +18,7 @@ import {
   startScriptedWorker,
 } from '../support/scripted-worker.ts'
 import { staticWorkers } from '../support/static-workers.ts'
-import { openResponses, says } from './responses/responses-fleet.ts'
+import { chatAnswer, openResponses } from './responses/responses-fleet.ts'
 
 const WAYS: readonly Leaving[] = ['fin', 'rst', 'fail']
 const LIMITS = { maxConcurrentRequests: 1, queueSize: 0 }
@@ -127,7 +127,7 @@ async function toolSite(): Promise<Site> {
   })
   cleanups.push(() => tools.close())
   const [worker] = fleet.workers
-  const call = says({ tool_calls: [{ id: 'c', name: 'echo', arguments: '{}' }] })
+  const call = chatAnswer({ tool_calls: [{ id: 'c', name: 'echo', arguments: '{}' }] })
   const body = JSON.stringify({
     model: 'test-model',
     input: 'go',
@@ -135,7 +135,7 @@ async function toolSite(): Promise<Site> {
     tools: [{ type: 'mcp', server_label: 'echoes', server_url: tools.url, require_approval: 'never' }],
   })
   worker.script('POST /v1/chat/completions', (request) =>
-    answerOf(request.body.includes('heard') ? says('done') : call, request),
+    answerOf(request.body.includes('heard') ? chatAnswer('done') : call, request),
   )
   return {
     traces,

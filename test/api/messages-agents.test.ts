@@ -149,8 +149,8 @@ test('messages-2026-11: a turn of an agent over a vendor keeps its bytes, query,
 })
 
 test('messages-2026-11: a turn of an agent over gRPC', async () => {
-  const { post, says, asked } = await openGrpcMessages()
-  await says('<think>hm</think>Done.')
+  const { post, engineAnswers, asked } = await openGrpcMessages()
+  await engineAnswers('<think>hm</think>Done.')
   const reply = await post('/v1/messages?beta=true', turn(), HEADERS)
   expect(reply.status, await reply.clone().text()).toBe(200)
   const { content } = accumulate(readEvents(await reply.text()))

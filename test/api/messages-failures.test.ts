@@ -110,7 +110,7 @@ async function overHttp(
 }
 
 async function overGrpc(): Promise<Rig> {
-  const { gateway, engine, says } = await openGrpcMessages({ kernel })
+  const { gateway, engine, engineAnswers } = await openGrpcMessages({ kernel })
   const beat = () => ({ waitFor: new Promise((resolve) => setTimeout(resolve, 25)) })
   const faults: Readonly<Record<Fault, () => readonly Step[]>> = {
     cut: () => [beat(), { status: 14, details: 'gone' }],
@@ -120,7 +120,7 @@ async function overGrpc(): Promise<Rig> {
     silence: () => [{ hang: true }],
     leave: () => [{ hang: true }],
   }
-  await says('')
+  await engineAnswers('')
   const tokens = await tokensOf(gateway.url, '<think>h</think>I see.')
   return {
     url: gateway.url,

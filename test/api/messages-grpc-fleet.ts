@@ -31,7 +31,11 @@ export async function openGrpcMessages({ messages, parsers, ...options }: GrpcMe
   })
   const { engine, ids } = fleet
   /** The engine's answer from now on, a token a message; it counts the prompt that it was given. */
-  async function says(text: string, end: Record<string, unknown> = {}, tail: readonly Step[] | null = null) {
+  async function engineAnswers(
+    text: string,
+    end: Record<string, unknown> = {},
+    tail: readonly Step[] | null = null,
+  ) {
     const tokens = await ids(text)
     engine.script = ({ request }) => {
       const { tokenized } = request as unknown as EngineRequest
@@ -53,7 +57,7 @@ export async function openGrpcMessages({ messages, parsers, ...options }: GrpcMe
   }
   return {
     ...fleet,
-    says,
+    engineAnswers,
     create: (body: Record<string, unknown> = {}, headers?: Record<string, string>, signal?: AbortSignal) =>
       fleet.post('/v1/messages', { ...HELLO, ...body }, headers, signal),
     asked: () => engine.calls.map(({ request }: GenerateCall) => request as unknown as EngineRequest),

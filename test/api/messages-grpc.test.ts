@@ -41,8 +41,8 @@ const whole = async (reply: Response) => (await reply.json()) as Message
 const streamed = async (reply: Response) => accumulate(readEvents(await reply.text()))
 
 test('messages over gRPC: a message of the assistant, whatever headers and query say', async () => {
-  const { create, post, says } = await open()
-  const tokens = await says('Hi there')
+  const { create, post, engineAnswers } = await open()
+  const tokens = await engineAnswers('Hi there')
   const reply = await create(
     { betas: ['x'], brand_new: 1 },
     { 'anthropic-beta': 'never-heard', 'x-api-key': 'any' },
@@ -68,8 +68,8 @@ test('messages over gRPC: a message of the assistant, whatever headers and query
 })
 
 test('messages over gRPC: the grammar, and the same as in the whole reply', async () => {
-  const { create, says } = await open()
-  const tokens = await says(`<think>hm 🙂 so</think>\n\nWéll, 漢 I look.\n${CALL}`)
+  const { create, engineAnswers } = await open()
+  const tokens = await engineAnswers(`<think>hm 🙂 so</think>\n\nWéll, 漢 I look.\n${CALL}`)
   const want = await whole(await create({ tools: [WEATHER] }))
   expect(want.content).toEqual([
     { type: 'thinking', thinking: 'hm 🙂 so', signature: '' },
@@ -88,11 +88,11 @@ test('messages over gRPC: the grammar, and the same as in the whole reply', asyn
 })
 
 test('messages over gRPC: a call without arguments is {}, and its result ends the turn', async () => {
-  const { create, says, asked } = await open()
-  await says('<tool_call>\n{"name": "weather", "arguments": {}}\n</tool_call>')
+  const { create, engineAnswers, asked } = await open()
+  await engineAnswers('<tool_call>\n{"name": "weather", "arguments": {}}\n</tool_call>')
   const first = await streamed(await create({ tools: [WEATHER], stream: true }))
   expect(first.content).toMatchObject([{ type: 'tool_use', name: 'weather', input: {} }])
-  await says('It rains.')
+  await engineAnswers('It rains.')
   const second = await whole(
     await create({
       tools: [WEATHER],
@@ -164,8 +164,8 @@ const bodies: readonly (readonly [what: string, body: Record<string, unknown>])[
 ]
 
 test('messages over gRPC: the count of a body is the prompt of the engine and what message_start says', async () => {
-  const { create, post, says, asked } = await open()
-  await says('ok')
+  const { create, post, engineAnswers, asked } = await open()
+  await engineAnswers('ok')
   for (const [what, body] of bodies) {
     const counted = await post('/v1/messages/count_tokens', {
       model: 'test-model',
@@ -183,8 +183,8 @@ test('messages over gRPC: the count of a body is the prompt of the engine and wh
 })
 
 test('messages over gRPC: a stop sequence over several tokens is cut, and said', async () => {
-  const { create, says } = await open()
-  await says('before STOP HERE NOW after')
+  const { create, engineAnswers } = await open()
+  await engineAnswers('before STOP HERE NOW after')
   const body = { stop_sequences: ['STOP HERE NOW'] }
   for (const message of [
     await whole(await create(body)),
@@ -193,16 +193,16 @@ test('messages over gRPC: a stop sequence over several tokens is cut, and said',
     expect(message.content).toEqual([{ type: 'text', text: 'before ' }])
     expect([message.stop_reason, message.stop_sequence]).toEqual(['stop_sequence', 'STOP HERE NOW'])
   }
-  await says('and on', { finishReason: 'length' })
+  await engineAnswers('and on', { finishReason: 'length' })
   expect((await whole(await create())).stop_reason).toBe('max_tokens')
   expect((await streamed(await create({ stream: true }))).stop_reason).toBe('max_tokens')
-  await says('half', { finishReason: 'stop', matchedTokenId: 5 })
+  await engineAnswers('half', { finishReason: 'stop', matchedTokenId: 5 })
   expect(await whole(await create(body))).toMatchObject({ stop_reason: 'end_turn', stop_sequence: null })
 })
 
 test('messages over gRPC: results first, failures in the text, documents between title lines', async () => {
-  const { create, says, asked } = await open()
-  await says('ok')
+  const { create, engineAnswers, asked } = await open()
+  await engineAnswers('ok')
   const source = { type: 'text', media_type: 'text/plain', data: 'the text' }
   const reply = await create({
     tools: [WEATHER],
@@ -247,8 +247,8 @@ test('messages over gRPC: results first, failures in the text, documents between
 })
 
 test('messages over gRPC: what may be called and what the text must be is asked of the engine', async () => {
-  const { create, says, asked } = await open()
-  await says(CALL + CALL)
+  const { create, engineAnswers, asked } = await open()
+  await engineAnswers(CALL + CALL)
   const constraintOf = (at: number) => JSON.stringify(asked().at(at)?.samplingParams ?? {})
   const none = await whole(await create({ tools: [WEATHER] }))
   expect(none.content).toHaveLength(2)
@@ -257,7 +257,7 @@ test('messages over gRPC: what may be called and what the text must be is asked 
   const one = { tools: [WEATHER], tool_choice: { type: 'auto', disable_parallel_tool_use: true } }
   expect((await whole(await create(one))).content).toEqual([CALL_BLOCK])
   expect((await streamed(await create({ ...one, stream: true }))).content).toEqual([CALL_BLOCK])
-  await says(CALL)
+  await engineAnswers(CALL)
   const forced = await create({
     tools: [WEATHER, { name: 'b' }],
     tool_choice: { type: 'tool', name: 'weather' },
@@ -266,7 +266,7 @@ test('messages over gRPC: what may be called and what the text must be is asked 
   expect(forced.status).toBe(200)
   await create({ tools: [WEATHER], tool_choice: { type: 'any' } })
   expect(constraintOf(-1)).toContain('city')
-  await says('{"a": 1}')
+  await engineAnswers('{"a": 1}')
   const schema = { type: 'object', properties: { a: { type: 'number' } }, required: ['a'] }
   const shaped = await whole(await create({ output_config: { format: { type: 'json_schema', schema } } }))
   expect(JSON.parse((asked().at(-1)?.samplingParams.jsonSchema as string) ?? 'null')).toEqual(schema)
@@ -274,8 +274,8 @@ test('messages over gRPC: what may be called and what the text must be is asked 
 })
 
 test('messages over gRPC: thinking on, off and left to the template; its history is no trouble', async () => {
-  const { create, says, asked } = await open()
-  await says('<think>hm</think>a')
+  const { create, engineAnswers, asked } = await open()
+  await engineAnswers('<think>hm</think>a')
   const blocksOf = async (thinking?: object) => {
     const body = { max_tokens: 4_096, ...(thinking && { thinking }) }
     const message = await whole(await create(body))
@@ -289,7 +289,7 @@ test('messages over gRPC: thinking on, off and left to the template; its history
   expect((await blocksOf())[0]).toEqual(thought)
   expect((await blocksOf({ type: 'adaptive', display: 'omitted' }))[0]).toEqual({ ...thought, thinking: '' })
   expect(asked().at(-1)?.tokenized.originalText).not.toContain('</think>')
-  await says('a')
+  await engineAnswers('a')
   expect(await blocksOf({ type: 'disabled' })).toEqual([{ type: 'text', text: 'a' }])
   expect(asked().at(-1)?.tokenized.originalText).toContain('<think>\n\n</think>')
   const history = [
@@ -316,8 +316,8 @@ test('messages over gRPC: images and PDF are refused where the engine reads text
 })
 
 test('messages over gRPC: requests that differ in the billing line alone have the same tokens', async () => {
-  const { create, says, asked } = await open()
-  await says('ok')
+  const { create, engineAnswers, asked } = await open()
+  await engineAnswers('ok')
   const system = (billing: string) => [
     { type: 'text', text: `x-anthropic-billing-header: cc_version=2; cch=${billing};` },
     { type: 'text', text: 'Be kind.', cache_control: { type: 'ephemeral' } },
@@ -370,7 +370,7 @@ test.each([
 })
 
 test('messages over gRPC: a prompt that is too long is said in the words that clients know', async () => {
-  const { create, engine, says } = await open()
+  const { create, engine, engineAnswers } = await open()
   const details = 'Input length (9000 tokens) exceeds the maximum context length of 8192 tokens.'
   engine.script = () => [{ status: 3, details }]
   for (const stream of [false, true]) {
@@ -379,7 +379,7 @@ test('messages over gRPC: a prompt that is too long is said in the words that cl
     expect([reply.status, error.type]).toEqual([400, 'invalid_request_error'])
     expect(error.message).toContain('prompt is too long: 9000 tokens > 8192 maximum')
   }
-  await says('a', {}, [
+  await engineAnswers('a', {}, [
     { waitFor: new Promise((resolve) => setTimeout(resolve, 50)) },
     { status: 3, details },
   ])
@@ -389,25 +389,28 @@ test('messages over gRPC: a prompt that is too long is said in the words that cl
 })
 
 test('messages over gRPC: cached tokens are no input, and thinking is told apart', async () => {
-  const { create, says } = await open()
-  await says('<think>so it is</think>a', { promptTokens: 100, cachedTokens: 30 })
+  const { create, engineAnswers } = await open()
+  await engineAnswers('<think>so it is</think>a', { promptTokens: 100, cachedTokens: 30 })
   const { usage } = await whole(await create())
   expect(usage).toMatchObject({ input_tokens: 70, cache_read_input_tokens: 30 })
   expect(usage.output_tokens).toBeGreaterThan(0)
 })
 
 test('messages over gRPC: silence is filled with pings', async () => {
-  const { create, says } = await open({ messages: { pingMs: 40 } })
+  const { create, engineAnswers } = await open({ messages: { pingMs: 40 } })
   const silence = new Promise((resolve) => setTimeout(resolve, 2_000))
-  await says('a b', {}, [{ waitFor: silence }, { complete: { finishReason: 'stop', completionTokens: 2 } }])
+  await engineAnswers('a b', {}, [
+    { waitFor: silence },
+    { complete: { finishReason: 'stop', completionTokens: 2 } },
+  ])
   const events = readEvents(await (await create({ stream: true })).text())
   expect(events.filter(({ type }) => type === 'ping').length).toBeGreaterThanOrEqual(3)
   expect(accumulate(events).stop_reason).toBe('end_turn')
 })
 
 test('messages over gRPC: a client that leaves stops the engine within a second, and leaves no load', async () => {
-  const { create, get, engine, says } = await open()
-  await says('a b', {}, [{ hang: true }])
+  const { create, get, engine, engineAnswers } = await open()
+  await engineAnswers('a b', {}, [{ hang: true }])
   for (const stream of [true, false]) {
     const leaving = new AbortController()
     const asked = create({ stream }, {}, leaving.signal)
@@ -440,8 +443,8 @@ test('messages over gRPC: a model without an engine that is ready is overloaded,
 })
 
 test('messages over gRPC: what the engine filters is a refusal', async () => {
-  const { create, says } = await open()
-  await says('no', { finishReason: 'content_filter' })
+  const { create, engineAnswers } = await open()
+  await engineAnswers('no', { finishReason: 'content_filter' })
   expect((await whole(await create())).stop_reason).toBe('refusal')
 })
 

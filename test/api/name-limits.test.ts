@@ -1,8 +1,8 @@
 /** Names of functions and ids of calls that a cloud service refuses: it gets others in their place, and clients see their own. */
 import { expect, test } from 'vitest'
-import { CHAT, says } from '../support/chat-script.ts'
+import { CHAT, chatAnswer } from '../support/chat-script.ts'
 import { MESSAGES, messageSays } from '../support/messages-script.ts'
-import { NATIVE, nativeSays } from '../support/responses-script.ts'
+import { NATIVE, nativeAnswer } from '../support/responses-script.ts'
 import type { Answer, RecordedRequest, Script } from '../support/scripted-worker.ts'
 import { openFleet } from './fleet.ts'
 
@@ -64,13 +64,15 @@ const WORKERS = {
   chat: {
     route: CHAT,
     spec: { runtime_type: 'external', provider: 'openai', apis: ['chat'] },
-    script: calling((name) => says({ tool_calls: [{ id: 'call_9', name, arguments: '{}' }] })),
+    script: calling((name) => chatAnswer({ tool_calls: [{ id: 'call_9', name, arguments: '{}' }] })),
   },
   responses: {
     route: NATIVE,
     spec: { runtime_type: 'external', provider: 'openai', apis: ['responses'] },
     script: calling((name) =>
-      nativeSays({ output: [{ id: 'fc', type: 'function_call', call_id: 'call_9', name, arguments: '{}' }] }),
+      nativeAnswer({
+        output: [{ id: 'fc', type: 'function_call', call_id: 'call_9', name, arguments: '{}' }],
+      }),
     ),
   },
   messages: {

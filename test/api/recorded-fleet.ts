@@ -19,10 +19,10 @@ export interface Lane {
   readonly events: readonly Json[]
   readonly reply: Json
   /** What every client gets, in the words of its format. */
-  readonly said: Said
+  readonly said: ChatAnswer
 }
 
-export interface Said {
+export interface ChatAnswer {
   readonly text: string
   readonly reasoning: string
   readonly refusal: string
@@ -171,7 +171,7 @@ export function gatherMessage(events: readonly Reply[]): Reply {
   return { ...message, content: blocks }
 }
 
-function ofChat({ choices, usage }: Reply): Said {
+function ofChat({ choices, usage }: Reply): ChatAnswer {
   const { content, reasoning_content: reasoning = '', refusal = '', tool_calls: calls } = choices[0].message
   const { prompt_tokens_details: prompt, completion_tokens_details: completion } = usage
   return {
@@ -190,7 +190,7 @@ function ofChat({ choices, usage }: Reply): Said {
 }
 
 /** Inputs are objects here, and refusals are text. */
-function ofMessage({ content, usage }: Reply): Said {
+function ofMessage({ content, usage }: Reply): ChatAnswer {
   const all = (type: string, member: string) =>
     content.flatMap((block: Reply) => (block.type === type ? [block[member]] : []))
   const calls = content.filter(({ type }: Reply) => type === 'tool_use')
@@ -211,7 +211,7 @@ function ofMessage({ content, usage }: Reply): Said {
   }
 }
 
-function ofResponse({ output: items, usage }: Reply): Said {
+function ofResponse({ output: items, usage }: Reply): ChatAnswer {
   const parts = (type: string, member: string) =>
     items.flatMap((item: Reply) => item[member]?.filter((part: Reply) => part.type === type) ?? [])
   const joined = (all: Reply[], member: string) => all.map((part) => part[member]).join('')

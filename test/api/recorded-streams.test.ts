@@ -4,17 +4,17 @@ import { startToolServer } from '../../plugins/tools/mcp/fixtures/tool-server.ts
 import { annotation, logprobs } from '../fixtures/streams/chat-stream.ts'
 import { content } from '../fixtures/streams/messages-stream.ts'
 import { output, responsesStream, whole } from '../fixtures/streams/responses-stream.ts'
-import { nativeSays } from '../support/responses-script.ts'
+import { nativeAnswer } from '../support/responses-script.ts'
 import { sseAnswer } from '../support/scripted-worker.ts'
 import { openSse } from '../support/sse-client.ts'
 import {
+  type ChatAnswer,
   FRONTS,
   gatherMessage,
   LANES,
   openLane,
   openNative,
   readStream,
-  type Said,
 } from './recorded-fleet.ts'
 import { type Json, RESPONSES, type Reply } from './responses/responses-fleet.ts'
 
@@ -97,7 +97,7 @@ test.each([{ stream: true }, { stream: false }])(
 )
 
 /** Ids that a Messages client accepts; its inputs are parsed. */
-function inMessages({ text, reasoning, refusal, calls, usage }: Said): Said {
+function inMessages({ text, reasoning, refusal, calls, usage }: ChatAnswer): ChatAnswer {
   const own = calls.map(([id, name, args]) => [ofCall(id), name, JSON.stringify(JSON.parse(args))] as const)
   return { text: text + refusal, reasoning, refusal: '', calls: own, usage }
 }
@@ -216,8 +216,8 @@ test('a round of a Responses worker that calls tools of the gateway goes back to
     },
   ]
   const route = 'POST /v1/responses'
-  workers[0].once(route, nativeSays({ output: round }))
-  workers[0].once(route, nativeSays('done'))
+  workers[0].once(route, nativeAnswer({ output: round }))
+  workers[0].once(route, nativeAnswer('done'))
   const tools = [{ type: 'mcp', server_label: 'echoes', server_url: server.url, require_approval: 'never' }]
   await create({ input: 'hi', tools })
   const [, second] = workers[0].requestsTo(route).map((one) => one.json() as Reply)

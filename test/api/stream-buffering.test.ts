@@ -2,13 +2,13 @@
 import { expect, test } from 'vitest'
 import { jsonAnswer, sseAnswer } from '../support/scripted-worker.ts'
 import { HELLO } from './messages-fleet.ts'
-import { chunk, openResponses, type Reply, says } from './responses/responses-fleet.ts'
+import { chatAnswer, chunk, openResponses, type Reply } from './responses/responses-fleet.ts'
 
 const model = 'test-model'
 const messages = [{ role: 'user', content: 'hi' }]
 
 async function open() {
-  return await openResponses(says('hello'), {
+  return await openResponses(chatAnswer('hello'), {
     plugins: { messages: {}, responses: { background: { pollMs: 50 } } },
   })
 }

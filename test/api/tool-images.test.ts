@@ -1,6 +1,6 @@
 /** Images of tool results: models that can see get them as images, others a note with type and size, and never base64. */
 import { expect, test } from 'vitest'
-import { CHAT, says } from '../support/chat-script.ts'
+import { CHAT, chatAnswer } from '../support/chat-script.ts'
 import { openFleet } from './fleet.ts'
 import { openGrpcMessages } from './messages-grpc-fleet.ts'
 
@@ -55,7 +55,7 @@ async function sentFor(path: keyof typeof CLIENTS, spec: object, generations: ob
     workers: [{ spec: { ...spec } }],
     plugins: { messages: {}, responses: {}, chat: { chat: 'normalize' }, generations },
   })
-  workers[0].script(CHAT, says('seen'))
+  workers[0].script(CHAT, chatAnswer('seen'))
   const reply = await post(path, { model: 'test-model', ...CLIENTS[path] })
   expect(reply.status, await reply.text()).toBe(200)
   return workers[0].requestsTo(CHAT)[0].body.toString()
@@ -85,8 +85,8 @@ test('generations.toolImages overrides what is known', async () => {
 })
 
 test('an engine over gRPC, which takes text alone, gets a note', async () => {
-  const { create, says: answers, asked } = await openGrpcMessages()
-  await answers('seen')
+  const { create, engineAnswers, asked } = await openGrpcMessages()
+  await engineAnswers('seen')
   const reply = await create(CLIENTS['/v1/messages'])
   expect(reply.status, await reply.text()).toBe(200)
   expect(asked()[0].tokenized.originalText).toContain(NOTE)

@@ -12,7 +12,7 @@ import {
   startScriptedWorker,
 } from '../support/scripted-worker.ts'
 import { staticWorkers } from '../support/static-workers.ts'
-import { CHAT, openResponses, says } from './responses/responses-fleet.ts'
+import { CHAT, chatAnswer, openResponses } from './responses/responses-fleet.ts'
 
 const ECHO = 'POST /echo'
 const TRACE = '0af7651916cd43dd8448eb211c80319c'
@@ -169,7 +169,7 @@ test('token usage of a generation is in its span and in the metrics', async () =
   const { stream, workers, gateway } = await openResponses(undefined, {
     plugins: { tracing: { endpoint: collector.url, intervalMs: 20 } },
   })
-  workers[0].once(CHAT, says('one two three'))
+  workers[0].once(CHAT, chatAnswer('one two three'))
   await stream({ input: 'go' })
   await expect.poll(() => collector.spans.length).toBe(2)
   const root = collector.spans.find(({ kind }) => kind === 2) as CollectedSpan
@@ -201,8 +201,8 @@ test('a tool call run by the gateway has a child span with its status', async ()
     },
   })
   const call = (name: string) => ({ id: name, name, arguments: '{}' })
-  workers[0].once(CHAT, says({ tool_calls: [call('look'), call('break')] }))
-  workers[0].once(CHAT, says('done'))
+  workers[0].once(CHAT, chatAnswer({ tool_calls: [call('look'), call('break')] }))
+  workers[0].once(CHAT, chatAnswer('done'))
   await create({ input: 'go', tools: [{ type: 'mcp', server_label: 'tools', require_approval: 'never' }] })
   await expect.poll(() => collector.spans.length).toBe(5)
   const root = collector.spans.find(({ kind }) => kind === 2) as CollectedSpan

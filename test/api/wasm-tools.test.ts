@@ -10,7 +10,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { startToolServer, type ToolServer } from '../../plugins/tools/mcp/fixtures/tool-server.ts'
 import { buildModule } from '../../plugins/wasm/project/build.ts'
 import type { ModuleDescriptor } from '../../plugins/wasm/wire.ts'
-import { CHAT, openResponses, says } from './responses/responses-fleet.ts'
+import { CHAT, chatAnswer, openResponses } from './responses/responses-fleet.ts'
 
 const ends: (() => Promise<void>)[] = []
 afterEach(async () => {
@@ -56,8 +56,8 @@ async function guarded(
   const added = await fleet.post('/wasm', { modules: [module] })
   const callTool = async (args: Record<string, unknown>) => {
     const call = { id: 'c1', name: 'read', arguments: JSON.stringify(args) }
-    fleet.workers[0].once(CHAT, says({ tool_calls: [call] }))
-    fleet.workers[0].once(CHAT, says('done'))
+    fleet.workers[0].once(CHAT, chatAnswer({ tool_calls: [call] }))
+    fleet.workers[0].once(CHAT, chatAnswer('done'))
     const tool = { type: 'mcp', server_label: 'files', server_url: server.url, require_approval: 'never' }
     const reply = await fleet.create({ input: 'go', tools: [tool] })
     const ran = reply.output.find(({ type }: { type: string }) => type === 'mcp_call')

@@ -1,11 +1,11 @@
 /** Workers that respond 401 or 403: a failure of theirs if they reject the gateway's key, not if they reject the client's. */
 import { describe, expect, test } from 'vitest'
-import { NATIVE, nativeSays } from '../support/responses-script.ts'
+import { NATIVE, nativeAnswer } from '../support/responses-script.ts'
 import { jsonAnswer, type Script, type ScriptedWorker, sseAnswer } from '../support/scripted-worker.ts'
 import { type Fleet, type FleetOptions, openFleet } from './fleet.ts'
 import { openGrpcFleet } from './grpc-fleet.ts'
 import { CHAT, COUNT, HELLO, MESSAGES, openMessages } from './messages-fleet.ts'
-import { openResponses, says } from './responses/responses-fleet.ts'
+import { chatAnswer, openResponses } from './responses/responses-fleet.ts'
 
 const CODE = 'worker_credentials_rejected'
 /** As OpenAI responds, with advice not to retry. */
@@ -79,7 +79,7 @@ const lanes: Record<string, Lane> = {
     path: '/v1/messages',
     body: HELLO,
     route: CHAT,
-    answer: says('hi'),
+    answer: chatAnswer('hi'),
   },
   'native messages': {
     open: () => openMessages(withKeys({ apis: ['messages'] })),
@@ -100,7 +100,7 @@ const lanes: Record<string, Lane> = {
     path: '/v1/responses',
     body: input,
     route: CHAT,
-    answer: says('hi'),
+    answer: chatAnswer('hi'),
     failureStatus: 500,
   },
   'native responses': {
@@ -108,7 +108,7 @@ const lanes: Record<string, Lane> = {
     path: '/v1/responses',
     body: input,
     route: NATIVE,
-    answer: nativeSays('hi'),
+    answer: nativeAnswer('hi'),
     failureStatus: 500,
   },
 }

@@ -12,7 +12,7 @@ import {
   stopCommands,
   until,
 } from '../support/built-command.ts'
-import { CHAT, says } from '../support/chat-script.ts'
+import { CHAT, chatAnswer } from '../support/chat-script.ts'
 import { startScriptedWorker } from '../support/scripted-worker.ts'
 import { TurnLanes } from '../support/turn-lanes.ts'
 
@@ -206,7 +206,7 @@ test.skipIf(noMount !== null)(
 
 test('encrypted reasoning of each thread can be opened by each thread, also after a restart', async () => {
   const worker = await startScriptedWorker({ models: [MODEL] })
-  worker.script(CHAT, says({ content: 'four', reasoning_content: 'two and two' }))
+  worker.script(CHAT, chatAnswer({ content: 'four', reasoning_content: 'two and two' }))
   const dir = makeFolder()
   const hi = { role: 'user', content: 'hi' }
   const send = (gateway: BuiltGateway, input: unknown[]) =>

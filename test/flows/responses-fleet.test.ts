@@ -1,7 +1,7 @@
 /** Two built gateways on one PostgreSQL: they share responses and conversations, and survive the loss of a gateway or of the store. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type BuiltGateway, startBuiltGateway, stopCommands } from '../support/built-command.ts'
-import { CHAT, chunk, says } from '../support/chat-script.ts'
+import { CHAT, chatAnswer, chunk } from '../support/chat-script.ts'
 import { type PostgresServer, postgresSkipReason, startPostgres } from '../support/postgres-server.ts'
 import { checkResponseEvents } from '../support/response-events.ts'
 import { type ScriptedWorker, sseAnswer, startScriptedWorker } from '../support/scripted-worker.ts'
@@ -28,7 +28,7 @@ describe.skipIf(postgresSkipReason !== null)('with a PostgreSQL server', () => {
 
   beforeEach(() => {
     worker.requests.length = 0
-    worker.script(CHAT, says('hello there'))
+    worker.script(CHAT, chatAnswer('hello there'))
   })
 
   afterAll(async () => {
@@ -156,7 +156,7 @@ describe.skipIf(postgresSkipReason !== null)('with a PostgreSQL server', () => {
     for (const { error } of lost) expect(error).toMatchObject({ code: 'server_error' })
     expect(lost.length).toBeGreaterThan(0)
     expect(await send(two, 'GET', `${PATH}/${kept.id}`)).toEqual({ ...kept, code: 200 })
-    worker.script(CHAT, says('still here'))
+    worker.script(CHAT, chatAnswer('still here'))
     const next = await send(two, 'POST', PATH, { input: 'and?', previous_response_id: kept.id })
     expect(next).toMatchObject({ code: 200, status: 'completed' })
   }, 90_000)

@@ -9,7 +9,7 @@ import {
   stopCommands,
   sumOf,
 } from '../support/built-command.ts'
-import { CHAT, says } from '../support/chat-script.ts'
+import { CHAT, chatAnswer } from '../support/chat-script.ts'
 import { type RecordedRequest, type ScriptedWorker, startScriptedWorker } from '../support/scripted-worker.ts'
 import type { Answer } from '../support/worker-answer.ts'
 
@@ -68,7 +68,7 @@ const EXPECTED = `200 mcp_list_tools,${'mcp_call completed,'.repeat(CALLS)}messa
 
 test('250 concurrent turns with three calls each leave no connection, descriptor, permit or request behind', async () => {
   worker = await startScriptedWorker({ models: [model] })
-  const [asks, answers] = [says({ tool_calls: calls }), says('It is there.')] as Script[]
+  const [asks, answers] = [chatAnswer({ tool_calls: calls }), chatAnswer('It is there.')] as Script[]
   worker.script(CHAT, (request) => {
     const { messages } = request.json() as Body
     return messages.some(({ role }) => role === 'tool') ? answers(request) : asks(request)

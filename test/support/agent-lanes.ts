@@ -4,9 +4,9 @@
  */
 import { readFileSync } from 'node:fs'
 import { toByteLetters } from '../../plugins/models/tokenizers/byte-letters.ts'
-import { CHAT, says } from './chat-script.ts'
+import { CHAT, chatAnswer } from './chat-script.ts'
 import { MESSAGES, messageSays } from './messages-script.ts'
-import { NATIVE, nativeSays, text as textItem } from './responses-script.ts'
+import { NATIVE, nativeAnswer, text as textItem } from './responses-script.ts'
 import { startScriptedEngine } from './scripted-engine.ts'
 import {
   type Answer,
@@ -85,7 +85,7 @@ export const LANES: Readonly<Record<LaneName, (model: ScriptedModel) => Promise<
         text: request.body.toString(),
       })
       return run(
-        says({
+        chatAnswer({
           content: turn.text ?? null,
           tool_calls: turn.call && [callOf(turn.call, model.nextId())],
         }),
@@ -101,7 +101,7 @@ export const LANES: Readonly<Record<LaneName, (model: ScriptedModel) => Promise<
       })
       const output: Record<string, unknown>[] = text === undefined ? [] : [textItem(text)]
       if (call !== undefined) output.push(toItem(call, tools ?? [], model.nextId()))
-      return run(nativeSays({ output }), request)
+      return run(nativeAnswer({ output }), request)
     }),
   messages: (model) =>
     openHttpLane(

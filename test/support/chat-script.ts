@@ -5,7 +5,7 @@ export const CHAT = 'POST /v1/chat/completions'
 
 type Json = Record<string, unknown>
 
-export interface Said {
+export interface ChatAnswer {
   readonly content?: string | null
   readonly reasoning_content?: string
   readonly refusal?: string
@@ -18,17 +18,17 @@ export interface Said {
 const USAGE = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 }
 
 /** Returns a script that responds with this completion, streamed or not as requested. */
-export function says(said: Said | string): Script {
+export function chatAnswer(said: ChatAnswer | string): Script {
   const whole = typeof said === 'string' ? { content: said } : said
   return (request) =>
-    (request.json() as { stream?: boolean }).stream === true ? saysStreamed(whole) : saysWhole(whole)
+    (request.json() as { stream?: boolean }).stream === true ? streamedAnswer(whole) : wholeAnswer(whole)
 }
 
-function finishOf({ finish, tool_calls }: Said): string {
+function finishOf({ finish, tool_calls }: ChatAnswer): string {
   return finish ?? (tool_calls === undefined ? 'stop' : 'tool_calls')
 }
 
-function wireCalls(calls: Said['tool_calls']) {
+function wireCalls(calls: ChatAnswer['tool_calls']) {
   return calls?.map((call, index) => ({
     index,
     id: call.id,
@@ -37,7 +37,7 @@ function wireCalls(calls: Said['tool_calls']) {
   }))
 }
 
-function saysWhole(said: Said): Answer {
+function wholeAnswer(said: ChatAnswer): Answer {
   const { content = null, reasoning_content, refusal, annotations } = said
   return jsonAnswer({
     id: 'chatcmpl-1',
@@ -72,7 +72,7 @@ export function chunk(delta: Json, finish: string | null = null, more: Json = {}
   })
 }
 
-function saysStreamed(said: Said): Answer {
+function streamedAnswer(said: ChatAnswer): Answer {
   const { content, reasoning_content, refusal, tool_calls, annotations } = said
   const steps: StreamStep[] = [chunk({ role: 'assistant', content: '' })]
   for (const piece of pieces(reasoning_content)) steps.push(chunk({ reasoning_content: piece }))

@@ -5,7 +5,7 @@ export const NATIVE = 'POST /v1/responses'
 
 type Json = Record<string, unknown>
 
-export interface NativeSaid {
+export interface NativeAnswer {
   /** Items with the worker's ids. */
   readonly output: readonly Json[]
   /** Default completed. */
@@ -29,13 +29,13 @@ export const text = (said: string, id = 'msg_up') => ({
   content: [{ type: 'output_text', text: said, annotations: [], logprobs: [] }],
 })
 
-export function nativeSays(said: NativeSaid | string): Script {
+export function nativeAnswer(said: NativeAnswer | string): Script {
   const whole = typeof said === 'string' ? { output: [text(said)] } : said
   return (request) =>
     (request.json() as { stream?: boolean }).stream === true ? streamed(whole) : jsonAnswer(reply(whole))
 }
 
-function reply({ output, status = 'completed', more = {} }: NativeSaid): Json {
+function reply({ output, status = 'completed', more = {} }: NativeAnswer): Json {
   return {
     id: 'resp_up',
     object: 'response',
@@ -50,7 +50,7 @@ function reply({ output, status = 'completed', more = {} }: NativeSaid): Json {
   }
 }
 
-function streamed(said: NativeSaid): Answer {
+function streamed(said: NativeAnswer): Answer {
   const steps: StreamStep[] = []
   const event = (type: string, members: Json) =>
     steps.push(JSON.stringify({ type, sequence_number: steps.length, ...members }))

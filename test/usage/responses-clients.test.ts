@@ -5,7 +5,7 @@ import { tool as aiTool, generateText, jsonSchema, stepCountIs, streamText } fro
 import OpenAI, { APIError, NotFoundError } from 'openai'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type BuiltGateway, makeFolder, startBuiltGateway, stopCommands } from '../support/built-command.ts'
-import { chunk, type Said, says } from '../support/chat-script.ts'
+import { type ChatAnswer, chatAnswer, chunk } from '../support/chat-script.ts'
 import {
   type Script,
   type ScriptedWorker,
@@ -54,13 +54,15 @@ const weather = {
   parameters: { type: 'object', properties: { city: { type: 'string' } } },
   strict: false,
 }
-const toolCall: Said = { tool_calls: [{ id: 'call_w', name: 'get_weather', arguments: '{"city":"Bern"}' }] }
+const toolCall: ChatAnswer = {
+  tool_calls: [{ id: 'call_w', name: 'get_weather', arguments: '{"city":"Bern"}' }],
+}
 const mixed = { reasoning_content: 'let me see', content: 'one moment', ...toolCall }
 
 const aiProvider = () => createOpenAI({ baseURL: `${gateway.url}/v1`, apiKey: 'none' })
 
 test('create, retrieve, input items, delete, and the error classes of the client', async () => {
-  respond(says('hello there'))
+  respond(chatAnswer('hello there'))
   const reply = await client.responses.create({ model, input: 'hi' })
   expect(reply.output_text).toBe('hello there')
   expect((await client.responses.retrieve(reply.id)).output_text).toBe('hello there')
@@ -75,7 +77,7 @@ test('create, retrieve, input items, delete, and the error classes of the client
 
 test('the stream helper handles every kind of stream, and its final response equals the stored one', async () => {
   for (const output of [{ content: 'hello' }, { content: 'a', reasoning_content: 'b' }, toolCall, mixed]) {
-    respond(says(output))
+    respond(chatAnswer(output))
     const stream = client.responses.stream({ model, input: 'hi', tools: [weather] })
     for await (const _ of stream);
     const final = await stream.finalResponse()
@@ -92,7 +94,7 @@ test('the stream helper handles every kind of stream, and its final response equ
 })
 
 test('parse returns output constrained by a schema', async () => {
-  respond(says('{"city":"Bern"}'))
+  respond(chatAnswer('{"city":"Bern"}'))
   const reply = await client.responses.parse({
     model,
     input: 'where?',
@@ -102,7 +104,7 @@ test('parse returns output constrained by a schema', async () => {
 })
 
 test('polling of a background response, and resuming its stream', async () => {
-  respond(says('in the end'))
+  respond(chatAnswer('in the end'))
   let reply = await client.responses.create({ model, input: 'hi', background: true })
   while (reply.status === 'queued' || reply.status === 'in_progress')
     reply = await client.responses.retrieve(reply.id)
@@ -127,7 +129,7 @@ test('a failed stream raises an APIError', async () => {
 
 test('the agents SDK runs a tool, streamed and not', async () => {
   for (const stream of [false, true]) {
-    respond(says('It rains in Bern.'), says(toolCall))
+    respond(chatAnswer('It rains in Bern.'), chatAnswer(toolCall))
     const cities: string[] = []
     const agent = new Agent({
       name: 'Weather',
@@ -172,7 +174,7 @@ test('the AI SDK streams text, reasoning, calls and truncated output, with finis
     [toolCall, 'tool-calls'],
   ] as const
   for (const [output, reason] of cases) {
-    respond(says(output))
+    respond(chatAnswer(output))
     const result = streamText({
       model: aiProvider().responses(model),
       prompt: 'hi',
@@ -185,7 +187,7 @@ test('the AI SDK streams text, reasoning, calls and truncated output, with finis
 })
 
 test('the AI SDK runs a tool in steps, with references to stored items', async () => {
-  respond(says('It rains.'), says({ content: 'one moment', ...toolCall }))
+  respond(chatAnswer('It rains.'), chatAnswer({ content: 'one moment', ...toolCall }))
   const { text } = await generateText({
     model: aiProvider().responses(model),
     prompt: 'Weather in Bern?',

@@ -4,7 +4,7 @@ import OpenAI from 'openai'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { startToolServer, type ToolServer } from '../../plugins/tools/mcp/fixtures/tool-server.ts'
 import { type BuiltGateway, makeFolder, startBuiltGateway, stopCommands } from '../support/built-command.ts'
-import { CHAT, says } from '../support/chat-script.ts'
+import { CHAT, chatAnswer } from '../support/chat-script.ts'
 import { type ScriptedWorker, startScriptedWorker } from '../support/scripted-worker.ts'
 
 const model = 'test-model'
@@ -42,9 +42,9 @@ beforeEach(() => {
   server.ran.length = 0
   worker.once(
     CHAT,
-    says({ tool_calls: [{ id: 'call_w', name: 'get_weather', arguments: '{"city":"Bern"}' }] }),
+    chatAnswer({ tool_calls: [{ id: 'call_w', name: 'get_weather', arguments: '{"city":"Bern"}' }] }),
   )
-  worker.script(CHAT, says('It rains in Bern.'))
+  worker.script(CHAT, chatAnswer('It rains in Bern.'))
 })
 
 const asker = (requireApproval: 'never' | 'always') =>

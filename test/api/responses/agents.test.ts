@@ -1,6 +1,6 @@
 /** Requests of coding agents, answered by workers that know chat completions only. */
 import { expect, test } from 'vitest'
-import { CHAT, type Json, openResponses, type Reply, says } from './responses-fleet.ts'
+import { CHAT, chatAnswer, type Json, openResponses, type Reply } from './responses-fleet.ts'
 import { check, connect } from './socket-client.ts'
 
 const PATCH = '*** Begin Patch\n+x "q"\n*** End Patch'
@@ -26,7 +26,7 @@ test('a custom tool is offered as a function, and its call has the bare input, a
   expect(types).toContain('response.custom_tool_call_input.done')
   expect(response.tools).toEqual(tools)
 
-  workers[0].script(CHAT, says('done'))
+  workers[0].script(CHAT, chatAnswer('done'))
   const [call] = response.output
   const output = { type: 'custom_tool_call_output', call_id: call.call_id, output: 'ok' }
   await create({ input: [{ role: 'user', content: 'hi' }, call, output], tools })
@@ -71,7 +71,7 @@ test('functions of a namespace are offered under its name, and calls name both',
     arguments: '{"id":1}',
   })
 
-  workers[0].script(CHAT, says('done'))
+  workers[0].script(CHAT, chatAnswer('done'))
   const output = { type: 'function_call_output', call_id: call.call_id, output: 'x' }
   await create({ input: [{ role: 'user', content: 'hi' }, call, output], tools })
   expect(asked()[1].messages[1].tool_calls[0].function.name).toBe('mcp__notes__read')
@@ -91,12 +91,12 @@ test.each([
   [{ type: 'namespace', name: 'a', tools: 1 }, 'tools[0].tools'],
   [{ type: 'namespace', name: 'a', tools: [{ type: 'function' }] }, 'tools[0].tools[0].name'],
 ])('a declaration %j that cannot be read is rejected', async (tool, param) => {
-  const { create } = await openResponses(says('x'))
+  const { create } = await openResponses(chatAnswer('x'))
   expect((await create({ input: 'hi', tools: [tool] }, 400)).error.param).toBe(param)
 })
 
 test('input that ends in a compaction trigger is answered with one compaction, which the next turn takes', async () => {
-  const { stream, create, asked, workers } = await openResponses(says('THE SUMMARY'))
+  const { stream, create, asked, workers } = await openResponses(chatAnswer('THE SUMMARY'))
   const input = [
     { role: 'user', content: 'long' },
     { role: 'assistant', content: 'yes' },
@@ -104,7 +104,7 @@ test('input that ends in a compaction trigger is answered with one compaction, w
   ]
   const { response } = await stream({ input, store: false })
   expect(response.output).toMatchObject([{ type: 'compaction', encrypted_content: expect.any(String) }])
-  workers[0].script(CHAT, says('ok'))
+  workers[0].script(CHAT, chatAnswer('ok'))
   await create({ input: [...response.output, { role: 'user', content: 'next' }] })
   expect(JSON.stringify(asked().at(-1).messages)).toContain('THE SUMMARY')
   expect(await create({ input: [{ type: 'compaction_trigger' }] }, 400)).toMatchObject({
@@ -113,7 +113,7 @@ test('input that ends in a compaction trigger is answered with one compaction, w
 })
 
 test('a turn with generate: false runs no model, and the next turn sees its input only', async () => {
-  const { gateway, asked } = await openResponses(says('real'))
+  const { gateway, asked } = await openResponses(chatAnswer('real'))
   const { turn } = await connect(gateway.url)
   const first = check(await turn({ generate: false, store: false, input: 'be good' })).response
   expect([first.status, first.output]).toEqual(['completed', []])
@@ -128,14 +128,14 @@ test('a call id of any length comes back to the worker', async () => {
   workers[0].script(CHAT, calls('f', '{}', id))
   const tools = [{ type: 'function', name: 'f' }]
   const { output } = await create({ input: 'hi', tools })
-  workers[0].script(CHAT, says('ok'))
+  workers[0].script(CHAT, chatAnswer('ok'))
   const result = { type: 'function_call_output', call_id: output[0].call_id, output: 'x' }
   await create({ input: [{ role: 'user', content: 'hi' }, ...output, result], tools })
   expect(asked()[1].messages.find(({ role }: Json) => role === 'tool').tool_call_id).toBe(id)
 })
 
 test('engines get one system message, in front', async () => {
-  const { create, asked } = await openResponses(says('ok'))
+  const { create, asked } = await openResponses(chatAnswer('ok'))
   await create({
     instructions: 'You are',
     input: [
@@ -151,7 +151,7 @@ test('engines get one system message, in front', async () => {
 })
 
 function calls(name: string, args: string, id = 'call_1') {
-  return says({ tool_calls: [{ id, name, arguments: args }] })
+  return chatAnswer({ tool_calls: [{ id, name, arguments: args }] })
 }
 
 const SEARCH = {
@@ -202,7 +202,7 @@ test('a search of the client for tools is a function, and what it found can be c
   expect(call).toMatchObject({ type: 'function_call', namespace: 'mcp__notes', name: 'read' })
 
   // The stored turns lead to the same tools.
-  workers[0].script(CHAT, says('done'))
+  workers[0].script(CHAT, chatAnswer('done'))
   const output = { type: 'function_call_output', call_id: call.call_id, output: 'x' }
   await create({ previous_response_id: second.id, input: [output], tools: [SEARCH] })
   expect(asked()[2].tools).toEqual(asked()[1].tools)

@@ -4,12 +4,12 @@ import { startToolServer, type ToolServer } from '../../../plugins/tools/mcp/fix
 import { openSse } from '../../support/sse-client.ts'
 import {
   CHAT,
+  chatAnswer,
   type Json,
   openResponses,
   RESPONSES,
   type Reply,
   type ResponsesFleet,
-  says,
 } from './responses-fleet.ts'
 import { connect } from './socket-client.ts'
 
@@ -54,7 +54,7 @@ const toolTexts = ({ messages }: Reply) =>
 /** One server that every tenant may use, one of another tenant, one that clients must not know. */
 async function open(): Promise<ResponsesFleet> {
   const url = 'http://127.0.0.1:9/mcp'
-  return openResponses(says('done'), {
+  return openResponses(chatAnswer('done'), {
     plugins: {
       responses: { background: { pollMs: 50 } },
       mcp: {
@@ -133,7 +133,7 @@ describe.each(Object.entries(FORMS))('an approval, %s', (_, send) => {
 })
 
 test('an approval is rejected where no tools are run at all', async () => {
-  const { create } = await openResponses(says('done'))
+  const { create } = await openResponses(chatAnswer('done'))
   const { error } = await create({ input }, 400)
   expect(error).toMatchObject({ code: 'tool_not_available', param: 'input' })
   await create({ input, background: true }, 400)
@@ -204,7 +204,7 @@ test('an answer that stands in the input as history is not run again', async () 
 
   const denied = [question, asked, answer({ approve: false })]
   const refused = await fleet.create({ input: denied, tools, store: false })
-  fleet.workers[0].script(CHAT, says('done'))
+  fleet.workers[0].script(CHAT, chatAnswer('done'))
   // Without its server too: nothing is to be run.
   await fleet.create({ input: [...denied, ...refused.output, next], store: false })
   expect(toolTexts(fleet.asked().at(-1))).toEqual(['The user did not allow this call'])

@@ -2,12 +2,12 @@
 import { afterEach, expect, test } from 'vitest'
 import { startToolServer } from '../../../plugins/tools/mcp/fixtures/tool-server.ts'
 import { checkResponseEvents } from '../../support/response-events.ts'
-import { NATIVE, nativeSays } from '../../support/responses-script.ts'
+import { NATIVE, nativeAnswer } from '../../support/responses-script.ts'
 import type { RecordedRequest } from '../../support/scripted-worker.ts'
 import { openSse } from '../../support/sse-client.ts'
 import { type Answer, jsonAnswer } from '../../support/worker-answer.ts'
 import type { FleetOptions } from '../fleet.ts'
-import { openResponses, RESPONSES, type Reply, says } from './responses-fleet.ts'
+import { chatAnswer, openResponses, RESPONSES, type Reply } from './responses-fleet.ts'
 
 const ends: (() => Promise<void>)[] = []
 afterEach(async () => {
@@ -24,7 +24,7 @@ async function open(options: FleetOptions = {}) {
   const fleet = await openResponses((request) => {
     const { messages } = request.json() as Reply
     const isTask = String(messages.at(-1).content).startsWith('Summarise')
-    const script = says(isTask ? 'they spoke of cats' : 'fine')
+    const script = chatAnswer(isTask ? 'they spoke of cats' : 'fine')
     return typeof script === 'function' ? script(request) : script
   }, options)
   const textsOf = (index: number) =>
@@ -121,7 +121,7 @@ test('in a conversation, in the background, over a worker that speaks the format
     const body = request.json() as Reply
     bodies.push(body)
     const said = JSON.stringify(body.input.at(-1)).includes('Summarise') ? 'they spoke of cats' : 'fine'
-    const script = nativeSays(said)
+    const script = nativeAnswer(said)
     return typeof script === 'function' ? script(request) : script
   })
   const { id: conversation } = (await (await fleet.post('/v1/conversations', {})).json()) as Reply
@@ -142,7 +142,7 @@ test('in a conversation, in the background, over a worker that speaks the format
 
 test('while the past is compacted a stream gives a sign of life; what fails then ends it with an event', async () => {
   let held = Promise.withResolvers<boolean>()
-  const plain = says('fine') as (request: RecordedRequest) => Answer
+  const plain = chatAnswer('fine') as (request: RecordedRequest) => Answer
   const fleet = await openResponses(
     async (request) => {
       const { messages } = request.json() as Reply
@@ -179,7 +179,7 @@ test('while the past is compacted a stream gives a sign of life; what fails then
 
 test('a worker that refuses the turn after its past was compacted ends the stream with the failure', async () => {
   const held = Promise.withResolvers<void>()
-  const plain = says('they spoke of cats') as (request: RecordedRequest) => Answer
+  const plain = chatAnswer('they spoke of cats') as (request: RecordedRequest) => Answer
   const fleet = await openResponses(
     async (request) => {
       const { messages } = request.json() as Reply

@@ -9,13 +9,13 @@ import { sseAnswer } from '../../support/scripted-worker.ts'
 import { openSse } from '../../support/sse-client.ts'
 import {
   CHAT,
+  chatAnswer,
   chunk,
   historyPeek,
   newDirectory,
   openResponses,
   type Reply,
   type ResponsesFleet,
-  says,
 } from './responses-fleet.ts'
 
 const DONE = [chunk({}, 'stop'), '[DONE]']
@@ -34,7 +34,7 @@ afterEach(() => void vi.restoreAllMocks())
 const isOver = ({ status }: Reply) => status !== 'queued' && status !== 'in_progress'
 
 test('queued at once, completed in the end, as a run with a client is', async () => {
-  const fleet = await openResponses(says('hello'), FAST)
+  const fleet = await openResponses(chatAnswer('hello'), FAST)
   const queued = await fleet.create({ input: 'hi', background: true, metadata: { a: 'b' } })
   expect(queued).toMatchObject({ status: 'queued', background: true, output: [], error: null, usage: null })
   const done = await until(fleet, queued.id, isOver)
@@ -90,7 +90,7 @@ test('a response has not ended before its events are kept', async () => {
     }
     return append.apply(this, call)
   })
-  const fleet = await openResponses(says('hello'), FAST)
+  const fleet = await openResponses(chatAnswer('hello'), FAST)
   const { id } = await fleet.create({ input: 'hi', background: true })
   await isHeld.promise
   const stream = openSse(`${fleet.gateway.url}/v1/responses/${id}?stream=true`)
@@ -145,7 +145,7 @@ test('a running response is cancelled with what there is of it, once and for all
 })
 
 test('what has ended cannot be cancelled', async () => {
-  const fleet = await openResponses(says('x'), FAST)
+  const fleet = await openResponses(chatAnswer('x'), FAST)
   const { id } = await fleet.create({ input: 'hi' })
   const refused = await fleet.fetchJson('POST', `/v1/responses/${id}/cancel`, 400)
   expect(refused.error.code).toBe('response_already_completed')
@@ -276,7 +276,7 @@ test.each([
   ['its record cannot be read', { get: 3 }, 'completed'],
   ['its job cannot be dropped', { drop: 3 }, 'completed'],
 ] as const)('a store that is away while %s leaves nothing under way', async (_, away, status) => {
-  const fleet = await openResponses(says('hello'), FAST)
+  const fleet = await openResponses(chatAnswer('hello'), FAST)
   const failing = (target: object, calls: Readonly<Record<string, number>>) => {
     for (const [name, times] of Object.entries(calls)) {
       if (!(name in target)) continue
@@ -296,7 +296,7 @@ test.each([
 
 test('a busy conversation is waited for, and others have their turn meanwhile', async () => {
   const gate = Promise.withResolvers<void>()
-  const fleet = await openResponses(says('x'), {
+  const fleet = await openResponses(chatAnswer('x'), {
     plugins: { conversations: {}, responses: { background: { pollMs: 50, maxRunningPerTenant: 1 } } },
   })
   fleet.workers[0].once(CHAT, () => sseAnswer([{ until: gate.promise }, chunk({ content: 'x' }), ...DONE]))
@@ -335,7 +335,7 @@ test('so many of a tenant run at a time, and so many wait', async () => {
 })
 
 test('what is wrong with the past is said at once', async () => {
-  const fleet = await openResponses(says('x'), FAST)
+  const fleet = await openResponses(chatAnswer('x'), FAST)
   const gone = await fleet.create({ input: 'hi', background: true, previous_response_id: 'resp_no' }, 400)
   expect(gone.error.code).toBe('previous_response_not_found')
   await fleet.create({ input: 'hi', background: true, conversation: 'conv_no' }, 404)

@@ -1,7 +1,7 @@
 /** The templates of the Open Responses compliance suite, their replies and events checked against the published shapes. */
 import { expect, test } from 'vitest'
 import { expectEvents, expectShape, message, templates } from './compliance-shapes.ts'
-import { type Json, openResponses, type Reply, type ResponsesFleet, says } from './responses-fleet.ts'
+import { chatAnswer, type Json, openResponses, type Reply, type ResponsesFleet } from './responses-fleet.ts'
 
 test('the shapes refuse what they should', () => {
   expect(() => expectShape('ResponseResource', { id: 'x' })).toThrow()
@@ -9,7 +9,7 @@ test('the shapes refuse what they should', () => {
 })
 
 test('the plain templates pass, whole and streamed', async () => {
-  const fleet = await openResponses(says('hello my friend'))
+  const fleet = await openResponses(chatAnswer('hello my friend'))
   for (const [name, body] of templates) {
     const reply = await fleet.create(body)
     expectShape('ResponseResource', reply)
@@ -26,13 +26,13 @@ test('tool-calling, whole, streamed, and back with the output alone', async () =
   const tool_calls = [{ id: 'call_1', name: 'get_weather', arguments: '{"location":"Bern"}' }]
   const parameters = { type: 'object', properties: { location: { type: 'string' } }, required: ['location'] }
   const tools = [{ type: 'function', name: 'get_weather', description: 'The weather', parameters }]
-  const fleet = await openResponses(says({ tool_calls }))
+  const fleet = await openResponses(chatAnswer({ tool_calls }))
   const body = { input: [message('user', 'Weather in Bern?')], tools }
   const reply = await fleet.create(body)
   expectShape('ResponseResource', reply)
   expect(reply.output[0]).toMatchObject({ type: 'function_call', name: 'get_weather' })
   expect((await streamOf(fleet, body)).output).toMatchObject([{ type: 'function_call' }])
-  fleet.workers[0].script('POST /v1/chat/completions', says('It rains.'))
+  fleet.workers[0].script('POST /v1/chat/completions', chatAnswer('It rains.'))
   const output = { type: 'function_call_output', call_id: 'call_1', output: '{"rain":true}' }
   const next = await fleet.create({ previous_response_id: reply.id, input: [output] })
   expectShape('ResponseResource', next)
@@ -40,7 +40,7 @@ test('tool-calling, whole, streamed, and back with the output alone', async () =
 })
 
 test('compact-response, compact-missing-model', async () => {
-  const { post } = await openResponses(says('short'))
+  const { post } = await openResponses(chatAnswer('short'))
   const input = [message('user', 'one'), message('assistant', 'two')]
   const reply = await post('/v1/responses/compact', { model: 'test-model', input, prompt_cache_key: 'k' })
   expect(reply.status).toBe(200)
@@ -49,6 +49,6 @@ test('compact-response, compact-missing-model', async () => {
 })
 
 test('cut and failed responses have the shape too', async () => {
-  const cut = await openResponses(says({ content: 'cut', finish: 'length', reasoning_content: 'hm' }))
+  const cut = await openResponses(chatAnswer({ content: 'cut', finish: 'length', reasoning_content: 'hm' }))
   expectShape('ResponseResource', await cut.create({ input: 'hi', reasoning: { summary: 'auto' } }))
 })

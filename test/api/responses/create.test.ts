@@ -1,7 +1,7 @@
 /** Creating responses over chat workers: the reply, what the worker is asked, and what is refused. */
 import { describe, expect, test } from 'vitest'
 import { jsonAnswer } from '../../support/scripted-worker.ts'
-import { type Json, openResponses, RESPONSES, says } from './responses-fleet.ts'
+import { chatAnswer, type Json, openResponses, RESPONSES } from './responses-fleet.ts'
 
 test('a text becomes a completed response with one message and the usage', async () => {
   const usage = {
@@ -10,7 +10,7 @@ test('a text becomes a completed response with one message and the usage', async
     prompt_tokens_details: { cached_tokens: 4 },
     completion_tokens_details: { reasoning_tokens: 2 },
   }
-  const { create, asked } = await openResponses(says({ content: 'hello', usage }))
+  const { create, asked } = await openResponses(chatAnswer({ content: 'hello', usage }))
   const reply = await create({ input: 'hi' })
   expect(reply).toMatchObject({ object: 'response', status: 'completed', model: 'test-model', error: null })
   expect(reply.id).toMatch(/^resp_[0-9a-f]{32}$/)
@@ -35,7 +35,7 @@ test('a text becomes a completed response with one message and the usage', async
 })
 
 test('every key is there with its default, and unknown fields are ignored', async () => {
-  const { create } = await openResponses(says('x'))
+  const { create } = await openResponses(chatAnswer('x'))
   const reply = await create({ input: 'hi', some_new_field: { a: 1 }, client_metadata: { b: '2' } })
   expect(reply).toEqual({
     id: expect.any(String),
@@ -74,7 +74,7 @@ test('every key is there with its default, and unknown fields are ignored', asyn
 })
 
 test('sampling fields reach the worker under their names, and are echoed', async () => {
-  const { create, asked } = await openResponses(says('x'))
+  const { create, asked } = await openResponses(chatAnswer('x'))
   const fields = {
     stop: ['END'],
     top_k: 7,
@@ -96,7 +96,7 @@ test('a cut answer is incomplete, with its last item', async () => {
     ['length', 'max_output_tokens'],
     ['content_filter', 'content_filter'],
   ] as const) {
-    const { create } = await openResponses(says({ content: 'cut', finish }))
+    const { create } = await openResponses(chatAnswer({ content: 'cut', finish }))
     const reply = await create({ input: 'hi' })
     expect(reply).toMatchObject({ status: 'incomplete', incomplete_details: { reason }, completed_at: null })
     expect(reply.output.at(-1).status).toBe('incomplete')
@@ -104,7 +104,7 @@ test('a cut answer is incomplete, with its last item', async () => {
 })
 
 test('a JSON schema reaches the worker and is echoed', async () => {
-  const { create, asked } = await openResponses(says('{}'))
+  const { create, asked } = await openResponses(chatAnswer('{}'))
   const schema = { type: 'object', properties: { a: { type: 'string' } } }
   const format = { type: 'json_schema', name: 'thing', schema, strict: true }
   const reply = await create({ input: 'hi', text: { format } })
@@ -116,7 +116,7 @@ test('a JSON schema reaches the worker and is echoed', async () => {
 })
 
 test('reasoning comes first, as an item of its own', async () => {
-  const { create } = await openResponses(says({ content: 'four', reasoning_content: 'two and two' }))
+  const { create } = await openResponses(chatAnswer({ content: 'four', reasoning_content: 'two and two' }))
   const { output } = await create({ input: 'hi' })
   expect(output).toHaveLength(2)
   expect(output[0]).toEqual({
@@ -130,7 +130,7 @@ test('reasoning comes first, as an item of its own', async () => {
 })
 
 test('reasoning is told as a summary where one is wanted', async () => {
-  const { create, asked } = await openResponses(says({ content: 'four', reasoning_content: 'hm' }))
+  const { create, asked } = await openResponses(chatAnswer({ content: 'four', reasoning_content: 'hm' }))
   const reply = await create({ input: 'hi', reasoning: { effort: 'low', summary: 'auto' } })
   expect(reply.output[0].summary).toEqual([{ type: 'summary_text', text: 'hm' }])
   expect(reply.output[0].content).toBeUndefined()
@@ -139,7 +139,9 @@ test('reasoning is told as a summary where one is wanted', async () => {
 })
 
 test('encrypted reasoning can be sent back, and nothing else is taken for it', async () => {
-  const { create, asked } = await openResponses(says({ content: 'four', reasoning_content: 'two and two' }))
+  const { create, asked } = await openResponses(
+    chatAnswer({ content: 'four', reasoning_content: 'two and two' }),
+  )
   const first = await create({ input: 'hi', store: false, include: ['reasoning.encrypted_content'] })
   const [reasoning] = first.output
   expect(reasoning.encrypted_content).toEqual(expect.any(String))
@@ -156,7 +158,7 @@ test('encrypted reasoning can be sent back, and nothing else is taken for it', a
 test('calls of functions are handed over, the response is completed', async () => {
   const tools = [{ type: 'function', name: 'get_weather', parameters: { type: 'object', properties: {} } }]
   const call = { id: 'call_1', name: 'get_weather', arguments: '{"city":"Bern"}' }
-  const { create, asked } = await openResponses(says({ tool_calls: [call] }))
+  const { create, asked } = await openResponses(chatAnswer({ tool_calls: [call] }))
   const reply = await create({ input: 'hi', tools, tool_choice: { type: 'function', name: 'get_weather' } })
   expect(reply.status).toBe('completed')
   expect(reply.output).toEqual([
@@ -177,7 +179,7 @@ test('calls of functions are handed over, the response is completed', async () =
 })
 
 test('tools that nobody runs are echoed and left out', async () => {
-  const { create, asked } = await openResponses(says('x'))
+  const { create, asked } = await openResponses(chatAnswer('x'))
   const tools = [
     { type: 'web_search_preview', search_context_size: 'low' },
     { type: 'computer_use_preview' },
@@ -281,7 +283,7 @@ describe('refused requests', () => {
   ]
 
   test('each is a 400 with a code and the field, also when a stream was asked for', async () => {
-    const { post, workers } = await openResponses(says('x'))
+    const { post, workers } = await openResponses(chatAnswer('x'))
     for (const [fields, code, param] of cases) {
       for (const stream of fields.background === true ? [fields.stream] : [false, true]) {
         const reply = await post('/v1/responses', { model: 'test-model', input: 'hi', ...fields, stream })
@@ -335,7 +337,7 @@ describe('refused requests', () => {
 })
 
 test('members that no worker of the model knows are named in a header; chat workers get those that chat has', async () => {
-  const fleet = await openResponses(says('x'))
+  const fleet = await openResponses(chatAnswer('x'))
   const body = { model: 'test-model', input: 'x', text: { verbosity: 'low' }, safety_identifier: 'u1' }
   const reply = await fleet.post(RESPONSES, { ...body, seed: 1, 'not a token': 2 })
   expect(reply.status).toBe(200)

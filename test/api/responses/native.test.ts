@@ -1,18 +1,18 @@
 /** Responses over workers that speak the format themselves: they are asked in it, and know nothing of what is kept here. */
 import { expect, test } from 'vitest'
-import { NATIVE, nativeSays, text } from '../../support/responses-script.ts'
+import { NATIVE, nativeAnswer, text } from '../../support/responses-script.ts'
 import { jsonAnswer, sseAnswer } from '../../support/scripted-worker.ts'
-import { CHAT, type Json, openResponses, RESPONSES, type Reply, says } from './responses-fleet.ts'
+import { CHAT, chatAnswer, type Json, openResponses, RESPONSES, type Reply } from './responses-fleet.ts'
 
 const engine = {}
 const NATIVE_WORKER = { spec: { apis: ['responses'] } }
 
-async function openNative(said: Parameters<typeof nativeSays>[0], config: Json = {}) {
+async function openNative(said: Parameters<typeof nativeAnswer>[0], config: Json = {}) {
   const fleet = await openResponses(undefined, {
     workers: [NATIVE_WORKER],
     plugins: { generations: config },
   })
-  fleet.workers[0].script(NATIVE, nativeSays(said))
+  fleet.workers[0].script(NATIVE, nativeAnswer(said))
   const asked = () => fleet.workers[0].requestsTo(NATIVE).map((request) => request.json() as Reply)
   return { ...fleet, asked }
 }
@@ -77,7 +77,7 @@ test('a chain is told whole, and the previous id stays here', async () => {
   })
   const first = await fleet.create({ input: 'one', tools: [{ type: 'function', name: 'f' }] })
   expect(first.output).toMatchObject([{ type: 'function_call', call_id: 'call_1', arguments: '{"x":1}' }])
-  fleet.workers[0].script(NATIVE, nativeSays('two'))
+  fleet.workers[0].script(NATIVE, nativeAnswer('two'))
   const output = [
     { type: 'input_text', text: 'seen' },
     { type: 'input_image', image_url: 'data:image/png;base64,AA' },
@@ -170,7 +170,7 @@ test('items and tools of the worker’s own kinds go through whole, under ids of
   expect((await fleet.stream(body)).types).toContain('response.custom_tool_call_input.done')
   const { _workerId, ...shown } = (await fleet.fetchJson('GET', `${RESPONSES}/${first.id}`)).output[1]
   expect([_workerId, shown]).toEqual([undefined, first.output[1]])
-  fleet.workers[0].script(NATIVE, nativeSays('done'))
+  fleet.workers[0].script(NATIVE, nativeAnswer('done'))
   const answer = { type: 'custom_tool_call_output', call_id: 'call_9', output: 'ok' }
   await fleet.create({ previous_response_id: first.id, input: [answer] })
   // The worker is given its own ids again, and none of ours.
@@ -192,15 +192,15 @@ test('types that the workers do not run are left out, and echoed all the same', 
 })
 
 test('items that only such workers know are refused where none serves the model', async () => {
-  const fleet = await openResponses(says('x'), { plugins: engine })
+  const fleet = await openResponses(chatAnswer('x'), { plugins: engine })
   const reply = await fleet.create({ input: [shell] }, 400)
   expect(reply.error).toMatchObject({ code: 'unsupported_item_type', param: 'input[0].type' })
   expect(fleet.workers[0].requestsTo(CHAT)).toEqual([])
 })
 
 test('of workers of both kinds, those that speak the format get what only they know', async () => {
-  const fleet = await openResponses(says('chat'), { workers: [{}, NATIVE_WORKER], plugins: engine })
-  fleet.workers[1].script(NATIVE, nativeSays('native'))
+  const fleet = await openResponses(chatAnswer('chat'), { workers: [{}, NATIVE_WORKER], plugins: engine })
+  fleet.workers[1].script(NATIVE, nativeAnswer('native'))
   const answer = { type: 'local_shell_call_output', call_id: 'call_9', output: 'ok' }
   for (let count = 0; count < 6; count += 1) {
     const { output } = await fleet.create({ input: [shell, answer] })
@@ -210,11 +210,11 @@ test('of workers of both kinds, those that speak the format get what only they k
 })
 
 test('a worker that takes both formats is asked in the one that the client speaks', async () => {
-  const fleet = await openResponses(says('chat'), {
+  const fleet = await openResponses(chatAnswer('chat'), {
     workers: [{ spec: { apis: ['chat', 'responses'] } }],
     plugins: engine,
   })
-  fleet.workers[0].script(NATIVE, nativeSays('native'))
+  fleet.workers[0].script(NATIVE, nativeAnswer('native'))
   expect((await fleet.create({ input: 'hi' })).output[0].content[0].text).toBe('native')
   const chat = await fleet.post('/v1/chat/completions', {
     model: 'test-model',
@@ -298,7 +298,7 @@ test('sealed thoughts of the worker go back to it, and to nobody in the clear', 
   expect(fleet.asked()[0].include).toEqual(include)
   expect(reply.output[0].encrypted_content).toEqual(expect.any(String))
   expect(JSON.stringify(reply)).not.toContain('SEALED')
-  fleet.workers[0].script(NATIVE, nativeSays('ok'))
+  fleet.workers[0].script(NATIVE, nativeAnswer('ok'))
   const input = [
     { role: 'user', content: 'hi' },
     ...reply.output,
@@ -321,12 +321,16 @@ test('refusals and failures of such a worker', async () => {
   expect((await fleet.create({ input: 'hi' }, 500)).error).toMatchObject({ code: 'upstream_auth_error' })
   worker.script(
     NATIVE,
-    nativeSays({ output: [], status: 'failed', more: { error: { code: 'server_error', message: 'boom' } } }),
+    nativeAnswer({
+      output: [],
+      status: 'failed',
+      more: { error: { code: 'server_error', message: 'boom' } },
+    }),
   )
   expect((await fleet.create({ input: 'hi' }, 500)).error.type).toBe('internal_error')
   worker.script(
     NATIVE,
-    nativeSays({
+    nativeAnswer({
       output: [text('cut')],
       status: 'incomplete',
       more: { incomplete_details: { reason: 'max_output_tokens' } },

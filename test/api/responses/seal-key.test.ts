@@ -3,20 +3,20 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { exportHistory } from '../../../plugins/state/history/history-export.ts'
 import { LevelStore } from '../../../plugins/state/storage/level-store.ts'
 import { type PostgresServer, postgresSkipReason, startPostgres } from '../../support/postgres-server.ts'
-import { NATIVE, nativeSays } from '../../support/responses-script.ts'
+import { NATIVE, nativeAnswer } from '../../support/responses-script.ts'
 import { openSse } from '../../support/sse-client.ts'
 import {
+  chatAnswer,
   type Json,
   newDirectory,
   openResponses,
   RESPONSES,
   type Reply,
   type ResponsesFleet,
-  says,
 } from './responses-fleet.ts'
 import { check, connect } from './socket-client.ts'
 
-const thinks = says({ content: 'four', reasoning_content: 'two and two' })
+const thinks = chatAnswer({ content: 'four', reasoning_content: 'two and two' })
 const question = { role: 'user', content: 'hi' }
 const call = { type: 'function_call', call_id: 'c1', name: 'f', arguments: '{}' }
 const output = { type: 'function_call_output', call_id: 'c1', output: 'x' }
@@ -134,7 +134,7 @@ describe('reasoning that cannot be opened', () => {
   const body = { model: 'test-model', input }
 
   test('is dropped, and a header tells so, in every form', async () => {
-    const fleet = await openResponses(says('ok'), {
+    const fleet = await openResponses(chatAnswer('ok'), {
       plugins: { tokenizers: { load: [{ name: 'test-model', source: 'weir:sample' }] } },
     })
     const { post, gateway, asked } = fleet
@@ -159,7 +159,7 @@ describe('reasoning that cannot be opened', () => {
   })
 
   test('is dropped in each later turn of its chain too', async () => {
-    const fleet = await openResponses(says('ok'))
+    const fleet = await openResponses(chatAnswer('ok'))
     let previous_response_id: string | undefined
     for (const next of [input, 'and then?', 'and then?']) {
       const reply = await fleet.post(RESPONSES, { ...body, input: next, previous_response_id })
@@ -175,7 +175,7 @@ describe('reasoning that cannot be opened', () => {
       workers: [{ spec: { apis: ['responses'] } }],
       plugins: {},
     })
-    workers[0].script(NATIVE, nativeSays('ok'))
+    workers[0].script(NATIVE, nativeAnswer('ok'))
     const reply = await post(RESPONSES, body)
     expect([reply.status, reply.headers.get('x-weir-warning')]).toEqual([200, WARNING])
     const [request] = workers[0].requestsTo(NATIVE)
@@ -183,7 +183,7 @@ describe('reasoning that cannot be opened', () => {
   })
 
   test('a compacted conversation that cannot be opened is rejected: it is the history', async () => {
-    const { create } = await openResponses(says('ok'))
+    const { create } = await openResponses(chatAnswer('ok'))
     const compaction = { type: 'compaction', encrypted_content: foreign.encrypted_content }
     const { error } = await create({ input: [compaction, question] }, 400)
     expect(error.code).toBe('invalid_encrypted_content')

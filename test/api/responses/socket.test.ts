@@ -2,18 +2,26 @@
 import { expect, test } from 'vitest'
 import { sseAnswer, streamAnswer } from '../../support/scripted-worker.ts'
 import { openSse } from '../../support/sse-client.ts'
-import { CHAT, chunk, type Json, openResponses, RESPONSES, type Reply, says } from './responses-fleet.ts'
+import {
+  CHAT,
+  chatAnswer,
+  chunk,
+  type Json,
+  openResponses,
+  RESPONSES,
+  type Reply,
+} from './responses-fleet.ts'
 import { check, connect } from './socket-client.ts'
 
 test('a turn is told in the same events as a stream, without a last word', async () => {
-  const { gateway } = await openResponses(says('hello'))
+  const { gateway } = await openResponses(chatAnswer('hello'))
   const { turn } = await connect(gateway.url)
   const { text, response } = check(await turn({ input: [{ type: 'message', role: 'user', content: 'hi' }] }))
   expect([text, response.status]).toEqual(['hello', 'completed'])
 })
 
 test('turns that are not stored go on from each other on one socket, and on no other', async () => {
-  const { gateway, asked } = await openResponses(says('x'))
+  const { gateway, asked } = await openResponses(chatAnswer('x'))
   const { turn } = await connect(gateway.url)
   const first = check(await turn({ input: 'one', store: false })).response
   const second = check(await turn({ input: 'two', store: false, previous_response_id: first.id })).response
@@ -33,7 +41,7 @@ test('turns that are not stored go on from each other on one socket, and on no o
 })
 
 test('a turn that could not go on has forgotten the one before', async () => {
-  const { gateway } = await openResponses(says('x'))
+  const { gateway } = await openResponses(chatAnswer('x'))
   const { turn } = await connect(gateway.url)
   const first = check(await turn({ input: 'one', store: false })).response
   const orphan = { type: 'function_call_output', call_id: 'call_no', output: 'x' }
@@ -44,7 +52,7 @@ test('a turn that could not go on has forgotten the one before', async () => {
 })
 
 test('stored turns are found on any socket, and other messages are refused', async () => {
-  const { gateway } = await openResponses(says('x'))
+  const { gateway } = await openResponses(chatAnswer('x'))
   const a = await connect(gateway.url)
   const first = check(await a.turn({ input: 'one' })).response
   const b = await connect(gateway.url)
@@ -60,7 +68,7 @@ test('stored turns are found on any socket, and other messages are refused', asy
 test('messages wait for their turn; a socket that closes stops its worker', async () => {
   const forever = new Promise(() => {})
   const { gateway, workers } = await openResponses()
-  workers[0].once(CHAT, says('one'))
+  workers[0].once(CHAT, chatAnswer('one'))
   workers[0].once(CHAT, sseAnswer([chunk({ content: 'x' }), { until: forever }]))
   const { ws, messages, send } = await connect(gateway.url)
   send({ input: 'a' })
@@ -111,7 +119,7 @@ test('a client that stops reading pauses its worker and is disconnected; other s
 }, 60_000)
 
 test('a socket that was open for too long takes nothing new', async () => {
-  const { gateway } = await openResponses(says('x'), {
+  const { gateway } = await openResponses(chatAnswer('x'), {
     plugins: { responses: { socket: { maxAgeMs: 1_000 } } },
   })
   const { turn } = await connect(gateway.url)
@@ -121,7 +129,7 @@ test('a socket that was open for too long takes nothing new', async () => {
 })
 
 test('a compacted conversation begins a new chain', async () => {
-  const { gateway, post, asked, create } = await openResponses(says('a short summary'))
+  const { gateway, post, asked, create } = await openResponses(chatAnswer('a short summary'))
   const input = [
     { type: 'message', role: 'user', content: 'my name is Ada' },
     { type: 'message', role: 'assistant', content: 'hello Ada' },
@@ -154,7 +162,7 @@ test('a compacted conversation begins a new chain', async () => {
 })
 
 test('a tenant has no more sockets than its share', async () => {
-  const { gateway } = await openResponses(says('x'), {
+  const { gateway } = await openResponses(chatAnswer('x'), {
     plugins: { auth: { tenantKeys: ['a:key-a', 'b:key-b'] }, responses: { socket: { maxPerTenant: 1 } } },
   })
   await connect(gateway.url, 'test-model', 'key-a')

@@ -2,13 +2,13 @@
 import { expect, test } from 'vitest'
 import { checkResponseEvents } from '../../support/response-events.ts'
 import { openSse } from '../../support/sse-client.ts'
-import { CHAT, historyPeek, newDirectory, openResponses, type Reply, says } from './responses-fleet.ts'
+import { CHAT, chatAnswer, historyPeek, newDirectory, openResponses, type Reply } from './responses-fleet.ts'
 
 const tools = [{ type: 'function', name: 'f' }]
 const call = (id: string) => ({ id, name: 'f', arguments: '{}' })
 
 test('a chain carries the history on, and no instructions', async () => {
-  const { create, asked } = await openResponses(says('one'))
+  const { create, asked } = await openResponses(chatAnswer('one'))
   const first = await create({ input: 'first', instructions: 'A' })
   const second = await create({ input: 'second', previous_response_id: first.id })
   await create({ input: 'third', previous_response_id: second.id, instructions: 'B' })
@@ -24,8 +24,8 @@ test('a chain carries the history on, and no instructions', async () => {
 
 test('what a function gave comes back alone, and cannot be left out', async () => {
   const { create, asked, workers } = await openResponses()
-  workers[0].once(CHAT, says({ tool_calls: [call('call_1')] }))
-  workers[0].script(CHAT, says('done'))
+  workers[0].once(CHAT, chatAnswer({ tool_calls: [call('call_1')] }))
+  workers[0].script(CHAT, chatAnswer('done'))
   const first = await create({ input: 'go', tools })
   const refused = await create({ input: 'never mind', previous_response_id: first.id }, 400)
   expect(refused.error).toMatchObject({ code: 'missing_tool_output', param: 'input' })
@@ -43,7 +43,7 @@ test('what a function gave comes back alone, and cannot be left out', async () =
 })
 
 test('what is not stored is not found', async () => {
-  const { create, fetchJson } = await openResponses(says('x'))
+  const { create, fetchJson } = await openResponses(chatAnswer('x'))
   const { id, store } = await create({ input: 'hi', store: false })
   expect(store).toBe(false)
   expect((await fetchJson('GET', `/v1/responses/${id}`, 404)).error.code).toBe('response_not_found')
@@ -55,7 +55,7 @@ test('what is not stored is not found', async () => {
 })
 
 test('turn 151 of a chain sees the first', async () => {
-  const { create, asked } = await openResponses(says('x'))
+  const { create, asked } = await openResponses(chatAnswer('x'))
   let last = await create({ input: 'the first word' })
   for (let turn = 2; turn <= 151; turn += 1)
     last = await create({ input: `turn ${turn}`, previous_response_id: last.id })
@@ -65,7 +65,7 @@ test('turn 151 of a chain sees the first', async () => {
 }, 180_000)
 
 test('a deleted response is gone, its children live on without it', async () => {
-  const { create, asked, fetchJson } = await openResponses(says('x'))
+  const { create, asked, fetchJson } = await openResponses(chatAnswer('x'))
   const first = await create({ input: 'one' })
   const second = await create({ input: 'two', previous_response_id: first.id })
   const third = await create({ input: 'three', previous_response_id: second.id })
@@ -88,7 +88,7 @@ test('a deleted response is gone, its children live on without it', async () => 
 })
 
 test('the own input is listed, with ids that stay, page by page', async () => {
-  const { create, fetchJson } = await openResponses(says('x'))
+  const { create, fetchJson } = await openResponses(chatAnswer('x'))
   const first = await create({ input: 'one' })
   const second = await create({
     input: ['a', 'b', 'c'].map((content) => ({ role: 'user', content })),
@@ -124,7 +124,7 @@ test('the own input is listed, with ids that stay, page by page', async () => {
 })
 
 test('include of a read is checked, in every way in which it is written', async () => {
-  const { create, fetchJson } = await openResponses(says('x'))
+  const { create, fetchJson } = await openResponses(chatAnswer('x'))
   const { id } = await create({ input: 'hi' })
   const good = 'message.output_text.logprobs'
   for (const query of [
@@ -137,7 +137,7 @@ test('include of a read is checked, in every way in which it is written', async 
 })
 
 test('a reference stands for the item, also without the chain', async () => {
-  const { create, asked } = await openResponses(says('the answer'))
+  const { create, asked } = await openResponses(chatAnswer('the answer'))
   const first = await create({ input: 'one' })
   await create({
     input: [
@@ -158,14 +158,14 @@ test('a reference stands for the item, also without the chain', async () => {
 
 test('failed and cancelled responses cannot be continued', async () => {
   const { create, workers } = await openResponses()
-  workers[0].once(CHAT, says({ content: 'half', finish: 'abort' }))
-  workers[0].script(CHAT, says('x'))
+  workers[0].once(CHAT, chatAnswer({ content: 'half', finish: 'abort' }))
+  workers[0].script(CHAT, chatAnswer('x'))
   const failed = await create({ input: 'hi' }, 500)
   expect(failed.error.type).toBe('internal_error')
 })
 
 test('ids of other tenants are unknown ids', async () => {
-  const { post, gateway } = await openResponses(says('x'), {
+  const { post, gateway } = await openResponses(chatAnswer('x'), {
     plugins: { auth: { tenantKeys: ['a:key-a', 'b:key-b'] } },
   })
   const as = (key: string) => ({ authorization: `Bearer ${key}` })
@@ -198,7 +198,7 @@ test('ids of other tenants are unknown ids', async () => {
 
 test('turns of a conversation are appended in order, one at a time, and only whole ones', async () => {
   const { plugin, get } = historyPeek()
-  const { create, workers, post } = await openResponses(says('x'), { own: [plugin] })
+  const { create, workers, post } = await openResponses(chatAnswer('x'), { own: [plugin] })
   const conversation = `conv_${'0'.repeat(32)}`
   await get()
     .conversations.create('anonymous', { id: conversation, createdAtSec: 1, metadata: {} })
@@ -218,13 +218,13 @@ test('turns of a conversation are appended in order, one at a time, and only who
   expect(loaded.problem).toBeUndefined()
   expect(await texts()).toEqual(['one', 'x', 'two', 'x'])
   // A turn that fails adds nothing, and lets go of the conversation.
-  workers[0].once(CHAT, says({ content: 'half', finish: 'abort' }))
+  workers[0].once(CHAT, chatAnswer({ content: 'half', finish: 'abort' }))
   await create({ input: 'three', conversation }, 500)
   expect(await texts()).toHaveLength(4)
   const gate = Promise.withResolvers<void>()
   workers[0].once(CHAT, async (request) => {
     await gate.promise
-    return (says('slow') as (request: unknown) => never)(request)
+    return (chatAnswer('slow') as (request: unknown) => never)(request)
   })
   const slow = post('/v1/responses', { model: 'test-model', input: 'four', conversation })
   await workers[0].received(CHAT, 4)
@@ -237,7 +237,7 @@ test('turns of a conversation are appended in order, one at a time, and only who
 })
 
 test('beyond the bytes of its tenant, a response that would be stored is rejected before its generation', async () => {
-  const { create, stream, asked, fetchJson } = await openResponses(says('x'), {
+  const { create, stream, asked, fetchJson } = await openResponses(chatAnswer('x'), {
     plugins: { history: { maxBytesPerTenant: 1_048_576 } },
   })
   const first = await create({ input: 'x'.repeat(1_000_000) })
@@ -258,7 +258,7 @@ test('beyond the bytes of its tenant, a response that would be stored is rejecte
 
 test('what could not be stored is no success', async () => {
   const { plugin, get } = historyPeek()
-  const { create, stream } = await openResponses(says('x'), { own: [plugin] })
+  const { create, stream } = await openResponses(chatAnswer('x'), { own: [plugin] })
   const { responses } = get()
   responses.finish = () => Promise.reject(new Error('the disk is full'))
   expect((await create({ input: 'hi' }, 500)).error.code).toBe('storage_error')
@@ -273,7 +273,7 @@ test('the stream of a finished response is made anew, from any event on', async 
     content: 'hello',
     tool_calls: [{ id: 'c1', name: 'f', arguments: '{"a":1}' }],
   }
-  const { create, gateway } = await openResponses(says(said))
+  const { create, gateway } = await openResponses(chatAnswer(said))
   const reply = await create({ input: 'hi', tools })
   const follow = async (query: string) => {
     const stream = openSse(`${gateway.url}/v1/responses/${reply.id}?stream=true${query}`)
@@ -287,7 +287,7 @@ test('the stream of a finished response is made anew, from any event on', async 
 })
 
 test('what is neither yes nor no, and no number, is named', async () => {
-  const { create, fetchJson } = await openResponses(says('x'))
+  const { create, fetchJson } = await openResponses(chatAnswer('x'))
   const { id } = await create({ input: 'hi' })
   for (const no of ['false', '0']) await fetchJson('GET', `/v1/responses/${id}?stream=${no}`, 200)
   for (const [param, value] of [
@@ -302,7 +302,7 @@ test('what is neither yes nor no, and no number, is named', async () => {
 })
 
 test('a place in the events of what is asked for as a whole is refused by name', async () => {
-  const { create, fetchJson } = await openResponses(says('x'))
+  const { create, fetchJson } = await openResponses(chatAnswer('x'))
   const { id } = await create({ input: 'hi' })
   for (const query of ['starting_after=0', 'stream=false&starting_after=3']) {
     const { error } = await fetchJson('GET', `/v1/responses/${id}?${query}`, 400)
@@ -312,7 +312,7 @@ test('a place in the events of what is asked for as a whole is refused by name',
 })
 
 test('1.1: without a store nothing is kept, and the reply says so', async () => {
-  const { create, fetchJson } = await openResponses(says('x'), {
+  const { create, fetchJson } = await openResponses(chatAnswer('x'), {
     plugins: { storage: { dir: newDirectory() }, history: false },
   })
   const reply = await create({ input: 'hi' })
@@ -322,7 +322,7 @@ test('1.1: without a store nothing is kept, and the reply says so', async () => 
 })
 
 test('items that are named are no way past the limit of history', async () => {
-  const { create } = await openResponses(says('x'), { plugins: { history: { maxHistoryItems: 3 } } })
+  const { create } = await openResponses(chatAnswer('x'), { plugins: { history: { maxHistoryItems: 3 } } })
   const replies = [
     await create({ input: 'one' }),
     await create({ input: 'two' }),

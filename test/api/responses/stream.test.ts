@@ -3,12 +3,12 @@ import { expect, test } from 'vitest'
 import { checkResponseEvents } from '../../support/response-events.ts'
 import { sseAnswer, streamAnswer } from '../../support/scripted-worker.ts'
 import { openSse } from '../../support/sse-client.ts'
-import { CHAT, chunk, openResponses, RESPONSES, says } from './responses-fleet.ts'
+import { CHAT, chatAnswer, chunk, openResponses, RESPONSES } from './responses-fleet.ts'
 
 const DONE = [chunk({}, 'stop'), '[DONE]']
 
 test('a text in the exact order of events, the same everywhere it is told', async () => {
-  const { stream, fetchJson } = await openResponses(says('hello world'))
+  const { stream, fetchJson } = await openResponses(chatAnswer('hello world'))
   const { types, response, text } = await stream({ input: 'hi' })
   expect(types).toEqual([
     'response.created',
@@ -29,7 +29,7 @@ test('a text in the exact order of events, the same everywhere it is told', asyn
 })
 
 test('each frame is named as its type, and arrives unsplit', async () => {
-  const { gateway } = await openResponses(says('some words that come in several pieces'))
+  const { gateway } = await openResponses(chatAnswer('some words that come in several pieces'))
   const stream = openSse(gateway.url + RESPONSES, {
     body: { model: 'test-model', input: 'hi', stream: true },
   })
@@ -44,7 +44,7 @@ test('the arguments of calls add up, also of two calls at once', async () => {
     { id: 'c1', name: 'a', arguments: '{"x":1}' },
     { id: 'c2', name: 'b', arguments: '' },
   ]
-  const { stream } = await openResponses(says({ tool_calls }))
+  const { stream } = await openResponses(chatAnswer({ tool_calls }))
   const tools = ['a', 'b'].map((name) => ({ type: 'function', name }))
   const { response, types } = await stream({ input: 'hi', tools })
   expect(response.output).toMatchObject([
@@ -61,7 +61,7 @@ test('reasoning, text and a call are items in that order', async () => {
     tool_calls: [{ id: 'c1', name: 'a', arguments: '{}' }],
   }
   for (const summary of [null, 'auto']) {
-    const { stream } = await openResponses(says(said))
+    const { stream } = await openResponses(chatAnswer(said))
     const { response, types } = await stream({
       input: 'hi',
       reasoning: { summary },
@@ -76,17 +76,17 @@ test('reasoning, text and a call are items in that order', async () => {
 
 test('refusals and annotations', async () => {
   const annotation = { type: 'url_citation', url: 'http://x', title: 't', start_index: 0, end_index: 1 }
-  const refused = await openResponses(says({ content: '', refusal: 'I will not' }))
+  const refused = await openResponses(chatAnswer({ content: '', refusal: 'I will not' }))
   const { response } = await refused.stream({ input: 'hi' })
   expect(response.output).toMatchObject([{ content: [{ type: 'refusal', refusal: 'I will not' }] }])
-  const cited = await openResponses(says({ content: 'see there', annotations: [annotation] }))
+  const cited = await openResponses(chatAnswer({ content: 'see there', annotations: [annotation] }))
   const { types, response: whole } = await cited.stream({ input: 'hi' })
   expect(types).toContain('response.output_text.annotation.added')
   expect(whole.output).toMatchObject([{ content: [{ annotations: [annotation] }] }])
 })
 
 test('an empty answer is a message with an empty part', async () => {
-  const { stream } = await openResponses(says(''))
+  const { stream } = await openResponses(chatAnswer(''))
   const { types, response } = await stream({ input: 'hi' })
   expect(response.output).toMatchObject([{ type: 'message', content: [{ text: '' }] }])
   expect(types).not.toContain('response.output_text.delta')
@@ -94,7 +94,7 @@ test('an empty answer is a message with an empty part', async () => {
 
 test('a stream that was cut ends as incomplete, and so does its call', async () => {
   const tool_calls = [{ id: 'c1', name: 'a', arguments: '{"x":' }]
-  const { stream } = await openResponses(says({ tool_calls, finish: 'length' }))
+  const { stream } = await openResponses(chatAnswer({ tool_calls, finish: 'length' }))
   const { types, response } = await stream({ input: 'hi', tools: [{ type: 'function', name: 'a' }] })
   expect(types.at(-1)).toBe('response.incomplete')
   expect(response.output).toMatchObject([{ status: 'incomplete', arguments: '{"x":' }])

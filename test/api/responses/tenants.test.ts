@@ -1,6 +1,6 @@
 /** What another tenant has is told nowhere: every route, and every field of a body that can name something. */
 import { expect, test } from 'vitest'
-import { NATIVE, nativeSays, text } from '../../support/responses-script.ts'
+import { NATIVE, nativeAnswer, text } from '../../support/responses-script.ts'
 import { openResponses, type Reply, type ResponsesFleet } from './responses-fleet.ts'
 import { connect } from './socket-client.ts'
 
@@ -26,7 +26,7 @@ async function openTenants(): Promise<ResponsesFleet> {
     },
   })
   const sealed = { id: 'rs_up', type: 'reasoning', summary: [], encrypted_content: SECRET }
-  fleet.workers[0].script(NATIVE, nativeSays({ output: [sealed, text(SECRET), custom] }))
+  fleet.workers[0].script(NATIVE, nativeAnswer({ output: [sealed, text(SECRET), custom] }))
   return fleet
 }
 

@@ -14,12 +14,12 @@ import type { GrpcFleetOptions } from '../grpc-fleet.ts'
 import { openGrpcFleet } from '../grpc-fleet.ts'
 import {
   CHAT,
+  chatAnswer,
   type Json,
   newDirectory,
   openResponses,
   RESPONSES,
   type Reply,
-  says,
 } from './responses-fleet.ts'
 
 const ends: (() => Promise<void>)[] = []
@@ -33,7 +33,7 @@ type Turn = string | readonly (readonly [name: string, args: string])[]
 interface Site {
   readonly url: string
   /** What the model says, turn by turn; the last is said for ever. */
-  says(...turns: Turn[]): Promise<void>
+  chatAnswer(...turns: Turn[]): Promise<void>
   /** All that the worker was given at each turn. */
   heard(): Promise<string[]>
   /** Of each turn, whether the model had to call. */
@@ -46,11 +46,11 @@ async function httpSite(plugins: Json): Promise<Site> {
   const { gateway, workers, asked } = await openResponses(undefined, { plugins })
   return {
     url: gateway.url,
-    says: async (...turns) => {
+    chatAnswer: async (...turns) => {
       const scripts = turns.map((turn) =>
         typeof turn === 'string'
-          ? says(turn)
-          : says({
+          ? chatAnswer(turn)
+          : chatAnswer({
               tool_calls: turn.map(([name, args], i) => ({ id: `c${i}`, name, arguments: args })),
             }),
       )
@@ -82,7 +82,7 @@ async function grpcSite(plugins: Json): Promise<Site> {
           .join('\n')
   return {
     url: gateway.url,
-    says: async (...turns) => {
+    chatAnswer: async (...turns) => {
       const all = await Promise.all(turns.map((turn) => ids(toText(turn))))
       let nth = 0
       engine.script = ({ request }) => {
@@ -171,8 +171,8 @@ describe.each(
 
   test('list, call, message; stored alike; no secret', async () => {
     const server = await serve({ echo })
-    const { says, create, stored, types } = await open()
-    await says([saying('hi')], 'done')
+    const { chatAnswer, create, stored, types } = await open()
+    await chatAnswer([saying('hi')], 'done')
     const reply = await create({ tools: [mcp(server, { authorization: 'very-secret' })] })
     expect([kinds(reply), reply.status]).toEqual([['mcp_list_tools', 'mcp_call', 'message'], 'completed'])
     expect(reply.output[1]).toMatchObject({ name: 'echo', output: 'you said hi', status: 'completed' })
@@ -191,8 +191,8 @@ describe.each(
 
   test('allowed_tools decides what is listed and what the worker sees', async () => {
     const server = await serve({ echo, hiddenone: () => 'x' })
-    const { says, create, heard } = await open()
-    await says('done')
+    const { chatAnswer, create, heard } = await open()
+    await chatAnswer('done')
     const reply = await create({ tools: [mcp(server, { allowed_tools: ['echo'] })] })
     expect(reply.output[0].tools.map(({ name }: Reply) => name)).toEqual(['echo'])
     const [prompt] = await heard()
@@ -201,8 +201,8 @@ describe.each(
 
   test('three tools of one name are three names; the function keeps its own', async () => {
     const [a, b] = [await serve({ echo }), await serve({ echo })]
-    const { says, create } = await open()
-    await says([['mcp_one_echo', '{"text":"hi"}']], 'done')
+    const { chatAnswer, create } = await open()
+    await chatAnswer([['mcp_one_echo', '{"text":"hi"}']], 'done')
     const tools = [
       mcp(a, { server_label: 'one' }),
       mcp(b, { server_label: 'two' }),
@@ -220,8 +220,8 @@ describe.each(
     const server = await serve({
       echo: () => ({ isError: true, content: [{ type: 'text', text: 'out of paper' }] }),
     })
-    const { says, create, heard } = await open()
-    await says([saying('hi')], 'done')
+    const { chatAnswer, create, heard } = await open()
+    await chatAnswer([saying('hi')], 'done')
     const reply = await create({ tools: [mcp(server)] })
     expect(reply.output[1]).toMatchObject({ status: 'failed', output: '', error: expect.anything() })
     expect(reply.status).toBe('completed')
@@ -230,8 +230,8 @@ describe.each(
 
   test('arguments that are no object reach no server, and the loop goes on', async () => {
     const server = await serve({ echo })
-    const { says, create } = await open()
-    await says([['echo', '[1]']], 'done')
+    const { chatAnswer, create } = await open()
+    await chatAnswer([['echo', '[1]']], 'done')
     const reply = await create({ tools: [mcp(server)] })
     expect([kinds(reply), reply.output[1].status]).toEqual([
       ['mcp_list_tools', 'mcp_call', 'message'],
@@ -243,8 +243,8 @@ describe.each(
   test('a server that is down ends it before a worker is asked', async () => {
     const server = await startToolServer({ echo })
     await server.close()
-    const { says, post, create, heard, types } = await open()
-    await says('never')
+    const { chatAnswer, post, create, heard, types } = await open()
+    await chatAnswer('never')
     if (form === 'whole') {
       const reply = await post({ tools: [mcp(server)] })
       expect([reply.status, ((await reply.json()) as Reply).error.param]).toEqual([424, 'tools'])
@@ -258,8 +258,8 @@ describe.each(
 
   test('a tool that takes too long is a failed call', async () => {
     const server = await serve({ echo: () => new Promise(() => {}) })
-    const { says, create } = await open({ ...LOOPBACK, limits: { callMs: 200 } })
-    await says([saying('hi')], 'done')
+    const { chatAnswer, create } = await open({ ...LOOPBACK, limits: { callMs: 200 } })
+    await chatAnswer([saying('hi')], 'done')
     const reply = await create({ tools: [mcp(server)] })
     expect([kinds(reply).at(-1), reply.output[1].status, reply.status]).toEqual([
       'message',
@@ -270,16 +270,16 @@ describe.each(
 
   test('of three calls max_tool_calls 1 runs one, and there is an answer', async () => {
     const server = await serve({ echo })
-    const { says, create } = await open()
-    await says([saying('a'), saying('b'), saying('c')], 'done')
+    const { chatAnswer, create } = await open()
+    await chatAnswer([saying('a'), saying('b'), saying('c')], 'done')
     const reply = await create({ tools: [mcp(server)], max_tool_calls: 1 })
     expect([server.ran, reply.status, textOf(reply)]).toEqual([['echo'], 'completed', 'done'])
   })
 
   test('a model that calls for ever is ended by the safety limit', async () => {
     const server = await serve({ echo })
-    const { says, create, heard } = await open({ ...LOOPBACK, limits: { maxIterations: 3 } })
-    await says([saying('1')], [saying('2')], [saying('3')], 'enough')
+    const { chatAnswer, create, heard } = await open({ ...LOOPBACK, limits: { maxIterations: 3 } })
+    await chatAnswer([saying('1')], [saying('2')], [saying('3')], 'enough')
     const reply = await create({ tools: [mcp(server)] })
     expect([textOf(reply), reply.status]).toEqual(['enough', 'completed'])
     // The last turn is given no tools.
@@ -293,8 +293,8 @@ describe.each(
 
   test('calls of both sides in one turn, and the follow-up', async () => {
     const server = await serve({ echo })
-    const { says, create } = await open()
-    await says([saying('hi'), ['mine', '{}']], 'done')
+    const { chatAnswer, create } = await open()
+    await chatAnswer([saying('hi'), ['mine', '{}']], 'done')
     const tools = [
       mcp(server),
       { type: 'function', name: 'mine', parameters: { type: 'object', properties: {} } },
@@ -320,8 +320,8 @@ describe.each(
         return `${text}`
       },
     })
-    const { says, create, heard } = await open()
-    await says([saying('a'), saying('b'), saying('c')], 'done')
+    const { chatAnswer, create, heard } = await open()
+    await chatAnswer([saying('a'), saying('b'), saying('c')], 'done')
     const reply = await create({ tools: [mcp(server)] })
     expect(reply.output.slice(1, 4).map(({ output }: Reply) => output)).toEqual(['a', 'b', 'c'])
     expect((await heard()).length).toBe(2)
@@ -332,9 +332,9 @@ describe.each(
   test('what needs approval waits; yes runs it, no does not', async () => {
     const server = await serve({ echo })
     for (const approve of [true, false]) {
-      const { says, create } = await open()
+      const { chatAnswer, create } = await open()
       const tools = [mcp(server, { require_approval: 'always' })]
-      await says([saying('hi')], 'done')
+      await chatAnswer([saying('hi')], 'done')
       const before = server.ran.length
       const first = await create({ tools })
       expect(kinds(first)).toEqual(['mcp_list_tools', 'mcp_approval_request'])
@@ -348,8 +348,8 @@ describe.each(
 
   test('one label twice, in whatever case, is refused', async () => {
     const server = await serve({ echo })
-    const { says, post, heard } = await open()
-    await says('never')
+    const { chatAnswer, post, heard } = await open()
+    await chatAnswer('never')
     const tools = [mcp(server), mcp(server, { server_label: 'ECHOES' })]
     const reply = await post({ tools, stream: form === 'streamed' })
     expect([reply.status, ((await reply.json()) as Reply).error.code]).toEqual([
@@ -361,8 +361,8 @@ describe.each(
 
   test('what the chain has listed is not listed again; all of it is in the next request', async () => {
     const [a, b] = [await serve({ echo }), await serve({ other: () => 'x' })]
-    const { says, create, heard } = await open()
-    await says('alpha', [saying('beta')], 'gamma', 'delta')
+    const { chatAnswer, create, heard } = await open()
+    await chatAnswer('alpha', [saying('beta')], 'gamma', 'delta')
     const first = await create({ input: 'one', tools: [mcp(a)] })
     const second = await create({ input: 'two', tools: [mcp(a)], previous_response_id: first.id })
     const both = [mcp(a), mcp(b, { server_label: 'others' })]
@@ -379,11 +379,11 @@ describe.each(
 
   test('a mapped built-in tool has an item and events of its own', async () => {
     const server = await serve({ search: ({ query }) => `found ${query} at https://example.com/x` })
-    const { says, create, types } = await open({
+    const { chatAnswer, create, types } = await open({
       servers: [{ label: 'engine', url: server.url }],
       builtIns: [{ type: 'web_search', server: 'engine', tool: 'search' }],
     })
-    await says([['web_search', '{"query":"weir"}']], 'done')
+    await chatAnswer([['web_search', '{"query":"weir"}']], 'done')
     const reply = await create({ tools: [{ type: 'web_search_preview' }] })
     expect(kinds(reply)).toEqual(['web_search_call', 'message'])
     expect(reply.output[0].action).toMatchObject({ type: 'search', query: 'weir' })
@@ -396,8 +396,8 @@ describe.each(
   })
 
   test('a built-in tool that is not mapped is left out and echoed, or refused where that is asked for', async () => {
-    const { says, create, heard } = await open()
-    await says('done')
+    const { chatAnswer, create, heard } = await open()
+    await chatAnswer('done')
     const reply = await create({ tools: [{ type: 'web_search_preview' }] })
     expect([kinds(reply), reply.tools]).toEqual([['message'], [{ type: 'web_search_preview' }]])
     expect((await heard())[0]).not.toContain('web_search')
@@ -414,8 +414,8 @@ describe.each(
 
   test('the model must call once; the next turn is free', async () => {
     const server = await serve({ echo })
-    const { says, create, forced, forcedCall } = await open()
-    await says(forcedCall(...saying('hi')), 'done')
+    const { chatAnswer, create, forced, forcedCall } = await open()
+    await chatAnswer(forcedCall(...saying('hi')), 'done')
     const reply = await create({ tools: [mcp(server)], tool_choice: 'required' })
     expect(kinds(reply)).toEqual(['mcp_list_tools', 'mcp_call', 'message'])
     expect(forced()).toEqual([true, false])
@@ -423,10 +423,10 @@ describe.each(
 
   test('of a server that clients may not see, nothing is told', async () => {
     const server = await serve({ lookup: () => 'inner words' })
-    const { says, create, stored, types } = await open({
+    const { chatAnswer, create, stored, types } = await open({
       servers: [{ label: 'innermost', url: server.url, isInternal: true }],
     })
-    await says([['lookup', '{}']], 'done')
+    await chatAnswer([['lookup', '{}']], 'done')
     const reply = await create({ tools: [{ type: 'mcp', server_label: 'innermost' }] })
     expect(server.ran).toEqual(['lookup'])
     const all = JSON.stringify([reply, await stored(reply.id), types()])

@@ -5,7 +5,7 @@ import { startToolServer, type ToolServer } from '../../../plugins/tools/mcp/fix
 import { checkResponseEvents } from '../../support/response-events.ts'
 import { sseAnswer } from '../../support/scripted-worker.ts'
 import { openSse } from '../../support/sse-client.ts'
-import { CHAT, openResponses, type Reply, says } from './responses-fleet.ts'
+import { CHAT, chatAnswer, openResponses, type Reply } from './responses-fleet.ts'
 
 const ends: (() => Promise<void>)[] = []
 afterEach(async () => {
@@ -20,7 +20,7 @@ async function serveEcho(): Promise<ToolServer> {
 
 const LOOPBACK = { mcp: { clientServers: { allowsPrivate: true } } }
 const calls = (...texts: string[]) =>
-  says({
+  chatAnswer({
     tool_calls: texts.map((text, index) => ({
       id: `c${index}`,
       name: 'echo',
@@ -40,7 +40,7 @@ test('list, call and message, in that order; the secret is nowhere', async () =>
   const server = await serveEcho()
   const { create, workers, fetchJson, asked } = await openResponses(undefined, { plugins: LOOPBACK })
   workers[0].once(CHAT, calls('hi'))
-  workers[0].once(CHAT, says('done'))
+  workers[0].once(CHAT, chatAnswer('done'))
   const reply = await create({ input: 'go', tools: [mcp(server, { authorization: 'very-secret' })] })
   expect(kinds(reply)).toEqual(['mcp_list_tools', 'mcp_call', 'message'])
   expect(reply.output[0]).toMatchObject({ server_label: 'echoes', tools: [{ name: 'echo' }] })
@@ -64,7 +64,7 @@ test('the same as a stream, every event in its place', async () => {
   const server = await serveEcho()
   const { stream, workers } = await openResponses(undefined, { plugins: LOOPBACK })
   workers[0].once(CHAT, calls('hi'))
-  workers[0].once(CHAT, says('done'))
+  workers[0].once(CHAT, chatAnswer('done'))
   const { types, response } = await stream({ input: 'go', tools: [mcp(server)] })
   expect(kinds(response)).toEqual(['mcp_list_tools', 'mcp_call', 'message'])
   expect(types.filter((type) => type.includes('mcp') && !type.endsWith('delta'))).toEqual([
@@ -98,14 +98,14 @@ test('calls of both sides in one turn, and the follow-up', async () => {
   const { create, workers } = await openResponses(undefined, { plugins: LOOPBACK })
   workers[0].once(
     CHAT,
-    says({
+    chatAnswer({
       tool_calls: [
         { id: 'c1', name: 'echo', arguments: '{"text":"hi"}' },
         { id: 'c2', name: 'mine', arguments: '{}' },
       ],
     }),
   )
-  workers[0].script(CHAT, says('done'))
+  workers[0].script(CHAT, chatAnswer('done'))
   const tools = [mcp(server), { type: 'function', name: 'mine' }]
   const first = await create({ input: 'go', tools })
   expect([first.status, kinds(first)]).toEqual(['completed', ['mcp_list_tools', 'mcp_call', 'function_call']])
@@ -120,7 +120,7 @@ test('what needs approval waits; yes runs it, no does not, and both only once', 
     const { create, workers, asked } = await openResponses(undefined, { plugins: LOOPBACK })
     const tools = [mcp(server, { require_approval: 'always' })]
     workers[0].once(CHAT, calls('hi'))
-    workers[0].script(CHAT, says('done'))
+    workers[0].script(CHAT, chatAnswer('done'))
     const before = server.ran.length
     const first = await create({ input: 'go', tools })
     expect(kinds(first)).toEqual(['mcp_list_tools', 'mcp_approval_request'])
@@ -151,7 +151,7 @@ test('what needs approval waits; yes runs it, no does not, and both only once', 
 test('what has been listed in the chain is not listed again, and still works', async () => {
   const [a, b] = [await serveEcho(), await startToolServer({ other: () => 'x' })]
   ends.push(() => b.close())
-  const { create, workers } = await openResponses(says('x'), { plugins: LOOPBACK })
+  const { create, workers } = await openResponses(chatAnswer('x'), { plugins: LOOPBACK })
   const first = await create({ input: 'one', tools: [mcp(a)] })
   workers[0].once(CHAT, calls('again'))
   const second = await create({ input: 'two', tools: [mcp(a)], previous_response_id: first.id })
@@ -177,9 +177,9 @@ test('a mapped built-in tool has an item and events of its own', async () => {
   const { stream, workers, fetchJson } = await openResponses(undefined, { plugins })
   workers[0].once(
     CHAT,
-    says({ tool_calls: [{ id: 'c', name: 'web_search', arguments: '{"query":"weir"}' }] }),
+    chatAnswer({ tool_calls: [{ id: 'c', name: 'web_search', arguments: '{"query":"weir"}' }] }),
   )
-  workers[0].once(CHAT, says('done'))
+  workers[0].once(CHAT, chatAnswer('done'))
   const { response, types } = await stream({
     input: 'go',
     tools: [{ type: 'web_search_preview' }],
@@ -215,14 +215,14 @@ test('of what a server of the operator did, a conversation and a background resp
       builtIns: [{ type: 'web_search', server: 'engine', tool: 'echo' }],
     },
   }
-  const { create, post, workers, fetchJson, gateway } = await openResponses(says('done'), { plugins })
+  const { create, post, workers, fetchJson, gateway } = await openResponses(chatAnswer('done'), { plugins })
   const { id: conversation } = (await (await post('/v1/conversations', {})).json()) as Reply
   const tools = [{ type: 'mcp', server_label: 'secret-hr', require_approval: 'never' }]
   workers[0].once(CHAT, calls('one', 'two', 'three'))
   await create({ input: 'first', conversation, tools })
   workers[0].once(
     CHAT,
-    says({ tool_calls: [{ id: 'c', name: 'web_search', arguments: '{"query":"weir"}' }] }),
+    chatAnswer({ tool_calls: [{ id: 'c', name: 'web_search', arguments: '{"query":"weir"}' }] }),
   )
   await create({ input: 'second', conversation, tools: [{ type: 'web_search_preview' }] })
   const path = `/v1/conversations/${conversation}/items`

@@ -7,7 +7,7 @@ import {
   startRawServer,
 } from '../../../plugins/tools/mcp/fixtures/raw-server.ts'
 import { startToolServer, type ToolServer } from '../../../plugins/tools/mcp/fixtures/tool-server.ts'
-import { CHAT, openResponses, type Reply, says } from './responses-fleet.ts'
+import { CHAT, chatAnswer, openResponses, type Reply } from './responses-fleet.ts'
 
 const LOOPBACK = { mcp: { clientServers: { allowsPrivate: true } } }
 const mcp = (url: string) => ({
@@ -16,14 +16,14 @@ const mcp = (url: string) => ({
   server_url: url,
   require_approval: 'never',
 })
-const callOf = (name: string) => says({ tool_calls: [{ id: 'c1', name, arguments: '{}' }] })
+const callOf = (name: string) => chatAnswer({ tool_calls: [{ id: 'c1', name, arguments: '{}' }] })
 
 /** One turn that calls the tool `t` once. @returns the call, the request bodies, and the reply */
 async function turnWith(url: string) {
   const { create, workers, asked } = await openResponses(undefined, { plugins: LOOPBACK })
   const turn = async () => {
     workers[0].once(CHAT, callOf('t'))
-    workers[0].once(CHAT, says('done'))
+    workers[0].once(CHAT, chatAnswer('done'))
     const reply = await create({ input: 'go', tools: [mcp(url)] })
     return { call: reply.output.find(({ type }: Reply) => type === 'mcp_call'), reply }
   }
