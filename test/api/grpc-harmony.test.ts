@@ -194,7 +194,7 @@ interface Delta {
 
 test('a client that leaves inside of a call takes the request back, and nothing fails', async () => {
   const { engine, post, ids, get } = await openQwen()
-  const tokens = await ids(CALL.slice(0, CALL.indexOf('3}')))
+  const tokens = await ids(CALL.slice(0, CALL.indexOf('}')))
   engine.script = () => [{ chunk: { tokenIds: tokens } }, { hang: true }]
   const leaving = new AbortController()
   const body = { model, messages: [{ role: 'user', content: 'hi' }], tools: [dim], stream: true }

@@ -519,7 +519,7 @@ const ends: readonly (readonly [message: object, more: object, want: object])[] 
     { finish_reason: 'length' },
     {
       stop_reason: 'max_tokens',
-      content: [{ type: 'tool_use', id: 'toolu_c', name: 'weather', input: { city: 'Berl' } }],
+      content: [{ type: 'tool_use', id: 'toolu_c', name: 'weather', input: {} }],
     },
   ],
   [
