@@ -86,7 +86,7 @@ export class Codex {
 
   constructor(settings = '') {
     mkdirSync(this.#home)
-    const server = `[mcp_servers.everything]\ncommand = ${JSON.stringify(process.execPath)}\nargs = ${JSON.stringify([TOOL_SERVER, 'stdio'])}\nstartup_timeout_sec = 90\n`
+    const server = `[mcp_servers.everything]\ncommand = ${JSON.stringify(process.execPath)}\nargs = ${JSON.stringify([TOOL_SERVER, 'stdio'])}\nstartup_timeout_sec = 90\nrequired = true\n`
     writeFileSync(join(this.#home, 'config.toml'), `${settings}\n${server}`)
   }
 

@@ -119,7 +119,7 @@ test('a turn with generate: false runs no model, and the next turn sees its inpu
   expect([first.status, first.output]).toEqual(['completed', []])
   expect(asked()).toEqual([])
   check(await turn({ store: false, previous_response_id: first.id, input: 'hi' }))
-  expect(asked()[0].messages.map(({ content }: Json) => content)).toEqual(['be good', 'hi'])
+  expect(asked()[0].messages).toEqual([{ role: 'user', content: 'be good\n\nhi' }])
 })
 
 test('a call id of any length comes back to the worker', async () => {

@@ -147,9 +147,7 @@ test('a compacted conversation begins a new chain', async () => {
   }
   expect(check(await turn(next)).response.status).toBe('completed')
   expect(asked()[1].messages.map(({ content }: Json) => content)).toEqual([
-    'my name is Ada',
-    'Summary of the conversation so far:\na short summary',
-    'who am I?',
+    'my name is Ada\n\nSummary of the conversation so far:\na short summary\n\nwho am I?',
   ])
   const missing = await post('/v1/responses/compact', { input })
   expect([missing.status, ((await missing.json()) as Reply).error.param]).toEqual([400, 'model'])
