@@ -9,7 +9,7 @@ import { ChatStreamReader, readAnswer } from './chat-engine.ts'
 const attempt = {
   model: 'm',
   worker: workerEntry({ slot: 0 }),
-  request: { sampling: {}, prompt: { kind: 'chat' } },
+  request: { sampling: {}, prompt: { kind: 'chat' }, choices: 2 },
 } as EngineAttempt
 
 function sink() {
@@ -224,6 +224,15 @@ test('a stream that stops without a reason is not finished; one that said why is
   )
 })
 
+test('choices that were not requested are ignored, also where they have not ended', () => {
+  const at = (index: unknown) => ({ choices: [{ index, delta: { content: 'x' } }] })
+  const { events, failures } = readStream(
+    sse(at(2), at(-1), at(0.5), chunk({ content: 'a' }, { finish_reason: 'stop' }), at(2), '[DONE]'),
+    [],
+  )
+  expect([textOf(events), events.at(-1)?.type, failures]).toEqual(['a', 'finished', []])
+})
+
 test('words of a worker never reach a property of a plain object', () => {
   const { events } = readStream(
     sse(
@@ -326,7 +335,7 @@ describe('stops beyond those that the vendor’s service takes', () => {
     ({
       model: 'm',
       worker: workerEntry({ slot: 0, provider }),
-      request: { sampling: { stop }, prompt: { kind } },
+      request: { sampling: { stop }, prompt: { kind }, choices: 1 },
     }) as unknown as EngineAttempt
   const FOUR = ['1', '2', '3', '4']
   const endOf = (events: readonly GenerationEvent[]) =>
