@@ -17,7 +17,7 @@ test.each([
   ['models', 'member=value'],
   ['models=', 'member=value'],
   ['=x', 'member=value'],
-  ['modls=x', 'there is no modls'],
+  ['modls=x', '--match has no member modls'],
   ['share=2', 'between 0 and 1'],
   ['share=some', 'between 0 and 1'],
 ])('%s is refused: %s', (pair, message) => {
