@@ -91,9 +91,7 @@ export class ResponseAnswer {
     if (kind === 'call') {
       const id = isText(item.call_id) ? item.call_id : `call_${number}`
       // Named as the function that stands for it, from which the client's format is written.
-      const name = isText(item.namespace)
-        ? memberName(item.namespace, String(item.name))
-        : String(item.name)
+      const name = isText(item.namespace) ? memberName(item.namespace, String(item.name)) : String(item.name)
       this.#sink.emit({ type: 'tool_call', choice: CHOICE, index: number, id, name, ...this.#ofCall(item) })
     } else if (kind === 'native')
       this.#sink.emit({ type: 'native_started', choice: CHOICE, number, engine: ENGINE, item })
