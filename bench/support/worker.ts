@@ -1,6 +1,6 @@
 /**
  * The worker behind every subject. It replaces `plugins/sim` because it must cost less CPU than the gateway in front of
- * it: a chat completion takes about 0.6 of the CPU of `weir sim` with `fixedReply`, and each chunk is one write.
+ * it: a chat completion takes about 0.6 of the CPU of `weir sim` with `fixedResponse`, and each chunk is one write.
  * `--count` sets the number of ports; each is a separate worker.
  */
 import { App, type HttpRequest, type HttpResponse, us_socket_local_port } from 'uWebSockets.js'

@@ -35,12 +35,12 @@ export interface Call {
 }
 
 /**
- * Receives the response of a call: onAnswer once, onData any number of times, then onEnd or onFailed; onFailed may come
+ * Receives the response of a call: onHead once, onData any number of times, then onEnd or onFailed; onFailed may come
  * first. Not called after `abort`, `fail` or `finish`. Must not throw.
  */
 export interface CallHandler {
   /** Head of the response that is passed on: no other worker is tried from here on, except by `tryElsewhere`. */
-  onAnswer(status: number, headers: HeaderList, contentLength: number): void
+  onHead(status: number, headers: HeaderList, contentLength: number): void
   /** The chunk's memory is reused after the call. */
   onData(chunk: Buffer): void
   /**

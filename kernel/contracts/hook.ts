@@ -1,6 +1,6 @@
 /** The hooks of a request. */
 import type { GatewayError } from '../errors/gateway-error.ts'
-import type { Reply, RequestContext } from './request.ts'
+import type { RequestContext, WholeResponse } from './request.ts'
 import type { RouteDefinition } from './route.ts'
 import type { HeaderList, UpstreamFailureKind } from './transport.ts'
 import type { WorkerEntry } from './worker.ts'
@@ -59,8 +59,10 @@ export interface CandidateReport {
 }
 
 export interface HookSignatures {
-  /** First: a Reply ends the request. After the access check, before the handler. */
-  onRequest: (ctx: RequestContext) => Reply | undefined | void | Promise<Reply | undefined | void>
+  /** First: a WholeResponse ends the request. After the access check, before the handler. */
+  onRequest: (
+    ctx: RequestContext,
+  ) => WholeResponse | undefined | void | Promise<WholeResponse | undefined | void>
   /** First: a worker slot, 0-based. Once per upstream attempt. */
   onPick: (ctx: RequestContext, model: string) => number | undefined | void
   /** Series: each generation of a request before its worker is picked; an exception rejects the generation. */
@@ -77,8 +79,11 @@ export interface HookSignatures {
   onEvents: (ctx: RequestContext, events: Buffer, isLast: boolean) => Buffer | Promise<Buffer>
   /** Series: bytes to bytes, for each chunk of a streamed response; an empty buffer drops it. The chunk's memory is reused after the call. */
   onChunk: (ctx: RequestContext, chunk: Buffer) => Buffer
-  /** Series: error to error. Once, before the error body is made. A Reply replaces the error and ends the series. */
-  onError: (ctx: RequestContext, error: GatewayError) => GatewayError | Reply | Promise<GatewayError | Reply>
+  /** Series: error to error. Once, before the error body is made. A WholeResponse replaces the error and ends the series. */
+  onError: (
+    ctx: RequestContext,
+    error: GatewayError,
+  ) => GatewayError | WholeResponse | Promise<GatewayError | WholeResponse>
   /** Observe: at the end of each upstream attempt. */
   onAttempt: (ctx: RequestContext, attempt: AttemptReport) => void
   /** Observe: exactly once per request. Exceptions and rejections are logged; it is not awaited. */
@@ -102,7 +107,7 @@ export interface HookOptions {
    * onResponse only: largest body of an unstreamed response that is held back for the hook, bytes; 0: status and headers
    * only. Longer responses and event streams reach the hook with `body` null. Default 1 MiB.
    */
-  readonly maxReplyBytes?: number
+  readonly maxResponseBytes?: number
   /** The hook reads `ctx.requestHeaders`, so its routes keep every header while it is on. */
   readonly readsAllHeaders?: boolean
   /**
@@ -114,13 +119,13 @@ export interface HookOptions {
 
 /** Switches a hook on this thread and changes its options; running requests keep the previous state. */
 export interface HookSwitch {
-  update(change: { isOn?: boolean; maxReplyBytes?: number; readsAllHeaders?: boolean }): void
+  update(change: { isOn?: boolean; maxResponseBytes?: number; readsAllHeaders?: boolean }): void
 }
 
 /** One combined function per hook name; null without hooks, which costs one branch. */
 export type RouteHooks = { readonly [Name in HookName]: HookSignatures[Name] | null } & {
   /** Largest body to hold back for `onResponse`, bytes; 0 for none. */
-  readonly maxReplyBytes: number
+  readonly maxResponseBytes: number
   /** True keeps every request header, not only the declared ones. */
   readonly readsAllHeaders: boolean
 }

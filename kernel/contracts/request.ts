@@ -6,12 +6,12 @@ import type { RouteFacts } from './route-facts.ts'
 import type { HeaderList } from './transport.ts'
 
 /** Extra response headers: [name, value, …], names lower-case. */
-export type ReplyHeaders = readonly string[]
+export type ExtraHeaders = readonly string[]
 
 /** A complete response, as `onRequest` and `onError` hooks may return one. */
-export interface Reply {
+export interface WholeResponse {
   readonly status: number
-  readonly headers?: ReplyHeaders
+  readonly headers?: ExtraHeaders
   readonly contentType?: string
   readonly body?: string | Buffer
 }
@@ -112,22 +112,22 @@ export interface RequestContext extends RequestFacts {
   /** @throws json_parse_error (400) when the bytes are not one JSON object, invalid_field for a wrong model or stream */
   peek(): RoutingPeek
 
-  json(status: number, value: unknown, headers?: ReplyHeaders): void
-  text(status: number, body: string, headers?: ReplyHeaders): void
+  json(status: number, value: unknown, headers?: ExtraHeaders): void
+  text(status: number, body: string, headers?: ExtraHeaders): void
   /**
    * Sends a complete response.
    * @param contentType null when the headers have it, or there is none
    * @throws TypeError for a header with invalid characters; nothing was sent then
    */
-  send(status: number, contentType: string | null, body: string | Buffer, headers?: ReplyHeaders): void
+  send(status: number, contentType: string | null, body: string | Buffer, headers?: ExtraHeaders): void
   /**
    * Starts a streamed response of any content type; the head leaves with the first chunk.
    * @param headers with the content type; `text/event-stream` makes it what `sse` starts
    * @example ctx.stream(200, ['content-type', 'application/x-ndjson']).write('{"done":1}\n')
    */
-  stream(status: number, headers: ReplyHeaders, options?: StreamOptions): StreamWriter
+  stream(status: number, headers: ExtraHeaders, options?: StreamOptions): StreamWriter
   /** Starts an event stream: `stream` with its content type, and a comment line as heartbeat when nothing is written. */
-  sse(status?: number, headers?: ReplyHeaders): StreamWriter
+  sse(status?: number, headers?: ExtraHeaders): StreamWriter
   /** Ends with the error response of the route's format; after the first byte of a stream, as its `encodeError` says. */
   fail(error: unknown): void
   /** Closes the client's connection at once, whatever was sent. */

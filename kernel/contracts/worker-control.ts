@@ -6,7 +6,7 @@
 import type { Logger } from './log.ts'
 import type { ModeControl } from './mode-control.ts'
 import type { ModelCard, RuntimeType, WorkerEntry } from './worker.ts'
-import type { WorkerCall, WorkerReply } from './worker-reply.ts'
+import type { WorkerCall, WorkerResponse } from './worker-response.ts'
 
 /** Target of a call: a registered worker, or one in registration. */
 export type WorkerTarget = Pick<WorkerEntry, 'url' | 'apiKey'> &
@@ -119,7 +119,7 @@ export type EngineInfo =
   /** The engine has no such information. */
   | { readonly kind: 'none' }
   /** Any other response, to be returned unchanged. */
-  | { readonly kind: 'reply'; readonly reply: WorkerReply }
+  | { readonly kind: 'reply'; readonly reply: WorkerResponse }
 
 /** Operation of an engine that an operator can start. */
 export type EngineAction =
@@ -166,7 +166,7 @@ export interface WorkerControl extends ModeControl {
    * A call outside the hot path, with the worker's key; any status resolves. Absent if the mode does not support it.
    * @throws UpstreamFailure
    */
-  call?(worker: WorkerTarget, call: WorkerCall): Promise<WorkerReply>
+  call?(worker: WorkerTarget, call: WorkerCall): Promise<WorkerResponse>
 }
 
 /** The control operations of all connection modes. */
@@ -181,5 +181,5 @@ export interface WorkerControls {
    * not catch: the client then gets the documented 502 or 504.
    * @throws unsupported_connection_mode (501)
    */
-  call(worker: WorkerTarget, call: WorkerCall): Promise<WorkerReply>
+  call(worker: WorkerTarget, call: WorkerCall): Promise<WorkerResponse>
 }

@@ -31,7 +31,7 @@ export const NO_HOOKS: RouteHooks = Object.freeze({
   onChunk: null,
   onError: null,
   onDone: null,
-  maxReplyBytes: 0,
+  maxResponseBytes: 0,
   readsAllHeaders: false,
 })
 

@@ -7,7 +7,7 @@ import type { ErrorEncoder } from '../contracts/error-format.ts'
 import type { RouteHooks } from '../contracts/hook.ts'
 import type { SinkListener } from '../contracts/relay-context.ts'
 import type {
-  ReplyHeaders,
+  ExtraHeaders,
   RoutingPeek,
   StreamOptions,
   StreamWriter,
@@ -273,20 +273,20 @@ export class HttpContext implements ServedRequest, ResponseOwner {
     return toPeek(this.#body, scanned.scan, scanned.state)
   }
 
-  json(status: number, value: unknown, headers?: ReplyHeaders): void {
+  json(status: number, value: unknown, headers?: ExtraHeaders): void {
     this.send(status, 'application/json', JSON.stringify(value), headers)
   }
 
-  text(status: number, body: string, headers?: ReplyHeaders): void {
+  text(status: number, body: string, headers?: ExtraHeaders): void {
     this.send(status, 'text/plain; charset=utf-8', body, headers)
   }
 
-  send(status: number, contentType: string | null, body: string | Buffer, headers?: ReplyHeaders): void {
+  send(status: number, contentType: string | null, body: string | Buffer, headers?: ExtraHeaders): void {
     if (headers !== undefined) assertHeaders(headers, 'a handler')
     this.#send(status, contentType, body, headers)
   }
 
-  #send(status: number, contentType: string | null, body: string | Buffer, headers?: ReplyHeaders): void {
+  #send(status: number, contentType: string | null, body: string | Buffer, headers?: ExtraHeaders): void {
     if (this.#bypassesHooks) this.sink.send(status, contentType, headers ?? null, body)
     else if (!this.isDone) this.#throughHooks().sendWhole(status, contentType, headers ?? null, body)
   }
@@ -295,7 +295,7 @@ export class HttpContext implements ServedRequest, ResponseOwner {
     this.#send(status, null, body, headers)
   }
 
-  stream(status: number, headers: ReplyHeaders, options?: StreamOptions): StreamWriter {
+  stream(status: number, headers: ExtraHeaders, options?: StreamOptions): StreamWriter {
     assertHeaders(headers, 'a handler')
     const type = headerValue(headers, 'content-type')
     this.encodeError = options?.encodeError ?? null
@@ -303,7 +303,7 @@ export class HttpContext implements ServedRequest, ResponseOwner {
     return new BatchedStreamWriter(this)
   }
 
-  sse(status = 200, headers: ReplyHeaders = []): StreamWriter {
+  sse(status = 200, headers: ExtraHeaders = []): StreamWriter {
     const own = ['content-type', `${EVENT_STREAM}; charset=utf-8`, 'cache-control', 'no-cache']
     return this.stream(status, [...own, ...headers])
   }

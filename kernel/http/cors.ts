@@ -1,12 +1,12 @@
 /** Cross-origin rules: which origins may read responses, and the headers of preflights. */
-import type { ReplyHeaders } from '../contracts/request.ts'
+import type { ExtraHeaders } from '../contracts/request.ts'
 
 const PREFLIGHT_SECONDS = '3600'
 
 export interface Cors {
   /** Headers of a response to a request with this Origin. */
-  replyHeaders(origin: string): ReplyHeaders
-  preflightHeaders(origin: string): ReplyHeaders
+  replyHeaders(origin: string): ExtraHeaders
+  preflightHeaders(origin: string): ExtraHeaders
   /** True when pages of this Origin may read responses. */
   allows(origin: string): boolean
   /** True when the configuration names this Origin, not just any. */

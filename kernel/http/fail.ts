@@ -1,9 +1,9 @@
 /** Fails requests: the error, the `onError` hooks, and the error response in the route's format. */
-import type { Reply } from '../contracts/request.ts'
+import type { WholeResponse } from '../contracts/request.ts'
 import { UpstreamFailure } from '../contracts/transport.ts'
 import { apiErrorFormat } from '../errors/error-formats.ts'
-import { toErrorReply } from '../errors/error-reply.ts'
 import { GatewayError } from '../errors/gateway-error.ts'
+import { renderError } from '../errors/render-error.ts'
 import { toUpstreamError } from '../upstream/upstream-errors.ts'
 import { httpErrors } from './http-errors.ts'
 import { type CheckedResponse, checkedResponse } from './response-check.ts'
@@ -41,8 +41,8 @@ export function failRequest(ctx: ServedRequest, cause: unknown): void {
 }
 
 /** @param changed what the hooks returned: another error, or a response */
-function sendChanged(ctx: ServedRequest, error: GatewayError, changed: GatewayError | Reply): void {
-  if (changed instanceof GatewayError || !isReply(changed)) {
+function sendChanged(ctx: ServedRequest, error: GatewayError, changed: GatewayError | WholeResponse): void {
+  if (changed instanceof GatewayError || !isResponse(changed)) {
     sendError(ctx, toGatewayError(ctx, changed))
     return
   }
@@ -54,8 +54,8 @@ function sendChanged(ctx: ServedRequest, error: GatewayError, changed: GatewayEr
   else ctx.send(status, null, body, headers)
 }
 
-function isReply(value: unknown): value is Reply {
-  return typeof value === 'object' && value !== null && Number.isInteger((value as Reply).status)
+function isResponse(value: unknown): value is WholeResponse {
+  return typeof value === 'object' && value !== null && Number.isInteger((value as WholeResponse).status)
 }
 
 /** Fails a request whose response hook failed, or whose error was delayed by one; no further hook sees the response. */
@@ -91,7 +91,7 @@ function sendError(ctx: ServedRequest, error: GatewayError): void {
     endStream(ctx, error)
     return
   }
-  const { status, headers, body } = errorReply(ctx, error)
+  const { status, headers, body } = errorResponse(ctx, error)
   ctx.send(status, null, body, headers)
 }
 
@@ -125,10 +125,10 @@ function hasBegunStream({ sink }: ServedRequest): boolean {
 }
 
 /** A failing error format is a bug of a plugin; the client still gets a response. */
-function errorReply(ctx: ServedRequest, error: GatewayError): CheckedResponse {
+function errorResponse(ctx: ServedRequest, error: GatewayError): CheckedResponse {
   for (const format of [ctx.route.errors, apiErrorFormat]) {
     try {
-      return checkedResponse(toErrorReply(error, format, ctx), `the error format ${format.name}`)
+      return checkedResponse(renderError(error, format, ctx), `the error format ${format.name}`)
     } catch (failure) {
       logFormatFailure(ctx, format.name, failure)
     }

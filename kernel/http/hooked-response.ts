@@ -4,7 +4,7 @@
  * such hooks.
  */
 import type { IncomingResponse, RouteHooks } from '../contracts/hook.ts'
-import type { ReplyHeaders } from '../contracts/request.ts'
+import type { ExtraHeaders } from '../contracts/request.ts'
 import type { HeaderList } from '../contracts/transport.ts'
 import { EventSplitter } from '../wire/event-splitter.ts'
 import { httpErrors } from './http-errors.ts'
@@ -48,10 +48,10 @@ export class HookedResponse {
   sendWhole(
     status: number,
     contentType: string | null,
-    headers: ReplyHeaders | null,
+    headers: ExtraHeaders | null,
     body: string | Buffer,
   ): void {
-    const { onResponse, maxReplyBytes } = this.#hooks
+    const { onResponse, maxResponseBytes } = this.#hooks
     if (onResponse === null) {
       this.#sink.send(status, contentType, headers, body)
       return
@@ -60,7 +60,7 @@ export class HookedResponse {
     const list: HeaderList = headers === null ? [] : [...headers]
     if (contentType !== null) list.push('content-type', contentType)
     // A hook may keep the body, and the caller may reuse its memory.
-    const shown = Buffer.byteLength(body) <= maxReplyBytes ? Buffer.from(body as Buffer) : null
+    const shown = Buffer.byteLength(body) <= maxResponseBytes ? Buffer.from(body as Buffer) : null
     const response: IncomingResponse = { status, headers: list, body: shown }
     const pending = this.#runOnResponse(onResponse, response)
     if (pending === undefined) {

@@ -1,6 +1,6 @@
 /** Writes a response to a client's connection: the only place that writes to the server library's response object. @hot */
 import type { HttpResponse, us_socket_context_t } from 'uWebSockets.js'
-import type { ReplyHeaders } from '../contracts/request.ts'
+import type { ExtraHeaders } from '../contracts/request.ts'
 import type { HeaderList } from '../contracts/transport.ts'
 import { canonicalAddress } from '../wire/canonical-address.ts'
 import type { HeartbeatTarget } from './heartbeat.ts'
@@ -91,7 +91,7 @@ export class HttpResponseSink extends ResponseSink implements HeartbeatTarget {
   override send(
     status: number,
     contentType: string | null,
-    headers: ReplyHeaders | null,
+    headers: ExtraHeaders | null,
     body: string | Buffer,
   ): void {
     if (this.isDone || this.#isSendingInSteps) return
@@ -148,7 +148,7 @@ export class HttpResponseSink extends ResponseSink implements HeartbeatTarget {
   }
 
   /** 200 without a body and with nothing but the given headers. */
-  sendPreflight(headers: ReplyHeaders): void {
+  sendPreflight(headers: ExtraHeaders): void {
     const res = this.#res
     this.status = 200
     res.cork(() => {

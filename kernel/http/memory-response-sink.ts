@@ -1,5 +1,5 @@
 /** Writes a response to a receiver in this process: a message of a WebSocket, or detached work. */
-import type { ReplyHeaders } from '../contracts/request.ts'
+import type { ExtraHeaders } from '../contracts/request.ts'
 import type { ResponseReceiver } from '../contracts/socket.ts'
 import type { HeaderList } from '../contracts/transport.ts'
 import { headerValue } from './request-headers.ts'
@@ -26,7 +26,7 @@ export class MemoryResponseSink extends ResponseSink {
   override send(
     status: number,
     contentType: string | null,
-    headers: ReplyHeaders | null,
+    headers: ExtraHeaders | null,
     body: string | Buffer,
   ): void {
     if (this.isDone) return
@@ -101,7 +101,7 @@ export class MemoryResponseSink extends ResponseSink {
     else this.drains++
   }
 
-  #writeHead(status: number, contentType: string | null, headers: ReplyHeaders | null): void {
+  #writeHead(status: number, contentType: string | null, headers: ExtraHeaders | null): void {
     this.#streamHeaders = null
     this.status = status
     this.firstByteAtMs = performance.now()

@@ -4,7 +4,7 @@
  * @source RFC 9110 §5.1, §5.5, §15
  */
 import type { IncomingResponse } from '../contracts/hook.ts'
-import type { Reply } from '../contracts/request.ts'
+import type { WholeResponse } from '../contracts/request.ts'
 import { isToken } from '../wire/header-syntax.ts'
 
 /** Framing headers, which only the gateway writes. */
@@ -32,10 +32,10 @@ export function assertSendable(response: IncomingResponse): void {
 }
 
 /** A response with its content type among its headers. */
-export type CheckedResponse = Required<Omit<Reply, 'contentType'>>
+export type CheckedResponse = Required<Omit<WholeResponse, 'contentType'>>
 
 /** Checks the response of a plugin. @param owner its origin, for the message @throws TypeError */
-export function checkedResponse(reply: Reply, owner: string): CheckedResponse {
+export function checkedResponse(reply: WholeResponse, owner: string): CheckedResponse {
   const { status, headers = [], contentType, body = '' } = reply
   assertStatus(status, owner)
   const all = contentType === undefined ? headers : ['content-type', contentType, ...headers]

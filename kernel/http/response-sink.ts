@@ -2,7 +2,7 @@
  * Destination of the response of one request. Two implementations: `http-response-sink.ts` writes to a client connection,
  * `memory-response-sink.ts` to a receiver in this process (a WebSocket message, detached work). @hot
  */
-import type { ReplyHeaders } from '../contracts/request.ts'
+import type { ExtraHeaders } from '../contracts/request.ts'
 import type { HeaderList } from '../contracts/transport.ts'
 
 const LINE_FEED = 0x0a
@@ -51,7 +51,7 @@ export abstract class ResponseSink {
   abstract send(
     status: number,
     contentType: string | null,
-    headers: ReplyHeaders | null,
+    headers: ExtraHeaders | null,
     body: string | Buffer,
   ): void
   /** Begins a streamed response; the head leaves with the first chunk. */

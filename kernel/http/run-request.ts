@@ -1,7 +1,7 @@
 /** Runs one request: the `onRequest` hooks, then the handler. An exception of either fails the request. */
-import type { Reply } from '../contracts/request.ts'
-import { toErrorReply } from '../errors/error-reply.ts'
+import type { WholeResponse } from '../contracts/request.ts'
 import { GatewayError } from '../errors/gateway-error.ts'
+import { renderError } from '../errors/render-error.ts'
 import type { HttpContext } from './context.ts'
 import { type CheckedResponse, checkedResponse } from './response-check.ts'
 
@@ -25,7 +25,7 @@ export function runRequest(ctx: HttpContext): void {
   }
 }
 
-function respondOrHandle(ctx: HttpContext, early: Reply | undefined | void): void {
+function respondOrHandle(ctx: HttpContext, early: WholeResponse | undefined | void): void {
   if (ctx.isDone || ctx.isFailing) return
   if (early) {
     const response = checkedResponse(early, 'an onRequest hook')
@@ -66,7 +66,7 @@ function inFormat(ctx: HttpContext, response: CheckedResponse): CheckedResponse 
   const own = format.headers?.(error, ctx) ?? []
   for (let at = 0; at < own.length; at += 2) add(own[at], own[at + 1])
   if (body.length > 0) return { status, headers, body }
-  const filled = toErrorReply(error, format, ctx)
+  const filled = renderError(error, format, ctx)
   add('content-type', filled.contentType)
   return { status, headers, body: filled.body }
 }

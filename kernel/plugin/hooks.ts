@@ -5,7 +5,7 @@ import type { RouteDefinition } from '../contracts/route.ts'
 import { defineErrors } from '../errors/define-errors.ts'
 import { GatewayError } from '../errors/gateway-error.ts'
 
-/** Default of `HookOptions.maxReplyBytes`. */
+/** Default of `HookOptions.maxResponseBytes`. */
 const DEFAULT_REPLY_BYTES = 1_048_576
 
 /** One declared hook. */
@@ -16,7 +16,7 @@ export interface DeclaredHook<Name extends HookName = HookName> {
   readonly options: HookOptions
   /** Changed by its `HookSwitch`. */
   isOn: boolean
-  maxReplyBytes: number
+  maxResponseBytes: number
   readsAllHeaders: boolean
 }
 
@@ -32,7 +32,7 @@ export function declareHook<Name extends HookName>(
     hook: withDeadline(hook, name, plugin, options.timeoutMs ?? DEFAULT_HOOK_MS),
     options,
     isOn: options.startsOff !== true,
-    maxReplyBytes: options.maxReplyBytes ?? DEFAULT_REPLY_BYTES,
+    maxResponseBytes: options.maxResponseBytes ?? DEFAULT_REPLY_BYTES,
     readsAllHeaders: options.readsAllHeaders === true,
   }
 }
@@ -56,7 +56,7 @@ export function compileHooks(
         .map((one) => one.hook as HookSignatures[Name]),
     )
   return {
-    onRequest: fold(list('onRequest'), firstReply),
+    onRequest: fold(list('onRequest'), firstResponse),
     onGeneration: fold(list('onGeneration'), eachGeneration),
     onAttempt: fold(list('onAttempt'), everyAttempt),
     onEvents: fold(list('onEvents'), eventsToEvents),
@@ -66,9 +66,9 @@ export function compileHooks(
     onChunk: fold(list('onChunk'), bytesToBytes),
     onError: fold(list('onError'), errorToError),
     onDone: fold(list('onDone'), everyObserver),
-    maxReplyBytes: Math.max(
+    maxResponseBytes: Math.max(
       0,
-      ...relevant.filter(({ name }) => name === 'onResponse').map((one) => one.maxReplyBytes),
+      ...relevant.filter(({ name }) => name === 'onResponse').map((one) => one.maxResponseBytes),
     ),
     readsAllHeaders: relevant.some((one) => one.readsAllHeaders),
   }
@@ -86,7 +86,7 @@ function isOver(ctx: RequestContext): boolean {
 }
 
 type OnRequest = HookSignatures['onRequest']
-function firstReply(hook: OnRequest, rest: OnRequest): OnRequest {
+function firstResponse(hook: OnRequest, rest: OnRequest): OnRequest {
   return (ctx) => {
     const early = hook(ctx)
     if (early instanceof Promise) return early.then((reply) => replyOrRest(reply))

@@ -223,7 +223,7 @@ export class CallRun implements OpenCall, PairHandler {
     }
     this.status = status
     try {
-      this.#handler.onAnswer(status, headers, contentLength)
+      this.#handler.onHead(status, headers, contentLength)
     } catch (error) {
       this.#handlerFailed(error)
     }

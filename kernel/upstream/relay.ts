@@ -79,7 +79,7 @@ export class Relay implements Call, CallHandler, SinkListener {
     return toWorkerRequest(ctx, this.#options, this.#parts.outgoing, worker, body)
   }
 
-  onAnswer(status: number, headers: HeaderList, contentLength: number): void {
+  onHead(status: number, headers: HeaderList, contentLength: number): void {
     this.#headers = this.#parts.clientHeaders.of(headers)
     const isEventStream = isPlainEventStream(headers)
     if (status >= 400 && !isEventStream && isUnstructured(headers)) {
@@ -98,8 +98,8 @@ export class Relay implements Call, CallHandler, SinkListener {
 
   /** Bodies without a Content-Length or above MAX_WHOLE_BYTES are held back for onResponse, up to its own limit. */
   #isHeldBack(isEventStream: boolean, contentLength: number): boolean {
-    const { onResponse, maxReplyBytes } = this.ctx.hooks
-    return onResponse !== null && !isEventStream && maxReplyBytes > 0 && contentLength <= maxReplyBytes
+    const { onResponse, maxResponseBytes } = this.ctx.hooks
+    return onResponse !== null && !isEventStream && maxResponseBytes > 0 && contentLength <= maxResponseBytes
   }
 
   onData(chunk: Buffer): void {
@@ -141,7 +141,7 @@ export class Relay implements Call, CallHandler, SinkListener {
   #gather(gathered: Buffer[], chunk: Buffer): void {
     gathered.push(Buffer.from(chunk))
     this.#gatheredBytes += chunk.length
-    if (this.#gatheredBytes <= this.ctx.hooks.maxReplyBytes) return
+    if (this.#gatheredBytes <= this.ctx.hooks.maxResponseBytes) return
     this.#gathered = null
     this.ctx.startStream(this.#call.status, this.#headers, false)
     if (!this.ctx.writeStream(Buffer.concat(gathered))) this.#call.pause()

@@ -2,7 +2,7 @@
 export { answerErrors } from './answers/answer-errors.ts'
 export { type AnswerLimits, AnswerReader, WholeAnswerReader } from './answers/answer-reader.ts'
 export { BodyExcerpt } from './answers/body-excerpt.ts'
-export { type CollectingUpstream, collectReply, toWorkerReply } from './answers/collect-reply.ts'
+export { type CollectingUpstream, collectResponse, toWorkerResponse } from './answers/collect-response.ts'
 export { EventAnswerReader } from './answers/event-answer-reader.ts'
 export { StopSearch } from './answers/stop-search.ts'
 export { streamCompletionCheck } from './answers/stream-completion.ts'

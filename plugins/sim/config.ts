@@ -95,7 +95,7 @@ export const simConfig = Type.Object(
       { default: 32_768, min: 1 },
       'Context length: tokens of prompt and answer. Longer prompts are rejected.',
     ),
-    fixedReply: Type.Boolean({
+    fixedResponse: Type.Boolean({
       default: false,
       description:
         'Chat, completions and generate return prepared bytes without parsing the body, for load tests.',

@@ -33,7 +33,7 @@ test('an empty section gets every default', () => {
     apiKey: null,
     embeddingDimensions: 64,
     maxModelLen: 32_768,
-    fixedReply: false,
+    fixedResponse: false,
     record: true,
     responses: false,
   })

@@ -161,7 +161,7 @@ export type PrepareAnswer = (model: string) => Generation
 const KEPT_MODELS = 64
 
 /** Answers prepared once per route and model and sent without reading the prompt, for load tests. */
-export class FixedReplies {
+export class FixedResponses {
   readonly #firstModel: string
   readonly #byModel = new Map<string, Generation>()
   readonly #prepare: PrepareAnswer

@@ -14,7 +14,7 @@ import type { Engine } from './engine.ts'
 import { loadReport, metricsText, modelInfo, modelList, serverInfo, versionInfo } from './engine-info.ts'
 import { Exchange } from './exchange.ts'
 import { generateNative } from './generate.ts'
-import { FixedReplies, type Generation, type Setting, scriptedBody, wholeOnly } from './generation.ts'
+import { FixedResponses, type Generation, type Setting, scriptedBody, wholeOnly } from './generation.ts'
 import { promptsOf } from './prompt.ts'
 import { RECORDED_HEADERS } from './request-log.ts'
 import { generateResponse } from './responses.ts'
@@ -130,11 +130,11 @@ function servingRoute<T extends ServingRequest>(engine: Engine, serving: Serving
   const replies =
     fixed === undefined
       ? null
-      : new FixedReplies(engine.config, (model) =>
+      : new FixedResponses(engine.config, (model) =>
           generate({ ...fixed, model }, engine.setting(model, idPrefix, performance.now(), null)),
         )
 
-  const serveFixed = (exchange: Exchange, prepared: FixedReplies) => {
+  const serveFixed = (exchange: Exchange, prepared: FixedResponses) => {
     const { ctx } = exchange
     const { model, stream } = ctx.peek()
     const fault = engine.faultFor(ctx, true, null)
@@ -156,7 +156,7 @@ function servingRoute<T extends ServingRequest>(engine: Engine, serving: Serving
   }
 
   return simRoute({ method: 'POST', path, summary, body: validator.schema }, (ctx) => {
-    const isFixed = replies !== null && (engine.config.fixedReply || ctx.header('x-sim-fixed') === '1')
+    const isFixed = replies !== null && (engine.config.fixedResponse || ctx.header('x-sim-fixed') === '1')
     guard(engine, ctx, true, isFixed ? (exchange) => serveFixed(exchange, replies) : serve)
   })
 }

@@ -69,7 +69,7 @@ function openCall(host: Host, ctx: RequestContext, handler: Partial<CallHandler>
       requestFor: () => ({ method: 'POST', path: '/echo', headers: [], body: Buffer.from('{}') }),
     },
     {
-      onAnswer: nothing,
+      onHead: nothing,
       onData: nothing,
       onEnd: () => ctx.text(200, 'whole'),
       onFailed: (error) => ctx.fail(error),
@@ -79,7 +79,7 @@ function openCall(host: Host, ctx: RequestContext, handler: Partial<CallHandler>
 }
 
 describe('a callback of a call to a worker', () => {
-  test.each(['onAnswer', 'onData', 'faultAtEnd', 'onEnd'] as const)('%s that throws', async (name) => {
+  test.each(['onHead', 'onData', 'faultAtEnd', 'onEnd'] as const)('%s that throws', async (name) => {
     const hooked = await open(
       (host) => route(host, '/call', (ctx) => openCall(host, ctx, { [name]: careless })),
       sseAnswer(['1', '2', '[DONE]']),

@@ -41,13 +41,18 @@ async function openGateway(
   return gateway
 }
 
-interface Reply {
+interface ResponseJson {
   readonly status: number
   // biome-ignore lint/suspicious/noExplicitAny: responses of any shape
   readonly json: any
 }
 
-async function send({ url }: TestGateway, method: string, path: string, body?: object): Promise<Reply> {
+async function send(
+  { url }: TestGateway,
+  method: string,
+  path: string,
+  body?: object,
+): Promise<ResponseJson> {
   const response = await fetch(url + path, {
     method,
     ...(body !== undefined && { body: JSON.stringify(body) }),
@@ -59,8 +64,8 @@ async function send({ url }: TestGateway, method: string, path: string, body?: o
 /** Polls the worker list until it passes. */
 async function until(
   gateway: TestGateway,
-  passes: (workers: Reply['json'][]) => boolean,
-): Promise<Reply['json'][]> {
+  passes: (workers: ResponseJson['json'][]) => boolean,
+): Promise<ResponseJson['json'][]> {
   const endsAtMs = performance.now() + 30_000
   for (;;) {
     const { workers } = (await send(gateway, 'GET', '/workers')).json
@@ -70,7 +75,7 @@ async function until(
   }
 }
 
-const allReady = (count: number) => (workers: Reply['json'][]) =>
+const allReady = (count: number) => (workers: ResponseJson['json'][]) =>
   workers.length === count && workers.every(({ status }) => status === 'ready')
 
 test('an engine with 4 ranks is listed as 4 workers, and the id of the 202 is that of rank 0', async () => {
@@ -202,7 +207,7 @@ test('fan-outs call an engine once, and report the share of each rank', async ()
   })
   expect(engine.requestsTo('POST /flush_cache').length).toBe(1)
   const { workers } = (await send(gateway, 'GET', '/get_loads')).json
-  expect(workers.map(({ worker, load }: Reply['json']) => [worker, load]).toSorted()).toEqual([
+  expect(workers.map(({ worker, load }: ResponseJson['json']) => [worker, load]).toSorted()).toEqual([
     [`${engine.url}@0`, 10],
     [`${engine.url}@1`, 32],
   ])

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { adminErrorFormat, apiErrorFormat, definePlugin, Type } from '#kernel'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
-import { type RawReply, sendRaw } from '../support/raw-socket.ts'
+import { type RawResponse, sendRaw } from '../support/raw-socket.ts'
 
 const echo = definePlugin({
   manifest: {
@@ -119,7 +119,7 @@ describe('requests that arrive in pieces', () => {
   const short = 'GET /items/1?q=2 HTTP/1.1\r\nHost: a\r\n\r\n'
   const withBody = post('Content-Length: 4\r\n', 'body')
   const chunked = post('Transfer-Encoding: chunked\r\n', '3\r\nabc\r\n1\r\nd\r\n0\r\n\r\n')
-  const statusAndBody = ({ text, statuses }: RawReply) => [statuses, text.slice(text.indexOf('\r\n\r\n'))]
+  const statusAndBody = ({ text, statuses }: RawResponse) => [statuses, text.slice(text.indexOf('\r\n\r\n'))]
 
   test.each([
     ['without a body', short],

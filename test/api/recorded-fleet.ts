@@ -9,7 +9,7 @@ import { jsonAnswer, type Script, sseAnswer } from '../support/scripted-worker.t
 import { openSse } from '../support/sse-client.ts'
 import type { FleetOptions } from './fleet.ts'
 import { VENDOR } from './messages-fleet.ts'
-import { type Json, openResponses, RESPONSES, type Reply } from './responses/responses-fleet.ts'
+import { type Json, openResponses, RESPONSES, type ResponseJson } from './responses/responses-fleet.ts'
 
 const LOOPBACK = { mcp: { clientServers: { allowsPrivate: true } } }
 
@@ -101,12 +101,12 @@ export async function openLane({ worker, route, events, reply }: Lane, kernel: F
 
 export const openNative = () => openLane(LANES.responses)
 
-export async function readStream(url: string, body: Json): Promise<Reply[]> {
+export async function readStream(url: string, body: Json): Promise<ResponseJson[]> {
   const stream = openSse(url, { body: { model: 'test-model', stream: true, ...body } })
   await stream.done
   expect(stream.status, stream.text()).toBe(200)
   const last = stream.events.at(-1)?.data === '[DONE]' ? -1 : undefined
-  return stream.events.slice(0, last).map(({ data }) => JSON.parse(data) as Reply)
+  return stream.events.slice(0, last).map(({ data }) => JSON.parse(data) as ResponseJson)
 }
 
 const FUNCTION = { name: 'look', parameters: { type: 'object' } }
@@ -119,8 +119,8 @@ export const FRONTS = {
       messages: [{ role: 'user', content: 'hi' }],
       tools: [{ type: 'function', function: FUNCTION }],
     },
-    ofStream: (events: readonly Reply[]) => ofChat(gatherChat(events)),
-    ofReply: (reply: Reply) => ofChat(reply),
+    ofStream: (events: readonly ResponseJson[]) => ofChat(gatherChat(events)),
+    ofResponse: (reply: ResponseJson) => ofChat(reply),
   },
   messages: {
     path: '/v1/messages',
@@ -129,20 +129,20 @@ export const FRONTS = {
       messages: [{ role: 'user', content: 'hi' }],
       tools: [{ name: 'look', input_schema: { type: 'object' } }],
     },
-    ofStream: (events: readonly Reply[]) => ofMessage(gatherMessage(events)),
-    ofReply: (reply: Reply) => ofMessage(reply),
+    ofStream: (events: readonly ResponseJson[]) => ofMessage(gatherMessage(events)),
+    ofResponse: (reply: ResponseJson) => ofMessage(reply),
   },
   responses: {
     path: RESPONSES,
     body: { input: 'hi', tools: [{ type: 'function', ...FUNCTION }] },
-    ofStream: (events: readonly Reply[]) => ofResponse(events.at(-1).response),
-    ofReply: (reply: Reply) => ofResponse(reply),
+    ofStream: (events: readonly ResponseJson[]) => ofResponse(events.at(-1).response),
+    ofResponse: (reply: ResponseJson) => ofResponse(reply),
   },
 } as const
 
 /** The whole reply that a client puts together. */
-function gatherChat(events: readonly Reply[]): Reply {
-  const message: Reply = { content: '', reasoning_content: '', refusal: '', tool_calls: [] }
+function gatherChat(events: readonly ResponseJson[]): ResponseJson {
+  const message: ResponseJson = { content: '', reasoning_content: '', refusal: '', tool_calls: [] }
   for (const { choices } of events)
     for (const { delta } of choices) {
       for (const name of ['content', 'reasoning_content', 'refusal']) message[name] += delta[name] ?? ''
@@ -154,9 +154,9 @@ function gatherChat(events: readonly Reply[]): Reply {
   return { choices: [{ message }], usage: events.at(-1).usage }
 }
 
-export function gatherMessage(events: readonly Reply[]): Reply {
-  const message: Reply = { ...events[0].message }
-  const blocks: Reply[] = []
+export function gatherMessage(events: readonly ResponseJson[]): ResponseJson {
+  const message: ResponseJson = { ...events[0].message }
+  const blocks: ResponseJson[] = []
   const inputs: string[] = []
   for (const { type, index, content_block: block, delta = {}, usage } of events) {
     if (type === 'content_block_start') blocks[index] = { ...block }
@@ -171,14 +171,14 @@ export function gatherMessage(events: readonly Reply[]): Reply {
   return { ...message, content: blocks }
 }
 
-function ofChat({ choices, usage }: Reply): ChatAnswer {
+function ofChat({ choices, usage }: ResponseJson): ChatAnswer {
   const { content, reasoning_content: reasoning = '', refusal = '', tool_calls: calls } = choices[0].message
   const { prompt_tokens_details: prompt, completion_tokens_details: completion } = usage
   return {
     text: content,
     reasoning,
     refusal: refusal ?? '',
-    calls: calls.map((call: Reply) => [call.id, call.function.name, call.function.arguments]),
+    calls: calls.map((call: ResponseJson) => [call.id, call.function.name, call.function.arguments]),
     usage: [
       usage.prompt_tokens,
       prompt.cached_tokens,
@@ -190,17 +190,17 @@ function ofChat({ choices, usage }: Reply): ChatAnswer {
 }
 
 /** Inputs are objects here, and refusals are text. */
-function ofMessage({ content, usage }: Reply): ChatAnswer {
+function ofMessage({ content, usage }: ResponseJson): ChatAnswer {
   const all = (type: string, member: string) =>
-    content.flatMap((block: Reply) => (block.type === type ? [block[member]] : []))
-  const calls = content.filter(({ type }: Reply) => type === 'tool_use')
+    content.flatMap((block: ResponseJson) => (block.type === type ? [block[member]] : []))
+  const calls = content.filter(({ type }: ResponseJson) => type === 'tool_use')
   const cached = usage.cache_read_input_tokens
   const written = usage.cache_creation_input_tokens
   return {
     text: all('text', 'text').join(''),
     reasoning: all('thinking', 'thinking').join(''),
     refusal: '',
-    calls: calls.map(({ id, name, input }: Reply) => [id, name, JSON.stringify(input)]),
+    calls: calls.map(({ id, name, input }: ResponseJson) => [id, name, JSON.stringify(input)]),
     usage: [
       usage.input_tokens + cached + written,
       cached,
@@ -211,17 +211,19 @@ function ofMessage({ content, usage }: Reply): ChatAnswer {
   }
 }
 
-function ofResponse({ output: items, usage }: Reply): ChatAnswer {
+function ofResponse({ output: items, usage }: ResponseJson): ChatAnswer {
   const parts = (type: string, member: string) =>
-    items.flatMap((item: Reply) => item[member]?.filter((part: Reply) => part.type === type) ?? [])
-  const joined = (all: Reply[], member: string) => all.map((part) => part[member]).join('')
-  const calls = items.filter(({ type }: Reply) => type === 'function_call')
+    items.flatMap(
+      (item: ResponseJson) => item[member]?.filter((part: ResponseJson) => part.type === type) ?? [],
+    )
+  const joined = (all: ResponseJson[], member: string) => all.map((part) => part[member]).join('')
+  const calls = items.filter(({ type }: ResponseJson) => type === 'function_call')
   return {
     text: joined(parts('output_text', 'content'), 'text'),
     reasoning:
       joined(parts('reasoning_text', 'content'), 'text') || joined(parts('summary_text', 'summary'), 'text'),
     refusal: joined(parts('refusal', 'content'), 'refusal'),
-    calls: calls.map((call: Reply) => [call.call_id, call.name, call.arguments]),
+    calls: calls.map((call: ResponseJson) => [call.call_id, call.name, call.arguments]),
     usage: [
       usage.input_tokens,
       usage.input_tokens_details.cached_tokens,

@@ -16,12 +16,12 @@ import {
   openNative,
   readStream,
 } from './recorded-fleet.ts'
-import { type Json, RESPONSES, type Reply } from './responses/responses-fleet.ts'
+import { type Json, RESPONSES, type ResponseJson } from './responses/responses-fleet.ts'
 
 /** Without what each side chooses itself: ids, numbers, sealed reasoning. */
 function comparable(events: readonly Json[]): Json[] {
   const ids = new Map<unknown, string>()
-  const named = (event: Reply) => {
+  const named = (event: ResponseJson) => {
     if (event.item !== undefined) ids.set(event.item.id, `item ${event.output_index}`)
     const { sequence_number: _, item_id: id, item, ...rest } = event
     return {
@@ -33,8 +33,8 @@ function comparable(events: readonly Json[]): Json[] {
   return events.map(named)
 }
 
-function withoutOwn(item: Reply, ids?: ReadonlyMap<unknown, string>): Json {
-  const { id, encrypted_content: sealed, ...rest } = JSON.parse(JSON.stringify(item)) as Reply
+function withoutOwn(item: ResponseJson, ids?: ReadonlyMap<unknown, string>): Json {
+  const { id, encrypted_content: sealed, ...rest } = JSON.parse(JSON.stringify(item)) as ResponseJson
   const isSealed = item.type === 'reasoning' && sealed !== undefined
   return {
     ...rest,
@@ -112,14 +112,14 @@ test.each(pairs)(
   'a $front client of a $lane worker gets all that both formats have (stream: $stream)',
   async ({ lane, front, stream }) => {
     const { said } = LANES[lane]
-    const { path, body, ofStream, ofReply } = FRONTS[front]
+    const { path, body, ofStream, ofResponse } = FRONTS[front]
     const { gateway, post } = await openLane(LANES[lane])
     const expected = front === 'messages' ? inMessages(said) : said
     const options = front === 'chat' && { stream_options: { include_usage: true } }
     if (stream)
       expect(ofStream(await readStream(gateway.url + path, { ...body, ...options }))).toEqual(expected)
     else {
-      const reply = ofReply(await (await post(path, { model: 'test-model', ...body })).json())
+      const reply = ofResponse(await (await post(path, { model: 'test-model', ...body })).json())
       // A whole message has inputs as objects, not as the model's text.
       expect(lane === 'messages' ? inMessages(reply) : reply).toEqual(
         lane === 'messages' ? inMessages(said) : expected,
@@ -145,17 +145,18 @@ test.each([true, false])(
       const sent = { ...body, ...more, stream, model: 'test-model' }
       return stream
         ? readStream(gateway.url + path, sent)
-        : ((await (await post(path, sent)).json()) as Reply)
+        : ((await (await post(path, sent)).json()) as ResponseJson)
     }
     const flat = { type: 'url_citation', ...annotation.url_citation }
     const ofResponse = await ask('chat', 'responses', { include: INCLUDE })
     const { output: items } = stream ? ofResponse.at(-1).response : ofResponse
-    const message = items.find(({ type }: Reply) => type === 'message')
+    const message = items.find(({ type }: ResponseJson) => type === 'message')
     expect(message.content[0]).toMatchObject({ annotations: [flat], logprobs })
     const ofChat = await ask('responses', 'chat', { logprobs: true, top_logprobs: 1 })
-    const choices = stream ? ofChat.flatMap((chunk: Reply) => chunk.choices) : ofChat.choices
-    const gathered = (read: (choice: Reply) => unknown) => choices.flatMap((one: Reply) => read(one) ?? [])
-    const [{ logprobs: ofPart }] = output[1].content as Reply[]
+    const choices = stream ? ofChat.flatMap((chunk: ResponseJson) => chunk.choices) : ofChat.choices
+    const gathered = (read: (choice: ResponseJson) => unknown) =>
+      choices.flatMap((one: ResponseJson) => read(one) ?? [])
+    const [{ logprobs: ofPart }] = output[1].content as ResponseJson[]
     expect(gathered(({ logprobs: found }) => found?.content)).toEqual(ofPart)
     const found = gathered(({ delta, message: whole }) => (delta ?? whole).annotations)
     expect(found.slice(0, 2)).toEqual([
@@ -178,11 +179,11 @@ test('beside tools of the gateway, a Messages client gets every block of a Messa
     tools: [...body.tools, { type: 'mcp_toolset', mcp_server_name: 'echoes' }],
   }
   const headers = { 'x-weir-mcp': 'enabled' }
-  const whole = (await (await post(path, sent, headers)).json()) as Reply
+  const whole = (await (await post(path, sent, headers)).json()) as ResponseJson
   expect(whole.content).toEqual(content)
   const stream = openSse(gateway.url + path, { body: { ...sent, stream: true }, headers })
   await stream.done
-  const events = stream.events.map(({ data }) => JSON.parse(data) as Reply)
+  const events = stream.events.map(({ data }) => JSON.parse(data) as ResponseJson)
   expect(gatherMessage(events).content).toEqual(content)
 })
 
@@ -220,7 +221,7 @@ test('a round of a Responses worker that calls tools of the gateway goes back to
   workers[0].once(route, nativeAnswer('done'))
   const tools = [{ type: 'mcp', server_label: 'echoes', server_url: server.url, require_approval: 'never' }]
   await create({ input: 'hi', tools })
-  const [, second] = workers[0].requestsTo(route).map((one) => one.json() as Reply)
+  const [, second] = workers[0].requestsTo(route).map((one) => one.json() as ResponseJson)
   const bare = ({ id, status, ...item }: Json) =>
     item.type === 'web_search_call' ? { id, status, ...item } : item
   expect(second.input.slice(1)).toEqual([
@@ -260,14 +261,16 @@ test('what the client or the store gives back to a Responses worker has the memb
   const result = { type: 'function_call_output', call_id: 'call_8', output: 'x', caller: { type: 'program' } }
   const kinds = ['message', 'function_call']
   const sent = reply.output.filter(
-    ({ type, content }: Reply) => kinds.includes(type) && content?.length !== 3,
+    ({ type, content }: ResponseJson) => kinds.includes(type) && content?.length !== 3,
   )
   await create({ input: [{ role: 'user', content: 'hi' }, ...sent, result] })
   const patched = { type: 'custom_tool_call_output', call_id: 'call_2', output: 'ok' }
   await create({ previous_response_id: reply.id, input: [patched, result] })
-  const [, echoed, chained] = workers[0].requestsTo('POST /v1/responses').map((one) => one.json() as Reply)
-  const of = (items: readonly Reply[]) => items.filter(({ type }) => kinds.includes(type))
-  const bare = ({ id: _, status: __, ...item }: Reply) => item
+  const [, echoed, chained] = workers[0]
+    .requestsTo('POST /v1/responses')
+    .map((one) => one.json() as ResponseJson)
+  const of = (items: readonly ResponseJson[]) => items.filter(({ type }) => kinds.includes(type))
+  const bare = ({ id: _, status: __, ...item }: ResponseJson) => item
   expect(echoed.input.slice(1)).toEqual([...sent.map(bare), result])
   expect(of(chained.input).slice(1)).toEqual(of(output).map(bare))
   expect(chained.input.at(-1)).toEqual(result)

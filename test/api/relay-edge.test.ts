@@ -4,7 +4,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { Auth, apiErrorFormat, type Host, type RequestContext, type RouteDefinition } from '#kernel'
-import { collectReply } from '#shared'
+import { collectResponse } from '#shared'
 import { type HookedGateway, type HookedOptions, openHooked } from '../support/hooked-gateway.ts'
 import { sendRaw } from '../support/raw-socket.ts'
 import {
@@ -153,7 +153,7 @@ describe('a client that disconnects', () => {
           host.route(
             route('/own', async (ctx) => {
               if (way === 'relay') host.upstream.relay(ctx, TO_ECHO)
-              else ctx.json(200, (await collectReply(host.upstream, ctx, TO_ECHO)).json())
+              else ctx.json(200, (await collectResponse(host.upstream, ctx, TO_ECHO)).json())
             }),
           )
         },
@@ -183,7 +183,7 @@ describe('a client that disconnects', () => {
               await work.pass()
               try {
                 if (way === 'relay') host.upstream.relay(ctx, TO_ECHO)
-                else await collectReply(host.upstream, ctx, TO_ECHO)
+                else await collectResponse(host.upstream, ctx, TO_ECHO)
               } finally {
                 after.pass()
               }
@@ -210,7 +210,7 @@ describe('a client that disconnects', () => {
         host.route(
           route('/own', async (ctx) => {
             try {
-              await collectReply(host.upstream, ctx, TO_ECHO)
+              await collectResponse(host.upstream, ctx, TO_ECHO)
             } finally {
               ended.pass()
             }
@@ -295,7 +295,7 @@ describe('a response sent by the handler itself', () => {
               ctx.json(200, {})
               return
             }
-            collectReply(host.upstream, ctx, TO_ECHO).catch(() => {})
+            collectResponse(host.upstream, ctx, TO_ECHO).catch(() => {})
             ctx.json(200, {})
           }),
         )

@@ -3,7 +3,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterEach, describe, expect, test } from 'vitest'
 import { type AttemptReport, apiErrorFormat, type Host } from '#kernel'
-import { collectReply } from '#shared'
+import { collectResponse } from '#shared'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { plugin } from '../support/hooked-gateway.ts'
 import {
@@ -191,7 +191,11 @@ describe('retried failures', () => {
           errors: apiErrorFormat,
           docs: { summary: 'collects', tag: 'test', responses: {} },
           handler: async (ctx) => {
-            const reply = await collectReply(host.upstream, ctx, { model: 'm', stream: false, path: '/echo' })
+            const reply = await collectResponse(host.upstream, ctx, {
+              model: 'm',
+              stream: false,
+              path: '/echo',
+            })
             ctx.json(reply.status, { got: reply.json() })
           },
         }),

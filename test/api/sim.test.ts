@@ -420,7 +420,7 @@ describe('fixed replies', () => {
     const second = await (await client.chat({ messages: 'not even a prompt' }, fixed)).text()
     expect(second).toBe(first)
     expect(JSON.parse(first)).toMatchObject({ object: 'chat.completion', model: 'sim-1' })
-    const always = await openEngine({ fixedReply: true })
+    const always = await openEngine({ fixedResponse: true })
     const stream = always.stream({ model: 'other' })
     await stream.done
     expect(JSON.parse(stream.events[0].data)).toMatchObject({ model: 'other' })
@@ -428,7 +428,7 @@ describe('fixed replies', () => {
   })
 
   test('faults still apply', async () => {
-    const client = await openEngine({ fixedReply: true })
+    const client = await openEngine({ fixedResponse: true })
     expect((await client.chat({}, { 'x-sim-fault': 'status=500' })).status).toBe(500)
   })
 })

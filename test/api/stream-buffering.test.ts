@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import { jsonAnswer, sseAnswer } from '../support/scripted-worker.ts'
 import { HELLO } from './messages-fleet.ts'
-import { chatAnswer, chunk, openResponses, type Reply } from './responses/responses-fleet.ts'
+import { chatAnswer, chunk, openResponses, type ResponseJson } from './responses/responses-fleet.ts'
 
 const model = 'test-model'
 const messages = [{ role: 'user', content: 'hi' }]
@@ -53,7 +53,7 @@ test('a stream of a stored response has the header', async () => {
 test('other responses have no such header', async () => {
   const { post, workers } = await open()
   const path = '/v1/chat/completions'
-  const reply: Reply = { choices: [] }
+  const reply: ResponseJson = { choices: [] }
   workers[0].once(`POST ${path}`, jsonAnswer(reply))
   workers[0].once(`POST ${path}`, jsonAnswer(reply, { headers: { 'x-accel-buffering': 'no' } }))
   for (let count = 0; count < 2; count++)

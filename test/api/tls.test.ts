@@ -22,7 +22,7 @@ afterEach(async () => {
   for (const close of open.splice(0).reverse()) await close()
 })
 
-interface Reply {
+interface ResponseJson {
   readonly status: number
   readonly text: string
   /** Common name of the gateway's certificate. */
@@ -33,7 +33,7 @@ function send(
   gateway: TestGateway,
   path: string,
   { body, client, agent }: { body?: object; client?: Certificate; agent?: Agent } = {},
-): Promise<Reply> {
+): Promise<ResponseJson> {
   return new Promise((resolve, reject) => {
     const options = { ca: authority.ca, agent: agent ?? false, cert: client?.cert, key: client?.key }
     const request = openRequest(

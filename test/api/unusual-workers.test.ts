@@ -9,7 +9,7 @@ import {
 } from '../support/scripted-worker.ts'
 import { openSse } from '../support/sse-client.ts'
 import { FRONTS, LANES, openLane, readStream } from './recorded-fleet.ts'
-import type { Json, Reply } from './responses/responses-fleet.ts'
+import type { Json, ResponseJson } from './responses/responses-fleet.ts'
 
 type Lane = keyof typeof LANES
 type Front = keyof typeof FRONTS
@@ -78,7 +78,7 @@ test.each(pairs)(
       for (const stream of [true, false]) {
         workers[0].script(LANES[lane].route, rawAnswer(text, { status, headers }))
         const reply = await post(path, { ...body, model: 'test-model', stream })
-        const said = (await reply.json()) as Reply
+        const said = (await reply.json()) as ResponseJson
         expect(reply.headers.get('content-type')).toMatch(/^application\/json/)
         expect(said.error.message).toContain(text === '' ? 'status 503' : text)
         expect(said.error.type).toEqual(expect.any(String))
@@ -110,7 +110,7 @@ test('an endless error page is cut', async () => {
     streamAnswer(page, { status: 400, headers: { 'content-type': 'text/html' } }),
   )
   const reply = await post(FRONTS.chat.path, { ...FRONTS.chat.body, model: 'test-model' })
-  const { error } = (await reply.json()) as Reply
+  const { error } = (await reply.json()) as ResponseJson
   expect([reply.status, error.message]).toEqual([400, 'x'.repeat(500)])
 })
 
@@ -118,13 +118,13 @@ test.each(['messages', 'responses'] as const)(
   'a choice that was not requested does not reach a %s client',
   async (front) => {
     const { gateway, post, workers } = await openLane(LANES.chat)
-    const { path, body, ofStream, ofReply } = FRONTS[front]
-    const extra = (choice: Reply) => ({ ...choice, index: 1 })
-    const events = LANES.chat.events.map((event: Reply) => ({
+    const { path, body, ofStream, ofResponse } = FRONTS[front]
+    const extra = (choice: ResponseJson) => ({ ...choice, index: 1 })
+    const events = LANES.chat.events.map((event: ResponseJson) => ({
       ...event,
-      choices: event.choices.flatMap((choice: Reply) => [extra(choice), choice]),
+      choices: event.choices.flatMap((choice: ResponseJson) => [extra(choice), choice]),
     }))
-    const whole = LANES.chat.reply as Reply
+    const whole = LANES.chat.reply as ResponseJson
     const plain = ofStream(await readStream(gateway.url + path, body))
     const answer: Answer = streamAnswer([...events.map(frame), 'data: [DONE]\n\n'], { headers: EVENTS })
     workers[0].script(LANES.chat.route, answer)
@@ -134,7 +134,7 @@ test.each(['messages', 'responses'] as const)(
       jsonAnswer({ ...whole, choices: [whole.choices[0], extra(whole.choices[0])] }),
     )
     const reply = await post(path, { ...body, model: 'test-model' })
-    expect(ofReply(await reply.json())).toEqual(plain)
+    expect(ofResponse(await reply.json())).toEqual(plain)
     // It has not ended, which is nobody's loss.
     const open = { ...events[1], choices: [extra(events[1].choices[0])] }
     workers[0].script(
@@ -207,7 +207,7 @@ test.each(fronts)(
         const error = { message, type: 'BadRequestError', code: 400 }
         workers[0].script(LANES.chat.route, jsonAnswer({ error }, { status: 400 }))
         const reply = await post(path, { ...body, model: 'test-model', stream })
-        const said = (await reply.json()) as Reply
+        const said = (await reply.json()) as ResponseJson
         expect(reply.status).toBe(400)
         // Agents read the numbers, and ask again with less.
         if (front === 'messages')

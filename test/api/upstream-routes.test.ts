@@ -2,7 +2,7 @@
 
 import { afterEach, expect, test } from 'vitest'
 import { apiErrorFormat, definePlugin, type Host, type RequestContext, Type, workerControls } from '#kernel'
-import { collectReply } from '#shared'
+import { collectResponse } from '#shared'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import {
   dropAnswer,
@@ -56,7 +56,7 @@ test.each(['relay', 'collect'] as const)(
     const { gateway, workers } = await open(3, async (host, ctx) => {
       const worker = host.balance.workers[1]
       if (way === 'relay') return host.upstream.relay(ctx, { ...toEcho, worker })
-      ctx.json(200, (await collectReply(host.upstream, ctx, { ...toEcho, worker })).json())
+      ctx.json(200, (await collectResponse(host.upstream, ctx, { ...toEcho, worker })).json())
     })
     for (const [index, worker] of workers.entries()) worker.script(ECHO, jsonAnswer({ index }))
     for (let turn = 0; turn < 4; turn++) expect(await (await send(gateway)).json()).toEqual({ index: 1 })
@@ -76,7 +76,7 @@ test('a named worker counts as in flight until its response ends', async () => {
 
 test('headers of a collected response can be passed on, without those of the gateway and hop-by-hop ones', async () => {
   const { gateway, workers } = await open(1, async (host, ctx) => {
-    const reply = await collectReply(host.upstream, ctx, toEcho)
+    const reply = await collectResponse(host.upstream, ctx, toEcho)
     ctx.send(reply.status, null, reply.body, host.upstream.clientHeaders(reply.headers))
   })
   workers[0].script(

@@ -29,7 +29,7 @@ async function openWorker(options: ScriptedWorkerOptions = {}): Promise<Scripted
   return worker
 }
 
-interface Reply {
+interface ResponseJson {
   readonly status: number
   readonly headers: Headers
   readonly text: string
@@ -43,7 +43,7 @@ class Api {
     this.gateway = gateway
   }
 
-  async send(method: string, path: string, body?: unknown): Promise<Reply> {
+  async send(method: string, path: string, body?: unknown): Promise<ResponseJson> {
     const response = await fetch(this.gateway.url + path, {
       method,
       ...(body !== undefined && {
@@ -64,7 +64,7 @@ class Api {
   post = (spec: unknown) => this.send('POST', '/workers', spec)
 
   /** Polls the record until it passes. */
-  async until(id: string, passes: (reply: Reply) => boolean): Promise<Reply> {
+  async until(id: string, passes: (reply: ResponseJson) => boolean): Promise<ResponseJson> {
     const endsAtMs = performance.now() + 30_000
     for (;;) {
       const reply = await this.get(`/workers/${id}`)
@@ -108,7 +108,7 @@ async function deadUrl(): Promise<string> {
 }
 
 const chat = (model: string) => ({ model, messages: [{ role: 'user', content: 'hi' }] })
-const errorOf = (reply: Reply) => ({
+const errorOf = (reply: ResponseJson) => ({
   status: reply.status,
   type: reply.json.error.type,
   code: reply.json.error.code,

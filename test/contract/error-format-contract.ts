@@ -3,8 +3,8 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { ErrorFormat, ErrorKind, RequestFacts } from '#kernel'
 import { GatewayError } from '#kernel'
-import { toErrorReply } from '../../kernel/errors/error-reply.ts'
 import { STATUS_OF_KIND } from '../../kernel/errors/gateway-error.ts'
+import { renderError } from '../../kernel/errors/render-error.ts'
 import { checkedResponse } from '../../kernel/http/response-check.ts'
 import { defineValidator } from '../../kernel/schema/validate.ts'
 import { EventSplitter } from '../../kernel/wire/event-splitter.ts'
@@ -56,7 +56,7 @@ export function errorFormatContract(title: string, format: ErrorFormat): void {
 
     test('every error becomes a valid response with an error status', () => {
       forAny((error, request) => {
-        const response = checkedResponse(toErrorReply(error, format, request), format.name)
+        const response = checkedResponse(renderError(error, format, request), format.name)
         expect(response.status).toBeGreaterThanOrEqual(400)
         expect(response.headers).toEqual(expect.arrayContaining(['x-weir-error-code', error.code]))
         expect(response.headers).toEqual(expect.arrayContaining([...error.headers]))
@@ -66,7 +66,7 @@ export function errorFormatContract(title: string, format: ErrorFormat): void {
     test.runIf(isJson)('the body matches its schema', () => {
       const validator = defineValidator(format.schema)
       forAny((error, request) => {
-        const body = JSON.parse(toErrorReply(error, format, request).body.toString()) as unknown
+        const body = JSON.parse(renderError(error, format, request).body.toString()) as unknown
         validator.parse(body)
       })
     })
@@ -83,7 +83,7 @@ export function errorFormatContract(title: string, format: ErrorFormat): void {
 
     test('never exposes the cause', () => {
       forAny((error, request) => {
-        expect(toErrorReply(error, format, request).body.toString()).not.toContain(SECRET)
+        expect(renderError(error, format, request).body.toString()).not.toContain(SECRET)
         expect(format.lastEvents(error, request)).not.toContain(SECRET)
       })
     })

@@ -8,7 +8,7 @@ import { type ScriptedWorker, sseAnswer, startScriptedWorker } from '../support/
 import { openSse } from '../support/sse-client.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: responses of any shape
-type Reply = any
+type ResponseJson = any
 
 const model = 'test-model'
 const PATH = '/v1/responses'
@@ -49,12 +49,17 @@ describe.skipIf(postgresSkipReason !== null)('with a PostgreSQL server', () => {
       workers: [{ url: worker.url, runtime_type: 'sglang', models: [{ id: model }] }],
     })
 
-  async function send(gateway: BuiltGateway, method: string, path: string, body?: object): Promise<Reply> {
+  async function send(
+    gateway: BuiltGateway,
+    method: string,
+    path: string,
+    body?: object,
+  ): Promise<ResponseJson> {
     const reply = await gateway.send(method, path, body === undefined ? undefined : { model, ...body })
     return { code: reply.status, ...((await reply.json()) as object) }
   }
 
-  async function ended(gateway: BuiltGateway, id: string, limitMs = 60_000): Promise<Reply> {
+  async function ended(gateway: BuiltGateway, id: string, limitMs = 60_000): Promise<ResponseJson> {
     const until = performance.now() + limitMs
     for (;;) {
       const reply = await send(gateway, 'GET', `${PATH}/${id}`)
@@ -94,8 +99,8 @@ describe.skipIf(postgresSkipReason !== null)('with a PostgreSQL server', () => {
       expect([reply.code, reply.status]).toEqual([200, 'completed'])
       previous = reply.id
     }
-    const sent = worker.requestsTo(CHAT).at(-1)?.json() as Reply
-    expect(sent.messages.filter(({ role }: Reply) => role === 'user')).toHaveLength(6)
+    const sent = worker.requestsTo(CHAT).at(-1)?.json() as ResponseJson
+    expect(sent.messages.filter(({ role }: ResponseJson) => role === 'user')).toHaveLength(6)
     expect(await send(one, 'GET', `${PATH}/${previous}`)).toEqual(
       await send(two, 'GET', `${PATH}/${previous}`),
     )
@@ -149,7 +154,7 @@ describe.skipIf(postgresSkipReason !== null)('with a PostgreSQL server', () => {
     one.command.signal('SIGKILL')
     expect((await one.command.ended).signal).toBe('SIGKILL')
     resume()
-    const replies: Reply[] = await Promise.all(ids.map((id) => ended(two, id, 40_000)))
+    const replies: ResponseJson[] = await Promise.all(ids.map((id) => ended(two, id, 40_000)))
     const lost = replies.filter(({ status }) => status === 'failed')
     // Some may have run on the other gateway from the start.
     for (const { status } of replies) expect(['failed', 'completed']).toContain(status)

@@ -2,7 +2,7 @@
 import { Ajv, type ValidateFunction } from 'ajv'
 import { startByteWorker } from './byte-worker.ts'
 import { type FuzzCase, type Outcome, type Suite, startFuzzed, type Target } from './harness.ts'
-import { HttpLane, isInternal, type Reply } from './http-lane.ts'
+import { HttpLane, isInternal, type ResponseJson } from './http-lane.ts'
 import { type Draw, generate, type Json, mutate, mutateJson, pickOf } from './mutate.ts'
 
 interface Operation {
@@ -81,7 +81,7 @@ async function start(): Promise<Target> {
     )
 
   /** Removes what a request has registered, so that later requests find the same gateway. @returns a fault */
-  const undo = async (lane: number, { method, path }: Operation, { status, body }: Reply) => {
+  const undo = async (lane: number, { method, path }: Operation, { status, body }: ResponseJson) => {
     if (status >= 300) return
     if (path === '/limits' && method !== 'GET') {
       const undone = await send(lane, 'PUT /limits', JSON.stringify(limits))
@@ -184,7 +184,7 @@ function makeBody(method: string, schema: unknown, document: Json, draw: Draw): 
   return draw(4) === 0 ? mutate(bytes, OTHERS, draw) : bytes
 }
 
-function faultOf({ checkOf }: Operation, reply: Reply): string | undefined {
+function faultOf({ checkOf }: Operation, reply: ResponseJson): string | undefined {
   const { ending, status, head, body } = reply
   if (ending === 'silent' || ending === 'malformed') return ending
   if (isInternal(reply)) return `internal_error: ${body}`

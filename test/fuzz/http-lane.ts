@@ -5,7 +5,7 @@ import { connect, type Socket } from 'node:net'
  * `closed`: before a complete response; `silent`: no byte before the timeout; `malformed`: bytes that are no response, or
  * more than one.
  */
-export interface Reply {
+export interface ResponseJson {
   readonly ending: 'whole' | 'closed' | 'silent' | 'malformed'
   /** 0 without a response. */
   readonly status: number
@@ -15,7 +15,7 @@ export interface Reply {
 }
 
 /** True for the error code of an unexpected exception, as a response or as the last event of a stream. */
-export function isInternal({ head, body }: Reply): boolean {
+export function isInternal({ head, body }: ResponseJson): boolean {
   return head.includes('x-weir-error-code: internal_error') || body.includes('"code":"internal_error"')
 }
 
@@ -26,19 +26,19 @@ export class HttpLane {
   readonly #port: number
   #socket: Socket | null = null
   #held = ''
-  #settle: ((ending: Reply['ending'], text?: string, bodyAt?: number) => void) | null = null
+  #settle: ((ending: ResponseJson['ending'], text?: string, bodyAt?: number) => void) | null = null
 
   constructor(port: number) {
     this.#port = port
   }
 
   /** @param head request line and headers, each ended by CRLF; content-length is added */
-  send(head: string, body: Buffer = Buffer.alloc(0)): Promise<Reply> {
+  send(head: string, body: Buffer = Buffer.alloc(0)): Promise<ResponseJson> {
     return this.sendRaw([Buffer.from(`${head}content-length: ${body.length}${HEAD_END}`, 'latin1'), body])
   }
 
-  sendRaw(parts: readonly Buffer[], silenceMs = SILENCE_MS): Promise<Reply> {
-    const { promise, resolve } = Promise.withResolvers<Reply>()
+  sendRaw(parts: readonly Buffer[], silenceMs = SILENCE_MS): Promise<ResponseJson> {
+    const { promise, resolve } = Promise.withResolvers<ResponseJson>()
     this.#settle = (ending, text = this.#held, bodyAt = 0) => {
       clearTimeout(timer)
       this.#settle = null

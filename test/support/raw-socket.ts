@@ -1,7 +1,7 @@
 /** Sends raw bytes and reports the response bytes and whether the peer closed: for requests that HTTP clients cannot send. */
 import { connect } from 'node:net'
 
-export interface RawReply {
+export interface RawResponse {
   readonly bytes: Buffer
   /** The bytes as latin1 text. */
   readonly text: string
@@ -34,9 +34,9 @@ export function sendRaw(
   port: number,
   parts: string | Buffer | readonly (string | Buffer)[],
   options: RawOptions = {},
-): Promise<RawReply> {
+): Promise<RawResponse> {
   const writes = typeof parts === 'string' || Buffer.isBuffer(parts) ? [parts] : [...parts]
-  const { promise, resolve, reject } = Promise.withResolvers<RawReply>()
+  const { promise, resolve, reject } = Promise.withResolvers<RawResponse>()
   const startedAtMs = performance.now()
   const received: Buffer[] = []
   const text = () => Buffer.concat(received).toString('latin1')

@@ -14,7 +14,7 @@ import {
 } from '../support/scripted-worker.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: responses of any shape
-type Reply = any
+type ResponseJson = any
 
 const CHAT = 'POST /v1/chat/completions'
 const model = 'test-model'
@@ -81,7 +81,9 @@ test('the stream helper handles every kind of stream, and its final response equ
     const stream = client.responses.stream({ model, input: 'hi', tools: [weather] })
     for await (const _ of stream);
     const final = await stream.finalResponse()
-    const { output_text: _, ...stored } = (await client.responses.retrieve(final.id)) as unknown as Reply
+    const { output_text: _, ...stored } = (await client.responses.retrieve(
+      final.id,
+    )) as unknown as ResponseJson
     const plain = JSON.parse(JSON.stringify(final))
     delete plain.output_text
     for (const item of plain.output) {
@@ -203,7 +205,7 @@ test('the AI SDK runs a tool in steps, with references to stored items', async (
     },
   })
   expect(text).toBe('It rains.')
-  expect((worker.requestsTo(CHAT)[1].json() as Reply).messages).toMatchObject([
+  expect((worker.requestsTo(CHAT)[1].json() as ResponseJson).messages).toMatchObject([
     { role: 'user' },
     { role: 'assistant', content: 'one moment', tool_calls: [{ id: 'call_w' }] },
     { role: 'tool', tool_call_id: 'call_w' },

@@ -22,7 +22,7 @@ export const FunctionCallRequest = Type.Object({
   ),
 })
 
-export const FunctionCallReply = Type.Object({
+export const FunctionCallResponse = Type.Object({
   remaining_text: Type.String(),
   tool_calls: Type.Array(
     Type.Object({ function: Type.Object({ name: Type.String(), arguments: Type.String() }) }),
@@ -40,7 +40,7 @@ export const ReasoningRequest = Type.Object({
   ),
 })
 
-export const ReasoningReply = Type.Object({
+export const ReasoningResponse = Type.Object({
   normal_text: Type.String(),
   reasoning_text: Type.String(),
   success: Type.Boolean(),
@@ -76,7 +76,7 @@ export function functionCallRoute(limits: CallLimits): RouteDefinition {
       tag,
       body: FunctionCallRequest,
       responses: {
-        200: { description: 'Tool calls and remaining text.', schema: FunctionCallReply },
+        200: { description: 'Tool calls and remaining text.', schema: FunctionCallResponse },
         ...failures,
       },
     },
@@ -93,7 +93,7 @@ export function reasoningRoute(maxBytes: number): RouteDefinition {
       summary: 'Separate reasoning from the answer in a model output',
       tag,
       body: ReasoningRequest,
-      responses: { 200: { description: 'Reasoning and answer.', schema: ReasoningReply }, ...failures },
+      responses: { 200: { description: 'Reasoning and answer.', schema: ReasoningResponse }, ...failures },
     },
   }
 }

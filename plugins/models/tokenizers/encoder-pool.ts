@@ -10,7 +10,7 @@ import type { EncoderMetrics } from './encoder-metrics.ts'
 import type {
   EncodeItem,
   EncodeResult,
-  EncoderReply,
+  EncoderResult,
   EncoderTask,
   EncoderThreadData,
   ItemResult,
@@ -129,7 +129,7 @@ export class EncoderPool {
       try {
         const task: EncoderTask = { items, tokenizer, image, registered: [...images.keys()] }
         const { encodeMs } = this.#parts.config
-        const reply: EncoderReply = await runWithin(this.#open(), task, 'encodeMs', encodeMs)
+        const reply: EncoderResult = await runWithin(this.#open(), task, 'encodeMs', encodeMs)
         results = reply.results
         if (reply.report !== null) this.#parts.metrics.report(reply.report)
       } catch (error) {

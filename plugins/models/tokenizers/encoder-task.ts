@@ -32,7 +32,7 @@ export interface EncoderTask {
   readonly registered: readonly string[]
 }
 
-export interface EncoderReply {
+export interface EncoderResult {
   readonly results: readonly ItemResult[]
   /** Null while no cache is enabled. */
   readonly report: CacheReport | null

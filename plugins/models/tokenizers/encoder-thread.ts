@@ -3,7 +3,7 @@ import { workerData } from 'node:worker_threads'
 import type {
   CacheReport,
   EncodeItem,
-  EncoderReply,
+  EncoderResult,
   EncoderTask,
   EncoderThreadData,
   ItemResult,
@@ -25,7 +25,7 @@ export async function runTask({
   tokenizer: id,
   image,
   registered,
-}: EncoderTask): Promise<EncoderReply> {
+}: EncoderTask): Promise<EncoderResult> {
   for (const known of open.keys()) if (!registered.includes(known)) open.delete(known)
   const tokenizer = open.get(id) ?? openTokenizer(image, data)
   open.set(id, tokenizer)

@@ -5,7 +5,7 @@
 import type { Host, TaskPool } from '#kernel'
 import { openTaskPool } from '#shared'
 import type { TokenizersConfig } from './config.ts'
-import type { LoaderReply, LoaderTask, LoaderThreadData, LoadResult, TokenizerPlace } from './loader-task.ts'
+import type { LoaderResult, LoaderTask, LoaderThreadData, LoadResult, TokenizerPlace } from './loader-task.ts'
 import { runWithin } from './run-within.ts'
 import { SourceError } from './source-files.ts'
 import { BUNDLE_LIMITS } from './worker-bundles.ts'
@@ -48,14 +48,14 @@ export class LoaderPool {
   }
 
   /** Starts a task after the ones before it, so that its time limit does not include theirs. */
-  #run(task: LoaderTask): Promise<LoaderReply> {
+  #run(task: LoaderTask): Promise<LoaderResult> {
     this.#open++
     const run = this.#last.then(() => this.#runNow(task))
     this.#last = run.catch(() => {})
     return run
   }
 
-  async #runNow(task: LoaderTask): Promise<LoaderReply> {
+  async #runNow(task: LoaderTask): Promise<LoaderResult> {
     try {
       if (this.#isClosed) throw new SourceError('the gateway is stopping')
       this.#pool ??= this.#openPool()
@@ -88,6 +88,6 @@ export class LoaderPool {
   }
 }
 
-function toSourceError(reply: LoaderReply): SourceError {
+function toSourceError(reply: LoaderResult): SourceError {
   return new SourceError(reply.kind === 'unusable' ? reply.message : 'the loading thread did not respond')
 }

@@ -43,7 +43,7 @@ export type LoaderTask =
       readonly limits: UnpackLimits
     }
 
-export type LoaderReply =
+export type LoaderResult =
   | { readonly kind: 'loaded'; readonly loaded: LoadResult }
   | { readonly kind: 'unpacked' }
   | { readonly kind: 'unusable'; readonly message: string }

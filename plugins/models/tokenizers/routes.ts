@@ -20,11 +20,11 @@ import type { ServedTokenizer, Service } from './service.ts'
 import {
   AddTokenizerSchema,
   type Detokenize,
-  DetokenizeReplySchema,
+  DetokenizeResponseSchema,
   DetokenizeSchema,
   RemovedSchema,
   type Tokenize,
-  TokenizeReplySchema,
+  TokenizeResponseSchema,
   TokenizerListSchema,
   TokenizerRecordSchema,
   TokenizerStatusSchema,
@@ -145,7 +145,7 @@ export function tokenizerRoutes(host: Host, service: Service): readonly RouteDef
         responses: {
           200: {
             description: 'Token ids; a list of lists for a list of texts.',
-            schema: TokenizeReplySchema,
+            schema: TokenizeResponseSchema,
           },
         },
       },
@@ -162,7 +162,7 @@ export function tokenizerRoutes(host: Host, service: Service): readonly RouteDef
         responses: {
           200: {
             description: 'Text; a list of texts for a list of lists of ids.',
-            schema: DetokenizeReplySchema,
+            schema: DetokenizeResponseSchema,
           },
         },
       },

@@ -7,16 +7,16 @@ import { TaskFailure, type TaskPool, TaskStop } from '#kernel'
  * @param limitMs milliseconds
  * @throws Error naming the limit; TaskFailure for other failures
  */
-export async function runWithin<Reply>(
+export async function runWithin<WholeResponse>(
   pool: TaskPool,
   task: unknown,
   setting: string,
   limitMs: number,
-): Promise<Reply> {
+): Promise<WholeResponse> {
   const stop = new TaskStop()
   const timer = setTimeout(() => stop.stop(), limitMs).unref()
   try {
-    return await pool.run<Reply>(task, { stop })
+    return await pool.run<WholeResponse>(task, { stop })
   } catch (error) {
     if (error instanceof TaskFailure && error.kind === 'stopped')
       throw new Error(`timed out after ${limitMs} ms (plugins.tokenizers.${setting})`, { cause: error })

@@ -56,7 +56,7 @@ export const TokenizeSchema = Type.Object({
 })
 export type Tokenize = Static<typeof TokenizeSchema>
 
-export const TokenizeReplySchema = Type.Object({
+export const TokenizeResponseSchema = Type.Object({
   tokens: Type.Array(Type.Union([Type.Integer(), Type.Array(Type.Integer())])),
   count: Type.Union([Type.Integer(), Type.Array(Type.Integer())]),
   char_count: Type.Union([Type.Integer(), Type.Array(Type.Integer())], {
@@ -74,6 +74,6 @@ export const DetokenizeSchema = Type.Object({
 })
 export type Detokenize = Static<typeof DetokenizeSchema>
 
-export const DetokenizeReplySchema = Type.Object({
+export const DetokenizeResponseSchema = Type.Object({
   text: Type.Union([Type.String(), Type.Array(Type.String())]),
 })

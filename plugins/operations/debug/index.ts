@@ -38,7 +38,7 @@ export default definePlugin({
       ...inference,
       order: 'late',
       headers: [ASK_HEADER],
-      maxReplyBytes: 0,
+      maxResponseBytes: 0,
     })
   },
 })

@@ -1,7 +1,7 @@
 /** GET /debug/requests/{request_id}. */
 import { adminErrorFormat, type RouteDefinition } from '#kernel'
 import { debugErrors } from './errors.ts'
-import { RequestsReply, type RequestView } from './wire.ts'
+import { RequestsResponse, type RequestView } from './wire.ts'
 
 /** Delay before a second lookup, because records of other threads arrive late. Milliseconds. */
 const SECOND_LOOK_MS = 120
@@ -20,13 +20,13 @@ export function requestRoute(find: (id: string) => Promise<readonly RequestView[
         requests = await find(id)
       }
       if (requests.length === 0) throw debugErrors.request_not_found(id)
-      ctx.json(200, { requests: [...requests] } satisfies RequestsReply)
+      ctx.json(200, { requests: [...requests] } satisfies RequestsResponse)
     },
     docs: {
       summary: 'Show a past request: candidate workers, attempts, timings',
       tag: 'Debugging',
       responses: {
-        200: { description: 'Matching requests, latest first.', schema: RequestsReply },
+        200: { description: 'Matching requests, latest first.', schema: RequestsResponse },
         404: { description: 'The request is unknown or its record has expired.' },
       },
     },

@@ -56,5 +56,5 @@ export type RequestView = Static<typeof RequestView>
 export type AttemptView = Static<typeof AttemptView>
 
 /** Latest first; client-supplied ids may repeat. */
-export const RequestsReply = Type.Object({ requests: Type.Array(RequestView) })
-export type RequestsReply = Static<typeof RequestsReply>
+export const RequestsResponse = Type.Object({ requests: Type.Array(RequestView) })
+export type RequestsResponse = Static<typeof RequestsResponse>

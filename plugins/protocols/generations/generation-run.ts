@@ -215,12 +215,12 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
 
   // The call's events.
 
-  onAnswer(status: number, headers: HeaderList, contentLength: number): void {
+  onHead(status: number, headers: HeaderList, contentLength: number): void {
     if (this.#relay !== null && this.#isMissing(status)) this.#askAnew()
     else if (this.#relay !== null) {
       this.#isOver = true
       this.ctx.setListener(this.#relay)
-      this.#relay.onAnswer(status, headers, contentLength)
+      this.#relay.onHead(status, headers, contentLength)
     } else if (status >= 400) {
       this.#refusal = new BodyExcerpt(MAX_REFUSAL_BYTES)
       this.#refusalHeaders = headers

@@ -221,7 +221,7 @@ export const Usage = Type.Object({
 
 export type WireUsage = Static<typeof Usage>
 
-const ReplyBlock = tagged({
+const ResponseBlock = tagged({
   thinking: Type.Object({ thinking: Type.String(), signature: Type.String() }),
   text: Type.Object({ text: Type.String(), citations: Type.Optional(Type.Array(Type.Unknown())) }),
   tool_use: Type.Object({ id: Type.String(), name: Type.String(), input: Type.Object({}) }),
@@ -239,21 +239,21 @@ const ReplyBlock = tagged({
 })
 
 /** A content block of a reply. Others than these occur: see `tagged`. */
-export type WireReplyBlock = Static<typeof ReplyBlock>
+export type WireResponseBlock = Static<typeof ResponseBlock>
 
-export const MessageReply = Type.Object({
+export const MessageResponse = Type.Object({
   id: Type.String(),
   type: Type.Literal('message'),
   role: Type.Literal('assistant'),
   model: Type.String({
     description: 'As in the request; as the worker names itself if it speaks the format.',
   }),
-  content: Type.Array(ReplyBlock),
+  content: Type.Array(ResponseBlock),
   stop_reason: literals('end_turn', 'max_tokens', 'stop_sequence', 'tool_use', 'refusal', 'pause_turn'),
   stop_sequence: Type.Union([Type.String(), Type.Null()]),
   usage: Usage,
 })
 
-export type MessageReply = Static<typeof MessageReply>
+export type MessageResponse = Static<typeof MessageResponse>
 
-export const CountReply = Type.Object({ input_tokens: Type.Integer() })
+export const CountResponse = Type.Object({ input_tokens: Type.Integer() })

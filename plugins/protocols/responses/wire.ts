@@ -194,7 +194,7 @@ function toBodyError({ field, text, kind }: FieldProblem): GatewayError {
   return responsesErrors.invalid_value.with(param, path, text)
 }
 
-export const ResponseReply = Type.Object(
+export const ResponseObject = Type.Object(
   {
     id: Type.String(),
     object: Type.Literal('response'),
@@ -218,13 +218,13 @@ export const ItemList = Type.Object({
   has_more: Type.Boolean(),
 })
 
-export const DeletedReply = Type.Object({
+export const DeletedResponse = Type.Object({
   id: Type.String(),
   object: Type.Literal('response.deleted'),
   deleted: Type.Literal(true),
 })
 
-export const CompactedReply = Type.Object({
+export const CompactedResponse = Type.Object({
   id: Type.String(),
   object: Type.Literal('response.compaction'),
   created_at: Type.Integer(),

@@ -1,12 +1,12 @@
 /** The response header that says what of a request had no effect. */
-import type { ReplyHeaders } from '#kernel'
+import type { ExtraHeaders } from '#kernel'
 
 const WARNING_HEADER = 'x-weir-warning'
 const MAX_NAMES = 20
 const NAME = /^[A-Za-z0-9_.-]{1,64}$/
 
 /** @returns one header for all warnings; none without warnings */
-export function warningHeader(warnings: readonly string[]): ReplyHeaders {
+export function warningHeader(warnings: readonly string[]): ExtraHeaders {
   return warnings.length === 0 ? [] : [WARNING_HEADER, warnings.join(', ')]
 }
 

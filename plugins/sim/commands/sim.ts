@@ -27,7 +27,7 @@ const SIM_FLAGS: readonly ConfigFlag[] = [
       { flag: 'api-key', placeholder: 'key', path: ['apiKey'] },
       { flag: 'embedding-dimensions', placeholder: 'count', path: ['embeddingDimensions'] },
       { flag: 'max-model-len', placeholder: 'tokens', path: ['maxModelLen'] },
-      { flag: 'fixed-reply', path: ['fixedReply'] },
+      { flag: 'fixed-reply', path: ['fixedResponse'] },
     ],
   ),
   {

@@ -110,7 +110,7 @@ export class ModuleHooks {
       ),
       response: host.hook('onResponse', (ctx, response) => this.#onResponse(ctx, response), {
         ...options,
-        maxReplyBytes: 0,
+        maxResponseBytes: 0,
       }),
       error: host.hook('onError', (ctx, error) => this.#onError(ctx, error), options),
       events: host.hook('onEvents', (ctx, events, isLast) => this.#onEvents(ctx, events, isLast), options),
@@ -161,7 +161,7 @@ export class ModuleHooks {
     this.#switches.response.update({
       isOn: readers.some(({ modules }) => modules.length > 0),
       readsAllHeaders: readers.some(({ needsRequestHeaders }) => needsRequestHeaders),
-      maxReplyBytes: response.needsResponseBody || error.needsResponseBody ? this.#config.maxBodyBytes : 0,
+      maxResponseBytes: response.needsResponseBody || error.needsResponseBody ? this.#config.maxBodyBytes : 0,
     })
     this.#switches.error.update({ isOn: error.modules.length > 0 })
     this.#switches.events.update({ isOn: stream.modules.length > 0 })

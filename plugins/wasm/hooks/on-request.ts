@@ -1,5 +1,5 @@
 /** The OnRequest attach point: before the handler, modules may change the request or respond to it. */
-import type { Reply, RequestContext } from '#kernel'
+import type { RequestContext, WholeResponse } from '#kernel'
 import { wasmErrors } from '../errors.ts'
 import type { EditKind } from '../threads/guest-task.ts'
 import type { Chain } from './active-modules.ts'
@@ -14,7 +14,7 @@ export function runOnRequest(
   chain: Chain,
   ctx: RequestContext,
   maxBodyBytes: number,
-): Reply | undefined | Promise<Reply | undefined> {
+): WholeResponse | undefined | Promise<WholeResponse | undefined> {
   const modules = selectModules(chain.modules, chain.isSelective, ctx)
   if (modules.length === 0) return undefined
   const body = chain.needsRequestBody ? ctx.bodyBytes : null
@@ -32,9 +32,9 @@ export function runOnRequest(
   return end instanceof Promise ? end.then((ended) => applyEnd(ctx, ended)) : applyEnd(ctx, end)
 }
 
-function applyEnd(ctx: RequestContext, end: PhaseEnd): Reply | undefined {
+function applyEnd(ctx: RequestContext, end: PhaseEnd): WholeResponse | undefined {
   if (ctx.isDone) return undefined
-  if (end.rejection !== null) return toReply(end.rejection)
+  if (end.rejection !== null) return toResponse(end.rejection)
   for (let i = 0; i < end.edits.length; i += 3) {
     const [kind, name, value] = [end.edits[i], end.edits[i + 1], end.edits[i + 2]]
     ctx.changeHeader(kind as EditKind, name, toWire(value))
@@ -43,7 +43,7 @@ function applyEnd(ctx: RequestContext, end: PhaseEnd): Reply | undefined {
   return undefined
 }
 
-function toReply({ status, edits, body }: NonNullable<PhaseEnd['rejection']>): Reply {
+function toResponse({ status, edits, body }: NonNullable<PhaseEnd['rejection']>): WholeResponse {
   return { status, headers: applyEdits([], edits), body: Buffer.from(body) }
 }
 

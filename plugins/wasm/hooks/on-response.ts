@@ -6,9 +6,9 @@ import {
   type GatewayError,
   type IncomingResponse,
   isPlainEventStream,
-  type Reply,
   type RequestContext,
-  toErrorReply,
+  renderError,
+  type WholeResponse,
 } from '#kernel'
 import type { GuestInput } from '../../../wasm-sdk/abi.ts'
 import type { CallStatistics } from '../statistics/call-statistics.ts'
@@ -182,10 +182,10 @@ export async function runOnError(
   { phases, active }: ResponseParts,
   ctx: RequestContext,
   error: GatewayError,
-): Promise<GatewayError | Reply> {
+): Promise<GatewayError | WholeResponse> {
   const chain = active.chain('OnError')
   const { code, kind } = error
-  const reply = toErrorReply(error, ctx.route.errors, ctx)
+  const reply = renderError(error, ctx.route.errors, ctx)
   const { status } = reply
   const body = Buffer.from(reply.body as Buffer)
   const headers = ['content-type', reply.contentType, ...reply.headers]

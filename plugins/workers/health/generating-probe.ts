@@ -1,6 +1,6 @@
 /** GET /health_generate: requests at the same time, and shortly after one another, share one response of the worker. */
-import type { Host, WorkerEntry, WorkerReply } from '#kernel'
-import { collectReply } from '#shared'
+import type { Host, WorkerEntry, WorkerResponse } from '#kernel'
+import { collectResponse } from '#shared'
 import { healthErrors } from './errors.ts'
 
 export const GENERATE_PATH = '/health_generate'
@@ -8,7 +8,7 @@ export const GENERATE_PATH = '/health_generate'
 export class GeneratingProbe {
   readonly #host: Pick<Host, 'balance' | 'detached' | 'upstream'>
   readonly #reuseMs: number
-  #shared: Promise<WorkerReply> | null = null
+  #shared: Promise<WorkerResponse> | null = null
 
   /** @param reuseMs time for which a response is shared with later requests, milliseconds */
   constructor(host: Pick<Host, 'balance' | 'detached' | 'upstream'>, reuseMs: number) {
@@ -17,7 +17,7 @@ export class GeneratingProbe {
   }
 
   /** @throws no_workers, probe_rejected (503), upstream errors (502, 504) */
-  read(): Promise<WorkerReply> {
+  read(): Promise<WorkerResponse> {
     if (this.#shared !== null) return this.#shared
     const worker = this.#host.balance.firstReady(({ apis }) => apis.includes('generate'))
     if (worker === undefined) throw healthErrors.no_workers()
@@ -32,9 +32,9 @@ export class GeneratingProbe {
   }
 
   /** Detached: it must not end with the client that came first, nor use its headers. */
-  async #generate(worker: WorkerEntry): Promise<WorkerReply> {
+  async #generate(worker: WorkerEntry): Promise<WorkerResponse> {
     const { upstream } = this.#host
-    let response: WorkerReply | null = null
+    let response: WorkerResponse | null = null
     let failure: unknown = null
     const { done } = this.#host.detached({
       route: { method: 'GET', path: GENERATE_PATH },
@@ -42,7 +42,7 @@ export class GeneratingProbe {
       run: async (ctx) => {
         try {
           const options = { method: 'GET', path: GENERATE_PATH, model: null, stream: false, worker }
-          response = await collectReply(upstream, ctx, options)
+          response = await collectResponse(upstream, ctx, options)
           ctx.send(200, null, '')
         } catch (error) {
           failure = error

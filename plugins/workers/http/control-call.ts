@@ -7,10 +7,10 @@ import {
   UpstreamFailure,
   type UpstreamHandler,
   type WorkerCall,
-  type WorkerReply,
+  type WorkerResponse,
   type WorkerTarget,
 } from '#kernel'
-import { toWorkerReply, trimSlashes } from '#shared'
+import { toWorkerResponse, trimSlashes } from '#shared'
 import type { HttpTransport } from './http-transport.ts'
 import { keyHeaders } from './vendor-headers.ts'
 
@@ -34,7 +34,7 @@ export function callWorker(
   transport: HttpTransport,
   worker: WorkerTarget,
   call: WorkerCall,
-): Promise<WorkerReply> {
+): Promise<WorkerResponse> {
   const limits = { connectMs: 0, firstByteMs: 0, idleMs: 0, requestMs: call.timeoutMs }
   const request = {
     method: call.method,
@@ -51,7 +51,7 @@ export function callWorker(
 class ResponseCollector implements UpstreamHandler {
   exchange: Exchange | null = null
   readonly #maxBytes: number
-  readonly #resolve: (reply: WorkerReply) => void
+  readonly #resolve: (reply: WorkerResponse) => void
   readonly #reject: (failure: UpstreamFailure) => void
   readonly #chunks: Buffer[] = []
   #byteCount = 0
@@ -60,7 +60,7 @@ class ResponseCollector implements UpstreamHandler {
 
   constructor(
     maxBytes: number,
-    resolve: (reply: WorkerReply) => void,
+    resolve: (reply: WorkerResponse) => void,
     reject: (failure: UpstreamFailure) => void,
   ) {
     this.#maxBytes = maxBytes
@@ -84,7 +84,7 @@ class ResponseCollector implements UpstreamHandler {
   }
 
   onResponseEnd(): void {
-    this.#resolve(toWorkerReply(this.#status, this.#headers, Buffer.concat(this.#chunks)))
+    this.#resolve(toWorkerResponse(this.#status, this.#headers, Buffer.concat(this.#chunks)))
   }
 
   onResponseError(failure: UpstreamFailure): void {
@@ -103,7 +103,7 @@ function withKey(headers: readonly string[], { apiKey, provider = null }: Worker
   return list.concat(keyHeaders(provider, apiKey))
 }
 
-export type CallWorker = (worker: WorkerTarget, call: WorkerCall) => Promise<WorkerReply>
+export type CallWorker = (worker: WorkerTarget, call: WorkerCall) => Promise<WorkerResponse>
 
 /**
  * Calls routes outside of a worker's `/v1`, such as probes and reports: drops `/v1` at the end of the base URL, and calls

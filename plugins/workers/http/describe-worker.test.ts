@@ -5,7 +5,7 @@ import {
   type WorkerCall,
   type WorkerDescription,
   type WorkerRegistration,
-  type WorkerReply,
+  type WorkerResponse,
   type WorkerTarget,
 } from '#kernel'
 import { cloudProvider, describeWorker, isExternalService, nextProbeDelayMs } from './describe-worker.ts'
@@ -19,7 +19,7 @@ function fakeWorker(routes: Routes) {
   const call = async (
     { apiKey, provider = null }: WorkerTarget,
     { path }: WorkerCall,
-  ): Promise<WorkerReply> => {
+  ): Promise<WorkerResponse> => {
     requests.push({ path, key: apiKey, provider })
     const answer = routes[path]
     if (answer instanceof Error) throw answer

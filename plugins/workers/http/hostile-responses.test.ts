@@ -4,7 +4,7 @@ import { type AddressInfo, createServer, type Server, type Socket } from 'node:n
 import { gzipSync } from 'node:zlib'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type DescribeTools, UpstreamFailure, type WorkerCall, type WorkerReply } from '#kernel'
+import { type DescribeTools, UpstreamFailure, type WorkerCall, type WorkerResponse } from '#kernel'
 import { CONTROL_POOL, callWorker } from './control-call.ts'
 import { discover } from './discover-models.ts'
 import { HttpTransport } from './http-transport.ts'
@@ -57,7 +57,7 @@ function play(socket: Socket, { start, repeat, closes }: Script): void {
   more()
 }
 
-const call = (): Promise<WorkerReply> => {
+const call = (): Promise<WorkerResponse> => {
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   const limits = { timeoutMs: 2_000, maxBodyBytes: MAX_BODY_BYTES }
   return callWorker(transport, { url, apiKey: null }, { method: 'GET', path: '/x', ...limits })
@@ -119,7 +119,7 @@ test('malformed and truncated responses fail the call, and the next one works', 
       script = malformedScript
       const outcome = await call().catch((error: unknown) => error)
       if (outcome instanceof UpstreamFailure) expect(['protocol', 'reset']).toContain(outcome.kind)
-      else expect((outcome as WorkerReply).body.length).toBeLessThanOrEqual(MAX_BODY_BYTES)
+      else expect((outcome as WorkerResponse).body.length).toBeLessThanOrEqual(MAX_BODY_BYTES)
       await expectNextCallWorks()
     }),
     { numRuns: 60 },

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { UpstreamFailure, type WorkerReply } from '#kernel'
+import { UpstreamFailure, type WorkerResponse } from '#kernel'
 import { LoadSources, readGauges, readReport } from './load-reports.ts'
 
 const UNKNOWN = {
@@ -102,13 +102,13 @@ test('gauges of llama.cpp', () => {
 
 const target = { url: 'http://w:1', apiKey: null }
 
-function reply(status: number, body: unknown = {}): WorkerReply {
+function reply(status: number, body: unknown = {}): WorkerResponse {
   const bytes = Buffer.from(typeof body === 'string' ? body : JSON.stringify(body))
   const json = () => JSON.parse(bytes.toString())
   return { status, headers: [], body: bytes, header: () => undefined, json }
 }
 
-function open(answer: (path: string) => WorkerReply) {
+function open(answer: (path: string) => WorkerResponse) {
   const queried: string[] = []
   const sources = new LoadSources(async (_worker, { path }) => {
     queried.push(path.split('?')[0])

@@ -1,5 +1,5 @@
 /** Reads the load of an engine, from its load route or from the gauges of its metrics page. */
-import type { EngineReport, RankLoad, RuntimeType, WorkerReply, WorkerTarget } from '#kernel'
+import type { EngineReport, RankLoad, RuntimeType, WorkerResponse, WorkerTarget } from '#kernel'
 import { type DisaggregationReport, type PrometheusFamily, parsePrometheusText, toPairLoad } from '#shared'
 import { type CallWorker, isGoodStatus } from './control-call.ts'
 
@@ -172,7 +172,7 @@ const SOURCES_OF: ReadonlyMap<string, readonly Source[]> = new Map([
 
 const PATH_OF: Readonly<Record<Source, string>> = { loads: LOADS_PATH, metrics: '/metrics' }
 
-function callSource(call: CallWorker, target: WorkerTarget, source: Source): Promise<WorkerReply> {
+function callSource(call: CallWorker, target: WorkerTarget, source: Source): Promise<WorkerResponse> {
   const path = PATH_OF[source]
   return call(target, { method: 'GET', path, timeoutMs: CALL_TIMEOUT_MS, maxBodyBytes: MAX_RESPONSE_BYTES })
 }
@@ -199,7 +199,7 @@ export class LoadSources {
   async read(target: WorkerTarget, runtime: RuntimeType, nowMs: number): Promise<EngineReport | null> {
     for (const source of SOURCES_OF.get(runtime) ?? []) {
       if (nowMs < (this.#absences.get(source)?.untilMs ?? 0)) continue
-      let reply: WorkerReply
+      let reply: WorkerResponse
       try {
         reply = await callSource(this.#call, target, source)
       } catch {
@@ -224,7 +224,7 @@ export class LoadSources {
 }
 
 /** Null if the response is not a load report. */
-function readResponse(source: Source, reply: WorkerReply): EngineReport | null {
+function readResponse(source: Source, reply: WorkerResponse): EngineReport | null {
   try {
     if (source === 'loads') return readReport(reply.json())
     const load = readGauges(reply.body.toString())

@@ -1,6 +1,6 @@
 /** Requests of coding agents, answered by workers that know chat completions only. */
 import { expect, test } from 'vitest'
-import { CHAT, chatAnswer, type Json, openResponses, type Reply } from './responses-fleet.ts'
+import { CHAT, chatAnswer, type Json, openResponses, type ResponseJson } from './responses-fleet.ts'
 import { check, connect } from './socket-client.ts'
 
 const PATCH = '*** Begin Patch\n+x "q"\n*** End Patch'
@@ -60,7 +60,7 @@ test('functions of a namespace are offered under its name, and calls name both',
   ]
   workers[0].script(CHAT, calls('mcp__notes__read', '{"id":1}'))
   const { response } = await stream({ input: 'hi', tools })
-  const offered = asked()[0].tools.map((tool: Reply) => tool.function.name)
+  const offered = asked()[0].tools.map((tool: ResponseJson) => tool.function.name)
   expect(offered[0]).toBe('mcp__notes__read')
   expect(offered[1]).toHaveLength(64)
   const [call] = response.output
@@ -171,7 +171,7 @@ test('a search of the client for tools is a function, and what it found can be c
   const { stream, create, asked, workers } = await openResponses()
   workers[0].script(CHAT, calls('tool_search', '{"query":"notes"}'))
   const { response, types } = await stream({ input: 'hi', tools: [SEARCH] })
-  expect(asked()[0].tools.map((tool: Reply) => tool.function)).toMatchObject([
+  expect(asked()[0].tools.map((tool: ResponseJson) => tool.function)).toMatchObject([
     { name: 'tool_search', description: 'finds tools', parameters: SEARCH.parameters },
   ])
   const [search] = response.output
@@ -191,7 +191,7 @@ test('a search of the client for tools is a function, and what it found can be c
     tools: [FOUND, FOUND],
   }
   const second = await create({ input: [{ role: 'user', content: 'hi' }, search, found], tools: [SEARCH] })
-  expect(asked()[1].tools.map((tool: Reply) => tool.function.name)).toEqual([
+  expect(asked()[1].tools.map((tool: ResponseJson) => tool.function.name)).toEqual([
     'tool_search',
     'mcp__notes__read',
   ])

@@ -8,7 +8,7 @@ import {
   type Json,
   openResponses,
   RESPONSES,
-  type Reply,
+  type ResponseJson,
   type ResponsesFleet,
 } from './responses-fleet.ts'
 import { connect } from './socket-client.ts'
@@ -47,9 +47,9 @@ const answer = (more: Json = {}) => ({
 })
 const question = { role: 'user', content: 'go' }
 const input = [question, asked, answer()]
-const kinds = ({ output }: Reply) => output.map(({ type }: Reply) => type)
-const toolTexts = ({ messages }: Reply) =>
-  messages.filter(({ role }: Reply) => role === 'tool').map(({ content }: Reply) => content)
+const kinds = ({ output }: ResponseJson) => output.map(({ type }: ResponseJson) => type)
+const toolTexts = ({ messages }: ResponseJson) =>
+  messages.filter(({ role }: ResponseJson) => role === 'tool').map(({ content }: ResponseJson) => content)
 
 /** One server that every tenant may use, one of another tenant, one that clients must not know. */
 async function open(): Promise<ResponsesFleet> {
@@ -70,10 +70,10 @@ async function open(): Promise<ResponsesFleet> {
 }
 
 /** The error of a request in each form in which it can be sent. */
-const FORMS: Record<string, (fleet: ResponsesFleet, body: Json) => Promise<[number, Reply]>> = {
+const FORMS: Record<string, (fleet: ResponsesFleet, body: Json) => Promise<[number, ResponseJson]>> = {
   whole: async ({ post }, body) => {
     const reply = await post(RESPONSES, body)
-    return [reply.status, ((await reply.json()) as Reply).error]
+    return [reply.status, ((await reply.json()) as ResponseJson).error]
   },
   streamed: async ({ gateway }, body) => {
     const sse = openSse(gateway.url + RESPONSES, { body: { ...body, stream: true } })
@@ -82,7 +82,7 @@ const FORMS: Record<string, (fleet: ResponsesFleet, body: Json) => Promise<[numb
   },
   background: async ({ post }, body) => {
     const reply = await post(RESPONSES, { ...body, background: true })
-    return [reply.status, ((await reply.json()) as Reply).error]
+    return [reply.status, ((await reply.json()) as ResponseJson).error]
   },
   'on a socket': async ({ gateway }, body) => {
     const { turn } = await connect(gateway.url)
@@ -186,8 +186,8 @@ test('an approved call beyond the limit of calls is shown as failed', async () =
     answer({ approval_request_id: 'mcpr_2' }),
   ]
   const reply = await fleet.create({ input: both, tools: [mcp(server)], max_tool_calls: 1 })
-  const runs = reply.output.filter(({ type }: Reply) => type === 'mcp_call')
-  expect(runs.map(({ status }: Reply) => status)).toEqual(['completed', 'failed'])
+  const runs = reply.output.filter(({ type }: ResponseJson) => type === 'mcp_call')
+  expect(runs.map(({ status }: ResponseJson) => status)).toEqual(['completed', 'failed'])
   expect(server.ran).toEqual(['echo'])
 })
 

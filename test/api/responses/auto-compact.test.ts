@@ -7,7 +7,7 @@ import type { RecordedRequest } from '../../support/scripted-worker.ts'
 import { openSse } from '../../support/sse-client.ts'
 import { type Answer, jsonAnswer } from '../../support/worker-answer.ts'
 import type { FleetOptions } from '../fleet.ts'
-import { chatAnswer, openResponses, RESPONSES, type Reply } from './responses-fleet.ts'
+import { chatAnswer, openResponses, RESPONSES, type ResponseJson } from './responses-fleet.ts'
 
 const ends: (() => Promise<void>)[] = []
 afterEach(async () => {
@@ -22,7 +22,7 @@ const withContext = (context_length: number): FleetOptions => ({
 /** Summaries where one is asked for, answers else. */
 async function open(options: FleetOptions = {}) {
   const fleet = await openResponses((request) => {
-    const { messages } = request.json() as Reply
+    const { messages } = request.json() as ResponseJson
     const isTask = String(messages.at(-1).content).includes('Summarise')
     const script = chatAnswer(isTask ? 'they spoke of cats' : 'fine')
     return typeof script === 'function' ? script(request) : script
@@ -31,7 +31,7 @@ async function open(options: FleetOptions = {}) {
     fleet
       .asked()
       .at(index)
-      .messages.map(({ content }: Reply) => content)
+      .messages.map(({ content }: ResponseJson) => content)
   return { ...fleet, textsOf }
 }
 
@@ -40,7 +40,7 @@ const compacting = { context_management: [{ type: 'compaction', compact_threshol
 test('above its threshold the past becomes a summary, told as the first item of the output', async () => {
   const fleet = await open()
   const first = await fleet.create({ input: `cats ${LONG}`, ...compacting })
-  expect(first.output.map(({ type }: Reply) => type)).toEqual(['message'])
+  expect(first.output.map(({ type }: ResponseJson) => type)).toEqual(['message'])
   const { response, events } = await fleet.stream({
     input: 'and dogs?',
     previous_response_id: first.id,
@@ -77,7 +77,7 @@ test('with truncation auto an overflow of the model’s context is compacted, el
   expect((await fleet.create({ input })).output).toHaveLength(1)
   expect(fleet.textsOf(-1)).toHaveLength(3)
   const reply = await fleet.create({ input, truncation: 'auto', store: false })
-  expect([reply.truncation, reply.output.map(({ type }: Reply) => type)]).toEqual([
+  expect([reply.truncation, reply.output.map(({ type }: ResponseJson) => type)]).toEqual([
     'auto',
     ['compaction', 'message'],
   ])
@@ -116,15 +116,15 @@ test('in a conversation, in the background, over a worker that speaks the format
     workers: [{ spec: { apis: ['responses'] } }],
     plugins: { conversations: {} },
   })
-  const bodies: Reply[] = []
+  const bodies: ResponseJson[] = []
   fleet.workers[0].script(NATIVE, (request) => {
-    const body = request.json() as Reply
+    const body = request.json() as ResponseJson
     bodies.push(body)
     const said = JSON.stringify(body.input.at(-1)).includes('Summarise') ? 'they spoke of cats' : 'fine'
     const script = nativeAnswer(said)
     return typeof script === 'function' ? script(request) : script
   })
-  const { id: conversation } = (await (await fleet.post('/v1/conversations', {})).json()) as Reply
+  const { id: conversation } = (await (await fleet.post('/v1/conversations', {})).json()) as ResponseJson
   await fleet.create({ input: LONG, conversation })
   const queued = await fleet.create({ input: 'and now?', conversation, background: true, ...compacting })
   const path = `${RESPONSES}/${queued.id}`
@@ -145,7 +145,7 @@ test('while the past is compacted a stream gives a sign of life; what fails then
   const plain = chatAnswer('fine') as (request: RecordedRequest) => Answer
   const fleet = await openResponses(
     async (request) => {
-      const { messages } = request.json() as Reply
+      const { messages } = request.json() as ResponseJson
       if (!String(messages.at(-1).content).includes('Summarise')) return plain(request)
       return (await held.promise) ? plain(request) : jsonAnswer({ error: { message: 'no' } }, { status: 400 })
     },
@@ -182,7 +182,7 @@ test('a worker that refuses the turn after its past was compacted ends the strea
   const plain = chatAnswer('they spoke of cats') as (request: RecordedRequest) => Answer
   const fleet = await openResponses(
     async (request) => {
-      const { messages } = request.json() as Reply
+      const { messages } = request.json() as ResponseJson
       const isTask = String(messages.at(-1).content).includes('Summarise')
       if (!isTask) return jsonAnswer({ error: { message: 'no' } }, { status: 400 })
       await held.promise
@@ -214,7 +214,7 @@ test('a summary comes before the tools that are listed for the turn, and stays w
     { role: 'user', content: 'and now?' },
   ]
   const body = { input, tools: [mcp], ...compacting }
-  const kinds = (reply: Reply) => reply.output.map(({ type }: Reply) => type)
+  const kinds = (reply: ResponseJson) => reply.output.map(({ type }: ResponseJson) => type)
   const { response, events } = await fleet.stream(body)
   expect(kinds(response)).toEqual(['compaction', 'mcp_list_tools', 'message'])
   const added = events.filter(({ type }) => type === 'response.output_item.added')

@@ -14,14 +14,18 @@ import {
   historyPeek,
   newDirectory,
   openResponses,
-  type Reply,
+  type ResponseJson,
   type ResponsesFleet,
 } from './responses-fleet.ts'
 
 const DONE = [chunk({}, 'stop'), '[DONE]']
 const FAST = { plugins: { responses: { background: { pollMs: 50 } } } }
 
-async function until(fleet: ResponsesFleet, id: string, isThere: (reply: Reply) => boolean): Promise<Reply> {
+async function until(
+  fleet: ResponsesFleet,
+  id: string,
+  isThere: (reply: ResponseJson) => boolean,
+): Promise<ResponseJson> {
   for (;;) {
     const reply = await fleet.fetchJson('GET', `/v1/responses/${id}`)
     if (isThere(reply)) return reply
@@ -31,7 +35,7 @@ async function until(fleet: ResponsesFleet, id: string, isThere: (reply: Reply) 
 
 afterEach(() => void vi.restoreAllMocks())
 
-const isOver = ({ status }: Reply) => status !== 'queued' && status !== 'in_progress'
+const isOver = ({ status }: ResponseJson) => status !== 'queued' && status !== 'in_progress'
 
 test('queued at once, completed in the end, as a run with a client is', async () => {
   const fleet = await openResponses(chatAnswer('hello'), FAST)
@@ -48,7 +52,7 @@ test('queued at once, completed in the end, as a run with a client is', async ()
   })
   expect(done.completed_at).toEqual(expect.any(Number))
   const sync = await fleet.create({ input: 'hi' })
-  const content = ({ output }: Reply) => output.map((item: Reply) => item.content)
+  const content = ({ output }: ResponseJson) => output.map((item: ResponseJson) => item.content)
   expect(content(done)).toEqual(content(sync))
   const followUp = await fleet.create({ input: 'more', previous_response_id: done.id })
   expect(followUp.status).toBe('completed')
@@ -223,7 +227,7 @@ test.each(['cancelled', 'failed', 'deleted'] as const)(
       plugins: { ...FAST.plugins, conversations: {} },
       own: [plugin],
     })
-    const { id: conversation } = (await (await fleet.post('/v1/conversations', {})).json()) as Reply
+    const { id: conversation } = (await (await fleet.post('/v1/conversations', {})).json()) as ResponseJson
     const { id } = await fleet.create({ input: 'hi', background: true, conversation })
     const stream = openSse(`${fleet.gateway.url}/v1/responses/${id}?stream=true`)
     await stream.receive(5)
@@ -300,7 +304,7 @@ test('a busy conversation is waited for, and others have their turn meanwhile', 
     plugins: { conversations: {}, responses: { background: { pollMs: 50, maxRunningPerTenant: 1 } } },
   })
   fleet.workers[0].once(CHAT, () => sseAnswer([{ until: gate.promise }, chunk({ content: 'x' }), ...DONE]))
-  const { id: conversation } = (await (await fleet.post('/v1/conversations', {})).json()) as Reply
+  const { id: conversation } = (await (await fleet.post('/v1/conversations', {})).json()) as ResponseJson
   const first = fleet.stream({ input: 'first', conversation })
   await fleet.workers[0].received(CHAT)
   const { id } = await fleet.create({ input: 'second', conversation, background: true })
@@ -328,7 +332,10 @@ test('so many of a tenant run at a time, and so many wait', async () => {
     ids.push((await fleet.create({ input: 'hi', background: true })).id)
   const full = await fleet.post('/v1/responses', { model: 'test-model', input: 'hi', background: true })
   expect([full.status, full.headers.get('retry-after')]).toEqual([429, '5'])
-  expect(((await full.json()) as Reply).error).toMatchObject({ type: 'rate_limit_error', code: 'queue_full' })
+  expect(((await full.json()) as ResponseJson).error).toMatchObject({
+    type: 'rate_limit_error',
+    code: 'queue_full',
+  })
   expect(fleet.workers[0].requestsTo(CHAT)).toHaveLength(2)
   gate.resolve()
   for (const id of ids) expect((await until(fleet, id, isOver)).status).toBe('completed')
@@ -351,7 +358,7 @@ test('what waits for its conversation when the gateway ends is begun by the next
   const first = await openResponses(() => sseAnswer([chunk({ content: 'half' }), { until: forever }]), {
     plugins,
   })
-  const { id: conversation } = (await (await first.post('/v1/conversations', {})).json()) as Reply
+  const { id: conversation } = (await (await first.post('/v1/conversations', {})).json()) as ResponseJson
   const stream = openSse(`${first.gateway.url}/v1/responses`, {
     body: { model: 'test-model', stream: true, input: 'first', conversation },
   })

@@ -3,7 +3,7 @@ import { createRequire } from 'node:module'
 import { expect } from 'vitest'
 import { defineValidator, type TSchema } from '#kernel'
 import type { checkResponseEvents } from '../../support/response-events.ts'
-import type { Json, Reply } from './responses-fleet.ts'
+import type { Json, ResponseJson } from './responses-fleet.ts'
 
 const shapes = createRequire(import.meta.url)('../../fixtures/open-responses-shapes.json') as {
   components: { schemas: Record<string, Json> }
@@ -27,7 +27,7 @@ const eventShapes = new Map(
   Object.keys(shapes.components.schemas)
     .filter((name) => name.endsWith('StreamingEvent'))
     .map((name) => {
-      const { type } = (shapes.components.schemas[name] as Reply).properties
+      const { type } = (shapes.components.schemas[name] as ResponseJson).properties
       return [type.enum?.[0] ?? type.const, name]
     }),
 )
@@ -74,7 +74,7 @@ export const templates: readonly [string, Json][] = [
 ]
 
 /** Checks the grammar of a stream, and the shape of every event and of the last response. */
-export function expectEvents(checked: ReturnType<typeof checkResponseEvents>): Reply {
+export function expectEvents(checked: ReturnType<typeof checkResponseEvents>): ResponseJson {
   for (const event of checked.events) {
     const shape = eventShapes.get(event.type)
     if (shape === undefined) throw new Error(`no shape for ${event.type}`)

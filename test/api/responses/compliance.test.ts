@@ -1,7 +1,13 @@
 /** The templates of the Open Responses compliance suite, their replies and events checked against the published shapes. */
 import { expect, test } from 'vitest'
 import { expectEvents, expectShape, message, templates } from './compliance-shapes.ts'
-import { chatAnswer, type Json, openResponses, type Reply, type ResponsesFleet } from './responses-fleet.ts'
+import {
+  chatAnswer,
+  type Json,
+  openResponses,
+  type ResponseJson,
+  type ResponsesFleet,
+} from './responses-fleet.ts'
 
 test('the shapes refuse what they should', () => {
   expect(() => expectShape('ResponseResource', { id: 'x' })).toThrow()
@@ -18,7 +24,7 @@ test('the plain templates pass, whole and streamed', async () => {
   }
 })
 
-async function streamOf(fleet: ResponsesFleet, body: Json): Promise<Reply> {
+async function streamOf(fleet: ResponsesFleet, body: Json): Promise<ResponseJson> {
   return expectEvents(await fleet.stream(body))
 }
 

@@ -1,13 +1,13 @@
 /** POST /v1/responses/input_tokens: by the model's tokenizer, history and tools included. */
 import { expect, test } from 'vitest'
-import { chatAnswer, openResponses, type Reply } from './responses-fleet.ts'
+import { chatAnswer, openResponses, type ResponseJson } from './responses-fleet.ts'
 
 const PATH = '/v1/responses/input_tokens'
 const tokenizers = { load: [{ name: 'test-model', source: 'weir:sample' }] }
 
 test('the count holds the history, the instructions and the tools; nothing is kept or asked', async () => {
   const fleet = await openResponses(chatAnswer('well'), { plugins: { tokenizers } })
-  const count = async (body: object): Promise<Reply> => {
+  const count = async (body: object): Promise<ResponseJson> => {
     const reply = await fleet.post(PATH, { model: 'test-model', ...body })
     return { status: reply.status, ...((await reply.json()) as object) }
   }

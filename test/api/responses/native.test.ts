@@ -2,7 +2,14 @@
 import { expect, test } from 'vitest'
 import { NATIVE, nativeAnswer, text } from '../../support/responses-script.ts'
 import { jsonAnswer, sseAnswer } from '../../support/scripted-worker.ts'
-import { CHAT, chatAnswer, type Json, openResponses, RESPONSES, type Reply } from './responses-fleet.ts'
+import {
+  CHAT,
+  chatAnswer,
+  type Json,
+  openResponses,
+  RESPONSES,
+  type ResponseJson,
+} from './responses-fleet.ts'
 
 const engine = {}
 const NATIVE_WORKER = { spec: { apis: ['responses'] } }
@@ -13,7 +20,7 @@ async function openNative(said: Parameters<typeof nativeAnswer>[0], config: Json
     plugins: { generations: config },
   })
   fleet.workers[0].script(NATIVE, nativeAnswer(said))
-  const asked = () => fleet.workers[0].requestsTo(NATIVE).map((request) => request.json() as Reply)
+  const asked = () => fleet.workers[0].requestsTo(NATIVE).map((request) => request.json() as ResponseJson)
   return { ...fleet, asked }
 }
 
@@ -220,7 +227,7 @@ test('a worker that takes both formats is asked in the one that the client speak
     model: 'test-model',
     messages: [{ role: 'user', content: 'hi' }],
   })
-  expect(((await chat.json()) as Reply).choices[0].message.content).toBe('chat')
+  expect(((await chat.json()) as ResponseJson).choices[0].message.content).toBe('chat')
 })
 
 test('chat over workers that speak Responses alone, whole and streamed', async () => {
@@ -248,7 +255,7 @@ test('chat over workers that speak Responses alone, whole and streamed', async (
     tools: [{ type: 'function', function: { name: 'f' } }],
     max_tokens: 9,
   }
-  const reply = (await (await fleet.post('/v1/chat/completions', body)).json()) as Reply
+  const reply = (await (await fleet.post('/v1/chat/completions', body)).json()) as ResponseJson
   expect(reply.choices[0]).toMatchObject({
     finish_reason: 'tool_calls',
     message: { content: 'hello', tool_calls: [{ id: 'call_1', function: { name: 'f', arguments: '{}' } }] },
@@ -371,9 +378,9 @@ test('in the background, followed, and cancelled', async () => {
 })
 
 async function ended(
-  fleet: { fetchJson(method: string, path: string): Promise<Reply> },
+  fleet: { fetchJson(method: string, path: string): Promise<ResponseJson> },
   id: string,
-): Promise<Reply> {
+): Promise<ResponseJson> {
   for (;;) {
     const reply = await fleet.fetchJson('GET', `${RESPONSES}/${id}`)
     if (reply.status !== 'queued' && reply.status !== 'in_progress') return reply

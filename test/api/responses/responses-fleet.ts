@@ -17,16 +17,21 @@ export * from '../../support/chat-script.ts'
 export type Json = Record<string, unknown>
 
 // biome-ignore lint/suspicious/noExplicitAny: replies of any shape, for tests that look into them
-export type Reply = any
+export type ResponseJson = any
 
 export interface ResponsesFleet extends Fleet {
   /** @throws when the status is not the expected one */
-  create(body: Json, status?: number): Promise<Reply>
+  create(body: Json, status?: number): Promise<ResponseJson>
   /** A streamed create, its grammar checked. */
   stream(body: Json): Promise<ReturnType<typeof checkResponseEvents>>
   /** Chat bodies that the first worker got. */
-  asked(): Reply[]
-  fetchJson(method: string, path: string, status?: number, headers?: Record<string, string>): Promise<Reply>
+  asked(): ResponseJson[]
+  fetchJson(
+    method: string,
+    path: string,
+    status?: number,
+    headers?: Record<string, string>,
+  ): Promise<ResponseJson>
 }
 
 const directories: string[] = []

@@ -11,7 +11,7 @@ import {
   newDirectory,
   openResponses,
   RESPONSES,
-  type Reply,
+  type ResponseJson,
   type ResponsesFleet,
 } from './responses-fleet.ts'
 import { check, connect } from './socket-client.ts'
@@ -24,7 +24,7 @@ const foreign = { type: 'reasoning', id: 'rs_1', summary: [], encrypted_content:
 const WARNING = 'encrypted_reasoning_dropped; items=1'
 
 /** A reasoning item as a client that keeps its history itself has it. */
-async function sealedBy(fleet: ResponsesFleet): Promise<Reply> {
+async function sealedBy(fleet: ResponsesFleet): Promise<ResponseJson> {
   const reply = await fleet.create({ input: [question], store: false })
   const { content: _, ...sealed } = reply.output[0]
   expect(sealed.encrypted_content).toEqual(expect.any(String))
@@ -32,7 +32,7 @@ async function sealedBy(fleet: ResponsesFleet): Promise<Reply> {
 }
 
 /** What the worker is given of the item, and the warning. */
-async function sendBack(fleet: ResponsesFleet, item: Reply) {
+async function sendBack(fleet: ResponsesFleet, item: ResponseJson) {
   const body = { model: 'test-model', store: false, input: [question, item, call, output] }
   const reply = await fleet.post(RESPONSES, body)
   expect(reply.status, await reply.text()).toBe(200)
@@ -164,7 +164,7 @@ describe('reasoning that cannot be opened', () => {
     for (const next of [input, 'and then?', 'and then?']) {
       const reply = await fleet.post(RESPONSES, { ...body, input: next, previous_response_id })
       expect([reply.status, reply.headers.get('x-weir-warning')]).toEqual([200, WARNING])
-      previous_response_id = ((await reply.json()) as Reply).id
+      previous_response_id = ((await reply.json()) as ResponseJson).id
     }
     const plain = await fleet.post(RESPONSES, { ...body, input: 'new' })
     expect(plain.headers.get('x-weir-warning')).toBeNull()
@@ -179,7 +179,7 @@ describe('reasoning that cannot be opened', () => {
     const reply = await post(RESPONSES, body)
     expect([reply.status, reply.headers.get('x-weir-warning')]).toEqual([200, WARNING])
     const [request] = workers[0].requestsTo(NATIVE)
-    expect((request.json() as Reply).input).toHaveLength(3)
+    expect((request.json() as ResponseJson).input).toHaveLength(3)
   })
 
   test('a compacted conversation that cannot be opened is rejected: it is the history', async () => {

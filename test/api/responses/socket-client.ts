@@ -2,7 +2,7 @@
 import { afterEach, expect } from 'vitest'
 import { WebSocket } from 'ws'
 import { checkResponseEvents } from '../../support/response-events.ts'
-import type { Json, Reply } from './responses-fleet.ts'
+import type { Json, ResponseJson } from './responses-fleet.ts'
 
 const closers: (() => void)[] = []
 afterEach(() => {
@@ -16,7 +16,7 @@ export async function connect(url: string, model = 'test-model', key = 'x') {
     headers: { authorization: `Bearer ${key}` },
   })
   closers.push(() => ws.terminate())
-  const messages: Reply[] = []
+  const messages: ResponseJson[] = []
   ws.on('message', (data) => messages.push(JSON.parse(String(data))))
   await new Promise((resolve, reject) => {
     ws.once('open', resolve)
@@ -28,10 +28,10 @@ export async function connect(url: string, model = 'test-model', key = 'x') {
     messages,
     send,
     /** One turn: all its events, until one ends it. */
-    turn: async (body: Json): Promise<Reply[]> => {
+    turn: async (body: Json): Promise<ResponseJson[]> => {
       const first = messages.length
       send(body)
-      const isEnd = ({ type, status }: Reply) =>
+      const isEnd = ({ type, status }: ResponseJson) =>
         TERMINAL.has(type) || (type === 'error' && status !== undefined)
       await expect.poll(() => messages.slice(first).some(isEnd), { timeout: 30_000 }).toBe(true)
       return messages.slice(first)
@@ -39,7 +39,7 @@ export async function connect(url: string, model = 'test-model', key = 'x') {
   }
 }
 
-export function check(events: readonly Reply[]) {
+export function check(events: readonly ResponseJson[]) {
   return checkResponseEvents(
     events.map((event) => ({ event: event.type, data: JSON.stringify(event) })),
     { isSocket: true },

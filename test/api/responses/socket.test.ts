@@ -9,7 +9,7 @@ import {
   type Json,
   openResponses,
   RESPONSES,
-  type Reply,
+  type ResponseJson,
 } from './responses-fleet.ts'
 import { check, connect } from './socket-client.ts'
 
@@ -135,7 +135,7 @@ test('a compacted conversation begins a new chain', async () => {
     { type: 'message', role: 'assistant', content: 'hello Ada' },
   ]
   const reply = await post('/v1/responses/compact', { model: 'test-model', input, prompt_cache_key: 'k' })
-  const compacted = (await reply.json()) as Reply
+  const compacted = (await reply.json()) as ResponseJson
   expect(compacted).toMatchObject({ object: 'response.compaction', usage: { total_tokens: 15 } })
   expect(compacted.output.map(({ type }: Json) => type)).toEqual(['message', 'compaction'])
   expect(JSON.stringify(compacted)).not.toContain('a short summary')
@@ -150,13 +150,13 @@ test('a compacted conversation begins a new chain', async () => {
     'my name is Ada\n\nSummary of the conversation so far:\na short summary\n\nwho am I?',
   ])
   const missing = await post('/v1/responses/compact', { input })
-  expect([missing.status, ((await missing.json()) as Reply).error.param]).toEqual([400, 'model'])
+  expect([missing.status, ((await missing.json()) as ResponseJson).error.param]).toEqual([400, 'model'])
   const stored = await create({ input: 'one' })
   const chained = await post('/v1/responses/compact', {
     model: 'test-model',
     previous_response_id: stored.id,
   })
-  expect(((await chained.json()) as Reply).output).toHaveLength(2)
+  expect(((await chained.json()) as ResponseJson).output).toHaveLength(2)
 })
 
 test('a tenant has no more sockets than its share', async () => {

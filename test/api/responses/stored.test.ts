@@ -2,7 +2,14 @@
 import { expect, test } from 'vitest'
 import { checkResponseEvents } from '../../support/response-events.ts'
 import { openSse } from '../../support/sse-client.ts'
-import { CHAT, chatAnswer, historyPeek, newDirectory, openResponses, type Reply } from './responses-fleet.ts'
+import {
+  CHAT,
+  chatAnswer,
+  historyPeek,
+  newDirectory,
+  openResponses,
+  type ResponseJson,
+} from './responses-fleet.ts'
 
 const tools = [{ type: 'function', name: 'f' }]
 const call = (id: string) => ({ id, name: 'f', arguments: '{}' })
@@ -170,7 +177,7 @@ test('ids of other tenants are unknown ids', async () => {
   })
   const as = (key: string) => ({ authorization: `Bearer ${key}` })
   const body = { model: 'test-model', input: 'secret' }
-  const { id, output } = (await (await post('/v1/responses', body, as('key-a'))).json()) as Reply
+  const { id, output } = (await (await post('/v1/responses', body, as('key-a'))).json()) as ResponseJson
   const paths = [
     ['GET', ''],
     ['DELETE', ''],
@@ -329,7 +336,7 @@ test('items that are named are no way past the limit of history', async () => {
     await create({ input: 'three' }),
   ]
   const references = replies.flatMap(({ output }) =>
-    output.map(({ id }: Reply) => ({ type: 'item_reference', id })),
+    output.map(({ id }: ResponseJson) => ({ type: 'item_reference', id })),
   )
   await create({ input: [...references, { role: 'user', content: 'go' }] })
   const more = await create({ input: 'four' })

@@ -5,7 +5,7 @@ import { openSse } from '../../support/sse-client.ts'
 import { openGrpcFleet } from '../grpc-fleet.ts'
 import { openSimulated, WORKER_KINDS } from './compliance-fleet.ts'
 import { expectEvents, expectShape, message, templates } from './compliance-shapes.ts'
-import { type Json, newDirectory, type Reply } from './responses-fleet.ts'
+import { type Json, newDirectory, type ResponseJson } from './responses-fleet.ts'
 import { check, connect } from './socket-client.ts'
 
 const model = 'sim-1'
@@ -26,9 +26,9 @@ const parameters = { type: 'object', properties: { location: { type: 'string' } 
 const tools = [{ type: 'function', name: 'get_weather', description: 'The weather', parameters }]
 const ASKS = { input: [message('user', 'Weather in Bern? Please call tool get_weather.')], tools }
 
-function expectCall({ body }: Reply): void {
+function expectCall({ body }: ResponseJson): void {
   expectShape('ResponseResource', body)
-  expect(body.output.map(({ type }: Reply) => type)).toContain('function_call')
+  expect(body.output.map(({ type }: ResponseJson) => type)).toContain('function_call')
 }
 
 test('tool-calling over a grpc worker; image-input is refused there, and says why', async () => {
@@ -42,7 +42,7 @@ test('tool-calling over a grpc worker; image-input is refused there, and says wh
   expectCall({ body: await reply.json() })
   const [, image] = templates.find(([name]) => name === 'image-input') ?? []
   const refused = await post('/v1/responses', { model: 'test-model', ...image })
-  expect([refused.status, ((await refused.json()) as Reply).error.code]).toEqual([
+  expect([refused.status, ((await refused.json()) as ResponseJson).error.code]).toEqual([
     400,
     'multimodal_not_supported',
   ])
@@ -51,7 +51,7 @@ test('tool-calling over a grpc worker; image-input is refused there, and says wh
 describe.each(WORKER_KINDS)('a %s worker', (kind) => {
   test('templates over HTTP', async () => {
     const { url } = await openSimulated(kind)
-    const create = async (body: Json, path = '/v1/responses'): Promise<Reply> => {
+    const create = async (body: Json, path = '/v1/responses'): Promise<ResponseJson> => {
       const reply = await fetch(url + path, {
         method: 'POST',
         headers: { 'content-type': 'application/json', authorization: 'Bearer x' },
@@ -91,8 +91,8 @@ describe.each(WORKER_KINDS)('a %s worker', (kind) => {
   test('templates over a WebSocket', async () => {
     const { url } = await openSimulated(kind)
     const said = (content: string) => [message('user', content)]
-    const ended = (events: Reply[]) => expectEvents(check(events))
-    const errorOf = (events: Reply[]) => events.find(({ type }) => type === 'error')?.error.code
+    const ended = (events: ResponseJson[]) => expectEvents(check(events))
+    const errorOf = (events: ResponseJson[]) => events.find(({ type }) => type === 'error')?.error.code
     // websocket-response
     const one = await connect(url, model)
     expect(ended(await one.turn({ input: said('hi') })).status).toBe('completed')
@@ -123,7 +123,7 @@ describe.each(WORKER_KINDS)('a %s worker', (kind) => {
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify({ model, input: said('We talked of bears.') }),
     })
-    const { output } = (await compacted.json()) as Reply
+    const { output } = (await compacted.json()) as ResponseJson
     const chain = await other.turn({ input: [...output, ...said('Of what?')], store: false, tools: [] })
     expect(ended(chain).status).toBe('completed')
   }, 180_000)
@@ -136,8 +136,8 @@ test('what is served over gRPC cannot be cancelled, and stays as it is', async (
   engine.answer([[1]])
   const { id } = (await (
     await post('/v1/responses', { model: 'test-model', input: 'hi', background: true })
-  ).json()) as Reply
-  const shown = async () => (await (await get(`/v1/responses/${id}`)).json()) as Reply
+  ).json()) as ResponseJson
+  const shown = async () => (await (await get(`/v1/responses/${id}`)).json()) as ResponseJson
   await expect.poll(async () => (await shown()).status, { timeout: 30_000 }).not.toBe('queued')
   await expect.poll(async () => (await shown()).status, { timeout: 30_000 }).toBe('completed')
   const before = await shown()

@@ -1,7 +1,7 @@
 /** What another tenant has is told nowhere: every route, and every field of a body that can name something. */
 import { expect, test } from 'vitest'
 import { NATIVE, nativeAnswer, text } from '../../support/responses-script.ts'
-import { openResponses, type Reply, type ResponsesFleet } from './responses-fleet.ts'
+import { openResponses, type ResponseJson, type ResponsesFleet } from './responses-fleet.ts'
 import { connect } from './socket-client.ts'
 
 const SECRET = 'marzipan'
@@ -32,7 +32,7 @@ async function openTenants(): Promise<ResponsesFleet> {
 
 /** What the first tenant has: ids by the place where they can be named. */
 async function fill({ gateway, workers }: ResponsesFleet) {
-  const send = async (path: string, body: object): Promise<Reply> => {
+  const send = async (path: string, body: object): Promise<ResponseJson> => {
     const reply = await fetch(gateway.url + path, {
       method: 'POST',
       headers: as('key-a'),
@@ -58,8 +58,10 @@ async function fill({ gateway, workers }: ResponsesFleet) {
   return {
     responses: [done.id, used.id, running.id] as string[],
     conversation: conversation.id as string,
-    items: [...done.output, ...((await listed.json()) as Reply).data].map(({ id }: Reply) => id as string),
-    sealed: [done.output[0], compacted.output.at(-1)] as Reply[],
+    items: [...done.output, ...((await listed.json()) as ResponseJson).data].map(
+      ({ id }: ResponseJson) => id as string,
+    ),
+    sealed: [done.output[0], compacted.output.at(-1)] as ResponseJson[],
   }
 }
 
@@ -233,13 +235,16 @@ test('no route and no field tells one tenant of another', async () => {
   expect(workers[0].requestsTo(NATIVE)).toHaveLength(asked)
   for (const id of theirs.responses) {
     const reply = await fetch(`${gateway.url}/v1/responses/${id}`, { headers: as('key-a') })
-    expect([reply.status, ((await reply.json()) as Reply).status === 'cancelled']).toEqual([200, false])
+    expect([reply.status, ((await reply.json()) as ResponseJson).status === 'cancelled']).toEqual([
+      200,
+      false,
+    ])
   }
   const kept = await fetch(`${gateway.url}/v1/conversations/${theirs.conversation}`, { headers: as('key-a') })
   expect(await kept.json()).toMatchObject({ metadata: { word: SECRET } })
 
   // Every route that there is was tried.
-  const document = (await (await fetch(`${gateway.url}/openapi.json`)).json()) as Reply
+  const document = (await (await fetch(`${gateway.url}/openapi.json`)).json()) as ResponseJson
   const all = Object.entries(document.paths as Record<string, object>)
     .filter(([path]) => /^\/v1\/(responses|conversations)/.test(path))
     .flatMap(([path, methods]) => Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`))

@@ -19,7 +19,7 @@ import {
   newDirectory,
   openResponses,
   RESPONSES,
-  type Reply,
+  type ResponseJson,
 } from './responses-fleet.ts'
 
 const ends: (() => Promise<void>)[] = []
@@ -132,9 +132,9 @@ const mcp = (server: ToolServer, more: Json = {}) => ({
   require_approval: 'never',
   ...more,
 })
-const kinds = ({ output }: Reply) => output.map(({ type }: Reply) => type)
+const kinds = ({ output }: ResponseJson) => output.map(({ type }: ResponseJson) => type)
 const saying = (text: string): [string, string] => ['echo', JSON.stringify({ text })]
-const textOf = ({ output }: Reply) => output.at(-1).content[0].text
+const textOf = ({ output }: ResponseJson) => output.at(-1).content[0].text
 
 describe.each(
   (['HTTP', 'gRPC'] as const).flatMap((kind) => [[kind, 'whole'] as const, [kind, 'streamed'] as const]),
@@ -149,7 +149,7 @@ describe.each(
         body: JSON.stringify({ model: 'test-model', input: 'go', ...body }),
       })
     /** The response as it is at its end. */
-    const create = async (body: Json): Promise<Reply> => {
+    const create = async (body: Json): Promise<ResponseJson> => {
       if (form === 'whole') {
         const reply = await post(body)
         const text = await reply.text()
@@ -165,7 +165,8 @@ describe.each(
       types = checked.types
       return checked.response
     }
-    const stored = async (id: string): Promise<Reply> => (await fetch(`${site.url}${RESPONSES}/${id}`)).json()
+    const stored = async (id: string): Promise<ResponseJson> =>
+      (await fetch(`${site.url}${RESPONSES}/${id}`)).json()
     return { ...site, create, post, stored, types: () => types }
   }
 
@@ -194,7 +195,7 @@ describe.each(
     const { chatAnswer, create, heard } = await open()
     await chatAnswer('done')
     const reply = await create({ tools: [mcp(server, { allowed_tools: ['echo'] })] })
-    expect(reply.output[0].tools.map(({ name }: Reply) => name)).toEqual(['echo'])
+    expect(reply.output[0].tools.map(({ name }: ResponseJson) => name)).toEqual(['echo'])
     const [prompt] = await heard()
     expect([prompt.includes('echo'), prompt.includes('hiddenone')]).toEqual([true, false])
   })
@@ -209,7 +210,7 @@ describe.each(
       { type: 'function', name: 'echo', parameters: { type: 'object', properties: {} } },
     ]
     const reply = await create({ tools })
-    expect(reply.output.find(({ type }: Reply) => type === 'mcp_call')).toMatchObject({
+    expect(reply.output.find(({ type }: ResponseJson) => type === 'mcp_call')).toMatchObject({
       name: 'echo',
       server_label: 'one',
     })
@@ -247,7 +248,7 @@ describe.each(
     await chatAnswer('never')
     if (form === 'whole') {
       const reply = await post({ tools: [mcp(server)] })
-      expect([reply.status, ((await reply.json()) as Reply).error.param]).toEqual([424, 'tools'])
+      expect([reply.status, ((await reply.json()) as ResponseJson).error.param]).toEqual([424, 'tools'])
     } else {
       await create({ tools: [mcp(server)] })
       expect(types()).toContain('response.mcp_list_tools.failed')
@@ -323,7 +324,7 @@ describe.each(
     const { chatAnswer, create, heard } = await open()
     await chatAnswer([saying('a'), saying('b'), saying('c')], 'done')
     const reply = await create({ tools: [mcp(server)] })
-    expect(reply.output.slice(1, 4).map(({ output }: Reply) => output)).toEqual(['a', 'b', 'c'])
+    expect(reply.output.slice(1, 4).map(({ output }: ResponseJson) => output)).toEqual(['a', 'b', 'c'])
     expect((await heard()).length).toBe(2)
     const perTurn = kind === 'HTTP' ? 10 : 7
     expect(reply.usage.input_tokens).toBe(2 * perTurn)
@@ -352,7 +353,7 @@ describe.each(
     await chatAnswer('never')
     const tools = [mcp(server), mcp(server, { server_label: 'ECHOES' })]
     const reply = await post({ tools, stream: form === 'streamed' })
-    expect([reply.status, ((await reply.json()) as Reply).error.code]).toEqual([
+    expect([reply.status, ((await reply.json()) as ResponseJson).error.code]).toEqual([
       400,
       'mcp_tool_duplicate_server_label',
     ])
@@ -406,7 +407,7 @@ describe.each(
       tools: [{ type: 'web_search_preview' }],
       stream: form === 'streamed',
     })
-    expect([refused.status, ((await refused.json()) as Reply).error.code]).toEqual([
+    expect([refused.status, ((await refused.json()) as ResponseJson).error.code]).toEqual([
       400,
       'tool_not_available',
     ])

@@ -5,7 +5,7 @@ import { startToolServer, type ToolServer } from '../../../plugins/tools/mcp/fix
 import { checkResponseEvents } from '../../support/response-events.ts'
 import { sseAnswer } from '../../support/scripted-worker.ts'
 import { openSse } from '../../support/sse-client.ts'
-import { CHAT, chatAnswer, openResponses, type Reply } from './responses-fleet.ts'
+import { CHAT, chatAnswer, openResponses, type ResponseJson } from './responses-fleet.ts'
 
 const ends: (() => Promise<void>)[] = []
 afterEach(async () => {
@@ -34,7 +34,7 @@ const mcp = (server: ToolServer, more: object = {}) => ({
   require_approval: 'never',
   ...more,
 })
-const kinds = ({ output }: Reply) => output.map(({ type }: Reply) => type)
+const kinds = ({ output }: ResponseJson) => output.map(({ type }: ResponseJson) => type)
 
 test('list, call and message, in that order; the secret is nowhere', async () => {
   const server = await serveEcho()
@@ -141,7 +141,7 @@ test('what needs approval waits; yes runs it, no does not, and both only once', 
     expect(
       asked()
         .at(-1)
-        .messages.filter(({ role }: Reply) => role === 'tool'),
+        .messages.filter(({ role }: ResponseJson) => role === 'tool'),
     ).toHaveLength(1)
     const unknown = { ...answer, approval_request_id: 'mcpr_no' }
     expect((await create({ input: [unknown], tools }, 400)).error.code).toBe('approval_request_not_found')
@@ -216,7 +216,7 @@ test('of what a server of the operator did, a conversation and a background resp
     },
   }
   const { create, post, workers, fetchJson, gateway } = await openResponses(chatAnswer('done'), { plugins })
-  const { id: conversation } = (await (await post('/v1/conversations', {})).json()) as Reply
+  const { id: conversation } = (await (await post('/v1/conversations', {})).json()) as ResponseJson
   const tools = [{ type: 'mcp', server_label: 'secret-hr', require_approval: 'never' }]
   workers[0].once(CHAT, calls('one', 'two', 'three'))
   await create({ input: 'first', conversation, tools })
@@ -228,9 +228,9 @@ test('of what a server of the operator did, a conversation and a background resp
   const path = `/v1/conversations/${conversation}/items`
   const whole = await fetchJson('GET', `${path}?order=asc`)
   const shown = ['message', 'message', 'message', 'web_search_call', 'message']
-  expect(whole.data.map(({ type }: Reply) => type)).toEqual(shown)
+  expect(whole.data.map(({ type }: ResponseJson) => type)).toEqual(shown)
   for (const limit of [1, 2, 3, 5]) {
-    const pages: Reply[] = []
+    const pages: ResponseJson[] = []
     do {
       const after = pages.length === 0 ? '' : `&after=${pages.at(-1).last_id}`
       pages.push(await fetchJson('GET', `${path}?order=asc&limit=${limit}${after}`))

@@ -7,7 +7,7 @@ import {
   startRawServer,
 } from '../../../plugins/tools/mcp/fixtures/raw-server.ts'
 import { startToolServer, type ToolServer } from '../../../plugins/tools/mcp/fixtures/tool-server.ts'
-import { CHAT, chatAnswer, openResponses, type Reply } from './responses-fleet.ts'
+import { CHAT, chatAnswer, openResponses, type ResponseJson } from './responses-fleet.ts'
 
 const LOOPBACK = { mcp: { clientServers: { allowsPrivate: true } } }
 const mcp = (url: string) => ({
@@ -25,7 +25,7 @@ async function turnWith(url: string) {
     workers[0].once(CHAT, callOf('t'))
     workers[0].once(CHAT, chatAnswer('done'))
     const reply = await create({ input: 'go', tools: [mcp(url)] })
-    return { call: reply.output.find(({ type }: Reply) => type === 'mcp_call'), reply }
+    return { call: reply.output.find(({ type }: ResponseJson) => type === 'mcp_call'), reply }
   }
   return { turn, asked }
 }
@@ -123,7 +123,7 @@ test.each<[string, object[], RegExp]>([
   const server = await serve((message, response) => sendResult(response, message, { content }))
   const { turn, asked } = await turnWith(server.url)
   expect((await turn()).call.status).toBe('completed')
-  const results = asked()[1].messages.filter(({ role }: Reply) => role === 'tool')
+  const results = asked()[1].messages.filter(({ role }: ResponseJson) => role === 'tool')
   expect(JSON.stringify(results).length).toBeLessThan(5_000)
   expect(JSON.stringify(results)).toMatch(said)
 })

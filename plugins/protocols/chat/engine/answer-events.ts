@@ -1,7 +1,7 @@
 /** Turns the chunks of a chat worker's answer into the events of a generation. @hot */
 import { type EngineAttempt, type EngineSink, type GenerationUsage, isObject } from '#kernel'
 import type { Unchecked } from '#shared'
-import type { UncheckedChoice, UncheckedReply } from '../wire/chat.ts'
+import type { UncheckedChoice, UncheckedResponse } from '../wire/chat.ts'
 import type { Usage } from '../wire/fields.ts'
 import { ChoiceEvents } from './choice-events.ts'
 import { unsentStops } from './to-chat-body.ts'
@@ -34,7 +34,7 @@ export class AnswerEvents {
     return false
   }
 
-  add(answer: UncheckedReply): void {
+  add(answer: UncheckedResponse): void {
     const usage = readUsage(answer.usage)
     if (usage !== null) this.#usage = usage
     if (!this.#hasStarted) this.#start(answer)
@@ -53,7 +53,7 @@ export class AnswerEvents {
     this.#sink.emit({ type: 'finished', usage: this.#usage })
   }
 
-  #start(answer: UncheckedReply): void {
+  #start(answer: UncheckedResponse): void {
     this.#hasStarted = true
     const { id, model, created, system_fingerprint: fingerprint } = answer
     this.#sink.emit({

@@ -12,10 +12,10 @@ import {
 } from '#kernel'
 import type { ChatConfig } from '../config.ts'
 import { chatErrors } from '../errors.ts'
-import { ChatReply, ChatRequest } from '../wire/chat.ts'
-import { CompletionReply, CompletionRequest } from '../wire/completion.ts'
-import { ClassifyReply, ClassifyRequest, EmbeddingReply, EmbeddingRequest } from '../wire/embedding.ts'
-import { GenerateReply, GenerateRequest } from '../wire/generate.ts'
+import { ChatRequest, ChatResponse } from '../wire/chat.ts'
+import { CompletionRequest, CompletionResponse } from '../wire/completion.ts'
+import { ClassifyRequest, ClassifyResponse, EmbeddingRequest, EmbeddingResponse } from '../wire/embedding.ts'
+import { GenerateRequest, GenerationResponse } from '../wire/generate.ts'
 import { serveChat } from './chat/serve-chat.ts'
 import { serveCompletion } from './completions/serve-completion.ts'
 import { serveClassify, serveEmbedding } from './embeddings.ts'
@@ -64,7 +64,7 @@ const rows: readonly InferenceRow[] = [
     needsModel: true,
     summary: 'Complete a chat',
     body: ChatRequest,
-    reply: ChatReply,
+    reply: ChatResponse,
     streams: true,
     makeCheck: fullCheck(ChatRequest, checkChatRules),
   },
@@ -75,7 +75,7 @@ const rows: readonly InferenceRow[] = [
     needsModel: true,
     summary: 'Complete a text',
     body: CompletionRequest,
-    reply: CompletionReply,
+    reply: CompletionResponse,
     streams: true,
     makeCheck: fullCheck(CompletionRequest, checkCompletionRules),
   },
@@ -86,7 +86,7 @@ const rows: readonly InferenceRow[] = [
     needsModel: false,
     summary: 'Generate in the native format of the engine',
     body: GenerateRequest,
-    reply: Type.Union([GenerateReply, Type.Array(GenerateReply)]),
+    reply: Type.Union([GenerationResponse, Type.Array(GenerationResponse)]),
     streams: true,
     makeCheck: fullCheck(GenerateRequest, checkGenerateRules),
   },
@@ -97,7 +97,7 @@ const rows: readonly InferenceRow[] = [
     needsModel: true,
     summary: 'Embed texts',
     body: EmbeddingRequest,
-    reply: EmbeddingReply,
+    reply: EmbeddingResponse,
     streams: false,
     makeCheck: fullCheck(EmbeddingRequest),
   },
@@ -108,7 +108,7 @@ const rows: readonly InferenceRow[] = [
     needsModel: true,
     summary: 'Classify texts',
     body: ClassifyRequest,
-    reply: ClassifyReply,
+    reply: ClassifyResponse,
     streams: false,
     makeCheck: fullCheck(ClassifyRequest),
   },

@@ -154,7 +154,7 @@ const Logprob = {
   bytes: Type.Union([list(Type.Integer()), Type.Null()]),
 }
 
-const ReplyMessage = Type.Object({
+const ResponseMessage = Type.Object({
   role: Type.Literal('assistant'),
   content: nullable(Type.String()),
   reasoning_content: nullable(Type.String()),
@@ -163,9 +163,9 @@ const ReplyMessage = Type.Object({
   tool_calls: nullable(list(ToolCall)),
 })
 
-const ReplyChoice = Type.Object({
+const ResponseChoice = Type.Object({
   index: Type.Integer(),
-  message: ReplyMessage,
+  message: ResponseMessage,
   logprobs: nullable(
     Type.Object({
       content: list(Type.Object({ ...Logprob, top_logprobs: list(Type.Object(Logprob)) })),
@@ -180,18 +180,18 @@ const ReplyChoice = Type.Object({
 })
 
 /** Written for generated answers; replies of workers that are relayed are not checked. */
-export const ChatReply = Type.Object({
+export const ChatResponse = Type.Object({
   id: Type.String(),
   object: Type.Literal('chat.completion'),
   created: Type.Integer({ description: 'Unix time in seconds.' }),
   model: Type.String(),
   system_fingerprint: nullable(Type.String()),
-  choices: list(ReplyChoice),
+  choices: list(ResponseChoice),
   usage: nullable(Usage),
 })
 
-export type ChatReply = Static<typeof ChatReply>
-export type ChatReplyChoice = Static<typeof ReplyChoice>
+export type ChatResponse = Static<typeof ChatResponse>
+export type ChatResponseChoice = Static<typeof ResponseChoice>
 
 /** A tool call of a worker's answer, whole or a part of it. */
 export interface UncheckedToolCall extends Omit<Unchecked<Static<typeof ToolCall>>, 'function'> {
@@ -199,14 +199,14 @@ export interface UncheckedToolCall extends Omit<Unchecked<Static<typeof ToolCall
   readonly function?: Unchecked<Static<typeof ToolCall>['function']> | null
 }
 /** The delta of a chunk, or the message of a whole answer. */
-export type UncheckedDelta = Unchecked<Static<typeof ReplyMessage>> & {
+export type UncheckedDelta = Unchecked<Static<typeof ResponseMessage>> & {
   /** Name of `reasoning_content` with some engines. */
   readonly reasoning?: unknown
   /** Older form of `tool_calls`. */
   readonly function_call?: unknown
 }
 /** A choice of a worker's chunk or answer. */
-export type UncheckedChoice = Unchecked<ChatReplyChoice> & {
+export type UncheckedChoice = Unchecked<ChatResponseChoice> & {
   readonly delta?: unknown
   /** Of completions. */
   readonly text?: unknown
@@ -214,4 +214,4 @@ export type UncheckedChoice = Unchecked<ChatReplyChoice> & {
   readonly stop_reason?: unknown
 }
 /** A worker's chunk or answer; completions have the same members. */
-export type UncheckedReply = Unchecked<ChatReply>
+export type UncheckedResponse = Unchecked<ChatResponse>

@@ -19,7 +19,7 @@ export const CompletionRequest = Type.Object({
 export type CompletionRequest = Static<typeof CompletionRequest>
 
 /** What workers answer; passed through, never checked. */
-export const CompletionReply = Type.Object({
+export const CompletionResponse = Type.Object({
   id: Type.String(),
   object: Type.Literal('text_completion'),
   created: Type.Integer({ description: 'Unix time in seconds.' }),

@@ -16,7 +16,7 @@ export const EmbeddingRequest = Type.Object({
 export type EmbeddingRequest = Static<typeof EmbeddingRequest>
 
 /** What workers answer; passed through, never checked. */
-export const EmbeddingReply = Type.Object({
+export const EmbeddingResponse = Type.Object({
   object: Type.Literal('list'),
   data: Type.Array(
     Type.Object({
@@ -44,7 +44,7 @@ export const ClassifyRequest = Type.Object({
 export type ClassifyRequest = Static<typeof ClassifyRequest>
 
 /** What workers answer; passed through, never checked. */
-export const ClassifyReply = Type.Object({
+export const ClassifyResponse = Type.Object({
   id: Type.String(),
   object: Type.Literal('list'),
   created: Type.Integer({ description: 'Unix time in seconds.' }),

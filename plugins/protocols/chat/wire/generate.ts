@@ -50,7 +50,7 @@ export const GenerateRequest = Type.Object({
 export type GenerateRequest = Static<typeof GenerateRequest>
 
 /** What workers answer; passed through, never checked. */
-export const GenerateReply = Type.Object({
+export const GenerationResponse = Type.Object({
   text: Type.String(),
   output_ids: Type.Array(Type.Integer()),
   meta_info: Type.Record(Type.String(), Type.Unknown()),

@@ -36,7 +36,7 @@ export const RerankResult = Type.Object({
 
 export type RerankResult = Static<typeof RerankResult>
 
-export const RerankReply = Type.Object({
+export const RerankResponse = Type.Object({
   results: Type.Array(RerankResult, { description: 'Best first.' }),
   model: Type.String(),
   usage: Type.Object({ prompt_tokens: Type.Integer(), total_tokens: Type.Integer() }),
@@ -49,4 +49,4 @@ export const RerankReply = Type.Object({
   created: Type.Integer({ description: 'Unix time in seconds.' }),
 })
 
-export type RerankReply = Static<typeof RerankReply>
+export type RerankResponse = Static<typeof RerankResponse>

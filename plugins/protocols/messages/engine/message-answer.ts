@@ -9,7 +9,7 @@ import {
   isObject,
 } from '#kernel'
 import { answerErrors, type Unchecked, type WorkerMessage } from '#shared'
-import type { MessageReply, WireUsage } from '../wire.ts'
+import type { MessageResponse, WireUsage } from '../wire.ts'
 import { NativeBlocks } from './native-blocks.ts'
 
 /** Name of the adapter. */
@@ -64,7 +64,7 @@ export class MessageAnswer {
 
   /** Called for the first event of any kind, since some answers lack `message_start`. */
   start(message: unknown): void {
-    const { id, model, usage }: Unchecked<MessageReply> = isObject(message) ? message : {}
+    const { id, model, usage }: Unchecked<MessageResponse> = isObject(message) ? message : {}
     this.#usage.add(usage)
     if (this.#hasStarted) return
     this.#hasStarted = true

@@ -1,5 +1,6 @@
 /** Answers that the gateway writes itself: a generation or a turn with tools as a message, whole or streamed. */
 import {
+  type ExtraHeaders,
   type GatewayError,
   type GenerateOptions,
   type Generation,
@@ -9,7 +10,6 @@ import {
   Generations,
   type GenerationUsage,
   type Host,
-  type ReplyHeaders,
   type RequestContext,
   type ToolLoopEvent,
   type ToolLoopService,
@@ -37,7 +37,7 @@ export interface AnswerOptions {
   readonly model: string
   readonly request: GenerationRequest
   readonly blocks: BlockOptions
-  readonly headers: ReplyHeaders
+  readonly headers: ExtraHeaders
   readonly open: Pick<GenerateOptions, 'passThrough' | 'accepts'>
   /** The error that the client gets for a failure. Default: the failure itself. */
   readonly toError?: (failure: GatewayError) => unknown
@@ -49,7 +49,7 @@ export interface TurnOptions {
   readonly model: string
   readonly turn: ToolTurn
   readonly blocks: BlockOptions
-  readonly headers: ReplyHeaders
+  readonly headers: ExtraHeaders
 }
 
 function usageOf(usage: GenerationUsage | null, inputTokens: () => number, characters: number): WireUsage {

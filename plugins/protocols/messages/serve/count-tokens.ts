@@ -4,7 +4,7 @@
  */
 
 import { Generations, type RequestContext, type WorkerEntry } from '#kernel'
-import { collectReply } from '#shared'
+import { collectResponse } from '#shared'
 import { checkRequest } from './check-request.ts'
 import type { CreateParts } from './create-message.ts'
 import { API, checkHead, passThroughOf } from './native-relay.ts'
@@ -45,7 +45,7 @@ async function askWorker(
   worker: WorkerEntry | null,
 ): Promise<boolean> {
   const { path, headers } = passThroughOf(ctx)
-  const reply = await collectReply(host.upstream, ctx, {
+  const reply = await collectResponse(host.upstream, ctx, {
     model,
     stream: false,
     path,

@@ -1,9 +1,9 @@
 /** POST /v1/messages: bytes pass through to workers that speak the format; for all others the request is translated. */
 import {
+  type ExtraHeaders,
   type GenerationRequest,
   Generations,
   type PassThrough,
-  type ReplyHeaders,
   type RequestContext,
   type ToolLoopService,
 } from '#kernel'
@@ -165,7 +165,7 @@ function unreadOptions(
   }
 }
 
-function warningsOf(request: MessagesRequest): ReplyHeaders {
+function warningsOf(request: MessagesRequest): ExtraHeaders {
   return warningHeader(ignoredMembers(untranslatedMembers(request)))
 }
 

@@ -1,5 +1,5 @@
 /** The event stream of one message on its way to the client: head, events, back-pressure, pings and end. */
-import type { ReplyHeaders, RequestContext, StreamWriter } from '#kernel'
+import type { ExtraHeaders, RequestContext, StreamWriter } from '#kernel'
 import { MessageEvents, PING } from './message-events.ts'
 import type { Pings, PingTarget } from './pings.ts'
 import { estimatedUsage, type Stop } from './stop-and-usage.ts'
@@ -19,12 +19,12 @@ export class MessageStream implements PingTarget {
   source: Pausable | null = null
   readonly #ctx: RequestContext
   readonly #pings: Pings
-  readonly #headers: ReplyHeaders
+  readonly #headers: ExtraHeaders
   #writer: StreamWriter | null = null
   #onSilence: (() => void) | null = null
   #isPaused = false
 
-  constructor(ctx: RequestContext, pings: Pings, headers: ReplyHeaders) {
+  constructor(ctx: RequestContext, pings: Pings, headers: ExtraHeaders) {
     this.#headers = headers
     this.#ctx = ctx
     this.#pings = pings

@@ -3,7 +3,7 @@ import type { RequestContext, RouteDefinition } from '#kernel'
 import { MESSAGES_HEADERS } from '#shared'
 import { messagesErrorFormat } from '../error-format.ts'
 import { messagesErrors } from '../errors.ts'
-import { CountBody, CountReply, MessageBody, MessageReply } from '../wire.ts'
+import { CountBody, CountResponse, MessageBody, MessageResponse } from '../wire.ts'
 import { countTokens } from './count-tokens.ts'
 import { type CreateParts, createMessage } from './create-message.ts'
 import { TOOLS_HEADERS } from './gateway-tools.ts'
@@ -47,7 +47,7 @@ export function messagesRoutes(parts: CreateParts): RouteDefinition[] {
         responses: {
           200: {
             description: 'The message, or its events with `stream`.',
-            schema: MessageReply,
+            schema: MessageResponse,
             streams: true,
           },
           ...failures,
@@ -68,7 +68,7 @@ export function messagesRoutes(parts: CreateParts): RouteDefinition[] {
           200: {
             description:
               'Counted by a worker or by the model’s tokenizer. With the header `x-weir-token-estimate: true` it is an estimate: a token for four bytes of text and tools.',
-            schema: CountReply,
+            schema: CountResponse,
           },
           ...failures,
         },

@@ -1,10 +1,10 @@
 /** How a message ends: its stop reason, and its token counts. */
 import type { GenerationUsage } from '#kernel'
-import type { MessageReply, WireUsage } from '../wire.ts'
+import type { MessageResponse, WireUsage } from '../wire.ts'
 import type { BlockSequence } from './block-sequence.ts'
 
 export interface Stop {
-  readonly reason: MessageReply['stop_reason']
+  readonly reason: MessageResponse['stop_reason']
   /** The client's stop sequence that was hit; null for any other reason. */
   readonly sequence: string | null
 }

@@ -2,15 +2,15 @@
 import { randomBytes } from 'node:crypto'
 import { isObject, type NativeObject } from '#kernel'
 import { parseBoundedText } from '#shared'
-import type { MessageReply, WireReplyBlock, WireUsage } from '../wire.ts'
+import type { MessageResponse, WireResponseBlock, WireUsage } from '../wire.ts'
 import type { ServerToolResult, TurnSink } from './block-sequence.ts'
 import type { Stop } from './stop-and-usage.ts'
 import { toClientId, toServerCallId } from './tool-ids.ts'
 
 type Writable<T> = { -readonly [Member in keyof T]: T[Member] }
 type Block = {
-  [Kind in WireReplyBlock['type']]: Writable<Extract<WireReplyBlock, { type: Kind }>>
-}[WireReplyBlock['type']]
+  [Kind in WireResponseBlock['type']]: Writable<Extract<WireResponseBlock, { type: Kind }>>
+}[WireResponseBlock['type']]
 
 export class WholeBlocks implements TurnSink {
   readonly blocks: Block[] = []
@@ -102,10 +102,10 @@ export function makeMessageId(): string {
 
 export function toMessage(
   model: string,
-  blocks: WireReplyBlock[],
+  blocks: WireResponseBlock[],
   { reason, sequence }: Stop,
   usage: WireUsage,
-): MessageReply {
+): MessageResponse {
   return {
     id: makeMessageId(),
     type: 'message',

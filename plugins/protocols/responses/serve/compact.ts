@@ -11,7 +11,7 @@ import {
 import { newId, newItemId } from '#shared'
 import { failures } from '../error-format.ts'
 import { responsesErrors } from '../errors.ts'
-import { CompactBody, CompactedReply } from '../wire.ts'
+import { CompactBody, CompactedResponse } from '../wire.ts'
 import { toWireUsage } from './output/response-encoder.ts'
 import { toTask } from './prompt/compaction.ts'
 import { makePlan, warningHeaders } from './run/plan.ts'
@@ -32,7 +32,7 @@ export function compactRoute(parts: ServeParts, errors: ErrorFormat): RouteDefin
       responses: {
         200: {
           description: 'Items to be sent back as they are.',
-          schema: CompactedReply,
+          schema: CompactedResponse,
         },
         ...failures,
       },

@@ -2,7 +2,7 @@
 import type { ErrorFormat, RouteDefinition } from '#kernel'
 import { failures } from '../error-format.ts'
 import type { Json } from '../json.ts'
-import { CreateBody, ResponseReply } from '../wire.ts'
+import { CreateBody, ResponseObject } from '../wire.ts'
 import { acceptBackground } from './background/accept-background.ts'
 import { readCreate, type ServeParts, serveCreate } from './run/serve-create.ts'
 
@@ -27,7 +27,7 @@ export function createRoute(parts: ServeParts, errors: ErrorFormat, onQueued: ()
       responses: {
         200: {
           description: 'The response; with `stream`, server-sent events.',
-          schema: ResponseReply,
+          schema: ResponseObject,
           streams: true,
         },
         ...failures,

@@ -9,7 +9,7 @@ import type {
   TokenDecoder,
   TokenLogprob,
 } from '#kernel'
-import type { EngineReply, TopTokens } from '../runtimes/runtime.ts'
+import type { EngineOutput, TopTokens } from '../runtimes/runtime.ts'
 
 export interface ChoiceOptions {
   readonly tokenizer: LoadedTokenizer
@@ -63,7 +63,7 @@ export class ChoiceReader implements OutputSink {
    * Decodes output ids from a position on, at most a slice of them; ignores those after a stop or beyond the maximum.
    * @returns the position at which to continue; the number of ids if nothing is left to decode
    */
-  take(reply: EngineReply, from: number): number {
+  take(reply: EngineOutput, from: number): number {
     const { tokenIds, logprobs } = reply
     const { maxTokens } = this.#options
     const end = Math.min(tokenIds.length, from + SLICE_TOKENS)
@@ -106,7 +106,7 @@ export class ChoiceReader implements OutputSink {
     else this.#tokenIds.push(id)
   }
 
-  #holdLogprob(id: number, logprob: number, { top, named }: EngineReply, place: number): void {
+  #holdLogprob(id: number, logprob: number, { top, named }: EngineOutput, place: number): void {
     const held = this.#logprob(id, logprob, top[place], named[place])
     if (this.#logprobs === null) this.#logprobs = [held]
     else this.#logprobs.push(held)

@@ -56,7 +56,7 @@ export class EmbedCall implements Call {
     this.#settle = Promise.withResolvers()
     this.result = this.#settle.promise
     this.#open = parts.upstream.open(this, {
-      onAnswer: () => {
+      onHead: () => {
         this.#message = null
       },
       onData: (message) => {

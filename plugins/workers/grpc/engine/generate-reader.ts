@@ -1,7 +1,7 @@
 /** Converts the messages of an engine to generation events. @hot */
 import type { EngineAttempt, EngineReader, EngineSink, OutputSink } from '#kernel'
 import { grpcErrors } from '../errors.ts'
-import type { EngineReply, EngineRequest, Runtime } from '../runtimes/runtime.ts'
+import type { EngineOutput, EngineRequest, Runtime } from '../runtimes/runtime.ts'
 import { ChoiceReader } from './choice-reader.ts'
 import type { EnginePrompt } from './prompt.ts'
 
@@ -40,9 +40,9 @@ export class GenerateReader implements EngineReader {
 
   onData(message: Buffer): void {
     if (this.#isOver) return
-    let reply: EngineReply
+    let reply: EngineOutput
     try {
-      reply = this.#options.runtime.readReply(message)
+      reply = this.#options.runtime.readResponse(message)
     } catch (error) {
       this.#isOver = true
       this.#sink.fail(grpcErrors.engine_message_unreadable.with({ cause: error }, (error as Error).message))
@@ -51,11 +51,11 @@ export class GenerateReader implements EngineReader {
     this.#take(reply)
   }
 
-  #take(reply: EngineReply): void {
+  #take(reply: EngineOutput): void {
     if (reply.promptTokens > this.#promptTokens) this.#promptTokens = reply.promptTokens
     if (reply.cachedTokens > this.#cachedTokens) this.#cachedTokens = reply.cachedTokens
     if (!this.#hasStarted) this.#start(reply)
-    const choice = this.#completeReply(reply)
+    const choice = this.#completeResponse(reply)
     if (choice === null || choice.hasEnded) return
     if (reply.isComplete && choice.hasChunks) this.#complete(choice, reply)
     else if (choice.hasStopped) this.#chunk(choice, reply, true)
@@ -63,14 +63,14 @@ export class GenerateReader implements EngineReader {
   }
 
   /** Decodes a large message in slices, each in a turn of its own. */
-  #decode(choice: ChoiceReader, reply: EngineReply, from: number): void {
+  #decode(choice: ChoiceReader, reply: EngineOutput, from: number): void {
     const next = choice.take(reply, from)
     if (next < reply.tokenIds.length) this.#sink.defer(() => this.#decode(choice, reply, next))
     else if (reply.isComplete) this.#complete(choice, reply)
     else this.#chunk(choice, reply, false)
   }
 
-  #chunk(choice: ChoiceReader, reply: EngineReply, goesOnAfterStop: boolean): void {
+  #chunk(choice: ChoiceReader, reply: EngineOutput, goesOnAfterStop: boolean): void {
     choice.hasChunks = true
     if (this.#options.runtime.countsByMessage) choice.completionTokens += reply.completionTokens
     else choice.completionTokens = reply.completionTokens
@@ -82,7 +82,7 @@ export class GenerateReader implements EngineReader {
     }
   }
 
-  #complete(choice: ChoiceReader, reply: EngineReply): void {
+  #complete(choice: ChoiceReader, reply: EngineOutput): void {
     if (!choice.hasChunks || !this.#options.runtime.countsByMessage)
       choice.completionTokens = reply.completionTokens
     if (reply.reasoningTokens > 0) choice.reasoningTokens = reply.reasoningTokens
@@ -132,7 +132,7 @@ export class GenerateReader implements EngineReader {
   }
 
   /** Some engines give all choices of a non-streamed response the same index: then their order decides. */
-  #completeReply({ index, isComplete }: EngineReply): ChoiceReader | null {
+  #completeResponse({ index, isComplete }: EngineOutput): ChoiceReader | null {
     const most = this.#attempt.request.choices
     const isAlike = isComplete && !this.#attempt.stream && this.#choices[index]?.hasEnded === true
     const place = isAlike ? this.#choices.length : index
@@ -165,7 +165,7 @@ export class GenerateReader implements EngineReader {
     })
   }
 
-  #start({ promptLogprobs }: EngineReply): void {
+  #start({ promptLogprobs }: EngineOutput): void {
     this.#hasStarted = true
     const { model, worker } = this.#attempt
     const { prefilled } = this.#options

@@ -162,7 +162,7 @@ export class PrefillLeg implements UpstreamHandler {
 
   onResponseData(message: Buffer): void {
     try {
-      const { transferJson, promptLogprobs } = this.#runtime.readReply(message)
+      const { transferJson, promptLogprobs } = this.#runtime.readResponse(message)
       if (transferJson !== null) this.#prefilled.transferJson = transferJson
       if (promptLogprobs !== null) this.#prefilled.promptLogprobs = promptLogprobs
     } catch {

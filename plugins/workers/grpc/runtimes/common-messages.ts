@@ -1,7 +1,7 @@
 /** Fields of messages that several engines share: replies, loads and sampling settings. @hot */
 import type { EngineConstraint, EngineReport, RankLoad } from '#kernel'
 import { toPairLoad } from '#shared'
-import type { EnginePaths, EngineReply, TopTokens } from './runtime.ts'
+import type { EngineOutput, EnginePaths, TopTokens } from './runtime.ts'
 
 /** Methods that all engines have, and those of some. */
 type Service = Readonly<
@@ -67,14 +67,14 @@ interface WireComplete extends WireCounts {
 }
 
 /** A chunk of a choice. */
-export function chunkReply(chunk: WireChunk): EngineReply {
+export function chunkOutput(chunk: WireChunk): EngineOutput {
   const reply = countsOf(chunk)
   reply.index = chunk.index ?? 0
   reply.tokenIds = chunk.tokenIds
   return reply
 }
 
-export function completeReply(complete: WireComplete): EngineReply {
+export function completeResponse(complete: WireComplete): EngineOutput {
   const reply = countsOf(complete)
   reply.isComplete = true
   reply.index = complete.index
@@ -84,9 +84,9 @@ export function completeReply(complete: WireComplete): EngineReply {
   return reply
 }
 
-function countsOf(counts: WireCounts): EngineReply {
+function countsOf(counts: WireCounts): EngineOutput {
   const { outputLogprobs } = counts
-  const reply = emptyReply()
+  const reply = emptyOutput()
   reply.promptTokens = counts.promptTokens
   reply.completionTokens = counts.completionTokens
   reply.cachedTokens = counts.cachedTokens
@@ -99,7 +99,7 @@ function countsOf(counts: WireCounts): EngineReply {
 }
 
 /** For unknown message types. */
-export function emptyReply(): EngineReply {
+export function emptyOutput(): EngineOutput {
   return {
     isComplete: false,
     index: 0,

@@ -9,9 +9,9 @@ import {
   MlxEngine as paths,
 } from '../../../../proto/gen/mlx-engine.ts'
 import {
-  chunkReply,
-  completeReply,
-  emptyReply,
+  chunkOutput,
+  completeResponse,
+  emptyOutput,
   enginePaths,
   healthProblem,
   MAX_INT32,
@@ -43,11 +43,11 @@ export const mlx: Runtime = {
       request.tokenIds.length * 3 + request.text.length + 512,
     ),
   encodeAbort: (id) => encodeAbortRequest({ requestIds: [id] }),
-  readReply(message) {
+  readResponse(message) {
     const { chunk, complete } = decodeGenerateResponse(message)
-    if (chunk !== undefined) return chunkReply(chunk)
-    if (complete === undefined) return emptyReply()
-    const reply = completeReply(complete)
+    if (chunk !== undefined) return chunkOutput(chunk)
+    if (complete === undefined) return emptyOutput()
+    const reply = completeResponse(complete)
     reply.matchedStop = complete.matchedStopTokenId ?? null
     return reply
   },

@@ -48,7 +48,7 @@ export interface TopTokens {
 }
 
 /** One message of a response. Its lists are valid until the next message. */
-export interface EngineReply {
+export interface EngineOutput {
   /** Final message of a choice; otherwise a chunk. */
   isComplete: boolean
   index: number
@@ -120,7 +120,7 @@ export interface Runtime {
   encodeGenerate(request: EngineRequest): Buffer
   encodeAbort(id: string): Buffer
   /** @throws WireError */
-  readReply(message: Buffer): EngineReply
+  readResponse(message: Buffer): EngineOutput
   /** @returns null if healthy, else why not */
   readHealth(message: Buffer): string | null
   readModelInfo(message: Buffer): Record<string, unknown>

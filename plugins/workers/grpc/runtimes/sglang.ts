@@ -16,10 +16,10 @@ import {
 } from '../../../../proto/gen/sglang-scheduler.ts'
 import {
   biasByText,
-  chunkReply,
-  completeReply,
+  chunkOutput,
+  completeResponse,
   constraintText,
-  emptyReply,
+  emptyOutput,
   enginePaths,
   healthProblem,
   toReport,
@@ -61,16 +61,16 @@ export const sglang: Runtime = {
       (request.tokenIds.length + request.logprobsOf.length) * 3 + request.text.length + 512,
     ),
   encodeAbort: (requestId) => encodeAbortRequest({ requestId, reason: 'client disconnected' }),
-  readReply(message) {
+  readResponse(message) {
     const { chunk, complete } = decodeGenerateResponse(message)
     if (chunk !== undefined) {
-      const piece = chunkReply(chunk)
+      const piece = chunkOutput(chunk)
       piece.named = chunk.outputLogprobs?.tokenIdsLogprobs ?? []
       piece.promptLogprobs = promptLogprobsIn(chunk)
       return piece
     }
-    if (complete === undefined) return emptyReply()
-    const reply = completeReply(complete)
+    if (complete === undefined) return emptyOutput()
+    const reply = completeResponse(complete)
     reply.named = complete.outputLogprobs?.tokenIdsLogprobs ?? []
     reply.promptLogprobs = promptLogprobsIn(complete)
     return reply

@@ -11,10 +11,10 @@ import {
 } from '../../../../proto/gen/tokenspeed-scheduler.ts'
 import {
   biasByText,
-  chunkReply,
-  completeReply,
+  chunkOutput,
+  completeResponse,
   constraintText,
-  emptyReply,
+  emptyOutput,
   enginePaths,
   healthProblem,
   toReport,
@@ -53,10 +53,10 @@ export const tokenspeed: Runtime = {
       request.tokenIds.length * 3 + request.text.length + 512,
     ),
   encodeAbort: (requestId) => encodeAbortRequest({ requestId, reason: 'client disconnected' }),
-  readReply(message) {
+  readResponse(message) {
     const { chunk, complete } = decodeGenerateResponse(message)
-    if (chunk !== undefined) return chunkReply(chunk)
-    return complete === undefined ? emptyReply() : completeReply(complete)
+    if (chunk !== undefined) return chunkOutput(chunk)
+    return complete === undefined ? emptyOutput() : completeResponse(complete)
   },
   readHealth: (message) => healthProblem(decodeHealthCheckResponse(message)),
   readModelInfo: (message) => ({ ...decodeGetModelInfoResponse(message) }),

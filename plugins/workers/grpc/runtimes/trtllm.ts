@@ -10,8 +10,8 @@ import {
   TrtllmService as paths,
   type TokenLogprob,
 } from '../../../../proto/gen/trtllm-service.ts'
-import { emptyReply, enginePaths } from './common-messages.ts'
-import type { EngineReply, EngineRequest, Runtime } from './runtime.ts'
+import { emptyOutput, enginePaths } from './common-messages.ts'
+import type { EngineOutput, EngineRequest, Runtime } from './runtime.ts'
 
 /** Default of the required field. */
 const MAX_TOKENS = { chat: 2_048, text: 16 }
@@ -50,11 +50,11 @@ export const trtllm: Runtime = {
       request.tokenIds.length * 3 + request.text.length + 512,
     ),
   encodeAbort: (requestId) => encodeAbortRequest({ requestId }),
-  readReply(message) {
+  readResponse(message) {
     const { chunk, complete } = decodeGenerateResponse(message)
     if (chunk !== undefined)
       return {
-        ...emptyReply(),
+        ...emptyOutput(),
         index: chunk.sequenceIndex,
         tokenIds: chunk.tokenIds,
         promptTokens: chunk.promptTokens,
@@ -62,9 +62,9 @@ export const trtllm: Runtime = {
         cachedTokens: chunk.cachedTokens,
         ...toLogprobs(chunk.logprobs),
       }
-    if (complete === undefined) return emptyReply()
+    if (complete === undefined) return emptyOutput()
     return {
-      ...emptyReply(),
+      ...emptyOutput(),
       isComplete: true,
       index: complete.sequenceIndex,
       tokenIds: complete.outputTokenIds,
@@ -106,7 +106,7 @@ function toGuide({ constraint }: EngineRequest) {
   return { guideType: types.get(constraint.name) ?? 0, guide: constraint.text }
 }
 
-function toLogprobs(tokens: readonly TokenLogprob[]): Pick<EngineReply, 'logprobs' | 'top'> {
+function toLogprobs(tokens: readonly TokenLogprob[]): Pick<EngineOutput, 'logprobs' | 'top'> {
   if (tokens.length === 0) return { logprobs: null, top: [] }
   return {
     logprobs: tokens.map(({ logprob }) => logprob),

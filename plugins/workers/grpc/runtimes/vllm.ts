@@ -12,10 +12,10 @@ import {
   VllmEngine as paths,
 } from '../../../../proto/gen/vllm-engine.ts'
 import {
-  chunkReply,
-  completeReply,
+  chunkOutput,
+  completeResponse,
   constraintText,
-  emptyReply,
+  emptyOutput,
   enginePaths,
   healthProblem,
   MAX_INT32,
@@ -58,11 +58,11 @@ export const vllm: Runtime = {
       request.tokenIds.length * 3 + request.text.length + 512,
     ),
   encodeAbort: (id) => encodeAbortRequest({ requestIds: [id] }),
-  readReply(message) {
+  readResponse(message) {
     const { chunk, complete } = decodeGenerateResponse(message)
-    if (chunk !== undefined) return chunkReply(chunk)
-    if (complete === undefined) return emptyReply()
-    const reply = completeReply(complete)
+    if (chunk !== undefined) return chunkOutput(chunk)
+    if (complete === undefined) return emptyOutput()
+    const reply = completeResponse(complete)
     reply.transferJson = complete.kvTransferParamsJson ?? null
     return reply
   },

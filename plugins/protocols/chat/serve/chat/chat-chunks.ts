@@ -1,7 +1,7 @@
 /** Writes the events of a generation as the chunks of a streamed chat completion. */
 import type { GenerationEvent, GenerationUsage, TokenLogprob } from '#kernel'
 import { toChatAnnotation } from '../../wire/annotations.ts'
-import type { ChatReplyChoice } from '../../wire/chat.ts'
+import type { ChatResponseChoice } from '../../wire/chat.ts'
 import type { Usage } from '../../wire/fields.ts'
 import { DONE } from '../stream-end.ts'
 
@@ -111,7 +111,7 @@ function tokenFields({ logprobs, tokenIds }: TokenFacts): { logprobs: string; id
   }
 }
 
-export function toWireLogprobs(logprobs: readonly TokenLogprob[]): ChatReplyChoice['logprobs'] {
+export function toWireLogprobs(logprobs: readonly TokenLogprob[]): ChatResponseChoice['logprobs'] {
   return {
     content: logprobs.map(({ token, logprob, bytes, top }) => ({ token, logprob, bytes, top_logprobs: top })),
   }

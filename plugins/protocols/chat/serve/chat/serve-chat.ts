@@ -10,7 +10,7 @@ import type {
   StreamWriter,
 } from '#kernel'
 import { toChatAnnotation } from '../../wire/annotations.ts'
-import type { ChatReply, ChatReplyChoice, ChatRequest } from '../../wire/chat.ts'
+import type { ChatRequest, ChatResponse, ChatResponseChoice } from '../../wire/chat.ts'
 import { checkStreamCompletion, noteWorker } from '../stream-end.ts'
 import { ChatChunks, toWireLogprobs, toWireUsage } from './chat-chunks.ts'
 import { fromChatBody } from './from-chat-body.ts'
@@ -58,7 +58,7 @@ function answerChat(
     if (event.type === 'failed') ctx.fail(event.error)
     else {
       builder.add(event)
-      if (event.type === 'finished') ctx.json(200, toChatReply(builder.answer(), ctx.requestId))
+      if (event.type === 'finished') ctx.json(200, toChatResponse(builder.answer(), ctx.requestId))
     }
   }
   generations.open(ctx, fromChatBody(body), {
@@ -111,7 +111,7 @@ function streamChat(
   })
 }
 
-function toChatReply({ started, choices, usage }: GeneratedAnswer, requestId: string): ChatReply {
+function toChatResponse({ started, choices, usage }: GeneratedAnswer, requestId: string): ChatResponse {
   return {
     id: started.id ?? requestId,
     object: 'chat.completion',
@@ -123,7 +123,7 @@ function toChatReply({ started, choices, usage }: GeneratedAnswer, requestId: st
   }
 }
 
-function toWireChoice(choice: GeneratedChoice): ChatReplyChoice {
+function toWireChoice(choice: GeneratedChoice): ChatResponseChoice {
   const { text, reasoning, refusal, annotations, toolCalls, logprobs, matchedStop, tokenIds } = choice
   // White space around tool calls and reasoning is no answer.
   const hasText = text.trim() !== '' || (toolCalls.length === 0 && reasoning === '' && refusal === '')

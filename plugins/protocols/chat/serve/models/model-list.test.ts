@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { AuthService, WorkerCall, WorkerEntry, WorkerReply } from '#kernel'
+import type { AuthService, WorkerCall, WorkerEntry, WorkerResponse } from '#kernel'
 import { listModels, type ModelListSources, registeredModels } from './model-list.ts'
 
 const local = (...models: { id: string; provider?: string }[]) =>
@@ -28,7 +28,7 @@ function sources(
       calls.push({ url: worker.url, apiKey: worker.apiKey, call })
       const value = answers[worker.url]
       if (value === undefined) throw new Error('refused')
-      return { status: 200, json: () => value } as WorkerReply
+      return { status: 200, json: () => value } as WorkerResponse
     },
   }
   const all: ModelListSources = {

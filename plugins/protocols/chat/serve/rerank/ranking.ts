@@ -1,7 +1,7 @@
 /** Reads the responses of rerank workers: a bare list of scores, or the object of vLLM, Jina and Cohere around one. */
-import { isObject, type Static, type WorkerReply } from '#kernel'
+import { isObject, type Static, type WorkerResponse } from '#kernel'
 import { chatErrors } from '../../errors.ts'
-import type { RerankReply } from '../../wire/rerank.ts'
+import type { RerankResponse } from '../../wire/rerank.ts'
 
 interface RankedDocument {
   readonly score: number
@@ -12,13 +12,13 @@ interface RankedDocument {
 export interface Ranking {
   /** In the worker's order: best first. */
   readonly results: readonly RankedDocument[]
-  readonly usage: Static<typeof RerankReply>['usage']
+  readonly usage: Static<typeof RerankResponse>['usage']
 }
 
 type JsonObject = Readonly<Record<string, unknown>>
 
 /** @throws rerank_response_build_failed (500) */
-export function readRanking(reply: WorkerReply): Ranking {
+export function readRanking(reply: WorkerResponse): Ranking {
   const answer = readJson(reply)
   const list = Array.isArray(answer) ? answer : objectOf(answer)?.results
   if (!Array.isArray(list))
@@ -28,7 +28,7 @@ export function readRanking(reply: WorkerReply): Ranking {
   return { results, usage }
 }
 
-function readJson(reply: WorkerReply): unknown {
+function readJson(reply: WorkerResponse): unknown {
   try {
     return reply.json()
   } catch (cause) {

@@ -1,15 +1,15 @@
 import { expect, test } from 'vitest'
-import type { WorkerReply } from '#kernel'
-import { buildRerankReply } from './rerank.ts'
+import type { WorkerResponse } from '#kernel'
+import { buildRerankResponse } from './rerank.ts'
 
-const reply = (text: string) => ({ status: 200, json: () => JSON.parse(text) as unknown }) as WorkerReply
+const reply = (text: string) => ({ status: 200, json: () => JSON.parse(text) as unknown }) as WorkerResponse
 const list = reply(
   '[{"score":0.9,"document":"b","index":1,"meta_info":{}},{"score":0.1,"document":"a","index":0}]',
 )
 const all = { model: 'm', id: null, topK: null, returnDocuments: true }
 
 test('the list is wrapped, in the order of the worker', () => {
-  expect(buildRerankReply(list, all, 1_760_000_000_999)).toEqual({
+  expect(buildRerankResponse(list, all, 1_760_000_000_999)).toEqual({
     results: [
       { score: 0.9, relevance_score: 0.9, document: 'b', index: 1 },
       { score: 0.1, relevance_score: 0.1, document: 'a', index: 0 },
@@ -23,12 +23,12 @@ test('the list is wrapped, in the order of the worker', () => {
 })
 
 test('top_k cuts the list, and may be longer than it', () => {
-  expect(buildRerankReply(list, { ...all, topK: 1 }, 0).results).toHaveLength(1)
-  expect(buildRerankReply(list, { ...all, topK: 9 }, 0).results).toHaveLength(2)
+  expect(buildRerankResponse(list, { ...all, topK: 1 }, 0).results).toHaveLength(1)
+  expect(buildRerankResponse(list, { ...all, topK: 9 }, 0).results).toHaveLength(2)
 })
 
 test('documents are left out when they are not wanted', () => {
-  const { results } = buildRerankReply(list, { ...all, returnDocuments: false }, 0)
+  const { results } = buildRerankResponse(list, { ...all, returnDocuments: false }, 0)
   expect(results.map(Object.keys)).toEqual([
     ['score', 'relevance_score', 'index'],
     ['score', 'relevance_score', 'index'],
@@ -36,7 +36,7 @@ test('documents are left out when they are not wanted', () => {
 })
 
 test('the id may be one text or several; a request without model reads unknown', () => {
-  expect(buildRerankReply(list, { ...all, id: ['x', 'y'], model: null }, 0)).toMatchObject({
+  expect(buildRerankResponse(list, { ...all, id: ['x', 'y'], model: null }, 0)).toMatchObject({
     id: ['x', 'y'],
     model: 'unknown',
   })
@@ -45,7 +45,7 @@ test('the id may be one text or several; a request without model reads unknown',
 test.each(['', '<html>', '{}', 'null', '[{"score":"high","index":0}]', '[{"score":1}]', '[1]'])(
   'a worker that answers %j is an internal error',
   (text) => {
-    expect(() => buildRerankReply(reply(text), all, 0)).toThrow(
+    expect(() => buildRerankResponse(reply(text), all, 0)).toThrow(
       expect.objectContaining({ code: 'rerank_response_build_failed', status: 500 }),
     )
   },
@@ -73,7 +73,7 @@ test.each<[string, object, object]>([
   ['SGLang', [{ index: 1, score: 0.9, meta_info: { prompt_tokens: 4 } }], { total_tokens: 4 }],
 ])('a worker may answer like %s', (_kind, answer, usage) => {
   const documents = ['a', 'b']
-  const built = buildRerankReply(reply(JSON.stringify(answer)), { ...all, documents }, 0)
+  const built = buildRerankResponse(reply(JSON.stringify(answer)), { ...all, documents }, 0)
   expect(built.results).toEqual([{ score: 0.9, relevance_score: 0.9, document: 'b', index: 1 }])
   expect(built.usage).toMatchObject(usage)
 })

@@ -6,11 +6,11 @@ import {
   type RequestContext,
   type RouteDefinition,
   type Upstream,
-  type WorkerReply,
+  type WorkerResponse,
 } from '#kernel'
-import { type CollectingUpstream, collectReply } from '#shared'
+import { type CollectingUpstream, collectResponse } from '#shared'
 import { chatErrors } from '../../errors.ts'
-import { RerankReply, RerankRequest, V1RerankRequest } from '../../wire/rerank.ts'
+import { RerankRequest, RerankResponse, V1RerankRequest } from '../../wire/rerank.ts'
 import { failures } from '../inference-routes.ts'
 import { readRanking } from './ranking.ts'
 
@@ -39,7 +39,7 @@ interface RerankHost {
   readonly balance: { canonicalModel(model: string): string }
 }
 
-/** POST /rerank. @throws 400 for a wrong field, and what `collectReply` throws. */
+/** POST /rerank. @throws 400 for a wrong field, and what `collectResponse` throws. */
 async function rerank(host: RerankHost, ctx: RequestContext): Promise<void> {
   if (ctx.peek().model === null) throw chatErrors.missing_model.with({ param: 'model' })
   const request = ctx.body(rerankRequest)
@@ -79,8 +79,8 @@ async function answer(
   model: string | null,
   shape: RerankShape,
 ): Promise<void> {
-  const reply = await collectReply(host.upstream, ctx, { model, stream: false, path: WORKER_PATH })
-  if (reply.status >= 200 && reply.status <= 299) ctx.json(200, buildRerankReply(reply, shape, Date.now()))
+  const reply = await collectResponse(host.upstream, ctx, { model, stream: false, path: WORKER_PATH })
+  if (reply.status >= 200 && reply.status <= 299) ctx.json(200, buildRerankResponse(reply, shape, Date.now()))
   else ctx.send(reply.status, null, reply.body, host.upstream.clientHeaders(reply.headers))
 }
 
@@ -90,7 +90,11 @@ async function answer(
  * @param nowMs Unix time in milliseconds
  * @throws rerank_response_build_failed (500) for any other body
  */
-export function buildRerankReply(reply: WorkerReply, shape: RerankShape, nowMs: number): RerankReply {
+export function buildRerankResponse(
+  reply: WorkerResponse,
+  shape: RerankShape,
+  nowMs: number,
+): RerankResponse {
   const { results: found, usage } = readRanking(reply)
   const kept = shape.topK === null ? found : found.slice(0, shape.topK)
   return {
@@ -107,7 +111,7 @@ export function buildRerankReply(reply: WorkerReply, shape: RerankShape, nowMs: 
 }
 
 const responses: RouteDefinition['docs']['responses'] = {
-  200: { description: 'Scored documents, best first.', schema: RerankReply },
+  200: { description: 'Scored documents, best first.', schema: RerankResponse },
   500: { description: "The worker's response is not a list of scored documents." },
   ...failures,
 }

@@ -2,7 +2,7 @@
 import type { HistoryItem, ResponseRecord } from '#kernel'
 import { toClientItems } from '#shared'
 import { EventEncoder, ItemEncoder, type Part, type PartKind } from './event-encoder.ts'
-import { storedReply } from './response-encoder.ts'
+import { storedResponse } from './response-encoder.ts'
 
 interface NumberedFrame {
   readonly number: number
@@ -31,7 +31,7 @@ export function terminalFrame(record: ResponseRecord, number: number): string {
 }
 
 function sendEnd(events: EventEncoder, record: ResponseRecord): void {
-  events.end(record.status, JSON.stringify(storedReply(record)))
+  events.end(record.status, JSON.stringify(storedResponse(record)))
 }
 
 function replayItem(events: EventEncoder, index: number, item: HistoryItem): void {

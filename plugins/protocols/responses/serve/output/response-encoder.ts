@@ -82,7 +82,7 @@ export function replyText(members: string, output: string): string {
 }
 
 /** A stored response as clients see it. */
-export function storedReply({ reply, output }: ResponseRecord): Json {
+export function storedResponse({ reply, output }: ResponseRecord): Json {
   return { ...reply, output: toClientItems(output) }
 }
 

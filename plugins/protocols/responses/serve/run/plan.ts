@@ -4,10 +4,10 @@
 import type {
   ApprovalAnswer,
   ConversationLock,
+  ExtraHeaders,
   GenerationUsage,
   HistoryItem,
   ListedServer,
-  ReplyHeaders,
   WorkerEntry,
 } from '#kernel'
 import { ignoredMembers, warningHeader } from '#shared'
@@ -165,7 +165,7 @@ const TRIGGER = 'compaction_trigger'
  * `encrypted_reasoning_dropped; items=<n>` where reasoning in the input could not be opened, and `members_ignored` for
  * members that only workers of the format may know, where there are none.
  */
-export function warningHeaders({ droppedReasoning, generation, request }: Plan): ReplyHeaders {
+export function warningHeaders({ droppedReasoning, generation, request }: Plan): ExtraHeaders {
   const dropped = droppedReasoning === 0 ? [] : [`encrypted_reasoning_dropped; items=${droppedReasoning}`]
   const ignored = generation.native === undefined ? unknownMembers(request.body) : []
   return warningHeader([...dropped, ...ignoredMembers(ignored)])

@@ -11,9 +11,9 @@ import {
 import { includeNames, toClientItems } from '#shared'
 import { failures } from '../../error-format.ts'
 import { responsesErrors, shown, wrongValue } from '../../errors.ts'
-import { DeletedReply, ItemList, ResponseReply } from '../../wire.ts'
+import { DeletedResponse, ItemList, ResponseObject } from '../../wire.ts'
 import type { Cancellation } from '../background/cancellation.ts'
-import { storedReply } from '../output/response-encoder.ts'
+import { storedResponse } from '../output/response-encoder.ts'
 import type { RunParts } from '../parts.ts'
 import { readInclude } from '../read/read-request.ts'
 import { isRunning } from '../run/response-record.ts'
@@ -51,7 +51,7 @@ export function storedRoutes(parts: StoredParts, errors: ErrorFormat): RouteDefi
           ),
         },
         responses: {
-          200: { description: 'The response.', schema: ResponseReply, streams: true },
+          200: { description: 'The response.', schema: ResponseObject, streams: true },
           ...failures,
         },
       },
@@ -64,7 +64,7 @@ export function storedRoutes(parts: StoredParts, errors: ErrorFormat): RouteDefi
       docs: {
         summary: 'Delete a stored response',
         tag,
-        responses: { 200: { description: 'Deleted.', schema: DeletedReply }, ...failures },
+        responses: { 200: { description: 'Deleted.', schema: DeletedResponse }, ...failures },
       },
     },
     {
@@ -76,7 +76,7 @@ export function storedRoutes(parts: StoredParts, errors: ErrorFormat): RouteDefi
       docs: {
         summary: 'Cancel a background response',
         tag,
-        responses: { 200: { description: 'The response, cancelled.', schema: ResponseReply }, ...failures },
+        responses: { 200: { description: 'The response, cancelled.', schema: ResponseObject }, ...failures },
       },
     },
     {
@@ -119,7 +119,7 @@ async function showResponse(parts: StoredParts, ctx: RequestContext): Promise<vo
   if (after !== null && !isStream) wrongValue('starting_after', 'needs stream=true')
   const record = await findResponse(parts, ctx)
   if (isStream) await followResponse(parts, ctx, record, after === null ? -1 : Number(after))
-  else ctx.json(200, storedReply(record))
+  else ctx.json(200, storedResponse(record))
 }
 
 function checkInclude(ctx: RequestContext): void {
@@ -139,7 +139,7 @@ async function cancelResponse(parts: StoredParts, ctx: RequestContext): Promise<
   const record = await findResponse(parts, ctx)
   if (record.facts.connectionMode === 'grpc') throw responsesErrors.cancellation_not_supported()
   if (record.status === 'cancelled') {
-    ctx.json(200, storedReply(record))
+    ctx.json(200, storedResponse(record))
     return
   }
   rejectEnded(record)
@@ -147,7 +147,7 @@ async function cancelResponse(parts: StoredParts, ctx: RequestContext): Promise<
   if (ended === undefined) throw responsesErrors.response_not_found(record.id)
   // It may have ended meanwhile.
   if (ended.status !== 'cancelled') rejectEnded(ended)
-  ctx.json(200, storedReply(ended))
+  ctx.json(200, storedResponse(ended))
 }
 
 function rejectEnded({ status }: ResponseRecord): void {

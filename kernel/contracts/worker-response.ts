@@ -14,7 +14,7 @@ export interface WorkerCall {
 }
 
 /** A buffered response of a worker. */
-export interface WorkerReply {
+export interface WorkerResponse {
   readonly status: number
   readonly headers: HeaderList
   readonly body: Buffer

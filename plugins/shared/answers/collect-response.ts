@@ -13,7 +13,7 @@ import {
   type UpstreamRequest,
   upstreamErrors,
   type WorkerEntry,
-  type WorkerReply,
+  type WorkerResponse,
   withModel,
 } from '#kernel'
 import { parseBoundedJson } from '../formats/bounded-json.ts'
@@ -30,14 +30,14 @@ export type CollectingUpstream = Pick<Upstream, 'open' | 'headersFor'>
  * @throws an upstream error (502, 504) or a selection error (404, 503) after all attempts; UpstreamFailure if the client
  * disconnects or the request fails meanwhile
  */
-export function collectReply(
+export function collectResponse(
   upstream: CollectingUpstream,
   ctx: RequestContext,
   options: RelayOptions,
-): Promise<WorkerReply> {
+): Promise<WorkerResponse> {
   if (ctx.isAborted) return Promise.reject(requestEnded())
   return new Promise((resolve, reject) => {
-    const handler = new ReplyCollector(resolve, reject)
+    const handler = new ResponseCollector(resolve, reject)
     const run = upstream.open(new CollectedRequest(upstream, ctx as RelayContext, options), handler)
     handler.call = run
     ctx.onCancel(() => {
@@ -47,21 +47,21 @@ export function collectReply(
   })
 }
 
-class ReplyCollector implements CallHandler {
+class ResponseCollector implements CallHandler {
   call: OpenCall | null = null
-  readonly #resolve: (reply: WorkerReply) => void
+  readonly #resolve: (reply: WorkerResponse) => void
   readonly #reject: (error: unknown) => void
   readonly #chunks: Buffer[] = []
   #bytes = 0
   #status = 0
   #headers: HeaderList = []
 
-  constructor(resolve: (reply: WorkerReply) => void, reject: (error: unknown) => void) {
+  constructor(resolve: (reply: WorkerResponse) => void, reject: (error: unknown) => void) {
     this.#resolve = resolve
     this.#reject = reject
   }
 
-  onAnswer(status: number, headers: HeaderList): void {
+  onHead(status: number, headers: HeaderList): void {
     this.#status = status
     this.#headers = headers
   }
@@ -74,7 +74,7 @@ class ReplyCollector implements CallHandler {
   }
 
   onEnd(): void {
-    this.#resolve(toWorkerReply(this.#status, this.#headers, Buffer.concat(this.#chunks)))
+    this.#resolve(toWorkerResponse(this.#status, this.#headers, Buffer.concat(this.#chunks)))
   }
 
   onFailed(error: unknown): void {
@@ -124,7 +124,7 @@ function requestEnded(): UpstreamFailure {
 }
 
 /** Builds a reply from its parts. */
-export function toWorkerReply(status: number, headers: HeaderList, body: Buffer): WorkerReply {
+export function toWorkerResponse(status: number, headers: HeaderList, body: Buffer): WorkerResponse {
   return {
     status,
     headers,

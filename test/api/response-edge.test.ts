@@ -2,8 +2,14 @@
 
 import { connect } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
-import { apiErrorFormat, type Host, type Reply, type RequestContext, type RouteDefinition } from '#kernel'
-import { collectReply } from '#shared'
+import {
+  apiErrorFormat,
+  type Host,
+  type RequestContext,
+  type RouteDefinition,
+  type WholeResponse,
+} from '#kernel'
+import { collectResponse } from '#shared'
 import { type HookedGateway, type HookedOptions, openHooked } from '../support/hooked-gateway.ts'
 import { sendRaw } from '../support/raw-socket.ts'
 import { hangAnswer, jsonAnswer, sseAnswer, streamAnswer } from '../support/scripted-worker.ts'
@@ -54,7 +60,7 @@ describe('a request that fails through ctx.fail', () => {
         host.route(
           ownRoute('/own', async (ctx) => {
             known.push(ctx)
-            await collectReply(host.upstream, ctx, { model: 'm', stream: false, path: '/echo' }).catch(
+            await collectResponse(host.upstream, ctx, { model: 'm', stream: false, path: '/echo' }).catch(
               (error: unknown) => errors.push(error),
             )
           }),
@@ -148,7 +154,7 @@ test('a handler that throws while onResponse is pending for its stream results i
 })
 
 describe('a response from a hook is validated before it is sent', () => {
-  const wrong: [string, Reply][] = [
+  const wrong: [string, WholeResponse][] = [
     ['a status that is none', { status: 7 }],
     ['a body that is no text', { status: 200, body: 5 as unknown as string }],
     ['a header with a line break', { status: 200, headers: ['x-own', LINE_BREAK] }],

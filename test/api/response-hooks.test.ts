@@ -207,7 +207,7 @@ describe('body size limit of onResponse', () => {
     headers: { 'content-type': 'application/json' },
   })
 
-  async function shownTo(maxReplyBytes: number): Promise<[number | null, boolean]> {
+  async function shownTo(maxResponseBytes: number): Promise<[number | null, boolean]> {
     let shown: number | null = -1
     const hooked = await open(
       (host) =>
@@ -216,7 +216,7 @@ describe('body size limit of onResponse', () => {
           (_ctx, response) => {
             shown = response.body?.length ?? null
           },
-          { ...ALL, maxReplyBytes },
+          { ...ALL, maxResponseBytes },
         ),
       { answer: chunked },
     )

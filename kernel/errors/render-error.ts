@@ -6,7 +6,7 @@ import type { GatewayError } from './gateway-error.ts'
 /** Carries the error code in every format. */
 const CODE_HEADER = 'x-weir-error-code'
 
-export interface ErrorReply {
+export interface RenderedError {
   readonly status: number
   /** [name, value, …], without the content type. */
   readonly headers: readonly string[]
@@ -15,7 +15,7 @@ export interface ErrorReply {
 }
 
 /** @throws errors of the format, and TypeError for a status outside 400 to 599 */
-export function toErrorReply(error: GatewayError, format: ErrorFormat, request: RequestFacts): ErrorReply {
+export function renderError(error: GatewayError, format: ErrorFormat, request: RequestFacts): RenderedError {
   const status = format.status?.(error, request) ?? error.status
   if (!Number.isInteger(status) || status < 400 || status > 599)
     throw new TypeError(`the error format ${format.name} set the status to ${status}`)
