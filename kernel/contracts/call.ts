@@ -14,8 +14,10 @@ export interface Call {
   readonly model: string | null
   /** True if a stream was requested; a label of metrics. */
   readonly stream: boolean
-  /** Set if the response is passed on as it is: any other than an event stream is a failure of the worker. Default false. */
-  readonly needsEventStream?: boolean
+  /** Set if the response is passed on as it is: any other than a stream is a failure of the worker. Default false. */
+  readonly needsStream?: boolean
+  /** Set if the picked worker may lack the route: its 404 is for the handler, and no other worker is tried. Default false. */
+  readonly mayLackRoute?: boolean
   /** The only worker to use: no policy, no hook and no retry. Null: the balance picks. */
   readonly worker: WorkerEntry | null
   /** The tokenized prompt, for policies that compare prefixes; null if the gateway has not tokenized it. */

@@ -70,7 +70,7 @@ class Stage {
       handler.onResponseData(Buffer.from('ok'))
       handler.onResponseEnd()
     } else if (fate === 'refused') {
-      handler.onResponseStart(503, [], 2)
+      handler.onResponseStart(503, ['content-type', 'application/json'], 2)
       handler.onResponseData(Buffer.from('no'))
       handler.onResponseEnd()
     } else if (fate === 'refused endlessly') handler.onResponseStart(500, [], -1)

@@ -25,7 +25,7 @@ import { logExhaustion, toLocalFailure } from './local-exhaustion.ts'
 import { isRejection } from './misconfigured-workers.ts'
 import { PairAttempt } from './pair-attempt.ts'
 import { type OpenPair, preparePair } from './pair-call.ts'
-import { isEventStream } from './response-headers.ts'
+import { isStream } from './response-headers.ts'
 import { nextAttemptDelayMs } from './retry.ts'
 import { toUpstreamError, upstreamErrors } from './upstream-errors.ts'
 
@@ -217,7 +217,7 @@ export class CallRun implements OpenCall, PairHandler {
     this.#notes?.answered(status)
     if (status >= 400) {
       if (this.#retryAfterStatus(status, headers, contentLength)) return
-    } else if (this.#call.needsEventStream === true && !isEventStream(headers)) {
+    } else if (this.#call.needsStream === true && !isStream(headers)) {
       this.#notStreaming(status)
       return
     }
@@ -337,6 +337,7 @@ export class CallRun implements OpenCall, PairHandler {
   /** Tries another worker after a 404 of a worker that lists the model. @returns false if the 404 is to be passed on */
   #tryAfterNotFound(attempt: Attempt): boolean {
     const { worker } = attempt
+    if (this.#call.mayLackRoute === true) return false
     if (!worker.models.some(({ id }) => id === this.#model) || !this.#hasAnother(attempt)) return false
     if (!this.#scheduleNext(attempt, null)) return false
     this.#suspects ??= []

@@ -69,7 +69,7 @@ export class Relay implements Call, CallHandler, SinkListener {
     return relay
   }
 
-  get needsEventStream(): boolean {
+  get needsStream(): boolean {
     return this.stream
   }
 

@@ -96,14 +96,18 @@ function isEventStreamType(type: string): boolean {
   return type.length === length || type[length] === ';' || type[length] === ' ' || type[length] === '\t'
 }
 
-export function isEventStream(headers: HeaderList): boolean {
-  return isEventStreamType(headerOf(headers, 'content-type') ?? '')
+/** Media types of events and of lines of JSON. */
+const STREAM_TYPE = /event-stream|ndjson|jsonl/i
+
+/** True for a body that arrives in parts which clients read one by one. */
+export function isStream(headers: HeaderList): boolean {
+  return STREAM_TYPE.test(headerOf(headers, 'content-type') ?? '')
 }
 
 /** True for an uncompressed event stream, in which heartbeat lines may be inserted between events. */
 export function isPlainEventStream(headers: HeaderList): boolean {
   return (
-    isEventStream(headers) &&
+    isEventStreamType(headerOf(headers, 'content-type') ?? '') &&
     (headerOf(headers, 'content-encoding') ?? 'identity').toLowerCase() === 'identity'
   )
 }

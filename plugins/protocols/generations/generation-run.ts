@@ -160,8 +160,15 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
 
   // The call's options.
 
-  get needsEventStream(): boolean {
+  get needsStream(): boolean {
     return this.stream && this.#relay !== null
+  }
+
+  get mayLackRoute(): boolean {
+    const worker = this.#call?.worker ?? null
+    const { passThrough } = this.#options
+    if (this.#relay === null || worker === null || passThrough === undefined) return false
+    return this.#parts.passThrough.mayLackRoute(worker, passThrough.api)
   }
 
   readonly accepts = (worker: WorkerEntry): boolean => {

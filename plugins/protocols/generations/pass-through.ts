@@ -35,10 +35,15 @@ export class PassThroughDecision {
     return worker.apis.includes(api) && (api !== UNSURE_API || this.#hasRoute.get(worker.id) !== false)
   }
 
+  /** True until a response has shown that the worker has the route. */
+  mayLackRoute(worker: WorkerEntry, api: string): boolean {
+    return api === UNSURE_API && mayLackRoute(worker) && this.#hasRoute.get(worker.id) !== true
+  }
+
   /** @returns true if the response means that the worker lacks the route, so that its adapter is to be used */
   lacksRoute(worker: WorkerEntry, api: string, status: number): boolean {
     if (api !== UNSURE_API || !mayLackRoute(worker)) return false
-    const isMissing = NO_SUCH_ROUTE.has(status) && this.#hasRoute.get(worker.id) !== true
+    const isMissing = NO_SUCH_ROUTE.has(status) && this.mayLackRoute(worker, api)
     // An error of another kind does not show whether the route exists.
     if (isMissing || status < 400) this.#hasRoute.set(worker.id, !isMissing)
     return isMissing

@@ -19,7 +19,7 @@ export const KINDS: ReadonlyMap<unknown, OpenItem['kind']> = new Map([
 const TOLD: Readonly<Record<'message' | 'reasoning' | 'call', ReadonlySet<string>>> = {
   message: new Set(['id', 'type', 'status', 'role', 'content']),
   reasoning: new Set(['id', 'type', 'status', 'summary', 'content', 'encrypted_content']),
-  call: new Set(['id', 'type', 'status', 'call_id', 'namespace', 'name', 'arguments']),
+  call: new Set(['id', 'type', 'status', 'call_id', 'name', 'arguments']),
 }
 
 /** An item that has not ended. */
@@ -90,8 +90,7 @@ export class ResponseAnswer {
     })
     if (kind === 'call') {
       const id = isText(item.call_id) ? item.call_id : `call_${number}`
-      // Named as the function that stands for it, from which the client's format is written.
-      const name = isText(item.namespace) ? memberName(item.namespace, String(item.name)) : String(item.name)
+      const name = this.#nameOf(item)
       this.#sink.emit({ type: 'tool_call', choice: CHOICE, index: number, id, name, ...this.#ofCall(item) })
     } else if (kind === 'native')
       this.#sink.emit({ type: 'native_started', choice: CHOICE, number, engine: ENGINE, item })
@@ -104,8 +103,17 @@ export class ResponseAnswer {
       })
   }
 
+  /** Of the declared function that stands for a member of a namespace, from which the client's format is written. */
+  #nameOf({ namespace, name }: Json): string {
+    if (!isText(namespace)) return String(name)
+    const member = memberName(namespace, String(name))
+    const isDeclared = this.#attempt.request.tools?.some((tool) => tool.function.name === member)
+    return isDeclared === true ? member : String(name)
+  }
+
   #ofCall(item: Json): { members?: Json } {
-    return this.#isNative ? { members: membersBeside(TOLD.call, item) } : {}
+    if (!this.#isNative) return {}
+    return { members: membersBeside(TOLD.call, item) }
   }
 
   /** Index of the open item with this id of the worker; undefined if there is none. */
