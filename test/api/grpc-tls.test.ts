@@ -1,4 +1,4 @@
-/** Workers of grpcs:// URLs behind a private authority: the control plane and the generations. */
+/** Workers at grpcs:// URLs with a private certificate authority: control plane and generations. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { UpstreamFailure } from '../../kernel/index.ts'
 import { GrpcTransport } from '../../plugins/workers/grpc/wire/grpc-transport.ts'
@@ -21,7 +21,7 @@ afterAll(() => {
   stranger.remove()
 })
 
-test('an engine of a private authority is found, described, asked whole and as a stream, and told to stop', async () => {
+test('an engine with a private CA is detected and described; chat works streamed and non-streamed; a disconnect cancels the call', async () => {
   const loads = [{ dpRank: 0, numRunningReqs: 2, numUsedTokens: 64 }]
   const { engine, get, post, ids } = await openGrpcFleet({
     engines: [{ tls: authority.issue('engine'), loads }],
@@ -55,8 +55,8 @@ test('an engine of a private authority is found, described, asked whole and as a
   await until(() => engine.aborted.length === 1)
 })
 
-describe('an engine of an authority that nobody knows', () => {
-  test('is not registered, and the record says why', async () => {
+describe('engines with a certificate of an unknown CA', () => {
+  test('registration fails, and the job status has the certificate error', async () => {
     const engine = await startScriptedEngine({ tls: stranger.issue('engine') })
     const gateway = await startGateway({
       plugins: {
@@ -92,7 +92,7 @@ describe('an engine of an authority that nobody knows', () => {
     }
   })
 
-  test('gets no request: engine_unavailable, with the reason, before anything was sent', async () => {
+  test('calls fail with engine_unavailable and the certificate error', async () => {
     const engine = await startScriptedEngine({ tls: stranger.issue('engine') })
     const connections = new H2Connections({
       keepaliveMs: 30_000,
@@ -120,7 +120,7 @@ describe('an engine of an authority that nobody knows', () => {
         'engine_unavailable',
         503,
       ])
-      // The client is not told how workers are reached; the log is.
+      // The client must not learn how workers are reached; the log has the cause.
       expect(failure.error?.message).toBe('the engine could not be reached')
       expect(failure.message).toMatch(/certificate/)
     } finally {

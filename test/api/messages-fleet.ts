@@ -1,4 +1,4 @@
-/** Gateways with the messages plugin, over chat workers and workers that speak the format. */
+/** Gateways with the messages plugin, over chat workers and workers with the Messages format. */
 import type { FleetOptions } from './fleet.ts'
 import { type Fleet, openFleet } from './fleet.ts'
 
@@ -6,12 +6,12 @@ export const CHAT = 'POST /v1/chat/completions'
 export const MESSAGES = 'POST /v1/messages'
 export const COUNT = 'POST /v1/messages/count_tokens'
 
-/** A worker that speaks the format, as the vendor's own service would. */
+/** A worker with the Messages format, like the vendor's own service. */
 export const VENDOR = {
   spec: { runtime_type: 'external', provider: 'anthropic', api_key: 'vendor-key' },
 }
 
-/** An engine that speaks chat and, by its own description, messages. */
+/** An engine with chat that also describes a Messages route. */
 export const NATIVE = { describes: ['/v1/messages'] }
 
 export interface MessagesFleet extends Fleet {
@@ -43,7 +43,7 @@ export interface WireEvent {
   readonly [member: string]: unknown
 }
 
-/** Every event of a stream, as a client would read it; `name` must say what the data says. */
+/** Every event of a stream; throws if `name` differs from the type in the data. */
 export function readEvents(text: string): WireEvent[] {
   return text
     .split('\n\n')
@@ -67,7 +67,7 @@ type Block = {
   [m: string]: unknown
 }
 
-/** The message that a client puts together; throws where the grammar of the stream is broken. */
+/** The message that the events add up to; throws if the event order is invalid. */
 export function accumulate(events: readonly WireEvent[]) {
   const told = events.filter(({ type }) => type !== 'ping')
   const blocks: Block[] = []

@@ -1,4 +1,4 @@
-/** Streams of translated messages: their grammar, what engines do wrong, failures at every place, pings, leaving clients. */
+/** Streams of translated messages: event order, malformed chat chunks, failures at every point, pings, client disconnects. */
 import { expect, test } from 'vitest'
 import { dropAnswer, type Script, type StreamStep, sseAnswer } from '../support/scripted-worker.ts'
 import { accumulate, CHAT, HELLO, openMessages, readEvents } from './messages-fleet.ts'
@@ -18,7 +18,7 @@ async function streamOf(steps: readonly StreamStep[], body: Record<string, unkno
   return readEvents(await reply.text())
 }
 
-test('the grammar of a plain stream', async () => {
+test('a plain stream has the documented event order', async () => {
   const events = await streamOf([
     chunk({ role: 'assistant', content: '' }),
     chunk({ content: 'He' }),
@@ -40,7 +40,7 @@ test('the grammar of a plain stream', async () => {
   expect(events[0]).toMatchObject({
     message: { type: 'message', role: 'assistant', content: [], stop_reason: null, stop_sequence: null },
   })
-  // Never 0, also where the worker tells only at the end.
+  // Never 0, even if the worker sends its usage only at the end.
   expect(
     (events[0] as unknown as { message: { usage: { input_tokens: number } } }).message.usage.input_tokens,
   ).toBeGreaterThan(0)
@@ -122,7 +122,7 @@ test.each(fixtures)('%s', async (_title, deltas, want) => {
   expect(message.stop_reason).toBe('tool_use')
 })
 
-test('the input of a call goes on in the pieces in which it comes', async () => {
+test('the input of a call is streamed in the pieces that the worker sends', async () => {
   const pieces = ['{"te', 'xt":"', 'a', 'b"}']
   const events = await streamOf([
     chunk(call(0, 'x', 'a', '')),
@@ -136,7 +136,7 @@ test('the input of a call goes on in the pieces in which it comes', async () => 
   expect(told).toEqual(pieces)
 })
 
-test('one call at most where the client wants no parallel ones', async () => {
+test('disable_parallel_tool_use drops all calls but the first', async () => {
   const events = await streamOf(
     [chunk(call(0, 'x', 'a', '{}')), chunk(call(1, 'y', 'b', '{}')), chunk({}, 'tool_calls'), '[DONE]'],
     { tool_choice: { type: 'auto', disable_parallel_tool_use: true } },
@@ -144,7 +144,7 @@ test('one call at most where the client wants no parallel ones', async () => {
   expect(accumulate(events).content).toEqual([{ type: 'tool_use', id: 'toolu_x', name: 'a', input: {} }])
 })
 
-test('thinking comes first and unsigned; it is kept back where the client wants that', async () => {
+test('thinking comes first and unsigned; display omitted hides its text', async () => {
   const steps = [
     chunk({ reasoning_content: 'h' }),
     chunk({ reasoning: 'm' }),
@@ -165,7 +165,7 @@ test('thinking comes first and unsigned; it is kept back where the client wants 
   ])
 })
 
-test('ends and usage of streams', async () => {
+test('stop reasons and usage of streams', async () => {
   const end = async (reason: string, more: object = {}, usage?: object) => {
     const last = usage === undefined ? [] : [JSON.stringify({ choices: [], usage })]
     const steps = [chunk({ content: 'abcdefgh' }), chunk({}, reason, more), ...last, '[DONE]']
@@ -200,7 +200,7 @@ const failures: readonly (readonly [title: string, script: Script, type: string]
 ]
 
 test.each(failures)(
-  '%s in mid-stream is an error event, and nothing after it',
+  '%s in mid-stream is an error event, and no event follows',
   async (_title, script, type) => {
     const { create, workers, get } = await openMessages({ kernel: { upstream: { idleMs: 300 } } })
     workers[0].script(CHAT, script)
@@ -217,7 +217,7 @@ test.each(failures)(
   },
 )
 
-test('a worker that breaks before its first event is a plain error', async () => {
+test('a worker that drops the connection before its first event is a plain error', async () => {
   const { create, workers } = await openMessages({ kernel: { retry: { maxAttempts: 1 } } })
   workers[0].script(CHAT, dropAnswer())
   const reply = await create({ stream: true })
@@ -227,7 +227,7 @@ test('a worker that breaks before its first event is a plain error', async () =>
   ])
 })
 
-test('silence is filled with pings', async () => {
+test('pings are sent while the worker is silent', async () => {
   const { create, workers } = await openMessages({ messages: { pingMs: 40 } })
   workers[0].script(CHAT, sseAnswer([first, { waitMs: 2_000 }, chunk({}, 'stop'), '[DONE]']))
   const events = readEvents(await (await create({ stream: true })).text())
@@ -235,7 +235,7 @@ test('silence is filled with pings', async () => {
   expect(accumulate(events).stop_reason).toBe('end_turn')
 })
 
-test('a client that leaves stops the worker', async () => {
+test('a client disconnect closes the upstream request', async () => {
   const { gateway, workers } = await openMessages()
   workers[0].script(CHAT, sseAnswer([first, { hang: true }]))
   for (const stream of [true, false]) {
@@ -250,7 +250,7 @@ test('a client that leaves stops the worker', async () => {
   }
 })
 
-test('code points and emoji survive, whatever the borders of reads', async () => {
+test('code points and emoji survive any chunk boundaries', async () => {
   const text = 'a🙂é漢\u{1F468}\u200D\u{1F469}\\"\n'
   const bytes = Buffer.from(
     `data: ${chunk({ content: text })}\n\ndata: ${chunk({}, 'stop')}\n\ndata: [DONE]\n\n`,
