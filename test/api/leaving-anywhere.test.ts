@@ -152,7 +152,7 @@ async function expectReleased(site: Site, where: string): Promise<void> {
 
 function expectOver({ trace, late, ends }: Outcome, where: string): void {
   expect(late, `${where}: ran for a request that was over`).toEqual([])
-  // The request never arrived.
+  // The request did not arrive.
   if (trace.length === 0) return
   expect(ends, `${where}: number of onDone calls`).toEqual([1, 1])
 }
@@ -185,7 +185,7 @@ describe.each(Object.entries(SITES))('%s', (_what, open) => {
         await expectReleased(site, where)
       }
     }
-    // The gateway still serves; events may arrive in other chunks.
+    // The gateway still serves; events may be split into other chunks.
     const after = await site.run({ step: -1, how: 'fin' })
     expect(new Set(after.trace)).toEqual(new Set(whole.trace))
   })

@@ -251,7 +251,7 @@ test.each<[string, readonly object[], readonly string[]]>([
   ['the same twice', [searched, found([reference('mcp__x__y'), reference('mcp__x__y')])], ['mcp__x__y']],
   ['of a tool that is not declared', [searched, found([reference('gone')])], []],
   ['without a name', [searched, found([reference()])], []],
-  ['with a name that is no text', [searched, found([reference({ a: 1 }), reference('__proto__')])], []],
+  ['with a name that is not a string', [searched, found([reference({ a: 1 }), reference('__proto__')])], []],
   ['in an empty result', [searched, found([])], []],
   ['in a text', [searched, found('tool_reference mcp__x__y')], []],
   [
@@ -265,7 +265,7 @@ test.each<[string, readonly object[], readonly string[]]>([
     ['mcp__x__y'],
   ],
   [
-    'of a search that a vendor ran',
+    'of a search run by a vendor',
     [
       {
         role: 'assistant',
@@ -288,7 +288,7 @@ test.each<[string, readonly object[], readonly string[]]>([
     ],
     ['mcp__x__y'],
   ],
-])('tools that are loaded later are offered once a reference names them: %s', async (_what, turns, names) => {
+])('tools with defer_loading are offered once a reference names them: %s', async (_what, turns, names) => {
   const { post, workers } = await openMessages()
   workers[0].script(CHAT, DONE)
   const search = { name: 'Search', input_schema: { type: 'object' } }

@@ -111,7 +111,7 @@ test('messages over gRPC: a call without arguments has input {}, and its result 
 })
 
 const bodies: readonly (readonly [what: string, body: Record<string, unknown>])[] = [
-  ['a word', {}],
+  ['a text', {}],
   [
     'a system prompt in blocks',
     {
@@ -122,15 +122,15 @@ const bodies: readonly (readonly [what: string, body: Record<string, unknown>])[
     },
   ],
   ['tools', { tools: [WEATHER] }],
-  ['tools that may not be called', { tools: [WEATHER], tool_choice: { type: 'none' } }],
+  ['tools with tool_choice none', { tools: [WEATHER], tool_choice: { type: 'none' } }],
   [
     'one tool of two',
     { tools: [WEATHER, { name: 'other' }], tool_choice: { type: 'tool', name: 'weather' } },
   ],
-  ['thinking that is off', { thinking: { type: 'disabled' } }],
+  ['thinking disabled', { thinking: { type: 'disabled' } }],
   ['thinking', { thinking: { type: 'adaptive' } }],
   [
-    'a begun answer',
+    'a trailing assistant turn',
     {
       messages: [
         { role: 'user', content: 'a' },

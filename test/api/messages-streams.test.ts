@@ -67,7 +67,7 @@ const fixtures: readonly (readonly [title: string, deltas: readonly object[], wa
     ],
   ],
   [
-    'an id that comes late, and one that never comes',
+    'an id that arrives late, and one that is missing',
     [call(0, undefined, 'a', ''), call(0, 'late', undefined, '{}'), call(1, undefined, 'b', '{"m":1}')],
     [
       { type: 'tool_use', id: 'toolu_late', name: 'a', input: {} },
@@ -75,7 +75,7 @@ const fixtures: readonly (readonly [title: string, deltas: readonly object[], wa
     ],
   ],
   [
-    'arguments that come twice',
+    'repeated arguments',
     [
       call(0, 'x', 'a', '{"n"'),
       call(0, undefined, undefined, ':1}'),
@@ -92,7 +92,7 @@ const fixtures: readonly (readonly [title: string, deltas: readonly object[], wa
     ],
   ],
   [
-    'text and thinking in the middle of a call wait for its end',
+    'text and thinking in the middle of a call follow after its end',
     [
       call(0, 'x', 'a', '{"n":'),
       { content: 'so' },
@@ -106,7 +106,7 @@ const fixtures: readonly (readonly [title: string, deltas: readonly object[], wa
     ],
   ],
   [
-    'one number for all calls',
+    'the same index for all calls',
     [call(0, 'x', 'a', '{}'), call(0, 'y', 'b', '{"m":1}')],
     [
       { type: 'tool_use', id: 'toolu_x', name: 'a', input: {} },
@@ -191,10 +191,10 @@ test('stop reasons and usage of streams', async () => {
 
 const first = chunk({ content: 'He' })
 const failures: readonly (readonly [title: string, script: Script, type: string])[] = [
-  ['a cut', sseAnswer([first, { waitMs: 40 }, { drop: 'reset' }]), 'api_error'],
-  ['an end without an end', sseAnswer([first, { waitMs: 40 }]), 'api_error'],
+  ['a reset', sseAnswer([first, { waitMs: 40 }, { drop: 'reset' }]), 'api_error'],
+  ['an end without finish_reason', sseAnswer([first, { waitMs: 40 }]), 'api_error'],
   ['an error event', sseAnswer([first, { waitMs: 40 }, '{"error":{"message":"no memory"}}']), 'api_error'],
-  ['an event that is no JSON', sseAnswer([first, { waitMs: 40 }, '{"choices":']), 'api_error'],
+  ['an event that is not JSON', sseAnswer([first, { waitMs: 40 }, '{"choices":']), 'api_error'],
   ['an abort by the engine', sseAnswer([first, { waitMs: 40 }, chunk({}, 'abort'), '[DONE]']), 'api_error'],
   ['silence', sseAnswer([first, { hang: true }]), 'timeout_error'],
 ]
