@@ -1,6 +1,6 @@
 /**
- * Tools that the gateway runs, over both kinds of worker and in both forms of answer: each check holds whichever way the
- * model is reached.
+ * Tools run by the gateway, over HTTP and gRPC workers, streamed and non-streamed: each check holds for every
+ * combination.
  */
 import { afterEach, describe, expect, test } from 'vitest'
 import {
@@ -27,18 +27,18 @@ afterEach(async () => {
   for (const end of ends.splice(0)) await end()
 })
 
-/** One turn of the model: words, or calls of a name with arguments as JSON. */
+/** One turn of the model: text, or calls as name and JSON arguments. */
 type Turn = string | readonly (readonly [name: string, args: string])[]
 
 interface Site {
   readonly url: string
-  /** What the model says, turn by turn; the last is said for ever. */
+  /** Sets the model output, turn by turn; the last one repeats. */
   chatAnswer(...turns: Turn[]): Promise<void>
-  /** All that the worker was given at each turn. */
+  /** The complete input of the worker in each turn. */
   heard(): Promise<string[]>
-  /** Of each turn, whether the model had to call. */
+  /** For each turn, whether the model was forced to call. */
   forced(): boolean[]
-  /** The model's words for a call that it had to make. */
+  /** The model output for a forced call. */
   readonly forcedCall: (name: string, args: string) => Turn
 }
 
@@ -99,7 +99,7 @@ async function grpcSite(plugins: Json): Promise<Site> {
         const { jsonSchema, structuralTag } = request.samplingParams as Json
         return (jsonSchema ?? structuralTag ?? null) !== null
       }),
-    // What the constraint lets through, rather than the format of the model.
+    // The output that the constraint allows, instead of the model's own call format.
     forcedCall: (name, args) => `[{"name":"${name}","parameters":${args}}]`,
     heard: () =>
       Promise.all(
@@ -148,7 +148,7 @@ describe.each(
         headers: { 'content-type': 'application/json' },
         body: JSON.stringify({ model: 'test-model', input: 'go', ...body }),
       })
-    /** The response as it is at its end. */
+    /** The final response. */
     const create = async (body: Json): Promise<Reply> => {
       if (form === 'whole') {
         const reply = await post(body)
@@ -169,7 +169,7 @@ describe.each(
     return { ...site, create, post, stored, types: () => types }
   }
 
-  test('list, call, message; stored alike; no secret', async () => {
+  test('the output is list, call, message, the stored response is equal, and the secret is absent', async () => {
     const server = await serve({ echo })
     const { chatAnswer, create, stored, types } = await open()
     await chatAnswer([saying('hi')], 'done')
@@ -189,7 +189,7 @@ describe.each(
       ])
   })
 
-  test('allowed_tools decides what is listed and what the worker sees', async () => {
+  test('allowed_tools limits the listed tools and those that the worker sees', async () => {
     const server = await serve({ echo, hiddenone: () => 'x' })
     const { chatAnswer, create, heard } = await open()
     await chatAnswer('done')
@@ -199,7 +199,7 @@ describe.each(
     expect([prompt.includes('echo'), prompt.includes('hiddenone')]).toEqual([true, false])
   })
 
-  test('three tools of one name are three names; the function keeps its own', async () => {
+  test('three tools with one name get three names; the function keeps its own', async () => {
     const [a, b] = [await serve({ echo }), await serve({ echo })]
     const { chatAnswer, create } = await open()
     await chatAnswer([['mcp_one_echo', '{"text":"hi"}']], 'done')
@@ -216,7 +216,7 @@ describe.each(
     expect([a.ran, b.ran]).toEqual([['echo'], []])
   })
 
-  test('a tool that fails is a failed call with its words for the model', async () => {
+  test('a tool error is a failed call whose text reaches the model', async () => {
     const server = await serve({
       echo: () => ({ isError: true, content: [{ type: 'text', text: 'out of paper' }] }),
     })
@@ -228,7 +228,7 @@ describe.each(
     expect((await heard())[1]).toContain('out of paper')
   })
 
-  test('arguments that are no object reach no server, and the loop goes on', async () => {
+  test('arguments that are not an object reach no server, and the loop continues', async () => {
     const server = await serve({ echo })
     const { chatAnswer, create } = await open()
     await chatAnswer([['echo', '[1]']], 'done')
@@ -240,7 +240,7 @@ describe.each(
     expect(server.ran).toEqual([])
   })
 
-  test('a server that is down ends it before a worker is asked', async () => {
+  test('an unreachable server fails the request before a worker is called', async () => {
     const server = await startToolServer({ echo })
     await server.close()
     const { chatAnswer, post, create, heard, types } = await open()
@@ -256,7 +256,7 @@ describe.each(
     expect(await heard()).toEqual([])
   })
 
-  test('a tool that takes too long is a failed call', async () => {
+  test('a tool beyond its timeout is a failed call', async () => {
     const server = await serve({ echo: () => new Promise(() => {}) })
     const { chatAnswer, create } = await open({ ...LOOPBACK, limits: { callMs: 200 } })
     await chatAnswer([saying('hi')], 'done')
@@ -268,7 +268,7 @@ describe.each(
     ])
   })
 
-  test('of three calls max_tool_calls 1 runs one, and there is an answer', async () => {
+  test('max_tool_calls 1 runs one of three calls, and the response completes', async () => {
     const server = await serve({ echo })
     const { chatAnswer, create } = await open()
     await chatAnswer([saying('a'), saying('b'), saying('c')], 'done')
@@ -276,13 +276,13 @@ describe.each(
     expect([server.ran, reply.status, textOf(reply)]).toEqual([['echo'], 'completed', 'done'])
   })
 
-  test('a model that calls for ever is ended by the safety limit', async () => {
+  test('a model that keeps calling is stopped by maxIterations', async () => {
     const server = await serve({ echo })
     const { chatAnswer, create, heard } = await open({ ...LOOPBACK, limits: { maxIterations: 3 } })
     await chatAnswer([saying('1')], [saying('2')], [saying('3')], 'enough')
     const reply = await create({ tools: [mcp(server)] })
     expect([textOf(reply), reply.status]).toEqual(['enough', 'completed'])
-    // The last turn is given no tools.
+    // The last turn has no tools.
     expect((await heard()).map((turn) => turn.includes('repeats what it hears'))).toEqual([
       true,
       true,
@@ -291,7 +291,7 @@ describe.each(
     ])
   })
 
-  test('calls of both sides in one turn, and the follow-up', async () => {
+  test('a turn with server and client calls, and its follow-up', async () => {
     const server = await serve({ echo })
     const { chatAnswer, create } = await open()
     await chatAnswer([saying('hi'), ['mine', '{}']], 'done')
@@ -309,7 +309,7 @@ describe.each(
     expect([second.status, kinds(second)]).toEqual(['completed', ['message']])
   })
 
-  test('calls of one turn run at once, in the model’s order; usage is the sum', async () => {
+  test("calls of one turn run in parallel, and are listed in the model's order; usage is summed", async () => {
     let running = 0
     const { promise: all, resolve } = Promise.withResolvers<void>()
     const server = await serve({
@@ -329,7 +329,7 @@ describe.each(
     expect(reply.usage.input_tokens).toBe(2 * perTurn)
   })
 
-  test('what needs approval waits; yes runs it, no does not', async () => {
+  test('a call that requires approval waits; approval runs it, denial does not', async () => {
     const server = await serve({ echo })
     for (const approve of [true, false]) {
       const { chatAnswer, create } = await open()
@@ -346,7 +346,7 @@ describe.each(
     }
   })
 
-  test('one label twice, in whatever case, is refused', async () => {
+  test('duplicate server labels, in any case, are rejected', async () => {
     const server = await serve({ echo })
     const { chatAnswer, post, heard } = await open()
     await chatAnswer('never')
@@ -359,7 +359,7 @@ describe.each(
     expect(await heard()).toEqual([])
   })
 
-  test('what the chain has listed is not listed again; all of it is in the next request', async () => {
+  test('tools listed earlier in the chain are not listed again, and all are offered', async () => {
     const [a, b] = [await serve({ echo }), await serve({ other: () => 'x' })]
     const { chatAnswer, create, heard } = await open()
     await chatAnswer('alpha', [saying('beta')], 'gamma', 'delta')
@@ -377,7 +377,7 @@ describe.each(
     for (const words of ['one', 'alpha', 'two', 'you said beta']) expect(inLoop).toContain(words)
   })
 
-  test('a mapped built-in tool has an item and events of its own', async () => {
+  test('a mapped built-in tool has its own item type and events', async () => {
     const server = await serve({ search: ({ query }) => `found ${query} at https://example.com/x` })
     const { chatAnswer, create, types } = await open({
       servers: [{ label: 'engine', url: server.url }],
@@ -395,7 +395,7 @@ describe.each(
       ])
   })
 
-  test('a built-in tool that is not mapped is left out and echoed, or refused where that is asked for', async () => {
+  test('an unmapped built-in tool is ignored and echoed, or rejected if isStrict', async () => {
     const { chatAnswer, create, heard } = await open()
     await chatAnswer('done')
     const reply = await create({ tools: [{ type: 'web_search_preview' }] })
@@ -412,7 +412,7 @@ describe.each(
     ])
   })
 
-  test('the model must call once; the next turn is free', async () => {
+  test('tool_choice required forces one call; the next turn is free', async () => {
     const server = await serve({ echo })
     const { chatAnswer, create, forced, forcedCall } = await open()
     await chatAnswer(forcedCall(...saying('hi')), 'done')
@@ -421,7 +421,7 @@ describe.each(
     expect(forced()).toEqual([true, false])
   })
 
-  test('of a server that clients may not see, nothing is told', async () => {
+  test('an internal server is not revealed to clients', async () => {
     const server = await serve({ lookup: () => 'inner words' })
     const { chatAnswer, create, stored, types } = await open({
       servers: [{ label: 'innermost', url: server.url, isInternal: true }],
