@@ -6,7 +6,7 @@ import { checkChatRules } from './request-rules.ts'
 const validator = defineValidator(ChatRequest)
 const minimal = { model: 'm', messages: [{ role: 'user', content: 'hi' }] }
 
-/** The code and field of the refusal; null when the request passes. */
+/** The code and field of the rejection; null if the request passes. */
 function verdict(fields: object): string | null {
   try {
     checkChatRules(validator.parse(structuredClone({ ...minimal, ...fields })))
@@ -28,7 +28,7 @@ test('a minimal chat request passes, also with unknown fields and nulls', () => 
   ).toBeNull()
 })
 
-describe('ranges of single fields name the field', () => {
+describe('ranges of single fields', () => {
   test.each<[object, string]>([
     [{ model: 7 }, 'model'],
     [{ messages: [] }, 'messages'],

@@ -260,7 +260,7 @@ describe.each(ways)('over %s', (_name, client) => {
     ['null', 'null'],
     ['no content', '{"content":5}'],
     ['nested too deeply', `{"content":[${'['.repeat(5_000)}${']'.repeat(5_000)}]}`],
-  ])('a result that is %s is an error of the protocol, or of the transport', async (_, result) => {
+  ])('a result that is %s is a protocol or transport error', async (_, result) => {
     const server = await serve((message, response) => {
       response.writeHead(200, { 'content-type': 'application/json' })
       response.end(`{"jsonrpc":"2.0","id":${message.id},"result":${result}}`)
