@@ -30,7 +30,7 @@ describe.skipIf(part === '')('with tiktoken', () => {
       const { bpe_ranks: ranks } = require(`${part}/encoders/${name}.json`) as {
         bpe_ranks: string
       }
-      // Lines of: a sign, the first rank, and pieces in order.
+      // Line format: a sign, the first rank, and pieces in order.
       const lines = ranks.split('\n').flatMap((line) => {
         const [, first, ...pieces] = line.split(' ')
         return pieces.map((piece, place) => `${piece} ${Number(first) + place}`)
