@@ -173,14 +173,14 @@ test.each(['text', 'choice_done', 'finished'] as const)(
 
 test('a client disconnect closes the upstream request, and no request stays in flight', async () => {
   const { gateway, workers, seen } = await open([sseAnswer([WHOLE_STREAM[0], { hang: true }])])
-  const leaving = new AbortController()
+  const controller = new AbortController()
   const asked = fetch(`${gateway.url}/lines`, {
     method: 'POST',
     body: JSON.stringify({ text: 'hi' }),
-    signal: leaving.signal,
+    signal: controller.signal,
   }).catch(() => null)
   await expect.poll(() => seen.length).toBeGreaterThan(1)
-  leaving.abort()
+  controller.abort()
   await asked
   await workers[0].requestsTo(CHAT)[0].closed
   expect(workers[0].requestsTo(CHAT)[0].isAborted).toBe(true)

@@ -67,8 +67,8 @@ describe('non-streamed responses', () => {
   const BROKEN = 'Sure. <tool_call>\n{"name":"dim","arguments":{"level":}}\n</tool_call>'
 
   test.each([
-    ['is cut off', `Sure. ${CALL}`.slice(0, -15), 'length', 'Sure.', [['dim', '{"level":3']]],
-    ['is no JSON', BROKEN, 'stop', BROKEN, []],
+    ['is truncated', `Sure. ${CALL}`.slice(0, -15), 'length', 'Sure.', [['dim', '{"level":3']]],
+    ['is not JSON', BROKEN, 'stop', BROKEN, []],
   ])('a tool call that %s is not reported as finished', async (_, text, reason, content, calls) => {
     const serverInfo = { serverArgs: { tool_call_parser: 'qwen' } }
     const { engine, post, ids } = await openGrpcFleet({ engines: [{ serverInfo }] })
@@ -333,10 +333,10 @@ describe('prompt and text', () => {
     expect(await readChoice(await post(CHAT, kept))).toMatchObject({ content: 'a<|im_start|>b' })
     const streamed = deltasOf(await (await post(CHAT, { ...kept, stream: true })).text())
     expect(streamed.map(({ content }) => content ?? '').join('')).toBe('a<|im_start|>b')
-    const told = engine.calls.map(
+    const skips = engine.calls.map(
       ({ request }) => (request as unknown as Sampled).samplingParams.skipSpecialTokens,
     )
-    expect(told).toEqual([true, false, false])
+    expect(skips).toEqual([true, false, false])
   })
 
   test('an exception raised by the template is a 400 with its message', async () => {
@@ -423,15 +423,15 @@ test.each([
     },
   ]
   const asked = { ...ask, tools: [dim], return_token_ids: true, logprobs: true }
-  interface Told {
+  interface TokenFields {
     readonly token_ids?: number[]
     readonly logprobs: { readonly content: readonly object[] } | null
   }
-  const { choices } = (await (await post(CHAT, asked)).json()) as { choices: (Told & Choice)[] }
+  const { choices } = (await (await post(CHAT, asked)).json()) as { choices: (TokenFields & Choice)[] }
   expect(choices[0].finish_reason).toBe(reason)
   expect([choices[0].token_ids, choices[0].logprobs?.content.length]).toEqual([tokens, tokens.length])
   const streamed = eventsOf(await (await post(CHAT, { ...asked, stream: true })).text()).slice(0, -1)
-  const told = streamed.flatMap((data) => (JSON.parse(data) as { choices: Told[] }).choices)
-  expect(told.flatMap(({ token_ids }) => token_ids ?? [])).toEqual(tokens)
-  expect(told.flatMap(({ logprobs }) => logprobs?.content ?? [])).toHaveLength(tokens.length)
+  const streamedChoices = streamed.flatMap((data) => (JSON.parse(data) as { choices: TokenFields[] }).choices)
+  expect(streamedChoices.flatMap(({ token_ids }) => token_ids ?? [])).toEqual(tokens)
+  expect(streamedChoices.flatMap(({ logprobs }) => logprobs?.content ?? [])).toHaveLength(tokens.length)
 })

@@ -92,11 +92,11 @@ describe.each(ENGINES)('%s', (runtime) => {
     async (stream) => {
       const { engine, post } = await openGrpcFleet({ engines: [{ runtime }] })
       engine.script = () => [{ hang: true }]
-      const leaving = new AbortController()
-      const asked = post(CHAT, { ...ask, stream }, {}, leaving.signal).catch(() => null)
+      const controller = new AbortController()
+      const asked = post(CHAT, { ...ask, stream }, {}, controller.signal).catch(() => null)
       const { request, cancelled } = await engine.received()
       const leftAt = performance.now()
-      leaving.abort()
+      controller.abort()
       await asked
       await cancelled
       await until(() => engine.aborted.length > 0)
@@ -128,15 +128,15 @@ test('the load of the engine returns to 0 however a request ends', async () => {
   }
   engine.script = () => [{ chunk: { tokenIds: first, completionTokens: 1 } }, { hang: true }]
   for (const stream of [true, false]) {
-    const leaving = new AbortController()
+    const controller = new AbortController()
     const count = engine.calls.length
-    const asked = post(CHAT, { ...ask, stream }, {}, leaving.signal).then(
+    const asked = post(CHAT, { ...ask, stream }, {}, controller.signal).then(
       (reply) => reply.text(),
       () => null,
     )
     await engine.received(count + 1)
     expect(await load()).toBe(1)
-    leaving.abort()
+    controller.abort()
     await asked.catch(() => null)
     await until(async () => (await load()) === 0)
   }
@@ -307,14 +307,14 @@ describe('stop strings', () => {
 test('finish reasons are mapped; cached and reasoning tokens are reported', async () => {
   const { engine, post, ids } = await openGrpcFleet()
   const tokens = await ids('text')
-  for (const [said, told] of [
+  for (const [engineReason, reason] of [
     ['stop', 'stop'],
     ['length', 'length'],
     ['abort', 'abort'],
     ['', 'stop'],
   ]) {
-    engine.answer([tokens], { finishReason: said })
-    expect((await whole(await post(CHAT, ask))).choices[0].finish_reason).toBe(told)
+    engine.answer([tokens], { finishReason: engineReason })
+    expect((await whole(await post(CHAT, ask))).choices[0].finish_reason).toBe(reason)
   }
   engine.answer([tokens], { cachedTokens: 5, reasoningTokens: 3 })
   expect((await whole(await post(CHAT, ask))).usage).toMatchObject({
@@ -356,11 +356,13 @@ test('log probabilities have text, bytes and alternatives, aligned with the cont
     expect(one.top_logprobs[0]).toMatchObject({ token: one.token })
   }
   // The log probabilities of a token are not sent before its text.
-  let [seen, told] = ['', '']
+  let [seen, logprobText] = ['', '']
   for (const { delta, logprobs } of choices) {
     seen += delta.content ?? ''
-    told += (logprobs?.content ?? []).map(({ token }) => (token.startsWith('<|') ? '' : token)).join('')
-    expect(told.replaceAll('\ufffd', '').length).toBeLessThanOrEqual(seen.length)
+    logprobText += (logprobs?.content ?? [])
+      .map(({ token }) => (token.startsWith('<|') ? '' : token))
+      .join('')
+    expect(logprobText.replaceAll('\ufffd', '').length).toBeLessThanOrEqual(seen.length)
   }
 })
 
@@ -488,10 +490,10 @@ describe('before the first token', () => {
   test('a client disconnect before the stream opens cancels the call', async () => {
     const { engine, post } = await openGrpcFleet(SILENT)
     engine.script = () => [{ hang: true }]
-    const leaving = new AbortController()
-    const reply = post(CHAT, { ...ask, stream: true }, {}, leaving.signal).catch(() => null)
+    const controller = new AbortController()
+    const reply = post(CHAT, { ...ask, stream: true }, {}, controller.signal).catch(() => null)
     const call = await engine.received()
-    leaving.abort()
+    controller.abort()
     await reply
     await call.cancelled
   })

@@ -123,11 +123,13 @@ test('a client disconnect stops the remaining embedding calls and releases the l
       },
     ],
   })
-  const leaving = new AbortController()
+  const controller = new AbortController()
   const input = Array.from({ length: 1_500 }, (_, at) => `text ${at}`)
-  const reply = post(EMBED, { model, input }, undefined, leaving.signal).catch((error: Error) => error.name)
+  const reply = post(EMBED, { model, input }, undefined, controller.signal).catch(
+    (error: Error) => error.name,
+  )
   await until(() => asked > 20)
-  leaving.abort()
+  controller.abort()
   expect(await reply).toBe('AbortError')
   await until(async () => {
     const loads = (await (await get('/get_loads')).text()) + (await (await get('/workers')).text())

@@ -196,13 +196,13 @@ test('a client disconnect inside a call cancels the engine request, and later re
   const { engine, post, ids, get } = await openQwen()
   const tokens = await ids(CALL.slice(0, CALL.indexOf('}')))
   engine.script = () => [{ chunk: { tokenIds: tokens } }, { hang: true }]
-  const leaving = new AbortController()
+  const controller = new AbortController()
   const body = { model, messages: [{ role: 'user', content: 'hi' }], tools: [dim], stream: true }
-  const reply = await post(CHAT, body, {}, leaving.signal)
+  const reply = await post(CHAT, body, {}, controller.signal)
   const reader = (reply.body as ReadableStream<Uint8Array>).getReader()
   let text = ''
   while (!text.includes('tool_calls')) text += Buffer.from((await reader.read()).value ?? []).toString()
-  leaving.abort()
+  controller.abort()
   await until(() => engine.aborted.length === 1)
   expect((await get('/readiness')).status).toBe(200)
   engine.answer((await ids('fine')).map((id) => [id]))

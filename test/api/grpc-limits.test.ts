@@ -28,10 +28,10 @@ test('no retries after a client disconnect', async () => {
     kernel: { breaker: { failureThreshold: 100 }, retry: { initialBackoffMs: 300, maxBackoffMs: 300 } },
   })
   engine.script = () => [{ status: 14 }]
-  const leaving = new AbortController()
-  const reply = post(CHAT, ask, undefined, leaving.signal).catch((error: Error) => error.name)
+  const controller = new AbortController()
+  const reply = post(CHAT, ask, undefined, controller.signal).catch((error: Error) => error.name)
   await until(() => engine.calls.length >= 1)
-  leaving.abort()
+  controller.abort()
   expect(await reply).toBe('AbortError')
   const count = engine.calls.length
   await new Promise((resolve) => setTimeout(resolve, 700))

@@ -90,12 +90,12 @@ describe('pairs with a bootstrap room', () => {
   test('log probabilities of the prompt come from prefill, those of the output from decode', async () => {
     const { prefill, decode, post, ids } = await openPair('sglang')
     const tokens = await ids('Hello there')
-    const told = Promise.withResolvers<void>()
+    const prefillMayEnd = Promise.withResolvers<void>()
     const ofPrompt = (value: number) => ({
       inputLogprobs: { tokenLogprobs: [{}, { value }], tokenIds: [4, 5], topLogprobs: [] },
     })
     prefill.script = () => [
-      { waitFor: told.promise },
+      { waitFor: prefillMayEnd.promise },
       { complete: { outputIds: [tokens[0]], finishReason: 'length', ...ofPrompt(-0.25) } },
     ]
     decode.script = ({ request }) =>
@@ -116,7 +116,7 @@ describe('pairs with a bootstrap room', () => {
     const whole = post('/generate', body)
     const call = await decode.received()
     expect(call.request).toMatchObject({ returnLogprob: true, logprobStartLen: 0 })
-    told.resolve()
+    prefillMayEnd.resolve()
     expect(await (await whole).json()).toMatchObject([{ text: 'Hello there', meta_info: meta }])
     const frames = eventsOf(await (await post('/generate', { ...body, stream: true })).text())
       .slice(0, -1)
@@ -158,12 +158,12 @@ describe('pairs with a bootstrap room', () => {
     const { prefill, decode, post } = await openPair('sglang')
     prefill.script = () => [{ hang: true }]
     decode.script = () => [{ hang: true }]
-    const leaving = new AbortController()
-    const reply = post(CHAT, { ...ask, stream: true }, undefined, leaving.signal).catch(
+    const controller = new AbortController()
+    const reply = post(CHAT, { ...ask, stream: true }, undefined, controller.signal).catch(
       (error: Error) => error.name,
     )
     const calls = [await prefill.received(), await decode.received()]
-    leaving.abort()
+    controller.abort()
     expect(await reply).toBe('AbortError')
     await Promise.all(calls.map(({ cancelled }) => cancelled))
     await until(() => prefill.aborted.length > 0 && decode.aborted.length > 0)
@@ -225,8 +225,8 @@ describe('vllm: prefill first, then decode', () => {
       },
     })
     await answer()
-    const told = JSON.parse(requestOf(await prefill.received()).kvTransferParamsJson ?? '')
-    expect(told).toEqual({
+    const params = JSON.parse(requestOf(await prefill.received()).kvTransferParamsJson ?? '')
+    expect(params).toEqual({
       do_remote_decode: true,
       do_remote_prefill: false,
       transfer_id: expect.stringMatching(/^xfer-[0-9a-f-]{36}$/),
@@ -234,7 +234,7 @@ describe('vllm: prefill first, then decode', () => {
     expect(JSON.parse(requestOf(await decode.received()).kvTransferParamsJson ?? '')).toEqual({
       do_remote_decode: false,
       do_remote_prefill: true,
-      transfer_id: told.transfer_id,
+      transfer_id: params.transfer_id,
       remote_engine_id: 'engine-7',
       remote_bootstrap_addr: 'http://127.0.0.1:9222',
     })

@@ -11,14 +11,14 @@ import { workerEntry } from '../support/worker-entry.ts'
 import { eventsOf, openGrpcFleet, until } from './grpc-fleet.ts'
 
 let authority: TestAuthority
-let stranger: TestAuthority
+let unknownAuthority: TestAuthority
 beforeAll(() => {
   authority = new TestAuthority()
-  stranger = new TestAuthority('Somebody else')
+  unknownAuthority = new TestAuthority('Somebody else')
 })
 afterAll(() => {
   authority.remove()
-  stranger.remove()
+  unknownAuthority.remove()
 })
 
 test('an engine with a private CA is detected and described; chat works streamed and non-streamed; a disconnect cancels the call', async () => {
@@ -45,19 +45,19 @@ test('an engine with a private CA is detected and described; chat works streamed
   expect(await (await get('/get_loads')).text()).toContain('64')
 
   engine.script = () => [{ hang: true }]
-  const leaving = new AbortController()
-  const left = post('/v1/chat/completions', { ...ask, stream: true }, undefined, leaving.signal).catch(
+  const controller = new AbortController()
+  const left = post('/v1/chat/completions', { ...ask, stream: true }, undefined, controller.signal).catch(
     (error: Error) => error.name,
   )
   await engine.received(3)
-  leaving.abort()
+  controller.abort()
   expect(await left).toBe('AbortError')
   await until(() => engine.aborted.length === 1)
 })
 
 describe('engines with a certificate of an unknown CA', () => {
   test('registration fails, and the job status has the certificate error', async () => {
-    const engine = await startScriptedEngine({ tls: stranger.issue('engine') })
+    const engine = await startScriptedEngine({ tls: unknownAuthority.issue('engine') })
     const gateway = await startGateway({
       plugins: {
         auth: {},
@@ -75,16 +75,16 @@ describe('engines with a certificate of an unknown CA', () => {
         body: JSON.stringify({ url: engine.url, models: [{ id: 'm' }] }),
       })
       const { location } = (await reply.json()) as { location: string }
-      let told = ''
+      let message = ''
       await until(async () => {
         const record = (await (await fetch(gateway.url + location)).json()) as {
           job_status?: { status: string; message?: string }
         }
-        told = record.job_status?.message ?? ''
+        message = record.job_status?.message ?? ''
         return record.job_status?.status === 'failed'
       })
-      expect(told).toContain(`${engine.url} is unreachable`)
-      expect(told).toMatch(/certificate/)
+      expect(message).toContain(`${engine.url} is unreachable`)
+      expect(message).toMatch(/certificate/)
       expect(engine.calls).toEqual([])
     } finally {
       await gateway.stop()
@@ -93,7 +93,7 @@ describe('engines with a certificate of an unknown CA', () => {
   })
 
   test('calls fail with engine_unavailable and the certificate error', async () => {
-    const engine = await startScriptedEngine({ tls: stranger.issue('engine') })
+    const engine = await startScriptedEngine({ tls: unknownAuthority.issue('engine') })
     const connections = new H2Connections({
       keepaliveMs: 30_000,
       keepaliveTimeoutMs: 10_000,

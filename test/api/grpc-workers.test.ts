@@ -108,7 +108,7 @@ test.each([0, 1])(
     const prompt = 'The quick brown fox jumps over the lazy dog and runs into the dark wood.'
     const known = Promise.withResolvers<readonly number[]>()
     const froms: bigint[] = []
-    const teller = {
+    const publishing = {
       async kvEvents(from: bigint, nth: number) {
         froms.push(from)
         const ids = await known.promise
@@ -116,10 +116,10 @@ test.each([0, 1])(
         return nth === 1 ? [batches[0], batches[3]] : batches
       },
     }
-    const silent = { kvEvents: async () => [{ status: UNIMPLEMENTED }] }
+    const unsupporting = { kvEvents: async () => [{ status: UNIMPLEMENTED }] }
     const { engines, gateway, ids, post } = await openGrpcFleet({
       kernel: { policy: 'cache_aware' },
-      engines: place === 0 ? [teller, silent] : [silent, teller],
+      engines: place === 0 ? [publishing, unsupporting] : [unsupporting, publishing],
     })
     const failures = async (reason: string) => {
       const page = await (await fetch(gateway.metricsUrl as string)).text()

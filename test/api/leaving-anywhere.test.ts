@@ -158,7 +158,7 @@ function expectOver({ trace, late, ends }: Outcome, where: string): void {
 }
 
 const SITES: Record<string, () => Promise<Site>> = {
-  'a whole answer': () => relaySite(jsonAnswer({ a: 'b' })),
+  'a non-streamed response': () => relaySite(jsonAnswer({ a: 'b' })),
   'a stream': () => relaySite(sseAnswer(['1', { waitMs: 2 }, '2', { waitMs: 2 }, '3'])),
   'a refusal that is tried again': () => relaySite(jsonAnswer({}, { status: 503 })),
   'a request that the worker breaks off': () => relaySite({ kind: 'drop', how: 'close' }),

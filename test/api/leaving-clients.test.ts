@@ -135,14 +135,14 @@ test('clients that disconnect during a slow onRequest hook hold no permit', asyn
     plugins: { auth: {}, limits: { maxConcurrentRequests: 2, queueSize: 0 } },
   })
   cleanups.push(() => hooked.close())
-  const leaving = Array.from({ length: 20 }, async () => {
+  const disconnecting = Array.from({ length: 20 }, async () => {
     const leave = new AbortController()
     const reply = hooked.relay({ model: 'm' }, { signal: leave.signal })
     await hold.entered.promise
     setTimeout(() => leave.abort(), 20)
     await reply.catch(() => {})
   })
-  await Promise.all(leaving)
+  await Promise.all(disconnecting)
   await new Promise((resolve) => setTimeout(resolve, 50))
   hold.release()
   const replies = await Promise.all([hooked.relay(), hooked.relay()])

@@ -175,12 +175,12 @@ test('a client disconnect cancels the running tool', async () => {
   })
   ends.push(() => tool.close())
   const { gateway, seen } = await open([calling('hi')], tool)
-  const leaving = new AbortController()
-  const reply = fetch(`${gateway.url}/turn`, { method: 'POST', body: '{}', signal: leaving.signal }).catch(
+  const controller = new AbortController()
+  const reply = fetch(`${gateway.url}/turn`, { method: 'POST', body: '{}', signal: controller.signal }).catch(
     () => null,
   )
   await started.promise
-  leaving.abort()
+  controller.abort()
   await Promise.all([cancelled.promise, reply])
   expect(seen.at(-1)?.type).toBe('call_running')
 })

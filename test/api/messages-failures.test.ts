@@ -180,7 +180,7 @@ const rigs: readonly (readonly [kind: string, events: number, relayed: boolean, 
   [
     ['a chat worker', CHAT_EVENTS.length, false, () => overHttp('chat', {})],
     ['a vendor', NATIVE_EVENTS.length, true, () => overHttp('messages', VENDOR)],
-    ['an engine that speaks it', NATIVE_EVENTS.length, true, () => overHttp('messages', NATIVE)],
+    ['an engine with the Messages route', NATIVE_EVENTS.length, true, () => overHttp('messages', NATIVE)],
     ['an engine over gRPC', 5, false, overGrpc],
   ]
 
@@ -192,16 +192,16 @@ describe.each(rigs)('messages over %s', (kind, events, isRelayed, open) => {
     const most = kind === 'a chat worker' && fault === 'end' ? events - 1 : events
     for (let at = 0; at <= most; at++) {
       rig.play(at, fault)
-      const leaving = new AbortController()
+      const controller = new AbortController()
       const asked = fetch(`${rig.url}/v1/messages`, {
         method: 'POST',
         body: JSON.stringify({ ...HELLO, stream: true, tools: [{ name: 'look' }] }),
-        signal: leaving.signal,
+        signal: controller.signal,
       })
       if (fault === 'leave') {
         const read = asked.then((reply) => reply.text()).catch(() => null)
         await rig.reached()
-        setTimeout(() => leaving.abort(), 20)
+        setTimeout(() => controller.abort(), 20)
         expect(await read).toBeNull()
       } else await endsAsError(await asked, `${fault} at ${at}`, isRelayed)
       await rig.settled(fault)

@@ -69,15 +69,15 @@ type Block = {
 
 /** The message that the events add up to; throws if the event order is invalid. */
 export function accumulate(events: readonly WireEvent[]) {
-  const told = events.filter(({ type }) => type !== 'ping')
+  const messageEvents = events.filter(({ type }) => type !== 'ping')
   const blocks: Block[] = []
   const inputs: string[] = []
   let open = -1
-  const first = told[0] as unknown as { type: string; message: Record<string, unknown> }
+  const first = messageEvents[0] as unknown as { type: string; message: Record<string, unknown> }
   if (first?.type !== 'message_start') throw new Error(`begins with ${first?.type}`)
   let final: Record<string, unknown> | null = null
-  for (const [at, event] of told.slice(1).entries()) {
-    const isLast = at === told.length - 2
+  for (const [at, event] of messageEvents.slice(1).entries()) {
+    const isLast = at === messageEvents.length - 2
     const { index } = event as unknown as { index: number }
     switch (event.type) {
       case 'content_block_start':
@@ -116,7 +116,8 @@ export function accumulate(events: readonly WireEvent[]) {
         throw new Error(`event ${event.type}`)
     }
   }
-  if (told.at(-1)?.type !== 'message_stop') throw new Error(`ends with ${told.at(-1)?.type}`)
+  if (messageEvents.at(-1)?.type !== 'message_stop')
+    throw new Error(`ends with ${messageEvents.at(-1)?.type}`)
   return {
     start: first.message,
     content: blocks,

@@ -80,10 +80,12 @@ test('messages over gRPC: the stream has the valid event order and adds up to th
   const events = readEvents(await (await create({ tools: [WEATHER], stream: true })).text())
   expect(events[0].type).toBe('message_start')
   expect(events.filter(({ type }) => type === 'message_delta')).toHaveLength(1)
-  const told = accumulate(events)
-  expect(told.content).toEqual(want.content.map((block) => (block.type === 'tool_use' ? CALL_BLOCK : block)))
-  expect([told.stop_reason, told.stop_sequence]).toEqual(['tool_use', null])
-  expect(told.usage).toMatchObject(want.usage)
+  const streamedMessage = accumulate(events)
+  expect(streamedMessage.content).toEqual(
+    want.content.map((block) => (block.type === 'tool_use' ? CALL_BLOCK : block)),
+  )
+  expect([streamedMessage.stop_reason, streamedMessage.stop_sequence]).toEqual(['tool_use', null])
+  expect(streamedMessage.usage).toMatchObject(want.usage)
   expect(JSON.stringify(events)).not.toContain('\uFFFD')
 })
 
@@ -279,8 +281,8 @@ test('messages over gRPC: thinking is on, off or left to the template; thinking 
   const blocksOf = async (thinking?: object) => {
     const body = { max_tokens: 4_096, ...(thinking && { thinking }) }
     const message = await whole(await create(body))
-    const told = await streamed(await create({ ...body, stream: true }))
-    expect(told.content).toEqual(message.content)
+    const streamedMessage = await streamed(await create({ ...body, stream: true }))
+    expect(streamedMessage.content).toEqual(message.content)
     return message.content
   }
   const thought = { type: 'thinking', thinking: 'hm', signature: '' }
@@ -412,13 +414,13 @@ test('messages over gRPC: a client disconnect cancels the engine request and rel
   const { create, get, engine, engineAnswers } = await open()
   await engineAnswers('a b', {}, [{ hang: true }])
   for (const stream of [true, false]) {
-    const leaving = new AbortController()
-    const asked = create({ stream }, {}, leaving.signal)
+    const controller = new AbortController()
+    const asked = create({ stream }, {}, controller.signal)
       .then((reply) => reply.text())
       .catch(() => null)
     const { cancelled } = await engine.received(stream ? 1 : 2)
     const leftAt = performance.now()
-    leaving.abort()
+    controller.abort()
     await asked
     await cancelled
     await until(() => engine.aborted.length === (stream ? 1 : 2))
@@ -499,9 +501,9 @@ test('messages over gRPC: tools of the gateway and of the client in one turn', a
   expect(message.content[0].id).toBe(message.content[1].tool_use_id)
   expect(message.content[0].id).toMatch(/^mcptoolu_/)
   expect(message.usage).toMatchObject({ input_tokens: 14, output_tokens: first.length + last.length })
-  const told = await streamed(await create({ ...servers, stream: true }))
-  expect(told.content.map(({ type }) => type)).toEqual(['mcp_tool_use', 'mcp_tool_result', 'text'])
-  expect([told.stop_reason, told.usage]).toMatchObject([
+  const streamedMessage = await streamed(await create({ ...servers, stream: true }))
+  expect(streamedMessage.content.map(({ type }) => type)).toEqual(['mcp_tool_use', 'mcp_tool_result', 'text'])
+  expect([streamedMessage.stop_reason, streamedMessage.usage]).toMatchObject([
     'end_turn',
     { output_tokens: first.length + last.length },
   ])

@@ -103,8 +103,8 @@ test.each([
     content: [{ type: 'text', text: 'Hello from the worker.' }],
   })
   workers[0].script(CHAT, sseAnswer([chunk({ content: 'Hi' }), chunk({}, 'stop'), '[DONE]']))
-  const told = accumulate(readEvents(await (await create({ stream: true })).text()))
-  expect(told.content).toEqual([{ type: 'text', text: 'Hi' }])
+  const streamedMessage = accumulate(readEvents(await (await create({ stream: true })).text()))
+  expect(streamedMessage.content).toEqual([{ type: 'text', text: 'Hi' }])
   expect([workers[0].requestsTo(MESSAGES).length, workers[0].requestsTo(CHAT).length]).toEqual([1, 2])
   const { workers: listed } = (await (await get('/workers')).json()) as { workers: { load: number }[] }
   expect(listed.map(({ load }) => load)).toEqual([0])

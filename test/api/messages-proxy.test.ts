@@ -125,18 +125,18 @@ test('response headers of a vendor are forwarded except cookies; 429 and 529 are
     workers: [VENDOR],
     kernel: { retry: { maxAttempts: 1 } },
   })
-  const told = {
+  const forwarded = {
     'anthropic-ratelimit-requests-remaining': '0',
     'anthropic-organization-id': 'org-1',
     'request-id': 'req_theirs',
     'retry-after': '9',
   }
   for (const status of [200, 429, 529]) {
-    const headers = { 'content-type': 'application/json', 'set-cookie': '__cf_bm=1', ...told }
+    const headers = { 'content-type': 'application/json', 'set-cookie': '__cf_bm=1', ...forwarded }
     workers[0].script(MESSAGES, rawAnswer(REPLY, { status, headers }))
     const reply = await create()
     expect(reply.status).toBe(status)
-    expect(Object.keys(told).map((name) => reply.headers.get(name))).toEqual(Object.values(told))
+    expect(Object.keys(forwarded).map((name) => reply.headers.get(name))).toEqual(Object.values(forwarded))
     expect(reply.headers.get('x-request-id')).toMatch(/^req_/)
     expect(reply.headers.get('set-cookie')).toBeNull()
   }
@@ -185,8 +185,8 @@ test('a relayed stream that ends before message_stop ends with an error event an
   workers[0].script(MESSAGES, streamAnswer([frame, 'event: content_bl', { waitMs: 30 }], { headers }))
   const text = await (await create({ stream: true })).text()
   expect(text.startsWith(`${frame}event: content_bl\n\nevent: error\ndata: {"type":"error"`)).toBe(true)
-  const { workers: told } = (await (await get('/workers')).json()) as { workers: { breaker: string }[] }
-  expect(told[0].breaker).not.toBe('closed')
+  const { workers: listed } = (await (await get('/workers')).json()) as { workers: { breaker: string }[] }
+  expect(listed[0].breaker).not.toBe('closed')
 })
 
 test('a comment after the last event of a relayed stream is not an error', async () => {
@@ -261,13 +261,13 @@ test('a client disconnect closes the upstream request of a relayed stream', asyn
       headers: { 'content-type': 'text/event-stream' },
     }),
   )
-  const leaving = new AbortController()
+  const controller = new AbortController()
   const asked = await fetch(`${gateway.url}/v1/messages`, {
     method: 'POST',
     body: JSON.stringify(HELLO),
-    signal: leaving.signal,
+    signal: controller.signal,
   })
-  leaving.abort()
+  controller.abort()
   await asked.text().catch(() => null)
   const [request] = workers[0].requestsTo(MESSAGES)
   await request.closed

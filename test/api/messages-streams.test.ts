@@ -130,10 +130,10 @@ test('the input of a call is streamed in the pieces that the worker sends', asyn
     chunk({}, 'tool_calls'),
     '[DONE]',
   ])
-  const told = events.flatMap(
+  const inputDeltas = events.flatMap(
     (event) => (event.delta as { partial_json?: string } | undefined)?.partial_json ?? [],
   )
-  expect(told).toEqual(pieces)
+  expect(inputDeltas).toEqual(pieces)
 })
 
 test('disable_parallel_tool_use drops all calls but the first', async () => {
@@ -239,11 +239,11 @@ test('a client disconnect closes the upstream request', async () => {
   const { gateway, workers } = await openMessages()
   workers[0].script(CHAT, sseAnswer([first, { hang: true }]))
   for (const stream of [true, false]) {
-    const leaving = new AbortController()
-    const init = { method: 'POST', body: JSON.stringify({ ...HELLO, stream }), signal: leaving.signal }
+    const controller = new AbortController()
+    const init = { method: 'POST', body: JSON.stringify({ ...HELLO, stream }), signal: controller.signal }
     const asked = fetch(`${gateway.url}/v1/messages`, init).catch(() => null)
     const request = await workers[0].received(CHAT, stream ? 1 : 2)
-    leaving.abort()
+    controller.abort()
     await asked
     await request.closed
     expect(request.isAborted).toBe(true)

@@ -23,7 +23,7 @@ async function open(workers: Worker, server: ToolServer) {
     workers,
     plugins: { mcp: { clientServers: { allowsPrivate: true } } },
   })
-  const wanted = {
+  const defaults = {
     mcp_servers: [{ type: 'url', name: 'tools', url: server.url, authorization_token: 'secret-1' }],
     tools: [{ type: 'mcp_toolset', mcp_server_name: 'tools' }],
   }
@@ -31,7 +31,7 @@ async function open(workers: Worker, server: ToolServer) {
     ...fleet,
     worker: fleet.workers[0],
     ask: (more: Record<string, unknown> = {}, headers: Record<string, string> = {}) =>
-      fleet.create({ ...wanted, ...more }, headers),
+      fleet.create({ ...defaults, ...more }, headers),
     sent: () =>
       fleet.workers[0].requestsTo(MESSAGES).map((request) => request.json() as Record<string, unknown>),
   }
@@ -189,15 +189,18 @@ test('messages over a vendor: the stream has one message_start, consecutive indi
     ),
   )
   const events = readEvents(await (await ask({ stream: true }, { 'x-weir-mcp': 'enabled' })).text())
-  const told = accumulate(events)
-  expect(told.content.map(({ type }) => type)).toEqual([
+  const streamedMessage = accumulate(events)
+  expect(streamedMessage.content.map(({ type }) => type)).toEqual([
     'thinking',
     'mcp_tool_use',
     'mcp_tool_result',
     'text',
   ])
-  expect(told.content[0]).toMatchObject({ thinking: 'hm', signature: 'sig-1' })
-  expect(told).toMatchObject({ stop_reason: 'end_turn', usage: { input_tokens: 20, output_tokens: 8 } })
+  expect(streamedMessage.content[0]).toMatchObject({ thinking: 'hm', signature: 'sig-1' })
+  expect(streamedMessage).toMatchObject({
+    stop_reason: 'end_turn',
+    usage: { input_tokens: 20, output_tokens: 8 },
+  })
 })
 
 const SEARCH = { type: 'server_tool_use', id: 'srvtoolu_1', name: 'web_search', input: { query: 'x' } }
@@ -469,8 +472,8 @@ test.each([
         : jsonAnswer(message([SEARCH, said], 'pause_turn')),
     )
     const reply = await ask({ stream }, { 'x-weir-mcp': 'enabled' })
-    const told = stream ? accumulate(readEvents(await reply.text())) : ((await reply.json()) as Message)
-    expect(told.content).toMatchObject([SEARCH, { type: 'text', text: 'so far' }])
-    expect(told.stop_reason).toBe('pause_turn')
+    const received = stream ? accumulate(readEvents(await reply.text())) : ((await reply.json()) as Message)
+    expect(received.content).toMatchObject([SEARCH, { type: 'text', text: 'so far' }])
+    expect(received.stop_reason).toBe('pause_turn')
   },
 )

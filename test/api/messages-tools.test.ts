@@ -45,13 +45,13 @@ async function open(scripts: readonly Script[], server: ToolServer, section: Rec
     plugins: { mcp: { clientServers: { allowsPrivate: true }, ...section } },
   })
   for (const script of scripts) fleet.workers[0].once(CHAT, script)
-  const wanted = {
+  const defaults = {
     mcp_servers: [{ type: 'url', name: 'tools', url: server.url, authorization_token: 'secret-1' }],
     tools: [{ type: 'mcp_toolset', mcp_server_name: 'tools' }],
   }
   return {
     ...fleet,
-    ask: (more: Record<string, unknown> = {}) => fleet.create({ ...wanted, ...more }),
+    ask: (more: Record<string, unknown> = {}) => fleet.create({ ...defaults, ...more }),
     sent: () => fleet.workers[0].requestsTo(CHAT).map((request) => request.json() as Record<string, unknown>),
   }
 }
@@ -275,7 +275,7 @@ test('a tool that requires approval is denied, and the turn continues', async ()
   const { ask, sent } = await open(scripts, server, { defaultApproval: 'always' })
   const message = (await (await ask()).json()) as Message
   expect(message).toMatchObject({ content: [{ type: 'text', text: 'done' }], stop_reason: 'end_turn' })
-  const told = (sent()[1].messages as { role: string; content: string }[]).at(-1)
-  expect(told).toMatchObject({ role: 'tool', content: expect.stringContaining('cannot give') })
+  const result = (sent()[1].messages as { role: string; content: string }[]).at(-1)
+  expect(result).toMatchObject({ role: 'tool', content: expect.stringContaining('cannot give') })
   expect(server.ran).toEqual([])
 })

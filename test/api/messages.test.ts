@@ -222,14 +222,14 @@ test('a limit of the gateway is a rate_limit_error with Retry-After', async () =
     plugins: { limits: { maxConcurrentRequests: 1, queueSize: 0 } },
   })
   workers[0].script(CHAT, hangAnswer())
-  const leaving = new AbortController()
-  const init = { method: 'POST', body: JSON.stringify(HELLO), signal: leaving.signal }
+  const controller = new AbortController()
+  const init = { method: 'POST', body: JSON.stringify(HELLO), signal: controller.signal }
   const held = fetch(`${gateway.url}/v1/messages`, init).catch(() => null)
   await workers[0].received(CHAT)
   const reply = await create()
   expect([reply.status, ((await reply.json()) as Envelope).error.type]).toEqual([429, 'rate_limit_error'])
   expect(reply.headers.get('retry-after')).not.toBeNull()
-  leaving.abort()
+  controller.abort()
   await held
 })
 
@@ -601,9 +601,9 @@ test("a worker's rejection of images is relayed in the Messages error format", a
 
 test('a hundred deltas in each of a thousand streams arrive in order', async () => {
   const { create, workers } = await openMessages()
-  let speak = () => {}
+  let startSending = () => {}
   const allAreOpen = new Promise<void>((resolve) => {
-    speak = resolve
+    startSending = resolve
   })
   const numbers = Array.from({ length: 100 }, (_, at) => `${at} `)
   const event = (delta: object, reason: string | null = null) => `data: ${chunk(delta, reason)}\n\n`
@@ -618,7 +618,7 @@ test('a hundred deltas in each of a thousand streams arrive in order', async () 
   const replies: Response[] = []
   while (replies.length < 1_000)
     replies.push(...(await Promise.all(Array.from({ length: 50 }, () => create({ stream: true })))))
-  speak()
+  startSending()
   const all = await Promise.all(replies.map(async (reply) => accumulate(readEvents(await reply.text()))))
   expect(new Set(all.map(({ content }) => JSON.stringify(content)))).toEqual(
     new Set([JSON.stringify([{ type: 'text', text: numbers.join('') }])]),
@@ -762,15 +762,15 @@ test('streamed blocks equal those of the non-streamed message', async () => {
   const reply = await create({ tools: [WEATHER], stream: true })
   expect(reply.headers.get('content-type')).toContain('text/event-stream')
   expect(reply.headers.get('request-id')).toMatch(/^req_/)
-  const told = accumulate(readEvents(await reply.text()))
+  const streamedMessage = accumulate(readEvents(await reply.text()))
   const blocks = whole.content as { type: string; text?: string }[]
-  expect(told.content).toEqual(
+  expect(streamedMessage.content).toEqual(
     blocks.map(({ type, text, ...rest }) =>
       type === 'text' ? { type, text: `\n${text}` } : { type, ...rest },
     ),
   )
-  expect(told.usage).toEqual(whole.usage)
-  expect(told.stop_reason).toBe('tool_use')
+  expect(streamedMessage.usage).toEqual(whole.usage)
+  expect(streamedMessage.stop_reason).toBe('tool_use')
 })
 
 /** The provider alone makes the worker a vendor, at any address. */

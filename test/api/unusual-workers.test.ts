@@ -34,7 +34,7 @@ const FRAMINGS: readonly (readonly [string, (text: string) => StreamStep[]])[] =
   ['lines that end in CR LF', (text) => [text.replaceAll('\n', '\r\n')]],
   ['a split CR LF', (text) => [`${text.replaceAll('\n', '\r\n').slice(0, -1)}`, { waitMs: 20 }, '\n']],
   [
-    'no space behind the colons',
+    'no space after the colons',
     (text) => [text.replaceAll('event: ', 'event:').replaceAll('data: ', 'data:')],
   ],
 ]
@@ -178,9 +178,9 @@ test.each(pairs)(
   async (lane, front) => {
     const { gateway, workers } = await openLane(LANES[lane], { retry: { maxAttempts: 1 } })
     const { path, body } = FRONTS[front]
-    const begun = LANES[lane].events.slice(0, 3).map(frame)
+    const firstEvents = LANES[lane].events.slice(0, 3).map(frame)
     for (const error of STREAM_ERRORS[lane])
-      for (const before of [[], begun]) {
+      for (const before of [[], firstEvents]) {
         workers[0].script(LANES[lane].route, streamAnswer([...before, error], { headers: EVENTS }))
         const stream = openSse(gateway.url + path, { body: { ...body, model: 'test-model', stream: true } })
         await stream.done

@@ -142,7 +142,7 @@ test('every name in both lists is known', () => {
   expect(reasoning.split(' ').filter((name) => findReasoningFormat(name) === undefined)).toEqual([])
 })
 
-test('an organisation alone selects nothing', () => {
+test('an organisation name selects no format', () => {
   expect(chooseFormats({ model: 'Qwen/embedding' })).toEqual({ tool: null, reasoning: null })
 })
 

@@ -389,7 +389,7 @@ test('the end-of-sentence token never reaches arguments', () => {
   expect(streamed('deepseek32', [...input]).calls).toEqual([['f', '{"a":"x"}']])
 })
 
-test.each(['json', 'llama', 'pythonic', 'xlam'])('%s returns a JSON answer completely', (name) => {
+test.each(['json', 'llama', 'pythonic', 'xlam'])('%s returns JSON text completely', (name) => {
   const answer = '{"city":"Oslo","list":[1,{"name":"x"}]}'
   expect(streamed(name, [...answer])).toEqual({ text: answer, calls: [], isWhole: true })
 })

@@ -88,7 +88,7 @@ test.each([
   ['{{ none.strip() }}', 'no method strip'],
   ['{{ 1 | tojson(colour=1) }}', 'no argument named colour'],
   ['{% for i in range(1000000000) %}{% endfor %}', 'too long'],
-])('%s is refused', (template, reason) => {
+])('%s is rejected', (template, reason) => {
   expect(() => render(template)).toThrowError(reason)
 })
 
@@ -148,7 +148,7 @@ describe('template selection and form', () => {
     ['{% if message.content is string %}{{ message.content }}{% endif %}', 'string'],
     ["{{ message.content.split('x')[0] }}", 'string'],
     ['{% if %}', 'string'],
-  ])('%s wants %s', (template, format) => {
+  ])('the content format of %s is %s', (template, format) => {
     expect(detectContentFormat(template)).toBe(format)
   })
 

@@ -123,7 +123,7 @@ describe('vocabularies with byte pieces', () => {
     )
   })
 
-  test('no piece of a whole text has a replacement character', () => {
+  test('no piece of a complete text has a replacement character', () => {
     fc.assert(
       fc.property(textIds, (sequence) => {
         const pieces = decodeAll(textTable, LLAMA_RULES, sequence, { isContinuation: true })

@@ -60,6 +60,6 @@ test.each([
   ['YQ== 0\nYg==', 'line 2'],
   ['YQ== -1', 'line 1'],
   ['!! 3', 'line 1'],
-])('a file such as %j is refused', (text, reason) => {
+])('the file content %j is rejected', (text, reason) => {
   expect(() => readTiktoken('x.tiktoken', Buffer.from(text), {})).toThrowError(reason)
 })

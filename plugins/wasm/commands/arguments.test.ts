@@ -20,6 +20,6 @@ test.each([
   ['modls=x', 'there is no modls'],
   ['share=2', 'between 0 and 1'],
   ['share=some', 'between 0 and 1'],
-])('%s is refused: %s', (pair, message) => {
+])('%s is rejected: %s', (pair, message) => {
   expect(() => readMatch([pair])).toThrow(message)
 })

@@ -240,7 +240,7 @@ describe('a rewritten module', () => {
 describe('a limit', () => {
   const endless: Readonly<Record<string, string>> = {
     'a loop': '(loop $l (br $l))',
-    'a loop behind code that never runs':
+    'a loop after unreachable code':
       '(block (br 0) (loop (nop))) (loop $l (block (br 0) (loop (nop)) (unreachable)) (br $l))',
     'tail calls': '(return_call $f)',
     'a loop of fills': '(loop $l (memory.fill (i32.const 0) (i32.const 1) (i32.const 60000)) (br $l))',
@@ -322,7 +322,7 @@ describe('unsupported features are rejected by name', () => {
     ['a block that catches', [0x06, ...TYPED, ...pad([...ENDLESS, ...NULL]), 0x0b, 0x1a]],
     ['an arm', [0x41, 1, 0x04, ...TYPED, ...pad([...ENDLESS, ...NULL]), 0x05, ...NULL, 0x0b, 0x1a]],
     ['a choice', [...NULL, ...NULL, 0x41, 0, 0x1c, 1, ...TYPED, ...pad(ENDLESS), 0x1a]],
-  ])('%s with a typed reference, in whose type an endless loop seems to be a constant', (_, code) => {
+  ])('%s with a typed reference that hides an endless loop is rejected', (_, code) => {
     const bytes = moduleOf(code, [])
     expect(WebAssembly.validate(bytes)).toBe(true)
     expect(() => rewriteModule(bytes, LIMITS)).toThrow(BadModule)

@@ -67,6 +67,6 @@ test.each([
   ['a component', [0, 0x61, 0x73, 0x6d, 0x0d, 0, 1, 0], 'a core module is expected'],
   ['another version', [0, 0x61, 0x73, 0x6d, 2, 0, 0, 0], 'of version 1'],
   ['a section that is too long', [0, 0x61, 0x73, 0x6d, 1, 0, 0, 0, 0, 5, 1], 'the file ends too early'],
-])('%s is refused', (_, bytes, message) => {
+])('%s is rejected', (_, bytes, message) => {
   expect(() => readSections(Uint8Array.from(bytes as number[]))).toThrow(message)
 })

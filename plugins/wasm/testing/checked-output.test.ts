@@ -58,7 +58,7 @@ describe('an output', () => {
     [{ action: 'modify', headers_add: [['a']] }, 'headers_add must be a list'],
     [{ action: 'reject', headers: [['a', 1]] }, 'headers must be a list'],
     [{ action: 'modify', headers_remove: 'a' }, 'headers_remove must be a list'],
-  ])('of %j is none', (head, message) => {
+  ])('with head %j is rejected: %s', (head, message) => {
     expect(() => read(head)).toThrow(message)
   })
 
@@ -72,7 +72,7 @@ describe('an output', () => {
     [{ events: [{ data_bytes: 1 }] }, 'data_bytes of an event is outside of the body'],
     [{ events: [{ data_bytes: -1 }] }, 'data_bytes of an event is outside of the body'],
     [{ events: [{ data_bytes: '0' }] }, 'data_bytes of an event is outside of the body'],
-  ])('to a stream event of %j is none', (head, message) => {
+  ])('for a stream event with head %j is rejected: %s', (head, message) => {
     expect(() => read(head, 'OnStreamEvent')).toThrow(message)
   })
 

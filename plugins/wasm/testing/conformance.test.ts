@@ -69,7 +69,7 @@ test('a component is rejected with the target to build instead', async () => {
 test.each([
   ['nothing', new Uint8Array(0), 'the file is empty'],
   ['text', Buffer.from('(module)'), 'the file is not a WebAssembly module'],
-  ['a module cut short', handmade({}).subarray(0, 30), 'invalid module: the file ends too early'],
+  ['a truncated module', handmade({}).subarray(0, 30), 'invalid module: the file ends too early'],
 ])('%s is not a module', async (_, bytes, message) => {
   expect((await checkModule(bytes)).findings).toMatchObject([{ code: 'not_a_module', message }])
 })

@@ -81,10 +81,10 @@ const lines = (count: number, line: (number: number) => string) =>
 
 test.each([
   ['more samples than engines have', lines(50_001, () => 'a 1')],
-  ['a label of its own for each sample', lines(65, (at) => `a{l${at}="1"} 1`)],
+  ['a different label for each sample', lines(65, (at) => `a{l${at}="1"} 1`)],
   ['more labels than engines have', [`a{${lines(65, (at) => `l${at}="1"`).join()}} 1`]],
   ['many samples that would all get many labels', lines(20_000, (at) => `a{l${at % 30}="1"} 1`)],
-])('a worker that says %s is left out', async (_what, page) => {
+])('a worker that returns %s is omitted', async (_what, page) => {
   const upstream = upstreamOf(async ({ url }) => (url === 'http://wide:1' ? page.join('\n') : 'up 1\n'))
   const targets = scrapeTargets(upstream, [entry('http://wide:1'), entry('http://a:1')])
   const answers = await scrapeWorkers(targets, { timeoutMs: 5_000, maxConcurrent: 2 })

@@ -54,7 +54,7 @@ test.each<[string, Fleet]>([
       ['decode', 'failed'],
     ],
   ],
-])('%s is not enough', (_name, fleet) => {
+])('%s is not ready', (_name, fleet) => {
   expect(readReadiness(host(fleet))).toEqual(tooFew)
 })
 

@@ -191,7 +191,7 @@ describe('llama.cpp', () => {
       },
     ],
     [{ '/v1/models': list({ id: 'm', owned_by: 'me' }), '/props': props }],
-  ])('is known by the owner of its model, or by its properties', async (routes) => {
+  ])('is detected by the owner of its model or by its properties', async (routes) => {
     const found = await run({}, fakeWorker({ ...UP, ...routes }))
     expect(found).toMatchObject({
       runtimeType: 'llamacpp',
@@ -416,7 +416,7 @@ describe('data-parallel ranks', () => {
     [{ dp_size: 4_000_000 }, 'sglang'],
     [500, 'sglang'],
     [{ dp_size: 2 }, 'vllm'],
-  ])('a registration fails when the number is not to be found: %j of %s', async (info, owner) => {
+  ])('a registration fails if the number of ranks is missing or invalid: %j of %s', async (info, owner) => {
     await expect(run({}, engine(info, owner), dpAware)).rejects.toMatchObject({
       code: 'rank_discovery_failed',
     })

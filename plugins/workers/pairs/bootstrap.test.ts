@@ -66,7 +66,7 @@ describe('the bootstrap members of a pair', () => {
     [{ url: 'http://[::1]:8000' }, '"::1"', '9001'],
     [{ url: 'grpcs://node-1:9' }, '"node-1"', '9001'],
     [{ url: 'http://h:1@2', dataParallel: { baseUrl: 'http://h:1', rank: 2, size: 4 } }, '"h"', '9001'],
-  ])('%j is met at %s, port %s', (given, host, port) => {
+  ])('%j has bootstrap host %s and port %s', (given, host, port) => {
     const members = bootstrapMembers(bytes({}), { ...prefill, ...given })
     expect([members?.get('bootstrap_host'), members?.get('bootstrap_port')]).toEqual([host, port])
   })

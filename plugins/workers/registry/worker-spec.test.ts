@@ -109,7 +109,7 @@ test.each([
   [{ bootstrap_port: 65_536 }, 'bootstrap_port'],
   [{ cost: -1 }, 'cost'],
   [{ cost: Number.POSITIVE_INFINITY }, 'cost'],
-])('%j is refused by the name of the field', (body, field) => {
+])('%j is rejected by field name', (body, field) => {
   expect(() => readSpec({ url: 'http://w:1', ...body }, controls)).toThrow(
     expect.objectContaining({ param: field }),
   )

@@ -72,7 +72,7 @@ test.each([
   expect(workerKey(one)).not.toBe(workerKey(other))
 })
 
-test('the key of a key is itself', () => {
+test('workerKey is idempotent', () => {
   fc.assert(
     fc.property(fc.webUrl(), (url) => {
       expect(workerKey(workerKey(url))).toBe(workerKey(url))

@@ -195,8 +195,8 @@ test('after a restarted run a stream gets the end of the response, and no events
   await append('second', 0, 7)
   await end({ run: 1 })
   await stream.done
-  const told = stream.events.map(({ event, data }) => event || data)
-  expect(told).toEqual(['first', 'first', 'first', 'first', 'response.completed', '[DONE]'])
+  const names = stream.events.map(({ event, data }) => event || data)
+  expect(names).toEqual(['first', 'first', 'first', 'first', 'response.completed', '[DONE]'])
   expect(JSON.parse(stream.events[4].data)).toMatchObject({
     sequence_number: 4,
     response: { output: [message] },
@@ -234,9 +234,9 @@ test.each(['cancelled', 'failed', 'deleted'] as const)(
     else await responses.finish('anonymous', { ...record, status, reply: { ...record.reply, status } })
     gate.resolve()
     const lastFrame = async () => (await events.read('anonymous', id, -1)).at(-1)?.frame
-    const told = status === 'failed' ? ['failed', 'failed'] : ['incomplete', 'cancelled']
-    await expect.poll(lastFrame).toMatch(`event: response.${told[0]}\n`)
-    expect(await lastFrame()).toContain(`"status":"${told[1]}"`)
+    const expected = status === 'failed' ? ['failed', 'failed'] : ['incomplete', 'cancelled']
+    await expect.poll(lastFrame).toMatch(`event: response.${expected[0]}\n`)
+    expect(await lastFrame()).toContain(`"status":"${expected[1]}"`)
     const next = () => fleet.post('/v1/responses', { model: 'test-model', input: 'more', conversation })
     await expect.poll(async () => (await next()).status).toBe(200)
   },

@@ -68,7 +68,7 @@ test('no route and no field reveals data of another tenant', async () => {
   const { gateway, workers } = fleet
   const theirs = await fill(fleet)
   const asked = workers[0].requestsTo(NATIVE).length
-  const told: string[] = []
+  const received: string[] = []
   const seen = new Set<string>()
 
   const call = async (
@@ -81,7 +81,7 @@ test('no route and no field reveals data of another tenant', async () => {
     const init = { method, headers: as('key-b'), body: body === undefined ? undefined : JSON.stringify(body) }
     const reply = await fetch(gateway.url + path, init)
     const said = await reply.text()
-    told.push(said)
+    received.push(said)
     return [reply.status, said]
   }
   /** The response to a foreign id must equal the one to an unknown id. */
@@ -229,7 +229,7 @@ test('no route and no field reveals data of another tenant', async () => {
   }
 
   // Nothing was revealed to the tenant or to a worker, and all data still exists.
-  expect(told.join('\n')).not.toContain(SECRET)
+  expect(received.join('\n')).not.toContain(SECRET)
   expect(workers[0].requestsTo(NATIVE)).toHaveLength(asked)
   for (const id of theirs.responses) {
     const reply = await fetch(`${gateway.url}/v1/responses/${id}`, { headers: as('key-a') })

@@ -35,7 +35,7 @@ interface Site {
   /** Sets the model output, turn by turn; the last one repeats. */
   chatAnswer(...turns: Turn[]): Promise<void>
   /** The complete input of the worker in each turn. */
-  heard(): Promise<string[]>
+  workerInputs(): Promise<string[]>
   /** For each turn, whether the model was forced to call. */
   forced(): boolean[]
   /** The model output for a forced call. */
@@ -57,7 +57,7 @@ async function httpSite(plugins: Json): Promise<Site> {
       for (const script of scripts.slice(0, -1)) workers[0].once(CHAT, script)
       workers[0].script(CHAT, scripts[scripts.length - 1])
     },
-    heard: async () => asked().map((body) => JSON.stringify(body)),
+    workerInputs: async () => asked().map((body) => JSON.stringify(body)),
     forced: () => asked().map(({ tool_choice }) => tool_choice === 'required'),
     forcedCall: (name, args) => [[name, args]],
   }
@@ -101,7 +101,7 @@ async function grpcSite(plugins: Json): Promise<Site> {
       }),
     // The output that the constraint allows, instead of the model's own call format.
     forcedCall: (name, args) => `[{"name":"${name}","parameters":${args}}]`,
-    heard: () =>
+    workerInputs: () =>
       Promise.all(
         engine.calls.map(async ({ request }) => {
           const { inputIds } = (request as { tokenized: { inputIds: number[] } }).tokenized
@@ -122,7 +122,7 @@ async function serve(tools: Record<string, TestTool['run'] | TestTool>): Promise
 }
 const echo: TestTool = {
   run: ({ text }) => `you said ${text}`,
-  description: 'repeats what it hears',
+  description: 'repeats its input',
   inputSchema: { type: 'object', properties: { text: { type: 'string' } } },
 }
 const mcp = (server: ToolServer, more: Json = {}) => ({
@@ -191,11 +191,11 @@ describe.each(
 
   test('allowed_tools limits the listed tools and those that the worker sees', async () => {
     const server = await serve({ echo, hiddenone: () => 'x' })
-    const { chatAnswer, create, heard } = await open()
+    const { chatAnswer, create, workerInputs } = await open()
     await chatAnswer('done')
     const reply = await create({ tools: [mcp(server, { allowed_tools: ['echo'] })] })
     expect(reply.output[0].tools.map(({ name }: Reply) => name)).toEqual(['echo'])
-    const [prompt] = await heard()
+    const [prompt] = await workerInputs()
     expect([prompt.includes('echo'), prompt.includes('hiddenone')]).toEqual([true, false])
   })
 
@@ -220,12 +220,12 @@ describe.each(
     const server = await serve({
       echo: () => ({ isError: true, content: [{ type: 'text', text: 'out of paper' }] }),
     })
-    const { chatAnswer, create, heard } = await open()
+    const { chatAnswer, create, workerInputs } = await open()
     await chatAnswer([saying('hi')], 'done')
     const reply = await create({ tools: [mcp(server)] })
     expect(reply.output[1]).toMatchObject({ status: 'failed', output: '', error: expect.anything() })
     expect(reply.status).toBe('completed')
-    expect((await heard())[1]).toContain('out of paper')
+    expect((await workerInputs())[1]).toContain('out of paper')
   })
 
   test('arguments that are not an object reach no server, and the loop continues', async () => {
@@ -243,7 +243,7 @@ describe.each(
   test('an unreachable server fails the request before a worker is called', async () => {
     const server = await startToolServer({ echo })
     await server.close()
-    const { chatAnswer, post, create, heard, types } = await open()
+    const { chatAnswer, post, create, workerInputs, types } = await open()
     await chatAnswer('never')
     if (form === 'whole') {
       const reply = await post({ tools: [mcp(server)] })
@@ -253,7 +253,7 @@ describe.each(
       expect(types()).toContain('response.mcp_list_tools.failed')
       expect(types().at(-1)).toBe('response.failed')
     }
-    expect(await heard()).toEqual([])
+    expect(await workerInputs()).toEqual([])
   })
 
   test('a tool beyond its timeout is a failed call', async () => {
@@ -278,12 +278,12 @@ describe.each(
 
   test('a model that keeps calling is stopped by maxIterations', async () => {
     const server = await serve({ echo })
-    const { chatAnswer, create, heard } = await open({ ...LOOPBACK, limits: { maxIterations: 3 } })
+    const { chatAnswer, create, workerInputs } = await open({ ...LOOPBACK, limits: { maxIterations: 3 } })
     await chatAnswer([saying('1')], [saying('2')], [saying('3')], 'enough')
     const reply = await create({ tools: [mcp(server)] })
     expect([textOf(reply), reply.status]).toEqual(['enough', 'completed'])
     // The last turn has no tools.
-    expect((await heard()).map((turn) => turn.includes('repeats what it hears'))).toEqual([
+    expect((await workerInputs()).map((turn) => turn.includes('repeats its input'))).toEqual([
       true,
       true,
       true,
@@ -320,11 +320,11 @@ describe.each(
         return `${text}`
       },
     })
-    const { chatAnswer, create, heard } = await open()
+    const { chatAnswer, create, workerInputs } = await open()
     await chatAnswer([saying('a'), saying('b'), saying('c')], 'done')
     const reply = await create({ tools: [mcp(server)] })
     expect(reply.output.slice(1, 4).map(({ output }: Reply) => output)).toEqual(['a', 'b', 'c'])
-    expect((await heard()).length).toBe(2)
+    expect((await workerInputs()).length).toBe(2)
     const perTurn = kind === 'HTTP' ? 10 : 7
     expect(reply.usage.input_tokens).toBe(2 * perTurn)
   })
@@ -348,7 +348,7 @@ describe.each(
 
   test('duplicate server labels, in any case, are rejected', async () => {
     const server = await serve({ echo })
-    const { chatAnswer, post, heard } = await open()
+    const { chatAnswer, post, workerInputs } = await open()
     await chatAnswer('never')
     const tools = [mcp(server), mcp(server, { server_label: 'ECHOES' })]
     const reply = await post({ tools, stream: form === 'streamed' })
@@ -356,12 +356,12 @@ describe.each(
       400,
       'mcp_tool_duplicate_server_label',
     ])
-    expect(await heard()).toEqual([])
+    expect(await workerInputs()).toEqual([])
   })
 
   test('tools listed earlier in the chain are not listed again, and all are offered', async () => {
     const [a, b] = [await serve({ echo }), await serve({ other: () => 'x' })]
-    const { chatAnswer, create, heard } = await open()
+    const { chatAnswer, create, workerInputs } = await open()
     await chatAnswer('alpha', [saying('beta')], 'gamma', 'delta')
     const first = await create({ input: 'one', tools: [mcp(a)] })
     const second = await create({ input: 'two', tools: [mcp(a)], previous_response_id: first.id })
@@ -373,7 +373,7 @@ describe.each(
       ['mcp_list_tools', 'message'],
     ])
     expect(third.output[0].server_label).toBe('others')
-    const [, , inLoop] = await heard()
+    const [, , inLoop] = await workerInputs()
     for (const words of ['one', 'alpha', 'two', 'you said beta']) expect(inLoop).toContain(words)
   })
 
@@ -396,11 +396,11 @@ describe.each(
   })
 
   test('an unmapped built-in tool is ignored and echoed, or rejected if isStrict', async () => {
-    const { chatAnswer, create, heard } = await open()
+    const { chatAnswer, create, workerInputs } = await open()
     await chatAnswer('done')
     const reply = await create({ tools: [{ type: 'web_search_preview' }] })
     expect([kinds(reply), reply.tools]).toEqual([['message'], [{ type: 'web_search_preview' }]])
-    expect((await heard())[0]).not.toContain('web_search')
+    expect((await workerInputs())[0]).not.toContain('web_search')
     const strict = await open({ isStrict: true })
     const refused = await strict.post({
       tools: [{ type: 'web_search_preview' }],

@@ -246,8 +246,8 @@ test("calls on an operator's server are absent from a conversation and a backgro
   await stream.done
   const { response } = checkResponseEvents(stream.events)
   expect(response.status).toBe('completed')
-  const told = JSON.stringify([stream.events, await fetchJson('GET', `/v1/responses/${id}`)])
-  expect(told).not.toContain('secret-hr')
+  const visible = JSON.stringify([stream.events, await fetchJson('GET', `/v1/responses/${id}`)])
+  expect(visible).not.toContain('secret-hr')
 })
 
 test('a hook that fails a request between two model turns reports its reason, stored or not', async () => {

@@ -112,7 +112,7 @@ describe('a continued answer', () => {
         },
       ],
     ],
-  ] as [ChatMessage[]][])('needs one that has begun: %j', (messages) => {
+  ] as [ChatMessage[]][])('needs a trailing assistant message: %j', (messages) => {
     expect(() => harmonyPrompt(chatOf({ messages, continues: true }), NOW)).toThrowError(
       expect.objectContaining({ code: 'harmony_build_failed' }),
     )

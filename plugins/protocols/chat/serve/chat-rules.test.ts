@@ -73,7 +73,7 @@ describe('ranges of single fields', () => {
     { top_k: 1 },
     { reasoning_effort: 'high' },
     { reasoning_effort: 0.5 },
-  ])('%j is at the edge and passes', (fields) => {
+  ])('%j is at the limit and passes', (fields) => {
     expect(verdict(fields)).toBeNull()
   })
 })
@@ -89,7 +89,7 @@ describe('messages', () => {
     [{ role: 'user', content: [{ type: 'image_url', image_url: {} }] }, 'messages.0.content.0.image_url.url'],
     [{ role: 'tool', content: 'x' }, 'messages.0.tool_call_id'],
     [{ role: 'function', content: 'x' }, 'messages.0.name'],
-  ])('%j is refused', (message, field) => {
+  ])('%j is rejected', (message, field) => {
     expect(verdict({ messages: [message] })).toBe(`invalid_field ${field}`)
   })
 

@@ -16,6 +16,6 @@ test.each([
   // Event text inside the model's text does not count.
   [`data: {"delta":{"text":${JSON.stringify(STOP)}}}\n\n`, false],
   ['event: message_st', false],
-])('whether a stream that ends with %j is whole', (end, isWhole) => {
+])('completeness of a stream that ends with %j: %s', (end, isWhole) => {
   expect(isCompleteStream(Buffer.from(end === '' ? '' : START + end))).toBe(isWhole)
 })

@@ -210,7 +210,7 @@ describe('end of a call', () => {
     [404, 'engine_unimplemented'],
     [401, 'engine_unauthenticated'],
     [500, 'engine_internal'],
-  ])('HTTP status %i from something that speaks no gRPC is %s', async (status, code) => {
+  ])('HTTP status %i of a server without gRPC is %s', async (status, code) => {
     const { url } = await listen((stream) => {
       stream.respond({ ':status': status, 'content-type': 'text/html' })
       stream.end('<html>')

@@ -316,7 +316,7 @@ describe('invalid responses', () => {
     'a bad trailer': chunked('0\r\nno colon\r\n\r\n'),
     'a head over the limit': head(`a: ${'x'.repeat(MAX_HEADER_BYTES)}\r\n`),
     'many short headers over the limit': head('a: b\r\n'.repeat(MAX_HEADER_BYTES / 6)),
-    'interim responses without end': 'HTTP/1.1 100 Continue\r\n\r\n'.repeat(MAX_HEADER_BYTES / 20),
+    'endless interim responses': 'HTTP/1.1 100 Continue\r\n\r\n'.repeat(MAX_HEADER_BYTES / 20),
     'trailers over the limit': chunked(`0\r\n${'a: b\r\n'.repeat(MAX_HEADER_BYTES / 5)}\r\n`),
     'a chunk extension over the limit': chunked(`1;${'x'.repeat(MAX_HEADER_BYTES)}\r\na\r\n`),
   }

@@ -99,7 +99,7 @@ test.each([
   { authorization: 'Bearer own', 'x-api-key': 'foreign' },
   { authorization: 'Basic foreign' },
   { authorization: 'Bearer ' },
-])('%j never leaves the gateway', async (headers) => {
+])('%j is not sent to workers', async (headers) => {
   const { calls, all } = sources([external('https://e:1'), local({ id: 'a' })], {
     'https://e:1': { data: [{ id: 'x' }] },
   })
@@ -107,7 +107,7 @@ test.each([
   expect(calls).toEqual([])
 })
 
-test('without an auth plugin no key leaves the gateway', async () => {
+test('without an auth plugin no key is sent to workers', async () => {
   const { calls, all } = sources([external('https://e:1'), local({ id: 'a' })], {}, { auth: null })
   await listModels(caller({ authorization: 'Bearer foreign' }), all)
   expect(calls).toEqual([])

@@ -71,7 +71,7 @@ test.each<[string, object, object]>([
     { prompt_tokens: 3, total_tokens: 3 },
   ],
   ['SGLang', [{ index: 1, score: 0.9, meta_info: { prompt_tokens: 4 } }], { total_tokens: 4 }],
-])('a worker may answer like %s', (_kind, answer, usage) => {
+])('a response in the format of %s is accepted', (_kind, answer, usage) => {
   const documents = ['a', 'b']
   const built = buildRerankReply(reply(JSON.stringify(answer)), { ...all, documents }, 0)
   expect(built.results).toEqual([{ score: 0.9, relevance_score: 0.9, document: 'b', index: 1 }])
