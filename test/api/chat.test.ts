@@ -379,16 +379,19 @@ describe('model and server info', () => {
     }
   })
 
-  test.each(['/get_model_info', '/get_server_info'])('GET %s failures', async (path) => {
-    const empty = await (await openFleet({ workers: [] })).get(path)
-    expect(empty.status).toBe(503)
-    expect(await empty.json()).toMatchObject({ error: { type: 'service_unavailable', code: 'no_workers' } })
-    const fleet = await openFleet({ kernel: { upstream: { firstByteMs: 1_000 } } })
-    fleet.workers[0].script(`GET ${path}`, dropAnswer())
-    expect((await fleet.get(path)).status).toBe(502)
-    fleet.workers[0].script(`GET ${path}`, { kind: 'hang' })
-    expect((await fleet.get(path)).status).toBe(504)
-  })
+  test.each(['/get_model_info', '/get_server_info'])(
+    'GET %s is a 503 without workers, a 502 after a dropped connection and a 504 after a timeout',
+    async (path) => {
+      const empty = await (await openFleet({ workers: [] })).get(path)
+      expect(empty.status).toBe(503)
+      expect(await empty.json()).toMatchObject({ error: { type: 'service_unavailable', code: 'no_workers' } })
+      const fleet = await openFleet({ kernel: { upstream: { firstByteMs: 1_000 } } })
+      fleet.workers[0].script(`GET ${path}`, dropAnswer())
+      expect((await fleet.get(path)).status).toBe(502)
+      fleet.workers[0].script(`GET ${path}`, { kind: 'hang' })
+      expect((await fleet.get(path)).status).toBe(504)
+    },
+  )
 })
 
 test('a wrong method has the same error type on every route', async () => {

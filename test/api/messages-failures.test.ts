@@ -27,7 +27,7 @@ interface Rig {
 const IDLE_MS = 250
 const kernel = { upstream: { idleMs: IDLE_MS, firstByteMs: 1_000 }, retry: { maxAttempts: 1 } }
 const SSE = { headers: { 'content-type': 'text/event-stream' } }
-/** Long enough that earlier events are sent in an own chunk. Unit: milliseconds. */
+/** Sends earlier events in a separate chunk. */
 const BEAT: StreamStep = { waitMs: 25 }
 
 const delta = (text: object, reason: string | null = null) =>

@@ -90,7 +90,7 @@ test('a valid key in either header is accepted, and a 401 has x-should-retry fal
   }
 })
 
-test('version and beta headers', async () => {
+test('any version date and beta are accepted, an invalid version is a 400', async () => {
   const { create, post } = await openMessages()
   const status = async (headers: Record<string, string>) => (await create({}, headers)).status
   expect(await status({ 'anthropic-version': '2023-06-01' })).toBe(200)
