@@ -1,4 +1,4 @@
-/** The budget of request bodies that a thread holds, over real sockets. */
+/** The per-thread budget for request bodies, over real sockets. */
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { afterEach, expect, test } from 'vitest'
@@ -10,7 +10,7 @@ import { plugin } from '../support/hooked-gateway.ts'
 
 const BODY_BYTES = 100_000
 const BODY = 'x'.repeat(BODY_BYTES)
-/** Two bodies fit, one of each tenant. */
+/** Two bodies fit, one per tenant. */
 const http = { maxBodyBytes: BODY_BYTES, maxHeldBodyBytes: 250_000, maxHeldBodyBytesPerTenant: 150_000 }
 const auth = { tenantKeys: ['a:key-a', 'b:key-b', 'c:key-c'] }
 
@@ -60,7 +60,7 @@ function send(gateway: TestGateway, key: string): Promise<Response> {
 const statusOf = async (gateway: TestGateway, key: string) => (await send(gateway, key)).status
 
 test.each(['announced', 'chunked'] as const)(
-  'unfinished bodies (%s) count for their tenant and for all',
+  'unfinished bodies (%s) count against the budget of their tenant and of the thread',
   async (how) => {
     const gateway = await open()
     expect(await statusOf(gateway, 'key-a')).toBe(200)
@@ -82,7 +82,7 @@ test.each(['announced', 'chunked'] as const)(
   },
 )
 
-test('bodies with a wrong key are rejected before they arrive, and count for no one', async () => {
+test('requests with a wrong key are rejected before the body arrives, and count against no budget', async () => {
   const gateway = await open()
   for (let n = 0; n < 5; n++) {
     const [response] = await once(unfinished(gateway, 'wrong', 'announced'), 'data')
@@ -91,14 +91,14 @@ test('bodies with a wrong key are rejected before they arrive, and count for no 
   expect(await statusOf(gateway, 'key-a')).toBe(200)
 })
 
-test('callers without a tenant count by address; the budget is free after each request', async () => {
+test('clients without a tenant count by address; the budget is released after each request', async () => {
   const gateway = await open(undefined, { auth: {} })
   for (let n = 0; n < 4; n++) expect(await statusOf(gateway, 'any')).toBe(200)
   unfinished(gateway, 'any', 'announced')
   await expect.poll(() => statusOf(gateway, 'any')).toBe(429)
 })
 
-test.each([[200], [500]])('a body waits for a credential that takes time: %i', async (status) => {
+test.each([[200], [500]])('a body is processed after an asynchronous access check: %i', async (status) => {
   const verdict = Promise.withResolvers<Identity>()
   const asked = Promise.withResolvers<void>()
   const slowAuth = plugin(
@@ -124,7 +124,7 @@ test.each([[200], [500]])('a body waits for a credential that takes time: %i', a
   if (status === 200) expect(await (await response).text()).toBe(String(BODY_BYTES))
 })
 
-test('messages of a WebSocket count until they have run', async () => {
+test('messages of a WebSocket count until they are processed', async () => {
   const gates = [Promise.withResolvers<void>()]
   const socket = messageSocket({
     path: '/socket',

@@ -1,4 +1,4 @@
-/** Memory of large bodies is used again: no request ever sees another's bytes. */
+/** Buffers of large bodies are reused: no request sees the bytes of another. */
 import { createHash } from 'node:crypto'
 import { afterEach, expect, test } from 'vitest'
 import { apiErrorFormat, definePlugin, Type } from '#kernel'
@@ -14,7 +14,7 @@ afterEach(async () => {
 
 const sha = (bytes: Buffer | string) => createHash('sha256').update(bytes).digest('hex')
 
-test('hundreds of large bodies in parallel reach the worker unmixed', async () => {
+test('hundreds of large bodies in parallel reach the worker intact', async () => {
   const worker = await startScriptedWorker()
   cleanups.push(() => worker.close())
   worker.script('POST /echo', (request) => jsonAnswer({ sha: sha(request.body) }))
@@ -34,7 +34,7 @@ test('hundreds of large bodies in parallel reach the worker unmixed', async () =
     await Promise.all(Array.from({ length: 60 }, (_, n) => one(n + round)))
 })
 
-test('a plugin that keeps a body keeps its bytes', async () => {
+test('a body that a plugin keeps is not overwritten', async () => {
   const kept: Buffer[] = []
   const keeper = definePlugin({
     manifest: { name: 'keeper', version: '0.0.0', description: 'keeps bodies', config: Type.Object({}) },

@@ -1,4 +1,4 @@
-/** Chat completions over workers that speak Messages: the other direction of the translation. */
+/** Chat completions over workers with the Messages format. */
 import { expect, test } from 'vitest'
 import { jsonAnswer, sseAnswer, streamAnswer } from '../support/scripted-worker.ts'
 import { MESSAGES, openMessages, VENDOR } from './messages-fleet.ts'
@@ -115,7 +115,7 @@ test('a chat request becomes a messages request, and the message a chat completi
   expect(workers[0].requestsTo(MESSAGES)[0].header('anthropic-version')).toBe('2023-06-01')
 })
 
-test('a stream of messages is told as chat chunks', async () => {
+test('a stream of messages becomes chat chunks', async () => {
   const { post, workers } = await open()
   workers[0].script(
     MESSAGES,
@@ -149,7 +149,7 @@ test('a stream of messages is told as chat chunks', async () => {
   expect(choices.at(-1)?.finish_reason).toBe('length')
 })
 
-test('what the format has no words for is refused, not dropped, where the answer would differ', async () => {
+test('parameters that change the output and have no Messages equivalent are rejected', async () => {
   const { post, workers } = await open()
   for (const [body, param] of [
     [{ n: 2 }, 'n'],
@@ -178,7 +178,7 @@ test('what the format has no words for is refused, not dropped, where the answer
   expect(workers[0].requestsTo(MESSAGES)).toEqual([])
 })
 
-test('efforts and reasoning', async () => {
+test('reasoning_effort becomes output_config.effort, and none disables thinking', async () => {
   const { post, workers } = await open()
   workers[0].script(MESSAGES, jsonAnswer(REPLY))
   const sent = async (body: object) => {
@@ -190,7 +190,7 @@ test('efforts and reasoning', async () => {
   expect((await sent({ reasoning_effort: 'none' })).thinking).toEqual({ type: 'disabled' })
 })
 
-test('refusals of the worker keep their status and words', async () => {
+test('an error response of the worker keeps its status and message', async () => {
   const { post, workers } = await open()
   workers[0].script(
     MESSAGES,
@@ -205,8 +205,8 @@ test('refusals of the worker keep their status and words', async () => {
 
 test.each([
   ['a vendor', VENDOR],
-  ['an engine that speaks nothing else', { spec: { apis: ['messages'] } }],
-])('betas of a chat request reach %s', async (_kind, worker) => {
+  ['an engine with the Messages format only', { spec: { apis: ['messages'] } }],
+])('beta headers of a chat request reach %s', async (_kind, worker) => {
   const { post, workers } = await openMessages({ workers: [worker], plugins: {} })
   workers[0].script(MESSAGES, jsonAnswer(REPLY))
   const chat = { model: 'test-model', messages: [{ role: 'user', content: 'hi' }] }
@@ -268,7 +268,7 @@ const chunksOf = (text: string) =>
 const CHAT_REQUEST = { model: 'test-model', messages: [{ role: 'user', content: 'hot?' }] }
 const STREAMED = { ...CHAT_REQUEST, stream: true, stream_options: { include_usage: true } }
 
-test('thinking and calls of a streamed message are told as chat chunks, piece by piece', async () => {
+test('thinking and calls of a streamed message become chat chunks, piece by piece', async () => {
   const { post, workers } = await open()
   const end = { type: 'message_delta', delta: { stop_reason: 'tool_use' }, usage: { output_tokens: 9 } }
   const events = [START, { type: 'ping' }, ...THINKING, ...CALLS, end, { type: 'message_stop' }]
@@ -297,8 +297,8 @@ test('thinking and calls of a streamed message are told as chat chunks, piece by
 
 test.each([
   ['an error event', [{ type: 'error', error: { type: 'overloaded_error', message: 'no memory' } }]],
-  ['an end that is none', []],
-])('%s of a streamed message is told as the error of a chat, never as its end', async (_what, last) => {
+  ['an end without message_stop', []],
+])('%s of a streamed message ends the chat stream with an error', async (_what, last) => {
   const { post, workers } = await openMessages({
     workers: [VENDOR],
     plugins: {},
@@ -319,7 +319,7 @@ test.each([
   }
 })
 
-test('a vendor that has had enough is told to the chat with its pause', async () => {
+test('a rate-limited or overloaded vendor is reported with its Retry-After', async () => {
   const { post, workers } = await openMessages({
     workers: [VENDOR],
     plugins: {},

@@ -22,25 +22,28 @@ const ROUTES: [string, object, RegExp][] = [
   ['/v1/classify', { model: 'test-model', input: 'hi' }, /^req-[A-Za-z0-9]{24}$/],
 ]
 
-describe('every relayed route', () => {
-  test.each(ROUTES)('POST %s: bytes go through untouched both ways', async (path, body, requestId) => {
-    const fleet = await openFleet()
-    const answer = '{ "any":  "thing", "n": 1.0 }\n'
-    fleet.workers[0].script(
-      `POST ${path}`,
-      rawAnswer(answer, { headers: { 'content-type': 'application/json', 'x-should-retry': 'yes' } }),
-    )
-    const sent = JSON.stringify({ ...body, unknown_field: { 'näh ': [1, 2.5e3, null] } }, null, 3)
-    const reply = await fleet.post(path, sent)
-    expect(reply.status).toBe(200)
-    expect(await reply.text()).toBe(answer)
-    expect(reply.headers.get('x-should-retry')).toBe('yes')
-    expect(reply.headers.get('content-type')).toBe('application/json')
-    expect(reply.headers.get('x-request-id')).toMatch(requestId)
-    const [received] = fleet.workers[0].requestsTo(`POST ${path}`)
-    expect(received.body.toString()).toBe(sent)
-    expect(received.header('x-request-id')).toBe(reply.headers.get('x-request-id'))
-  })
+describe('relayed routes', () => {
+  test.each(ROUTES)(
+    'POST %s: bodies are relayed byte for byte in both directions',
+    async (path, body, requestId) => {
+      const fleet = await openFleet()
+      const answer = '{ "any":  "thing", "n": 1.0 }\n'
+      fleet.workers[0].script(
+        `POST ${path}`,
+        rawAnswer(answer, { headers: { 'content-type': 'application/json', 'x-should-retry': 'yes' } }),
+      )
+      const sent = JSON.stringify({ ...body, unknown_field: { 'näh ': [1, 2.5e3, null] } }, null, 3)
+      const reply = await fleet.post(path, sent)
+      expect(reply.status).toBe(200)
+      expect(await reply.text()).toBe(answer)
+      expect(reply.headers.get('x-should-retry')).toBe('yes')
+      expect(reply.headers.get('content-type')).toBe('application/json')
+      expect(reply.headers.get('x-request-id')).toMatch(requestId)
+      const [received] = fleet.workers[0].requestsTo(`POST ${path}`)
+      expect(received.body.toString()).toBe(sent)
+      expect(received.header('x-request-id')).toBe(reply.headers.get('x-request-id'))
+    },
+  )
 
   test.each(ROUTES)(
     "POST %s: a worker's cookies, challenges and redirects do not reach the client",
@@ -62,7 +65,7 @@ describe('every relayed route', () => {
     },
   )
 
-  test.each(ROUTES)('POST %s: refuses what is not one JSON object', async (path) => {
+  test.each(ROUTES)('POST %s: a body that is not one JSON object is rejected', async (path) => {
     const fleet = await openFleet()
     for (const body of ['', '{', '[]', '"x"', '{"model":"m"} x', '{"model":"m",}']) {
       const reply = await fleet.post(path, body)
@@ -74,24 +77,27 @@ describe('every relayed route', () => {
     expect(fleet.workers[0].requests).toEqual([])
   })
 
-  test.each(ROUTES)('POST %s: as many levels as the limit pass, one more is refused', async (path, body) => {
-    const fleet = await openFleet({ kernel: { http: { maxJsonDepth: 20 } } })
-    fleet.workers[0].script(`POST ${path}`, rawAnswer('{}'))
-    const nested = (levels: number, filler = '') =>
-      `${JSON.stringify(body).slice(0, -1)},"a":"${filler}","b":${'['.repeat(levels - 1)}${']'.repeat(levels - 1)}}`
-    expect((await fleet.post(path, nested(20))).status).toBe(200)
-    // Also where the body is so long that it is looked through in steps.
-    for (const filler of ['', 'x'.repeat(500_000)]) {
-      const reply = await fleet.post(path, nested(21, filler))
-      expect(reply.status).toBe(400)
-      const { error } = (await reply.json()) as { error: { message: string } }
-      expect(error).toMatchObject({ type: 'invalid_request_error', code: 'json_too_deep' })
-      expect(error.message).toContain('more than 20 levels deep (kernel.http.maxJsonDepth)')
-    }
-    expect(fleet.workers[0].requests).toHaveLength(1)
-  })
+  test.each(ROUTES)(
+    'POST %s: JSON nested up to the limit passes, one level more is rejected',
+    async (path, body) => {
+      const fleet = await openFleet({ kernel: { http: { maxJsonDepth: 20 } } })
+      fleet.workers[0].script(`POST ${path}`, rawAnswer('{}'))
+      const nested = (levels: number, filler = '') =>
+        `${JSON.stringify(body).slice(0, -1)},"a":"${filler}","b":${'['.repeat(levels - 1)}${']'.repeat(levels - 1)}}`
+      expect((await fleet.post(path, nested(20))).status).toBe(200)
+      // Also with a body so long that it is scanned in several steps.
+      for (const filler of ['', 'x'.repeat(500_000)]) {
+        const reply = await fleet.post(path, nested(21, filler))
+        expect(reply.status).toBe(400)
+        const { error } = (await reply.json()) as { error: { message: string } }
+        expect(error).toMatchObject({ type: 'invalid_request_error', code: 'json_too_deep' })
+        expect(error.message).toContain('more than 20 levels deep (kernel.http.maxJsonDepth)')
+      }
+      expect(fleet.workers[0].requests).toHaveLength(1)
+    },
+  )
 
-  test('the limit is 128 levels where nobody sets another', async () => {
+  test('the default limit is 128 levels', async () => {
     const fleet = await openFleet()
     fleet.workers[0].script(`POST ${CHAT}`, rawAnswer('{}'))
     const nested = (levels: number) =>
@@ -101,17 +107,20 @@ describe('every relayed route', () => {
     expect([reply.status, reply.headers.get('x-weir-error-code')]).toEqual([400, 'json_too_deep'])
   })
 
-  test.each(ROUTES)('POST %s: a model or stream of the wrong type is refused by name', async (path, body) => {
-    const fleet = await openFleet()
-    for (const [field, value] of [
-      ['model', 7],
-      ['stream', 'yes'],
-    ]) {
-      const reply = await fleet.post(path, { ...body, [field as string]: value })
-      expect(reply.status).toBe(400)
-      expect(await reply.json()).toMatchObject({ error: { type: 'invalid_request_error', param: field } })
-    }
-  })
+  test.each(ROUTES)(
+    'POST %s: a model or stream of the wrong type is rejected by name',
+    async (path, body) => {
+      const fleet = await openFleet()
+      for (const [field, value] of [
+        ['model', 7],
+        ['stream', 'yes'],
+      ]) {
+        const reply = await fleet.post(path, { ...body, [field as string]: value })
+        expect(reply.status).toBe(400)
+        expect(await reply.json()).toMatchObject({ error: { type: 'invalid_request_error', param: field } })
+      }
+    },
+  )
 
   test.each(ROUTES)('POST %s: an unknown model is 404, GET is 405', async (path, body) => {
     const fleet = await openFleet()
@@ -125,13 +134,13 @@ describe('every relayed route', () => {
     expect(wrongMethod.headers.get('allow')).toContain('POST')
   })
 
-  test.each(ROUTES)('POST %s: no worker registered is 503', async (path, body) => {
+  test.each(ROUTES)('POST %s: without registered workers the response is a 503', async (path, body) => {
     const reply = await (await openFleet({ workers: [] })).post(path, body)
     expect(reply.status).toBe(503)
     expect(await reply.json()).toMatchObject({ error: { type: 'service_unavailable', code: 'no_workers' } })
   })
 
-  test.each(ROUTES)('POST %s: a status and body of the worker pass through', async (path, body) => {
+  test.each(ROUTES)('POST %s: status and body of the worker pass through', async (path, body) => {
     const fleet = await openFleet()
     fleet.workers[0].script(`POST ${path}`, jsonAnswer({ detail: 'too long' }, { status: 422 }))
     const reply = await fleet.post(path, body)
@@ -141,7 +150,7 @@ describe('every relayed route', () => {
 })
 
 test.each(ROUTES.filter(([path]) => path !== '/generate'))(
-  'POST %s without a model is 400 naming the field',
+  'POST %s without a model is a 400 that names the field',
   async (path, body) => {
     const fleet = await openFleet()
     for (const model of [undefined, null, '']) {
@@ -154,7 +163,7 @@ test.each(ROUTES.filter(([path]) => path !== '/generate'))(
   },
 )
 
-test('POST /generate goes to any worker without a model and with the model unknown', async () => {
+test('POST /generate without a model or with an unknown model goes to any worker', async () => {
   const fleet = await openFleet()
   fleet.workers[0].script('POST /generate', jsonAnswer({ text: 'x', output_ids: [1], meta_info: {} }))
   for (const model of [undefined, null, '', 'unknown', 'test-model']) {
@@ -166,7 +175,7 @@ test('a null stream means false', async () => {
   expect((await (await openFleet()).post(CHAT, { ...chat, stream: null })).status).toBe(200)
 })
 
-test('a streamed chat arrives event by event, as the worker wrote it', async () => {
+test('a streamed chat is relayed event by event, unchanged', async () => {
   const fleet = await openFleet()
   fleet.workers[0].script(`POST ${CHAT}`, chatStream('test-model', ['Hel', 'lo']))
   const stream = await openSse(fleet.gateway.url + CHAT, { body: { ...chat, stream: true } })
@@ -178,7 +187,7 @@ test('a streamed chat arrives event by event, as the worker wrote it', async () 
   expect(stream.events).toHaveLength(5)
 })
 
-test('a worker error keeps its content type although a stream was asked for', async () => {
+test('a worker error keeps its content type although a stream was requested', async () => {
   const fleet = await openFleet()
   fleet.workers[0].script(`POST ${CHAT}`, jsonAnswer({ detail: 'no' }, { status: 400 }))
   const reply = await fleet.post(CHAT, { ...chat, stream: true })
@@ -186,7 +195,7 @@ test('a worker error keeps its content type although a stream was asked for', as
   expect(reply.headers.get('content-type')).toBe('application/json')
 })
 
-test('a worker that breaks off before any byte is 502, in mid-stream the client sees an error', async () => {
+test('a connection dropped before the first byte is a 502, in mid-stream an error event', async () => {
   const fleet = await openFleet()
   fleet.workers[0].script(`POST ${CHAT}`, dropAnswer())
   const dropped = await fleet.post(CHAT, chat)
@@ -204,7 +213,7 @@ test('a worker that breaks off before any byte is 502, in mid-stream the client 
   expect(JSON.parse(stream.events[1].data)).toHaveProperty('error.type', 'internal_error')
 })
 
-test('a worker that says nothing within the limit is 504', async () => {
+test('a worker that sends no first byte within the timeout is a 504', async () => {
   const fleet = await openFleet({ kernel: { upstream: { firstByteMs: 100 } } })
   fleet.workers[0].script(`POST ${CHAT}`, { kind: 'hang' })
   const reply = await fleet.post(CHAT, chat)
@@ -212,7 +221,7 @@ test('a worker that says nothing within the limit is 504', async () => {
   expect(await reply.json()).toMatchObject({ error: { code: 'call_upstream_timeout' } })
 })
 
-test('an alias is resolved: the worker sees the canonical id, and nothing else changes', async () => {
+test('an alias is replaced by the canonical id, and nothing else in the body changes', async () => {
   const spec = { models: [{ id: 'test-model', aliases: ['short'] }] }
   const fleet = await openFleet({ workers: [{ spec }] })
   expect((await fleet.post(CHAT, '{ "x": 1, "model" : "short" , "messages":[] }')).status).toBe(200)
@@ -228,7 +237,7 @@ describe('validation', () => {
     expect((await fleet.post(CHAT, wrong)).status).toBe(200)
   })
 
-  test('full: fields and rules are refused by name, and what passes is forwarded byte for byte', async () => {
+  test('full: invalid fields and rules are rejected by name, and valid bodies are relayed byte for byte', async () => {
     const fleet = await openFleet({ plugins: { chat: { validate: 'full' } } })
     const field = await fleet.post(CHAT, wrong)
     expect(field.status).toBe(400)
@@ -260,7 +269,7 @@ describe('validation', () => {
 })
 
 describe('GET /v1/models', () => {
-  test('lists each registered model once, those of services included', async () => {
+  test('lists each registered model once, those of cloud services included', async () => {
     const service = {
       models: ['b', 'gpt'],
       spec: { runtime_type: 'external', provider: 'openai', api_key: 'w' },
@@ -273,13 +282,13 @@ describe('GET /v1/models', () => {
     expect(await reply.json()).toEqual({ object: 'list', data: [entry('a'), entry('b'), gpt] })
   })
 
-  test('is 503 with nothing to list', async () => {
+  test('is a 503 without workers', async () => {
     const reply = await (await openFleet({ workers: [] })).get('/v1/models')
     expect(reply.status).toBe(503)
     expect(await reply.json()).toMatchObject({ error: { type: 'service_unavailable' } })
   })
 
-  test('asks external workers with a foreign key, and never with a gateway key', async () => {
+  test("queries external workers with a caller's own key, and never with a gateway key", async () => {
     const fleet = await openFleet({
       workers: [{ models: ['local'] }, { models: ['gpt'], spec: { runtime_type: 'external', api_key: 'w' } }],
       plugins: {
@@ -303,7 +312,7 @@ describe('GET /v1/models', () => {
   })
 })
 
-test('GET /v1/models/{id} shows one model, by its id or an alias, with or without its slash encoded', async () => {
+test('GET /v1/models/{id} returns one model by id or alias, with or without its slash encoded', async () => {
   const fleet = await openFleet({ workers: [{ models: ['plain', 'owner/model'] }] })
   for (const [path, id] of [
     ['plain', 'plain'],
@@ -319,7 +328,7 @@ test('GET /v1/models/{id} shows one model, by its id or an alias, with or withou
 })
 
 describe('model and server info', () => {
-  test('come from the first ready worker, with the documented fields always there', async () => {
+  test('comes from the first ready worker and always has the documented fields', async () => {
     const fleet = await openFleet({ workers: [{}, {}] })
     const model = await fleet.get('/get_model_info')
     expect(model.status).toBe(200)
@@ -339,7 +348,7 @@ describe('model and server info', () => {
     expect(fleet.workers[1].requests).toEqual([])
   })
 
-  test.each(['/get_model_info', '/get_server_info'])('GET %s passes refusals through', async (path) => {
+  test.each(['/get_model_info', '/get_server_info'])('GET %s relays error responses', async (path) => {
     const fleet = await openFleet()
     fleet.workers[0].script(
       `GET ${path}`,
@@ -352,11 +361,11 @@ describe('model and server info', () => {
   })
 
   test.each([
-    ['a list of what each rank says', jsonAnswer([{ api_key: 'secret-1', model_name: 'm' }])],
+    ['a list with one entry per rank', jsonAnswer([{ api_key: 'secret-1', model_name: 'm' }])],
     ['an object with another status', jsonAnswer({ api_key: 'secret-1' }, { status: 203 })],
     ['a text', rawAnswer('--api-key secret-1', { headers: { 'content-type': 'text/plain' } })],
     ['nested too deeply', rawAnswer(`{"a":"secret-1","b":${'['.repeat(1_000)}${']'.repeat(1_000)}}`)],
-  ])('nothing of an answer passes through that is %s', async (_what, answer) => {
+  ])('GET model and server info does not relay %s', async (_what, answer) => {
     const fleet = await openFleet()
     for (const path of ['/get_model_info', '/get_server_info']) {
       fleet.workers[0].script(`GET ${path}`, answer)
@@ -370,19 +379,22 @@ describe('model and server info', () => {
     }
   })
 
-  test.each(['/get_model_info', '/get_server_info'])('GET %s failures', async (path) => {
-    const empty = await (await openFleet({ workers: [] })).get(path)
-    expect(empty.status).toBe(503)
-    expect(await empty.json()).toMatchObject({ error: { type: 'service_unavailable', code: 'no_workers' } })
-    const fleet = await openFleet({ kernel: { upstream: { firstByteMs: 1_000 } } })
-    fleet.workers[0].script(`GET ${path}`, dropAnswer())
-    expect((await fleet.get(path)).status).toBe(502)
-    fleet.workers[0].script(`GET ${path}`, { kind: 'hang' })
-    expect((await fleet.get(path)).status).toBe(504)
-  })
+  test.each(['/get_model_info', '/get_server_info'])(
+    'GET %s is a 503 without workers, a 502 after a dropped connection and a 504 after a timeout',
+    async (path) => {
+      const empty = await (await openFleet({ workers: [] })).get(path)
+      expect(empty.status).toBe(503)
+      expect(await empty.json()).toMatchObject({ error: { type: 'service_unavailable', code: 'no_workers' } })
+      const fleet = await openFleet({ kernel: { upstream: { firstByteMs: 1_000 } } })
+      fleet.workers[0].script(`GET ${path}`, dropAnswer())
+      expect((await fleet.get(path)).status).toBe(502)
+      fleet.workers[0].script(`GET ${path}`, { kind: 'hang' })
+      expect((await fleet.get(path)).status).toBe(504)
+    },
+  )
 })
 
-test('a wrong method has one type, whoever may call the route', async () => {
+test('a wrong method has the same error type on every route', async () => {
   const fleet = await openFleet()
   for (const path of ['/v1/chat/completions', '/workers', '/get_loads', '/liveness', '/openapi.json']) {
     const reply = await fetch(fleet.gateway.url + path, { method: 'DELETE' })
@@ -392,7 +404,7 @@ test('a wrong method has one type, whoever may call the route', async () => {
   }
 })
 
-test('a model without workers is 404, one without a healthy worker 503', async () => {
+test('an unknown model is a 404, a model without a healthy worker a 503', async () => {
   const fleet = await openFleet({ kernel: { retry: { maxAttempts: 1 }, breaker: { failureThreshold: 1 } } })
   const unknown = await fleet.post(CHAT, { ...chat, model: 'nobody-serves-this' })
   expect(unknown.status).toBe(404)
@@ -418,7 +430,7 @@ test('a model without workers is 404, one without a healthy worker 503', async (
   })
 })
 
-test('headers of the client’s connection end at the gateway, trace and routing key go on', async () => {
+test('connection headers of the client are not forwarded, trace and routing key headers are', async () => {
   const fleet = await openFleet()
   fleet.workers[0].script(`POST ${CHAT}`, jsonAnswer(chatCompletion('test-model')))
   const body = JSON.stringify(chat)
@@ -455,7 +467,7 @@ test('headers of the client’s connection end at the gateway, trace and routing
   expect(request.header('x-weir-routing-key')).toBe('k-1')
 })
 
-test('requests under way on one worker do not keep another model waiting', async () => {
+test('requests in flight on one worker do not delay another model', async () => {
   const fleet = await openFleet({ workers: [{ models: ['a'] }, { models: ['b'] }] })
   fleet.workers[1].script(`POST ${CHAT}`, jsonAnswer(chatCompletion('b')))
   expect((await fleet.post(CHAT, { ...chat, model: 'b' })).status).toBe(200)

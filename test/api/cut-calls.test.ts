@@ -1,4 +1,4 @@
-/** Calls whose arguments are not whole: no client format reports them as finished. */
+/** Tool calls with incomplete arguments: no client format reports them as finished. */
 import { describe, expect, test } from 'vitest'
 import { eventsOf, openGrpcFleet } from './grpc-fleet.ts'
 
@@ -48,7 +48,7 @@ const dataOf = async (reply: Response) =>
     .map((data) => JSON.parse(data) as Record<string, never>)
 
 describe.each(outputs)('%s: %s', (toolParser, text, written) => {
-  test.each(['stop', 'length'])('an engine that ends with %s', async (finishReason) => {
+  test.each(['stop', 'length'])('the engine ends with %s', async (finishReason) => {
     const fleet = await open(toolParser)
     await engineAnswers(fleet, text, finishReason)
 

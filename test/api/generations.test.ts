@@ -1,4 +1,4 @@
-/** The generation layer over HTTP chat workers: events, retries, refusals, leaving clients, bytes where they may pass. */
+/** Generations over HTTP chat workers: events, retries, errors, client disconnects. */
 
 import { expect, test } from 'vitest'
 import type { GenerationEvent, GenerationRequest } from '#kernel'
@@ -13,7 +13,7 @@ import { openFleet } from './fleet.ts'
 
 const CHAT = 'POST /v1/chat/completions'
 
-/** A front format of one route: the body's `text` as a chat, its events as lines of JSON. */
+/** A client format with one route: the body's `text` becomes a chat, and its events become lines of JSON. */
 function lineFront(seen: GenerationEvent[] = []) {
   const route = (host: Host): RouteDefinition => ({
     method: 'POST',
@@ -82,7 +82,7 @@ async function open(scripts: readonly Script[], kernel: Record<string, unknown> 
   return { ...fleet, seen }
 }
 
-test('a stream of chunks is told as events, and the worker gets the internal request as a chat body', async () => {
+test('stream chunks become generation events, and the worker gets the internal request as a chat body', async () => {
   const { post, workers } = await open([sseAnswer(WHOLE_STREAM)])
   const reply = await post('/lines', { text: 'hi' })
   const events = (await reply.text()).split('\n').map((line) => JSON.parse(line) as GenerationEvent)
@@ -96,7 +96,7 @@ test('a stream of chunks is told as events, and the worker gets the internal req
   })
 })
 
-test('a worker may answer whole what was asked for as a stream, and the other way round', async () => {
+test('a worker may respond non-streamed to a streamed request, and the other way round', async () => {
   const whole = { choices: [{ index: 0, message: { content: 'hello' }, finish_reason: 'stop' }] }
   for (const [script, stream] of [
     [jsonAnswer(whole), true],
@@ -109,7 +109,7 @@ test('a worker may answer whole what was asked for as a stream, and the other wa
   }
 })
 
-test("a refusal keeps the worker's status, words, code and Retry-After", async () => {
+test("an error response keeps the worker's status, message, code and Retry-After", async () => {
   const error = { message: 'too long', code: 'context_length_exceeded', param: 'messages' }
   const { post } = await open([jsonAnswer({ error }, { status: 413, headers: { 'retry-after': '7' } })])
   const reply = await post('/lines', { text: 'hi' })
@@ -117,7 +117,7 @@ test("a refusal keeps the worker's status, words, code and Retry-After", async (
   expect(await reply.json()).toMatchObject({ error: { ...error, type: 'invalid_request_error' } })
 })
 
-test('a worker whose first event is an error is left for another one; later errors are told', async () => {
+test('a request is retried on another worker if the first event is an error; later errors are reported', async () => {
   const failing = sseAnswer(['{"error":{"message":"no memory"}}'])
   const { post, workers } = await open([failing, failing])
   workers[1].script(CHAT, sseAnswer(WHOLE_STREAM))
@@ -130,7 +130,7 @@ test('a worker whose first event is an error is left for another one; later erro
   ])
 })
 
-test('an answer that stops before it is finished fails, however it stops', async () => {
+test('a response that stops before its end fails', async () => {
   const endings: Script[] = [
     sseAnswer([WHOLE_STREAM[0]]),
     streamAnswer(['data: {"choices":['], { headers: { 'content-type': 'text/event-stream' } }),
@@ -142,7 +142,7 @@ test('an answer that stops before it is finished fails, however it stops', async
   }
 })
 
-test.each([true, false])('an answer that is nested too deeply fails, streamed: %s', async (stream) => {
+test.each([true, false])('a response that is nested too deeply fails, streamed: %s', async (stream) => {
   const deep = '['.repeat(20_000) + ']'.repeat(20_000)
   const annotated = `{"annotations":[{"type":"url_citation","url_citation":${deep}}]}`
   const choice = (member: string) => `{"choices":[{"index":0,"${member}":${annotated}}]}`
@@ -157,7 +157,7 @@ test.each([true, false])('an answer that is nested too deeply fails, streamed: %
 })
 
 test.each(['text', 'choice_done', 'finished'] as const)(
-  'whoever cannot take the event %s hears of the failure, and the request ends',
+  'an exception in the handler of the event %s fails the request',
   async (type) => {
     const { post, seen } = await open([sseAnswer(WHOLE_STREAM)], { retry: { maxAttempts: 1 } })
     seen.push = (event) => {
@@ -171,23 +171,23 @@ test.each(['text', 'choice_done', 'finished'] as const)(
   },
 )
 
-test('a client that leaves stops the worker, and nothing stays in flight', async () => {
+test('a client disconnect closes the upstream request, and no request stays in flight', async () => {
   const { gateway, workers, seen } = await open([sseAnswer([WHOLE_STREAM[0], { hang: true }])])
-  const leaving = new AbortController()
+  const controller = new AbortController()
   const asked = fetch(`${gateway.url}/lines`, {
     method: 'POST',
     body: JSON.stringify({ text: 'hi' }),
-    signal: leaving.signal,
+    signal: controller.signal,
   }).catch(() => null)
   await expect.poll(() => seen.length).toBeGreaterThan(1)
-  leaving.abort()
+  controller.abort()
   await asked
   await workers[0].requestsTo(CHAT)[0].closed
   expect(workers[0].requestsTo(CHAT)[0].isAborted).toBe(true)
   expect(seen.at(-1)?.type).toBe('text')
 })
 
-test('the simulated engine can be made to think, speak, refuse, call and end as a test wants', async () => {
+test('the simulated engine returns the reasoning, text, calls, finish reason and usage that a test sets', async () => {
   const seen: GenerationEvent[] = []
   const port = await freePort()
   const engine = `http://127.0.0.1:${port}`

@@ -1,4 +1,4 @@
-/** What is made of an engine's tokens: calls that are cut off, constrained answers of models that think. */
+/** Responses built from the tokens of gRPC engines: truncated tool calls, and constrained output of reasoning models. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -15,7 +15,7 @@ const dim = {
 const folder = mkdtempSync(join(tmpdir(), 'weir-answers-'))
 afterAll(() => rmSync(folder, { recursive: true }))
 
-/** A template that opens the reasoning itself unless it is switched off. */
+/** A template that opens the reasoning block unless thinking is disabled. */
 function thinkingTemplate(): string {
   const path = join(folder, 'thinking.jinja')
   const end =
@@ -38,7 +38,7 @@ interface Choice {
   }
 }
 
-/** The first choice of a whole reply, in few words. */
+/** The first choice of a non-streamed response. */
 async function readChoice(reply: Response) {
   const [choice] = ((await reply.json()) as { choices: Choice[] }).choices
   const { content, reasoning_content: reasoning = '', tool_calls: calls = [] } = choice.message
@@ -55,21 +55,21 @@ interface Delta {
   }[]
 }
 
-/** What a stream says of its only choice. */
+/** Deltas of the only choice of a stream. */
 const deltasOf = (text: string) =>
   eventsOf(text)
     .slice(0, -1)
     .flatMap((data) => (JSON.parse(data) as { choices: { delta: Delta }[] }).choices)
     .map(({ delta }) => delta)
 
-describe('a whole reply', () => {
+describe('non-streamed responses', () => {
   const CALL = '<tool_call>\n{"name":"dim","arguments":{"level":3}}\n</tool_call>'
   const BROKEN = 'Sure. <tool_call>\n{"name":"dim","arguments":{"level":}}\n</tool_call>'
 
   test.each([
-    ['is cut off', `Sure. ${CALL}`.slice(0, -15), 'length', 'Sure.', [['dim', '{"level":3']]],
-    ['is no JSON', BROKEN, 'stop', BROKEN, []],
-  ])('a call that %s is not finished', async (_, text, reason, content, calls) => {
+    ['is truncated', `Sure. ${CALL}`.slice(0, -15), 'length', 'Sure.', [['dim', '{"level":3']]],
+    ['is not JSON', BROKEN, 'stop', BROKEN, []],
+  ])('a tool call that %s is not reported as finished', async (_, text, reason, content, calls) => {
     const serverInfo = { serverArgs: { tool_call_parser: 'qwen' } }
     const { engine, post, ids } = await openGrpcFleet({ engines: [{ serverInfo }] })
     engine.answer([await ids(text)], { finishReason: reason })
@@ -83,7 +83,7 @@ describe('a whole reply', () => {
   })
 })
 
-describe('a model that thinks', () => {
+describe('reasoning models', () => {
   const think = {
     template: thinkingTemplate(),
     engines: [{ serverInfo: { serverArgs: { reasoning_parser: 'qwen3' } } }],
@@ -91,7 +91,7 @@ describe('a model that thinks', () => {
   const promptOf = ({ calls }: { readonly calls: readonly { readonly request: object }[] }) =>
     (calls[calls.length - 1].request as { tokenized: { originalText: string } }).tokenized.originalText
 
-  test('switched off, it has another prompt, and its first byte is the answer', async () => {
+  test('enable_thinking false changes the prompt, and the output has no reasoning', async () => {
     const { engine, post, ids } = await openGrpcFleet(think)
     engine.answer((await ids('Hello.')).map((id) => [id]))
     const off = { ...ask, chat_template_kwargs: { enable_thinking: false } }
@@ -105,7 +105,7 @@ describe('a model that thinks', () => {
     expect(promptOf(engine).endsWith('<think>\n')).toBe(true)
   })
 
-  test('what is cut off while it thinks has no content, and says length', async () => {
+  test('output truncated inside the reasoning has no content and finish_reason length', async () => {
     const { engine, post, ids } = await openGrpcFleet(think)
     engine.answer(
       (await ids('Let me see')).map((id) => [id]),
@@ -122,7 +122,7 @@ describe('a model that thinks', () => {
     expect(streamed.map(({ reasoning_content: given }) => given ?? '').join('')).toBe('Let me see')
   })
 
-  test('the lines between its reasoning and its call are no content', async () => {
+  test('blank lines between reasoning and a tool call are not content', async () => {
     const { engine, post, ids } = await openGrpcFleet({
       ...think,
       engines: [{ serverInfo: { serverArgs: { reasoning_parser: 'qwen3', tool_call_parser: 'qwen' } } }],
@@ -141,11 +141,11 @@ describe('a model that thinks', () => {
   })
 })
 
-describe('demands over the wire', () => {
+describe('tool_choice over gRPC', () => {
   const required = { ...ask, tools: [dim], tool_choice: 'required' }
   const named = { ...ask, tools: [dim], tool_choice: { type: 'function', function: { name: 'dim' } } }
 
-  test('with none a call is text, streamed and whole', async () => {
+  test('tool_choice none returns a call as text, streamed and non-streamed', async () => {
     const { engine, post, ids } = await openGrpcFleet({
       engines: [{ serverInfo: { serverArgs: { tool_call_parser: 'qwen' } } }],
     })
@@ -162,7 +162,7 @@ describe('demands over the wire', () => {
     expect(streamed.map(({ content }) => content ?? '').join('')).toBe(text)
   })
 
-  test('an array that is cut off is content, and says length', async () => {
+  test('a truncated array of calls is returned as content with finish_reason length', async () => {
     const { engine, post, ids } = await openGrpcFleet()
     const array = '[{"name":"dim","parameters":{"level":3}},{"name":"dim","parameters":{}}]'
     engine.answer((await ids(array)).map((id) => [id]))
@@ -189,7 +189,7 @@ describe('demands over the wire', () => {
     })
   })
 
-  test('a named call begins with its id and name, and goes on with arguments', async () => {
+  test('the first delta of a named call has its id and name, later deltas have arguments only', async () => {
     const { engine, post, ids } = await openGrpcFleet()
     engine.answer((await ids('{"level": 3}')).map((id) => [id]))
     const streamed = deltasOf(await (await post(CHAT, { ...named, stream: true })).text())
@@ -205,7 +205,7 @@ describe('demands over the wire', () => {
     expect(streamed.map(({ content }) => content ?? '').join('')).toBe('')
   })
 
-  test('tools that contradict each other or are not there are the fault of the request', async () => {
+  test('conflicting, unknown and missing tools are rejected with 400', async () => {
     const { engine, post } = await openGrpcFleet()
     const withDefinition = (name: string, type: string) => ({
       type: 'function',
@@ -225,7 +225,7 @@ describe('demands over the wire', () => {
     expect(engine.calls).toEqual([])
   })
 
-  test('ids of Kimi-K2 count the calls of the whole conversation', async () => {
+  test('Kimi-K2 call ids continue the count of calls in the conversation', async () => {
     const { engine, post, ids } = await openGrpcFleet({
       engines: [{ model: 'Kimi-K2-Instruct' }],
       plugins: {
@@ -251,7 +251,7 @@ describe('demands over the wire', () => {
   })
 })
 
-describe('a constraint on a model that thinks', () => {
+describe('constrained output of reasoning models', () => {
   const named = { tools: [dim], tool_choice: { type: 'function', function: { name: 'dim' } } }
   const required = { tools: [dim], tool_choice: 'required' }
   const schema = {
@@ -262,7 +262,7 @@ describe('a constraint on a model that thinks', () => {
     ['vllm', { runtime: 'vllm', serverInfo: { constrainedDecodingStart: 'after_reasoning' } }],
   ] as const
 
-  test.each(waiting)('%s reasons first, and the demand is met behind it', async (_, engine) => {
+  test.each(waiting)('%s reasons first and then meets the constraint', async (_, engine) => {
     const {
       engine: player,
       post,
@@ -283,7 +283,7 @@ describe('a constraint on a model that thinks', () => {
       player.answer([await ids(`I should dim it.</think>${written}`)])
       const choice = await readChoice(await post(CHAT, { ...ask, ...demand }))
       expect(choice).toMatchObject({ reasoning: 'I should dim it.', ...expected })
-      // An engine that was started without a reasoning parser of its own does not wait.
+      // An engine started without a reasoning parser applies the grammar from the first token.
       player.answer([await ids(written)])
       expect(await readChoice(await post(CHAT, { ...ask, ...demand }))).toMatchObject({
         reasoning: '',
@@ -292,7 +292,7 @@ describe('a constraint on a model that thinks', () => {
     }
   })
 
-  test('an engine whose grammar starts at the first token answers at once', async () => {
+  test('an engine whose grammar applies from the first token returns no reasoning', async () => {
     const { engine, post, ids } = await openGrpcFleet({
       engines: [{ runtime: 'vllm' }],
       template: thinkingTemplate(),
@@ -308,8 +308,8 @@ describe('a constraint on a model that thinks', () => {
   })
 })
 
-describe('the prompt and the text', () => {
-  test('an answer that is to be continued ends the prompt, and the engine goes on from there', async () => {
+describe('prompt and text', () => {
+  test('continue_final_message ends the prompt with the assistant message and returns the continuation', async () => {
     const { engine, post, ids } = await openGrpcFleet()
     engine.answer((await ids(' nine.')).map((id) => [id]))
     const messages = [...ask.messages, { role: 'assistant', content: 'It is' }]
@@ -325,7 +325,7 @@ describe('the prompt and the text', () => {
     expect(status).toBe(400)
   })
 
-  test('special tokens are text for a client that wants them', async () => {
+  test('skip_special_tokens false returns special tokens as text', async () => {
     const { engine, post, ids } = await openGrpcFleet()
     engine.answer((await ids('a<|im_start|>b')).map((id) => [id]))
     expect(await readChoice(await post(CHAT, ask))).toMatchObject({ content: 'ab' })
@@ -333,13 +333,13 @@ describe('the prompt and the text', () => {
     expect(await readChoice(await post(CHAT, kept))).toMatchObject({ content: 'a<|im_start|>b' })
     const streamed = deltasOf(await (await post(CHAT, { ...kept, stream: true })).text())
     expect(streamed.map(({ content }) => content ?? '').join('')).toBe('a<|im_start|>b')
-    const told = engine.calls.map(
+    const skips = engine.calls.map(
       ({ request }) => (request as unknown as Sampled).samplingParams.skipSpecialTokens,
     )
-    expect(told).toEqual([true, false, false])
+    expect(skips).toEqual([true, false, false])
   })
 
-  test('what a template refuses is the fault of the request, in its own words', async () => {
+  test('an exception raised by the template is a 400 with its message', async () => {
     const path = join(folder, 'strict.jinja')
     writeFileSync(
       path,
@@ -360,7 +360,7 @@ interface Sampled {
   readonly samplingParams: { readonly skipSpecialTokens: boolean }
 }
 
-test('what nobody says about thinking is left to the template, and the prompt tells how it decided', async () => {
+test('without a thinking setting the template decides, and reasoning is detected from the prompt', async () => {
   const path = join(folder, 'off-by-default.jinja')
   const end =
     "{%- if enable_thinking is defined and enable_thinking %}{{ '<think>\\n' }}{%- else %}{{ '<think>\\n\\n</think>\\n\\n' }}{%- endif %}"
@@ -399,7 +399,7 @@ test.each([
     'tool_calls',
   ],
   ['reasoning', { reasoning_parser: 'qwen3' }, '<think>so</think>Hello.', 'stop'],
-])('the ids and log probabilities of %s are told, streamed and whole', async (...row) => {
+])('token ids and log probabilities of %s are returned, streamed and non-streamed', async (...row) => {
   const [, serverArgs, text, reason] = row
   const serverInfo = { serverArgs }
   const { engine, post, ids } = await openGrpcFleet({ engines: [{ runtime: 'vllm', serverInfo }] })
@@ -423,15 +423,15 @@ test.each([
     },
   ]
   const asked = { ...ask, tools: [dim], return_token_ids: true, logprobs: true }
-  interface Told {
+  interface TokenFields {
     readonly token_ids?: number[]
     readonly logprobs: { readonly content: readonly object[] } | null
   }
-  const { choices } = (await (await post(CHAT, asked)).json()) as { choices: (Told & Choice)[] }
+  const { choices } = (await (await post(CHAT, asked)).json()) as { choices: (TokenFields & Choice)[] }
   expect(choices[0].finish_reason).toBe(reason)
   expect([choices[0].token_ids, choices[0].logprobs?.content.length]).toEqual([tokens, tokens.length])
   const streamed = eventsOf(await (await post(CHAT, { ...asked, stream: true })).text()).slice(0, -1)
-  const told = streamed.flatMap((data) => (JSON.parse(data) as { choices: Told[] }).choices)
-  expect(told.flatMap(({ token_ids }) => token_ids ?? [])).toEqual(tokens)
-  expect(told.flatMap(({ logprobs }) => logprobs?.content ?? [])).toHaveLength(tokens.length)
+  const streamedChoices = streamed.flatMap((data) => (JSON.parse(data) as { choices: TokenFields[] }).choices)
+  expect(streamedChoices.flatMap(({ token_ids }) => token_ids ?? [])).toEqual(tokens)
+  expect(streamedChoices.flatMap(({ logprobs }) => logprobs?.content ?? [])).toHaveLength(tokens.length)
 })

@@ -1,4 +1,4 @@
-/** Chat over engines that are reached over gRPC, streamed and whole. */
+/** Chat completions over gRPC engines, streamed and non-streamed. */
 import { describe, expect, test } from 'vitest'
 import type { EngineName } from '../support/scripted-engine.ts'
 import { eventsOf, openGrpcFleet, until } from './grpc-fleet.ts'
@@ -44,7 +44,7 @@ const whole = async (reply: Response) =>
   }
 
 describe.each(ENGINES)('%s', (runtime) => {
-  test('streamed deltas are the whole text, with one usage chunk where it is asked for', async () => {
+  test('streamed deltas add up to the text, with one usage chunk if requested', async () => {
     const { engine, post, ids } = await openGrpcFleet({ engines: [{ runtime }] })
     const tokens = await ids(TEXT)
     engine.answer(tokens.map((id) => [id]))
@@ -65,7 +65,7 @@ describe.each(ENGINES)('%s', (runtime) => {
     expect(engine.aborted).toEqual([])
   })
 
-  test('a character over several chunks comes once; one that is cut ends cleanly', async () => {
+  test('a character split over several chunks is sent once; a truncated character becomes U+FFFD', async () => {
     const { engine, post, ids } = await openGrpcFleet({ engines: [{ runtime }] })
     const tokens = await ids('a😀b')
     expect(tokens).toHaveLength(6)
@@ -78,7 +78,7 @@ describe.each(ENGINES)('%s', (runtime) => {
     expect([cut.textOf(0), cut.endsOf(0).length, cut.data.at(-1)]).toEqual(['a\ufffd', 1, '[DONE]'])
   })
 
-  test('a whole choice without chunks still delivers the text of a stream', async () => {
+  test('a complete message without chunks still yields the streamed text', async () => {
     const { engine, post, ids } = await openGrpcFleet({ engines: [{ runtime }] })
     const tokens = await ids(TEXT)
     engine.script = ({ request }) =>
@@ -88,26 +88,26 @@ describe.each(ENGINES)('%s', (runtime) => {
   })
 
   test.each([true, false])(
-    'a client that leaves before the first token makes the engine stop within a second (stream: %s)',
+    'a client disconnect before the first token cancels the engine request (stream: %s)',
     async (stream) => {
       const { engine, post } = await openGrpcFleet({ engines: [{ runtime }] })
       engine.script = () => [{ hang: true }]
-      const leaving = new AbortController()
-      const asked = post(CHAT, { ...ask, stream }, {}, leaving.signal).catch(() => null)
+      const controller = new AbortController()
+      const asked = post(CHAT, { ...ask, stream }, {}, controller.signal).catch(() => null)
       const { request, cancelled } = await engine.received()
       const leftAt = performance.now()
-      leaving.abort()
+      controller.abort()
       await asked
       await cancelled
       await until(() => engine.aborted.length > 0)
       expect(engine.aborted).toEqual([(request as { requestId: string }).requestId])
-      // A second, and what a busy machine adds; without the word it would never end.
+      // The bound allows for a loaded machine; without the cancellation the call would never end.
       expect(performance.now() - leftAt).toBeLessThan(20_000)
     },
   )
 })
 
-test('whatever ends a request, the engine is counted as free again', async () => {
+test('the load of the engine returns to 0 however a request ends', async () => {
   const { engine, post, get, ids } = await openGrpcFleet({ kernel: { retry: { maxAttempts: 1 } } })
   const load = async () => {
     const { workers } = (await (await get('/workers')).json()) as { workers: { load: number }[] }
@@ -128,21 +128,21 @@ test('whatever ends a request, the engine is counted as free again', async () =>
   }
   engine.script = () => [{ chunk: { tokenIds: first, completionTokens: 1 } }, { hang: true }]
   for (const stream of [true, false]) {
-    const leaving = new AbortController()
+    const controller = new AbortController()
     const count = engine.calls.length
-    const asked = post(CHAT, { ...ask, stream }, {}, leaving.signal).then(
+    const asked = post(CHAT, { ...ask, stream }, {}, controller.signal).then(
       (reply) => reply.text(),
       () => null,
     )
     await engine.received(count + 1)
     expect(await load()).toBe(1)
-    leaving.abort()
+    controller.abort()
     await asked.catch(() => null)
     await until(async () => (await load()) === 0)
   }
 })
 
-test('vllm counts tokens message by message', async () => {
+test('the completion tokens of vllm are summed over messages', async () => {
   const { engine, post, ids } = await openGrpcFleet({ engines: [{ runtime: 'vllm' }] })
   const tokens = await ids('one two three four')
   engine.answer([tokens.slice(0, 3), tokens.slice(3)])
@@ -151,7 +151,7 @@ test('vllm counts tokens message by message', async () => {
   expect(usages).toMatchObject([{ completion_tokens: tokens.length }])
 })
 
-test('whole choices that an sglang engine numbers alike are told apart', async () => {
+test('sglang choices with the same index are numbered by order', async () => {
   const { engine, post, ids } = await openGrpcFleet()
   const [a, b] = [await ids('first'), await ids('second')]
   engine.script = ({ request }) => [...engine.steps([a], {}, request), ...engine.steps([b], {}, request)]
@@ -164,7 +164,7 @@ test('whole choices that an sglang engine numbers alike are told apart', async (
 })
 
 test.each(['sglang', 'vllm', 'trtllm', 'tokenspeed'] as const)(
-  '%s streams two choices side by side, each with its own end',
+  '%s streams two choices interleaved, each with its own finish_reason',
   async (runtime) => {
     const { engine, post, ids } = await openGrpcFleet({ engines: [{ runtime }] })
     const [a, b] = [await ids('first one'), await ids('second one')]
@@ -196,7 +196,7 @@ test.each(['sglang', 'vllm', 'trtllm', 'tokenspeed'] as const)(
   },
 )
 
-test('3.1: in a stream of several choices, what follows the stop of one belongs to no other', async () => {
+test('3.1: chunks after the stop of one choice are not added to another choice', async () => {
   const { engine, post, ids } = await openGrpcFleet()
   const [a, b] = [await ids('one STOP HERE NOW more'), await ids('second one')]
   engine.script = ({ request }) => [
@@ -214,11 +214,11 @@ test('3.1: in a stream of several choices, what follows the stop of one belongs 
   expect([endsOf(0).length, endsOf(1).length]).toEqual([1, 1])
 })
 
-describe('stops', () => {
+describe('stop strings', () => {
   const tokensOf = async (ids: (text: string) => Promise<number[]>, text: string) =>
     (await ids(text)).map((id) => [id])
 
-  test('a stop string over several chunks is cut, what follows is dropped, and the engine is told', async () => {
+  test('a stop string split over several chunks is removed, later text is dropped, and the engine request is cancelled', async () => {
     const { engine, post, ids } = await openGrpcFleet()
     engine.answer(await tokensOf(ids, 'before STOP HERE NOW after and more'))
     const asked = { ...ask, stream: true, stop: ['STOP HERE NOW'] }
@@ -229,7 +229,7 @@ describe('stops', () => {
   })
 
   test.each([1, 3, 100])(
-    'what stands behind a stop in chunks of %i tokens, and in later ones, is nobody’s',
+    'text after a stop string is dropped, in chunks of %i tokens and in later chunks',
     async (size) => {
       const { engine, post, ids } = await openGrpcFleet()
       const tokens = await ids('before STOP HERE NOW after and more STOP HERE NOW again')
@@ -249,7 +249,7 @@ describe('stops', () => {
     },
   )
 
-  test('what begins like a stop string and goes on otherwise is delivered whole', async () => {
+  test('text that only begins like a stop string is delivered completely', async () => {
     const { engine, post, ids } = await openGrpcFleet()
     const text = 'STOP HERE STOP HERE NO, STOP HER'
     engine.answer(await tokensOf(ids, text))
@@ -260,12 +260,12 @@ describe('stops', () => {
     expect(engine.aborted).toEqual([])
   })
 
-  test('the first of two to end wins; without trimming it stays', async () => {
+  test('the stop string that ends first wins; no_stop_trim keeps it in the text', async () => {
     const { engine, post, ids } = await openGrpcFleet()
     engine.answer(await tokensOf(ids, 'one two three four'))
     for (const stop of [
       ['three four', 'two'],
-      // Begins before it, and would end behind it.
+      // Begins before the other one and would end after it.
       ['one two three', 'two'],
     ]) {
       const body = { ...ask, stop }
@@ -280,7 +280,7 @@ describe('stops', () => {
     }
   })
 
-  test('sglang gets no stop strings; one that is a token becomes an id', async () => {
+  test('sglang receives stop token ids for single-token stop strings and no stop strings', async () => {
     const { engine, post, ids } = await openGrpcFleet()
     engine.answer([[5]])
     await post(CHAT, { ...ask, stop: ['a', 'never one token, this'] })
@@ -291,7 +291,7 @@ describe('stops', () => {
     expect(samplingParams.stopTokenIds).toEqual(await ids('a'))
   })
 
-  test('the end of the text never shows; with ignore_eos the answer goes on behind it', async () => {
+  test('the end-of-text token is not part of the text; ignore_eos continues after it', async () => {
     const { engine, post, ids } = await openGrpcFleet()
     const [a, b] = [await ids('one'), await ids(' two')]
     const eos = (await ids('<|im_end|>'))[0]
@@ -304,17 +304,17 @@ describe('stops', () => {
   })
 })
 
-test('every finish reason; cached and reasoning tokens where there are some', async () => {
+test('finish reasons are mapped; cached and reasoning tokens are reported', async () => {
   const { engine, post, ids } = await openGrpcFleet()
   const tokens = await ids('text')
-  for (const [said, told] of [
+  for (const [engineReason, reason] of [
     ['stop', 'stop'],
     ['length', 'length'],
     ['abort', 'abort'],
     ['', 'stop'],
   ]) {
-    engine.answer([tokens], { finishReason: said })
-    expect((await whole(await post(CHAT, ask))).choices[0].finish_reason).toBe(told)
+    engine.answer([tokens], { finishReason: engineReason })
+    expect((await whole(await post(CHAT, ask))).choices[0].finish_reason).toBe(reason)
   }
   engine.answer([tokens], { cachedTokens: 5, reasoningTokens: 3 })
   expect((await whole(await post(CHAT, ask))).usage).toMatchObject({
@@ -326,7 +326,7 @@ test('every finish reason; cached and reasoning tokens where there are some', as
   expect((await whole(await trt.post(CHAT, ask))).choices[0].finish_reason).toBe('stop')
 })
 
-test('log probabilities carry text, bytes and alternatives, aligned with the content', async () => {
+test('log probabilities have text, bytes and alternatives, aligned with the content', async () => {
   const { engine, post, ids } = await openGrpcFleet()
   const tokens = await ids('Hello <|im_start|>😀!')
   const top = (id: number) => ({ values: [-0.5, -1.5], tokenIds: [id, 9] })
@@ -355,16 +355,18 @@ test('log probabilities carry text, bytes and alternatives, aligned with the con
     expect(Buffer.from(one.bytes).toString()).toBe(one.token)
     expect(one.top_logprobs[0]).toMatchObject({ token: one.token })
   }
-  // Those of a token come no earlier than its text.
-  let [seen, told] = ['', '']
+  // The log probabilities of a token are not sent before its text.
+  let [seen, logprobText] = ['', '']
   for (const { delta, logprobs } of choices) {
     seen += delta.content ?? ''
-    told += (logprobs?.content ?? []).map(({ token }) => (token.startsWith('<|') ? '' : token)).join('')
-    expect(told.replaceAll('\ufffd', '').length).toBeLessThanOrEqual(seen.length)
+    logprobText += (logprobs?.content ?? [])
+      .map(({ token }) => (token.startsWith('<|') ? '' : token))
+      .join('')
+    expect(logprobText.replaceAll('\ufffd', '').length).toBeLessThanOrEqual(seen.length)
   }
 })
 
-test('an engine that fails after its first token ends the stream with one error, without another try', async () => {
+test('an engine failure after the first token ends the stream with one error and no retry', async () => {
   const { engine, post, ids } = await openGrpcFleet()
   const [first] = await ids('Hello')
   engine.script = () => [
@@ -381,7 +383,7 @@ test('an engine that fails after its first token ends the stream with one error,
 test.each([
   ['/v1/completions', { model: 'test-model', prompt: 'hi' }],
   ['/generate', { model: 'test-model', text: 'hi' }],
-])('so does a stream of %s', async (path, body) => {
+])('an engine failure in a stream of %s ends it with one error', async (path, body) => {
   const { engine, post, ids } = await openGrpcFleet()
   const [first] = await ids('Hello')
   engine.script = () => [
@@ -421,7 +423,7 @@ test.each([
   expect(error).toMatchObject({ message: 'the reason', code: expect.any(String), type: expect.any(String) })
 })
 
-test('an engine that is not there for it is left for another, under a new name; a refusal is not', async () => {
+test('an unavailable engine is retried on another with a new request id; a rejected request is not retried', async () => {
   const { engines, post, ids } = await openGrpcFleet({ engines: [{}, {}] })
   const tokens = await ids(TEXT)
   engines[0].script = () => [{ status: 14, details: 'restarting' }]
@@ -455,10 +457,10 @@ test('a message above 4 MiB is read', async () => {
   expect((await whole(await post(CHAT, ask))).choices[0].message.content).toBe('a'.repeat(2_000))
 })
 
-describe('while the engine is silent', () => {
+describe('before the first token', () => {
   const SILENT = { plugins: { chat: { streamOpensAfterMs: 30 } }, kernel: { http: { heartbeatMs: 100 } } }
 
-  test('a stream opens and has comments until the answer comes', async () => {
+  test('a stream opens and sends comments until the first token', async () => {
     const { engine, post, ids } = await openGrpcFleet(SILENT)
     const answer = Promise.withResolvers<void>()
     const tokens = await ids('late')
@@ -475,7 +477,7 @@ describe('while the engine is silent', () => {
     expect([textOf(0), data.at(-1)]).toEqual(['late', '[DONE]'])
   })
 
-  test('a failure after that is an event', async () => {
+  test('a failure after the stream opened is an error event', async () => {
     const { engine, post } = await openGrpcFleet(SILENT)
     const failure = Promise.withResolvers<void>()
     engine.script = () => [{ waitFor: failure.promise }, { status: 3, details: 'bad grammar' }]
@@ -485,13 +487,13 @@ describe('while the engine is silent', () => {
     expect(await reply.text()).toContain('bad grammar')
   })
 
-  test('a client that leaves before the stream opens ends the call', async () => {
+  test('a client disconnect before the stream opens cancels the call', async () => {
     const { engine, post } = await openGrpcFleet(SILENT)
     engine.script = () => [{ hang: true }]
-    const leaving = new AbortController()
-    const reply = post(CHAT, { ...ask, stream: true }, {}, leaving.signal).catch(() => null)
+    const controller = new AbortController()
+    const reply = post(CHAT, { ...ask, stream: true }, {}, controller.signal).catch(() => null)
     const call = await engine.received()
-    leaving.abort()
+    controller.abort()
     await reply
     await call.cancelled
   })

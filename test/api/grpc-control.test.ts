@@ -1,4 +1,4 @@
-/** Workers that are reached over gRPC: what they are found to be, and what operators ask of them. */
+/** The control plane over gRPC: detection, labels, models, health and engine commands. */
 import { expect, test } from 'vitest'
 import { trtllm } from '../../plugins/workers/grpc/runtimes/trtllm.ts'
 import { encodeHealthCheckResponse } from '../../proto/gen/trtllm-service.ts'
@@ -10,7 +10,7 @@ const workersOf = async (get: (path: string) => Promise<Response>) =>
   ((await (await get('/workers')).json()) as { workers: Worker[] }).workers
 
 test.each(['sglang', 'vllm', 'trtllm', 'tokenspeed', 'mlx'] as const)(
-  'a stranger is found to be %s, with its labels and its model',
+  '%s is detected, with its labels and its model',
   async (runtime) => {
     const { get } = await openGrpcFleet({
       engines: [{ runtime, model: 'named', modelInfo: { vocabSize: 9 } }],
@@ -22,7 +22,7 @@ test.each(['sglang', 'vllm', 'trtllm', 'tokenspeed', 'mlx'] as const)(
   },
 )
 
-test('what engines say becomes labels: renamed, without what says nothing, behind those of the registration', async () => {
+test('engine information becomes renamed labels without empty values; labels of the registration take precedence', async () => {
   const { get } = await openGrpcFleet({
     engines: [
       {
@@ -82,11 +82,11 @@ test('what engines say becomes labels: renamed, without what says nothing, behin
   for (const name of ['context_length', 'schedule_policy', 'server_args'])
     expect(labels('sglang')).not.toHaveProperty(name)
   expect(labels('trtllm')).toMatchObject({ tp_size: '8', cp_size: '1', version: '1.2' })
-  // The engine's own word for its tokenizer comes last.
+  // The tokenizer path that the engine reports has the lowest precedence.
   expect(labels('tokenspeed')).toMatchObject({ model_path: '/t', shm_namespace_id: 'n' })
 })
 
-test('a model goes by the name of the registration, the served one, its id, or its path', async () => {
+test('the model id is that of the registration, else the served name, the id or the path', async () => {
   const info = { servedModelName: '', tokenizerPath: 'weir:sample' }
   const { get } = await openGrpcFleet({
     engines: [
@@ -103,7 +103,7 @@ test('a model goes by the name of the registration, the served one, its id, or i
   expect(ids.flat().toSorted()).toEqual(['/models/by-path', 'by-id', 'served', 'told'])
 })
 
-test('the health of trtllm is OK however it is written, and nothing else', async () => {
+test('trtllm is healthy only for the status OK, in any case and surrounded by white space', async () => {
   const healthOf = (status: string) => trtllm.readHealth(encodeHealthCheckResponse({ status }))
   for (const status of ['OK', 'ok', ' ok ', '\tOk\n']) expect(healthOf(status)).toBeNull()
   for (const status of ['', 'not ok', 'OK!', 'Unavailable', 'O K', 'true'])
@@ -120,7 +120,7 @@ test('the health of trtllm is OK however it is written, and nothing else', async
   expect(workers.map((one) => one.is_healthy).toSorted()).toEqual([false, true])
 })
 
-test('an engine that was restarted is reached again', async () => {
+test('requests reach a restarted engine', async () => {
   const { engine, post } = await openGrpcFleet()
   engine.answer([[5]])
   const ask = { model: 'test-model', messages: [{ role: 'user', content: 'hi' }] }
@@ -133,7 +133,7 @@ test('an engine that was restarted is reached again', async () => {
   await again.close()
 })
 
-test('loads and flush reach engines that have them', async () => {
+test('loads and cache flushes reach engines that support them', async () => {
   const loads = [{ dpRank: 0, numRunningReqs: 2, numUsedTokens: 64 }]
   const { get, post } = await openGrpcFleet({ engines: [{ loads }] })
   expect(await (await get('/get_loads')).text()).toContain('64')
@@ -151,7 +151,7 @@ test('loads and flush reach engines that have them', async () => {
   ])
 })
 
-test('gRPC changes 1: caches are flushed and profiles taken by sglang, vllm and tokenspeed; others say that they cannot', async () => {
+test('gRPC changes 1: sglang, vllm and tokenspeed flush caches and profile; other engines are reported as failed', async () => {
   const can = ['sglang', 'vllm', 'tokenspeed'] as const
   const cannot = ['trtllm', 'mlx'] as const
   const { engines, post } = await openGrpcFleet({

@@ -1,4 +1,4 @@
-/** Embeddings, classes and ranks by engines that are reached over gRPC. */
+/** Embeddings and classification over gRPC engines. */
 import { describe, expect, test } from 'vitest'
 import { openGrpcFleet, until } from './grpc-fleet.ts'
 
@@ -26,7 +26,7 @@ const codeOf = async (reply: Response) => [
 ]
 
 describe.each(['sglang', 'vllm'] as const)('%s', (runtime) => {
-  test('one vector an input, each with its index, as numbers and as base64; ids are taken as they are', async () => {
+  test('each input has one vector with its index, as numbers or base64; token ids are accepted', async () => {
     const { engine, post, ids } = await openGrpcFleet({
       engines: [{ runtime, embedding: (tokens) => [tokens.length, tokens[0], 0.5] }],
     })
@@ -55,7 +55,7 @@ describe.each(['sglang', 'vllm'] as const)('%s', (runtime) => {
   })
 })
 
-test('inputs that cannot be used are refused before any engine is asked', async () => {
+test('invalid inputs are rejected before the engine is called', async () => {
   const { engine, post } = await openGrpcFleet({ engines: [{ embedding: () => [1] }] })
   expect(await codeOf(await post(EMBED, { model, input: '' }))).toEqual([400, 'empty_input'])
   expect(await codeOf(await post(EMBED, { model, input: [] }))).toEqual([400, 'empty_input'])
@@ -69,13 +69,16 @@ test('inputs that cannot be used are refused before any engine is asked', async 
   expect(engine.embedded).toEqual([])
 })
 
-test.each(['trtllm', 'mlx', 'tokenspeed'] as const)('%s makes no embeddings: 501', async (runtime) => {
-  const { post } = await openGrpcFleet({ engines: [{ runtime }] })
-  expect(await codeOf(await post(EMBED, { model, input: 'a' }))).toEqual([501, 'unsupported_backend'])
-  expect(await codeOf(await post(CLASSIFY, { model, input: 'a' }))).toEqual([501, 'unsupported_backend'])
-})
+test.each(['trtllm', 'mlx', 'tokenspeed'] as const)(
+  '%s does not support embeddings: 501',
+  async (runtime) => {
+    const { post } = await openGrpcFleet({ engines: [{ runtime }] })
+    expect(await codeOf(await post(EMBED, { model, input: 'a' }))).toEqual([501, 'unsupported_backend'])
+    expect(await codeOf(await post(CLASSIFY, { model, input: 'a' }))).toEqual([501, 'unsupported_backend'])
+  },
+)
 
-test('classes have probabilities that add up to 1, and the names that the engine has for them', async () => {
+test('class probabilities add up to 1 and have the labels of the engine', async () => {
   const { post } = await openGrpcFleet({
     engines: [
       {
@@ -92,7 +95,7 @@ test('classes have probabilities that add up to 1, and the names that the engine
   expect(other.data).toMatchObject([{ label: 'bad', probs: [1, 0], num_classes: 2 }])
 })
 
-test('an engine that tells no classes is 500; places without a name get one', async () => {
+test('an empty classification is a 500; unnamed classes get a default label', async () => {
   const { post } = await openGrpcFleet({
     engines: [{ embedding: (tokens) => (tokens[0] === 1 ? [] : [0, 1]) }],
   })
@@ -108,7 +111,7 @@ test.each(['/rerank', '/v1/rerank'])('%s is 501 with an error in JSON', async (p
   expect(((await reply.json()) as { error: { message: string } }).error.message).not.toBe('')
 })
 
-test('a client that leaves in the middle of its texts leaves no call behind', async () => {
+test('a client disconnect stops the remaining embedding calls and releases the load', async () => {
   let asked = 0
   const { engine, post, get } = await openGrpcFleet({
     engines: [
@@ -120,11 +123,13 @@ test('a client that leaves in the middle of its texts leaves no call behind', as
       },
     ],
   })
-  const leaving = new AbortController()
+  const controller = new AbortController()
   const input = Array.from({ length: 1_500 }, (_, at) => `text ${at}`)
-  const reply = post(EMBED, { model, input }, undefined, leaving.signal).catch((error: Error) => error.name)
+  const reply = post(EMBED, { model, input }, undefined, controller.signal).catch(
+    (error: Error) => error.name,
+  )
   await until(() => asked > 20)
-  leaving.abort()
+  controller.abort()
   expect(await reply).toBe('AbortError')
   await until(async () => {
     const loads = (await (await get('/get_loads')).text()) + (await (await get('/workers')).text())

@@ -1,4 +1,4 @@
-/** A gateway in front of engines that are played over gRPC, all of them registered, ready, with their tokenizer loaded. */
+/** A gateway in front of scripted gRPC engines, registered and ready, with their tokenizer loaded. */
 import { afterEach } from 'vitest'
 import type { Plugin } from '../../kernel/plugin/define-plugin.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
@@ -14,9 +14,9 @@ export interface GrpcFleetOptions {
   readonly plugins?: Record<string, unknown>
   readonly own?: readonly Plugin[]
   readonly template?: string
-  /** Further settings of the plugin workers. */
+  /** Further settings of the workers plugin. */
   readonly workers?: Record<string, unknown>
-  /** Workers that are waited for; as many as engines without it. */
+  /** Number of workers to wait for; default: all engines. */
   readonly ready?: number
 }
 
@@ -72,7 +72,7 @@ export async function openGrpcFleet(options: GrpcFleetOptions = {}) {
     const readiness = (await (await get('/readiness')).json()) as { healthy_workers?: number }
     return readiness.healthy_workers === (options.ready ?? engines.length)
   })
-  // A real vocabulary takes its time on a busy machine.
+  // A real vocabulary takes long to load on a loaded machine.
   const isLoaded = async () =>
     (await post('/v1/tokenize', { model: 'test-model', prompt: 'x' })).status === 200
   await until(isLoaded, 100_000)
@@ -91,7 +91,7 @@ export async function until(check: () => Promise<boolean> | boolean, timeoutMs =
   }
 }
 
-/** The data of a stream of events. */
+/** The `data` values of an event stream. */
 export function eventsOf(text: string): string[] {
   return text
     .split('\n')

@@ -1,4 +1,4 @@
-/** Harmony models behind gRPC engines: what is asked of the engine, what is made of its answer, what is refused. */
+/** Harmony models behind gRPC engines: prompts, output parsing, rejected requests. */
 import { rmSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
@@ -37,8 +37,8 @@ const codeOf = async (reply: Response) => [
   ((await reply.json()) as { error: { code: string } }).error.code,
 ]
 
-describe.skipIf(vocabulary === null)('a Harmony model', () => {
-  test('the prompt is Harmony, text in it is text, and the call is read', async () => {
+describe.skipIf(vocabulary === null)('Harmony models', () => {
+  test('the prompt is Harmony, markers in user text stay text, and the call is parsed', async () => {
     const { engine, post, ids } = await openHarmony()
     const written =
       '<|channel|>analysis<|message|>Dim it.<|end|><|start|>assistant<|channel|>commentary to=functions.dim <|constrain|>json<|message|>{"level":3}<|call|>'
@@ -57,12 +57,12 @@ describe.skipIf(vocabulary === null)('a Harmony model', () => {
     })
     const { tokenized, samplingParams } = engine.calls[0].request as unknown as SglangRequest
     const count = (wanted: number) => tokenized.inputIds.filter((id) => id === wanted).length
-    // System, developer, user, and the beginning of the answer.
+    // System, developer, user, and the start of the assistant message.
     expect([count(CONTROL.start), count(CONTROL.message), count(CONTROL.end)]).toEqual([4, 3, 3])
     expect(samplingParams.stopTokenIds).toEqual([200_002, 200_012])
   }, 120_000)
 
-  test('a character over several tokens comes once, and reasoning is counted however it comes', async () => {
+  test('a character split over several tokens is sent once, and reasoning tokens are counted for any chunk size', async () => {
     const { engine, post, ids } = await openHarmony()
     const reasoning = await ids('Dim the 🦄 lamp.')
     const unicorn = await ids('🦄')
@@ -71,7 +71,7 @@ describe.skipIf(vocabulary === null)('a Harmony model', () => {
     const rest = await ids('<|end|><|start|>assistant<|channel|>final<|message|>Dimmed 🦄.<|return|>')
     const tokens = [...head, ...reasoning, ...rest]
     const asked = { model, messages: [{ role: 'user', content: 'dim' }] }
-    // The mark that ends the reasoning is a token of it.
+    // The marker that ends the reasoning counts as a reasoning token.
     const counts = { completion_tokens: tokens.length, reasoning: reasoning.length + 1 }
     for (const size of [1, 5, tokens.length])
       expect(await usageOf(engine, post, { tokens, size, asked })).toEqual({
@@ -89,7 +89,7 @@ describe.skipIf(vocabulary === null)('a Harmony model', () => {
     })
   }, 120_000)
 
-  test('ignore_eos, audio, texts and embeddings are refused', async () => {
+  test('ignore_eos, audio and embeddings are rejected', async () => {
     const { engine, post } = await openHarmony()
     const messages = [{ role: 'user', content: 'hi' }]
     const audio = [{ type: 'input_audio', input_audio: { data: 'AA==', format: 'wav' } }]
@@ -116,7 +116,7 @@ describe.skipIf(vocabulary === null)('a Harmony model', () => {
 })
 
 test.each(['qwen3', 'deepseek_r1'])(
-  'reasoning of %s is counted alike, streamed token by token, in pieces, and whole',
+  'reasoning tokens of %s are the same streamed by token, by chunk, and non-streamed',
   async (reasoningParser) => {
     const { engine, post, ids } = await openGrpcFleet({
       engines: [{ runtime: 'vllm', spec: { labels: { reasoning_parser: reasoningParser } } }],
@@ -172,7 +172,7 @@ async function usageOf(
 
 const CALL = 'Sure.\n<tool_call>\n{"name":"dim","arguments":{"level":3}}\n</tool_call>'
 
-test('with stop strings, nothing of a call at the end is content', async () => {
+test('with stop strings, no part of a call at the end is sent as content', async () => {
   const { engine, post, ids } = await openQwen()
   engine.answer((await ids(CALL)).map((id) => [id]))
   const body = { model, messages: [{ role: 'user', content: 'hi' }], tools: [dim], stop: ['</tool_calls>!'] }
@@ -192,17 +192,17 @@ interface Delta {
   readonly tool_calls?: readonly { readonly function: { readonly arguments?: string } }[]
 }
 
-test('a client that leaves inside of a call takes the request back, and nothing fails', async () => {
+test('a client disconnect inside a call cancels the engine request, and later requests work', async () => {
   const { engine, post, ids, get } = await openQwen()
   const tokens = await ids(CALL.slice(0, CALL.indexOf('}')))
   engine.script = () => [{ chunk: { tokenIds: tokens } }, { hang: true }]
-  const leaving = new AbortController()
+  const controller = new AbortController()
   const body = { model, messages: [{ role: 'user', content: 'hi' }], tools: [dim], stream: true }
-  const reply = await post(CHAT, body, {}, leaving.signal)
+  const reply = await post(CHAT, body, {}, controller.signal)
   const reader = (reply.body as ReadableStream<Uint8Array>).getReader()
   let text = ''
   while (!text.includes('tool_calls')) text += Buffer.from((await reader.read()).value ?? []).toString()
-  leaving.abort()
+  controller.abort()
   await until(() => engine.aborted.length === 1)
   expect((await get('/readiness')).status).toBe(200)
   engine.answer((await ids('fine')).map((id) => [id]))

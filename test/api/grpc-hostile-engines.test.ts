@@ -1,4 +1,4 @@
-/** Engines over gRPC that send more than was requested, or far more in one message than a client reads. */
+/** gRPC engines that send more than requested, or far more in one message than a client reads. */
 import { expect, test } from 'vitest'
 import type { Generation, GenerationEvent } from '#kernel'
 import { Generations } from '#kernel'
@@ -45,7 +45,7 @@ for (const runtime of ['sglang', 'vllm', 'trtllm', 'mlx', 'tokenspeed'] as Engin
     }
   })
 
-test('an engine that keeps to max_tokens ends its response itself', async () => {
+test('a response that stays within max_tokens is not cancelled', async () => {
   const { engine, post, ids } = await openGrpcFleet()
   const [id] = await ids('a')
   engine.answer([[id, id], [id]], { finishReason: 'length' })
@@ -57,7 +57,7 @@ test('an engine that keeps to max_tokens ends its response itself', async () => 
   expect(engine.aborted).toEqual([])
 })
 
-test('the gateway serves others while it decodes one large message', async () => {
+test('other requests are served while one large message is decoded', async () => {
   const { engine, get, post, ids } = await openGrpcFleet()
   const [id] = await ids('a')
   engine.answer([Array<number>(MANY).fill(id)])
@@ -74,7 +74,7 @@ test('the gateway serves others while it decodes one large message', async () =>
   expect((await generated).choices[0].message.content).toHaveLength(MANY)
 })
 
-test('a message that is longer than the request can need is rejected before it is decoded', async () => {
+test('a message larger than the request can need is rejected before it is decoded', async () => {
   const { engine, post } = await openGrpcFleet()
   engine.script = () => [{ bytes: Buffer.alloc(6_000_000, 1) }]
   const response = await post(CHAT, { ...body, max_tokens: 10 })
@@ -87,7 +87,7 @@ test('a message that is longer than the request can need is rejected before it i
   })
 })
 
-test('a message of more tokens than any context has is rejected', async () => {
+test('a message with more tokens than the limit is rejected', async () => {
   const { engine, post, ids } = await openGrpcFleet()
   const [id] = await ids('a')
   engine.answer([Array<number>(600_000).fill(id)])
@@ -101,7 +101,7 @@ test('a message of more tokens than any context has is rejected', async () => {
   })
 })
 
-test('a paused client pauses the decoding inside of a message', async () => {
+test('a paused client pauses the decoding of a message', async () => {
   const { front, opened } = pausingFront()
   const { engine, post, ids } = await openGrpcFleet({ own: [front] })
   const [id] = await ids('a')
@@ -117,7 +117,7 @@ test('a paused client pauses the decoding inside of a message', async () => {
   expect(events.length).toBeGreaterThan(MANY / 2_000)
 })
 
-/** A route whose client is paused from the first text on. */
+/** A route whose client is paused from the first text event on. */
 function pausingFront() {
   const opened = Promise.withResolvers<{
     generation: Generation

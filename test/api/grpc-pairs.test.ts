@@ -1,4 +1,4 @@
-/** Prefill and decode engines over gRPC that share a request. */
+/** Prefill/decode pairs over gRPC. */
 import { describe, expect, test } from 'vitest'
 import type { EngineName, GenerateCall, ScriptedEngineOptions } from '../support/scripted-engine.ts'
 import { eventsOf, openGrpcFleet, until } from './grpc-fleet.ts'
@@ -51,8 +51,8 @@ const requestOf = ({ request }: GenerateCall) =>
     }
   }
 
-describe('engines that meet', () => {
-  test('sglang halves get the same host, port and room under one name; rooms differ and fit 31 bits', async () => {
+describe('pairs with a bootstrap room', () => {
+  test('both sglang calls have the same host, port, room and request id; rooms differ and fit 31 bits', async () => {
     const { prefill, decode, answer } = await openPair('sglang')
     const rooms = new Set<number>()
     for (let nth = 1; nth <= 4; nth++) {
@@ -68,13 +68,13 @@ describe('engines that meet', () => {
     expect(rooms.size).toBe(4)
   })
 
-  test('the port that the prefill worker was registered with', async () => {
+  test('the bootstrap port of the prefill registration is used', async () => {
     const { decode, answer } = await openPair('sglang', { spec: { bootstrap_port: 9_111 } })
     await answer()
     expect(requestOf(await decode.received()).disaggregatedParams.bootstrapPort).toBe(9_111)
   })
 
-  test('rooms of tokenspeed have up to 63 bits, each of them kept', async () => {
+  test('tokenspeed rooms have up to 63 bits without loss of precision', async () => {
     const { prefill, decode, answer } = await openPair('tokenspeed')
     const rooms: bigint[] = []
     for (let nth = 1; nth <= 8; nth++) {
@@ -90,12 +90,12 @@ describe('engines that meet', () => {
   test('log probabilities of the prompt come from prefill, those of the output from decode', async () => {
     const { prefill, decode, post, ids } = await openPair('sglang')
     const tokens = await ids('Hello there')
-    const told = Promise.withResolvers<void>()
+    const prefillMayEnd = Promise.withResolvers<void>()
     const ofPrompt = (value: number) => ({
       inputLogprobs: { tokenLogprobs: [{}, { value }], tokenIds: [4, 5], topLogprobs: [] },
     })
     prefill.script = () => [
-      { waitFor: told.promise },
+      { waitFor: prefillMayEnd.promise },
       { complete: { outputIds: [tokens[0]], finishReason: 'length', ...ofPrompt(-0.25) } },
     ]
     decode.script = ({ request }) =>
@@ -116,7 +116,7 @@ describe('engines that meet', () => {
     const whole = post('/generate', body)
     const call = await decode.received()
     expect(call.request).toMatchObject({ returnLogprob: true, logprobStartLen: 0 })
-    told.resolve()
+    prefillMayEnd.resolve()
     expect(await (await whole).json()).toMatchObject([{ text: 'Hello there', meta_info: meta }])
     const frames = eventsOf(await (await post('/generate', { ...body, stream: true })).text())
       .slice(0, -1)
@@ -131,7 +131,7 @@ describe('engines that meet', () => {
     )
   })
 
-  test('a prefill engine that refuses takes the decode half back, and is named', async () => {
+  test('a prefill failure cancels the decode call and is reported as a prefill error', async () => {
     const { prefill, decode, answer } = await openPair('sglang')
     prefill.script = () => [{ waitFor: decode.received() }, { status: 3, details: 'too long' }]
     decode.script = () => [{ hang: true }]
@@ -144,7 +144,7 @@ describe('engines that meet', () => {
     expect(decode.aborted).toEqual([call.request.requestId])
   })
 
-  test('a decode engine that fails takes the prefill half back', async () => {
+  test('a decode failure cancels the prefill call', async () => {
     const { prefill, decode, answer } = await openPair('sglang')
     prefill.script = () => [{ hang: true }]
     decode.script = () => [{ waitFor: prefill.received() }, { status: 8, details: 'full' }]
@@ -154,16 +154,16 @@ describe('engines that meet', () => {
     await until(() => prefill.aborted.length > 0)
   })
 
-  test('a client that leaves takes both halves back', async () => {
+  test('a client disconnect cancels both calls', async () => {
     const { prefill, decode, post } = await openPair('sglang')
     prefill.script = () => [{ hang: true }]
     decode.script = () => [{ hang: true }]
-    const leaving = new AbortController()
-    const reply = post(CHAT, { ...ask, stream: true }, undefined, leaving.signal).catch(
+    const controller = new AbortController()
+    const reply = post(CHAT, { ...ask, stream: true }, undefined, controller.signal).catch(
       (error: Error) => error.name,
     )
     const calls = [await prefill.received(), await decode.received()]
-    leaving.abort()
+    controller.abort()
     expect(await reply).toBe('AbortError')
     await Promise.all(calls.map(({ cancelled }) => cancelled))
     await until(() => prefill.aborted.length > 0 && decode.aborted.length > 0)
@@ -174,7 +174,7 @@ describe('vllm: prefill first, then decode', () => {
   const NIXL = { spec: { labels: { kv_connector: 'NixlConnector' } } }
   const HANDED = '{"remote_block_ids":[1,2],  "remote_engine_id":"e","n":1.0}'
 
-  test('NIXL: one token and no stream for prefill; what it hands over reaches decode byte for byte', async () => {
+  test('NIXL: prefill gets one token and no stream; its transfer parameters reach decode byte for byte', async () => {
     const { prefill, decode, answer, ids, gateway } = await openPair('vllm', NIXL)
     const [id] = await ids('x')
     let isDecodeAsked = false
@@ -203,7 +203,7 @@ describe('vllm: prefill first, then decode', () => {
     expect(page).toContain('weir_pd_kv_transfer_failures_total 0\n')
   })
 
-  test('nothing handed over: decode runs all the same; of several choices nothing is carried', async () => {
+  test('without transfer parameters decode still runs; for several choices none are passed', async () => {
     const { prefill, decode, answer, ids, gateway } = await openPair('vllm', NIXL)
     expect(contentOf(await answer())).toBe('Hello there')
     expect(requestOf(await decode.received()).kvTransferParamsJson).toBeUndefined()
@@ -217,7 +217,7 @@ describe('vllm: prefill first, then decode', () => {
     expect(requestOf(await decode.received(2)).kvTransferParamsJson).toBeUndefined()
   })
 
-  test('Mooncake: one transfer for both halves, and where the prefill engine is met', async () => {
+  test('Mooncake: both calls have one transfer id, and decode has the prefill address', async () => {
     const { prefill, decode, answer } = await openPair('vllm', {
       spec: {
         bootstrap_port: 9_222,
@@ -225,8 +225,8 @@ describe('vllm: prefill first, then decode', () => {
       },
     })
     await answer()
-    const told = JSON.parse(requestOf(await prefill.received()).kvTransferParamsJson ?? '')
-    expect(told).toEqual({
+    const params = JSON.parse(requestOf(await prefill.received()).kvTransferParamsJson ?? '')
+    expect(params).toEqual({
       do_remote_decode: true,
       do_remote_prefill: false,
       transfer_id: expect.stringMatching(/^xfer-[0-9a-f-]{36}$/),
@@ -234,13 +234,13 @@ describe('vllm: prefill first, then decode', () => {
     expect(JSON.parse(requestOf(await decode.received()).kvTransferParamsJson ?? '')).toEqual({
       do_remote_decode: false,
       do_remote_prefill: true,
-      transfer_id: told.transfer_id,
+      transfer_id: params.transfer_id,
       remote_engine_id: 'engine-7',
       remote_bootstrap_addr: 'http://127.0.0.1:9222',
     })
   })
 
-  test('Mooncake without the name of an engine: host and port in their own fields', async () => {
+  test('Mooncake without an engine id: decode gets host and port in separate fields', async () => {
     const { prefill, decode, answer } = await openPair('vllm', {
       spec: { labels: { kv_connector: 'MooncakeConnector' } },
     })
@@ -252,7 +252,7 @@ describe('vllm: prefill first, then decode', () => {
     })
   })
 
-  test('a prefill engine that fails: decode is never asked', async () => {
+  test('a prefill failure: decode is not called', async () => {
     const { prefill, decode, answer } = await openPair('vllm', NIXL)
     prefill.script = () => [{ status: 13, details: 'no memory' }]
     const { status, body } = await answer()
@@ -261,7 +261,7 @@ describe('vllm: prefill first, then decode', () => {
   })
 })
 
-describe('engines that cannot', () => {
+describe('unsupported pairs', () => {
   test.each(['trtllm', 'mlx'] as const)('a pair of %s is 400', async (runtime) => {
     const { prefill, decode, answer } = await openPair(runtime)
     const { status, body } = await answer()
@@ -269,7 +269,7 @@ describe('engines that cannot', () => {
     expect([prefill.calls, decode.calls]).toEqual([[], []])
   })
 
-  test('engines of two kinds share nothing', async () => {
+  test('a pair of different runtimes is a 503', async () => {
     const { prefill, decode, answer } = await openPair('sglang', {}, { runtime: 'vllm' })
     const { status, body } = await answer()
     expect([status, body.error?.code]).toEqual([503, 'pd_runtimes_differ'])

@@ -1,4 +1,4 @@
-/** Chat with a model whose tokenizer says in a response template how it writes. */
+/** Chat with a model whose tokenizer has a response template. */
 import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -58,7 +58,7 @@ interface Message {
   }[]
 }
 
-test('hf: reasoning, text and calls of a whole answer are told apart as the template says', async () => {
+test('hf: reasoning, text and calls of a non-streamed response are separated by the template', async () => {
   const { engine, post, ids } = await openFleet(TEMPLATE)
   engine.answer((await ids(WRITTEN)).map((id) => [id]))
   const reply = (await (await post(CHAT, ask)).json()) as {
@@ -83,7 +83,7 @@ test('hf: reasoning, text and calls of a whole answer are told apart as the temp
   ])
 })
 
-test('hf: the same comes in a stream, token by token', async () => {
+test('hf: reasoning, text and calls of a stream are separated by the template', async () => {
   const { engine, post, ids } = await openFleet(TEMPLATE)
   engine.answer((await ids(WRITTEN)).map((id) => [id]))
   const data = eventsOf(await (await post(CHAT, { ...ask, stream: true })).text())
@@ -106,7 +106,7 @@ test('hf: the same comes in a stream, token by token', async () => {
   ]).toEqual(['[DONE]', 'It is dim.', 'With pleasure.', ['light', 'light'], '{"level":3}', '{"level":9}'])
 })
 
-test('hf: with a template that cannot be used the answer is text', async () => {
+test('hf: an invalid template leaves the output as text', async () => {
   const { engine, post, ids } = await openFleet({ ...TEMPLATE, start_anchor: undefined })
   engine.answer((await ids(WRITTEN)).map((id) => [id]))
   const reply = (await (await post(CHAT, ask)).json()) as { choices: { message: Message }[] }

@@ -1,4 +1,4 @@
-/** What engines are asked over gRPC: settings, constraints, tools, and what they cannot do. */
+/** Requests to gRPC engines: sampling parameters, constraints, tools and unsupported parameters. */
 import OpenAI from 'openai'
 import { expect, test } from 'vitest'
 import type { EngineName } from '../support/scripted-engine.ts'
@@ -13,7 +13,7 @@ const TOOLS = ['weather', 'time'].map((name) => ({
 
 type Fields = Record<string, unknown>
 
-/** What the engine was asked for a body; null when it was not asked. */
+/** The engine request for a body; null if the engine was not called. */
 async function asker(runtime: EngineName, options: Parameters<typeof openGrpcFleet>[0] = {}) {
   const fleet = await openGrpcFleet({ engines: [{ runtime }], ...options })
   fleet.engine.answer([[5]])
@@ -32,7 +32,7 @@ async function asker(runtime: EngineName, options: Parameters<typeof openGrpcFle
   }
 }
 
-test('sglang is told every number, off values included', async () => {
+test('sglang receives all sampling parameters, default values included', async () => {
   const { sent } = await asker('sglang')
   expect((await sent({})).sampling).toMatchObject({
     temperature: 1,
@@ -44,13 +44,13 @@ test('sglang is told every number, off values included', async () => {
   expect((await sent({ top_k: -1 })).sampling.topK).toBe(-1)
 })
 
-test('vllm is not told a temperature that nobody gave; 0 is told, top_k -1 is 0', async () => {
+test('vllm receives no unset temperature; 0 is sent, and top_k -1 becomes 0', async () => {
   const { sent } = await asker('vllm')
   expect((await sent({})).sampling.temperature).toBeUndefined()
   expect((await sent({ temperature: 0, top_k: -1 })).sampling).toMatchObject({ temperature: 0, topK: 0 })
 })
 
-test('tokenspeed is told all seven numbers, and where log probabilities begin', async () => {
+test('tokenspeed receives all seven sampling parameters and logprobStartLen', async () => {
   const { sent } = await asker('tokenspeed')
   const { sampling, request } = await sent({})
   const all = {
@@ -68,7 +68,7 @@ test('tokenspeed is told all seven numbers, and where log probabilities begin', 
   expect((await sent(asked, '/generate')).request).toMatchObject({ logprobStartLen: 0 })
 })
 
-test('trtllm always has a limit, and never echoes the prompt', async () => {
+test('trtllm always receives maxTokens and excludes the prompt from the output', async () => {
   const { sent } = await asker('trtllm')
   const chat = (await sent({})).request
   const outputConfig = { excludeInputFromOutput: true }
@@ -78,7 +78,7 @@ test('trtllm always has a limit, and never echoes the prompt', async () => {
   expect((await sent({ max_tokens: 7 })).request).toMatchObject({ maxTokens: 7, outputConfig })
 })
 
-test('mlx refuses what it cannot do before it is asked', async () => {
+test('unsupported parameters are rejected before mlx is called', async () => {
   const { sent } = await asker('mlx')
   const schema = { type: 'json_schema', json_schema: { name: 'a', schema: { type: 'object' } } }
   for (const body of [{ stop: 'x' }, { n: 2 }, { response_format: schema }]) {
@@ -89,7 +89,7 @@ test('mlx refuses what it cannot do before it is asked', async () => {
 })
 
 test.each(['sglang', 'vllm', 'mlx', 'tokenspeed', 'trtllm'] as const)(
-  'limits, seeds, stops and biases reach %s where it has a field',
+  'limits, seeds, stop tokens and logit biases reach %s if it has a field for them',
   async (runtime) => {
     const { sent } = await asker(runtime)
     const limits = await sent({
@@ -113,7 +113,7 @@ test.each(['sglang', 'vllm', 'mlx', 'tokenspeed', 'trtllm'] as const)(
     if (runtime === 'trtllm') expect(sampling.seed).toBe(2n ** 40n)
     if (runtime === 'tokenspeed') expect(sampling.samplingSeed).toBe(2n ** 40n)
     const bias = await sent({ logit_bias: { '7': 1.5 } })
-    // Its only field wants a number for every entry of the vocabulary.
+    // Its only field requires a value for every vocabulary entry.
     if (runtime === 'trtllm') expect([bias.status, bias.request]).toEqual([400, null])
     else {
       const given = [...(bias.sampling.logitBias as Map<string | number, number>)]
@@ -125,7 +125,7 @@ test.each(['sglang', 'vllm', 'mlx', 'tokenspeed', 'trtllm'] as const)(
   },
 )
 
-test('the defaults of the engine fill what the client leaves out, and nothing else', async () => {
+test('valid defaults of the engine apply to parameters that the client omits', async () => {
   const defaults = JSON.stringify({ temperature: 0.7, top_p: 0.9, top_k: null, other: 1 })
   const { sent } = await asker('sglang', {
     engines: [{ modelInfo: { defaultSamplingParamsJson: defaults } }],
@@ -139,7 +139,7 @@ test('the defaults of the engine fill what the client leaves out, and nothing el
   }
 })
 
-test('formats of the answer, as each engine takes them', async () => {
+test('response formats are sent in the fields of each engine', async () => {
   const schema = { type: 'object', properties: { a: { type: 'string' } } }
   const format = { type: 'json_schema', json_schema: { name: 'a', schema } }
   for (const runtime of ['sglang', 'vllm', 'tokenspeed'] as const) {
@@ -165,7 +165,7 @@ test('formats of the answer, as each engine takes them', async () => {
 })
 
 test.each(['sglang', 'vllm', 'trtllm', 'mlx', 'tokenspeed'] as const)(
-  'two constraints of one request are refused before %s is asked',
+  'two constraints in one request are rejected before %s is called',
   async (runtime) => {
     const { sent } = await asker(runtime)
     const format = { type: 'json_schema', json_schema: { name: 'a', schema: { type: 'object' } } }
@@ -184,7 +184,7 @@ test.each(['sglang', 'vllm', 'trtllm', 'mlx', 'tokenspeed'] as const)(
   },
 )
 
-test('engines that compare stop strings get them', async () => {
+test('vllm, trtllm and tokenspeed receive stop strings', async () => {
   for (const runtime of ['vllm', 'trtllm', 'tokenspeed'] as const) {
     const { sent } = await asker(runtime)
     const { sampling, request } = await sent({ stop: ['one two', 'b'] })
@@ -192,7 +192,7 @@ test('engines that compare stop strings get them', async () => {
   }
 })
 
-test('a demanded call constrains, auto does not; a named one has the engine’s text as arguments', async () => {
+test('tool_choice required and named constrain the output, auto does not; output of a named call becomes its arguments', async () => {
   const { sent, engine, ids } = await asker('sglang')
   const constraintOf = ({ sampling }: { sampling: Fields }) =>
     sampling.jsonSchema ?? sampling.structuralTag ?? null
@@ -209,7 +209,7 @@ test('a demanded call constrains, auto does not; a named one has the engine’s 
   })
 })
 
-test('the openai client: parallel tools, reasoning, n, a schema and log probabilities, streamed and not', async () => {
+test('the OpenAI client reads parallel tools, reasoning, n, a schema and log probabilities, streamed and non-streamed', async () => {
   const { gateway, engine, ids } = await openGrpcFleet({
     engines: [{ serverInfo: { serverArgs: { tool_call_parser: 'qwen', reasoning_parser: 'qwen3' } } }],
   })
@@ -243,17 +243,17 @@ test('the openai client: parallel tools, reasoning, n, a schema and log probabil
 
 test.each([
   [
-    'an engine’s own names',
+    'the parsers that the engine reports',
     { serverInfo: { serverArgs: { tool_call_parser: 'qwen25', reasoning_parser: 'qwen3-thinking' } } },
   ],
   [
-    'names of the card before those of the engine',
+    'the parsers of the model card, before those of the engine,',
     {
       serverInfo: { serverArgs: { tool_call_parser: 'mistral' } },
       spec: { models: [{ id: 'test-model', tool_parser: 'hermes', reasoning_parser: 'qwen3-thinking' }] },
     },
   ],
-] as const)('%s say how the output is read', async (_, engine) => {
+] as const)('%s select the output parsers', async (_, engine) => {
   const { sent, engine: player, ids } = await asker('sglang', { engines: [engine] })
   player.answer([
     await ids('so be it</think><tool_call>\n{"name":"time","arguments":{"city":"Rome"}}\n</tool_call>'),
@@ -265,7 +265,7 @@ test.each([
   })
 })
 
-test('a parser that only the engine knows refuses nothing', async () => {
+test('an unknown parser of the engine does not fail requests', async () => {
   const serverArgs = { tool_call_parser: 'gigachat9', reasoning_parser: 'gigachat9' }
   const { sent, post } = await asker('sglang', {
     engines: [{ serverInfo: { serverArgs }, embedding: () => [1] }],

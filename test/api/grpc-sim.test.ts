@@ -1,4 +1,4 @@
-/** The simulated engine over gRPC behind a gateway that is told nothing of it: chat and completions of every engine that it can be. */
+/** The simulated gRPC engine behind an unconfigured gateway: chat and completions for every runtime it simulates. */
 import { expect, test } from 'vitest'
 import { freePort } from '../support/free-port.ts'
 import { startGateway } from '../support/gateway.ts'

@@ -1,4 +1,4 @@
-/** Text completions and native generation over engines that are reached over gRPC. */
+/** Text completions and native generation over gRPC engines. */
 import { expect, test } from 'vitest'
 import { eventsOf, openGrpcFleet, until } from './grpc-fleet.ts'
 
@@ -13,7 +13,7 @@ async function echoing(count = 1) {
   return { ...fleet, tokens }
 }
 
-test('three prompts are three calls to one worker; echo and suffix stand around each', async () => {
+test('three prompts are three calls to one worker; echo and suffix apply to each', async () => {
   const { engines, post, tokens } = await echoing(3)
   const prompt = ['the fox', 'the dog', 'the cat']
   const reply = await post('/v1/completions', { model, prompt, echo: true, suffix: '.' })
@@ -38,7 +38,7 @@ test('three prompts are three calls to one worker; echo and suffix stand around 
     )
 })
 
-test('one failing prompt fails the request and takes the others back', async () => {
+test('one failing prompt fails the request and cancels the other calls', async () => {
   const { engine, post } = await echoing()
   engine.script = ({ request }) => {
     const { tokenized } = request as unknown as { tokenized: { originalText: string } }
@@ -50,7 +50,7 @@ test('one failing prompt fails the request and takes the others back', async () 
   await until(() => engine.aborted.length === 2)
 })
 
-test('completions carry log probabilities, and the best of several', async () => {
+test('completions have log probabilities, and best_of returns the best choice', async () => {
   const { engine, post, ids } = await echoing()
   const [a, b] = [await ids('good'), await ids('bad')]
   const of = (tokens: number[], value: number) => ({
@@ -68,7 +68,7 @@ test('completions carry log probabilities, and the best of several', async () =>
   expect(choices[0].logprobs.token_logprobs).toEqual(a.map(() => -1))
 })
 
-test('generate answers with a list, and a stream ends with [DONE]', async () => {
+test('generate returns a list, and a stream ends with [DONE]', async () => {
   const { post, tokens } = await echoing()
   const reply = await post('/generate', { model, text: 'the fox' })
   expect(await reply.json()).toMatchObject([
@@ -87,7 +87,7 @@ test('generate answers with a list, and a stream ends with [DONE]', async () => 
   expect(frames.slice(0, -1).flatMap((frame) => frame.output_ids)).toEqual(tokens)
 })
 
-test('tokens that make no text are told and counted, streamed and whole, of one choice and of two', async () => {
+test('tokens without text are returned and counted, streamed and non-streamed, for one and two choices', async () => {
   const { engine, post, ids } = await echoing()
   const silent = (await ids('<tool_call>a<|im_start|>')).slice(-1)
   const tokens = [...(await ids(' jumps')), ...silent, ...silent]
@@ -124,7 +124,7 @@ test('tokens that make no text are told and counted, streamed and whole, of one 
   expect(pieces.flatMap((data) => JSON.parse(data).choices[0].token_ids ?? [])).toEqual(tokens)
 })
 
-test('generate refuses negative ids, nested ids and a missing prompt', async () => {
+test('generate rejects negative ids, nested ids and a missing prompt', async () => {
   const { engine, post } = await echoing()
   for (const body of [{ input_ids: [-1] }, { input_ids: [[1], [2]] }, {}])
     expect((await post('/generate', { model, ...body })).status).toBe(400)
@@ -133,7 +133,7 @@ test('generate refuses negative ids, nested ids and a missing prompt', async () 
   expect(names(engine)).toEqual(['mine'])
 })
 
-test('what no engine over gRPC can be asked by generate is refused by name, and not left out', async () => {
+test('generate rejects parameters that no gRPC engine supports, by name', async () => {
   const { engine, post } = await echoing()
   for (const [name, value] of [
     ['lora_path', 'adapters/a'],
@@ -156,7 +156,7 @@ test('what no engine over gRPC can be asked by generate is refused by name, and 
   expect((await post('/generate', { model, text: 'x', ...nothing })).status).toBe(200)
 })
 
-test('log probabilities of alternatives and of ids that the client names are told, whole and streamed', async () => {
+test('log probabilities of alternatives and of requested ids are returned, streamed and non-streamed', async () => {
   const { engine, post, tokens } = await echoing()
   const rowOf = (id: number) => ({ values: [-id, -2 * id], tokenIds: [id, id + 1] })
   const of = (ids: readonly number[]) => ({
@@ -200,7 +200,7 @@ test('log probabilities of alternatives and of ids that the client names are tol
 })
 
 test.each(['vllm', 'trtllm', 'mlx', 'tokenspeed'] as const)(
-  'log probabilities of named ids are refused by name for %s, which tells none',
+  'token_ids_logprob is rejected for %s, which does not support it',
   async (runtime) => {
     const { engine, post } = await openGrpcFleet({ engines: [{ runtime }] })
     const reply = await post('/generate', { model, text: 'x', return_logprob: true, token_ids_logprob: [7] })
@@ -211,7 +211,7 @@ test.each(['vllm', 'trtllm', 'mlx', 'tokenspeed'] as const)(
   },
 )
 
-test('log probabilities of the prompt are told where they are asked for', async () => {
+test('log probabilities of the prompt are returned if requested', async () => {
   const { engine, post, tokens } = await echoing()
   const inputLogprobs = { tokenLogprobs: [{}, { value: -0.5 }], tokenIds: [4, 5], topLogprobs: [] }
   engine.script = ({ request }) => engine.steps([tokens], { inputLogprobs }, request)

@@ -1,4 +1,4 @@
-/** Workers of grpcs:// URLs behind a private authority: the control plane and the generations. */
+/** Workers at grpcs:// URLs with a private certificate authority: control plane and generations. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { UpstreamFailure } from '../../kernel/index.ts'
 import { GrpcTransport } from '../../plugins/workers/grpc/wire/grpc-transport.ts'
@@ -11,17 +11,17 @@ import { workerEntry } from '../support/worker-entry.ts'
 import { eventsOf, openGrpcFleet, until } from './grpc-fleet.ts'
 
 let authority: TestAuthority
-let stranger: TestAuthority
+let unknownAuthority: TestAuthority
 beforeAll(() => {
   authority = new TestAuthority()
-  stranger = new TestAuthority('Somebody else')
+  unknownAuthority = new TestAuthority('Somebody else')
 })
 afterAll(() => {
   authority.remove()
-  stranger.remove()
+  unknownAuthority.remove()
 })
 
-test('an engine of a private authority is found, described, asked whole and as a stream, and told to stop', async () => {
+test('an engine with a private CA is detected and described; chat works streamed and non-streamed; a disconnect cancels the call', async () => {
   const loads = [{ dpRank: 0, numRunningReqs: 2, numUsedTokens: 64 }]
   const { engine, get, post, ids } = await openGrpcFleet({
     engines: [{ tls: authority.issue('engine'), loads }],
@@ -45,19 +45,19 @@ test('an engine of a private authority is found, described, asked whole and as a
   expect(await (await get('/get_loads')).text()).toContain('64')
 
   engine.script = () => [{ hang: true }]
-  const leaving = new AbortController()
-  const left = post('/v1/chat/completions', { ...ask, stream: true }, undefined, leaving.signal).catch(
+  const controller = new AbortController()
+  const left = post('/v1/chat/completions', { ...ask, stream: true }, undefined, controller.signal).catch(
     (error: Error) => error.name,
   )
   await engine.received(3)
-  leaving.abort()
+  controller.abort()
   expect(await left).toBe('AbortError')
   await until(() => engine.aborted.length === 1)
 })
 
-describe('an engine of an authority that nobody knows', () => {
-  test('is not registered, and the record says why', async () => {
-    const engine = await startScriptedEngine({ tls: stranger.issue('engine') })
+describe('engines with a certificate of an unknown CA', () => {
+  test('registration fails, and the job status has the certificate error', async () => {
+    const engine = await startScriptedEngine({ tls: unknownAuthority.issue('engine') })
     const gateway = await startGateway({
       plugins: {
         auth: {},
@@ -75,16 +75,16 @@ describe('an engine of an authority that nobody knows', () => {
         body: JSON.stringify({ url: engine.url, models: [{ id: 'm' }] }),
       })
       const { location } = (await reply.json()) as { location: string }
-      let told = ''
+      let message = ''
       await until(async () => {
         const record = (await (await fetch(gateway.url + location)).json()) as {
           job_status?: { status: string; message?: string }
         }
-        told = record.job_status?.message ?? ''
+        message = record.job_status?.message ?? ''
         return record.job_status?.status === 'failed'
       })
-      expect(told).toContain(`${engine.url} is unreachable`)
-      expect(told).toMatch(/certificate/)
+      expect(message).toContain(`${engine.url} is unreachable`)
+      expect(message).toMatch(/certificate/)
       expect(engine.calls).toEqual([])
     } finally {
       await gateway.stop()
@@ -92,8 +92,8 @@ describe('an engine of an authority that nobody knows', () => {
     }
   })
 
-  test('gets no request: engine_unavailable, with the reason, before anything was sent', async () => {
-    const engine = await startScriptedEngine({ tls: stranger.issue('engine') })
+  test('calls fail with engine_unavailable and the certificate error', async () => {
+    const engine = await startScriptedEngine({ tls: unknownAuthority.issue('engine') })
     const connections = new H2Connections({
       keepaliveMs: 30_000,
       keepaliveTimeoutMs: 10_000,
@@ -120,7 +120,7 @@ describe('an engine of an authority that nobody knows', () => {
         'engine_unavailable',
         503,
       ])
-      // The client is not told how workers are reached; the log is.
+      // The client must not learn how workers are reached; the log has the cause.
       expect(failure.error?.message).toBe('the engine could not be reached')
       expect(failure.message).toMatch(/certificate/)
     } finally {

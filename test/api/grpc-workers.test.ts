@@ -1,4 +1,4 @@
-/** Workers over gRPC as the balance sees them: breakers, ranks, names that only the configuration knows, KV events. */
+/** gRPC workers in load balancing: breakers, ranks, configured model names, KV events. */
 import { expect, test } from 'vitest'
 import type { KvStep } from '../support/scripted-engine.ts'
 import { openGrpcFleet, until } from './grpc-fleet.ts'
@@ -17,7 +17,7 @@ interface Worker {
 const workersOf = async (get: (path: string) => Promise<Response>) =>
   ((await (await get('/workers')).json()) as { workers: Worker[] }).workers
 
-test('a breaker opens after the set failures and the engine is skipped; then probes are let through', async () => {
+test('the breaker opens after failureThreshold failures and the engine is skipped; then probes pass', async () => {
   const { engines, get, post } = await openGrpcFleet({
     engines: [{}, {}],
     kernel: {
@@ -52,7 +52,7 @@ test('a breaker opens after the set failures and the engine is skipped; then pro
   expect(bad.calls.length - before).toBe(2)
 })
 
-test('an engine that does not tell its model is registered under the configured one, and serves it', async () => {
+test('an engine that reports no model serves the configured one', async () => {
   const { engine, get, post } = await openGrpcFleet({
     engines: [{ hidesModel: true, spec: { models: [{ id: 'test-model' }] } }],
   })
@@ -63,7 +63,7 @@ test('an engine that does not tell its model is registered under the configured 
 })
 
 test.each(['vllm', 'sglang', 'tokenspeed'] as const)(
-  '%s with four ranks is four workers, and each request carries the rank of its own',
+  '%s with four ranks is four workers, and each request has the rank of its worker',
   async (runtime) => {
     const engines = [{ runtime, serverInfo: INFO_OF_RANKS[runtime] }]
     const { engine, get, post } = await openGrpcFleet({
@@ -95,7 +95,7 @@ const INFO_OF_RANKS = {
 }
 
 const BLOCK = 4
-/** One block of the text, as an engine tells that it keeps it. */
+/** The KV event in which an engine reports one stored block. */
 function stored(sequence: number, ids: readonly number[], from: number): KvStep {
   const block = { blockHash: BigInt(from + 1), tokenIds: ids.slice(from, from + BLOCK), blockSize: BLOCK }
   const parentBlockHash = from === 0 ? undefined : BigInt(from - BLOCK + 1)
@@ -103,12 +103,12 @@ function stored(sequence: number, ids: readonly number[], from: number): KvStep 
 }
 
 test.each([0, 1])(
-  'KV events lead requests to the engine; after a gap they are asked for from the last number seen (%i)',
+  'KV events route requests to the engine that holds the prefix; after a gap the subscription resumes at the last sequence number (%i)',
   async (place) => {
     const prompt = 'The quick brown fox jumps over the lazy dog and runs into the dark wood.'
     const known = Promise.withResolvers<readonly number[]>()
     const froms: bigint[] = []
-    const teller = {
+    const publishing = {
       async kvEvents(from: bigint, nth: number) {
         froms.push(from)
         const ids = await known.promise
@@ -116,10 +116,10 @@ test.each([0, 1])(
         return nth === 1 ? [batches[0], batches[3]] : batches
       },
     }
-    const silent = { kvEvents: async () => [{ status: UNIMPLEMENTED }] }
+    const unsupporting = { kvEvents: async () => [{ status: UNIMPLEMENTED }] }
     const { engines, gateway, ids, post } = await openGrpcFleet({
       kernel: { policy: 'cache_aware' },
-      engines: place === 0 ? [teller, silent] : [silent, teller],
+      engines: place === 0 ? [publishing, unsupporting] : [unsupporting, publishing],
     })
     const failures = async (reason: string) => {
       const page = await (await fetch(gateway.metricsUrl as string)).text()

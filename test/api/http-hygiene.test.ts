@@ -1,4 +1,4 @@
-/** What the HTTP layer does with requests no good client sends. Raw bytes on real sockets. */
+/** Malformed and unusual requests at the HTTP layer, sent as raw bytes on real sockets. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { adminErrorFormat, apiErrorFormat, definePlugin, Type } from '#kernel'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
@@ -50,7 +50,7 @@ const post = (headers: string, body = '') => `POST /echo HTTP/1.1\r\nHost: a\r\n
 const get = 'GET /items/1 HTTP/1.1\r\nHost: a\r\n'
 const answered = (text: string) => /\r\n\r\n[\s\S]+/.test(text)
 
-describe('framing faults are refused with 400 and the connection is closed (RFC 9112 §6.3)', () => {
+describe('framing errors get 400 and the connection is closed (RFC 9112 §6.3)', () => {
   test.each([
     ['two different Content-Length', 'Content-Length: 2\r\nContent-Length: 3\r\n', '{}x'],
     ['the same Content-Length twice', 'Content-Length: 2\r\nContent-Length: 2\r\n', '{}'],
@@ -69,7 +69,7 @@ describe('framing faults are refused with 400 and the connection is closed (RFC 
   })
 })
 
-describe('after a framing error nothing more of the connection is served', () => {
+describe('after a framing error no further request of the connection is served', () => {
   const bad = post('Transfer-Encoding: xchunked\r\n', '0\r\n\r\n')
   const next = 'GET /items/2 HTTP/1.1\r\nHost: a\r\n\r\n'
 
@@ -84,7 +84,7 @@ describe('after a framing error nothing more of the connection is served', () =>
   })
 })
 
-describe('faults that the server library itself refuses: no request is served', () => {
+describe('errors that the server library rejects: no request is served', () => {
   test.each([
     [
       'Content-Length with Transfer-Encoding',
@@ -115,7 +115,7 @@ describe('faults that the server library itself refuses: no request is served', 
   })
 })
 
-describe('requests that arrive in pieces', () => {
+describe('requests split over several packets', () => {
   const short = 'GET /items/1?q=2 HTTP/1.1\r\nHost: a\r\n\r\n'
   const withBody = post('Content-Length: 4\r\n', 'body')
   const chunked = post('Transfer-Encoding: chunked\r\n', '3\r\nabc\r\n1\r\nd\r\n0\r\n\r\n')
@@ -125,7 +125,7 @@ describe('requests that arrive in pieces', () => {
     ['without a body', short],
     ['with a length', withBody],
     ['in chunks', chunked],
-  ])('a request %s is answered the same wherever its bytes are parted', async (_name, bytes) => {
+  ])('a request %s gets the same response for every split position', async (_name, bytes) => {
     const whole = statusAndBody(await sendRaw(gateway.port, bytes, { until: answered }))
     expect(whole[0]).toEqual([200])
     for (let place = 1; place < bytes.length; place++) {
@@ -135,7 +135,7 @@ describe('requests that arrive in pieces', () => {
     }
   })
 
-  test('each byte of a request may come by itself', async () => {
+  test('a request may arrive byte by byte', async () => {
     for (const bytes of [short, withBody, chunked]) {
       const reply = await sendRaw(gateway.port, [...bytes], { until: answered, betweenPartsMs: 1 })
       expect(reply.statuses).toEqual([200])
@@ -143,13 +143,13 @@ describe('requests that arrive in pieces', () => {
   })
 })
 
-describe('what the server library decides before a request exists (docs/guide/http-server.md)', () => {
+describe('requests that the server library rejects (docs/guide/http-server.md)', () => {
   test.each([
     ['HTTP/1.0', 'GET /items/1 HTTP/1.0\r\nHost: a\r\n\r\n'],
     ['the absolute form', 'GET http://a/items/1 HTTP/1.1\r\nHost: a\r\n\r\n'],
     ['the asterisk form', 'OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n'],
     ['the preface of HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
-  ])('%s: one whole reply with 505 and a closed connection, at once', async (_name, bytes) => {
+  ])('%s: one complete response with 505 and a closed connection, immediately', async (_name, bytes) => {
     const reply = await sendRaw(gateway.port, bytes, { waitMs: 5_000 })
     expect([reply.statuses, reply.closed]).toEqual([[505], true])
     expect(reply.text.toLowerCase()).toContain('connection: close\r\n')
@@ -168,7 +168,7 @@ describe('what the server library decides before a request exists (docs/guide/ht
     expect(reply.text.toLowerCase()).toContain('connection: close\r\n')
   })
 
-  test('no reply of ours names the server library', async () => {
+  test('no response names the server library', async () => {
     const bytes = (path: string) => `GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`
     for (const path of ['/items/1', '/nowhere']) {
       const reply = await sendRaw(gateway.port, bytes(path), { until: answered })
@@ -176,7 +176,7 @@ describe('what the server library decides before a request exists (docs/guide/ht
     }
   })
 
-  test('white space around header values is taken off, and bytes beyond ASCII within them arrive', async () => {
+  test('white space around header values is removed, and non-ASCII bytes are kept', async () => {
     const head = 'POST /header HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\nx-shown:'
     for (const [sent, shown] of [
       [' a ', 'a'],
@@ -207,7 +207,7 @@ describe('header limits', () => {
     expect(reply.statuses).toEqual([431])
   })
 
-  test('a large token and cookies in several packets are taken', async () => {
+  test('a large token and cookies in several packets are accepted', async () => {
     const block = `GET /items/1 HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${'t'.repeat(8_000)}\r\nCookie: ${'c'.repeat(8_000)}\r\n\r\n`
     const reply = await sendRaw(
       gateway.port,
@@ -238,7 +238,7 @@ describe('bodies', () => {
     expect(reply.statuses).toEqual([413])
   })
 
-  test('a body in any number of packets arrives whole', async () => {
+  test('a body in several packets is complete', async () => {
     const reply = await sendRaw(gateway.port, [post('Content-Length: 9\r\n', 'abc'), 'def', 'ghi'], {
       until: answered,
     })
@@ -255,7 +255,7 @@ describe('routes and methods', () => {
     expect(reply.headers.get('access-control-allow-origin')).toBe('*')
   })
 
-  test('a trailing slash is another path', async () => {
+  test('a trailing slash is a different path', async () => {
     expect((await fetch(`${gateway.url}/items/1/`)).status).toBe(404)
   })
 
@@ -266,7 +266,7 @@ describe('routes and methods', () => {
     expect(await reply.json()).toMatchObject({ error: { type: 'method_not_allowed' } })
   })
 
-  test('after a HEAD the connection goes on (RFC 9112 section 9.3)', async () => {
+  test('the connection stays open after a HEAD (RFC 9112 section 9.3)', async () => {
     const head = 'HEAD /items/1 HTTP/1.1\r\nhost: x\r\n\r\n'
     const reply = await sendRaw(gateway.port, [head, head, head], { betweenPartsMs: 50 })
     expect(reply.statuses).toEqual([200, 200, 200])
@@ -274,14 +274,14 @@ describe('routes and methods', () => {
     expect(reply.text.match(/content-length: (\d+)/gi)).toHaveLength(3)
   })
 
-  test('HEAD answers like GET without the body', async () => {
+  test('HEAD responds like GET without the body', async () => {
     const reply = await fetch(`${gateway.url}/items/1`, { method: 'HEAD' })
     expect(reply.status).toBe(200)
     expect(reply.headers.get('content-length')).toBe(String(JSON.stringify({ id: '1', q: null }).length))
     expect(await reply.text()).toBe('')
   })
 
-  test('percent-encoded ids are decoded, queries read', async () => {
+  test('percent-encoded ids and queries are decoded', async () => {
     const reply = await fetch(`${gateway.url}/items/a%2Fb%20c?q=1%202`)
     expect(await reply.json()).toEqual({ id: 'a/b c', q: '1 2' })
   })
@@ -291,13 +291,13 @@ describe('x-request-id', () => {
   const idOf = async (headers: Record<string, string>) =>
     (await fetch(`${gateway.url}/items/1`, { headers })).headers.get('x-request-id')
 
-  test('a sent id comes back; the first configured header wins', async () => {
+  test("a client's id is returned; the first configured header wins", async () => {
     expect(await idOf({ 'x-request-id': 'mine' })).toBe('mine')
     expect(await idOf({ 'x-correlation-id': 'other' })).toBe('other')
     expect(await idOf({ 'request-id': 'c', 'x-trace-id': 'b', 'x-correlation-id': 'a' })).toBe('a')
   })
 
-  test('an empty value is skipped; made ids differ', async () => {
+  test('an empty value is ignored; generated ids differ', async () => {
     expect(await idOf({ 'x-request-id': '', 'x-trace-id': 'next' })).toBe('next')
     const [one, two] = [await idOf({}), await idOf({})]
     expect(one).toMatch(/^req-[A-Za-z0-9]{24}$/)
@@ -306,7 +306,7 @@ describe('x-request-id', () => {
 })
 
 describe('CORS', () => {
-  test('without a list any origin may read, and preflights are answered 200', async () => {
+  test('without a list any origin is allowed, and preflights get 200', async () => {
     const reply = await fetch(`${gateway.url}/echo`, {
       method: 'OPTIONS',
       headers: { origin: 'http://o', 'access-control-request-method': 'POST' },
@@ -317,7 +317,7 @@ describe('CORS', () => {
     expect((await fetch(`${gateway.url}/nope`, { method: 'OPTIONS' })).status).toBe(404)
   })
 
-  test('with a list only those origins are named', async () => {
+  test('with a list only those origins are allowed', async () => {
     const strict = await startGateway({
       own: [echo],
       plugins: {},

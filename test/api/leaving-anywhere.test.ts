@@ -152,22 +152,22 @@ async function expectReleased(site: Site, where: string): Promise<void> {
 
 function expectOver({ trace, late, ends }: Outcome, where: string): void {
   expect(late, `${where}: ran for a request that was over`).toEqual([])
-  // The request never arrived.
+  // The request did not arrive.
   if (trace.length === 0) return
   expect(ends, `${where}: number of onDone calls`).toEqual([1, 1])
 }
 
 const SITES: Record<string, () => Promise<Site>> = {
-  'a whole answer': () => relaySite(jsonAnswer({ a: 'b' })),
+  'a non-streamed response': () => relaySite(jsonAnswer({ a: 'b' })),
   'a stream': () => relaySite(sseAnswer(['1', { waitMs: 2 }, '2', { waitMs: 2 }, '3'])),
-  'a refusal that is tried again': () => relaySite(jsonAnswer({}, { status: 503 })),
-  'a request that the worker breaks off': () => relaySite({ kind: 'drop', how: 'close' }),
-  'a stream that breaks': () => relaySite(sseAnswer(['1', { waitMs: 2 }, { drop: 'reset' }])),
+  'a rejected request that is retried': () => relaySite(jsonAnswer({}, { status: 503 })),
+  'a request that the worker drops': () => relaySite({ kind: 'drop', how: 'close' }),
+  'a stream that is reset': () => relaySite(sseAnswer(['1', { waitMs: 2 }, { drop: 'reset' }])),
   'a turn with tools': toolSite,
 }
 
 describe.each(Object.entries(SITES))('%s', (_what, open) => {
-  test('every hook × every kind of disconnect', async () => {
+  test('a disconnect or failure in any hook ends the request once', async () => {
     const site = await open()
     const whole = await site.run({ step: -1, how: 'fin' })
     expectOver(whole, 'no disconnect')
@@ -185,12 +185,12 @@ describe.each(Object.entries(SITES))('%s', (_what, open) => {
         await expectReleased(site, where)
       }
     }
-    // The gateway still serves; events may arrive in other chunks.
+    // The gateway still serves; events may be split into other chunks.
     const after = await site.run({ step: -1, how: 'fin' })
     expect(new Set(after.trace)).toEqual(new Set(whole.trace))
   })
 
-  test('disconnects at any turn of the event loop, with hooks of any delay', async () => {
+  test('a disconnect at any turn of the event loop ends the request once, for hooks of any delay', async () => {
     const site = await open()
     await fc.assert(
       fc.asyncProperty(

@@ -56,13 +56,13 @@ const stages: Record<string, Stage> = {
     hooks: (host, hold) => host.hook('onUpstreamRequest', () => hold.pass(undefined), ALL),
     reachesWorker: false,
   },
-  'before the head of the answer': { answer: hangAnswer(), reached: received, reachesWorker: true },
+  'before the response head': { answer: hangAnswer(), reached: received, reachesWorker: true },
   'between the head and the first byte': {
     answer: streamAnswer([{ hang: true }], { headers: { 'content-type': 'text/event-stream' } }),
     reached: responded,
     reachesWorker: true,
   },
-  'in a slow onResponse of a whole answer': {
+  'in a slow onResponse of a non-streamed response': {
     answer: jsonAnswer({}),
     hooks: (host, hold) => host.hook('onResponse', () => hold.pass(undefined), ALL),
     reachesWorker: true,
@@ -86,7 +86,7 @@ const stages: Record<string, Stage> = {
     },
     reachesWorker: true,
   },
-  'while it waits for another attempt': {
+  'between two attempts': {
     answer: refusal,
     kernel: SLOW_RETRY,
     reached: responded,
@@ -122,7 +122,7 @@ test.each(Object.entries(stages))('%s', async (_when, { answer, hooks, kernel, r
   expect(ends).toBe(1)
   expect(hooked.worker.requestsTo(ECHO)).toHaveLength(reachesWorker ? 1 : 0)
   expect(attempts.length).toBeLessThanOrEqual(1)
-  // Nothing is left open that the shutdown would wait for.
+  // The shutdown has no open request to wait for.
   const startMs = performance.now()
   await hooked.gateway.stop()
   expect(performance.now() - startMs).toBeLessThan(10_000)
@@ -135,14 +135,14 @@ test('clients that disconnect during a slow onRequest hook hold no permit', asyn
     plugins: { auth: {}, limits: { maxConcurrentRequests: 2, queueSize: 0 } },
   })
   cleanups.push(() => hooked.close())
-  const leaving = Array.from({ length: 20 }, async () => {
+  const disconnecting = Array.from({ length: 20 }, async () => {
     const leave = new AbortController()
     const reply = hooked.relay({ model: 'm' }, { signal: leave.signal })
     await hold.entered.promise
     setTimeout(() => leave.abort(), 20)
     await reply.catch(() => {})
   })
-  await Promise.all(leaving)
+  await Promise.all(disconnecting)
   await new Promise((resolve) => setTimeout(resolve, 50))
   hold.release()
   const replies = await Promise.all([hooked.relay(), hooked.relay()])

@@ -1,4 +1,4 @@
-/** The tool loop in a gateway: a front format of one route, an HTTP chat worker, a real tool server. */
+/** The tool loop in a gateway: a client format with one route, an HTTP chat worker, a real tool server. */
 import { afterEach, expect, test } from 'vitest'
 import type { ToolLoopEvent, ToolLoopService, ToolTurn } from '#kernel'
 import { ToolCallGuards, ToolLoop } from '#kernel'
@@ -15,7 +15,7 @@ afterEach(async () => {
   for (const end of ends.splice(0)) await end()
 })
 
-/** Answers with all events of a turn as lines of JSON. */
+/** Responds with all events of a turn as lines of JSON. */
 function toolFront(tools: ToolTurn['tools'], seen: ToolLoopEvent[]) {
   const route = (loop: ToolLoopService): RouteDefinition => ({
     method: 'POST',
@@ -124,7 +124,7 @@ test('a turn over an HTTP worker, streamed', async () => {
   expect(JSON.stringify(bodies)).not.toContain('secret-token-1')
 })
 
-test('a turn over an HTTP worker that answers whole; a guard of another plugin is asked', async () => {
+test('a turn over an HTTP worker, non-streamed; a guard of another plugin denies the call', async () => {
   const message = { role: 'assistant', content: null, tool_calls: [call('bad')] }
   const whole = (of: unknown, finish_reason: string) =>
     jsonAnswer({ choices: [{ index: 0, message: of, finish_reason }] })
@@ -139,7 +139,7 @@ test('a turn over an HTTP worker that answers whole; a guard of another plugin i
   expect(workers[0].requestsTo(CHAT)).toHaveLength(2)
 })
 
-test('a server that is down is a 424 of its own kind, and no worker is asked', async () => {
+test('an unreachable tool server is a 424 with its own code, and no worker is called', async () => {
   const tool = await serveEcho()
   const { post, workers } = await open([answering], tool)
   await tool.close()
@@ -152,7 +152,7 @@ test('a server that is down is a 424 of its own kind, and no worker is asked', a
   expect(workers[0].requestsTo(CHAT)).toEqual([])
 })
 
-test('a server that clients may not name is refused before anything happens', async () => {
+test('a tool server URL that clients may not use is rejected before any request', async () => {
   const tool = await serveEcho()
   const { post } = await open([answering], tool, { clientServers: {} })
   const reply = await post('/turn', {})
@@ -163,7 +163,7 @@ test('a server that clients may not name is refused before anything happens', as
   expect(tool.sessions).toBe(0)
 })
 
-test('a client that leaves ends the tool that runs', async () => {
+test('a client disconnect cancels the running tool', async () => {
   const started = Promise.withResolvers<void>()
   const cancelled = Promise.withResolvers<void>()
   const tool = await startToolServer({
@@ -175,12 +175,12 @@ test('a client that leaves ends the tool that runs', async () => {
   })
   ends.push(() => tool.close())
   const { gateway, seen } = await open([calling('hi')], tool)
-  const leaving = new AbortController()
-  const reply = fetch(`${gateway.url}/turn`, { method: 'POST', body: '{}', signal: leaving.signal }).catch(
+  const controller = new AbortController()
+  const reply = fetch(`${gateway.url}/turn`, { method: 'POST', body: '{}', signal: controller.signal }).catch(
     () => null,
   )
   await started.promise
-  leaving.abort()
+  controller.abort()
   await Promise.all([cancelled.promise, reply])
   expect(seen.at(-1)?.type).toBe('call_running')
 })

@@ -1,4 +1,4 @@
-/** What coding agents put on the wire, as it is seen from them, over every kind of worker. */
+/** Requests as coding agents send them, over every kind of worker. */
 import { expect, test } from 'vitest'
 import { rawAnswer, sseAnswer } from '../support/scripted-worker.ts'
 import { accumulate, CHAT, COUNT, MESSAGES, openMessages, readEvents, VENDOR } from './messages-fleet.ts'
@@ -31,7 +31,7 @@ const tool = (name: string, more: object = {}) => ({
 })
 const TEXT = 'You are an agent for software. '
 
-/** A turn of a session under way, of the size that such bodies have. */
+/** A turn of a session in progress, with a body of typical size. */
 function turn(more: Record<string, unknown> = {}): Record<string, unknown> {
   return {
     model: 'test-model',
@@ -131,7 +131,7 @@ test('messages-2026-11: a turn of an agent over a chat worker', async () => {
   expect(body).toMatchObject({ max_tokens: 32_000, reasoning_effort: 'high' })
 })
 
-test('messages-2026-11: a turn of an agent over a vendor keeps its bytes, query, betas and session', async () => {
+test('messages-2026-11: a turn of an agent is relayed to a vendor with its bytes, query, betas and session', async () => {
   const { post, workers } = await openMessages({ workers: [VENDOR] })
   workers[0].script(MESSAGES, rawAnswer('{}', { headers: { 'content-type': 'application/json' } }))
   const thinking = { type: 'thinking', thinking: '', signature: 'c2ln' }
@@ -164,7 +164,7 @@ test('messages-2026-11: a turn of an agent over gRPC', async () => {
   expect(prompt).toContain('The user is in a hurry.')
 })
 
-test('messages-2026-11: 24 counts at once, without max_tokens, take no place of a message', async () => {
+test('messages-2026-11: 24 parallel token counts without max_tokens succeed', async () => {
   const { post, workers } = await openMessages({
     workers: [VENDOR],
     plugins: { limits: { maxConcurrentRequests: 64, queueSize: 0 } },
@@ -185,7 +185,7 @@ test('messages-2026-11: 24 counts at once, without max_tokens, take no place of 
   expect(local.workers[0].requests).toEqual([])
 })
 
-test('messages-2026-11: after an error event the same is asked unstreamed with 32,000 tokens, which works', async () => {
+test('messages-2026-11: after an error event the agent repeats the request unstreamed with 32,000 tokens, and it succeeds', async () => {
   const { post, workers } = await openMessages()
   workers[0].once(CHAT, sseAnswer([chunk({ content: 'Do' }), { waitMs: 30 }, '{"error":{"message":"no"}}']))
   const broken = readEvents(await (await post('/v1/messages?beta=true', turn(), HEADERS)).text())
@@ -195,7 +195,7 @@ test('messages-2026-11: after an error event the same is asked unstreamed with 3
   expect(await reply.json()).toMatchObject({ type: 'message', stop_reason: 'end_turn' })
 })
 
-test('messages-2026-11: a key in x-api-key, as agents and the AI SDK send it, and a refusal that is not tried again', async () => {
+test('messages-2026-11: a key in x-api-key or authorization is accepted, and a 401 has x-should-retry false', async () => {
   const { post } = await openMessages({ plugins: { auth: { apiKey: 'right' } } })
   const status = async (headers: Record<string, string>) => {
     const reply = await post('/v1/messages?beta=true', turn({ stream: false }), { ...HEADERS, ...headers })
@@ -206,7 +206,7 @@ test('messages-2026-11: a key in x-api-key, as agents and the AI SDK send it, an
   expect(await status({ 'x-api-key': 'wrong' })).toEqual([401, 'false'])
 })
 
-test('messages-2026-11: the models of the discovery come without a redirect, and a model that is not there is named', async () => {
+test('messages-2026-11: model discovery is served without a redirect, and a 404 names the unknown model', async () => {
   const { gateway, post } = await openMessages({
     messages: { models: { 'claude-sonnet-4-5': 'test-model' } },
   })
@@ -251,7 +251,7 @@ test.each<[string, readonly object[], readonly string[]]>([
   ['the same twice', [searched, found([reference('mcp__x__y'), reference('mcp__x__y')])], ['mcp__x__y']],
   ['of a tool that is not declared', [searched, found([reference('gone')])], []],
   ['without a name', [searched, found([reference()])], []],
-  ['with a name that is no text', [searched, found([reference({ a: 1 }), reference('__proto__')])], []],
+  ['with a name that is not a string', [searched, found([reference({ a: 1 }), reference('__proto__')])], []],
   ['in an empty result', [searched, found([])], []],
   ['in a text', [searched, found('tool_reference mcp__x__y')], []],
   [
@@ -265,7 +265,7 @@ test.each<[string, readonly object[], readonly string[]]>([
     ['mcp__x__y'],
   ],
   [
-    'of a search that a vendor ran',
+    'of a search run by a vendor',
     [
       {
         role: 'assistant',
@@ -288,7 +288,7 @@ test.each<[string, readonly object[], readonly string[]]>([
     ],
     ['mcp__x__y'],
   ],
-])('tools that are loaded later are offered once a reference names them: %s', async (_what, turns, names) => {
+])('tools with defer_loading are offered once a reference names them: %s', async (_what, turns, names) => {
   const { post, workers } = await openMessages()
   workers[0].script(CHAT, DONE)
   const search = { name: 'Search', input_schema: { type: 'object' } }

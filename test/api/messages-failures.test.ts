@@ -1,6 +1,6 @@
 /**
- * A stream of messages that goes wrong at each of its events, over every kind of worker: what the client sees, what the
- * worker sees, and that every count is back where it was.
+ * Faults at each event of a stream of messages, over every kind of worker: events that the client receives, requests that
+ * the worker sees, and counters that return to their initial values.
  */
 import { describe, expect, test } from 'vitest'
 import type { Step } from '../support/scripted-engine.ts'
@@ -9,25 +9,25 @@ import { until } from './grpc-fleet.ts'
 import { CHAT, HELLO, MESSAGES, NATIVE, openMessages, readEvents, VENDOR } from './messages-fleet.ts'
 import { openGrpcMessages } from './messages-grpc-fleet.ts'
 
-/** What goes wrong, in the words that all kinds of workers have for it. */
+/** Faults that every kind of worker can play. */
 type Fault = 'cut' | 'end' | 'error' | 'unreadable' | 'silence' | 'leave'
 const FAULTS: readonly Fault[] = ['cut', 'end', 'error', 'unreadable', 'silence', 'leave']
 
 interface Rig {
   readonly url: string
   readonly metricsUrl: string
-  /** Plays so many events of a whole answer, then the fault. */
+  /** Plays the given number of events of a complete response, then the fault. */
   play(events: number, fault: Fault): void
-  /** Nothing is left open at the worker; and it saw the gateway leave where it still had to say something. */
-  /** Once the worker has the request. */
+  /** Resolves when the worker has the request. */
   reached(): Promise<unknown>
+  /** Resolves when the worker has no open request, and has seen the cancellation if its response was incomplete. */
   settled(fault: Fault): Promise<void>
 }
 
 const IDLE_MS = 250
 const kernel = { upstream: { idleMs: IDLE_MS, firstByteMs: 1_000 }, retry: { maxAttempts: 1 } }
 const SSE = { headers: { 'content-type': 'text/event-stream' } }
-/** Long enough that what was sent before is told before. */
+/** Sends earlier events in a separate chunk. */
 const BEAT: StreamStep = { waitMs: 25 }
 
 const delta = (text: object, reason: string | null = null) =>
@@ -158,7 +158,7 @@ async function tokensOf(url: string, prompt: string): Promise<number[]> {
   return ((await reply.json()) as { tokens: number[] }).tokens
 }
 
-/** Everything that goes up and down again. */
+/** Gauges and loads that must return to their initial values. */
 async function countsOf({ url, metricsUrl }: Rig): Promise<Record<string, number>> {
   const counts: Record<string, number> = {}
   const text = await (await fetch(metricsUrl)).text()
@@ -172,7 +172,7 @@ async function countsOf({ url, metricsUrl }: Rig): Promise<Record<string, number
     workers: { url: string; load: number }[]
   }
   for (const { url: worker, load } of workers) counts[`load of ${worker}`] = load
-  // The very connections of who asks come and go by themselves.
+  // The connections of the test's own HTTP client open and close at any time.
   return Object.fromEntries(Object.entries(counts).filter(([name]) => !name.includes('connections')))
 }
 
@@ -180,7 +180,7 @@ const rigs: readonly (readonly [kind: string, events: number, relayed: boolean, 
   [
     ['a chat worker', CHAT_EVENTS.length, false, () => overHttp('chat', {})],
     ['a vendor', NATIVE_EVENTS.length, true, () => overHttp('messages', VENDOR)],
-    ['an engine that speaks it', NATIVE_EVENTS.length, true, () => overHttp('messages', NATIVE)],
+    ['an engine with the Messages route', NATIVE_EVENTS.length, true, () => overHttp('messages', NATIVE)],
     ['an engine over gRPC', 5, false, overGrpc],
   ]
 
@@ -188,20 +188,20 @@ describe.each(rigs)('messages over %s', (kind, events, isRelayed, open) => {
   test.each(FAULTS)('%s at each event of a stream', async (fault) => {
     const rig = await open()
     const before = await countsOf(rig)
-    // The last event of a chat stream but its mark of the end is an end as well.
+    // A chat stream that lacks only [DONE] is complete.
     const most = kind === 'a chat worker' && fault === 'end' ? events - 1 : events
     for (let at = 0; at <= most; at++) {
       rig.play(at, fault)
-      const leaving = new AbortController()
+      const controller = new AbortController()
       const asked = fetch(`${rig.url}/v1/messages`, {
         method: 'POST',
         body: JSON.stringify({ ...HELLO, stream: true, tools: [{ name: 'look' }] }),
-        signal: leaving.signal,
+        signal: controller.signal,
       })
       if (fault === 'leave') {
         const read = asked.then((reply) => reply.text()).catch(() => null)
         await rig.reached()
-        setTimeout(() => leaving.abort(), 20)
+        setTimeout(() => controller.abort(), 20)
         expect(await read).toBeNull()
       } else await endsAsError(await asked, `${fault} at ${at}`, isRelayed)
       await rig.settled(fault)
@@ -210,9 +210,9 @@ describe.each(rigs)('messages over %s', (kind, events, isRelayed, open) => {
   })
 })
 
-/** Never an end that looks like one: an error event at the end of a stream, or a refusal with a status. */
+/** Expects an error event at the end of a stream, or an error status; never a normal end. */
 async function endsAsError(reply: Response, what: string, isRelayed: boolean): Promise<void> {
-  // On a busy machine events and fault come together: then nothing has been told, and the refusal is plain.
+  // On a loaded machine events and fault can arrive together: nothing was sent yet, and the response has an error status.
   const text = await reply.text()
   if (reply.status !== 200) {
     expect(reply.status, what).toBeGreaterThanOrEqual(400)

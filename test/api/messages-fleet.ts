@@ -1,4 +1,4 @@
-/** Gateways with the messages plugin, over chat workers and workers that speak the format. */
+/** Gateways with the messages plugin, over chat workers and workers with the Messages format. */
 import type { FleetOptions } from './fleet.ts'
 import { type Fleet, openFleet } from './fleet.ts'
 
@@ -6,12 +6,12 @@ export const CHAT = 'POST /v1/chat/completions'
 export const MESSAGES = 'POST /v1/messages'
 export const COUNT = 'POST /v1/messages/count_tokens'
 
-/** A worker that speaks the format, as the vendor's own service would. */
+/** A worker with the Messages format, like the vendor's own service. */
 export const VENDOR = {
   spec: { runtime_type: 'external', provider: 'anthropic', api_key: 'vendor-key' },
 }
 
-/** An engine that speaks chat and, by its own description, messages. */
+/** An engine with chat that also describes a Messages route. */
 export const NATIVE = { describes: ['/v1/messages'] }
 
 export interface MessagesFleet extends Fleet {
@@ -43,7 +43,7 @@ export interface WireEvent {
   readonly [member: string]: unknown
 }
 
-/** Every event of a stream, as a client would read it; `name` must say what the data says. */
+/** Every event of a stream; throws if `name` differs from the type in the data. */
 export function readEvents(text: string): WireEvent[] {
   return text
     .split('\n\n')
@@ -67,17 +67,17 @@ type Block = {
   [m: string]: unknown
 }
 
-/** The message that a client puts together; throws where the grammar of the stream is broken. */
+/** The message that the events add up to; throws if the event order is invalid. */
 export function accumulate(events: readonly WireEvent[]) {
-  const told = events.filter(({ type }) => type !== 'ping')
+  const messageEvents = events.filter(({ type }) => type !== 'ping')
   const blocks: Block[] = []
   const inputs: string[] = []
   let open = -1
-  const first = told[0] as unknown as { type: string; message: Record<string, unknown> }
+  const first = messageEvents[0] as unknown as { type: string; message: Record<string, unknown> }
   if (first?.type !== 'message_start') throw new Error(`begins with ${first?.type}`)
   let final: Record<string, unknown> | null = null
-  for (const [at, event] of told.slice(1).entries()) {
-    const isLast = at === told.length - 2
+  for (const [at, event] of messageEvents.slice(1).entries()) {
+    const isLast = at === messageEvents.length - 2
     const { index } = event as unknown as { index: number }
     switch (event.type) {
       case 'content_block_start':
@@ -116,7 +116,8 @@ export function accumulate(events: readonly WireEvent[]) {
         throw new Error(`event ${event.type}`)
     }
   }
-  if (told.at(-1)?.type !== 'message_stop') throw new Error(`ends with ${told.at(-1)?.type}`)
+  if (messageEvents.at(-1)?.type !== 'message_stop')
+    throw new Error(`ends with ${messageEvents.at(-1)?.type}`)
   return {
     start: first.message,
     content: blocks,

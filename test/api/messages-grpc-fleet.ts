@@ -1,9 +1,9 @@
-/** Gateways with the messages plugin in front of an engine that is played over gRPC: text in, tokens out. */
+/** Gateways with the messages plugin over a scripted gRPC engine that decodes and encodes text. */
 import type { GenerateCall, Step } from '../support/scripted-engine.ts'
 import { type GrpcFleetOptions, openGrpcFleet } from './grpc-fleet.ts'
 import { HELLO } from './messages-fleet.ts'
 
-/** Fields of a request to an sglang engine that tests look at. */
+/** Fields of an sglang request that tests check. */
 export interface EngineRequest {
   readonly requestId: string
   readonly stream: boolean
@@ -16,7 +16,7 @@ export interface EngineRequest {
 
 interface GrpcMessagesOptions extends GrpcFleetOptions {
   readonly messages?: Record<string, unknown>
-  /** How output is read; default calls as Qwen writes them and `<think>` tags. */
+  /** Output parsers; default: tool calls of Qwen and `<think>` tags. */
   readonly parsers?: Record<string, unknown>
 }
 
@@ -30,7 +30,7 @@ export async function openGrpcMessages({ messages, parsers, ...options }: GrpcMe
     },
   })
   const { engine, ids } = fleet
-  /** The engine's answer from now on, a token a message; it counts the prompt that it was given. */
+  /** Sets the engine's output, one token per message; its prompt count is that of the request. */
   async function engineAnswers(
     text: string,
     end: Record<string, unknown> = {},

@@ -1,4 +1,4 @@
-/** POST /v1/messages over engines that are spoken to in tokens: what they are asked, and what is made of their output. */
+/** POST /v1/messages over gRPC engines: engine requests and responses. */
 import { afterEach, expect, test } from 'vitest'
 import { startToolServer, type ToolServer } from '../../plugins/tools/mcp/fixtures/tool-server.ts'
 import { until } from './grpc-fleet.ts'
@@ -40,7 +40,7 @@ afterEach(async () => {
 const whole = async (reply: Response) => (await reply.json()) as Message
 const streamed = async (reply: Response) => accumulate(readEvents(await reply.text()))
 
-test('messages over gRPC: a message of the assistant, whatever headers and query say', async () => {
+test('messages over gRPC: a message is returned for any headers and query', async () => {
   const { create, post, engineAnswers } = await open()
   const tokens = await engineAnswers('Hi there')
   const reply = await create(
@@ -67,7 +67,7 @@ test('messages over gRPC: a message of the assistant, whatever headers and query
   expect((await post('/v1/messages?beta=true', body)).status).toBe(200)
 })
 
-test('messages over gRPC: the grammar, and the same as in the whole reply', async () => {
+test('messages over gRPC: the stream has the valid event order and adds up to the non-streamed message', async () => {
   const { create, engineAnswers } = await open()
   const tokens = await engineAnswers(`<think>hm 🙂 so</think>\n\nWéll, 漢 I look.\n${CALL}`)
   const want = await whole(await create({ tools: [WEATHER] }))
@@ -80,14 +80,16 @@ test('messages over gRPC: the grammar, and the same as in the whole reply', asyn
   const events = readEvents(await (await create({ tools: [WEATHER], stream: true })).text())
   expect(events[0].type).toBe('message_start')
   expect(events.filter(({ type }) => type === 'message_delta')).toHaveLength(1)
-  const told = accumulate(events)
-  expect(told.content).toEqual(want.content.map((block) => (block.type === 'tool_use' ? CALL_BLOCK : block)))
-  expect([told.stop_reason, told.stop_sequence]).toEqual(['tool_use', null])
-  expect(told.usage).toMatchObject(want.usage)
+  const streamedMessage = accumulate(events)
+  expect(streamedMessage.content).toEqual(
+    want.content.map((block) => (block.type === 'tool_use' ? CALL_BLOCK : block)),
+  )
+  expect([streamedMessage.stop_reason, streamedMessage.stop_sequence]).toEqual(['tool_use', null])
+  expect(streamedMessage.usage).toMatchObject(want.usage)
   expect(JSON.stringify(events)).not.toContain('\uFFFD')
 })
 
-test('messages over gRPC: a call without arguments is {}, and its result ends the turn', async () => {
+test('messages over gRPC: a call without arguments has input {}, and its result ends the prompt', async () => {
   const { create, engineAnswers, asked } = await open()
   await engineAnswers('<tool_call>\n{"name": "weather", "arguments": {}}\n</tool_call>')
   const first = await streamed(await create({ tools: [WEATHER], stream: true }))
@@ -111,7 +113,7 @@ test('messages over gRPC: a call without arguments is {}, and its result ends th
 })
 
 const bodies: readonly (readonly [what: string, body: Record<string, unknown>])[] = [
-  ['a word', {}],
+  ['a text', {}],
   [
     'a system prompt in blocks',
     {
@@ -122,15 +124,15 @@ const bodies: readonly (readonly [what: string, body: Record<string, unknown>])[
     },
   ],
   ['tools', { tools: [WEATHER] }],
-  ['tools that may not be called', { tools: [WEATHER], tool_choice: { type: 'none' } }],
+  ['tools with tool_choice none', { tools: [WEATHER], tool_choice: { type: 'none' } }],
   [
     'one tool of two',
     { tools: [WEATHER, { name: 'other' }], tool_choice: { type: 'tool', name: 'weather' } },
   ],
-  ['thinking that is off', { thinking: { type: 'disabled' } }],
+  ['thinking disabled', { thinking: { type: 'disabled' } }],
   ['thinking', { thinking: { type: 'adaptive' } }],
   [
-    'a begun answer',
+    'a trailing assistant turn',
     {
       messages: [
         { role: 'user', content: 'a' },
@@ -163,7 +165,7 @@ const bodies: readonly (readonly [what: string, body: Record<string, unknown>])[
   ],
 ]
 
-test('messages over gRPC: the count of a body is the prompt of the engine and what message_start says', async () => {
+test("messages over gRPC: count_tokens, the engine's prompt and message_start agree", async () => {
   const { create, post, engineAnswers, asked } = await open()
   await engineAnswers('ok')
   for (const [what, body] of bodies) {
@@ -182,7 +184,7 @@ test('messages over gRPC: the count of a body is the prompt of the engine and wh
   expect(asked()).toHaveLength(bodies.length)
 })
 
-test('messages over gRPC: a stop sequence over several tokens is cut, and said', async () => {
+test('messages over gRPC: a stop sequence split over several tokens is removed and reported', async () => {
   const { create, engineAnswers } = await open()
   await engineAnswers('before STOP HERE NOW after')
   const body = { stop_sequences: ['STOP HERE NOW'] }
@@ -200,7 +202,7 @@ test('messages over gRPC: a stop sequence over several tokens is cut, and said',
   expect(await whole(await create(body))).toMatchObject({ stop_reason: 'end_turn', stop_sequence: null })
 })
 
-test('messages over gRPC: results first, failures in the text, documents between title lines', async () => {
+test('messages over gRPC: the prompt has tool results first, errors as text, and documents between title lines', async () => {
   const { create, engineAnswers, asked } = await open()
   await engineAnswers('ok')
   const source = { type: 'text', media_type: 'text/plain', data: 'the text' }
@@ -246,7 +248,7 @@ test('messages over gRPC: results first, failures in the text, documents between
   ).toBe(true)
 })
 
-test('messages over gRPC: what may be called and what the text must be is asked of the engine', async () => {
+test('messages over gRPC: tool_choice and output format become engine constraints', async () => {
   const { create, engineAnswers, asked } = await open()
   await engineAnswers(CALL + CALL)
   const constraintOf = (at: number) => JSON.stringify(asked().at(at)?.samplingParams ?? {})
@@ -273,14 +275,14 @@ test('messages over gRPC: what may be called and what the text must be is asked 
   expect(JSON.parse(shaped.content[0].text as string)).toEqual({ a: 1 })
 })
 
-test('messages over gRPC: thinking on, off and left to the template; its history is no trouble', async () => {
+test('messages over gRPC: thinking is on, off or left to the template; thinking blocks in the history are accepted', async () => {
   const { create, engineAnswers, asked } = await open()
   await engineAnswers('<think>hm</think>a')
   const blocksOf = async (thinking?: object) => {
     const body = { max_tokens: 4_096, ...(thinking && { thinking }) }
     const message = await whole(await create(body))
-    const told = await streamed(await create({ ...body, stream: true }))
-    expect(told.content).toEqual(message.content)
+    const streamedMessage = await streamed(await create({ ...body, stream: true }))
+    expect(streamedMessage.content).toEqual(message.content)
     return message.content
   }
   const thought = { type: 'thinking', thinking: 'hm', signature: '' }
@@ -300,7 +302,7 @@ test('messages over gRPC: thinking on, off and left to the template; its history
   expect((await create({ messages: history })).status).toBe(200)
 })
 
-test('messages over gRPC: images and PDF are refused where the engine reads text alone', async () => {
+test('messages over gRPC: images and PDF documents are rejected', async () => {
   const { create, engine } = await open()
   const image = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'aGk=' } }
   const pdf = { type: 'document', source: { type: 'base64', media_type: 'application/pdf', data: 'aGk=' } }
@@ -315,7 +317,7 @@ test('messages over gRPC: images and PDF are refused where the engine reads text
   expect(engine.calls).toEqual([])
 })
 
-test('messages over gRPC: requests that differ in the billing line alone have the same tokens', async () => {
+test('messages over gRPC: requests that differ only in the billing line have the same tokens', async () => {
   const { create, engineAnswers, asked } = await open()
   await engineAnswers('ok')
   const system = (billing: string) => [
@@ -332,7 +334,7 @@ test('messages over gRPC: requests that differ in the billing line alone have th
   expect(third.inputIds).toEqual(first.inputIds)
 })
 
-test('messages over gRPC: what is wrong is named, before the engine is asked', async () => {
+test('messages over gRPC: an invalid field is rejected by path before the engine is called', async () => {
   const { create, engine } = await open()
   for (const [body, path] of [
     [{ max_tokens: 0 }, 'max_tokens'],
@@ -369,7 +371,7 @@ test.each([
   }
 })
 
-test('messages over gRPC: a prompt that is too long is said in the words that clients know', async () => {
+test('messages over gRPC: the error for a too long prompt has the wording that clients parse', async () => {
   const { create, engine, engineAnswers } = await open()
   const details = 'Input length (9000 tokens) exceeds the maximum context length of 8192 tokens.'
   engine.script = () => [{ status: 3, details }]
@@ -388,7 +390,7 @@ test('messages over gRPC: a prompt that is too long is said in the words that cl
   expect(JSON.stringify(events.at(-1))).toContain('prompt is too long')
 })
 
-test('messages over gRPC: cached tokens are no input, and thinking is told apart', async () => {
+test('messages over gRPC: cached tokens are not part of input_tokens', async () => {
   const { create, engineAnswers } = await open()
   await engineAnswers('<think>so it is</think>a', { promptTokens: 100, cachedTokens: 30 })
   const { usage } = await whole(await create())
@@ -396,7 +398,7 @@ test('messages over gRPC: cached tokens are no input, and thinking is told apart
   expect(usage.output_tokens).toBeGreaterThan(0)
 })
 
-test('messages over gRPC: silence is filled with pings', async () => {
+test('messages over gRPC: pings are sent while the engine is silent', async () => {
   const { create, engineAnswers } = await open({ messages: { pingMs: 40 } })
   const silence = new Promise((resolve) => setTimeout(resolve, 2_000))
   await engineAnswers('a b', {}, [
@@ -408,28 +410,28 @@ test('messages over gRPC: silence is filled with pings', async () => {
   expect(accumulate(events).stop_reason).toBe('end_turn')
 })
 
-test('messages over gRPC: a client that leaves stops the engine within a second, and leaves no load', async () => {
+test('messages over gRPC: a client disconnect cancels the engine request and releases the load', async () => {
   const { create, get, engine, engineAnswers } = await open()
   await engineAnswers('a b', {}, [{ hang: true }])
   for (const stream of [true, false]) {
-    const leaving = new AbortController()
-    const asked = create({ stream }, {}, leaving.signal)
+    const controller = new AbortController()
+    const asked = create({ stream }, {}, controller.signal)
       .then((reply) => reply.text())
       .catch(() => null)
     const { cancelled } = await engine.received(stream ? 1 : 2)
     const leftAt = performance.now()
-    leaving.abort()
+    controller.abort()
     await asked
     await cancelled
     await until(() => engine.aborted.length === (stream ? 1 : 2))
-    // A second, and what a busy machine adds; without the word it would never end.
+    // The bound allows for a loaded machine; without the cancellation the call would never end.
     expect(performance.now() - leftAt).toBeLessThan(20_000)
   }
   const { workers } = (await (await get('/workers')).json()) as { workers: { load: number }[] }
   expect(workers.map(({ load }) => load)).toEqual([0])
 })
 
-test('messages over gRPC: a model without an engine that is ready is overloaded, for so many seconds', async () => {
+test('messages over gRPC: a model without a ready engine is a 503 overloaded_error with Retry-After', async () => {
   const { create, engine } = await open({
     kernel: { retry: { maxAttempts: 1 }, breaker: { failureThreshold: 1, openMs: 30_000 } },
   })
@@ -442,13 +444,13 @@ test('messages over gRPC: a model without an engine that is ready is overloaded,
   expect((await create({ model: 'nobody' })).status).toBe(404)
 })
 
-test('messages over gRPC: what the engine filters is a refusal', async () => {
+test('messages over gRPC: finish_reason content_filter becomes stop_reason refusal', async () => {
   const { create, engineAnswers } = await open()
   await engineAnswers('no', { finishReason: 'content_filter' })
   expect((await whole(await create())).stop_reason).toBe('refusal')
 })
 
-test('messages over gRPC: another engine is tried before the first token, and none after it', async () => {
+test('messages over gRPC: a request is retried on another engine before the first token, and not after it', async () => {
   const { create, engines, ids } = await open({ engines: [{}, {}] })
   const tokens = await ids('Hi')
   engines[0].script = () => [{ status: 14, details: 'restarting' }]
@@ -499,9 +501,9 @@ test('messages over gRPC: tools of the gateway and of the client in one turn', a
   expect(message.content[0].id).toBe(message.content[1].tool_use_id)
   expect(message.content[0].id).toMatch(/^mcptoolu_/)
   expect(message.usage).toMatchObject({ input_tokens: 14, output_tokens: first.length + last.length })
-  const told = await streamed(await create({ ...servers, stream: true }))
-  expect(told.content.map(({ type }) => type)).toEqual(['mcp_tool_use', 'mcp_tool_result', 'text'])
-  expect([told.stop_reason, told.usage]).toMatchObject([
+  const streamedMessage = await streamed(await create({ ...servers, stream: true }))
+  expect(streamedMessage.content.map(({ type }) => type)).toEqual(['mcp_tool_use', 'mcp_tool_result', 'text'])
+  expect([streamedMessage.stop_reason, streamedMessage.usage]).toMatchObject([
     'end_turn',
     { output_tokens: first.length + last.length },
   ])

@@ -1,4 +1,4 @@
-/** Whatever stands before the messages routes refuses in the format's envelope, with an id. */
+/** Rejections before the messages routes have the Messages error format and a request id. */
 import { expect, test } from 'vitest'
 import { HELLO } from './messages-fleet.ts'
 import { openWasmFleet } from './wasm-fleet.ts'
@@ -9,7 +9,7 @@ const envelope = (type: string) => ({
   request_id: expect.stringMatching(/^req_/),
 })
 
-test('a module that cannot answer, and a body that is too large, use the envelope', async () => {
+test('a failing module and a too large body are reported in the Messages error format', async () => {
   const fleet = await openWasmFleet(
     {},
     { plugins: { messages: {} }, kernel: { http: { maxBodyBytes: 2_000 } } },

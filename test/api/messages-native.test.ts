@@ -1,4 +1,4 @@
-/** POST /v1/messages over engines that speak chat and say that they speak messages too: bytes where it is true, chat where not. */
+/** POST /v1/messages over chat engines that describe a Messages route: relay where the route exists, translation where not. */
 import { expect, test } from 'vitest'
 import { jsonAnswer, rawAnswer, sseAnswer, streamAnswer } from '../support/scripted-worker.ts'
 import {
@@ -19,7 +19,7 @@ const NO_ROUTE = jsonAnswer({ detail: 'Not Found' }, { status: 404 })
 const chunk = (delta: object, reason: string | null = null) =>
   JSON.stringify({ id: 'c', model: 'm', choices: [{ index: 0, delta, finish_reason: reason }] })
 
-test('messages over an engine: bytes go in and come out as they are, from the first request on', async () => {
+test('messages over an engine: bodies are relayed byte for byte in both directions, from the first request on', async () => {
   const { post, workers } = await openMessages({ workers: [NATIVE] })
   workers[0].script(MESSAGES, ANSWER)
   const body = `{ "model":"test-model", "max_tokens": 9, "messages":[{"role":"user","content":[{"type":"hologram","n":1.0}]}], "brand_new": {"x":1e2} }`
@@ -33,7 +33,7 @@ test('messages over an engine: bytes go in and come out as they are, from the fi
   expect(workers[0].requestsTo(CHAT)).toEqual([])
 })
 
-test('messages over an engine: the bytes of a stream are the engine’s', async () => {
+test('messages over an engine: streams are relayed byte for byte', async () => {
   const { create, workers } = await openMessages({ workers: [NATIVE] })
   const frames = [
     'event: message_start\ndata: {"type":"message_start" , "x":1.0}\n\n',
@@ -45,7 +45,7 @@ test('messages over an engine: the bytes of a stream are the engine’s', async 
     expect(await (await create({ stream: true })).text()).toBe(frames.join(''))
 })
 
-test('messages over an engine: the gateway’s key stays here, the worker’s own goes up', async () => {
+test("messages over an engine: the gateway's key is not forwarded, the worker's own key is sent", async () => {
   const { create, workers } = await openMessages({
     workers: [{ ...NATIVE, spec: { api_key: 'engine-key' } }],
     plugins: { auth: { apiKey: 'gateway-key' } },
@@ -59,12 +59,12 @@ test('messages over an engine: the gateway’s key stays here, the worker’s ow
   expect(JSON.stringify(sent.map(({ rawHeaders }) => rawHeaders))).not.toContain('gateway-key')
 })
 
-test('messages over an engine: version, betas and scope arrive, in one line each', async () => {
+test('messages over an engine: version, beta and scope headers are forwarded, one line each', async () => {
   const { create, post, workers } = await openMessages({ workers: [NATIVE] })
   workers[0].script(MESSAGES, ANSWER)
   workers[0].script(COUNT, jsonAnswer({ input_tokens: 7 }))
   const scope = { 'anthropic-user-profile-id': 'up_1', 'anthropic-workspace-id': 'ws_1' }
-  // The first is read as well as passed on, the second is not, and a count has a way of its own.
+  // Covers a first request, which is parsed, a later one, which is only relayed, and a token count.
   await create({}, { 'anthropic-version': '2026-10-21', 'anthropic-beta': 'a-1, b-2', ...scope })
   await create({}, { 'anthropic-beta': 'c-3' })
   await post('/v1/messages/count_tokens', HELLO, { 'anthropic-beta': 'token-counting-1' })
@@ -80,7 +80,7 @@ test('messages over an engine: version, betas and scope arrive, in one line each
   expect(workers[0].requestsTo(COUNT)[0].header('anthropic-beta')).toBe('token-counting-1')
 })
 
-test('messages over an engine: refusals arrive as they are', async () => {
+test('messages over an engine: error responses are relayed unchanged', async () => {
   const { create, workers } = await openMessages({ workers: [NATIVE], kernel: { retry: { maxAttempts: 1 } } })
   for (const status of [400, 429, 500, 503]) {
     const said = `{"type":"error","error":{"type":"x","message":"m","extra":${status}.0}}`
@@ -94,7 +94,7 @@ test('messages over an engine: refusals arrive as they are', async () => {
 test.each([
   ['404', NO_ROUTE],
   ['405', jsonAnswer({ detail: 'Method Not Allowed' }, { status: 405 })],
-])('an engine without the route (%s) is asked for chat, once it is known', async (_status, refusal) => {
+])('an engine without the route (%s) gets chat requests from then on', async (_status, refusal) => {
   const { create, get, workers } = await openMessages({ workers: [NATIVE] })
   workers[0].script(MESSAGES, refusal)
   const whole = (await (await create()).json()) as { type: string; content: object[] }
@@ -103,14 +103,14 @@ test.each([
     content: [{ type: 'text', text: 'Hello from the worker.' }],
   })
   workers[0].script(CHAT, sseAnswer([chunk({ content: 'Hi' }), chunk({}, 'stop'), '[DONE]']))
-  const told = accumulate(readEvents(await (await create({ stream: true })).text()))
-  expect(told.content).toEqual([{ type: 'text', text: 'Hi' }])
+  const streamedMessage = accumulate(readEvents(await (await create({ stream: true })).text()))
+  expect(streamedMessage.content).toEqual([{ type: 'text', text: 'Hi' }])
   expect([workers[0].requestsTo(MESSAGES).length, workers[0].requestsTo(CHAT).length]).toEqual([1, 2])
   const { workers: listed } = (await (await get('/workers')).json()) as { workers: { load: number }[] }
   expect(listed.map(({ load }) => load)).toEqual([0])
 })
 
-test('a stream falls back as well, and only that engine does', async () => {
+test('a streamed request falls back to chat, and only for the engine without the route', async () => {
   const { create, workers } = await openMessages({
     workers: [NATIVE, NATIVE],
     kernel: { policy: 'round_robin' },
@@ -124,7 +124,7 @@ test('a stream falls back as well, and only that engine does', async () => {
   expect(workers[1].requestsTo(MESSAGES).length).toBeGreaterThan(2)
 })
 
-test('a 404 of an engine that has the route, or of a vendor, is its own word', async () => {
+test('a 404 of an engine with the route, or of a vendor, is relayed', async () => {
   const { create, workers } = await openMessages({ workers: [NATIVE] })
   workers[0].once(MESSAGES, ANSWER)
   workers[0].script(MESSAGES, NO_ROUTE)
@@ -137,7 +137,7 @@ test('a 404 of an engine that has the route, or of a vendor, is its own word', a
   expect(vendor.workers[0].requests).toHaveLength(1)
 })
 
-test('messages over an engine: unsigned thinking goes back to it as it came', async () => {
+test('messages over an engine: unsigned thinking is sent back unchanged', async () => {
   const { post, workers } = await openMessages({ workers: [NATIVE] })
   workers[0].script(MESSAGES, ANSWER)
   const body = JSON.stringify({
@@ -158,7 +158,7 @@ test('messages over an engine: unsigned thinking goes back to it as it came', as
   expect(workers[0].requestsTo(MESSAGES).map((sent) => sent.body.toString())).toEqual([body, body])
 })
 
-test('a conversation that moves to the vendor of a mixed fleet leaves its unsigned thinking behind', async () => {
+test('unsigned thinking is removed from a conversation that moves to the vendor of a mixed fleet', async () => {
   const { create, workers } = await openMessages({ workers: [VENDOR, {}], kernel: { policy: 'round_robin' } })
   workers[0].script(MESSAGES, ANSWER)
   const thinking = { type: 'thinking', thinking: 'hm', signature: '' }
@@ -174,7 +174,7 @@ test('a conversation that moves to the vendor of a mixed fleet leaves its unsign
   expect(chat[1]).toEqual({ role: 'assistant', content: 'b', reasoning_content: 'hm' })
 })
 
-test('messages over an engine: a count is asked of it, and made here where it cannot', async () => {
+test('messages over an engine: count_tokens is relayed, or estimated by the gateway if the engine lacks the route', async () => {
   const { post, workers } = await openMessages({ workers: [NATIVE] })
   workers[0].once(
     COUNT,
@@ -191,11 +191,11 @@ test.each([
   ['whole', false],
   ['streamed', true],
 ])(
-  'an engine without the route is never asked for an empty chat (%s): what cannot be translated is refused by path',
+  'an engine without the route never gets an empty chat (%s): untranslatable content is rejected by path',
   async (_way, stream) => {
     const { create, workers } = await openMessages({ workers: [NATIVE] })
     workers[0].script(MESSAGES, NO_ROUTE)
-    // The first one finds out that the route is missing, the second one knows it.
+    // The first request detects that the route is missing, the second one knows it.
     for (const more of [HOLOGRAM, HOLOGRAM, { max_tokens: 0 }]) {
       const reply = await create({ stream, ...more })
       const { error } = (await reply.json()) as { error: { type: string; message: string } }
@@ -206,7 +206,7 @@ test.each([
   },
 )
 
-test('where one of two engines lacks the route, the other one gets what only the format can say', async () => {
+test('if one of two engines lacks the route, the other one gets untranslatable requests', async () => {
   const { create, workers } = await openMessages({
     workers: [NATIVE, NATIVE],
     kernel: { policy: 'round_robin' },
@@ -216,7 +216,7 @@ test('where one of two engines lacks the route, the other one gets what only the
   for (let nth = 0; nth < 4; nth++) expect(await (await create(HOLOGRAM)).text()).toBe(REPLY)
   expect(workers[0].requestsTo(MESSAGES).length).toBeLessThan(2)
   expect(workers.flatMap((worker) => worker.requestsTo(CHAT))).toEqual([])
-  // A failure of the one that has it is its own.
+  // A failure of the engine with the route is relayed.
   workers[1].script(MESSAGES, jsonAnswer({ type: 'error' }, { status: 500 }))
   expect((await create(HOLOGRAM)).status).toBe(500)
 })

@@ -1,4 +1,4 @@
-/** POST /v1/messages over workers that speak the format: bytes both ways, credentials, retries, mixed fleets. */
+/** POST /v1/messages over workers with the Messages format: relayed bytes, credentials, retries, mixed fleets. */
 import { expect, test } from 'vitest'
 import { dropAnswer, hangAnswer, jsonAnswer, rawAnswer, streamAnswer } from '../support/scripted-worker.ts'
 import { CHAT, COUNT, HELLO, MESSAGES, openMessages, VENDOR } from './messages-fleet.ts'
@@ -9,7 +9,7 @@ const ANSWER = rawAnswer(REPLY, {
   headers: { 'content-type': 'application/json', 'request-id': 'req_vendor', 'anthropic-ratelimit-x': '5' },
 })
 
-test('bytes go in and come out as they are, whatever they hold', async () => {
+test('bodies are relayed byte for byte in both directions, unknown members included', async () => {
   const { post, workers } = await openMessages({ workers: [VENDOR] })
   workers[0].script(MESSAGES, ANSWER)
   const body = `{ "model":"test-model", "max_tokens": 0, "messages":[{"role":"critic","content":[{"type":"hologram","n":1.0}]}], "brand_new": {"x":1e2} }`
@@ -23,7 +23,7 @@ test('bytes go in and come out as they are, whatever they hold', async () => {
   expect(sent.path).toBe('/v1/messages?beta=true')
 })
 
-test('what makes it a messages request is checked all the same', async () => {
+test('required fields are validated before the relay', async () => {
   const { create, workers } = await openMessages({ workers: [VENDOR] })
   for (const [body, path] of [
     [{ max_tokens: undefined }, 'max_tokens'],
@@ -40,7 +40,7 @@ test('what makes it a messages request is checked all the same', async () => {
   expect(workers[0].requestsTo(MESSAGES)).toEqual([])
 })
 
-test('the worker’s key goes up, never the gateway’s; version and betas too', async () => {
+test("the worker's key is sent and never the gateway's; version and betas are forwarded", async () => {
   const { create, workers } = await openMessages({
     workers: [VENDOR],
     plugins: { auth: { apiKey: 'gateway-key' } },
@@ -56,7 +56,7 @@ test('the worker’s key goes up, never the gateway’s; version and betas too',
   expect(JSON.stringify([first.rawHeaders, second.rawHeaders])).not.toContain('gateway-key')
 })
 
-test('several lines of betas reach the worker as one list', async () => {
+test('several anthropic-beta lines reach the worker as one list', async () => {
   const { gateway, workers } = await openMessages({ workers: [VENDOR] })
   workers[0].script(MESSAGES, ANSWER)
   const headers: [string, string][] = [
@@ -80,7 +80,7 @@ test('several lines of betas reach the worker as one list', async () => {
   expect(sent.map(([, value]) => value.replaceAll(' ', ''))).toEqual(['a-1,b-2,c-3'])
 })
 
-test('whom a vendor is to count a request for arrives', async () => {
+test('profile and workspace headers are forwarded', async () => {
   const { create, workers } = await openMessages({ workers: [VENDOR] })
   workers[0].script(MESSAGES, ANSWER)
   const scope = { 'anthropic-user-profile-id': 'up_1', 'anthropic-workspace-id': 'ws_1' }
@@ -89,7 +89,7 @@ test('whom a vendor is to count a request for arrives', async () => {
   expect(Object.keys(scope).map((name) => sent.header(name))).toEqual(['up_1', 'ws_1'])
 })
 
-test('refusals arrive as they are; what is no JSON gets an envelope', async () => {
+test('JSON error responses are relayed unchanged; other error bodies get the Messages error format', async () => {
   const { create, workers } = await openMessages({ workers: [VENDOR], kernel: { retry: { maxAttempts: 1 } } })
   for (const [status, type] of [
     [400, 'invalid_request_error'],
@@ -120,23 +120,23 @@ test('refusals arrive as they are; what is no JSON gets an envelope', async () =
   })
 })
 
-test('headers of a service pass, but for cookies; 429 and 529 are counted', async () => {
+test('response headers of a vendor are forwarded except cookies; 429 and 529 are counted', async () => {
   const { create, gateway, workers } = await openMessages({
     workers: [VENDOR],
     kernel: { retry: { maxAttempts: 1 } },
   })
-  const told = {
+  const forwarded = {
     'anthropic-ratelimit-requests-remaining': '0',
     'anthropic-organization-id': 'org-1',
     'request-id': 'req_theirs',
     'retry-after': '9',
   }
   for (const status of [200, 429, 529]) {
-    const headers = { 'content-type': 'application/json', 'set-cookie': '__cf_bm=1', ...told }
+    const headers = { 'content-type': 'application/json', 'set-cookie': '__cf_bm=1', ...forwarded }
     workers[0].script(MESSAGES, rawAnswer(REPLY, { status, headers }))
     const reply = await create()
     expect(reply.status).toBe(status)
-    expect(Object.keys(told).map((name) => reply.headers.get(name))).toEqual(Object.values(told))
+    expect(Object.keys(forwarded).map((name) => reply.headers.get(name))).toEqual(Object.values(forwarded))
     expect(reply.headers.get('x-request-id')).toMatch(/^req_/)
     expect(reply.headers.get('set-cookie')).toBeNull()
   }
@@ -146,7 +146,7 @@ test('headers of a service pass, but for cookies; 429 and 529 are counted', asyn
     expect(counted.filter((line) => line.includes(`"${status}"`) && line.endsWith(' 1'))).toHaveLength(1)
 })
 
-test('the bytes of a stream are the worker’s, its id is added where there is none', async () => {
+test('streams are relayed byte for byte, and a missing request-id is added', async () => {
   const frames = [
     'event: message_start\ndata: {"type":"message_start" , "x":1.0}\n\n',
     'event: brand_new\ndata: {}\n\n',
@@ -159,7 +159,7 @@ test('the bytes of a stream are the worker’s, its id is added where there is n
   expect(reply.headers.get('request-id')).toMatch(/^req_/)
 })
 
-test('a relayed stream that is cut ends with an error event', async () => {
+test('a relayed stream that is reset ends with an error event', async () => {
   const { create, workers } = await openMessages({ workers: [VENDOR] })
   const frame = 'event: message_start\ndata: {"type":"message_start"}\n\n'
   workers[0].script(
@@ -175,7 +175,7 @@ test('a relayed stream that is cut ends with an error event', async () => {
   )
 })
 
-test('a relayed stream that ends in order but too early ends with an error event, and is a failure', async () => {
+test('a relayed stream that ends before message_stop ends with an error event and counts as a failure', async () => {
   const { create, get, workers } = await openMessages({
     workers: [VENDOR],
     kernel: { retry: { maxAttempts: 1 }, breaker: { failureThreshold: 1 } },
@@ -185,11 +185,11 @@ test('a relayed stream that ends in order but too early ends with an error event
   workers[0].script(MESSAGES, streamAnswer([frame, 'event: content_bl', { waitMs: 30 }], { headers }))
   const text = await (await create({ stream: true })).text()
   expect(text.startsWith(`${frame}event: content_bl\n\nevent: error\ndata: {"type":"error"`)).toBe(true)
-  const { workers: told } = (await (await get('/workers')).json()) as { workers: { breaker: string }[] }
-  expect(told[0].breaker).not.toBe('closed')
+  const { workers: listed } = (await (await get('/workers')).json()) as { workers: { breaker: string }[] }
+  expect(listed[0].breaker).not.toBe('closed')
 })
 
-test('a comment behind the last event of a relayed stream is no matter', async () => {
+test('a comment after the last event of a relayed stream is not an error', async () => {
   const { create, workers } = await openMessages({ workers: [VENDOR] })
   const frame = 'event: message_start\ndata: {"type":"message_start"}\n\n'
   const headers = { 'content-type': 'text/event-stream' }
@@ -198,7 +198,7 @@ test('a comment behind the last event of a relayed stream is no matter', async (
   expect(await (await create({ stream: true })).text()).toBe(whole.join(''))
 })
 
-test('nobody there is 502, no answer in time is 504', async () => {
+test('an unreachable worker is a 502, a late response a 504', async () => {
   const { create, workers } = await openMessages({
     workers: [VENDOR],
     kernel: { retry: { maxAttempts: 1 }, upstream: { firstByteMs: 200 } },
@@ -217,7 +217,7 @@ test('nobody there is 502, no answer in time is 504', async () => {
   ])
 })
 
-test('another worker is tried before the first byte, and none after it', async () => {
+test('a request is retried on another worker before the first byte, and not after it', async () => {
   const { create, workers } = await openMessages({ workers: [VENDOR, VENDOR] })
   workers[0].script(MESSAGES, jsonAnswer({}, { status: 503 }))
   workers[1].script(MESSAGES, ANSWER)
@@ -235,7 +235,7 @@ test('another worker is tried before the first byte, and none after it', async (
   expect(workers[0].requests.length + workers[1].requests.length).toBe(1)
 })
 
-test('an overloaded service is left for another, unless it says that it is no use', async () => {
+test('an overloaded vendor is retried on another worker unless it sends x-should-retry false', async () => {
   const { create, workers } = await openMessages({ workers: [VENDOR, VENDOR] })
   const asked = () => workers.map((worker) => worker.requestsTo(MESSAGES).length)
   const overloaded = { type: 'error', error: { type: 'overloaded_error', message: 'm' } }
@@ -253,7 +253,7 @@ test('an overloaded service is left for another, unless it says that it is no us
   expect(asked()[0] + asked()[1]).toBe(1)
 })
 
-test('a client that leaves stops a relayed stream', async () => {
+test('a client disconnect closes the upstream request of a relayed stream', async () => {
   const { gateway, workers } = await openMessages({ workers: [VENDOR] })
   workers[0].script(
     MESSAGES,
@@ -261,20 +261,20 @@ test('a client that leaves stops a relayed stream', async () => {
       headers: { 'content-type': 'text/event-stream' },
     }),
   )
-  const leaving = new AbortController()
+  const controller = new AbortController()
   const asked = await fetch(`${gateway.url}/v1/messages`, {
     method: 'POST',
     body: JSON.stringify(HELLO),
-    signal: leaving.signal,
+    signal: controller.signal,
   })
-  leaving.abort()
+  controller.abort()
   await asked.text().catch(() => null)
   const [request] = workers[0].requestsTo(MESSAGES)
   await request.closed
   expect(request.isAborted).toBe(true)
 })
 
-test('unsigned thinking is cut out for a vendor, signed blocks stay to the byte', async () => {
+test('unsigned thinking is removed for a vendor, and signed blocks stay byte for byte', async () => {
   const { post, workers } = await openMessages({ workers: [VENDOR] })
   workers[0].script(MESSAGES, ANSWER)
   const signed = '{ "type":"thinking","thinking":"","signature":"abc" }'
@@ -306,7 +306,7 @@ test('the billing line reaches a vendor', async () => {
   expect(workers[0].requestsTo(MESSAGES)[0].body.toString()).toContain('x-anthropic-billing-header: cc=1')
 })
 
-test('an alias is the one change to a body', async () => {
+test('resolving an alias changes only the model of a body', async () => {
   const { create, workers } = await openMessages({
     workers: [VENDOR],
     messages: { models: { 'claude-*': 'test-model' } },
@@ -316,7 +316,7 @@ test('an alias is the one change to a body', async () => {
   expect(workers[0].requestsTo(MESSAGES)[0].json()).toEqual({ ...HELLO, extra: 1 })
 })
 
-test('a mixed fleet: bytes to who speaks the format, a translation to the others', async () => {
+test('in a mixed fleet Messages workers get the request unchanged and chat workers a translation', async () => {
   const { create, workers } = await openMessages({ workers: [VENDOR, {}], kernel: { policy: 'round_robin' } })
   workers[0].script(MESSAGES, ANSWER)
   const seen = new Set<string>()
@@ -326,7 +326,7 @@ test('a mixed fleet: bytes to who speaks the format, a translation to the others
   expect(seen.size).toBeGreaterThan(1)
 })
 
-test('what only the format can say goes to those of a mixed fleet who speak it', async () => {
+test('untranslatable requests go to the Messages workers of a mixed fleet', async () => {
   const { create, workers } = await openMessages({ workers: [{}, VENDOR] })
   workers[1].script(MESSAGES, ANSWER)
   for (let i = 0; i < 4; i++) {
@@ -336,7 +336,7 @@ test('what only the format can say goes to those of a mixed fleet who speak it',
   expect(workers[0].requestsTo(CHAT)).toEqual([])
 })
 
-test('a count is asked of the worker that speaks the format', async () => {
+test('count_tokens is relayed to a worker with the Messages format', async () => {
   const { post, workers } = await openMessages({ workers: [VENDOR] })
   workers[0].script(
     COUNT,
@@ -355,13 +355,13 @@ test('a count is asked of the worker that speaks the format', async () => {
   ])
 })
 
-test('a worker without the route leaves the count to the gateway', async () => {
+test('the gateway estimates the count for a worker without the count_tokens route', async () => {
   const { post } = await openMessages({ workers: [VENDOR] })
   const reply = await post('/v1/messages/count_tokens', HELLO)
   expect([reply.status, reply.headers.get('x-weir-token-estimate')]).toEqual([200, 'true'])
 })
 
-test('a worker that drops the connection is left for another', async () => {
+test('a request is retried on another worker after a dropped connection', async () => {
   const { create, workers } = await openMessages({ workers: [VENDOR, VENDOR] })
   workers[0].script(MESSAGES, dropAnswer())
   workers[1].script(MESSAGES, ANSWER)

@@ -1,4 +1,4 @@
-/** Streams of translated messages: their grammar, what engines do wrong, failures at every place, pings, leaving clients. */
+/** Streams of translated messages: event order, malformed chat chunks, failures at every point, pings, client disconnects. */
 import { expect, test } from 'vitest'
 import { dropAnswer, type Script, type StreamStep, sseAnswer } from '../support/scripted-worker.ts'
 import { accumulate, CHAT, HELLO, openMessages, readEvents } from './messages-fleet.ts'
@@ -18,7 +18,7 @@ async function streamOf(steps: readonly StreamStep[], body: Record<string, unkno
   return readEvents(await reply.text())
 }
 
-test('the grammar of a plain stream', async () => {
+test('a plain stream has the documented event order', async () => {
   const events = await streamOf([
     chunk({ role: 'assistant', content: '' }),
     chunk({ content: 'He' }),
@@ -40,7 +40,7 @@ test('the grammar of a plain stream', async () => {
   expect(events[0]).toMatchObject({
     message: { type: 'message', role: 'assistant', content: [], stop_reason: null, stop_sequence: null },
   })
-  // Never 0, also where the worker tells only at the end.
+  // Never 0, even if the worker sends its usage only at the end.
   expect(
     (events[0] as unknown as { message: { usage: { input_tokens: number } } }).message.usage.input_tokens,
   ).toBeGreaterThan(0)
@@ -67,7 +67,7 @@ const fixtures: readonly (readonly [title: string, deltas: readonly object[], wa
     ],
   ],
   [
-    'an id that comes late, and one that never comes',
+    'an id that arrives late, and one that is missing',
     [call(0, undefined, 'a', ''), call(0, 'late', undefined, '{}'), call(1, undefined, 'b', '{"m":1}')],
     [
       { type: 'tool_use', id: 'toolu_late', name: 'a', input: {} },
@@ -75,7 +75,7 @@ const fixtures: readonly (readonly [title: string, deltas: readonly object[], wa
     ],
   ],
   [
-    'arguments that come twice',
+    'repeated arguments',
     [
       call(0, 'x', 'a', '{"n"'),
       call(0, undefined, undefined, ':1}'),
@@ -92,7 +92,7 @@ const fixtures: readonly (readonly [title: string, deltas: readonly object[], wa
     ],
   ],
   [
-    'text and thinking in the middle of a call wait for its end',
+    'text and thinking in the middle of a call follow after its end',
     [
       call(0, 'x', 'a', '{"n":'),
       { content: 'so' },
@@ -106,7 +106,7 @@ const fixtures: readonly (readonly [title: string, deltas: readonly object[], wa
     ],
   ],
   [
-    'one number for all calls',
+    'the same index for all calls',
     [call(0, 'x', 'a', '{}'), call(0, 'y', 'b', '{"m":1}')],
     [
       { type: 'tool_use', id: 'toolu_x', name: 'a', input: {} },
@@ -122,7 +122,7 @@ test.each(fixtures)('%s', async (_title, deltas, want) => {
   expect(message.stop_reason).toBe('tool_use')
 })
 
-test('the input of a call goes on in the pieces in which it comes', async () => {
+test('the input of a call is streamed in the pieces that the worker sends', async () => {
   const pieces = ['{"te', 'xt":"', 'a', 'b"}']
   const events = await streamOf([
     chunk(call(0, 'x', 'a', '')),
@@ -130,13 +130,13 @@ test('the input of a call goes on in the pieces in which it comes', async () => 
     chunk({}, 'tool_calls'),
     '[DONE]',
   ])
-  const told = events.flatMap(
+  const inputDeltas = events.flatMap(
     (event) => (event.delta as { partial_json?: string } | undefined)?.partial_json ?? [],
   )
-  expect(told).toEqual(pieces)
+  expect(inputDeltas).toEqual(pieces)
 })
 
-test('one call at most where the client wants no parallel ones', async () => {
+test('disable_parallel_tool_use drops all calls but the first', async () => {
   const events = await streamOf(
     [chunk(call(0, 'x', 'a', '{}')), chunk(call(1, 'y', 'b', '{}')), chunk({}, 'tool_calls'), '[DONE]'],
     { tool_choice: { type: 'auto', disable_parallel_tool_use: true } },
@@ -144,7 +144,7 @@ test('one call at most where the client wants no parallel ones', async () => {
   expect(accumulate(events).content).toEqual([{ type: 'tool_use', id: 'toolu_x', name: 'a', input: {} }])
 })
 
-test('thinking comes first and unsigned; it is kept back where the client wants that', async () => {
+test('thinking comes first and unsigned; display omitted hides its text', async () => {
   const steps = [
     chunk({ reasoning_content: 'h' }),
     chunk({ reasoning: 'm' }),
@@ -165,7 +165,7 @@ test('thinking comes first and unsigned; it is kept back where the client wants 
   ])
 })
 
-test('ends and usage of streams', async () => {
+test('stop reasons and usage of streams', async () => {
   const end = async (reason: string, more: object = {}, usage?: object) => {
     const last = usage === undefined ? [] : [JSON.stringify({ choices: [], usage })]
     const steps = [chunk({ content: 'abcdefgh' }), chunk({}, reason, more), ...last, '[DONE]']
@@ -191,16 +191,16 @@ test('ends and usage of streams', async () => {
 
 const first = chunk({ content: 'He' })
 const failures: readonly (readonly [title: string, script: Script, type: string])[] = [
-  ['a cut', sseAnswer([first, { waitMs: 40 }, { drop: 'reset' }]), 'api_error'],
-  ['an end without an end', sseAnswer([first, { waitMs: 40 }]), 'api_error'],
+  ['a reset', sseAnswer([first, { waitMs: 40 }, { drop: 'reset' }]), 'api_error'],
+  ['an end without finish_reason', sseAnswer([first, { waitMs: 40 }]), 'api_error'],
   ['an error event', sseAnswer([first, { waitMs: 40 }, '{"error":{"message":"no memory"}}']), 'api_error'],
-  ['an event that is no JSON', sseAnswer([first, { waitMs: 40 }, '{"choices":']), 'api_error'],
+  ['an event that is not JSON', sseAnswer([first, { waitMs: 40 }, '{"choices":']), 'api_error'],
   ['an abort by the engine', sseAnswer([first, { waitMs: 40 }, chunk({}, 'abort'), '[DONE]']), 'api_error'],
   ['silence', sseAnswer([first, { hang: true }]), 'timeout_error'],
 ]
 
 test.each(failures)(
-  '%s in mid-stream is an error event, and nothing after it',
+  '%s in mid-stream is an error event, and no event follows',
   async (_title, script, type) => {
     const { create, workers, get } = await openMessages({ kernel: { upstream: { idleMs: 300 } } })
     workers[0].script(CHAT, script)
@@ -217,7 +217,7 @@ test.each(failures)(
   },
 )
 
-test('a worker that breaks before its first event is a plain error', async () => {
+test('a worker that drops the connection before its first event is a plain error', async () => {
   const { create, workers } = await openMessages({ kernel: { retry: { maxAttempts: 1 } } })
   workers[0].script(CHAT, dropAnswer())
   const reply = await create({ stream: true })
@@ -227,7 +227,7 @@ test('a worker that breaks before its first event is a plain error', async () =>
   ])
 })
 
-test('silence is filled with pings', async () => {
+test('pings are sent while the worker is silent', async () => {
   const { create, workers } = await openMessages({ messages: { pingMs: 40 } })
   workers[0].script(CHAT, sseAnswer([first, { waitMs: 2_000 }, chunk({}, 'stop'), '[DONE]']))
   const events = readEvents(await (await create({ stream: true })).text())
@@ -235,22 +235,22 @@ test('silence is filled with pings', async () => {
   expect(accumulate(events).stop_reason).toBe('end_turn')
 })
 
-test('a client that leaves stops the worker', async () => {
+test('a client disconnect closes the upstream request', async () => {
   const { gateway, workers } = await openMessages()
   workers[0].script(CHAT, sseAnswer([first, { hang: true }]))
   for (const stream of [true, false]) {
-    const leaving = new AbortController()
-    const init = { method: 'POST', body: JSON.stringify({ ...HELLO, stream }), signal: leaving.signal }
+    const controller = new AbortController()
+    const init = { method: 'POST', body: JSON.stringify({ ...HELLO, stream }), signal: controller.signal }
     const asked = fetch(`${gateway.url}/v1/messages`, init).catch(() => null)
     const request = await workers[0].received(CHAT, stream ? 1 : 2)
-    leaving.abort()
+    controller.abort()
     await asked
     await request.closed
     expect(request.isAborted).toBe(true)
   }
 })
 
-test('code points and emoji survive, whatever the borders of reads', async () => {
+test('code points and emoji survive any chunk boundaries', async () => {
   const text = 'a🙂é漢\u{1F468}\u200D\u{1F469}\\"\n'
   const bytes = Buffer.from(
     `data: ${chunk({ content: text })}\n\ndata: ${chunk({}, 'stop')}\n\ndata: [DONE]\n\n`,

@@ -1,9 +1,9 @@
-/** Counts by the model's tokenizer, and what the first event of a stream says of the prompt. */
+/** count_tokens by the model's tokenizer, and the prompt tokens in the first event of a stream. */
 import { expect, test } from 'vitest'
 import { chatChunks, sseAnswer } from '../support/scripted-worker.ts'
 import { CHAT, HELLO, openMessages, readEvents } from './messages-fleet.ts'
 
-test('the count of a body is what message_start says of it', async () => {
+test('count_tokens and message_start report the same number', async () => {
   const { create, post, get, workers } = await openMessages({ plugins: { tokenizers: {} } })
   await post('/v1/tokenizers', { name: 'test-model', source: 'weir:sample' })
   const listed = async () => JSON.stringify(await (await get('/v1/tokenizers')).json())

@@ -1,4 +1,4 @@
-/** Messages whose model uses tools of the gateway, over workers that speak the format themselves. */
+/** Tools of the gateway over workers with the Messages format. */
 import { afterEach, expect, test } from 'vitest'
 import { startToolServer, type ToolServer } from '../../plugins/tools/mcp/fixtures/tool-server.ts'
 import { jsonAnswer, rawAnswer, type Script, streamAnswer } from '../support/scripted-worker.ts'
@@ -23,7 +23,7 @@ async function open(workers: Worker, server: ToolServer) {
     workers,
     plugins: { mcp: { clientServers: { allowsPrivate: true } } },
   })
-  const wanted = {
+  const defaults = {
     mcp_servers: [{ type: 'url', name: 'tools', url: server.url, authorization_token: 'secret-1' }],
     tools: [{ type: 'mcp_toolset', mcp_server_name: 'tools' }],
   }
@@ -31,7 +31,7 @@ async function open(workers: Worker, server: ToolServer) {
     ...fleet,
     worker: fleet.workers[0],
     ask: (more: Record<string, unknown> = {}, headers: Record<string, string> = {}) =>
-      fleet.create({ ...wanted, ...more }, headers),
+      fleet.create({ ...defaults, ...more }, headers),
     sent: () =>
       fleet.workers[0].requestsTo(MESSAGES).map((request) => request.json() as Record<string, unknown>),
   }
@@ -90,7 +90,7 @@ test.each([
   expect(whole.content[1].id).toBe(whole.content[2].tool_use_id)
   expect(whole).toMatchObject({ stop_reason: 'end_turn', usage: { input_tokens: 20, output_tokens: 8 } })
   const [first, second] = sent()
-  // Settings, blocks and tools as the client wrote them; the server's in place of the toolset.
+  // Settings, blocks and tools are unchanged; the server's tools replace the toolset.
   expect(first).toMatchObject({
     model: 'test-model',
     system: more.system,
@@ -107,7 +107,7 @@ test.each([
   const requests = worker.requestsTo(MESSAGES)
   expect(requests.map((one) => one.header('anthropic-beta'))).toEqual(['b-1', 'b-1'])
   expect(requests.map((one) => one.header('x-api-key'))).toEqual(['vendor-key', 'vendor-key'])
-  // The reply is sent back: the vendor sees calls and results that it knows.
+  // When the client sends the response back, the vendor gets the calls and results in its own format.
   const messages = [
     { role: 'user', content: [{ type: 'text', text: 'a', cache_control: { type: 'ephemeral' } }] },
     { role: 'assistant', content: whole.content },
@@ -138,7 +138,7 @@ test.each([
   expect(JSON.stringify(sent())).not.toContain('secret-1')
 })
 
-test('messages over a vendor that runs tool servers itself: the request goes to it as it is', async () => {
+test('messages over a vendor that runs tool servers itself: the request is relayed unchanged', async () => {
   const { ask, worker } = await open([VENDOR], await serve())
   const answer = JSON.stringify(message([{ type: 'mcp_tool_use', id: 'mcptoolu_v', name: 'echo', n: 1 }]))
   worker.script(MESSAGES, rawAnswer(answer, { headers: { 'content-type': 'application/json' } }))
@@ -151,7 +151,7 @@ test('messages over a vendor that runs tool servers itself: the request goes to 
 
 const event = (type: string, more: object) => `event: ${type}\ndata: ${JSON.stringify({ type, ...more })}\n\n`
 
-/** One answer as a stream: each block's beginning, then its deltas. */
+/** A streamed response: the start of each block, then its deltas. */
 const round = (blocks: readonly (readonly [start: object, ...deltas: object[]])[], reason: string) =>
   streamAnswer(
     [
@@ -167,7 +167,7 @@ const round = (blocks: readonly (readonly [start: object, ...deltas: object[]])[
     { headers: { 'content-type': 'text/event-stream' } },
   )
 
-test('messages over a vendor: one start, numbers without gaps, the usage of all rounds', async () => {
+test('messages over a vendor: the stream has one message_start, consecutive indices and the usage of all rounds', async () => {
   const { ask, worker } = await open([VENDOR], await serve())
   const thinking = [
     { type: 'thinking', thinking: '', signature: '' },
@@ -189,15 +189,18 @@ test('messages over a vendor: one start, numbers without gaps, the usage of all 
     ),
   )
   const events = readEvents(await (await ask({ stream: true }, { 'x-weir-mcp': 'enabled' })).text())
-  const told = accumulate(events)
-  expect(told.content.map(({ type }) => type)).toEqual([
+  const streamedMessage = accumulate(events)
+  expect(streamedMessage.content.map(({ type }) => type)).toEqual([
     'thinking',
     'mcp_tool_use',
     'mcp_tool_result',
     'text',
   ])
-  expect(told.content[0]).toMatchObject({ thinking: 'hm', signature: 'sig-1' })
-  expect(told).toMatchObject({ stop_reason: 'end_turn', usage: { input_tokens: 20, output_tokens: 8 } })
+  expect(streamedMessage.content[0]).toMatchObject({ thinking: 'hm', signature: 'sig-1' })
+  expect(streamedMessage).toMatchObject({
+    stop_reason: 'end_turn',
+    usage: { input_tokens: 20, output_tokens: 8 },
+  })
 })
 
 const SEARCH = { type: 'server_tool_use', id: 'srvtoolu_1', name: 'web_search', input: { query: 'x' } }
@@ -207,7 +210,7 @@ const FOUND = {
   content: [{ type: 'web_search_result', url: 'https://x.example', encrypted_content: 'enc' }],
 }
 const CITED = { type: 'text', text: 'As said', citations: [{ type: 'web_search_result_location', url: 'u' }] }
-/** What a vendor can say in one round before it calls a tool. */
+/** Every kind of block that a vendor sends in a round before a tool call. */
 const ROUND = [
   THOUGHT,
   { type: 'thinking', thinking: 'again', signature: 'sig-2' },
@@ -247,7 +250,7 @@ test.each([
   [false, 'whole'],
   [true, 'streamed'],
 ])(
-  'messages over a vendor, stream %s: a round goes back word for word, and reaches the client in order',
+  'messages over a vendor, stream %s: a round is sent back unchanged and reaches the client in order',
   async (stream) => {
     const { ask, sent, worker } = await open([VENDOR], await serve())
     const done = { type: 'text', text: 'done', citations: [] }
@@ -283,7 +286,7 @@ test.each([
       { type: 'redacted_thinking', data: 'last' },
       said,
     ])
-    // What the client has sends back the same words.
+    // The client's copy of the turn is sent back with the same blocks.
     worker.script(MESSAGES, jsonAnswer(message([{ type: 'text', text: 'bye' }])))
     const messages = [
       { role: 'user', content: 'a' },
@@ -296,9 +299,9 @@ test.each([
   },
 )
 
-test('messages over an engine that speaks the format: no engine runs tools, so the gateway does', async () => {
+test('messages over an engine with the Messages route: the gateway runs the tools', async () => {
   const { ask, create, worker } = await open([NATIVE], await serve())
-  // Once its route has shown that it is there, bodies are not read any more unless they name tool servers.
+  // After its first success the route is relayed without parsing bodies, unless they name tool servers.
   worker.once(MESSAGES, jsonAnswer(message([{ type: 'text', text: 'hello' }])))
   expect((await create()).status).toBe(200)
   const choice = (said: object, reason: string) =>
@@ -311,7 +314,7 @@ test('messages over an engine that speaks the format: no engine runs tools, so t
   expect(reason).toBe('end_turn')
 })
 
-test('a header for tools is no use where the gateway runs none, or cannot read the request', async () => {
+test('a header for tools is a 400 if the mcp plugin is off or the request cannot be translated', async () => {
   const { create } = await openMessages({ workers: [VENDOR], plugins: {} })
   const headers = { 'x-weir-mcp': 'enabled' }
   const servers = [{ type: 'url', name: 't', url: 'http://127.0.0.1:1' }]
@@ -330,7 +333,7 @@ test('a header for tools is no use where the gateway runs none, or cannot read t
   ])
 })
 
-test('what the loop refuses is refused over engines that speak the format too, and no engine gets the token', async () => {
+test('requests that the tool loop rejects are rejected over Messages engines too, and no engine gets the token', async () => {
   const { ask, worker } = await open([NATIVE], await serve())
   const server = (url: string) => ({ type: 'url', name: 'tools', url, authorization_token: 'secret-1' })
   const toolset = { type: 'mcp_toolset', mcp_server_name: 'tools' }
@@ -357,17 +360,22 @@ const TOOLSET = { type: 'mcp_toolset', mcp_server_name: 'tools' }
 test.each([
   ['of the vendor’s type', BASH],
   ['that is loaded later', LATER],
-])('messages over a vendor: a call of the client’s own tool %s is the client’s', async (_kind, tool) => {
-  const { ask, sent, worker } = await open([VENDOR], await serve())
-  const mine = { type: 'tool_use', id: 'toolu_2', name: tool.name, input: { command: 'ls' } }
-  worker.once(MESSAGES, jsonAnswer(message([CALL, mine], 'tool_use')))
-  const reply = (await (await ask({ tools: [TOOLSET, tool] }, { 'x-weir-mcp': 'enabled' })).json()) as Message
-  expect(reply.stop_reason).toBe('tool_use')
-  expect(reply.content).toMatchObject([...PAIR, mine])
-  expect(sent()).toHaveLength(1)
-})
+])(
+  "messages over a vendor: a call of the client's own tool %s is returned to the client",
+  async (_kind, tool) => {
+    const { ask, sent, worker } = await open([VENDOR], await serve())
+    const mine = { type: 'tool_use', id: 'toolu_2', name: tool.name, input: { command: 'ls' } }
+    worker.once(MESSAGES, jsonAnswer(message([CALL, mine], 'tool_use')))
+    const reply = (await (
+      await ask({ tools: [TOOLSET, tool] }, { 'x-weir-mcp': 'enabled' })
+    ).json()) as Message
+    expect(reply.stop_reason).toBe('tool_use')
+    expect(reply.content).toMatchObject([...PAIR, mine])
+    expect(sent()).toHaveLength(1)
+  },
+)
 
-test('messages over a vendor: a choice may name a tool of the client or of the vendor, for the first round', async () => {
+test('messages over a vendor: tool_choice may name a tool of the client or of the vendor, in the first round', async () => {
   const { ask, sent, worker } = await open([VENDOR], await serve())
   const search = { type: 'web_search_20250305', name: 'web_search' }
   for (const tool of [BASH, LATER, search]) {
@@ -383,7 +391,7 @@ test('messages over a vendor: a choice may name a tool of the client or of the v
   }
 })
 
-test('messages over a vendor: a server’s tool that is called as the client’s own gets another name', async () => {
+test('messages over a vendor: a server tool with the name of a client tool is renamed', async () => {
   const server = await startToolServer({ bash: () => 'ran here' })
   ends.push(() => server.close())
   const { ask, sent, worker } = await open([VENDOR], server)
@@ -408,7 +416,7 @@ test('messages over a vendor: a server’s tool that is called as the client’s
   ])
 })
 
-test('messages over a vendor: a mixed turn that is sent back stays one turn, which begins with its thinking', async () => {
+test('messages over a vendor: a mixed turn that is sent back stays one turn that begins with its thinking', async () => {
   const { ask, sent, worker } = await open([VENDOR], await serve())
   const mine = { type: 'tool_use', id: 'toolu_2', name: 'mine', input: {} }
   worker.once(MESSAGES, jsonAnswer(message([THOUGHT, CALL, mine], 'tool_use')))
@@ -442,7 +450,7 @@ test('messages over a vendor: a mixed turn that is sent back stays one turn, whi
     turn,
     { role: 'user', content: [echoed, { type: 'text', text: 'go on' }] },
   ])
-  // Nothing follows, or a turn of the model's: the results are a turn of their own.
+  // Without a following user turn the results become a turn of their own.
   const later = { role: 'assistant', content: 'later' }
   await ask({ ...more, messages: [hello, said, later, hello, said] }, headers)
   const results = { role: 'user', content: [echoed] }
@@ -453,7 +461,7 @@ test.each([
   [false, 'whole'],
   [true, 'streamed'],
 ])(
-  'messages over a vendor, stream %s: a turn that the vendor has paused is told as paused',
+  'messages over a vendor, stream %s: pause_turn of the vendor is returned as pause_turn',
   async (stream) => {
     const { ask, worker } = await open([VENDOR], await serve())
     const said = { type: 'text', text: 'so far', citations: [] }
@@ -464,8 +472,8 @@ test.each([
         : jsonAnswer(message([SEARCH, said], 'pause_turn')),
     )
     const reply = await ask({ stream }, { 'x-weir-mcp': 'enabled' })
-    const told = stream ? accumulate(readEvents(await reply.text())) : ((await reply.json()) as Message)
-    expect(told.content).toMatchObject([SEARCH, { type: 'text', text: 'so far' }])
-    expect(told.stop_reason).toBe('pause_turn')
+    const received = stream ? accumulate(readEvents(await reply.text())) : ((await reply.json()) as Message)
+    expect(received.content).toMatchObject([SEARCH, { type: 'text', text: 'so far' }])
+    expect(received.stop_reason).toBe('pause_turn')
   },
 )

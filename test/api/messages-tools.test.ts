@@ -1,4 +1,4 @@
-/** Messages whose model uses tools of the gateway: real tool servers, a scripted chat worker. */
+/** Tools of the gateway in messages: real tool servers, a scripted chat worker. */
 import { afterEach, expect, test, vi } from 'vitest'
 import { startToolServer, type ToolServer } from '../../plugins/tools/mcp/fixtures/tool-server.ts'
 import { plugin } from '../support/hooked-gateway.ts'
@@ -45,13 +45,13 @@ async function open(scripts: readonly Script[], server: ToolServer, section: Rec
     plugins: { mcp: { clientServers: { allowsPrivate: true }, ...section } },
   })
   for (const script of scripts) fleet.workers[0].once(CHAT, script)
-  const wanted = {
+  const defaults = {
     mcp_servers: [{ type: 'url', name: 'tools', url: server.url, authorization_token: 'secret-1' }],
     tools: [{ type: 'mcp_toolset', mcp_server_name: 'tools' }],
   }
   return {
     ...fleet,
-    ask: (more: Record<string, unknown> = {}) => fleet.create({ ...wanted, ...more }),
+    ask: (more: Record<string, unknown> = {}) => fleet.create({ ...defaults, ...more }),
     sent: () => fleet.workers[0].requestsTo(CHAT).map((request) => request.json() as Record<string, unknown>),
   }
 }
@@ -73,7 +73,7 @@ const PAIR = [
   { type: 'text', text: 'done' },
 ]
 
-test('a call of the gateway and its result stand in the reply, which can be sent back', async () => {
+test('a call of the gateway and its result are part of the message, which can be sent back', async () => {
   const scripts = [
     whole({ content: null, tool_calls: [call('echo')] }, 'tool_calls'),
     whole({ content: 'done' }),
@@ -100,7 +100,7 @@ test('a call of the gateway and its result stand in the reply, which can be sent
   expect(JSON.stringify(sent())).not.toContain('secret-1')
 })
 
-test('streamed: one start, numbers without gaps, the usage of all rounds', async () => {
+test('streamed: one message_start, consecutive indices, the usage of all rounds', async () => {
   const scripts = [
     streamed(
       [
@@ -126,7 +126,7 @@ test('streamed: one start, numbers without gaps, the usage of all rounds', async
   expect(message).toMatchObject({ stop_reason: 'end_turn', usage: { input_tokens: 20, output_tokens: 8 } })
 })
 
-test('a tool that fails is told, and the turn goes on; a server that is gone is a 502', async () => {
+test('a failed tool is reported and the turn continues; an unreachable server is a 502', async () => {
   const server = await serve()
   const scripts = [
     whole({ content: null, tool_calls: [call('fail')] }, 'tool_calls'),
@@ -146,7 +146,7 @@ test('a tool that fails is told, and the turn goes on; a server that is gone is 
   ])
 })
 
-test('one server of two that is gone is named', async () => {
+test('the error names the unreachable server of two', async () => {
   const [gone, server] = [await serve(), await serve()]
   await gone.close()
   ends.shift()
@@ -164,7 +164,7 @@ test('one server of two that is gone is named', async () => {
   expect(error.message).not.toContain(gone.url)
 })
 
-test('a turn that meets the limit is paused', async () => {
+test('a turn that reaches the limit of rounds has stop_reason pause_turn', async () => {
   const again = whole({ content: null, tool_calls: [call('echo')] }, 'tool_calls')
   const { ask, workers } = await open([], await serve())
   workers[0].script(CHAT, again)
@@ -173,7 +173,7 @@ test('a turn that meets the limit is paused', async () => {
   expect(message.content.length).toBeGreaterThan(2)
 })
 
-test('a call of the client’s own ends the turn, with the pairs of the gateway beside it', async () => {
+test('a call of a client tool ends the turn, after the calls and results of the gateway', async () => {
   const scripts = [
     whole({ content: null, tool_calls: [call('echo'), call('mine', 'c2', '{"a":1}')] }, 'tool_calls'),
   ]
@@ -192,7 +192,7 @@ test('a call of the client’s own ends the turn, with the pairs of the gateway 
   )
 })
 
-test('single tools win over the default; what is to be loaded later is not offered', async () => {
+test('configs of single tools override the default; tools with defer_loading are not offered', async () => {
   const offered = async (toolset: object) => {
     const { ask, sent } = await open([whole({ content: 'done' })], await serve())
     await ask({ tools: [{ type: 'mcp_toolset', mcp_server_name: 'tools', ...toolset }] })
@@ -209,7 +209,7 @@ test('single tools win over the default; what is to be loaded later is not offer
   expect(await offered({ configs: { echo: { defer_loading: true } } })).toEqual(['fail'])
 })
 
-test('a turn that ends in a hook gives its tool servers back', async () => {
+test('a turn that fails in a hook releases its tool servers', async () => {
   const [first, second] = [await serve(), await serve()]
   let isBad = false
   const bad = plugin('bad-hook', (host) => {
@@ -234,7 +234,7 @@ test('a turn that ends in a hook gives its tool servers back', async () => {
   worker.once(CHAT, sseAnswer([chunk({ content: 'Hi' }), { hang: true }]))
   await (await ask(first)).text()
   isBad = false
-  // One connection is all there is: it is given back in its own time.
+  // The server allows one connection, which is released asynchronously.
   await vi.waitFor(
     async () => {
       worker.script(CHAT, streamed([{ content: 'done' }], 'stop'))
@@ -244,7 +244,7 @@ test('a turn that ends in a hook gives its tool servers back', async () => {
   )
 })
 
-test('a choice may name a tool of any server', async () => {
+test('tool_choice may name a tool of any server', async () => {
   const first = await startToolServer({ other: () => 'x' })
   ends.push(() => first.close())
   const second = await serve()
@@ -266,7 +266,7 @@ test('a choice may name a tool of any server', async () => {
   ])
 })
 
-test('nobody can approve over this format: the model is told, and the turn goes on', async () => {
+test('a tool that requires approval is denied, and the turn continues', async () => {
   const scripts = [
     whole({ content: null, tool_calls: [call('echo')] }, 'tool_calls'),
     whole({ content: 'done' }),
@@ -275,7 +275,7 @@ test('nobody can approve over this format: the model is told, and the turn goes 
   const { ask, sent } = await open(scripts, server, { defaultApproval: 'always' })
   const message = (await (await ask()).json()) as Message
   expect(message).toMatchObject({ content: [{ type: 'text', text: 'done' }], stop_reason: 'end_turn' })
-  const told = (sent()[1].messages as { role: string; content: string }[]).at(-1)
-  expect(told).toMatchObject({ role: 'tool', content: expect.stringContaining('cannot give') })
+  const result = (sent()[1].messages as { role: string; content: string }[]).at(-1)
+  expect(result).toMatchObject({ role: 'tool', content: expect.stringContaining('cannot give') })
   expect(server.ran).toEqual([])
 })

@@ -1,4 +1,4 @@
-/** POST /v1/messages by translation onto chat workers: requests, replies, validation, errors. */
+/** POST /v1/messages by translation for chat workers: requests, responses, validation, errors. */
 import { expect, test } from 'vitest'
 import { dropAnswer, hangAnswer, jsonAnswer, sseAnswer, streamAnswer } from '../support/scripted-worker.ts'
 import {
@@ -50,7 +50,7 @@ async function sentFor(body: Record<string, unknown>, messages: Record<string, u
   }
 }
 
-test('the documented example gives a message of the assistant', async () => {
+test('the documented example returns a message', async () => {
   const { create, workers } = await openMessages()
   workers[0].script(CHAT, completion({ role: 'assistant', content: 'Hi' }))
   const reply = await create({}, { 'x-api-key': 'any', 'anthropic-version': '2023-06-01' })
@@ -73,7 +73,7 @@ test('the documented example gives a message of the assistant', async () => {
   })
 })
 
-test('a key in either header is enough, and a refusal says that another try is no use', async () => {
+test('a valid key in either header is accepted, and a 401 has x-should-retry false', async () => {
   const { create } = await openMessages({ plugins: { auth: { apiKey: 'right' } } })
   const bearer = (key: string) => ({ authorization: `Bearer ${key}` })
   expect((await create({}, bearer('right'))).status).toBe(200)
@@ -90,7 +90,7 @@ test('a key in either header is enough, and a refusal says that another try is n
   }
 })
 
-test('version and beta headers', async () => {
+test('any version date and beta are accepted, an invalid version is a 400', async () => {
   const { create, post } = await openMessages()
   const status = async (headers: Record<string, string>) => (await create({}, headers)).status
   expect(await status({ 'anthropic-version': '2023-06-01' })).toBe(200)
@@ -148,7 +148,7 @@ const refused: readonly (readonly [body: Record<string, unknown>, path: string])
   ],
 ]
 
-test('what is wrong is named by its path', async () => {
+test('an invalid field is rejected by path', async () => {
   const { create, workers } = await openMessages()
   for (const [body, path] of refused) {
     const reply = await create(body)
@@ -159,7 +159,7 @@ test('what is wrong is named by its path', async () => {
   expect(workers[0].requests).toEqual([])
 })
 
-test('broken JSON, bodies over the limit and unknown routes get the envelope', async () => {
+test('invalid JSON, too large bodies and unknown routes have the Messages error format', async () => {
   const { post, get } = await openMessages({ kernel: { http: { maxBodyBytes: 2_000 } } })
   const envelopeOf = async (reply: Response) => [reply.status, ((await reply.json()) as Envelope).error.type]
   expect(await envelopeOf(await post('/v1/messages', '{"model":'))).toEqual([400, 'invalid_request_error'])
@@ -169,7 +169,7 @@ test('broken JSON, bodies over the limit and unknown routes get the envelope', a
   expect((await get('/v1/messages/batches')).headers.get('request-id')).toMatch(/^req_/)
 })
 
-test('an unknown model is not found, a model without a ready worker is overloaded', async () => {
+test('an unknown model is a not_found_error, a model without a ready worker an overloaded_error', async () => {
   const { create } = await openMessages()
   const unknown = await create({ model: 'nobody-has-it' })
   expect([unknown.status, ((await unknown.json()) as Envelope).error.type]).toEqual([404, 'not_found_error'])
@@ -187,9 +187,9 @@ test('an unknown model is not found, a model without a ready worker is overloade
 })
 
 test.each([
-  ['a service', VENDOR],
-  ['an engine that speaks it', NATIVE],
-])('messages over %s: unknown is not found, not ready is overloaded', async (_kind, worker) => {
+  ['a vendor', VENDOR],
+  ['an engine with the Messages route', NATIVE],
+])('messages over %s: unknown is a not_found_error, not ready an overloaded_error', async (_kind, worker) => {
   const { create, workers } = await openMessages({
     workers: [worker],
     kernel: { retry: { maxAttempts: 1 }, breaker: { failureThreshold: 1, openMs: 30_000 } },
@@ -203,7 +203,7 @@ test.each([
   expect(Number(open.headers.get('retry-after'))).toBeGreaterThan(0)
 })
 
-test('messages over chat workers: another is tried before the first byte, and none after it', async () => {
+test('messages over chat workers: a request is retried on another worker before the first byte, and not after it', async () => {
   const { create, workers } = await openMessages({ workers: [{}, {}], kernel: { policy: 'round_robin' } })
   const asked = () => workers.flatMap((worker) => worker.requestsTo(CHAT)).length
   for (const worker of workers) worker.script(CHAT, completion({ content: 'a' }))
@@ -222,18 +222,18 @@ test('a limit of the gateway is a rate_limit_error with Retry-After', async () =
     plugins: { limits: { maxConcurrentRequests: 1, queueSize: 0 } },
   })
   workers[0].script(CHAT, hangAnswer())
-  const leaving = new AbortController()
-  const init = { method: 'POST', body: JSON.stringify(HELLO), signal: leaving.signal }
+  const controller = new AbortController()
+  const init = { method: 'POST', body: JSON.stringify(HELLO), signal: controller.signal }
   const held = fetch(`${gateway.url}/v1/messages`, init).catch(() => null)
   await workers[0].received(CHAT)
   const reply = await create()
   expect([reply.status, ((await reply.json()) as Envelope).error.type]).toEqual([429, 'rate_limit_error'])
   expect(reply.headers.get('retry-after')).not.toBeNull()
-  leaving.abort()
+  controller.abort()
   await held
 })
 
-test('unknown members and vendor-only settings are no reason to refuse', async () => {
+test('unknown members and vendor-only settings are accepted', async () => {
   const sent = await sentFor({
     context_management: { edits: [] },
     betas: ['x'],
@@ -263,7 +263,7 @@ test('system as text and as blocks give one prompt, without the billing line', a
   expect(asBlocks.messages).toEqual(asText.messages)
 })
 
-test('a system message may stand in the conversation: engines get it as a note in its place', async () => {
+test('a system message inside the conversation becomes a note in its place', async () => {
   const { messages } = await sentFor({
     messages: [
       { role: 'user', content: 'a' },
@@ -273,7 +273,7 @@ test('a system message may stand in the conversation: engines get it as a note i
   expect(messages).toEqual([{ role: 'user', content: 'a\n\n<system>\nbe calm\n</system>' }])
 })
 
-test('results of tools come first and in order, failures are visible in the text', async () => {
+test('tool results come first and in order, and failures are marked in the text', async () => {
   const { messages } = await sentFor({
     tools: [WEATHER],
     messages: [
@@ -319,7 +319,7 @@ test('results of tools come first and in order, failures are visible in the text
   ])
 })
 
-test('images by data and by URL, documents as text between title lines', async () => {
+test('images by data and by URL are translated, and documents become text between title lines', async () => {
   const { messages } = await sentFor(
     user([
       { type: 'image', source: { type: 'url', url: 'https://x/y.png' } },
@@ -356,7 +356,7 @@ test('images by data and by URL, documents as text between title lines', async (
   ])
 })
 
-test('tools, their choice, and what the text must look like', async () => {
+test('tools, tool_choice and the output format are translated', async () => {
   const tools = [WEATHER, { name: 'later', defer_loading: true }, { type: 'bash_20250124', name: 'bash' }]
   const choose = async (choice: object) =>
     (await sentFor({ tools, tool_choice: choice })) as Record<string, unknown>
@@ -383,7 +383,7 @@ test('tools, their choice, and what the text must look like', async () => {
   expect(sent.reasoning_effort).toBe('high')
 })
 
-test('members and tools that cannot be translated are named in a header, whole and streamed', async () => {
+test('ignored members and tools are listed in a header, streamed and non-streamed', async () => {
   const { create, workers } = await openMessages()
   workers[0].script(CHAT, completion({ role: 'assistant', content: 'Hi' }))
   const vendor = { type: 'web_search_20250305', name: 'web_search' }
@@ -409,7 +409,7 @@ test.each([
   expect(await reply.text()).toContain(`"${field}: `)
 })
 
-test('thinking goes to the template, its history to reasoning_content', async () => {
+test('thinking becomes template arguments, and thinking in the history reasoning_content', async () => {
   const kwargs = async (thinking?: object) =>
     (await sentFor({ max_tokens: 4_096, thinking })).chat_template_kwargs
   expect(await kwargs()).toBeUndefined()
@@ -436,7 +436,7 @@ test('thinking goes to the template, its history to reasoning_content', async ()
   expect(messages[1]).toEqual({ role: 'assistant', content: 'b', reasoning_content: 'hm' })
 })
 
-test('a begun answer is gone on with, and neighbours of one role are one turn', async () => {
+test('a trailing assistant turn is continued, and adjacent turns of one role are merged', async () => {
   const sent = await sentFor({
     messages: [
       { role: 'user', content: 'a' },
@@ -462,7 +462,7 @@ test('a begun answer is gone on with, and neighbours of one role are one turn', 
   })
 })
 
-test('calls that a gateway has answered are told as calls and results', async () => {
+test('calls that a gateway has run become calls and results', async () => {
   const { messages } = await sentFor({
     messages: [
       { role: 'user', content: 'a' },
@@ -534,14 +534,14 @@ const ends: readonly (readonly [message: object, more: object, want: object])[] 
   ],
 ]
 
-test.each(ends)('how an answer ends, whole: row %#', async (message, more, want) => {
+test.each(ends)('stop reasons and content, non-streamed: row %#', async (message, more, want) => {
   const { create, workers } = await openMessages()
   workers[0].script(CHAT, completion(message, more))
   const reply = await create({ stop_sequences: ['END'], tools: [WEATHER] })
   expect(await reply.json()).toMatchObject(want)
 })
 
-test('the id of a call comes back to the worker as the worker gave it', async () => {
+test('the worker gets the id of a call as it sent it', async () => {
   const { create, workers } = await openMessages()
   const id = 'functions.weather:0'
   workers[0].script(
@@ -562,7 +562,7 @@ test('the id of a call comes back to the worker as the worker gave it', async ()
   expect((messages[1].tool_calls as { id: string }[])[0].id).toBe(id)
 })
 
-test('cached tokens are no input; without usage there is an estimate', async () => {
+test('cached tokens are not part of input_tokens; missing usage is estimated', async () => {
   const { create, workers } = await openMessages()
   const usage = {
     prompt_tokens: 100,
@@ -587,7 +587,7 @@ test('cached tokens are no input; without usage there is an estimate', async () 
   expect(await (await create()).json()).toMatchObject({ usage: { input_tokens: 2, output_tokens: 2 } })
 })
 
-test('a model that reads text alone says so itself, in the envelope', async () => {
+test("a worker's rejection of images is relayed in the Messages error format", async () => {
   const { create, workers } = await openMessages()
   const said = 'this model does not support image input'
   workers[0].script(CHAT, jsonAnswer({ error: { message: said } }, { status: 400 }))
@@ -599,11 +599,11 @@ test('a model that reads text alone says so itself, in the envelope', async () =
   ])
 })
 
-test('a hundred deltas of each of a thousand streams come in their order', async () => {
+test('a hundred deltas in each of a thousand streams arrive in order', async () => {
   const { create, workers } = await openMessages()
-  let speak = () => {}
+  let startSending = () => {}
   const allAreOpen = new Promise<void>((resolve) => {
-    speak = resolve
+    startSending = resolve
   })
   const numbers = Array.from({ length: 100 }, (_, at) => `${at} `)
   const event = (delta: object, reason: string | null = null) => `data: ${chunk(delta, reason)}\n\n`
@@ -618,14 +618,14 @@ test('a hundred deltas of each of a thousand streams come in their order', async
   const replies: Response[] = []
   while (replies.length < 1_000)
     replies.push(...(await Promise.all(Array.from({ length: 50 }, () => create({ stream: true })))))
-  speak()
+  startSending()
   const all = await Promise.all(replies.map(async (reply) => accumulate(readEvents(await reply.text()))))
   expect(new Set(all.map(({ content }) => JSON.stringify(content)))).toEqual(
     new Set([JSON.stringify([{ type: 'text', text: numbers.join('') }])]),
   )
 })
 
-test('a prompt that is too long is said in the words that clients know', async () => {
+test('the error for a too long prompt has the wording that clients parse', async () => {
   const { create, workers } = await openMessages()
   const vllm =
     "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens in the messages."
@@ -644,7 +644,7 @@ test('a prompt that is too long is said in the words that clients know', async (
   expect(events.at(-1)).toMatchObject({ type: 'error', error: { type: 'invalid_request_error' } })
 })
 
-test('a refusal before the first token keeps its status, in the envelope', async () => {
+test('an error before the first token keeps its status, in the Messages error format', async () => {
   const { create, workers } = await openMessages({ kernel: { retry: { maxAttempts: 1 } } })
   const statuses = [
     [400, 'invalid_request_error'],
@@ -667,7 +667,7 @@ test('a refusal before the first token keeps its status, in the envelope', async
   }
 })
 
-test('aliases lead to the operator’s models, and are listed for clients of the format', async () => {
+test('aliases resolve to configured models and are listed for Messages clients', async () => {
   const { create, workers, get } = await openMessages({
     messages: { models: { 'claude-*': 'test-model', 'claude-opus-4': 'test-model' } },
   })
@@ -691,7 +691,7 @@ test('aliases lead to the operator’s models, and are listed for clients of the
   expect((await (await get('/v1/models')).json()) as object).not.toHaveProperty('has_more')
 })
 
-test('messages over services without a list of models, the names of the configuration are listed, for clients of the format', async () => {
+test('messages over vendors without a model list: configured aliases are listed for Messages clients', async () => {
   const { get } = await openMessages({
     workers: [{ spec: { ...VENDOR.spec, models: [] } }],
     messages: { models: { 'claude-x': 'test-model' } },
@@ -704,12 +704,12 @@ test('messages over services without a list of models, the names of the configur
   expect((await get('/v1/models')).status).toBe(503)
 })
 
-test('messages-2026-11: agents that look first find the gateway', async () => {
+test('messages-2026-11: the probe HEAD /api/hello of agents succeeds without a key', async () => {
   const { gateway } = await openMessages({ plugins: { auth: { apiKey: 'k' } } })
   expect((await fetch(`${gateway.url}/api/hello`, { method: 'HEAD' })).status).toBe(200)
 })
 
-test('tokens are counted without max_tokens; an estimate says so', async () => {
+test('count_tokens works without max_tokens, and an estimate is marked', async () => {
   const { post, workers } = await openMessages({ plugins: { auth: { apiKey: 'k' } } })
   const body = {
     model: 'test-model',
@@ -725,7 +725,7 @@ test('tokens are counted without max_tokens; an estimate says so', async () => {
   expect(workers[0].requests).toEqual([])
 })
 
-test('the streamed blocks are those of the whole reply', async () => {
+test('streamed blocks equal those of the non-streamed message', async () => {
   const { create, workers } = await openMessages()
   const call = (index: number, id: string, text: string) => ({
     index,
@@ -762,21 +762,21 @@ test('the streamed blocks are those of the whole reply', async () => {
   const reply = await create({ tools: [WEATHER], stream: true })
   expect(reply.headers.get('content-type')).toContain('text/event-stream')
   expect(reply.headers.get('request-id')).toMatch(/^req_/)
-  const told = accumulate(readEvents(await reply.text()))
+  const streamedMessage = accumulate(readEvents(await reply.text()))
   const blocks = whole.content as { type: string; text?: string }[]
-  expect(told.content).toEqual(
+  expect(streamedMessage.content).toEqual(
     blocks.map(({ type, text, ...rest }) =>
       type === 'text' ? { type, text: `\n${text}` } : { type, ...rest },
     ),
   )
-  expect(told.usage).toEqual(whole.usage)
-  expect(told.stop_reason).toBe('tool_use')
+  expect(streamedMessage.usage).toEqual(whole.usage)
+  expect(streamedMessage.stop_reason).toBe('tool_use')
 })
 
-/** The provider alone makes the worker a service of the vendor's, at whatever address. */
+/** The provider alone makes the worker a vendor, at any address. */
 const OPENAI = { spec: { runtime_type: null, provider: 'openai' } }
 
-test('the vendor’s own chat service is asked for nothing that it does not know', async () => {
+test("the vendor's own chat service gets only parameters that it supports", async () => {
   const { create, post, workers } = await openMessages({ workers: [OPENAI] })
   const messages = [...HELLO.messages, { role: 'assistant', content: 'It is ' }]
   const four = ['a', 'b', 'c', 'd']
@@ -791,23 +791,26 @@ test('the vendor’s own chat service is asked for nothing that it does not know
     reasoning_effort: 'medium',
     stop: four,
   })
-  // Bytes in the worker's own format are passed on as they are.
+  // Bodies in the worker's own format are relayed unchanged.
   const own = '{"model":"test-model","messages":[{"role":"user","content":"a"}],"top_k":4,"max_tokens":5}'
   expect((await post('/v1/chat/completions', own)).status).toBe(200)
   expect(workers[0].requestsTo(CHAT)[1].body.toString()).toBe(own)
 })
 
-test.each([false, true])('stop sequences beyond its four hold too, streamed: %s', async (stream) => {
-  const { create, workers } = await openMessages({
-    workers: [OPENAI],
-  })
-  const four = ['a1', 'b1', 'c1', 'd1']
-  const whole = (await (await create({ stop_sequences: four })).json()) as { content: { text: string }[] }
-  const [word] = /\S+$/.exec(whole.content[0].text) ?? []
-  const reply = await create({ stop_sequences: [...four, word], stream })
-  expect(reply.status).toBe(200)
-  expect(workers[0].requestsTo(CHAT)[1].json()).toMatchObject({ stop: four })
-  const text = await reply.text()
-  expect(text).toContain('"stop_reason":"stop_sequence"')
-  expect(text).toContain(`"stop_sequence":${JSON.stringify(word)}`)
-})
+test.each([false, true])(
+  "stop sequences beyond the vendor's limit of four apply, streamed: %s",
+  async (stream) => {
+    const { create, workers } = await openMessages({
+      workers: [OPENAI],
+    })
+    const four = ['a1', 'b1', 'c1', 'd1']
+    const whole = (await (await create({ stop_sequences: four })).json()) as { content: { text: string }[] }
+    const [word] = /\S+$/.exec(whole.content[0].text) ?? []
+    const reply = await create({ stop_sequences: [...four, word], stream })
+    expect(reply.status).toBe(200)
+    expect(workers[0].requestsTo(CHAT)[1].json()).toMatchObject({ stop: four })
+    const text = await reply.text()
+    expect(text).toContain('"stop_reason":"stop_sequence"')
+    expect(text).toContain(`"stop_sequence":${JSON.stringify(word)}`)
+  },
+)

@@ -1,4 +1,4 @@
-/** Names of functions and ids of calls that a cloud service refuses: it gets others in their place, and clients see their own. */
+/** Function names and call ids that a cloud service rejects are replaced upstream, and clients see their own. */
 import { expect, test } from 'vitest'
 import { CHAT, chatAnswer } from '../support/chat-script.ts'
 import { MESSAGES, messageSays } from '../support/messages-script.ts'
@@ -51,7 +51,7 @@ const CLIENTS = {
   },
 } as const
 
-/** Calls the first tool that was offered. */
+/** Calls the first offered tool. */
 function calling(toScript: (name: string) => Script): (request: RecordedRequest) => Answer | Promise<Answer> {
   return (request) => {
     const { tools } = request.json() as { tools: { name?: string; function?: { name: string } }[] }
@@ -90,7 +90,7 @@ test.each([
   ['responses', 'chat'],
   ['responses', 'messages'],
   ['responses', 'responses'],
-] as const)('%s over a service that takes %s', async (client, service) => {
+] as const)('a %s client over a service with the %s format', async (client, service) => {
   const { route, spec, script } = WORKERS[service]
   const fleet = await openFleet({
     workers: [{ spec: { ...spec, api_key: 'k' } }],
@@ -110,7 +110,7 @@ test.each([
   expect(ids[0]).toMatch(RULE)
 })
 
-/** Values of these members anywhere in a body. */
+/** Values of the given members anywhere in a body. */
 function valuesOf(value: unknown, names: readonly string[]): unknown[] {
   if (typeof value !== 'object' || value === null) return []
   return Object.entries(value as Json).flatMap(([name, member]) => [

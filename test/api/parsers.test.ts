@@ -24,7 +24,7 @@ async function start(auth: Record<string, unknown> = {}) {
 const CALLS = '/parse/function_call'
 const REASONING = '/parse/reasoning'
 
-test('calls have a name and arguments as a string, and nothing else', async () => {
+test('calls have a name and arguments as a string, and no other members', async () => {
   const { post } = await start()
   for (const { format, input, text, calls, tools = [] } of examples) {
     const declared = tools.map((tool) => ({ type: 'function', function: tool }))
@@ -38,7 +38,7 @@ test('calls have a name and arguments as a string, and nothing else', async () =
   }
 })
 
-test('unknown parsers, missing fields, empty texts', async () => {
+test('unknown parsers and invalid bodies are rejected, and an empty text has no calls', async () => {
   const { gateway, post } = await start()
   const unknown = await post(CALLS, { text: 'x', tool_call_parser: 'Qwen', tools: [] })
   expect(unknown.status).toBe(400)
@@ -60,7 +60,7 @@ test('unknown parsers, missing fields, empty texts', async () => {
   expect((await fetch(gateway.url + REASONING)).status).toBe(405)
 })
 
-test('reasoning and text are always both there', async () => {
+test('responses always have reasoning and text', async () => {
   const { post } = await start()
   const parse = async (body: object) => (await post(REASONING, body)).json()
   expect(await parse({ text: '<think>a</think> b', reasoning_parser: 'qwen3' })).toEqual({
@@ -80,7 +80,7 @@ test('reasoning and text are always both there', async () => {
   })
 })
 
-test('more than 4 MiB of reasoning are refused, by every parser but passthrough', async () => {
+test('more than 4 MiB of reasoning are rejected by every parser but passthrough', async () => {
   const { post } = await start()
   const text = 'x'.repeat(4 * 1024 * 1024 + 1)
   const reply = await post(REASONING, { text, reasoning_parser: 'qwen3' })
@@ -95,14 +95,14 @@ test('more than 4 MiB of reasoning are refused, by every parser but passthrough'
   expect((await post(REASONING, { text, reasoning_parser: 'passthrough' })).status).toBe(200)
 })
 
-test('the routes want a control-plane key', async () => {
+test('the routes require a control-plane key', async () => {
   const { post } = await start({ apiKey: 'serving-key' })
   const body = { text: '', reasoning_parser: 'qwen3' }
   expect((await post(REASONING, body)).status).toBe(401)
   expect((await post(CALLS, { text: '', tool_call_parser: 'qwen', tools: [] })).status).toBe(401)
 })
 
-test('a configured parser that nobody knows stops the boot', async () => {
+test('an unknown parser in the configuration fails the boot', async () => {
   await expect(startGateway({ plugins: { auth: {}, parsers: { toolParser: 'qwne' } } })).rejects.toThrow(
     /qwne/,
   )

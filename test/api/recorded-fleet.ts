@@ -1,5 +1,5 @@
 /**
- * Gateways over one worker that streams all that its format has, the client APIs, and what a client of each reads of an answer.
+ * Gateways over one worker that streams every event of its format, the client APIs, and readers for the responses of each.
  */
 import { expect } from 'vitest'
 import { chatStream, wholeChat } from '../fixtures/streams/chat-stream.ts'
@@ -18,7 +18,7 @@ export interface Lane {
   readonly route: string
   readonly events: readonly Json[]
   readonly reply: Json
-  /** What every client gets, in the words of its format. */
+  /** What every client receives, independent of its format. */
   readonly said: ChatAnswer
 }
 
@@ -28,7 +28,7 @@ export interface ChatAnswer {
   readonly refusal: string
   /** Id, name, arguments. */
   readonly calls: readonly (readonly [string, string, string])[]
-  /** Input, cached, written to the cache, output, reasoning. */
+  /** Input, cached, cache write, output, reasoning. */
   readonly usage: readonly number[]
 }
 
@@ -84,7 +84,7 @@ export const LANES = {
   },
 } as const satisfies Record<string, Lane>
 
-/** Streamed or whole, as requested. */
+/** Streamed or non-streamed, as requested. */
 function answers(events: readonly Json[], reply: Json): Script {
   return (request) =>
     (request.json() as { stream?: boolean }).stream === true
@@ -111,7 +111,7 @@ export async function readStream(url: string, body: Json): Promise<ResponseJson[
 
 const FUNCTION = { name: 'look', parameters: { type: 'object' } }
 
-/** The client APIs: a request, and what its reply or its stream says. */
+/** The client APIs: a request, and readers for its response and its stream. */
 export const FRONTS = {
   chat: {
     path: '/v1/chat/completions',
@@ -140,7 +140,7 @@ export const FRONTS = {
   },
 } as const
 
-/** The whole reply that a client puts together. */
+/** The non-streamed response that the chunks add up to. */
 function gatherChat(events: readonly ResponseJson[]): ResponseJson {
   const message: ResponseJson = { content: '', reasoning_content: '', refusal: '', tool_calls: [] }
   for (const { choices } of events)
@@ -189,7 +189,7 @@ function ofChat({ choices, usage }: ResponseJson): ChatAnswer {
   }
 }
 
-/** Inputs are objects here, and refusals are text. */
+/** Here inputs are objects, and refusals are text. */
 function ofMessage({ content, usage }: ResponseJson): ChatAnswer {
   const all = (type: string, member: string) =>
     content.flatMap((block: ResponseJson) => (block.type === type ? [block[member]] : []))

@@ -1,4 +1,4 @@
-/** Streams with every event of a provider, over every client API: nothing that both formats have is lost. */
+/** Streams with every event of a provider, over every client API: content that both formats support is preserved. */
 import { expect, onTestFinished, test } from 'vitest'
 import { startToolServer } from '../../plugins/tools/mcp/fixtures/tool-server.ts'
 import { annotation, logprobs } from '../fixtures/streams/chat-stream.ts'
@@ -18,7 +18,7 @@ import {
 } from './recorded-fleet.ts'
 import { type Json, RESPONSES, type ResponseJson } from './responses/responses-fleet.ts'
 
-/** Without what each side chooses itself: ids, numbers, sealed reasoning. */
+/** Events without the values that each side chooses itself: ids, numbers, sealed reasoning. */
 function comparable(events: readonly Json[]): Json[] {
   const ids = new Map<unknown, string>()
   const named = (event: ResponseJson) => {
@@ -43,7 +43,7 @@ function withoutOwn(item: ResponseJson, ids?: ReadonlyMap<unknown, string>): Jso
   }
 }
 
-/** Events that the gateway writes itself. */
+/** Events that the gateway creates itself. */
 const OWN = new Set(['response.created', 'response.queued', 'response.in_progress', 'response.completed'])
 const theirs = (events: readonly Json[]) => comparable(events.filter(({ type }) => !OWN.has(String(type))))
 
@@ -57,7 +57,7 @@ test('a Responses client gets every event of a Responses worker, in order', asyn
   expect(theirs(events)).toEqual(theirs(responsesStream))
 })
 
-test('beside tools of the gateway, a Responses client gets every event of a Responses worker too', async () => {
+test('with tools of the gateway, a Responses client gets every event of a Responses worker too', async () => {
   const server = await startToolServer({ echo: () => 'x' })
   onTestFinished(() => server.close())
   const { gateway } = await openNative()
@@ -69,7 +69,7 @@ test('beside tools of the gateway, a Responses client gets every event of a Resp
   const [first, ...rest] = events.at(-1).response.output
   expect(first.type).toBe('mcp_list_tools')
   expect(rest.map((item: Json) => withoutOwn(item))).toEqual(output.map((item) => withoutOwn(item)))
-  // The list of the tool server has the first index.
+  // The tool list of the server has index 0.
   const shifted = events
     .filter(({ output_index: index }) => index !== 0)
     .map((event) => ('output_index' in event ? { ...event, output_index: event.output_index - 1 } : event))
@@ -96,7 +96,7 @@ test.each([{ stream: true }, { stream: false }])(
   },
 )
 
-/** Ids that a Messages client accepts; its inputs are parsed. */
+/** Ids that a Messages client accepts; inputs are parsed. */
 function inMessages({ text, reasoning, refusal, calls, usage }: ChatAnswer): ChatAnswer {
   const own = calls.map(([id, name, args]) => [ofCall(id), name, JSON.stringify(JSON.parse(args))] as const)
   return { text: text + refusal, reasoning, refusal: '', calls: own, usage }
@@ -109,7 +109,7 @@ const pairs = Object.keys(LANES).flatMap((lane) =>
 ) as { lane: keyof typeof LANES; front: keyof typeof FRONTS; stream: boolean }[]
 
 test.each(pairs)(
-  'a $front client of a $lane worker gets all that both formats have (stream: $stream)',
+  'a $front client of a $lane worker gets all content that both formats support (stream: $stream)',
   async ({ lane, front, stream }) => {
     const { said } = LANES[lane]
     const { path, body, ofStream, ofResponse } = FRONTS[front]
@@ -120,7 +120,7 @@ test.each(pairs)(
       expect(ofStream(await readStream(gateway.url + path, { ...body, ...options }))).toEqual(expected)
     else {
       const reply = ofResponse(await (await post(path, { model: 'test-model', ...body })).json())
-      // A whole message has inputs as objects, not as the model's text.
+      // A non-streamed message has inputs as objects, not as the model's text.
       expect(lane === 'messages' ? inMessages(reply) : reply).toEqual(
         lane === 'messages' ? inMessages(said) : expected,
       )
@@ -128,7 +128,7 @@ test.each(pairs)(
   },
 )
 
-test('chunks and events of a worker reach a client of its own format byte for byte', async () => {
+test("chunks and events reach a client of the worker's own format byte for byte", async () => {
   for (const front of ['chat', 'messages'] as const) {
     const { gateway } = await openLane(LANES[front])
     const { path, body } = FRONTS[front]
@@ -137,7 +137,7 @@ test('chunks and events of a worker reach a client of its own format byte for by
 })
 
 test.each([true, false])(
-  'log probabilities and sources, in the form of each format (stream: %s)',
+  "log probabilities and sources are translated into the client's format (stream: %s)",
   async (stream) => {
     const ask = async (lane: 'chat' | 'responses', front: 'chat' | 'responses', more: Json) => {
       const { gateway, post } = await openLane(LANES[lane])
@@ -167,7 +167,7 @@ test.each([true, false])(
   },
 )
 
-test('beside tools of the gateway, a Messages client gets every block of a Messages worker', async () => {
+test('with tools of the gateway, a Messages client gets every block of a Messages worker', async () => {
   const server = await startToolServer({ echo: () => 'x' })
   onTestFinished(() => server.close())
   const { gateway, post } = await openLane(LANES.messages)
@@ -187,7 +187,7 @@ test('beside tools of the gateway, a Messages client gets every block of a Messa
   expect(gatherMessage(events).content).toEqual(content)
 })
 
-test('a round of a Responses worker that calls tools of the gateway goes back to it unchanged', async () => {
+test('a tool round of a Responses worker is sent back to it unchanged', async () => {
   const server = await startToolServer({ echo: () => 'ran' })
   onTestFinished(() => server.close())
   const { create, workers } = await openNative()
@@ -255,7 +255,7 @@ test('event types and members of a worker cannot break the stream', async () => 
   expect(response.output).toEqual([{ id: expect.any(String), type: 'odd_call' }])
 })
 
-test('what the client or the store gives back to a Responses worker has the members that only it knows', async () => {
+test('items sent back by the client or the store keep the members that only a Responses worker knows', async () => {
   const { create, workers } = await openNative()
   const reply = await create(request)
   const result = { type: 'function_call_output', call_id: 'call_8', output: 'x', caller: { type: 'program' } }

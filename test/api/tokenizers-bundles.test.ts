@@ -1,4 +1,4 @@
-/** Tokenizers that only the worker has: they are fetched, checked and loaded without being asked. */
+/** Tokenizers fetched from workers: fetched, checked and loaded automatically. */
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
@@ -26,7 +26,7 @@ const open = (tokenizer: readonly object[], runtime: 'sglang' | 'vllm' | 'mlx' |
   })
 
 test.each(['sglang', 'vllm', 'mlx', 'trtllm', 'tokenspeed'] as const)(
-  'the tokenizer that a %s engine serves is loaded, its template and its ends with it',
+  'the tokenizer that a %s engine serves is loaded, with its template and end tokens',
   async (runtime) => {
     const { engine, post, ids } = await open(chunks(zipArchive(FILES)), runtime)
     await until(
@@ -39,7 +39,7 @@ test.each(['sglang', 'vllm', 'mlx', 'trtllm', 'tokenspeed'] as const)(
     const { request } = await engine.received()
     const { tokenized } = request as unknown as { tokenized: Record<string, number[]> }
     expect(tokenized.inputIds ?? tokenized.inputTokenIds).toEqual(await ids('<hello there>'))
-    // Its list of ends holds, in place of the one that the tokenizer's own settings name.
+    // The end tokens of generation_config.json replace the one of the tokenizer's own settings.
     const [before, behind] = [await ids('one'), await ids(' two')]
     for (const end of [3, 7]) {
       engine.answer([...before, end, ...behind].map((id) => [id]))
@@ -53,14 +53,14 @@ test.each(['sglang', 'vllm', 'mlx', 'trtllm', 'tokenspeed'] as const)(
 test.each<[string, readonly object[]]>([
   ['a wrong digest', chunks(zipArchive(FILES), '0'.repeat(64))],
   ['no digest', chunks(zipArchive(FILES), '')],
-  ['a file that leads out', chunks(zipArchive([...FILES, { name: '../evil.json', content: 'x' }]))],
+  ['a file outside the bundle', chunks(zipArchive([...FILES, { name: '../evil.json', content: 'x' }]))],
   [
     'too many files',
     chunks(zipArchive(Array.from({ length: 51 }, (_, i) => ({ name: `${i}.jinja`, content: '' })))),
   ],
   ['no vocabulary', chunks(zipArchive(FILES.slice(1)))],
 ])(
-  'with %s it is not loaded, and the gateway goes on',
+  'a bundle with %s is not loaded, and the gateway keeps serving',
   async (_what, tokenizer) => {
     const { get, ids } = await open(tokenizer, 'sglang')
     const status = async () =>

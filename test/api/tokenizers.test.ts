@@ -1,4 +1,4 @@
-/** Tokenizers: loading, listing, removing, tokenize and detokenize. */
+/** Tokenizers: load, list, remove, tokenize and detokenize. */
 import { execFileSync } from 'node:child_process'
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -31,7 +31,7 @@ interface Fleet extends TestGateway {
   service: TokenizerService
 }
 
-/** Requests may name folders that these tests make, and the sample. */
+/** Requests may name folders of these tests, and the sample. */
 const ROOTS = [tmpdir(), SAMPLE]
 
 async function open(config: object = {}, plugins: object = {}): Promise<Fleet> {
@@ -81,7 +81,7 @@ async function open(config: object = {}, plugins: object = {}): Promise<Fleet> {
 }
 
 describe('the resource', () => {
-  test('accepted as pending, then loaded, listed and found by id and by name', async () => {
+  test('is accepted as pending, then loaded, listed and found by id and by name', async () => {
     const fleet = await open()
     const { status, body } = await fleet.call('POST', '/v1/tokenizers', {
       name: 'org/model',
@@ -107,7 +107,7 @@ describe('the resource', () => {
       expect(await fleet.call('GET', `/v1/tokenizers/${path}`)).toEqual({ status: 200, body: record })
   })
 
-  test('a path that cannot be loaded ends as failed with a reason, and is not listed', async () => {
+  test('a path that cannot be loaded fails with a reason, and is not listed', async () => {
     const fleet = await open()
     const broken = folder()
     writeFileSync(join(broken, 'tokenizer.json'), '{"model": {')
@@ -116,7 +116,7 @@ describe('the resource', () => {
     writeFileSync(join(bad, 'chat_template.jinja'), '{% if %}')
     const cases: readonly (readonly [source: string, reason: string | RegExp])[] = [
       [join(tmpdir(), 'nowhere-at-all'), 'cannot be opened'],
-      // Relative to the working directory, which may lie inside the root of this test.
+      // Relative to the working directory, which may be inside the root of this test.
       ['org/model-of-a-hub', /outside|cannot be opened/],
       [folder(), 'has no tokenizer.json'],
       [broken, 'ends inside'],
@@ -134,7 +134,7 @@ describe('the resource', () => {
     expect((await fleet.call('GET', '/v1/tokenizers')).body).toEqual({ tokenizers: [] })
   })
 
-  test('a name that is taken is refused; of two under way the second fails', async () => {
+  test('an existing name is a 409; of two pending loads with one name the second fails', async () => {
     const fleet = await open()
     const [first, second] = [await fleet.add('twice'), await fleet.add('twice')]
     expect(await fleet.settled(first)).toMatchObject({ status: 'completed' })
@@ -144,7 +144,7 @@ describe('the resource', () => {
     expect(body).toMatchObject({ error: { type: 'conflict', code: 'tokenizer_exists' } })
   })
 
-  test('deleted once it is gone, for tokenize too', async () => {
+  test('a deleted tokenizer is unknown, for tokenize too', async () => {
     const fleet = await open()
     const id = await fleet.add('gone')
     await fleet.settled(id)
@@ -156,12 +156,12 @@ describe('the resource', () => {
     expect(again).toMatchObject({ status: 404, body: { error: { type: 'tokenizer_not_found' } } })
     expect((await fleet.call('GET', `/v1/tokenizers/${id}/status`)).status).toBe(404)
     expect((await fleet.call('POST', '/v1/tokenize', { model: 'gone', prompt: 'x' })).status).toBe(400)
-    // The name is free again.
+    // The name can be used again.
     expect(await fleet.settled(await fleet.add('gone'))).toMatchObject({ status: 'completed' })
   })
 
   test.each([{}, { name: '', source: 'x' }, { name: 'x', source: '' }, { name: 1, source: 'x' }])(
-    'the body %j is refused',
+    'the body %j is rejected',
     async (body) => {
       const fleet = await open()
       expect(await fleet.call('POST', '/v1/tokenizers', body)).toMatchObject({
@@ -178,7 +178,7 @@ describe('the resource', () => {
       { source: SAMPLE },
       { source: '/proc/self/environ' },
       { source: 'weir:sample', chat_template_path: '/proc/self/environ' },
-    ])('without roots %j is rejected, naming the setting', async (paths) => {
+    ])('without roots %j is rejected, and the error names the setting', async (paths) => {
       const fleet = await open({ roots: [] })
       const { status, body } = await fleet.call('POST', '/v1/tokenizers', { name: 'x', ...paths })
       expect(status).toBe(400)
@@ -193,7 +193,7 @@ describe('the resource', () => {
       })
     })
 
-    test('lie inside of the roots, links resolved; those of the configuration file need not', async () => {
+    test('must be inside the roots with links resolved; those of the configuration file need not', async () => {
       const [root, elsewhere] = [folder(), folder()]
       cpSync(SAMPLE, join(root, 'inside'), { recursive: true })
       cpSync(SAMPLE, join(elsewhere, 'model'), { recursive: true })
@@ -221,7 +221,7 @@ describe('the resource', () => {
         expect(await fleet.settled(await fleet.add('x', source))).toMatchObject(failure('outside'))
     })
 
-    test('are regular files of known kinds and limited size', async () => {
+    test('must be regular files of known kinds and limited size', async () => {
       const root = folder()
       const inside = join(root, 'inside')
       cpSync(SAMPLE, inside, { recursive: true })
@@ -259,7 +259,7 @@ describe('the resource', () => {
     })
   })
 
-  test('those added through the API are there after a restart, under the same id', async () => {
+  test('tokenizers added through the API are restored after a restart, with the same id', async () => {
     const dir = folder()
     const first = await open({}, { storage: { dir } })
     const id = await first.add('kept')
@@ -275,7 +275,7 @@ describe('the resource', () => {
     })
   })
 
-  describe('paths in the labels of workers', () => {
+  describe('paths in worker labels', () => {
     const described = (port: number, model: string, labels: object) => ({
       url: `http://127.0.0.1:${port}`,
       models: [{ id: model }],
@@ -296,7 +296,7 @@ describe('the resource', () => {
       expect(await fleet.settled('named')).toMatchObject({ status: 'completed' })
     })
 
-    test('those of a worker registered through the API, or changed through it, obey roots', async () => {
+    test('labels of a worker registered or changed through the API obey the roots', async () => {
       const configured = described(9, 'configured', {})
       const fleet = await open({ roots: [] }, { workers: { workers: [configured] } })
       const labels = { tokenizer_path: SAMPLE }
@@ -315,7 +315,7 @@ describe('the resource', () => {
         })
     })
 
-    test('inside the roots, a worker registered through the API may name a path', async () => {
+    test('a worker registered through the API may name a path inside the roots', async () => {
       const fleet = await open({ roots: [SAMPLE] })
       await fleet.call('POST', '/workers', described(10, 'added', { tokenizer_path: SAMPLE }))
       await isKnown(fleet, 'added')
@@ -325,7 +325,7 @@ describe('the resource', () => {
 })
 
 describe('tokenize and detokenize', () => {
-  test('single and batch forms, and back', async () => {
+  test('round-trip in single and batch forms', async () => {
     const fleet = await open({ load: [{ name: 'm', source: 'weir:sample' }] })
     await fleet.settled('m')
     const prompt = 'Hello <|im_end|> 😀'
@@ -349,7 +349,7 @@ describe('tokenize and detokenize', () => {
     })
   })
 
-  test('what is wrong is told', async () => {
+  test('invalid requests are rejected with an error type', async () => {
     const fleet = await open({ load: [{ name: 'm', source: SAMPLE }] })
     await fleet.settled('m')
     const refusal = async (path: string, body: object) => {
@@ -367,7 +367,7 @@ describe('tokenize and detokenize', () => {
   })
 })
 
-describe('the contract', () => {
+describe('the tokenizer service', () => {
   const weather = { type: 'function', function: { name: 'weather', parameters: { type: 'object' } } }
 
   test('a chat becomes text and ids; counting and decoding agree', async () => {
@@ -401,7 +401,7 @@ describe('the contract', () => {
     expect([...tokenIds].map((id) => decoder.push(id)).join('') + decoder.end()).toBe(text)
   })
 
-  test('variables of the template', async () => {
+  test('template variables are passed and cannot replace the messages', async () => {
     const fleet = await open({ load: [{ name: 'm', source: SAMPLE }] })
     await fleet.settled('m')
     const messages = [{ role: 'user', content: 'x' }]
@@ -410,7 +410,7 @@ describe('the contract', () => {
     expect(text).toBe('<|im_start|>user\nx<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n')
   })
 
-  test('what the template refuses is the fault of the request', async () => {
+  test('messages that the template cannot render are a 400', async () => {
     const fleet = await open({ load: [{ name: 'm', source: SAMPLE }] })
     await fleet.settled('m')
     const tokenizer = fleet.service.find('m')!
@@ -422,7 +422,7 @@ describe('the contract', () => {
       })
   })
 
-  test('a template that never ends is stopped, and another model is answered meanwhile', async () => {
+  test('a template that does not terminate is stopped, and requests to another model are served meanwhile', async () => {
     const body = '{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}'
     const hostile = folder()
     cpSync(SAMPLE, hostile, { recursive: true })
@@ -446,9 +446,9 @@ describe('the contract', () => {
     const first = render()
     first.catch(() => undefined)
     await setImmediate()
-    // One second each: together they take longer than this test may.
+    // One second each: together they take longer than the timeout of this test.
     for (let i = 0; i < 200; i++) render().catch(() => undefined)
-    // In the same turn of the event loop, and through a route.
+    // Once in the same turn of the event loop, and once through a route.
     await fleet.service.find('m')!.encode('text')
     const reply = await fleet.call('POST', '/v1/tokenize', { model: 'm', prompt: 'text' })
     expect(reply.status).toBe(200)
@@ -459,7 +459,7 @@ describe('the contract', () => {
     })
   }, 60_000)
 
-  test('loading that takes too long is stopped, and delays neither encoding nor the next load', async () => {
+  test('loading is stopped after loadMs, and delays neither encoding nor the next load', async () => {
     const hostile = folder()
     cpSync(SAMPLE, hostile, { recursive: true })
     const body = '{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}'
@@ -483,7 +483,7 @@ describe('the contract', () => {
     expect(await fleet.settled(next)).toMatchObject({ status: 'completed' })
   }, 120_000)
 
-  test('a vocabulary that only the native library knows is encoded by other threads, beside the first', async () => {
+  test('a vocabulary that requires the native library gives the same ids', async () => {
     const lower = folder()
     cpSync(SAMPLE, lower, { recursive: true })
     const file = join(lower, 'tokenizer.json')
@@ -493,7 +493,7 @@ describe('the contract', () => {
     )
     const fleet = await open({ load: [{ name: 'm', source: SAMPLE }] })
     expect(await fleet.settled(await fleet.add('lower', lower))).toMatchObject({ status: 'completed' })
-    // Encoding needs no files.
+    // Encoding reads no files.
     rmSync(lower, { recursive: true })
     const [upper, same] = await Promise.all([
       fleet.service.find('lower')!.encode('HELLO World'),
@@ -502,7 +502,7 @@ describe('the contract', () => {
     expect([...upper]).toEqual([...same])
   })
 
-  test('too many waiting texts are refused, and others go on', async () => {
+  test('texts beyond queueLimit are rejected, and later texts are encoded', async () => {
     const fleet = await open({ load: [{ name: 'm', source: SAMPLE }], queueLimit: 4 })
     await fleet.settled('m')
     const tokenizer = fleet.service.find('m')!
@@ -512,7 +512,7 @@ describe('the contract', () => {
     expect(await tokenizer.encode('hi')).toBeInstanceOf(Uint32Array)
   })
 
-  test('a large prompt is encoded without holding up this thread', async () => {
+  test('encoding a large prompt does not block the event loop', async () => {
     const fleet = await open({ load: [{ name: 'm', source: SAMPLE }] })
     await fleet.settled('m')
     const text = 'A prompt of some words, and then some more. '.repeat(2_300)
@@ -523,7 +523,7 @@ describe('the contract', () => {
     )
     clearInterval(watch)
     expect(Math.min(...lengths)).toBeGreaterThan(20_000)
-    // The loop turned while the thread of the pool worked; encoding on this one, it could not.
+    // The event loop turned while a pool thread encoded; encoding on this thread would have blocked it.
     expect(turns).toBeGreaterThan(8)
   })
 
@@ -553,7 +553,7 @@ describe('the contract', () => {
     const expected = await ids(plain)
     expect(await ids(cached)).toEqual(expected)
     expect(await ids(cached)).toEqual(expected)
-    // Both are off unless somebody wants them.
+    // Both caches are off by default.
     expect(await (await fetch(`${plain.metricsUrl}`)).text()).not.toMatch(
       /weir_tokenizer_cache_(lookups_total\{.*\}|bytes) [1-9]/,
     )

@@ -1,4 +1,4 @@
-/** Images of tool results: models that can see get them as images, others a note with type and size, and never base64. */
+/** Images in tool results: vision models get the image, other models a note with type and size, and never base64. */
 import { expect, test } from 'vitest'
 import { CHAT, chatAnswer } from '../support/chat-script.ts'
 import { openFleet } from './fleet.ts'
@@ -63,13 +63,13 @@ async function sentFor(path: keyof typeof CLIENTS, spec: object, generations: ob
 
 const SEEING = { models: [{ id: 'test-model', model_type: ['chat', 'vision'] }] }
 
-test.each(paths)('%s: a model of which nothing is known gets a note', async (path) => {
+test.each(paths)('%s: a model with unknown capabilities gets a note', async (path) => {
   const sent = await sentFor(path, {})
   expect(sent).toContain(NOTE)
   expect(sent).not.toContain(DATA)
 })
 
-test.each(paths)('%s: a model with vision, and one of a service, gets the image', async (path) => {
+test.each(paths)('%s: a vision model and a model of a cloud service get the image', async (path) => {
   const service = { runtime_type: 'external', provider: 'openai', apis: ['chat'], api_key: 'k' }
   for (const spec of [SEEING, service]) {
     const sent = await sentFor(path, spec)
@@ -79,12 +79,12 @@ test.each(paths)('%s: a model with vision, and one of a service, gets the image'
   }
 })
 
-test('generations.toolImages overrides what is known', async () => {
+test('generations.toolImages overrides the detected capability', async () => {
   expect(await sentFor('/v1/messages', {}, { toolImages: 'send' })).toContain(DATA)
   expect(await sentFor('/v1/messages', SEEING, { toolImages: 'note' })).toContain(NOTE)
 })
 
-test('an engine over gRPC, which takes text alone, gets a note', async () => {
+test('an engine over gRPC, which is text-only, gets a note', async () => {
   const { create, engineAnswers, asked } = await openGrpcMessages()
   await engineAnswers('seen')
   const reply = await create(CLIENTS['/v1/messages'])

@@ -1,4 +1,4 @@
-/** What workers send that no document describes, over every client API. */
+/** Undocumented worker behaviour, over every client API. */
 import { expect, test } from 'vitest'
 import {
   type Answer,
@@ -24,23 +24,23 @@ const framed = (lane: Lane) =>
   LANES[lane].events.map(frame).join('') + (lane === 'chat' ? 'data: [DONE]\n\n' : '')
 const BOM = Buffer.from('\ufeff')
 
-/** Beginnings that an event stream may have. @source WHATWG HTML, Server-sent events */
+/** Allowed beginnings of an event stream. @source WHATWG HTML, Server-sent events */
 const FRAMINGS: readonly (readonly [string, (text: string) => StreamStep[]])[] = [
   ['a byte order mark', (text) => [`\ufeff${text}`]],
-  ['a byte order mark that is cut', (text) => [BOM.subarray(0, 2), { waitMs: 20 }, BOM.subarray(2), text]],
+  ['a split byte order mark', (text) => [BOM.subarray(0, 2), { waitMs: 20 }, BOM.subarray(2), text]],
   ['a comment first', (text) => [`: connected\n\n${text}`]],
   ['a byte order mark and a comment', (text) => [`\ufeff: connected\n${text}`]],
   ['empty lines and a retry time', (text) => [`\n\nretry: 10\n\n${text}`]],
   ['lines that end in CR LF', (text) => [text.replaceAll('\n', '\r\n')]],
-  ['CR LF that is cut', (text) => [`${text.replaceAll('\n', '\r\n').slice(0, -1)}`, { waitMs: 20 }, '\n']],
+  ['a split CR LF', (text) => [`${text.replaceAll('\n', '\r\n').slice(0, -1)}`, { waitMs: 20 }, '\n']],
   [
-    'no space behind the colons',
+    'no space after the colons',
     (text) => [text.replaceAll('event: ', 'event:').replaceAll('data: ', 'data:')],
   ],
 ]
 
 test.each(pairs)(
-  '%s worker, %s client: any framing of the stream gives the same answer',
+  '%s worker, %s client: the framing of the stream does not change the response',
   async (lane, front) => {
     const { gateway, post, workers } = await openLane(LANES[lane])
     const { path, body, ofStream } = FRONTS[front]
@@ -70,7 +70,7 @@ const ERROR_BODIES: readonly (readonly [number, string, Record<string, string>])
 ]
 
 test.each(pairs)(
-  '%s worker, %s client: an error body that is no JSON keeps its words and status',
+  '%s worker, %s client: an error body that is not JSON keeps its text and status',
   async (lane, front) => {
     const { post, workers } = await openLane(LANES[lane], { retry: { maxAttempts: 1 } })
     const { path, body } = FRONTS[front]
@@ -84,14 +84,14 @@ test.each(pairs)(
         expect(said.error.type).toEqual(expect.any(String))
         if (front === 'messages')
           expect(said).toMatchObject({ type: 'error', request_id: expect.any(String) })
-        // A Responses client gets the codes of that API.
+        // A Responses client gets the status codes of that API.
         if (front !== 'responses') expect(reply.status).toBe(status)
         if (status === 429) expect(reply.headers.get('retry-after')).toBe('7')
       }
   },
 )
 
-test('an error body that is JSON but not declared as such passes unchanged', async () => {
+test('a JSON error body without a JSON content type is relayed unchanged', async () => {
   const { post, workers } = await openLane(LANES.chat)
   const text = ' {"error":{"message":"m","odd":1.0}}'
   workers[0].script(
@@ -102,7 +102,7 @@ test('an error body that is JSON but not declared as such passes unchanged', asy
   expect([reply.status, await reply.text()]).toEqual([400, text])
 })
 
-test('an endless error page is cut', async () => {
+test('an endless error page is truncated', async () => {
   const { post, workers } = await openLane(LANES.chat)
   const page = [...Array.from({ length: 20 }, () => 'x'.repeat(10_000)), { hang: true }] as StreamStep[]
   workers[0].script(
@@ -135,7 +135,7 @@ test.each(['messages', 'responses'] as const)(
     )
     const reply = await post(path, { ...body, model: 'test-model' })
     expect(ofResponse(await reply.json())).toEqual(plain)
-    // It has not ended, which is nobody's loss.
+    // The extra choice has no finish_reason, which is no error.
     const open = { ...events[1], choices: [extra(events[1].choices[0])] }
     workers[0].script(
       LANES.chat.route,
@@ -145,7 +145,7 @@ test.each(['messages', 'responses'] as const)(
   },
 )
 
-/** Errors inside of a stream, as engines and services word them. */
+/** Errors inside a stream, as engines and cloud services send them. */
 const STREAM_ERRORS: Readonly<Record<Lane, readonly string[]>> = {
   chat: [
     'data: {"error":{"message":"it broke ☃","type":"server_error","code":500}}\n\n',
@@ -174,13 +174,13 @@ const STREAM_ERRORS: Readonly<Record<Lane, readonly string[]>> = {
 }
 
 test.each(pairs)(
-  '%s worker, %s client: an error inside of the stream keeps its words',
+  '%s worker, %s client: an error inside the stream keeps its message',
   async (lane, front) => {
     const { gateway, workers } = await openLane(LANES[lane], { retry: { maxAttempts: 1 } })
     const { path, body } = FRONTS[front]
-    const begun = LANES[lane].events.slice(0, 3).map(frame)
+    const firstEvents = LANES[lane].events.slice(0, 3).map(frame)
     for (const error of STREAM_ERRORS[lane])
-      for (const before of [[], begun]) {
+      for (const before of [[], firstEvents]) {
         workers[0].script(LANES[lane].route, streamAnswer([...before, error], { headers: EVENTS }))
         const stream = openSse(gateway.url + path, { body: { ...body, model: 'test-model', stream: true } })
         await stream.done
@@ -190,7 +190,7 @@ test.each(pairs)(
   },
 )
 
-/** How engines refuse a prompt whose answer does not fit. */
+/** Errors of engines for a prompt that leaves too little room for max_tokens. */
 const OVERFLOWS = [
   "'max_tokens' or 'max_completion_tokens' is too large: 32000. This model's maximum context length is 32768 tokens and your request has 28000 input tokens (32000 > 32768 - 28000).",
   "This model's maximum context length is 32768 tokens. However, you requested 60000 tokens (28000 in the messages, 32000 in the completion). Please reduce the length of the messages or completion.",
@@ -198,7 +198,7 @@ const OVERFLOWS = [
 ]
 
 test.each(fronts)(
-  'a prompt that leaves too little for the answer: the refusal as a %s client knows it',
+  'a context overflow is reported in the wording of the API of a %s client',
   async (front) => {
     const { post, workers } = await openLane(LANES.chat)
     const { path, body } = FRONTS[front]
@@ -209,7 +209,7 @@ test.each(fronts)(
         const reply = await post(path, { ...body, model: 'test-model', stream })
         const said = (await reply.json()) as ResponseJson
         expect(reply.status).toBe(400)
-        // Agents read the numbers, and ask again with less.
+        // Agents parse the numbers and retry with a smaller max_tokens.
         if (front === 'messages')
           expect(said.error).toMatchObject({
             type: 'invalid_request_error',

@@ -1,4 +1,4 @@
-/** Texts that are nearlyValidOutput calls, through every format, wherever they are cut. */
+/** Invalid and nearly valid tool calls, in every format and for any split of the text. */
 import { expect, test } from 'vitest'
 import { examples } from './fixtures/examples.ts'
 import { reasoned, streamed, whole } from './fixtures/parse-in-chunks.ts'
@@ -16,9 +16,9 @@ const ODD_STRINGS = ['\\\\', '\\"', '\\u0000', '\\ud83d', '\n', '\\ud83d\\ude00'
 const nest = (depth: number) => '['.repeat(depth) + ']'.repeat(depth)
 
 const corpus: readonly string[] = [
-  // A2, A3, A4: marks that stay unfinished, come twice, or close what nobody opened.
+  // A2, A3, A4: marks that are incomplete, repeated, or closed without an opening mark.
   ...marks.flatMap((mark) => [mark.slice(0, -1), mark + mark, `${mark}x`]),
-  // A5: marks inside of strings of JSON.
+  // A5: marks inside JSON strings.
   ...['</tool_call>', '<tool_call>', '[TOOL_CALLS]', '<|tool_call_end|>', '<|END_ACTION|>', ']'].map(
     (mark) => `<tool_call>\n{"name":"f","arguments":{"t":"${mark}"}}\n</tool_call>`,
   ),
@@ -63,7 +63,7 @@ const corpus: readonly string[] = [
 ]
 
 test.each(toolFormats.map(({ name }) => name))(
-  'parsers 6.6: %s reads each of them alike, however it is cut',
+  'parsers 6.6: the result of %s does not depend on the split of the text',
   (name) => {
     for (const text of corpus) {
       whole(name, text)
@@ -77,31 +77,34 @@ test.each(toolFormats.map(({ name }) => name))(
   },
 )
 
-test.each(reasoningFormats.map(({ name }) => name))('so does reasoning of %s', (name) => {
-  for (const text of corpus) {
-    const direct = reasoned(name, [text])
-    for (let at = 1; at < text.length; at++)
-      expect(reasoned(name, [text.slice(0, at), text.slice(at)]), text).toEqual(direct)
-  }
-})
+test.each(reasoningFormats.map(({ name }) => name))(
+  'reasoning of %s does not depend on the split of the text',
+  (name) => {
+    for (const text of corpus) {
+      const direct = reasoned(name, [text])
+      for (let at = 1; at < text.length; at++)
+        expect(reasoned(name, [text.slice(0, at), text.slice(at)]), text).toEqual(direct)
+    }
+  },
+)
 
-/** Examples with calls, by what they hold. */
+/** Examples with calls. */
 const withCalls = examples.filter(({ calls }) => calls.length > 0)
 
-test.each(withCalls)('$format, $input cut off anywhere', ({ format, input, tools }) => {
+test.each(withCalls)('$format, $input truncated at any place', ({ format, input, tools }) => {
   for (let end = 0; end < input.length; end++) {
     const text = input.slice(0, end)
     const direct = streamed(format, [text], { tools })
     expect(streamed(format, [...text], { tools })).toEqual(direct)
     const { text: rest, calls } = whole(format, text, { tools })
     for (const [, written] of calls) JSON.parse(written)
-    // A format whose frames are markup shows nothing of them.
+    // Formats with markup frames do not return the frames as text.
     if (calls.length === 0 && !['inkling', 'kimi_k3', 'cohere', 'sarashina'].includes(format))
       expect(rest).toBe(text)
   }
 })
 
-test('ten thousand calls in one array, with and without a limit', () => {
+test('ten thousand calls in one array are read, and the default limit applies', () => {
   const calls = JSON.stringify(Array.from({ length: 10_000 }, (_, at) => ({ name: 'f', arguments: { at } })))
   const limits = { maxCalls: 10_000, maxArgumentChars: 1_000 }
   expect(streamed('json', [calls], { limits }).calls).toHaveLength(10_000)

@@ -1,4 +1,4 @@
-/** A whole answer and its stream are the same, wherever the text is cut; long strings are streamed as they arrive. */
+/** Streamed and non-streamed parsing agree for any split of the text; long strings are streamed as they arrive. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { OutputSink } from '#kernel'
@@ -35,7 +35,7 @@ interface Piece {
   readonly written: string
 }
 
-/** What a client hears, and how much of the text had come when it did. */
+/** The pieces that a client receives, and the input length at which each was sent. */
 function listen(parser: ReturnType<typeof parserOf>, chunks: readonly string[]) {
   const pieces: (Piece & { readonly at: number })[] = []
   let at = 0
@@ -103,19 +103,19 @@ test.each(modelOutputs)('$format: $what, in $input', (output) => {
   expect(whole.text).toBe(text ?? '')
 })
 
-test.each(modelOutputs)('$format: cut off anywhere, both modes agree on $input', (output) => {
+test.each(modelOutputs)('$format: both modes agree on $input truncated at any place', (output) => {
   for (let end = 0; end < output.input.length; end++) {
     const input = output.input.slice(0, end)
     expectAgreement({ ...output, input }, [[...input]])
   }
 })
 
-/** Formats whose strings end only with a mark or a quote, so that their text can be passed on at once. */
+/** Formats whose strings end only with a mark or a quote, so that their text can be streamed immediately. */
 const literal = callWriters.filter(({ carries }) => carries !== 'python')
 const LINE = 'some words of a line\n'
 const LENGTH = 4
 
-test.each(literal)('a long string in $format is passed on as it arrives', ({ format, write }) => {
+test.each(literal)('a long string in $format is streamed as it arrives', ({ format, write }) => {
   const body = LINE.repeat(60)
   const input = write([
     {
@@ -137,7 +137,7 @@ test.each(literal)('a long string in $format is passed on as it arrives', ({ for
 })
 
 const BREAKS = ['\n', '\r\n', '\r', '\n\n', '']
-/** Strings of what marks and JSON are made of; none holds a whole end mark of a value. */
+/** Strings of mark and JSON fragments; none contains a complete end mark of a value. */
 const hostile = fc
   .tuple(
     fc.constantFrom(...BREAKS),
@@ -176,44 +176,47 @@ const hostile = fc
   )
   .map(([before, parts, behind]) => before + parts.join('') + behind)
 
-test.each(callWriters)('calls of $format with hostile strings are the same whole and streamed', (writer) => {
-  const declared = [
-    {
-      name: 'save',
-      parameters: { properties: { file: { type: 'string' }, body: { type: ['null', 'string'] } } },
-    },
-  ]
-  fc.assert(
-    fc.property(
-      hostile,
-      hostile,
-      fc.boolean(),
-      fc.array(fc.nat(), { maxLength: 12 }),
-      (file, body, hasTypes, places) => {
-        const input = writer.write([
-          {
-            name: 'save',
-            args: [
-              ['file', file],
-              ['body', body],
-            ],
-          },
-        ])
-        const parser = parserOf(
-          writer.format,
-          undefined,
-          hasTypes ? declared : [{ name: 'save', parameters: {} }],
-        )
-        const direct = resultOf(listen(parser, [input]))
-        for (const { written, isComplete } of direct.calls) if (isComplete) JSON.parse(written)
-        expect(resultOf(listen(parser, cut(input, places)))).toEqual(direct)
-        expect(resultOf(listen(parser, input.split('')))).toEqual(direct)
-        const complete = direct.calls.filter(({ isComplete }) => isComplete)
-        expect(parser.parse(input).toolCalls.map((call) => call.arguments)).toEqual(
-          complete.map(({ written }) => written),
-        )
+test.each(callWriters)(
+  'calls of $format with hostile strings are the same streamed and non-streamed',
+  (writer) => {
+    const declared = [
+      {
+        name: 'save',
+        parameters: { properties: { file: { type: 'string' }, body: { type: ['null', 'string'] } } },
       },
-    ),
-    { numRuns: 300 },
-  )
-})
+    ]
+    fc.assert(
+      fc.property(
+        hostile,
+        hostile,
+        fc.boolean(),
+        fc.array(fc.nat(), { maxLength: 12 }),
+        (file, body, hasTypes, places) => {
+          const input = writer.write([
+            {
+              name: 'save',
+              args: [
+                ['file', file],
+                ['body', body],
+              ],
+            },
+          ])
+          const parser = parserOf(
+            writer.format,
+            undefined,
+            hasTypes ? declared : [{ name: 'save', parameters: {} }],
+          )
+          const direct = resultOf(listen(parser, [input]))
+          for (const { written, isComplete } of direct.calls) if (isComplete) JSON.parse(written)
+          expect(resultOf(listen(parser, cut(input, places)))).toEqual(direct)
+          expect(resultOf(listen(parser, input.split('')))).toEqual(direct)
+          const complete = direct.calls.filter(({ isComplete }) => isComplete)
+          expect(parser.parse(input).toolCalls.map((call) => call.arguments)).toEqual(
+            complete.map(({ written }) => written),
+          )
+        },
+      ),
+      { numRuns: 300 },
+    )
+  },
+)

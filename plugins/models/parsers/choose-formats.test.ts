@@ -81,7 +81,7 @@ const rows: [model: string, tool: string | null, reasoning: string | null][] = [
   ['ibm-granite/granite-3.3-8b-instruct', null, null],
   ['baidu/ERNIE-4.5-21B-A3B-PT', null, null],
   ['tencent/Hunyuan-A13B-Instruct', null, null],
-  // Of November 2026.
+  // Models of November 2026.
   ['Qwen/Qwen3.8-Max', 'qwen_xml', 'qwen3'],
   ['MiniMaxAI/MiniMax-M3', 'minimax_m3', 'minimax_m3'],
   ['mm-m3', 'minimax_m3', 'minimax_m3'],
@@ -101,13 +101,13 @@ const rows: [model: string, tool: string | null, reasoning: string | null][] = [
   ['IQuestLab/IQuest-Coder-V1-40B', 'iquest', 'qwen3'],
   ['rednote-hilab/dots3', 'dots3', 'base'],
   ['LLM360/K2-Horizon', 'k2_horizon', 'k2_horizon'],
-  // Names that only end like others.
+  // Names with the same ending as a known family.
   ['Nexusflow/Starling-LM-7B-beta', null, null],
   ['acme/wiring-helper', null, null],
   ['acme/papaya-7b', null, null],
 ]
 
-test('a response template is asked where neither class nor id says anything, before marks are', () => {
+test('a response template is used if neither class nor id is known, before the marks of the template', () => {
   const facts = { chatTemplate: '<think>', hasResponseTemplate: true }
   expect(chooseFormats({ ...facts, model: 'acme/one' })).toEqual({ tool: 'hf', reasoning: 'hf' })
   expect(chooseFormats({ ...facts, model: 'acme/one', hasResponseTemplate: false }).reasoning).toBe('base')
@@ -115,7 +115,7 @@ test('a response template is asked where neither class nor id says anything, bef
   expect(chooseFormats({ ...facts, model: 'one', modelType: 'gpt_oss' }).tool).toBe('harmony')
 })
 
-test.each(rows)('%s is read as %s with %s', (model, tool, reasoning) => {
+test.each(rows)('%s uses %s with %s', (model, tool, reasoning) => {
   const chosen = chooseFormats({ model })
   const known = (name: string | null, find: (name: string) => { readonly name: string } | undefined) =>
     name === null || name === 'harmony' ? name : find(name)?.name
@@ -125,8 +125,8 @@ test.each(rows)('%s is read as %s with %s', (model, tool, reasoning) => {
   ])
 })
 
-// What `hf` reads is told by a tokenizer: it is in no table, and has tests of its own.
-test('every name of both lists is read', () => {
+// `hf` depends on the tokenizer: it is in no table, and has its own tests.
+test('every name in both lists is known', () => {
   const tools =
     'passthrough json mistral qwen qwen_xml qwen_coder pythonic llama deepseek deepseek31 deepseek32 deepseek_v4 ' +
     'glm45_moe glm47_moe step3 sarashina kimik2 kimi_k3 inkling minimax_m2 cohere ' +
@@ -142,16 +142,16 @@ test('every name of both lists is read', () => {
   expect(reasoning.split(' ').filter((name) => findReasoningFormat(name) === undefined)).toEqual([])
 })
 
-test('an organisation alone selects nothing', () => {
+test('an organisation name selects no format', () => {
   expect(chooseFormats({ model: 'Qwen/embedding' })).toEqual({ tool: null, reasoning: null })
 })
 
-test('the class of the configuration decides before the id', () => {
+test('the class in the configuration takes precedence over the id', () => {
   expect(chooseFormats({ model: 'qwen3', architectures: ['GptOssForCausalLM'] }).tool).toBe('harmony')
   expect(chooseFormats({ model: 'my-model', modelType: 'kimi_k3' }).tool).toBe('kimi_k3')
 })
 
-test('a template tells where the id does not', () => {
+test('the chat template decides if the id is unknown', () => {
   const chatTemplate = '{% if tools %}<tool_call>\n{"name": ...}</tool_call>{% endif %}<think>'
   expect(chooseFormats({ model: 'house-model', chatTemplate })).toEqual({ tool: 'qwen', reasoning: 'base' })
   const xml = '<tool_call><function=x><parameter=y></tool_call>'
@@ -160,7 +160,7 @@ test('a template tells where the id does not', () => {
 
 const problemsOf = (section: object) => [...parserProblems(defineValidator(parsersConfig).parse(section))]
 
-test('an unknown parser is refused with the names that there are', () => {
+test('an unknown parser is rejected with the list of known names', () => {
   const [tool, reasoning] = problemsOf({ toolParser: 'qwenn', reasoningParser: 'deep' })
   expect(tool.path).toEqual(['toolParser'])
   expect(tool.text).toMatch(/^must be the name of a tool parser \(got "qwenn"\), one of /)
@@ -169,7 +169,7 @@ test('an unknown parser is refused with the names that there are', () => {
   for (const { name } of reasoningFormats) expect(reasoning.text).toContain(name)
 })
 
-test.each(['toolParser', 'reasoningParser'])('every name of %s that is listed is taken', (setting) => {
+test.each(['toolParser', 'reasoningParser'])('every listed name of %s is accepted', (setting) => {
   const [{ text }] = problemsOf({ [setting]: 'nobodys' })
   const names = /one of (.*)$/.exec(text)?.[1].split(', ') ?? []
   expect(names.length).toBeGreaterThan(10)

@@ -1,4 +1,4 @@
-/** Texts that were also given to the Rust reference gateway: ours are as the lists say, and each difference is judged. */
+/** Texts that were also given to another implementation: results are as listed, and each difference is judged. */
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { whole } from './fixtures/parse-in-chunks.ts'
@@ -13,12 +13,12 @@ interface Row {
   readonly input: string
   readonly tools?: readonly DeclaredTool[]
   readonly ours: Parsed
-  /** Only where it differs. */
+  /** Only if it differs. */
   readonly theirs?: Parsed
   readonly judgement?: string
 }
 
-/** An answer of a chat, read with the reasoning of its format. */
+/** A chat response, parsed with the reasoning of its format. */
 interface ChatRow extends Pick<Row, 'format' | 'input' | 'judgement'> {
   readonly ours: Parsed & { readonly reasoning: string }
   readonly theirs?: ChatRow['ours']
@@ -31,7 +31,7 @@ function readList<T>(name: string): readonly T[] {
 const rows = readList<Row>('compared-texts.json')
 const chats = readList<ChatRow>('compared-chats.json')
 
-test.each(rows)('$format: $input gives what the list says', ({ format, input, tools, ours }) => {
+test.each(rows)('$format: $input gives the listed result', ({ format, input, tools, ours }) => {
   expect(whole(format, input, { tools })).toEqual(ours)
 })
 
@@ -46,7 +46,7 @@ const parsers = new OutputParsersOf({
 const parameters = { type: 'object', properties: { x: { type: 'integer' }, s: { type: 'string' } } }
 const tools = ['f', 'g'].map((name) => ({ type: 'function' as const, function: { name, parameters } }))
 
-test.each(chats)('a chat in $format: $input gives what the list says', ({ format, input, ours }) => {
+test.each(chats)('a chat in $format: $input gives the listed result', ({ format, input, ours }) => {
   const reasoningParser = findReasoningFormat(format) === undefined ? 'passthrough' : format
   const parser = parsers.parserFor({ model: 'x', toolParser: format, reasoningParser, tools })
   const { reasoning, text, toolCalls } = parser.parse(input)

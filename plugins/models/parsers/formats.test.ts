@@ -13,7 +13,7 @@ test.each(examples)('$format: $input gives its text and calls', ({ format, input
   expect(whole(format, input, { tools })).toEqual({ text, calls })
 })
 
-test.each(examples)('$format, $input cut anywhere in two', ({ format, input, text, calls, tools }) => {
+test.each(examples)('$format, $input split at any place', ({ format, input, text, calls, tools }) => {
   for (let at = 0; at <= input.length; at++) {
     const chunks = [input.slice(0, at), input.slice(at)]
     expect(streamed(format, chunks, { tools })).toEqual({ text, calls, isWhole: true })
@@ -21,7 +21,7 @@ test.each(examples)('$format, $input cut anywhere in two', ({ format, input, tex
 })
 
 test.each(examples)(
-  '$format, $input one character at a time, at random places, and at once',
+  '$format, $input by character, at random places, and at once',
   ({ format, input, text, calls, tools }) => {
     const expected = { text, calls, isWhole: true }
     expect(streamed(format, [input], { tools })).toEqual(expected)
@@ -37,18 +37,18 @@ test.each(examples)(
   },
 )
 
-test.each(examples)('$format, $input one byte at a time', ({ format, input, text, calls, tools }) => {
+test.each(examples)('$format, $input byte by byte', ({ format, input, text, calls, tools }) => {
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
   const chunks = [...Buffer.from(input)].map((byte) => decoder.decode(Buffer.of(byte), { stream: true }))
   expect(streamed(format, [...chunks, decoder.decode()], { tools })).toEqual({ text, calls, isWhole: true })
 })
 
-test('every format has examples, under each name of the reference and of its table', () => {
+test('every format has examples', () => {
   const shown = new Set(examples.map(({ format }) => findToolFormat(format)?.name))
   expect(names.filter((name) => !shown.has(name))).toEqual([])
 })
 
-test.each(names)('%s gives the same however the text is cut', (name) => {
+test.each(names)('the result of %s does not depend on the split of the text', (name) => {
   fc.assert(
     fc.property(
       fc.oneof(nearlyValidOutput, randomOutput),
@@ -68,7 +68,7 @@ test.each(names)('%s gives the same however the text is cut', (name) => {
   )
 })
 
-test.each(names)('%s gives valid JSON as arguments of every whole call', (name) => {
+test.each(names)('%s gives valid JSON arguments for every complete call', (name) => {
   fc.assert(
     fc.property(fc.oneof(nearlyValidOutput, randomOutput), (text) => {
       for (const [, written] of whole(name, text).calls) JSON.parse(written)
@@ -77,7 +77,7 @@ test.each(names)('%s gives valid JSON as arguments of every whole call', (name) 
   )
 })
 
-test.each(names)('%s leaves text without any mark as it is', (name) => {
+test.each(names)('%s does not change text without marks', (name) => {
   const letters = fc.string({ unit: fc.constantFrom('a', 'é', '😀', ' ', '.', '7', '-') })
   const isTrimmed = formatOf(name).text.space === 'trim'
   fc.assert(
@@ -90,10 +90,10 @@ test.each(names)('%s leaves text without any mark as it is', (name) => {
   )
 })
 
-/** Longest run of prose that may look like the beginning of something. */
+/** The longest prose that may look like the start of a mark. */
 const MAX_HELD = 3
 
-test.each(names)('%s holds no prose back', (name) => {
+test.each(names)('%s does not hold prose back', (name) => {
   const prose = 'so a[0] < b {x} and [1, 2] of {"y": 3}: 1 <2> <| ◁ «c»'
   const format = formatOf(name)
   let text = ''

@@ -1,4 +1,4 @@
-/** What holds for every format and every text. */
+/** Invariants of every format, for any text. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { callsFor, callWriters, expectedCalls, toolsOf } from './fixtures/call-writers.ts'
@@ -16,7 +16,7 @@ const kept = { dropsTrailing: false }
 
 type Step = readonly [kind: 'text' | 'start' | 'arguments' | 'done', index: number, written: string]
 
-/** Every step that a sink hears. */
+/** Records every step that a sink receives. */
 function recorder() {
   const steps: Step[] = []
   const joined = (kind: Step[0]) => steps.flatMap(([of, , written]) => (of === kind ? written : []))
@@ -52,7 +52,7 @@ test.each(names)('%s emits calls in order, each once', (name) => {
   )
 })
 
-test.each(names)('two texts in %s do not know of each other', (name) => {
+test.each(names)('two parsers of %s share no state', (name) => {
   const format = formatOf(name)
   fc.assert(
     fc.property(
@@ -83,7 +83,7 @@ test.each(names)('two texts in %s do not know of each other', (name) => {
   )
 })
 
-/** Letters of every plane, halves of pairs, control characters, and what formats begin with. */
+/** Characters of every plane, lone surrogates, control characters, and starts of marks. */
 const anything = fc
   .array(
     fc.oneof(
@@ -109,7 +109,7 @@ const anything = fc
   )
   .map((parts) => parts.join(''))
 
-test.each(names)('%s takes any text, whatever it is of', (name) => {
+test.each(names)('%s accepts any text', (name) => {
   fc.assert(
     fc.property(anything, places, (text, at) => {
       const direct = streamed(name, [text], kept)
@@ -121,7 +121,7 @@ test.each(names)('%s takes any text, whatever it is of', (name) => {
 })
 
 test.each(reasoningFormats.map(({ name }) => name))(
-  'parsers 6.1 I8: reasoning of %s takes any text',
+  'parsers 6.1 I8: reasoning of %s accepts any text',
   (name) => {
     fc.assert(
       fc.property(anything, places, fc.boolean(), (text, at, isInside) => {
@@ -132,10 +132,10 @@ test.each(reasoningFormats.map(({ name }) => name))(
   },
 )
 
-/** Formats in which frames and wrappers are markup wherever they stand, or whose text is trimmed. */
+/** Formats whose frames and wrappers are always markup, or whose text is trimmed. */
 const dropsMarkup = new Set(['inkling', 'kimi_k3', 'cohere', 'sarashina'])
 
-test.each(names)('of a text without calls %s loses nothing', (name) => {
+test.each(names)('%s preserves a text without calls', (name) => {
   fc.assert(
     fc.property(fc.oneof(nearlyValidOutput, randomOutput), places, (input, at) => {
       const { text, calls } = streamed(name, cut(input, at), kept)
@@ -147,7 +147,7 @@ test.each(names)('of a text without calls %s loses nothing', (name) => {
   )
 })
 
-/** Nothing was added or moved. */
+/** True if `all` contains the characters of `part` in order. */
 function isWithin(part: string, all: string): boolean {
   let at = 0
   for (let i = 0; i < part.length; i++) {
@@ -157,7 +157,7 @@ function isWithin(part: string, all: string): boolean {
   return true
 }
 
-test.each(callWriters)('a call of $format that is too long is held back no longer than that', (writer) => {
+test.each(callWriters)('a too long call of $format is held back only up to the limit', (writer) => {
   const MAX_ARGUMENTS = 1_000
   const SIZE = 100_000
   const long = 'x'.repeat(SIZE)
@@ -184,7 +184,7 @@ test.each(callWriters)('a call of $format that is too long is held back no longe
       reader.push(text.slice(at, at + 50))
       most = Math.max(most, pushed - told)
     }
-    // Its frames are markup: what is no call is dropped with them.
+    // Frames are markup: those that are not a call are dropped.
     if (writer.format !== 'inkling') expect(most).toBeLessThan(2 * MAX_ARGUMENTS + 500)
     reader.end()
     if (keepsCutCalls) expect(whole(writer.format, text, { limits, dropsTrailing: false }).calls).toEqual([])
@@ -200,7 +200,7 @@ const parsers = new OutputParsersOf({
   onUnknown: () => {},
 })
 
-/** Each family's own pair, and a plain one for the rest. */
+/** The reasoning format of each family, and a plain one for the others. */
 const reasoningOf = new Map([
   ['inkling', 'inkling'],
   ['kimi_k3', 'kimi_k3'],
@@ -218,7 +218,7 @@ const marksOf = new Map([
   ['hy_v4', ['<think>', '</think>']],
 ])
 
-test.each(callWriters)('calls of $format behind reasoning are the same as without', (writer) => {
+test.each(callWriters)('calls of $format after reasoning are the same as without', (writer) => {
   const reasoningParser = reasoningOf.get(writer.format) ?? 'qwen3'
   const { marks } = reasoningFormats.find(({ name }) => name === reasoningParser) ?? {}
   const [start, end] = marksOf.get(reasoningParser) ?? [marks?.start ?? '', marks?.end ?? '']

@@ -9,7 +9,7 @@ const names = toolFormats.map(({ name }) => name)
 const MARKS = /<[^<>]{1,40}>|\[[A-Z_]+\]|\]<\]minimax\[>\[/gu
 const SIZE = 100_000
 
-/** Beginnings that never end, and everything in which a second look would cost. */
+/** Starts that never end, and texts that invite a rescan. */
 function attacks(name: string): string[] {
   const own = examples
     .filter(({ format }) => format === name)
@@ -45,11 +45,11 @@ const chunksOf = (text: string, size: number) => {
 }
 
 test.each(names)(
-  '%s takes linear time over the worst of texts',
+  '%s takes linear time for adversarial texts',
   (name) => {
     for (const attack of attacks(name)) {
       const text = attack.repeat(Math.ceil(SIZE / attack.length))
-      // Some tens of milliseconds; a second look at all that came, at each character, would take far more.
+      // Usually some tens of milliseconds; a rescan at each character would take far longer.
       expect(
         timeOf(() => streamed(name, [text])),
         `${attack} at once`,
@@ -90,7 +90,7 @@ test.each(reasoningFormats.map(({ name }) => name))(
   300_000,
 )
 
-test('one call with 8 MB of arguments, a character at a time in the last', () => {
+test('one call with 8 MB of arguments in ten chunks is read', () => {
   const value = 'x'.repeat(8_000_000)
   const start = '<tool_call>{"name":"f","arguments":{"a":"'
   const { calls } = streamed('qwen', [start, ...chunksOf(value, 10), '"}}</tool_call>'])
@@ -108,15 +108,15 @@ test.each([
     'minimax_m2',
     `<minimax:tool_call><invoke name="f"><parameter name="a">${'0'.repeat(SIZE)}x</parameter></invoke></minimax:tool_call>`,
   ],
-])('%s takes linear time over a value that looks like a number to its end', (name, text) => {
+])('%s takes linear time for a value that looks like a number up to its last character', (name, text) => {
   expect(timeOf(() => streamed(name, [text]))).toBeLessThan(3_000)
 })
 
-test('attributes of a head take linear time', () => {
+test('attributes of a tag take linear time', () => {
   expect(timeOf(() => attribute('-'.repeat(SIZE), 'name'))).toBeLessThan(3_000)
 })
 
-test('ten thousand parameters', () => {
+test('ten thousand parameters are read', () => {
   const pairs = Array.from(
     { length: 10_000 },
     (_, index) => `<parameter=p${index}>${index}</parameter>`,

@@ -26,7 +26,7 @@ const tool = (name: string, parameters: object): ChatTool => ({
 const DIM_SCHEMA = { type: 'object', properties: { level: { type: 'integer' } } }
 const dim = tool('dim', DIM_SCHEMA)
 const ping = tool('ping', {})
-/** What the engine is held to. */
+/** The schema of a constraint. */
 function shapeOf(constraint: OutputConstraint | null) {
   return JSON.parse(
     service().parsers.engineConstraint('vllm', constraint ?? { kind: 'regex', pattern: '""' })?.text ?? '',
@@ -46,7 +46,7 @@ function read(request: Partial<OutputParserRequest>, chunks: readonly string[], 
   return collector.output()
 }
 
-test('calls behind reasoning are read, calls inside are not', () => {
+test('calls after reasoning are read, calls inside it are not', () => {
   const input = `<think>shall I ${CALL}?</think>\n\nYes. ${CALL}`
   for (const chunks of [[input], [...input]]) {
     const { reasoning, text, toolCalls } = read({}, chunks)
@@ -56,11 +56,11 @@ test('calls behind reasoning are read, calls inside are not', () => {
   }
 })
 
-test('space between reasoning and a call is no content', () => {
+test('white space between reasoning and a call is not content', () => {
   expect(read({}, [`<think>${CALL}</think>\n\n${CALL}\n`])).toMatchObject({ reasoning: CALL, text: '' })
 })
 
-test('reasoning that is not separated stays in the text', () => {
+test('with separatesReasoning false reasoning stays in the text', () => {
   const input = '<think>a</think>b'
   expect(read({ separatesReasoning: false }, [input])).toMatchObject({ reasoning: '', text: input })
 })
@@ -74,14 +74,14 @@ test.each([
     '<|open|>think<|sep|>hm<|close|>think<|sep|><|open|>response<|sep|>b<|close|>response<|sep|>',
     'hmb',
   ],
-])('reasoning of %s that is not separated is text, and frames are none', (name, input, text) => {
+])('reasoning of %s is text if not separated, without its frames', (name, input, text) => {
   const request = { reasoningParser: name, separatesReasoning: false, tools: [] }
   expect(parserOf(request).needsSpecialTokens).toBe(true)
   for (const chunks of [[input], [...input]])
     expect(read(request, chunks)).toMatchObject({ reasoning: '', text })
 })
 
-test('a demanded call behind reasoning is read also where the reasoning is not separated', () => {
+test('a forced call after reasoning is read also if reasoning is not separated', () => {
   const request = {
     model: 'deepseek-r1',
     separatesReasoning: false,
@@ -91,12 +91,12 @@ test('a demanded call behind reasoning is read also where the reasoning is not s
   expect(output).toMatchObject({ reasoning: '', text: 'hm', toolCalls: [{ arguments: '{"level":3}' }] })
 })
 
-test('thinking that is off makes text of the first byte', () => {
+test('with thinking off the text starts at the first byte', () => {
   const request = { model: 'deepseek-r1', isReasoningOpen: false }
   expect(read(request, ['plain'])).toMatchObject({ reasoning: '', text: 'plain' })
 })
 
-test('the wrappers of cohere are no text, with tools and without', () => {
+test('the wrappers of cohere are not text, with and without tools', () => {
   const input = '<|START_THINKING|>m<|END_THINKING|><|START_RESPONSE|>n<|END_RESPONSE|>'
   for (const tools of [[], [dim]])
     for (const chunks of [[input], [...input]])
@@ -106,7 +106,7 @@ test('the wrappers of cohere are no text, with tools and without', () => {
       })
 })
 
-test('choices of one request do not know of each other', () => {
+test('choices of one request share no state', () => {
   const parser = parserOf({})
   const [one, two] = [new OutputCollector(), new OutputCollector()]
   const [first, second] = [parser.open(one), parser.open(two)]
@@ -121,11 +121,11 @@ test('choices of one request do not know of each other', () => {
   expect(first.toolCalls).toBe(1)
 })
 
-test('with none nothing is read', () => {
+test('tool_choice none reads no calls', () => {
   expect(read({ toolChoice: { mode: 'none' } }, [CALL])).toMatchObject({ text: CALL, toolCalls: [] })
 })
 
-test('a required call is held to an array, which is read as calls', () => {
+test('a required call is constrained to an array, which is read as calls', () => {
   const request = { toolChoice: { mode: 'required' } } as const
   const { toolConstraint } = parserOf(request)
   expect(toolConstraint?.kind).toBe('json_schema')
@@ -146,7 +146,7 @@ test('a required call is held to an array, which is read as calls', () => {
   })
 })
 
-test('a named call is the text as its arguments', () => {
+test('with a named call the output becomes its arguments', () => {
   const request = { toolChoice: { mode: 'function', name: 'dim' } } as const
   expect(shapeOf(parserOf(request).toolConstraint)).toEqual(DIM_SCHEMA)
   expect(read(request, [...'{"level": 3}'])).toMatchObject({
@@ -156,7 +156,7 @@ test('a named call is the text as its arguments', () => {
   expect(read(request, ['no JSON'])).toMatchObject({ text: 'no JSON', toolCalls: [] })
 })
 
-test('equal definitions are merged, contradicting ones refused', () => {
+test('equal definitions are merged, conflicting ones rejected', () => {
   const withDefinition = (name: string, type: string) =>
     tool(name, { $defs: { X: { type } }, properties: { x: { $ref: '#/$defs/X' } } })
   const demand = (...tools: ChatTool[]) =>
@@ -167,12 +167,12 @@ test('equal definitions are merged, contradicting ones refused', () => {
   expect(() => demand(withDefinition('a', 'string'), withDefinition('b', 'number'))).toThrow(/conflicting/)
 })
 
-test('a named tool must be there, and a demand needs tools', () => {
+test('a named tool must exist, and a required call needs tools', () => {
   expect(() => parserOf({ toolChoice: { mode: 'function', name: 'other' } })).toThrow(/'other'/)
   expect(() => parserOf({ tools: [], toolChoice: { mode: 'required' } })).toThrow(/no tools/)
 })
 
-test('a demanded call and a response format exclude each other', () => {
+test('a forced call and a response format exclude each other', () => {
   const { parsers } = service()
   const parser = parsers.parserFor({ model: 'qwen3', tools: [dim], toolChoice: { mode: 'required' } })
   const { toolConstraint } = parser
@@ -183,7 +183,7 @@ test('a demanded call and a response format exclude each other', () => {
   expect(parsers.answerConstraint(parser, {})).toBeNull()
 })
 
-test('each runtime has its own name for a constraint', () => {
+test('each runtime has its own constraint names', () => {
   const { parsers } = service()
   const grammar = { kind: 'ebnf', grammar: 'root ::= "a"' } as const
   expect(parsers.engineConstraint('vllm', grammar)).toEqual({ name: 'grammar', text: grammar.grammar })
@@ -195,7 +195,7 @@ test('each runtime has its own name for a constraint', () => {
   expect(parsers.engineConstraint('mlx', grammar)).toBeNull()
 })
 
-test('a demanded call of a reasoning model is not swallowed', () => {
+test('a forced call of a reasoning model is not taken for reasoning', () => {
   const request = { model: 'deepseek-r1-distill-qwen-7b', toolChoice: { mode: 'required' } } as const
   const input = '[{"name":"dim","parameters":{}}]'
   expect(read(request, [input])).toMatchObject({ reasoning: '', toolCalls: [{ name: 'dim' }] })
@@ -205,7 +205,7 @@ test('a demanded call of a reasoning model is not swallowed', () => {
   })
 })
 
-test('an engine that was told to wait and does not is read all the same, however its answer is cut', () => {
+test('an engine that ignores the constraint delay is read too, for any split of the text', () => {
   const named = { toolChoice: { mode: 'function', name: 'dim' } } as const
   const request = { model: 'deepseek-r1', isReasoningOpen: true }
   const waits = { constraintWaits: true }
@@ -233,7 +233,7 @@ test.each([
   { kind: 'json_schema', name: 'a', schema: {} },
   { kind: 'json_object' },
   { kind: 'regex', pattern: '.+' },
-] as const)('an answer held to $kind from its first token on is no reasoning', (constraint) => {
+] as const)('output constrained by $kind from its first token is not reasoning', (constraint) => {
   const request = { model: 'deepseek-r1', isReasoningOpen: true, constraint }
   expect(read(request, ['{"a":1}'])).toMatchObject({ reasoning: '', text: '{"a":1}' })
   const waiting = read(request, ['hm</think>{"a":1}'], { constraintWaits: true })
@@ -258,7 +258,7 @@ test.each([
     ['<|start|>assistant<|channel|>commentary', '<|channel|>commentary'],
     '<|start|>assistant<|channel|>commentary to=functions.dim<|constrain|>json<|message|>',
   ],
-])('%s is demanded with its own marks', (toolParser, triggers, begin) => {
+])('%s is constrained with its own marks', (toolParser, triggers, begin) => {
   const named = parserOf({ toolParser, toolChoice: { mode: 'function', name: 'dim' } }).toolConstraint
   expect(named?.kind).toBe('structural_tag')
   const { format } = shapeOf(named)
@@ -273,7 +273,7 @@ test.each([
   expect(required.format.stop_after_first).toBeUndefined()
 })
 
-test('ids are random, or as the family counts', () => {
+test('call ids are random, or numbered as in the model family', () => {
   const ids = (model: string, text: string) =>
     read({ model, earlierToolCalls: 2 }, [text]).toolCalls.map(({ id }) => id)
   expect(ids('qwen3', CALL)[0]).toMatch(/^call_[0-9a-f]{24}$/)
@@ -284,7 +284,7 @@ test('ids are random, or as the family counts', () => {
   expect(ids('moonshotai/Kimi-K3', k3)).toEqual(['dim:0'])
 })
 
-test('an undeclared call of inkling goes with its frame, other formats hand it on', () => {
+test('an undeclared call of inkling is dropped with its frame, other formats return it', () => {
   const frame = (name: string) =>
     `<|message_model|>${name}<|content_invoke_tool_json|>{"name":"${name}","args":{}}<|end_message|>`
   const input = `${frame('other')}<|content_text|>Hi.<|end_message|>${frame('dim')}`
@@ -296,18 +296,18 @@ test('an undeclared call of inkling goes with its frame, other formats hand it o
   expect(read({}, [other]).toolCalls).toMatchObject([{ name: 'other' }])
 })
 
-test('without parallel calls the first one counts', () => {
+test('without parallel calls only the first is returned', () => {
   expect(read({ allowsParallelCalls: false }, [CALL + CALL]).toolCalls).toHaveLength(1)
 })
 
-test('special tokens are kept for marks, not for a schema', () => {
+test('special tokens are kept for formats with marks, not for a schema', () => {
   expect(parserOf({}).needsSpecialTokens).toBe(true)
   expect(parserOf({ toolChoice: { mode: 'none' } }).needsSpecialTokens).toBe(false)
   expect(parserOf({ toolChoice: { mode: 'required' } }).needsSpecialTokens).toBe(false)
   expect(parserOf({ model: 'Kimi-K3', toolChoice: { mode: 'none' } }).needsSpecialTokens).toBe(true)
 })
 
-test('an explicit name comes before the setting, the setting before detection', () => {
+test('an explicit name overrides the setting, the setting overrides detection', () => {
   const { parsers, onChoice } = service({ toolParser: 'llama' })
   expect(parsers.parserFor({ model: 'qwen3' }).toolParser).toBe('llama')
   expect(parsers.parserFor({ model: 'qwen3', toolParser: 'json' }).toolParser).toBe('json')
@@ -322,14 +322,14 @@ test.each([
   ['gpt-oss', 'gpt-oss', 'harmony', 'harmony'],
   [null, 'gpt-oss', 'harmony', 'harmony'],
   ['hermes', 'qwen3', 'qwen', 'qwen3'],
-])('%s and %s of an engine are formats by other names', (tool, reasoning, ...names) => {
+])("the engine's parser names %s and %s select the matching formats", (tool, reasoning, ...names) => {
   const { parsers, onUnknown } = service({ toolParser: 'json' })
   const parser = parsers.parserFor({ model: 'x', workerToolParser: tool, workerReasoningParser: reasoning })
   expect([parser.toolParser, parser.reasoningParser]).toEqual(names)
   expect(onUnknown).not.toHaveBeenCalled()
 })
 
-test('a name of the worker that nothing goes by is passed over, and told once', () => {
+test('an unknown parser name of the worker is ignored, and reported once', () => {
   const { parsers, onUnknown } = service({ reasoningParser: 'kimi' })
   const request = { model: 'qwen3', workerToolParser: 'gigachat9', workerReasoningParser: 'gigachat9' }
   for (let nth = 0; nth < 3; nth++) {
@@ -348,27 +348,32 @@ const template = {
 }
 
 test.each([
-  ['nobody names one', {}, { responseTemplate: template }, ['hf', 'hf']],
+  ['no parser is configured', {}, { responseTemplate: template }, ['hf', 'hf']],
   [
-    'the worker names it',
+    'the worker selects it',
     {},
     { responseTemplate: template, workerToolParser: 'hf', model: 'qwen3' },
     ['hf', 'hf'],
   ],
   [
-    'the settings name it',
+    'the settings select it',
     { reasoningParser: 'hf' },
     { responseTemplate: template, model: 'qwen3' },
     ['hf', 'hf'],
   ],
   [
-    'the other half is of another',
+    'the tool parser is a different one',
     { toolParser: 'json', reasoningParser: 'hf' },
     { responseTemplate: template, model: 'qwen3' },
     ['json', 'qwen3'],
   ],
-  ['another is named', { toolParser: 'json' }, { responseTemplate: template }, ['json', null]],
-  ['the id says another', {}, { responseTemplate: template, model: 'qwen3' }, ['qwen', 'qwen3']],
+  ['a different one is configured', { toolParser: 'json' }, { responseTemplate: template }, ['json', null]],
+  [
+    'the model id selects a different one',
+    {},
+    { responseTemplate: template, model: 'qwen3' },
+    ['qwen', 'qwen3'],
+  ],
   ['there is no template', { toolParser: 'hf' }, { model: 'qwen3' }, ['qwen', 'qwen3']],
   [
     'it has no calls',
@@ -376,13 +381,13 @@ test.each([
     { responseTemplate: { start_anchor: '@', fields: { thinking: { open: '(', close: ')' } } } },
     [null, 'hf'],
   ],
-])('a response template where %s', (_where, settings, request, names) => {
+])('the format selection with a response template, if %s', (_where, settings, request, names) => {
   const { parsers } = service(settings)
   const parser = parsers.parserFor({ model: 'x', ...request })
   expect([parser.toolParser, parser.reasoningParser]).toEqual(names)
 })
 
-test('a response template that is wanted and cannot be had is told once, with the reason', () => {
+test('an unusable response template is reported once, with the reason', () => {
   const { parsers, onTemplate } = service({ toolParser: 'hf' })
   for (let nth = 0; nth < 3; nth++) {
     parsers.parserFor({ model: 'without' })
@@ -394,7 +399,7 @@ test('a response template that is wanted and cannot be had is told once, with th
   ])
 })
 
-test('an answer in JSON of Harmony is framed by its channels', () => {
+test('a JSON answer of Harmony is framed by its channels', () => {
   const { parsers } = service()
   const parser = parsers.parserFor({ model: 'gpt-oss-20b' })
   const constraint = parsers.answerConstraint(parser, { constraint: { kind: 'json_object' } })
@@ -404,7 +409,7 @@ test('an answer in JSON of Harmony is framed by its channels', () => {
   })
 })
 
-test('allowed tools are the only ones that are demanded', () => {
+test('only allowed tools are part of the constraint', () => {
   const allowed = (names: string[]) => parserOf({ toolChoice: { mode: 'allowed', names, isRequired: true } })
   expect(shapeOf(allowed(['ping']).toolConstraint).items.anyOf).toHaveLength(1)
   expect(() => allowed(['other'])).toThrow(/'other'/)

@@ -24,14 +24,14 @@ const formats = reasoningFormats.map(({ name, isAlwaysInside }) => ({
 }))
 const tagged = formats.filter(({ name }) => name !== 'inkling')
 
-/** As the parse route does it, at once. */
+/** Parses at once, like the parse route. */
 function parsed(name: string, text: string) {
   const format = findReasoningFormat(name)
   if (format === undefined) throw new TypeError(`no format ${name}`)
   return parseReasoning(format, text)
 }
 
-test.each(formats)('$name separates at its marks, wherever the text is cut', ({ name, start, end }) => {
+test.each(formats)('$name splits at its marks, for any split of the text', ({ name, start, end }) => {
   const input = `${start}a${end} b`
   for (let at = 0; at <= input.length; at++) {
     expect(reasoned(name, [input.slice(0, at), input.slice(at)])).toEqual({ reasoning: 'a', text: ' b' })
@@ -42,7 +42,7 @@ test.each(formats)('$name separates at its marks, wherever the text is cut', ({ 
   expect(parsed(name, input)).toEqual({ reasoning: 'a', text: ' b' })
 })
 
-test.each(formats)('$name takes its marks off and nothing else', ({ name, start, end }) => {
+test.each(formats)('$name removes its marks and nothing else', ({ name, start, end }) => {
   const shards = fc.array(fc.constantFrom(start, end, 'a', ' ', '<', '</', '😀', '<|', '◁'), {
     maxLength: 12,
   })
@@ -65,7 +65,7 @@ test.each(formats)('$name takes its marks off and nothing else', ({ name, start,
   )
 })
 
-test.each(formats)('$name gives the same however the text is cut', ({ name, start, end }) => {
+test.each(formats)('the result of $name does not depend on the split of the text', ({ name, start, end }) => {
   const shards = [
     start,
     end,
@@ -112,16 +112,16 @@ test.each(formats)('$name without marks', ({ name, isAlwaysInside, end }) => {
   if (isAlwaysInside) expect(reasoned(name, [`a${end}b`])).toEqual({ reasoning: 'a', text: 'b' })
 })
 
-test.each(formats)('$name cut off inside of reasoning', ({ name, start }) => {
+test.each(formats)('$name truncated inside the reasoning', ({ name, start }) => {
   expect(reasoned(name, [`${start}cut`])).toEqual({ reasoning: 'cut', text: '' })
 })
 
-test('tags in two pieces are found, what is none is not lost', () => {
+test('split tags are found, and other tags are kept', () => {
   expect(reasoned('qwen3', ['<think>abc</thi', 'nk>d'])).toEqual({ reasoning: 'abc', text: 'd' })
   expect(reasoned('qwen3', ['</t', 'able>'])).toEqual({ reasoning: '', text: '</table>' })
 })
 
-test.each(tagged)('$name delivers a mark that stays unfinished', ({ name, start, end }) => {
+test.each(tagged)('$name returns an incomplete mark as text', ({ name, start, end }) => {
   for (const rest of ['<', start.slice(0, -1), start.slice(0, 1)]) {
     const { reasoning, text } = reasoned(name, ['x', rest])
     expect(reasoning + text).toBe(`x${rest}`)
@@ -143,22 +143,22 @@ test('text before the first block is text', () => {
   expect(reasoned('qwen3', ['x<think>a</think>b'])).toEqual({ reasoning: 'a', text: 'xb' })
 })
 
-test('kimi_k3 leaves tools for who reads them', () => {
+test('kimi_k3 leaves tool calls to the tool parser', () => {
   const tools = '<|open|>tools<|sep|><|open|>call tool="f"<|sep|>'
   expect(reasoned('kimi_k3', [`hm${tools}`], true)).toEqual({ reasoning: 'hm', text: tools })
 })
 
-test('kimi_k3 answers after the end of a response that its prompt did not begin', () => {
+test('kimi_k3 reads the answer after the end of a response that its prompt did not start', () => {
   const input = 'so<|close|>response<|sep|>the answer'
   expect(reasoned('kimi_k3', [input], true)).toEqual({ reasoning: 'so', text: 'the answer' })
 })
 
-test('cohere_cmd takes the wrappers off', () => {
+test('cohere_cmd removes the wrappers', () => {
   const input = '<|START_THINKING|>m<|END_THINKING|><|START_RESPONSE|>n<|END_RESPONSE|>'
   expect(reasoned('cohere_cmd', [...input])).toEqual({ reasoning: 'm', text: 'n' })
 })
 
-test('hy_v4 ends reasoning only with the suffix it began with', () => {
+test('hy_v4 ends reasoning only with its opening suffix', () => {
   expect(reasoned('hy_v4', ['<think:x1>a</think>b</think:x1>c'])).toEqual({
     reasoning: 'a</think>b',
     text: 'c',
@@ -166,7 +166,7 @@ test('hy_v4 ends reasoning only with the suffix it began with', () => {
 })
 
 test.each(['</think:opensource>', '</think>', '</think:x-1_Y>'])(
-  'hy_v4 ends reasoning that the prompt began with %s, wherever it is cut',
+  'hy_v4 ends reasoning that the prompt opened with %s, for any split of the text',
   (end) => {
     const input = `a</thinking>b</think:>c${end}d`
     for (let at = 0; at <= input.length; at++)
@@ -177,7 +177,7 @@ test.each(['</think:opensource>', '</think>', '</think:x-1_Y>'])(
   },
 )
 
-test('inkling keeps the frames of calls for who reads them', () => {
+test('inkling leaves the frames of calls to the tool parser', () => {
   const call = '<|content_invoke_tool_json|>{"name":"f","args":{"t":"<|end_message|>"}}<|end_message|>'
   const input = `<|content_thinking|>r<|end_message|><|message_model|>f${call}<|message_model|><|content_text|>t`
   expect(reasoned('inkling', [...input])).toEqual({ reasoning: 'r', text: `${call}t` })

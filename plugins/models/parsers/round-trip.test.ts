@@ -6,10 +6,10 @@ import { findToolFormat, toolFormats } from './formats/format-table.ts'
 import { rewriteJson } from './scan/json-text.ts'
 
 const places = fc.array(fc.nat(), { maxLength: 6 })
-/** No format has a mark in it. */
+/** Prose without a mark of any format. */
 const prose = fc.constantFrom('', 'Sure. ', 'Größe:\n', '😀 ')
 
-test.each(callWriters)('what is written as $format is read again', (writer) => {
+test.each(callWriters)('calls written as $format are read back', (writer) => {
   const { format, write } = writer
   fc.assert(
     fc.property(callsFor(writer), places, prose, (given, at, before) => {
@@ -23,7 +23,7 @@ test.each(callWriters)('what is written as $format is read again', (writer) => {
   )
 })
 
-test('every format is written here, but for the one that has no calls', () => {
+test('every format with calls has a writer', () => {
   const written = new Set(callWriters.map(({ format }) => findToolFormat(format)?.name))
   expect(toolFormats.map(({ name }) => name).filter((name) => !written.has(name))).toEqual(['passthrough'])
 })

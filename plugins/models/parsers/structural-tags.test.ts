@@ -121,7 +121,7 @@ const goldens: [format: string, triggers: string[], required: object[], named: o
   ],
 ]
 
-test.each(goldens)('the tags of %s, required and named', (format, triggers, required, named) => {
+test.each(goldens)('structural tags of %s, required and named', (format, triggers, required, named) => {
   expect(structuralTagOf(format, [dim, ping], false)).toEqual({
     format: { type: 'triggered_tags', triggers, tags: required, at_least_one: true },
   })
@@ -130,7 +130,7 @@ test.each(goldens)('the tags of %s, required and named', (format, triggers, requ
   })
 })
 
-test('other formats have no tags, names are escaped, an answer of Harmony is framed', () => {
+test('other formats have no tags, names are escaped, a JSON answer of Harmony is framed', () => {
   for (const format of ['qwen', 'json', 'deepseek', 'qwen_xml'])
     expect(structuralTagOf(format, [dim], true)).toBeNull()
   const odd = JSON.stringify(structuralTagOf('kimi_k3', [{ name: 'a&"b', parameters: {} }], true))

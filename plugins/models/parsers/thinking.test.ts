@@ -5,7 +5,7 @@ const TOGGLE =
   '{% if enable_thinking %}{% endif %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}'
 const OFF = '{% set thinking = false %}{% if thinking %}<think>{% endif %}'
 
-test('an effort of none switches thinking off, an explicit toggle wins', () => {
+test('reasoning effort none disables thinking, and an explicit toggle overrides it', () => {
   expect(thinkingOf({ chatTemplate: TOGGLE, reasoningEffort: 'none' }, null).isOn).toBe(false)
   expect(thinkingOf({ chatTemplate: TOGGLE, reasoningEffort: 'minimal' }, null).isOn).toBe(false)
   expect(thinkingOf({ chatTemplate: TOGGLE, reasoningEffort: 'high' }, null).isOn).toBe(true)
@@ -15,7 +15,7 @@ test('an effort of none switches thinking off, an explicit toggle wins', () => {
   )
 })
 
-test('how the prompt ends tells where the model goes on from', () => {
+test('the end of the prompt determines whether the model starts inside reasoning', () => {
   const at = (prompt: string, templateArguments = {}) =>
     thinkingOf({ chatTemplate: TOGGLE, prompt, templateArguments }, null)
   expect(at('<|im_start|>assistant\n<think>\n')).toEqual({
@@ -43,12 +43,12 @@ test.each([
   ['<seed:think>', '</seed:think>'],
   ['<|channel>thought\n', '<channel|>'],
   ['<|open|>think<|sep|>', '<|open|>response<|sep|>'],
-])('a prompt ends inside of reasoning after %s, behind it after %s', (start, end) => {
+])('a prompt ends inside reasoning after %s, and outside after %s', (start, end) => {
   expect(thinkingOf({ prompt: `user: x\n${start}` }, null).isReasoningOpen).toBe(true)
   expect(thinkingOf({ prompt: `user: x\n${start}${end}` }, null).isReasoningOpen).toBe(false)
 })
 
-test('default off, no toggle, and prompts that no template writes', () => {
+test('templates with thinking off by default, templates without a toggle, and unusual prompts', () => {
   expect(thinkingOf({ chatTemplate: OFF }, null)).toMatchObject({ key: 'thinking', isOn: false })
   expect(thinkingOf({ chatTemplate: OFF, templateArguments: { thinking: true } }, null).isOn).toBe(true)
   expect(thinkingOf({ chatTemplate: 'plain' }, null)).toEqual({

@@ -1,4 +1,4 @@
-/** The caches give the ids that encoding gives, stay within their bytes, and are not used where cutting is unsafe. */
+/** Caches return the ids of plain encoding, respect their byte limits, and are not used if splitting is unsafe. */
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
@@ -23,7 +23,7 @@ async function open(encode: Encode, added: readonly MarkerToken[], settings: Cac
 const cut = (added: readonly MarkerToken[], isPlain: boolean, text: string) =>
   new Segmenter(markersOf(added, isPlain)).cut(text)
 
-/** Markers are one id; else a pair of letters is one id, so that a wrong cut would show. */
+/** A marker is one id and a pair of letters is one id, so that a wrong split changes the ids. */
 function pairs(markers: readonly string[]) {
   let calls = 0
   const encode = async (text: string) => {
@@ -72,7 +72,7 @@ test('any sequence of prompts gives the ids of plain encoding', async () => {
   )
 })
 
-test('of a chat that went on, only what is new is encoded', async () => {
+test('in a continued chat only the new part is encoded', async () => {
   const { encode, calls } = pairs(['<|a|>'])
   const encoder = await open(encode, [marker('<|a|>')], on(100_000))
   await encoder.encode('one<|a|>two<|a|>')
@@ -84,14 +84,14 @@ test('of a chat that went on, only what is new is encoded', async () => {
   expect(encoder.counts).toEqual({ promptHits: 1, promptMisses: 2, segmentHits: 2, segmentMisses: 3 })
 })
 
-test('a tokenizer whose pieces depend on what stands before them is not cut', async () => {
+test('a tokenizer with context-dependent pieces is not split', async () => {
   const encode = async (text: string) => Uint32Array.of(text.length)
   const encoder = await open(encode, [marker('<|a|>')], on(1_000))
   expect(encoder.usesSegments).toBe(false)
   expect([...(await encoder.encode('x<|a|>y'))]).toEqual([7])
 })
 
-test('tokens that strip, normalize or overlap are no borders', () => {
+test('tokens that strip, normalize or overlap are not split points', () => {
   const added = [
     marker('<|a|>'),
     marker('<l>', { lstrip: true }),
@@ -109,7 +109,7 @@ test('tokens that strip, normalize or overlap are no borders', () => {
   expect(markersOf([marker('<<'), marker('<a>')], true).size).toBe(0)
 })
 
-test('what was used longest ago goes first', () => {
+test('the least recently used entry is evicted', () => {
   const lru = new ByteLru(700, 3)
   const ids = Uint32Array.of(1)
   for (const text of ['a', 'b', 'c']) lru.set(text, ids)
@@ -122,7 +122,7 @@ test('what was used longest ago goes first', () => {
   expect(lru.get('y'.repeat(1_000))).toBeUndefined()
 })
 
-test('a text that is asked again as a part of another one does not keep that in memory', () => {
+test('a substring used as a key does not retain its parent string', () => {
   const collect = runInNewContext('gc') as () => void
   const lru = new ByteLru(10_000_000)
   const segment = (nth: number) => `segment ${nth} ${'of many words '.repeat(20)}`
@@ -138,7 +138,7 @@ test('a text that is asked again as a part of another one does not keep that in 
   expect(process.memoryUsage().heapUsed - before).toBeLessThan(10_000_000)
 })
 
-test('whatever is put in and asked for, it is what a plain list would be', () => {
+test('the cache behaves like a plain list', () => {
   const key = fc.integer({ min: 0, max: 12 }).map((nth) => 'k'.repeat(nth))
   const step = fc.oneof(
     fc.record({ set: key, size: fc.integer({ min: 0, max: 40 }) }),

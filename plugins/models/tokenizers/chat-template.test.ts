@@ -1,4 +1,4 @@
-/** Templates print, compare and loop as Python does. The expected texts are Jinja2's own. */
+/** Templates print, compare and loop like Python. The expected texts are those of Jinja2. */
 import { describe, expect, test } from 'vitest'
 import { ChatTemplates } from './chat-template.ts'
 import { detectContentFormat } from './content-format.ts'
@@ -72,7 +72,7 @@ test.each([
   expect(render(template, { x: [{ a: 1, b: 2 }, { b: 3 }] })).toBe(expected)
 })
 
-test('loops keep what was printed before they break off or go on', () => {
+test('loops keep the text printed before break and continue', () => {
   const template =
     '{% for i in x %}{% for j in x %}{{ j }}{% if j == i %}{% break %}{% endif %},{% endfor %};' +
     '{% if i == 2 %}{% continue %}{% elif i == 3 %}!{% break %}{% endif %}.{% else %}none{% endfor %}'
@@ -88,11 +88,11 @@ test.each([
   ['{{ none.strip() }}', 'no method strip'],
   ['{{ 1 | tojson(colour=1) }}', 'no argument named colour'],
   ['{% for i in range(1000000000) %}{% endfor %}', 'too long'],
-])('%s is refused', (template, reason) => {
+])('%s is rejected', (template, reason) => {
   expect(() => render(template)).toThrowError(reason)
 })
 
-test('nesting that would exhaust the stack is an error and not a crash', () => {
+test('nesting that would exhaust the stack is an error, not a crash', () => {
   const deep = `${'{% if true %}'.repeat(2_000)}x${'{% endif %}'.repeat(2_000)}`
   expect(() => render(deep)).toThrowError()
   let value: unknown = 1
@@ -100,7 +100,7 @@ test('nesting that would exhaust the stack is an error and not a crash', () => {
   expect(() => render('{{ x | tojson }}', { x: value })).toThrowError()
 })
 
-describe('which template, and in what form', () => {
+describe('template selection and form', () => {
   const named = new ChatTemplates(
     new Map([
       ['tool_use', 'tools: {{ tools | length }}'],
@@ -109,12 +109,12 @@ describe('which template, and in what form', () => {
     SPECIAL,
   )
 
-  test('tool_use where there are tools', () => {
+  test('tool_use is used if there are tools', () => {
     expect(named.render({ messages: [], tools: [{}] })).toBe('tools: 1')
     expect(named.render({ messages: [], tools: [] })).toBe('plain')
   })
 
-  test('arguments are values, unless the template wants their text', () => {
+  test('arguments are values, unless the template uses their text', () => {
     const calls = [{ id: '1', type: 'function', function: { name: 'f', arguments: '{"a":1}' } }]
     const messages = [{ role: 'assistant', tool_calls: calls }]
     const loop = (inner: string) =>
@@ -148,17 +148,17 @@ describe('which template, and in what form', () => {
     ['{% if message.content is string %}{{ message.content }}{% endif %}', 'string'],
     ["{{ message.content.split('x')[0] }}", 'string'],
     ['{% if %}', 'string'],
-  ])('%s wants %s', (template, format) => {
+  ])('the content format of %s is %s', (template, format) => {
     expect(detectContentFormat(template)).toBe(format)
   })
 
-  test('a template of more parts than a call takes arguments is looked through', () => {
+  test('a template with more parts than the argument limit of a call is analysed', () => {
     const template = `${'{{ a }}'.repeat(150_000)}{{ message.content | length }}`
     expect(detectContentFormat(template)).toBe('parts')
   })
 })
 
-test('the prompt ends with the text that is to be continued', () => {
+test('the prompt ends with the text to be continued', () => {
   const template =
     '{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}'
   const messages = [

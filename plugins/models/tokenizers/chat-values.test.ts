@@ -7,7 +7,7 @@ function depthOf(value: unknown): number {
   return 1 + Math.max(0, ...Object.values(value).map(depthOf))
 }
 
-test('says of any JSON how deeply it nests', () => {
+test('nesting depth is detected for any JSON', () => {
   fc.assert(
     fc.property(fc.jsonValue({ maxDepth: 6 }), fc.nat(8), (value, levels) => {
       expect(isDeeperThan(levels, JSON.stringify(value))).toBe(depthOf(value) > levels)
@@ -15,7 +15,7 @@ test('says of any JSON how deeply it nests', () => {
   )
 })
 
-test('brackets without end are told apart at once', () => {
+test('unclosed brackets are detected immediately', () => {
   expect(isDeeperThan(128, '['.repeat(30_000_000))).toBe(true)
   expect(isDeeperThan(128, JSON.stringify({ a: '['.repeat(1_000) }))).toBe(false)
 })

@@ -1,4 +1,4 @@
-/** Decoding id by id gives what decoding all at once gives, and never a broken piece of a character that is finished later. */
+/** Incremental decoding gives the same text as decoding at once, without partial characters. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { buildTokenTable } from './build-token-table.ts'
@@ -18,7 +18,7 @@ function rulesOf(decoder: object): DecoderRules {
   return rules
 }
 
-/** Every byte, some larger pieces that begin or end inside characters, and added tokens. */
+/** Every byte, some longer pieces that start or end inside characters, and added tokens. */
 const BYTE_RULES = rulesOf({ type: 'ByteLevel' })
 const larger = ['hello', ' w', 'é', '漢字', '😀'].map((text) => Buffer.from(text))
 const cut = [
@@ -57,7 +57,7 @@ function decodeAll(table: TokenTable, rules: DecoderRules, ids: readonly number[
   return [...ids.map((id) => decoder.push(id)), decoder.end()]
 }
 
-/** Ids that spell a text in bytes, cut anywhere, among others. */
+/** Ids that spell a text byte by byte. */
 const textIds = fc.string({ unit: 'binary' }).map((text) => [...Buffer.from(text.toWellFormed())])
 
 describe('byte-level vocabularies', () => {
@@ -76,7 +76,7 @@ describe('byte-level vocabularies', () => {
     )
   })
 
-  test('no piece of a whole text has a replacement character, and none is half a surrogate pair', () => {
+  test('no piece of a complete text has a replacement character or half a surrogate pair', () => {
     fc.assert(
       fc.property(textIds, (sequence) => {
         const pieces = decodeAll(byteTable, BYTE_RULES, sequence)
@@ -88,17 +88,17 @@ describe('byte-level vocabularies', () => {
     )
   })
 
-  test('an unfinished character at the end is one replacement character', () => {
+  test('an incomplete character at the end is one replacement character', () => {
     expect(decodeAll(byteTable, BYTE_RULES, [0x61, 0xf0, 0x9f, 0x98])).toEqual(['a', '', '', '', '�'])
   })
 
-  test('a skipped special token does not come between the bytes of a character', () => {
+  test('a skipped special token does not split a character', () => {
     const sequence = [0xc3, SPECIAL.id, 0xa9, MARKER.id]
     expect(decodeAll(byteTable, BYTE_RULES, sequence, { skipSpecialTokens: true }).join('')).toBe('é<tool>')
     expect(decodeAll(byteTable, BYTE_RULES, sequence).join('')).toBe('�<|end|>�<tool>')
   })
 
-  test('ids beyond the vocabulary give no text and stop nothing', () => {
+  test('ids beyond the vocabulary are ignored', () => {
     expect(decodeAll(byteTable, BYTE_RULES, [0x61, 4_000_000_000, -1, 1.5, 299, 0x62]).join('')).toBe('ab')
   })
 
@@ -123,7 +123,7 @@ describe('vocabularies with byte pieces', () => {
     )
   })
 
-  test('no piece of a whole text has a replacement character', () => {
+  test('no piece of a complete text has a replacement character', () => {
     fc.assert(
       fc.property(textIds, (sequence) => {
         const pieces = decodeAll(textTable, LLAMA_RULES, sequence, { isContinuation: true })
@@ -132,14 +132,14 @@ describe('vocabularies with byte pieces', () => {
     )
   })
 
-  test('one space at the beginning is dropped, unless the text goes on from a prompt', () => {
+  test('one space at the start is dropped, unless the text continues a prompt', () => {
     expect(decodeAll(textTable, LLAMA_RULES, [257, 256, 256])).toEqual(['', ' Hello', ' Hello', ''])
     expect(decodeAll(textTable, LLAMA_RULES, [258, 256]).join('')).toBe('  Hello')
     expect(decodeAll(textTable, LLAMA_RULES, [256], { isContinuation: true }).join('')).toBe(' Hello')
   })
 })
 
-/** The rules once more, on whole runs of bytes. */
+/** The same rules, applied to complete runs of bytes. */
 function fallbackText(sequence: readonly number[]): string {
   let text = ''
   let bytes: number[] = []
@@ -169,13 +169,13 @@ function isOneCharacter(bytes: number[], length: number): boolean {
   return [...text].length === 1 && Buffer.from(text).equals(Buffer.from(bytes))
 }
 
-test('words with spaces between them, where a vocabulary has no decoder', () => {
+test('a vocabulary without a decoder joins words with spaces', () => {
   const rules = rulesOf(null as never)
   const table = buildTokenTable({ size: 2, piece: (id) => ['one', 'two'][id], added: [], rules })
   expect(decodeAll(table, rules, [0, 1, 0]).join('')).toBe('one two one')
 })
 
-test('a decoder of a kind that is not known is told', () => {
+test('an unknown decoder is reported as null', () => {
   expect(toDecoderRules({ type: 'CTC' })).toBeNull()
   expect(toDecoderRules({ type: 'Sequence', decoders: [{ type: 'Strip', start: 0, stop: 2 }] })).toBeNull()
 })
@@ -183,7 +183,7 @@ test('a decoder of a kind that is not known is told', () => {
 describe('stops', () => {
   const spell = (text: string) => [...Buffer.from(text)]
 
-  test('a hidden stop id ends the text and frees what was held back', () => {
+  test('a hidden stop id ends the text and releases the held-back text', () => {
     const decoder = openDecoder(byteTable, BYTE_RULES, { stopIds: [SPECIAL.id], stops: ['abc'] })
     expect([...spell('xab'), SPECIAL.id, ...spell('c')].map((id) => decoder.push(id))).toEqual([
       'x',
@@ -196,7 +196,7 @@ describe('stops', () => {
     expect(decoder.end()).toBe('')
   })
 
-  test('a visible stop id is decoded, and prints nothing when special tokens are skipped', () => {
+  test('a visible stop id is decoded, and gives no text if special tokens are skipped', () => {
     const texts = [true, false].map((skipSpecialTokens) => {
       const options = { stopIds: [SPECIAL.id], includeStop: true, skipSpecialTokens }
       const decoder = openDecoder(byteTable, BYTE_RULES, options)
@@ -205,7 +205,7 @@ describe('stops', () => {
     expect(texts).toEqual(['a', 'a<|end|>'])
   })
 
-  test('a stop may end inside what the end of the text sets free', () => {
+  test('a stop string may match in the text released at the end', () => {
     const decoder = openDecoder(byteTable, BYTE_RULES, { stops: ['x�'] })
     expect([0x79, 0x78, 0xf0].map((id) => decoder.push(id))).toEqual(['y', '', ''])
     expect(decoder.end()).toBe('')

@@ -1,4 +1,4 @@
-/** Prompts of pieces: ids of Harmony's public library, and no control token out of a text. */
+/** Prompts of pieces have the ids of Harmony's public library, and no control tokens from a text. */
 import { createHash } from 'node:crypto'
 import { readFileSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
@@ -27,7 +27,7 @@ afterAll(() => {
   if (vocabulary !== null) rmSync(dirname(vocabulary), { recursive: true })
 })
 
-describe.skipIf(vocabulary === null)('the vocabulary of Harmony', () => {
+describe.skipIf(vocabulary === null)('the Harmony vocabulary', () => {
   let tokenizer: OpenTokenizer
   beforeAll(async () => {
     tokenizer = await openFrom(vocabulary ?? '')
@@ -53,7 +53,7 @@ describe.skipIf(vocabulary === null)('the vocabulary of Harmony', () => {
     expect([...(await tokenizer.encoder.encode('<|end|>'))]).toEqual([200_007])
   })
 
-  test('a token that the vocabulary lacks is named', async () => {
+  test('the error names a token that the vocabulary lacks', async () => {
     const pieces = [{ isToken: true, text: '<|im_start|>' }]
     await expect(tokenizer.encodePieces(pieces)).rejects.toThrowError(/no token <\|im_start\|>/)
   })
@@ -62,7 +62,7 @@ describe.skipIf(vocabulary === null)('the vocabulary of Harmony', () => {
 const llama2 = tokenizerPart('llama2')
 
 test.skipIf(llama2 === null)(
-  'vocabularies of the library: a text that holds tokens gives none',
+  'vocabularies of the library: a text that contains token strings gives no such tokens',
   async () => {
     const tokenizer = await openFrom(llama2 ?? '')
     const special = [...(await tokenizer.encoder.encode('</s>'))]
@@ -74,7 +74,7 @@ test.skipIf(llama2 === null)(
   180_000,
 )
 
-test('texts are cut so that no part holds a token', () => {
+test('texts are split so that no part contains a token string', () => {
   const contents = ['<s>', 's><', '😀x']
   const added = contents.map((content, id) => ({ id, content, special: true }))
   const shards = ['<', 's', '>', '<s>', '😀', 'x', 'a']
@@ -87,7 +87,7 @@ test('texts are cut so that no part holds a token', () => {
   )
 })
 
-test('the sample names its tokens too', async () => {
+test('the sample finds its tokens by name, too', async () => {
   const folder = fileURLToPath(new URL('./sample', import.meta.url))
   const tokenizer = await openFrom(folder)
   const [name] = tokenizer.facts.special.all

@@ -1,4 +1,4 @@
-/** Real vocabularies and templates against what Python's tokenizers and transformers gave. */
+/** Real vocabularies and templates compared with the output of Python's tokenizers and transformers. */
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { beforeAll, describe, expect, test } from 'vitest'
@@ -42,7 +42,7 @@ function comparePrompts(name: string, templates: ChatTemplates): void {
       addGenerationPrompt: chat.add_generation_prompt,
       templateKwargs: chat.kwargs,
     }
-    // Parts become one string where the template wants that; Python has no such step.
+    // Parts become one string if the template requires it; Python has no such step.
     const isJoined = chat.name === 'parts' && templates.contentFormat === 'string'
     if (isJoined && expected !== null) expect(templates.render(prompt)).toContain('first \n second')
     if (isJoined) continue
@@ -59,7 +59,7 @@ describe.each(Object.keys(idRows))('%s', (family) => {
     tokenizer = await openFrom(source, true)
   }, 180_000)
 
-  test.skipIf(source === null)('ids equal those of Python, and decode to the same text', async () => {
+  test.skipIf(source === null)('ids equal those of Python and decode to the same text', async () => {
     const { facts, encoder, encodeSpecial } = tokenizer
     const table = new TokenTable(facts.table)
     const decode = (ids: Iterable<number>, skipSpecialTokens: boolean) => {
@@ -77,7 +77,7 @@ describe.each(Object.keys(idRows))('%s', (family) => {
         plain,
         special,
       ])
-      // Once more from memory.
+      // Once more, from the cache.
       expect(digest(await encoder.encode(text))).toBe(plain)
       expect(digest(codePoints(decode(ids, false))), text).toBe(kept)
       expect(digest(codePoints(decode(ids, true))), text).toBe(short)
@@ -123,7 +123,7 @@ const CONTENT_FORMATS: readonly (readonly [template: string, format: 'string' | 
   ['templates/smollm2', 'string'],
 ]
 
-/** Null where the package that carries it is not installed. */
+/** Null if the package with the template is not installed. */
 function realTemplate(name: string): string | null {
   const [family, key] = name.split('/')
   if (family === 'templates') return readFileSync(tokenizerFixture(`${name}.jinja`), 'utf8')
@@ -139,7 +139,7 @@ function realTemplate(name: string): string | null {
 describe.each(CONTENT_FORMATS)('%s', (name, format) => {
   const template = realTemplate(name)
 
-  test.skipIf(template === null)('the content format of real templates', () => {
+  test.skipIf(template === null)('the content format is detected', () => {
     const templates = new ChatTemplates(new Map([['default', template ?? '']]), PLAIN)
     expect(templates.contentFormat).toBe(format)
   })

@@ -1,4 +1,4 @@
-/** Generated templates: each rendering ends within its limits, or with an error that is meant for the client. */
+/** Generated templates: each rendering ends within its limits or with a client error. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { ChatTemplates } from './chat-template.ts'
@@ -7,7 +7,7 @@ import { TemplateError } from './template-functions.ts'
 
 const SPECIAL = { bos: '<s>', eos: null, unk: null, pad: null, all: [] }
 const LIMITS = { maxSteps: 10_000, maxCharacters: 20_000, maxMs: 2_000 }
-/** Far more than the limits, for a busy machine. */
+/** Far above the limits, for a loaded machine. */
 const LIMIT_MS = 20_000
 
 /** Variables that every template has, so that most expressions have a value. */

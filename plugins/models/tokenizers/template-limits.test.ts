@@ -1,15 +1,15 @@
-/** Templates that would take minutes, or all memory: each is stopped, and says by which limit. */
+/** Templates that would take minutes or exhaust memory are stopped, and the error names the limit. */
 import { describe, expect, test } from 'vitest'
 import { ChatTemplates } from './chat-template.ts'
 import { DEFAULT_LIMITS, RenderLimitExceeded } from './render-budget.ts'
 
 const SPECIAL = { bos: null, eos: null, unk: null, pad: null, all: [] }
-/** Only when a chat says so: the trials at loading pass. */
+/** Active only if a chat requests it: the trial renderings at load time pass. */
 const HARMLESS_UNTIL = '{% if messages[0].content == "go" %}'
-/** A text of 2^23 letters. */
+/** A text of 2^23 characters. */
 const LONG =
   "{% set ns = namespace(s='a', l=[0]) %}{% for i in range(23) %}{% set ns.s = ns.s ~ ns.s %}{% endfor %}"
-/** A list that is small, and has 2^60 items when it is written. */
+/** A small list that prints 2^60 items. */
 const DEEP = '{% set d = namespace(v=["x"]) %}{% for i in range(60) %}{% set d.v = [d.v, d.v] %}{% endfor %}'
 const DEEP2 = DEEP.replaceAll('d.v', 'e.v').replace('set d', 'set e')
 const LIST = '{% set big = range(100000) %}'
@@ -20,7 +20,7 @@ const HOSTILE: readonly (readonly [string, string])[] = [
     '{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}',
   ],
   [
-    'nested loops over texts',
+    'nested loops over strings',
     `${LONG}{% for a in ns.s[:99999] %}{% for b in ns.s[:99999] %}{% endfor %}{% endfor %}`,
   ],
   [
@@ -28,7 +28,7 @@ const HOSTILE: readonly (readonly [string, string])[] = [
     '{% for a in range(100000) %}{% for b in range(100000) if b < 0 %}{% endfor %}{% endfor %}',
   ],
   [
-    'a text that is doubled',
+    'a string that is doubled',
     "{% set ns = namespace(s='a') %}{% for i in range(99) %}{% set ns.s = ns.s + ns.s %}{% endfor %}",
   ],
   ['output in a loop', `${LONG}{% for a in range(100) %}{{ ns.s }}{% endfor %}`],
@@ -88,7 +88,7 @@ const HOSTILE: readonly (readonly [string, string])[] = [
 ]
 
 describe.each(HOSTILE)('%s', (_what, body) => {
-  test('is stopped in a chat, and when it is tried', () => {
+  test('is stopped in a chat and at load time', () => {
     const sources = (text: string) => new Map([['odd', text]])
     const limits = { ...DEFAULT_LIMITS, maxMs: 300 }
     const onUse = new ChatTemplates(sources(`${HARMLESS_UNTIL}${body}{% endif %}ok`), SPECIAL, { limits })

@@ -30,7 +30,7 @@ describe.skipIf(part === '')('with tiktoken', () => {
       const { bpe_ranks: ranks } = require(`${part}/encoders/${name}.json`) as {
         bpe_ranks: string
       }
-      // Lines of: a sign, the first rank, and pieces in order.
+      // Line format: a sign, the first rank, and pieces in order.
       const lines = ranks.split('\n').flatMap((line) => {
         const [, first, ...pieces] = line.split(' ')
         return pieces.map((piece, place) => `${piece} ${Number(first) + place}`)
@@ -60,6 +60,6 @@ test.each([
   ['YQ== 0\nYg==', 'line 2'],
   ['YQ== -1', 'line 1'],
   ['!! 3', 'line 1'],
-])('a file such as %j is refused', (text, reason) => {
+])('the file content %j is rejected', (text, reason) => {
   expect(() => readTiktoken('x.tiktoken', Buffer.from(text), {})).toThrowError(reason)
 })

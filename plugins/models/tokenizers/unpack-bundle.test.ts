@@ -1,4 +1,4 @@
-/** Archives from workers, well meant and not. */
+/** Archives from workers, valid and hostile. */
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -25,7 +25,7 @@ function unpack(bytes: Buffer): string[] {
   return readdirSync(folder).sort()
 }
 
-test('the files of a tokenizer are unpacked, all else is left out', () => {
+test('the files of a tokenizer are unpacked, all others are ignored', () => {
   const entries: ZipEntry[] = [
     { name: 'tokenizer.json', content: '{"a":1}'.repeat(100) },
     { name: 'chat_template.jinja', content: 'hi', isStored: true },
@@ -37,7 +37,7 @@ test('the files of a tokenizer are unpacked, all else is left out', () => {
   expect(readFileSync(join(folder, 'tokenizer.json'), 'utf8')).toBe('{"a":1}'.repeat(100))
 })
 
-test('an archive that another program wrote', () => {
+test('an archive written by another program is unpacked', () => {
   const script =
     "import sys,zipfile; z=zipfile.ZipFile(sys.argv[1],'w',zipfile.ZIP_DEFLATED); z.writestr('config.json','{}'); z.comment=b'from elsewhere'; z.close()"
   try {
@@ -51,26 +51,32 @@ test('an archive that another program wrote', () => {
 })
 
 test.each<[string, ZipEntry[]]>([
-  ['a name that leads out', [{ name: '../tokenizer.json', content: '{}' }]],
-  ['a name that leads out further in', [{ name: 'a/../../tokenizer.json', content: '{}' }]],
+  ['a name outside the folder', [{ name: '../tokenizer.json', content: '{}' }]],
+  ['a nested name outside the folder', [{ name: 'a/../../tokenizer.json', content: '{}' }]],
   ['an absolute name', [{ name: '/tmp/tokenizer.json', content: '{}' }]],
-  ['a name of another system', [{ name: 'C:tokenizer.json', content: '{}' }]],
+  ['a Windows drive name', [{ name: 'C:tokenizer.json', content: '{}' }]],
   ['a name with backslashes', [{ name: '..\\tokenizer.json', content: '{}' }]],
-  ['a name with a zero', [{ name: 'tokenizer.json\0.jinja', content: '{}' }]],
+  ['a name with a NUL', [{ name: 'tokenizer.json\0.jinja', content: '{}' }]],
   ['too many files', Array.from({ length: 6 }, (_, i) => ({ name: `${i}.jinja`, content: 'x' }))],
-  ['too much', [{ name: 'a.jinja', content: 'x'.repeat(10_001) }]],
-  ['too much together', ['a', 'b'].map((name) => ({ name: `${name}.jinja`, content: 'x'.repeat(6_000) }))],
-  ['less claimed than it has', [{ name: 'a.jinja', content: 'x'.repeat(20_000), claims: { bytes: 10 } }]],
-  ['more claimed than it has', [{ name: 'a.jinja', content: 'x', claims: { bytes: 10 } }]],
-  ['a wrong sum', [{ name: 'a.jinja', content: 'x', claims: { crc: 1 } }]],
+  ['a too large file', [{ name: 'a.jinja', content: 'x'.repeat(10_001) }]],
+  [
+    'too much content in total',
+    ['a', 'b'].map((name) => ({ name: `${name}.jinja`, content: 'x'.repeat(6_000) })),
+  ],
+  [
+    'a declared size below the actual one',
+    [{ name: 'a.jinja', content: 'x'.repeat(20_000), claims: { bytes: 10 } }],
+  ],
+  ['a declared size above the actual one', [{ name: 'a.jinja', content: 'x', claims: { bytes: 10 } }]],
+  ['a wrong checksum', [{ name: 'a.jinja', content: 'x', claims: { crc: 1 } }]],
   ['an unknown method', [{ name: 'a.jinja', content: 'x', claims: { method: 12 } }]],
   ['the same name twice', ['a', 'a'].map((name) => ({ name: `${name}.jinja`, content: 'x' }))],
-])('%s is refused', (_what, entries) => {
+])('%s is rejected', (_what, entries) => {
   expect(() => unpack(zipArchive(entries))).toThrow(SourceError)
   expect(existsSync(join(base, 'tokenizer.json'))).toBe(false)
 })
 
-test('whatever is broken in an archive, nothing but a refusal comes of it', () => {
+test('a corrupted archive is rejected or unpacked, and never throws another error', () => {
   const whole = zipArchive([
     { name: 'tokenizer.json', content: '{"a":1}'.repeat(9) },
     { name: 'b.jinja', content: 'hello', isStored: true },

@@ -1,4 +1,4 @@
-/** Services with limits for names and ids accept what they get, and clients see their own names. */
+/** Names and ids are fitted to the limits of a service, and clients see their own. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { ChatMessage, GenerationRequest } from '#kernel'
@@ -23,7 +23,7 @@ function request(more: Partial<GenerationRequest> = {}): GenerationRequest {
 
 const tool = (name: string) => ({ type: 'function', function: { name } }) as const
 
-test('declarations, choices, calls and results of one function stay together, and short names as they are', () => {
+test('declarations, choices, calls and results of one function get the same name, and short names are unchanged', () => {
   const messages: ChatMessage[] = [
     {
       role: 'assistant',
@@ -52,7 +52,7 @@ test('declarations, choices, calls and results of one function stay together, an
   })
 })
 
-test('calls in the format of the client are changed in the same way', () => {
+test("calls in the client's format are renamed in the same way", () => {
   const items = [
     { type: 'function_call', call_id: 'a:1', name: LONG, arguments: '{}' },
     { type: 'function_call', call_id: 'b', namespace: 'n', name: LONG, arguments: '{}' },
@@ -82,7 +82,7 @@ test('calls in the format of the client are changed in the same way', () => {
   ])
 })
 
-test('whatever the names, all are accepted, and a name that was changed once is not changed again', () => {
+test('any names become valid, and a fitted name is not changed again', () => {
   fc.assert(
     fc.property(fc.uniqueArray(fc.string({ minLength: 1, maxLength: 200, unit: 'binary' })), (given) => {
       const { request: fitted, names } = fitNames(request({ tools: given.map(tool) }))

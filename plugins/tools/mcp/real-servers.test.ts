@@ -72,7 +72,7 @@ realTest(
 )
 
 realTest(
-  'server-everything over the older event stream, found by itself',
+  'server-everything over the older event stream, detected automatically',
   async () => {
     const url = await startEverything('sse', '/sse')
     await useEverything(openLoop(), ['everything', url])
@@ -90,7 +90,7 @@ realTest(
 )
 
 realTest(
-  'the filesystem server reads a file, and refuses one outside its folder',
+  'the filesystem server reads a file, and rejects one outside its folder',
   async () => {
     const folder = mkdtempSync(join(tmpdir(), 'weir-mcp-'))
     ends.push(() => rmSync(folder, { recursive: true }))

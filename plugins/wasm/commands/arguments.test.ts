@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { readMatch } from './arguments.ts'
 
-test('members that come again add up, headers by name', () => {
+test('repeated members add up, headers by name', () => {
   expect(readMatch()).toBeNull()
   const pairs = ['models=demo, gpt-*', 'models=other', 'routes=/v1/*', 'header:X-Team=red=1', 'header:b=c*']
   expect(readMatch([...pairs, 'tenants=auth:a', 'share=0.25'])).toEqual({
@@ -20,6 +20,6 @@ test.each([
   ['modls=x', '--match has no member modls'],
   ['share=2', 'between 0 and 1'],
   ['share=some', 'between 0 and 1'],
-])('%s is refused: %s', (pair, message) => {
+])('%s is rejected: %s', (pair, message) => {
   expect(() => readMatch([pair])).toThrow(message)
 })

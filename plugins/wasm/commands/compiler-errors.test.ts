@@ -1,4 +1,4 @@
-/** Findings of the AssemblyScript compiler, read from what version 0.28 prints. */
+/** Parsing of AssemblyScript compiler errors, as printed by version 0.28. */
 import { expect, test } from 'vitest'
 import { readCompilerErrors } from './compiler-errors.ts'
 
@@ -22,7 +22,7 @@ ERROR TS2554: Expected 1 arguments, but got 0.
 
 FAILURE 2 compile error(s)`
 
-test('each finding has a place that editors understand, and the source under it', () => {
+test('each error has a location in editor format, and its source lines', () => {
   const found = readCompilerErrors(OUTPUT, 'my-module')
   expect(found.map(({ file, line, column, level }) => [file, line, column, level])).toEqual([
     ['my-module/assembly/index.ts', 3, 23, 'error'],
@@ -37,7 +37,7 @@ test('each finding has a place that editors understand, and the source under it'
   ])
 })
 
-test('colours change nothing', () => {
+test('colours are ignored', () => {
   const coloured = OUTPUT.replaceAll(/(ERROR|WARNING|FAILURE)/g, '\u001b[91m$1\u001b[0m').replaceAll(
     /(~~+)/g,
     '\u001b[91m$1\u001b[0m',
@@ -46,6 +46,6 @@ test('colours change nothing', () => {
 })
 
 test.each(['', 'error[E0425]: cannot find value `x`\n --> src/lib.rs:3:5', 'ERROR: no place'])(
-  'other output gives nothing, so that it is shown as it is: %j',
+  'other output has no findings and is shown unchanged: %j',
   (output) => expect(readCompilerErrors(output, '')).toEqual([]),
 )

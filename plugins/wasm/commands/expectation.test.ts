@@ -1,4 +1,4 @@
-/** What a module did, written as an expectation: the next comparison finds no difference. */
+/** Expectations written from observed behaviour match it in the next comparison. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { AttachPoint } from '../../../wasm-sdk/abi.ts'
@@ -45,10 +45,10 @@ const observed: fc.Arbitrary<Observed> = fc.record({
 })
 const points = fc.constantFrom<AttachPoint>('OnRequest', 'OnResponse', 'OnError', 'OnStreamEvent', 'OnPick')
 
-/** As it comes back from a file. */
+/** The expectation after a round trip through a file. */
 const reread = (expectation: Expectation) => JSON.parse(JSON.stringify(expectation)) as Expectation
 
-test('recorded or corrected, an expectation holds for what it was made of, and writing it again changes nothing', () => {
+test('a recorded or corrected expectation matches its observation, and rewriting it changes nothing', () => {
   const expects = fc.constantFrom<Expectation>(
     {},
     { status: 1, body: 'x' },
@@ -65,7 +65,7 @@ test('recorded or corrected, an expectation holds for what it was made of, and w
 })
 
 describe('a correction', () => {
-  test('touches only what was named and differs', () => {
+  test('changes only members that are listed and differ', () => {
     const seen: Observed = { ...NOTHING, action: 'modify', status: 503, headers_set: [['a', 'b1']] }
     const before: Expectation = { status: 500, headers_set: { a: { matches: '^b' } } }
     expect(expectationOf({ on: 'OnResponse', expect: before }, seen)).toEqual({
@@ -74,7 +74,7 @@ describe('a correction', () => {
     })
   })
 
-  test('leaves headers out that come twice: a case has no words for them', () => {
+  test('omits repeated headers, which a case cannot express', () => {
     const seen: Observed = {
       ...NOTHING,
       action: 'modify',
@@ -88,7 +88,7 @@ describe('a correction', () => {
     expect(expectationOf({ on: 'OnResponse', expect: before }, seen)).toEqual(before)
   })
 
-  test('of a failure leaves out limits and lines of the source', () => {
+  test('of a failure omits limits and source lines', () => {
     const of = (failure: string) => expectationOf({ on: 'OnError', expect: {} }, { ...NOTHING, failure })
     expect(of('the call exceeded 1000 ms')).toEqual({ fails: 'the call exceeded' })
     expect(of('no way at assembly/index.ts:10:35')).toEqual({ fails: 'no way' })

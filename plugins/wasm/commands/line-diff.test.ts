@@ -1,24 +1,24 @@
-/** Differences between texts: taking their lines out and in makes one text of the other. */
+/** Line differences: applying them to one text gives the other. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { lineDiff } from './line-diff.ts'
 
 const lines = fc.array(fc.constantFrom('a', 'b', 'c', ' ', ''), { minLength: 1, maxLength: 12 })
 
-test('with all lines around it, a difference holds both texts in order', () => {
+test('with full context a difference contains both texts in order', () => {
   fc.assert(
     fc.property(lines, lines, (before, after) => {
       const script = lineDiff(before.join('\n'), after.join('\n'), 100)
       const side = (mark: string) =>
         script.filter((line) => line[0] === mark || line[0] === ' ').map((line) => line.slice(2))
-      // Of equal texts nothing is shown.
+      // Equal texts give no output.
       expect(script.length === 0 ? before : side('-')).toEqual(before)
       expect(script.length === 0 ? before : side('+')).toEqual(after)
     }),
   )
 })
 
-test('lines far from any change are left out, and the gap is shown', () => {
+test('lines far from any change are omitted, and the gap is marked', () => {
   const before = ['1', '2', '3', '4', '5', '6', '7', '8', '9']
   const after = before.map((line) => (line === '1' || line === '9' ? `${line}!` : line))
   const expected = ['- 1', '+ 1!', '  2', '  …', '  8', '- 9', '+ 9!']

@@ -1,4 +1,4 @@
-/** Figures as people read them. */
+/** Human-readable units. */
 import { expect, test } from 'vitest'
 import { plural, showBytes, showMs, spreadOf } from './units.ts'
 
@@ -10,7 +10,7 @@ test.each([
   [67_108_864, '64 MiB'],
 ])('%d bytes are %s', (bytes, text) => expect(showBytes(bytes)).toBe(text))
 
-test('percentiles are times that were measured', () => {
+test('percentiles are measured times', () => {
   const times = Array.from({ length: 200 }, (_, at) => 200 - at)
   expect(spreadOf(times)).toEqual({ count: 200, p50Ms: 100, p99Ms: 198, maxMs: 200 })
   expect(spreadOf([7])).toEqual({ count: 1, p50Ms: 7, p99Ms: 7, maxMs: 7 })

@@ -1,4 +1,4 @@
-/** Origins that operators list, and what each covers. */
+/** Origin patterns of operators, and the URLs that each covers. */
 import { expect, test } from 'vitest'
 import { covers, type OriginPattern, originOf, readOrigin } from './origin-pattern.ts'
 
@@ -24,7 +24,7 @@ test.each([
   'https://*.10.0.0.1',
   'https://a:99999',
   'a b',
-])('%j is none', (text) => expect(readOrigin(text)).toBeNull())
+])('%j is not an origin', (text) => expect(readOrigin(text)).toBeNull())
 
 test.each([
   ['https://a.example', 'https://a.example', true],
@@ -40,6 +40,6 @@ test.each([
   expect(covers(read(wide), read(narrow))).toBe(isCovered)
 })
 
-test('a final dot and letter case change nothing', () => {
+test('a trailing dot and letter case are ignored', () => {
   expect(covers(read('https://a.example'), originOf(new URL('https://A.Example./x')))).toBe(true)
 })

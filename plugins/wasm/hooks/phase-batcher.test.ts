@@ -14,7 +14,7 @@ const work = (...modules: LoadedModule[]): PhaseWork => ({
   origin: null,
 })
 
-/** A pool that answers when the test says so. */
+/** A pool that responds when the test requests it. */
 class StubPool {
   isStarting = false
   readonly tasks: { items: PhasesTask['items']; chain: readonly string[]; end: (end: TaskEnd) => void }[] = []
@@ -24,7 +24,7 @@ class StubPool {
     return new Promise((end) => this.tasks.push({ items: draft.items, chain: draft.chain, end }))
   }
 
-  /** Answers the oldest task: each item gets results that name its modules. */
+  /** Completes the oldest task: each item gets results that name its modules. */
   answer(): void {
     const task = this.tasks.shift()
     const items = task?.items.map(({ modules }) => modules.map((place) => named(task.chain[place])))
@@ -46,7 +46,7 @@ function open(threads = 1, maxWaiting = 100) {
   }
 }
 
-test('what arrives in one turn goes together, and each gets the results of its own modules', async () => {
+test('calls of one event loop turn are one task, and each gets the results of its own modules', async () => {
   const { pool, batcher } = open()
   const [a, b] = [module('a'), module('b')]
   const ends = Promise.all([batcher.run(work(a)), batcher.run(work(b, a)), batcher.run(work(b))])
@@ -61,7 +61,7 @@ test('what arrives in one turn goes together, and each gets the results of its o
   ])
 })
 
-test('what arrives while all threads are busy waits and goes together, shared between threads', async () => {
+test('calls that arrive while all threads are busy are queued and split between the threads', async () => {
   const { pool, batcher } = open(2)
   const [a] = [module('a')]
   for (let i = 0; i < 2; i++) void batcher.run(work(a))
@@ -75,13 +75,13 @@ test('what arrives while all threads are busy waits and goes together, shared be
   expect(pool.tasks.map(({ items }) => items.length)).toEqual([1, 16])
 })
 
-test('more than may wait are refused at once', async () => {
+test('calls beyond the queue limit are rejected immediately', async () => {
   const { batcher } = open(1, 2)
   for (let i = 0; i < 3; i++) void batcher.run(work(module('a')))
   expect(await batcher.run(work(module('a')))).toEqual({ kind: 'refused' })
 })
 
-test('who has waited longer than its first module may take is refused', async () => {
+test('a call that waited longer than the timeout of its first module is rejected', async () => {
   const { pool, batcher } = open()
   void batcher.run(work(module('a')))
   await turn()
@@ -94,7 +94,7 @@ test('who has waited longer than its first module may take is refused', async ()
   expect((await patient).kind).toBe('results')
 })
 
-test('a call that takes too long is told to its request alone; the others of the batch start again', async () => {
+test('a call that times out fails only its own request; the others of the batch are restarted', async () => {
   const { pool, batcher } = open()
   const [a, b] = [module('a'), module('b')]
   const good = batcher.run(work(a))
@@ -108,7 +108,7 @@ test('a call that takes too long is told to its request alone; the others of the
   expect((await good).kind).toBe('results')
 })
 
-test('a batch that no thread began is refused', async () => {
+test('a batch that no thread started is rejected', async () => {
   const { pool, batcher } = open()
   const end = batcher.run(work(module('a')))
   await turn()
@@ -116,7 +116,7 @@ test('a batch that no thread began is refused', async () => {
   expect(await end).toEqual({ kind: 'refused' })
 })
 
-test('a call that waits is not made any more once its module is suspended, or its request is over', async () => {
+test('a queued call is dropped when its module is suspended or its request has ended', async () => {
   const { pool, batcher, suspended } = open()
   const [a, b] = [module('a'), module('b')]
   void batcher.run(work(a))
@@ -131,7 +131,7 @@ test('a call that waits is not made any more once its module is suspended, or it
   expect(pool.tasks[0].items).toHaveLength(1)
 })
 
-test('a client that leaves gives up the place of its call that still waits', async () => {
+test('a client disconnect frees the queue entry of its call', async () => {
   const { pool, batcher } = open(1, 2)
   const [a] = [module('a')]
   const [gone, staying] = [false, false].map((isDone) => ({ isDone, noteModule: () => {} }))
@@ -149,7 +149,7 @@ test('a client that leaves gives up the place of its call that still waits', asy
   expect([(await stays).kind, (await next).kind]).toEqual(['results', 'results'])
 })
 
-test('once a call has burnt all that it had, who came last goes first until nobody waits', async () => {
+test('after a call exhausts its fuel the queue is last in, first out, until it is empty', async () => {
   const { pool, batcher } = open()
   const a = module('a')
   const order: string[] = []

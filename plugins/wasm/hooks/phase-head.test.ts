@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import type { GuestInput } from '../../../wasm-sdk/abi.ts'
 import { headOf, requestJson } from './phase-head.ts'
 
-/** Plain ones, and what JSON has to escape: quotes, controls, halves of surrogate pairs. */
+/** Plain strings and those that JSON escapes: quotes, control characters, lone surrogates. */
 const text = fc.oneof(
   fc.string(),
   fc.string({ unit: 'binary', maxLength: 6 }),
@@ -11,7 +11,7 @@ const text = fc.oneof(
 )
 const needs = { credentials: false, request_body: false, response_headers: false, response_body: false }
 
-test('the head is what JSON makes of the facts, whatever characters they have', () => {
+test('the head equals JSON.stringify of the facts, for any characters', () => {
   const facts = fc.record({
     id: text,
     method: text,
@@ -38,7 +38,7 @@ test('the head is what JSON makes of the facts, whatever characters they have', 
   )
 })
 
-test('only the headers that are wanted are written, and a list of none is short', () => {
+test('only requested headers are written, and an empty list is short', () => {
   const input = { abi: 2, phase: 'request', now_ms: 7, request: { id: 'i', tenant: null } } as never
   const headers = (wanted: true | string[]) =>
     JSON.parse(
@@ -60,7 +60,7 @@ test('only the headers that are wanted are written, and a list of none is short'
   ])
 })
 
-test('requests that differ in any one fact from the one before are told apart', () => {
+test('a request that differs from the previous one in any fact has a different head', () => {
   const first = {
     id: 'a',
     method: 'POST',

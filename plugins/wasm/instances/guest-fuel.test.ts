@@ -1,4 +1,4 @@
-/** What calls burn for work that is done outside of the guest: no way to it is cheaper than another. */
+/** Fuel of work done outside the guest: every way to trigger it costs the same. */
 import { expect, test } from 'vitest'
 import { assemble } from '../../../test/fixtures/wasm/wat.ts'
 import type { LoadedModule } from '../threads/guest-task.ts'
@@ -49,7 +49,7 @@ const open = async (rest: string, fuel = LIMITS.fuel): Promise<GuestInstance> =>
   )
 }
 
-/** Units of one call with that code. */
+/** Fuel of one call with the given code. */
 async function burnt(code: string): Promise<number> {
   const instance = await open(
     `(func (export "on_request") (result i32) (local $n i32) ${code} (i32.const 0))`,
@@ -68,14 +68,14 @@ const WAYS = {
   'by a reference to what is the module’s own': '(drop (call_indirect $t (type $none) (i32.const 3)))',
 }
 
-test.each(Object.entries(WAYS))('a call of the gateway costs the same, once: %s', async (_, code) => {
+test.each(Object.entries(WAYS))('a host call costs the same, once: %s', async (_, code) => {
   const calls = 1_000
   const units = await burnt(times(calls, code))
   expect(units).toBeGreaterThanOrEqual(calls * HOST_CALL)
   expect(units).toBeLessThan(calls * (HOST_CALL + 100))
 })
 
-test('a tail call of the gateway costs what a call does', async () => {
+test('a tail call of a host function costs the same as a call', async () => {
   const tail = '(func $tail (result i64) (return_call $now))'
   const instance = await open(`${tail} (func (export "f") (drop (call $tail)))`)
   instance.run('f', Buffer.alloc(4), null, LIMITS.fuel)
@@ -89,37 +89,37 @@ test.each([
     5_000,
     `(try (do ${'(call_indirect $t (type $four) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 2))'}) (catch_all))`,
   ],
-  ['a key that is looked up', 8_000, '(drop (call $kv_get (call $alloc (i64.const 8))))'],
+  ['a looked-up key', 8_000, '(drop (call $kv_get (call $alloc (i64.const 8))))'],
   ['a signature', 8_000, '(drop (call $hmac (i64.const 0) (i64.const 0)))'],
   [
-    '65,536 places of a table that are filled',
+    '65,536 filled table entries',
     65_536 * 16,
     '(table.fill $t (i32.const 0) (ref.null func) (i32.const 65536))',
   ],
   [
-    '65,536 places of a table that are copied',
+    '65,536 copied table entries',
     65_536 * 16,
     '(table.copy $t $u (i32.const 0) (i32.const 0) (i32.const 65536))',
   ],
-  ['1,000 places that a table grows by', 16_000, '(drop (table.grow $u (ref.null func) (i32.const 1000)))'],
+  ['1,000 added table entries', 16_000, '(drop (table.grow $u (ref.null func) (i32.const 1000)))'],
   ['65,536 random bytes', 65_536, '(drop (call $random (i32.const 0) (i32.const 65536)))'],
   [
-    'a kept value of 60,000 bytes',
+    'a stored value of 60,000 bytes',
     60_000 * 8,
     '(drop (call $kv_set (call $alloc (i64.const 8)) (call $alloc (i64.const 60000)) (i64.const 0)))',
   ],
   [
-    'such a value, read',
+    'a read value of 60,000 bytes',
     2 * 60_000 * 8,
     '(drop (call $kv_set (call $alloc (i64.const 8)) (call $alloc (i64.const 60000)) (i64.const 0))) (drop (call $kv_get (call $alloc (i64.const 8))))',
   ],
-])('costs about what it takes: %s', async (_, atLeast, code) => {
+])('costs are proportional to the work: %s', async (_, atLeast, code) => {
   const units = await burnt(code)
   expect(units).toBeGreaterThanOrEqual(atLeast)
   expect(units).toBeLessThan(atLeast * 3)
 })
 
-test('calls of the gateway end a start that has no fuel for them, whatever it catches', async () => {
+test('host calls end a start function without fuel, even if it catches errors', async () => {
   const start = (end: string) =>
     `(func $s (local $n i32) ${times(1_000, '(try (do (drop (call $now))) (catch_all))')} ${end}) (start $s)`
   const enough = await open(start(''), 100_000)
@@ -129,7 +129,7 @@ test('calls of the gateway end a start that has no fuel for them, whatever it ca
   ).rejects.toThrow('unreachable')
 })
 
-/** What a call costs that puts out that many bytes, of which the head is so long. */
+/** The cost of a call with an output of `bytes` bytes and a head of `head` bytes. */
 async function outputCall(head: number, bytes: number, bodyByteUnits?: number) {
   const code = `(local $at i64) (local.set $at (call $alloc (i64.const ${bytes})))
     (call $store (local.get $at) (i64.const ${head})) (call $out (local.get $at) (i64.const ${bytes}))`
@@ -161,15 +161,15 @@ async function outputCall(head: number, bytes: number, bodyByteUnits?: number) {
 test.each([
   ['fits', 100, 8_000, null],
   ['does not', 100_000, 8_000, 'fuel'],
-  ['is said to be longer than the output', 0xffff_ffff, 64, null],
-])('the head of an output costs what reading it takes, one that %s', async (_, head, outputBytes, kind) => {
+  ['is declared longer than the output', 0xffff_ffff, 64, null],
+])('the head of an output costs its reading, one that %s', async (_, head, outputBytes, kind) => {
   const bytes = Math.max(outputBytes, head === 0xffff_ffff ? 0 : head + 4)
   const { report, reads } = await outputCall(head, bytes)
   expect([report.failure?.kind ?? null, reads]).toEqual([kind, kind === null ? 1 : 0])
   expect(report.fuel).toBeGreaterThanOrEqual(Math.min(400_000, 32 * Math.min(head, bytes)))
 })
 
-test('so does the body where it is read here', async () => {
+test('the body costs its reading if it is read on this thread', async () => {
   const { report, reads } = await outputCall(100, 20_104, 8)
   expect([report.failure, reads]).toEqual([null, 1])
   expect(report.fuel).toBeGreaterThanOrEqual(32 * 100 + 8 * 20_000)
@@ -188,8 +188,8 @@ test.each([
   await burnt(`(if (i64.ne ${stored} (i64.const ${result})) (then (unreachable)))`)
 })
 
-test('a module counts under at most 32 names', async () => {
-  // 40 names of eight letters; traps unless the first 32 are counted.
+test('a module has at most 32 counter names', async () => {
+  // 40 names of eight letters; traps unless only the first 32 are counted.
   const name = `(i64.add (i64.const 0x6161616161616161) (i64.extend_i32_u (i32.add
     (i32.and (local.get $n) (i32.const 7)) (i32.shl (i32.shr_u (local.get $n) (i32.const 3)) (i32.const 8)))))`
   const count = `(local.set $at (call $alloc (i64.const 8))) (call $store (local.get $at) ${name})

@@ -1,4 +1,4 @@
-/** What a call leaves behind is never there for another tenant's: all memories, globals and tables are searched. */
+/** No data of a call is visible to another tenant: all memories, globals and tables are searched. */
 import fc from 'fast-check'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { guestBytes } from '../../../test/fixtures/wasm/guest-build.ts'
@@ -18,14 +18,14 @@ const LIMITS = {
   fuel: 50_000_000,
 }
 
-/** Every instance of a module that was made. */
+/** All instances of the module. */
 let instances: WebAssembly.Instance[] = []
 beforeEach(() => {
   instances = []
   const { instantiate } = WebAssembly
   vi.spyOn(WebAssembly, 'instantiate').mockImplementation(async (module, imports) => {
     const made = await instantiate(module, imports)
-    // Compilers of test modules, which may be loaded now, instantiate bytes and get a pair.
+    // Compilers of test modules, which may load now, instantiate from bytes and get a pair.
     if (made instanceof WebAssembly.Instance) instances.push(made)
     return made
   })
@@ -65,7 +65,7 @@ async function call(guest: Guest, tenant: string, body: string): Promise<string>
   return value ?? ''
 }
 
-/** Where the text still lies, in any of the memories of the instances, as UTF-8 or UTF-16. */
+/** Places of the text in any memory of the instances, as UTF-8 or UTF-16. */
 function placesOf(text: string, among: readonly WebAssembly.Instance[]): string[] {
   return among.flatMap(({ exports }, index) =>
     Object.entries(exports).flatMap(([name, exported]) => {
@@ -76,16 +76,16 @@ function placesOf(text: string, among: readonly WebAssembly.Instance[]): string[
   )
 }
 
-test('fresh: after a call nothing of it lies in any memory, and the next call burns as if it were the first', async () => {
+test('fresh: a call leaves no data in any memory, and the next call costs the same as the first', async () => {
   const guest = await open('fresh')
   expect(await call(guest, 'a', SECRET)).toContain(SECRET)
   expect(placesOf(SECRET, instances)).toEqual([])
   expect(await call(guest, 'b', 'plain')).not.toContain(SECRET)
-  // One instance served both, unless a busy machine made the call slow enough to give it up.
+  // One instance served both, unless a loaded machine made the call slow enough to discard it.
   expect([1, 2]).toContain(instances.length)
 })
 
-test('reuse: tenants have instances of their own', async () => {
+test('reuse: each tenant has its own instances', async () => {
   const guest = await open('reuse')
   await call(guest, 'a', SECRET)
   expect(placesOf(SECRET, [instances[0]])).not.toEqual([])
@@ -94,7 +94,7 @@ test('reuse: tenants have instances of their own', async () => {
   expect(placesOf(SECRET, [instances[1]])).toEqual([])
 })
 
-/** Answers with what its global, its second memory and its table hold, then keeps the first bytes of the input there. */
+/** Returns the content of its global, second memory and table, then stores the first input bytes there. */
 const keeper = (keepsInTable: boolean) => `(module
   (import "extism:host/env" "alloc" (func $alloc (param i64) (result i64)))
   (import "extism:host/env" "store_u8" (func $store (param i64 i32)))
@@ -131,7 +131,7 @@ test.each([
   ['reuse', false],
   ['reuse', true],
 ] as const)(
-  '%s: what a call keeps in a global and further memories (in a table: %s), no call of another tenant finds',
+  '%s: data kept in globals and further memories (in a table: %s) is not visible to other tenants',
   async (instance, keepsInTable) => {
     const guest = await open(instance, keeper(keepsInTable))
     const found = async (tenant: string, body: string) =>
@@ -144,14 +144,14 @@ test.each([
     }
     const before = instances.length
     for (const tenant of ['b', 'c', 'd']) expect(await found(tenant, 'plain to see')).toBe('')
-    // An instance that is not put back serves nobody else.
+    // An instance that cannot be restored serves no other tenant.
     if (instance === 'reuse' || keepsInTable) expect(instances.length).toBeGreaterThanOrEqual(before + 2)
     const others = instances.filter((one) => one !== first)
     expect(placesOf(SECRET.slice(0, 8), others)).toEqual([])
   },
 )
 
-/** Writes wherever the words of its input, taken as numbers, point to in a memory of so many pages. */
+/** Writes to the addresses given by the words of its input, in a memory of `pages` pages. */
 const scribbler = (pages: number) => `(module
   (import "extism:host/env" "input_length" (func $length (result i64)))
   (import "extism:host/env" "input_load_u64" (func $load64 (param i64) (result i64)))
@@ -169,36 +169,39 @@ const scribbler = (pages: number) => `(module
       (br_if $next (i64.le_u (i64.add (local.get $from) (i64.const 8)) (call $length))))
     (i32.const 0)))`
 
-test.each([1, 2, 16, 17, 40])('a memory of %i pages is what it was, wherever calls write', async (pages) => {
-  const guest = await open('fresh', scribbler(pages))
-  const ends = ['\0\0\0\0\0\0\0\0', `${String.fromCharCode(0, 16)}\0\0\0\0\0\0`]
-  await call(guest, 'a', ends[0])
-  const bytes = () =>
-    Buffer.from((instances[instances.length - 1].exports.memory as WebAssembly.Memory).buffer)
-  const first = Buffer.alloc(pages * 65_536)
-  first.write('first', 100)
-  first.write('over a border', 4_090)
-  first.write('last', pages * 65_536 - 4)
-  expect(bytes().equals(first)).toBe(true)
-  const words = fc.array(
-    fc.oneof(fc.string({ unit: 'binary-ascii', minLength: 8, maxLength: 8 }), fc.constantFrom(...ends)),
-    {
-      minLength: 1,
-      maxLength: 40,
-    },
-  )
-  await fc.assert(
-    fc.asyncProperty(words, async (given) => {
-      await call(guest, 'a', given.join(''))
-      expect(bytes().equals(first)).toBe(true)
-    }),
-    { numRuns: 60 },
-  )
-  // Put back, and not made anew.
-  expect(instances.length).toBeLessThan(5)
-})
+test.each([1, 2, 16, 17, 40])(
+  'a memory of %i pages is restored after writes at any address',
+  async (pages) => {
+    const guest = await open('fresh', scribbler(pages))
+    const ends = ['\0\0\0\0\0\0\0\0', `${String.fromCharCode(0, 16)}\0\0\0\0\0\0`]
+    await call(guest, 'a', ends[0])
+    const bytes = () =>
+      Buffer.from((instances[instances.length - 1].exports.memory as WebAssembly.Memory).buffer)
+    const first = Buffer.alloc(pages * 65_536)
+    first.write('first', 100)
+    first.write('over a border', 4_090)
+    first.write('last', pages * 65_536 - 4)
+    expect(bytes().equals(first)).toBe(true)
+    const words = fc.array(
+      fc.oneof(fc.string({ unit: 'binary-ascii', minLength: 8, maxLength: 8 }), fc.constantFrom(...ends)),
+      {
+        minLength: 1,
+        maxLength: 40,
+      },
+    )
+    await fc.assert(
+      fc.asyncProperty(words, async (given) => {
+        await call(guest, 'a', given.join(''))
+        expect(bytes().equals(first)).toBe(true)
+      }),
+      { numRuns: 60 },
+    )
+    // The instances were restored, not recreated.
+    expect(instances.length).toBeLessThan(5)
+  },
+)
 
-/** Does something so many bytes behind the start of the input. */
+/** Accesses memory at the given offset from the start of the input. */
 const stray = (code: string, bytes: number) => `(module
   (import "extism:host/env" "store_u64" (func $store (param i64 i64)))
   (import "extism:host/env" "store_u8" (func $store8 (param i64 i32)))
@@ -209,7 +212,7 @@ const stray = (code: string, bytes: number) => `(module
   (import "extism:host/env" "output_set" (func $output (param i64 i64)))
   (func $at (result i64) (i64.add (call $input) (i64.const ${bytes})))
   (func (export "on_request") (result i32) ${code} (i32.const 0)))`
-/** What a call does there, and the last place where it may: the block of the input has 16 bytes. */
+/** The access, and the last valid offset: the block of the input has 16 bytes. */
 const STRAY = [
   ['a stored word', 8, '(call $store (call $at) (call $word (i64.const 6)))'],
   ['a stored byte', 15, '(call $store8 (call $at) (i32.wrap_i64 (call $word (i64.const 6))))'],
@@ -218,23 +221,20 @@ const STRAY = [
   ['an empty output', 16, '(call $output (call $at) (i64.const 0))'],
 ] as const
 
-test.each(STRAY)(
-  'a call ends at an address behind its last block, where the next call could find what lies there: %s',
-  async (_, last, code) => {
-    const input = Buffer.from('\u0002\u0000\u0000\u0000{}12345678')
-    const order = { exportName: 'on_request', input, tenant: null, fuel: null, read: () => null }
-    const failureAt = async (bytes: number) => {
-      const guest = await open('fresh', stray(code, bytes))
-      await guest.open(null)
-      return guest.call(order).report.failure?.message
-    }
-    expect(await failureAt(last)).toBeUndefined()
-    expect(await failureAt(last + 1)).toContain('outside of its memory blocks')
-    expect(await failureAt(40_000)).toContain('outside of its memory blocks')
-  },
-)
+test.each(STRAY)('a call fails at an address beyond its last memory block: %s', async (_, last, code) => {
+  const input = Buffer.from('\u0002\u0000\u0000\u0000{}12345678')
+  const order = { exportName: 'on_request', input, tenant: null, fuel: null, read: () => null }
+  const failureAt = async (bytes: number) => {
+    const guest = await open('fresh', stray(code, bytes))
+    await guest.open(null)
+    return guest.call(order).report.failure?.message
+  }
+  expect(await failureAt(last)).toBeUndefined()
+  expect(await failureAt(last + 1)).toContain('outside of its memory blocks')
+  expect(await failureAt(40_000)).toContain('outside of its memory blocks')
+})
 
-test('code that runs when a module is instantiated has exchange memory too, of which nothing is left', async () => {
+test('start code has exchange memory too, which is cleared', async () => {
   const word = Buffer.from('of start').readBigInt64LE()
   const guest = await open(
     'fresh',
@@ -275,7 +275,7 @@ test('code that runs when a module is instantiated has exchange memory too, of w
   expect(found.readBigInt64LE()).toBe(BigInt(10 * 'show-body'.length + 1))
 })
 
-test('shared: one for all, as the module has declared', async () => {
+test('shared: one instance for all tenants, as declared by the module', async () => {
   const guest = await open('shared')
   await call(guest, 'a', SECRET)
   await call(guest, 'b', 'plain')
@@ -299,7 +299,7 @@ test('a restored instance traps beyond its memory like a new one', async () => {
   expect(instances).toHaveLength(1)
 })
 
-test('a module that takes memory in each call is made anew once, then put back', async () => {
+test('a module that grows its memory in each call is recreated once, then restored', async () => {
   const guest = await open(
     'fresh',
     `(module (memory 1 8) (func (export "on_request") (result i32)

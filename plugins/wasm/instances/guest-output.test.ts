@@ -7,18 +7,18 @@ import { BadOutput, readPhaseOutput, readStreamOutput } from './guest-output.ts'
 const read = (head: unknown, body = '', isRequest = true) =>
   readPhaseOutput(encodeFrame(head, Buffer.from(body)), isRequest)
 
-test('no output, an empty one, and continue all change nothing', () => {
+test('no output, an empty output and continue change nothing', () => {
   for (const output of [null, new Uint8Array(0), encodeFrame({ action: 'continue' }, Buffer.from('x'))])
     expect(readPhaseOutput(output, true)).toMatchObject({ action: 'continue', edits: [], body: null })
 })
 
-test('the body of modify counts only where it says so', () => {
+test('the body of modify is used only with replaces_body', () => {
   expect(read({ action: 'modify' }, 'x').body).toBeNull()
   expect(Buffer.from(read({ action: 'modify', replaces_body: true }, 'x').body ?? []).toString()).toBe('x')
   expect(read({ action: 'modify', replaces_body: true }).body).toHaveLength(0)
 })
 
-test('a status is for answers only, and only a real one', () => {
+test('a status is accepted only for responses, from 200 to 599', () => {
   expect(read({ action: 'modify', status: 503 }).status).toBeNull()
   for (const status of [99, 199, 600, 1.5, '200', null])
     expect(read({ action: 'modify', status }, '', false).status).toBeNull()
@@ -26,7 +26,7 @@ test('a status is for answers only, and only a real one', () => {
 })
 
 describe('headers', () => {
-  test('are applied in the order set, add, remove, wherever they stand in the output', () => {
+  test('are applied in the order set, add, remove, in any order of the output', () => {
     const { edits } = read({
       action: 'modify',
       headers_remove: ['c'],
@@ -39,7 +39,7 @@ describe('headers', () => {
     expect(applyEdits(['a', '0', 'b', '0', 'a', '00'], edits)).toEqual(['b', '0', 'a', '1', 'a', '2'])
   })
 
-  test('that are protected, or could end a line, are dropped and counted', () => {
+  test('that are protected or contain line breaks are dropped and counted', () => {
     const names = [...PROTECTED_HEADERS, 'Content-Length', 'a b', '', 'ü', 'a:b']
     const values = ['a\r\nb', 'a\nb', 'a\u0000b', '\u007f']
     const output = read({
@@ -49,7 +49,7 @@ describe('headers', () => {
     expect([output.edits, output.droppedHeaders]).toEqual([[], names.length + values.length])
   })
 
-  test('no value whatever gets a line end through', () => {
+  test('no header value can contain a line break', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (value) => {
         const { edits } = read({ action: 'modify', headers_set: [['x-a', value]] })
@@ -62,8 +62,8 @@ describe('headers', () => {
 test.each([
   ['no frame', Buffer.from('ab')],
   ['a head longer than the frame', Buffer.from([9, 0, 0, 0, 123])],
-  ['a head that is no JSON', Buffer.from([1, 0, 0, 0, 120])],
-  ['a head that is no object', encodeFrame([1])],
+  ['a head that is not JSON', Buffer.from([1, 0, 0, 0, 120])],
+  ['a head that is not an object', encodeFrame([1])],
   ['an unknown action', encodeFrame({ action: 'sing' })],
   ['headers that are no pairs', encodeFrame({ action: 'modify', headers_set: [['a']] })],
   ['names that are none', encodeFrame({ action: 'modify', headers_remove: [1] })],
@@ -71,8 +71,8 @@ test.each([
   expect(() => readPhaseOutput(output, true)).toThrow(BadOutput)
 })
 
-describe('of a stream', () => {
-  test('left out events let the event pass, an empty list drops it', () => {
+describe('output for a stream', () => {
+  test('missing events keep the event, an empty list drops it', () => {
     expect(readStreamOutput(null)).toEqual({ events: null, state: null })
     expect(readStreamOutput(encodeFrame({ state: 's' }))).toEqual({ events: null, state: 's' })
     expect(readStreamOutput(encodeFrame({ events: [] }))).toEqual({ events: [], state: null })
@@ -81,7 +81,7 @@ describe('of a stream', () => {
     ])
   })
 
-  test('data in the body are those in the head', () => {
+  test('event data in the body equal those in the head', () => {
     const entry = fc.record({
       name: fc.option(fc.stringMatching(/^[^\r\n]*$/)),
       data: fc.string({ unit: 'grapheme' }),

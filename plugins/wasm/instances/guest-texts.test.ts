@@ -1,4 +1,4 @@
-/** What a guest says and is given: texts are cut where they are read, and bytes count towards the memory of its call. */
+/** Texts from and for a guest: they are truncated when read, and count towards the memory of the call. */
 import { expect, test } from 'vitest'
 import { assemble } from '../../../test/fixtures/wasm/wat.ts'
 import type { LoadedModule } from '../threads/guest-task.ts'
@@ -8,7 +8,7 @@ import { guestSurroundings } from './guest-surroundings.ts'
 import { SharedState } from './shared-state.ts'
 
 const FUEL = 1_000_000_000
-/** Eight times the largest body is what guest and gateway may exchange. */
+/** Guest and gateway may exchange eight times the largest body. */
 const MAX_BODY_BYTES = 131_072
 const LIMITS = { memoryPages: 16, tablePlaces: 100, stackKiB: 64, maxBodyBytes: MAX_BODY_BYTES, fuel: FUEL }
 
@@ -52,14 +52,14 @@ async function call(code: string, input = Buffer.alloc(4)) {
 
 const LONG = '(call $alloc (i64.const 100000))'
 
-test('a log line and the text of an error end after 2 KiB, and say how long they were', async () => {
+test('log lines and error messages are truncated at 2 KiB, with their original length', async () => {
   const { logs, failure } = await call(`(call $log ${LONG}) (call $error ${LONG})`)
   const cut = `${'\0'.repeat(2_048)}… (100000 bytes)`
   expect(logs).toEqual([['info', cut]])
   expect(failure).toEqual({ kind: 'error', message: cut })
 })
 
-test('a call keeps so many log lines; those beyond are counted', async () => {
+test('a call keeps a limited number of log lines and counts the others', async () => {
   const again = '(i32.lt_u (local.tee $n (i32.add (local.get $n) (i32.const 1))) (i32.const 100))'
   const code = `(loop $l (call $log (i64.const 0)) (br_if $l ${again}))`
   const { logs, droppedLogs } = await call(code)
@@ -72,14 +72,14 @@ test.each([
   ['a setting', '', '(drop (call $setting (call $key)))'],
   ['a kept value', KEPT, '(drop (call $kv_get (call $key)))'],
   ['random bytes', '', '(drop (call $random (i64.const 1024)))'],
-])('%s, asked for without end, is the memory of the call', async (_, before, code) => {
+])('%s, read in an endless loop, is limited by the memory of the call', async (_, before, code) => {
   expect((await call(`${before} (loop $l ${code} (br $l))`)).failure).toEqual({
     kind: 'error',
     message: 'the module exceeded its exchange memory',
   })
 })
 
-test('an input larger than the memory of a call is a failed call, not one of the thread', async () => {
+test('an input larger than the memory of a call fails the call, not the thread', async () => {
   expect((await call('', Buffer.alloc(MAX_BODY_BYTES * 7))).failure).toBeNull()
   expect((await call('', Buffer.alloc(MAX_BODY_BYTES * 9))).failure).toMatchObject({ kind: 'error' })
 })

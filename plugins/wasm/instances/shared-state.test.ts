@@ -14,7 +14,7 @@ const textOf = (value: Uint8Array | null) => (value === null ? null : Buffer.fro
 
 afterEach(() => vi.useRealTimers())
 
-test('behaves like a map, whatever is written in whatever order', () => {
+test('the state behaves like a map for any sequence of writes', () => {
   const name = fc.constantFrom('a', 'b', 'c', 'd', 'e')
   const step = fc.oneof(
     fc.record({ do: fc.constant('set'), name, size: fc.nat(3_000) }),
@@ -39,7 +39,7 @@ test('behaves like a map, whatever is written in whatever order', () => {
   )
 })
 
-test('a full table loses the oldest entries, never its consistency, and never gives a wrong value', () => {
+test('a full table evicts the oldest entries, stays consistent and never returns a wrong value', () => {
   const state = open(65_536)
   fc.assert(
     fc.property(fc.array(fc.tuple(fc.nat(2_000), fc.nat(1_500)), { maxLength: 300 }), (writes) => {
@@ -57,7 +57,7 @@ test('a full table loses the oldest entries, never its consistency, and never gi
   )
 })
 
-test('a value above the limit is refused, one at the limit is kept', () => {
+test('a value above the limit is rejected, one at the limit is kept', () => {
   const state = open()
   expect(state.set(key('a'), new Uint8Array(MAX_VALUE_BYTES + 1), MINUTE)).toBe(false)
   expect(state.set(key('a'), new Uint8Array(MAX_VALUE_BYTES).fill(7), MINUTE)).toBe(true)
@@ -66,7 +66,7 @@ test('a value above the limit is refused, one at the limit is kept', () => {
 })
 
 describe('time to live', () => {
-  test('of a value counts from when it was set, of a counter from its first increment', () => {
+  test('starts when a value is set, and at the first increment of a counter', () => {
     vi.useFakeTimers({ now: 1_000 })
     const state = open()
     state.set(key('v'), bytes('x'), 100)
@@ -90,7 +90,7 @@ describe('time to live', () => {
   })
 })
 
-test('what is no counter is not counted; counters wrap like 64-bit numbers', () => {
+test('a value that is not a counter is not incremented; counters wrap like 64-bit integers', () => {
   const state = open()
   state.set(key('text'), bytes('abc'), MINUTE)
   expect(state.increment(key('text'), 1n, MINUTE)).toBe(NOT_COUNTED)
@@ -98,11 +98,11 @@ test('what is no counter is not counted; counters wrap like 64-bit numbers', () 
   expect(state.increment(key('n'), 1n, MINUTE)).toBe(-(2n ** 63n))
 })
 
-test('a thread that died with the lock costs the content, and nobody waits for it', () => {
+test('a lock held by a dead thread is released and the content cleared, without waiting', () => {
   const memory = new SharedArrayBuffer(65_536)
   const [alive, other] = [new SharedState(memory, 1), new SharedState(memory, 3)]
   alive.set(key('a'), bytes('x'), MINUTE)
-  // What a thread that is ended in the middle leaves behind.
+  // The state after a thread was terminated while holding the lock.
   Atomics.store(new Int32Array(memory), 0, 2 + 1)
   expect(alive.get(key('a'))).toBeNull()
   expect(alive.increment(key('n'), 1n, MINUTE)).toBe(NOT_COUNTED)
@@ -114,7 +114,7 @@ test('a thread that died with the lock costs the content, and nobody waits for i
   expect(textOf(other.get(key('a')))).toBe('y')
 })
 
-test('a thread of the pool waits for a holder that the machine lets stand still', async () => {
+test('a pool thread waits for a lock holder that is not scheduled', async () => {
   const memory = new SharedArrayBuffer(65_536)
   const patient = new SharedState(memory, 1, POOL_WAIT_MS)
   const words = new Int32Array(memory)
@@ -131,7 +131,7 @@ test('a thread of the pool waits for a holder that the machine lets stand still'
   await holder.terminate()
 })
 
-test('a holder that nobody buries is done with after a while', () => {
+test('a lock that is not released expires', () => {
   const memory = new SharedArrayBuffer(65_536)
   const state = new SharedState(memory, 1)
   const words = new Int32Array(memory)
@@ -143,7 +143,7 @@ test('a holder that nobody buries is done with after a while', () => {
   expect(state.set(key('a'), bytes('x'), MINUTE)).toBe(true)
 })
 
-test('no two modules, tenants and keys share a place', () => {
+test('different modules, tenants and keys have different entries', () => {
   const part = fc.string({ maxLength: 6 })
   const triple = fc.tuple(part, fc.option(part), part)
   fc.assert(

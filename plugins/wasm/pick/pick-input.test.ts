@@ -1,4 +1,4 @@
-/** The frame that a routing module is shown: always one JSON head and the body, whatever the fleet and the request. */
+/** The input frame of a routing module: one JSON head and the body, for any fleet and request. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { CandidateView, EngineLoad, PickRequest, WorkerEntry } from '#kernel'
@@ -52,7 +52,7 @@ const worker: fc.Arbitrary<Shown> = fc.record({
   load: fc.option(load),
 })
 
-test('whatever labels, models, headers and bodies hold, the frame says it as it is', () => {
+test('the frame contains labels, models, headers and bodies unchanged', () => {
   const text = fc.string({ unit: 'grapheme' })
   fc.assert(
     fc.property(
@@ -98,7 +98,7 @@ test('whatever labels, models, headers and bodies hold, the frame says it as it 
   )
 })
 
-test('only what the module needs is there', () => {
+test('the frame contains only what the module needs', () => {
   const request = requestOf('m', 'body', { 'x-team': 'red', 'x-other': 'b' })
   const one = viewOf([{ id: 'a', labels: {}, inFlight: 0, load: null }])
   const write = (needs: Parameters<PickInput['write']>[3]) =>

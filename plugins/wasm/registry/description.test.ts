@@ -1,4 +1,4 @@
-/** The output of `describe`, checked member by member. */
+/** Validation of the output of `describe`. */
 import { expect, test } from 'vitest'
 import { ABI_VERSION } from '../../../wasm-sdk/abi.ts'
 import { readDescription, unknownMember } from './description.ts'
@@ -31,7 +31,7 @@ test.each([
   expect(() => readDescription(json)).toThrow(message)
 })
 
-test('an unknown member is named', () => {
+test('an unknown member is reported by name', () => {
   expect(unknownMember({ abi: 1, need: {} })).toBe('need')
   expect(unknownMember({ abi: 1, needs: {}, settings: {} })).toBeUndefined()
 })

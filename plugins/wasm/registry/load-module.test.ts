@@ -1,4 +1,4 @@
-/** What is found out about a module before it runs, above all where its start may run. */
+/** Checks of a module before it runs, in particular where its start code may run. */
 import { expect, test } from 'vitest'
 import { defineValidator } from '#kernel'
 import { assemble } from '../../../test/fixtures/wasm/wat.ts'
@@ -15,7 +15,7 @@ const STARTS = {
   'a function _initialize': `(module (func (export "_initialize")) ${HANDLER})`,
 }
 
-/** Loads it where a trial says that its start burns so much. */
+/** Loads a module whose trial start uses the given fuel. */
 async function load(text: string, burntAtStart: number, more: Partial<ModuleDescriptor> = {}) {
   const tried: TaskRequest[] = []
   const pool = {
@@ -50,27 +50,27 @@ async function load(text: string, burntAtStart: number, more: Partial<ModuleDesc
   }
 }
 
-test.each(Object.entries(STARTS))('%s is tried before the module runs anywhere', async (_, text) => {
+test.each(Object.entries(STARTS))('%s is tried before the module runs', async (_, text) => {
   const { tried, loaded } = await load(text, 100)
   expect([tried, loaded.hasStart, loaded.burntAtStart]).toEqual([1, true, 100])
   const onPick = { attach_points: [{ Middleware: 'OnPick' as const }] }
   await expect(load(text, config.inline.fuel + 1, onPick)).rejects.toThrow('the start of the module uses')
 })
 
-test('a module without either is not tried', async () => {
+test('a module without start code is not tried', async () => {
   const { tried, loaded } = await load(`(module ${HANDLER})`, 0)
   expect([tried, loaded.hasStart]).toEqual([0, false])
 })
 
 test.each(Object.entries(STARTS))(
-  'where it may run on the serving thread, %s has no more than a few calls there have',
+  'if it may run on the serving thread, %s has the fuel of a few inline calls',
   async (_, text) => {
     const [few, whole] = [2 * config.inline.fuel, 10 * config.fuel]
     const onPick = { attach_points: [{ Middleware: 'OnPick' as const }] }
     for (const more of [{ placement: 'inline' }, { placement: 'auto' }, onPick] as const) {
       const { loaded, fuel } = await load(text, 100, more)
       expect(loaded.startFuel).toBe(few)
-      // A start function has run by then.
+      // A start function has already run.
       expect(fuel).toBeGreaterThan(few - 100)
       expect(fuel).toBeLessThanOrEqual(few)
     }

@@ -1,4 +1,4 @@
-/** What is registered, and in which order and rows, whatever is added, replaced, tried out, rolled back or loaded again. */
+/** Registered modules, their order and rows, after additions, replacements, trials, rollbacks and restarts. */
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { defineValidator, type Logger } from '#kernel'
 import { GuestFolder, withSection } from '../../../test/fixtures/wasm/guest-build.ts'
@@ -31,7 +31,7 @@ const descriptor = (name: string, more: Partial<ModuleDescriptor> = {}): ModuleD
 const file = () =>
   folder.write(`${files++}.wasm`, withSection(tinyModule({ exports: ['on_request'] }), `copy ${files}`))
 
-/** A registry of modules that run no code when they are loaded, so that nothing is ever tried. */
+/** A registry of modules without start code, so that no module is tried. */
 function open(settings: object = {}, store = new MemoryStore()) {
   const config = defineValidator(wasmConfig).parse({ roots: [folder.path], ...settings })
   const rows = rowsFor(config.maxModules)
@@ -56,7 +56,7 @@ function open(settings: object = {}, store = new MemoryStore()) {
   return { registry, stats, names, uuids, add, rowsAreOwn, config, store }
 }
 
-test('a reload changes modules although there are as many as there may be', async () => {
+test('a reload can change modules at the module limit', async () => {
   const before = [descriptor('a')]
   const { registry, uuids } = open({ maxModules: 1, modules: before })
   await registry.start()
@@ -69,7 +69,7 @@ test('a reload changes modules although there are as many as there may be', asyn
   expect(uuids()).toEqual([uuid])
 })
 
-test('a reload that brings more modules than there may be is refused and changes nothing', async () => {
+test('a reload that exceeds the module limit is rejected and changes nothing', async () => {
   const before = [descriptor('a')]
   const { registry, uuids, names, add, rowsAreOwn } = open({ maxModules: 3, modules: before })
   await registry.start()
@@ -85,7 +85,7 @@ test('a reload that brings more modules than there may be is refused and changes
   expect(rowsAreOwn()).toBe(true)
 })
 
-test('modules that one reload loads together have rows of their own', async () => {
+test('modules loaded in one reload have different rows', async () => {
   const before = ['a', 'b', 'c'].map((name) => descriptor(name))
   const { registry, rowsAreOwn } = open({ maxModules: 3, modules: before })
   await registry.start()
@@ -97,13 +97,13 @@ test('modules that one reload loads together have rows of their own', async () =
   }
 })
 
-/** What share of the requests each has, in words. */
+/** The share of the requests of each module, as text. */
 const sharesOf = ({ modules }: Registry) =>
   modules.map(
     ({ name, match: { share, isInverse } }) => `${name} ${isInverse === true ? 'all but ' : ''}${share}`,
   )
 
-test('a version on trial is not replaced: the version beside it would keep the share of the trial for good', async () => {
+test('a version on trial cannot be replaced, as the version beside it would keep the reduced share', async () => {
   const { registry, uuids, add } = open()
   const [a] = await add(descriptor('a'))
   const canary = await registry.replace(
@@ -119,7 +119,7 @@ test('a version on trial is not replaced: the version beside it would keep the s
   expect(uuids()).toEqual(before)
 })
 
-test('another canary takes the place of the one on trial, unless the module itself is for a share', async () => {
+test('a new canary replaces the one on trial, unless the module itself has a share', async () => {
   const { registry, add } = open()
   const [a, b] = await add(descriptor('a'), descriptor('b', { match: { share: 0.5 } }))
   for (const percent of [10, 20]) {
@@ -139,7 +139,7 @@ test('another canary takes the place of the one on trial, unless the module itse
   expect(refused.text).toContain('match.share')
 })
 
-test('modules keep their order over a restart, whatever was replaced', async () => {
+test('modules keep their order over a restart after replacements', async () => {
   const { registry, names, add, store } = open()
   const [a, b] = await add(descriptor('a'), descriptor('b'), descriptor('c'))
   const next = await registry.replace(b, { file_path: file() }, ASKER)
@@ -156,7 +156,7 @@ test('modules keep their order over a restart, whatever was replaced', async () 
   expect(third.names()).toEqual(['a', 'b', 'c'])
 })
 
-test('a priority that a change gives holds at once, and back again; versions on trial stay beside theirs', async () => {
+test('a changed priority applies immediately; versions on trial stay beside their module', async () => {
   const { registry, names, uuids, add } = open()
   await add(descriptor('a'), descriptor('b'), descriptor('c'))
   await registry.replace(uuids()[2], { priority: 5 }, ASKER)
@@ -171,7 +171,7 @@ test('a priority that a change gives holds at once, and back again; versions on 
   expect(names()).toEqual(['a', 'c', 'b'])
 })
 
-test('a rollback brings back a version of that very module, whatever others of its name were', async () => {
+test('a rollback restores a version of the same module, not of another with the same name', async () => {
   const { registry, uuids, add } = open()
   const [x, y] = await add(descriptor('m'), descriptor('m'))
   const next = await registry.replace(x, { file_path: file() }, ASKER)
@@ -182,7 +182,7 @@ test('a rollback brings back a version of that very module, whatever others of i
   expect(uuids()).toEqual([x, y])
 })
 
-test('a version that comes back counts for itself, whoever has its former row', async () => {
+test('a restored version has its own counters, even if its former row was reused', async () => {
   const { registry, stats, add, rowsAreOwn } = open({ maxModules: 2 })
   const [a] = await add(descriptor('a'))
   const [{ row }] = registry.modules

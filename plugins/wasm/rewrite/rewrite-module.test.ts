@@ -1,4 +1,4 @@
-/** What the rewriter makes of modules: the same results, within the limits, and back to where they were. */
+/** Rewritten modules give the same results, stay within the limits, and can be restored. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { program } from '../../../test/fixtures/wasm/random-program.ts'
@@ -25,7 +25,7 @@ type Run = (...args: number[]) => number
 const instantiate = (bytes: Uint8Array<ArrayBuffer>) =>
   new WebAssembly.Instance(new WebAssembly.Module(bytes)).exports
 
-/** A rewritten module with its exchange, as the gateway has it. */
+/** A rewritten module with its exchange memory, as in the gateway. */
 function open(bytes: Uint8Array<ArrayBuffer>, limits: Partial<RewriteLimits> = {}) {
   const { bytes: rewritten, layout } = rewriteModule(bytes, { ...LIMITS, ...limits })
   const exports = instantiate(rewritten)
@@ -42,7 +42,7 @@ function open(bytes: Uint8Array<ArrayBuffer>, limits: Partial<RewriteLimits> = {
   return { exports, exchange, snapshot, run, burnt: () => FUEL - exchange.end() }
 }
 
-/** A module, section by section. */
+/** Builds a module section by section. */
 function newModule() {
   const out = new ByteWriter()
   out.all([0x00, 0x61, 0x73, 0x6d, 1, 0, 0, 0])
@@ -120,7 +120,7 @@ const FEATURES: Readonly<Record<string, string>> = {
 }
 
 describe('a rewritten module', () => {
-  test.each(Object.entries(FEATURES))('gives the same as before: %s', (_, text) => {
+  test.each(Object.entries(FEATURES))('gives the same results: %s', (_, text) => {
     const bytes = assemble(text)
     for (const restores of [true, false]) {
       for (const argument of [0, 1, 7, 12]) {
@@ -133,7 +133,7 @@ describe('a rewritten module', () => {
     }
   })
 
-  test('does what any program did, burns the same for the same, and is as it was once it is put back', () => {
+  test('behaves like the original for any program, uses deterministic fuel, and can be restored', () => {
     fc.assert(
       fc.property(program, fc.integer(), fc.integer(), (bytes, first, second) => {
         const plain = instantiate(bytes)
@@ -148,7 +148,7 @@ describe('a rewritten module', () => {
         expect(seen.subarray(0, plainMemory.length).equals(plainMemory)).toBe(true)
         if (guest.snapshot?.restore() !== true) return
         expect(memoryOf(guest.exports).equals(untouched)).toBe(true)
-        // Whatever another input does in between.
+        // A call with another input in between.
         guest.run('run', second)
         if (guest.snapshot.restore() !== true) return
         expect(guest.run('run', first)).toBe(expected)
@@ -158,12 +158,12 @@ describe('a rewritten module', () => {
     )
   })
 
-  test('pays the same for each round of a loop, and a loop that is run once costs what its body does', () => {
+  test('uses the same fuel for each round of a loop, and a single round costs its body', () => {
     const loop = '(loop $l BODY (br_if $l (local.tee 0 (i32.sub (local.get 0) (i32.const 1)))))'
     const stores = (count: number) => '(i32.store (local.get 0) (i32.const 7))'.repeat(count)
     const opened = (code: string) =>
       open(assemble(`(module (memory 1) (func (export "f") (param i32) (result i32) ${code} (i32.const 0)))`))
-    // Bodies that are written twice, and one that is too long for it.
+    // Bodies that are duplicated, and one that is too long for it.
     for (const count of [0, 1, 10, 100]) {
       const looped = opened(loop.replace('BODY', stores(count)))
       const straight = opened(`${stores(count)} (drop (i32.sub (local.get 0) (i32.const 1)))`)
@@ -178,7 +178,7 @@ describe('a rewritten module', () => {
     }
   })
 
-  test('whose loops stand in each other grows by what is allowed, and no more', () => {
+  test('with nested loops grows only up to the limit', () => {
     const nops = new Array<number>(60).fill(0x01)
     const depth = 3
     const nest = Array.from({ length: depth }, () => [0x03, 0x40, ...nops, 0x20, 0, 0x0d, 0]).flat()
@@ -200,11 +200,11 @@ describe('a rewritten module', () => {
     })
     const bytes = Uint8Array.from(out.view())
     expect(bytes.length).toBeGreaterThan(1_500_000)
-    // Fuel takes some twenty bytes for each branch; of second bodies there are so many for the whole module.
+    // Fuel takes about twenty bytes per branch; the number of duplicated bodies is limited per module.
     expect(rewriteModule(bytes, LIMITS).bytes.length).toBeLessThan(2 * bytes.length)
   })
 
-  test('keeps nothing of a call: globals of every type, growth, exchange', () => {
+  test('keeps no state of a call: globals of every type, growth, exchange memory', () => {
     const guest = open(
       assemble(`(module (memory (export "m") 1) (global $a (mut i64) (i64.const 5)) (global $b (mut f64) (f64.const 1.5))
         (global $v (mut v128) (v128.const i32x4 1 2 3 4)) (global $x (mut externref) (ref.null extern)) (global $f (mut funcref) (ref.func $noop))
@@ -221,7 +221,7 @@ describe('a rewritten module', () => {
     expect(memoryOf(guest.exports).some((byte) => byte !== 0)).toBe(false)
   })
 
-  test('that changed a table or dropped a segment is not put back', () => {
+  test('is not restored after a changed table or a dropped segment', () => {
     const text = (code: string) =>
       assemble(
         `(module (table 2 funcref) (memory 1) (data $d "x") (elem $e func) (func (export "f") ${code}) (func (export "g")))`,
@@ -240,7 +240,7 @@ describe('a rewritten module', () => {
 describe('a limit', () => {
   const endless: Readonly<Record<string, string>> = {
     'a loop': '(loop $l (br $l))',
-    'a loop behind code that never runs':
+    'a loop after unreachable code':
       '(block (br 0) (loop (nop))) (loop $l (block (br 0) (loop (nop)) (unreachable)) (br $l))',
     'tail calls': '(return_call $f)',
     'a loop of fills': '(loop $l (memory.fill (i32.const 0) (i32.const 1) (i32.const 60000)) (br $l))',
@@ -253,16 +253,16 @@ describe('a limit', () => {
     expect(guest.exchange.brokenLimit).toMatch(/fuel|stack/)
   })
 
-  test('of the stack is counted exactly, whatever was thrown in between', () => {
+  test('of the stack is counted exactly, also after exceptions', () => {
     const bytes = assemble(FEATURES['exceptions that cross calls'])
     const guest = open(bytes, { stackBytes: 4_000 })
-    // 300 times forty calls deep: only what is open counts.
+    // Forty calls deep 300 times: only open calls count.
     expect(guest.run('f', 40)).toBe(300 * 42)
     expect(() => guest.run('f', 60)).toThrow(WebAssembly.RuntimeError)
     expect(guest.exchange.brokenLimit).toBe('stack')
   })
 
-  test('of memory holds for all memories together', () => {
+  test('of memory applies to all memories together', () => {
     const bytes = assemble(`(module (memory $a 2) (memory $b 1) (func (export "f") (param i32) (result i32)
       (i32.add (i32.mul (memory.grow $a (local.get 0)) (i32.const 100)) (memory.grow $b (local.get 0)))))`)
     expect(open(bytes, { maxPages: 11 }).run('f', 4)).toBe(201)
@@ -273,7 +273,7 @@ describe('a limit', () => {
     )
   })
 
-  test('of memory holds for what a module brings along, wherever it goes and whether or not it is used', () => {
+  test('of memory applies to data segments, active or passive', () => {
     const [large, small] = [40_000, 30_000].map((bytes) => `"${'x'.repeat(bytes)}"`)
     const bytes = assemble(`(module (memory $a 1) (memory $b 1)
       (data (memory $a) (i32.const 8) ${large}) (data (memory $b) (i32.const 8) ${small}) (data $kept ${large})
@@ -285,7 +285,7 @@ describe('a limit', () => {
     )
   })
 
-  test('of tables holds at the beginning and when they grow', () => {
+  test('of tables applies at the start and on growth', () => {
     for (const type of ['func', 'extern']) {
       const bytes = assemble(
         `(module (table $a 10 ${type}ref) (table $b 5 funcref) (func (export "f") (param i32) (result i32) (table.grow $a (ref.null ${type}) (local.get 0))))`,
@@ -299,7 +299,7 @@ describe('a limit', () => {
   })
 })
 
-describe('what the gateway does not run is named', () => {
+describe('unsupported features are rejected by name', () => {
   test.each([
     ['(module (import "a" "b" (memory 1)))', 'a.b, which is not a function'],
     ['(module (memory 1) (func (drop (i32.atomic.load (i32.const 0)))))', 'atomic instructions'],
@@ -310,7 +310,7 @@ describe('what the gateway does not run is named', () => {
     expect(() => rewriteModule(assemble(text), LIMITS)).toThrow(BadModule)
   })
 
-  /** The index of a type whose bytes read as the beginning of a `v128.const`, which would hide sixteen bytes. */
+  /** A type index whose bytes equal the start of a `v128.const`, which would hide sixteen bytes. */
   const DISGUISED = [0xfd, 0x0c]
   const ENDLESS = [0x03, 0x40, 0x0c, 0, 0x0b]
   const pad = (code: readonly number[]) => [...code, ...new Array<number>(16 - code.length).fill(0x01)]
@@ -322,21 +322,21 @@ describe('what the gateway does not run is named', () => {
     ['a block that catches', [0x06, ...TYPED, ...pad([...ENDLESS, ...NULL]), 0x0b, 0x1a]],
     ['an arm', [0x41, 1, 0x04, ...TYPED, ...pad([...ENDLESS, ...NULL]), 0x05, ...NULL, 0x0b, 0x1a]],
     ['a choice', [...NULL, ...NULL, 0x41, 0, 0x1c, 1, ...TYPED, ...pad(ENDLESS), 0x1a]],
-  ])('%s with a typed reference, in whose type an endless loop seems to be a constant', (_, code) => {
+  ])('%s with a typed reference that hides an endless loop is rejected', (_, code) => {
     const bytes = moduleOf(code, [])
     expect(WebAssembly.validate(bytes)).toBe(true)
     expect(() => rewriteModule(bytes, LIMITS)).toThrow(BadModule)
     expect(() => rewriteModule(bytes, LIMITS)).toThrow('typed references')
   })
 
-  test('elements of a typed reference', () => {
-    // Passive, none of them.
+  test('elements with a typed reference are rejected', () => {
+    // A passive segment without elements.
     const bytes = moduleOf([], [1, 5, ...TYPED, 0])
     expect(WebAssembly.validate(bytes)).toBe(true)
     expect(() => rewriteModule(bytes, LIMITS)).toThrow('typed references')
   })
 
-  /** One function, behind as many types as make the index of the last what is wanted. */
+  /** A module with one function, and enough types for the wanted index of the last. */
   function moduleOf(code: readonly number[], elements: readonly number[]): Uint8Array<ArrayBuffer> {
     const types = 0x7d + (0x0c << 7) + 1
     const { out, section } = newModule()
@@ -355,7 +355,7 @@ describe('what the gateway does not run is named', () => {
   }
 })
 
-test('whatever the engine takes is rewritten into what it takes, or refused in words', () => {
+test('any valid module is rewritten into a valid module or rejected with a message', () => {
   const valid = Object.values(FEATURES).map((text) => assemble(text))
   const damaged = fc
     .tuple(

@@ -10,7 +10,7 @@ const own = (bytes: Uint8Array) => Uint8Array.from(bytes)
 const module = (options: Parameters<typeof tinyModule>[0] = {}) =>
   own(tinyModule({ exports: ['run'], ...options }))
 
-test('numbers are read as they are written, whatever is around them', () => {
+test('integers are read as written, between any other bytes', () => {
   fc.assert(
     fc.property(fc.integer({ min: 0, max: 0xffff_ffff }), fc.nat(20), (value, before) => {
       const writer = new ByteWriter()
@@ -27,7 +27,7 @@ test('numbers are read as they are written, whatever is around them', () => {
   expect(() => read(0x80, 0x80, 0x80, 0x80, 0x80, 0)).toThrow(BadModule)
 })
 
-test('sections follow each other without a gap to the end of the file', () => {
+test('sections are adjacent up to the end of the file', () => {
   const bytes = module({ memory: { minimum: 1 }, imports: ['a.b'] })
   let at = 8
   for (const { start, from, to } of readSections(bytes)) {
@@ -38,11 +38,11 @@ test('sections follow each other without a gap to the end of the file', () => {
   expect(at).toBe(bytes.length)
 })
 
-test('a start function is noticed', () => {
+test('a start function is detected', () => {
   expect([hasStartSection(module()), hasStartSection(module({ start: true }))]).toEqual([false, true])
 })
 
-test('no bytes whatever make it fail otherwise than by saying what is wrong', () => {
+test('any bytes are read or rejected with a message', () => {
   const valid = module({ memory: { minimum: 1 } })
   const damaged = fc
     .array(fc.tuple(fc.nat(valid.length - 1), fc.integer({ min: 0, max: 255 })), { maxLength: 6 })
@@ -67,6 +67,6 @@ test.each([
   ['a component', [0, 0x61, 0x73, 0x6d, 0x0d, 0, 1, 0], 'a core module is expected'],
   ['another version', [0, 0x61, 0x73, 0x6d, 2, 0, 0, 0], 'of version 1'],
   ['a section that is too long', [0, 0x61, 0x73, 0x6d, 1, 0, 0, 0, 0, 5, 1], 'the file ends too early'],
-])('%s is refused', (_, bytes, message) => {
+])('%s is rejected', (_, bytes, message) => {
   expect(() => readSections(Uint8Array.from(bytes as number[]))).toThrow(message)
 })

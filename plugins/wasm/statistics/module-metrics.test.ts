@@ -3,7 +3,7 @@ import type { Metrics } from '#kernel'
 import type { LoadedModule } from '../threads/guest-task.ts'
 import { ModuleMetrics } from './module-metrics.ts'
 
-test('names that a module counts under are limited, whatever threads its calls ran on', () => {
+test('the counter names of a module are limited across threads', () => {
   const series = new Map<string, number>()
   const counter = () => ({
     labels: (...labels: string[]) => ({

@@ -6,7 +6,7 @@ afterEach(() => vi.useRealTimers())
 const memory = () => new SharedArrayBuffer(ModuleStats.bytes(2, 2))
 const open = (failures = 3, coolOffMs = 1_000) => new ModuleStats(memory(), 2, 1, { failures, coolOffMs })
 
-test('calls of all modules add up, each module has its own count', () => {
+test('totals add up over all modules, and each module has its own count', () => {
   const stats = open()
   stats.begin(0, 5n)
   stats.begin(1, 5n)
@@ -18,7 +18,7 @@ test('calls of all modules add up, each module has its own count', () => {
   expect(stats.lastAccessedNs(0)).toBeGreaterThan(5n)
 })
 
-test('what threads count adds up, and what one suspends is suspended for all', () => {
+test('counts of threads add up, and a suspension applies to all threads', () => {
   const shared = memory()
   const [one, other] = [0, 1].map(
     (column) => new ModuleStats(shared, 2, column, { failures: 2, coolOffMs: 60_000 }),
@@ -36,7 +36,7 @@ test('what threads count adds up, and what one suspends is suspended for all', (
   expect([one.lastAccessedNs(1), one.totals().total]).toEqual([0n, 4])
 })
 
-test('a new module of a row begins anew, the totals stay', () => {
+test('a new module in a row starts at zero, the totals stay', () => {
   const stats = open(1)
   stats.begin(0, 1n)
   stats.count(0, 10, false)
@@ -46,18 +46,18 @@ test('a new module of a row begins anew, the totals stay', () => {
   expect(stats.totals().failed).toBe(1)
 })
 
-test('failures in a row suspend for the cool-off; the one that does it is told', () => {
+test('consecutive failures suspend a module for the cool-off; the last failure reports it', () => {
   vi.useFakeTimers({ now: 10_000 })
   const stats = open(3, 1_000)
   const fail = () => stats.count(0, 1, false)
   expect([fail(), fail()]).toEqual([false, false])
   stats.count(0, 1, true)
   expect([fail(), fail(), fail()]).toEqual([false, false, true])
-  // Calls that were under way change nothing.
+  // Calls in flight change nothing.
   expect([fail(), stats.isSuspended(0), stats.isSuspended(1)]).toEqual([false, true, false])
   vi.setSystemTime(11_000)
   expect(stats.isSuspended(0)).toBe(false)
-  // Still in a row: one more is enough, until one goes well.
+  // Still consecutive: one more failure is enough, until a call succeeds.
   expect([fail(), stats.isSuspended(0)]).toEqual([true, true])
   vi.setSystemTime(13_000)
   stats.count(0, 1, true)

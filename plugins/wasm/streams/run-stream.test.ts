@@ -1,4 +1,4 @@
-/** Events go through the chain in their order, whatever the modules make of them and whenever instances are missing. */
+/** Events pass the module chain in order, for any output of the modules and any missing instances. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { decodeFrame, encodeFrame } from '../../../wasm-sdk/abi.ts'
@@ -16,7 +16,7 @@ interface Said {
 
 const event = (data: string): StreamEvent => ({ name: null, data })
 
-/** What a module of that kind says; `fails` for one whose call fails. */
+/** The output of a module of the given kind; `fails` for a failed call. */
 function say(kind: Kind, data: string, isEnd: boolean, state: string): Said | 'fails' {
   if (kind === 'fails') return 'fails'
   if (isEnd) return kind === 'last' ? { events: [event(`end ${state}`), event('bye')] } : {}
@@ -26,7 +26,7 @@ function say(kind: Kind, data: string, isEnd: boolean, state: string): Said | 'f
   return kind === 'last' ? { state: `${state}${data.length}` } : {}
 }
 
-/** The same, module by module: all that reaches one goes through it before the next is looked at. */
+/** Reference result, module by module: each one processes all events before the next. */
 function told(kinds: readonly Kind[], data: readonly string[], isEnd: boolean) {
   const states = kinds.map(() => '')
   const through = (place: number, text: string): readonly string[] => {
@@ -52,13 +52,13 @@ function told(kinds: readonly Kind[], data: readonly string[], isEnd: boolean) {
 
 interface Script {
   readonly kinds: readonly Kind[]
-  /** When who asks whether an instance is ready is told no. */
+  /** Indices of the readiness checks that return false. */
   readonly missing?: readonly number[]
   readonly onFailure?: 'open' | 'closed'
   readonly failure?: 'error' | 'fuel'
 }
 
-/** Guests that answer as modules of those kinds do. */
+/** Guests that behave like modules of the given kinds. */
 function scripted({ kinds, missing = [], onFailure = 'open', failure = 'error' }: Script) {
   const calls: number[] = []
   let asked = 0
@@ -85,7 +85,7 @@ function start(script: Script, data: readonly string[], isEnd: boolean) {
   const { kinds } = script
   const run = new StreamRun({
     guests,
-    // As in a task of other streams too, whose chain begins with another module.
+    // As in a task shared with other streams, whose chains start with another module.
     modules: kinds.map((_, place) => place + 1),
     item: {
       prefixes: kinds.map(() => '"request":{},"response":{}'),
@@ -102,7 +102,7 @@ function start(script: Script, data: readonly string[], isEnd: boolean) {
   return { run, reports, guests, calls }
 }
 
-test('what comes out is what each module in turn makes of all that reaches it, whenever instances are missing', () => {
+test('the result equals module-by-module processing, for any missing instances', () => {
   const streams = fc.record({
     kinds: fc.array(fc.constantFrom(...KINDS), { minLength: 1, maxLength: 4 }),
     data: fc.array(fc.stringMatching(/^[a-c]{0,3}$/), { maxLength: 4 }),
@@ -128,7 +128,7 @@ test('what comes out is what each module in turn makes of all that reaches it, w
   )
 })
 
-test('nobody is called behind a module that must not fail and did', () => {
+test('no module is called after a failure with onFailure closed', () => {
   const script: Script = { kinds: ['twice', 'fails', 'pass'], onFailure: 'closed' }
   const { run, calls } = start(script, ['a', 'b'], true)
   expect(run.next()).toBeNull()
@@ -136,7 +136,7 @@ test('nobody is called behind a module that must not fail and did', () => {
   expect(run.result.failedClosed).toBe(2)
 })
 
-test('a module that has burnt all it may is not called for the other events that came with it', () => {
+test('a module without fuel is not called for the remaining events', () => {
   const script: Script = { kinds: ['twice', 'fails', 'count'], failure: 'fuel' }
   const { run, calls } = start(script, ['a', 'b'], true)
   expect([run.hasExhausted, run.hasSkipped]).toEqual([false, false])

@@ -12,12 +12,12 @@ const field = fc.oneof(
   fc.constantFrom('event: named', 'id: 7', 'retry: 3', 'data', 'unknown: x'),
 )
 
-/** Events as a server may write them, all with one kind of line end. */
+/** Event streams as servers may write them, with one kind of line end each. */
 const stream = fc
   .tuple(lineEnd, fc.array(fc.array(field, { minLength: 1, maxLength: 4 }), { maxLength: 6 }))
   .map(([end, events]) => events.map((lines) => lines.map((line) => line + end).join('') + end).join(''))
 
-test('the blocks, joined, are the bytes that were read', () => {
+test('the blocks joined are the bytes read', () => {
   fc.assert(
     fc.property(stream, (given) => {
       expect(Buffer.concat(readBlocks(Buffer.from(given)).map(({ bytes }) => bytes)).toString()).toBe(given)
@@ -25,7 +25,7 @@ test('the blocks, joined, are the bytes that were read', () => {
   )
 })
 
-test('an event that was written is read as what it was', () => {
+test('a written event is read back unchanged', () => {
   const data = fc.array(text, { minLength: 1, maxLength: 3 }).map((lines) => lines.join('\n'))
   const name = fc.option(fc.constantFrom('message_start', 'a b', 'ü'))
   fc.assert(
@@ -37,17 +37,17 @@ test('an event that was written is read as what it was', () => {
   )
 })
 
-test('comments, [DONE] and blocks without data are no events', () => {
+test('comments, [DONE] and blocks without data are not events', () => {
   const blocks = readBlocks(Buffer.from(': hi\n\nevent: x\n\ndata: [DONE]\n\ndata: 1\n\n'))
   expect(blocks.map(({ event }) => event)).toEqual([null, null, null, { name: null, data: '1' }])
   expect(blocks.map(({ isDone }) => isDone)).toEqual([false, false, true, false])
 })
 
-test('a line end inside of data, of whatever kind, makes another data line', () => {
+test('any line end inside data starts a new data line', () => {
   expect(writeEvent({ name: null, data: 'a\r\nb\rc\nd' })).toBe('data: a\ndata: b\ndata: c\ndata: d\n\n')
 })
 
-test('what has no end passes as it is', () => {
+test('an incomplete block is passed through', () => {
   const blocks = readBlocks(Buffer.from('data: 1\n\ndata: 2\n'))
   expect(blocks.map(({ event }) => event)).toEqual([{ name: null, data: '1' }, null])
 })

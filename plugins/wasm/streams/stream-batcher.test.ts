@@ -1,4 +1,4 @@
-/** Events on their way to the pool: what has changed while they waited counts. */
+/** Batching of stream events: state changes during the wait apply. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import type { CallStatistics } from '../statistics/call-statistics.ts'
 import type { GuestPool, TaskEnd, TaskRequest } from '../threads/guest-pool.ts'
@@ -25,7 +25,7 @@ const work = (...modules: LoadedModule[]): StreamWork => ({
 const UNTOUCHED = [{ source: 0, written: null }]
 const turn = () => vi.advanceTimersByTimeAsync(0)
 
-/** A pool that answers when the test says so; of each item, the modules that were called. */
+/** A pool that responds when the test requests it; each item lists the modules that were called. */
 class StubPool {
   isStarting = false
   readonly tasks: { items: readonly string[]; end: (end: TaskEnd) => void }[] = []
@@ -36,7 +36,7 @@ class StubPool {
     return new Promise((end) => this.tasks.push({ items: items.map(called), end }))
   }
 
-  /** Answers the oldest task, its first items only where a number is given. */
+  /** Completes the oldest task, or its first `count` items. */
   answer(count?: number): void {
     const task = this.tasks.shift()
     const items = (task?.items ?? []).slice(0, count).map(
@@ -63,7 +63,7 @@ function open() {
   return { pool, suspended, skipped, batcher }
 }
 
-test('a module that is suspended while events wait is passed by, and that is told', async () => {
+test('a module suspended while events wait is skipped, and the skip is reported', async () => {
   const { pool, suspended, skipped, batcher } = open()
   const [a, b, c] = [module('a'), module('b'), module('c', 'closed')]
   const first = batcher.run(work(a))
@@ -86,7 +86,7 @@ test('a module that is suspended while events wait is passed by, and that is tol
   expect(skipped).toEqual(['a suspended', 'a suspended', 'c suspended'])
 })
 
-test('what a task has not come to is looked at again before it is sent again', async () => {
+test('unprocessed items of a task are checked again before they are resent', async () => {
   const { pool, suspended, skipped, batcher } = open()
   const a = module('a')
   const ends = [batcher.run(work(a)), batcher.run(work(a))]
@@ -97,7 +97,7 @@ test('what a task has not come to is looked at again before it is sent again', a
   expect(skipped).toEqual(['a suspended'])
 })
 
-test('events whose turn does not come within the time limit go on as their modules say', async () => {
+test('events that wait beyond the time limit follow the failure mode of their modules', async () => {
   const { pool, skipped, batcher } = open()
   const first = batcher.run(work(module('a')))
   await turn()
@@ -111,7 +111,7 @@ test('events whose turn does not come within the time limit go on as their modul
   expect(pool.tasks).toEqual([])
 })
 
-test('while the pool starts, nobody is late', async () => {
+test('the time limit does not apply while the pool starts', async () => {
   const { pool, batcher } = open()
   pool.isStarting = true
   const first = batcher.run(work(module('a')))

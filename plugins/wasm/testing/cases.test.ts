@@ -1,4 +1,4 @@
-/** Cases: what is refused when a file is read, and how differences are told. */
+/** Cases: rejected files and reported differences. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -44,11 +44,11 @@ describe('reading', () => {
       { title: 't', steps: [{ on: 'OnStreamEvent', expect: {} }] },
       'steps.0.events is required for OnStreamEvent',
     ],
-  ])('%j is refused: %s', (value, message) => {
+  ])('%j is rejected: %s', (value, message) => {
     expect(() => readCase(typeof value === 'string' ? value : JSON.stringify(value))).toThrow(message)
   })
 
-  test('a folder gives its cases by name, and an error names the file', async () => {
+  test('a folder returns its cases by name, and an error names the file', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'weir-cases-'))
     try {
       for (const name of ['b', 'a'])
@@ -64,7 +64,7 @@ describe('reading', () => {
 })
 
 describe('input', () => {
-  test('holds only what the module needs', () => {
+  test('contains only what the module needs', () => {
     const request = { headers: { 'X-Team': 'a', other: 'b' }, body: { a: 1 } }
     const input = (needs: object) => toInput({ on: 'OnRequest', request, expect: {} }, needs, 5)
     expect(input({}).head.request.headers).toEqual([
@@ -78,7 +78,7 @@ describe('input', () => {
     expect(input({}).head).not.toHaveProperty('response')
   })
 
-  test('of an error has the answer and the error', () => {
+  test('of an error has the response and the error', () => {
     const { head } = toInput({ on: 'OnError', response: { status: 502 }, expect: {} }, {}, 0)
     expect(head).toMatchObject({ phase: 'error', response: { status: 502 }, error: { status: 502 } })
   })
@@ -100,7 +100,7 @@ describe('comparing', () => {
     { body: '{"b": 1, "a": [2]}' },
     { events: [{ data: { x: 1 } }] },
   ]
-  test.each(same)('%j is met', (expected) => {
+  test.each(same)('%j matches', (expected) => {
     expect(differences(expected, observed)).toEqual([])
   })
 
@@ -117,11 +117,11 @@ describe('comparing', () => {
     [{ metrics: {} }, 'metrics: expected {}'],
     [{ fails: 'x' }, 'expected to fail with "x", but it did not fail'],
   ]
-  test.each(different)('%j is not met', (expected, message) => {
+  test.each(different)('%j does not match', (expected, message) => {
     expect(differences(expected, observed)).toEqual([expect.stringContaining(message)])
   })
 
-  test('a call that failed is one difference, unless it was to fail for that reason', () => {
+  test('a failed call is one difference, unless that failure is expected', () => {
     const failed = { ...observed, failure: 'unreachable' }
     expect(differences({ action: 'continue' }, failed)).toEqual(['the call failed: unreachable'])
     expect(differences({ fails: 'reach' }, failed)).toEqual([])

@@ -1,4 +1,4 @@
-/** The output of a module, checked member by member. */
+/** Validation of module output. */
 import { describe, expect, test } from 'vitest'
 import type { AttachPoint } from '../../../wasm-sdk/abi.ts'
 import { checkOutput } from './checked-output.ts'
@@ -6,18 +6,18 @@ import { checkOutput } from './checked-output.ts'
 const read = (head: unknown, point: AttachPoint = 'OnRequest', body = '') =>
   checkOutput({ head, body: Buffer.from(body) }, point)
 
-describe('an answer', () => {
-  test('of nothing continues, with no body of its own', () => {
+describe('an output', () => {
+  test('that is empty continues, without a body', () => {
     expect(checkOutput(null, 'OnRequest')).toMatchObject({ action: 'continue', body: null, ignored: [] })
     expect(read({ action: 'continue' }, 'OnRequest', 'left over').body).toBeNull()
   })
 
-  test('replaces the body only when it says so', () => {
+  test('replaces the body only with replaces_body', () => {
     expect(read({ action: 'modify' }, 'OnRequest', 'x').body).toBeNull()
     expect(read({ action: 'modify', replaces_body: true }, 'OnRequest', '').body?.length).toBe(0)
   })
 
-  test('has a status from 200 to 599, or 400 in a rejection and none in a change', () => {
+  test('has a status from 200 to 599; invalid ones become 400 in a rejection and null in a change', () => {
     for (const status of [199, 600, 999, 200.5, '500', null]) {
       expect(read({ action: 'reject', status }).status).toBe(400)
       expect(read({ action: 'modify', status }, 'OnResponse').status).toBeNull()
@@ -26,7 +26,7 @@ describe('an answer', () => {
     expect(read({ action: 'modify', status: 503 }).status).toBeNull()
   })
 
-  test.each(['headers_set', 'headers_add', 'headers_remove', 'events'])('has 1,024 %s at most', (member) => {
+  test.each(['headers_set', 'headers_add', 'headers_remove', 'events'])('has at most 1,024 %s', (member) => {
     const [entry, point] = {
       headers_remove: ['x', 'OnRequest'] as const,
       events: [{ data: '' }, 'OnStreamEvent'] as const,
@@ -36,7 +36,7 @@ describe('an answer', () => {
     expect(() => answer(1_025)).toThrow(`${member} has 1025 entries; the limit is 1024`)
   })
 
-  test('loses headers that belong to the connection or would split it', () => {
+  test('loses connection headers and headers with line breaks', () => {
     const headers_set = [
       ['Host', 'x'],
       ['a', 'b\r\nc: d'],
@@ -58,7 +58,7 @@ describe('an answer', () => {
     [{ action: 'modify', headers_add: [['a']] }, 'headers_add must be a list'],
     [{ action: 'reject', headers: [['a', 1]] }, 'headers must be a list'],
     [{ action: 'modify', headers_remove: 'a' }, 'headers_remove must be a list'],
-  ])('of %j is none', (head, message) => {
+  ])('with head %j is rejected: %s', (head, message) => {
     expect(() => read(head)).toThrow(message)
   })
 
@@ -72,11 +72,11 @@ describe('an answer', () => {
     [{ events: [{ data_bytes: 1 }] }, 'data_bytes of an event is outside of the body'],
     [{ events: [{ data_bytes: -1 }] }, 'data_bytes of an event is outside of the body'],
     [{ events: [{ data_bytes: '0' }] }, 'data_bytes of an event is outside of the body'],
-  ])('to a stream event of %j is none', (head, message) => {
+  ])('for a stream event with head %j is rejected: %s', (head, message) => {
     expect(() => read(head, 'OnStreamEvent')).toThrow(message)
   })
 
-  test('to a stream event drops it, or lets it pass and keeps what there was', () => {
+  test('for a stream event drops it, or keeps it with its state', () => {
     expect(read({ events: [] }, 'OnStreamEvent')).toMatchObject({ events: [], state: null })
     expect(read({ state: '' }, 'OnStreamEvent')).toMatchObject({ events: null, state: '' })
   })

@@ -1,4 +1,4 @@
-/** What the conformance check finds, and what it says to do about it. */
+/** Findings of the conformance check, and their advice. */
 import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { tinyModule } from '../../../test/fixtures/wasm/tiny-module.ts'
 import { assemble } from '../../../test/fixtures/wasm/wat.ts'
@@ -8,12 +8,12 @@ import { checkModule } from './conformance.ts'
 
 vi.setConfig({ testTimeout: BUSY_LIMIT_MS })
 
-/** Sections of a module with one function `() -> i32`, written by hand. */
+/** Sections of a handwritten module with one function `() -> i32`. */
 interface Hand {
   readonly imports?: readonly { module: string; name: string; type?: number }[]
   readonly exports?: readonly string[]
   readonly minPages?: number
-  /** Code of the function, without the end. Default: gives 0. */
+  /** Code of the function, without the end. Default: returns 0. */
   readonly code?: readonly number[]
 }
 
@@ -54,13 +54,13 @@ const toLeb = (value: number) => (value < 128 ? [value] : [(value & 127) | 128, 
 const codesOf = async (...parameters: Parameters<typeof checkModule>) =>
   (await checkModule(...parameters)).findings.map(({ code }) => code)
 
-test('a module that gives an answer is fine; that it does not describe itself is only a warning', async () => {
+test('a module with a valid output passes; a missing description is only a warning', async () => {
   const report = await checkModule(handmade({}))
   expect(report.isOk).toBe(true)
   expect(report.findings.map(({ code, level }) => [code, level])).toEqual([['no_description', 'warning']])
 })
 
-test('a component is refused with what to build instead', async () => {
+test('a component is rejected with the target to build instead', async () => {
   const report = await checkModule(Uint8Array.from([0, 0x61, 0x73, 0x6d, 0x0d, 0, 1, 0]))
   expect(report).toMatchObject({ isOk: false, module: { format: 'component' } })
   expect(report.findings[0].next).toContain('wasm32-unknown-unknown')
@@ -69,20 +69,20 @@ test('a component is refused with what to build instead', async () => {
 test.each([
   ['nothing', new Uint8Array(0), 'the file is empty'],
   ['text', Buffer.from('(module)'), 'the file is not a WebAssembly module'],
-  ['a module cut short', handmade({}).subarray(0, 30), 'invalid module: the file ends too early'],
-])('%s is no module', async (_, bytes, message) => {
+  ['a truncated module', handmade({}).subarray(0, 30), 'invalid module: the file ends too early'],
+])('%s is not a module', async (_, bytes, message) => {
   expect((await checkModule(bytes)).findings).toMatchObject([{ code: 'not_a_module', message }])
 })
 
 describe('exports', () => {
-  test('one for the attach point must be there', async () => {
+  test('must include the one of the attach point', async () => {
     const { findings } = await checkModule(handmade({}), { attachPoints: ['OnRequest', 'OnError'] })
     expect(findings).toContainEqual(
       expect.objectContaining({ code: 'export_missing', message: expect.stringContaining('on_error') }),
     )
   })
 
-  test('a module without a handler, or with a name that only looks like one, is found', async () => {
+  test('without a handler, or with a misspelled one, are reported', async () => {
     const { findings, isOk } = await checkModule(handmade({ exports: ['onRequest'] }))
     expect(isOk).toBe(false)
     expect(findings.map(({ code }) => code)).toEqual(['no_handler', 'export_unknown', 'no_description'])
@@ -91,7 +91,7 @@ describe('exports', () => {
 })
 
 describe('imports', () => {
-  test('an unknown host function is named, with the one that may have been meant', async () => {
+  test('of an unknown host function are reported with a similar name', async () => {
     const { findings } = await checkModule(
       handmade({ imports: [{ module: 'extism:host/user', name: 'kv_got' }] }),
     )
@@ -103,7 +103,7 @@ describe('imports', () => {
     })
   })
 
-  test('one with another signature is told the right one', async () => {
+  test('with a wrong signature are reported with the right one', async () => {
     const { findings } = await checkModule(
       handmade({ imports: [{ module: 'extism:host/user', name: 'kv_get', type: 2 }] }),
     )
@@ -112,7 +112,7 @@ describe('imports', () => {
     )
   })
 
-  test('WASI is a problem of its own', async () => {
+  test('of WASI are a separate problem', async () => {
     const imports = [{ module: 'wasi_snapshot_preview1', name: 'fd_write' }]
     expect(await codesOf(handmade({ imports }))).toContain('import_wasi')
   })
@@ -129,13 +129,13 @@ test('a handler that never returns is a problem', async () => {
   expect(await codesOf(handmade({ code: endless }), { limits: { timeoutMs: 500 } })).toContain('too_slow')
 })
 
-test('a handler that traps on a plain request is a warning, for it may lack its settings', async () => {
+test('a handler that traps on a plain request is a warning, as it may lack its settings', async () => {
   const report = await checkModule(handmade({ code: [0x00] }))
   expect(report.isOk).toBe(true)
   expect(report.findings.map(({ code }) => code)).toContain('call_failed')
 })
 
-test('a description that is none is a problem', async () => {
+test('an invalid description is a problem', async () => {
   const { findings } = await checkModule(handmade({ exports: ['on_request', 'describe'] }))
   expect(findings).toMatchObject([
     { code: 'cannot_open', message: 'the module cannot be opened: the output of describe is not valid JSON' },
@@ -152,7 +152,7 @@ test(
 )
 
 test.each(['reuse', 'shared'])(
-  'so is one that is kept as %s, and makes room in each call',
+  'an instance kept as %s that allocates in each call is a problem',
   async (instance) => {
     const description = JSON.stringify({ abi: 1, instance })
     const bytes = assemble(`(module
@@ -177,7 +177,7 @@ describe('a real module', () => {
     bytes = await builtModule('wasm-sdk/fixtures/echo')
   }, BUILD_LIMIT_MS)
 
-  test('has nothing to object to but the header that it sets for show', async () => {
+  test('has no findings except the header that it sets for show', async () => {
     const { isOk, module, findings } = await checkModule(bytes)
     expect(isOk).toBe(true)
     expect(module.attachPoints).toEqual([
@@ -192,7 +192,7 @@ describe('a real module', () => {
   })
 })
 
-test('a start that never ends is a problem, whether its time is over first or its fuel', async () => {
+test('an endless start is a problem, whether it exceeds its time or its fuel first', async () => {
   const bytes = tinyModule({ exports: ['on_request'], start: true })
   for (const timeoutMs of [100, 60_000]) {
     const report = await checkModule(bytes, { limits: { timeoutMs } })

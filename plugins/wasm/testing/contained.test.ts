@@ -1,4 +1,4 @@
-/** Modules that try to hurt the gateway, at the author's desk: the check ends, says so, and keeps its memory. */
+/** Hostile modules in the author's test runner: the check ends with a finding, and memory stays limited. */
 import { expect, test } from 'vitest'
 import { ATTACKS, FLOOD, LIST_FUEL, LONG_LISTS, module } from '../../../test/fixtures/wasm/attacks.ts'
 import { toInput } from './case-input.ts'
@@ -7,12 +7,12 @@ import { runCase } from './run-cases.ts'
 import { ModuleRunner } from './runner.ts'
 
 const LIMIT_MS = 300_000
-/** To write so much, on a busy machine. */
+/** For a long output, on a loaded machine. */
 const LIST_DEADLINE_MS = 60_000
-/** Memory of a module, what it exchanges with the host, and what they may take beyond. */
+/** Memory of a module, its exchange memory, and a margin. */
 const MOST_MIB = 64 + 80 + 50
 
-test('whatever a module tries, the check says that its call failed, and memory stays within the limit', {
+test('for every attack the check reports a failed call, and memory stays within the limit', {
   timeout: LIMIT_MS,
 }, async () => {
   const before = process.memoryUsage().rss
@@ -23,7 +23,7 @@ test('whatever a module tries, the check says that its call failed, and memory s
   }
 })
 
-test.each(Object.entries(LONG_LISTS))('%s, in an output is a call that failed', async (_, bytes) => {
+test.each(Object.entries(LONG_LISTS))('%s in an output fail the call', async (_, bytes) => {
   const before = process.memoryUsage().rss
   const runner = await ModuleRunner.open({ bytes, limits: { fuel: LIST_FUEL, timeoutMs: LIST_DEADLINE_MS } })
   try {
@@ -41,7 +41,7 @@ test.each(Object.entries(LONG_LISTS))('%s, in an output is a call that failed', 
   }
 })
 
-test('a stream of which a module makes 40 MB in many calls is played, and memory stays within the limit', {
+test('a stream that grows to 40 MB over many calls is played, and memory stays within the limit', {
   timeout: LIMIT_MS,
 }, async () => {
   const before = process.memoryUsage().rss
@@ -60,7 +60,7 @@ test.each([
   ['functions', '(table 9000000 funcref)'],
   ['references', '(table 9000000 externref)'],
   ['memories', '(memory 600) (memory 600)'],
-])('%s beyond the limit are a problem before anything is made of them', async (_, declarations) => {
+])('%s beyond the limit are a problem before they are allocated', async (_, declarations) => {
   const before = process.memoryUsage().rss
   const { isOk, findings } = await checkModule(module(declarations, ''))
   expect([isOk, findings.at(-1)?.level]).toEqual([false, 'problem'])

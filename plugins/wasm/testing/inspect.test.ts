@@ -1,11 +1,11 @@
-/** What is read from module files, with modules that the engine itself judges. */
+/** Inspection of module files, compared with the WebAssembly engine. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { inspectModule } from './inspect.ts'
 
 const HEADER = [0, 0x61, 0x73, 0x6d, 1, 0, 0, 0]
 
-test('bytes of any kind are read without an exception', () => {
+test('any bytes are read without an exception', () => {
   const anything = fc.uint8Array({ maxLength: 200 }).map((bytes) => Uint8Array.from([...HEADER, ...bytes]))
   fc.assert(
     fc.property(anything, (bytes) => {

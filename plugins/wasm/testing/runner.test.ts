@@ -1,4 +1,4 @@
-/** The runner keeps a module within its limits and gives it what the gateway would. */
+/** The runner enforces the limits of a module and provides the gateway's input. */
 import { afterEach, beforeAll, expect, test, vi } from 'vitest'
 import { BUILD_LIMIT_MS, BUSY_LIMIT_MS, builtModule } from '../../../wasm-sdk/fixtures/built-modules.ts'
 import { toInput } from './case-input.ts'
@@ -33,7 +33,7 @@ async function headersOf(result: ReturnType<typeof call>) {
   return Object.fromEntries(checkOutput(output, 'OnRequest').headers_set)
 }
 
-test('a loop without end is stopped at the deadline, and the next call works', async () => {
+test('an endless loop is stopped at the deadline, and the next call works', async () => {
   await open({ limits: { timeoutMs: 2_000, fuel: 1e12 } })
   const begin = performance.now()
   const result = await call('/loop')
@@ -42,7 +42,7 @@ test('a loop without end is stopped at the deadline, and the next call works', a
   expect(await call('/')).toMatchObject({ outcome: 'ok', output: null })
 })
 
-test('counters survive a call that had to be stopped', async () => {
+test('counters survive a stopped call', async () => {
   await open({ limits: { timeoutMs: 2_000 } })
   expect(await headersOf(call('/count'))).toEqual({ 'x-count': '1' })
   await call('/loop')
@@ -56,14 +56,14 @@ test('memory does not grow beyond the limit', async () => {
   expect(pages).toBeLessThan(16)
 })
 
-test('a call ends when it has used the fuel of the gateway', async () => {
+test("a call ends when it has used the gateway's fuel", async () => {
   await open({ limits: { timeoutMs: 60_000, fuel: 100_000, fuelPerByte: 0 } })
   const { outcome, fuel } = await call('/loop')
   expect(outcome).toBe('timeout')
   expect(fuel).toBeLessThan(110_000)
 })
 
-test('a module that throws fails its call and says why and where', async () => {
+test('a module that throws fails its call with message and location', async () => {
   await open()
   const result = await call('/trap')
   expect(result.outcome).toBe('failed')
@@ -71,13 +71,13 @@ test('a module that throws fails its call and says why and where', async () => {
   expect((await call('/')).outcome).toBe('ok')
 })
 
-test('an instance remembers nothing from one call to the next', async () => {
+test('an instance keeps no state between calls', async () => {
   await open()
   expect(await headersOf(call('/remember'))).toEqual({ 'x-calls': '1' })
   expect(await headersOf(call('/remember'))).toEqual({ 'x-calls': '1' })
 })
 
-test('counters belong to the tenant, end with their time to live, and start anew with each runner', async () => {
+test('counters belong to the tenant, expire with their time to live, and are new for each runner', async () => {
   await open()
   expect(await headersOf(call('/count', { tenant: 'auth:a' }))).toEqual({ 'x-count': '1' })
   expect(await headersOf(call('/count', { tenant: 'auth:a', nowMs: 999 }))).toEqual({ 'x-count': '2' })
@@ -88,14 +88,14 @@ test('counters belong to the tenant, end with their time to live, and start anew
   expect(await headersOf(call('/count', { tenant: 'auth:a', nowMs: 1_000 }))).toEqual({ 'x-count': '1' })
 })
 
-test('metrics and log lines are there to be looked at, and the clock is that of the call', async () => {
+test('metrics and log lines are recorded, and the clock is that of the call', async () => {
   await open()
   await call('/count')
   expect((await call('/count', { nowMs: 1_234 })).logs).toEqual([{ level: 'warn', text: 'at 1234' }])
   expect(runner.metrics).toEqual(new Map([['seen_total', 2]]))
 })
 
-test('what the gateway would leave out of an answer is said', async () => {
+test('headers that the gateway would drop are reported', async () => {
   await open()
   const headers = checkOutput((await call('/headers')).output, 'OnRequest')
   expect(headers.headers_set).toEqual([['x-fine', 'yes']])
@@ -111,12 +111,12 @@ test('what the gateway would leave out of an answer is said', async () => {
   })
 })
 
-test('a handler that is not there is a failed call', async () => {
+test('a missing handler is a failed call', async () => {
   await open()
   const { head } = toInput({ on: 'OnError', expect: {} }, {}, 0)
   expect(await runner.call('OnError', head)).toMatchObject({ problem: 'the module has no export on_error' })
 })
 
-test('what is no module is refused', async () => {
+test('an invalid module is rejected', async () => {
   await expect(ModuleRunner.open({ bytes: new Uint8Array([0, 1, 2]) })).rejects.toThrow()
 })

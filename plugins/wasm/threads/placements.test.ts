@@ -4,7 +4,7 @@ import { Placements } from './placements.ts'
 
 const module = (placement: LoadedModule['placement']) => ({ uuid: placement, placement }) as LoadedModule
 
-test('a module of the placement auto comes to the serving thread once its calls have proved cheap', () => {
+test('a module with placement auto moves to the serving thread once its calls have been cheap', () => {
   const placements = new Placements(1_000)
   const auto = module('auto')
   expect(placements.isInline(auto)).toBe(false)
@@ -14,7 +14,7 @@ test('a module of the placement auto comes to the serving thread once its calls 
   expect(placements.isInline(auto)).toBe(false)
 })
 
-test('one that goes beyond the budget there has to prove itself for longer each time', () => {
+test('a module that exceeds the inline budget must be cheap for longer each time', () => {
   const placements = new Placements(1_000)
   const auto = module('auto')
   const callsUntilInline = () => {
@@ -29,7 +29,7 @@ test('one that goes beyond the budget there has to prove itself for longer each 
   expect(callsUntilInline()).toBe(8_192)
 })
 
-test('pool and inline stay where they are told to be', () => {
+test('placements pool and inline do not change', () => {
   const placements = new Placements(1_000)
   for (let i = 0; i < 100; i++) placements.measured(module('pool'), 1)
   placements.exceeded(module('inline'))

@@ -7,7 +7,7 @@ import { mergeMetrics } from './merge-metrics.ts'
 
 const workers = [workerEntry({ slot: 0, url: 'http://a:1', connectionMode: 'http' })]
 
-test('those who ask at the same time share one answer of the workers, later ones get a new one', async () => {
+test('concurrent requests share one scrape, later ones start a new one', async () => {
   let asked = 0
   const control: Pick<WorkerControl, 'metricsText'> = {
     metricsText: async () => {
@@ -22,7 +22,7 @@ test('those who ask at the same time share one answer of the workers, later ones
   expect(await page.read(controls, workers)).toContain('} 2')
 })
 
-test('what failed for all of them is tried again for the next', async () => {
+test('a failed scrape is not reused', async () => {
   const answers = [null, 'up 1\n']
   const control: Pick<WorkerControl, 'metricsText'> = { metricsText: async () => answers.shift() ?? null }
   const controls = { controlOf: () => control as WorkerControl }
@@ -34,7 +34,7 @@ test('what failed for all of them is tried again for the next', async () => {
 
 const entry = (url: string, connectionMode = 'http') => workerEntry({ slot: 0, url, connectionMode })
 
-/** HTTP workers have this to say; others have no metrics. */
+/** HTTP workers return the given text; others have no metrics. */
 function upstreamOf(
   metricsText: NonNullable<WorkerControl['metricsText']> = async () => null,
 ): Pick<WorkerControls, 'controlOf'> {
@@ -59,7 +59,7 @@ test('data-parallel ranks share their engine', () => {
   expect(scrapeTargets(upstreamOf(), ranks).map(({ url }) => url)).toEqual(['http://a:1'])
 })
 
-test('workers that fail, have no metrics or speak gibberish are left out', async () => {
+test('workers that fail, have no metrics or return invalid text are omitted', async () => {
   const upstream = upstreamOf(async ({ url }) => {
     if (url === 'http://dead:1') throw new Error('refused')
     if (url === 'http://none:1') return null
@@ -81,17 +81,17 @@ const lines = (count: number, line: (number: number) => string) =>
 
 test.each([
   ['more samples than engines have', lines(50_001, () => 'a 1')],
-  ['a label of its own for each sample', lines(65, (at) => `a{l${at}="1"} 1`)],
+  ['a different label for each sample', lines(65, (at) => `a{l${at}="1"} 1`)],
   ['more labels than engines have', [`a{${lines(65, (at) => `l${at}="1"`).join()}} 1`]],
   ['many samples that would all get many labels', lines(20_000, (at) => `a{l${at % 30}="1"} 1`)],
-])('a worker that says %s is left out', async (_what, page) => {
+])('a worker that returns %s is omitted', async (_what, page) => {
   const upstream = upstreamOf(async ({ url }) => (url === 'http://wide:1' ? page.join('\n') : 'up 1\n'))
   const targets = scrapeTargets(upstream, [entry('http://wide:1'), entry('http://a:1')])
   const answers = await scrapeWorkers(targets, { timeoutMs: 5_000, maxConcurrent: 2 })
   expect(answers.map(({ url }) => url)).toEqual(['http://a:1'])
 })
 
-test('no more workers are asked at once than configured, each with its time-out', async () => {
+test('concurrent scrapes are limited, each with its timeout', async () => {
   let open = 0
   let most = 0
   const timeouts = new Set<number>()
@@ -113,7 +113,7 @@ test('no more workers are asked at once than configured, each with its time-out'
   expect([...timeouts]).toEqual([5_000])
 })
 
-/** Turns that others on the thread have meanwhile. */
+/** Number of event loop turns during the work. */
 async function turnsOf(work: () => Promise<unknown>): Promise<number> {
   let turns = 0
   let isOver = false
@@ -127,7 +127,7 @@ async function turnsOf(work: () => Promise<unknown>): Promise<number> {
   return turns
 }
 
-test('a long page is read and merged in turns with whatever else the thread has to do', async () => {
+test('a long page is parsed and merged in slices of the event loop', async () => {
   const text = 'vllm:lat_bucket{le="0.1",model="m"} 1\n'.repeat(50_000)
   const families = await runInSlices(readPrometheusText(text))
   expect(families[0].samples).toHaveLength(50_000)
@@ -135,7 +135,7 @@ test('a long page is read and merged in turns with whatever else the thread has 
   expect(await turnsOf(() => runInSlices(mergeMetrics([{ url: 'u', families }])))).toBeGreaterThan(2)
 })
 
-test('what fails in a later turn fails', async () => {
+test('an error in a later slice is thrown', async () => {
   const work = runInSlices(readPrometheusText(`${'a 1\n'.repeat(20_000)}<html>`))
   await expect(work).rejects.toThrow(/line 20001/)
 })

@@ -18,7 +18,7 @@ function host(fleet: Fleet, rest: { isDraining?: boolean; reason?: string; break
 
 const tooFew = { status: 'not ready', reason: 'insufficient healthy workers' }
 
-test('ready with the counts when one worker is ready', () => {
+test('ready with the counts if one worker is ready', () => {
   const fleet: Fleet = [
     ['regular', 'ready'],
     ['regular', 'not_ready'],
@@ -27,7 +27,7 @@ test('ready with the counts when one worker is ready', () => {
   expect(readReadiness(host(fleet))).toEqual({ status: 'ready', healthy_workers: 2, total_workers: 3 })
 })
 
-test('says how many ready workers are held back by their breakers', () => {
+test('reports the number of ready workers with an open breaker', () => {
   const fleet: Fleet = [
     ['regular', 'ready'],
     ['regular', 'ready'],
@@ -54,11 +54,11 @@ test.each<[string, Fleet]>([
       ['decode', 'failed'],
     ],
   ],
-])('%s is not enough', (_name, fleet) => {
+])('%s is not ready', (_name, fleet) => {
   expect(readReadiness(host(fleet))).toEqual(tooFew)
 })
 
-test('one ready worker of each half is enough where prefill and decode are split', () => {
+test('one ready worker per role is enough for prefill and decode', () => {
   const fleet: Fleet = [
     ['prefill', 'ready'],
     ['decode', 'ready'],
@@ -66,14 +66,14 @@ test('one ready worker of each half is enough where prefill and decode are split
   expect(readReadiness(host(fleet))).toMatchObject({ status: 'ready', healthy_workers: 2 })
 })
 
-test('draining is named before any other reason', () => {
+test('draining is reported before any other reason', () => {
   expect(readReadiness(host([], { isDraining: true, reason: 'x' }))).toEqual({
     status: 'not ready',
     reason: 'draining',
   })
 })
 
-test('the reason of a plugin is shown when workers are there', () => {
+test('the reason of a plugin is reported if workers are registered', () => {
   const reason = 'tokenizer not yet registered'
   expect(readReadiness(host([['regular', 'ready']], { reason }))).toEqual({ status: 'not ready', reason })
 })

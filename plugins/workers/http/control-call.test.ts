@@ -28,7 +28,7 @@ const startHttp = (answer: (request: IncomingMessage, response: ServerResponse) 
   listen(createServer(answer))
 const GET = { method: 'GET', path: '/health', timeoutMs: 5000 }
 
-test('any status resolves, with headers in lower case and the body as bytes', async () => {
+test('any status resolves, with lower-case header names and the body as bytes', async () => {
   const url = await startHttp((_, response) => {
     response.writeHead(503, { 'X-Why': 'tired', 'Set-Cookie': ['a=1', 'b=2'] }).end('{"a":[1]}')
   })
@@ -71,7 +71,7 @@ test.each([
   ['openai', { authorization: 'Bearer secret' }],
   [null, { authorization: 'Bearer secret' }],
 ])(
-  'the key of a worker of provider %s goes where that service looks for it, and nowhere else',
+  "the key of a worker of provider %s is sent only in that provider's header",
   async (provider, expected) => {
     const url = await startHttp(({ headers }, response) => {
       const { host: _host, connection: _connection, 'content-length': _length, ...rest } = headers
@@ -83,7 +83,7 @@ test.each([
   },
 )
 
-test('redirects are answers like others', async () => {
+test('redirects are returned like other responses', async () => {
   const url = await startHttp((_, response) => response.writeHead(302, { location: '/elsewhere' }).end())
   expect((await callWorker({ url, apiKey: null }, GET)).status).toBe(302)
 })
@@ -98,7 +98,7 @@ test('a body over the limit fails as protocol', async () => {
   })
 })
 
-test('a call that takes too long fails as request_timeout, before and within the answer', async () => {
+test('a call beyond its timeout fails as request_timeout, before and within the response', async () => {
   const url = await startHttp((request, response) => {
     if (request.url === '/partial') response.write('x')
   })
@@ -113,7 +113,7 @@ test('a call that takes too long fails as request_timeout, before and within the
   })
 })
 
-test('a refused connection or a URL that is none fails as connect', async () => {
+test('a refused connection or an invalid URL fails as connect', async () => {
   const server = createTcpServer()
   const url = await listen(server)
   server.close()
@@ -125,7 +125,7 @@ test('a refused connection or a URL that is none fails as connect', async () => 
     })
 })
 
-test('a connection that breaks fails as reset, bytes that are no HTTP as protocol', async () => {
+test('a broken connection fails as reset, invalid HTTP as protocol', async () => {
   const cut = await listen(createTcpServer((socket) => socket.once('data', () => socket.destroy())))
   await expect(callWorker({ url: cut, apiKey: null }, GET)).rejects.toMatchObject({ kind: 'reset' })
   const babble = await listen(
@@ -140,7 +140,7 @@ const failing = (code: string) => {
   return () => Promise.reject(new UpstreamFailure('connect', code, false, { cause }))
 }
 
-test('a probe without a free descriptor does not count; a refused one does', async () => {
+test('a probe that fails locally for lack of descriptors does not count; a refused one does', async () => {
   for (const code of ['EMFILE', 'ENFILE', 'EADDRNOTAVAIL'])
     expect(await probeWorker(failing(code), worker, '/health', 100)).toBeUndefined()
   expect(await probeWorker(failing('ECONNREFUSED'), worker, '/health', 100)).toBe('ECONNREFUSED')

@@ -13,7 +13,7 @@ import { groupDated } from './discover-models.ts'
 
 type Routes = Record<string, unknown>
 
-/** A worker that answers these routes with 200 and JSON, a number as a status, and anything else with 404. */
+/** A worker with these routes: JSON with 200, a number as a status, and 404 for all others. */
 function fakeWorker(routes: Routes) {
   const requests: { path: string; key: string | null; provider: string | null }[] = []
   const call = async (
@@ -48,7 +48,7 @@ const silent = {
 }
 beforeEach(() => void warnings.splice(0))
 
-/** Waits take no time. */
+/** Waits resolve immediately. */
 const TOOLS: DescribeTools = {
   signal: new AbortController().signal,
   wait: async () => {},
@@ -86,7 +86,7 @@ describe('engines', () => {
         tp_size: 2,
         version: '0.5',
         tool_call_parser: 'hermes',
-        // Whoever lists workers sees their labels.
+        // Labels are visible in the worker list.
         api_key: 'k1',
         admin_api_key: 'k2',
         x: {},
@@ -159,7 +159,7 @@ describe('engines', () => {
     expect((await run({}, fakeWorker({ ...UP, ...routes }))).runtimeType).toBe(runtime)
   })
 
-  test('a runtime that is named is not looked for', async () => {
+  test('a configured runtime is not detected', async () => {
     const worker = fakeWorker({ ...UP, '/v1/models': list({ id: 'm', owned_by: 'vllm' }) })
     expect((await run({ runtimeType: 'trtllm' }, worker)).runtimeType).toBe('trtllm')
     expect(worker.paths()).not.toContain('/version')
@@ -191,7 +191,7 @@ describe('llama.cpp', () => {
       },
     ],
     [{ '/v1/models': list({ id: 'm', owned_by: 'me' }), '/props': props }],
-  ])('is known by the owner of its model, or by its properties', async (routes) => {
+  ])('is detected by the owner of its model or by its properties', async (routes) => {
     const found = await run({}, fakeWorker({ ...UP, ...routes }))
     expect(found).toMatchObject({
       runtimeType: 'llamacpp',
@@ -206,7 +206,7 @@ describe('APIs', () => {
     (await run(registration, fakeWorker({ ...UP, '/openapi.json': { paths } }))).apis
   const usual = ['chat', 'completions', 'generate', 'embeddings', 'classify', 'rerank']
 
-  test('an engine that lists messages and responses among its paths gets them as they come', async () => {
+  test('an engine with messages and responses among its paths gets them as native APIs', async () => {
     expect(await apisOf({}, { '/v1/messages': { post: {} }, '/v1/responses': { post: {} } })).toEqual([
       ...usual,
       'messages',
@@ -218,13 +218,13 @@ describe('APIs', () => {
   })
 
   test.each([null, [], 'x', { '/v1/messages': null }, { __proto__: { '/v1/messages': { post: {} } } }])(
-    'a list of paths that is none, %j, tells nothing',
+    'an invalid list of paths, %j, is ignored',
     async (paths) => {
       expect(await apisOf({}, paths)).toEqual(usual)
     },
   )
 
-  test('services are known by name', async () => {
+  test('cloud services are detected by host', async () => {
     const none = fakeWorker({})
     const apis = async (url: string) => (await run({ url }, none)).apis
     expect(await apis('https://api.anthropic.com')).toEqual(['messages'])
@@ -236,7 +236,7 @@ describe('APIs', () => {
 describe('models', () => {
   const worker = () => fakeWorker({ ...UP, '/v1/models': list({ id: 'm', max_model_len: 10 }) })
 
-  test('cards that are given are kept and completed', async () => {
+  test('configured cards are kept and completed', async () => {
     const { models } = await run({ models: [{ id: 'mine' }, { id: 'two', context_length: 5 }] }, worker())
     expect(models).toMatchObject([
       { id: 'mine', context_length: 10 },
@@ -270,8 +270,8 @@ describe('models', () => {
   })
 })
 
-describe('waiting for the worker', () => {
-  test('a worker that comes up late is found without another request', async () => {
+describe('startup', () => {
+  test('a worker that starts late is found without another request', async () => {
     const routes: Routes = { '/health': 503 }
     const worker = fakeWorker(routes)
     let waits = 0
@@ -283,14 +283,14 @@ describe('waiting for the worker', () => {
     expect(worker.paths().filter((path) => path === '/health').length).toBe(4)
   })
 
-  test('a worker that never comes up is reported with its last answer', async () => {
+  test('a worker that does not start is reported with its last response', async () => {
     const worker = fakeWorker({ '/health': new UpstreamFailure('connect', 'connection refused', false) })
     await expect(run({}, worker, { startupTimeoutMs: 1 })).rejects.toThrow(
       'http://w:1 did not become healthy within 0.001 s; last probe: connection refused',
     )
   })
 
-  test('looks follow each other fast at first and never slower than the interval', () => {
+  test('probes start at short intervals, which grow up to the check interval', () => {
     expect([0, 400, 2_000, 20_000, 600_000].map((elapsedMs) => nextProbeDelayMs(elapsedMs, 30_000))).toEqual([
       250, 250, 500, 5_000, 30_000,
     ])
@@ -305,7 +305,7 @@ describe('waiting for the worker', () => {
 })
 
 describe('cloud services', () => {
-  test('they are known by their domain or by name', () => {
+  test('are detected by domain or by registration', () => {
     const urls = ['https://api.openai.com/v1', 'https://x.ai', 'https://notx.ai', 'https://h/x.ai']
     expect(urls.map(cloudProvider)).toEqual(['openai', 'xai', null, null])
     const isExternal = (url: string, runtimeType = 'unspecified', provider: string | null = null) =>
@@ -317,14 +317,14 @@ describe('cloud services', () => {
     expect(isExternal('http://w', 'vllm', 'anthropic')).toBe(false)
   })
 
-  test('without a key they are wildcards and get no queries', async () => {
+  test('without a key are wildcards and get no queries', async () => {
     const worker = fakeWorker({})
     const found = await run({ url: 'https://api.openai.com' }, worker)
     expect(found).toMatchObject({ runtimeType: 'external', models: [] })
     expect(worker.requests).toEqual([])
   })
 
-  test('with a key their models are read, dated names as aliases', async () => {
+  test('with a key have their models listed, dated names as aliases', async () => {
     const worker = fakeWorker({
       '/v1/models': list({ id: 'gpt-x-2025-01-02' }, { id: 'gpt-x' }, { id: 'embed-1' }),
     })
@@ -335,7 +335,7 @@ describe('cloud services', () => {
     ])
   })
 
-  test('queries use the headers of the provider: of the registration, otherwise of the host', async () => {
+  test('are queried with the headers of the provider: of the registration, otherwise of the host', async () => {
     const worker = fakeWorker({ '/v1/models': list({ id: 'c' }) })
     const url = 'https://api.anthropic.com'
     for (const provider of [null, 'mine']) await run({ url, apiKey: 'k', provider }, worker)
@@ -343,7 +343,7 @@ describe('cloud services', () => {
     expect(worker.requests.map(({ provider }) => provider)).toEqual(['anthropic', 'mine', 'anthropic'])
   })
 
-  test('a service that lists no models is a wildcard; one that refuses the key fails', async () => {
+  test('without a model list are wildcards; one that rejects the key fails', async () => {
     const spec = { runtimeType: 'external', apiKey: 'k' }
     expect((await run(spec, fakeWorker({}))).models).toEqual([])
     const refused = fakeWorker({ '/v1/models': 401 })
@@ -351,7 +351,7 @@ describe('cloud services', () => {
     expect(refused.requests.length).toBe(3)
   })
 
-  test('the gateway’s key for model lists goes first, to the service’s own hosts', async () => {
+  test("use the gateway's key for model lists first, at their own hosts only", async () => {
     const serviceKeys = new Map([['openai', 'admin']])
     const models = { '/v1/models': list({ id: 'c' }) }
     const requests = async (registration: Partial<WorkerRegistration>) => {
@@ -360,27 +360,27 @@ describe('cloud services', () => {
       return worker.requests.map(({ key }) => key)
     }
     expect(await requests({ url: 'https://api.openai.com/v1', apiKey: 'own' })).toEqual(['admin'])
-    // A name proves its owner over TLS only.
+    // A host name proves its owner over TLS only.
     expect(await requests({ url: 'http://api.openai.com/v1', apiKey: 'own' })).toEqual(['own'])
     expect(await requests({ url: 'https://api.x.ai', apiKey: 'own' })).toEqual(['own'])
     const elsewhere = { url: 'https://proxy.example/openai/v1', runtimeType: 'external', provider: 'openai' }
     expect(await requests(elsewhere)).toEqual([])
     expect(await requests({ ...elsewhere, apiKey: 'own' })).toEqual(['own'])
     expect(await requests({ ...elsewhere, isConfigured: true })).toEqual(['admin'])
-    // Nor does it cross a network in the clear, whoever says so.
+    // The key is never sent unencrypted, even if configured.
     const plain = { ...elsewhere, isConfigured: true, url: 'http://proxy.example/openai/v1' }
     expect(await requests(plain)).toEqual([])
     expect(await requests({ ...plain, url: 'http://127.0.0.1:9/openai/v1' })).toEqual(['admin'])
   })
 
-  test('gemini has its own form of the list', async () => {
+  test('of gemini have their own model list format', async () => {
     const worker = fakeWorker({ '/v1/models': { models: [{ name: 'models/g-1' }, { name: '' }, null] } })
     const { models } = await run({ url: 'https://generativelanguage.googleapis.com', apiKey: 'k' }, worker)
     expect(models.map(({ id }) => id)).toEqual(['g-1'])
     expect(worker.requests[0]).toMatchObject({ key: 'k', provider: 'gemini' })
   })
 
-  test('names that differ by more than a date stay apart', () => {
+  test('with names that differ by more than a date are separate', () => {
     expect(groupDated(['a-20250101', 'a-20250202', 'b']).map(({ id, aliases }) => [id, aliases])).toEqual([
       ['a-20250101', ['a-20250202']],
       ['b', undefined],
@@ -393,14 +393,14 @@ describe('data-parallel ranks', () => {
     fakeWorker({ ...UP, '/v1/models': list({ id: 'm', owned_by: owner }), '/server_info': info })
   const dpAware = { expandsRanks: true }
 
-  test('their number is that of the server info; one rank is a plain worker', async () => {
+  test('are counted by the server info; one rank is a plain worker', async () => {
     expect((await run({}, engine({ dp_size: 4 }), dpAware)).rankCount).toBe(4)
     expect((await run({}, engine({ dp_size: '2' }), dpAware)).rankCount).toBe(2)
     expect(await run({}, engine({ dp_size: 1 }), dpAware)).not.toHaveProperty('rankCount')
     expect(await run({}, engine({ dp_size: 4 }))).not.toHaveProperty('rankCount')
   })
 
-  test('the older route works too', async () => {
+  test('are found at the older route too', async () => {
     const worker = fakeWorker({
       ...UP,
       '/v1/models': list({ id: 'm', owned_by: 'sglang' }),
@@ -416,7 +416,7 @@ describe('data-parallel ranks', () => {
     [{ dp_size: 4_000_000 }, 'sglang'],
     [500, 'sglang'],
     [{ dp_size: 2 }, 'vllm'],
-  ])('a registration fails when the number is not to be found: %j of %s', async (info, owner) => {
+  ])('a registration fails if the number of ranks is missing or invalid: %j of %s', async (info, owner) => {
     await expect(run({}, engine(info, owner), dpAware)).rejects.toMatchObject({
       code: 'rank_discovery_failed',
     })

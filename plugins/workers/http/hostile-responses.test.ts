@@ -155,7 +155,7 @@ describe('content', () => {
     ['a million nested objects', Buffer.from('{"a":'.repeat(500_000))],
     ['a million empty objects', Buffer.from(`{"data":[${'{},'.repeat(1_000_000)}{}]}`)],
     ['gzip that was not requested', gzipSync('{"data":[]}')],
-  ])('%s are not an info', async (_, body) => {
+  ])('%s are not read as worker information', async (_, body) => {
     expect(await queries(body).find('/v1/models')).toBeNull()
   })
 

@@ -48,7 +48,7 @@ class Peer {
     socket.on('close', () => this.#wake())
   }
 
-  /** Takes one request of the text received so far, waiting for the rest of it. */
+  /** Reads one request, waiting until it is complete. */
   async request(): Promise<string> {
     for (;;) {
       const headEnd = this.received.indexOf('\r\n\r\n')
@@ -68,7 +68,7 @@ class Peer {
   }
 }
 
-/** A worker that does exactly what the test says. */
+/** A worker controlled by the test. */
 class ScriptedWorker {
   readonly server: Server
   readonly peers: Peer[] = []
@@ -138,7 +138,7 @@ function entry(url: string): WorkerEntry {
 }
 const entryOf = (worker: ScriptedWorker, prefix = '') => entry(`http://127.0.0.1:${worker.port}${prefix}`)
 
-/** Collects one answer; steps can be waited for. */
+/** Collects one response; steps can be awaited. */
 class Client implements UpstreamHandler {
   exchange: Exchange | null = null
   status = 0
@@ -215,7 +215,7 @@ function send(
 }
 
 describe('requests', () => {
-  test('head and body leave as written, with host, length and the prefix of the worker URL', async () => {
+  test('head and body are sent as written, with host, length and the prefix of the worker URL', async () => {
     const worker = await startWorker()
     const client = send(openTransport(), entryOf(worker, '/base/'), {
       path: '/v1/chat/completions?a=b',
@@ -232,7 +232,7 @@ describe('requests', () => {
     expect(client.headers).toEqual(['content-type', 'text/plain', 'content-length', '2'])
   })
 
-  test('big and small bodies arrive as they are', async () => {
+  test('large and small bodies are sent unchanged', async () => {
     const worker = await startWorker()
     const transport = openTransport()
     for (const size of [1, 16_384, 16_385, 3_000_000]) {
@@ -248,7 +248,7 @@ describe('requests', () => {
     expect(worker.peers).toHaveLength(1)
   })
 
-  test('a path that would break the request line fails as protocol, later', async () => {
+  test('a path that would break the request line fails as protocol, asynchronously', async () => {
     const worker = await startWorker()
     for (const path of ['/a b', '/a\r\nx: y', 'a', '/\u010a', '']) {
       const client = send(openTransport(), entryOf(worker), { path })
@@ -268,7 +268,7 @@ describe('requests', () => {
 })
 
 describe('responses', () => {
-  test('HEAD answers have no body, whatever they announce, and keep the connection', async () => {
+  test('responses to HEAD have no body, whatever they announce, and keep the connection', async () => {
     const worker = await startWorker()
     const transport = openTransport()
     for (let turn = 0; turn < 2; turn++) {
@@ -293,7 +293,7 @@ describe('responses', () => {
     expect(transport.openConnections()).toBe(0)
   })
 
-  test('nonsense fails as protocol and closes the connection', async () => {
+  test('invalid HTTP fails as protocol and closes the connection', async () => {
     const worker = await startWorker()
     const client = send(openTransport(), entryOf(worker))
     const peer = await worker.peer(0)
@@ -304,7 +304,7 @@ describe('responses', () => {
     expect(client.failure).toMatchObject({ kind: 'protocol', responseStarted: true })
   })
 
-  test('an event that arrives whole is never split, whatever its HTTP chunks', async () => {
+  test('an event that arrives complete is not split, for any HTTP chunks', async () => {
     const worker = await startWorker()
     const client = send(openTransport(), entryOf(worker))
     const peer = await worker.peer(0)
@@ -315,7 +315,7 @@ describe('responses', () => {
   })
 })
 
-describe('keeping connections', () => {
+describe('kept connections', () => {
   async function exchange(transport: HttpTransport, worker: ScriptedWorker, index: number, answer = OK) {
     const client = send(transport, entryOf(worker))
     const peer = await worker.peer(index)
@@ -324,7 +324,7 @@ describe('keeping connections', () => {
     return client.done
   }
 
-  test('one connection carries requests in a row', async () => {
+  test('one connection carries consecutive requests', async () => {
     const worker = await startWorker()
     const transport = openTransport()
     for (let turn = 0; turn < 5; turn++) expect((await exchange(transport, worker, 0)).body).toBe('ok')
@@ -332,7 +332,7 @@ describe('keeping connections', () => {
     expect(transport.openConnections()).toBe(1)
   })
 
-  test('a worker that answers before it has read the request loses the connection', async () => {
+  test('a worker that responds before it has read the request loses the connection', async () => {
     const worker = await startWorker()
     const transport = openTransport()
     const client = send(transport, entryOf(worker), { body: Buffer.alloc(32 * 1024 * 1024) })
@@ -345,7 +345,7 @@ describe('keeping connections', () => {
     expect([client.status, transport.openConnections()]).toEqual([413, 0])
   })
 
-  test('requests at the same time have connections of their own', async () => {
+  test('concurrent requests have separate connections', async () => {
     const worker = await startWorker()
     const transport = openTransport()
     const clients = [send(transport, entryOf(worker)), send(transport, entryOf(worker))]
@@ -379,7 +379,7 @@ describe('keeping connections', () => {
     expect(transport.openConnections()).toBe(0)
   })
 
-  test('an idle connection that the worker closes is dropped silently', async () => {
+  test('an idle connection closed by the worker is dropped silently', async () => {
     const worker = await startWorker()
     const transport = openTransport()
     await exchange(transport, worker, 0)
@@ -398,7 +398,7 @@ describe('keeping connections', () => {
     expect(transport.openConnections()).toBe(0)
   })
 
-  test('no more than maxIdlePerWorker connections stay open', async () => {
+  test('at most maxIdlePerWorker connections stay open', async () => {
     const worker = await startWorker()
     const transport = openTransport({ maxIdlePerWorker: 1 })
     const clients = [0, 1, 2].map(() => send(transport, entryOf(worker)))
@@ -411,7 +411,7 @@ describe('keeping connections', () => {
     expect(transport.openConnections()).toBe(1)
   })
 
-  test('a request sent from within the end of another takes its connection', async () => {
+  test('a request sent from the end callback of another uses its connection', async () => {
     const worker = await startWorker()
     const transport = openTransport()
     const first = send(transport, entryOf(worker))
@@ -426,7 +426,7 @@ describe('keeping connections', () => {
     expect(worker.peers).toHaveLength(1)
   })
 
-  test('the connection of an answer that was paused to its end is read from again', async () => {
+  test('the connection of a response that was paused at its end is read again', async () => {
     const worker = await startWorker()
     const transport = openTransport()
     const client = send(transport, entryOf(worker))
@@ -438,7 +438,7 @@ describe('keeping connections', () => {
     expect((await exchange(transport, worker, 0)).body).toBe('ok')
   })
 
-  test('a worker that left loses its idle connections; running exchanges finish', async () => {
+  test('a removed worker loses its idle connections; running exchanges finish', async () => {
     const worker = await startWorker()
     const transport = openTransport()
     const running = send(transport, entryOf(worker))
@@ -453,7 +453,7 @@ describe('keeping connections', () => {
     expect(transport.openConnections()).toBe(0)
   })
 
-  test('a worker that stays keeps its idle connections, also under another path', async () => {
+  test('an unchanged worker keeps its idle connections, also under another path', async () => {
     const worker = await startWorker()
     const transport = openTransport()
     await exchange(transport, worker, 0)
@@ -466,7 +466,7 @@ describe('keeping connections', () => {
     expect(worker.peers).toHaveLength(1)
   })
 
-  test('workers of no table keep their idle connections when the unconnected are forgotten', async () => {
+  test('workers outside the table keep their idle connections when unconnected ones are forgotten', async () => {
     const worker = await startWorker()
     const transport = openTransport()
     await exchange(transport, worker, 0)
@@ -480,7 +480,7 @@ describe('keeping connections', () => {
     expect(transport.openConnections()).toBe(1)
   })
 
-  test("a worker's own limit of idle connections holds, and a change of it takes effect", async () => {
+  test("a worker's own limit of idle connections applies, and a change of it takes effect", async () => {
     const worker = await startWorker()
     const transport = openTransport()
     const own = { ...entryOf(worker), httpPool: { maxIdle: 0 } }
@@ -512,7 +512,7 @@ describe('keeping connections', () => {
     expect(transport.openConnections()).toBe(1)
   })
 
-  test('the ranks of one engine are reached at its own URL, over the same connections', async () => {
+  test('the ranks of one engine share its URL and connections', async () => {
     const worker = await startWorker()
     const transport = openTransport()
     for (const rank of [0, 1]) {
@@ -528,7 +528,7 @@ describe('keeping connections', () => {
     }
   })
 
-  test('close fails what is running, closes what is idle and refuses what comes', async () => {
+  test('close fails running exchanges, closes idle connections and rejects new requests', async () => {
     const worker = await startWorker()
     const transport = openTransport()
     const running = send(transport, entryOf(worker))
@@ -542,7 +542,7 @@ describe('keeping connections', () => {
 })
 
 describe('broken connections', () => {
-  /** Leaves one idle connection and gives back its far end. */
+  /** Leaves one idle connection and returns its peer. */
   async function warm(transport: HttpTransport, worker: ScriptedWorker): Promise<Peer> {
     const client = send(transport, entryOf(worker))
     const peer = await worker.peer(0)
@@ -553,7 +553,7 @@ describe('broken connections', () => {
   }
 
   test.each(['end', 'resetAndDestroy'] as const)(
-    'a request that met a stale connection (%s) is sent once more on a new one',
+    'a request on a stale connection (%s) is sent once more on a new one',
     async (way) => {
       const worker = await startWorker()
       const transport = openTransport()
@@ -596,7 +596,7 @@ describe('broken connections', () => {
     expect(worker.peers).toHaveLength(1)
   })
 
-  test('a fresh connection that breaks before the first byte fails as reset at once', async () => {
+  test('a new connection that breaks before the first byte fails as reset, without a retry', async () => {
     const worker = await startWorker()
     const client = send(openTransport(), entryOf(worker))
     const peer = await worker.peer(0)
@@ -607,7 +607,7 @@ describe('broken connections', () => {
     expect(worker.peers).toHaveLength(1)
   })
 
-  test('a stream that is cut off keeps what came and fails as reset', async () => {
+  test('a truncated stream keeps the received data and fails as reset', async () => {
     const worker = await startWorker()
     const client = send(openTransport(), entryOf(worker))
     const peer = await worker.peer(0)
@@ -639,7 +639,7 @@ describe('limits', () => {
     expect(client.failure).toMatchObject({ kind: 'connect', responseStarted: false })
   })
 
-  test('no answer at all fails as first_byte_timeout and closes the connection', async () => {
+  test('a missing response fails as first_byte_timeout and closes the connection', async () => {
     const worker = await startWorker()
     const client = send(openTransport(), entryOf(worker), {}, { firstByteMs: 50 })
     const peer = await worker.peer(0)
@@ -650,7 +650,7 @@ describe('limits', () => {
   test.each([
     ['first_byte_timeout', { firstByteMs: 300 }],
     ['idle_timeout', { firstByteMs: 0, idleMs: 300 }],
-  ])('a head that drips fails as %s: its bytes win no time', async (kind, limits) => {
+  ])('a head that arrives byte by byte fails as %s: bytes do not extend the limit', async (kind, limits) => {
     const worker = await startWorker()
     const client = send(openTransport(), entryOf(worker), {}, limits)
     const peer = await worker.peer(0)
@@ -672,7 +672,7 @@ describe('limits', () => {
     expect(client.failure).toMatchObject({ kind: 'idle_timeout', responseStarted: true })
   })
 
-  test('a stream that goes on for too long fails as request_timeout', async () => {
+  test('a stream that exceeds its time limit fails as request_timeout', async () => {
     const worker = await startWorker()
     const client = send(openTransport(), entryOf(worker), {}, { requestMs: 150 })
     const peer = await worker.peer(0)
@@ -684,7 +684,7 @@ describe('limits', () => {
     expect(client.failure).toMatchObject({ kind: 'request_timeout', responseStarted: true })
   })
 
-  test('a paused exchange has no idle limit, and has one again when resumed', async () => {
+  test('a paused exchange has no idle limit until it is resumed', async () => {
     const worker = await startWorker()
     const transport = openTransport()
     const paused = send(transport, entryOf(worker), {}, { idleMs: 50 })
@@ -718,12 +718,12 @@ describe('abort', () => {
     client.exchange?.abort()
     client.exchange?.abort()
     await once(peer.socket, 'close')
-    // And what a busy machine adds; nothing else would close it.
+    // The bound allows for a loaded machine; nothing else would close it.
     expect(performance.now() - startedMs).toBeLessThan(5_000)
     expect([client.isOver, transport.openConnections()]).toEqual([false, 0])
   })
 
-  test('abort from within the first callback stops the others', async () => {
+  test('abort in the first callback prevents the others', async () => {
     const worker = await startWorker()
     const client = new Client()
     client.onResponseStart = () => client.exchange?.abort()
@@ -735,7 +735,7 @@ describe('abort', () => {
     expect([client.body, client.isOver]).toEqual(['', false])
   })
 
-  test('abort before the connection is there leaves nothing behind', async () => {
+  test('abort before the connection is open leaves no connection behind', async () => {
     const worker = await startWorker()
     const transport = openTransport()
     const client = send(transport, entryOf(worker))
@@ -753,7 +753,7 @@ describe('abort', () => {
     expect([next.isEnded, client.isOver]).toEqual([true, false])
   })
 
-  test('abort after the end does no harm to the next request on the connection', async () => {
+  test('abort after the end does not affect the next request on the connection', async () => {
     const worker = await startWorker()
     const transport = openTransport()
     const first = send(transport, entryOf(worker))
@@ -771,7 +771,7 @@ describe('abort', () => {
 })
 
 describe('slow readers', () => {
-  test('a paused exchange stalls the worker: what is in flight stays bounded', async () => {
+  test('a paused exchange stalls the worker, and in-flight data stays bounded', async () => {
     const worker = await startWorker()
     const client = send(openTransport(), entryOf(worker))
     client.onChunk = () => client.exchange?.pause()
@@ -780,7 +780,7 @@ describe('slow readers', () => {
     peer.socket.write(EVENTS)
     const block = Buffer.concat([Buffer.from('10000\r\n'), Buffer.alloc(65_536, 'x'), Buffer.from('\r\n')])
     let written = 0
-    // Until the worker's own socket holds 1 MiB that nobody takes.
+    // Until the worker's own socket buffers 1 MiB.
     while (peer.socket.writableLength < 1_048_576 && written < 256) {
       peer.socket.write(block)
       written++
@@ -796,7 +796,7 @@ describe('slow readers', () => {
     expect(client.body.length).toBe(written * 65_536)
   })
 
-  test('MiB pass unchanged through many pauses', { timeout: 60_000 }, async () => {
+  test('large data passes unchanged through many pauses', { timeout: 60_000 }, async () => {
     const worker = await startWorker()
     const hash = createHash('sha256')
     let received = 0
@@ -854,7 +854,7 @@ describe('https', () => {
   const startTlsWorker = () =>
     startWorker(createTlsServer({ key, cert, ALPNProtocols: ['http/1.1'] }), 'secureConnection')
 
-  test('requests go over TLS with ALPN, on kept connections, with pauses', async () => {
+  test('requests use TLS with ALPN, on kept connections, with pauses', async () => {
     const worker = await startTlsWorker()
     const transport = openTransport({ tls: { ca: cert } })
     const url = `https://localhost:${worker.port}`

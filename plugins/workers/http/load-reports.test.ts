@@ -16,7 +16,7 @@ const UNKNOWN = {
   utilization: -1,
 }
 
-test('a report keeps its numbers and its time, and what an engine does not report is -1, not 0', () => {
+test('a report keeps its numbers and its time, and missing values are -1, not 0', () => {
   const timestamp = '2026-01-01T00:00:00Z'
   const loads = [{ dp_rank: 1, num_used_tokens: 300, max_total_num_tokens: 3_000, extra: 1 }, null]
   expect(readReport({ timestamp, dp_rank_count: 2, loads })).toEqual({
@@ -28,12 +28,12 @@ test('a report keeps its numbers and its time, and what an engine does not repor
   })
 })
 
-test('an answer without ranks is no report', () => {
+test('a response without ranks is not a report', () => {
   for (const answer of [null, 1, 'x', [], {}, { loads: [] }, { loads: {} }])
     expect(readReport(answer)).toBe(null)
 })
 
-test('any JSON is read without harm: every number is finite and in its range', () => {
+test('any JSON is accepted: every number is finite and in its range', () => {
   const number = fc.oneof(fc.double(), fc.integer(), fc.string(), fc.constant(null))
   const rank = fc.dictionary(
     fc.constantFrom('dp_rank', 'num_used_tokens', 'token_usage', 'gen_throughput', 'max_total_num_tokens'),
@@ -81,11 +81,11 @@ test('gauges of sglang in either spelling; a missing usage gauge is -1, not 0', 
   })
 })
 
-test('a page of something else is no report', () => {
+test('a page without known gauges is not a report', () => {
   expect(readGauges('process_cpu_seconds_total 1\n')).toBe(null)
 })
 
-test('a page that is not of the metrics format is refused, not half read', () => {
+test('a page that is not in the metrics format is rejected', () => {
   expect(() => readGauges('vllm:num_requests_running 1\n<html>')).toThrow(/line 2/)
 })
 

@@ -27,7 +27,7 @@ const anthropic = workerEntry({
   provider: 'anthropic',
 })
 
-/** What the relay sees of a request with these headers, all of them declared. */
+/** A relay context with these headers, all of them declared. */
 function context(headers: Record<string, string>, forwarded: readonly string[] = []): RelayContext {
   const request: Pick<RelayContext, 'header' | 'forwardedHeaders' | 'requestId'> = {
     header: (name) => headers[name],
@@ -50,7 +50,7 @@ function headersOf(worker = local, given: Record<string, string> = {}, forwarded
 const keyed = (worker: typeof local) => ({ ...worker, apiKey: 'own' })
 
 describe('credentials', () => {
-  test('engines and OpenAI-compatible services get a bearer token, the worker’s before the client’s', () => {
+  test("engines and OpenAI-compatible services get a bearer token, the worker's before the client's", () => {
     for (const worker of [local, openAi]) {
       expect(headersOf(keyed(worker), { authorization: 'Bearer mine' })).toEqual({
         authorization: 'Bearer own',
@@ -69,7 +69,7 @@ describe('credentials', () => {
     expect(headersOf(keyed(named))).toEqual({ ...version, 'x-api-key': 'own' })
   })
 
-  test('the client’s key goes to Anthropic as it came, when the worker has none and it is not the gateway’s', () => {
+  test("the client's key is sent to Anthropic unchanged if the worker has none and it is not the gateway's", () => {
     expect(headersOf(anthropic, { 'x-api-key': 'mine' })).toEqual({ ...version, 'x-api-key': 'mine' })
     expect(headersOf(anthropic, { authorization: 'Bearer mine' })).toEqual({
       ...version,
@@ -78,14 +78,14 @@ describe('credentials', () => {
     expect(headersOf(anthropic, { 'x-api-key': 'gate', authorization: 'Bearer gate' })).toEqual(version)
   })
 
-  test('the client’s own version and betas stay, once each, and no second key with them', () => {
+  test("the client's version and betas are kept once each, without a second key", () => {
     const given = { 'anthropic-version': '2024-01-01', 'anthropic-beta': 'b', 'x-api-key': 'mine' }
     const expected = { 'anthropic-version': '2024-01-01', 'anthropic-beta': 'b', 'x-api-key': 'own' }
     expect(headersOf(keyed(anthropic), given)).toEqual(expected)
     expect(headersOf(keyed(anthropic), given, Object.keys(given))).toEqual(expected)
   })
 
-  test('neither the host nor a label of the worker makes it Anthropic', () => {
+  test('neither the host nor a label selects the Anthropic headers', () => {
     const given = { url: 'https://api.anthropic.com', labels: { provider: 'anthropic' } }
     for (const provider of [null, 'openai', 'mine']) {
       const other = workerEntry({ slot: 4, ...given, isExternal: provider !== null, provider })

@@ -11,7 +11,7 @@ test('sets the data-parallel rank, replacing that of the client', () => {
   expect(bodyWith('{"text":"a", "data_parallel_rank":9}')).toBe('{"data_parallel_rank":2,"text":"a"}')
 })
 
-test('a body that is no JSON object stays as it is', () => {
+test('a body that is not a JSON object is unchanged', () => {
   expect(bodyWith('')).toBe('')
   expect(bodyWith('[1]')).toBe('[1]')
   expect(bodyWith(null)).toBeUndefined()

@@ -55,7 +55,7 @@ test.each<[string, PodChange]>([
   ['no address yet', { status: { podIP: undefined } }],
   ['terminating', { metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } }],
   ['finished', { status: { phase: 'Succeeded' } }],
-])('a pod with %s is none', (_case, change) => {
+])('a pod with %s is not a worker', (_case, change) => {
   expect(urls(pod(change))).toEqual([])
 })
 
@@ -106,7 +106,7 @@ test.each([
   ['namespace', 'llama'],
   ['label:model', 'by-label'],
   ['annotation:model', 'by-annotation'],
-])('the model id may come from %s', (modelIdFrom, expected) => {
+])('the model id is read from %s', (modelIdFrom, expected) => {
   const metadata = {
     labels: { app: 'engine', model: 'by-label' },
     annotations: { model: 'by-annotation' },

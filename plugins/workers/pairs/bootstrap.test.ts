@@ -7,7 +7,7 @@ import { errorMessageIn, toLegError } from './errors.ts'
 const prefill = workerEntry({ slot: 0, url: 'http://10.0.0.1:8000', bootstrapPort: 9001 })
 const bytes = (value: unknown) => Buffer.from(JSON.stringify(value))
 
-describe('how many rooms a body needs', () => {
+describe('number of rooms', () => {
   test.each([
     [{ prompt: 'a' }, 0],
     [{ prompt: 'a', n: 1 }, 0],
@@ -35,7 +35,7 @@ describe('how many rooms a body needs', () => {
 })
 
 describe('the bootstrap members of a pair', () => {
-  test('a single request gets plain values, the room with all of its digits', () => {
+  test('a single request gets plain values, the room with all its digits', () => {
     const room = 9_007_199_254_740_993n
     const members = bootstrapMembers(bytes({}), prefill, () => room)
     expect(withMembers(Buffer.from('{"a":1}'), members ?? new Map())?.toString()).toBe(
@@ -43,7 +43,7 @@ describe('the bootstrap members of a pair', () => {
     )
   })
 
-  test('a batch gets arrays of its length, the rooms all different', () => {
+  test('a batch gets arrays of its length with different rooms', () => {
     const draws = [5n, 5n, 6n, 5n, 7n]
     const members = bootstrapMembers(bytes({ n: 3 }), prefill, () => draws.shift() ?? 0n)
     expect(members?.get('bootstrap_host')).toBe('["10.0.0.1","10.0.0.1","10.0.0.1"]')
@@ -66,7 +66,7 @@ describe('the bootstrap members of a pair', () => {
     [{ url: 'http://[::1]:8000' }, '"::1"', '9001'],
     [{ url: 'grpcs://node-1:9' }, '"node-1"', '9001'],
     [{ url: 'http://h:1@2', dataParallel: { baseUrl: 'http://h:1', rank: 2, size: 4 } }, '"h"', '9001'],
-  ])('%j is met at %s, port %s', (given, host, port) => {
+  ])('%j has bootstrap host %s and port %s', (given, host, port) => {
     const members = bootstrapMembers(bytes({}), { ...prefill, ...given })
     expect([members?.get('bootstrap_host'), members?.get('bootstrap_port')]).toEqual([host, port])
   })
@@ -76,7 +76,7 @@ describe('the bootstrap members of a pair', () => {
   })
 })
 
-describe('the refusal of one worker', () => {
+describe('an error of one worker', () => {
   test.each([
     [400, 'decode_bad_request', 400],
     [404, 'decode_not_found', 404],

@@ -31,7 +31,7 @@ test('counts of ranks add up, KV use is their mean, and tokens are reported by r
   })
 })
 
-test('what an engine does not report is -1, not 0', () => {
+test('missing values are -1, not 0', () => {
   expect(toEngineLoad([UNTOLD], 5)).toEqual({
     queuedTokens: -1,
     usedTokens: -1,

@@ -66,7 +66,7 @@ function worker(slot: number, health = {}, revision = 1): Worker {
 }
 const pass = (ms: number) => vi.advanceTimersByTimeAsync(ms)
 
-test('a new worker is probed at once and then at its interval', async () => {
+test('a new worker is probed immediately and then at its interval', async () => {
   statuses.set(0, 'ready')
   checks.watch(worker(0))
   await pass(0)
@@ -78,7 +78,7 @@ test('a new worker is probed at once and then at its interval', async () => {
   expect(results).toEqual(['regular success', 'regular success'])
 })
 
-test('thresholds and interval of the worker win over the gateway’s', async () => {
+test('thresholds and interval of the worker override those of the gateway', async () => {
   statuses.set(0, 'ready')
   isUp = false
   checks.watch(worker(0, { intervalSecs: 1, failureThreshold: 1, successThreshold: 1 }))
@@ -125,7 +125,7 @@ test('a failed worker that was removed is no longer probed', async () => {
   expect(probes.length).toBe(10)
 })
 
-test('a probe of an older revision changes nothing', async () => {
+test('a probe of an older revision is ignored', async () => {
   statuses.set(0, 'ready')
   pending = []
   isUp = false
@@ -138,7 +138,7 @@ test('a probe of an older revision changes nothing', async () => {
   expect(statuses.get(0)).toBe('ready')
 })
 
-test('a change of the worker keeps the count of bad probes in a row', async () => {
+test('a change of the worker keeps the count of consecutive failed probes', async () => {
   statuses.set(0, 'ready')
   isUp = false
   checks.watch(worker(0, { failureThreshold: 2 }, 1))
@@ -148,7 +148,7 @@ test('a change of the worker keeps the count of bad probes in a row', async () =
   expect(statuses.get(0)).toBe('not_ready')
 })
 
-test('a status set from outside resets the counters', async () => {
+test('a status set externally resets the counters', async () => {
   statuses.set(0, 'ready')
   isUp = false
   checks.watch(worker(0, { intervalSecs: 1, failureThreshold: 2 }))
@@ -186,7 +186,7 @@ test('at most 128 probes run at once', async () => {
   expect(probes.length).toBe(200)
 })
 
-test('a probe that the gateway could not send does not count, and is repeated', async () => {
+test('a probe that the gateway could not send does not count and is repeated', async () => {
   statuses.set(0, 'ready')
   isUp = undefined
   checks.watch(worker(0, { intervalSecs: 1, failureThreshold: 1 }))
@@ -208,7 +208,7 @@ function run(from: HealthView['status'], probes: readonly boolean[], given = thr
 const last = (from: HealthView['status'], probes: readonly boolean[]) => run(from, probes).at(-1)!.status
 
 describe('thresholds', () => {
-  test('three bad probes in a row make a ready worker not_ready, two good ones bring it back', () => {
+  test('three consecutive failed probes make a ready worker not_ready, two successful ones restore it', () => {
     expect(last('ready', [false, false])).toBe('ready')
     expect(last('ready', [false, false, true, false, false])).toBe('ready')
     expect(last('ready', [false, false, false])).toBe('not_ready')
@@ -217,7 +217,7 @@ describe('thresholds', () => {
     expect(last('not_ready', [true, true])).toBe('ready')
   })
 
-  test('a pending worker becomes ready after enough good probes, failed after ten times the threshold', () => {
+  test('a pending worker becomes ready after enough successful probes, failed after ten times the threshold', () => {
     expect(last('pending', [true, true])).toBe('ready')
     expect(last('pending', new Array(29).fill(false))).toBe('pending')
     expect(last('pending', new Array(30).fill(false))).toBe('failed')
@@ -229,13 +229,13 @@ describe('thresholds', () => {
     ).toBe('failed')
   })
 
-  test('three times the threshold of further bad probes makes a not_ready worker failed', () => {
+  test('three times the threshold of further failed probes makes a not_ready worker failed', () => {
     expect(last('not_ready', new Array(8).fill(false))).toBe('not_ready')
     expect(last('not_ready', new Array(9).fill(false))).toBe('failed')
     expect(last('ready', new Array(12).fill(false))).toBe('failed')
   })
 
-  test('a failed worker comes back after as many good probes as any other', () => {
+  test('a failed worker recovers after the usual number of successful probes', () => {
     expect(last('failed', [true, false, true])).toBe('failed')
     expect(last('failed', [false, true, true])).toBe('ready')
   })
@@ -271,7 +271,7 @@ describe('any sequence of probes', () => {
     )
   })
 
-  test('draining is final, a failed worker can only come back, and good probes alone never take a worker down', () => {
+  test('draining is final, a failed worker can only recover, and successful probes alone never take a worker down', () => {
     fc.assert(
       fc.property(probes, limits, (results, given) => {
         expect(

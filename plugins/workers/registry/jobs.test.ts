@@ -49,7 +49,7 @@ describe('status', () => {
     expect(expired).toEqual([URL_A])
   })
 
-  test('the newest job of a url is the one whose status shows', async () => {
+  test('the status of a URL is that of its newest job', async () => {
     add(URL_A, never)
     jobs.submit({ kind: 'UpdateWorker', url: URL_A, budgetMs: 1_000 }, () =>
       Promise.reject(new Error('late')),
@@ -69,7 +69,7 @@ describe('status', () => {
     expect(jobs.status(URL_A)).toMatchObject({ kind: 'AddWorker', state: 'failed', message: 'changed' })
   })
 
-  test('a job that outlives its budget fails', async () => {
+  test('a job that exceeds its budget fails', async () => {
     add(URL_A, (job) => job.wait(120_000))
     await vi.advanceTimersByTimeAsync(60_000)
     expect(jobs.status(URL_A)).toMatchObject({
@@ -94,7 +94,7 @@ describe('status', () => {
   })
 })
 
-test('a problem is logged at once, and again at growing intervals while it lasts', async () => {
+test('a problem is logged immediately, and again at growing intervals while it lasts', async () => {
   const startMs = Date.now()
   const told: number[] = []
   const log = { ...silent, warn: () => void told.push(Math.round((Date.now() - startMs) / 1_000)) }
@@ -107,7 +107,7 @@ test('a problem is logged at once, and again at growing intervals while it lasts
     }
   })
   await vi.advanceTimersByTimeAsync(7_200_000)
-  // In two hours, of 1,440 tries.
+  // In two hours, of 1,440 attempts.
   expect(told).toHaveLength(11)
   const pauses = told.slice(1).map((at, place) => at - told[place])
   expect(told[0]).toBe(0)
@@ -117,8 +117,8 @@ test('a problem is logged at once, and again at growing intervals while it lasts
   watched.stop()
 })
 
-describe('places', () => {
-  test('a full queue refuses at once, and exempt jobs still get in', async () => {
+describe('permits', () => {
+  test('a full queue rejects jobs immediately, and exempt jobs are still accepted', async () => {
     for (let count = 0; count < 5; count++) add(`http://w${count}:1`, never)
     expect(jobs.status('http://w1:1')).toMatchObject({ state: 'processing' })
     expect(jobs.status('http://w4:1')).toMatchObject({ state: 'pending' })
@@ -129,7 +129,7 @@ describe('places', () => {
     expect(jobs.status('http://w5:1')).toMatchObject({ state: 'pending' })
   })
 
-  test('a job that waits lends its place, and takes one again before new jobs do', async () => {
+  test('a waiting job releases its permit, and gets one again before new jobs', async () => {
     const order: string[] = []
     const gate = Promise.withResolvers<void>()
     add('http://w0:1', async (job) => {
@@ -150,7 +150,7 @@ describe('places', () => {
     expect(order).toEqual(['back', 'new'])
   })
 
-  test('any number of jobs may wait at once', async () => {
+  test('any number of jobs may wait at the same time', async () => {
     let finished = 0
     for (let count = 0; count < 5_000; count++) {
       add(`http://w${count}:1`, async (job) => {

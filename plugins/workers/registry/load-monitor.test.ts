@@ -104,7 +104,7 @@ test('all ready workers are polled each period, and a round is published once, b
   expect(published.length).toBe(2)
 })
 
-test('the shortest period among the workers of one model is that of all of them', async () => {
+test('the shortest period among the workers of one model applies to all of them', async () => {
   workers = [worker(0, { load_monitor_interval_secs: 2 }), worker(1), worker(2, { worker_type: 'decode' })]
   await seconds(5)
   const count = (url: string) => asked.filter((path) => path.startsWith(url)).length
@@ -112,7 +112,7 @@ test('the shortest period among the workers of one model is that of all of them'
   expect(published.at(-1)?.bySlot.map((load) => load?.periodMs)).toEqual([2_000, 2_000, 10_000])
 })
 
-test('a worker that fails, leaves ready or leaves the gateway drops out', async () => {
+test('a worker that fails, is not ready or is removed drops out', async () => {
   workers = [worker(0), worker(1), worker(2)]
   await seconds(1)
   expect(lastUsed()).toEqual([1, 1, 1])
@@ -141,7 +141,7 @@ test('no engine is polled while nothing reads loads, and known loads are withdra
   expect(lastUsed()).toEqual([1])
 })
 
-test('a worker that changed or came back is forgotten first: it may be another engine', async () => {
+test('a worker that changed or returned is forgotten first, as it may be another engine', async () => {
   workers = [worker(0)]
   await seconds(1)
   workers = [{ ...workers[0], entry: { ...workers[0].entry, revision: 2 } }]
@@ -189,7 +189,7 @@ test('of 2,000 workers at most 128 are polled at once, and each once per period'
   expect(published.length).toBeLessThan(30)
 })
 
-test('overload is published to the threads only while there is any, and logged when it begins and ends', async () => {
+test('overload is published to the threads only while it exists, and logged when it starts and ends', async () => {
   const waiting = (waitingRequests: number): EngineReport => {
     const { ranks } = used(1)
     return { timestamp: null, ranks: [{ ...ranks[0], waitingRequests }] }

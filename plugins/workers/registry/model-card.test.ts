@@ -19,7 +19,7 @@ test('a card omits empty members and always has the capabilities of the model', 
   })
 })
 
-test('a capability number is written as words', () => {
+test('a capability number is converted to names', () => {
   expect(normalizeCard({ id: 'm', model_type: 0b1001 }).model_type).toEqual(['chat', 'embeddings'])
   expect(normalizeCard({ id: 'm', model_type: ['rerank'] }).model_type).toEqual(['rerank'])
   expect(normalizeCard({ id: 'm', model_type: 0 }).model_type).toEqual([

@@ -4,7 +4,7 @@ import { Publisher } from './publisher.ts'
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
-test('changes during a publish share the one after it, which shows them all', async () => {
+test('changes during a publish share the next one, which contains them all', async () => {
   const gates: PromiseWithResolvers<void>[] = []
   const sent: number[] = []
   let state = 1
@@ -29,7 +29,7 @@ test('changes during a publish share the one after it, which shows them all', as
   expect(sent).toEqual([1, 3])
 })
 
-test('a publish that took long is followed by a rest, and all changes of the rest go out together', async () => {
+test('a slow publish is followed by a pause, and all changes of the pause are published together', async () => {
   const sentAtMs: number[] = []
   const publisher = new Publisher(() => {
     sentAtMs.push(performance.now())
@@ -50,7 +50,7 @@ test('a publish that took long is followed by a rest, and all changes of the res
   expect(sentAtMs.length).toBe(3)
 })
 
-test('a publish that fails does not hold up the next', async () => {
+test('a failed publish does not block the next', async () => {
   let isBroken = true
   const publisher = new Publisher(async () => {
     if (isBroken) throw new Error('broken')

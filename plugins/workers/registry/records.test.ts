@@ -29,7 +29,7 @@ const worker = (more = {}) =>
     config,
   )
 
-test('no record has the key of a worker', () => {
+test('no record contains the key of a worker', () => {
   const records = [
     toRecord(worker(), live),
     toPendingRecord({ id: 'id', spec: spec(), origin: 'api' }, config, undefined, null),
@@ -38,7 +38,7 @@ test('no record has the key of a worker', () => {
   for (const record of records) expect(JSON.stringify(record)).not.toContain(secret)
 })
 
-test('empty members are left out, and members that are carried are shown as they came', () => {
+test('empty members are omitted, and carried members are shown unchanged', () => {
   const { labels, models, model_id, job_status, ...record } = toRecord(
     worker({ http_pool: { timeout_secs: 5 } }),
     live,
@@ -47,7 +47,7 @@ test('empty members are left out, and members that are carried are shown as they
   expect(record).toMatchObject({ http_pool: { timeout_secs: 5 }, is_healthy: true, status: 'ready', load: 3 })
 })
 
-test('a cloud service is named by its host unless the specification names it, and is not health-checked', () => {
+test('a cloud service has the provider of its host unless specified, and is not health-checked', () => {
   expect(toRecord(worker(), live)).toMatchObject({
     provider: 'openai',
     health: { disable_health_check: true },

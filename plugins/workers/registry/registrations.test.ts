@@ -1,4 +1,4 @@
-/** Registrations that something else happens to while they are under way. */
+/** Registrations that overlap with other operations. */
 
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import type {
@@ -29,7 +29,7 @@ let statuses: Map<number, WorkerStatus>
 let described: WorkerRegistration[]
 let isDown: boolean
 let pending: PendingWorkers
-/** What a table is held back by, and one who waits for it. */
+/** Holds back a published table until it is released. */
 let gate: { readonly held: Promise<void>; readonly release: () => void; isReached: boolean } | null
 let forgetting: Promise<void>
 let jobs: JobRunner
@@ -121,7 +121,7 @@ async function register(): Promise<string> {
   return id
 }
 
-test('a worker that is removed while the threads learn of it does not come back after a restart', async () => {
+test('a worker removed while its registration is published does not return after a restart', async () => {
   const tables = holdTables()
   const { id } = manager.register(specOfUrl(URL))
   await tables.reached()
@@ -131,7 +131,7 @@ test('a worker that is removed while the threads learn of it does not come back 
   expect(await saved()).toEqual([])
 })
 
-test('nor does one that is removed while its replacement is under way', async () => {
+test('a worker removed while its replacement is published does not return after a restart', async () => {
   const id = await register()
   const tables = holdTables()
   manager.replace(id, { ...specOfUrl(URL), priority: 9 })
@@ -142,7 +142,7 @@ test('nor does one that is removed while its replacement is under way', async ()
   expect(await saved()).toEqual([])
 })
 
-test('a change that lands while a replacement is under way is not undone by it', async () => {
+test('a change during a replacement is not lost', async () => {
   const id = await register()
   const forgotten = Promise.withResolvers<void>()
   forgetting = forgotten.promise
@@ -156,7 +156,7 @@ test('a change that lands while a replacement is under way is not undone by it',
   expect((await saved()).map(({ spec }) => spec.priority)).toEqual([3])
 })
 
-test('a change that lands while the threads learn of a new worker is what is saved, and the worker serves', async () => {
+test('a change while a new worker is published is saved, and the worker serves', async () => {
   const tables = holdTables()
   const { id } = manager.register(specOfUrl(URL))
   await tables.reached()
@@ -167,7 +167,7 @@ test('a change that lands while the threads learn of a new worker is what is sav
   expect((await saved()).map(({ spec }) => spec.priority)).toEqual([3])
 })
 
-test('a change of a worker that is leaving keeps nothing of it', async () => {
+test('a change of a worker that is being removed is not kept', async () => {
   const id = await register()
   const forgotten = Promise.withResolvers<void>()
   forgetting = forgotten.promise
@@ -180,17 +180,17 @@ test('a change of a worker that is leaving keeps nothing of it', async () => {
   expect(await saved()).toEqual([])
 })
 
-test('a worker of the configuration that does not come up in time is queried again until it starts', async () => {
+test('a configured worker that does not start in time is queried again until it starts', async () => {
   vi.useFakeTimers()
   isDown = true
   manager.reconfigure({ urls: [], workers: [] }, { urls: [], workers: [{ url: URL }] })
   await vi.advanceTimersByTimeAsync(86_400_000)
-  // After 30 s, 1, 2, 4 and 8 minutes, then every ten.
+  // After 30 s, 1, 2, 4 and 8 minutes, then every ten minutes.
   expect(described).toHaveLength(148)
   const problem = `${URL} did not come up in time`
   const listed = { url: URL, status: 'pending', job_status: { status: 'processing', message: problem } }
   expect(manager.list(null).workers).toMatchObject([listed])
-  // Clients are told so too, without the address.
+  // Clients get the reason too, without the address.
   expect(pending).toEqual({ count: 1, problem: 'it did not come up in time' })
   isDown = false
   await vi.advanceTimersByTimeAsync(600_000)
@@ -198,7 +198,7 @@ test('a worker of the configuration that does not come up in time is queried aga
   expect(pending).toEqual({ count: 0, problem: null })
 })
 
-test('an added worker is not: it stays listed with the reason, which clients receive as well', async () => {
+test('an added worker is not queried again: it stays listed with the reason, which clients receive as well', async () => {
   vi.useFakeTimers()
   isDown = true
   const { id } = manager.register(specOfUrl(URL))
@@ -211,7 +211,7 @@ test('an added worker is not: it stays listed with the reason, which clients rec
   expect(pending).toEqual({ count: 1, problem: 'it refuses connections' })
 })
 
-test('a service that a reload names is trusted as one that was named at the start', async () => {
+test('a service configured by a reload is trusted like one configured at startup', async () => {
   const named = { url: 'https://llm.corp', provider: 'openai' } as const
   manager.reconfigure({ urls: [], workers: [] }, { urls: [], workers: [named] })
   await vi.waitFor(() => expect(described).toMatchObject([{ provider: 'openai', isConfigured: true }]))
@@ -229,7 +229,7 @@ test.each<[string | undefined, string | undefined, boolean]>([
   ['openai', 'openai', true],
   [undefined, undefined, true],
 ])(
-  'a PUT on a worker of provider %s in the file that says %s is trusted with keys: %s',
+  'a PUT on a configured worker of provider %s with provider %s is trusted with keys: %s',
   async (named, put, isTrusted) => {
     const carried = (provider: string | undefined) => (provider === undefined ? {} : { provider })
     manager.reconfigure({ urls: [], workers: [] }, { urls: [], workers: [{ url: URL, ...carried(named) }] })

@@ -54,7 +54,7 @@ test('each rank of an engine is a worker with the URL of the engine, @ and the r
   expect(registry.byUrl('http://E:1/v1/')).toBe(workers[0])
 })
 
-test('an engine that comes back with more ranks gains workers, with fewer it loses the last ones; the others stay', async () => {
+test('an engine that returns with more ranks gains workers, with fewer it loses the last ones; the others stay', async () => {
   const [first] = await add(2)
   const grown = await registry.redescribe(registry.engineOf(first), first.spec, findings(4))
   expect(grown.map(({ id, entry }) => [id === first.id, entry.slot, entry.revision])).toEqual([
@@ -71,13 +71,13 @@ test('an engine that comes back with more ranks gains workers, with fewer it los
   expect([...taken]).toEqual([0])
 })
 
-test('an engine with more ranks than there are rows is not registered at all', async () => {
+test('an engine with more ranks than free rows is not registered', async () => {
   await expect(add(ROWS + 1)).rejects.toThrow('no row')
   expect(taken.size).toBe(0)
   expect(registry.workers()).toEqual([])
 })
 
-test('an engine leaves with all its ranks, and its rows are free', async () => {
+test('an engine is removed with all its ranks, and its rows are free', async () => {
   const workers = await add(3)
   await registry.remove(registry.engineOf(workers[2]))
   expect(urls()).toEqual([])

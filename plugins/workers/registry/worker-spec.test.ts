@@ -48,7 +48,7 @@ const full = {
   },
 }
 
-test('own connection, retry and breaker settings reach the routing threads, in milliseconds', () => {
+test('connection, retry and breaker settings reach the routing threads, in milliseconds', () => {
   expect(entryOf(full)).toMatchObject({
     bootstrapPort: 8998,
     bootstrapHost: '10.0.0.9',
@@ -70,7 +70,7 @@ test('own connection, retry and breaker settings reach the routing threads, in m
   })
 })
 
-test('what is not set or null is left to the gateway, and a worker with nothing has null', () => {
+test("unset and null values use the gateway's settings, and a worker without settings has null", () => {
   expect(entryOf({ resilience: { max_retries: 1, jitter_factor: null }, http_pool: {} })).toMatchObject({
     resilience: { maxAttempts: 1 },
     httpPool: null,
@@ -87,7 +87,7 @@ test('what is not set or null is left to the gateway, and a worker with nothing 
   })
 })
 
-test('a patch keeps all that it does not name', () => {
+test('a patch keeps members that it does not contain', () => {
   const { labels, ...before } = entryOf(full)
   expect(entryOf(full, { priority: 9, labels: { a: 'b' } })).toEqual({
     ...before,
@@ -109,7 +109,7 @@ test.each([
   [{ bootstrap_port: 65_536 }, 'bootstrap_port'],
   [{ cost: -1 }, 'cost'],
   [{ cost: Number.POSITIVE_INFINITY }, 'cost'],
-])('%j is refused by the name of the field', (body, field) => {
+])('%j is rejected by field name', (body, field) => {
   expect(() => readSpec({ url: 'http://w:1', ...body }, controls)).toThrow(
     expect.objectContaining({ param: field }),
   )
@@ -119,12 +119,12 @@ const URL = 'http://10.0.0.1:8000'
 const parse = (health: object): WorkersConfig => defineValidator(workersConfig).parse({ health })
 const ofWorker = (health: object) => toWorkerSpec({ url: URL, health }).health
 
-test('D5: the file has the names that one worker has, and the path of the probe beside them', () => {
+test('D5: the configuration file has the member names of one worker, and the path of the probe', () => {
   const names = Object.keys(workersConfig.properties.health.properties)
   expect(names.sort()).toEqual([...Object.keys(HealthSchema.properties), 'endpoint'].sort())
 })
 
-test('a value means the same in the file and at the worker', () => {
+test('a value means the same in the file and for one worker', () => {
   const values = {
     timeout_secs: 7,
     check_interval_secs: 11,
@@ -140,7 +140,7 @@ test('a value means the same in the file and at the worker', () => {
   }
 })
 
-test('the worker has the last word', () => {
+test('settings of the worker override the file', () => {
   const config = parse({ timeout_secs: 7, disable_health_check: true, drain_settle_secs: 3 })
   const asked = ofWorker({ timeout_secs: 2, disable_health_check: false, drain_settle_secs: 0 })
   expect(effectiveHealth(asked, config, false)).toMatchObject({

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { checkWorkerUrl, schemeOf, workerKey } from './worker-url.ts'
 
-test('the scheme decides the connection, whatever it is called', () => {
+test('the scheme selects the connection mode; any scheme name is allowed', () => {
   for (const url of ['http://10.1.2.3:8000', 'https://Api.Example.com/base', 'grpc://w:9', 'lines://[::1]:9'])
     expect(() => checkWorkerUrl(url)).not.toThrow()
   expect(['grpcs://w', 'host', 'HTTP://host', ''].map(schemeOf)).toEqual(['grpcs', '', '', ''])
@@ -25,19 +25,19 @@ test.each([
   'http://key@host',
   'http://host?x=1',
   'http://host#x',
-])('%j is refused with 400', (url) => {
+])('%j is rejected with 400', (url) => {
   expect(() => checkWorkerUrl(url)).toThrow(
     expect.objectContaining({ code: 'invalid_worker_url', status: 400, param: 'url' }),
   )
 })
 
-test('a url is as long as 2,048 characters and no longer', () => {
+test('a URL has at most 2,048 characters', () => {
   const url = (length: number) => 'http://host/'.padEnd(length, 'a')
   expect(() => checkWorkerUrl(url(2_048))).not.toThrow()
   expect(() => checkWorkerUrl(url(2_049))).toThrow(/at most 2048 characters/)
 })
 
-test('any text is either taken or refused as a bad url', () => {
+test('any text is accepted or rejected as a bad URL', () => {
   fc.assert(
     fc.property(fc.string(), fc.constantFrom('http://', 'https://', 'grpc://', ''), (text, scheme) => {
       try {
@@ -72,7 +72,7 @@ test.each([
   expect(workerKey(one)).not.toBe(workerKey(other))
 })
 
-test('the key of a key is itself', () => {
+test('workerKey is idempotent', () => {
   fc.assert(
     fc.property(fc.webUrl(), (url) => {
       expect(workerKey(workerKey(url))).toBe(workerKey(url))

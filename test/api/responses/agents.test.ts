@@ -1,11 +1,11 @@
-/** Requests of coding agents, answered by workers that know chat completions only. */
+/** Requests of coding agents over workers with chat completions only. */
 import { expect, test } from 'vitest'
 import { CHAT, chatAnswer, type Json, openResponses, type ResponseJson } from './responses-fleet.ts'
 import { check, connect } from './socket-client.ts'
 
 const PATCH = '*** Begin Patch\n+x "q"\n*** End Patch'
 
-test('a custom tool is offered as a function, and its call has the bare input, also in later turns', async () => {
+test('a custom tool becomes a function, and its call has the raw input, also in later turns', async () => {
   const { stream, create, asked, workers } = await openResponses()
   workers[0].script(CHAT, calls('apply_patch', JSON.stringify({ input: PATCH })))
   const tools = [
@@ -33,19 +33,19 @@ test('a custom tool is offered as a function, and its call has the bare input, a
   const [, turn, result] = asked()[1].messages
   expect(JSON.parse(turn.tool_calls[0].function.arguments)).toEqual({ input: PATCH })
   expect(result).toMatchObject({ role: 'tool', content: 'ok' })
-  // The stored turn leads to the same.
+  // The stored turn gives the same messages.
   await create({ previous_response_id: response.id, input: [output], tools })
   expect(asked()[2].messages.slice(1)).toEqual(asked()[1].messages.slice(1))
 })
 
-test('arguments of a custom tool that are not the expected JSON are its input', async () => {
+test('arguments of a custom tool that are not the expected JSON become its input', async () => {
   const { create, workers } = await openResponses()
   workers[0].script(CHAT, calls('t', '*** raw'))
   const { output } = await create({ input: 'hi', tools: [{ type: 'custom', name: 't' }] })
   expect(output[0]).toMatchObject({ type: 'custom_tool_call', input: '*** raw' })
 })
 
-test('functions of a namespace are offered under its name, and calls name both', async () => {
+test('functions of a namespace are offered with a prefixed name, and calls have both names', async () => {
   const { stream, create, asked, workers } = await openResponses()
   const long = 'n'.repeat(70)
   const tools = [
@@ -90,12 +90,12 @@ test.each([
   [{ type: 'custom' }, 'tools[0].name'],
   [{ type: 'namespace', name: 'a', tools: 1 }, 'tools[0].tools'],
   [{ type: 'namespace', name: 'a', tools: [{ type: 'function' }] }, 'tools[0].tools[0].name'],
-])('a declaration %j that cannot be read is rejected', async (tool, param) => {
+])('a tool declaration %j is rejected by field', async (tool, param) => {
   const { create } = await openResponses(chatAnswer('x'))
   expect((await create({ input: 'hi', tools: [tool] }, 400)).error.param).toBe(param)
 })
 
-test('input that ends in a compaction trigger is answered with one compaction, which the next turn takes', async () => {
+test('input that ends in a compaction trigger returns one compaction item, which the next turn accepts', async () => {
   const { stream, create, asked, workers } = await openResponses(chatAnswer('THE SUMMARY'))
   const input = [
     { role: 'user', content: 'long' },
@@ -112,7 +112,7 @@ test('input that ends in a compaction trigger is answered with one compaction, w
   })
 })
 
-test('a turn with generate: false runs no model, and the next turn sees its input only', async () => {
+test('a turn with generate: false runs no model, and the next turn sees only its input', async () => {
   const { gateway, asked } = await openResponses(chatAnswer('real'))
   const { turn } = await connect(gateway.url)
   const first = check(await turn({ generate: false, store: false, input: 'be good' })).response
@@ -122,7 +122,7 @@ test('a turn with generate: false runs no model, and the next turn sees its inpu
   expect(asked()[0].messages).toEqual([{ role: 'user', content: 'be good\n\nhi' }])
 })
 
-test('a call id of any length comes back to the worker', async () => {
+test('a call id of any length is sent back to the worker unchanged', async () => {
   const id = `call_${'A'.repeat(200)}`
   const { create, asked, workers } = await openResponses()
   workers[0].script(CHAT, calls('f', '{}', id))
@@ -134,7 +134,7 @@ test('a call id of any length comes back to the worker', async () => {
   expect(asked()[1].messages.find(({ role }: Json) => role === 'tool').tool_call_id).toBe(id)
 })
 
-test('engines get one system message, in front', async () => {
+test('system messages are merged into one, at the start', async () => {
   const { create, asked } = await openResponses(chatAnswer('ok'))
   await create({
     instructions: 'You are',
@@ -167,7 +167,7 @@ const FOUND = {
   tools: [{ type: 'function', name: 'read', description: 'reads', parameters: { type: 'object' } }],
 }
 
-test('a search of the client for tools is a function, and what it found can be called from then on', async () => {
+test('a client-side tool search becomes a function, and the tools it found can be called in later turns', async () => {
   const { stream, create, asked, workers } = await openResponses()
   workers[0].script(CHAT, calls('tool_search', '{"query":"notes"}'))
   const { response, types } = await stream({ input: 'hi', tools: [SEARCH] })
@@ -201,14 +201,14 @@ test('a search of the client for tools is a function, and what it found can be c
   const [call] = second.output
   expect(call).toMatchObject({ type: 'function_call', namespace: 'mcp__notes', name: 'read' })
 
-  // The stored turns lead to the same tools.
+  // The stored turns give the same tools.
   workers[0].script(CHAT, chatAnswer('done'))
   const output = { type: 'function_call_output', call_id: call.call_id, output: 'x' }
   await create({ previous_response_id: second.id, input: [output], tools: [SEARCH] })
   expect(asked()[2].tools).toEqual(asked()[1].tools)
 })
 
-test('a search that cannot be read has no arguments, and a search of the service is not offered', async () => {
+test('an unreadable search has no arguments, and a server-side search is not offered', async () => {
   const { create, asked } = await openResponses(calls('tool_search', 'notes'))
   const { output } = await create({ input: 'hi', tools: [SEARCH] })
   expect(output[0]).toMatchObject({ type: 'tool_search_call', arguments: {} })

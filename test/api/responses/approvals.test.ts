@@ -1,4 +1,4 @@
-/** Answers to calls that wait for approval: used, or rejected with an error, in every form of the request. */
+/** Approval responses: run, or rejected with an error, in every form of the request. */
 import { afterEach, describe, expect, test } from 'vitest'
 import { startToolServer, type ToolServer } from '../../../plugins/tools/mcp/fixtures/tool-server.ts'
 import { openSse } from '../../support/sse-client.ts'
@@ -51,7 +51,7 @@ const kinds = ({ output }: ResponseJson) => output.map(({ type }: ResponseJson) 
 const toolTexts = ({ messages }: ResponseJson) =>
   messages.filter(({ role }: ResponseJson) => role === 'tool').map(({ content }: ResponseJson) => content)
 
-/** One server that every tenant may use, one of another tenant, one that clients must not know. */
+/** One server for every tenant, one of another tenant, one internal. */
 async function open(): Promise<ResponsesFleet> {
   const url = 'http://127.0.0.1:9/mcp'
   return openResponses(chatAnswer('done'), {
@@ -69,7 +69,7 @@ async function open(): Promise<ResponsesFleet> {
   })
 }
 
-/** The error of a request in each form in which it can be sent. */
+/** Sends a request in each form, and returns the status and the error. */
 const FORMS: Record<string, (fleet: ResponsesFleet, body: Json) => Promise<[number, ResponseJson]>> = {
   whole: async ({ post }, body) => {
     const reply = await post(RESPONSES, body)
@@ -92,7 +92,7 @@ const FORMS: Record<string, (fleet: ResponsesFleet, body: Json) => Promise<[numb
 }
 
 describe.each(Object.entries(FORMS))('an approval, %s', (_, send) => {
-  test('is rejected where its server is not among the tools', async () => {
+  test('is rejected if its server is not among the tools', async () => {
     const fleet = await open()
     const server = await serve('echo')
     const others = [mcp(server, { server_label: 'others' }), { type: 'function', name: 'mine' }]
@@ -107,7 +107,7 @@ describe.each(Object.entries(FORMS))('an approval, %s', (_, send) => {
     expect([server.ran, fleet.workers[0].requests]).toEqual([[], []])
   })
 
-  test('is rejected where its request is unknown, or it was given before', async () => {
+  test('is rejected if its request is unknown or already answered', async () => {
     const fleet = await open()
     const tools = [mcp(await serve('echo'))]
     const unknown = [question, answer({ approval_request_id: 'mcpr_no' })]
@@ -123,7 +123,7 @@ describe.each(Object.entries(FORMS))('an approval, %s', (_, send) => {
     expect(fleet.workers[0].requests).toEqual([])
   })
 
-  test('is rejected with the reason where its tool server is declared and not configured', async () => {
+  test('of an unconfigured server is rejected with the list of configured servers', async () => {
     const fleet = await open()
     const tools = [{ type: 'mcp', server_label: 'theirs' }]
     const [status, error] = await send(fleet, { model: 'test-model', input: 'go', tools })
@@ -132,14 +132,14 @@ describe.each(Object.entries(FORMS))('an approval, %s', (_, send) => {
   })
 })
 
-test('an approval is rejected where no tools are run at all', async () => {
+test('an approval is rejected if no plugin runs tools', async () => {
   const { create } = await openResponses(chatAnswer('done'))
   const { error } = await create({ input }, 400)
   expect(error).toMatchObject({ code: 'tool_not_available', param: 'input' })
   await create({ input, background: true }, 400)
 })
 
-test('labels of any length are shortened in the error', async () => {
+test('long labels are shortened in the error', async () => {
   const { create } = await open()
   const long = { ...asked, server_label: 'x'.repeat(100_000) }
   const { error } = await create({ input: [question, long, answer()] }, 400)
@@ -147,7 +147,7 @@ test('labels of any length are shortened in the error', async () => {
   expect(error.message.length).toBeLessThan(1_000)
 })
 
-test('a call that is denied needs no server: the model is told', async () => {
+test('a denied call needs no server: the model gets the reason', async () => {
   const fleet = await open()
   const denied = answer({ approve: false, reason: 'not today' })
   const reply = await fleet.create({ input: [question, asked, denied] })
@@ -155,7 +155,7 @@ test('a call that is denied needs no server: the model is told', async () => {
   expect(toolTexts(fleet.asked()[0])).toEqual(['Error: The user denied this call: not today'])
 })
 
-test('an approved call of a tool that its server offers no longer is shown as failed, and stays in the history', async () => {
+test('an approved call of a tool that its server no longer offers is reported as failed and kept in the history', async () => {
   const fleet = await open()
   const tools = [mcp(await serve('other'))]
   const reply = await fleet.create({ input, tools })
@@ -175,7 +175,7 @@ test('an approved call of a tool that its server offers no longer is shown as fa
   expect(toolTexts(fleet.asked().at(-1))).toEqual(['This tool is no longer available.'])
 })
 
-test('an approved call beyond the limit of calls is shown as failed', async () => {
+test('an approved call beyond the limit of calls is reported as failed', async () => {
   const fleet = await open()
   const server = await serve('echo')
   const both = [
@@ -191,7 +191,7 @@ test('an approved call beyond the limit of calls is shown as failed', async () =
   expect(server.ran).toEqual(['echo'])
 })
 
-test('an answer that stands in the input as history is not run again', async () => {
+test('an approval in the history is not run again', async () => {
   const fleet = await open()
   const server = await serve('echo')
   const tools = [mcp(server)]
@@ -205,7 +205,7 @@ test('an answer that stands in the input as history is not run again', async () 
   const denied = [question, asked, answer({ approve: false })]
   const refused = await fleet.create({ input: denied, tools, store: false })
   fleet.workers[0].script(CHAT, chatAnswer('done'))
-  // Without its server too: nothing is to be run.
+  // Also without its server, as no call is run.
   await fleet.create({ input: [...denied, ...refused.output, next], store: false })
   expect(toolTexts(fleet.asked().at(-1))).toEqual(['The user did not allow this call'])
 })

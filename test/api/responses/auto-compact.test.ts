@@ -1,4 +1,4 @@
-/** What is too long for a model, or for its client, is compacted on the way. */
+/** Compaction of a history that exceeds the context of the model or the threshold of the client. */
 import { afterEach, expect, test } from 'vitest'
 import { startToolServer } from '../../../plugins/tools/mcp/fixtures/tool-server.ts'
 import { checkResponseEvents } from '../../support/response-events.ts'
@@ -19,7 +19,7 @@ const withContext = (context_length: number): FleetOptions => ({
   workers: [{ spec: { models: [{ id: 'test-model', context_length }] } }],
 })
 
-/** Summaries where one is asked for, answers else. */
+/** Returns a summary for a summary request, an answer otherwise. */
 async function open(options: FleetOptions = {}) {
   const fleet = await openResponses((request) => {
     const { messages } = request.json() as ResponseJson
@@ -37,7 +37,7 @@ async function open(options: FleetOptions = {}) {
 
 const compacting = { context_management: [{ type: 'compaction', compact_threshold: 100 }] }
 
-test('above its threshold the past becomes a summary, told as the first item of the output', async () => {
+test('above the threshold the history becomes a summary, the first item of the output', async () => {
   const fleet = await open()
   const first = await fleet.create({ input: `cats ${LONG}`, ...compacting })
   expect(first.output.map(({ type }: ResponseJson) => type)).toEqual(['message'])
@@ -60,14 +60,14 @@ test('above its threshold the past becomes a summary, told as the first item of 
   expect(fleet.textsOf(2)).toEqual([joined])
   expect(await fleet.fetchJson('GET', `${RESPONSES}/${response.id}`)).toEqual(response)
 
-  // What goes on from it, stored or from the client's own memory, has the summary and what came behind.
+  // Later turns, by previous id or by the client's own copy, have the summary and the items after it.
   await fleet.create({ input: 'more', previous_response_id: response.id as string })
   expect(fleet.textsOf(-1)).toEqual([joined, 'fine', 'more'])
   await fleet.create({ input: [...response.output, { role: 'user', content: 'more' }], store: false })
   expect(fleet.textsOf(-1)).toEqual([expect.stringMatching(/they spoke of cats$/), 'fine', 'more'])
 })
 
-test('with truncation auto an overflow of the model’s context is compacted, else it is the worker’s to refuse', async () => {
+test("truncation auto compacts a history beyond the model's context; otherwise the worker decides", async () => {
   const fleet = await open(withContext(400))
   const input = [
     { role: 'user', content: LONG },
@@ -81,7 +81,7 @@ test('with truncation auto an overflow of the model’s context is compacted, el
     'auto',
     ['compaction', 'message'],
   ])
-  // The past was too long for one summary: the second is made of the first and of what follows.
+  // The history was too long for one summary: the second one summarises the first and the rest.
   expect(fleet.asked()).toHaveLength(4)
   expect(fleet.textsOf(2)).toEqual([
     expect.stringContaining('Summary so far'),
@@ -91,7 +91,7 @@ test('with truncation auto an overflow of the model’s context is compacted, el
   expect(fleet.textsOf(3)).toEqual([expect.stringMatching(/they spoke of cats\n\nand now\?$/)])
 })
 
-test('a turn under way is never cut, and what is wrong with the wish is said', async () => {
+test('a turn in progress is not compacted, and an invalid context_management is rejected by field', async () => {
   const fleet = await open()
   const call = { type: 'function_call', call_id: 'c', name: 'f', arguments: '{}' }
   const input = [
@@ -111,7 +111,7 @@ test('a turn under way is never cut, and what is wrong with the wish is said', a
   }
 })
 
-test('in a conversation, in the background, over a worker that speaks the format', async () => {
+test('compaction works in a conversation, in the background, over a Responses worker', async () => {
   const fleet = await openResponses(undefined, {
     workers: [{ spec: { apis: ['responses'] } }],
     plugins: { conversations: {} },
@@ -140,7 +140,7 @@ test('in a conversation, in the background, over a worker that speaks the format
   expect(JSON.stringify(bodies[3])).not.toContain('many words')
 })
 
-test('while the past is compacted a stream gives a sign of life; what fails then ends it with an event', async () => {
+test('a stream sends comments during compaction, and a failure then ends it with an error event', async () => {
   let held = Promise.withResolvers<boolean>()
   const plain = chatAnswer('fine') as (request: RecordedRequest) => Answer
   const fleet = await openResponses(
@@ -177,7 +177,7 @@ test('while the past is compacted a stream gives a sign of life; what fails then
   })
 })
 
-test('a worker that refuses the turn after its past was compacted ends the stream with the failure', async () => {
+test('a worker error after compaction ends the stream with a failure', async () => {
   const held = Promise.withResolvers<void>()
   const plain = chatAnswer('they spoke of cats') as (request: RecordedRequest) => Answer
   const fleet = await openResponses(
@@ -204,7 +204,7 @@ test('a worker that refuses the turn after its past was compacted ends the strea
   expect(response.error).toMatchObject({ code: 'upstream_invalid_request' })
 })
 
-test('a summary comes before the tools that are listed for the turn, and stays when that fails', async () => {
+test('a summary precedes the listed tools, and is kept if listing fails', async () => {
   const server = await startToolServer({ echo: ({ text }) => `you said ${text}` })
   ends.push(() => server.close())
   const fleet = await open({ plugins: { mcp: { clientServers: { allowsPrivate: true } } } })

@@ -1,4 +1,4 @@
-/** Background responses: queued, worked on, followed, cancelled, deleted, bounded. */
+/** Background responses: queueing, progress, streaming, cancellation, deletion, limits. */
 import { afterEach, expect, test, vi } from 'vitest'
 import type { HistoryService, ResponseRecord } from '#kernel'
 import { StoredQueue } from '../../../plugins/state/history/background-queue.ts'
@@ -37,7 +37,7 @@ afterEach(() => void vi.restoreAllMocks())
 
 const isOver = ({ status }: ResponseJson) => status !== 'queued' && status !== 'in_progress'
 
-test('queued at once, completed in the end, as a run with a client is', async () => {
+test('a background response is queued immediately and completes like a foreground one', async () => {
   const fleet = await openResponses(chatAnswer('hello'), FAST)
   const queued = await fleet.create({ input: 'hi', background: true, metadata: { a: 'b' } })
   expect(queued).toMatchObject({ status: 'queued', background: true, output: [], error: null, usage: null })
@@ -58,7 +58,7 @@ test('queued at once, completed in the end, as a run with a client is', async ()
   expect(followUp.status).toBe('completed')
 })
 
-test('progress shows while it runs, and a follow-up has to wait', async () => {
+test('progress is readable while the response runs, and a follow-up is rejected until its end', async () => {
   const gate = Promise.withResolvers<void>()
   const fleet = await openResponses(
     () =>
@@ -83,7 +83,7 @@ test('progress shows while it runs, and a follow-up has to wait', async () => {
   expect((await until(fleet, id, isOver)).output).toHaveLength(2)
 })
 
-test('a response has not ended before its events are kept', async () => {
+test('a response ends only after its events are stored', async () => {
   const isHeld = Promise.withResolvers<void>()
   const gate = Promise.withResolvers<void>()
   const { append } = StoredEvents.prototype
@@ -98,7 +98,7 @@ test('a response has not ended before its events are kept', async () => {
   const { id } = await fleet.create({ input: 'hi', background: true })
   await isHeld.promise
   const stream = openSse(`${fleet.gateway.url}/v1/responses/${id}?stream=true`)
-  // Time enough to be stored as ended, for who does not wait.
+  // Long enough to be stored as ended if the gateway did not wait.
   for (let looks = 0; looks < 20; looks++)
     expect((await fleet.fetchJson('GET', `/v1/responses/${id}`)).status).toBe('in_progress')
   gate.resolve()
@@ -106,7 +106,7 @@ test('a response has not ended before its events are kept', async () => {
   expect(checkResponseEvents(stream.events).response.status).toBe('completed')
 })
 
-test('a running response is followed live, and again from the middle', async () => {
+test('a running response can be streamed live, and resumed from the middle', async () => {
   const gate = Promise.withResolvers<void>()
   const steps = [chunk({ content: 'one ' }), chunk({ content: 'two ' })]
   const fleet = await openResponses(
@@ -132,7 +132,7 @@ test('a running response is followed live, and again from the middle', async () 
   expect(again.events.map(({ data }) => data)).toEqual(first.events.map(({ data }) => data))
 })
 
-test('a running response is cancelled with what there is of it, once and for all', async () => {
+test('a running response is cancelled with its partial output, and a second cancellation returns the same', async () => {
   const forever = new Promise(() => {})
   const fleet = await openResponses(() => sseAnswer([chunk({ content: 'part' }), { until: forever }]), FAST)
   const { id } = await fleet.create({ input: 'hi', background: true })
@@ -148,7 +148,7 @@ test('a running response is cancelled with what there is of it, once and for all
   expect(refused.error.code).toBe('invalid_previous_response')
 })
 
-test('what has ended cannot be cancelled', async () => {
+test('a completed or unknown response cannot be cancelled', async () => {
   const fleet = await openResponses(chatAnswer('x'), FAST)
   const { id } = await fleet.create({ input: 'hi' })
   const refused = await fleet.fetchJson('POST', `/v1/responses/${id}/cancel`, 400)
@@ -164,7 +164,7 @@ const message = {
   content: [{ type: 'output_text', text: 'whole', annotations: [], logprobs: [] }],
 }
 
-/** A background response of another gateway: under way, and with these frames in its log. */
+/** A background response of another gateway, in progress, with the given frames in its log. */
 async function begunElsewhere(history: HistoryService, firstNumber: number, count: number) {
   const id = `resp_${'0'.repeat(31)}${count}`
   const reply = { id, object: 'response', status: 'in_progress', background: true }
@@ -188,7 +188,7 @@ async function begunElsewhere(history: HistoryService, firstNumber: number, coun
   return { id, append, end }
 }
 
-test('of a run that was begun anew a follower is told the end, and nothing in between', async () => {
+test('after a restarted run a stream gets the end of the response, and no events of the second run', async () => {
   const { plugin, get } = historyPeek()
   const fleet = await openResponses(undefined, { ...FAST, own: [plugin] })
   const { id, append, end } = await begunElsewhere(get(), 0, 4)
@@ -199,15 +199,15 @@ test('of a run that was begun anew a follower is told the end, and nothing in be
   await append('second', 0, 7)
   await end({ run: 1 })
   await stream.done
-  const told = stream.events.map(({ event, data }) => event || data)
-  expect(told).toEqual(['first', 'first', 'first', 'first', 'response.completed', '[DONE]'])
+  const names = stream.events.map(({ event, data }) => event || data)
+  expect(names).toEqual(['first', 'first', 'first', 'first', 'response.completed', '[DONE]'])
   expect(JSON.parse(stream.events[4].data)).toMatchObject({
     sequence_number: 4,
     response: { output: [message] },
   })
 })
 
-test('a log whose beginning is gone is not told from the middle', async () => {
+test('a log without its beginning is replaced by the complete events', async () => {
   const { plugin, get } = historyPeek()
   const fleet = await openResponses(undefined, { ...FAST, own: [plugin] })
   const { id, end } = await begunElsewhere(get(), 3, 5)
@@ -218,7 +218,7 @@ test('a log whose beginning is gone is not told from the middle', async () => {
 })
 
 test.each(['cancelled', 'failed', 'deleted'] as const)(
-  '%s by another gateway, it is told so, and its conversation is free',
+  '%s by another gateway: the stream log ends accordingly, and the conversation is released',
   async (status) => {
     const gate = Promise.withResolvers<void>()
     const { plugin, get } = historyPeek()
@@ -238,15 +238,15 @@ test.each(['cancelled', 'failed', 'deleted'] as const)(
     else await responses.finish('anonymous', { ...record, status, reply: { ...record.reply, status } })
     gate.resolve()
     const lastFrame = async () => (await events.read('anonymous', id, -1)).at(-1)?.frame
-    const told = status === 'failed' ? ['failed', 'failed'] : ['incomplete', 'cancelled']
-    await expect.poll(lastFrame).toMatch(`event: response.${told[0]}\n`)
-    expect(await lastFrame()).toContain(`"status":"${told[1]}"`)
+    const expected = status === 'failed' ? ['failed', 'failed'] : ['incomplete', 'cancelled']
+    await expect.poll(lastFrame).toMatch(`event: response.${expected[0]}\n`)
+    expect(await lastFrame()).toContain(`"status":"${expected[1]}"`)
     const next = () => fleet.post('/v1/responses', { model: 'test-model', input: 'more', conversation })
     await expect.poll(async () => (await next()).status).toBe(200)
   },
 )
 
-test('deleted while it runs, it stays deleted', async () => {
+test('a response that is deleted while it runs stays deleted', async () => {
   const gate = Promise.withResolvers<void>()
   const fleet = await openResponses(
     () => sseAnswer([chunk({ content: 'x' }), { until: gate.promise }, ...DONE]),
@@ -260,7 +260,7 @@ test('deleted while it runs, it stays deleted', async () => {
   await fleet.fetchJson('GET', `/v1/responses/${id}`, 404)
 })
 
-test('a worker that fails leaves a failed response', async () => {
+test('a worker failure gives a failed response', async () => {
   const fleet = await openResponses(() => sseAnswer([chunk({ content: 'x' }), { drop: 'close' }]), {
     ...FAST,
     kernel: { retry: { maxAttempts: 1 } },
@@ -276,10 +276,10 @@ test('a worker that fails leaves a failed response', async () => {
 
 test.each([
   ['its end cannot be stored', { finish: 3 }, 'failed'],
-  ['it cannot begin, and that cannot be stored', { update: 1, finish: 3 }, 'failed'],
+  ['it cannot start, and that cannot be stored', { update: 1, finish: 3 }, 'failed'],
   ['its record cannot be read', { get: 3 }, 'completed'],
   ['its job cannot be dropped', { drop: 3 }, 'completed'],
-] as const)('a store that is away while %s leaves nothing under way', async (_, away, status) => {
+] as const)('storage failures while %s leave no response in progress', async (_, away, status) => {
   const fleet = await openResponses(chatAnswer('hello'), FAST)
   const failing = (target: object, calls: Readonly<Record<string, number>>) => {
     for (const [name, times] of Object.entries(calls)) {
@@ -298,7 +298,7 @@ test.each([
   expect((await until(fleet, id, isOver)).status).toBe(status)
 })
 
-test('a busy conversation is waited for, and others have their turn meanwhile', async () => {
+test('a response waits for its busy conversation, and other responses run meanwhile', async () => {
   const gate = Promise.withResolvers<void>()
   const fleet = await openResponses(chatAnswer('x'), {
     plugins: { conversations: {}, responses: { background: { pollMs: 50, maxRunningPerTenant: 1 } } },
@@ -316,7 +316,7 @@ test('a busy conversation is waited for, and others have their turn meanwhile', 
   expect((await until(fleet, id, isOver)).status).toBe('completed')
 })
 
-test('so many of a tenant run at a time, and so many wait', async () => {
+test('running and waiting responses are limited per tenant', async () => {
   const gate = Promise.withResolvers<void>()
   const fleet = await openResponses(
     () => sseAnswer([{ until: gate.promise }, chunk({ content: 'x' }), ...DONE]),
@@ -341,14 +341,14 @@ test('so many of a tenant run at a time, and so many wait', async () => {
   for (const id of ids) expect((await until(fleet, id, isOver)).status).toBe('completed')
 })
 
-test('what is wrong with the past is said at once', async () => {
+test('an invalid previous response or conversation is rejected immediately', async () => {
   const fleet = await openResponses(chatAnswer('x'), FAST)
   const gone = await fleet.create({ input: 'hi', background: true, previous_response_id: 'resp_no' }, 400)
   expect(gone.error.code).toBe('previous_response_not_found')
   await fleet.create({ input: 'hi', background: true, conversation: 'conv_no' }, 404)
 })
 
-test('what waits for its conversation when the gateway ends is begun by the next one', async () => {
+test('a response that waits for its conversation at shutdown is started by the next gateway', async () => {
   const plugins = {
     conversations: {},
     storage: { dir: newDirectory() },
@@ -370,7 +370,7 @@ test('what waits for its conversation when the gateway ends is begun by the next
   expect((await until(second, id, isOver)).status).toBe('completed')
 })
 
-test('a store that is away while lost work is taken over leaves nothing under way', async () => {
+test('storage failures during the takeover of lost work leave no response in progress', async () => {
   const plugins = { storage: { dir: newDirectory() }, responses: { background: { pollMs: 50 } } }
   const forever = new Promise(() => {})
   const first = await openResponses(() => sseAnswer([chunk({ content: 'half' }), { until: forever }]), {
@@ -380,7 +380,7 @@ test('a store that is away while lost work is taken over leaves nothing under wa
   await until(first, id, ({ status }) => status === 'in_progress')
   await first.workers[0].received(CHAT)
   const finish = vi.spyOn(StoredResponses.prototype, 'finish')
-  // Once for the gateway that ends, and twice for the next one.
+  // One failure for the stopping gateway, two for the next one.
   for (let time = 0; time < 3; time++) finish.mockRejectedValueOnce(new Error('away for a while'))
   await first.gateway.stop()
   const second = await openResponses(undefined, { plugins })
@@ -388,7 +388,7 @@ test('a store that is away while lost work is taken over leaves nothing under wa
   expect(finish.mock.calls.length).toBeGreaterThan(3)
 })
 
-test('what runs when the gateway ends has failed, or is begun anew', async () => {
+test('a response that runs at shutdown fails or restarts, as configured', async () => {
   for (const afterCrash of ['fail', 'restart']) {
     const dir = newDirectory()
     const plugins = { storage: { dir }, responses: { background: { pollMs: 50, afterCrash } } }

@@ -1,10 +1,10 @@
-/** The simulated engine behind a gateway that serves responses, reached in each way in which workers are. */
+/** The simulated engine behind a gateway with responses, for each kind of worker. */
 import { afterEach } from 'vitest'
 import { freePort } from '../../support/free-port.ts'
 import { startGateway, type TestGateway } from '../../support/gateway.ts'
 import { newDirectory } from './responses-fleet.ts'
 
-/** A worker that takes chat requests, one that takes token ids over gRPC, and one that speaks Responses itself. */
+/** A chat worker, a gRPC worker with token ids, and a Responses worker. */
 export const WORKER_KINDS = ['chat', 'grpc', 'native'] as const
 export type WorkerKind = (typeof WORKER_KINDS)[number]
 
@@ -14,7 +14,7 @@ afterEach(async () => {
   for (const gateway of open.splice(0)) await gateway.stop()
 })
 
-/** Ended after the test by itself. What the worker speaks is found out by asking it. */
+/** Stopped after the test. The API of the worker is discovered. */
 export async function openSimulated(kind: WorkerKind): Promise<TestGateway> {
   const port = await freePort()
   const protocol = kind === 'grpc' ? 'grpc' : 'http'

@@ -1,4 +1,4 @@
-/** The published shapes of Open Responses, and the plain templates of its compliance suite. */
+/** The published schemas of Open Responses, and the plain templates of its compliance suite. */
 import { createRequire } from 'node:module'
 import { expect } from 'vitest'
 import { defineValidator, type TSchema } from '#kernel'
@@ -18,11 +18,11 @@ const validators = new Map(
 export function expectShape(name: string, value: unknown): void {
   const validator = validators.get(name)
   if (validator === undefined) throw new Error(`no shape ${name}`)
-  // Of a copy: defaults are filled in.
+  // A copy, as validation fills in defaults.
   expect([name, validator.problem(structuredClone(value))]).toEqual([name, null])
 }
 
-/** By the type that an event tells. */
+/** Schemas by event type. */
 const eventShapes = new Map(
   Object.keys(shapes.components.schemas)
     .filter((name) => name.endsWith('StreamingEvent'))
@@ -73,7 +73,7 @@ export const templates: readonly [string, Json][] = [
   ],
 ]
 
-/** Checks the grammar of a stream, and the shape of every event and of the last response. */
+/** Checks the order of a stream, and the schema of every event and of the last response. */
 export function expectEvents(checked: ReturnType<typeof checkResponseEvents>): ResponseJson {
   for (const event of checked.events) {
     const shape = eventShapes.get(event.type)

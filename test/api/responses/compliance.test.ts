@@ -1,4 +1,4 @@
-/** The templates of the Open Responses compliance suite, their replies and events checked against the published shapes. */
+/** The templates of the Open Responses compliance suite, responses and events checked against the published schemas. */
 import { expect, test } from 'vitest'
 import { expectEvents, expectShape, message, templates } from './compliance-shapes.ts'
 import {
@@ -9,12 +9,12 @@ import {
   type ResponsesFleet,
 } from './responses-fleet.ts'
 
-test('the shapes refuse what they should', () => {
+test('the schemas reject invalid values', () => {
   expect(() => expectShape('ResponseResource', { id: 'x' })).toThrow()
   expect(() => expectShape('ResponseOutputTextDeltaStreamingEvent', { delta: 'x' })).toThrow()
 })
 
-test('the plain templates pass, whole and streamed', async () => {
+test('the plain templates pass, non-streamed and streamed', async () => {
   const fleet = await openResponses(chatAnswer('hello my friend'))
   for (const [name, body] of templates) {
     const reply = await fleet.create(body)
@@ -28,7 +28,7 @@ async function streamOf(fleet: ResponsesFleet, body: Json): Promise<ResponseJson
   return expectEvents(await fleet.stream(body))
 }
 
-test('tool-calling, whole, streamed, and back with the output alone', async () => {
+test('tool-calling, non-streamed, streamed, and continued with the output only', async () => {
   const tool_calls = [{ id: 'call_1', name: 'get_weather', arguments: '{"location":"Bern"}' }]
   const parameters = { type: 'object', properties: { location: { type: 'string' } }, required: ['location'] }
   const tools = [{ type: 'function', name: 'get_weather', description: 'The weather', parameters }]
@@ -54,7 +54,7 @@ test('compact-response, compact-missing-model', async () => {
   expect((await post('/v1/responses/compact', { input })).status).toBe(400)
 })
 
-test('cut and failed responses have the shape too', async () => {
+test('a truncated response matches the schema', async () => {
   const cut = await openResponses(chatAnswer({ content: 'cut', finish: 'length', reasoning_content: 'hm' }))
   expectShape('ResponseResource', await cut.create({ input: 'hi', reasoning: { summary: 'auto' } }))
 })

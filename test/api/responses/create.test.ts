@@ -1,9 +1,9 @@
-/** Creating responses over chat workers: the reply, what the worker is asked, and what is refused. */
+/** Creating responses over chat workers: responses, worker requests and rejected requests. */
 import { describe, expect, test } from 'vitest'
 import { jsonAnswer } from '../../support/scripted-worker.ts'
 import { chatAnswer, type Json, openResponses, RESPONSES } from './responses-fleet.ts'
 
-test('a text becomes a completed response with one message and the usage', async () => {
+test('a text becomes a completed response with one message and usage', async () => {
   const usage = {
     prompt_tokens: 10,
     completion_tokens: 5,
@@ -34,7 +34,7 @@ test('a text becomes a completed response with one message and the usage', async
   expect(asked()).toEqual([{ model: 'test-model', messages: [{ role: 'user', content: 'hi' }] }])
 })
 
-test('every key is there with its default, and unknown fields are ignored', async () => {
+test('every member has its default, and unknown members are ignored', async () => {
   const { create } = await openResponses(chatAnswer('x'))
   const reply = await create({ input: 'hi', some_new_field: { a: 1 }, client_metadata: { b: '2' } })
   expect(reply).toEqual({
@@ -73,7 +73,7 @@ test('every key is there with its default, and unknown fields are ignored', asyn
   })
 })
 
-test('sampling fields reach the worker under their names, and are echoed', async () => {
+test('sampling fields reach the worker under their chat names, and are echoed', async () => {
   const { create, asked } = await openResponses(chatAnswer('x'))
   const fields = {
     stop: ['END'],
@@ -91,7 +91,7 @@ test('sampling fields reach the worker under their names, and are echoed', async
   expect(reply).toMatchObject({ ...fields, max_output_tokens: 33 })
 })
 
-test('a cut answer is incomplete, with its last item', async () => {
+test('a truncated response is incomplete, and so is its last item', async () => {
   for (const [finish, reason] of [
     ['length', 'max_output_tokens'],
     ['content_filter', 'content_filter'],
@@ -115,7 +115,7 @@ test('a JSON schema reaches the worker and is echoed', async () => {
   expect(reply.text.format).toMatchObject(format)
 })
 
-test('reasoning comes first, as an item of its own', async () => {
+test('reasoning is the first item', async () => {
   const { create } = await openResponses(chatAnswer({ content: 'four', reasoning_content: 'two and two' }))
   const { output } = await create({ input: 'hi' })
   expect(output).toHaveLength(2)
@@ -129,7 +129,7 @@ test('reasoning comes first, as an item of its own', async () => {
   expect(output[1].content[0].text).toBe('four')
 })
 
-test('reasoning is told as a summary where one is wanted', async () => {
+test('reasoning is returned as a summary if requested', async () => {
   const { create, asked } = await openResponses(chatAnswer({ content: 'four', reasoning_content: 'hm' }))
   const reply = await create({ input: 'hi', reasoning: { effort: 'low', summary: 'auto' } })
   expect(reply.output[0].summary).toEqual([{ type: 'summary_text', text: 'hm' }])
@@ -138,7 +138,7 @@ test('reasoning is told as a summary where one is wanted', async () => {
   expect(asked()[0].reasoning_effort).toBe('low')
 })
 
-test('encrypted reasoning can be sent back, and nothing else is taken for it', async () => {
+test('encrypted reasoning can be sent back, and a modified one is dropped', async () => {
   const { create, asked } = await openResponses(
     chatAnswer({ content: 'four', reasoning_content: 'two and two' }),
   )
@@ -155,7 +155,7 @@ test('encrypted reasoning can be sent back, and nothing else is taken for it', a
   expect(asked()[2].messages[1].reasoning_content).toBeUndefined()
 })
 
-test('calls of functions are handed over, the response is completed', async () => {
+test('function calls are returned to the client, and the response is completed', async () => {
   const tools = [{ type: 'function', name: 'get_weather', parameters: { type: 'object', properties: {} } }]
   const call = { id: 'call_1', name: 'get_weather', arguments: '{"city":"Bern"}' }
   const { create, asked } = await openResponses(chatAnswer({ tool_calls: [call] }))
@@ -178,7 +178,7 @@ test('calls of functions are handed over, the response is completed', async () =
   })
 })
 
-test('tools that nobody runs are echoed and left out', async () => {
+test('tools that no plugin runs are echoed and not offered', async () => {
   const { create, asked } = await openResponses(chatAnswer('x'))
   const tools = [
     { type: 'web_search_preview', search_context_size: 'low' },
@@ -191,7 +191,7 @@ test('tools that nobody runs are echoed and left out', async () => {
   expect(asked()[0].tools).toBeUndefined()
 })
 
-test('log probabilities are told where they are included', async () => {
+test('log probabilities are returned if included', async () => {
   const logprobs = {
     content: [
       {
@@ -213,7 +213,7 @@ test('log probabilities are told where they are included', async () => {
   expect(asked()[0]).toMatchObject({ logprobs: true, top_logprobs: 1 })
 })
 
-describe('refused requests', () => {
+describe('rejected requests', () => {
   const message = (content: unknown) => ({ input: [{ role: 'user', content }] })
   const fn = { type: 'function', name: 'f' }
   const cases: readonly [Json, string, string | undefined][] = [
@@ -282,7 +282,7 @@ describe('refused requests', () => {
     [{ input: [{ type: 'item_reference', id: 'msg_none' }] }, 'item_not_found', 'input'],
   ]
 
-  test('each is a 400 with a code and the field, also when a stream was asked for', async () => {
+  test('each is a 400 with a code and the field, streamed and non-streamed', async () => {
     const { post, workers } = await openResponses(chatAnswer('x'))
     for (const [fields, code, param] of cases) {
       for (const stream of fields.background === true ? [fields.stream] : [false, true]) {
@@ -296,7 +296,7 @@ describe('refused requests', () => {
     expect(workers[0].requests).toEqual([])
   })
 
-  test('malformed JSON', async () => {
+  test('malformed JSON is a 400', async () => {
     const { post } = await openResponses()
     const reply = await post('/v1/responses', '{"model":')
     expect([reply.status, ((await reply.json()) as { error: Json }).error.code]).toEqual([
@@ -305,7 +305,7 @@ describe('refused requests', () => {
     ])
   })
 
-  test('unknown model and unknown conversation are 404', async () => {
+  test('an unknown model or conversation is a 404', async () => {
     const { create } = await openResponses()
     const unknown = await create({ model: 'nobody', input: 'hi' }, 404)
     expect(unknown.error).toMatchObject({ type: 'not_found_error', code: 'model_not_found' })
@@ -313,7 +313,7 @@ describe('refused requests', () => {
     expect(conversation.error).toMatchObject({ code: 'conversation_not_found', param: 'conversation' })
   })
 
-  test('refusals of workers', async () => {
+  test('worker errors are mapped to status, type and code', async () => {
     const answers = [
       [
         400,
@@ -336,7 +336,7 @@ describe('refused requests', () => {
   })
 })
 
-test('members that no worker of the model knows are named in a header; chat workers get those that chat has', async () => {
+test('ignored members are listed in a header; chat workers get the members that chat supports', async () => {
   const fleet = await openResponses(chatAnswer('x'))
   const body = { model: 'test-model', input: 'x', text: { verbosity: 'low' }, safety_identifier: 'u1' }
   const reply = await fleet.post(RESPONSES, { ...body, seed: 1, 'not a token': 2 })

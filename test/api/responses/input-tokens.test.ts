@@ -1,11 +1,11 @@
-/** POST /v1/responses/input_tokens: by the model's tokenizer, history and tools included. */
+/** POST /v1/responses/input_tokens: counted by the model's tokenizer, history and tools included. */
 import { expect, test } from 'vitest'
 import { chatAnswer, openResponses, type ResponseJson } from './responses-fleet.ts'
 
 const PATH = '/v1/responses/input_tokens'
 const tokenizers = { load: [{ name: 'test-model', source: 'weir:sample' }] }
 
-test('the count holds the history, the instructions and the tools; nothing is kept or asked', async () => {
+test('the count includes history, instructions and tools; nothing is stored or generated', async () => {
   const fleet = await openResponses(chatAnswer('well'), { plugins: { tokenizers } })
   const count = async (body: object): Promise<ResponseJson> => {
     const reply = await fleet.post(PATH, { model: 'test-model', ...body })
@@ -25,7 +25,7 @@ test('the count holds the history, the instructions and the tools; nothing is ke
   )
 })
 
-test('without a tokenizer of the model it is refused, naming the field', async () => {
+test('a model without a tokenizer is rejected by field', async () => {
   const { post } = await openResponses(chatAnswer('x'))
   const reply = await post(PATH, { model: 'test-model', input: 'hi' })
   expect([reply.status, await reply.json()]).toMatchObject([

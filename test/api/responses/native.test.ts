@@ -1,4 +1,4 @@
-/** Responses over workers that speak the format themselves: they are asked in it, and know nothing of what is kept here. */
+/** Responses over workers with the Responses format: they get it natively, without state of the gateway. */
 import { expect, test } from 'vitest'
 import { NATIVE, nativeAnswer, text } from '../../support/responses-script.ts'
 import { jsonAnswer, sseAnswer } from '../../support/scripted-worker.ts'
@@ -24,7 +24,7 @@ async function openNative(said: Parameters<typeof nativeAnswer>[0], config: Json
   return { ...fleet, asked }
 }
 
-test('the worker stores nothing and hears of no state, the reply is the client’s own view', async () => {
+test('the worker gets no state and store false; the response is built by the gateway', async () => {
   const fleet = await openNative('hello')
   const body = {
     input: 'hi',
@@ -69,7 +69,7 @@ test('the worker stores nothing and hears of no state, the reply is the client�
   expect(stored).toEqual(reply)
 })
 
-test('a chain is told whole, and the previous id stays here', async () => {
+test('a chain is sent completely, without previous_response_id', async () => {
   const fleet = await openNative({
     output: [
       {
@@ -107,7 +107,7 @@ test('a chain is told whole, and the previous id stays here', async () => {
   ])
 })
 
-test('a stream is told in our own events, ids and numbers, and stored', async () => {
+test("a stream has the gateway's own events, ids and numbers, and is stored", async () => {
   const fleet = await openNative({
     output: [
       { id: 'rs_up', type: 'reasoning', summary: [], content: [{ type: 'reasoning_text', text: 'hm' }] },
@@ -150,7 +150,7 @@ const custom = {
   input: '*** x',
 }
 
-test('items and tools of the worker’s own kinds go through whole, under ids of ours', async () => {
+test('items and tools that only the worker knows pass through, with ids of the gateway', async () => {
   const search = {
     id: 'ws_up',
     type: 'web_search_call',
@@ -180,7 +180,7 @@ test('items and tools of the worker’s own kinds go through whole, under ids of
   fleet.workers[0].script(NATIVE, nativeAnswer('done'))
   const answer = { type: 'custom_tool_call_output', call_id: 'call_9', output: 'ok' }
   await fleet.create({ previous_response_id: first.id, input: [answer] })
-  // The worker is given its own ids again, and none of ours.
+  // The worker gets its own ids back, and none of the gateway.
   expect(fleet.asked().at(-1).input.slice(1)).toEqual(
     [search, { ...custom, status: undefined }, answer].map(unstated),
   )
@@ -190,7 +190,7 @@ const shell = { type: 'local_shell_call', call_id: 'call_9', action: { type: 'ex
 
 const unstated = ({ status: _, ...item }: Json) => item
 
-test('types that the workers do not run are left out, and echoed all the same', async () => {
+test('tool types that the workers do not run are not offered, but echoed', async () => {
   const fleet = await openNative('hi', { toolTypes: ['custom'] })
   const tools = [{ type: 'local_shell' }, { type: 'custom', name: 'c' }]
   const reply = await fleet.create({ input: 'hi', tools })
@@ -198,14 +198,14 @@ test('types that the workers do not run are left out, and echoed all the same', 
   expect(fleet.asked()[0].tools).toEqual([tools[1]])
 })
 
-test('items that only such workers know are refused where none serves the model', async () => {
+test('items that only Responses workers know are rejected if none serves the model', async () => {
   const fleet = await openResponses(chatAnswer('x'), { plugins: engine })
   const reply = await fleet.create({ input: [shell] }, 400)
   expect(reply.error).toMatchObject({ code: 'unsupported_item_type', param: 'input[0].type' })
   expect(fleet.workers[0].requestsTo(CHAT)).toEqual([])
 })
 
-test('of workers of both kinds, those that speak the format get what only they know', async () => {
+test('with both kinds of workers, Responses workers get the items that only they know', async () => {
   const fleet = await openResponses(chatAnswer('chat'), { workers: [{}, NATIVE_WORKER], plugins: engine })
   fleet.workers[1].script(NATIVE, nativeAnswer('native'))
   const answer = { type: 'local_shell_call_output', call_id: 'call_9', output: 'ok' }
@@ -216,7 +216,7 @@ test('of workers of both kinds, those that speak the format get what only they k
   expect(fleet.workers[0].requestsTo(CHAT)).toEqual([])
 })
 
-test('a worker that takes both formats is asked in the one that the client speaks', async () => {
+test("a worker with both formats gets the client's format", async () => {
   const fleet = await openResponses(chatAnswer('chat'), {
     workers: [{ spec: { apis: ['chat', 'responses'] } }],
     plugins: engine,
@@ -230,7 +230,7 @@ test('a worker that takes both formats is asked in the one that the client speak
   expect(((await chat.json()) as ResponseJson).choices[0].message.content).toBe('chat')
 })
 
-test('chat over workers that speak Responses alone, whole and streamed', async () => {
+test('chat over Responses workers, non-streamed and streamed', async () => {
   const call = {
     id: 'fc_up',
     type: 'function_call',
@@ -277,7 +277,7 @@ test('chat over workers that speak Responses alone, whole and streamed', async (
   expect(streamed.trimEnd().endsWith('data: [DONE]')).toBe(true)
 })
 
-test('sealed thoughts of the worker go back to it, and to nobody in the clear', async () => {
+test('sealed reasoning is sent back to its worker, and never exposed in the clear', async () => {
   const output = [
     {
       id: 'rs_up',
@@ -315,7 +315,7 @@ test('sealed thoughts of the worker go back to it, and to nobody in the clear', 
   expect(fleet.asked().at(-1).input[1]).toMatchObject({ type: 'reasoning', encrypted_content: 'SEALED' })
 })
 
-test('refusals and failures of such a worker', async () => {
+test('errors and failures of a Responses worker are mapped', async () => {
   const fleet = await openNative('x')
   const worker = fleet.workers[0]
   const error = (message: string, code: string) => ({
@@ -361,7 +361,7 @@ test('refusals and failures of such a worker', async () => {
   expect(stored.status).toBe('failed')
 })
 
-test('in the background, followed, and cancelled', async () => {
+test('a background response over a Responses worker runs, is streamed, and is cancelled', async () => {
   const fleet = await openNative('later')
   const queued = await fleet.create({ input: 'hi', background: true })
   expect(queued.status).toBe('queued')
@@ -388,7 +388,7 @@ async function ended(
   }
 }
 
-test('the namespace of a worker’s function call is the client’s, also for tools that a search found', async () => {
+test("the namespace of a worker's function call is returned to the client, also for tools found by a search", async () => {
   const call = { id: 'fc_up', type: 'function_call', status: 'completed', call_id: 'call_1' }
   const { create, asked } = await openNative({
     output: [{ ...call, namespace: 'mcp__notes', name: 'read', arguments: '{}' }],

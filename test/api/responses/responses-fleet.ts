@@ -1,4 +1,4 @@
-/** A gateway that serves responses in front of scripted chat workers, with a store in memory. */
+/** A gateway with responses in front of scripted chat workers, with an in-memory store. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -16,15 +16,15 @@ export * from '../../support/chat-script.ts'
 
 export type Json = Record<string, unknown>
 
-// biome-ignore lint/suspicious/noExplicitAny: replies of any shape, for tests that look into them
+// biome-ignore lint/suspicious/noExplicitAny: responses of any shape, for tests that inspect them
 export type ResponseJson = any
 
 export interface ResponsesFleet extends Fleet {
-  /** @throws when the status is not the expected one */
+  /** @throws if the status is not the expected one */
   create(body: Json, status?: number): Promise<ResponseJson>
-  /** A streamed create, its grammar checked. */
+  /** A streamed create whose event order is checked. */
   stream(body: Json): Promise<ReturnType<typeof checkResponseEvents>>
-  /** Chat bodies that the first worker got. */
+  /** Chat bodies that the first worker received. */
   asked(): ResponseJson[]
   fetchJson(
     method: string,
@@ -86,7 +86,7 @@ export async function openResponses(script?: Script, options: FleetOptions = {})
   }
 }
 
-/** Gives a test the history that the gateway uses. */
+/** Exposes the history service of the gateway to a test. */
 export function historyPeek() {
   let history: HistoryService | undefined
   const plugin = definePlugin({

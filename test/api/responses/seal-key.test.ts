@@ -1,4 +1,4 @@
-/** Encrypted reasoning over restarts, over gateways and over keys; and what becomes of it where it cannot be opened. */
+/** Encrypted reasoning across restarts, gateways and keys, and reasoning that cannot be decrypted. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { exportHistory } from '../../../plugins/state/history/history-export.ts'
 import { LevelStore } from '../../../plugins/state/storage/level-store.ts'
@@ -23,7 +23,7 @@ const output = { type: 'function_call_output', call_id: 'c1', output: 'x' }
 const foreign = { type: 'reasoning', id: 'rs_1', summary: [], encrypted_content: 'gAAAAABofromelsewhere' }
 const WARNING = 'encrypted_reasoning_dropped; items=1'
 
-/** A reasoning item as a client that keeps its history itself has it. */
+/** A reasoning item as held by a client that keeps its own history. */
 async function sealedBy(fleet: ResponsesFleet): Promise<ResponseJson> {
   const reply = await fleet.create({ input: [question], store: false })
   const { content: _, ...sealed } = reply.output[0]
@@ -31,7 +31,7 @@ async function sealedBy(fleet: ResponsesFleet): Promise<ResponseJson> {
   return sealed
 }
 
-/** What the worker is given of the item, and the warning. */
+/** The messages that the worker gets for the item, and the warning. */
 async function sendBack(fleet: ResponsesFleet, item: ResponseJson) {
   const body = { model: 'test-model', store: false, input: [question, item, call, output] }
   const reply = await fleet.post(RESPONSES, body)
@@ -46,7 +46,7 @@ const DROPPED = [undefined, WARNING]
 describe('the key', () => {
   const open = (plugins: Json) => openResponses(thinks, { plugins })
 
-  test('is kept in the data directory: reasoning can be opened after a restart', async () => {
+  test('is kept in the data directory: reasoning can be decrypted after a restart', async () => {
     const storage = { dir: newDirectory() }
     const first = await open({ storage })
     const sealed = await sealedBy(first)
@@ -64,7 +64,7 @@ describe('the key', () => {
     expect(await sendBack(await open(plugins), sealed)).toEqual(OPENED)
   })
 
-  test('is one of the process alone without a store', async () => {
+  test('lives only as long as the process without a store', async () => {
     const plugins = { storage: false, history: false }
     const first = await open(plugins)
     const sealed = await sealedBy(first)
@@ -72,7 +72,7 @@ describe('the key', () => {
     expect(await sendBack(await open(plugins), sealed)).toEqual(DROPPED)
   })
 
-  test('that is configured seals; what the stored one has sealed can be opened beside it', async () => {
+  test('from the configuration seals; reasoning sealed by the stored key can still be decrypted', async () => {
     const storage = { dir: newDirectory() }
     const responses = { encryptionKey: 'k'.repeat(32) }
     const first = await open({ storage })
@@ -87,7 +87,7 @@ describe('the key', () => {
     expect([await sendBack(third, old), await sendBack(third, sealed)]).toEqual([OPENED, DROPPED])
   })
 
-  test('is in no export of the history', async () => {
+  test('is not part of a history export', async () => {
     const dir = newDirectory()
     const fleet = await open({ storage: { dir } })
     await fleet.create({ input: 'hi' })
@@ -112,14 +112,14 @@ describe.skipIf(postgresSkipReason !== null)('with a PostgreSQL server', () => {
   }, 120_000)
   afterAll(() => server?.remove(), 120_000)
 
-  test('gateways that start at once agree on one key', async () => {
+  test('gateways that start at the same time agree on one key', async () => {
     const plugins = { storage: false, postgres: { url: server.url } }
     const fleets = await Promise.all([1, 2].map(() => openResponses(thinks, { plugins })))
     for (const [from, to] of [fleets, [...fleets].reverse()])
       expect(await sendBack(to, await sealedBy(from))).toEqual(OPENED)
   })
 
-  test('a gateway that had a key in its data directory opens what that one has sealed', async () => {
+  test('a gateway with an own key in its data directory still decrypts what that key sealed', async () => {
     const storage = { dir: newDirectory() }
     const alone = await openResponses(thinks, { plugins: { storage } })
     const sealed = await sealedBy(alone)
@@ -129,16 +129,16 @@ describe.skipIf(postgresSkipReason !== null)('with a PostgreSQL server', () => {
   })
 })
 
-describe('reasoning that cannot be opened', () => {
+describe('reasoning that cannot be decrypted', () => {
   const input = [question, foreign, { role: 'assistant', content: 'hello' }, { role: 'user', content: 'so?' }]
   const body = { model: 'test-model', input }
 
-  test('is dropped, and a header tells so, in every form', async () => {
+  test('is dropped and reported in a header, for every route and form', async () => {
     const fleet = await openResponses(chatAnswer('ok'), {
       plugins: { tokenizers: { load: [{ name: 'test-model', source: 'weir:sample' }] } },
     })
     const { post, gateway, asked } = fleet
-    // The tokenizer is loaded meanwhile.
+    // The tokenizer loads in the background.
     const counted = async () => (await post(`${RESPONSES}/input_tokens`, body)).status
     await expect.poll(counted, { timeout: 30_000 }).toBe(200)
     for (const [path, more] of [
@@ -170,7 +170,7 @@ describe('reasoning that cannot be opened', () => {
     expect(plain.headers.get('x-weir-warning')).toBeNull()
   })
 
-  test('is not handed to a worker that speaks the format', async () => {
+  test('is not sent to a Responses worker', async () => {
     const { workers, post } = await openResponses(undefined, {
       workers: [{ spec: { apis: ['responses'] } }],
       plugins: {},
@@ -182,7 +182,7 @@ describe('reasoning that cannot be opened', () => {
     expect((request.json() as ResponseJson).input).toHaveLength(3)
   })
 
-  test('a compacted conversation that cannot be opened is rejected: it is the history', async () => {
+  test('a compaction item that cannot be decrypted is rejected, as it is the history', async () => {
     const { create } = await openResponses(chatAnswer('ok'))
     const compaction = { type: 'compaction', encrypted_content: foreign.encrypted_content }
     const { error } = await create({ input: [compaction, question] }, 400)

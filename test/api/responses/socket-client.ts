@@ -1,4 +1,4 @@
-/** A client of responses over a WebSocket, closed after its test by itself. */
+/** A WebSocket client for responses, closed after its test. */
 import { afterEach, expect } from 'vitest'
 import { WebSocket } from 'ws'
 import { checkResponseEvents } from '../../support/response-events.ts'
@@ -27,7 +27,7 @@ export async function connect(url: string, model = 'test-model', key = 'x') {
     ws,
     messages,
     send,
-    /** One turn: all its events, until one ends it. */
+    /** Runs one turn: all its events up to the terminal one. */
     turn: async (body: Json): Promise<ResponseJson[]> => {
       const first = messages.length
       send(body)

@@ -1,4 +1,4 @@
-/** Responses over a WebSocket, as the compliance suite talks to it. */
+/** Responses over a WebSocket, as the compliance suite uses it. */
 import { expect, test } from 'vitest'
 import { sseAnswer, streamAnswer } from '../../support/scripted-worker.ts'
 import { openSse } from '../../support/sse-client.ts'
@@ -13,14 +13,14 @@ import {
 } from './responses-fleet.ts'
 import { check, connect } from './socket-client.ts'
 
-test('a turn is told in the same events as a stream, without a last word', async () => {
+test('a turn has the events of a stream, without [DONE]', async () => {
   const { gateway } = await openResponses(chatAnswer('hello'))
   const { turn } = await connect(gateway.url)
   const { text, response } = check(await turn({ input: [{ type: 'message', role: 'user', content: 'hi' }] }))
   expect([text, response.status]).toEqual(['hello', 'completed'])
 })
 
-test('turns that are not stored go on from each other on one socket, and on no other', async () => {
+test('turns that are not stored can be continued on their socket, and on no other', async () => {
   const { gateway, asked } = await openResponses(chatAnswer('x'))
   const { turn } = await connect(gateway.url)
   const first = check(await turn({ input: 'one', store: false })).response
@@ -35,12 +35,12 @@ test('turns that are not stored go on from each other on one socket, and on no o
     error: { code: 'previous_response_not_found', type: 'invalid_request_error' },
   })
   expect(check(await other.turn({ input: 'fresh', store: false })).response.status).toBe('completed')
-  // Only the last turn is remembered.
+  // Only the last turn is kept.
   const [old] = await turn({ input: 'x', store: false, previous_response_id: first.id })
   expect(old.error.code).toBe('previous_response_not_found')
 })
 
-test('a turn that could not go on has forgotten the one before', async () => {
+test('a failed turn discards the one before', async () => {
   const { gateway } = await openResponses(chatAnswer('x'))
   const { turn } = await connect(gateway.url)
   const first = check(await turn({ input: 'one', store: false })).response
@@ -51,7 +51,7 @@ test('a turn that could not go on has forgotten the one before', async () => {
   expect(gone.error.code).toBe('previous_response_not_found')
 })
 
-test('stored turns are found on any socket, and other messages are refused', async () => {
+test('stored turns can be continued on any socket, and other messages are rejected', async () => {
   const { gateway } = await openResponses(chatAnswer('x'))
   const a = await connect(gateway.url)
   const first = check(await a.turn({ input: 'one' })).response
@@ -65,7 +65,7 @@ test('stored turns are found on any socket, and other messages are refused', asy
   }
 })
 
-test('messages wait for their turn; a socket that closes stops its worker', async () => {
+test('messages are processed in order; closing the socket closes the upstream request', async () => {
   const forever = new Promise(() => {})
   const { gateway, workers } = await openResponses()
   workers[0].once(CHAT, chatAnswer('one'))
@@ -81,7 +81,7 @@ test('messages wait for their turn; a socket that closes stops its worker', asyn
   await workers[0].requestsTo(CHAT)[1].closed
 })
 
-test('a client that stops reading pauses its worker and is disconnected; other streams go on', async () => {
+test('a client that stops reading pauses its worker and is disconnected; other streams continue', async () => {
   const { gateway, workers } = await openResponses(undefined, {
     plugins: { metrics: {} },
     kernel: { http: { replyIdleMs: 1_000 } },
@@ -118,7 +118,7 @@ test('a client that stops reading pauses its worker and is disconnected; other s
   expect(other.text()).toContain('response.completed')
 }, 60_000)
 
-test('a socket that was open for too long takes nothing new', async () => {
+test('a socket beyond maxAgeMs accepts no further turn', async () => {
   const { gateway } = await openResponses(chatAnswer('x'), {
     plugins: { responses: { socket: { maxAgeMs: 1_000 } } },
   })
@@ -128,7 +128,7 @@ test('a socket that was open for too long takes nothing new', async () => {
   expect(error.error.code).toBe('websocket_connection_limit_reached')
 })
 
-test('a compacted conversation begins a new chain', async () => {
+test('a compacted conversation starts a new chain', async () => {
   const { gateway, post, asked, create } = await openResponses(chatAnswer('a short summary'))
   const input = [
     { type: 'message', role: 'user', content: 'my name is Ada' },
@@ -159,7 +159,7 @@ test('a compacted conversation begins a new chain', async () => {
   expect(((await chained.json()) as ResponseJson).output).toHaveLength(2)
 })
 
-test('a tenant has no more sockets than its share', async () => {
+test('sockets are limited per tenant', async () => {
   const { gateway } = await openResponses(chatAnswer('x'), {
     plugins: { auth: { tenantKeys: ['a:key-a', 'b:key-b'] }, responses: { socket: { maxPerTenant: 1 } } },
   })

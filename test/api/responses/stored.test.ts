@@ -1,4 +1,4 @@
-/** What is stored: chains, conversations, references, reading, listing, deleting, and streams that are followed again. */
+/** Stored responses: chains, conversations, references, reading, listing, deletion, and resumed streams. */
 import { expect, test } from 'vitest'
 import { checkResponseEvents } from '../../support/response-events.ts'
 import { openSse } from '../../support/sse-client.ts'
@@ -14,7 +14,7 @@ import {
 const tools = [{ type: 'function', name: 'f' }]
 const call = (id: string) => ({ id, name: 'f', arguments: '{}' })
 
-test('a chain carries the history on, and no instructions', async () => {
+test('a chain carries the history, and no instructions', async () => {
   const { create, asked } = await openResponses(chatAnswer('one'))
   const first = await create({ input: 'first', instructions: 'A' })
   const second = await create({ input: 'second', previous_response_id: first.id })
@@ -29,7 +29,7 @@ test('a chain carries the history on, and no instructions', async () => {
   expect(asked()[2].messages[0]).toEqual({ role: 'system', content: 'B' })
 })
 
-test('what a function gave comes back alone, and cannot be left out', async () => {
+test('a tool output may be the only input, and must not be missing', async () => {
   const { create, asked, workers } = await openResponses()
   workers[0].once(CHAT, chatAnswer({ tool_calls: [call('call_1')] }))
   workers[0].script(CHAT, chatAnswer('done'))
@@ -49,7 +49,7 @@ test('what a function gave comes back alone, and cannot be left out', async () =
   ])
 })
 
-test('what is not stored is not found', async () => {
+test('a response that is not stored is not found', async () => {
   const { create, fetchJson } = await openResponses(chatAnswer('x'))
   const { id, store } = await create({ input: 'hi', store: false })
   expect(store).toBe(false)
@@ -61,7 +61,7 @@ test('what is not stored is not found', async () => {
   })
 })
 
-test('turn 151 of a chain sees the first', async () => {
+test('turn 151 of a chain has the first turn in its history', async () => {
   const { create, asked } = await openResponses(chatAnswer('x'))
   let last = await create({ input: 'the first word' })
   for (let turn = 2; turn <= 151; turn += 1)
@@ -71,7 +71,7 @@ test('turn 151 of a chain sees the first', async () => {
   expect(messages[0].content).toBe('the first word')
 }, 180_000)
 
-test('a deleted response is gone, its children live on without it', async () => {
+test('a deleted response is gone, and later turns of its chain work without it', async () => {
   const { create, asked, fetchJson } = await openResponses(chatAnswer('x'))
   const first = await create({ input: 'one' })
   const second = await create({ input: 'two', previous_response_id: first.id })
@@ -94,7 +94,7 @@ test('a deleted response is gone, its children live on without it', async () => 
   expect(said).toEqual(['one', 'x', 'three', 'x', 'four'])
 })
 
-test('the own input is listed, with ids that stay, page by page', async () => {
+test('a response lists its own input in pages, with stable ids', async () => {
   const { create, fetchJson } = await openResponses(chatAnswer('x'))
   const first = await create({ input: 'one' })
   const second = await create({
@@ -130,7 +130,7 @@ test('the own input is listed, with ids that stay, page by page', async () => {
     await fetchJson('GET', `/v1/responses/${second.id}/input_items${query}`, 400)
 })
 
-test('include of a read is checked, in every way in which it is written', async () => {
+test('include of a read is validated, in every notation', async () => {
   const { create, fetchJson } = await openResponses(chatAnswer('x'))
   const { id } = await create({ input: 'hi' })
   const good = 'message.output_text.logprobs'
@@ -143,7 +143,7 @@ test('include of a read is checked, in every way in which it is written', async 
   expect((await fetchJson('GET', `/v1/responses/${id}?include[]=odd`, 400)).error.param).toBe('include')
 })
 
-test('a reference stands for the item, also without the chain', async () => {
+test('a reference is replaced by its item, also outside the chain', async () => {
   const { create, asked } = await openResponses(chatAnswer('the answer'))
   const first = await create({ input: 'one' })
   await create({
@@ -163,7 +163,7 @@ test('a reference stands for the item, also without the chain', async () => {
   expect(asked()[2].messages).toHaveLength(3)
 })
 
-test('failed and cancelled responses cannot be continued', async () => {
+test('an aborted generation is a 500', async () => {
   const { create, workers } = await openResponses()
   workers[0].once(CHAT, chatAnswer({ content: 'half', finish: 'abort' }))
   workers[0].script(CHAT, chatAnswer('x'))
@@ -171,7 +171,7 @@ test('failed and cancelled responses cannot be continued', async () => {
   expect(failed.error.type).toBe('internal_error')
 })
 
-test('ids of other tenants are unknown ids', async () => {
+test('ids of other tenants are unknown', async () => {
   const { post, gateway } = await openResponses(chatAnswer('x'), {
     plugins: { auth: { tenantKeys: ['a:key-a', 'b:key-b'] } },
   })
@@ -203,7 +203,7 @@ test('ids of other tenants are unknown ids', async () => {
   expect((await fetch(`${gateway.url}/v1/responses/${id}`, { headers: as('key-a') })).status).toBe(200)
 })
 
-test('turns of a conversation are appended in order, one at a time, and only whole ones', async () => {
+test('turns of a conversation are appended in order, one at a time, and only if they complete', async () => {
   const { plugin, get } = historyPeek()
   const { create, workers, post } = await openResponses(chatAnswer('x'), { own: [plugin] })
   const conversation = `conv_${'0'.repeat(32)}`
@@ -224,7 +224,7 @@ test('turns of a conversation are appended in order, one at a time, and only who
   }
   expect(loaded.problem).toBeUndefined()
   expect(await texts()).toEqual(['one', 'x', 'two', 'x'])
-  // A turn that fails adds nothing, and lets go of the conversation.
+  // A failed turn appends nothing and releases the conversation.
   workers[0].once(CHAT, chatAnswer({ content: 'half', finish: 'abort' }))
   await create({ input: 'three', conversation }, 500)
   expect(await texts()).toHaveLength(4)
@@ -243,7 +243,7 @@ test('turns of a conversation are appended in order, one at a time, and only who
   expect(await texts()).toEqual(['one', 'x', 'two', 'x', 'four', 'slow'])
 })
 
-test('beyond the bytes of its tenant, a response that would be stored is rejected before its generation', async () => {
+test("a response beyond the tenant's storage quota is rejected before its generation", async () => {
   const { create, stream, asked, fetchJson } = await openResponses(chatAnswer('x'), {
     plugins: { history: { maxBytesPerTenant: 1_048_576 } },
   })
@@ -263,7 +263,7 @@ test('beyond the bytes of its tenant, a response that would be stored is rejecte
   expect((await create(big)).status).toBe('completed')
 })
 
-test('what could not be stored is no success', async () => {
+test('a response that cannot be stored fails', async () => {
   const { plugin, get } = historyPeek()
   const { create, stream } = await openResponses(chatAnswer('x'), { own: [plugin] })
   const { responses } = get()
@@ -274,7 +274,7 @@ test('what could not be stored is no success', async () => {
   expect(response.status).toBe('failed')
 })
 
-test('the stream of a finished response is made anew, from any event on', async () => {
+test('the stream of a finished response can be replayed from any event on', async () => {
   const said = {
     reasoning_content: 'hm',
     content: 'hello',
@@ -293,7 +293,7 @@ test('the stream of a finished response is made anew, from any event on', async 
   expect(rest.map(({ data }) => data)).toEqual(whole.slice(5).map(({ data }) => data))
 })
 
-test('what is neither yes nor no, and no number, is named', async () => {
+test('an invalid boolean or number in the query is rejected by name', async () => {
   const { create, fetchJson } = await openResponses(chatAnswer('x'))
   const { id } = await create({ input: 'hi' })
   for (const no of ['false', '0']) await fetchJson('GET', `/v1/responses/${id}?stream=${no}`, 200)
@@ -308,7 +308,7 @@ test('what is neither yes nor no, and no number, is named', async () => {
   }
 })
 
-test('a place in the events of what is asked for as a whole is refused by name', async () => {
+test('starting_after without stream=true is rejected by name', async () => {
   const { create, fetchJson } = await openResponses(chatAnswer('x'))
   const { id } = await create({ input: 'hi' })
   for (const query of ['starting_after=0', 'stream=false&starting_after=3']) {
@@ -318,7 +318,7 @@ test('a place in the events of what is asked for as a whole is refused by name',
   }
 })
 
-test('1.1: without a store nothing is kept, and the reply says so', async () => {
+test('1.1: without history nothing is stored, and the response has store false', async () => {
   const { create, fetchJson } = await openResponses(chatAnswer('x'), {
     plugins: { storage: { dir: newDirectory() }, history: false },
   })
@@ -328,7 +328,7 @@ test('1.1: without a store nothing is kept, and the reply says so', async () => 
   expect((await create({ input: 'hi', background: true }, 400)).error.code).toBe('background_not_supported')
 })
 
-test('items that are named are no way past the limit of history', async () => {
+test('item references count against the history limit', async () => {
   const { create } = await openResponses(chatAnswer('x'), { plugins: { history: { maxHistoryItems: 3 } } })
   const replies = [
     await create({ input: 'one' }),

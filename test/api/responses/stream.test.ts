@@ -1,4 +1,4 @@
-/** Streamed responses: the event catalogue, its grammar, and what happens when a stream ends before its time. */
+/** Streamed responses: event types, their order, and streams that end early. */
 import { expect, test } from 'vitest'
 import { checkResponseEvents } from '../../support/response-events.ts'
 import { sseAnswer, streamAnswer } from '../../support/scripted-worker.ts'
@@ -7,7 +7,7 @@ import { CHAT, chatAnswer, chunk, openResponses, RESPONSES } from './responses-f
 
 const DONE = [chunk({}, 'stop'), '[DONE]']
 
-test('a text in the exact order of events, the same everywhere it is told', async () => {
+test('a text has the exact order of events, and the same response when read back', async () => {
   const { stream, fetchJson } = await openResponses(chatAnswer('hello world'))
   const { types, response, text } = await stream({ input: 'hi' })
   expect(types).toEqual([
@@ -28,7 +28,7 @@ test('a text in the exact order of events, the same everywhere it is told', asyn
   expect(await fetchJson('GET', `/v1/responses/${response.id}`)).toEqual(response)
 })
 
-test('each frame is named as its type, and arrives unsplit', async () => {
+test('each frame is named after its type and arrives in one read', async () => {
   const { gateway } = await openResponses(chatAnswer('some words that come in several pieces'))
   const stream = openSse(gateway.url + RESPONSES, {
     body: { model: 'test-model', input: 'hi', stream: true },
@@ -39,7 +39,7 @@ test('each frame is named as its type, and arrives unsplit', async () => {
   checkResponseEvents(stream.events)
 })
 
-test('the arguments of calls add up, also of two calls at once', async () => {
+test('arguments of calls add up, also of two calls in parallel', async () => {
   const tool_calls = [
     { id: 'c1', name: 'a', arguments: '{"x":1}' },
     { id: 'c2', name: 'b', arguments: '' },
@@ -74,7 +74,7 @@ test('reasoning, text and a call are items in that order', async () => {
   }
 })
 
-test('refusals and annotations', async () => {
+test('refusals and annotations are streamed', async () => {
   const annotation = { type: 'url_citation', url: 'http://x', title: 't', start_index: 0, end_index: 1 }
   const refused = await openResponses(chatAnswer({ content: '', refusal: 'I will not' }))
   const { response } = await refused.stream({ input: 'hi' })
@@ -85,14 +85,14 @@ test('refusals and annotations', async () => {
   expect(whole.output).toMatchObject([{ content: [{ annotations: [annotation] }] }])
 })
 
-test('an empty answer is a message with an empty part', async () => {
+test('an empty response is a message with an empty part', async () => {
   const { stream } = await openResponses(chatAnswer(''))
   const { types, response } = await stream({ input: 'hi' })
   expect(response.output).toMatchObject([{ type: 'message', content: [{ text: '' }] }])
   expect(types).not.toContain('response.output_text.delta')
 })
 
-test('a stream that was cut ends as incomplete, and so does its call', async () => {
+test('a truncated stream ends as incomplete, and so does its call', async () => {
   const tool_calls = [{ id: 'c1', name: 'a', arguments: '{"x":' }]
   const { stream } = await openResponses(chatAnswer({ tool_calls, finish: 'length' }))
   const { types, response } = await stream({ input: 'hi', tools: [{ type: 'function', name: 'a' }] })
@@ -100,7 +100,7 @@ test('a stream that was cut ends as incomplete, and so does its call', async () 
   expect(response.output).toMatchObject([{ status: 'incomplete', arguments: '{"x":' }])
 })
 
-test('a worker that breaks off ends the stream as failed, and so it is stored', async () => {
+test('a worker failure ends the stream as failed, and is stored as failed', async () => {
   for (const steps of [
     [chunk({ content: 'half' }), { drop: 'close' as const }],
     [chunk({ content: 'half' }), JSON.stringify({ error: { message: 'out of memory' } })],
@@ -115,7 +115,7 @@ test('a worker that breaks off ends the stream as failed, and so it is stored', 
   }
 })
 
-test('characters that are split over reads are whole in the deltas', async () => {
+test('characters that are split over reads are complete in the deltas', async () => {
   const bytes = Buffer.from(
     [chunk({ content: 'grüezi 👋🏽 世界' }), ...DONE].map((data) => `data: ${data}\n\n`).join(''),
   )
@@ -127,7 +127,7 @@ test('characters that are split over reads are whole in the deltas', async () =>
   expect((await stream({ input: 'hi' })).text).toBe('grüezi 👋🏽 世界')
 })
 
-test('a client that leaves stops the worker, and the record says so', async () => {
+test('a client disconnect closes the upstream request, and is stored', async () => {
   const forever = new Promise(() => {})
   const { gateway, workers, fetchJson } = await openResponses(() =>
     sseAnswer([chunk({ content: 'part ' }), chunk({ content: 'of it' }), { until: forever }]),
@@ -147,7 +147,7 @@ test('a client that leaves stops the worker, and the record says so', async () =
     })
 })
 
-test('a slow worker does not leave the client without a sign of life', async () => {
+test('comments are sent while the worker is silent', async () => {
   const later = Promise.withResolvers<void>()
   const { gateway } = await openResponses(
     () => sseAnswer([{ until: later.promise }, chunk({ content: 'x' }), ...DONE]),
@@ -166,7 +166,7 @@ test('a slow worker does not leave the client without a sign of life', async () 
   expect(checkResponseEvents(stream.events).text).toBe('x')
 })
 
-test('somebody else who ends a stream leaves one that is whole', async () => {
+test('an upstream idle timeout ends the stream with a valid failure', async () => {
   const forever = new Promise(() => {})
   const { gateway } = await openResponses(() => sseAnswer([chunk({ content: 'part' }), { until: forever }]), {
     kernel: { upstream: { idleMs: 100 }, retry: { maxAttempts: 1 } },

@@ -31,7 +31,7 @@ function expectCall({ body }: ResponseJson): void {
   expect(body.output.map(({ type }: ResponseJson) => type)).toContain('function_call')
 }
 
-test('tool-calling over a grpc worker; image-input is refused there, and says why', async () => {
+test('tool-calling over a gRPC worker; image-input is rejected there with a reason', async () => {
   const { post, engine, ids } = await openGrpcFleet({
     engines: [{ serverInfo: { serverArgs: { tool_call_parser: 'qwen' } } }],
     plugins: { responses: {} },
@@ -78,7 +78,7 @@ describe.each(WORKER_KINDS)('a %s worker', (kind) => {
     expect(await stream({ input: [message('user', 'Count from 1 to 5.')] })).toMatchObject({
       status: 'completed',
     })
-    // tool-calling; the simulated engine behind gRPC never calls anything.
+    // tool-calling; the simulated engine never calls tools over gRPC.
     if (kind !== 'grpc') expectCall(await create(ASKS))
     // compact-response, compact-missing-model
     const input = [message('user', 'one'), message('assistant', 'two'), message('user', 'three')]
@@ -129,7 +129,7 @@ describe.each(WORKER_KINDS)('a %s worker', (kind) => {
   }, 180_000)
 })
 
-test('what is served over gRPC cannot be cancelled, and stays as it is', async () => {
+test('a background response over gRPC cannot be cancelled and stays unchanged', async () => {
   const { post, engine, gateway, get } = await openGrpcFleet({
     plugins: { responses: { background: { pollMs: 20 } }, history: {}, storage: { dir: newDirectory() } },
   })

@@ -1,4 +1,4 @@
-/** What another tenant has is told nowhere: every route, and every field of a body that can name something. */
+/** Isolation of tenants: every route, and every field that can hold an id. */
 import { expect, test } from 'vitest'
 import { NATIVE, nativeAnswer, text } from '../../support/responses-script.ts'
 import { openResponses, type ResponseJson, type ResponsesFleet } from './responses-fleet.ts'
@@ -30,7 +30,7 @@ async function openTenants(): Promise<ResponsesFleet> {
   return fleet
 }
 
-/** What the first tenant has: ids by the place where they can be named. */
+/** Creates the data of the first tenant, and returns its ids by the place where they can be used. */
 async function fill({ gateway, workers }: ResponsesFleet) {
   const send = async (path: string, body: object): Promise<ResponseJson> => {
     const reply = await fetch(gateway.url + path, {
@@ -50,7 +50,7 @@ async function fill({ gateway, workers }: ResponsesFleet) {
   const compacted = await send('/v1/responses/compact', create)
   workers[0].script(NATIVE, () => new Promise(() => {}))
   const running = await send('/v1/responses', { ...create, background: true })
-  // The last one is with the worker from here on.
+  // The last one is in flight at the worker from here on.
   await workers[0].received(NATIVE, 4)
   const listed = await fetch(`${gateway.url}/v1/conversations/${conversation.id}/items`, {
     headers: as('key-a'),
@@ -65,12 +65,12 @@ async function fill({ gateway, workers }: ResponsesFleet) {
   }
 }
 
-test('no route and no field tells one tenant of another', async () => {
+test('no route and no field reveals data of another tenant', async () => {
   const fleet = await openTenants()
   const { gateway, workers } = fleet
   const theirs = await fill(fleet)
   const asked = workers[0].requestsTo(NATIVE).length
-  const told: string[] = []
+  const received: string[] = []
   const seen = new Set<string>()
 
   const call = async (
@@ -83,10 +83,10 @@ test('no route and no field tells one tenant of another', async () => {
     const init = { method, headers: as('key-b'), body: body === undefined ? undefined : JSON.stringify(body) }
     const reply = await fetch(gateway.url + path, init)
     const said = await reply.text()
-    told.push(said)
+    received.push(said)
     return [reply.status, said]
   }
-  /** The answer to a foreign id is that to an id which nobody has. */
+  /** The response to a foreign id must equal the one to an unknown id. */
   const alike = async (
     method: string,
     route: string,
@@ -152,7 +152,7 @@ test('no route and no field tells one tenant of another', async () => {
     ])
   }
 
-  // Ids in bodies, wherever a body is a request for a response.
+  // Ids in bodies, for every route with a response request.
   const places: [string, object][] = [
     ['/v1/responses', {}],
     ['/v1/responses', { stream: true }],
@@ -206,7 +206,7 @@ test('no route and no field tells one tenant of another', async () => {
       expect([status, JSON.parse(said).error.code]).toEqual([400, 'invalid_encrypted_content'])
     }
   }
-  // Reasoning of another tenant is dropped, as any that cannot be opened.
+  // Reasoning of another tenant is dropped, like any that cannot be decrypted.
   const count = async (input: unknown[]) => {
     const reply = await fetch(`${gateway.url}/v1/responses/input_tokens`, {
       method: 'POST',
@@ -217,7 +217,7 @@ test('no route and no field tells one tenant of another', async () => {
   }
   const hi = { role: 'user', content: 'hi' }
   const damaged = { ...theirs.sealed[0], encrypted_content: 'damaged' }
-  // The tokenizer is loaded meanwhile.
+  // The tokenizer loads in the background.
   await expect
     .poll(async () => (await count([hi]))[1], { timeout: 30_000 })
     .toMatchObject({ object: 'response.input_tokens' })
@@ -230,8 +230,8 @@ test('no route and no field tells one tenant of another', async () => {
     expect(events.map(({ error }) => error?.code)).toEqual(['previous_response_not_found'])
   }
 
-  // Nothing of it was told, to the tenant or to a worker, and everything is still there.
-  expect(told.join('\n')).not.toContain(SECRET)
+  // Nothing was revealed to the tenant or to a worker, and all data still exists.
+  expect(received.join('\n')).not.toContain(SECRET)
   expect(workers[0].requestsTo(NATIVE)).toHaveLength(asked)
   for (const id of theirs.responses) {
     const reply = await fetch(`${gateway.url}/v1/responses/${id}`, { headers: as('key-a') })
@@ -243,7 +243,7 @@ test('no route and no field tells one tenant of another', async () => {
   const kept = await fetch(`${gateway.url}/v1/conversations/${theirs.conversation}`, { headers: as('key-a') })
   expect(await kept.json()).toMatchObject({ metadata: { word: SECRET } })
 
-  // Every route that there is was tried.
+  // Every documented route was called.
   const document = (await (await fetch(`${gateway.url}/openapi.json`)).json()) as ResponseJson
   const all = Object.entries(document.paths as Record<string, object>)
     .filter(([path]) => /^\/v1\/(responses|conversations)/.test(path))

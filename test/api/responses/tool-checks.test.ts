@@ -1,6 +1,6 @@
 /**
- * Tools that the gateway runs, over both kinds of worker and in both forms of answer: each check holds whichever way the
- * model is reached.
+ * Tools run by the gateway, over HTTP and gRPC workers, streamed and non-streamed: each check holds for every
+ * combination.
  */
 import { afterEach, describe, expect, test } from 'vitest'
 import {
@@ -27,18 +27,18 @@ afterEach(async () => {
   for (const end of ends.splice(0)) await end()
 })
 
-/** One turn of the model: words, or calls of a name with arguments as JSON. */
+/** One turn of the model: text, or calls as name and JSON arguments. */
 type Turn = string | readonly (readonly [name: string, args: string])[]
 
 interface Site {
   readonly url: string
-  /** What the model says, turn by turn; the last is said for ever. */
+  /** Sets the model output, turn by turn; the last one repeats. */
   chatAnswer(...turns: Turn[]): Promise<void>
-  /** All that the worker was given at each turn. */
-  heard(): Promise<string[]>
-  /** Of each turn, whether the model had to call. */
+  /** The complete input of the worker in each turn. */
+  workerInputs(): Promise<string[]>
+  /** For each turn, whether the model was forced to call. */
   forced(): boolean[]
-  /** The model's words for a call that it had to make. */
+  /** The model output for a forced call. */
   readonly forcedCall: (name: string, args: string) => Turn
 }
 
@@ -57,7 +57,7 @@ async function httpSite(plugins: Json): Promise<Site> {
       for (const script of scripts.slice(0, -1)) workers[0].once(CHAT, script)
       workers[0].script(CHAT, scripts[scripts.length - 1])
     },
-    heard: async () => asked().map((body) => JSON.stringify(body)),
+    workerInputs: async () => asked().map((body) => JSON.stringify(body)),
     forced: () => asked().map(({ tool_choice }) => tool_choice === 'required'),
     forcedCall: (name, args) => [[name, args]],
   }
@@ -99,9 +99,9 @@ async function grpcSite(plugins: Json): Promise<Site> {
         const { jsonSchema, structuralTag } = request.samplingParams as Json
         return (jsonSchema ?? structuralTag ?? null) !== null
       }),
-    // What the constraint lets through, rather than the format of the model.
+    // The output that the constraint allows, instead of the model's own call format.
     forcedCall: (name, args) => `[{"name":"${name}","parameters":${args}}]`,
-    heard: () =>
+    workerInputs: () =>
       Promise.all(
         engine.calls.map(async ({ request }) => {
           const { inputIds } = (request as { tokenized: { inputIds: number[] } }).tokenized
@@ -122,7 +122,7 @@ async function serve(tools: Record<string, TestTool['run'] | TestTool>): Promise
 }
 const echo: TestTool = {
   run: ({ text }) => `you said ${text}`,
-  description: 'repeats what it hears',
+  description: 'repeats its input',
   inputSchema: { type: 'object', properties: { text: { type: 'string' } } },
 }
 const mcp = (server: ToolServer, more: Json = {}) => ({
@@ -148,7 +148,7 @@ describe.each(
         headers: { 'content-type': 'application/json' },
         body: JSON.stringify({ model: 'test-model', input: 'go', ...body }),
       })
-    /** The response as it is at its end. */
+    /** The final response. */
     const create = async (body: Json): Promise<ResponseJson> => {
       if (form === 'whole') {
         const reply = await post(body)
@@ -170,7 +170,7 @@ describe.each(
     return { ...site, create, post, stored, types: () => types }
   }
 
-  test('list, call, message; stored alike; no secret', async () => {
+  test('the output is list, call, message, the stored response is equal, and the secret is absent', async () => {
     const server = await serve({ echo })
     const { chatAnswer, create, stored, types } = await open()
     await chatAnswer([saying('hi')], 'done')
@@ -190,17 +190,17 @@ describe.each(
       ])
   })
 
-  test('allowed_tools decides what is listed and what the worker sees', async () => {
+  test('allowed_tools limits the listed tools and those that the worker sees', async () => {
     const server = await serve({ echo, hiddenone: () => 'x' })
-    const { chatAnswer, create, heard } = await open()
+    const { chatAnswer, create, workerInputs } = await open()
     await chatAnswer('done')
     const reply = await create({ tools: [mcp(server, { allowed_tools: ['echo'] })] })
     expect(reply.output[0].tools.map(({ name }: ResponseJson) => name)).toEqual(['echo'])
-    const [prompt] = await heard()
+    const [prompt] = await workerInputs()
     expect([prompt.includes('echo'), prompt.includes('hiddenone')]).toEqual([true, false])
   })
 
-  test('three tools of one name are three names; the function keeps its own', async () => {
+  test('three tools with one name get three names; the function keeps its own', async () => {
     const [a, b] = [await serve({ echo }), await serve({ echo })]
     const { chatAnswer, create } = await open()
     await chatAnswer([['mcp_one_echo', '{"text":"hi"}']], 'done')
@@ -217,19 +217,19 @@ describe.each(
     expect([a.ran, b.ran]).toEqual([['echo'], []])
   })
 
-  test('a tool that fails is a failed call with its words for the model', async () => {
+  test('a tool error is a failed call whose text reaches the model', async () => {
     const server = await serve({
       echo: () => ({ isError: true, content: [{ type: 'text', text: 'out of paper' }] }),
     })
-    const { chatAnswer, create, heard } = await open()
+    const { chatAnswer, create, workerInputs } = await open()
     await chatAnswer([saying('hi')], 'done')
     const reply = await create({ tools: [mcp(server)] })
     expect(reply.output[1]).toMatchObject({ status: 'failed', output: '', error: expect.anything() })
     expect(reply.status).toBe('completed')
-    expect((await heard())[1]).toContain('out of paper')
+    expect((await workerInputs())[1]).toContain('out of paper')
   })
 
-  test('arguments that are no object reach no server, and the loop goes on', async () => {
+  test('arguments that are not an object reach no server, and the loop continues', async () => {
     const server = await serve({ echo })
     const { chatAnswer, create } = await open()
     await chatAnswer([['echo', '[1]']], 'done')
@@ -241,10 +241,10 @@ describe.each(
     expect(server.ran).toEqual([])
   })
 
-  test('a server that is down ends it before a worker is asked', async () => {
+  test('an unreachable server fails the request before a worker is called', async () => {
     const server = await startToolServer({ echo })
     await server.close()
-    const { chatAnswer, post, create, heard, types } = await open()
+    const { chatAnswer, post, create, workerInputs, types } = await open()
     await chatAnswer('never')
     if (form === 'whole') {
       const reply = await post({ tools: [mcp(server)] })
@@ -254,10 +254,10 @@ describe.each(
       expect(types()).toContain('response.mcp_list_tools.failed')
       expect(types().at(-1)).toBe('response.failed')
     }
-    expect(await heard()).toEqual([])
+    expect(await workerInputs()).toEqual([])
   })
 
-  test('a tool that takes too long is a failed call', async () => {
+  test('a tool beyond its timeout is a failed call', async () => {
     const server = await serve({ echo: () => new Promise(() => {}) })
     const { chatAnswer, create } = await open({ ...LOOPBACK, limits: { callMs: 200 } })
     await chatAnswer([saying('hi')], 'done')
@@ -269,7 +269,7 @@ describe.each(
     ])
   })
 
-  test('of three calls max_tool_calls 1 runs one, and there is an answer', async () => {
+  test('max_tool_calls 1 runs one of three calls, and the response completes', async () => {
     const server = await serve({ echo })
     const { chatAnswer, create } = await open()
     await chatAnswer([saying('a'), saying('b'), saying('c')], 'done')
@@ -277,14 +277,14 @@ describe.each(
     expect([server.ran, reply.status, textOf(reply)]).toEqual([['echo'], 'completed', 'done'])
   })
 
-  test('a model that calls for ever is ended by the safety limit', async () => {
+  test('a model that keeps calling is stopped by maxIterations', async () => {
     const server = await serve({ echo })
-    const { chatAnswer, create, heard } = await open({ ...LOOPBACK, limits: { maxIterations: 3 } })
+    const { chatAnswer, create, workerInputs } = await open({ ...LOOPBACK, limits: { maxIterations: 3 } })
     await chatAnswer([saying('1')], [saying('2')], [saying('3')], 'enough')
     const reply = await create({ tools: [mcp(server)] })
     expect([textOf(reply), reply.status]).toEqual(['enough', 'completed'])
-    // The last turn is given no tools.
-    expect((await heard()).map((turn) => turn.includes('repeats what it hears'))).toEqual([
+    // The last turn has no tools.
+    expect((await workerInputs()).map((turn) => turn.includes('repeats its input'))).toEqual([
       true,
       true,
       true,
@@ -292,7 +292,7 @@ describe.each(
     ])
   })
 
-  test('calls of both sides in one turn, and the follow-up', async () => {
+  test('a turn with server and client calls, and its follow-up', async () => {
     const server = await serve({ echo })
     const { chatAnswer, create } = await open()
     await chatAnswer([saying('hi'), ['mine', '{}']], 'done')
@@ -310,7 +310,7 @@ describe.each(
     expect([second.status, kinds(second)]).toEqual(['completed', ['message']])
   })
 
-  test('calls of one turn run at once, in the model’s order; usage is the sum', async () => {
+  test("calls of one turn run in parallel, and are listed in the model's order; usage is summed", async () => {
     let running = 0
     const { promise: all, resolve } = Promise.withResolvers<void>()
     const server = await serve({
@@ -321,16 +321,16 @@ describe.each(
         return `${text}`
       },
     })
-    const { chatAnswer, create, heard } = await open()
+    const { chatAnswer, create, workerInputs } = await open()
     await chatAnswer([saying('a'), saying('b'), saying('c')], 'done')
     const reply = await create({ tools: [mcp(server)] })
     expect(reply.output.slice(1, 4).map(({ output }: ResponseJson) => output)).toEqual(['a', 'b', 'c'])
-    expect((await heard()).length).toBe(2)
+    expect((await workerInputs()).length).toBe(2)
     const perTurn = kind === 'HTTP' ? 10 : 7
     expect(reply.usage.input_tokens).toBe(2 * perTurn)
   })
 
-  test('what needs approval waits; yes runs it, no does not', async () => {
+  test('a call that requires approval waits; approval runs it, denial does not', async () => {
     const server = await serve({ echo })
     for (const approve of [true, false]) {
       const { chatAnswer, create } = await open()
@@ -347,9 +347,9 @@ describe.each(
     }
   })
 
-  test('one label twice, in whatever case, is refused', async () => {
+  test('duplicate server labels, in any case, are rejected', async () => {
     const server = await serve({ echo })
-    const { chatAnswer, post, heard } = await open()
+    const { chatAnswer, post, workerInputs } = await open()
     await chatAnswer('never')
     const tools = [mcp(server), mcp(server, { server_label: 'ECHOES' })]
     const reply = await post({ tools, stream: form === 'streamed' })
@@ -357,12 +357,12 @@ describe.each(
       400,
       'mcp_tool_duplicate_server_label',
     ])
-    expect(await heard()).toEqual([])
+    expect(await workerInputs()).toEqual([])
   })
 
-  test('what the chain has listed is not listed again; all of it is in the next request', async () => {
+  test('tools listed earlier in the chain are not listed again, and all are offered', async () => {
     const [a, b] = [await serve({ echo }), await serve({ other: () => 'x' })]
-    const { chatAnswer, create, heard } = await open()
+    const { chatAnswer, create, workerInputs } = await open()
     await chatAnswer('alpha', [saying('beta')], 'gamma', 'delta')
     const first = await create({ input: 'one', tools: [mcp(a)] })
     const second = await create({ input: 'two', tools: [mcp(a)], previous_response_id: first.id })
@@ -374,11 +374,11 @@ describe.each(
       ['mcp_list_tools', 'message'],
     ])
     expect(third.output[0].server_label).toBe('others')
-    const [, , inLoop] = await heard()
+    const [, , inLoop] = await workerInputs()
     for (const words of ['one', 'alpha', 'two', 'you said beta']) expect(inLoop).toContain(words)
   })
 
-  test('a mapped built-in tool has an item and events of its own', async () => {
+  test('a mapped built-in tool has its own item type and events', async () => {
     const server = await serve({ search: ({ query }) => `found ${query} at https://example.com/x` })
     const { chatAnswer, create, types } = await open({
       servers: [{ label: 'engine', url: server.url }],
@@ -396,12 +396,12 @@ describe.each(
       ])
   })
 
-  test('a built-in tool that is not mapped is left out and echoed, or refused where that is asked for', async () => {
-    const { chatAnswer, create, heard } = await open()
+  test('an unmapped built-in tool is ignored and echoed, or rejected if isStrict', async () => {
+    const { chatAnswer, create, workerInputs } = await open()
     await chatAnswer('done')
     const reply = await create({ tools: [{ type: 'web_search_preview' }] })
     expect([kinds(reply), reply.tools]).toEqual([['message'], [{ type: 'web_search_preview' }]])
-    expect((await heard())[0]).not.toContain('web_search')
+    expect((await workerInputs())[0]).not.toContain('web_search')
     const strict = await open({ isStrict: true })
     const refused = await strict.post({
       tools: [{ type: 'web_search_preview' }],
@@ -413,7 +413,7 @@ describe.each(
     ])
   })
 
-  test('the model must call once; the next turn is free', async () => {
+  test('tool_choice required forces one call; the next turn is free', async () => {
     const server = await serve({ echo })
     const { chatAnswer, create, forced, forcedCall } = await open()
     await chatAnswer(forcedCall(...saying('hi')), 'done')
@@ -422,7 +422,7 @@ describe.each(
     expect(forced()).toEqual([true, false])
   })
 
-  test('of a server that clients may not see, nothing is told', async () => {
+  test('an internal server is not revealed to clients', async () => {
     const server = await serve({ lookup: () => 'inner words' })
     const { chatAnswer, create, stored, types } = await open({
       servers: [{ label: 'innermost', url: server.url, isInternal: true }],

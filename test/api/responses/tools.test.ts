@@ -1,4 +1,4 @@
-/** Tools that the gateway runs, as clients of responses see them: over real tool servers and a scripted model. */
+/** Tools run by the gateway, as clients of responses see them: real tool servers and a scripted model. */
 import { afterEach, expect, test } from 'vitest'
 import { defineErrors, definePlugin, type RequestContext, Type } from '#kernel'
 import { startToolServer, type ToolServer } from '../../../plugins/tools/mcp/fixtures/tool-server.ts'
@@ -36,7 +36,7 @@ const mcp = (server: ToolServer, more: object = {}) => ({
 })
 const kinds = ({ output }: ResponseJson) => output.map(({ type }: ResponseJson) => type)
 
-test('list, call and message, in that order; the secret is nowhere', async () => {
+test('the output is list, call and message in that order, and the secret is absent', async () => {
   const server = await serveEcho()
   const { create, workers, fetchJson, asked } = await openResponses(undefined, { plugins: LOOPBACK })
   workers[0].once(CHAT, calls('hi'))
@@ -60,7 +60,7 @@ test('list, call and message, in that order; the secret is nowhere', async () =>
   expect(JSON.stringify([reply, stored])).not.toMatch(/very-secret|_modelText|_fingerprint/)
 })
 
-test('the same as a stream, every event in its place', async () => {
+test('a stream has the same items, with every event in its place', async () => {
   const server = await serveEcho()
   const { stream, workers } = await openResponses(undefined, { plugins: LOOPBACK })
   workers[0].once(CHAT, calls('hi'))
@@ -76,7 +76,7 @@ test('the same as a stream, every event in its place', async () => {
   ])
 })
 
-test('a server that is down is a 424, or the failure of a stream', async () => {
+test('an unreachable server is a 424, or the failure of a stream', async () => {
   const server = await serveEcho()
   const { create, stream, workers } = await openResponses(undefined, { plugins: LOOPBACK })
   await server.close()
@@ -93,7 +93,7 @@ test('a server that is down is a 424, or the failure of a stream', async () => {
   expect(workers[0].requests).toEqual([])
 })
 
-test('calls of both sides in one turn, and the follow-up', async () => {
+test('a turn with server and client calls, and its follow-up', async () => {
   const server = await serveEcho()
   const { create, workers } = await openResponses(undefined, { plugins: LOOPBACK })
   workers[0].once(
@@ -114,7 +114,7 @@ test('calls of both sides in one turn, and the follow-up', async () => {
   expect([second.status, kinds(second)]).toEqual(['completed', ['message']])
 })
 
-test('what needs approval waits; yes runs it, no does not, and both only once', async () => {
+test('a call that requires approval waits; approval runs it, denial does not, each only once', async () => {
   const server = await serveEcho()
   for (const approve of [true, false]) {
     const { create, workers, asked } = await openResponses(undefined, { plugins: LOOPBACK })
@@ -148,7 +148,7 @@ test('what needs approval waits; yes runs it, no does not, and both only once', 
   }
 })
 
-test('what has been listed in the chain is not listed again, and still works', async () => {
+test('tools listed earlier in the chain are not listed again, and can be called', async () => {
   const [a, b] = [await serveEcho(), await startToolServer({ other: () => 'x' })]
   ends.push(() => b.close())
   const { create, workers } = await openResponses(chatAnswer('x'), { plugins: LOOPBACK })
@@ -165,7 +165,7 @@ test('what has been listed in the chain is not listed again, and still works', a
   expect(third.output[0].server_label).toBe('others')
 })
 
-test('a mapped built-in tool has an item and events of its own', async () => {
+test('a mapped built-in tool has its own item type and events', async () => {
   const server = await startToolServer({ search: ({ query }) => `found ${query} at https://example.com/x` })
   ends.push(() => server.close())
   const plugins = {
@@ -202,7 +202,7 @@ test('a mapped built-in tool has an item and events of its own', async () => {
   expect(await fetchJson('GET', `/v1/responses/${response.id}`)).toEqual(response)
 })
 
-test('of what a server of the operator did, a conversation and a background response show nothing', async () => {
+test("calls on an operator's server are absent from a conversation and a background response", async () => {
   const server = await serveEcho()
   const plugins = {
     conversations: {},
@@ -246,11 +246,11 @@ test('of what a server of the operator did, a conversation and a background resp
   await stream.done
   const { response } = checkResponseEvents(stream.events)
   expect(response.status).toBe('completed')
-  const told = JSON.stringify([stream.events, await fetchJson('GET', `/v1/responses/${id}`)])
-  expect(told).not.toContain('secret-hr')
+  const visible = JSON.stringify([stream.events, await fetchJson('GET', `/v1/responses/${id}`)])
+  expect(visible).not.toContain('secret-hr')
 })
 
-test('whoever fails a request between two turns of its model tells why, stored or not', async () => {
+test('a hook that fails a request between two model turns reports its reason, stored or not', async () => {
   const server = await serveEcho()
   let last: RequestContext | undefined
   const own = definePlugin({

@@ -1,4 +1,4 @@
-/** Tool servers that answer in ways no document describes: what the model and the client get. */
+/** Tool servers with undocumented behaviour: what the model and the client get. */
 import type { ServerResponse } from 'node:http'
 import { expect, onTestFinished, test } from 'vitest'
 import {
@@ -18,7 +18,7 @@ const mcp = (url: string) => ({
 })
 const callOf = (name: string) => chatAnswer({ tool_calls: [{ id: 'c1', name, arguments: '{}' }] })
 
-/** One turn that calls the tool `t` once. @returns the call, the request bodies, and the reply */
+/** One turn that calls the tool `t` once. @returns the call, the request bodies, and the response */
 async function turnWith(url: string) {
   const { create, workers, asked } = await openResponses(undefined, { plugins: LOOPBACK })
   const turn = async () => {
@@ -42,7 +42,7 @@ async function serve(
   return server
 }
 
-test.each([400, 404])('a session that the server refuses with %i is opened again', async (status) => {
+test.each([400, 404])('a session that the server rejects with %i is reopened', async (status) => {
   const seen = new Set<string>()
   let lost = new Set<string>()
   let refusals = 0
@@ -90,10 +90,10 @@ test.each([400, 422, 500])(
 
 test.each<[string, unknown]>([
   ['without properties', { type: 'object' }],
-  ['of null properties', { type: 'object', properties: null }],
-  ['that is empty', {}],
+  ['with null properties', { type: 'object', properties: null }],
+  ['without members', {}],
   ['with a $schema only', { $schema: 'https://json-schema.org/draft/2020-12/schema' }],
-])('a tool whose schema is one %s is offered with properties', async (_what, inputSchema) => {
+])('a tool with a schema %s is offered with properties', async (_what, inputSchema) => {
   const server = await serve(
     (message, response) => sendResult(response, message, { content: [] }),
     [{ name: 't', inputSchema }],

@@ -80,7 +80,7 @@ test.each(cases)('%s', (input, expected) => {
   expect({ reasoning, text, calls: toolCalls.map((call) => [call.name, call.arguments]) }).toEqual(expected)
 })
 
-test('however the text is cut, the same comes of it', () => {
+test('the result does not depend on the split of the text', () => {
   const shards = cases.flatMap(([input]) => input.match(/<\|\w+\|>|[^<]+/g) ?? [])
   fc.assert(
     fc.property(
@@ -104,7 +104,7 @@ test('generation stops at the end of a message or of a call', () => {
 
 const CUT = '<|channel|>commentary to=functions.dim <|constrain|>json<|message|>{"level":'
 
-test('of a call that is cut off nothing is content', () => {
+test('no part of a truncated call is content', () => {
   expect(parser.parse(CUT)).toMatchObject({ text: '', toolCalls: [] })
   const before = '<|channel|>analysis<|message|>Dim it.<|end|><|start|>assistant'
   expect(parser.parse(before + CUT)).toMatchObject({ reasoning: 'Dim it.', text: '', toolCalls: [] })
@@ -114,7 +114,7 @@ test('of a call that is cut off nothing is content', () => {
   })
 })
 
-test('a call without its end mark is complete if its arguments are', () => {
+test('a call without its end mark is complete if its arguments are complete', () => {
   for (const isFinished of [true, false]) {
     const collector = new OutputCollector()
     const stream = parser.open(collector)

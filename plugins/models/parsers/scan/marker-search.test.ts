@@ -8,7 +8,7 @@ const sets = [
   ['[x', '<y', '◁z'],
 ].map((markers) => new MarkerSearch(markers))
 
-/** The same, the slow way. */
+/** The same search, unoptimised. */
 function slowFind(markers: readonly string[], text: string, from: number): [at: number, found: number] {
   for (let at = from; at < text.length; at++) {
     const found = markers.findIndex((marker) => text.startsWith(marker, at))
@@ -18,7 +18,7 @@ function slowFind(markers: readonly string[], text: string, from: number): [at: 
   return [text.length, -1]
 }
 
-test('the first marker is found from anywhere, in any order of questions', () => {
+test('the first marker is found from any position, in any order of searches', () => {
   const text = fc.string({
     unit: fc.constantFrom('<', 'a', '>', '/', '[', '{', 'x', 'y', '◁', 'z'),
     maxLength: 20,

@@ -1,4 +1,4 @@
-/** Patterns of response templates: what they find is what Python's library finds, wherever the text is cut. */
+/** Patterns of response templates match like Python's library, for any split of the text. */
 import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
@@ -18,7 +18,7 @@ function search(program: PatternProgram, text: string): unknown {
   return plain(new PatternRun(program).advance({ text, base: 0, isEnd: true }))
 }
 
-/** What is certain early must stay so. */
+/** A result that was final early must not change. */
 function searchPieces(program: PatternProgram, pieces: readonly string[]): unknown {
   const run = new PatternRun(program)
   let text = ''
@@ -63,11 +63,11 @@ const { pattern: patterns } = fc.letrec<{ pattern: string; part: string }>((tie)
     fc.tuple(tie('pattern'), tie('pattern'), repeats).map(([a, b, repeat]) => `(?:${a}|${b})${repeat}`),
   ),
 }))
-/** Repeats of repeats grow beyond what a program may have. */
+/** Nested repeats exceed the size limit of a program. */
 const small = patterns.filter((source) => source.length <= 60)
 const texts = fc.string({ unit: fc.constantFrom('a', 'b', '<', '\n', ' ', 'é', '1', '😀'), maxLength: 16 })
 
-test('any pattern finds the same in any pieces of any text', () => {
+test('matches do not depend on the split of the text', () => {
   fc.assert(
     fc.property(small, texts, fc.infiniteStream(fc.integer({ min: 1, max: 4 })), (source, text, sizes) => {
       const program = compilePattern(source)
@@ -83,13 +83,13 @@ test('any pattern finds the same in any pieces of any text', () => {
   )
 })
 
-test('of several literals at one place the longest counts, once it is certain', () => {
+test('of several literals at one position the longest wins, once it is certain', () => {
   const program = compileLiterals(['<t', '<tt>'])
   expect(searchPieces(program, ['x<t', 't', '>'])).toEqual([1, 5, {}])
   expect(searchPieces(program, ['x<t', 't', 'y'])).toEqual([1, 3, {}])
 })
 
-test('matches follow one another, and one of nothing stands at a place once', () => {
+test('matches do not overlap, and an empty match occurs once per position', () => {
   const found = [...allMatches(compilePattern('a*|b'), 'aab')].map(({ start, end }) => [start, end])
   expect(found).toEqual([
     [0, 2],
@@ -97,7 +97,7 @@ test('matches follow one another, and one of nothing stands at a place once', ()
   ])
 })
 
-describe('is refused, with the place and the reason', () => {
+describe('is rejected, with the position and the reason', () => {
   test.each([
     ['(?!a)', 'at character 4 there is (?!, which is not known here'],
     ['(?=a)b', 'it looks ahead in the middle: (?= may only be its end'],
@@ -126,12 +126,12 @@ describe('is refused, with the place and the reason', () => {
   })
 })
 
-test('what would take a search with steps back for ever takes as long as the text', () => {
+test('patterns with exponential backtracking take linear time', () => {
   const program = compilePattern('(?:a|a)*(?:a*)*(?:a+)+b')
   expect(search(program, 'a'.repeat(20_000))).toBeNull()
 })
 
-test('a match that might be longer is not waited for without end, wherever the text is cut', () => {
+test('a match that may grow is ended at a limit, for any split of the text', () => {
   const program = compilePattern('a(?:.*b)?')
   const text = `${'a'.repeat(1_000)}b`
   expect(search(program, text)).toEqual([0, 1, {}])
@@ -139,17 +139,17 @@ test('a match that might be longer is not waited for without end, wherever the t
   expect(search(program, 'aaab')).toEqual([0, 4, {}])
 })
 
-test('in a whole text matches may be of any length, but not any work', () => {
+test('in a complete text matches may be long, but the work is limited', () => {
   const long = `<${'x'.repeat(50_000)}>`
   expect([...allMatches(compilePattern('<.*?>'), long)]).toHaveLength(1)
   expect(() => [...allMatches(compilePattern('a(?:.*b)?'), 'a'.repeat(65_536))]).toThrow('too often')
 })
 
-test('repeats of nothing are nothing, at no cost', () => {
+test('repeats of an empty pattern are removed', () => {
   expect(compilePattern('(?:(?:(?:(?:){999}){999}){999}){999}a').code).toHaveLength(2)
 })
 
-test('a match is given up when it grows too long, wherever the text is cut', () => {
+test('a match beyond the length limit is dropped, for any split of the text', () => {
   const program = compilePattern('<.*?>')
   const text = `<${'x'.repeat(STREAM_LIMITS.maxMatch)}> <y>`
   const found = [text.length - 3, text.length, {}]

@@ -1,4 +1,4 @@
-/** Answers read by response templates, beside what the library says that brought the templates up. */
+/** Output parsed by response templates, compared with the results of the library that introduced them. */
 import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
@@ -68,13 +68,13 @@ function read(template: object, pieces: readonly string[], { isFinished = true, 
   return { reasoning: sink.thought, content: sink.content, calls: sink.calls }
 }
 
-/** Space around texts is kept where something else follows in a stream: it cannot be known before. */
+/** White space around texts depends on later input in a stream, so it is trimmed for the comparison. */
 function trimmed({ reasoning, content, calls }: ReturnType<typeof read>) {
   return [reasoning.trim(), content.trim(), calls.map(([name, written]) => [name, JSON.parse(written)])]
 }
 
 test.each(answers)(
-  'parsers 2 of November 2026, hf: %s behind %j: %j',
+  'parsers 2 of November 2026, hf: %s after %j: %j',
   (name, prompt, text, reasoning, content, calls) => {
     const expected = [reasoning.trim(), content.trim(), calls.map(([f, written]) => [f, JSON.parse(written)])]
     expect(trimmed(read(templates[name], [text], { prompt }))).toEqual(expected)
@@ -90,12 +90,12 @@ const anyAnswer = fc
   .map(([rows, cut, sizes]) => ({
     template: templates[rows[0][0]],
     prompt: rows[0][1],
-    // The end of a text is as good a place to stop as any.
+    // The text may end anywhere.
     text: [...rows.map((row) => row[2]).join('')].slice(0, cut),
     sizes,
   }))
 
-test('6.1: any pieces of any text give the same', () => {
+test('6.1: the result does not depend on the split of the text', () => {
   fc.assert(
     fc.property(anyAnswer, fc.boolean(), ({ template, prompt, text, sizes }, isFinished) => {
       const pieces: string[] = []
@@ -111,7 +111,7 @@ test('6.1: any pieces of any text give the same', () => {
   )
 })
 
-test('6.1: no word is lost: it is thought, answer or argument', () => {
+test('6.1: every word is reasoning, answer or argument', () => {
   const words = fc.array(
     fc.constantFrom(
       '<think>',
@@ -134,42 +134,42 @@ test('6.1: no word is lost: it is thought, answer or argument', () => {
   )
 })
 
-describe('what is no call is text, with its marks', () => {
+describe('an invalid call is text, with its marks, if it', () => {
   test.each([
-    ['is no JSON', 'a <call>{"name":</call> b'],
+    ['is not JSON', 'a <call>{"name":</call> b'],
     ['has no name', '<call>{"arguments":{}}</call>'],
     ['has an empty name', '<call>{"name":""}</call>'],
-    ['has arguments that are no object', '<call>{"name":"f","arguments":[1]}</call>'],
+    ['has arguments that are not an object', '<call>{"name":"f","arguments":[1]}</call>'],
     ['is nested too deeply', `<call>${'['.repeat(5_000)}${']'.repeat(5_000)}</call>`],
     [
-      'is longer than a call may be',
+      'exceeds the maximum length of a call',
       `<call>{"name":"f","arguments":{"b":"${'x'.repeat(2_000_001)}"}}</call>`,
     ],
-    ['has a name longer than names are', `<call>{"name":"${'n'.repeat(300)}"}</call>`],
+    ['has a name above the maximum length', `<call>{"name":"${'n'.repeat(300)}"}</call>`],
   ])('%s', (_what, text) => {
     expect(read(templates.tags, [text])).toEqual({ reasoning: '', content: text, calls: [] })
   })
 
-  test('breaks off', () => {
+  test('is truncated', () => {
     const text = '<tool><fn=f><arg=a>1</arg>'
     expect(read(templates.xml, [text], { isFinished: false }).content).toBe(text)
-    // A model that ended by a token of its own may have meant that as the end of the call.
+    // A model that ended with its own stop token may have meant that as the end of the call.
     expect(read(templates.xml, [text]).calls).toEqual([['f', '{"a":1}']])
   })
 
-  test('comes after as many as there may be', () => {
+  test('exceeds the maximum number of calls', () => {
     const call = '<call>{"name":"f"}</call>'
     const { calls, content } = read(templates.tags, [call.repeat(22)])
     expect([calls.length, content]).toEqual([20, call.repeat(2)])
   })
 
-  test('is where none may be called', () => {
+  test('occurs with tool_choice none', () => {
     const text = '<call>{"name":"f"}</call>'
     expect(read(templates.tags, [text], { toolChoice: { mode: 'none' } as ToolChoice }).content).toBe(text)
   })
 })
 
-test('a part may end where the next begins', () => {
+test('a part may end where the next one starts', () => {
   const template = {
     start_anchor: '[/INST]',
     fields: {
@@ -196,7 +196,7 @@ test('a part may end where the next begins', () => {
   expect(read(template, [...text])).toEqual(expected)
 })
 
-test('arguments may be longer than marks', () => {
+test('arguments may exceed the length limit of marks', () => {
   const long =
     'x'
       .repeat(9_000)
@@ -206,7 +206,7 @@ test('arguments may be longer than marks', () => {
   expect(read(templates.xml, [text]).calls).toEqual([['g', JSON.stringify({ z: long })]])
 })
 
-describe('takes no longer than its length', () => {
+describe('takes linear time', () => {
   test.each([
     [
       'many parts',
@@ -235,12 +235,12 @@ describe('takes no longer than its length', () => {
       '</z>',
       piece.repeat(count),
     ])
-    // By the square, each would take minutes.
+    // Quadratic work would take minutes.
     expect(performance.now() - startedAt).toBeLessThan(20_000)
   })
 })
 
-test('an answer that a grammar holds to JSON behind the reasoning is read outside of all parts', () => {
+test('JSON constrained by a grammar after the reasoning is read outside all parts', () => {
   const template = {
     start_anchor: '@',
     fields: { thinking: { open: '<t>', close: '</t>' }, content: { open: '<r>', close: '</r>' } },
@@ -264,7 +264,7 @@ test('an answer that a grammar holds to JSON behind the reasoning is read outsid
   }
 })
 
-test('a part that begins in the prompt is told, but for what the prompt says of it', () => {
+test('a part opened in the prompt is returned, without its text in the prompt', () => {
   const template = {
     start_anchor: '@',
     fields: { thinking: { open: '<t>', close: '</t>', transform: '{content}' }, content: {} },
@@ -278,24 +278,24 @@ test('a part that begins in the prompt is told, but for what the prompt says of 
   expect(read(json, ['{"a":1}'], { prompt: '@\n' }).content).toBe('{"a":1}')
 })
 
-test('numbers of arguments keep their digits', () => {
+test('numbers in arguments keep their digits', () => {
   const written = '{"v":[18446744073709551616,1e400,-0,1.0,1.50]}'
   const text = `<call>{"name":"g","arguments":${written}}</call>`
   expect(read(templates.tags, [text]).calls).toEqual([['g', written]])
 })
 
-test('names of the model pick nothing that is not theirs', () => {
+test('names from the model select only own properties', () => {
   const text = '<call>{"name":"constructor","arguments":{"__proto__":{"x":1},"toString":"1"}}</call>'
   expect(read(templates.tags, [text]).calls).toEqual([
     ['constructor', '{"__proto__":{"x":1},"toString":"1"}'],
   ])
 })
 
-test('an answer that keeps to no part of its template is the answer', () => {
+test('output that matches no part of its template is the answer', () => {
   expect(read(templates.frames, ['Hello ', 'world.\n'])).toMatchObject({ content: 'Hello world.\n' })
 })
 
-test('so is a long one before any part, as it comes', () => {
+test('a long text before any part is the answer, too', () => {
   const long = 'word '.repeat(20_000)
   const text = `${long}<|SAY|>Yes.<|/SAY|>`
   const pieces = Array.from({ length: Math.ceil(text.length / 7) }, (_, at) => text.slice(at * 7, at * 7 + 7))
@@ -303,13 +303,13 @@ test('so is a long one before any part, as it comes', () => {
   expect(read(templates.frames, pieces).content).toBe(`${long}Yes.`)
 })
 
-test('a prompt says where the answer begins, and nothing of it is told again', () => {
+test('the prompt determines the start of the answer, and none of it is returned', () => {
   const prompt = 'x [[assistant]]\nold [[assistant]]\n<call>{"name":"f"}</call><think>It is'
   const { reasoning, calls } = read(templates.tags, [' so.</think>'], { prompt })
   expect([reasoning, calls]).toEqual([' so.', []])
 })
 
-test('reasoning that is not wanted apart is text with its marks', () => {
+test('reasoning that is not separated is text with its marks', () => {
   const text = '<think>why</think>Because.'
   expect(read(templates.tags, [text], { separatesReasoning: false })).toMatchObject({
     reasoning: '',
@@ -317,7 +317,7 @@ test('reasoning that is not wanted apart is text with its marks', () => {
   })
 })
 
-test('calls that are demanded come as JSON behind the reasoning', () => {
+test('forced calls are JSON after the reasoning', () => {
   const parser = parsers.parserFor({
     model: 'm',
     tools,
@@ -337,7 +337,7 @@ test('calls that are demanded come as JSON behind the reasoning', () => {
   }
 })
 
-test('special tokens are kept where one of them may be a mark', () => {
+test('special tokens are kept if one of them may be a mark', () => {
   const { tool_calls, content } = (templates.tags as { fields: Record<string, object> }).fields
   const template = { start_anchor: '@', fields: { tool_calls, content } }
   const needs = (asked: object) =>
@@ -350,7 +350,7 @@ test('special tokens are kept where one of them may be a mark', () => {
   expect(needs({ responseTemplate: templates.tags, tools: [] })).toBe(true)
 })
 
-test('tells whether the next token is one of the reasoning', () => {
+test('reports whether the next token belongs to the reasoning', () => {
   const parser = parsers.parserFor({
     model: 'm',
     responseTemplate: templates.tags,
@@ -362,7 +362,7 @@ test('tells whether the next token is one of the reasoning', () => {
   expect(stream.isReasoning).toBe(false)
 })
 
-describe('a template that cannot be used says why', () => {
+describe('an unusable template is rejected with the reason', () => {
   const good = { start_anchor: '@', fields: { content: {} } }
   test.each([
     [{ ...good, fields: {} }, /fields .*/],
@@ -405,7 +405,7 @@ describe('a template that cannot be used says why', () => {
     expect((loaded as Error).message).toMatch(reason)
   })
 
-  test('once read, it is not read again', () => {
+  test('a template is parsed once', () => {
     expect(loadResponseTemplate(good)).toBe(loadResponseTemplate(good))
   })
 })

@@ -1,4 +1,4 @@
-/** Our own encoder against the native library: the same ids for any text, and no more than linear time. */
+/** The built-in encoder compared with the native library: equal ids for any text, in linear time. */
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
@@ -22,7 +22,7 @@ function openFile(file: string): ReadBpe | null {
 
 /**
  * Characters new in Unicode 17 (code points, both ends included), all that are known to differ: letters, marks
- * and signs for Node's ICU, and not yet for the library, whose tables are those of Unicode 16.
+ * and signs for Node's ICU, but not for the library, whose tables are those of Unicode 16.
  */
 const NEW_CHARACTERS: readonly (readonly [number, number])[] = [
   [0x1acf, 0x1add],
@@ -73,7 +73,7 @@ const isNew = (codePoint: number) =>
   NEW_CHARACTERS.some(([first, last]) => first <= codePoint && codePoint <= last)
 const withoutNew = (text: string) => [...text].filter((letter) => !isNew(letter.codePointAt(0) ?? 0)).join('')
 
-/** Texts of all kinds of letters, with what words and merges are sensitive to. */
+/** Texts with many kinds of characters, including those that affect words and merges. */
 const texts = (markers: readonly string[]) =>
   fc
     .array(
@@ -123,7 +123,7 @@ describe.each(families)('%s', (_name, file) => {
   }, 120_000)
 
   test.skipIf(file === null)(
-    'any text has the ids that the native library gives',
+    'any text has the ids of the native library',
     async () => {
       const { added_tokens: added } = JSON.parse(readFileSync(file ?? '', 'utf8'))
       const markers = (added as { content: string }[]).slice(0, 20).map(({ content }) => content)
@@ -140,7 +140,7 @@ describe.each(families)('%s', (_name, file) => {
     120_000,
   )
 
-  test.skipIf(file === null)('ids of tokens and the size of the vocabulary are those of the library', () => {
+  test.skipIf(file === null)('token ids and vocabulary size are those of the library', () => {
     expect(own.vocabSize).toBe(native.getVocabSize(true))
     for (let id = 0; id < own.vocabSize; id += 97) {
       const piece = native.idToToken(id)
@@ -150,7 +150,7 @@ describe.each(families)('%s', (_name, file) => {
   })
 })
 
-test('a word without end is merged in near linear time, with the ids of the library', async () => {
+test('an endless word is merged in near linear time, with the ids of the library', async () => {
   const own = openFile(SAMPLE)
   const native = Tokenizer.fromFile(SAMPLE)
   for (const word of ['a'.repeat(3_000), 'thequickbrownfox'.repeat(200), 'ab'.repeat(1_500)]) {
@@ -168,7 +168,7 @@ test('a word without end is merged in near linear time, with the ids of the libr
   expect(long).toBeLessThan(40 * short)
 }, 180_000)
 
-describe('patterns of words', () => {
+describe('word patterns', () => {
   test.each([
     ["(?i:'s|'t)", "(?:'[sSſ]|'[tT])"],
     ['[^\\r\\n\\p{L}]?\\s+(?!\\S)', '[^\\r\\n\\p{L}]?\\p{White_Space}+(?!\\P{White_Space})'],
@@ -193,10 +193,10 @@ describe('patterns of words', () => {
 })
 
 test.each([
-  ['a normalizer that is not known', { normalizer: { type: 'Lowercase' } }],
-  ['a decoder of another kind', { decoder: { type: 'Metaspace' } }],
+  ['an unknown normalizer', { normalizer: { type: 'Lowercase' } }],
+  ['another kind of decoder', { decoder: { type: 'Metaspace' } }],
   ['a space before the text', { pre_tokenizer: { type: 'ByteLevel', add_prefix_space: true } }],
-  ['a model of another kind', { model: { type: 'WordPiece', vocab: { a: 0 }, merges: [] } }],
+  ['another kind of model', { model: { type: 'WordPiece', vocab: { a: 0 }, merges: [] } }],
   ['merges of unknown pieces', { model: { type: 'BPE', vocab: { a: 0 }, merges: ['a b'] } }],
 ])('%s is left to the library', (_name, change) => {
   const bytes = Buffer.from(JSON.stringify({ ...JSON.parse(readFileSync(SAMPLE, 'utf8')), ...change }))

@@ -1,4 +1,4 @@
-/** Chunks of chat workers as events: every kind of delta, every habit of engines, any cut of the bytes. */
+/** Chunks of chat workers as generation events: every kind of delta, quirks of engines, any split of the bytes. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { EngineAttempt, GatewayError, GenerationEvent } from '#kernel'
@@ -92,7 +92,7 @@ test('reasoning, text, tool calls in pieces and usage become events in order', (
   ])
 })
 
-describe('habits of engines', () => {
+describe('quirks of engines', () => {
   const calls = (events: readonly GenerationEvent[]) =>
     events.flatMap((event) => (event.type === 'tool_call' ? [[event.index, event.id, event.name]] : []))
   const argumentsOf = (events: readonly GenerationEvent[], index: number) =>
@@ -100,7 +100,7 @@ describe('habits of engines', () => {
       .map((event) => (event.type === 'tool_arguments' && event.index === index ? event.delta : ''))
       .join('')
 
-  test('a new id on the same number is a new call', () => {
+  test('a new id at the same index is a new call', () => {
     const { events } = readStream(
       sse(
         chunk({ tool_calls: [{ index: 0, id: 'a', function: { name: 'f', arguments: '{}' } }] }),
@@ -118,7 +118,7 @@ describe('habits of engines', () => {
   })
 
   test.each(['tool_calls', 'stop', 'length'])(
-    'a call with arguments cut off ends with length, not %s',
+    'a call with truncated arguments ends with length, not %s',
     (reason) => {
       const { events } = readStream(
         sse(
@@ -134,7 +134,7 @@ describe('habits of engines', () => {
     },
   )
 
-  test('a missing id is made once, arguments before the name wait, arguments sent again are dropped', () => {
+  test('a missing id is generated once, arguments before the name are held back, repeated arguments are dropped', () => {
     const { events } = readStream(
       sse(
         chunk({ tool_calls: [{ index: 3, function: { arguments: '{"a":' } }] }),
@@ -152,9 +152,9 @@ describe('habits of engines', () => {
   })
 
   test.each([
-    ['an id that comes after arguments', undefined, 'call_9'],
-    ['an id that is another one in each chunk', 'call_8', 'call_9'],
-  ])('%s belongs to the call that is being written', (_habit, first, second) => {
+    ['an id that arrives after arguments', undefined, 'call_9'],
+    ['an id that changes with each chunk', 'call_8', 'call_9'],
+  ])('%s belongs to the current call', (_habit, first, second) => {
     const { events } = readStream(
       sse(
         chunk({ tool_calls: [{ index: 0, id: first, function: { name: 'f', arguments: '{"a"' } }] }),
@@ -169,7 +169,7 @@ describe('habits of engines', () => {
     expect(argumentsOf(events, 0)).toBe('{"a":[1]}')
   })
 
-  test('an object for arguments and the older function_call are calls too', () => {
+  test('object arguments and the older function_call become tool calls', () => {
     const { events } = readStream(
       sse(
         chunk({ function_call: { name: 'f', arguments: { a: 1 } } }),
@@ -182,7 +182,7 @@ describe('habits of engines', () => {
     expect(argumentsOf(events, 0)).toBe('{"a":1}')
   })
 
-  test('a matched stop is told under either name', () => {
+  test('a matched stop is read from either name', () => {
     for (const key of ['matched_stop', 'stop_reason']) {
       const { events } = readStream(
         sse(chunk({ content: 'x' }), chunk({}, { finish_reason: 'stop', [key]: '###' }), '[DONE]'),
@@ -196,14 +196,14 @@ describe('habits of engines', () => {
   })
 })
 
-test('an error inside the stream fails it with the words of the worker', () => {
+test("an error inside the stream fails it with the worker's message", () => {
   const { failures } = readStream(sse(chunk({ content: 'x' }), { error: { message: 'out of memory' } }), [])
   expect(failures.map(({ code, message }) => [code, message])).toEqual([
     ['worker_stream_failed', "the worker's response failed: out of memory"],
   ])
 })
 
-test('[DONE] without a word why the answer ended is a failure, not an end', () => {
+test('[DONE] without a finish_reason is a failure', () => {
   const unfinished = [
     sse(chunk({ content: 'x' }), '[DONE]'),
     sse(chunk({ content: 'x' }, { finish_reason: '' }), '[DONE]'),
@@ -217,7 +217,7 @@ test('[DONE] without a word why the answer ended is a failure, not an end', () =
   }
 })
 
-test('a stream that stops without a reason is not finished; one that said why is, without [DONE]', () => {
+test('a stream without finish_reason is not finished; one with finish_reason is, without [DONE]', () => {
   expect(readStream(sse(chunk({ content: 'x' })), []).events.at(-1)?.type).toBe('text')
   expect(readStream(sse(chunk({ content: 'x' }, { finish_reason: 'stop' })), []).events.at(-1)?.type).toBe(
     'finished',
@@ -233,7 +233,7 @@ test('choices that were not requested are ignored, also where they have not ende
   expect([textOf(events), events.at(-1)?.type, failures]).toEqual(['a', 'finished', []])
 })
 
-test('words of a worker never reach a property of a plain object', () => {
+test('keys from a worker never reach a property of a plain object', () => {
   const { events } = readStream(
     sse(
       {
@@ -249,7 +249,7 @@ test('words of a worker never reach a property of a plain object', () => {
   expect(({} as Record<string, unknown>).content).toBeUndefined()
 })
 
-test('whatever the chunks and their cuts, the events are the same', () => {
+test('events do not depend on the chunks and their split', () => {
   const delta = fc.oneof(
     fc.record({ content: fc.string({ unit: 'grapheme', maxLength: 8 }) }),
     fc.record({ reasoning_content: fc.string({ unit: 'binary', maxLength: 8 }) }),
@@ -296,7 +296,7 @@ test('whatever the chunks and their cuts, the events are the same', () => {
   )
 })
 
-test('a whole answer tells the same as its stream', () => {
+test('a non-streamed response gives the same content as a stream', () => {
   const out = sink()
   const reader = new WholeAnswerReader(out, 1 << 20, (text) => readAnswer(attempt, out, text))
   const body = {
@@ -330,7 +330,7 @@ test('a whole answer tells the same as its stream', () => {
   ])
 })
 
-describe('stops beyond those that the vendor’s service takes', () => {
+describe("stop sequences beyond the vendor's limit", () => {
   const stopping = (stop: readonly string[], provider = 'openai', kind = 'chat') =>
     ({
       model: 'm',
@@ -341,7 +341,7 @@ describe('stops beyond those that the vendor’s service takes', () => {
   const endOf = (events: readonly GenerationEvent[]) =>
     events.flatMap((event) => (event.type === 'choice_done' ? [[event.reason, event.matchedStop]] : []))
 
-  test('end the text here, however it is cut, and stop the worker', () => {
+  test('end the text in the gateway for any split, and cancel the worker request', () => {
     const text = fc.string({ unit: fc.constantFrom('a', 'b', 'é', '😀'), maxLength: 12 })
     const stops = fc.array(fc.string({ unit: fc.constantFrom('a', 'b', '😀'), minLength: 1, maxLength: 3 }), {
       minLength: 1,
@@ -375,7 +375,7 @@ describe('stops beyond those that the vendor’s service takes', () => {
     )
   })
 
-  test('hold nothing back behind which comes something else', () => {
+  test('hold back no text that is followed by other content', () => {
     const call = { tool_calls: [{ index: 0, id: 'a', function: { name: 'f', arguments: '{}' } }] }
     const { events } = readStream(
       sse(
@@ -404,7 +404,7 @@ describe('stops beyond those that the vendor’s service takes', () => {
     expect(endOf(events)).toEqual([['tool_calls', null]])
   })
 
-  test('hold for answers that come whole, and other engines find all of them themselves', () => {
+  test('apply to non-streamed responses, and only for providers with a limit', () => {
     const whole = (provider: string, kind?: string) => {
       const out = sink()
       const answer = { choices: [{ index: 0, message: { content: 'one END two' }, finish_reason: 'length' }] }
@@ -417,7 +417,7 @@ describe('stops beyond those that the vendor’s service takes', () => {
   })
 })
 
-test('a chunk whose error is null is no error', () => {
+test('a chunk with error null is not an error', () => {
   const { events, failures } = readStream(
     sse({ ...chunk({ content: 'hi' }), error: null }, chunk({}, { finish_reason: 'stop' }), '[DONE]'),
     [],

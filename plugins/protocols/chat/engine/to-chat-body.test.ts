@@ -66,7 +66,7 @@ const SHARED = {
   seed: 1,
   logit_bias: { 5: 1 },
   stop: ['x'],
-  // Of no meaning to the gateway: the vendor is to say that it does not know it.
+  // Unknown to the gateway: the vendor decides whether to reject it.
   lora_path: 'mine',
   verbosity: 'low',
 }
@@ -79,7 +79,7 @@ const ENGINE_ONLY = [
   'rid',
 ]
 
-test('provider openai: what is of engines alone is left out, and everything else is sent', () => {
+test('provider openai: engine-only members are dropped, all others are sent', () => {
   const messages = [
     { role: 'user', content: 'a' },
     { role: 'assistant', content: 'b' },
@@ -88,7 +88,7 @@ test('provider openai: what is of engines alone is left out, and everything else
   expect(sent).toEqual({ ...SHARED, messages, max_completion_tokens: 9, reasoning_effort: 'low' })
 })
 
-test('any other worker gets the members of engines', () => {
+test('any other worker gets the engine members', () => {
   for (const provider of [null, 'mine']) {
     const sent = JSON.parse(toChatBody(attempt(provider)).toString())
     expect(sent).toMatchObject({ ...SHARED, max_tokens: 9 })
@@ -96,7 +96,7 @@ test('any other worker gets the members of engines', () => {
   }
 })
 
-test('provider openai: completions likewise, by their own name of the longest answer', () => {
+test('provider openai: completions are filtered likewise, with max_tokens', () => {
   const prompt = { kind: 'text', text: 'a' } as const
   expect(JSON.parse(toCompletionBody(attempt('openai', prompt)).toString())).toEqual({
     ...SHARED,

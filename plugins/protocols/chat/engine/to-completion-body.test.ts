@@ -18,7 +18,7 @@ const attempt = (request: object) =>
     },
   }) as unknown as EngineAttempt
 
-test('ids are a prompt of their own, and log probabilities a number', () => {
+test('token ids become the prompt, and log probabilities a number', () => {
   expect(JSON.parse(toCompletionBody(attempt({})).toString())).toEqual({
     model: 'm',
     prompt: [5, 6],
@@ -27,7 +27,7 @@ test('ids are a prompt of their own, and log probabilities a number', () => {
   })
 })
 
-test('log probabilities of named ids, which no completion tells, are refused and not left out', () => {
+test('log probabilities of requested ids are rejected, as completions do not support them', () => {
   expect(() => toCompletionBody(attempt({ logprobsOf: [7] }))).toThrow(
     expect.objectContaining({ code: 'unsupported_by_worker', param: 'token_ids_logprob' }),
   )

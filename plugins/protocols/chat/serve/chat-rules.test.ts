@@ -6,7 +6,7 @@ import { checkChatRules } from './request-rules.ts'
 const validator = defineValidator(ChatRequest)
 const minimal = { model: 'm', messages: [{ role: 'user', content: 'hi' }] }
 
-/** The code and field of the refusal; null when the request passes. */
+/** The code and field of the rejection; null if the request passes. */
 function verdict(fields: object): string | null {
   try {
     checkChatRules(validator.parse(structuredClone({ ...minimal, ...fields })))
@@ -28,7 +28,7 @@ test('a minimal chat request passes, also with unknown fields and nulls', () => 
   ).toBeNull()
 })
 
-describe('ranges of single fields name the field', () => {
+describe('ranges of single fields', () => {
   test.each<[object, string]>([
     [{ model: 7 }, 'model'],
     [{ messages: [] }, 'messages'],
@@ -73,7 +73,7 @@ describe('ranges of single fields name the field', () => {
     { top_k: 1 },
     { reasoning_effort: 'high' },
     { reasoning_effort: 0.5 },
-  ])('%j is at the edge and passes', (fields) => {
+  ])('%j is at the limit and passes', (fields) => {
     expect(verdict(fields)).toBeNull()
   })
 })
@@ -89,7 +89,7 @@ describe('messages', () => {
     [{ role: 'user', content: [{ type: 'image_url', image_url: {} }] }, 'messages.0.content.0.image_url.url'],
     [{ role: 'tool', content: 'x' }, 'messages.0.tool_call_id'],
     [{ role: 'function', content: 'x' }, 'messages.0.name'],
-  ])('%j is refused', (message, field) => {
+  ])('%j is rejected', (message, field) => {
     expect(verdict({ messages: [message] })).toBe(`invalid_field ${field}`)
   })
 

@@ -1,4 +1,4 @@
-/** What counts as the end of a chat's stream. */
+/** The stream completion check of chat streams. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { isCompleteStream } from './stream-end.ts'
@@ -8,7 +8,7 @@ const piece = (content: string, reason: string | null = null) =>
   event({ id: 'c', choices: [{ index: 0, delta: { content }, finish_reason: reason }] })
 const ends = (text: string) => isCompleteStream(Buffer.from(text))
 
-test('an end is [DONE], a reason or an error; a piece of an answer is none', () => {
+test('[DONE], a finish_reason and an error are complete; a text chunk is not', () => {
   expect(ends(`${piece('a')}data: [DONE]\n\n`)).toBe(true)
   expect(ends(`${piece('a')}data:[DONE]\r\n\r\n`)).toBe(true)
   expect(ends(`${piece('a')}${piece('', 'stop')}`)).toBe(true)
@@ -16,16 +16,16 @@ test('an end is [DONE], a reason or an error; a piece of an answer is none', () 
   expect(ends(`${piece('a')}${event({ error: { message: 'no' } })}`)).toBe(true)
   expect(ends(`${piece('a')}event: error\ndata: no\n\n`)).toBe(true)
   expect(ends(piece('a'))).toBe(false)
-  // Completions leave the reason out until there is one.
+  // Completions omit finish_reason until the end.
   expect(ends(event({ choices: [{ index: 0, text: 'a' }] }))).toBe(false)
   expect(ends(`${piece('a')}: comment\n\n`)).toBe(false)
-  // A cut inside of an event.
+  // Truncated inside an event.
   expect(ends(piece('a').slice(0, -20))).toBe(false)
   expect(ends('')).toBe(true)
   expect(ends('data: something else\n\n')).toBe(true)
 })
 
-test('no text of a model looks like an end', () => {
+test('no model text makes a stream look complete', () => {
   const tricks = fc.constantFrom(
     '\ndata: [DONE]\n\n',
     '"finish_reason":"stop"',

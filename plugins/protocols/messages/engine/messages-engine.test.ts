@@ -1,4 +1,4 @@
-/** Events of workers that speak Messages as events of a generation: every kind of block, any cut of the bytes. */
+/** Events of Messages workers as generation events: every kind of block, any split of the bytes. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { EngineAttempt, GatewayError, GenerationEvent } from '#kernel'
@@ -7,7 +7,7 @@ import { workerEntry } from '../../../../test/support/worker-entry.ts'
 import { MessageStreamReader, readMessage } from './messages-engine.ts'
 
 const attempt = { model: 'm', worker: workerEntry({ slot: 0 }), request: {} } as EngineAttempt
-/** Of a request in the format's own words. */
+/** An attempt for a request in the Messages format. */
 const nativeAttempt = { ...attempt, request: { native: { engine: 'messages' } } } as EngineAttempt
 
 function sink() {
@@ -108,7 +108,7 @@ test('thinking, signature, text, calls and usage become events in order', () => 
   ])
 })
 
-test('any cut of the bytes gives the same events', () => {
+test('events do not depend on the split of the bytes', () => {
   const { events } = readStream(STREAM)
   fc.assert(
     fc.property(fc.array(fc.nat(STREAM.length), { maxLength: 12 }), (cuts) => {
@@ -161,7 +161,7 @@ const PIECES = sse([
   ...end('tool_use'),
 ])
 
-test("an answer to the format's own words is told in them too, however its bytes are cut", () => {
+test('a native request also gets blocks in the Messages format, for any split of the bytes', () => {
   const whole = sink()
   readMessage(
     nativeAttempt,
@@ -191,7 +191,7 @@ test("an answer to the format's own words is told in them too, however its bytes
   )
 })
 
-test('why it ended', () => {
+test('stop reasons are mapped', () => {
   const endOf = (reason: string, sequence: string | null = null) =>
     readStream(sse([start, ...end(reason, sequence)])).events.find(({ type }) => type === 'choice_done')
   expect(endOf('end_turn')).toMatchObject({ reason: 'stop', matchedStop: null })
@@ -200,7 +200,7 @@ test('why it ended', () => {
   expect(endOf('refusal')).toMatchObject({ reason: 'content_filter' })
 })
 
-test('an error event fails with the status that it would have had; a cut is no end', () => {
+test('an error event fails with its HTTP status; a truncated stream does not finish', () => {
   const failed = (type: string) =>
     readStream(sse([start, { type: 'error', error: { type, message: 'm' } } as never])).failures[0]
   expect([failed('overloaded_error').status, failed('overloaded_error').isRetryable]).toEqual([529, true])
@@ -214,14 +214,14 @@ test('an error event fails with the status that it would have had; a cut is no e
   expect(() => readStream(Buffer.from('data: {"type":\n\n'))).toThrow(SyntaxError)
 })
 
-test('an event without end is given up at the limit', () => {
+test('an endless event fails at the size limit', () => {
   const out = sink()
   const reader = new MessageStreamReader(attempt, out, 1024)
   reader.onData(Buffer.from(`data: {"x":"${'y'.repeat(2_000)}`))
   expect(out.failures.map(({ code }) => code)).toEqual(['worker_answer_too_long'])
 })
 
-test('a whole message gives the events of a short stream', () => {
+test('a non-streamed message gives the events of a short stream', () => {
   const out = sink()
   const reader = new WholeAnswerReader(out, 1 << 20, (text) => readMessage(attempt, out, text))
   const content = [
@@ -255,7 +255,7 @@ test('a whole message gives the events of a short stream', () => {
   ])
 })
 
-test('an answer without its beginning begins all the same, and none begins twice', () => {
+test('a missing message_start is added, and started is emitted once', () => {
   const text = [block(0, { type: 'text', text: '' }), delta(0, { type: 'text_delta', text: 'a' }), stop(0)]
   const typesOf = (events: readonly { type: string }[]) =>
     readStream(sse(events)).events.map(({ type }) => type)

@@ -1,9 +1,9 @@
-/** Chat messages as turns of the format. */
+/** Conversion of chat messages to Messages turns. */
 import { expect, test } from 'vitest'
 import type { ChatMessage } from '#kernel'
 import { toWireMessages } from './to-wire-messages.ts'
 
-test('neighbours of one role are one turn', () => {
+test('adjacent messages of one role are merged into one turn', () => {
   const messages: ChatMessage[] = [
     { role: 'user', content: 'a' },
     { role: 'user', content: '' },
@@ -31,7 +31,7 @@ test('neighbours of one role are one turn', () => {
   ])
 })
 
-test('the work for many neighbours grows with their number, not with its square', () => {
+test('the cost of many adjacent messages is linear', () => {
   const count = 60_000
   const messages = Array.from(
     { length: count },
@@ -40,7 +40,7 @@ test('the work for many neighbours grows with their number, not with its square'
   const before = process.cpuUsage()
   const [turn] = toWireMessages(messages, true).messages
   const { user, system } = process.cpuUsage(before)
-  // Some tens of milliseconds are usual; the square would take half a minute and more.
+  // Usually some tens of milliseconds; quadratic work would take half a minute or more.
   expect((user + system) / 1_000).toBeLessThan(10_000)
   expect(turn.content).toHaveLength(count)
 }, 300_000)

@@ -1,4 +1,4 @@
-/** Blocks from any order of events: one open at a time, numbers without gaps, nothing of a call lost or mixed. */
+/** Blocks from any order of events: one open at a time, consecutive indices, calls complete and separate. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { GenerationEvent } from '#kernel'
@@ -53,7 +53,7 @@ const input = fc.dictionary(
   fc.oneof(fc.string(), fc.integer(), fc.constant({ c: '}' })),
 )
 
-/** Calls are announced when they are first picked, and written on in pieces of three characters. */
+/** Announces calls when they are first picked, and sends their arguments in pieces of three characters. */
 function eventsOf(pieces: readonly Piece[], inputs: readonly object[]): GenerationEvent[] {
   const events: GenerationEvent[] = []
   const rest = new Map<number, string>()
@@ -89,7 +89,7 @@ function eventsOf(pieces: readonly Piece[], inputs: readonly object[]): Generati
   return events
 }
 
-test('any interleaving gives well-formed blocks that hold everything', () => {
+test('any interleaving gives well-formed blocks with the full content', () => {
   fc.assert(
     fc.property(
       fc.array(piece, { maxLength: 40 }),
@@ -114,7 +114,7 @@ test('any interleaving gives well-formed blocks that hold everything', () => {
   )
 })
 
-test('a long call whose pieces come with text between them is looked through once', () => {
+test('the pieces of a long call with text between them are parsed once', () => {
   const pieces = 60_000
   const blocks = new BlockSequence(new StrictBlocks(), { thinking: 'text', maxCalls: 8 })
   const before = process.cpuUsage()
@@ -124,7 +124,7 @@ test('a long call whose pieces come with text between them is looked through onc
     blocks.add({ type: 'text', ...at, delta: 'x' })
     blocks.add({ type: 'tool_arguments', ...at, index: 0, delta: ',{}' })
   }
-  // Parsing all that came, at each piece, would take a minute.
+  // Parsing the whole input at each piece would take a minute.
   expect(process.cpuUsage(before).user / 1_000).toBeLessThan(5_000)
 })
 
@@ -132,10 +132,10 @@ test.each([
   ['an object', ['{"a":', '"}\\""', '} \n'], true],
   ['an object in two pieces', [' {', '}'], true],
   ['a string that ends with a brace', ['{"a":"', '}'], false],
-  ['what is no JSON up to its end', ['{a}', ' '], false],
-  ['more than an object', ['{}', '{}'], false],
+  ['invalid JSON', ['{a}', ' '], false],
+  ['two objects', ['{}', '{}'], false],
   ['a list', ['[]'], false],
-])('%s is a whole input: %s, %s', (_what, deltas, isWhole) => {
+])('%s counts as complete input: %s, %s', (_what, deltas, isWhole) => {
   const sink = new StrictBlocks()
   const blocks = new BlockSequence(sink, { thinking: 'text', maxCalls: 8 })
   blocks.add({ type: 'tool_call', ...at, index: 0, id: 'c', name: 'f' })
@@ -144,7 +144,7 @@ test.each([
   expect(sink.blocks).toHaveLength(isWhole ? 2 : 1)
 })
 
-test('any id of a call comes back as it was', () => {
+test('any call id is restored after the round trip', () => {
   const ids = fc.string({ minLength: 1 }).filter((id) => !id.startsWith('toolu_') && id.isWellFormed())
   fc.assert(
     fc.property(ids, (id) => {
@@ -154,7 +154,7 @@ test('any id of a call comes back as it was', () => {
   )
 })
 
-test('what is cut out is what was unsigned, whatever the spacing', () => {
+test('only unsigned thinking is removed, for any spacing', () => {
   const block = fc.constantFrom(
     { type: 'thinking', thinking: 'a', signature: '' },
     { type: 'thinking', thinking: '', signature: 'sig' },
@@ -184,7 +184,7 @@ test('what is cut out is what was unsigned, whatever the spacing', () => {
   )
 })
 
-test('input that was cut off is not completed', () => {
+test('truncated input is not completed', () => {
   expect(parseInput('{"a":"b"}')).toEqual({ a: 'b' })
   expect(parseInput('{"a":"b')).toEqual({})
   expect(parseInput('{"a":[1')).toEqual({})

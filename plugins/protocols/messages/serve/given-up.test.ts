@@ -1,4 +1,4 @@
-/** Streams whose request ends by somebody else's hand: nothing of them is kept alive, and nothing is written later. */
+/** Streams whose request ends elsewhere: their pings stop, and nothing is written later. */
 import { expect, test, vi } from 'vitest'
 import type { GenerationListener, GenerationRequest, ToolLoopListener, ToolTurn } from '#kernel'
 import { workerEntry } from '../../../../test/support/worker-entry.ts'
@@ -17,7 +17,7 @@ class CountedPings extends Pings {
   }
 }
 
-/** A request under way, as far as an answer sees it. */
+/** An open request, as a response sees it. */
 function open(count: Promise<number> | null = null) {
   const pings = new CountedPings(1_000)
   const cancels: (() => void)[] = []
@@ -49,7 +49,7 @@ function open(count: Promise<number> | null = null) {
     parts: { host, pings, counter: { count: () => count, estimate: () => 3 } },
     tell: (event: object) => listener?.onEvent(event as never),
     end: {
-      'the client leaves': () => {
+      'the client disconnects': () => {
         for (const cancel of cancels) cancel()
         for (const abort of aborts) abort()
       },
@@ -64,9 +64,9 @@ const request = { model: 'm', sampling: {} } as GenerationRequest
 const shared = { model: 'm', blocks: { thinking: 'text', maxCalls: 1 }, headers: [] } as const
 const options = { ...shared, request, open: {} } as const
 const started = { type: 'started', inputTokens: 5, worker: workerEntry({ slot: 0 }) }
-const WAYS = ['the client leaves', 'a hook fails'] as const
+const WAYS = ['the client disconnects', 'a hook fails'] as const
 
-test.each(WAYS)('a stream that is given up as %s has no pings any more', (way) => {
+test.each(WAYS)('a stream gets no further pings when %s', (way) => {
   const { ctx, parts, pings, tell, end } = open()
   answerStream(parts as never, ctx as never, options)
   tell(started)
@@ -77,7 +77,7 @@ test.each(WAYS)('a stream that is given up as %s has no pings any more', (way) =
   expect(pings.targets.size).toBe(0)
 })
 
-test.each(WAYS)('a stream whose prompt is still being counted as %s never begins', async (way) => {
+test.each(WAYS)('a stream does not start when %s during the prompt count', async (way) => {
   const count = Promise.withResolvers<number>()
   const { ctx, parts, pings, tell, end } = open(count.promise)
   answerStream(parts as never, ctx as never, options)
@@ -88,7 +88,7 @@ test.each(WAYS)('a stream whose prompt is still being counted as %s never begins
   expect([pings.targets.size, ctx.sse.mock.calls.length]).toEqual([0, 0])
 })
 
-test.each(WAYS)('a turn with tools that is given up as %s has no pings any more', (way) => {
+test.each(WAYS)('a tool turn gets no further pings when %s', (way) => {
   const { ctx, loop, parts, pings, tell, end } = open()
   const turn = { request, stream: true } as ToolTurn
   answerWithTools(parts as never, loop as never, ctx as never, { ...shared, turn })

@@ -1,4 +1,4 @@
-/** Requests with as many messages and tools as a body may hold: the work grows with their number, not with its square. */
+/** Requests with the maximum number of messages and tools are processed in linear time. */
 import { expect, test } from 'vitest'
 import type { MessagesRequest } from '../wire.ts'
 import { checkRequest } from './check-request.ts'
@@ -6,7 +6,7 @@ import { toServerTools } from './gateway-tools.ts'
 import { toChatMessages } from './to-chat-messages.ts'
 
 const COUNT = 60_000
-/** Some tens of milliseconds are usual; the square would take half a minute and more. */
+/** Usually some tens of milliseconds; quadratic work would take half a minute or more. */
 const MOST_MS = 10_000
 
 function cpuOf(run: () => void): number {
@@ -23,7 +23,7 @@ test.each([
   ['user', { type: 'image', source: { type: 'url', url: 'http://a' } }],
   ['assistant', { type: 'text', text: 'a' }],
 ])(
-  'many turns of the %s in a row are one turn',
+  'many adjacent turns of the %s are merged into one',
   (role, block) => {
     const messages = many(() => ({ role, content: [block] }))
     const request = { ...HELLO, messages } as unknown as MessagesRequest
@@ -35,7 +35,7 @@ test.each([
   300_000,
 )
 
-test('many toolsets of many servers are found', () => {
+test('many toolsets find their servers', () => {
   const body = {
     ...HELLO,
     mcp_servers: many((i) => ({ type: 'url', name: `s${i}`, url: 'http://a' })),

@@ -13,9 +13,9 @@ test.each([
   ['', false],
   ['event: ping\ndata: {"type":"ping"}\n\n', false],
   ['event: message_delta\ndata: {"type":"message_delta","delta":{"stop_reason":"end_turn"}}\n\n', false],
-  // Words of the model are no events.
+  // Event text inside the model's text does not count.
   [`data: {"delta":{"text":${JSON.stringify(STOP)}}}\n\n`, false],
   ['event: message_st', false],
-])('whether a stream that ends with %j is whole', (end, isWhole) => {
+])('completeness of a stream that ends with %j: %s', (end, isWhole) => {
   expect(isCompleteStream(Buffer.from(end === '' ? '' : START + end))).toBe(isWhole)
 })

@@ -1,4 +1,4 @@
-/** Silent streams get their pings in time, others none. */
+/** Pings of silent streams. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { Pings, type PingTarget } from './pings.ts'
 
@@ -15,7 +15,7 @@ function target() {
   return one
 }
 
-test('a silence of 40 s has two pings, the first a second late at most', () => {
+test('40 s of silence have two pings, the first at most one second late', () => {
   const pings = new Pings(15_000)
   const silent = target()
   const busy = target()
@@ -32,7 +32,7 @@ test('a silence of 40 s has two pings, the first a second late at most', () => {
   pings.close()
 })
 
-test('who has left gets none, and without anybody there is no timer', () => {
+test('a removed stream gets no pings, and without streams there is no timer', () => {
   const pings = new Pings(1_000)
   const gone = target()
   pings.add(gone)

@@ -1,4 +1,4 @@
-/** Events of workers that speak Responses as events of a generation: every kind of item, any cut of the bytes. */
+/** Events of Responses workers as generation events: every kind of item, any split of the bytes. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { EngineAttempt, GatewayError, GenerationEvent } from '#kernel'
@@ -94,7 +94,7 @@ const end = [
   },
 ]
 
-test('thoughts, text, calls and the worker’s own kinds become events in order', () => {
+test('reasoning, text, calls and worker-specific items become events in order', () => {
   const { events, failures } = readStream(STREAM)
   expect(failures).toEqual([])
   expect(events[0]).toMatchObject({ type: 'started', id: 'resp_1', model: 'real', createdAtSec: 5 })
@@ -123,7 +123,7 @@ test('thoughts, text, calls and the worker’s own kinds become events in order'
   ])
 })
 
-test('any cut of the bytes gives the same events', () => {
+test('events do not depend on the split of the bytes', () => {
   const { events } = readStream(STREAM)
   fc.assert(
     fc.property(fc.array(fc.nat(STREAM.length), { maxLength: 12 }), (cuts) => {
@@ -132,7 +132,7 @@ test('any cut of the bytes gives the same events', () => {
   )
 })
 
-test('a whole answer, and items that no delta has told, give what their deltas would', () => {
+test('a non-streamed response, and items without deltas, give the events of their deltas', () => {
   const out = sink()
   const reader = new WholeAnswerReader(out, 1 << 20, (text) =>
     new ResponseAnswer(attempt, out).finish(readAnswerObject(text)),
@@ -166,7 +166,7 @@ test('a whole answer, and items that no delta has told, give what their deltas w
   }
 })
 
-test('why it ended', () => {
+test('finish reasons are mapped', () => {
   const reasonOf = (response: object) =>
     readStream(sse([{ type: 'response.incomplete', response } as never])).events.find(
       (event) => event.type === 'choice_done',
@@ -177,7 +177,7 @@ test('why it ended', () => {
   expect(reasonOf({ status: 'cancelled' })).toMatchObject({ reason: 'abort' })
 })
 
-test('errors have the status that they would have had; a cut is no end', () => {
+test('errors have their HTTP status; a truncated stream does not finish', () => {
   const failed = (event: object) => readStream(sse([event as never])).failures[0]
   const flat = failed({ type: 'error', code: 'rate_limit_exceeded', message: 'slow down' })
   expect([flat.status, flat.isRetryable]).toEqual([429, true])
@@ -190,7 +190,7 @@ test('errors have the status that they would have had; a cut is no end', () => {
   expect(() => readStream(Buffer.from('data: {"type":\n\n'))).toThrow(SyntaxError)
 })
 
-test('an event without end is given up at the limit', () => {
+test('an endless event fails at the size limit', () => {
   const out = sink()
   const reader = new ResponseStreamReader(attempt, out, 1024)
   reader.onData(Buffer.from(`data: {"x":"${'y'.repeat(2_000)}`))

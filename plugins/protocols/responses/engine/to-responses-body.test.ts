@@ -19,7 +19,7 @@ const sentTo = (provider: string | null) => {
   return JSON.parse(toResponsesBody(attempt, null).toString())
 }
 
-test('provider openai: what is of engines alone is left out, and everything else is sent', () => {
+test('provider openai: engine-only members are dropped, all others are sent', () => {
   const shared = { max_output_tokens: 9, top_p: 0.5, frequency_penalty: 0.2 }
   const ofEngines = { top_k: 4, min_p: 0.1, repetition_penalty: 1.1 }
   expect(sentTo(null)).toMatchObject({ ...shared, ...ofEngines })

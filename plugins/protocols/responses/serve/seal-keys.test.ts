@@ -1,4 +1,4 @@
-/** Keys of sealed text: made once, whoever comes first, and never made beside a configured one. */
+/** Keys of sealed text: created once by any process, and never beside a configured key. */
 import { expect, test } from 'vitest'
 import { MemoryStore } from '../../../../test/support/memory-store.ts'
 import { loadKeys, SharedKeys } from './seal-keys.ts'
@@ -11,7 +11,7 @@ function makeLog() {
 
 const record = (store: MemoryStore) => store.collection<unknown>('gateway-secrets').list('_gateway')
 
-test('those who start at once agree, and so do those who come later', async () => {
+test('concurrent and later loads return the same key', async () => {
   const { lines, log } = makeLog()
   const shared = new MemoryStore()
   const stores = { shared, own: undefined, log }
@@ -22,7 +22,7 @@ test('those who start at once agree, and so do those who come later', async () =
   expect(lines).toEqual([])
 })
 
-test('the shared key comes first; the gateway’s own is read and not made', async () => {
+test("the shared key comes first; the gateway's own key is read and not created", async () => {
   const { log } = makeLog()
   const [shared, own] = [new MemoryStore(), new MemoryStore()]
   const [old] = await loadKeys({ shared: undefined, own, log }, false)
@@ -33,7 +33,7 @@ test('the shared key comes first; the gateway’s own is read and not made', asy
   expect(await record(fresh)).toEqual([])
 })
 
-test('beside a configured key none is made; without a store one log line says what to set', async () => {
+test('no key is created beside a configured one; without a store one log line names the setting', async () => {
   const { lines, log } = makeLog()
   const own = new MemoryStore()
   expect(await loadKeys({ shared: undefined, own, log }, true)).toEqual([])
@@ -48,7 +48,7 @@ test('beside a configured key none is made; without a store one log line says wh
   expect(JSON.stringify(lines)).not.toContain(key.toString('base64'))
 })
 
-test('a store that fails, or holds no key where one should be, leaves a key of this process and an error in the log', async () => {
+test('a failing or corrupt store gives a key for this process and an error in the log', async () => {
   const failing = new MemoryStore()
   failing.failure = new Error('no disk')
   const spoilt = new MemoryStore()
@@ -63,7 +63,7 @@ test('a store that fails, or holds no key where one should be, leaves a key of t
   expect(await record(spoilt)).toEqual([{ key: 'c2hvcnQ=' }])
 })
 
-test('all threads read what control has published', () => {
+test('all threads read the keys that the main thread published', () => {
   const memory = new SharedArrayBuffer(SharedKeys.BYTES)
   expect(new SharedKeys(memory).read()).toEqual([])
   const keys = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)]

@@ -117,7 +117,7 @@ test('a redirect within the server is followed by the library, with the result o
   expect((await call()).text).toBe('there')
 })
 
-test('a stream that stays open after its response does not hold its place', async () => {
+test('a stream that stays open after its response does not hold its permit', async () => {
   const { call, server } = await open((message, response) => {
     response.writeHead(200, EVENTS).write(resultOf(message.id, 'ok'))
   })

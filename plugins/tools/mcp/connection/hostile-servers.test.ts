@@ -1,4 +1,4 @@
-/** Servers that hang, flood, lie, die or redirect: each call ends within its limit, and leaves nothing behind. */
+/** Servers that hang, flood, send invalid data, crash or redirect: each call ends within its limit and releases everything. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { OutgoingHttp } from '#kernel'
 import { outgoingHttp } from '../../../../test/support/outgoing-http.ts'
@@ -18,7 +18,7 @@ afterEach(async () => {
 /** With the gateway's own client, and without one. */
 const ways: readonly (readonly [string, OutgoingHttp | null])[] = [
   ['the own client', outgoingHttp],
-  ['fetch alone', null],
+  ['plain fetch', null],
 ]
 let http: OutgoingHttp | null = null
 
@@ -260,7 +260,7 @@ describe.each(ways)('over %s', (_name, client) => {
     ['null', 'null'],
     ['no content', '{"content":5}'],
     ['nested too deeply', `{"content":[${'['.repeat(5_000)}${']'.repeat(5_000)}]}`],
-  ])('a result that is %s is an error of the protocol, or of the transport', async (_, result) => {
+  ])('a result that is %s is a protocol or transport error', async (_, result) => {
     const server = await serve((message, response) => {
       response.writeHead(200, { 'content-type': 'application/json' })
       response.end(`{"jsonrpc":"2.0","id":${message.id},"result":${result}}`)

@@ -14,7 +14,7 @@ afterEach(async () => {
   for (const end of ends.splice(0)) await end()
 })
 
-/** Issues tokens for the right secret; records all requests. */
+/** Issues tokens for the valid secret; records all requests. */
 async function startAuthorization() {
   const received: string[] = []
   const server = createServer(async (request: IncomingMessage, response) => {
@@ -93,7 +93,7 @@ test('client credentials: the token is fetched and sent to the tool server', asy
   expect(said).toBe('Bearer tok')
 })
 
-test('a tool server that names another authorization server does not obtain the secret', async () => {
+test('a tool server that names another authorization server does not get the secret', async () => {
   const { issuer } = await startAuthorization()
   const thief = await startAuthorization()
   const server = await startProtected(thief.issuer)

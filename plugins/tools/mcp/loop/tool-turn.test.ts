@@ -114,7 +114,7 @@ test('a protocol error is reported with its code', async () => {
   expect(error).toEqual({ type: 'mcp_protocol_error', code: -32603, message: 'boom' })
 })
 
-test('arguments that are no JSON object are not sent to a server', async () => {
+test('arguments that are not a JSON object are not sent to a server', async () => {
   const model = scriptedModel(
     {
       calls: [

@@ -38,7 +38,7 @@ function listen() {
   }
 }
 
-/** Splits bytes anywhere. */
+/** Splits bytes at the given places. */
 function cut(bytes: Buffer, places: readonly number[]): Buffer[] {
   const ends = [...new Set([...places.map((place) => place % (bytes.length + 1)), bytes.length])].sort(
     (a, b) => a - b,

@@ -18,7 +18,7 @@ test.each([
   'http://168.63.129.16/machine',
   'http://metadata.google.internal/computeMetadata/v1/',
   `https://example.com/${'x'.repeat(3000)}`,
-])('%s is refused', (text) => {
+])('%s is rejected', (text) => {
   expect(() => readServerUrl(text, open)).toThrow(UnreachableByRule)
 })
 
@@ -43,7 +43,7 @@ test.each([
   '[fd00:ec2::254]',
   '[::ffff:a9fe:a9fe]',
   'metadata.google.internal.',
-])('the metadata service %s is refused under every rule', (host) =>
+])('the metadata service %s is rejected under every rule', (host) =>
   expect(() => readServerUrl(`http://${host}/`, ANYWHERE)).toThrow('metadata service'),
 )
 

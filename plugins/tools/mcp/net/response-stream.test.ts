@@ -1,4 +1,4 @@
-/** Ids of events, whatever the chunks. */
+/** Event ids, for any chunks. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { EventIdSearch } from './response-stream.ts'

@@ -50,12 +50,12 @@ test('for any tool names, exposed names are valid, different and deterministic',
 })
 
 test.each([
-  ['that are all made the same', (i: number) => String.fromCharCode(0x4e00 + i)],
+  ['that become equal', (i: number) => String.fromCharCode(0x4e00 + i)],
   [
-    'in pairs that differ at their ends alone',
+    'in pairs that differ only at their ends',
     (i: number) => `${i % 2 === 0 ? '中' : '文'}${'x'.repeat(55)}${(i >> 1).toString(36).padStart(2, '0')}`,
   ],
-])('many names %s take no more than a few looks each', (_kind, nameOf) => {
+])('many names %s are exposed with few lookups each', (_kind, nameOf) => {
   const count = 2_000
   const tools = Array.from({ length: count }, (_, i) => ({ label: 'a', name: nameOf(i) }))
   const { has } = Set.prototype

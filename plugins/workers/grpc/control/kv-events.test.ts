@@ -9,7 +9,7 @@ import { KvBatchReader } from './kv-events.ts'
 
 const { KV_CACHE_LOCALITY_LOCAL: LOCAL, KV_CACHE_LOCALITY_REMOTE: REMOTE } = KvCacheLocality
 
-/** What one subscription makes of batches, each as it comes from the wire. */
+/** Reads batches of one subscription from their wire form. */
 function reader() {
   const batches = new KvBatchReader()
   return (fields: KvEventBatchFields) => batches.read(decodeKvEventBatch(encodeKvEventBatch(fields)))
@@ -20,7 +20,7 @@ const stored = (fields: object) => ({ stored: { blocks: [block], ...fields } })
 const removed = (fields: object) => ({ removed: { blockHashes: [7n], ...fields } })
 const kindsOf = (batch: ReturnType<ReturnType<typeof reader>>) => batch?.events.map(({ kind }) => kind)
 
-test('only local blocks of layers that see the whole prompt are told', () => {
+test('only local blocks of full-attention layers are reported', () => {
   const read = reader()
   const events = [
     stored({ groupIdx: 0, locality: LOCAL, kvCacheSpecKind: 'full_attention' }),
@@ -40,7 +40,7 @@ test('only local blocks of layers that see the whole prompt are told', () => {
   })
 })
 
-test('a copy that goes elsewhere, or from other layers, leaves the block where it is', () => {
+test('removals of remote copies or of other layers do not remove the block', () => {
   const read = reader()
   read({
     sequenceNumber: 1n,
@@ -62,7 +62,7 @@ test('a copy that goes elsewhere, or from other layers, leaves the block where i
   ])
 })
 
-test('parts of a snapshot say so, and a batch of loads says nothing', () => {
+test('parts of a snapshot are marked, and a batch of loads is ignored', () => {
   const read = reader()
   expect(read({ sequenceNumber: 4n, snapshot: { index: 0, count: 2 } })).toMatchObject({ snapshot: 'first' })
   expect(read({ sequenceNumber: 5n, snapshot: { index: 1, count: 2 } })).toMatchObject({ snapshot: 'next' })

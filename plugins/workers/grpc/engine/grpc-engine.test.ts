@@ -5,7 +5,7 @@ import { DEFAULTS_LABEL, SamplingDefaults } from './grpc-engine.ts'
 const worker = (text: string) =>
   ({ url: 'grpc://engine:1', labels: { [DEFAULTS_LABEL]: text } }) as unknown as WorkerEntry
 
-test('defaults that are no JSON are left aside, with one line in the log', () => {
+test('defaults that are not JSON are ignored and logged once', () => {
   const warn = vi.fn()
   const defaults = new SamplingDefaults({ warn } as unknown as Logger)
   const broken = worker('{"temperature": 0.7')
@@ -13,7 +13,7 @@ test('defaults that are no JSON are left aside, with one line in the log', () =>
   expect(warn.mock.calls).toEqual([[{ worker: 'grpc://engine:1' }, expect.stringContaining('invalid JSON')]])
 })
 
-test('five settings of an engine fill what the client leaves out', () => {
+test('five defaults of an engine apply to settings that the client omits', () => {
   const defaults = new SamplingDefaults({ warn: vi.fn() } as unknown as Logger)
   const all = { temperature: 0.7, top_p: 0.9, top_k: 20, min_p: 0.1, repetition_penalty: 1.1 }
   const given = worker(JSON.stringify({ ...all, max_tokens: 5, presence_penalty: 1 }))

@@ -1,4 +1,4 @@
-/** Data of some streams is taken out of any chunks, and all else comes out as it went in. */
+/** Data of selected streams is extracted from any chunks, and all other bytes are passed on unchanged. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { DataFrames, windowUpdate } from './data-frames.ts'
@@ -10,7 +10,7 @@ interface Frame {
   readonly flags: number
   readonly id: number
   readonly body: Uint8Array
-  /** Reserved bits of the stream's number mean nothing. */
+  /** Reserved bits of the stream id are ignored. */
   readonly reserved: boolean
 }
 
@@ -42,7 +42,7 @@ function toBytes({ type, flags, id, body, reserved }: Frame): Buffer {
   return bytes
 }
 
-/** What comes out, in its order; neighbours of one kind are one. */
+/** The output in order; adjacent entries of one kind are merged. */
 class Story {
   readonly lines: [who: string, hex: string, window: number][] = []
 
@@ -87,7 +87,7 @@ function read(chunks: readonly Buffer[]): { story: Story; taken: number } {
 }
 
 describe('frames of a connection', () => {
-  test('any chunking gives the same data, and passes the rest on in its place', () => {
+  test('any chunking gives the same data, and passes on other bytes in order', () => {
     fc.assert(
       fc.property(frames, fc.array(fc.nat(), { maxLength: 20 }), (list, places) => {
         const bytes = Buffer.concat(list.map(toBytes))
@@ -104,14 +104,14 @@ describe('frames of a connection', () => {
     )
   })
 
-  test('a frame that is longer than was offered is passed on whole, to be refused', () => {
+  test('a frame longer than the maximum is passed on completely, to be rejected', () => {
     const bytes = Buffer.concat([head(16_385, 0, 0, 1), Buffer.alloc(16_385, 7)])
     expect(read([bytes.subarray(0, 12), bytes.subarray(12)]).story.lines).toEqual([
       ['passed', bytes.toString('hex'), 0],
     ])
   })
 
-  test('who leaves within a frame gets the rest of it; what comes then is passed on', () => {
+  test('a stream removed within a frame gets the rest of it; later frames are passed on', () => {
     const story = new Story()
     const reader = new DataFrames(
       (bytes) => story.add('passed', bytes),
@@ -129,7 +129,7 @@ describe('frames of a connection', () => {
     ])
   })
 
-  test('a window update as HTTP/2 writes it', () => {
+  test('a window update has the HTTP/2 format', () => {
     expect(windowUpdate(5, 65_536).toString('hex')).toBe('00000408000000000500010000')
   })
 })

@@ -1,4 +1,4 @@
-/** Calls over real HTTP/2 connections: how they end, what holds them back, and what engines hear of it. */
+/** Calls over real HTTP/2 connections: how they end, flow control, and what engines receive. */
 import { once } from 'node:events'
 import {
   constants,
@@ -116,8 +116,8 @@ function call(
 const codeOf = (failure: UpstreamFailure | null) =>
   (failure?.error as GatewayError | null)?.code ?? failure?.kind
 
-describe('how a call ends', () => {
-  test('messages in order, then the status of the trailers', async () => {
+describe('end of a call', () => {
+  test('messages arrive in order, then the status of the trailers', async () => {
     const { url } = await listen((stream) => {
       begin(stream)
       for (const text of ['one', '', 'three']) stream.write(framed(Buffer.from(text)))
@@ -128,7 +128,7 @@ describe('how a call ends', () => {
     expect(messages).toEqual(['one', '', 'three'])
   })
 
-  test('the engine gets the message with its length, the metadata, and no header of HTTP', async () => {
+  test('the engine gets the message with its length, the metadata, and no HTTP headers', async () => {
     const got = Promise.withResolvers<[Buffer, Record<string, unknown>]>()
     const server = createServer()
     server.on('stream', (stream, headers) => {
@@ -176,7 +176,7 @@ describe('how a call ends', () => {
     ).toEqual([])
   })
 
-  test('a status without messages, its words unquoted', async () => {
+  test('a status without messages has its message decoded', async () => {
     const { url } = await listen((stream) =>
       stream.respond(
         { ...HEAD, 'grpc-status': '3', 'grpc-message': 'too%20long %zz'.slice(0, 10) },
@@ -210,7 +210,7 @@ describe('how a call ends', () => {
     [404, 'engine_unimplemented'],
     [401, 'engine_unauthenticated'],
     [500, 'engine_internal'],
-  ])('HTTP status %i from something that speaks no gRPC is %s', async (status, code) => {
+  ])('HTTP status %i of a server without gRPC is %s', async (status, code) => {
     const { url } = await listen((stream) => {
       stream.respond({ ':status': status, 'content-type': 'text/html' })
       stream.end('<html>')
@@ -218,7 +218,7 @@ describe('how a call ends', () => {
     expect(codeOf(await call(connectionsOf(), url).ended)).toBe(code)
   })
 
-  test('an end without a status, and one in the middle of a message, are failures', async () => {
+  test('an end without a status, and an end inside a message, are failures', async () => {
     const { url } = await listen((stream, path) => {
       if (path === '/none') {
         stream.respond(HEAD)
@@ -234,7 +234,7 @@ describe('how a call ends', () => {
     expect([codeOf(await cut.ended), cut.messages]).toEqual(['engine_internal', []])
   })
 
-  test('a message beyond the limit ends the call, and the engine sees it cancelled', async () => {
+  test('a message beyond the limit ends the call, and the engine call is cancelled', async () => {
     const closed = Promise.withResolvers<number>()
     const { url } = await listen((stream) => {
       stream.on('close', () => closed.resolve(stream.rstCode))
@@ -246,7 +246,7 @@ describe('how a call ends', () => {
     expect(await closed.promise).toBe(8)
   })
 
-  test('a connection that breaks is an engine that is not there; whatever came before was read', async () => {
+  test('a broken connection is engine_unavailable, after the messages received before it', async () => {
     const { url, sessions } = await listen((stream) => {
       begin(stream)
       stream.write(framed(Buffer.from('one')))
@@ -260,7 +260,7 @@ describe('how a call ends', () => {
     ])
   })
 
-  test('nobody listens there', async () => {
+  test('a refused connection is engine_unavailable', async () => {
     const server = createTcpServer().listen(0, '127.0.0.1')
     await once(server, 'listening')
     const { port } = server.address() as AddressInfo
@@ -271,7 +271,7 @@ describe('how a call ends', () => {
 })
 
 describe('connections', () => {
-  test('calls share one; after GOAWAY those running end well and new ones get another', async () => {
+  test('calls share a connection; after GOAWAY running calls finish and new ones use another', async () => {
     const go = Promise.withResolvers<void>()
     const { url, sessions } = await listen((stream, path) => {
       begin(stream)
@@ -295,8 +295,8 @@ describe('connections', () => {
     expect(first.messages).toEqual(['/first'])
   })
 
-  test('one that answers no ping is given up with all that runs on it', async () => {
-    // It speaks HTTP/2 as far as the first settings, and then nothing.
+  test('a connection without ping responses is closed with all its calls', async () => {
+    // The server sends its HTTP/2 settings and nothing else.
     const server = createTcpServer((socket) => {
       socket.on('error', () => {})
       socket.write(Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]))
@@ -311,7 +311,7 @@ describe('connections', () => {
     ])
   })
 
-  test('workers that are gone: idle connections close, calls running go on', async () => {
+  test('connections of removed workers: idle ones close, running calls continue', async () => {
     const go = Promise.withResolvers<void>()
     const { url, sessions } = await listen((stream) => {
       begin(stream)
@@ -331,7 +331,7 @@ describe('connections', () => {
 })
 
 describe('readers and limits', () => {
-  test('a paused reader gets nothing more, the engine is held back, and nothing is lost', async () => {
+  test('a paused reader receives nothing, the engine is throttled, and no message is lost', async () => {
     const count = 400
     const body = Buffer.alloc(1_000, 'x')
     let written = 0
@@ -361,14 +361,14 @@ describe('readers and limits', () => {
       await new Promise((resolve) => setTimeout(resolve, 50))
     }
     expect(heard.messages.length).toBe(3)
-    // A stream's window, and what Node holds of it on both sides.
+    // The window of a stream, and Node's buffers on both sides.
     expect(written).toBeLessThan(300)
     heard.exchange.resume()
     expect(await heard.ended).toBeNull()
     expect(heard.messages.length).toBe(count)
   })
 
-  test('more than the windows of stream and connection, beside one that rests', async () => {
+  test('data beyond the windows of stream and connection arrives, beside a paused stream', async () => {
     const big = Buffer.alloc(1_000_000, 'x')
     const count = 40
     const { url } = await listen((stream, path) => {
@@ -392,7 +392,7 @@ describe('readers and limits', () => {
       path: '/big',
       onData: () => {
         received++
-        // It rests now and then, and what has come is still read in order.
+        // The reader pauses now and then, and still gets all data in order.
         if (received % 10 !== 0) return
         exchange.pause()
         setImmediate(() => exchange.resume())
@@ -406,7 +406,7 @@ describe('readers and limits', () => {
     expect(await resting.ended).toBeNull()
   })
 
-  test('padding is no part of the messages', async () => {
+  test('padding is not part of the messages', async () => {
     const server = createServer({ paddingStrategy: constants.PADDING_STRATEGY_MAX })
     server.on('stream', (stream) => {
       begin(stream)
@@ -417,13 +417,13 @@ describe('readers and limits', () => {
     await once(server, 'listening')
     cleanups.push(() => server.close())
     const { port } = server.address() as AddressInfo
-    // Its 300 frames of padding are several windows.
+    // Its 300 frames of padding exceed several windows.
     const heard = call(connectionsOf(), `grpc://127.0.0.1:${port}`)
     expect(await heard.ended).toBeNull()
     expect(heard.messages).toEqual(Array.from({ length: 300 }, (_, i) => `message ${i}`))
   })
 
-  test('an end that comes while the reader rests is told behind the messages', async () => {
+  test('an end during a pause is reported after the messages', async () => {
     const { url } = await listen((stream) => {
       begin(stream)
       stream.write(Buffer.concat(['a', 'b', 'c'].map((text) => framed(Buffer.from(text)))))
@@ -439,7 +439,7 @@ describe('readers and limits', () => {
     expect(heard.messages).toEqual(['a', 'b', 'c'])
   })
 
-  test('silence beyond a limit ends the call; the engine is told, and sees it cancelled', async () => {
+  test('silence beyond the limit ends the call; the engine is notified and its call cancelled', async () => {
     const taken = Promise.withResolvers<string>()
     const closed = Promise.withResolvers<number>()
     const { url } = await listen((stream, path) => {
@@ -460,7 +460,7 @@ describe('readers and limits', () => {
     expect([await taken.promise, await closed.promise]).toEqual(['/engine/Abort', 8])
   })
 
-  test('an engine that takes no connection in time', async () => {
+  test('an engine that accepts no connection in time fails the call', async () => {
     const server = createTcpServer((socket) => socket.pause()).listen(0, '127.0.0.1')
     await once(server, 'listening')
     cleanups.push(() => server.close())
@@ -468,7 +468,7 @@ describe('readers and limits', () => {
     expect((await call(connectionsOf(), url, { limits: { connectMs: 30 } }).ended)?.kind).toBe('connect')
   })
 
-  test('given up before it was connected: the engine hears nothing of it', async () => {
+  test('a call aborted before its connection is open does not reach the engine', async () => {
     const seen: string[] = []
     const { url } = await listen((stream, path) => {
       seen.push(path)

@@ -1,4 +1,4 @@
-/** Messages come out of any chunks as they went in. */
+/** Messages are restored from any chunks. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { FramingError, framed, MessageFramer } from './message-framer.ts'
@@ -21,7 +21,7 @@ function cut(bytes: Buffer, places: readonly number[]): Buffer[] {
 }
 
 describe('messages of a stream', () => {
-  test('any chunking gives the same messages, and only whole ones', () => {
+  test('any chunking gives the same messages, and only complete ones', () => {
     fc.assert(
       fc.property(
         fc.array(fc.uint8Array({ maxLength: 80 }), { maxLength: 8 }),
@@ -45,7 +45,7 @@ describe('messages of a stream', () => {
     )
   })
 
-  test('byte by byte', () => {
+  test('messages are restored byte by byte', () => {
     const framer = new MessageFramer(MAX)
     const bytes = Buffer.concat([
       framed(Buffer.from('ab')),
@@ -60,7 +60,7 @@ describe('messages of a stream', () => {
     ).toEqual(['6162', '', '63'])
   })
 
-  test('a message that is too long is refused by its head, however that is cut, and never gathered', () => {
+  test('a too long message is rejected by its head, for any split, and not buffered', () => {
     const head = Buffer.from([0, 0x7f, 0xff, 0xff, 0xff])
     fc.assert(
       fc.property(fc.array(fc.nat(), { maxLength: 4 }), (places) => {
@@ -70,12 +70,12 @@ describe('messages of a stream', () => {
     )
   })
 
-  test('the longest that is allowed passes, one byte more does not', () => {
+  test('the maximum length is accepted, one byte more is rejected', () => {
     expect(read(new MessageFramer(3), [framed(Buffer.from('abc'))])).toEqual(['616263'])
     expect(() => read(new MessageFramer(3), [framed(Buffer.from('abcd'))])).toThrow(/4 bytes/)
   })
 
-  test('a compressed message is refused', () => {
+  test('a compressed message is rejected', () => {
     expect(() => read(new MessageFramer(MAX), [Buffer.from([1, 0, 0, 0, 0])])).toThrow(/compressed/)
   })
 })

@@ -1,4 +1,4 @@
-/** Nothing is lost or read out of order while a reader rests, and the window comes back as it is used. */
+/** Data is kept in order while a reader is paused, and the window is returned as data is read. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { StreamInbox } from './stream-inbox.ts'
@@ -10,7 +10,7 @@ class Reader {
   read = ''
   given = 0
   floods = 0
-  /** Rests after each so many reads; 0: never. */
+  /** Pauses after this many reads; 0: never. */
   readonly rest: number
   #reads = 0
 
@@ -41,7 +41,7 @@ const steps = fc.array(
   { maxLength: 60 },
 )
 
-test('any order of holding and letting go reads everything once; no more than the window is ever owed', () => {
+test('any order of pauses and resumes reads everything once, within the window', () => {
   fc.assert(
     fc.property(steps, fc.nat({ max: 3 }), (all, rest) => {
       const reader = new Reader(rest)
@@ -52,7 +52,7 @@ test('any order of holding and letting go reads everything once; no more than th
         else if (step === 'hold') reader.inbox.hold()
         else {
           const taken = step.length + step.padding
-          // The other end keeps to its window.
+          // The sender respects its window.
           if (window - reader.given + taken > WINDOW) continue
           const bytes = Buffer.from(String.fromCharCode(97 + (sent.length % 26)).repeat(step.length))
           window += taken
@@ -65,13 +65,13 @@ test('any order of holding and letting go reads everything once; no more than th
       expect(reader.floods).toBe(0)
       reader.inbox.release()
       expect(reader.read).toBe(sent)
-      // Less than half of the window may be kept back: more could not hold the other end up.
+      // Less than half of the window may be held back: more could stall the sender.
       expect((window - reader.given) * 2).toBeLessThan(WINDOW)
     }),
   )
 })
 
-test('who sends more than the window is told, and it is not kept', () => {
+test('data beyond the window is reported and not kept', () => {
   const reader = new Reader(0)
   reader.inbox.take(Buffer.alloc(WINDOW), WINDOW)
   expect(reader.floods).toBe(0)

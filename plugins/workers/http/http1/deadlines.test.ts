@@ -22,7 +22,7 @@ class Timed extends TimedExchange {
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
-test('each limit fires once, late by at most two ticks and never early', () => {
+test('each limit fires once, never early and at most two ticks late', () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 2000 }), fc.integer({ min: 0, max: 500 }), (limitMs, startMs) => {
       const deadlines = new Deadlines()
@@ -55,7 +55,7 @@ test('activity and a new phase restart the phase limit, not the request limit', 
   expect(timed.fired).toEqual(['request_timeout'])
 })
 
-test('a resting exchange has only its connect and request limits', () => {
+test('a paused exchange has only its connect and request limits', () => {
   const deadlines = new Deadlines()
   const connecting = new Timed(deadlines, 0)
   const waiting = new Timed(deadlines, 5000)
@@ -77,7 +77,7 @@ test('a limit of 0 never fires', () => {
   expect(timed.fired).toEqual([])
 })
 
-test('the interval runs only while something is watched', () => {
+test('the interval runs only while exchanges are watched', () => {
   const deadlines = new Deadlines()
   expect(vi.getTimerCount()).toBe(0)
   const timed = new Timed(deadlines, 0)
@@ -87,7 +87,7 @@ test('the interval runs only while something is watched', () => {
   expect(vi.getTimerCount()).toBe(0)
 })
 
-test('time in which the event loop was blocked does not count', () => {
+test('time while the event loop was blocked does not count', () => {
   const deadlines = new Deadlines()
   const timed = new Timed(deadlines, 0)
   deadlines.enterPhase(timed, 'idle_timeout', 1000)
@@ -97,7 +97,7 @@ test('time in which the event loop was blocked does not count', () => {
   expect(timed.fired).toEqual([])
 })
 
-test('exchanges may leave and join in any order, also while others fire', () => {
+test('exchanges may be added and removed in any order, also while others fire', () => {
   fc.assert(
     fc.property(fc.array(fc.tuple(fc.nat(2), fc.nat(20)), { maxLength: 60 }), (steps) => {
       const deadlines = new Deadlines()

@@ -6,7 +6,7 @@ import { ResponseParser, type ResponseSink } from './response-parser.ts'
 
 const MAX_HEADER_BYTES = 4096
 
-/** Notes what the parser says, with body bytes joined: chunking must not show. */
+/** Records the calls of the parser, with joined body bytes: chunking must not matter. */
 class Recorder implements ResponseSink {
   status = 0
   headers: HeaderList = []
@@ -40,7 +40,7 @@ class Recorder implements ResponseSink {
   }
 }
 
-/** Feeds pieces through one shared buffer that is overwritten after each push, as the sockets do. */
+/** Parses pieces in one shared buffer that is overwritten after each push, like socket reads. */
 function parse(
   bytes: Buffer,
   cuts: readonly number[] = [],
@@ -63,7 +63,7 @@ function parse(
   return recorder
 }
 
-/** What bytes of a header mean: UTF-8 where they are that. */
+/** Decodes header bytes: valid UTF-8 as UTF-8. */
 function textOf(bytes: string): string {
   const buffer = Buffer.from(bytes, 'latin1')
   return isUtf8(buffer) ? buffer.toString('utf8') : bytes
@@ -102,7 +102,7 @@ interface Scenario {
 
 const framing = fc.constantFrom('sized', 'chunked', 'until-close', 'head', 'no-body')
 
-/** Any valid response, and what must come out of it. */
+/** Any valid response, and the expected result. */
 const scenario: fc.Arbitrary<Scenario> = fc
   .record({
     framing,
@@ -166,7 +166,7 @@ const scenario: fc.Arbitrary<Scenario> = fc
     }
   })
 
-test('text beyond ASCII in a header is read as UTF-8 where it is that, and as a character for each byte otherwise', () => {
+test('header bytes beyond ASCII are decoded as UTF-8 if valid, and as Latin-1 otherwise', () => {
   const text = 'grün ✓ 日本 \u{1f600}'
   const { headers } = parse(
     Buffer.concat([
@@ -179,7 +179,7 @@ test('text beyond ASCII in a header is read as UTF-8 where it is that, and as a 
 })
 
 describe('valid responses', () => {
-  test('any valid response cut anywhere gives the same head, body and end', () => {
+  test('any valid response split anywhere gives the same head, body and end', () => {
     fc.assert(
       fc.property(scenario, fc.array(fc.nat(5000), { maxLength: 12 }), fc.boolean(), (s, cuts, isDripped) => {
         const recorder = parse(s.bytes, isDripped ? everyByte(s.bytes) : cuts, {
@@ -190,7 +190,7 @@ describe('valid responses', () => {
         expect(recorder.headers).toEqual(s.headers)
         expect(recorder.contentLength).toBe(s.contentLength)
         expect(recorder.body).toBe(s.body)
-        // Left-over bytes in a later read meet an idle connection, which is closed then.
+        // Left-over bytes in a later read reach an idle connection, which is then closed.
         if (s.outcome === 'reusable') expect(recorder.outcome).toBe('reusable')
         else expect(['ended', 'reusable']).toContain(recorder.outcome)
         if (cuts.length === 0 && !isDripped) expect(recorder.outcome).toBe(s.outcome)
@@ -199,7 +199,7 @@ describe('valid responses', () => {
     )
   })
 
-  test('payloads of several chunks in one read leave in one piece', () => {
+  test('payloads of several chunks in one read are passed on as one', () => {
     const recorder = parseText(
       'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n6\r\ndata: \r\n3;x\r\none\r\n2\r\n\n\n\r\n0\r\n\r\n',
     )
@@ -222,7 +222,7 @@ describe('valid responses', () => {
     expect(seen[0].byteOffset).toBe(read.byteOffset + 3)
   })
 
-  test('HTTP/1.0 responses are read to the end but never reused', () => {
+  test('HTTP/1.0 responses are complete but their connection is not reused', () => {
     const recorder = parseText('HTTP/1.0 200 OK\r\ncontent-length: 2\r\n\r\nok')
     expect([recorder.body, recorder.outcome]).toEqual(['ok', 'ended'])
   })
@@ -233,7 +233,7 @@ describe('valid responses', () => {
     expect(recorder.outcome).toBe('reusable')
   })
 
-  test('names of common headers come out right in any case', () => {
+  test('names of common headers are lower-cased from any case', () => {
     const names = [
       'Alt-Svc',
       'Via',
@@ -253,14 +253,14 @@ describe('valid responses', () => {
     expect(seen).toEqual([...names.map((name) => name.toLowerCase()), 'content-length'])
   })
 
-  test('a body that ends with the connection is not whole before that', () => {
+  test('a body without length is incomplete until the connection ends', () => {
     const text = 'HTTP/1.1 200 OK\r\n\r\nbody'
     expect(parseText(text).outcome).toBe('headed')
     const whole = parseText(text, { isClosedAfter: true })
     expect([whole.body, whole.contentLength, whole.outcome]).toEqual(['body', -1, 'ended'])
   })
 
-  test('a sized or chunked body cut short by the end of the connection does not end', () => {
+  test('a sized or chunked body truncated by the end of the connection does not end', () => {
     const sized = 'HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nbody'
     const chunked = 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\nbody\r\n'
     expect(parseText(sized, { isClosedAfter: true }).outcome).toBe('headed')
@@ -316,23 +316,23 @@ describe('invalid responses', () => {
     'a bad trailer': chunked('0\r\nno colon\r\n\r\n'),
     'a head over the limit': head(`a: ${'x'.repeat(MAX_HEADER_BYTES)}\r\n`),
     'many short headers over the limit': head('a: b\r\n'.repeat(MAX_HEADER_BYTES / 6)),
-    'interim responses without end': 'HTTP/1.1 100 Continue\r\n\r\n'.repeat(MAX_HEADER_BYTES / 20),
+    'endless interim responses': 'HTTP/1.1 100 Continue\r\n\r\n'.repeat(MAX_HEADER_BYTES / 20),
     'trailers over the limit': chunked(`0\r\n${'a: b\r\n'.repeat(MAX_HEADER_BYTES / 5)}\r\n`),
     'a chunk extension over the limit': chunked(`1;${'x'.repeat(MAX_HEADER_BYTES)}\r\na\r\n`),
   }
 
-  test.each(Object.entries(cases))('%s is refused, whole and byte by byte', (_, text) => {
+  test.each(Object.entries(cases))('%s is rejected, at once and byte by byte', (_, text) => {
     const bytes = Buffer.from(text, 'latin1')
     expect(parse(bytes).outcome).toBe('invalid')
     expect(parse(bytes, everyByte(bytes)).outcome).toBe('invalid')
   })
 
-  test('what came before the bad bytes is passed on first', () => {
+  test('data before the invalid bytes is passed on first', () => {
     const recorder = parseText(chunked('3\r\nabc\r\nzzz'))
     expect([recorder.body, recorder.outcome]).toEqual(['abc', 'invalid'])
   })
 
-  test('a broken copy of a valid response never crashes, and ends the same way in any pieces', () => {
+  test('a corrupted response never throws, and ends the same way for any split', () => {
     fc.assert(
       fc.property(scenario, fc.nat(5000), fc.nat(255), fc.boolean(), (s, place, byte, isHead) => {
         const bytes = Buffer.from(s.bytes)
@@ -348,7 +348,7 @@ describe('invalid responses', () => {
     )
   })
 
-  test('random bytes never crash', () => {
+  test('random bytes never throw', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 400 }), (bytes) => {
         const recorder = parse(Buffer.from(bytes), [], { isClosedAfter: true })
@@ -358,12 +358,12 @@ describe('invalid responses', () => {
   })
 })
 
-describe('calls from inside a call', () => {
+describe('reentrant calls', () => {
   const bytes = Buffer.from(
     'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\n1\r\nb\r\n0\r\n\r\n',
   )
 
-  test('stop within the head or the body silences the rest', () => {
+  test('stop in the head or body callback prevents later callbacks', () => {
     for (const place of ['onHead', 'onBody'] as const) {
       const parser = new ResponseParser(MAX_HEADER_BYTES)
       const calls: string[] = []
@@ -385,7 +385,7 @@ describe('calls from inside a call', () => {
     }
   })
 
-  test('the next response may be expected from within the end of the last', () => {
+  test('the next response may be started from the end callback of the last', () => {
     const parser = new ResponseParser(MAX_HEADER_BYTES)
     const first = new Recorder()
     const second = new Recorder()

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import type { ChatRequest } from '../../wire/chat.ts'
 import { fromChatBody } from './from-chat-body.ts'
 
-test('the older form of a call and its result become a tool call and its result', () => {
+test('function_call and function messages become a tool call and its result', () => {
   const messages: ChatRequest['messages'] = [
     { role: 'user', content: 'q' },
     { role: 'assistant', content: null, function_call: { name: 'f', arguments: '{"a":1}' } },

@@ -16,7 +16,7 @@ const entry = (id: string, owned_by = 'self_hosted') => ({ id, object: 'model', 
 const EXTERNAL = entry('ext', 'external')
 const auth = { isGatewayKey: (header: string) => header === 'Bearer own' } as unknown as AuthService
 
-/** External workers that answer by URL; records what was asked. */
+/** External workers with a response per URL; records the requests. */
 function sources(
   workers: WorkerEntry[],
   answers: Record<string, unknown>,
@@ -45,7 +45,7 @@ function sources(
 
 const caller = (headers: Record<string, string>) => ({ header: (name: string) => headers[name] })
 
-test('models of all local workers, each id once, the first card wins', () => {
+test('models of all local workers are listed, each id once, and the first card wins', () => {
   const workers = [
     local({ id: 'a' }, { id: 'b', provider: 'xai' }),
     local({ id: 'a', provider: 'late' }),
@@ -61,7 +61,7 @@ test('models of external workers are listed under their provider', async () => {
   expect(registeredModels([known])).toEqual([entry('ext', 'openai')])
 })
 
-test('nothing to list is 503', async () => {
+test('an empty list is a 503', async () => {
   for (const workers of [[], [local()]]) {
     await expect(listModels(caller({}), sources(workers, {}).all)).rejects.toMatchObject({ status: 503 })
   }
@@ -71,7 +71,7 @@ test.each([
   ['authorization', 'Bearer foreign', 'Bearer foreign'],
   ['authorization', 'bearer foreign', 'Bearer foreign'],
   ['x-api-key', 'foreign', 'foreign'],
-])('a foreign key in %s (%j) asks the external workers with it', async (name, value, sent) => {
+])('a foreign key in %s (%j) is used to query the external workers', async (name, value, sent) => {
   const { calls, all } = sources([external('https://e:1'), local({ id: 'a' })], {
     'https://e:1': { data: [{ id: 'gpt', created: 7, owned_by: 'openai' }, { nonsense: true }] },
   })
@@ -87,7 +87,7 @@ test.each([
   ])
 })
 
-test.each([1e18, -1e300, 1.5, '7', null])('a model made at %j has no time', async (created) => {
+test.each([1e18, -1e300, 1.5, '7', null])('an invalid creation time %j becomes 0', async (created) => {
   const { all } = sources([external('https://e:1')], { 'https://e:1': { data: [{ id: 'gpt', created }] } })
   expect(await listModels(caller({ authorization: 'Bearer foreign' }), all)).toMatchObject([{ created: 0 }])
 })
@@ -99,7 +99,7 @@ test.each([
   { authorization: 'Bearer own', 'x-api-key': 'foreign' },
   { authorization: 'Basic foreign' },
   { authorization: 'Bearer ' },
-])('%j never leaves the gateway', async (headers) => {
+])('%j is not sent to workers', async (headers) => {
   const { calls, all } = sources([external('https://e:1'), local({ id: 'a' })], {
     'https://e:1': { data: [{ id: 'x' }] },
   })
@@ -107,13 +107,13 @@ test.each([
   expect(calls).toEqual([])
 })
 
-test('without an auth plugin no key leaves the gateway', async () => {
+test('without an auth plugin no key is sent to workers', async () => {
   const { calls, all } = sources([external('https://e:1'), local({ id: 'a' })], {}, { auth: null })
   await listModels(caller({ authorization: 'Bearer foreign' }), all)
   expect(calls).toEqual([])
 })
 
-test('the registry answers when external workers fail, list nothing or are not ready', async () => {
+test('registered models are listed if external workers fail, list nothing or are not ready', async () => {
   const workers = [
     external('https://dead:1'),
     external('https://empty:1'),
@@ -128,7 +128,7 @@ test('the registry answers when external workers fail, list nothing or are not r
   expect(notReady.calls).toEqual([])
 })
 
-test("a caller's key goes only to the hosts that the configuration names, over TLS", async () => {
+test("a caller's key is sent only to configured hosts, over TLS", async () => {
   const answers = { 'https://e:1': { data: [{ id: 'x' }] }, 'http://e:1': { data: [{ id: 'x' }] } }
   const headers = caller({ authorization: 'Bearer foreign' })
   for (const [url, callerKeyHosts] of [

@@ -23,7 +23,7 @@ test.each<[object, object]>([
   expect(withModelInfo({ ...info }, worker())).toMatchObject(expected)
 })
 
-test('what the worker does not say is taken from its model card', () => {
+test('missing members are taken from the model card', () => {
   expect(withModelInfo({}, worker([{ id: 'card', context_length: 9 }]))).toEqual({
     model_name: 'card',
     max_tokens: 9,
@@ -46,7 +46,7 @@ test.each<[object, object]>([
   expect(withServerInfo({ ...info }, worker())).toMatchObject(expected)
 })
 
-test('neither keys nor settings nobody asked for are shown: the routes are public', () => {
+test('keys and unlisted settings are not shown: the routes are public', () => {
   const info = {
     api_key: 'k1',
     admin_api_key: 'k2',
@@ -54,7 +54,7 @@ test('neither keys nor settings nobody asked for are shown: the routes are publi
     hf_token: 'k4',
     server_args: { api_key: 'k5' },
     internal_states: [{ api_key: 'k6' }],
-    // Names that may be shown, with more than a name, a number or a list of them.
+    // Allowed names with values other than a string, a number or a list of them.
     preferred_sampling_params: { api_key: 'k7' },
     architectures: [{ api_key: 'k8' }],
     version: '1',

@@ -8,7 +8,7 @@ const list = reply(
 )
 const all = { model: 'm', id: null, topK: null, returnDocuments: true }
 
-test('the list is wrapped, in the order of the worker', () => {
+test("the list is wrapped, in the worker's order", () => {
   expect(buildRerankResponse(list, all, 1_760_000_000_999)).toEqual({
     results: [
       { score: 0.9, relevance_score: 0.9, document: 'b', index: 1 },
@@ -22,12 +22,12 @@ test('the list is wrapped, in the order of the worker', () => {
   })
 })
 
-test('top_k cuts the list, and may be longer than it', () => {
+test('top_k truncates the list, and may exceed its length', () => {
   expect(buildRerankResponse(list, { ...all, topK: 1 }, 0).results).toHaveLength(1)
   expect(buildRerankResponse(list, { ...all, topK: 9 }, 0).results).toHaveLength(2)
 })
 
-test('documents are left out when they are not wanted', () => {
+test('documents are omitted if not requested', () => {
   const { results } = buildRerankResponse(list, { ...all, returnDocuments: false }, 0)
   expect(results.map(Object.keys)).toEqual([
     ['score', 'relevance_score', 'index'],
@@ -35,7 +35,7 @@ test('documents are left out when they are not wanted', () => {
   ])
 })
 
-test('the id may be one text or several; a request without model reads unknown', () => {
+test('the id may be one string or several; a missing model becomes unknown', () => {
   expect(buildRerankResponse(list, { ...all, id: ['x', 'y'], model: null }, 0)).toMatchObject({
     id: ['x', 'y'],
     model: 'unknown',
@@ -43,7 +43,7 @@ test('the id may be one text or several; a request without model reads unknown',
 })
 
 test.each(['', '<html>', '{}', 'null', '[{"score":"high","index":0}]', '[{"score":1}]', '[1]'])(
-  'a worker that answers %j is an internal error',
+  'a worker response %j is an internal error',
   (text) => {
     expect(() => buildRerankResponse(reply(text), all, 0)).toThrow(
       expect.objectContaining({ code: 'rerank_response_build_failed', status: 500 }),
@@ -71,7 +71,7 @@ test.each<[string, object, object]>([
     { prompt_tokens: 3, total_tokens: 3 },
   ],
   ['SGLang', [{ index: 1, score: 0.9, meta_info: { prompt_tokens: 4 } }], { total_tokens: 4 }],
-])('a worker may answer like %s', (_kind, answer, usage) => {
+])('a response in the format of %s is accepted', (_kind, answer, usage) => {
   const documents = ['a', 'b']
   const built = buildRerankResponse(reply(JSON.stringify(answer)), { ...all, documents }, 0)
   expect(built.results).toEqual([{ score: 0.9, relevance_score: 0.9, document: 'b', index: 1 }])

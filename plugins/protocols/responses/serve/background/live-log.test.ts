@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { LiveLog } from './live-log.ts'
 
-test('a flush waits until what was taken is kept, also what came while it was written', async () => {
+test('a flush waits until all frames are stored, also those added during a write', async () => {
   const kept: string[] = []
   const writes: (() => void)[] = []
   const append = async (_tenant: string, _id: string, _first: number, frames: readonly string[]) => {

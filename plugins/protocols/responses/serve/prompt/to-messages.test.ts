@@ -1,4 +1,4 @@
-/** Items as messages: order, grouping, pairs of calls and outputs, whatever the items are. */
+/** Conversion of items to messages: order, grouping, pairs of calls and outputs, for any items. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { HistoryItem } from '#kernel'
@@ -26,7 +26,7 @@ const output = (id: string, text: unknown = 'r') => ({
   output: text,
 })
 
-test('instructions come first, and a developer is the system', () => {
+test('instructions come first, and developer messages become system messages', () => {
   expect(
     messagesOf(
       [
@@ -61,7 +61,7 @@ test('an image keeps its URL', () => {
   ])
 })
 
-test('calls of a turn are one message, their outputs follow in the order of the calls', () => {
+test('calls of a turn are one message, and outputs follow in the order of the calls', () => {
   const messages = messagesOf([call('a', '{ "x" : 1 }'), call('b', 'no json'), output('b'), output('a')])
   expect(messages).toEqual([
     {
@@ -77,7 +77,7 @@ test('calls of a turn are one message, their outputs follow in the order of the 
   ])
 })
 
-test('text between a call and its output joins the turn; the next call is another turn', () => {
+test('text between a call and its output is merged into the turn; the next call starts another turn', () => {
   const said = { role: 'assistant', content: 'working' }
   expect(messagesOf([call('a'), said, output('a'), call('b'), output('b')]).map(({ role }) => role)).toEqual([
     'assistant',
@@ -87,19 +87,19 @@ test('text between a call and its output joins the turn; the next call is anothe
   ])
 })
 
-test('what has no other half is refused', () => {
+test('a call without output and an output without call are rejected', () => {
   expect(() => messagesOf([output('a')])).toThrow(/No tool call found .* call_id a\./)
   expect(() => messagesOf([call('a'), { role: 'user', content: 'x' }])).toThrow(/No tool output found .* a\./)
   expect(() => messagesOf([call('a'), output('a'), output('a')])).toThrow(/No tool call found/)
 })
 
-test('assistant messages with a phase', () => {
+test('assistant messages with a phase are accepted', () => {
   const items = ['commentary', 'final_answer'].map((phase) => ({ role: 'assistant', content: phase, phase }))
   expect(itemsOf(items)).toMatchObject([{ phase: 'commentary' }, { phase: 'final_answer' }])
   expect(messagesOf([...items, { role: 'user', content: 'x' }])).toHaveLength(2)
 })
 
-test('pictures in an output follow the tool messages', () => {
+test('images in an output follow the tool messages', () => {
   const parts = [
     { type: 'input_text', text: 'a screen' },
     { type: 'input_image', image_url: 'https://x/y.png' },
@@ -119,7 +119,7 @@ test('pictures in an output follow the tool messages', () => {
   ])
 })
 
-test('ids that come again in another turn are told apart', () => {
+test('ids that repeat in another turn are made unique', () => {
   const messages = messagesOf([
     call('call_0'),
     output('call_0', 'one'),
@@ -133,7 +133,7 @@ test('ids that come again in another turn are told apart', () => {
   ])
 })
 
-test('reasoning of earlier turns goes back with the calls that it led to only, also sealed', () => {
+test('reasoning of earlier turns is sent back only with the calls that followed it, also sealed', () => {
   const encrypted_content = seal.seal('t', { text: 'secret thoughts' })
   const items = [{ type: 'reasoning', summary: [], encrypted_content }, call('a'), output('a')]
   expect(messagesOf(items)[0].reasoning_content).toBe('secret thoughts')
@@ -143,7 +143,7 @@ test('reasoning of earlier turns goes back with the calls that it led to only, a
   expect(seal.open('another tenant', encrypted_content)).toBeNull()
 })
 
-test('reasoning that cannot be opened is dropped and counted; the rest of its turn stays', () => {
+test('reasoning that cannot be decrypted is dropped and counted; the rest of its turn stays', () => {
   const sealed = seal.seal('t', { text: 'secret thoughts' })
   const damaged = `${sealed.slice(0, -3)}AAA`
   for (const encrypted_content of [
@@ -165,7 +165,7 @@ test('reasoning that cannot be opened is dropped and counted; the rest of its tu
   }
 })
 
-test('whatever the items, each call has one result right behind it, or the input is refused', () => {
+test('for any items, each call is followed by one result, or the input is rejected', () => {
   const id = fc.constantFrom('a', 'b', 'c')
   const item = fc.oneof(
     id.map((one) => call(one)),
