@@ -335,8 +335,7 @@ test('@anthropic-ai/sdk over a cloud service: thinking, a tool, betas, and the m
   expect((two.json() as { messages: unknown[] }).messages[1]).toEqual(history[1])
   const models: string[] = []
   for await (const { id, type } of client.models.list({ limit: 1_000 })) models.push(`${type} ${id}`)
-  // Models of the service without an alias are not listed.
-  expect(models).toEqual(['model claude-mine'])
+  expect(models).toEqual(['model test-model', 'model claude-mine'])
 })
 
 test('the OpenAI client over a cloud service: thinking, a tool, its result, streamed', async () => {

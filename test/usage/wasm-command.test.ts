@@ -180,7 +180,7 @@ describe('weir wasm test', () => {
     expect(code).toBe(1)
     // On a fast machine the fuel limit is reached first.
     expect(out).toMatch(/the call failed: the call (exceeded 1500 ms|used up its fuel)/)
-    expect(out).toContain('the gateway answers 500 wasm_module_failed (on_failure closed)')
+    expect(out).toContain('the gateway responds with 500 wasm_module_failed (on_failure closed)')
     expect(out).toContain('its memory was near the limit of 4.0 MiB')
     expect(out).toContain('3 steps in 1 case: 1 ok, 2 failed')
   })
@@ -267,7 +267,7 @@ test('weir wasm bench rejects an input whose call never ends', async () => {
   )
   const end = await wasm('bench', 'teapot/build/module.wasm', '--timeout-ms', '200')
   // Fuel or deadline, whichever is reached first.
-  const problem = /(exceeded 200 ms|used up its fuel).*, so nothing can be measured/
+  const problem = /(exceeded 200 ms|used up its fuel).*, so it cannot be measured/
   expect(end).toMatchObject({ code: 1, out: '', err: expect.stringMatching(problem) })
 })
 
