@@ -10,7 +10,10 @@ import type { WorkerEntry } from './worker.ts'
 export interface RelayOptions {
   /** Model that the client sent; aliases are resolved and replaced in the body. Null accepts any worker. Default: the body's `model`. */
   readonly model?: string | null
-  /** Label of metrics only; the worker's content type decides how the response is relayed. Default: the body's `stream`. */
+  /**
+   * Label of metrics; the worker's content type decides how the response is relayed. If true, a response of any other type than
+   * a stream is a failure of the worker. Default: the label is the body's `stream`, and any type is relayed.
+   */
   readonly stream?: boolean
   /** Path on the worker, with a leading slash. */
   readonly path: string

@@ -23,7 +23,7 @@ export function mayHoldCredential(header: string): boolean {
 /** Values are the log messages. */
 const MESSAGES = {
   credentials: "worker rejects the gateway's credentials",
-  stream: 'worker answers a stream request without an event stream',
+  stream: 'worker answers a stream request without a stream',
   model: 'worker does not serve a model that it lists',
 } as const
 
@@ -40,7 +40,8 @@ export class MisconfiguredWorkers {
     if (this.#sinceMs.has(worker)) return
     this.#sinceMs.set(worker, performance.now())
     const fields = { worker: worker.url, status, model, has_api_key: worker.apiKey !== null }
-    this.#log.error(fields, MESSAGES[fault])
+    if (fault === 'credentials') this.#log.error(fields, MESSAGES[fault])
+    else this.#log.warn(fields, MESSAGES[fault])
   }
 
   /** Called for each request that the worker answered as expected. */

@@ -70,7 +70,7 @@ export class Relay implements Call, CallHandler, SinkListener {
   }
 
   get needsStream(): boolean {
-    return this.stream
+    return this.#options.stream === true
   }
 
   requestFor(worker: WorkerEntry, model: string): UpstreamRequest {

@@ -46,7 +46,7 @@ export const upstreamErrors = defineErrors('upstream', {
     kind: 'bad_gateway',
     source: 'worker',
     retry: 'before-first-byte',
-    text: () => 'a worker answered a stream request without an event stream',
+    text: () => 'a worker answered a stream request without a stream',
   },
   worker_refused: {
     kind: 'bad_gateway',

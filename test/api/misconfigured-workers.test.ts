@@ -58,6 +58,13 @@ describe('a stream request that is answered without an event stream', () => {
     expect(await response.json()).toMatchObject({ error: { code: 'worker_not_streaming' } })
   })
 
+  test('a route that does not stream passes on what the worker answers, whatever the client sends', async () => {
+    const fleet = await openFleet({ workers: [{ spec: { apis: ['embeddings'] } }] })
+    fleet.workers[0].script('POST /v1/embeddings', jsonAnswer({ data: [] }))
+    const response = await fleet.post('/v1/embeddings', { model: 'test-model', input: 'a', stream: true })
+    expect([response.status, await response.json()]).toEqual([200, { data: [] }])
+  })
+
   test('a compressed event stream, and a whole answer to a request without stream, are passed on', async () => {
     const fleet = await openFleet()
     const zipped = rawAnswer(gzipSync(STREAM), {

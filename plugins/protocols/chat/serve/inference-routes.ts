@@ -179,7 +179,7 @@ function handlerOf(
 }
 
 function relayHandler(host: Host, row: InferenceRow, check: FullCheck | null): RouteDefinition['handler'] {
-  const { path, needsModel, endpoint } = row
+  const { path, needsModel, endpoint, streams } = row
   const checkCompletion =
     endpoint === 'chat' || endpoint === 'completions' ? checkStreamCompletion : undefined
   return (ctx) => {
@@ -187,7 +187,12 @@ function relayHandler(host: Host, row: InferenceRow, check: FullCheck | null): R
     if (needsModel && (model === null || model === ''))
       throw chatErrors.missing_model.with({ param: 'model' })
     if (check !== null) check(ctx)
-    host.upstream.relay(ctx, { model: model === '' ? null : model, stream, path, checkCompletion })
+    host.upstream.relay(ctx, {
+      model: model === '' ? null : model,
+      stream: streams && stream,
+      path,
+      checkCompletion,
+    })
   }
 }
 

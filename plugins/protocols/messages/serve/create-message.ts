@@ -39,7 +39,7 @@ export function createMessage(parts: CreateParts, ctx: RequestContext): void {
     const namesServers = checkHead(ctx.bodyBytes, true)
     if (!namesServers || !runsTools(parts, ctx, model)) {
       withoutUnsignedThinking(ctx, host, model)
-      host.upstream.relay(ctx, { model, ...passThrough })
+      host.upstream.relay(ctx, { model, stream: ctx.peek().stream, ...passThrough })
       return
     }
   }
