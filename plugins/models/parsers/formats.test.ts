@@ -48,6 +48,13 @@ test('every format has examples', () => {
   expect(names.filter((name) => !shown.has(name))).toEqual([])
 })
 
+/** Arguments that break after their first member: the rest of the text is content. */
+const BROKEN_ARGUMENTS = [
+  '<|tool_call>call:p{code:007,n:2":{}}]',
+  '<|tool_call>call:p{code:007, :1}',
+  '<|tool_call>call:p{code:007 x}',
+]
+
 test.each(names)('the result of %s does not depend on the split of the text', (name) => {
   fc.assert(
     fc.property(
@@ -64,7 +71,7 @@ test.each(names)('the result of %s does not depend on the split of the text', (n
         expect(kept.calls).toEqual(direct.calls)
       },
     ),
-    { numRuns: 1_000 },
+    { numRuns: 1_000, examples: BROKEN_ARGUMENTS.map((text) => [text, [], false, true]) },
   )
 })
 

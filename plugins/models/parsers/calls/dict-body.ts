@@ -66,7 +66,9 @@ export class DictBody implements BodyReader {
     if (this.#state === STRING) return this.#readString(text, at)
     if (this.#state === OTHER) return this.#readOther(text, at)
     while (at < text.length && isSpace(text.charCodeAt(at))) at++
-    if (at === text.length) return at > from ? at : -1
+    // Read by itself, so that what is left of failed arguments does not depend on chunk borders.
+    if (at > from) return at
+    if (at === text.length) return -1
     if (this.#state === KEY) return this.#readKey(text, at)
     if (this.#state === VALUE_START) return this.#startValue(text, at)
     return this.#endMember(text, at)
@@ -160,7 +162,11 @@ export class DictBody implements BodyReader {
     const schema = this.#out.options.tools.parameter(this.#tool, this.#key)
     const value = this.#gathered + text.slice(from, at)
     const json = quotedValueToJson(value, this.#mark.markers[0], schema)
-    if (json === null) return this.#waits(false)
+    if (json === null) {
+      // With its text read: parts of it may have arrived, and been read, before.
+      this.status = FAILED
+      return at
+    }
     this.#out.arguments(this.#head() + json)
     this.#state = BEHIND_VALUE
     return at
