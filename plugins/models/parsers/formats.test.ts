@@ -53,7 +53,7 @@ const BROKEN_ARGUMENTS = [
   '<|tool_call>call:p{code:007,n:2":{}}]',
   '<|tool_call>call:p{code:007, :1}',
   '<|tool_call>call:p{code:007 x}',
-]
+].map((text): [string, number[], boolean, boolean] => [text, [], false, true])
 
 test.each(names)('the result of %s does not depend on the split of the text', (name) => {
   fc.assert(
@@ -71,7 +71,7 @@ test.each(names)('the result of %s does not depend on the split of the text', (n
         expect(kept.calls).toEqual(direct.calls)
       },
     ),
-    { numRuns: 1_000, examples: BROKEN_ARGUMENTS.map((text) => [text, [], false, true]) },
+    { numRuns: 1_000, examples: BROKEN_ARGUMENTS },
   )
 })
 
