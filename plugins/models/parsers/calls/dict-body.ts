@@ -66,7 +66,7 @@ export class DictBody implements BodyReader {
     if (this.#state === STRING) return this.#readString(text, at)
     if (this.#state === OTHER) return this.#readOther(text, at)
     while (at < text.length && isSpace(text.charCodeAt(at))) at++
-    // Read by itself, so that what is left of failed arguments does not depend on chunk borders.
+    // A step of its own, so that the remaining text of failed arguments does not depend on chunk boundaries.
     if (at > from) return at
     if (at === text.length) return -1
     if (this.#state === KEY) return this.#readKey(text, at)
@@ -163,7 +163,7 @@ export class DictBody implements BodyReader {
     const value = this.#gathered + text.slice(from, at)
     const json = quotedValueToJson(value, this.#mark.markers[0], schema)
     if (json === null) {
-      // With its text read: parts of it may have arrived, and been read, before.
+      // The text of the value is consumed too, because earlier chunks of it already are.
       this.status = FAILED
       return at
     }

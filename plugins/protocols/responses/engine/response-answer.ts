@@ -16,7 +16,7 @@ export const KINDS: ReadonlyMap<unknown, OpenItem['kind']> = new Map([
   ['function_call', 'call'],
 ])
 /** Members of items that their events have, or that the gateway writes itself. */
-const TOLD: Readonly<Record<'message' | 'reasoning' | 'call', ReadonlySet<string>>> = {
+const EVENT_MEMBERS: Readonly<Record<'message' | 'reasoning' | 'call', ReadonlySet<string>>> = {
   message: new Set(['id', 'type', 'status', 'role', 'content']),
   reasoning: new Set(['id', 'type', 'status', 'summary', 'content', 'encrypted_content']),
   call: new Set(['id', 'type', 'status', 'call_id', 'name', 'arguments']),
@@ -44,6 +44,8 @@ export class ResponseAnswer {
   readonly #sink: EngineSink
   /** The client speaks the format, so that it gets what other formats lack. */
   readonly #isNative: boolean
+  /** Names of the declared functions, from the first call in a namespace on. */
+  #declared: ReadonlySet<string> | null = null
   /** By the worker's index; null once it has ended. */
   readonly #items = new Map<unknown, OpenItem | null>()
   /** Complete items, for a request whose next round sends them back. */
@@ -99,7 +101,7 @@ export class ResponseAnswer {
         type: 'item_started',
         choice: CHOICE,
         item: kind,
-        members: membersBeside(TOLD[kind], item),
+        members: membersBeside(EVENT_MEMBERS[kind], item),
       })
   }
 
@@ -107,13 +109,13 @@ export class ResponseAnswer {
   #nameOf({ namespace, name }: Json): string {
     if (!isText(namespace)) return String(name)
     const member = memberName(namespace, String(name))
-    const isDeclared = this.#attempt.request.tools?.some((tool) => tool.function.name === member)
-    return isDeclared === true ? member : String(name)
+    this.#declared ??= new Set(this.#attempt.request.tools?.map((tool) => tool.function.name))
+    return this.#declared.has(member) ? member : String(name)
   }
 
   #ofCall(item: Json): { members?: Json } {
     if (!this.#isNative) return {}
-    return { members: membersBeside(TOLD.call, item) }
+    return { members: membersBeside(EVENT_MEMBERS.call, item) }
   }
 
   /** Index of the open item with this id of the worker; undefined if there is none. */
@@ -254,7 +256,11 @@ export class ResponseAnswer {
 
   #endText(kind: 'message' | 'reasoning', item: Json): void {
     if (this.#isNative)
-      this.#sink.emit({ type: 'item_done', choice: CHOICE, members: membersBeside(TOLD[kind], item) })
+      this.#sink.emit({
+        type: 'item_done',
+        choice: CHOICE,
+        members: membersBeside(EVENT_MEMBERS[kind], item),
+      })
   }
 
   #endNative({ number }: OpenItem, item: Json): void {
@@ -299,6 +305,8 @@ function beginPart(open: OpenItem, part: number): void {
 }
 
 /** Members that the worker added to the format, or that the gateway does not read. */
-function membersBeside(told: ReadonlySet<string>, item: Json): Json {
-  return Object.fromEntries(Object.entries(item).filter(([name]) => !told.has(name) && !name.startsWith('_')))
+function membersBeside(excluded: ReadonlySet<string>, item: Json): Json {
+  return Object.fromEntries(
+    Object.entries(item).filter(([name]) => !excluded.has(name) && !name.startsWith('_')),
+  )
 }
