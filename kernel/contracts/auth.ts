@@ -18,6 +18,8 @@ export interface Identity {
   readonly tenant: string
   /** Null if no key is configured, so that the route is open. */
   readonly role: 'admin' | 'user' | null
+  /** Id of the key, unique in its tenant; never a secret. Absent for keys without an id and for tokens. */
+  readonly keyId?: string
 }
 
 /** Credentials of a request; undefined if absent. */
