@@ -16,20 +16,17 @@ const ODD_STRINGS = ['\\\\', '\\"', '\\u0000', '\\ud83d', '\n', '\\ud83d\\ude00'
 const nest = (depth: number) => '['.repeat(depth) + ']'.repeat(depth)
 
 const corpus: readonly string[] = [
-  // A2, A3, A4: marks that are incomplete, repeated, or closed without an opening mark.
+  // Marks that are incomplete, repeated, or closed without an opening mark.
   ...marks.flatMap((mark) => [mark.slice(0, -1), mark + mark, `${mark}x`]),
-  // A5: marks inside JSON strings.
+  // Marks inside JSON strings.
   ...['</tool_call>', '<tool_call>', '[TOOL_CALLS]', '<|tool_call_end|>', '<|END_ACTION|>', ']'].map(
     (mark) => `<tool_call>\n{"name":"f","arguments":{"t":"${mark}"}}\n</tool_call>`,
   ),
-  // A6, A7
   '</think>a<think>',
   '<tool_call><function=f><parameter=t><think>x</think></parameter></function></tool_call>',
   '<think><tool_call>{"name":"f"}</tool_call></think>',
-  // A8
   '<tool_call>\n{"name":"f","arguments":{"c":"<tool_call>\\n{\\"name\\":\\"g\\"}\\n</tool_call>"}}\n</tool_call>',
   '[f(a=[g(b=1)])]',
-  // A9 to A12
   ...ODD_NAMES.flatMap((name) => [
     `<tool_call>{"name":"${name}","arguments":{}}</tool_call>`,
     `<tool_call><function=${name}></function></tool_call>`,
@@ -40,30 +37,23 @@ const corpus: readonly string[] = [
     `<tool_call>f\n<arg_key>a</arg_key><arg_value>${value}</arg_value></tool_call>`,
     `[f(a=${value})]`,
   ]),
-  // A13
   ...[40, 127, 200].map((depth) => `{"name":"f","arguments":{"a":${nest(depth)}}}`),
-  // A14
   ...["'''x'''", '[)]', "'['", '1,', 'b.c', '**x', 'lambda: 0', '(1', "b'x'", "f'{x}'"].map(
     (value) => `[f(a=${value})]`,
   ),
-  // A15
   "<tool_call><function='f'><parameter = a>1</parameter></function></tool_call>",
   '<minimax:tool_call><invoke  name=\'f\' id="1"><!-- x --><parameter name="a"><![CDATA[<b>]]></parameter></invoke></minimax:tool_call>',
-  // A16, A17
   '<tool_call>\r\n{"name":"f","arguments":{}}\r\n</tool_call>',
   '<tool_call>f\r\n<arg_key>a</arg_key>\r\n<arg_value>1</arg_value>\r\n</tool_call>',
   '\ufeff<tool_call>\u00a0{"name":"f"}\u200d</tool_call>',
-  // A18, A19
   '<|tool_calls_begin|><|tool_call_begin|>function<|tool_sep|><steptml:invoke name="f"></steptml:invoke>',
   '<｜tool_calls_begin｜><｜tool▁call▁begin｜>function<｜tool_sep｜>f',
-  // A20
   '[TOOL_CALLS] <tool_call>{"name":"f"}</tool_call>',
-  // A24
   '<｜DSML｜function_calls><｜DSML｜invoke name="f"><｜end▁of▁sentence｜>',
 ]
 
 test.each(toolFormats.map(({ name }) => name))(
-  'parsers 6.6: the result of %s does not depend on the split of the text',
+  'the result of %s does not depend on the split of the text',
   (name) => {
     for (const text of corpus) {
       whole(name, text)

@@ -64,7 +64,7 @@ test.each(names)(
 )
 
 test.each(reasoningFormats.map(({ name }) => name))(
-  'parsers 6.1 I8: reasoning of %s takes linear time',
+  'reasoning of %s takes linear time',
   (name) => {
     for (const attack of [
       '<',

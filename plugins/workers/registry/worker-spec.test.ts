@@ -119,7 +119,7 @@ const URL = 'http://10.0.0.1:8000'
 const parse = (health: object): WorkersConfig => defineValidator(workersConfig).parse({ health })
 const ofWorker = (health: object) => toWorkerSpec({ url: URL, health }).health
 
-test('D5: the configuration file has the member names of one worker, and the path of the probe', () => {
+test('the configuration file has the member names of one worker, and the path of the probe', () => {
   const names = Object.keys(workersConfig.properties.health.properties)
   expect(names.sort()).toEqual([...Object.keys(HealthSchema.properties), 'endpoint'].sort())
 })
