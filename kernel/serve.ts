@@ -10,6 +10,7 @@ import { type ControlError, guardControl } from './control-guard.ts'
 import { messageOf } from './errors/message-of.ts'
 import { checkServerBinary } from './http/server-binary.ts'
 import { loadPlugins, type PluginCatalog } from './load-plugins.ts'
+import { ControlMetrics } from './observe/control-metrics.ts'
 import { createLogger } from './observe/log.ts'
 import { type MetricsSnapshot, mergeSnapshots } from './observe/metrics-snapshot.ts'
 import {
@@ -114,6 +115,7 @@ class Control {
   readonly #shared = new SharedMemory()
   readonly #threadCount: number
   #thread: GatewayThread | null = null
+  #metrics: ControlMetrics | null = null
   #threads: DataThreads | null = null
   readonly #shutdown = new ShutdownRequest()
   #unguard: () => void = () => {}
@@ -173,6 +175,8 @@ class Control {
       },
       plugins,
     )
+    this.#metrics = new ControlMetrics(this.#thread.metrics)
+    this.#noteReload(this.#thread, true)
     this.#reloads = new Map(plugins.map(({ manifest }) => [manifest.name, manifest.reloads ?? []]))
     this.#unguard = guardControl(this.#log, (error) => {
       this.#failure = error
@@ -248,12 +252,19 @@ class Control {
       })
       const { next, applied, needsRestart, plugins } = change
       await this.#takeOver(thread, { config: next, plugins })
+      this.#noteReload(thread, true)
       this.#log.info({ applied, needs_restart: needsRestart }, 'configuration reloaded')
       return { applied, needsRestart }
     } catch (err) {
+      if (thread !== null) this.#noteReload(thread, false)
       this.#log.error({ err }, 'configuration not reloaded; the previous one stays in effect')
       throw err
     }
+  }
+
+  #noteReload(thread: GatewayThread, isSuccessful: boolean): void {
+    this.#metrics?.reloaded(isSuccessful)
+    this.#metrics?.useCertificates(thread.certificatesExpireAtMs)
   }
 
   /** Reloads control first and rolls it back on failure, then publishes to the data threads. */

@@ -1,6 +1,6 @@
 /** Certificate files of the listener, checked here because the server library does not report errors. */
 
-import { hash } from 'node:crypto'
+import { hash, X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { createSecureContext, getCACertificates, setDefaultCACertificates } from 'node:tls'
 import type { TlsConfig } from '../config/tls-config.ts'
@@ -25,11 +25,21 @@ export interface TlsFiles {
   readonly ca_file_name?: string
 }
 
-/**
- * @returns a digest of the files, which changes with their content
- * @throws TlsFileError naming the setting whose file cannot be used
- */
-export function checkTlsFiles({ certFile, keyFile, keyPassphrase, clientCaFile }: TlsConfig): string {
+/** State of the certificate files. */
+export interface CheckedTlsFiles {
+  /** Changes with the content of the files. */
+  readonly digest: string
+  /** End of validity of the first certificate in a file, milliseconds since the epoch, by setting. */
+  readonly expiresAtMs: ReadonlyMap<string, number>
+}
+
+/** @throws TlsFileError naming the setting whose file cannot be used */
+export function checkTlsFiles({
+  certFile,
+  keyFile,
+  keyPassphrase,
+  clientCaFile,
+}: TlsConfig): CheckedTlsFiles {
   const cert = read('kernel.tls.certFile', certFile)
   const key = read('kernel.tls.keyFile', keyFile)
   const ca = clientCaFile === undefined ? '' : read('kernel.tls.clientCaFile', clientCaFile)
@@ -39,7 +49,13 @@ export function checkTlsFiles({ certFile, keyFile, keyPassphrase, clientCaFile }
     const reason = messageOf(cause)
     throw new TlsFileError('kernel.tls', `has a certificate and a key that cannot be used: ${reason}`, cause)
   }
-  return hash('sha256', `${cert}\0${key}\0${ca}`)
+  const expiresAtMs = new Map([['kernel.tls.certFile', expiryOf(cert)]])
+  if (ca !== '') expiresAtMs.set('kernel.tls.clientCaFile', expiryOf(ca))
+  return { digest: hash('sha256', `${cert}\0${key}\0${ca}`), expiresAtMs }
+}
+
+function expiryOf(pem: string): number {
+  return new X509Certificate(pem).validToDate.getTime()
 }
 
 export function toTlsFiles({ certFile, keyFile, keyPassphrase, clientCaFile }: TlsConfig): TlsFiles {

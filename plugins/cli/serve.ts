@@ -23,7 +23,7 @@ export async function defineServe(command: Command, args: readonly string[]): Pr
 async function runServe(command: Command, showQuickStart: boolean): Promise<void> {
   const [{ exposureWarning, quickStart, readyBlock }, { readVersion }] = await Promise.all([
     import('./ready-block.ts'),
-    import('./version.ts'),
+    import('../../kernel/version.ts'),
   ])
   const config = await loadFromOptions(command)
   const warning = exposureWarning(config)
