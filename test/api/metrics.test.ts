@@ -330,6 +330,14 @@ describe('a scrape has', () => {
     expect(samples('weir_worker_cb_consecutive_failures')).toContain('worker=chat 2')
   })
 
+  test('the build, and the memory of the thread by kind', () => {
+    expect(samples('weir_build_info')).toEqual([`version=0.1.0,node_version=${process.versions.node} 1`])
+    const memory = samples('weir_thread_memory_bytes').map((line) => line.split(' '))
+    const kinds = ['array_buffers', 'external', 'heap_total', 'heap_used']
+    expect(memory.map(([labels]) => labels)).toEqual(kinds.map((kind) => `thread=0,kind=${kind}`))
+    for (const [, bytes] of memory) expect(Number(bytes)).toBeGreaterThan(100_000)
+  })
+
   test('open work, while it is in progress', () => {
     expect(OPEN_WORK.map((name) => samples(name, name, midway))).toEqual([
       ['1'],
