@@ -265,6 +265,11 @@ export class GatewayThread {
     await this.#plugins.reload(plugins, (name) => deepFreeze(withoutSource(config.plugins[name])))
   }
 
+  /** What plugins would do in a reload. @throws BootError naming the plugin whose reload would fail */
+  planReload({ config, plugins }: RunningConfigState): string[] {
+    return this.#plugins.planReload(plugins, (name) => deepFreeze(withoutSource(config.plugins[name])))
+  }
+
   async stop(): Promise<void> {
     this.closeServers()
     await this.#plugins.stop()

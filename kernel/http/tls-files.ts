@@ -67,16 +67,22 @@ export function toTlsFiles({ certFile, keyFile, keyPassphrase, clientCaFile }: T
   }
 }
 
+/** @returns the certificates in the file @throws TlsFileError */
+export function checkAuthorities(caFile: string): string[] {
+  const certificates = certificatesIn(read('kernel.caFile', caFile))
+  if (certificates.length === 0)
+    throw new TlsFileError('kernel.caFile', `must contain PEM certificates, ${caFile} has none`)
+  return certificates
+}
+
 /** Adds authorities to those that this thread trusts. @throws TlsFileError */
 export function trustAuthorities(caFile: string): void {
-  const pem = read('kernel.caFile', caFile)
-  if (certificatesIn(pem).length === 0)
-    throw new TlsFileError('kernel.caFile', `must contain PEM certificates, ${caFile} has none`)
+  const certificates = checkAuthorities(caFile)
   // Since Node 22.19.
   if (typeof setDefaultCACertificates !== 'function')
     throw new TlsFileError('kernel.caFile', 'requires Node 22.19; set NODE_EXTRA_CA_CERTS with an older one')
   const known = getCACertificates('default')
-  const added = certificatesIn(pem).filter((one) => !known.includes(one))
+  const added = certificates.filter((one) => !known.includes(one))
   if (added.length > 0) setDefaultCACertificates([...known, ...added])
 }
 

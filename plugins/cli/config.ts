@@ -1,4 +1,4 @@
-/** `weir config`: checks and shows the configuration without starting anything. */
+/** `weir config`: checks and shows a configuration without a gateway, and changes that of a running one. */
 import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import { BootError } from '../../kernel/errors/boot-error.ts'
@@ -8,21 +8,17 @@ import { PluginMistakes } from '../../kernel/plugin/plugin-errors.ts'
 import { addConfigOptions, loadFromOptions } from './config-options.ts'
 import { ConfigError, type ConfigProblem } from './configuration/config-error.ts'
 import { parseSource } from './configuration/config-source.ts'
-import { clientOf, withGateway } from './gateway-client.ts'
+import { addLiveCommands } from './live-config.ts'
 
 const EXAMPLES = `
 Examples:
   weir config check weir.yaml
   weir config show weir.yaml --port 8080
   weir config show --json | jq .kernel
-  weir config apply weir.yaml --gateway http://127.0.0.1:30000
+  weir config plan weir.yaml --gateway http://127.0.0.1:30000
+  weir config apply weir.yaml
+  weir config rollback
   weir config schema > weir.schema.json`
-
-/** Response of POST /config/apply. */
-interface AppliedConfig {
-  readonly applied: readonly string[]
-  readonly needs_restart: readonly string[]
-}
 
 export async function defineConfig(command: Command, args: readonly string[]): Promise<void> {
   command.addHelpText('after', EXAMPLES)
@@ -43,15 +39,7 @@ export async function defineConfig(command: Command, args: readonly string[]): P
       showConfig(show, file, options.json === true),
     )
 
-  withGateway(
-    command
-      .command('apply [file]')
-      .description(
-        'Reload the configuration of a running gateway; validates the file first if one is given.',
-      ),
-  ).action((file: string | undefined, options: { json?: boolean }, self: Command) =>
-    applyConfig(self, file, options.json === true),
-  )
+  addLiveCommands(command)
 
   command
     .command('schema')
@@ -99,20 +87,6 @@ async function showConfig(command: Command, file: string | undefined, asJson: bo
   )
   const shown = maskSecrets(config, Object.fromEntries(schemas))
   process.stdout.write(asJson ? `${JSON.stringify(shown, null, 2)}\n` : renderYaml(shown))
-}
-
-async function applyConfig(command: Command, file: string | undefined, asJson: boolean): Promise<void> {
-  if (file !== undefined) await checkFile(command, file)
-  const report = (await clientOf(command).call('POST', '/config/apply')) as AppliedConfig
-  if (asJson) {
-    console.log(JSON.stringify(report, null, 2))
-    return
-  }
-  const { applied, needs_restart } = report
-  console.log(
-    applied.length === 0 ? 'no setting that can be reloaded has changed' : `applied: ${applied.join(', ')}`,
-  )
-  if (needs_restart.length > 0) console.log(`needs a restart: ${needs_restart.join(', ')}`)
 }
 
 async function showSchema(): Promise<void> {

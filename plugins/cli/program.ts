@@ -33,7 +33,7 @@ const SUBCOMMANDS: readonly Subcommand[] = [
   },
   {
     name: 'config',
-    summary: 'check and show the configuration',
+    summary: 'check, show, plan, apply and roll back the configuration',
     load: async () => (await import('./config.ts')).defineConfig,
   },
   {

@@ -245,12 +245,14 @@ test('a SIGHUP during the start is handled once the start is complete', async ()
     catalog: { slow: async () => ({ default: slow }) },
     entry: import.meta.url,
     config,
-    reload: async (running) => ({
-      next: { ...running, plugins: { slow: { word: 'b' } } },
-      applied: ['plugins.slow.word'],
-      needsRestart: [],
-      plugins: ['slow'],
-    }),
+    source: {
+      readChange: async (running) => ({
+        next: { ...running, plugins: { slow: { word: 'b' } } },
+        applied: ['plugins.slow.word'],
+        needsRestart: [],
+        plugins: ['slow'],
+      }),
+    },
     watch: (controls) => {
       watched.resolve(controls)
       return () => {}
