@@ -1,5 +1,5 @@
 /** `weir doctor` against real gateways: findings and exit code. */
-import { chmodSync, writeFileSync } from 'node:fs'
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
 import {
@@ -50,7 +50,7 @@ test('a healthy gateway has no failing check', async () => {
   const { code, findings, of } = await doctor(file)
   expect(findings.filter(({ verdict }) => verdict === 'fail')).toEqual([])
   expect(code).toBe(0)
-  for (const check of ['configuration', 'store', 'readiness', 'metrics'])
+  for (const check of ['configuration', 'store', 'readiness', 'metrics', 'reload'])
     expect(of(check)[0].verdict).toBe('ok')
   expect(of('worker')).toEqual([{ verdict: 'ok', check: 'worker', text: `${sim.url}: ready` }])
   expect(of('clock')[0].verdict).toBe('ok')
@@ -58,6 +58,16 @@ test('a healthy gateway has no failing check', async () => {
 
   const { stdout } = await runCommand(['doctor', '--config', file]).ended
   expect(stdout).toMatch(/^ok +readiness +http:/m)
+
+  const text = readFileSync(file, 'utf8')
+  writeFileSync(file, '{ "kernel": { "port": -1 } }')
+  gateway.command.signal('SIGHUP')
+  await gateway.command.line(/configuration not reloaded/)
+  writeFileSync(file, text)
+  expect((await doctor(file)).of('reload')[0]).toMatchObject({
+    verdict: 'fail',
+    advice: expect.stringContaining('weir config apply'),
+  })
 })
 
 test('failed checks come with advice, and the exit code is 1', async () => {

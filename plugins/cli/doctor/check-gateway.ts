@@ -53,8 +53,8 @@ export async function checkReadiness(config: LoadedConfig, url: string): Promise
   }
 }
 
-/** The limit of the running process, which is not that of this shell. */
-export async function checkDescriptors(config: LoadedConfig): Promise<Finding[]> {
+/** The last reload, and the descriptor limit of the running process, which is not that of this shell. */
+export async function checkMetrics(config: LoadedConfig): Promise<Finding[]> {
   const { metrics } = config.plugins
   if (metrics === undefined) {
     const text = 'the limit of the gateway is not known: the metrics plugin is not enabled'
@@ -71,10 +71,20 @@ export async function checkDescriptors(config: LoadedConfig): Promise<Finding[]>
       skip('descriptors', 'the limit of the gateway is not known without metrics'),
     ]
   }
-  const families = parsePrometheusText(text)
-  const family = [...families].find(({ name }) => name === 'weir_process_max_fds')
-  const limit = Number(family?.samples[0]?.value ?? 0)
-  const found = [ok('metrics', `${url} is reachable`)]
+  const families = [...parsePrometheusText(text)]
+  const sampleOf = (metric: string) =>
+    Number(families.find(({ name }) => name === metric)?.samples[0]?.value ?? 0)
+  const limit = sampleOf('weir_process_max_fds')
+  const found = [
+    ok('metrics', `${url} is reachable`),
+    sampleOf('weir_config_last_reload_successful') === 1
+      ? ok('reload', 'the gateway uses the configuration that it read last')
+      : fail(
+          'reload',
+          'the gateway rejected its configuration file and runs with the previous one',
+          'see the problem with weir config plan or in the log, correct the file, then run: weir config apply (or send SIGHUP)',
+        ),
+  ]
   if (limit === 0) return [...found, skip('descriptors', 'the limit is not known on this system')]
   return [...found, judgeLimit(limit, config.kernel.http.maxConnections)]
 }

@@ -61,7 +61,7 @@ async function examine(
     tls === undefined ? skip('certificate', 'TLS is not enabled on the API port') : checkCertificates(tls),
     checkStores(config),
     checks.checkReadiness(config, url),
-    checks.checkDescriptors(config),
+    checks.checkMetrics(config),
     checks.checkWorkers(new GatewayClient({ url, apiKey })),
   ])
   return groups.flat()
