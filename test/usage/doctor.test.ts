@@ -1,5 +1,5 @@
 /** `weir doctor` against real gateways: findings and exit code. */
-import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, copyFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
 import {
@@ -10,6 +10,7 @@ import {
   stopCommands,
   until,
 } from '../support/built-command.ts'
+import { type Certificate, TestAuthority } from '../support/certificates.ts'
 import { freePort } from '../support/free-port.ts'
 
 afterEach(stopCommands)
@@ -86,6 +87,26 @@ test('failed checks come with advice, and the exit code is 1', async () => {
     verdict: 'fail',
     advice: expect.stringContaining('LimitNOFILE'),
   })
+})
+
+test('a certificate that was renewed but not reloaded is reported', async () => {
+  const authority = new TestAuthority()
+  const [first, second] = [authority.issue('first'), authority.issue('second', 40)]
+  const live = { certFile: join(authority.folder, 'live.pem'), keyFile: join(authority.folder, 'live.key') }
+  const use = (one: Certificate) => {
+    copyFileSync(one.certFile, live.certFile)
+    copyFileSync(one.keyFile, live.keyFile)
+  }
+  use(first)
+  const file = await writeConfig([], { tls: live })
+  await readyGateway(runCommand(['serve', '--config', file]))
+  expect((await doctor(file)).of('certificate')).toHaveLength(1)
+  use(second)
+  expect((await doctor(file)).of('certificate')[1]).toMatchObject({
+    verdict: 'warn',
+    text: expect.stringContaining('no longer the one in'),
+  })
+  authority.remove()
 })
 
 test('without a gateway, each check of it fails with a one-line text', async () => {

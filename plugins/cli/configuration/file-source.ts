@@ -40,7 +40,7 @@ export class FileSource implements ConfigSource {
   constructor(config: LoadedConfig, options: FileSourceOptions) {
     this.#file = config.file
     this.#options = options
-    this.#running = config.file === null ? null : readFileSync(config.file, 'utf8')
+    this.#running = this.#read()
     this.#saved = config.file === null ? null : new SavedConfigs(savedConfigsDir(config), config.file)
   }
 
