@@ -49,13 +49,21 @@ export function checkTlsFiles({
     const reason = messageOf(cause)
     throw new TlsFileError('kernel.tls', `has a certificate and a key that cannot be used: ${reason}`, cause)
   }
-  const expiresAtMs = new Map([['kernel.tls.certFile', expiryOf(cert)]])
-  if (ca !== '') expiresAtMs.set('kernel.tls.clientCaFile', expiryOf(ca))
+  const expiresAtMs = new Map<string, number>()
+  for (const [setting, pem] of [
+    ['kernel.tls.certFile', cert],
+    ['kernel.tls.clientCaFile', ca],
+  ])
+    if (pem !== '') expiresAtMs.set(setting, expiryOf(setting, pem))
   return { digest: hash('sha256', `${cert}\0${key}\0${ca}`), expiresAtMs }
 }
 
-function expiryOf(pem: string): number {
-  return new X509Certificate(pem).validToDate.getTime()
+function expiryOf(setting: string, pem: string): number {
+  try {
+    return new X509Certificate(pem).validToDate.getTime()
+  } catch (cause) {
+    throw new TlsFileError(setting, 'must begin with a PEM certificate', cause)
+  }
 }
 
 export function toTlsFiles({ certFile, keyFile, keyPassphrase, clientCaFile }: TlsConfig): TlsFiles {

@@ -157,6 +157,10 @@ test('unusable files prevent the start, with the setting', async () => {
   await expect(start({ tls: { certFile: one.certFile, keyFile: another.keyFile } })).rejects.toThrow(
     /kernel\.tls has a certificate and a key that cannot be used/,
   )
+  const { certFile, keyFile } = one
+  await expect(start({ tls: { certFile, keyFile, clientCaFile: keyFile } })).rejects.toThrow(
+    /kernel\.tls\.clientCaFile must begin with a PEM certificate/,
+  )
   await expect(start({ caFile: one.keyFile })).rejects.toThrow(/kernel\.caFile must contain PEM certificates/)
 })
 

@@ -26,7 +26,7 @@ test.each(['grafana-dashboard.json', 'alerts.yml'])('%s uses only declared metri
 test.skipIf(promtool === null)('promtool accepts the alerts, and their cases hold', async () => {
   const file = (name: string) => fileURLToPath(new URL(name, FOLDER))
   expect(await promtool?.run(['check', 'rules', file('alerts.yml')])).toMatchObject({ code: 0 })
-  expect(await promtool?.run(['test', 'rules', file('alerts.test.yml')])).toMatchObject({ code: 0 })
+  expect(await promtool?.run(['test', 'rules', file('alerts-cases.yml')])).toMatchObject({ code: 0 })
 })
 
 test('every panel of the dashboard has queries and a description', () => {
