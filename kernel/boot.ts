@@ -18,7 +18,7 @@ import { createServer } from './create-server.ts'
 import { BootError } from './errors/boot-error.ts'
 import { openListener } from './http/listener.ts'
 import type { HttpServer } from './http/server.ts'
-import { checkTlsFiles, toTlsFiles, trustAuthorities } from './http/tls-files.ts'
+import { type CheckedTlsFiles, checkTlsFiles, toTlsFiles, trustAuthorities } from './http/tls-files.ts'
 import { setLogLevel } from './observe/log.ts'
 import { ThreadMetrics } from './observe/metrics.ts'
 import type { MetricsSnapshot } from './observe/metrics-snapshot.ts'
@@ -67,8 +67,8 @@ export class GatewayThread {
   #reloading: Promise<void> = Promise.resolve()
   /** The current configuration. */
   #kernel: KernelConfig
-  /** Digest of the certificate files in use. */
-  #tlsDigest: string
+  /** The certificate files in use; null without TLS. */
+  #tlsFiles: CheckedTlsFiles | null
 
   constructor(options: ThreadBootOptions, plugins: readonly Plugin[]) {
     const { config, link, log } = options
@@ -76,7 +76,7 @@ export class GatewayThread {
     this.#options = options
     this.#kernel = kernel
     if (kernel.caFile !== undefined) trustAuthorities(kernel.caFile)
-    this.#tlsDigest = kernel.tls === undefined ? '' : checkTlsFiles(kernel.tls)
+    this.#tlsFiles = kernel.tls === undefined ? null : checkTlsFiles(kernel.tls)
     this.metrics = new ThreadMetrics((error) => log.error({ err: error }, 'metrics refresh failed'))
     this.#background = new BackgroundWorks(this.metrics, log)
     const counters = new Counters(options.counters, link.index)
@@ -165,6 +165,11 @@ export class GatewayThread {
     })
   }
 
+  /** End of validity of the certificates in use, milliseconds since the epoch, by setting. */
+  get certificatesExpireAtMs(): ReadonlyMap<string, number> {
+    return this.#tlsFiles?.expiresAtMs ?? new Map()
+  }
+
   /** Starts the plugins, then applies reloads that were published meanwhile. A failed start stops the started plugins. */
   async start(): Promise<void> {
     await this.#plugins.start()
@@ -248,15 +253,21 @@ export class GatewayThread {
   async reload({ config, plugins }: RunningConfigState): Promise<void> {
     const { kernel } = config
     const { policy, prefillPolicy, decodePolicy, tls } = kernel
-    const tlsDigest = tls === undefined ? '' : checkTlsFiles(tls)
+    const tlsFiles = tls === undefined ? null : checkTlsFiles(tls)
     this.balance.reload({ defaultPolicy: policy, prefillPolicy, decodePolicy }, kernel.breaker)
     this.upstream.reload(kernel.retry)
     setLogLevel(kernel.log.level as LogLevel)
     // The files may have new content under the same names.
-    if (tls !== undefined && tlsDigest !== this.#tlsDigest) await this.#server?.renewTls(toTlsFiles(tls))
-    this.#tlsDigest = tlsDigest
+    if (tls !== undefined && tlsFiles?.digest !== this.#tlsFiles?.digest)
+      await this.#server?.renewTls(toTlsFiles(tls))
+    this.#tlsFiles = tlsFiles
     this.#kernel = kernel
     await this.#plugins.reload(plugins, (name) => deepFreeze(withoutSource(config.plugins[name])))
+  }
+
+  /** What plugins would do in a reload. @throws BootError naming the plugin whose reload would fail */
+  planReload({ config, plugins }: RunningConfigState): string[] {
+    return this.#plugins.planReload(plugins, (name) => deepFreeze(withoutSource(config.plugins[name])))
   }
 
   async stop(): Promise<void> {

@@ -79,6 +79,7 @@ export { headerOf, isPlainEventStream } from './upstream/response-headers.ts'
 export { toUpstreamError, upstreamErrors } from './upstream/upstream-errors.ts'
 export { workerControls } from './upstream/worker-controls.ts'
 export { withModel } from './upstream/worker-request.ts'
+export { readVersion } from './version.ts'
 
 // Wire: addresses, headers, event streams, JSON bytes.
 export { canonicalAddress } from './wire/canonical-address.ts'

@@ -3,16 +3,19 @@ import { Counters, createCounters } from './balance/counters.ts'
 import type { GatewayThread, PluginListener } from './boot.ts'
 import type { KernelConfig } from './config/kernel-config.ts'
 import type { LoadedConfig } from './config/loaded-config.ts'
-import type { ReadChange } from './config/reload.ts'
+import type { ConfigSource } from './config/reload.ts'
 import type { Logger } from './contracts/log.ts'
-import type { ReloadReport } from './contracts/reload.ts'
+import type { ReloadPlan, ReloadReport } from './contracts/reload.ts'
 import { type ControlError, guardControl } from './control-guard.ts'
 import { messageOf } from './errors/message-of.ts'
 import { checkServerBinary } from './http/server-binary.ts'
 import { loadPlugins, type PluginCatalog } from './load-plugins.ts'
+import { ControlMetrics } from './observe/control-metrics.ts'
 import { createLogger } from './observe/log.ts'
 import { type MetricsSnapshot, mergeSnapshots } from './observe/metrics-snapshot.ts'
 import {
+  PlanReload,
+  ReadConfigHistory,
   ReadMetrics,
   ReloadConfig,
   RequestShutdown,
@@ -50,8 +53,8 @@ export interface ServeOptions {
   readonly entry: string
   /** Omitted by the entry file itself: a data thread receives it from control. */
   readonly config?: LoadedConfig
-  /** Reads the configuration again, for SIGHUP and `weir config apply`. Default: no reload. */
-  readonly reload?: ReadChange
+  /** Reads the configuration again, for SIGHUP and `weir config`. Default: no reload. */
+  readonly source?: ConfigSource
   /** Called before the boot; the function it returns is called after the shutdown. Default: only plugins can end the gateway. */
   readonly watch?: (controls: GatewayControls) => () => void
   /** False opens no API listener, only those of plugins. Default true. */
@@ -106,7 +109,7 @@ class Control {
   readonly #options: ServeOptions
   #config: LoadedConfig
   #reloads: ReadonlyMap<string, readonly string[]> = new Map()
-  /** Reloads run one after another, the first after the boot. */
+  /** Reloads and their plans run one after another, the first after the boot. */
   #reloading: Promise<unknown> = Promise.resolve()
   readonly #log: Logger
   readonly #link: ControlLink
@@ -114,6 +117,7 @@ class Control {
   readonly #shared = new SharedMemory()
   readonly #threadCount: number
   #thread: GatewayThread | null = null
+  #metrics: ControlMetrics | null = null
   #threads: DataThreads | null = null
   readonly #shutdown = new ShutdownRequest()
   #unguard: () => void = () => {}
@@ -173,6 +177,8 @@ class Control {
       },
       plugins,
     )
+    this.#metrics = new ControlMetrics(this.#thread.metrics)
+    this.#noteReload(this.#thread, true)
     this.#reloads = new Map(plugins.map(({ manifest }) => [manifest.name, manifest.reloads ?? []]))
     this.#unguard = guardControl(this.#log, (error) => {
       this.#failure = error
@@ -227,33 +233,66 @@ class Control {
       if (isFirst) this.#log.info({ ...(request as ShutdownDemand) }, 'plugin requested shutdown')
     })
     this.#link.onCommand(ReloadConfig.name, () => this.#reload())
+    this.#link.onCommand(PlanReload.name, (text) =>
+      this.#afterReloads(() => this.#planNow(text as string | null)),
+    )
+    this.#link.onCommand(ReadConfigHistory.name, () => {
+      return this.#options.source?.history?.() ?? { file: this.#config.file, saved: [] }
+    })
     this.#link.onCommand(ReadMetrics.name, async () => mergeSnapshots(await this.#collect()))
   }
 
-  /** One after another: each compares with the result of the one before. */
   #reload(): Promise<ReloadReport> {
-    const run = this.#reloading.then(() => this.#reloadNow())
+    return this.#afterReloads(() => this.#reloadNow())
+  }
+
+  /** One after another: each compares with the result of the one before. */
+  #afterReloads<T>(act: () => Promise<T>): Promise<T> {
+    const run = this.#reloading.then(act)
     this.#reloading = run.catch(() => {})
     return run
   }
 
+  async #planNow(text: string | null): Promise<ReloadPlan> {
+    const { source } = this.#options
+    const thread = this.#thread
+    if (source === undefined || thread === null) throw reloadErrors.reload_unavailable()
+    try {
+      const change = await source.readChange(this.#config, this.#reloads, text ?? undefined)
+      const { next, applied, needsRestart, plugins } = change
+      const effects = thread.planReload({ config: next, plugins })
+      const isInstalled = text === null || source.isInstalled?.(text) === true
+      return { applied, needsRestart, effects, file: this.#config.file, isInstalled }
+    } catch (error) {
+      throw reloadErrors.invalid_plan(messageOf(error))
+    }
+  }
+
   async #reloadNow(): Promise<ReloadReport> {
     const thread = this.#thread
-    const read = this.#options.reload
+    const { source } = this.#options
     try {
-      if (read === undefined || thread === null) throw reloadErrors.reload_unavailable()
+      if (source === undefined || thread === null) throw reloadErrors.reload_unavailable()
       // No cause: the message of a configuration error says everything, and a cause would repeat it.
-      const change = await read(this.#config, this.#reloads).catch((error: unknown) => {
+      const change = await source.readChange(this.#config, this.#reloads).catch((error: unknown) => {
         throw reloadErrors.invalid_configuration(messageOf(error))
       })
       const { next, applied, needsRestart, plugins } = change
       await this.#takeOver(thread, { config: next, plugins })
+      this.#noteReload(thread, true)
+      change.confirm?.()
       this.#log.info({ applied, needs_restart: needsRestart }, 'configuration reloaded')
       return { applied, needsRestart }
     } catch (err) {
+      if (thread !== null) this.#noteReload(thread, false)
       this.#log.error({ err }, 'configuration not reloaded; the previous one stays in effect')
       throw err
     }
+  }
+
+  #noteReload(thread: GatewayThread, isSuccessful: boolean): void {
+    this.#metrics?.reloaded(isSuccessful)
+    this.#metrics?.useCertificates(thread.certificatesExpireAtMs)
   }
 
   /** Reloads control first and rolls it back on failure, then publishes to the data threads. */

@@ -181,6 +181,7 @@ export const KernelConfigSchema = Type.Object(
     caFile: Type.Optional(
       Type.String({
         minLength: 1,
+        reads: 'start',
         description:
           'PEM file with certificate authorities that the gateway trusts in addition to those of Node when it calls workers, issuers and tool servers over TLS.',
       }),

@@ -1,5 +1,6 @@
 /** Imports a plugin from the catalog or from a file (`$path`). */
 import { pathToFileURL } from 'node:url'
+import { isObject } from '../wire/is-object.ts'
 
 /** Section of a plugin as loaded: its settings and, for a third-party plugin, `$path`. */
 export type PluginSection = Readonly<Record<string, unknown>>
@@ -30,5 +31,15 @@ export async function importPlugin<T>(
     typeof file === 'string' ? await import(pathToFileURL(file).href) : await open?.()
   if (module?.default === undefined)
     throw new Error(`plugin ${name}: the module has no default export; make it with definePlugin`)
+  if (!isPlugin(module.default))
+    throw new Error(
+      `plugin ${name}: the default export of the module is not a plugin; make it with definePlugin`,
+    )
   return module.default
+}
+
+/** Its type is that of TypeScript, which a JavaScript file does not have to follow. */
+function isPlugin(value: unknown): boolean {
+  if (!isObject(value) || !isObject(value.manifest)) return false
+  return typeof value.manifest.name === 'string' && isObject(value.manifest.config)
 }

@@ -1,5 +1,5 @@
 /** Settings of the kernel that a reload applies, and the contract of the code that reads the configuration. */
-import type { ReloadReport } from '../contracts/reload.ts'
+import type { ConfigHistory, ReloadReport } from '../contracts/reload.ts'
 import type { LoadedConfig } from './loaded-config.ts'
 
 /** Paths of the kernel section that a reload applies. */
@@ -21,13 +21,24 @@ export interface ConfigChange extends ReloadReport {
   readonly next: LoadedConfig
   /** Plugins whose section changed. */
   readonly plugins: readonly string[]
+  /** Called once the change is in effect. */
+  confirm?(): void
 }
 
-/**
- * Reads the configuration again and compares it with the running one; rejects if it is invalid.
- * @param reloads `reloads` of the manifests, by plugin
- */
-export type ReadChange = (
-  running: LoadedConfig,
-  reloads: ReadonlyMap<string, readonly string[]>,
-) => Promise<ConfigChange>
+/** Where the configuration comes from. */
+export interface ConfigSource {
+  /**
+   * Reads the configuration again and compares it with the running one; rejects if it is invalid.
+   *
+   * @param reloads `reloads` of the manifests, by plugin
+   * @param text YAML or JSON to read instead of the file
+   */
+  readChange(
+    running: LoadedConfig,
+    reloads: ReadonlyMap<string, readonly string[]>,
+    text?: string,
+  ): Promise<ConfigChange>
+  /** True if a text is the content of the file that a reload reads. */
+  isInstalled?(text: string): boolean
+  history?(): ConfigHistory
+}

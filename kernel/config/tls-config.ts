@@ -6,10 +6,12 @@ export const TlsConfigSchema = Type.Object(
   {
     certFile: Type.String({
       minLength: 1,
+      reads: 'start',
       description: 'PEM file with the certificate and its intermediates. Read again on reload.',
     }),
     keyFile: Type.String({
       minLength: 1,
+      reads: 'start',
       description: 'PEM file with the private key. Read again on reload.',
     }),
     keyPassphrase: Type.Optional(
@@ -18,6 +20,7 @@ export const TlsConfigSchema = Type.Object(
     clientCaFile: Type.Optional(
       Type.String({
         minLength: 1,
+        reads: 'start',
         description:
           'PEM file with the certificate authorities of clients (mutual TLS): a client without a certificate of one of them is refused in the handshake. Read again on reload.',
       }),

@@ -1,6 +1,6 @@
 /** Certificate files of the listener, checked here because the server library does not report errors. */
 
-import { hash } from 'node:crypto'
+import { hash, X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { createSecureContext, getCACertificates, setDefaultCACertificates } from 'node:tls'
 import type { TlsConfig } from '../config/tls-config.ts'
@@ -25,11 +25,21 @@ export interface TlsFiles {
   readonly ca_file_name?: string
 }
 
-/**
- * @returns a digest of the files, which changes with their content
- * @throws TlsFileError naming the setting whose file cannot be used
- */
-export function checkTlsFiles({ certFile, keyFile, keyPassphrase, clientCaFile }: TlsConfig): string {
+/** State of the certificate files. */
+export interface CheckedTlsFiles {
+  /** Changes with the content of the files. */
+  readonly digest: string
+  /** End of validity of the first certificate in a file, milliseconds since the epoch, by setting. */
+  readonly expiresAtMs: ReadonlyMap<string, number>
+}
+
+/** @throws TlsFileError naming the setting whose file cannot be used */
+export function checkTlsFiles({
+  certFile,
+  keyFile,
+  keyPassphrase,
+  clientCaFile,
+}: TlsConfig): CheckedTlsFiles {
   const cert = read('kernel.tls.certFile', certFile)
   const key = read('kernel.tls.keyFile', keyFile)
   const ca = clientCaFile === undefined ? '' : read('kernel.tls.clientCaFile', clientCaFile)
@@ -39,7 +49,21 @@ export function checkTlsFiles({ certFile, keyFile, keyPassphrase, clientCaFile }
     const reason = messageOf(cause)
     throw new TlsFileError('kernel.tls', `has a certificate and a key that cannot be used: ${reason}`, cause)
   }
-  return hash('sha256', `${cert}\0${key}\0${ca}`)
+  const expiresAtMs = new Map<string, number>()
+  for (const [setting, pem] of [
+    ['kernel.tls.certFile', cert],
+    ['kernel.tls.clientCaFile', ca],
+  ])
+    if (pem !== '') expiresAtMs.set(setting, expiryOf(setting, pem))
+  return { digest: hash('sha256', `${cert}\0${key}\0${ca}`), expiresAtMs }
+}
+
+function expiryOf(setting: string, pem: string): number {
+  try {
+    return new X509Certificate(pem).validToDate.getTime()
+  } catch (cause) {
+    throw new TlsFileError(setting, 'must begin with a PEM certificate', cause)
+  }
 }
 
 export function toTlsFiles({ certFile, keyFile, keyPassphrase, clientCaFile }: TlsConfig): TlsFiles {
@@ -51,16 +75,22 @@ export function toTlsFiles({ certFile, keyFile, keyPassphrase, clientCaFile }: T
   }
 }
 
+/** @returns the certificates in the file @throws TlsFileError */
+export function checkAuthorities(caFile: string): string[] {
+  const certificates = certificatesIn(read('kernel.caFile', caFile))
+  if (certificates.length === 0)
+    throw new TlsFileError('kernel.caFile', `must contain PEM certificates, ${caFile} has none`)
+  return certificates
+}
+
 /** Adds authorities to those that this thread trusts. @throws TlsFileError */
 export function trustAuthorities(caFile: string): void {
-  const pem = read('kernel.caFile', caFile)
-  if (certificatesIn(pem).length === 0)
-    throw new TlsFileError('kernel.caFile', `must contain PEM certificates, ${caFile} has none`)
+  const certificates = checkAuthorities(caFile)
   // Since Node 22.19.
   if (typeof setDefaultCACertificates !== 'function')
     throw new TlsFileError('kernel.caFile', 'requires Node 22.19; set NODE_EXTRA_CA_CERTS with an older one')
   const known = getCACertificates('default')
-  const added = certificatesIn(pem).filter((one) => !known.includes(one))
+  const added = certificates.filter((one) => !known.includes(one))
   if (added.length > 0) setDefaultCACertificates([...known, ...added])
 }
 

@@ -11,7 +11,7 @@ import type { MetricsSnapshot } from '../contracts/metric-snapshot.ts'
 import type { ModeControl } from '../contracts/mode-control.ts'
 import type { PairStrategy } from '../contracts/pair.ts'
 import type { PolicyFactory, PolicyOptions, PolicyOverlay } from '../contracts/policy.ts'
-import type { ReloadReport } from '../contracts/reload.ts'
+import type { ConfigHistory, ReloadPlan, ReloadReport } from '../contracts/reload.ts'
 import type { RequestSlot } from '../contracts/request-facts.ts'
 import type { RouteDefinition } from '../contracts/route.ts'
 import type { SocketRouteDefinition } from '../contracts/socket.ts'
@@ -58,6 +58,11 @@ export interface PluginLifecycle<Config = unknown> {
    * first; an error on control cancels the reload.
    */
   reload?(config: Config): void | Promise<void>
+  /**
+   * What `reload` would do beyond using the new values, one line each, such as `drains worker http://10.0.0.1:8000`.
+   * Changes nothing; called on control. An error means that `reload` would fail.
+   */
+  planReload?(config: Config): readonly string[]
   /** Rejects new work and finishes running work. */
   drain?(deadlineMs: number): void | Promise<void>
   /** Releases everything; safe to call twice. Called only after `start`, even if that failed. */
@@ -236,6 +241,14 @@ export interface Host {
    *   nothing has changed
    */
   reload(): Promise<ReloadReport>
+  /**
+   * What a reload would do; changes nothing.
+   * @param text YAML or JSON of a configuration; null plans the configuration file
+   * @throws reload_unavailable, invalid_plan with every problem
+   */
+  planReload(text: string | null): Promise<ReloadPlan>
+  /** Configurations applied before, on the machine of the gateway. */
+  configHistory(): Promise<ConfigHistory>
   /**
    * Counts work that runs without a request; drain waits for it within the grace period, then calls its `cancel`.
    */

@@ -11,7 +11,7 @@ import type { MetricsSnapshot } from '../contracts/metric-snapshot.ts'
 import type { ModeControl } from '../contracts/mode-control.ts'
 import type { PairStrategy } from '../contracts/pair.ts'
 import type { PolicyFactory, PolicyOptions, PolicyOverlay, PolicyParts } from '../contracts/policy.ts'
-import type { ReloadReport } from '../contracts/reload.ts'
+import type { ConfigHistory, ReloadPlan, ReloadReport } from '../contracts/reload.ts'
 import type { RequestFacts, RequestSlot } from '../contracts/request-facts.ts'
 import type { RouteDefinition } from '../contracts/route.ts'
 import type { SocketRouteDefinition } from '../contracts/socket.ts'
@@ -26,7 +26,13 @@ import type { ThreadUpstream } from '../upstream/thread-upstream.ts'
 import type { BackgroundWorks } from './background-works.ts'
 import type { Declarations } from './declarations.ts'
 import type { Host, Listener, ListenOptions, PluginManifest, ReplicaView } from './define-plugin.ts'
-import { ReadMetrics, ReloadConfig, RequestShutdown } from './kernel-commands.ts'
+import {
+  PlanReload,
+  ReadConfigHistory,
+  ReadMetrics,
+  ReloadConfig,
+  RequestShutdown,
+} from './kernel-commands.ts'
 import type { Services, ServiceTerms } from './services.ts'
 
 /** Shared by the hosts of all plugins of a thread. */
@@ -175,6 +181,14 @@ export class PluginHost implements Host {
 
   reload(): Promise<ReloadReport> {
     return this.command(ReloadConfig, null)
+  }
+
+  planReload(text: string | null): Promise<ReloadPlan> {
+    return this.command(PlanReload, text)
+  }
+
+  configHistory(): Promise<ConfigHistory> {
+    return this.command(ReadConfigHistory, null)
   }
 
   background(work: Promise<unknown> | BackgroundWork): void {

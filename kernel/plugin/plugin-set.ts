@@ -89,6 +89,18 @@ export class PluginSet {
     }
   }
 
+  /** @throws BootError naming the plugin whose reload would fail */
+  planReload(names: readonly string[], configOf: (name: string) => unknown): string[] {
+    return this.#started.flatMap(({ name, steps }) => {
+      if (!names.includes(name)) return []
+      try {
+        return (steps.planReload?.(configOf(name)) ?? []).map((effect) => `plugin ${name} ${effect}`)
+      } catch (cause) {
+        throw pluginFailure(name, 'reload', cause)
+      }
+    })
+  }
+
   async drain(deadlineMs: number): Promise<void> {
     for (const plugin of [...this.#started].reverse()) {
       await this.#runLogged(plugin.name, 'drain', deadlineMs, () => plugin.steps.drain?.(deadlineMs))

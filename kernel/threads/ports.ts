@@ -18,18 +18,25 @@ export async function assertPortFree(
   setting: string,
   own: readonly { readonly plugin: string; readonly url: string }[] = [],
 ): Promise<void> {
-  if (port === 0) return
+  const error = await tryPort(host, port)
+  if (error === null) return
+  const owner = own.find(({ url }) => url.endsWith(`:${port}`))
+  throw new BootError(explain(error.code, host, port, setting, owner?.plugin), error)
+}
+
+/** Listens on a port for a moment. @returns the error; null if the port is free or 0 */
+export async function tryPort(host: string, port: number): Promise<NodeJS.ErrnoException | null> {
+  if (port === 0) return null
   const probe = createServer()
   probe.listen({ host, port, exclusive: true })
   try {
     await once(probe, 'listening')
   } catch (error) {
-    const owner = own.find(({ url }) => url.endsWith(`:${port}`))
-    const { code } = error as NodeJS.ErrnoException
-    throw new BootError(explain(code, host, port, setting, owner?.plugin), error)
+    return error as NodeJS.ErrnoException
   }
   probe.close()
   await once(probe, 'close')
+  return null
 }
 
 function explain(

@@ -2,6 +2,7 @@
 import { type Command, Option } from 'commander'
 import type { ConfigFlag } from '#kernel'
 import type { LoadedConfig } from '../../kernel/config/loaded-config.ts'
+import type { GivenText } from './configuration/file-source.ts'
 import { findFlags, readSources } from './plugin-flags.ts'
 
 /** Adds one option for each row of a table. */
@@ -53,9 +54,14 @@ export function valuesOf(command: Command, table: readonly ConfigFlag[]): Record
 /**
  * Loads the configuration that a command line selects.
  * @param file replaces `--config` for commands that take the file as an argument
+ * @param given text instead of the content of the file
  * @throws ConfigError with every problem
  */
-export async function loadFromOptions(command: Command, file?: string): Promise<LoadedConfig> {
+export async function loadFromOptions(
+  command: Command,
+  file?: string,
+  given?: GivenText,
+): Promise<LoadedConfig> {
   const [{ loadConfig }, { readFlags }, { pluginSchemas }] = await Promise.all([
     import('./configuration/load.ts'),
     import('./configuration/settings.ts'),
@@ -69,6 +75,7 @@ export async function loadFromOptions(command: Command, file?: string): Promise<
   const flags = await findFlags({ file: file ?? config, plugins: plugin })
   return loadConfig({
     file: file ?? config,
+    ...given,
     overrides: { ...readFlags(valuesOf(command, flags), flags), plugins: plugin, without },
     env: process.env,
     flags,

@@ -1,35 +1,29 @@
-/** `weir config`: checks and shows the configuration without starting anything. */
-import { readFileSync } from 'node:fs'
+/** `weir config`: checks and shows a configuration without a gateway, and changes that of a running one. */
 import type { Command } from 'commander'
-import { BootError } from '../../kernel/errors/boot-error.ts'
-import { GatewayError } from '../../kernel/errors/gateway-error.ts'
-import { TlsFileError } from '../../kernel/http/tls-files.ts'
-import { PluginMistakes } from '../../kernel/plugin/plugin-errors.ts'
 import { addConfigOptions, loadFromOptions } from './config-options.ts'
-import { ConfigError, type ConfigProblem } from './configuration/config-error.ts'
-import { parseSource } from './configuration/config-source.ts'
-import { clientOf, withGateway } from './gateway-client.ts'
+import { addLiveCommands } from './live-config.ts'
 
 const EXAMPLES = `
 Examples:
   weir config check weir.yaml
   weir config show weir.yaml --port 8080
   weir config show --json | jq .kernel
-  weir config apply weir.yaml --gateway http://127.0.0.1:30000
+  weir config plan weir.yaml --gateway http://127.0.0.1:30000
+  weir config apply weir.yaml
+  weir config rollback
   weir config schema > weir.schema.json`
-
-/** Response of POST /config/apply. */
-interface AppliedConfig {
-  readonly applied: readonly string[]
-  readonly needs_restart: readonly string[]
-}
 
 export async function defineConfig(command: Command, args: readonly string[]): Promise<void> {
   command.addHelpText('after', EXAMPLES)
   command
     .command('check <file>')
-    .description('Report every problem of a file; exit code 0 if there is none, otherwise 2.')
-    .action((file: string, _options: unknown, self: Command) => checkFile(self, file))
+    .description(
+      'Report every problem of a file, including files that it names and ports in use; exit code 0 if the gateway would start, otherwise 2.',
+    )
+    .action(async (file: string, _options: unknown, self: Command) => {
+      const { checkFile } = await import('./check-file.ts')
+      await checkFile(self, file)
+    })
 
   const show = command
     .command('show [file]')
@@ -43,15 +37,7 @@ export async function defineConfig(command: Command, args: readonly string[]): P
       showConfig(show, file, options.json === true),
     )
 
-  withGateway(
-    command
-      .command('apply [file]')
-      .description(
-        'Reload the configuration of a running gateway; validates the file first if one is given.',
-      ),
-  ).action((file: string | undefined, options: { json?: boolean }, self: Command) =>
-    applyConfig(self, file, options.json === true),
-  )
+  addLiveCommands(command)
 
   command
     .command('schema')
@@ -59,60 +45,15 @@ export async function defineConfig(command: Command, args: readonly string[]): P
     .action(() => showSchema())
 }
 
-async function checkFile(command: Command, file: string): Promise<void> {
-  const config = await loadFromOptions(command, file)
-  const { dryBoot } = await import('./dry-boot.ts')
-  await dryBoot(config).catch((error: unknown) => {
-    if (!(error instanceof BootError || error instanceof GatewayError)) throw error
-    // Exit code 2, as for other errors in the file.
-    throw new ConfigError(problemsOfBoot(error, file))
-  })
-  for (const notice of config.notices) console.error(`weir: note: ${notice}`)
-  const names = Object.keys(config.plugins)
-  console.log(`${file} is valid; plugins enabled: ${names.length === 0 ? 'none' : names.join(', ')}`)
-}
-
-/** Adds the position at which the plugin is enabled. */
-function problemsOfBoot(error: Error, file: string): ConfigProblem[] {
-  const { locate } = parseSource(readFileSync(file, 'utf8'), file)
-  const place = error instanceof TlsFileError ? locate(error.setting.split('.')) : null
-  if (!(error instanceof PluginMistakes)) return [{ path: '', text: error.message, where: place ?? file }]
-  return error.mistakes.map(({ plugin, text }) => ({
-    path: '',
-    text,
-    where: locate(['plugins', plugin]) ?? file,
-  }))
-}
-
 async function showConfig(command: Command, file: string | undefined, asJson: boolean): Promise<void> {
-  const [{ maskSecrets }, { renderYaml }, { pluginSchemas }] = await Promise.all([
+  const [{ maskSecrets }, { renderYaml }, { schemasOf }] = await Promise.all([
     import('./configuration/mask.ts'),
     import('./configuration/config-source.ts'),
     import('./plugin-schemas.ts'),
   ])
   const config = await loadFromOptions(command, file)
-  const schemas = await Promise.all(
-    Object.entries(config.plugins).map(async ([name, section]) => [
-      name,
-      (await pluginSchemas.find(name, section)).config,
-    ]),
-  )
-  const shown = maskSecrets(config, Object.fromEntries(schemas))
+  const shown = maskSecrets(config, await schemasOf(config))
   process.stdout.write(asJson ? `${JSON.stringify(shown, null, 2)}\n` : renderYaml(shown))
-}
-
-async function applyConfig(command: Command, file: string | undefined, asJson: boolean): Promise<void> {
-  if (file !== undefined) await checkFile(command, file)
-  const report = (await clientOf(command).call('POST', '/config/apply')) as AppliedConfig
-  if (asJson) {
-    console.log(JSON.stringify(report, null, 2))
-    return
-  }
-  const { applied, needs_restart } = report
-  console.log(
-    applied.length === 0 ? 'no setting that can be reloaded has changed' : `applied: ${applied.join(', ')}`,
-  )
-  if (needs_restart.length > 0) console.log(`needs a restart: ${needs_restart.join(', ')}`)
 }
 
 async function showSchema(): Promise<void> {

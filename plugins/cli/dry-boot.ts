@@ -3,6 +3,7 @@ import { createCounters } from '../../kernel/balance/counters.ts'
 import { GatewayThread } from '../../kernel/boot.ts'
 import type { LoadedConfig } from '../../kernel/config/loaded-config.ts'
 import type { Logger } from '../../kernel/contracts/log.ts'
+import { checkAuthorities } from '../../kernel/http/tls-files.ts'
 import { loadPlugins } from '../../kernel/load-plugins.ts'
 import { ControlLink } from '../../kernel/threads/control-link.ts'
 import { SharedMemory } from '../../kernel/threads/shared-memory.ts'
@@ -36,7 +37,9 @@ class ReusedMemory extends SharedMemory {
  */
 export async function dryBoot(loaded: LoadedConfig): Promise<void> {
   const log = SILENT
-  const { kernel } = loaded
+  const { caFile, ...kernel } = loaded.kernel
+  // Not trusted: a running gateway checks configurations, too.
+  if (caFile !== undefined) checkAuthorities(caFile)
   // The output of access lines is never closed.
   const config = { ...loaded, kernel: { ...kernel, log: { ...kernel.log, access: false } } }
   const plugins = await loadPlugins(config, catalog)

@@ -1,4 +1,6 @@
 /** Schemas of the plugins; imports only plugins that are looked up. */
+import type { TSchema } from '#kernel'
+import type { LoadedConfig } from '../../kernel/config/loaded-config.ts'
 import { importPlugin } from '../../kernel/config/plugin-source.ts'
 import type { Plugin } from '../../kernel/plugin/define-plugin.ts'
 import { catalog, defaultProviders } from '../catalog.ts'
@@ -10,4 +12,13 @@ export const pluginSchemas: PluginSchemas = {
   async find(name, section) {
     return factsOf(await importPlugin<Plugin>(name, section, catalog))
   },
+}
+
+/** Schemas of the sections of the enabled plugins, by name. */
+export async function schemasOf({ plugins }: LoadedConfig): Promise<Record<string, TSchema>> {
+  const found = Object.entries(plugins).map(async ([name, section]) => [
+    name,
+    (await pluginSchemas.find(name, section)).config,
+  ])
+  return Object.fromEntries(await Promise.all(found))
 }

@@ -105,16 +105,6 @@ describe('weir config', () => {
     expect(err).not.toContain('hunter2')
   })
 
-  test.each([
-    ['kernel:\n  tls: { certFile: none.pem, keyFile: none.key }\n', 'tls.yaml:2:10: kernel.tls.certFile'],
-    ['kernel:\n  caFile: none.pem\n', 'tls.yaml:2:3: kernel.caFile'],
-  ])('check reports a certificate file that is missing: %j', async (text, place) => {
-    const { code, out, err } = await weir(['config', 'check', write('tls.yaml', text)])
-    expect(err).toContain(`  ${place} cannot be read: ENOENT: no such file or directory, open 'none.pem'\n`)
-    expect(err).not.toContain('    at ')
-    expect({ code, out }).toEqual({ code: 2, out: '' })
-  })
-
   const foreign = (register: string) => {
     const manifest =
       "{ name: 'mine', version: '1.0.0', description: '', config: { type: 'object', properties: {} } }"

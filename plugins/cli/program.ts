@@ -1,7 +1,7 @@
 /** The command tree: loads only the requested subcommand and converts failures to exit codes. */
 import { Command, CommanderError } from 'commander'
+import { readVersion } from '../../kernel/version.ts'
 import { CliError } from './cli-error.ts'
-import { readVersion } from './version.ts'
 
 interface Subcommand {
   readonly name: string
@@ -33,7 +33,7 @@ const SUBCOMMANDS: readonly Subcommand[] = [
   },
   {
     name: 'config',
-    summary: 'check and show the configuration',
+    summary: 'check, show, plan, apply and roll back the configuration',
     load: async () => (await import('./config.ts')).defineConfig,
   },
   {

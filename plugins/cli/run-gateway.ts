@@ -1,16 +1,15 @@
 /** Runs the kernel with a configuration and the plugins of this installation; handles signals and systemd. */
 import type { LoadedConfig } from '../../kernel/config/loaded-config.ts'
-import type { ReadChange } from '../../kernel/config/reload.ts'
 import { type GatewayControls, type ServeInfo, serve } from '../../kernel/serve.ts'
 import { catalog } from '../catalog.ts'
-import { changeConfig } from './configuration/config-change.ts'
+import { FileSource, type FileSourceOptions } from './configuration/file-source.ts'
 import { ServiceManager, type ServiceState } from './service-manager.ts'
 
 export interface RunOptions {
   /** False opens no API listener. Default true. */
   readonly apiListener?: boolean
-  /** Loads the configuration again. */
-  readonly reload?: () => Promise<LoadedConfig>
+  /** Loads and checks the configuration again, or a text instead of its file. */
+  readonly reload?: FileSourceOptions['load']
   readonly onReady: (info: ServeInfo) => void
 }
 
@@ -25,6 +24,7 @@ export async function runGateway(config: LoadedConfig, options: RunOptions): Pro
     const problem = await manager.notify(state)
     if (problem !== null) controls?.log.error({ problem, state }, 'systemd notification failed')
   }
+  const onSaveFailed = (err: unknown) => controls?.log.warn({ err }, 'configuration history not saved')
   const watch = (given: GatewayControls) => {
     controls = given
     const demandShutdown = (settleMs: number) => {
@@ -37,9 +37,9 @@ export async function runGateway(config: LoadedConfig, options: RunOptions): Pro
     void notify('ready')
     options.onReady(info)
   }
-  const readChange: ReadChange | undefined =
-    reload && (async (running, reloads) => changeConfig(running, await reload(), reloads))
-  await serve({ catalog, entry, config, ...options, onReady, reload: readChange, watch })
+  const { apiListener } = options
+  const source = reload && new FileSource(config, { load: reload, onSaveFailed })
+  await serve({ catalog, entry, config, apiListener, onReady, source, watch })
 }
 
 /**

@@ -23,7 +23,7 @@ export async function defineServe(command: Command, args: readonly string[]): Pr
 async function runServe(command: Command, showQuickStart: boolean): Promise<void> {
   const [{ exposureWarning, quickStart, readyBlock }, { readVersion }] = await Promise.all([
     import('./ready-block.ts'),
-    import('./version.ts'),
+    import('../../kernel/version.ts'),
   ])
   const config = await loadFromOptions(command)
   const warning = exposureWarning(config)
@@ -32,8 +32,11 @@ async function runServe(command: Command, showQuickStart: boolean): Promise<void
 
   const { runGateway } = await import('./run-gateway.ts')
   await runGateway(config, {
-    async reload() {
-      const [next, { dryBoot }] = await Promise.all([loadFromOptions(command), import('./dry-boot.ts')])
+    async reload(given) {
+      const [next, { dryBoot }] = await Promise.all([
+        loadFromOptions(command, undefined, given),
+        import('./dry-boot.ts'),
+      ])
       await dryBoot(next)
       return next
     },

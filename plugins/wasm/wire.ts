@@ -176,7 +176,10 @@ const descriptorMembers = {
 /** In a request: unknown members are echoed and otherwise ignored. */
 export const ModuleDescriptorSchema = Type.Object(descriptorMembers)
 /** In the configuration: unknown members are rejected. */
-export const ConfiguredModuleSchema = Type.Object(descriptorMembers, { additionalProperties: false })
+export const ConfiguredModuleSchema = Type.Object(
+  { ...descriptorMembers, file_path: Type.String({ ...descriptorMembers.file_path, reads: 'start' }) },
+  { additionalProperties: false },
+)
 
 export type ModuleDescriptor = Static<typeof ModuleDescriptorSchema>
 

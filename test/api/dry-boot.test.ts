@@ -1,11 +1,13 @@
 /** The boot that validates a configuration before a reload: it runs in the serving process, so it must leave nothing. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { getCACertificates } from 'node:tls'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { expect, test } from 'vitest'
 import { loadConfig } from '../../plugins/cli/configuration/load.ts'
 import { dryBoot } from '../../plugins/cli/dry-boot.ts'
 import { pluginSchemas } from '../../plugins/cli/plugin-schemas.ts'
+import { TestAuthority } from '../support/certificates.ts'
 
 setFlagsFromString('--expose-gc')
 const collectGarbage = runInNewContext('gc') as () => void
@@ -73,4 +75,14 @@ test('neither does one that fails', async () => {
     if (!String(problem).includes('but no plugin checks keys'))
       throw new Error(`failed otherwise: ${problem}`)
   })
+})
+
+test('a certificate authority is checked but not trusted', async () => {
+  const authority = new TestAuthority()
+  const before = getCACertificates('default')
+  await dryBoot(await load({ health: {} }, { caFile: authority.caFile }))
+  expect(getCACertificates('default')).toEqual(before)
+  const broken = dryBoot(await load({ health: {} }, { caFile: '/nowhere' }))
+  await expect(broken).rejects.toThrow('kernel.caFile cannot be read')
+  authority.remove()
 })

@@ -137,6 +137,12 @@ test('an invalid configuration changes nothing, and the response names the error
   const workers = workersOf(spec(a, 'a'))
   const gateway = await start({ workers })
   await expect.poll(async () => (await chat(gateway, 'a')).status, TIMEOUT).toBe(200)
+  const lastReload = async () => {
+    const page = await (await fetch(gateway.metricsUrl as string)).text()
+    return page.match(/^weir_config_last_reload_\w+ .*$/gm)
+  }
+  const [, loadedAt] = (await lastReload()) ?? []
+  expect(Number(loadedAt?.split(' ')[1])).toBeCloseTo(Date.now() / 1000, -2)
   for (const [sections, kernel, text] of [
     [{ auth: { apiKey: 7 } }, {}, 'plugins.auth.apiKey'],
     [{ auth: { apiKey: ' padded ' } }, {}, 'plugins.auth.apiKey must not start or end with spaces'],
@@ -148,7 +154,11 @@ test('an invalid configuration changes nothing, and the response names the error
     expect(status).toBe(400)
     expect(JSON.stringify(body)).toContain(text)
     expect((await chat(gateway, 'a')).status).toBe(200)
+    expect(await lastReload()).toEqual(['weir_config_last_reload_successful 0', loadedAt])
   }
+  gateway.rewrite({ workers })
+  expect((await apply(gateway)).status).toBe(200)
+  expect((await lastReload())?.[0]).toBe('weir_config_last_reload_successful 1')
 })
 
 test('after a reload, balancing, retries and breakers use the new settings', async () => {
@@ -235,12 +245,14 @@ test('a SIGHUP during the start is handled once the start is complete', async ()
     catalog: { slow: async () => ({ default: slow }) },
     entry: import.meta.url,
     config,
-    reload: async (running) => ({
-      next: { ...running, plugins: { slow: { word: 'b' } } },
-      applied: ['plugins.slow.word'],
-      needsRestart: [],
-      plugins: ['slow'],
-    }),
+    source: {
+      readChange: async (running) => ({
+        next: { ...running, plugins: { slow: { word: 'b' } } },
+        applied: ['plugins.slow.word'],
+        needsRestart: [],
+        plugins: ['slow'],
+      }),
+    },
     watch: (controls) => {
       watched.resolve(controls)
       return () => {}

@@ -1,5 +1,6 @@
 /** TLS on the listener, certificate renewal under load, client certificates, and workers behind a private authority. */
-import { copyFileSync } from 'node:fs'
+import { X509Certificate } from 'node:crypto'
+import { copyFileSync, readFileSync } from 'node:fs'
 import { type Agent, createServer, request as openRequest } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -136,6 +137,16 @@ test('with a client authority, only clients with its certificate are accepted; p
   expect(probed.status).toBe(200)
   expect((await fetch(`http://127.0.0.1:${probe.port}/readiness`)).status).toBe(503)
   expect((await fetch(`http://127.0.0.1:${probe.port}/workers`)).status).toBe(404)
+
+  const page = await (await fetch(gateway.metricsUrl as string)).text()
+  const expiries = page.matchAll(/^weir_tls_certificate_expiry_timestamp_seconds\{setting="(.+)"\} (\d+)$/gm)
+  const expected = [server.certFile, authority.caFile].map(
+    (file) => new X509Certificate(readFileSync(file)).validToDate.getTime() / 1000,
+  )
+  expect([...expiries].map(([, setting, secs]) => [setting, Number(secs)])).toEqual([
+    ['kernel.tls.certFile', expected[0]],
+    ['kernel.tls.clientCaFile', expected[1]],
+  ])
 })
 
 test('unusable files prevent the start, with the setting', async () => {
@@ -145,6 +156,10 @@ test('unusable files prevent the start, with the setting', async () => {
   )
   await expect(start({ tls: { certFile: one.certFile, keyFile: another.keyFile } })).rejects.toThrow(
     /kernel\.tls has a certificate and a key that cannot be used/,
+  )
+  const { certFile, keyFile } = one
+  await expect(start({ tls: { certFile, keyFile, clientCaFile: keyFile } })).rejects.toThrow(
+    /kernel\.tls\.clientCaFile must begin with a PEM certificate/,
   )
   await expect(start({ caFile: one.keyFile })).rejects.toThrow(/kernel\.caFile must contain PEM certificates/)
 })

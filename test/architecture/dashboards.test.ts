@@ -1,6 +1,8 @@
 /** Dashboard and alerts use metrics that the gateway has. */
 import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
+import { promtool } from '../support/promtool.ts'
 import { readSource, sourceFiles } from './source-scan.ts'
 
 const FOLDER = new URL('../../examples/observability/', import.meta.url)
@@ -19,6 +21,12 @@ test.each(['grafana-dashboard.json', 'alerts.yml'])('%s uses only declared metri
   const names = namesIn(read(file))
   expect(names.length).toBeGreaterThan(3)
   expect(names.filter((name) => !isKnown(name))).toEqual([])
+})
+
+test.skipIf(promtool === null)('promtool accepts the alerts, and their cases hold', async () => {
+  const file = (name: string) => fileURLToPath(new URL(name, FOLDER))
+  expect(await promtool?.run(['check', 'rules', file('alerts.yml')])).toMatchObject({ code: 0 })
+  expect(await promtool?.run(['test', 'rules', file('alerts-cases.yml')])).toMatchObject({ code: 0 })
 })
 
 test('every panel of the dashboard has queries and a description', () => {

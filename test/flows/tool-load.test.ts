@@ -120,5 +120,5 @@ test('250 concurrent turns with three calls each leave no connection, descriptor
   await expect.poll(() => gateway.command.openFiles(), settle).toBeLessThanOrEqual(before + 3)
   const after = await gateway.metrics()
   expect(sumOf(after, 'weir_background_work_active')).toBe(0)
-  expect(sumOf(after, 'weir_http_inflight_request_age_count')).toBe(0)
+  expect(sumOf(after, 'weir_http_inflight_requests')).toBe(0)
 }, 180_000)

@@ -33,8 +33,8 @@ export class TestAuthority {
     this.ca = readFileSync(this.caFile)
   }
 
-  /** Issues a certificate for localhost and 127.0.0.1, for servers and clients. */
-  issue(name: string): Certificate {
+  /** Issues a certificate for localhost and 127.0.0.1, for servers and clients. @param days validity */
+  issue(name: string, days = 2): Certificate {
     const [request, certFile] = [join(this.folder, `${name}.csr`), join(this.folder, `${name}.pem`)]
     const keyFile = join(this.folder, `${name}.key`)
     const extensions = join(this.folder, 'extensions')
@@ -55,7 +55,7 @@ export class TestAuthority {
       request,
       ...signer,
       '-days',
-      '2',
+      String(days),
       '-extfile',
       extensions,
       '-out',

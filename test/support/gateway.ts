@@ -76,9 +76,9 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
       },
     })
   let text = write(plugins)
-  const load = () =>
+  const load = (given = text) =>
     loadConfig({
-      text,
+      text: given,
       env: {},
       pluginSchemas: {
         names: Object.keys(all),
@@ -93,7 +93,9 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
     catalog: all,
     entry: import.meta.url,
     config,
-    reload: async (running, reloads) => changeConfig(running, await load(), reloads),
+    source: {
+      readChange: async (running, reloads, given) => changeConfig(running, await load(given), reloads),
+    },
     watch: (given) => {
       controls = given
       return () => {}

@@ -1,5 +1,5 @@
 /** `weir doctor` against real gateways: findings and exit code. */
-import { chmodSync, writeFileSync } from 'node:fs'
+import { chmodSync, copyFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
 import {
@@ -10,6 +10,7 @@ import {
   stopCommands,
   until,
 } from '../support/built-command.ts'
+import { type Certificate, TestAuthority } from '../support/certificates.ts'
 import { freePort } from '../support/free-port.ts'
 
 afterEach(stopCommands)
@@ -50,7 +51,7 @@ test('a healthy gateway has no failing check', async () => {
   const { code, findings, of } = await doctor(file)
   expect(findings.filter(({ verdict }) => verdict === 'fail')).toEqual([])
   expect(code).toBe(0)
-  for (const check of ['configuration', 'store', 'readiness', 'metrics'])
+  for (const check of ['configuration', 'store', 'readiness', 'metrics', 'reload'])
     expect(of(check)[0].verdict).toBe('ok')
   expect(of('worker')).toEqual([{ verdict: 'ok', check: 'worker', text: `${sim.url}: ready` }])
   expect(of('clock')[0].verdict).toBe('ok')
@@ -58,6 +59,16 @@ test('a healthy gateway has no failing check', async () => {
 
   const { stdout } = await runCommand(['doctor', '--config', file]).ended
   expect(stdout).toMatch(/^ok +readiness +http:/m)
+
+  const text = readFileSync(file, 'utf8')
+  writeFileSync(file, '{ "kernel": { "port": -1 } }')
+  gateway.command.signal('SIGHUP')
+  await gateway.command.line(/configuration not reloaded/)
+  writeFileSync(file, text)
+  expect((await doctor(file)).of('reload')[0]).toMatchObject({
+    verdict: 'fail',
+    advice: expect.stringContaining('weir config apply'),
+  })
 })
 
 test('failed checks come with advice, and the exit code is 1', async () => {
@@ -76,6 +87,26 @@ test('failed checks come with advice, and the exit code is 1', async () => {
     verdict: 'fail',
     advice: expect.stringContaining('LimitNOFILE'),
   })
+})
+
+test('a certificate that was renewed but not reloaded is reported', async () => {
+  const authority = new TestAuthority()
+  const [first, second] = [authority.issue('first'), authority.issue('second', 40)]
+  const live = { certFile: join(authority.folder, 'live.pem'), keyFile: join(authority.folder, 'live.key') }
+  const use = (one: Certificate) => {
+    copyFileSync(one.certFile, live.certFile)
+    copyFileSync(one.keyFile, live.keyFile)
+  }
+  use(first)
+  const file = await writeConfig([], { tls: live })
+  await readyGateway(runCommand(['serve', '--config', file]))
+  expect((await doctor(file)).of('certificate')).toHaveLength(1)
+  use(second)
+  expect((await doctor(file)).of('certificate')[1]).toMatchObject({
+    verdict: 'warn',
+    text: expect.stringContaining('no longer the one in'),
+  })
+  authority.remove()
 })
 
 test('without a gateway, each check of it fails with a one-line text', async () => {

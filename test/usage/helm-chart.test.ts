@@ -8,13 +8,17 @@ import * as kubernetes from '@kubernetes/client-node'
 import { afterEach, describe, expect, test } from 'vitest'
 import { parseAllDocuments } from 'yaml'
 import { makeFolder, runCommand, stopCommands } from '../support/built-command.ts'
+import { promtool } from '../support/promtool.ts'
 
 const run = promisify(execFile)
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const CHART = join(ROOT, 'examples/helm/weir')
 const PATH = `${process.env.PATH}${delimiter}${join(ROOT, '.build-tools')}`
 const hasHelm = PATH.split(delimiter).some((folder) => existsSync(join(folder, 'helm')))
-if (!hasHelm) console.warn('skipped: rendering the Helm chart, since helm is not installed')
+if (!hasHelm)
+  console.warn(
+    'skipped: rendering the Helm chart, since helm is not installed: GOBIN=$PWD/.build-tools go install helm.sh/helm/v3/cmd/helm@v3.19.5',
+  )
 
 afterEach(stopCommands)
 
@@ -151,7 +155,12 @@ describe.skipIf(!hasHelm)('rendered by helm', () => {
       expect.objectContaining({ name: monitor?.spec.endpoints[0].port }),
     )
     expect(service?.metadata).toMatchObject({ labels: monitor?.spec.selector.matchLabels })
-    expect(objects.get('PrometheusRule')?.spec.groups[0].rules.length).toBeGreaterThan(5)
+    const rules = objects.get('PrometheusRule')?.spec
+    expect(rules.groups[0].rules.length).toBeGreaterThan(5)
+    if (promtool === null) return
+    const file = join(makeFolder(), 'rules.yml')
+    writeFileSync(file, JSON.stringify(rules))
+    expect(await promtool.run(['check', 'rules', file])).toMatchObject({ code: 0 })
   })
 
   test.each([

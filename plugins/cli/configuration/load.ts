@@ -33,6 +33,8 @@ export interface LoadOptions {
   readonly file?: string
   /** Content of the file; read from disk if absent. */
   readonly text?: string
+  /** Name of the text in messages. Default: the file. */
+  readonly name?: string
   readonly overrides?: ConfigOverrides
   readonly env: Environment
   /** Flags whose environment variables are read. Default: those of the kernel. */
@@ -114,8 +116,8 @@ function noticesOf({ policy }: KernelConfig, enabled: readonly PluginFacts[]): s
 function openSource(options: LoadOptions): ConfigSource | null {
   const { file, text } = options
   if (file === undefined && text === undefined) return null
-  const name = file ?? 'configuration'
-  const source = parseSource(text ?? readText(name), name)
+  const name = options.name ?? file ?? 'configuration'
+  const source = parseSource(text ?? readText(file ?? name), name)
   if (source.problems.length > 0) throw new ConfigError(source.problems)
   return source
 }

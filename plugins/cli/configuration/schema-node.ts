@@ -17,6 +17,8 @@ export interface SchemaNode {
   readonly description?: string
   /** Extension of the gateway: the value is a secret and is never shown. */
   readonly secret?: boolean
+  /** Extension of the gateway: the value is the path of a file that is read at the start, or only when it is used. */
+  readonly reads?: 'start' | 'use'
 }
 
 const ANYTHING: SchemaNode = Object.freeze({})

@@ -1,5 +1,4 @@
-/** Checks a running gateway by its API, its probe port and its metrics port, and the workers that it lists. */
-import { parsePrometheusText } from '#shared'
+/** Checks a running gateway by its API and its probe port, and the workers that it lists. */
 import type { LoadedConfig } from '../../../kernel/config/loaded-config.ts'
 import { messageOf } from '../../../kernel/errors/message-of.ts'
 import type { GatewayClient } from '../gateway-client.ts'
@@ -15,10 +14,6 @@ interface WorkerRecord {
 }
 
 const TIMEOUT_MS = 5_000
-/** Descriptors for files, listeners and threads; the others are for connections. */
-const OWN_DESCRIPTORS = 128
-/** Below this limit, a default configuration accepts fewer than about 2,000 connections. */
-const LOW_DESCRIPTORS = 4_096
 /** Dates of HTTP headers are whole seconds. */
 const CLOCK_TOLERANCE_SECS = 5
 
@@ -51,48 +46,6 @@ export async function checkReadiness(config: LoadedConfig, url: string): Promise
       'is the gateway running, and does it run with this configuration file?',
     )
   }
-}
-
-/** The limit of the running process, which is not that of this shell. */
-export async function checkDescriptors(config: LoadedConfig): Promise<Finding[]> {
-  const { metrics } = config.plugins
-  if (metrics === undefined) {
-    const text = 'the limit of the gateway is not known: the metrics plugin is not enabled'
-    return [skip('descriptors', text, 'add `metrics: {}` under plugins')]
-  }
-  const url = `${localUrl('http', String(metrics.host), Number(metrics.port))}/metrics`
-  let text: string
-  try {
-    text = await (await get(url)).text()
-  } catch (error) {
-    const problem = `${url} cannot be reached: ${reasonOf(error)}`
-    return [
-      fail('metrics', problem, 'is the gateway running with this configuration file?'),
-      skip('descriptors', 'the limit of the gateway is not known without metrics'),
-    ]
-  }
-  const families = parsePrometheusText(text)
-  const family = [...families].find(({ name }) => name === 'weir_process_max_fds')
-  const limit = Number(family?.samples[0]?.value ?? 0)
-  const found = [ok('metrics', `${url} is reachable`)]
-  if (limit === 0) return [...found, skip('descriptors', 'the limit is not known on this system')]
-  return [...found, judgeLimit(limit, config.kernel.http.maxConnections)]
-}
-
-/** A request takes the connection of its client and one to a worker. */
-export function judgeLimit(limit: number, maxConnections: number | undefined): Finding {
-  const advice = 'raise LimitNOFILE of the unit, or ulimit -n of the container'
-  if (maxConnections === undefined) {
-    const text = `limit of ${limit}; by default half of it is for client connections`
-    return limit < LOW_DESCRIPTORS ? warn('descriptors', text, advice) : ok('descriptors', text)
-  }
-  const needed = 2 * maxConnections + OWN_DESCRIPTORS
-  const text = `limit of ${limit}; ${maxConnections} client connections and theirs to workers need ${needed}`
-  if (limit >= needed) return ok('descriptors', text)
-  const orLess = `${advice}, or lower kernel.http.maxConnections`
-  return limit < maxConnections + OWN_DESCRIPTORS
-    ? fail('descriptors', text, orLess)
-    : warn('descriptors', text, orLess)
 }
 
 /** One finding per worker, and one about the clock. */
@@ -145,11 +98,11 @@ async function clockOffset(url: string): Promise<{ url: string; secs: number } |
   }
 }
 
-function get(url: string): Promise<Response> {
+export function get(url: string): Promise<Response> {
   return fetch(url, { signal: AbortSignal.timeout(TIMEOUT_MS), redirect: 'manual' })
 }
 
-function reasonOf(error: unknown): string {
+export function reasonOf(error: unknown): string {
   const { cause } = error as { cause?: { code?: string } }
   return cause?.code ?? messageOf(error)
 }

@@ -21,10 +21,7 @@ export async function checkStores({ plugins }: LoadedConfig): Promise<Finding[]>
 async function checkDirectory(dir: string): Promise<Finding> {
   const path = resolve(dir)
   try {
-    const target = await access(path).then(
-      () => path,
-      () => dirname(path),
-    )
+    const target = await nearestExisting(path)
     await access(target, constants.R_OK | constants.W_OK | constants.X_OK)
     const { bavail, bsize } = await statfs(target)
     const freeBytes = bavail * bsize
@@ -39,6 +36,15 @@ async function checkDirectory(dir: string): Promise<Finding> {
       'run weir doctor as the user of the gateway; if it fails there too, change the owner of the directory or plugins.storage.dir',
     )
   }
+}
+
+/** The gateway creates missing directories. */
+async function nearestExisting(path: string): Promise<string> {
+  const exists = await access(path).then(
+    () => true,
+    () => false,
+  )
+  return exists || dirname(path) === path ? path : nearestExisting(dirname(path))
 }
 
 async function checkDatabase(config: PostgresConfig): Promise<Finding> {

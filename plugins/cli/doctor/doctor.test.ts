@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { TestAuthority } from '../../../test/support/certificates.ts'
 import { checkCertificates } from './check-certificates.ts'
-import { judgeLimit, localUrl } from './check-gateway.ts'
+import { localUrl } from './check-gateway.ts'
+import { judgeLimit } from './check-metrics.ts'
 
 const DAY_MS = 86_400_000
 const authority = new TestAuthority()

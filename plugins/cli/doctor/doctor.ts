@@ -48,9 +48,10 @@ async function examine(
     const advice = 'correct the file, then run: weir config check'
     return error.problems.map((problem) => fail('configuration', describeProblem(problem), advice))
   }
-  const [{ checkCertificates }, { checkStores }, checks] = await Promise.all([
+  const [{ checkCertificates }, { checkStores }, { checkMetrics }, checks] = await Promise.all([
     import('./check-certificates.ts'),
     import('./check-store.ts'),
+    import('./check-metrics.ts'),
     import('./check-gateway.ts'),
   ])
   const { host, port, tls } = config.kernel
@@ -61,7 +62,7 @@ async function examine(
     tls === undefined ? skip('certificate', 'TLS is not enabled on the API port') : checkCertificates(tls),
     checkStores(config),
     checks.checkReadiness(config, url),
-    checks.checkDescriptors(config),
+    checkMetrics(config),
     checks.checkWorkers(new GatewayClient({ url, apiKey })),
   ])
   return groups.flat()

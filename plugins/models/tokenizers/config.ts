@@ -11,8 +11,8 @@ export const tokenizersConfig = Type.Object(
       Type.Object(
         {
           name: Type.String({ minLength: 1, description: 'Id of the model that uses the tokenizer.' }),
-          source: Type.String({ minLength: 1, description: 'Path of a folder or file.' }),
-          chatTemplatePath: Type.Optional(Type.String({ minLength: 1 })),
+          source: Type.String({ minLength: 1, reads: 'use', description: 'Path of a folder or file.' }),
+          chatTemplatePath: Type.Optional(Type.String({ minLength: 1, reads: 'use' })),
         },
         { additionalProperties: false },
       ),

@@ -5,6 +5,7 @@ import { metricsConfig } from './config.ts'
 import { metricsFlags } from './flags.ts'
 import { declareEventLoopMetrics, declareProcessMetrics } from './process-metrics.ts'
 import { openEndpoint } from './prometheus.ts'
+import { declareThreadMemory } from './thread-memory.ts'
 import { TrafficMetrics } from './traffic-metrics.ts'
 
 export default definePlugin({
@@ -27,6 +28,7 @@ export default definePlugin({
     const traffic = new TrafficMetrics(metrics)
     host.provide(TrafficWatch, traffic)
     const stopWatching = declareEventLoopMetrics(metrics, host.threadIndex)
+    declareThreadMemory(metrics, host.threadIndex)
     if (isControl) {
       declareProcessMetrics(metrics)
       traffic.watchWorkers(host.balance)

@@ -1,7 +1,7 @@
 /** Metrics of the process and of each thread's event loop, read at each scrape. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
-import type { Metrics } from '#kernel'
+import { type Metrics, readVersion } from '#kernel'
 
 /**
  * Sampling interval of the event loop, in milliseconds. Each sample wakes an idle thread, which costs about 0.1 ms of CPU.
@@ -73,8 +73,15 @@ function residentBytes(last: number): number {
   }
 }
 
-/** Declares memory, descriptors, CPU time and uptime of the process. Call on control only. */
+/** Declares version, memory, descriptors, CPU time and uptime of the process. Call on control only. */
 export function declareProcessMetrics(metrics: Metrics): void {
+  metrics
+    .gauge({
+      name: 'weir_build_info',
+      help: '1, with the version of the gateway and of Node.',
+      labels: ['version', 'node_version'],
+    })
+    .labels(readVersion(), process.versions.node).value = 1
   const resident = metrics
     .gauge({ name: 'weir_process_resident_memory_bytes', help: 'Resident memory of the process.' })
     .labels()

@@ -61,7 +61,7 @@ test('open requests are counted in the bucket of their age', () => {
   const metrics = new ThreadMetrics()
   let starts = [0, 30, 31, 61, 600, 90_000].map((ageSeconds) => performance.now() - ageSeconds * 1000)
   declareOpenRequestAges(metrics, () => starts)
-  const name = 'weir_http_inflight_request_age_count'
+  const name = 'weir_http_inflight_requests'
   expect(values(metrics, name)).toEqual(['0,30 2', '30,60 1', '60,180 1', '300,600 1', '86400,+Inf 1'])
   starts = []
   expect(values(metrics, name)).toEqual([])

@@ -128,18 +128,18 @@ function kindOf(worker: WorkerEntry): RouterKind {
 const AGE_BOUNDS = [30, 60, 180, 300, 600, 1_200, 3_600, 7_200, 14_400, 28_800, 86_400]
 
 /**
- * Declares `weir_http_inflight_request_age_count`; bands do not overlap, so they add up to all open requests.
+ * Declares `weir_http_inflight_requests`; bands do not overlap, so they add up to all open requests.
  *
  * @param startTimesMs arrival of each open request of this thread, in time of `performance.now()`
  */
 export function declareOpenRequestAges(metrics: Metrics, startTimesMs: () => Iterable<number>): void {
   const family = metrics.gauge({
-    name: 'weir_http_inflight_request_age_count',
-    help: 'Open requests by age in seconds: more than gt, at most le.',
-    labels: ['gt', 'le'],
+    name: 'weir_http_inflight_requests',
+    help: 'Open requests by age in seconds: more than age_over, at most age_up_to.',
+    labels: ['age_over', 'age_up_to'],
   })
   const lower = ['0', ...AGE_BOUNDS.map(String)]
-  const bands = lower.map((gt, index) => family.labels(gt, String(AGE_BOUNDS[index] ?? '+Inf')))
+  const bands = lower.map((over, index) => family.labels(over, String(AGE_BOUNDS[index] ?? '+Inf')))
   metrics.onCollect(() => {
     const nowMs = performance.now()
     for (const band of bands) band.value = 0

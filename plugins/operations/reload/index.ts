@@ -1,16 +1,16 @@
-/** The reload plugin: applies a changed configuration at runtime over HTTP. */
+/** The reload plugin: plans and applies a changed configuration at runtime over HTTP. */
 import { definePlugin, Type } from '#kernel'
-import { applyConfigRoute } from './routes.ts'
+import { reloadRoutes } from './routes.ts'
 
 export default definePlugin({
   manifest: {
     name: 'reload',
     version: '0.1.0',
     description:
-      'Applies a changed configuration by POST /config/apply and `weir config apply`; SIGHUP works without this plugin.',
+      'Plans and applies a changed configuration over HTTP, for `weir config`; SIGHUP works without this plugin.',
     config: Type.Object({}, { additionalProperties: false }),
   },
   register(host) {
-    host.route(applyConfigRoute(host))
+    for (const route of reloadRoutes(host)) host.route(route)
   },
 })

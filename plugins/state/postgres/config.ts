@@ -24,15 +24,18 @@ export const postgresConfig = Type.Object(
         }),
         caFile: Type.Union([Type.String({ minLength: 1 }), Type.Null()], {
           default: null,
+          reads: 'start',
           description:
             'PEM file of the trusted certificate authorities, instead of the default ones. For `verify`.',
         }),
         certFile: Type.Union([Type.String({ minLength: 1 }), Type.Null()], {
           default: null,
+          reads: 'start',
           description: 'PEM file of the client certificate. For `verify`.',
         }),
         keyFile: Type.Union([Type.String({ minLength: 1 }), Type.Null()], {
           default: null,
+          reads: 'start',
           description: 'PEM file of the key of the client certificate.',
         }),
       },

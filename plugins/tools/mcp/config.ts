@@ -92,7 +92,10 @@ const serverConfig = Type.Object(
     }),
     headers: secrets('Headers of each request, such as `authorization`.'),
     caFile: Type.Optional(
-      Type.String({ description: 'PEM file of certificate authorities that replace those of the system.' }),
+      Type.String({
+        reads: 'use',
+        description: 'PEM file of certificate authorities that replace those of the system.',
+      }),
     ),
     oauth: Type.Optional(oauthConfig),
     command: Type.Optional(

@@ -32,6 +32,7 @@ export const grpcConfig = Type.Object(
     }),
     caFile: Type.Union([Type.Null(), Type.String({ minLength: 1 })], {
       default: null,
+      reads: 'use',
       description:
         'PEM file of the certificate authorities for grpcs:// URLs; null uses those of the system.',
     }),

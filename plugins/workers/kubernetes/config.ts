@@ -35,6 +35,7 @@ export const kubernetesConfig = Type.Object(
     }),
     kubeconfig: Type.Union([Type.String({ minLength: 1 }), Type.Null()], {
       default: null,
+      reads: 'start',
       description: 'Path of a kubeconfig file; null uses the service account of the pod that Weir runs in.',
     }),
     resyncSecs: Type.Integer({

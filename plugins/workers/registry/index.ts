@@ -58,6 +58,10 @@ export default definePlugin({
     return {
       start: () => checkConfiguredWorkers(controls, config),
       ready: start,
+      planReload: (next) => {
+        checkConfiguredWorkers(controls, next)
+        return manager.planReconfiguration(current, next)
+      },
       reload: (next) => {
         checkConfiguredWorkers(controls, next)
         manager.reconfigure(current, next)

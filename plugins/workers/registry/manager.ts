@@ -52,6 +52,30 @@ export class WorkerManager {
   }
 
   /**
+   * What `reconfigure` would do to registered workers.
+   * @throws replace_unsupported as `reconfigure` does
+   */
+  planReconfiguration(before: ConfiguredWorkers, after: ConfiguredWorkers): string[] {
+    const { registry, balance, config } = this.#parts
+    const [old, next] = [specsByKey(before), specsByKey(after)]
+    const effects: string[] = []
+    for (const [key, spec] of old) {
+      const worker = registry.byUrl(spec.url)
+      if (!next.has(key) && worker !== undefined) {
+        const inFlight = registry
+          .engineOf(worker)
+          .reduce((sum, { entry }) => sum + balance.inFlight(entry.slot), 0)
+        effects.push(`drains and removes worker ${worker.spec.url} (requests in flight: ${inFlight})`)
+      } else if (next.has(key) && !isDeepStrictEqual(spec, next.get(key))) {
+        if (config.dpAware) throw workerErrors.replace_unsupported()
+        effects.push(`describes worker ${spec.url} again, which continues to serve`)
+      }
+    }
+    for (const [key, { url }] of next) if (!old.has(key)) effects.push(`registers worker ${url}`)
+    return effects
+  }
+
+  /**
    * Applies a reloaded configuration: registers new workers, removes those no longer listed, and describes changed ones
    * again while they continue to serve.
    *

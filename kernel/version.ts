@@ -2,8 +2,8 @@
 import { existsSync, readFileSync } from 'node:fs'
 
 export function readVersion(): string {
-  // Two levels up from the sources, three from the build.
-  for (const relative of ['../../package.json', '../../../package.json']) {
+  // One level up from the sources, two from the build.
+  for (const relative of ['../package.json', '../../package.json']) {
     const url = new URL(relative, import.meta.url)
     if (!existsSync(url)) continue
     const manifest = JSON.parse(readFileSync(url, 'utf8')) as { version?: string }

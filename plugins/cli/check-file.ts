@@ -1,0 +1,104 @@
+/** `weir config check`: finds everything in a file that would stop the start, and warns about what would fail later. */
+import { readFileSync } from 'node:fs'
+import type { Command } from 'commander'
+import { type KernelConfig, KernelConfigSchema } from '../../kernel/config/kernel-config.ts'
+import type { LoadedConfig } from '../../kernel/config/loaded-config.ts'
+import { messageOf } from '../../kernel/errors/message-of.ts'
+import { TlsFileError } from '../../kernel/http/tls-files.ts'
+import { PluginMistakes } from '../../kernel/plugin/plugin-errors.ts'
+import { tryPort } from '../../kernel/threads/ports.ts'
+import { loadFromOptions } from './config-options.ts'
+import { unreadableFiles } from './configuration/check-files.ts'
+import { ConfigError, type ConfigProblem, describeProblem } from './configuration/config-error.ts'
+import { parseSource } from './configuration/config-source.ts'
+import { toKey } from './configuration/mask.ts'
+import { toNode } from './configuration/schema-node.ts'
+import { checkStores } from './doctor/check-store.ts'
+import { dryBoot } from './dry-boot.ts'
+import { schemasOf } from './plugin-schemas.ts'
+
+interface Found {
+  /** Empty if the text names the setting. */
+  readonly path: readonly string[]
+  readonly text: string
+}
+
+/** Prints warnings and the enabled plugins. @throws ConfigError with every problem that would stop the start */
+export async function checkFile(command: Command, file: string): Promise<void> {
+  const config = await loadFromOptions(command, file)
+  const { locate } = parseSource(readFileSync(file, 'utf8'), file)
+  const describe = ({ path, text }: Found, place: readonly string[] = path): ConfigProblem => ({
+    path: path.join('.'),
+    text,
+    where: locate(place) ?? file,
+  })
+  const problems: ConfigProblem[] = []
+  const warnings = [...(await busyPorts(config)), ...(await unusableStores(config))]
+  for (const { isFatal, ...found } of await findUnreadable(config)) {
+    if (isFatal) problems.push(describe(found))
+    else warnings.push(found)
+  }
+  await dryBoot(config).catch((error: unknown) => {
+    for (const { place, ...found } of mistakesOf(error)) {
+      // A certificate file that cannot be read has been reported.
+      if (!problems.some(({ path }) => path === place.join('.'))) problems.push(describe(found, place))
+    }
+  })
+  if (problems.length > 0) throw new ConfigError(problems)
+  for (const warning of warnings) console.error(`weir: warning: ${describeProblem(describe(warning))}`)
+  for (const notice of config.notices) console.error(`weir: note: ${notice}`)
+  const names = Object.keys(config.plugins)
+  console.log(`${file} is valid; plugins enabled: ${names.length === 0 ? 'none' : names.join(', ')}`)
+}
+
+async function findUnreadable(config: LoadedConfig) {
+  const { kernel, plugins, secretPaths } = config
+  const found = [...unreadableFiles(toNode(KernelConfigSchema), kernel, ['kernel'])]
+  for (const [name, schema] of Object.entries(await schemasOf(config)))
+    found.push(...unreadableFiles(toNode(schema), plugins[name], ['plugins', name]))
+  return found.map(({ got, ...finding }) => {
+    const value = secretPaths.includes(toKey(finding.path)) ? '' : `: ${got}`
+    return { ...finding, text: finding.text + value }
+  })
+}
+
+/** Each mistake with the path of its place in the file. */
+function mistakesOf(error: unknown): (Found & { readonly place: readonly string[] })[] {
+  if (error instanceof PluginMistakes)
+    return error.mistakes.map(({ plugin, text }) => ({ path: [], text, place: ['plugins', plugin] }))
+  const place = error instanceof TlsFileError ? error.setting.split('.') : []
+  return [{ path: [], text: messageOf(error), place }]
+}
+
+/** Only warnings: the gateway that uses the file may be running. */
+async function busyPorts({ kernel, plugins }: LoadedConfig): Promise<Found[]> {
+  const { health, metrics, sim } = plugins
+  const listeners: [string[], unknown][] = [
+    [['kernel'], kernel],
+    [['plugins', 'metrics'], metrics],
+    [['plugins', 'health', 'probe'], health?.probe],
+    [['plugins', 'sim', 'listen'], sim?.listen],
+  ]
+  const found: Found[] = []
+  for (const [path, listener] of listeners) {
+    if (listener === undefined) continue
+    const { host, port } = listener as Pick<KernelConfig, 'host' | 'port'>
+    const error = await tryPort(host, port)
+    if (error !== null) found.push({ path: [...path, 'port'], text: explainPort(error.code, host, port) })
+  }
+  return found
+}
+
+function explainPort(code: string | undefined, host: string, port: number): string {
+  if (code === 'EADDRINUSE')
+    return `is in use on this machine, got ${port}: by the running gateway, or by a program that would keep it from starting`
+  return `cannot be used on this machine, got ${host}:${port} (${code})`
+}
+
+async function unusableStores(config: LoadedConfig): Promise<Found[]> {
+  const { postgres: _, ...plugins } = config.plugins
+  const findings = await checkStores({ ...config, plugins })
+  return findings.flatMap(({ verdict, text }) =>
+    verdict === 'fail' ? { path: ['plugins', 'storage', 'dir'], text: `cannot be used: ${text}` } : [],
+  )
+}
