@@ -23,6 +23,10 @@ const SUITES: Readonly<Record<string, Suite>> = {
   modules,
 }
 
+// As in the container image: otherwise the C library keeps what a burst needed, and growth would not be attributable.
+process.env.MALLOC_MMAP_THRESHOLD_ ??= '1048576'
+process.env.MALLOC_TRIM_THRESHOLD_ ??= '1048576'
+
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
