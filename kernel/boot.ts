@@ -56,7 +56,7 @@ export class GatewayThread {
   isDraining = false
   readonly #options: ThreadBootOptions
   readonly #declarations = new Declarations()
-  readonly #services = new Services()
+  readonly #services: Services
   readonly #background: BackgroundWorks
   readonly #topics: Topics
   readonly #plugins: PluginSet
@@ -75,6 +75,7 @@ export class GatewayThread {
     const { kernel } = config
     this.#options = options
     this.#kernel = kernel
+    this.#services = new Services(plugins.map(({ manifest }) => manifest))
     if (kernel.caFile !== undefined) trustAuthorities(kernel.caFile)
     this.#tlsDigest = kernel.tls === undefined ? '' : checkTlsFiles(kernel.tls)
     this.metrics = new ThreadMetrics((error) => log.error({ err: error }, 'metrics refresh failed'))
@@ -198,6 +199,7 @@ export class GatewayThread {
   }
 
   ready(): Promise<void> {
+    this.#declarations.readiness.begin(this.#kernel.lifecycle.readinessWaitMs)
     return this.#plugins.ready()
   }
 

@@ -8,6 +8,7 @@ import type { SocketRouteDefinition } from '../contracts/socket.ts'
 import { BootError } from '../errors/boot-error.ts'
 import { type DeclaredHook, declareHook } from './hooks.ts'
 import type { PluginMistake } from './plugin-errors.ts'
+import { ReadinessChecks } from './readiness-checks.ts'
 
 export interface DeclaredRoute {
   readonly plugin: string
@@ -46,7 +47,7 @@ export class Declarations {
   readonly routes: DeclaredRoute[] = []
   readonly sockets: DeclaredSocket[] = []
   readonly hooks: DeclaredHook[] = []
-  readonly readinessChecks: (() => string | null)[] = []
+  readonly readiness = new ReadinessChecks()
   readonly mistakes: PluginMistake[] = []
   /** Called when a hook is switched; set when routes are compiled. */
   onHooksChanged: () => void = () => {}

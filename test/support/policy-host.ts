@@ -48,7 +48,7 @@ export class PolicyHostThread {
       {
         link: this.link,
         declarations: new Declarations(),
-        services: new Services(),
+        services: new Services([]),
         kernelConfig: () => ({ limits: { maxWorkers: MAX_WORKERS } }) as KernelConfig,
         log,
         metrics,

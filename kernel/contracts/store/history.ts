@@ -241,6 +241,11 @@ export interface HistoryService {
   readonly queue: BackgroundQueue
   readonly events: EventLog
   /**
+   * Checks before the work of a request that needs stored records whether the store works.
+   * @throws storage_unavailable (503, with retry-after)
+   */
+  requireStore(): void
+  /**
    * Checks whether the tenant may store more, before the work whose result is stored.
    * @param bytes known to be added, such as those of the request
    * @throws storage_quota_exceeded (507)

@@ -32,6 +32,7 @@ export default definePlugin({
     description: 'The responses API: state on the server, tools on the server, streams that resume.',
     uses: [Generations],
     usesOptionally: [History, SharedStore, Store, Tokenizers, ToolLoop],
+    degradable: [SharedStore],
     config: responsesConfig,
   },
   enables: () => ['auth', 'history'],

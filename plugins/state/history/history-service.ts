@@ -1,5 +1,6 @@
 /** All of history over one store. */
 import type { HistoryItem, HistoryService, Logger, StoreService } from '#kernel'
+import { storageUnavailable } from '#shared'
 import { StoredQueue } from './background-queue.ts'
 import { ChainReader } from './chain-reader.ts'
 import { openCollections } from './collections.ts'
@@ -21,10 +22,21 @@ export class StoredHistory implements HistoryService {
   readonly retention: Retention
   readonly usage: TenantUsage
   readonly #index: ItemIndex
+  readonly #outage: () => string | null
 
-  /** @param isShared whether other gateways use the store too */
-  constructor(store: StoreService, config: HistoryConfig, log: Logger, isShared = false) {
+  /**
+   * @param isShared whether other gateways use the store too
+   * @param outage problem of a store that is down; null while it works
+   */
+  constructor(
+    store: StoreService,
+    config: HistoryConfig,
+    log: Logger,
+    isShared = false,
+    outage: () => string | null = () => null,
+  ) {
     this.isShared = isShared
+    this.#outage = outage
     const collections = openCollections(store)
     this.usage = new TenantUsage(store, collections, config, log)
     this.#index = new ItemIndex(collections, config)
@@ -34,6 +46,11 @@ export class StoredHistory implements HistoryService {
     this.queue = new StoredQueue(store, collections, config.ownerLeaseMs, log)
     this.events = new StoredEvents(store, collections.events, config.eventsKeptMs)
     this.retention = new Retention(store, collections, config, this.usage)
+  }
+
+  requireStore(): void {
+    const problem = this.#outage()
+    if (problem !== null) throw storageUnavailable(`${problem}; requests with store set to false are served`)
   }
 
   checkQuota(tenant: string, bytes: number): void | Promise<void> {

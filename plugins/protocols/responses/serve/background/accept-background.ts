@@ -12,7 +12,7 @@ import { checkTools } from '../run/open-turn.ts'
 import { makePlan, warningHeaders } from '../run/plan.ts'
 import { nowSec, readCreate } from '../run/serve-create.ts'
 
-/** @throws what is wrong with the request, background_queue_full (429), storage_quota_exceeded (507) */
+/** @throws what is wrong with the request, background_queue_full (429), storage_unavailable (503), storage_quota_exceeded (507) */
 export async function acceptBackground(
   parts: RunParts,
   ctx: RequestContext,
@@ -21,6 +21,7 @@ export async function acceptBackground(
 ): Promise<void> {
   const { history, config, seal } = parts
   if (history === undefined) throw responsesErrors.background_not_supported.with({ param: 'background' })
+  history.requireStore()
   const tenant = tenantOf(ctx)
   const limit = config.background.maxWaitingPerTenant
   if ((await history.queue.waiting(tenant, limit)) >= limit) {

@@ -22,7 +22,7 @@ export interface ServeOptions {
   readonly onEnd?: (end: RunEnd, id: string) => void
 }
 
-/** @throws errors of the request (400, 404), storage_quota_exceeded (507) */
+/** @throws errors of the request (400, 404), storage_unavailable (503), storage_quota_exceeded (507) */
 export function serveCreate(
   parts: ServeParts,
   ctx: RequestContext,
@@ -41,9 +41,11 @@ export function serveCreate(
     else answerResponse(parts, ctx, plan)
   }
   const tenant = tenantOf(ctx)
+  const remembered = options.remembered ?? null
   // Before the generation, whose result could not be stored.
+  if (needsStore(request, remembered)) parts.history?.requireStore()
   const checked = request.store ? parts.history?.checkQuota(tenant, ctx.bodyBytes.length) : undefined
-  const toPlan = () => makePlan(parts, tenant, request, { remembered: options.remembered ?? null })
+  const toPlan = () => makePlan(parts, tenant, request, { remembered })
   const plan = checked instanceof Promise ? checked.then(toPlan) : toPlan()
   const ready =
     plan instanceof Promise
@@ -57,6 +59,18 @@ export function serveCreate(
     early?.stop()
     throw error
   })
+}
+
+/** Whether the response is stored, or continues what is stored. */
+function needsStore(
+  { store, conversationId, previousResponseId }: CreateRequest,
+  remembered: RememberedTurn | null,
+): boolean {
+  return (
+    store ||
+    conversationId !== null ||
+    (previousResponseId !== null && previousResponseId !== remembered?.responseId)
+  )
 }
 
 /** @param members replace those of the client. @throws 400 naming the field */
