@@ -240,11 +240,8 @@ export interface HistoryService {
   readonly conversations: ConversationHistory
   readonly queue: BackgroundQueue
   readonly events: EventLog
-  /**
-   * Checks before the work of a request that needs stored records whether the store works.
-   * @throws storage_unavailable (503, with retry-after)
-   */
-  requireStore(): void
+  /** Problem of a store that is down; null while it works. */
+  outage(): string | null
   /**
    * Checks whether the tenant may store more, before the work whose result is stored.
    * @param bytes known to be added, such as those of the request

@@ -31,7 +31,11 @@ export class StoreMetrics {
   /** Exports whether the store works. Call it on control only, since gauges of several threads are summed. */
   watch(isUp: () => boolean): void {
     const up = this.#metrics
-      .gauge({ name: 'weir_db_up', help: '1 while the record store works, 0 while it is down.', labels: ['storage_type'] })
+      .gauge({
+        name: 'weir_db_up',
+        help: '1 while the record store works, 0 while it is down.',
+        labels: ['storage_type'],
+      })
       .labels(this.#storageType)
     this.#metrics.onCollect(() => {
       up.value = isUp() ? 1 : 0

@@ -1,6 +1,5 @@
 /** All of history over one store. */
 import type { HistoryItem, HistoryService, Logger, StoreService } from '#kernel'
-import { storageUnavailable } from '#shared'
 import { StoredQueue } from './background-queue.ts'
 import { ChainReader } from './chain-reader.ts'
 import { openCollections } from './collections.ts'
@@ -21,8 +20,8 @@ export class StoredHistory implements HistoryService {
   readonly events: StoredEvents
   readonly retention: Retention
   readonly usage: TenantUsage
+  readonly outage: () => string | null
   readonly #index: ItemIndex
-  readonly #outage: () => string | null
 
   /**
    * @param isShared whether other gateways use the store too
@@ -36,9 +35,9 @@ export class StoredHistory implements HistoryService {
     outage: () => string | null = () => null,
   ) {
     this.isShared = isShared
-    this.#outage = outage
+    this.outage = outage
     const collections = openCollections(store)
-    this.usage = new TenantUsage(store, collections, config, log)
+    this.usage = new TenantUsage({ store, collections, config, log, outage })
     this.#index = new ItemIndex(collections, config)
     this.responses = new StoredResponses(store, collections, new ChainReader(collections, config), this.usage)
     const items = new ConversationItems(store, collections, this.#index)
@@ -46,11 +45,6 @@ export class StoredHistory implements HistoryService {
     this.queue = new StoredQueue(store, collections, config.ownerLeaseMs, log)
     this.events = new StoredEvents(store, collections.events, config.eventsKeptMs)
     this.retention = new Retention(store, collections, config, this.usage)
-  }
-
-  requireStore(): void {
-    const problem = this.#outage()
-    if (problem !== null) throw storageUnavailable(`${problem}; requests with store set to false are served`)
   }
 
   checkQuota(tenant: string, bytes: number): void | Promise<void> {

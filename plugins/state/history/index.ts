@@ -37,6 +37,8 @@ export default definePlugin({
       'old history could not be deleted',
     )
     return {
+      // Before the data threads start: jobs that an earlier process ran are lost, and need not wait for its leases.
+      start: () => (host.isControl && shared === undefined ? history.queue.endLeases() : undefined),
       ready: () => {
         if (host.isControl) pruning.start()
       },

@@ -127,9 +127,7 @@ export class Connections {
         const isGone = isUnavailable(problem)
         const isRetryable = RETRYABLE_CODES.has(codeOf(problem)) || (isGone && isRepeatable)
         if (left === 0 || !isRetryable) {
-          throw isGone
-            ? storageUnavailable('the database does not respond', error)
-            : error
+          throw isGone ? storageUnavailable('the database does not respond', error) : error
         }
       } finally {
         // A connection that failed or is still busy is not reused.

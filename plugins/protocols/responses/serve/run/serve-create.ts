@@ -8,6 +8,7 @@ import { type CreateRequest, readCreateRequest } from '../read/read-request.ts'
 import { compacted } from './auto-compact.ts'
 import type { RememberedTurn } from './load-past.ts'
 import { makePlan, type Plan, warningHeaders } from './plan.ts'
+import { requireStore } from './require-store.ts'
 import { ResponseRun, type RunEnd } from './response-run.ts'
 
 export interface ServeParts extends RunParts {
@@ -43,7 +44,7 @@ export function serveCreate(
   const tenant = tenantOf(ctx)
   const remembered = options.remembered ?? null
   // Before the generation, whose result could not be stored.
-  if (needsStore(request, remembered)) parts.history?.requireStore()
+  requireStore(parts, request, remembered)
   const checked = request.store ? parts.history?.checkQuota(tenant, ctx.bodyBytes.length) : undefined
   const toPlan = () => makePlan(parts, tenant, request, { remembered })
   const plan = checked instanceof Promise ? checked.then(toPlan) : toPlan()
@@ -59,18 +60,6 @@ export function serveCreate(
     early?.stop()
     throw error
   })
-}
-
-/** Whether the response is stored, or continues what is stored. */
-function needsStore(
-  { store, conversationId, previousResponseId }: CreateRequest,
-  remembered: RememberedTurn | null,
-): boolean {
-  return (
-    store ||
-    conversationId !== null ||
-    (previousResponseId !== null && previousResponseId !== remembered?.responseId)
-  )
 }
 
 /** @param members replace those of the client. @throws 400 naming the field */
