@@ -52,6 +52,8 @@ export class Registry {
   readonly #engines = new Map<string, readonly string[]>()
   readonly #reservations = new Map<string, Reservation>()
   readonly #reservedKey = new Map<string, string>()
+  /** Reservations that became workers, until every thread has the new table. */
+  readonly #joining = new Set<Reservation>()
   #inOrder: readonly Worker[] | null = null
   #problem: string | null = null
   #configured = 0
@@ -137,7 +139,7 @@ export class Registry {
   }
 
   #pending(): PendingWorkers {
-    const pending = this.reservations()
+    const pending = [...this.#reservations.values(), ...this.#joining]
     if (pending.length === 0) this.#problem = null
     const endsInMs = this.#discoveryEndsInMs(pending)
     clearTimeout(this.#discoveryEnd)
@@ -186,9 +188,12 @@ export class Registry {
    */
   async add(parts: EngineParts): Promise<readonly Worker[]> {
     const workers = this.#buildWorkers(parts, [])
+    const reservation = this.reservationOf(parts.spec.url)
+    if (reservation !== undefined) this.#joining.add(reservation)
     this.dropReservation(parts.spec.url)
     this.#store(workers)
     await this.#publisher.publish()
+    if (reservation !== undefined && this.#joining.delete(reservation)) this.#publishPending()
     return workers
   }
 
