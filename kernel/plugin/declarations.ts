@@ -8,7 +8,6 @@ import type { SocketRouteDefinition } from '../contracts/socket.ts'
 import { BootError } from '../errors/boot-error.ts'
 import { type DeclaredHook, declareHook } from './hooks.ts'
 import type { PluginMistake } from './plugin-errors.ts'
-import { ReadinessChecks } from './readiness-checks.ts'
 
 export interface DeclaredRoute {
   readonly plugin: string
@@ -47,7 +46,6 @@ export class Declarations {
   readonly routes: DeclaredRoute[] = []
   readonly sockets: DeclaredSocket[] = []
   readonly hooks: DeclaredHook[] = []
-  readonly readiness = new ReadinessChecks()
   readonly mistakes: PluginMistake[] = []
   /** Called when a hook is switched; set when routes are compiled. */
   onHooksChanged: () => void = () => {}

@@ -35,6 +35,7 @@ import type {
   ReplicaView,
 } from './define-plugin.ts'
 import { ReadMetrics, ReloadConfig, RequestShutdown } from './kernel-commands.ts'
+import type { ReadinessChecks } from './readiness-checks.ts'
 import type { Services, ServiceTerms } from './services.ts'
 
 /** Shared by the hosts of all plugins of a thread. */
@@ -42,6 +43,7 @@ export interface HostParts {
   readonly link: ThreadLink
   readonly declarations: Declarations
   readonly services: Services
+  readonly readiness: ReadinessChecks
   kernelConfig(): KernelConfig
   readonly log: Logger
   readonly metrics: Metrics
@@ -246,15 +248,15 @@ export class PluginHost implements Host {
   }
 
   readiness(check: () => string | null, options: ReadinessOptions = {}): void {
-    this.#parts.declarations.readiness.add(check, options.isStartup ?? false)
+    this.#parts.readiness.add(check, options.isStartup ?? false)
   }
 
   readinessReason(): string | null {
-    return this.isDraining ? 'draining' : this.#parts.declarations.readiness.reason()
+    return this.isDraining ? 'draining' : this.#parts.readiness.reason()
   }
 
   missingAtStartup(): readonly string[] {
-    return this.#parts.declarations.readiness.missing()
+    return this.#parts.readiness.missing()
   }
 
   /** Shared memory is named per plugin, and log lines carry the plugin's name. */

@@ -1,4 +1,10 @@
 /** Readiness of one thread: permanent checks, and checks of the startup, which count for a limited time only. */
+import { defineReplica } from '../contracts/token.ts'
+
+/** Whether the wait for configured workers and their tokenizers is over; published by control. */
+export const StartupWaitReplica = defineReplica<{ readonly isOver: boolean }>('kernel.startup-wait', {
+  isOver: false,
+})
 
 /** Returns why the gateway is not ready, or null. */
 export type ReadinessCheck = () => string | null
@@ -6,17 +12,17 @@ export type ReadinessCheck = () => string | null
 export class ReadinessChecks {
   readonly #permanent: ReadinessCheck[] = []
   readonly #startup: ReadinessCheck[] = []
+  readonly #isWaitOver: () => boolean
   #isStarting = true
-  #endsAtMs = Number.POSITIVE_INFINITY
+
+  /** @param isWaitOver whether the time of the startup checks is over; control decides for all threads */
+  constructor(isWaitOver: () => boolean) {
+    this.#isWaitOver = isWaitOver
+  }
 
   add(check: ReadinessCheck, isStartup: boolean): void {
     if (isStartup) this.#startup.push(check)
     else this.#permanent.push(check)
-  }
-
-  /** @param waitMs time from now on for which startup checks count, milliseconds */
-  begin(waitMs: number): void {
-    this.#endsAtMs = performance.now() + waitMs
   }
 
   /** The first reason; null if ready. Startup checks no longer count once all have passed or their time is over. */
@@ -31,7 +37,7 @@ export class ReadinessChecks {
 
   #startupReason(): string | null {
     if (!this.#isStarting) return null
-    const reason = performance.now() < this.#endsAtMs ? firstOf(this.#startup) : null
+    const reason = this.#isWaitOver() ? null : firstOf(this.#startup)
     this.#isStarting = reason !== null
     return reason
   }

@@ -16,12 +16,15 @@ afterEach(() => stopCommands())
 const start = (urls: readonly string[], readinessWaitMs: number) =>
   startBuiltGateway({
     kernel: { lifecycle: { readinessWaitMs } },
-    plugins: { workers: { urls, startupCheckIntervalSecs: 0.2 } },
+    plugins: { workers: { urls, health: {}, startupCheckIntervalSecs: 0.2 } },
   })
 
 async function readiness(gateway: BuiltGateway) {
   const response = await gateway.get('/readiness')
-  return { code: response.status, ...((await response.json()) as { healthy_workers: number }) }
+  return {
+    code: response.status,
+    ...((await response.json()) as { healthy_workers: number; pending_workers: number; missing?: object }),
+  }
 }
 
 async function chat(gateway: BuiltGateway, model: string) {
@@ -42,7 +45,10 @@ test('readiness waits for a late worker; until it has responded, unknown models 
   const early = await startSim('--model', 'early')
   const port = await freePort()
   const gateway = await start([early.url, `http://127.0.0.1:${port}`], 60_000)
-  await until(async () => (await readiness(gateway)).healthy_workers === 1)
+  await until(async () => {
+    const { healthy_workers: healthy, pending_workers: pending } = await readiness(gateway)
+    return healthy === 1 && pending === 1
+  })
   expect(await readiness(gateway)).toMatchObject({
     code: 503,
     status: 'not ready',
@@ -83,14 +89,16 @@ test('after the configured time the gateway is ready with the workers that it ha
     kernel: { lifecycle: { readinessWaitMs: 2_000 } },
     plugins: {
       workers: {
+        health: {},
         urls: [early.url, `http://127.0.0.1:${dead}`],
         workers: [{ url: `http://127.0.0.1:${listed}`, models: [{ id: 'listed' }] }],
       },
     },
   })
   expect((await readiness(gateway)).code).toBe(503)
-  await until(async () => (await readiness(gateway)).code === 200)
+  await until(async () => (await readiness(gateway)).missing !== undefined)
   expect(await readiness(gateway)).toMatchObject({
+    code: 200,
     healthy_workers: 1,
     configured_workers: 3,
     pending_workers: 2,

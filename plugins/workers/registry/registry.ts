@@ -65,7 +65,11 @@ export class Registry {
     this.#publisher = new Publisher(() =>
       parts.publish({ workers: this.workers().map((worker) => worker.entry) }),
     )
-    this.#pendingPublisher = new Publisher(async () => parts.publishPending?.(this.#pending()))
+    this.#pendingPublisher = new Publisher(async () => {
+      // Reservations of the same turn of the event loop are published together.
+      await Promise.resolve()
+      await parts.publishPending?.(this.#pending())
+    })
   }
 
   /** Registered workers in order of registration, which is the order of their ids. */
