@@ -197,7 +197,8 @@ export class Registry {
     this.dropReservation(parts.spec.url)
     this.#store(workers)
     await this.#publisher.publish()
-    if (reservation !== undefined && this.#joining.delete(reservation)) this.#publishPending()
+    // Before the workers become ready, so that readiness does not still wait for them.
+    if (reservation !== undefined && this.#joining.delete(reservation)) await this.#pendingPublisher.publish()
     return workers
   }
 
