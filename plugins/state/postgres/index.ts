@@ -14,6 +14,11 @@ export default definePlugin({
     provides: [SharedStore],
     config: postgresConfig,
   },
+  *check({ bootWaitMs }, { lifecycle: { stepMs } }) {
+    if (stepMs === 0 || bootWaitMs < stepMs) return
+    const text = `must be less than kernel.lifecycle.stepMs (${stepMs}), unless that is 0 (got ${bootWaitMs})`
+    yield { path: ['bootWaitMs'], text }
+  },
   register(host, config) {
     const health = new DatabaseHealth(host.shared('health', DatabaseHealth.BYTES))
     const metrics = new StoreMetrics(host.metrics, 'postgres')
