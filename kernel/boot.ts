@@ -28,6 +28,7 @@ import type { Listener, ListenOptions, Plugin } from './plugin/define-plugin.ts'
 import { RunningConfig, type RunningConfigState } from './plugin/kernel-commands.ts'
 import { openReplica } from './plugin/plugin-host.ts'
 import { PluginSet } from './plugin/plugin-set.ts'
+import { ReadinessChecks, StartupWaitReplica } from './plugin/readiness-checks.ts'
 import { Services } from './plugin/services.ts'
 import type { ThreadLink } from './threads/link.ts'
 import { assertPortFree } from './threads/ports.ts'
@@ -56,7 +57,10 @@ export class GatewayThread {
   isDraining = false
   readonly #options: ThreadBootOptions
   readonly #declarations = new Declarations()
-  readonly #services = new Services()
+  readonly #services: Services
+  readonly #readiness: ReadinessChecks
+  /** Ends the wait of the startup checks, on control. */
+  #startupWait: NodeJS.Timeout | undefined
   readonly #background: BackgroundWorks
   readonly #topics: Topics
   readonly #plugins: PluginSet
@@ -75,6 +79,9 @@ export class GatewayThread {
     const { kernel } = config
     this.#options = options
     this.#kernel = kernel
+    this.#services = new Services(plugins.map(({ manifest }) => manifest))
+    const startupWait = openReplica(link, StartupWaitReplica)
+    this.#readiness = new ReadinessChecks(() => startupWait.current.isOver)
     if (kernel.caFile !== undefined) trustAuthorities(kernel.caFile)
     this.#tlsFiles = kernel.tls === undefined ? null : checkTlsFiles(kernel.tls)
     this.metrics = new ThreadMetrics((error) => log.error({ err: error }, 'metrics refresh failed'))
@@ -131,6 +138,7 @@ export class GatewayThread {
         link,
         declarations: this.#declarations,
         services: this.#services,
+        readiness: this.#readiness,
         kernelConfig: () => this.#kernel,
         log,
         metrics: this.metrics,
@@ -202,8 +210,19 @@ export class GatewayThread {
     return this.#server.listen(this.#options.config.kernel.host, port)
   }
 
-  ready(): Promise<void> {
-    return this.#plugins.ready()
+  async ready(): Promise<void> {
+    await this.#plugins.ready()
+    if (this.#options.link.isControl) this.#beginStartupWait()
+  }
+
+  #beginStartupWait(): void {
+    const { link, log } = this.#options
+    const end = () => {
+      link
+        .publish(StartupWaitReplica.name, { isOver: true })
+        .catch((err: unknown) => log.error({ err }, 'end of the startup wait not published'))
+    }
+    this.#startupWait = setTimeout(end, this.#kernel.lifecycle.readinessWaitMs).unref()
   }
 
   /**
@@ -278,6 +297,7 @@ export class GatewayThread {
 
   /** Releases everything that is open without plugins. */
   #release(): void {
+    clearTimeout(this.#startupWait)
     this.upstream.close()
     this.balance.close()
     this.#topics.close()

@@ -1,9 +1,7 @@
 /** Errors of picking a worker and of allocating a counter row. */
 import type { PickLeg } from '../contracts/policy.ts'
-import type { PendingWorkers } from '../contracts/worker.ts'
+import { NO_PENDING_WORKERS, type PendingWorkers } from '../contracts/worker.ts'
 import { defineErrors } from '../errors/define-errors.ts'
-
-const NONE_PENDING: PendingWorkers = Object.freeze({ count: 0, problem: null })
 
 /** Longest part of a client's model name in an error, characters. */
 const MAX_NAME_LENGTH = 128
@@ -12,11 +10,17 @@ export const balanceErrors = defineErrors('balance', {
   no_workers: {
     kind: 'unavailable',
     source: 'gateway',
-    text: ({ count, problem }: PendingWorkers = NONE_PENDING) => {
+    text: ({ count, problem }: PendingWorkers = NO_PENDING_WORKERS) => {
       if (count === 0) return 'no worker is registered; register one with POST /workers'
       const who = count === 1 ? 'the only worker is' : `all ${count} workers are`
       return `${who} registered, not reachable: ${problem ?? 'it has not been reached yet'}`
     },
+  },
+  workers_pending: {
+    kind: 'unavailable',
+    source: 'gateway',
+    text: (model: string, { count, problem }: PendingWorkers) =>
+      `no worker serves model '${shorten(model)}' yet; ${count} ${count === 1 ? 'worker is' : 'workers are'} still being registered${problem === null ? '' : ` (${problem})`}; try again shortly`,
   },
   model_not_found: {
     kind: 'not_found',

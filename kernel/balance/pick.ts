@@ -6,7 +6,7 @@ import type { CandidateReport, HookSignatures } from '../contracts/hook.ts'
 import type { PickLeg, PickRequest, Policy } from '../contracts/policy.ts'
 import type { RelayContext } from '../contracts/relay-context.ts'
 import type { TrafficWatch } from '../contracts/traffic.ts'
-import type { PendingWorkers, WorkerEntry } from '../contracts/worker.ts'
+import { NO_PENDING_WORKERS, type PendingWorkers, type WorkerEntry } from '../contracts/worker.ts'
 import type { GatewayError } from '../errors/gateway-error.ts'
 import { retryAfter } from '../errors/gateway-error.ts'
 import { balanceErrors } from './balance-errors.ts'
@@ -26,6 +26,8 @@ const NOT_TRIED: readonly number[] = Object.freeze([])
 const NO_OPTIONS: PickOptions = Object.freeze({})
 /** Limit of new attempts at a pick after other threads acquired the last probe permit first. */
 const MAX_ROUNDS = 8
+/** For requests that a worker may serve once it is registered. */
+const PENDING_RETRY = retryAfter(5)
 
 /** The request as a policy sees it; one object per thread, reused for every request. */
 class CurrentRequest implements PickRequest {
@@ -76,7 +78,7 @@ export class Picker {
   }
 
   /**
-   * @throws no_workers (503), model_not_found (404), no_available_workers, no_suitable_worker, server_selection_failed,
+   * @throws no_workers, workers_pending (503), model_not_found (404), no_available_workers, no_suitable_worker, server_selection_failed,
    * worker_overload_protection_shed (503)
    */
   pick(ctx: RelayContext, model: string, options: PickOptions = NO_OPTIONS): Attempt {
@@ -173,14 +175,17 @@ export class Picker {
   }
 
   #noRoute(model: string, leg: PickLeg): GatewayError {
-    if (leg !== 'whole') return balanceErrors.server_selection_failed(leg, model)
+    const pending = this.#parts.pending?.current ?? NO_PENDING_WORKERS
+    const options = pending.count > 0 ? PENDING_RETRY : {}
     const hasPrefill = this.#table.routeOf(model, 'prefill') !== null
     const hasDecode = this.#table.routeOf(model, 'decode') !== null
-    if (hasPrefill && hasDecode) return balanceErrors.server_selection_failed('whole', model)
-    if (hasPrefill) return balanceErrors.server_selection_failed('decode', model)
-    if (hasDecode) return balanceErrors.server_selection_failed('prefill', model)
-    return this.#table.workers.length === 0
-      ? balanceErrors.no_workers(this.#parts.pending?.current)
+    if (leg !== 'whole' || hasPrefill || hasDecode) {
+      const missing = leg !== 'whole' || hasPrefill === hasDecode ? leg : hasPrefill ? 'decode' : 'prefill'
+      return balanceErrors.server_selection_failed.with(options, missing, model)
+    }
+    if (this.#table.workers.length === 0) return balanceErrors.no_workers.with(options, pending)
+    return pending.isDiscovering || pending.models.includes(model)
+      ? balanceErrors.workers_pending.with(options, model, pending)
       : balanceErrors.model_not_found(model)
   }
 

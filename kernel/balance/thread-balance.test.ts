@@ -11,7 +11,12 @@ import { workerEntry } from '../../test/support/worker-entry.ts'
 import type { Policy } from '../contracts/policy.ts'
 import type { RelayContext } from '../contracts/relay-context.ts'
 import type { RequestContext } from '../contracts/request.ts'
-import type { WorkerEntry, WorkerStatus } from '../contracts/worker.ts'
+import {
+  NO_PENDING_WORKERS,
+  type PendingWorkers,
+  type WorkerEntry,
+  type WorkerStatus,
+} from '../contracts/worker.ts'
 import { OPEN, toCell } from './breaker-cell.ts'
 import { SharedColumn } from './counter-layout.ts'
 import { Counters, createCounters } from './counters.ts'
@@ -72,6 +77,32 @@ describe('rejected picks', () => {
     const error = errorOf(() => balance.pick(ctx, 'x'))
     expect(error).toMatchObject({ code: 'model_not_found', status: 404 })
     expect(error.message).toContain("no worker serves model 'x'")
+  })
+
+  test('a model that a worker may serve once it is registered is 503 with retry-after', () => {
+    let pending: PendingWorkers = { ...NO_PENDING_WORKERS, count: 2, isDiscovering: true }
+    balance = open({
+      pending: {
+        get current() {
+          return pending
+        },
+      },
+    })
+    const refusal = (model: string) => {
+      const { code, status, headers } = errorOf(() => balance.pick(ctx, model))
+      return [code, status, ...headers]
+    }
+    expect(refusal('x')).toEqual(['no_workers', 503, 'retry-after', '5'])
+    register(
+      workerEntry({ slot: 0, models: ['m'] }),
+      workerEntry({ slot: 1, models: ['p'], workerType: 'prefill' }),
+    )
+    expect(refusal('x')).toEqual(['workers_pending', 503, 'retry-after', '5'])
+    expect(refusal('p')).toEqual(['server_selection_failed', 503, 'retry-after', '5'])
+    pending = { ...pending, isDiscovering: false, models: ['late'] }
+    expect(refusal('late')).toEqual(['workers_pending', 503, 'retry-after', '5'])
+    expect(refusal('x')).toEqual(['model_not_found', 404])
+    expect(balance.pick(ctx, 'm').worker.slot).toBe(0)
   })
 
   test.each<WorkerStatus>(['pending', 'not_ready', 'failed', 'draining'])(

@@ -56,6 +56,7 @@ export interface WorkerBalance {
    *
    * @param model canonical model id; `unknown` takes any worker
    * @throws no_workers (503) if none is registered, model_not_found (404) if none serves the model,
+   *   workers_pending (503, with retry-after) if one that is being registered may serve it,
    *   no_available_workers (503, with retry-after) if those that do are not ready or their breakers are open,
    *   server_selection_failed (503) with the kind of worker that a pair lacks,
    *   worker_overload_protection_shed (503, with retry-after) if all that could serve it are overloaded and requests are

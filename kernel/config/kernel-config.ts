@@ -208,7 +208,13 @@ export const KernelConfigSchema = Type.Object(
       { default: {}, additionalProperties: false },
     ),
     lifecycle: Type.Object(
-      { stepMs: milliseconds(10_000, 'Deadline of each plugin step at boot and stop, in milliseconds.') },
+      {
+        stepMs: milliseconds(10_000, 'Deadline of each plugin step at boot and stop, in milliseconds.'),
+        readinessWaitMs: milliseconds(
+          30_000,
+          'Longest time after the start for which /readiness waits for the first response of every configured worker and for the tokenizers of gRPC workers, in milliseconds. Also the time from the registration of a worker for which requests for unknown models get 503 instead of 404, because the worker may serve them. 0 disables the wait.',
+        ),
+      },
       { default: {}, additionalProperties: false },
     ),
   },

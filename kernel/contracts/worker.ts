@@ -121,12 +121,29 @@ export interface PendingWorkers {
   readonly count: number
   /** The latest problem with one of them, without its address; null before one. */
   readonly problem: string | null
+  /** Models and aliases that they will serve, as far as they are configured. */
+  readonly models: readonly string[]
+  /** Whether one of them may serve any model: it was registered recently, and its models are not known yet. */
+  readonly isDiscovering: boolean
+  /** Workers of the configuration. */
+  readonly configured: number
+  /** Those of them that have not responded yet. */
+  readonly configuredPending: number
 }
 
-export const PendingWorkersReplica = defineReplica<PendingWorkers>('kernel.pending-workers', {
+export const NO_PENDING_WORKERS: PendingWorkers = Object.freeze({
   count: 0,
   problem: null,
+  models: [],
+  isDiscovering: false,
+  configured: 0,
+  configuredPending: 0,
 })
+
+export const PendingWorkersReplica = defineReplica<PendingWorkers>(
+  'kernel.pending-workers',
+  NO_PENDING_WORKERS,
+)
 
 /** Published by control, compiled for picks by `balance`. */
 export const WorkerTableReplica = defineReplica<WorkerTable>('kernel.workers', { workers: [] })

@@ -46,7 +46,6 @@ export class Declarations {
   readonly routes: DeclaredRoute[] = []
   readonly sockets: DeclaredSocket[] = []
   readonly hooks: DeclaredHook[] = []
-  readonly readinessChecks: (() => string | null)[] = []
   readonly mistakes: PluginMistake[] = []
   /** Called when a hook is switched; set when routes are compiled. */
   onHooksChanged: () => void = () => {}

@@ -33,6 +33,11 @@ export interface PluginManifest<Config extends TSchema = TSchema> {
   readonly uses?: readonly Token<unknown>[]
   /** Optional services: enabled providers start earlier. */
   readonly usesOptionally?: readonly Token<unknown>[]
+  /**
+   * Services under `uses` or `usesOptionally` that may be down, at the start too: the plugin then rejects only what needs
+   * them. Every other service must work when the gateway starts.
+   */
+  readonly degradable?: readonly Token<unknown>[]
   /** Required plugins that start earlier, if the dependency is not a service: their routes or commands are used. */
   readonly dependencies?: readonly string[]
   /** Plugins that start earlier if they are enabled, so that their hooks run first. */
@@ -131,6 +136,19 @@ export interface Listener {
   close(): void
 }
 
+export interface ReadinessOptions {
+  /** The check counts only until it has passed, at most for `kernel.lifecycle.readinessWaitMs` after the start. */
+  readonly isStartup?: boolean
+}
+
+/** A service that does not work at the moment. */
+export interface Outage {
+  /** Name of its token. */
+  readonly service: string
+  /** Public: contains no address and no secret. */
+  readonly problem: string
+}
+
 export interface Host {
   /** Name of the plugin. */
   readonly plugin: string
@@ -162,6 +180,19 @@ export interface Host {
   use<T>(token: Token<T>): T
   /** Like `use`, but undefined if no plugin provides it on this thread; also for services under `usesOptionally`. */
   find<T>(token: Token<T>): T | undefined
+
+  /**
+   * Reports outages of a service that this plugin provides; only in `register`.
+   * @param check returns the problem, or null while the service works; called for each request that needs the service
+   * @throws BootError if the manifest does not list the service under `provides`
+   */
+  reportOutages<T>(token: Token<T>, check: () => string | null): void
+  /** The problem of a service on this thread; null if it works, or its provider reports no outages. */
+  outage<T>(token: Token<T>): string | null
+  /** Every current outage on this thread. */
+  outages(): readonly Outage[]
+  /** Enabled plugins that use a service and do not declare it degradable: without it, the gateway must not start. */
+  dependentsOf<T>(token: Token<T>): readonly string[]
 
   /** Runs a command on control; resolves with its result, rejects with its error. */
   command<Payload, Result>(token: CommandToken<Payload, Result>, payload: Payload): Promise<Result>
@@ -224,9 +255,11 @@ export interface Host {
   listen(options: ListenOptions): Promise<Listener>
 
   /** Adds a readiness check: it returns why the gateway is not ready, or null. */
-  readiness(check: () => string | null): void
+  readiness(check: () => string | null, options?: ReadinessOptions): void
   /** `draining`, or the first reason of a readiness check; null if ready. */
   readinessReason(): string | null
+  /** Results of the startup checks that do not pass, also after their time is over. */
+  missingAtStartup(): readonly string[]
   /** True from the first shutdown signal on. */
   readonly isDraining: boolean
 

@@ -25,7 +25,15 @@ import type { Topics } from '../threads/topics.ts'
 import type { ThreadUpstream } from '../upstream/thread-upstream.ts'
 import type { BackgroundWorks } from './background-works.ts'
 import type { Declarations } from './declarations.ts'
-import type { Host, Listener, ListenOptions, PluginManifest, ReplicaView } from './define-plugin.ts'
+import type {
+  Host,
+  Listener,
+  ListenOptions,
+  Outage,
+  PluginManifest,
+  ReadinessOptions,
+  ReplicaView,
+} from './define-plugin.ts'
 import {
   PlanReload,
   ReadConfigHistory,
@@ -33,6 +41,7 @@ import {
   ReloadConfig,
   RequestShutdown,
 } from './kernel-commands.ts'
+import type { ReadinessChecks } from './readiness-checks.ts'
 import type { Services, ServiceTerms } from './services.ts'
 
 /** Shared by the hosts of all plugins of a thread. */
@@ -40,6 +49,7 @@ export interface HostParts {
   readonly link: ThreadLink
   readonly declarations: Declarations
   readonly services: Services
+  readonly readiness: ReadinessChecks
   kernelConfig(): KernelConfig
   readonly log: Logger
   readonly metrics: Metrics
@@ -146,6 +156,22 @@ export class PluginHost implements Host {
     return this.#parts.services.find(this.#terms, token)
   }
 
+  reportOutages<T>(token: Token<T>, check: () => string | null): void {
+    this.#parts.services.reportOutages(this.#terms, token, check)
+  }
+
+  outage<T>(token: Token<T>): string | null {
+    return this.#parts.services.outage(token)
+  }
+
+  outages(): readonly Outage[] {
+    return this.#parts.services.outages()
+  }
+
+  dependentsOf<T>(token: Token<T>): readonly string[] {
+    return this.#parts.services.dependentsOf(token)
+  }
+
   command<Payload, Result>(token: CommandToken<Payload, Result>, payload: Payload): Promise<Result> {
     return this.#parts.link.command(token.name, payload) as Promise<Result>
   }
@@ -235,17 +261,16 @@ export class PluginHost implements Host {
     return this.#parts.listen(this.plugin, options)
   }
 
-  readiness(check: () => string | null): void {
-    this.#parts.declarations.readinessChecks.push(check)
+  readiness(check: () => string | null, options: ReadinessOptions = {}): void {
+    this.#parts.readiness.add(check, options.isStartup ?? false)
   }
 
   readinessReason(): string | null {
-    if (this.isDraining) return 'draining'
-    for (const check of this.#parts.declarations.readinessChecks) {
-      const reason = check()
-      if (reason !== null) return reason
-    }
-    return null
+    return this.isDraining ? 'draining' : this.#parts.readiness.reason()
+  }
+
+  missingAtStartup(): readonly string[] {
+    return this.#parts.readiness.missing()
   }
 
   /** Shared memory is named per plugin, and log lines carry the plugin's name. */

@@ -50,7 +50,7 @@ function plugin(
 /** Registers plugins with only the parts that registering uses. */
 function open(...plugins: Plugin[]): PluginSet {
   const set = new PluginSet(plugins, STEP_MS, log)
-  const parts = { declarations: new Declarations(), services: new Services(), log } as unknown as HostParts
+  const parts = { declarations: new Declarations(), services: new Services([]), log } as unknown as HostParts
   set.register(parts, () => ({}))
   return set
 }

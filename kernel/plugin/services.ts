@@ -1,13 +1,23 @@
 /** Services of one thread, checked against the manifests of the plugins. */
 import type { Token } from '../contracts/token.ts'
 import { BootError } from '../errors/boot-error.ts'
-import type { PluginManifest } from './define-plugin.ts'
+import type { Outage, PluginManifest } from './define-plugin.ts'
 
 /** The part of a manifest about services. */
-export type ServiceTerms = Pick<PluginManifest, 'name' | 'provides' | 'uses' | 'usesOptionally'>
+export type ServiceTerms = Pick<
+  PluginManifest,
+  'name' | 'provides' | 'uses' | 'usesOptionally' | 'degradable'
+>
 
 export class Services {
+  readonly #enabled: readonly ServiceTerms[]
   readonly #provided = new Map<string, { service: unknown; plugin: string }>()
+  readonly #outageChecks = new Map<string, () => string | null>()
+
+  /** @param enabled terms of all enabled plugins */
+  constructor(enabled: readonly ServiceTerms[]) {
+    this.#enabled = enabled
+  }
 
   /** @throws BootError if the manifest does not list the service, or another plugin provides it */
   provide<T>(plugin: ServiceTerms, token: Token<T>, service: T): void {
@@ -41,6 +51,37 @@ export class Services {
       )
     }
     return found.service as T
+  }
+
+  /** @throws BootError if the manifest does not list the service under `provides` */
+  reportOutages(plugin: ServiceTerms, token: Token<unknown>, check: () => string | null): void {
+    if (!lists(plugin.provides, token))
+      throw new BootError(
+        `plugin ${plugin.name} reports outages of the service ${token.name} without providing it`,
+      )
+    this.#outageChecks.set(token.name, check)
+  }
+
+  outage({ name }: Token<unknown>): string | null {
+    return this.#outageChecks.get(name)?.() ?? null
+  }
+
+  outages(): Outage[] {
+    const found: Outage[] = []
+    for (const [service, check] of this.#outageChecks) {
+      const problem = check()
+      if (problem !== null) found.push({ service, problem })
+    }
+    return found
+  }
+
+  /** Enabled plugins that use the service and do not declare it degradable. */
+  dependentsOf(token: Token<unknown>): string[] {
+    return this.#enabled
+      .filter(({ uses, usesOptionally, degradable }) => {
+        return (lists(uses, token) || lists(usesOptionally, token)) && !lists(degradable, token)
+      })
+      .map(({ name }) => name)
   }
 
   /** For the kernel, which has no manifest. */

@@ -74,7 +74,7 @@ export {
   parseRecord,
   toRecordJson,
 } from './store/record-rules.ts'
-export { isUnreadableRecord, storeErrors } from './store/store-errors.ts'
+export { isUnreadableRecord, storageUnavailable, storeErrors } from './store/store-errors.ts'
 export { runStoreOperation, StoreMetrics } from './store/store-metrics.ts'
 export {
   DEFAULT_TENANTS,

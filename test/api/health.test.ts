@@ -16,14 +16,20 @@ test.each(['/health', '/liveness'])('GET %s is 200 OK, with and without workers'
 test('GET /readiness is 503 with a reason while no worker is ready', async () => {
   const reply = await (await openFleet(none)).get('/readiness')
   expect(reply.status).toBe(503)
-  expect(await reply.json()).toEqual({ status: 'not ready', reason: 'insufficient healthy workers' })
+  expect(await reply.json()).toMatchObject({ status: 'not ready', reason: 'insufficient healthy workers' })
 })
 
 test('GET /readiness counts workers, and becomes 503 when the last one is deleted', async () => {
   const fleet = await openFleet({ workers: [{}, {}] })
   const ready = await fleet.get('/readiness')
   expect(ready.status).toBe(200)
-  expect(await ready.json()).toEqual({ status: 'ready', healthy_workers: 2, total_workers: 2 })
+  expect(await ready.json()).toEqual({
+    status: 'ready',
+    healthy_workers: 2,
+    total_workers: 2,
+    configured_workers: 2,
+    pending_workers: 0,
+  })
   const { workers } = (await (await fleet.get('/workers')).json()) as { workers: { id: string }[] }
   for (const { id } of workers) await fetch(`${fleet.gateway.url}/workers/${id}`, { method: 'DELETE' })
   await expect.poll(async () => (await fleet.get('/readiness')).status, { timeout: 30_000 }).toBe(503)

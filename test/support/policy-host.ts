@@ -11,6 +11,7 @@ import { Declarations } from '../../kernel/plugin/declarations.ts'
 import type { Plugin } from '../../kernel/plugin/define-plugin.ts'
 import { openReplica } from '../../kernel/plugin/plugin-host.ts'
 import { PluginSet } from '../../kernel/plugin/plugin-set.ts'
+import { ReadinessChecks } from '../../kernel/plugin/readiness-checks.ts'
 import { Services } from '../../kernel/plugin/services.ts'
 import { ControlLink } from '../../kernel/threads/control-link.ts'
 import { SharedMemory } from '../../kernel/threads/shared-memory.ts'
@@ -48,7 +49,8 @@ export class PolicyHostThread {
       {
         link: this.link,
         declarations: new Declarations(),
-        services: new Services(),
+        services: new Services([]),
+        readiness: new ReadinessChecks(() => true),
         kernelConfig: () => ({ limits: { maxWorkers: MAX_WORKERS } }) as KernelConfig,
         log,
         metrics,

@@ -240,6 +240,8 @@ export interface HistoryService {
   readonly conversations: ConversationHistory
   readonly queue: BackgroundQueue
   readonly events: EventLog
+  /** Problem of a store that is down; null while it works. */
+  outage(): string | null
   /**
    * Checks whether the tenant may store more, before the work whose result is stored.
    * @param bytes known to be added, such as those of the request

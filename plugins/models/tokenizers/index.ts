@@ -1,8 +1,15 @@
 /** The tokenizers plugin: vocabularies and chat templates, for engines that take token ids and for counting tokens. */
-import { definePlugin, Store, Tokenizers } from '#kernel'
+import {
+  definePlugin,
+  Store,
+  Tokenizers,
+  type WorkerEntry,
+  type WorkerTable,
+  WorkerTableReplica,
+} from '#kernel'
 import { TokenizersReplica } from './commands.ts'
 import { tokenizersConfig } from './config.ts'
-import { openControl } from './open-control.ts'
+import { openControl, workerTokenizers } from './open-control.ts'
 import { tokenizerRoutes } from './routes.ts'
 import { Service } from './service.ts'
 
@@ -20,6 +27,9 @@ export default definePlugin({
     host.provide(Tokenizers, service)
     for (const route of tokenizerRoutes(host, service)) host.route(route)
     host.replica(TokenizersReplica).onChange(({ tokenizers }) => service.update(tokenizers))
+    const table = host.replica(WorkerTableReplica)
+    if (config.autoload)
+      host.readiness(() => tokenizersReadiness(service, table.current), { isStartup: true })
     const control = host.isControl ? openControl(host, config, service.bundles) : null
     return {
       start: () => service.update(host.replica(TokenizersReplica).current.tokenizers),
@@ -32,3 +42,13 @@ export default definePlugin({
     }
   },
 })
+
+/** Only engines that take token ids need their tokenizer. @returns why the gateway is not ready, or null */
+function tokenizersReadiness(service: Service, { workers }: WorkerTable): string | null {
+  const needing = workers.filter(({ connectionMode }) => connectionMode === 'grpc')
+  const serves = (worker: WorkerEntry) => service.bundles.some((source) => source.covers(worker))
+  const missing = workerTokenizers({ workers: needing }, serves).filter(
+    ({ name }) => service.find(name) === undefined,
+  )
+  return missing.length === 0 ? null : 'tokenizer not yet registered'
+}

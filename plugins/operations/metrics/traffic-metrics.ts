@@ -24,12 +24,16 @@ import { WorkerMetrics } from './worker-metrics.ts'
 /** Error codes of requests without an available worker; other codes are failures of hooks or policies. */
 const NO_WORKERS_CODES: ReadonlySet<string> = new Set([
   'no_workers',
+  'workers_pending',
   'model_not_found',
   'no_available_workers',
   'no_suitable_worker',
   'server_selection_failed',
   'worker_overload_protection_shed',
 ])
+
+/** Of those, the codes of requests whose model no worker lists. */
+const UNKNOWN_MODEL_CODES: ReadonlySet<string> = new Set(['no_workers', 'workers_pending', 'model_not_found'])
 
 /** Labels of requests without a worker. */
 const UNROUTED = routerKinds('http')
@@ -103,7 +107,7 @@ export class TrafficMetrics implements TrafficWatch {
   unrouted(error: unknown, model: string, endpoint: string, streaming: boolean): void {
     const code = error instanceof GatewayError ? error.code : ''
     const kind = code === 'server_selection_failed' ? UNROUTED.pair : UNROUTED.regular
-    const isKnown = code !== 'model_not_found' && code !== 'no_workers'
+    const isKnown = !UNKNOWN_MODEL_CODES.has(code)
     const routed = this.#router.forRequest(kind, isKnown ? model : OTHER, endpoint, streaming)
     routed.onRefused(NO_WORKERS_CODES.has(code) ? 'no_workers' : 'internal_error')
   }

@@ -20,7 +20,7 @@ import { TextSeal } from './serve/prompt/sealed-text.ts'
 import { createRoute } from './serve/routes.ts'
 import type { ResponseRun } from './serve/run/response-run.ts'
 import type { ServeParts } from './serve/run/serve-create.ts'
-import { loadKeys, SharedKeys } from './serve/seal-keys.ts'
+import { SealKeyLoader, SealKeysReplica } from './serve/seal-keys.ts'
 import { responsesSocket } from './serve/socket.ts'
 import { LiveTopic } from './serve/stored/follow-response.ts'
 import { type StoredParts, storedRoutes } from './serve/stored/stored-routes.ts'
@@ -32,6 +32,7 @@ export default definePlugin({
     description: 'The responses API: state on the server, tools on the server, streams that resume.',
     uses: [Generations],
     usesOptionally: [History, SharedStore, Store, Tokenizers, ToolLoop],
+    degradable: [SharedStore],
     config: responsesConfig,
   },
   enables: () => ['auth', 'history'],
@@ -58,20 +59,32 @@ export default definePlugin({
     host.route(inputTokensRoute(parts, errors))
     host.socket(responsesSocket(parts, socketErrorFormat(lastFrames)))
     for (const route of storedRoutes(parts, errors)) host.route(route)
-    const sealKeys = new SharedKeys(host.shared('seal-keys', SharedKeys.BYTES))
-    const stores = { shared: host.find(SharedStore), own: host.find(Store), log: host.log }
+    const { encryptionKey } = config
+    const sealKeys = host.replica(SealKeysReplica)
+    const useKeys = (stored: readonly string[]) => {
+      const configured = encryptionKey === null ? [] : [Buffer.from(encryptionKey)]
+      parts.seal.useKeys([...configured, ...stored.map((key) => Buffer.from(key, 'base64'))])
+    }
+    sealKeys.onChange(useKeys)
+    const keyLoader = new SealKeyLoader(
+      { shared: host.find(SharedStore), own: host.find(Store), log: host.log },
+      encryptionKey !== null,
+      () => host.outage(SharedStore) !== null,
+      (keys) => host.publish(SealKeysReplica, keys),
+    )
     return {
       start: async () => {
-        const { encryptionKey } = config
-        if (host.isControl) sealKeys.publish(await loadKeys(stores, encryptionKey !== null))
-        const configured = encryptionKey === null ? [] : [Buffer.from(encryptionKey)]
-        parts.seal.useKeys([...configured, ...sealKeys.read()])
+        if (host.isControl) await keyLoader.start()
+        useKeys(sealKeys.current)
       },
       ready: () => {
         if (host.isData) runner?.start()
       },
       drain: () => runner?.stop(),
-      stop: () => runner?.stop(),
+      stop: () => {
+        keyLoader.stop()
+        runner?.stop()
+      },
     }
   },
 })

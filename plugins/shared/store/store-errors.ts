@@ -1,5 +1,5 @@
 /** Errors of every implementation of the Store contract. */
-import { defineErrors, GatewayError } from '#kernel'
+import { defineErrors, GatewayError, retryAfter } from '#kernel'
 
 export const storeErrors = defineErrors('store', {
   storage_not_open: {
@@ -47,6 +47,14 @@ export const storeErrors = defineErrors('store', {
       `a collection name must be 1 to 64 letters, digits and hyphens (got ${JSON.stringify(name)})`,
   },
 })
+
+/** Time after which a client may try again, seconds. */
+const RETRY_SECS = 5
+
+/** Error of a store that is down: storage_unavailable (503) with retry-after. @param problem why; clients see it */
+export function storageUnavailable(problem: string, cause?: unknown): GatewayError {
+  return storeErrors.storage_unavailable.with({ ...retryAfter(RETRY_SECS), cause }, problem)
+}
 
 /** Whether a stored record is damaged, so that reading it again does not help. */
 export function isUnreadableRecord(error: unknown): boolean {

@@ -5,6 +5,7 @@ import { storeErrors } from './store-errors.ts'
 const LABELS = ['storage_type', 'operation']
 
 export class StoreMetrics {
+  readonly #metrics: Metrics
   readonly #storageType: string
   readonly #operations: ReturnType<Metrics['counter']>
   readonly #durations: ReturnType<Metrics['histogram']>
@@ -13,6 +14,7 @@ export class StoreMetrics {
 
   /** @param storageType label of every series, such as `leveldb` */
   constructor(metrics: Metrics, storageType: string) {
+    this.#metrics = metrics
     this.#storageType = storageType
     this.#operations = metrics.counter({
       name: 'weir_db_operations_total',
@@ -23,6 +25,20 @@ export class StoreMetrics {
       name: 'weir_db_operation_duration_seconds',
       help: 'Duration of store operations.',
       labels: LABELS,
+    })
+  }
+
+  /** Exports whether the store works. Call it on control only, since gauges of several threads are summed. */
+  watch(isUp: () => boolean): void {
+    const up = this.#metrics
+      .gauge({
+        name: 'weir_db_up',
+        help: '1 while the record store works, 0 while it is down.',
+        labels: ['storage_type'],
+      })
+      .labels(this.#storageType)
+    this.#metrics.onCollect(() => {
+      up.value = isUp() ? 1 : 0
     })
   }
 

@@ -15,7 +15,7 @@ import {
 } from '#kernel'
 import { isUnreadableRecord } from '#shared'
 import { type ClaimedJob, type Collections, type WaitingJob, within } from './collections.ts'
-import { countRecords } from './record-pages.ts'
+import { countRecords, pagesOf } from './record-pages.ts'
 
 /** Renewals per lease period. */
 const RENEWALS = 3
@@ -65,6 +65,8 @@ export class StoredQueue implements BackgroundQueue {
   readonly #uncertain = { waiting: new Set<JobClaim>(), lost: new Set<JobClaim>() }
   /** Last tenant of the previous call, so that tenants are served round robin. */
   #lastTenant: string | undefined
+  /** Until then, leases of running owners may have expired because the store was down. `Date.now()`, milliseconds. */
+  #lostFromMs = 0
 
   constructor(store: StoreService, collections: Collections, leaseMs: number, log: Logger) {
     this.#store = store
@@ -121,6 +123,7 @@ export class StoredQueue implements BackgroundQueue {
   }
 
   async claimLost(limit: number): Promise<Job[]> {
+    if (Date.now() < this.#lostFromMs) return []
     await this.#ensureLease()
     const { claimedJobs, jobOwners } = this.#collections
     const lost: Job[] = []
@@ -148,6 +151,13 @@ export class StoredQueue implements BackgroundQueue {
 
   waiting(tenant: string, limit: number): Promise<number> {
     return countRecords(this.#collections.waitingJobs, tenant, limit)
+  }
+
+  /** Ends the leases of all owners. Only for a store of one process, before its owners start. */
+  async endLeases(): Promise<void> {
+    const { jobOwners } = this.#collections
+    for await (const page of pagesOf(jobOwners, GATEWAY_TENANT))
+      for (const { id } of page) await jobOwners.delete(GATEWAY_TENANT, id)
   }
 
   /** Ends the lease, so that other threads can take the unfinished jobs. */
@@ -218,9 +228,14 @@ export class StoredQueue implements BackgroundQueue {
     this.#renewal.unref()
   }
 
-  #renew(): Promise<void> {
+  async #renew(): Promise<void> {
     const expiresAtMs = Date.now() + this.#leaseMs
-    return this.#collections.jobOwners.put(GATEWAY_TENANT, this.#owner, 0, { expiresAtMs })
+    try {
+      await this.#collections.jobOwners.put(GATEWAY_TENANT, this.#owner, 0, { expiresAtMs })
+    } catch (error) {
+      this.#lostFromMs = Date.now() + this.#leaseMs
+      throw error
+    }
   }
 }
 

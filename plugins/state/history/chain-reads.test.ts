@@ -14,7 +14,13 @@ const config = {
 } as HistoryConfig
 
 function openResponses(store: MemoryStore, collections: ReturnType<typeof openCollections>) {
-  const usage = new TenantUsage(store, collections, config, { warn: () => undefined })
+  const usage = new TenantUsage({
+    store,
+    collections,
+    config,
+    log: { warn: () => undefined },
+    outage: () => null,
+  })
   return new StoredResponses(store, collections, new ChainReader(collections, config), usage)
 }
 

@@ -20,13 +20,24 @@ export class StoredHistory implements HistoryService {
   readonly events: StoredEvents
   readonly retention: Retention
   readonly usage: TenantUsage
+  readonly outage: () => string | null
   readonly #index: ItemIndex
 
-  /** @param isShared whether other gateways use the store too */
-  constructor(store: StoreService, config: HistoryConfig, log: Logger, isShared = false) {
+  /**
+   * @param isShared whether other gateways use the store too
+   * @param outage problem of a store that is down; null while it works
+   */
+  constructor(
+    store: StoreService,
+    config: HistoryConfig,
+    log: Logger,
+    isShared = false,
+    outage: () => string | null = () => null,
+  ) {
     this.isShared = isShared
+    this.outage = outage
     const collections = openCollections(store)
-    this.usage = new TenantUsage(store, collections, config, log)
+    this.usage = new TenantUsage({ store, collections, config, log, outage })
     this.#index = new ItemIndex(collections, config)
     this.responses = new StoredResponses(store, collections, new ChainReader(collections, config), this.usage)
     const items = new ConversationItems(store, collections, this.#index)

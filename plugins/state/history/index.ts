@@ -14,6 +14,7 @@ export default definePlugin({
     description: 'Stored responses and conversations.',
     provides: [History],
     usesOptionally: [SharedStore, Store],
+    degradable: [SharedStore],
     config: historyConfig,
   },
   enables: (_, isEnabled) => (isEnabled('postgres') ? [] : ['storage']),
@@ -21,7 +22,8 @@ export default definePlugin({
     const shared = host.find(SharedStore)
     const store = shared ?? host.find(Store)
     if (store === undefined) throw historyErrors.history_store_missing()
-    const history = new StoredHistory(store, config, host.log, shared !== undefined)
+    const outage = () => host.outage(shared === undefined ? Store : SharedStore)
+    const history = new StoredHistory(store, config, host.log, shared !== undefined, outage)
     host.provide(History, history)
     const report = new UsageReport(history.usage, openCollections(store).usage, host.metrics)
     const pruning = new PeriodicBatches(
@@ -35,6 +37,8 @@ export default definePlugin({
       'old history could not be deleted',
     )
     return {
+      // Before the data threads start: jobs that an earlier process ran are lost, and need not wait for its leases.
+      start: () => (host.isControl && shared === undefined ? history.queue.endLeases() : undefined),
       ready: () => {
         if (host.isControl) pruning.start()
       },

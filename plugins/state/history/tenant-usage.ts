@@ -23,27 +23,25 @@ interface KnownUsage extends StoredUsage {
   readonly readAtMs: number
 }
 
+export interface TenantUsageParts {
+  readonly store: StoreService
+  readonly collections: Collections
+  readonly config: HistoryConfig
+  readonly log: Pick<Logger, 'warn'>
+  /** Problem of a store that is down; null while it works. */
+  readonly outage: () => string | null
+}
+
 export class TenantUsage {
-  readonly #store: StoreService
-  readonly #collections: Collections
-  readonly #config: HistoryConfig
-  readonly #log: Pick<Logger, 'warn'>
+  readonly #parts: TenantUsageParts
   readonly #known = new Map<string, KnownUsage>()
   /** Changes of this thread that are not in the stored totals yet. */
   readonly #pending = new Map<string, StoredUsage>()
   #timer: NodeJS.Timeout | null = null
   #flushing = Promise.resolve()
 
-  constructor(
-    store: StoreService,
-    collections: Collections,
-    config: HistoryConfig,
-    log: Pick<Logger, 'warn'>,
-  ) {
-    this.#store = store
-    this.#collections = collections
-    this.#config = config
-    this.#log = log
+  constructor(parts: TenantUsageParts) {
+    this.#parts = parts
   }
 
   /**
@@ -51,7 +49,7 @@ export class TenantUsage {
    * @throws storage_quota_exceeded (507), conversation_quota_exceeded (429)
    */
   check(tenant: string, added: StoredUsage): void | Promise<void> {
-    const { maxBytesPerTenant, maxConversationsPerTenant } = this.#config
+    const { maxBytesPerTenant, maxConversationsPerTenant } = this.#parts.config
     if (maxBytesPerTenant === null && maxConversationsPerTenant === null) return
     const known = this.#known.get(tenant)
     if (known !== undefined && performance.now() - known.readAtMs < FLUSH_MS)
@@ -62,7 +60,7 @@ export class TenantUsage {
   /** Counts a change that was written. */
   add(tenant: string, bytes: number, conversations = 0): void {
     this.#pending.set(tenant, sum(this.#pending.get(tenant) ?? NOTHING, { bytes, conversations }))
-    this.#timer ??= setTimeout(() => void this.flush(), FLUSH_MS).unref()
+    this.#flushLater()
   }
 
   /** The stored totals, without pending changes. */
@@ -89,20 +87,20 @@ export class TenantUsage {
 
   /** The stored record; a damaged one is replaced by a count. */
   async #read(tenant: string): Promise<StoredRecord<StoredUsage> | undefined> {
-    const { usage } = this.#collections
+    const { usage } = this.#parts.collections
     try {
       return await usage.read(tenant, ID)
     } catch (err) {
       if (!isUnreadableRecord(err)) throw err
-      this.#log.warn({ err, tenant }, 'stored bytes of tenant counted again')
+      this.#parts.log.warn({ err, tenant }, 'stored bytes of tenant counted again')
       await usage.put(tenant, ID, await this.#count(tenant))
       return usage.read(tenant, ID)
     }
   }
 
   async #count(tenant: string): Promise<StoredUsage> {
-    const responses = await this.#countIn(this.#collections.ages, tenant)
-    const conversations = await this.#countIn(this.#collections.conversationAges, tenant)
+    const responses = await this.#countIn(this.#parts.collections.ages, tenant)
+    const conversations = await this.#countIn(this.#parts.collections.conversationAges, tenant)
     return { bytes: responses.bytes + conversations.bytes, conversations: conversations.records }
   }
 
@@ -119,24 +117,32 @@ export class TenantUsage {
   async #flushAll(): Promise<void> {
     if (this.#timer !== null) clearTimeout(this.#timer)
     this.#timer = null
+    if (this.#pending.size > 0 && this.#parts.outage() !== null) {
+      this.#flushLater()
+      return
+    }
     for (const [tenant, change] of [...this.#pending]) {
       try {
         await this.#flushTenant(tenant, change)
       } catch (err) {
-        this.#log.warn({ err, tenant }, 'stored bytes of tenant could not be updated')
-        this.#timer ??= setTimeout(() => void this.flush(), FLUSH_MS).unref()
+        this.#parts.log.warn({ err, tenant }, 'stored bytes of tenant could not be updated')
+        this.#flushLater()
       }
     }
   }
 
+  #flushLater(): void {
+    this.#timer ??= setTimeout(() => void this.flush(), FLUSH_MS).unref()
+  }
+
   async #flushTenant(tenant: string, change: StoredUsage): Promise<void> {
-    const { usage } = this.#collections
+    const { usage } = this.#parts.collections
     const stored = await retryOnConflict(async () => {
       const before = await this.#read(tenant)
       const { bytes, conversations } = sum(before?.value ?? NOTHING, change)
       const value = { bytes: Math.max(0, bytes), conversations: Math.max(0, conversations) }
       const list = new ChangeList(tenant).put(usage, ID, value, before?.version ?? null)
-      return (await this.#store.write(list.changes)) === null ? CONFLICT : value
+      return (await this.#parts.store.write(list.changes)) === null ? CONFLICT : value
     })
     const left = sum(this.#pending.get(tenant) ?? NOTHING, {
       bytes: -change.bytes,
@@ -157,7 +163,7 @@ export class TenantUsage {
   }
 
   #assertWithin(tenant: string, stored: StoredUsage, added: StoredUsage): void {
-    const { maxBytesPerTenant, maxConversationsPerTenant } = this.#config
+    const { maxBytesPerTenant, maxConversationsPerTenant } = this.#parts.config
     const { bytes, conversations } = sum(stored, this.#pending.get(tenant) ?? NOTHING)
     if (maxBytesPerTenant !== null && bytes + added.bytes > maxBytesPerTenant)
       throw historyErrors.storage_quota_exceeded.with(NO_RETRY, bytes, added.bytes, maxBytesPerTenant)

@@ -51,8 +51,8 @@ export const postgresConfig = Type.Object(
       'Maximum duration of a statement, enforced by the server, in milliseconds.',
     ),
     bootWaitMs: integer(
-      { default: 8_000, min: 0 },
-      'Maximum wait for the database at startup, in milliseconds.',
+      { default: 3_000, min: 0 },
+      'Maximum wait for the database at startup, in milliseconds, below kernel.lifecycle.stepMs. Then the gateway starts without it: requests that need stored responses get 503 until the database is reached.',
     ),
     maxWaiting: integer(
       { default: 2_000, min: 1 },

@@ -9,6 +9,7 @@ import {
 } from '../../../test/support/postgres-server.ts'
 import type { PostgresConfig } from './config.ts'
 import { Connections } from './connections.ts'
+import { PgStore } from './pg-store.ts'
 
 const sockets = new Set<Socket>()
 /** New connections are accepted and never answered. */
@@ -45,16 +46,19 @@ describe.skipIf(postgresSkipReason !== null)('connections', () => {
     await server?.remove()
   })
 
-  const open = async () => {
-    const config = {
+  const settings = () =>
+    ({
       url,
+      schema: 'weir',
       tls: { mode: 'url' },
       maxConnections: 2,
       connectTimeoutMs: 500,
       statementTimeoutMs: 30_000,
       maxWaiting: 100,
-    } as unknown as PostgresConfig
-    const connections = new Connections(config, () => {})
+    }) as unknown as PostgresConfig
+
+  const open = async () => {
+    const connections = new Connections(settings(), () => {})
     await connections.open()
     return connections
   }
@@ -77,6 +81,19 @@ describe.skipIf(postgresSkipReason !== null)('connections', () => {
     } finally {
       await connections.close()
     }
+  })
+
+  test('a server that stops responding on open connections is noticed within the connection timeout', async () => {
+    const store = new PgStore(settings())
+    await store.open()
+    expect(await store.ping()).toBe(true)
+    for (const socket of sockets) socket.pause()
+    const startedAtMs = performance.now()
+    await expect(store.ping()).rejects.toThrow(/timeout/)
+    expect(performance.now() - startedAtMs).toBeLessThan(5_000)
+    // The connection that did not respond is not used again.
+    expect(await store.ping()).toBe(true)
+    await store.close()
   })
 
   test('while nothing responds, operations fail at once between two attempts', async () => {

@@ -4,8 +4,9 @@
  */
 import { readFile } from 'node:fs/promises'
 import type { Pool, PoolClient, PoolConfig, QueryResultRow } from 'pg'
-import { storeErrors } from '#shared'
+import { storageUnavailable, storeErrors } from '#shared'
 import type { PostgresConfig } from './config.ts'
+import type { DatabaseHealth } from './database-health.ts'
 
 /** Time after a failed connection attempt in which operations fail immediately, in milliseconds. */
 const DOWN_PAUSE_MS = 500
@@ -14,6 +15,7 @@ const ANSWER_GRACE_MS = 1_000
 /** Serialization failure and deadlock: the statement can be retried. */
 const RETRYABLE_CODES = new Set(['40001', '40P01'])
 const TRIES = 4
+const UNREACHABLE = 'the database is unreachable'
 
 /** Error classes that are not caused by the statement: connection, resources, operator, system. */
 const UNAVAILABLE_CLASSES = new Set(['08', '53', '57', '58'])
@@ -22,16 +24,25 @@ const READ_ONLY = '25006'
 export class Connections {
   readonly #config: PostgresConfig
   readonly #onIdleError: (error: Error) => void
+  readonly #health: DatabaseHealth | null
   #pool: Pool | null = null
   #waiting = 0
   #downUntilMs = 0
   /** Time of the last successful connection or statement. */
   #lastSuccessMs = 0
 
-  /** @param onIdleError called when an idle connection breaks */
-  constructor(config: PostgresConfig, onIdleError: (error: Error) => void) {
+  /**
+   * @param onIdleError called when an idle connection breaks
+   * @param health of all threads; without it, each thread finds out for itself
+   */
+  constructor(
+    config: PostgresConfig,
+    onIdleError: (error: Error) => void,
+    health: DatabaseHealth | null = null,
+  ) {
     this.#config = config
     this.#onIdleError = onIdleError
+    this.#health = health
   }
 
   async open(): Promise<void> {
@@ -62,15 +73,19 @@ export class Connections {
     await pool?.end()
   }
 
-  /** Runs statements on one connection. @throws storage_not_open, or the connection error */
+  /** Runs statements on one connection, also while the database is down. @throws storage_not_open, or the driver's error */
   async withClient<R>(act: (client: PoolClient) => Promise<R>): Promise<R> {
     if (this.#pool === null) throw storeErrors.storage_not_open()
     const client = await this.#pool.connect()
     this.#onSuccess()
+    let problem: Error | undefined
     try {
       return await act(client)
+    } catch (error) {
+      problem = error as Error
+      throw error
     } finally {
-      client.release()
+      client.release(problem !== undefined && isUnavailable(problem))
     }
   }
 
@@ -112,9 +127,7 @@ export class Connections {
         const isGone = isUnavailable(problem)
         const isRetryable = RETRYABLE_CODES.has(codeOf(problem)) || (isGone && isRepeatable)
         if (left === 0 || !isRetryable) {
-          throw isGone
-            ? storeErrors.storage_unavailable.with({ cause: error }, 'the database does not respond')
-            : error
+          throw isGone ? storageUnavailable('the database does not respond', error) : error
         }
       } finally {
         // A connection that failed or is still busy is not reused.
@@ -129,9 +142,9 @@ export class Connections {
   }
 
   async #connect(pool: Pool): Promise<PoolClient> {
-    if (performance.now() < this.#downUntilMs && pool.idleCount === 0) {
-      throw storeErrors.storage_unavailable('the database is unreachable')
-    }
+    const outage = this.#health?.problem() ?? null
+    if (outage !== null) throw storageUnavailable(outage)
+    if (performance.now() < this.#downUntilMs && pool.idleCount === 0) throw storageUnavailable(UNREACHABLE)
     const startedAtMs = performance.now()
     try {
       const client = await pool.connect()
@@ -139,8 +152,12 @@ export class Connections {
       return client
     } catch (cause) {
       // Ignores the failure of an attempt that started before the last success.
-      if (this.#lastSuccessMs < startedAtMs) this.#downUntilMs = performance.now() + DOWN_PAUSE_MS
-      throw storeErrors.storage_unavailable.with({ cause }, 'the database is unreachable')
+      if (this.#lastSuccessMs < startedAtMs) {
+        this.#downUntilMs = performance.now() + DOWN_PAUSE_MS
+        // A server that rejects connections, such as too many, is not down for all threads.
+        if (!('severity' in (cause as object))) this.#health?.onUnreachable()
+      }
+      throw storageUnavailable(UNREACHABLE, cause)
     }
   }
 }

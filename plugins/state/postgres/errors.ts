@@ -7,6 +7,12 @@ export const postgresErrors = defineErrors('postgres', {
     source: 'gateway',
     text: (problem: string) => `cannot reach the PostgreSQL database of plugins.postgres.url: ${problem}`,
   },
+  database_required: {
+    kind: 'internal',
+    source: 'gateway',
+    text: (plugins: readonly string[]) =>
+      `cannot reach the PostgreSQL database of plugins.postgres.url, which ${plugins.join(', ')} cannot start without; start the database first`,
+  },
   database_unsuitable: {
     kind: 'internal',
     source: 'gateway',

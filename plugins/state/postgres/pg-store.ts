@@ -8,7 +8,8 @@ import {
   type StoreMetrics,
 } from '#shared'
 import type { PostgresConfig } from './config.ts'
-import { Connections } from './connections.ts'
+import { Connections, isUnavailable } from './connections.ts'
+import type { DatabaseHealth, MonitoredDatabase } from './database-health.ts'
 import { postgresErrors } from './errors.ts'
 import { migrate } from './migrations.ts'
 import { PgCollection } from './pg-collection.ts'
@@ -18,10 +19,12 @@ const BOOT_PAUSE_MS = 250
 
 export interface PgStoreOptions {
   readonly metrics?: StoreMetrics
+  /** Of all threads. Default: each operation tries to connect. */
+  readonly health?: DatabaseHealth
   readonly onIdleError?: (error: Error) => void
 }
 
-export class PgStore implements StoreService {
+export class PgStore implements StoreService, MonitoredDatabase {
   readonly #config: PostgresConfig
   readonly #metrics: StoreMetrics | null
   readonly #connections: Connections
@@ -31,7 +34,7 @@ export class PgStore implements StoreService {
   constructor(config: PostgresConfig, options: PgStoreOptions = {}) {
     this.#config = config
     this.#metrics = options.metrics ?? null
-    this.#connections = new Connections(config, options.onIdleError ?? (() => undefined))
+    this.#connections = new Connections(config, options.onIdleError ?? (() => undefined), options.health)
     this.#writes = new WriteBatcher(this.#connections, config)
   }
 
@@ -48,21 +51,34 @@ export class PgStore implements StoreService {
     const deadline = performance.now() + this.#config.bootWaitMs
     for (;;) {
       try {
-        return await this.#connections.withClient((client) => migrate(client, this.#config.schema))
+        return await this.migrate()
       } catch (error) {
-        if (error instanceof GatewayError) throw error
-        const isRefused = 'severity' in (error as object)
-        const problem = (error as Error).message
-        // Waiting does not help if the server rejects the connection, unless it is still starting (57P03).
-        if (isRefused && (error as { code?: string }).code !== '57P03') {
-          throw postgresErrors.database_unsuitable.with({ cause: error }, problem)
-        }
-        if (performance.now() >= deadline) {
-          throw postgresErrors.database_unreachable.with({ cause: error }, problem)
-        }
+        const isUnreachable = error instanceof GatewayError && error.code === 'database_unreachable'
+        if (!isUnreachable || performance.now() >= deadline) throw error
       }
       await new Promise((resolve) => setTimeout(resolve, BOOT_PAUSE_MS))
     }
+  }
+
+  async migrate(): Promise<void> {
+    try {
+      await this.#connections.withClient((client) => migrate(client, this.#config.schema))
+    } catch (error) {
+      if (error instanceof GatewayError) throw error
+      // Waiting does not help if the server rejects the connection or a statement.
+      const problem = error as Error
+      const { database_unreachable: unreachable, database_unsuitable: unsuitable } = postgresErrors
+      throw (isUnavailable(problem) ? unreachable : unsuitable).with({ cause: error }, problem.message)
+    }
+  }
+
+  async ping(): Promise<boolean> {
+    const sql = "SELECT current_setting('transaction_read_only') AS setting"
+    return this.#connections.withClient(async (client) => {
+      const query = { text: sql, query_timeout: this.#config.connectTimeoutMs }
+      const { rows } = await client.query<{ setting: string }>(query)
+      return rows[0]?.setting === 'off'
+    })
   }
 
   /** Finishes pending writes first. */

@@ -15,14 +15,17 @@ export default definePlugin({
     flags: storageFlags,
   },
   register(host, config) {
+    const metrics = new StoreMetrics(host.metrics, 'leveldb')
     const store = new LevelStore(config.dir, {
-      metrics: new StoreMetrics(host.metrics, 'leveldb'),
+      metrics,
       shared: host.shared('turns', SHARED_BYTES),
       maxRecordBytes: config.maxRecordBytes,
       maxWaitingBytes: config.maxWaitingBytes,
       warn: (message) => host.isControl && host.log.warn({}, message),
     })
     host.provide(Store, store)
+    host.reportOutages(Store, () => store.problem())
+    if (host.isControl) metrics.watch(() => store.problem() === null)
     const sweeper = new PeriodicBatches(
       (limit) => store.sweep(limit),
       config.sweepIntervalMs,

@@ -5,7 +5,7 @@
 
 import type { Level } from 'level'
 import { messageOf } from '#kernel'
-import { storeErrors } from '#shared'
+import { storageUnavailable, storeErrors } from '#shared'
 import { prepareDataDir, probeFreeSpace } from './data-dir.ts'
 import { storageErrors } from './errors.ts'
 
@@ -19,7 +19,7 @@ const PROBED_AT = 2
 const OPEN_COUNTS = 3
 export const HANDLE_CELLS = 5
 
-/** Interval at which an idle thread checks whether it must reopen, in milliseconds. */
+/** Interval at which a thread checks whether it must reopen, or can write again, in milliseconds. */
 const CHECK_INTERVAL_MS = 250
 const PROBE_PAUSE_MS = 500
 const NO_ROOM = 'writing to disk fails, the disk may be full'
@@ -66,7 +66,8 @@ export class LevelHandle {
     this.#isOpen = true
     this.#look = setInterval(() => {
       // Retried at the next check; operations report the error themselves.
-      if (this.#isStale()) this.#reopen().catch(() => undefined)
+      if (this.problem() !== null) this.#recover().catch(() => undefined)
+      else if (this.#isStale()) this.#reopen().catch(() => undefined)
     }, CHECK_INTERVAL_MS)
     this.#look.unref()
   }
@@ -86,7 +87,12 @@ export class LevelHandle {
 
   /** The database for writing. @throws storage_not_open, storage_unavailable while writing to disk fails */
   forWriting(): Database | Promise<Database> {
-    return this.#isOpen && Atomics.load(this.#cells, IS_BROKEN) !== 0 ? this.#recover() : this.forReading()
+    return this.#isOpen && this.problem() !== null ? this.#recover() : this.forReading()
+  }
+
+  /** Why writes fail on all threads; null while they work. */
+  problem(): string | null {
+    return Atomics.load(this.#cells, IS_BROKEN) === 0 ? null : NO_ROOM
   }
 
   /** Blocks writes on every thread until the database has been reopened. */
@@ -100,12 +106,12 @@ export class LevelHandle {
     const now = Math.trunc(performance.timeOrigin + performance.now()) | 0
     const isOurs = ((now - probedAt) | 0) >= PROBE_PAUSE_MS || probedAt === 0
     if (!isOurs || Atomics.compareExchange(this.#cells, PROBED_AT, probedAt, now) !== probedAt) {
-      throw storeErrors.storage_unavailable(NO_ROOM)
+      throw storageUnavailable(NO_ROOM)
     }
     try {
       await probeFreeSpace(this.#dir)
     } catch (cause) {
-      throw storeErrors.storage_unavailable.with({ cause }, NO_ROOM)
+      throw storageUnavailable(NO_ROOM, cause)
     }
     if (Atomics.exchange(this.#cells, IS_BROKEN, 0) === 1) Atomics.add(this.#cells, EPOCH, 1)
     return this.forReading()
@@ -134,7 +140,7 @@ export class LevelHandle {
     try {
       return await this.#openAt(epoch)
     } catch (cause) {
-      throw storeErrors.storage_unavailable.with({ cause }, NO_ROOM)
+      throw storageUnavailable(NO_ROOM, cause)
     }
   }
 

@@ -57,6 +57,11 @@ export class LevelStore implements StoreService {
     await this.#handle.close()
   }
 
+  /** Why writes fail; null while they work. Checked in the background. */
+  problem(): string | null {
+    return this.#handle.problem()
+  }
+
   /** @throws invalid_collection_name */
   collection<T>(name: string, isValid: (value: unknown) => boolean = () => true): Collection<T> {
     checkCollectionName(name)

@@ -1,11 +1,20 @@
 import { expect, test } from 'vitest'
-import type { Host, WorkerStatus, WorkerType } from '#kernel'
-import { readReadiness } from './readiness.ts'
+import { NO_PENDING_WORKERS, type Outage, type WorkerStatus, type WorkerType } from '#kernel'
+import { type ReadinessHost, readReadiness } from './readiness.ts'
 
 type Fleet = [WorkerType, WorkerStatus][]
 
-function host(fleet: Fleet, rest: { isDraining?: boolean; reason?: string; breakers?: string[] } = {}) {
-  return {
+interface Rest {
+  readonly isDraining?: boolean
+  readonly reason?: string
+  readonly breakers?: string[]
+  readonly missing?: string[]
+  readonly outages?: Outage[]
+  readonly pending?: number
+}
+
+function readinessOf(fleet: Fleet, rest: Rest = {}) {
+  const host = {
     isDraining: rest.isDraining ?? false,
     readinessReason: () => rest.reason ?? null,
     balance: {
@@ -13,9 +22,13 @@ function host(fleet: Fleet, rest: { isDraining?: boolean; reason?: string; break
       status: (slot: number) => fleet[slot][1],
       breakerState: (slot: number) => rest.breakers?.[slot] ?? 'closed',
     },
-  } as unknown as Host
+    missingAtStartup: () => rest.missing ?? [],
+    outages: () => rest.outages ?? [],
+  } as unknown as ReadinessHost
+  return readReadiness(host, { ...NO_PENDING_WORKERS, count: rest.pending ?? 0, configured: 3 })
 }
 
+const configured = { configured_workers: 3, pending_workers: 0 }
 const tooFew = { status: 'not ready', reason: 'insufficient healthy workers' }
 
 test('ready with the counts if one worker is ready', () => {
@@ -24,7 +37,7 @@ test('ready with the counts if one worker is ready', () => {
     ['regular', 'not_ready'],
     ['regular', 'ready'],
   ]
-  expect(readReadiness(host(fleet))).toEqual({ status: 'ready', healthy_workers: 2, total_workers: 3 })
+  expect(readinessOf(fleet)).toEqual({ status: 'ready', healthy_workers: 2, total_workers: 3, ...configured })
 })
 
 test('reports the number of ready workers with an open breaker', () => {
@@ -34,10 +47,11 @@ test('reports the number of ready workers with an open breaker', () => {
     ['regular', 'failed'],
   ]
   const breakers = ['closed', 'half_open', 'open']
-  expect(readReadiness(host(fleet, { breakers }))).toEqual({
+  expect(readinessOf(fleet, { breakers })).toEqual({
     status: 'ready',
     healthy_workers: 2,
     total_workers: 3,
+    ...configured,
     open_breakers: 1,
   })
 })
@@ -55,7 +69,7 @@ test.each<[string, Fleet]>([
     ],
   ],
 ])('%s is not ready', (_name, fleet) => {
-  expect(readReadiness(host(fleet))).toEqual(tooFew)
+  expect(readinessOf(fleet)).toMatchObject(tooFew)
 })
 
 test('one ready worker per role is enough for prefill and decode', () => {
@@ -63,11 +77,11 @@ test('one ready worker per role is enough for prefill and decode', () => {
     ['prefill', 'ready'],
     ['decode', 'ready'],
   ]
-  expect(readReadiness(host(fleet))).toMatchObject({ status: 'ready', healthy_workers: 2 })
+  expect(readinessOf(fleet)).toMatchObject({ status: 'ready', healthy_workers: 2 })
 })
 
 test('draining is reported before any other reason', () => {
-  expect(readReadiness(host([], { isDraining: true, reason: 'x' }))).toEqual({
+  expect(readinessOf([], { isDraining: true, reason: 'x' })).toMatchObject({
     status: 'not ready',
     reason: 'draining',
   })
@@ -75,5 +89,24 @@ test('draining is reported before any other reason', () => {
 
 test('the reason of a plugin is reported if workers are registered', () => {
   const reason = 'tokenizer not yet registered'
-  expect(readReadiness(host([['regular', 'ready']], { reason }))).toEqual({ status: 'not ready', reason })
+  expect(readinessOf([['regular', 'ready']], { reason })).toMatchObject({
+    status: 'not ready',
+    reason,
+    healthy_workers: 1,
+  })
+})
+
+test('outages and what is missing are reported, and do not count', () => {
+  const outages = [{ service: 'shared-store', problem: 'the database is unreachable' }]
+  const missing = ['1 of 3 configured workers not yet registered']
+  expect(readinessOf([['regular', 'ready']], { outages, missing, pending: 1 })).toEqual({
+    status: 'ready',
+    healthy_workers: 1,
+    total_workers: 1,
+    configured_workers: 3,
+    pending_workers: 1,
+    degraded: outages,
+    missing,
+  })
+  expect(readinessOf([], { outages })).toMatchObject({ status: 'not ready', degraded: outages })
 })

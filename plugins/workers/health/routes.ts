@@ -3,7 +3,7 @@ import { apiErrorFormat, type Host, type RequestContext, type RouteDefinition, w
 import type { HealthConfig } from './config.ts'
 import { EngineMetricsPage } from './engine-metrics.ts'
 import { GENERATE_PATH, GeneratingProbe } from './generating-probe.ts'
-import { NotReadyResponse, ReadyResponse, readReadiness } from './readiness.ts'
+import { NotReadyResponse, openReadiness, ReadyResponse } from './readiness.ts'
 
 const TAG = 'Health'
 const PLAIN_TEXT = 'text/plain; charset=utf-8'
@@ -26,6 +26,7 @@ export function livenessRoute(path: '/health' | '/liveness'): RouteDefinition {
 }
 
 export function readinessRoute(host: Host): RouteDefinition {
+  const read = openReadiness(host)
   return {
     method: 'GET',
     path: '/readiness',
@@ -33,7 +34,7 @@ export function readinessRoute(host: Host): RouteDefinition {
     errors: apiErrorFormat,
     isProbe: true,
     handler(ctx) {
-      const readiness = readReadiness(host)
+      const readiness = read()
       ctx.json(readiness.status === 'ready' ? 200 : 503, readiness)
     },
     docs: {

@@ -1,5 +1,15 @@
 /** The workers plugin: registers, health-checks and removes workers, and publishes the table that all threads route by. */
-import { Auth, definePlugin, Store, type WorkerBalance, WorkerRegistry, workerControls } from '#kernel'
+import {
+  Auth,
+  definePlugin,
+  type PendingWorkers,
+  PendingWorkersReplica,
+  type ReplicaView,
+  Store,
+  type WorkerBalance,
+  WorkerRegistry,
+  workerControls,
+} from '#kernel'
 import { workersConfig, workersEnable, workersProblems } from './config.ts'
 import { flushCacheRoute, profileRoutes } from './engine-calls.ts'
 import { workersFlags } from './flags.ts'
@@ -37,6 +47,8 @@ export default definePlugin({
     host.route(getLoadsRoute(host))
     for (const route of profileRoutes(host)) host.route(route)
     host.readiness(() => workersReadiness(host.balance))
+    const pending = host.replica(PendingWorkersReplica)
+    host.readiness(() => pendingReadiness(pending), { isStartup: true })
     discoverRequestedModels(host)
     if (!host.isControl) return
     const manager = openManager(host, config)
@@ -78,4 +90,14 @@ function workersReadiness(balance: Pick<WorkerBalance, 'workers' | 'status'>): s
     balance.workers.some((worker) => worker.workerType === type && balance.status(worker.slot) === 'ready')
   const isReady = hasReady('regular') || (hasReady('prefill') && hasReady('decode'))
   return isReady ? null : 'insufficient healthy workers'
+}
+
+/** Every configured worker must have responded once. @returns how many have not, or null */
+function pendingReadiness({ version, current }: ReplicaView<PendingWorkers>): string | null {
+  // Nothing is published before control has read the configuration.
+  if (version === 0) return 'workers not yet registered'
+  const { configured, configuredPending } = current
+  return configuredPending === 0
+    ? null
+    : `${configuredPending} of ${configured} configured workers not yet registered`
 }

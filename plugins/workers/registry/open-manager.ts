@@ -32,12 +32,12 @@ export function openManager(host: Host, config: WorkersConfig): WorkerManager {
   const registry = new Registry({
     balance,
     config,
+    discoveryMs: host.kernelConfig.lifecycle.readinessWaitMs,
     publish: (table) => host.publish(WorkerTableReplica, table),
-    publishPending: (pending) => {
+    publishPending: (pending) =>
       host
         .publish(PendingWorkersReplica, pending)
-        .catch((err: unknown) => log.error({ err }, 'pending workers not published'))
-    },
+        .catch((err: unknown) => log.error({ err }, 'pending workers not published')),
   })
   const checks = new HealthChecks({
     balance,

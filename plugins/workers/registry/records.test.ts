@@ -32,7 +32,7 @@ const worker = (more = {}) =>
 test('no record contains the key of a worker', () => {
   const records = [
     toRecord(worker(), live),
-    toPendingRecord({ id: 'id', spec: spec(), origin: 'api' }, config, undefined, null),
+    toPendingRecord({ id: 'id', spec: spec(), origin: 'api', reservedAtMs: 0 }, config, undefined, null),
     toList([worker()], live),
   ]
   for (const record of records) expect(JSON.stringify(record)).not.toContain(secret)

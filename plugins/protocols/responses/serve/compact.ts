@@ -15,6 +15,7 @@ import { CompactBody, CompactedResponse } from '../wire.ts'
 import { toWireUsage } from './output/response-encoder.ts'
 import { toTask } from './prompt/compaction.ts'
 import { makePlan, warningHeaders } from './run/plan.ts'
+import { requireStore } from './run/require-store.ts'
 import { nowSec, readCreate, type ServeParts } from './run/serve-create.ts'
 
 export function compactRoute(parts: ServeParts, errors: ErrorFormat): RouteDefinition {
@@ -51,6 +52,7 @@ async function compact(parts: ServeParts, ctx: RequestContext): Promise<void> {
     background: false,
     store: false,
   })
+  requireStore(parts, request, null)
   const tenant = tenantOf(ctx)
   const plan = await makePlan(parts, tenant, request)
   const context = onlyPast ? plan.context.slice(0, -1) : plan.context

@@ -1,12 +1,10 @@
 /** Keys that the gateway makes for sealed text: kept in a store, so that restarts and other gateways have the same ones. */
 import { randomBytes } from 'node:crypto'
-import { GATEWAY_TENANT, type Logger, type StoreService } from '#kernel'
+import { defineReplica, GATEWAY_TENANT, GatewayError, type Logger, type StoreService } from '#kernel'
 
 const COLLECTION = 'gateway-secrets'
 const RECORD = 'responses-seal-key'
 const KEY_BYTES = 32
-/** One of the shared store, one of the gateway's own. */
-const MAX_KEYS = 2
 /** A key that another gateway makes at the same time is read at the next try. */
 const TRIES = 3
 
@@ -26,10 +24,14 @@ interface KeyRecord {
  * process alone where no store keeps it.
  *
  * @param isConfigured a configured key seals; the stored ones only open what was sealed before
- * @returns the key to seal with first, unless one is configured
+ * @returns the key to seal with first, unless one is configured; incomplete if a store is down
  */
-export async function loadKeys({ shared, own, log }: KeyStores, isConfigured: boolean): Promise<Buffer[]> {
+export async function loadKeys(
+  { shared, own, log }: KeyStores,
+  isConfigured: boolean,
+): Promise<{ readonly keys: Buffer[]; readonly isComplete: boolean }> {
   const keys: Buffer[] = []
+  let isComplete = true
   for (const store of [shared, own]) {
     if (store === undefined) continue
     const makes = !isConfigured && store === (shared ?? own)
@@ -38,15 +40,16 @@ export async function loadKeys({ shared, own, log }: KeyStores, isConfigured: bo
       if (key !== null) keys.push(key)
     } catch (err) {
       log.error({ err }, 'encryption key of reasoning could not be read or stored')
+      if (err instanceof GatewayError && err.kind === 'unavailable') isComplete = false
       if (makes) keys.push(randomBytes(KEY_BYTES))
     }
   }
-  if (keys.length > 0 || isConfigured) return keys
+  if (keys.length > 0 || isConfigured) return { keys, isComplete }
   log.warn(
     { setting: 'plugins.responses.encryptionKey' },
     'encrypted reasoning cannot be decrypted after a restart: set encryptionKey, or enable storage or postgres',
   )
-  return [randomBytes(KEY_BYTES)]
+  return { keys: [randomBytes(KEY_BYTES)], isComplete }
 }
 
 /** @throws errors of the store, and for a record that holds no key */
@@ -74,26 +77,64 @@ async function readKey(store: StoreService): Promise<Buffer | null> {
   return key
 }
 
-/** Keys that the control thread has loaded, for the data threads, which start later. */
-export class SharedKeys {
-  static readonly BYTES = 4 + MAX_KEYS * KEY_BYTES
-  readonly #count: Int32Array
-  readonly #bytes: Uint8Array
+/** Keys in base64, the one that seals first; published by control. */
+export const SealKeysReplica = defineReplica<readonly string[]>('responses.seal-keys', [])
 
-  /** @param memory BYTES that all threads share, zeroed when new */
-  constructor(memory: SharedArrayBuffer) {
-    this.#count = new Int32Array(memory, 0, 1)
-    this.#bytes = new Uint8Array(memory, 4)
+/** Time between two attempts to load keys from a store that is down, milliseconds. */
+const RETRY_MS = 1_000
+
+/** Loads and publishes the keys on control, and replaces a temporary key once the store works. */
+export class SealKeyLoader {
+  readonly #stores: KeyStores
+  readonly #isConfigured: boolean
+  readonly #isDown: () => boolean
+  readonly #publish: (keys: readonly string[]) => Promise<void>
+  #timer: NodeJS.Timeout | null = null
+
+  /**
+   * @param isConfigured as for `loadKeys`
+   * @param isDown whether a store is known to be down
+   */
+  constructor(
+    stores: KeyStores,
+    isConfigured: boolean,
+    isDown: () => boolean,
+    publish: (keys: readonly string[]) => Promise<void>,
+  ) {
+    this.#stores = stores
+    this.#isConfigured = isConfigured
+    this.#isDown = isDown
+    this.#publish = publish
   }
 
-  publish(keys: readonly Buffer[]): void {
-    for (const [index, key] of keys.entries()) this.#bytes.set(key, index * KEY_BYTES)
-    Atomics.store(this.#count, 0, keys.length)
+  /** Resolves when the first keys are published; never rejects for errors of a store. */
+  async start(): Promise<void> {
+    const { keys, isComplete } = await loadKeys(this.#stores, this.#isConfigured)
+    await this.#publish(keys.map(toText))
+    if (!isComplete) this.#retryLater(keys)
   }
 
-  read(): Buffer[] {
-    return Array.from({ length: Atomics.load(this.#count, 0) }, (_, index) =>
-      Buffer.from(this.#bytes.slice(index * KEY_BYTES, (index + 1) * KEY_BYTES)),
-    )
+  stop(): void {
+    if (this.#timer !== null) clearInterval(this.#timer)
+    this.#timer = null
   }
+
+  /** @param temporary keys in use, which still open what they sealed */
+  #retryLater(temporary: readonly Buffer[]): void {
+    this.#timer = setTimeout(async () => {
+      const { keys, isComplete } = this.#isDown()
+        ? { keys: [], isComplete: false }
+        : await loadKeys(this.#stores, this.#isConfigured)
+      if (this.#timer === null) return
+      if (!isComplete) return this.#retryLater(temporary)
+      const all = new Set([...keys, ...temporary].map(toText))
+      await this.#publish([...all])
+      this.#stores.log.info({}, 'encryption key of reasoning loaded')
+    }, RETRY_MS)
+    this.#timer.unref()
+  }
+}
+
+function toText(key: Buffer): string {
+  return key.toString('base64')
 }

@@ -144,7 +144,7 @@ async function prune({ store, config }: OpenedHistoryStore, options: PruneOption
     maxResponsesPerTenant: options.maxResponses ?? config.maxResponsesPerTenant,
   }
   const log = { warn: (_: object, text: string) => console.error(text) }
-  const usage = new TenantUsage(store, collections, limits, log)
+  const usage = new TenantUsage({ store, collections, config: limits, log, outage: () => null })
   const retention = new Retention(store, collections, limits, usage)
   const tenants = options.tenant === undefined ? tenantsOf(collections.ages) : [options.tenant]
   const progress = new Progress('removed')

@@ -10,9 +10,10 @@ import { requireOpened, type TextSeal } from '../prompt/sealed-text.ts'
 import type { CreateRequest } from '../read/read-request.ts'
 import { checkTools } from '../run/open-turn.ts'
 import { makePlan, warningHeaders } from '../run/plan.ts'
+import { requireStore } from '../run/require-store.ts'
 import { nowSec, readCreate } from '../run/serve-create.ts'
 
-/** @throws what is wrong with the request, background_queue_full (429), storage_quota_exceeded (507) */
+/** @throws what is wrong with the request, background_queue_full (429), storage_unavailable (503), storage_quota_exceeded (507) */
 export async function acceptBackground(
   parts: RunParts,
   ctx: RequestContext,
@@ -21,6 +22,7 @@ export async function acceptBackground(
 ): Promise<void> {
   const { history, config, seal } = parts
   if (history === undefined) throw responsesErrors.background_not_supported.with({ param: 'background' })
+  requireStore(parts, request, null)
   const tenant = tenantOf(ctx)
   const limit = config.background.maxWaitingPerTenant
   if ((await history.queue.waiting(tenant, limit)) >= limit) {

@@ -50,6 +50,7 @@ export class BackgroundRunner {
   }
 
   #look(): void {
+    if (this.#history.outage() !== null) return
     if (this.#round++ % LOST_EVERY === 0) void this.#claimLost()
     this.poke()
   }

@@ -27,7 +27,7 @@ export class TextSeal {
   #keys: readonly Buffer[] = []
 
   /**
-   * Once, before anything is sealed or opened.
+   * Before anything is sealed or opened, and whenever the keys change.
    * @param keys the first one seals, all open; of any length, and as strong as what they hold
    */
   useKeys(keys: readonly Buffer[]): void {

@@ -8,6 +8,7 @@ import { type CreateRequest, readCreateRequest } from '../read/read-request.ts'
 import { compacted } from './auto-compact.ts'
 import type { RememberedTurn } from './load-past.ts'
 import { makePlan, type Plan, warningHeaders } from './plan.ts'
+import { requireStore } from './require-store.ts'
 import { ResponseRun, type RunEnd } from './response-run.ts'
 
 export interface ServeParts extends RunParts {
@@ -22,7 +23,7 @@ export interface ServeOptions {
   readonly onEnd?: (end: RunEnd, id: string) => void
 }
 
-/** @throws errors of the request (400, 404), storage_quota_exceeded (507) */
+/** @throws errors of the request (400, 404), storage_unavailable (503), storage_quota_exceeded (507) */
 export function serveCreate(
   parts: ServeParts,
   ctx: RequestContext,
@@ -41,9 +42,11 @@ export function serveCreate(
     else answerResponse(parts, ctx, plan)
   }
   const tenant = tenantOf(ctx)
+  const remembered = options.remembered ?? null
   // Before the generation, whose result could not be stored.
+  requireStore(parts, request, remembered)
   const checked = request.store ? parts.history?.checkQuota(tenant, ctx.bodyBytes.length) : undefined
-  const toPlan = () => makePlan(parts, tenant, request, { remembered: options.remembered ?? null })
+  const toPlan = () => makePlan(parts, tenant, request, { remembered })
   const plan = checked instanceof Promise ? checked.then(toPlan) : toPlan()
   const ready =
     plan instanceof Promise

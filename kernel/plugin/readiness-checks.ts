@@ -1,0 +1,52 @@
+/** Readiness of one thread: permanent checks, and checks of the startup, which count for a limited time only. */
+import { defineReplica } from '../contracts/token.ts'
+
+/** Whether the wait for configured workers and their tokenizers is over; published by control. */
+export const StartupWaitReplica = defineReplica<{ readonly isOver: boolean }>('kernel.startup-wait', {
+  isOver: false,
+})
+
+/** Returns why the gateway is not ready, or null. */
+export type ReadinessCheck = () => string | null
+
+export class ReadinessChecks {
+  readonly #permanent: ReadinessCheck[] = []
+  readonly #startup: ReadinessCheck[] = []
+  readonly #isWaitOver: () => boolean
+  #isStarting = true
+
+  /** @param isWaitOver whether the time of the startup checks is over; control decides for all threads */
+  constructor(isWaitOver: () => boolean) {
+    this.#isWaitOver = isWaitOver
+  }
+
+  add(check: ReadinessCheck, isStartup: boolean): void {
+    if (isStartup) this.#startup.push(check)
+    else this.#permanent.push(check)
+  }
+
+  /** The first reason; null if ready. Startup checks no longer count once all have passed or their time is over. */
+  reason(): string | null {
+    return firstOf(this.#permanent) ?? this.#startupReason()
+  }
+
+  /** What the startup checks still miss, also after their time is over. */
+  missing(): readonly string[] {
+    return this.#startup.map((check) => check()).filter((reason) => reason !== null)
+  }
+
+  #startupReason(): string | null {
+    if (!this.#isStarting) return null
+    const reason = this.#isWaitOver() ? null : firstOf(this.#startup)
+    this.#isStarting = reason !== null
+    return reason
+  }
+}
+
+function firstOf(checks: readonly ReadinessCheck[]): string | null {
+  for (const check of checks) {
+    const reason = check()
+    if (reason !== null) return reason
+  }
+  return null
+}

@@ -1,0 +1,100 @@
+/** What a start needs: tokenizers of gRPC workers for a limited time, and a store that a plugin cannot do without. */
+import { afterEach, expect, test } from 'vitest'
+import { definePlugin, SharedStore, Type } from '#kernel'
+import { startGateway, type TestGateway } from '../support/gateway.ts'
+import { type ScriptedEngine, startScriptedEngine } from '../support/scripted-engine.ts'
+
+let gateway: TestGateway | null = null
+let engine: ScriptedEngine | null = null
+afterEach(async () => {
+  await gateway?.stop()
+  await engine?.close()
+  gateway = null
+  engine = null
+})
+
+/** A gateway in front of a gRPC engine whose tokenizer is in `source`. */
+async function start(source: string, readinessWaitMs: number) {
+  engine = await startScriptedEngine()
+  const worker = { url: engine.url, models: [{ id: 'test-model' }], labels: { tokenizer_path: source } }
+  gateway = await startGateway({
+    kernel: { lifecycle: { readinessWaitMs } },
+    plugins: {
+      auth: {},
+      health: {},
+      grpc: {},
+      parsers: {},
+      policies: {},
+      chat: {},
+      tokenizers: {},
+      workers: { workers: [worker], health: { disable_health_check: true } },
+    },
+  })
+  const { url } = gateway
+  return async () => {
+    const response = await fetch(`${url}/readiness`)
+    return { code: response.status, ...((await response.json()) as { reason?: string }) }
+  }
+}
+
+const MISSING = 'tokenizer not yet registered'
+
+test('readiness waits until the tokenizer of a gRPC worker is loaded', async () => {
+  const read = await start('weir:sample', 60_000)
+  const reasons = new Set<string | undefined>()
+  await expect
+    .poll(
+      async () => {
+        const { code, reason } = await read()
+        reasons.add(reason)
+        return code
+      },
+      { interval: 5, timeout: 60_000 },
+    )
+    .toBe(200)
+  expect([...reasons]).toContain(MISSING)
+  expect(await read()).toMatchObject({ status: 'ready', healthy_workers: 1 })
+  expect(await read()).not.toHaveProperty('missing')
+}, 90_000)
+
+test('a tokenizer that cannot be loaded delays readiness for the configured time only', async () => {
+  const read = await start('/no/such/folder', 2_000)
+  await expect.poll(async () => (await read()).reason, { timeout: 10_000 }).toBe(MISSING)
+  expect((await read()).code).toBe(503)
+  await expect.poll(async () => (await read()).code, { timeout: 10_000 }).toBe(200)
+  expect(await read()).toMatchObject({ status: 'ready', missing: [MISSING] })
+}, 30_000)
+
+test('a plugin that does not declare the shared store degradable stops the start without it', async () => {
+  const own = (degradable: boolean) =>
+    definePlugin({
+      manifest: {
+        name: 'ledger',
+        version: '0.1.0',
+        description: 'of a test',
+        uses: [SharedStore],
+        ...(degradable && { degradable: [SharedStore] }),
+        config: Type.Object({}),
+      },
+      register: (host) => void host.use(SharedStore),
+    })
+  const plugins = {
+    health: {},
+    workers: {},
+    postgres: { url: 'postgres://weir@127.0.0.1:1/weir', bootWaitMs: 0 },
+  }
+  const open = (isDegradable: boolean) =>
+    startGateway({ kernel: { auth: 'off' }, plugins, own: [own(isDegradable)] })
+  await expect(open(false)).rejects.toThrow(/which ledger cannot start without/)
+  gateway = await open(true)
+  expect(await (await fetch(`${gateway.url}/readiness`)).json()).toMatchObject({
+    degraded: [{ service: 'shared-store' }],
+  })
+}, 60_000)
+
+test('the wait for the database must end before the step of the plugin does', async () => {
+  const plugins = { workers: {}, postgres: { url: 'postgres://weir@127.0.0.1:1/weir', bootWaitMs: 10_000 } }
+  await expect(startGateway({ kernel: { auth: 'off' }, plugins })).rejects.toThrow(
+    /plugins.postgres.bootWaitMs must be less than kernel.lifecycle.stepMs \(10000\), unless that is 0 \(got 10000\)/,
+  )
+})

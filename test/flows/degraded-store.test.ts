@@ -1,0 +1,122 @@
+/** The built gateway while its PostgreSQL database is down: at the start, under load, and back again. */
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { type BuiltGateway, startBuiltGateway, stopCommands, until } from '../support/built-command.ts'
+import { CHAT, chatAnswer } from '../support/chat-script.ts'
+import { type PostgresServer, postgresSkipReason, startPostgres } from '../support/postgres-server.ts'
+import { type ScriptedWorker, startScriptedWorker } from '../support/scripted-worker.ts'
+import { TurnLanes } from '../support/turn-lanes.ts'
+
+const RESPONSES = '/v1/responses'
+const MODEL = 'test-model'
+const chat = { model: MODEL, messages: [{ role: 'user', content: 'Hello' }] }
+const turn = { model: MODEL, input: 'Hello' }
+
+describe.skipIf(postgresSkipReason !== null)('without the database', () => {
+  let server: PostgresServer
+  let worker: ScriptedWorker
+
+  beforeEach(async () => {
+    server = await startPostgres()
+    worker = await startScriptedWorker()
+    worker.script(CHAT, chatAnswer('Hi.'))
+  })
+
+  afterEach(async () => {
+    await stopCommands()
+    await worker.close()
+    await server.remove()
+  })
+
+  const start = (postgres: object = {}) =>
+    startBuiltGateway({
+      kernel: { threads: 2 },
+      plugins: {
+        generations: {},
+        postgres: { url: server.url, bootWaitMs: 0, ...postgres },
+        history: {},
+        conversations: {},
+        responses: {},
+      },
+      workers: [{ url: worker.url, runtime_type: 'sglang', models: [{ id: MODEL }] }],
+    })
+
+  const readiness = async (gateway: BuiltGateway) => (await gateway.get('/readiness')).json()
+
+  const isUp = async (gateway: BuiltGateway, isUp: boolean) => {
+    await until(
+      async () => (((await readiness(gateway)) as { degraded?: object }).degraded === undefined) === isUp,
+    )
+  }
+
+  /** Generations of the worker so far. */
+  const generated = () => worker.requestsTo(CHAT).length
+
+  async function expectRefused(gateway: BuiltGateway, path: string, body: object): Promise<void> {
+    const before = generated()
+    const response = await gateway.send('POST', path, body)
+    expect(await response.json()).toMatchObject({ error: { code: 'storage_unavailable' } })
+    expect([response.status, response.headers.get('retry-after')]).toEqual([503, '5'])
+    expect(generated()).toBe(before)
+  }
+
+  async function expectDegraded(gateway: BuiltGateway): Promise<void> {
+    expect(await readiness(gateway)).toMatchObject({
+      status: 'ready',
+      degraded: [{ service: 'shared-store', problem: expect.stringMatching(/^the database/) }],
+    })
+    expect((await gateway.send('POST', '/v1/chat/completions', chat)).status).toBe(200)
+    expect((await gateway.send('POST', RESPONSES, { ...turn, store: false })).status).toBe(200)
+    await expectRefused(gateway, RESPONSES, turn)
+    await expectRefused(gateway, RESPONSES, { ...turn, stream: true })
+    await expectRefused(gateway, RESPONSES, { ...turn, background: true })
+    await expectRefused(gateway, RESPONSES, { ...turn, store: false, previous_response_id: 'resp_1' })
+    await expectRefused(gateway, RESPONSES, { ...turn, store: false, conversation: 'conv_1' })
+    await expectRefused(gateway, '/v1/conversations', {})
+    expect((await gateway.metrics()).get('weir_db_up{storage_type="postgres"}')).toBe(0)
+  }
+
+  test('the gateway starts, serves what needs no store, and notices when it is there', async () => {
+    await server.stop()
+    const gateway = await start()
+    await expectDegraded(gateway)
+    await server.start()
+    await isUp(gateway, true)
+    const response = await gateway.send('POST', RESPONSES, turn)
+    expect(response.status).toBe(200)
+    const { id } = (await response.json()) as { id: string }
+    const next = await gateway.send('POST', RESPONSES, { ...turn, previous_response_id: id })
+    expect(next.status).toBe(200)
+    const background = await gateway.send('POST', RESPONSES, { ...turn, background: true })
+    const { id: job } = (await background.json()) as { id: string }
+    await until(async () => (await status(gateway, job)) === 'completed')
+    expect((await gateway.metrics()).get('weir_db_up{storage_type="postgres"}')).toBe(1)
+  }, 120_000)
+
+  test('lost under load, nothing is generated that cannot be stored, and the load continues afterwards', async () => {
+    const gateway = await start()
+    const lanes = new TurnLanes(gateway.url, { model: MODEL, lanes: 32, chainLength: 5 })
+    await until(() => lanes.acknowledged.length > 300)
+    await server.kill()
+    await isUp(gateway, false)
+    const [before, refusedBefore] = [generated(), lanes.refusals.get('storage_unavailable') ?? 0]
+    await until(() => (lanes.refusals.get('storage_unavailable') ?? 0) > refusedBefore + 500)
+    // Those that were being generated when the outage was noticed.
+    expect(generated() - before).toBeLessThanOrEqual(32)
+    expect((await gateway.send('POST', '/v1/chat/completions', chat)).status).toBe(200)
+    await server.start()
+    const acknowledged = lanes.acknowledged.length
+    await until(() => lanes.acknowledged.length > acknowledged + 300)
+    await lanes.stop()
+    expect(await TurnLanes.missing(gateway.url, lanes.acknowledged)).toEqual([])
+  }, 120_000)
+
+  test('a database that cannot be used still stops the start', async () => {
+    const url = server.url.replace('/postgres', '/nothing')
+    await expect(start({ url, bootWaitMs: 3_000 })).rejects.toThrow(/database "nothing" does not exist/)
+  }, 60_000)
+
+  async function status(gateway: BuiltGateway, id: string): Promise<string> {
+    const response = await gateway.get(`${RESPONSES}/${id}`)
+    return ((await response.json()) as { status: string }).status
+  }
+})
