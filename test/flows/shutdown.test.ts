@@ -110,7 +110,7 @@ describe('SIGTERM', () => {
     // Repeated, because each probe may reach either thread.
     for (let probes = 0; probes < 20; probes += 1) {
       const readiness = await gateway.get('/readiness')
-      expect([readiness.status, await readiness.json()]).toEqual([
+      expect([readiness.status, await readiness.json()]).toMatchObject([
         503,
         { status: 'not ready', reason: 'draining' },
       ])

@@ -46,7 +46,7 @@ export class WorkerManager {
         return registry.add({ ids: workers.map(({ id }) => id), spec, findings, origin: 'api' })
       }),
     )
-    registry.setConfigured(configured.length)
+    registry.pending.setConfigured(configured.length)
     for (const [worker] of engines) this.#registrations.restore(worker)
     for (const spec of configured) this.#registrations.begin(registry.reserve(spec, 'config'))
     loads.start()
@@ -88,7 +88,7 @@ export class WorkerManager {
     const changed = [...next].filter(([key, spec]) => old.has(key) && !isDeepStrictEqual(old.get(key), spec))
     if (config.dpAware && changed.length > 0) throw workerErrors.replace_unsupported()
     this.#registrations.trust(after.workers)
-    registry.setConfigured(next.size)
+    registry.pending.setConfigured(next.size)
     for (const [key, { url }] of old) {
       const known = registry.byUrl(url) ?? registry.reservationOf(url)
       if (!next.has(key) && known !== undefined) this.remove(known.id)
@@ -108,7 +108,7 @@ export class WorkerManager {
     this.#parts.jobs.stop()
     this.#parts.checks.stop()
     this.#parts.loads.stop()
-    this.#parts.registry.stop()
+    this.#parts.registry.pending.stop()
   }
 
   /** @param model null lists all */

@@ -63,7 +63,7 @@ export class Registrations {
       wait: (waitMs) => job.wait(waitMs),
       note: (problem) => {
         job.note(problem)
-        this.#parts.registry.noteProblem(spec.url, problem)
+        this.#parts.registry.pending.noteProblem(spec.url, problem)
       },
     }
     for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(MAX_PAUSE_MS, pauseMs * 2)) {

@@ -2,13 +2,11 @@
 import type { PendingWorkers, WorkerBalance, WorkerTable } from '#kernel'
 import { uuidV7 } from '#shared'
 import type { WorkersConfig } from './config.ts'
-import { toCards } from './model-card.ts'
+import { PendingWorkersPublisher } from './pending-workers.ts'
 import { Publisher } from './publisher.ts'
 import { buildWorker, type Findings, type Worker } from './worker.ts'
 import type { Origin, WorkerSpec } from './worker-spec.ts'
 import { workerKey } from './worker-url.ts'
-
-const MAX_PROBLEM_LENGTH = 300
 
 /** A worker that has an id but is not registered yet. */
 export interface Reservation {
@@ -44,31 +42,26 @@ export interface EngineParts {
  * one for each data-parallel rank. URLs are compared in the normal form of `workerKey`.
  */
 export class Registry {
+  readonly pending: PendingWorkersPublisher
   readonly #parts: RegistryParts
   readonly #publisher: Publisher
-  readonly #pendingPublisher: Publisher
   readonly #workers = new Map<string, Worker>()
   /** Ids of an engine's workers in order of their ranks, by key of its URL. */
   readonly #engines = new Map<string, readonly string[]>()
   readonly #reservations = new Map<string, Reservation>()
   readonly #reservedKey = new Map<string, string>()
-  /** Reservations that became workers, until every thread has the new table. */
-  readonly #joining = new Set<Reservation>()
   #inOrder: readonly Worker[] | null = null
-  #problem: string | null = null
-  #configured = 0
-  /** Ends the discovery of the newest reservation. */
-  #discoveryEnd: NodeJS.Timeout | undefined
 
   constructor(parts: RegistryParts) {
     this.#parts = parts
     this.#publisher = new Publisher(() =>
       parts.publish({ workers: this.workers().map((worker) => worker.entry) }),
     )
-    this.#pendingPublisher = new Publisher(async () => {
-      // Reservations of the same turn of the event loop are published together.
-      await Promise.resolve()
-      await parts.publishPending?.(this.#pending())
+    this.pending = new PendingWorkersPublisher({
+      modelAliases: parts.config.modelAliases,
+      discoveryMs: parts.discoveryMs ?? 0,
+      reservations: () => this.reservations(),
+      publish: async (pending) => parts.publishPending?.(pending),
     })
   }
 
@@ -117,54 +110,8 @@ export class Registry {
     const reservation = { id, spec, origin, reservedAtMs: performance.now() }
     this.#reservations.set(key, reservation)
     this.#reservedKey.set(id, key)
-    this.#publishPending()
+    void this.pending.publish()
     return reservation
-  }
-
-  /** Records why a reserved worker is not registered yet. Clients see the text, so the worker's URL is removed. */
-  noteProblem(url: string, problem: string): void {
-    this.#problem = problem.replaceAll(url, 'it').slice(0, MAX_PROBLEM_LENGTH)
-    this.#publishPending()
-  }
-
-  /** @param count workers that the configuration lists */
-  setConfigured(count: number): void {
-    this.#configured = count
-    this.#publishPending()
-  }
-
-  /** Stops the timer of discoveries. */
-  stop(): void {
-    clearTimeout(this.#discoveryEnd)
-  }
-
-  #publishPending(): void {
-    void this.#pendingPublisher.publish()
-  }
-
-  #pending(): PendingWorkers {
-    const pending = [...this.#reservations.values(), ...this.#joining]
-    if (pending.length === 0) this.#problem = null
-    const endsInMs = this.#discoveryEndsInMs(pending)
-    clearTimeout(this.#discoveryEnd)
-    if (endsInMs > 0) this.#discoveryEnd = setTimeout(() => this.#publishPending(), endsInMs).unref()
-    const cards = pending.flatMap(({ spec }) => toCards(spec.models ?? [], this.#parts.config.modelAliases))
-    return {
-      count: pending.length,
-      problem: this.#problem,
-      models: [...new Set(cards.flatMap(({ id, aliases = [] }) => [id, ...aliases]))],
-      isDiscovering: endsInMs > 0,
-      configured: this.#configured,
-      configuredPending: pending.filter(({ origin }) => origin === 'config').length,
-    }
-  }
-
-  /** Milliseconds until no reserved worker may serve any model; 0 or less if none may. */
-  #discoveryEndsInMs(pending: readonly Reservation[]): number {
-    const reserved = pending
-      .filter(({ spec }) => (spec.models ?? []).length === 0)
-      .map(({ reservedAtMs }) => reservedAtMs)
-    return Math.ceil(Math.max(...reserved) + (this.#parts.discoveryMs ?? 0) - performance.now())
   }
 
   /** Undoes `add`: the engine becomes a reservation with the same id again. */
@@ -182,7 +129,7 @@ export class Registry {
     if (reservation === undefined) return
     this.#reservations.delete(key)
     this.#reservedKey.delete(reservation.id)
-    this.#publishPending()
+    void this.pending.publish()
   }
 
   /**
@@ -193,12 +140,11 @@ export class Registry {
   async add(parts: EngineParts): Promise<readonly Worker[]> {
     const workers = this.#buildWorkers(parts, [])
     const reservation = this.reservationOf(parts.spec.url)
-    if (reservation !== undefined) this.#joining.add(reservation)
     this.dropReservation(parts.spec.url)
     this.#store(workers)
-    await this.#publisher.publish()
-    // Before the workers become ready, so that readiness does not still wait for them.
-    if (reservation !== undefined && this.#joining.delete(reservation)) await this.#pendingPublisher.publish()
+    const publish = () => this.#publisher.publish()
+    if (reservation === undefined) await publish()
+    else await this.pending.whileJoining(reservation, publish)
     return workers
   }
 
