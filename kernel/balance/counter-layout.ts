@@ -1,9 +1,9 @@
 /**
  * Layout of the shared counters: a row per worker slot, shared columns, and columns per thread. Only `counters.ts`,
- * `breakers.ts` and `probe-permits.ts` access them.
+ * `breakers.ts`, `probe-permits.ts`, `outliers.ts` and `worker-statistics.ts` access them.
  *
  * ```
- * header | status | in flight | breaker … | thread 0: in flight, probes | thread 1: in flight, probes | …
+ * header | status | in flight | breaker … | outlier … | statistics … | thread 0: in flight, probes | thread 1: in flight, probes | …
  * ```
  * All cells are Int32, and each column begins on a cache line of its own.
  */
@@ -20,8 +20,24 @@ export const SharedColumn = {
   probesTotal: 5,
   /** 1 if one of the failures that the breaker counts was not a response. */
   unanswered: 6,
+  /** Share of recent attempts that failed, see `outliers.ts`. */
+  failureShare: 7,
+  /** Last attempt at an outlier; milliseconds, low 32 bits, as the next two. */
+  triedAt: 8,
+  /** Last byte of a stream. */
+  progressAt: 9,
+  /** When a thread last saw a stream without progress. */
+  stalledAt: 10,
+  /** Attempts with an outcome, and those that failed, by class; see `worker-statistics.ts`. */
+  attempts: 11,
+  answered: 12,
+  silent: 13,
+  unreachable: 14,
+  /** Moving averages of successful attempts, milliseconds. */
+  durationMs: 15,
+  firstByteMs: 16,
 } as const
-const SHARED_COLUMNS = 7
+const SHARED_COLUMNS = 17
 
 /** Columns per thread: counts to subtract if the thread dies. */
 export const ThreadColumn = { inFlight: 0, probes: 1 } as const

@@ -48,7 +48,7 @@ class CurrentRequest implements PickRequest {
   }
 }
 
-export interface PickerParts extends CandidateParts {
+export interface PickerParts extends CandidateParts, AttemptCounters {
   readonly policies: ModelPolicies
   readonly onPick: OnPickResolver | null
   readonly pending?: { readonly current: PendingWorkers }
@@ -212,7 +212,7 @@ const MAX_CANDIDATES = 64
 export function reportChoice(
   policy: Policy,
   members: readonly WorkerEntry[],
-  counts: AttemptCounters,
+  counts: Pick<AttemptCounters, 'counters' | 'breakers'>,
 ): Choice {
   const { counters, breakers } = counts
   const candidates = members.slice(0, MAX_CANDIDATES).map(

@@ -18,10 +18,12 @@ import { CompiledTable } from './compiled-table.ts'
 import { type AttemptCounters, CountedAttempt } from './counted-attempt.ts'
 import type { Counters } from './counters.ts'
 import { ModelPolicies, type PolicyNames } from './model-policies.ts'
+import { Outliers } from './outliers.ts'
 import { drawsPair } from './pairing.ts'
 import { type OnPickResolver, Picker } from './pick.ts'
 import { PolicyRegistry } from './policy-registry.ts'
-import type { Attempt, BreakerState, PickOptions, WorkerBalance } from './worker-balance.ts'
+import type { Attempt, BreakerState, PickOptions, WorkerBalance, WorkerFigures } from './worker-balance.ts'
+import { WorkerStatistics } from './worker-statistics.ts'
 
 /** The worker table of this thread; a `ReplicaView` implements it. */
 export interface TableSource {
@@ -57,6 +59,8 @@ export class ThreadBalance implements WorkerBalance {
   readonly registry = new PolicyRegistry()
   readonly #counters: Counters
   readonly #breakers: Breakers
+  readonly outliers: Outliers
+  readonly #statistics: WorkerStatistics
   readonly #counts: AttemptCounters
   readonly #policies: ModelPolicies
   readonly #slots: SlotAllocator
@@ -69,7 +73,14 @@ export class ThreadBalance implements WorkerBalance {
     this.#counters = counters
     this.#random = random
     this.#breakers = new Breakers(counters, options.breaker, now)
-    this.#counts = { counters, breakers: this.#breakers }
+    this.outliers = new Outliers(counters, options.breaker, now)
+    this.#statistics = new WorkerStatistics(counters)
+    this.#counts = {
+      counters,
+      breakers: this.#breakers,
+      outliers: this.outliers,
+      statistics: this.#statistics,
+    }
     const { log } = options
     const parts = { metrics, shared, random, log }
     this.#policies = new ModelPolicies(this.registry, options, log ?? null, parts)
@@ -78,8 +89,7 @@ export class ThreadBalance implements WorkerBalance {
     this.#policies.update(this.#table, [])
     this.#breakers.setWorkers(this.#table.workers)
     this.#picker = new Picker(this.#table, {
-      counters,
-      breakers: this.#breakers,
+      ...this.#counts,
       policies: this.#policies,
       loads: options.loads,
       pending: options.pending,
@@ -161,6 +171,10 @@ export class ThreadBalance implements WorkerBalance {
     }
   }
 
+  figures(slot: number): WorkerFigures {
+    return this.#statistics.figures(slot)
+  }
+
   setStatus(slot: number, status: WorkerStatus): void {
     this.#counters.setStatus(slot, status)
   }
@@ -168,6 +182,8 @@ export class ThreadBalance implements WorkerBalance {
   allocateSlot(): number {
     const slot = this.#slots.allocate()
     this.#breakers.reset(slot)
+    this.outliers.reset(slot)
+    this.#statistics.reset(slot)
     return slot
   }
 
@@ -201,6 +217,7 @@ export class ThreadBalance implements WorkerBalance {
   reload(names: PolicyNames, breaker: BreakerConfig): void {
     this.#policies.rename(names, this.#table)
     this.#breakers.configure(breaker)
+    this.outliers.configure(breaker)
   }
 
   /** Closes the policies. */

@@ -20,6 +20,16 @@ export type BreakerState = CandidateReport['breaker']
  */
 export type Fault = 'answered' | 'silent' | 'unreachable'
 
+/** Attempts at one worker since its registration, over all threads. */
+export interface WorkerFigures {
+  /** With an outcome; those that a client cancelled are not counted. */
+  readonly attempts: number
+  readonly failures: Readonly<Record<Fault, number>>
+  /** Moving averages of successful attempts, milliseconds; null before the first. */
+  readonly durationMs: number | null
+  readonly firstByteMs: number | null
+}
+
 /** One worker chosen for one upstream attempt, counted as in flight until released. */
 export interface Attempt {
   readonly worker: WorkerEntry
@@ -27,6 +37,8 @@ export interface Attempt {
   readonly policy: string
   /** Null unless requested, and if no policy chose. */
   readonly choice: Choice | null
+  /** The first byte of the response body has arrived; further calls have no effect. */
+  firstByte(): void
   /** Reports to the worker's breaker, once; an attempt released without a report counts as neither. */
   succeeded(): void
   /** @param fault default `silent` */
@@ -92,6 +104,7 @@ export interface WorkerBalance {
   breakerState(slot: number): BreakerState
   /** Consecutive failures of the worker in the row, and consecutive successes while half-open. */
   breakerRuns(slot: number): { readonly failures: number; readonly successes: number }
+  figures(slot: number): WorkerFigures
 
   /** Control only. Applies to the next pick of every thread. */
   setStatus(slot: number, status: WorkerStatus): void
