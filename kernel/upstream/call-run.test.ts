@@ -6,7 +6,7 @@ import type { Attempt, PickOptions } from '../balance/worker-balance.ts'
 import type { PairHandler } from '../contracts/pair.ts'
 import type { RelayContext, SinkListener } from '../contracts/relay-context.ts'
 import { type Transport, UpstreamFailure, type UpstreamHandler } from '../contracts/transport.ts'
-import { type CallParts, WorkerLimits } from './call-parts.ts'
+import type { CallParts } from './call-parts.ts'
 import { MisconfiguredWorkers } from './misconfigured-workers.ts'
 import { OutgoingHeaders } from './outgoing.ts'
 import { Relay } from './relay.ts'
@@ -14,6 +14,7 @@ import { ClientHeaders } from './response-headers.ts'
 import { RetryRules } from './retry.ts'
 import { Transports } from './transports.ts'
 import { toUpstreamError } from './upstream-errors.ts'
+import { WorkerLimits } from './worker-limits.ts'
 
 const RETRY = {
   maxAttempts: 5,
@@ -24,7 +25,7 @@ const RETRY = {
   jitterFactor: 0,
   statuses: [500, 503],
 }
-const LIMITS = { connectMs: 0, firstByteMs: 0, idleMs: 0, requestMs: 100_000 }
+const LIMITS = { connectMs: 0, headMs: 0, firstTokenMs: 0, idleMs: 0, requestMs: 100_000, models: {} }
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
@@ -130,6 +131,7 @@ class Stage {
       worker: workerEntry({ slot: this.isAlone ? 0 : this.attempts.length }),
       policy: 'p',
       choice: null,
+      firstByte: () => {},
       succeeded: call('succeeded'),
       failed: call('failed'),
       release: call('release'),

@@ -25,7 +25,7 @@ import { logExhaustion, toLocalFailure } from './local-exhaustion.ts'
 import { isRejection } from './misconfigured-workers.ts'
 import { PairAttempt } from './pair-attempt.ts'
 import { type OpenPair, preparePair } from './pair-call.ts'
-import { isStream } from './response-headers.ts'
+import { isPage, isStream } from './response-headers.ts'
 import { nextAttemptDelayMs } from './retry.ts'
 import { toUpstreamError, upstreamErrors } from './upstream-errors.ts'
 
@@ -175,7 +175,8 @@ export class CallRun implements OpenCall, PairHandler {
 
   #send(transport: Transport, worker: WorkerEntry, request: UpstreamRequest): void {
     if (this.isOver) return
-    this.#exchange = transport.open(worker, request, this.#parts.limits.after(worker, this.#usedMs), this)
+    const limits = this.#parts.limits.after(worker, this.#model, this.#call.stream, this.#usedMs)
+    this.#exchange = transport.open(worker, request, limits, this)
     if (this.#isPaused) this.#exchange.pause()
   }
 
@@ -218,7 +219,10 @@ export class CallRun implements OpenCall, PairHandler {
     if (status >= 400) {
       if (this.#retryAfterStatus(status, headers, contentLength)) return
     } else if (this.#call.needsStream === true && !isStream(headers)) {
-      this.#notStreaming(status)
+      this.#unusable('stream', status)
+      return
+    } else if (this.#call.worker === null && isPage(headers)) {
+      this.#unusable('page', status)
       return
     }
     this.status = status
@@ -231,6 +235,7 @@ export class CallRun implements OpenCall, PairHandler {
 
   onResponseData(chunk: Buffer): void {
     if (this.#isDiscarding) return
+    this.#attempt?.firstByte()
     try {
       this.#handler.onData(chunk)
     } catch (error) {
@@ -327,11 +332,15 @@ export class CallRun implements OpenCall, PairHandler {
     return true
   }
 
-  #notStreaming(status: number): void {
+  /** A response that is no answer of an engine, whatever its status. */
+  #unusable(fault: 'stream' | 'page', status: number): void {
     const attempt = this.#attempt
     if (attempt === null) return
-    this.#parts.misconfigured.found(attempt.worker, 'stream', status, this.#model)
-    if (!this.tryElsewhere()) this.fail(upstreamErrors.worker_not_streaming())
+    this.#parts.misconfigured.found(attempt.worker, fault, status, this.#model)
+    if (this.tryElsewhere()) return
+    this.fail(
+      fault === 'stream' ? upstreamErrors.worker_not_streaming() : upstreamErrors.worker_answered_page(),
+    )
   }
 
   /** Tries another worker after a 404 of a worker that lists the model. @returns false if the 404 is to be passed on */

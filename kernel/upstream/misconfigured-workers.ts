@@ -24,6 +24,7 @@ export function mayHoldCredential(header: string): boolean {
 const MESSAGES = {
   credentials: "worker rejects the gateway's credentials",
   stream: 'worker answers a stream request without a stream',
+  page: 'worker answers requests with an HTML page',
   model: 'worker does not serve a model that it lists',
 } as const
 

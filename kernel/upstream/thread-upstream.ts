@@ -12,7 +12,7 @@ import { type HeaderList, type Transport, UpstreamFailure } from '../contracts/t
 import type { RelayOptions, Upstream } from '../contracts/upstream.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
 import { GatewayError } from '../errors/gateway-error.ts'
-import { type CallParts, WorkerLimits } from './call-parts.ts'
+import type { CallParts } from './call-parts.ts'
 import { CallRun } from './call-run.ts'
 import { MisconfiguredWorkers } from './misconfigured-workers.ts'
 import { OutgoingHeaders } from './outgoing.ts'
@@ -21,6 +21,7 @@ import { ClientHeaders } from './response-headers.ts'
 import { RetryRules } from './retry.ts'
 import { Transports } from './transports.ts'
 import { toUpstreamError, upstreamErrors } from './upstream-errors.ts'
+import { WorkerLimits } from './worker-limits.ts'
 
 export interface ThreadUpstreamOptions {
   readonly balance: WorkerBalance

@@ -48,6 +48,12 @@ export const upstreamErrors = defineErrors('upstream', {
     retry: 'before-first-byte',
     text: () => 'a worker answered a stream request without a stream',
   },
+  worker_answered_page: {
+    kind: 'bad_gateway',
+    source: 'worker',
+    retry: 'before-first-byte',
+    text: () => 'a worker answered with an HTML page; the operator of the gateway must correct its url',
+  },
   worker_refused: {
     kind: 'bad_gateway',
     source: 'worker',
@@ -91,7 +97,7 @@ export function toUpstreamError(failure: UpstreamFailure, hasResponse: boolean):
     case 'connect':
       return upstreamErrors.call_upstream_connection_failed.with({ cause })
     case 'first_byte_timeout':
-      return upstreamErrors.call_upstream_timeout.with({ cause }, 'no response within the first-byte limit')
+      return upstreamErrors.call_upstream_timeout.with({ cause }, 'no response within headMs or firstTokenMs')
     case 'idle_timeout':
       return upstreamErrors.call_upstream_timeout.with({ cause }, 'silence for longer than the idle limit')
     case 'request_timeout':

@@ -17,6 +17,8 @@ export interface SchemaNode {
   readonly description?: string
   /** Extension of the gateway: the value is a secret and is never shown. */
   readonly secret?: boolean
+  /** Extension of the gateway: removed keys, and what to use instead. */
+  readonly replacedKeys?: Readonly<Record<string, string>>
 }
 
 const ANYTHING: SchemaNode = Object.freeze({})

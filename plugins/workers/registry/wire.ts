@@ -83,6 +83,12 @@ export const HttpPoolSchema = Type.Object({
   pool_idle_timeout_secs: timerSecs('Closes idle connections after this many seconds.'),
   timeout_secs: timerSecs('Limit of the whole exchange including a streamed body, seconds. 0: no limit.'),
   connect_timeout_secs: timerSecs('Limit for connecting, seconds. 0: no limit.'),
+  head_timeout_secs: timerSecs(
+    'Limit from sending the request to the response head, if the client requested no stream, seconds. 0: no limit.',
+  ),
+  first_token_timeout_secs: timerSecs(
+    'Limit from sending the request to the first byte of a streamed body, seconds. 0: no limit.',
+  ),
 })
 export type HttpPoolWire = Static<typeof HttpPoolSchema>
 
