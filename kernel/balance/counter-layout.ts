@@ -5,8 +5,10 @@
  * ```
  * header | status | in flight | breaker … | outlier … | statistics … | thread 0: in flight, probes | thread 1: in flight, probes | …
  * ```
- * All cells are Int32, and each column begins on a cache line of its own.
+ * All cells are Int32, and each column begins on a cache line of its own. The table of `last-errors.ts` follows.
  */
+
+import { errorCells } from './last-errors.ts'
 
 /** Shared columns. Only control writes the status. */
 export const SharedColumn = {
@@ -56,6 +58,11 @@ function columnStride(maxWorkers: number): number {
   return Math.ceil(maxWorkers / LINE_CELLS) * LINE_CELLS
 }
 
+/** First cell of the last errors. */
+function errorsAt(maxWorkers: number, columnCount: number): number {
+  return HEADER_CELLS + (SHARED_COLUMNS + columnCount * THREAD_COLUMNS) * columnStride(maxWorkers)
+}
+
 /** The cells of the buffer, and the index of the first row of each column. */
 export class CounterLayout {
   readonly cells: Int32Array
@@ -66,8 +73,8 @@ export class CounterLayout {
 
   /** @param columnCount control and the data threads */
   static createBuffer(maxWorkers: number, columnCount: number): SharedArrayBuffer {
-    const columns = SHARED_COLUMNS + columnCount * THREAD_COLUMNS
-    const buffer = new SharedArrayBuffer((HEADER_CELLS + columns * columnStride(maxWorkers)) * CELL_BYTES)
+    const cells = errorsAt(maxWorkers, columnCount) + errorCells(maxWorkers)
+    const buffer = new SharedArrayBuffer(cells * CELL_BYTES)
     const header = new Int32Array(buffer, 0, HEADER_CELLS)
     header[MAX_WORKERS_AT] = maxWorkers
     header[COLUMN_COUNT_AT] = columnCount
@@ -81,7 +88,11 @@ export class CounterLayout {
     this.#stride = columnStride(this.maxWorkers)
   }
 
-  /** Call it after a change of a status or a breaker. */
+  get errorsAt(): number {
+    return errorsAt(this.maxWorkers, this.columnCount)
+  }
+
+  /** Call it after a change of a status, a breaker or a suspicion. */
   bumpAvailability(): void {
     Atomics.add(this.cells, AVAILABILITY_AT, 1)
   }

@@ -13,6 +13,7 @@ import type { Availability } from './compiled-table.ts'
 import { type CounterLayout, SharedColumn } from './counter-layout.ts'
 import type { Counters } from './counters.ts'
 import { hasPassed } from './probe-permits.ts'
+import type { StallReports } from './worker-balance.ts'
 
 /** Share of a worker that has only failed. */
 const ALL = 0x1_0000
@@ -34,7 +35,7 @@ export function isSuspect(layout: CounterLayout, slot: number): boolean {
   )
 }
 
-export class Outliers {
+export class Outliers implements StallReports {
   readonly #layout: CounterLayout
   readonly #cells: Int32Array
   readonly #now: () => number
@@ -107,6 +108,12 @@ export class Outliers {
   /** Time without progress after which a stream has stalled, milliseconds; 0 disables it. */
   get stallMs(): number {
     return this.#config.stallMs
+  }
+
+  /** As `WorkerFigures` reports it. */
+  figures(slot: number): { failureShare: number; isStalled: boolean } {
+    this.#nowMs = this.#now()
+    return { failureShare: this.#cells[this.#shareAt + slot] / ALL, isStalled: this.#isStalled(slot) }
   }
 
   /** Control only: forgets the previous worker of the row. */

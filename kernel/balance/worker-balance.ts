@@ -28,6 +28,20 @@ export interface WorkerFigures {
   /** Moving averages of successful attempts, milliseconds; null before the first. */
   readonly durationMs: number | null
   readonly firstByteMs: number | null
+  /** Share of the recent attempts that failed, 0 to 1; a moving average. */
+  readonly failureShare: number
+  /** True if a stream waits for a byte and no stream of the worker receives any. */
+  readonly isStalled: boolean
+  /** The last failed attempt; null without one. */
+  readonly lastError: { readonly text: string; readonly atMs: number } | null
+}
+
+/** Takes what a thread sees of the streams of a worker, about once per second. */
+export interface StallReports {
+  /** Time without a byte after which a stream has stalled, milliseconds; 0 for never. */
+  readonly stallMs: number
+  progressed(slot: number): void
+  stalled(slot: number): void
 }
 
 /** One worker chosen for one upstream attempt, counted as in flight until released. */
@@ -105,6 +119,9 @@ export interface WorkerBalance {
   /** Consecutive failures of the worker in the row, and consecutive successes while half-open. */
   breakerRuns(slot: number): { readonly failures: number; readonly successes: number }
   figures(slot: number): WorkerFigures
+  /** Keeps the text of a failed attempt; ignored if the worker was removed meanwhile. */
+  noteError(worker: WorkerEntry, text: string): void
+  readonly stalls: StallReports
 
   /** Control only. Applies to the next pick of every thread. */
   setStatus(slot: number, status: WorkerStatus): void

@@ -40,7 +40,7 @@ export class WorkerStatistics {
     Atomics.add(this.#cells, this.#columns[COLUMN_OF_FAULT[fault]] + slot, 1)
   }
 
-  figures(slot: number): WorkerFigures {
+  figures(slot: number): Pick<WorkerFigures, 'attempts' | 'failures' | 'durationMs' | 'firstByteMs'> {
     const cell = (column: number) => this.#cells[this.#columns[column] + slot]
     const count = (column: number) => cell(column) >>> 0
     const average = (column: number) => (cell(column) === 0 ? null : cell(column) / SCALE)

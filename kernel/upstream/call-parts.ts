@@ -6,6 +6,7 @@ import type { MisconfiguredWorkers } from './misconfigured-workers.ts'
 import type { OutgoingHeaders } from './outgoing.ts'
 import type { ClientHeaders } from './response-headers.ts'
 import type { RetryRules } from './retry.ts'
+import type { StalledStreams } from './stalled-streams.ts'
 import type { Transports } from './transports.ts'
 import type { WorkerLimits } from './worker-limits.ts'
 
@@ -19,5 +20,6 @@ export interface CallParts {
   readonly retry: RetryRules
   /** Null without a traffic observer; set before the first call. */
   traffic: TrafficWatch | null
+  readonly streams: StalledStreams
   readonly log: Logger
 }

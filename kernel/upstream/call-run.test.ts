@@ -12,6 +12,7 @@ import { OutgoingHeaders } from './outgoing.ts'
 import { Relay } from './relay.ts'
 import { ClientHeaders } from './response-headers.ts'
 import { RetryRules } from './retry.ts'
+import { StalledStreams } from './stalled-streams.ts'
 import { Transports } from './transports.ts'
 import { toUpstreamError } from './upstream-errors.ts'
 import { WorkerLimits } from './worker-limits.ts'
@@ -108,6 +109,7 @@ class Stage {
     return {
       balance: {
         usesPair: () => this.isPair,
+        noteError() {},
         canonicalModel: (model: string) => model,
         pick: (_ctx: RelayContext, model: string, options?: PickOptions) => this.#pick(model, options),
       },
@@ -116,6 +118,7 @@ class Stage {
       misconfigured: new MisconfiguredWorkers(log),
       transports,
       limits: new WorkerLimits(LIMITS),
+      streams: new StalledStreams({ stallMs: 0, progressed() {}, stalled() {} }),
       retry: new RetryRules(retry),
       traffic: null,
       log,
@@ -188,15 +191,16 @@ describe('back-off between attempts', () => {
     expect(stage.replies).toEqual([])
   })
 
-  test('lets a short error response end, and aborts one that does not', () => {
+  test('lets an error response end until the next attempt, and then aborts it', () => {
     const stage = new Stage()
     stage.start()
     stage.meet('refused')
     vi.runAllTimers()
     expect(stage.aborted).toBe(0)
     stage.meet('refused endlessly')
-    expect(stage.aborted).toBe(1)
+    expect(stage.aborted).toBe(0)
     vi.runAllTimers()
+    expect(stage.aborted).toBe(1)
     stage.handler?.onResponseStart(503, [], 10)
     vi.runAllTimers()
     // Announced by content-length, but not received in time.

@@ -20,16 +20,17 @@ import type { WorkerEntry } from '../contracts/worker.ts'
 import { GatewayError } from '../errors/gateway-error.ts'
 import type { AttemptNotes } from './attempt-notes.ts'
 import { openNotes, reportAttempts, toReports } from './attempt-reports.ts'
+import { CallFaults } from './call-faults.ts'
 import type { CallParts } from './call-parts.ts'
 import { logExhaustion, toLocalFailure } from './local-exhaustion.ts'
-import { isRejection } from './misconfigured-workers.ts'
 import { PairAttempt } from './pair-attempt.ts'
 import { type OpenPair, preparePair } from './pair-call.ts'
 import { isPage, isStream } from './response-headers.ts'
 import { nextAttemptDelayMs } from './retry.ts'
+import type { WatchedStream } from './stalled-streams.ts'
 import { toUpstreamError, upstreamErrors } from './upstream-errors.ts'
 
-/** Bodies of discarded responses are read up to this Content-Length, so that the connection can be reused. */
+/** Bodies of discarded responses are read up to this size, for their message and so that the connection can be reused. */
 const MAX_DRAINED_BYTES = 65_536
 
 const NOT_FOUND = 404
@@ -42,11 +43,13 @@ interface Retries {
   timer: NodeJS.Timeout | null
 }
 
-export class CallRun implements OpenCall, PairHandler {
+export class CallRun implements OpenCall, PairHandler, WatchedStream {
   /** Status of the response that is passed on; 0 before it. */
   status = 0
   /** The call has finished, failed or was aborted. */
   isOver = false
+  attemptedAtMs = 0
+  byteAtMs = -1
   readonly #call: Call
   readonly #handler: CallHandler
   readonly #parts: CallParts
@@ -57,12 +60,11 @@ export class CallRun implements OpenCall, PairHandler {
   #attempt: Attempt | null = null
   #attemptCount = 0
   #retries: Retries | null = null
-  /** Slots of the workers whose breaker has counted a failure of this request. */
-  #blamed: number[] | null = null
-  /** Workers that know nothing of the model that they list; they have failed if another worker serves the request. */
-  #suspects: WorkerEntry[] | null = null
+  /** Null until an attempt has failed. */
+  #faults: CallFaults | null = null
   /** The rest of the current exchange is read and discarded. */
   #isDiscarding = false
+  #discardedBytes = 0
   /** The caller is paused; applies to later exchanges too. */
   #isPaused = false
   #meter: CallWatch | null = null
@@ -78,6 +80,11 @@ export class CallRun implements OpenCall, PairHandler {
 
   get worker(): WorkerEntry | null {
     return this.#attempt === null ? null : this.#attempt.worker
+  }
+
+  get #faultsOf(): CallFaults {
+    this.#faults ??= new CallFaults(this.#call, this.#model, this.#parts)
+    return this.#faults
   }
 
   /** Starts the first or the next attempt. Never throws. */
@@ -96,12 +103,29 @@ export class CallRun implements OpenCall, PairHandler {
       ctx.model = this.#model
       ctx.attempts++
       if (ctx.hooks.onAttempt !== null) this.#notes = openNotes(attempt)
+      if (this.#call.stream) this.#watchStream()
       this.#startMeter(attempt.worker)
       if (attempt instanceof PairAttempt) this.#sendPair(attempt)
       else this.#sendOne(attempt)
     } catch (error) {
       this.#notSent(error)
     }
+  }
+
+  // As a watched stream: an attempt of a pair counts for the decode worker.
+
+  get slot(): number {
+    return this.#attempt === null ? -1 : this.#attempt.worker.slot
+  }
+
+  get isPaused(): boolean {
+    return this.#isPaused
+  }
+
+  #watchStream(): void {
+    this.attemptedAtMs = performance.now()
+    this.byteAtMs = -1
+    this.#parts.streams.add(this)
   }
 
   pause(): void {
@@ -234,8 +258,14 @@ export class CallRun implements OpenCall, PairHandler {
   }
 
   onResponseData(chunk: Buffer): void {
-    if (this.#isDiscarding) return
+    this.#faults?.receive(chunk)
+    if (this.#isDiscarding) {
+      this.#discardedBytes += chunk.length
+      if (this.#discardedBytes > MAX_DRAINED_BYTES) this.#stopDiscarding()
+      return
+    }
     this.#attempt?.firstByte()
+    this.byteAtMs = this.#parts.streams.nowMs
     try {
       this.#handler.onData(chunk)
     } catch (error) {
@@ -289,12 +319,13 @@ export class CallRun implements OpenCall, PairHandler {
     } else {
       this.#meter?.answered(fault.status)
       if (fault.leg === 'decode') this.#notes?.answered(fault.status)
+      this.#faultsOf.answered(leg.worker, fault.status, notes)
     }
     const { resilience } = leg.worker
-    const isRejected = this.#isRejected(leg.worker, fault.status)
+    const isRejected = this.#faultsOf.isRejected(leg.worker, fault.status)
     const isFailure =
       isRejected || fault.failure !== null || this.#parts.retry.isFailure(fault.status, resilience)
-    if (isFailure) this.#blame(leg, fault.failure === null ? 'answered' : toFault(fault.failure))
+    if (isFailure) this.#faultsOf.blame(leg, fault.failure === null ? 'answered' : toFault(fault.failure))
     else leg.succeeded()
     const headers = isRejected ? null : fault.headers
     if (this.status === 0 && isFailure && this.#scheduleNext(leg, headers, fault.leg)) this.#abandon(leg)
@@ -309,12 +340,12 @@ export class CallRun implements OpenCall, PairHandler {
     }
     this.#noteFailure(attempt.worker, failure, this.#notes)
     const { error } = failure
-    const isRejected = error !== null && this.#isRejected(attempt.worker, error.status)
+    const isRejected = error !== null && this.#faultsOf.isRejected(attempt.worker, error.status)
     if (!isRejected) this.#logFailure(attempt.worker, failure)
     // A failure with an error of its own counts by its status; any other is the worker's failure.
     const isFailure =
       isRejected || error === null || this.#parts.retry.isFailure(error.status, attempt.worker.resilience)
-    if (isFailure) this.#blame(attempt, toFault(failure))
+    if (isFailure) this.#faultsOf.blame(attempt, toFault(failure))
     else attempt.succeeded()
     const isRetryable = isRejected || error === null || error.isRetryable
     const mayTryElsewhere = this.status === 0 && !failure.responseStarted && isRetryable
@@ -323,20 +354,11 @@ export class CallRun implements OpenCall, PairHandler {
     else this.#giveUp(toUpstreamError(failure, this.status !== 0))
   }
 
-  /** True if the worker rejects credentials of the gateway; this counts as a failure of the worker. */
-  #isRejected(worker: WorkerEntry, status: number): boolean {
-    if (!isRejection(status)) return false
-    const { outgoing, misconfigured } = this.#parts
-    if (!outgoing.areOwnCredentials(this.#call.ctx, worker)) return false
-    misconfigured.found(worker, 'credentials', status, this.#model)
-    return true
-  }
-
   /** A response that is no answer of an engine, whatever its status. */
   #unusable(fault: 'stream' | 'page', status: number): void {
     const attempt = this.#attempt
     if (attempt === null) return
-    this.#parts.misconfigured.found(attempt.worker, fault, status, this.#model)
+    this.#faultsOf.misconfigured(attempt.worker, fault, status)
     if (this.tryElsewhere()) return
     this.fail(
       fault === 'stream' ? upstreamErrors.worker_not_streaming() : upstreamErrors.worker_answered_page(),
@@ -349,21 +371,10 @@ export class CallRun implements OpenCall, PairHandler {
     if (this.#call.mayLackRoute === true) return false
     if (!worker.models.some(({ id }) => id === this.#model) || !this.#hasAnother(attempt)) return false
     if (!this.#scheduleNext(attempt, null)) return false
-    this.#suspects ??= []
-    this.#suspects.push(worker)
+    this.#faultsOf.suspect(worker)
     this.#abandon(attempt)
     this.#exchange?.abort()
     return true
-  }
-
-  /** Another worker served the request: those that answered 404 before it have failed. */
-  #blameSuspects(suspects: readonly WorkerEntry[]): void {
-    for (const worker of suspects) {
-      this.#parts.misconfigured.found(worker, 'model', NOT_FOUND, this.#model)
-      const attempt = this.#parts.balance.attempt(worker)
-      attempt.failed('answered')
-      attempt.release()
-    }
   }
 
   /** Not reported to the breaker. Another attempt may succeed after a delay, or on a worker with an open connection. */
@@ -377,7 +388,7 @@ export class CallRun implements OpenCall, PairHandler {
 
   #noteFailure(worker: WorkerEntry, failure: UpstreamFailure, notes: AttemptNotes | null): void {
     this.#meter?.failed(worker, failure, this.status)
-    if (notes !== null) notes.failure = failure.kind
+    this.#faultsOf.failed(worker, failure, notes)
   }
 
   #logFailure(worker: WorkerEntry, failure: UpstreamFailure): void {
@@ -393,15 +404,17 @@ export class CallRun implements OpenCall, PairHandler {
     const attempt = this.#attempt
     if (attempt === null) return false
     if (status === NOT_FOUND && this.#tryAfterNotFound(attempt)) return true
-    const isRejected = this.#isRejected(attempt.worker, status)
+    const isRejected = this.#faultsOf.isRejected(attempt.worker, status)
     if (!isRejected && !this.#parts.retry.isFailure(status, attempt.worker.resilience)) return false
+    this.#faultsOf.answered(attempt.worker, status, this.#notes)
     if (!this.#scheduleNext(attempt, isRejected ? null : headers)) {
       if (isRejected) this.fail(upstreamErrors.worker_credentials_rejected())
       return isRejected
     }
-    this.#blame(attempt, 'answered')
+    this.#faultsOf.blame(attempt, 'answered')
     this.#abandon(attempt)
-    this.#isDiscarding = contentLength >= 0 && contentLength <= MAX_DRAINED_BYTES
+    this.#discardedBytes = 0
+    this.#isDiscarding = contentLength <= MAX_DRAINED_BYTES
     if (!this.#isDiscarding) this.#exchange?.abort()
     return true
   }
@@ -409,7 +422,7 @@ export class CallRun implements OpenCall, PairHandler {
   tryElsewhere(): boolean {
     const attempt = this.#attempt
     if (this.isOver || attempt === null || !this.#scheduleNext(attempt, null)) return false
-    this.#blame(attempt, 'answered')
+    this.#faultsOf.blame(attempt, 'answered')
     this.#abandon(attempt)
     this.#exchange?.abort()
     this.status = 0
@@ -467,15 +480,6 @@ export class CallRun implements OpenCall, PairHandler {
     return this.#parts.balance.hasUntried(this.#model, { leg, excluded, accepts })
   }
 
-  /** Reports a failure to the breaker, at most once per request and worker. */
-  #blame(attempt: Attempt, fault: Fault): void {
-    const { slot } = attempt.worker
-    this.#blamed ??= []
-    if (this.#blamed.includes(slot)) return
-    this.#blamed.push(slot)
-    attempt.failed(fault)
-  }
-
   /** Ends the attempt in favour of the next. @param failed the attempt, or the failed leg of a pair */
   #abandon(failed: Attempt): void {
     this.#retries?.excluded.push(failed.worker.slot)
@@ -484,10 +488,15 @@ export class CallRun implements OpenCall, PairHandler {
 
   #tryAgain(): void {
     if (this.#retries !== null) this.#retries.timer = null
+    this.#stopDiscarding()
+    this.#exchange = null
+    this.#faults?.settle()
+    this.begin()
+  }
+
+  #stopDiscarding(): void {
     if (this.#isDiscarding) this.#exchange?.abort()
     this.#isDiscarding = false
-    this.#exchange = null
-    this.begin()
   }
 
   finish(): void {
@@ -497,10 +506,10 @@ export class CallRun implements OpenCall, PairHandler {
     const attempt = this.#attempt
     const hasFailed =
       status >= 400 && attempt !== null && this.#parts.retry.isFailure(status, attempt.worker.resilience)
-    if (hasFailed) this.#blame(attempt, 'answered')
+    if (hasFailed) this.#faultsOf.blame(attempt, 'answered')
     else attempt?.succeeded()
     if (attempt !== null && status < 400) this.#working(attempt)
-    if (this.#suspects !== null && status < 400) this.#blameSuspects(this.#suspects)
+    if (status < 400) this.#faults?.served()
     this.#endAttempt(hasFailed ? 'failure' : 'success')
     this.#meter?.done(this.#call.ctx, status)
   }
@@ -522,7 +531,7 @@ export class CallRun implements OpenCall, PairHandler {
     // An error that another worker might avoid counts as a failure of this one.
     const attempt = this.#attempt
     if (attempt !== null && error instanceof GatewayError && error.isRetryable)
-      this.#blame(attempt, 'answered')
+      this.#faultsOf.blame(attempt, 'answered')
     this.#giveUp(error)
   }
 
@@ -562,6 +571,8 @@ export class CallRun implements OpenCall, PairHandler {
     if (attempt === null) return
     this.#attempt = null
     attempt.release()
+    if (this.#call.stream) this.#parts.streams.remove(this)
+    if (outcome !== 'retried') this.#faults?.settle()
     if (notes === null) return
     this.#notes = null
     const reports = toReports(attempt, notes, this.#attemptCount, outcome)

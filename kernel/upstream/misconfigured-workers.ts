@@ -28,6 +28,8 @@ const MESSAGES = {
   model: 'worker does not serve a model that it lists',
 } as const
 
+export type Misconfiguration = keyof typeof MESSAGES
+
 export class MisconfiguredWorkers {
   readonly #log: Logger
   /** Time of the first such response. A changed worker is a new entry and starts again. */
@@ -37,7 +39,7 @@ export class MisconfiguredWorkers {
     this.#log = log
   }
 
-  found(worker: WorkerEntry, fault: keyof typeof MESSAGES, status: number, model: string): void {
+  found(worker: WorkerEntry, fault: Misconfiguration, status: number, model: string): void {
     if (this.#sinceMs.has(worker)) return
     this.#sinceMs.set(worker, performance.now())
     const fields = { worker: worker.url, status, model, has_api_key: worker.apiKey !== null }

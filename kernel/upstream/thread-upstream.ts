@@ -19,6 +19,7 @@ import { OutgoingHeaders } from './outgoing.ts'
 import { ANY_MODEL, Relay } from './relay.ts'
 import { ClientHeaders } from './response-headers.ts'
 import { RetryRules } from './retry.ts'
+import { StalledStreams } from './stalled-streams.ts'
 import { Transports } from './transports.ts'
 import { toUpstreamError, upstreamErrors } from './upstream-errors.ts'
 import { WorkerLimits } from './worker-limits.ts'
@@ -46,6 +47,7 @@ export class ThreadUpstream implements Upstream {
       limits: new WorkerLimits(config),
       retry: new RetryRules(retry),
       traffic: null,
+      streams: new StalledStreams(balance.stalls),
       log,
     }
   }
@@ -94,6 +96,7 @@ export class ThreadUpstream implements Upstream {
   }
 
   close(): void {
+    this.#parts.streams.close()
     this.#parts.transports.close()
   }
 

@@ -69,6 +69,11 @@ export const upstreamErrors = defineErrors('upstream', {
     source: 'worker',
     text: () => "the worker's response ended early: silence for longer than the idle limit",
   },
+  stream_first_token_timeout: {
+    kind: 'gateway_timeout',
+    source: 'worker',
+    text: () => "the worker's response ended early: no byte of the body within the first-token limit",
+  },
   stream_timeout: {
     kind: 'gateway_timeout',
     source: 'worker',
@@ -116,6 +121,8 @@ export function toUpstreamError(failure: UpstreamFailure, hasResponse: boolean):
 function toBrokenResponse(failure: UpstreamFailure): GatewayError {
   const cause = failure
   switch (failure.kind) {
+    case 'first_byte_timeout':
+      return upstreamErrors.stream_first_token_timeout.with({ cause })
     case 'idle_timeout':
       return upstreamErrors.stream_idle_timeout.with({ cause })
     case 'request_timeout':
