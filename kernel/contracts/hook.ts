@@ -46,6 +46,7 @@ export interface AttemptReport {
 
 /** Bounded, on one line, without credentials. Read it in `onDone`: a body may still arrive when the attempt is reported. */
 export interface WorkerErrorText {
+  readonly workerUrl: string
   readonly text: string
 }
 

@@ -42,6 +42,7 @@ export function writeAccessLine(log: Logger, ctx: RequestContext & CallFacts, du
     completion_tokens: ctx.tokens?.output,
     attempts: ctx.attempts > 1 ? ctx.attempts : undefined,
     error: ctx.errorCode ?? undefined,
+    failed_worker: ctx.workerError?.workerUrl,
     worker_error: ctx.workerError?.text,
     modules: ctx.modules ?? undefined,
     aborted: ctx.isAborted ? true : undefined,

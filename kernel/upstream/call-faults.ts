@@ -69,6 +69,11 @@ export class CallFaults {
     this.#keep(worker, `status ${status}`, notes)
   }
 
+  /** A worker sent a response whose status is good, but not its format. */
+  unusable(worker: WorkerEntry, status: number, notes: AttemptNotes | null): void {
+    this.#keep(worker, `status ${status}, but not a response of the requested format`, notes)
+  }
+
   /** An attempt failed without a usable response. */
   failed(worker: WorkerEntry, { kind, message }: UpstreamFailure, notes: AttemptNotes | null): void {
     if (notes !== null) notes.failure = kind
@@ -90,11 +95,9 @@ export class CallFaults {
   #keep(worker: WorkerEntry, what: string, notes: AttemptNotes | null): void {
     this.settle()
     const { ctx } = this.#call
-    const error = new ReceivedError(what, [
-      worker.apiKey ?? '',
-      (ctx.header('authorization') ?? '').replace(/^\S+\s+/, ''),
-      ctx.header('x-api-key') ?? '',
-    ])
+    const client = (ctx.header('authorization') ?? '').replace(/^\S+\s+/, '')
+    const secrets = [worker.apiKey ?? '', client, ctx.header('x-api-key') ?? '']
+    const error = new ReceivedError(worker.url, what, secrets)
     this.#received = { worker, error }
     if (notes !== null) notes.error = error
     ctx.workerError = error

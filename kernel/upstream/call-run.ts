@@ -2,7 +2,6 @@
  * One call: picks a worker, sends the request, retries on other workers until a response is passed on, reports each attempt
  * to the breaker, and releases the in-flight count exactly once. The handler receives the response. @hot
  */
-import { CHOSEN_BY_HOOK } from '../balance/pick.ts'
 import type { Attempt, Fault, PickOptions } from '../balance/worker-balance.ts'
 import type { Call, CallHandler, OpenCall } from '../contracts/call.ts'
 import type { AttemptReport } from '../contracts/hook.ts'
@@ -22,11 +21,11 @@ import type { AttemptNotes } from './attempt-notes.ts'
 import { openNotes, reportAttempts, toReports } from './attempt-reports.ts'
 import { CallFaults } from './call-faults.ts'
 import type { CallParts } from './call-parts.ts'
+import { CallRetries, type RetriedCall } from './call-retries.ts'
 import { logExhaustion, toLocalFailure } from './local-exhaustion.ts'
 import { PairAttempt } from './pair-attempt.ts'
 import { type OpenPair, preparePair } from './pair-call.ts'
 import { isPage, isStream } from './response-headers.ts'
-import { nextAttemptDelayMs } from './retry.ts'
 import type { WatchedStream } from './stalled-streams.ts'
 import { toUpstreamError, upstreamErrors } from './upstream-errors.ts'
 
@@ -34,14 +33,6 @@ import { toUpstreamError, upstreamErrors } from './upstream-errors.ts'
 const MAX_DRAINED_BYTES = 65_536
 
 const NOT_FOUND = 404
-
-/** State of the call once an attempt has failed. */
-interface Retries {
-  /** Slots of the workers tried so far. */
-  readonly excluded: number[]
-  /** Starts the next attempt; null while an attempt runs. */
-  timer: NodeJS.Timeout | null
-}
 
 export class CallRun implements OpenCall, PairHandler, WatchedStream {
   /** Status of the response that is passed on; 0 before it. */
@@ -59,7 +50,8 @@ export class CallRun implements OpenCall, PairHandler, WatchedStream {
   #exchange: Exchange | null = null
   #attempt: Attempt | null = null
   #attemptCount = 0
-  #retries: Retries | null = null
+  /** Null until an attempt has failed. */
+  #retries: CallRetries | null = null
   /** Null until an attempt has failed. */
   #faults: CallFaults | null = null
   /** The rest of the current exchange is read and discarded. */
@@ -80,6 +72,21 @@ export class CallRun implements OpenCall, PairHandler, WatchedStream {
 
   get worker(): WorkerEntry | null {
     return this.#attempt === null ? null : this.#attempt.worker
+  }
+
+  get #retriesOf(): CallRetries {
+    if (this.#retries === null) {
+      const call: RetriedCall = {
+        call: this.#call,
+        parts: this.#parts,
+        model: this.#model,
+        endpoint: this.#endpoint,
+        startedAtMs: this.#startedAtMs,
+        tryAgain: () => this.#tryAgain(),
+      }
+      this.#retries = new CallRetries(call)
+    }
+    return this.#retries
   }
 
   get #faultsOf(): CallFaults {
@@ -359,6 +366,7 @@ export class CallRun implements OpenCall, PairHandler, WatchedStream {
     const attempt = this.#attempt
     if (attempt === null) return
     this.#faultsOf.misconfigured(attempt.worker, fault, status)
+    this.#faultsOf.unusable(attempt.worker, status, this.#notes)
     if (this.tryElsewhere()) return
     this.fail(
       fault === 'stream' ? upstreamErrors.worker_not_streaming() : upstreamErrors.worker_answered_page(),
@@ -369,7 +377,8 @@ export class CallRun implements OpenCall, PairHandler, WatchedStream {
   #tryAfterNotFound(attempt: Attempt): boolean {
     const { worker } = attempt
     if (this.#call.mayLackRoute === true) return false
-    if (!worker.models.some(({ id }) => id === this.#model) || !this.#hasAnother(attempt)) return false
+    if (!worker.models.some(({ id }) => id === this.#model) || !this.#retriesOf.hasAnother(attempt))
+      return false
     if (!this.#scheduleNext(attempt, null)) return false
     this.#faultsOf.suspect(worker)
     this.#abandon(attempt)
@@ -422,6 +431,7 @@ export class CallRun implements OpenCall, PairHandler, WatchedStream {
   tryElsewhere(): boolean {
     const attempt = this.#attempt
     if (this.isOver || attempt === null || !this.#scheduleNext(attempt, null)) return false
+    if (this.status !== 0) this.#faultsOf.unusable(attempt.worker, this.status, this.#notes)
     this.#faultsOf.blame(attempt, 'answered')
     this.#abandon(attempt)
     this.#exchange?.abort()
@@ -429,65 +439,18 @@ export class CallRun implements OpenCall, PairHandler, WatchedStream {
     return true
   }
 
-  /**
-   * Schedules the next attempt, if the retry rules allow one.
-   *
-   * @param failed the attempt, or the leg of a pair, whose worker's settings apply; null if no worker could be picked
-   * @param headers response headers of the worker; null without a response
-   * @param leg the leg of a pair that failed
-   * @returns true if an attempt follows
-   */
+  /** @returns true if another attempt follows; then the caller ends the failed one */
   #scheduleNext(failed: Attempt | null, headers: HeaderList | null, leg?: PairLeg): boolean {
-    const parts = this.#parts
-    const endpoint = this.#endpoint
-    if (this.#call.worker !== null) return false
-    const worker = failed === null ? null : failed.worker
-    const delayMs = nextAttemptDelayMs(parts.retry, {
-      resilience: worker === null ? null : worker.resilience,
-      headers,
-      number: this.#attemptCount,
-      usedMs: performance.now() - this.#startedAtMs,
-      totalMs: parts.limits.totalMs(worker),
-      hasAnother: () => failed !== null && this.#hasAnother(failed, leg),
-    })
-    const workerType = worker === null ? 'regular' : worker.workerType
-    if (delayMs === null) {
-      if (this.#attemptCount > 1) parts.traffic?.exhausted(workerType, endpoint)
-      return false
-    }
-    parts.log.debug(
-      {
-        request_id: this.#call.ctx.requestId,
-        worker: worker?.url,
-        attempt: this.#attemptCount,
-        delay_ms: delayMs,
-      },
-      'retrying upstream attempt',
-    )
-    this.#retries ??= { excluded: [], timer: null }
-    this.#retries.timer = setTimeout(() => {
-      parts.traffic?.retried(workerType, endpoint, this.#attemptCount + 1, delayMs)
-      this.#tryAgain()
-    }, delayMs)
-    return true
-  }
-
-  #hasAnother({ policy, worker }: Attempt, leg?: PairLeg): boolean {
-    // An onPick hook may choose the same worker again.
-    if (policy === CHOSEN_BY_HOOK.policy) return false
-    const excluded = (this.#retries?.excluded ?? []).concat(worker.slot)
-    const { accepts } = this.#call
-    return this.#parts.balance.hasUntried(this.#model, { leg, excluded, accepts })
+    return this.#retriesOf.schedule({ failed, number: this.#attemptCount, headers, leg })
   }
 
   /** Ends the attempt in favour of the next. @param failed the attempt, or the failed leg of a pair */
   #abandon(failed: Attempt): void {
-    this.#retries?.excluded.push(failed.worker.slot)
+    this.#retriesOf.excluded.push(failed.worker.slot)
     this.#endAttempt('retried')
   }
 
   #tryAgain(): void {
-    if (this.#retries !== null) this.#retries.timer = null
     this.#stopDiscarding()
     this.#exchange = null
     this.#faults?.settle()
@@ -530,8 +493,10 @@ export class CallRun implements OpenCall, PairHandler, WatchedStream {
   fail(error: unknown): void {
     // An error that another worker might avoid counts as a failure of this one.
     const attempt = this.#attempt
-    if (attempt !== null && error instanceof GatewayError && error.isRetryable)
+    if (attempt !== null && error instanceof GatewayError && error.isRetryable) {
+      if (this.status !== 0) this.#faultsOf.unusable(attempt.worker, this.status, this.#notes)
       this.#faultsOf.blame(attempt, 'answered')
+    }
     this.#giveUp(error)
   }
 
@@ -540,7 +505,7 @@ export class CallRun implements OpenCall, PairHandler, WatchedStream {
     this.#exchange?.abort()
     if (this.isOver) return
     this.isOver = true
-    this.#clearTimer()
+    this.#retries?.cancel()
     this.#endAttempt('failure')
     if (this.#meter === null) this.#countUnrouted(error)
     else this.#meter.done(this.#call.ctx, error instanceof GatewayError ? error.status : 500)
@@ -555,13 +520,9 @@ export class CallRun implements OpenCall, PairHandler, WatchedStream {
     this.#exchange?.abort()
     if (this.isOver) return
     this.isOver = true
-    this.#clearTimer()
+    this.#retries?.cancel()
     this.#endAttempt('cancelled')
     this.#meter?.done(this.#call.ctx, 0)
-  }
-
-  #clearTimer(): void {
-    if (this.#retries?.timer) clearTimeout(this.#retries.timer)
   }
 
   /** Releases the in-flight count and reports the attempt to onAttempt hooks. */

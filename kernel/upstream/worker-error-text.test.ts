@@ -34,13 +34,13 @@ test('any text becomes one bounded line without control characters', () => {
 test('a body is read up to its limit, in any chunks; a word that is cut is dropped', () => {
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 1, max: 400 }), { maxLength: 20 }), (sizes) => {
-      const error = new ReceivedError('status 500', ['secretsecret'])
+      const error = new ReceivedError('http://a', 'status 500', ['secretsecret'])
       for (const size of sizes) error.take(Buffer.from('secretsecret '.repeat(100).slice(0, size)))
       expect(error.text).toMatch(/^status 500/)
       expect(error.text).not.toContain('secretsecret')
     }),
   )
-  const cut = new ReceivedError('status 500', ['secretsecret'])
+  const cut = new ReceivedError('http://a', 'status 500', ['secretsecret'])
   cut.take(Buffer.from(`${'a '.repeat(509)}secretsecret`))
   expect(cut.text).not.toContain('secret')
 })

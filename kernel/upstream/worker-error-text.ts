@@ -32,6 +32,7 @@ export function redact(text: string, secrets: readonly string[]): string {
 
 /** An error that is being received. */
 export class ReceivedError implements WorkerErrorText {
+  readonly workerUrl: string
   readonly #what: string
   readonly #secrets: readonly string[]
   #body: Buffer[] | null = []
@@ -39,7 +40,8 @@ export class ReceivedError implements WorkerErrorText {
   #text = ''
 
   /** @param what the status, or the kind and message of a failure */
-  constructor(what: string, secrets: readonly string[]) {
+  constructor(workerUrl: string, what: string, secrets: readonly string[]) {
+    this.workerUrl = workerUrl
     this.#what = what
     this.#secrets = secrets
   }
