@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { discoveryResponses } from '../support/discovery-responses.ts'
 import type { Figure, RunOptions, Scenario } from '../support/figure.ts'
-import { callGateway, startGateway } from '../support/gateway.ts'
+import { ADMIN_HEADERS, startGateway } from '../support/gateway.ts'
 
 const REQUESTS_PER_SECOND = 10
 const SECONDS = 30
@@ -82,7 +82,9 @@ async function ask(port: number, nth: number, startMs: number): Promise<Outcome>
   const isStream = nth % 2 === 0
   const content = `${'word '.repeat(nth % 50)}${nth % 40}`
   const body = { model: 'bench', stream: isStream, messages: [{ role: 'user', content }] }
-  const isGood = await callGateway(port, 'POST', '/v1/chat/completions', body)
+  const headers = { ...ADMIN_HEADERS, 'x-weir-routing-key': String(nth) }
+  const url = `http://127.0.0.1:${port}/v1/chat/completions`
+  const isGood = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) })
     .then(async (response) => response.ok && (await response.text()).includes('one'))
     .catch(() => false)
   return { atMs: sentAtMs - startMs, isGood, durationMs: performance.now() - sentAtMs }

@@ -8,8 +8,6 @@
  * All cells are Int32, and each column begins on a cache line of its own. The table of `last-errors.ts` follows.
  */
 
-import { errorCells } from './last-errors.ts'
-
 /** Shared columns. Only control writes the status. */
 export const SharedColumn = {
   status: 0,
@@ -45,6 +43,11 @@ const SHARED_COLUMNS = 17
 export const ThreadColumn = { inFlight: 0, probes: 1 } as const
 const THREAD_COLUMNS = 2
 
+/** Row of the table of last errors: version, time, length and text, see `last-errors.ts`. */
+export const ERROR_HEADER_CELLS = 3
+export const ERROR_TEXT_BYTES = 256
+export const ERROR_ROW_CELLS = ERROR_HEADER_CELLS + ERROR_TEXT_BYTES / Int32Array.BYTES_PER_ELEMENT
+
 const HEADER_CELLS = 16
 const MAX_WORKERS_AT = 0
 const COLUMN_COUNT_AT = 1
@@ -73,7 +76,7 @@ export class CounterLayout {
 
   /** @param columnCount control and the data threads */
   static createBuffer(maxWorkers: number, columnCount: number): SharedArrayBuffer {
-    const cells = errorsAt(maxWorkers, columnCount) + errorCells(maxWorkers)
+    const cells = errorsAt(maxWorkers, columnCount) + maxWorkers * ERROR_ROW_CELLS
     const buffer = new SharedArrayBuffer(cells * CELL_BYTES)
     const header = new Int32Array(buffer, 0, HEADER_CELLS)
     header[MAX_WORKERS_AT] = maxWorkers

@@ -4,22 +4,19 @@
  * A row is a version, a time, a length and the text. The version is odd while a thread writes: another writer then drops its
  * text, and a reader tries again.
  */
-import type { CounterLayout } from './counter-layout.ts'
+import {
+  type CounterLayout,
+  ERROR_HEADER_CELLS,
+  ERROR_ROW_CELLS,
+  ERROR_TEXT_BYTES,
+} from './counter-layout.ts'
 
 const VERSION = 0
 const AT_SEC = 1
 const BYTES = 2
-const HEADER_CELLS = 3
-const TEXT_BYTES = 256
 const CELL_BYTES = Int32Array.BYTES_PER_ELEMENT
-const ROW_CELLS = HEADER_CELLS + TEXT_BYTES / CELL_BYTES
 /** Reads until a writer that died in between is given up. */
 const MAX_READS = 100
-
-/** Cells of the whole table. */
-export function errorCells(maxWorkers: number): number {
-  return maxWorkers * ROW_CELLS
-}
 
 export class LastErrors {
   readonly #cells: Int32Array
@@ -34,22 +31,26 @@ export class LastErrors {
 
   /** @param text the first 256 bytes are kept */
   note(slot: number, text: string, nowMs: number): void {
-    const at = this.#startAt + slot * ROW_CELLS
+    const at = this.#startAt + slot * ERROR_ROW_CELLS
     const version = Atomics.load(this.#cells, at + VERSION)
     if (version % 2 !== 0) return
     if (Atomics.compareExchange(this.#cells, at + VERSION, version, version + 1) !== version) return
     this.#cells[at + AT_SEC] = Math.floor(nowMs / 1000)
-    this.#cells[at + BYTES] = this.#bytes.write(text, (at + HEADER_CELLS) * CELL_BYTES, TEXT_BYTES)
+    this.#cells[at + BYTES] = this.#bytes.write(
+      text,
+      (at + ERROR_HEADER_CELLS) * CELL_BYTES,
+      ERROR_TEXT_BYTES,
+    )
     Atomics.store(this.#cells, at + VERSION, (version + 2) | 0)
   }
 
   of(slot: number): { text: string; atMs: number } | null {
-    const at = this.#startAt + slot * ROW_CELLS
+    const at = this.#startAt + slot * ERROR_ROW_CELLS
     for (let reads = 0; reads < MAX_READS; reads++) {
       const version = Atomics.load(this.#cells, at + VERSION)
       if (version % 2 !== 0) continue
       const atMs = (this.#cells[at + AT_SEC] >>> 0) * 1000
-      const textAt = (at + HEADER_CELLS) * CELL_BYTES
+      const textAt = (at + ERROR_HEADER_CELLS) * CELL_BYTES
       const text = this.#bytes.toString('utf8', textAt, textAt + this.#cells[at + BYTES])
       if (Atomics.load(this.#cells, at + VERSION) !== version) continue
       return atMs === 0 ? null : { text, atMs }
@@ -59,7 +60,7 @@ export class LastErrors {
 
   /** Control only: forgets the previous worker of the row, and a writer that died. */
   reset(slot: number): void {
-    const at = this.#startAt + slot * ROW_CELLS
+    const at = this.#startAt + slot * ERROR_ROW_CELLS
     this.#cells[at + AT_SEC] = 0
     Atomics.store(this.#cells, at + VERSION, 0)
   }
