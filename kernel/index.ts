@@ -3,7 +3,7 @@
 // Schemas and their types.
 export type { Static, TSchema } from 'typebox'
 // Workers: entries, balancing, policies, calls, transports, control.
-export type { Attempt, BreakerState, WorkerBalance } from './balance/worker-balance.ts'
+export type { Attempt, BreakerState, WorkerBalance, WorkerFigures } from './balance/worker-balance.ts'
 // Plugins: manifest, host, configuration, hooks, tokens, background work.
 export type { KernelConfig } from './config/kernel-config.ts'
 export { integer, number } from './config/number-settings.ts'

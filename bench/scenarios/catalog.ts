@@ -1,6 +1,7 @@
 /** All scenarios in the order they run. */
 import type { Scenario } from '../support/figure.ts'
 import { boot } from './boot.ts'
+import { faultyWorkers } from './faulty-workers.ts'
 import { fleet2000 } from './fleet-2000.ts'
 import { grpcLongPrompt } from './grpc-long-prompt.ts'
 import { grpcSse } from './grpc-sse.ts'
@@ -48,6 +49,7 @@ export const SCENARIOS: readonly Scenario[] = [
   generateSlowReader,
   livenessUnderAttack,
   policySim,
+  faultyWorkers,
   fleet2000,
   wasmNone,
   wasmHeaders,

@@ -94,7 +94,7 @@ export function isUnavailable(error: unknown): boolean {
   )
 }
 
-const ADMIN_HEADERS = { authorization: `Bearer ${BENCH_KEY}`, 'content-type': 'application/json' }
+export const ADMIN_HEADERS = { authorization: `Bearer ${BENCH_KEY}`, 'content-type': 'application/json' }
 
 /** Sends a request with the API key and a JSON body. */
 export function callGateway(port: number, method: string, path: string, body?: unknown): Promise<Response> {

@@ -63,7 +63,9 @@ const transport: Transport = {
       step = ms > 0 ? setTimeout(() => fail(kind), ms) : undefined
     }
     const allowSilence = () =>
-      hasStarted ? allow(limits.idleMs, 'idle_timeout') : allow(limits.firstByteMs, 'first_byte_timeout')
+      hasStarted
+        ? allow(limits.idleMs, 'idle_timeout')
+        : allow(limits.firstTokenMs || limits.headMs, 'first_byte_timeout')
     const end = () => {
       isOver = true
       clearTimeout(whole)

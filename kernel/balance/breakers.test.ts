@@ -104,6 +104,7 @@ describe('a breaker opens', () => {
   })
 
   test('without affecting other workers', () => {
+    fleet = new TestBalance({ breaker: { ...defaultBreaker, maxOutlierShare: 0 } })
     fleet.register(worker(0), worker(1))
     for (let i = 0; i < 20; i++) {
       const attempt = pick()

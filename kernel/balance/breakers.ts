@@ -13,6 +13,7 @@ import { CLOSED, epochOf, HALF_OPEN, MAX_RUN, OPEN, runOf, stateOf, toCell, with
 import type { Availability, Tier } from './compiled-table.ts'
 import { type CounterLayout, SharedColumn } from './counter-layout.ts'
 import type { Counters } from './counters.ts'
+import { isSuspect } from './outliers.ts'
 import { hasPassed, ProbePermits } from './probe-permits.ts'
 import type { BreakerState, Fault } from './worker-balance.ts'
 
@@ -37,6 +38,7 @@ export class Breakers {
   readonly #cellAt: number
   readonly #openedAt: number
   readonly #unansweredAt: number
+  readonly #failureShareAt: number
   #probes: ProbePermits
   /** Ranks of data-parallel engines by the engine's URL. */
   #ranks: ReadonlyMap<string, readonly WorkerEntry[]> = new Map()
@@ -53,6 +55,7 @@ export class Breakers {
     this.#cellAt = layout.shared(SharedColumn.breaker)
     this.#openedAt = layout.shared(SharedColumn.openedAt)
     this.#unansweredAt = layout.shared(SharedColumn.unanswered)
+    this.#failureShareAt = layout.shared(SharedColumn.failureShare)
     this.#probes = new ProbePermits(counters, config.halfOpenProbes)
   }
 
@@ -91,6 +94,7 @@ export class Breakers {
     let nowMs = -1
     let count = 0
     let isSettled = true
+    let hasSuspects = false
     for (let position = 0; position < slots.length; position++) {
       const slot = slots[position]
       if (cells[statusAt + slot] !== READY) continue
@@ -98,11 +102,12 @@ export class Breakers {
         isSettled = false
         if (nowMs < 0) nowMs = this.#now()
         if (!this.#admits(workers[position], nowMs)) continue
-      }
+      } else if (isSuspect(this.#layout, slot)) hasSuspects = true
       found.positions[count] = position
       found.slots[count++] = slot
     }
     found.length = count
+    found.hasSuspects = hasSuspects
     return isSettled
   }
 
@@ -187,6 +192,7 @@ export class Breakers {
       const isClosing = state === HALF_OPEN && run + 1 >= this.#successThreshold(worker)
       if (isClosing || state === CLOSED) Atomics.store(this.#cells, this.#unansweredAt + worker.slot, 0)
       if (isClosing) {
+        Atomics.store(this.#cells, this.#failureShareAt + worker.slot, 0)
         if (!this.#change(worker, cell, CLOSED, 0)) continue
         this.#updateRanks(worker, CLOSED)
         return

@@ -7,6 +7,7 @@ import type { EngineLoad, EngineLoads, WorkerEntry } from '../contracts/worker.t
 import type { Breakers } from './breakers.ts'
 import { type Availability, openAvailability, type Tier } from './compiled-table.ts'
 import type { Counters } from './counters.ts'
+import type { Outliers } from './outliers.ts'
 
 const EMPTY_TIER: Tier = Object.freeze({
   priority: 0,
@@ -30,6 +31,7 @@ type Accepts = (worker: WorkerEntry) => boolean
 export interface CandidateParts {
   readonly counters: Counters
   readonly breakers: Breakers
+  readonly outliers: Outliers
   readonly loads: { readonly current: EngineLoads }
   /** Wall clock, milliseconds. */
   readonly now: () => number
@@ -46,6 +48,9 @@ export class Candidates implements CandidateView {
   #accepts: Accepts | null = null
   /** Excludes overloaded workers. */
   #avoidsOverload = false
+  #avoidsOutliers = false
+  /** The current fill has left out an outlier. */
+  #leavesOut = false
   /** Time of the pick, read on the first use; -1 before. */
   #nowMs = -1
 
@@ -63,23 +68,34 @@ export class Candidates implements CandidateView {
   }
 
   /**
-   * Takes the available workers of the first tier that has any. Overloaded workers are used only if no tier has others, and
-   * never if requests are shed. Slots already tried are used if nothing else is left.
+   * Takes the available workers of the first tier that has any. Outliers are used only if no tier has others. Overloaded
+   * workers are used only if no tier has others that are not outliers, and never if requests are shed. Slots already tried
+   * are used if nothing else is left.
    *
    * @param accepts filter; null accepts every worker
    * @returns false if no worker of any tier is available
    */
   fill(tiers: readonly Tier[], tried: readonly number[], accepts: Accepts | null = null): boolean {
-    const { overload } = this.#parts.loads.current
     this.#nowMs = -1
     this.#accepts = accepts
-    this.#avoidsOverload = overload !== undefined
-    if (this.#useFirst(tiers, tried)) return true
-    if (overload === 'avoid') {
-      this.#avoidsOverload = false
-      if (this.#useFirst(tiers, tried)) return true
+    this.#avoidsOutliers = true
+    this.#leavesOut = false
+    if (this.#useSparing(tiers, tried)) return true
+    if (this.#leavesOut) {
+      this.#avoidsOutliers = false
+      if (this.#useSparing(tiers, tried)) return true
     }
     return tried.length > 0 && this.#useFirst(tiers, NO_SLOTS)
+  }
+
+  /** Overloaded workers only if there are no others. */
+  #useSparing(tiers: readonly Tier[], tried: readonly number[]): boolean {
+    const { overload } = this.#parts.loads.current
+    this.#avoidsOverload = overload !== undefined
+    if (this.#useFirst(tiers, tried)) return true
+    if (overload !== 'avoid') return false
+    this.#avoidsOverload = false
+    return this.#useFirst(tiers, tried)
   }
 
   /** True if `fill` finds a worker that was not tried. */
@@ -167,20 +183,26 @@ export class Candidates implements CandidateView {
 
   #use(tier: Tier, tried: readonly number[]): boolean {
     const available = this.#parts.breakers.findAvailable(tier)
-    const takesAll = tried.length === 0 && this.#accepts === null && !this.#avoidsOverload
+    const hasOutliers =
+      available.hasSuspects && this.#avoidsOutliers && this.#parts.outliers.select(available)
+    const takesAll = tried.length === 0 && this.#accepts === null && !this.#avoidsOverload && !hasOutliers
     this.#tier = tier
-    this.#found = takesAll ? available : this.#filter(available, tried)
+    this.#found = takesAll ? available : this.#filter(available, tried, hasOutliers)
     this.length = this.#found.length
     return this.length > 0
   }
 
-  #filter(available: Availability, tried: readonly number[]): Availability {
+  #filter(available: Availability, tried: readonly number[], hasOutliers: boolean): Availability {
     const untried = this.#untried
     const accepts = this.#accepts
     const tier = this.#tier
     let kept = 0
     for (let i = 0; i < available.length; i++) {
       const slot = available.slots[i]
+      if (hasOutliers && this.#parts.outliers.leavesOut(slot)) {
+        this.#leavesOut = true
+        continue
+      }
       if (tried.includes(slot)) continue
       if (this.#avoidsOverload && this.#freshLoad(slot)?.isOverloaded === true) continue
       if (accepts !== null && !accepts(tier.workers[available.positions[i]])) continue

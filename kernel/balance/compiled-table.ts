@@ -40,6 +40,8 @@ export interface Availability {
   stamp: number
   /** False if it may change with time. */
   isSettled: boolean
+  /** True if one of the workers may be an outlier, see `outliers.ts`. */
+  hasSuspects: boolean
 }
 
 export function openAvailability(size: number): Availability {
@@ -51,6 +53,7 @@ export function openAvailability(size: number): Availability {
     isIndexed: false,
     stamp: 0,
     isSettled: false,
+    hasSuspects: false,
   }
 }
 

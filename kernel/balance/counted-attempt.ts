@@ -1,16 +1,20 @@
 /**
- * One attempt from pick to release: counted as in flight, and reported to the worker's breaker.
+ * One attempt from pick to release: counted as in flight, its outcome reported to the worker's breaker and statistics.
  * @hot
  */
 import type { WorkerEntry } from '../contracts/worker.ts'
 import type { Breakers } from './breakers.ts'
 import type { Counters } from './counters.ts'
+import type { Outliers } from './outliers.ts'
 import type { Attempt, Choice, Fault } from './worker-balance.ts'
+import type { WorkerStatistics } from './worker-statistics.ts'
 
 /** Shared counts that an attempt updates. */
 export interface AttemptCounters {
   readonly counters: Counters
   readonly breakers: Breakers
+  readonly outliers: Outliers
+  readonly statistics: WorkerStatistics
 }
 
 export class CountedAttempt implements Attempt {
@@ -19,6 +23,8 @@ export class CountedAttempt implements Attempt {
   readonly choice: Choice | null
   readonly #counts: AttemptCounters
   readonly #permit: number
+  readonly #startedAtMs = performance.now()
+  #firstByteMs = -1
   /** The breaker has the outcome, or gets none. */
   #hasEnded = false
   #isReleased = false
@@ -36,17 +42,30 @@ export class CountedAttempt implements Attempt {
     this.choice = chosenBy.choice
     this.#permit = permit
     counts.counters.increment(worker.slot)
+    counts.outliers.tried(worker.slot)
+  }
+
+  firstByte(): void {
+    if (this.#firstByteMs < 0) this.#firstByteMs = performance.now() - this.#startedAtMs
   }
 
   succeeded(): void {
     if (this.#hasEnded) return
-    this.#counts.breakers.succeeded(this.worker, this.#permit)
+    const { breakers, outliers, statistics } = this.#counts
+    const { slot } = this.worker
+    breakers.succeeded(this.worker, this.#permit)
+    outliers.succeeded(slot)
+    statistics.succeeded(slot, performance.now() - this.#startedAtMs, this.#firstByteMs)
     this.#end()
   }
 
   failed(fault: Fault = 'silent'): void {
     if (this.#hasEnded) return
-    this.#counts.breakers.failed(this.worker, this.#permit, fault)
+    const { breakers, outliers, statistics } = this.#counts
+    const { slot } = this.worker
+    breakers.failed(this.worker, this.#permit, fault)
+    outliers.failed(slot)
+    statistics.failed(slot, fault)
     this.#end()
   }
 

@@ -1,11 +1,11 @@
 /**
  * Layout of the shared counters: a row per worker slot, shared columns, and columns per thread. Only `counters.ts`,
- * `breakers.ts` and `probe-permits.ts` access them.
+ * `breakers.ts`, `probe-permits.ts`, `outliers.ts` and `worker-statistics.ts` access them.
  *
  * ```
- * header | status | in flight | breaker … | thread 0: in flight, probes | thread 1: in flight, probes | …
+ * header | status | in flight | breaker … | outlier … | statistics … | thread 0: in flight, probes | thread 1: in flight, probes | …
  * ```
- * All cells are Int32, and each column begins on a cache line of its own.
+ * All cells are Int32, and each column begins on a cache line of its own. The table of `last-errors.ts` follows.
  */
 
 /** Shared columns. Only control writes the status. */
@@ -20,12 +20,33 @@ export const SharedColumn = {
   probesTotal: 5,
   /** 1 if one of the failures that the breaker counts was not a response. */
   unanswered: 6,
+  /** Share of recent attempts that failed, see `outliers.ts`. */
+  failureShare: 7,
+  /** Last attempt at an outlier; milliseconds, low 32 bits, as the next two. */
+  triedAt: 8,
+  /** Last byte of a stream. */
+  progressAt: 9,
+  /** When a thread last saw a stream without progress. */
+  stalledAt: 10,
+  /** Attempts with an outcome, and those that failed, by class; see `worker-statistics.ts`. */
+  attempts: 11,
+  answered: 12,
+  silent: 13,
+  unreachable: 14,
+  /** Moving averages of successful attempts, milliseconds. */
+  durationMs: 15,
+  firstByteMs: 16,
 } as const
-const SHARED_COLUMNS = 7
+const SHARED_COLUMNS = 17
 
 /** Columns per thread: counts to subtract if the thread dies. */
 export const ThreadColumn = { inFlight: 0, probes: 1 } as const
 const THREAD_COLUMNS = 2
+
+/** Row of the table of last errors: version, time, length and text, see `last-errors.ts`. */
+export const ERROR_HEADER_CELLS = 3
+export const ERROR_TEXT_BYTES = 256
+export const ERROR_ROW_CELLS = ERROR_HEADER_CELLS + ERROR_TEXT_BYTES / Int32Array.BYTES_PER_ELEMENT
 
 const HEADER_CELLS = 16
 const MAX_WORKERS_AT = 0
@@ -40,6 +61,11 @@ function columnStride(maxWorkers: number): number {
   return Math.ceil(maxWorkers / LINE_CELLS) * LINE_CELLS
 }
 
+/** First cell of the last errors. */
+function errorsAt(maxWorkers: number, columnCount: number): number {
+  return HEADER_CELLS + (SHARED_COLUMNS + columnCount * THREAD_COLUMNS) * columnStride(maxWorkers)
+}
+
 /** The cells of the buffer, and the index of the first row of each column. */
 export class CounterLayout {
   readonly cells: Int32Array
@@ -50,8 +76,8 @@ export class CounterLayout {
 
   /** @param columnCount control and the data threads */
   static createBuffer(maxWorkers: number, columnCount: number): SharedArrayBuffer {
-    const columns = SHARED_COLUMNS + columnCount * THREAD_COLUMNS
-    const buffer = new SharedArrayBuffer((HEADER_CELLS + columns * columnStride(maxWorkers)) * CELL_BYTES)
+    const cells = errorsAt(maxWorkers, columnCount) + maxWorkers * ERROR_ROW_CELLS
+    const buffer = new SharedArrayBuffer(cells * CELL_BYTES)
     const header = new Int32Array(buffer, 0, HEADER_CELLS)
     header[MAX_WORKERS_AT] = maxWorkers
     header[COLUMN_COUNT_AT] = columnCount
@@ -65,7 +91,11 @@ export class CounterLayout {
     this.#stride = columnStride(this.maxWorkers)
   }
 
-  /** Call it after a change of a status or a breaker. */
+  get errorsAt(): number {
+    return errorsAt(this.maxWorkers, this.columnCount)
+  }
+
+  /** Call it after a change of a status, a breaker or a suspicion. */
   bumpAvailability(): void {
     Atomics.add(this.cells, AVAILABILITY_AT, 1)
   }

@@ -50,7 +50,7 @@ class CurrentRequest implements PickRequest {
   }
 }
 
-export interface PickerParts extends CandidateParts {
+export interface PickerParts extends CandidateParts, AttemptCounters {
   readonly policies: ModelPolicies
   readonly onPick: OnPickResolver | null
   readonly pending?: { readonly current: PendingWorkers }
@@ -217,7 +217,7 @@ const MAX_CANDIDATES = 64
 export function reportChoice(
   policy: Policy,
   members: readonly WorkerEntry[],
-  counts: AttemptCounters,
+  counts: Pick<AttemptCounters, 'counters' | 'breakers'>,
 ): Choice {
   const { counters, breakers } = counts
   const candidates = members.slice(0, MAX_CANDIDATES).map(

@@ -17,11 +17,21 @@ import { Breakers } from './breakers.ts'
 import { CompiledTable } from './compiled-table.ts'
 import { type AttemptCounters, CountedAttempt } from './counted-attempt.ts'
 import type { Counters } from './counters.ts'
+import { LastErrors } from './last-errors.ts'
 import { ModelPolicies, type PolicyNames } from './model-policies.ts'
+import { Outliers } from './outliers.ts'
 import { drawsPair } from './pairing.ts'
 import { type OnPickResolver, Picker } from './pick.ts'
 import { PolicyRegistry } from './policy-registry.ts'
-import type { Attempt, BreakerState, PickOptions, WorkerBalance } from './worker-balance.ts'
+import type {
+  Attempt,
+  BreakerState,
+  PickOptions,
+  StallReports,
+  WorkerBalance,
+  WorkerFigures,
+} from './worker-balance.ts'
+import { WorkerStatistics } from './worker-statistics.ts'
 
 /** The worker table of this thread; a `ReplicaView` implements it. */
 export interface TableSource {
@@ -57,6 +67,10 @@ export class ThreadBalance implements WorkerBalance {
   readonly registry = new PolicyRegistry()
   readonly #counters: Counters
   readonly #breakers: Breakers
+  readonly #outliers: Outliers
+  readonly #errors: LastErrors
+  readonly #now: () => number
+  readonly #statistics: WorkerStatistics
   readonly #counts: AttemptCounters
   readonly #policies: ModelPolicies
   readonly #slots: SlotAllocator
@@ -69,7 +83,16 @@ export class ThreadBalance implements WorkerBalance {
     this.#counters = counters
     this.#random = random
     this.#breakers = new Breakers(counters, options.breaker, now)
-    this.#counts = { counters, breakers: this.#breakers }
+    this.#now = now
+    this.#outliers = new Outliers(counters, options.breaker, now)
+    this.#errors = new LastErrors(counters.layout)
+    this.#statistics = new WorkerStatistics(counters)
+    this.#counts = {
+      counters,
+      breakers: this.#breakers,
+      outliers: this.#outliers,
+      statistics: this.#statistics,
+    }
     const { log } = options
     const parts = { metrics, shared, random, log }
     this.#policies = new ModelPolicies(this.registry, options, log ?? null, parts)
@@ -78,8 +101,7 @@ export class ThreadBalance implements WorkerBalance {
     this.#policies.update(this.#table, [])
     this.#breakers.setWorkers(this.#table.workers)
     this.#picker = new Picker(this.#table, {
-      counters,
-      breakers: this.#breakers,
+      ...this.#counts,
       policies: this.#policies,
       loads: options.loads,
       pending: options.pending,
@@ -161,6 +183,19 @@ export class ThreadBalance implements WorkerBalance {
     }
   }
 
+  figures(slot: number): WorkerFigures {
+    const outlier = this.#outliers.figures(slot)
+    return { ...this.#statistics.figures(slot), ...outlier, lastError: this.#errors.of(slot) }
+  }
+
+  noteError({ slot, id }: WorkerEntry, text: string): void {
+    if (this.#table.bySlot.get(slot)?.id === id) this.#errors.note(slot, text, this.#now())
+  }
+
+  get stalls(): StallReports {
+    return this.#outliers
+  }
+
   setStatus(slot: number, status: WorkerStatus): void {
     this.#counters.setStatus(slot, status)
   }
@@ -168,6 +203,9 @@ export class ThreadBalance implements WorkerBalance {
   allocateSlot(): number {
     const slot = this.#slots.allocate()
     this.#breakers.reset(slot)
+    this.#outliers.reset(slot)
+    this.#errors.reset(slot)
+    this.#statistics.reset(slot)
     return slot
   }
 
@@ -201,6 +239,7 @@ export class ThreadBalance implements WorkerBalance {
   reload(names: PolicyNames, breaker: BreakerConfig): void {
     this.#policies.rename(names, this.#table)
     this.#breakers.configure(breaker)
+    this.#outliers.configure(breaker)
   }
 
   /** Closes the policies. */

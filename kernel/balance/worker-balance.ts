@@ -20,6 +20,30 @@ export type BreakerState = CandidateReport['breaker']
  */
 export type Fault = 'answered' | 'silent' | 'unreachable'
 
+/** Attempts at one worker since its registration, over all threads. */
+export interface WorkerFigures {
+  /** With an outcome; those that a client cancelled are not counted. */
+  readonly attempts: number
+  readonly failures: Readonly<Record<Fault, number>>
+  /** Moving averages of successful attempts, milliseconds; null before the first. */
+  readonly durationMs: number | null
+  readonly firstByteMs: number | null
+  /** Share of the recent attempts that failed, 0 to 1; a moving average. */
+  readonly failureShare: number
+  /** True if a stream waits for a byte and no stream of the worker receives any. */
+  readonly isStalled: boolean
+  /** The last failed attempt; null without one. */
+  readonly lastError: { readonly text: string; readonly atMs: number } | null
+}
+
+/** Takes what a thread sees of the streams of a worker, about once per second. */
+export interface StallReports {
+  /** Time without a byte after which a stream has stalled, milliseconds; 0 for never. */
+  readonly stallMs: number
+  progressed(slot: number): void
+  stalled(slot: number): void
+}
+
 /** One worker chosen for one upstream attempt, counted as in flight until released. */
 export interface Attempt {
   readonly worker: WorkerEntry
@@ -27,6 +51,8 @@ export interface Attempt {
   readonly policy: string
   /** Null unless requested, and if no policy chose. */
   readonly choice: Choice | null
+  /** The first byte of the response body has arrived; further calls have no effect. */
+  firstByte(): void
   /** Reports to the worker's breaker, once; an attempt released without a report counts as neither. */
   succeeded(): void
   /** @param fault default `silent` */
@@ -93,6 +119,10 @@ export interface WorkerBalance {
   breakerState(slot: number): BreakerState
   /** Consecutive failures of the worker in the row, and consecutive successes while half-open. */
   breakerRuns(slot: number): { readonly failures: number; readonly successes: number }
+  figures(slot: number): WorkerFigures
+  /** Keeps the text of a failed attempt; ignored if the worker was removed meanwhile. */
+  noteError(worker: WorkerEntry, text: string): void
+  readonly stalls: StallReports
 
   /** Control only. Applies to the next pick of every thread. */
   setStatus(slot: number, status: WorkerStatus): void

@@ -2,7 +2,7 @@
 
 import type { Static } from 'typebox'
 import { Type } from '../contracts/type.ts'
-import { integer } from './number-settings.ts'
+import { integer, number } from './number-settings.ts'
 
 export const BreakerConfigSchema = Type.Object(
   {
@@ -29,6 +29,14 @@ export const BreakerConfigSchema = Type.Object(
     lastWorkerRequests: integer(
       { default: 8, min: 1, max: 65_535 },
       'Concurrent requests, over all threads, for a worker with an open breaker if no other worker is available for the model and every failure was a response with a status.',
+    ),
+    maxOutlierShare: number(
+      { default: 0.5, min: 0, max: 1 },
+      'Largest share of the available workers of a model that picks leave out because they fail more of their recent requests than the others, or have stalled; 0 disables it. An outlier still gets a request every 5 s.',
+    ),
+    stallMs: integer(
+      { default: 20_000, min: 0, max: 2_147_483_647 },
+      'A worker with a stream that has received no byte for this long, and no stream that has, gets no further requests while other workers are available, in milliseconds. 0 disables it.',
     ),
   },
   { default: {}, additionalProperties: false },

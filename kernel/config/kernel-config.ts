@@ -16,6 +16,22 @@ const port = (value: number, description: string) =>
 /** @source RFC 9110 §5.6.2 (token) */
 const HEADER_NAME = "^[A-Za-z0-9!#$%&'*+.^_`|~-]+$"
 
+const firstByteTimes = {
+  headMs: milliseconds(
+    900_000,
+    'Timeout from sending the request to the response head, in milliseconds, if the client requested no stream: engines send the head when the answer is complete. 0: only requestMs applies.',
+  ),
+  firstTokenMs: milliseconds(
+    300_000,
+    'Timeout from sending the request to the first byte of a streamed body, in milliseconds. 0: only requestMs applies.',
+  ),
+}
+/** Without defaults, which would replace those of the kernel. */
+const ownTimes = {
+  headMs: Type.Integer({ minimum: 0, maximum: MAX_TIMER_MS, description: 'As upstream.headMs.' }),
+  firstTokenMs: Type.Integer({ minimum: 0, maximum: MAX_TIMER_MS, description: 'As upstream.firstTokenMs.' }),
+}
+
 export const KernelConfigSchema = Type.Object(
   {
     host: Type.String({
@@ -135,9 +151,15 @@ export const KernelConfigSchema = Type.Object(
     upstream: Type.Object(
       {
         connectMs: milliseconds(10_000, 'Timeout of connecting to a worker, in milliseconds.'),
-        firstByteMs: milliseconds(
-          0,
-          'Timeout from sending the request to the first response byte, in milliseconds. 0: only requestMs applies.',
+        ...firstByteTimes,
+        models: Type.Record(
+          Type.String(),
+          Type.Partial(Type.Object(ownTimes), { additionalProperties: false }),
+          {
+            default: {},
+            description:
+              "headMs and firstTokenMs of single models, by model id. A worker's own http_pool settings come first.",
+          },
         ),
         idleMs: milliseconds(
           300_000,
@@ -175,7 +197,11 @@ export const KernelConfigSchema = Type.Object(
             'Response headers of workers that clients receive in addition to those that describe the body, caching, retries and rate limits; all others are dropped, such as set-cookie. Hop-by-hop headers and those that the gateway writes never pass.',
         }),
       },
-      { default: {}, additionalProperties: false },
+      {
+        default: {},
+        additionalProperties: false,
+        replacedKeys: { firstByteMs: 'headMs (whole responses) and firstTokenMs (streams)' },
+      },
     ),
     tls: Type.Optional(TlsConfigSchema),
     caFile: Type.Optional(

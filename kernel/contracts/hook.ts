@@ -39,7 +39,15 @@ export interface AttemptReport {
   readonly status: number
   /** Kind of the transport's failure; null without one. */
   readonly failure: UpstreamFailureKind | null
+  /** What the worker sent or how the attempt failed; null for attempts that did not fail. */
+  readonly error: WorkerErrorText | null
   readonly outcome: 'success' | 'failure' | 'retried' | 'cancelled'
+}
+
+/** Bounded, on one line, without credentials. Read it in `onDone`: a body may still arrive when the attempt is reported. */
+export interface WorkerErrorText {
+  readonly workerUrl: string
+  readonly text: string
 }
 
 /** A generation before it starts. A relayed request has none; one with tools may have many. */

@@ -1,5 +1,5 @@
 /** The request context as calls to workers see it. Implemented by `http/context.ts`. */
-import type { RouteHooks } from './hook.ts'
+import type { RouteHooks, WorkerErrorText } from './hook.ts'
 import type { RequestContext, TokenCounts } from './request.ts'
 import type { HeaderList } from './transport.ts'
 
@@ -22,6 +22,8 @@ export interface RelayContext extends RequestContext {
   forgetBody(): void
   /** URL of the worker that was chosen last, for the access line; never shown to clients. */
   workerUrl: string | null
+  /** Of the last failed attempt, for the access line; null without one. */
+  workerError: WorkerErrorText | null
   model: string | null
   tokens: TokenCounts | null
   /** Attempts at workers, over all calls. */

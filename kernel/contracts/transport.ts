@@ -19,7 +19,7 @@ export interface UpstreamRequest {
 export type UpstreamFailureKind =
   /** No connection within the connect limit, or it was refused. */
   | 'connect'
-  /** Connected, but no response byte within the first-byte limit. */
+  /** Connected, but no response head within `headMs`, or no byte of the body within `firstTokenMs`. */
   | 'first_byte_timeout'
   /** Silence between body bytes for longer than the idle limit. */
   | 'idle_timeout'
@@ -82,7 +82,10 @@ export interface Exchange {
 /** Limits of one exchange, in milliseconds; 0 disables a limit. */
 export interface UpstreamLimits {
   readonly connectMs: number
-  readonly firstByteMs: number
+  /** From sending the request to the response head; 0 for a stream. */
+  readonly headMs: number
+  /** From sending the request to the first byte of the body; 0 for a whole response. */
+  readonly firstTokenMs: number
   readonly idleMs: number
   readonly requestMs: number
 }

@@ -53,6 +53,8 @@ export interface WorkerHttpPool {
   readonly idleMs?: number
   readonly requestMs?: number
   readonly connectMs?: number
+  readonly headMs?: number
+  readonly firstTokenMs?: number
 }
 
 /** The data-parallel rank of an engine that this worker represents; requests go to the engine's URL. */

@@ -4,7 +4,7 @@
  */
 import { ANONYMOUS_TENANT, type Identity, tenantOf } from '../contracts/auth.ts'
 import type { ErrorEncoder } from '../contracts/error-format.ts'
-import type { RouteHooks } from '../contracts/hook.ts'
+import type { RouteHooks, WorkerErrorText } from '../contracts/hook.ts'
 import type { SinkListener } from '../contracts/relay-context.ts'
 import type {
   ExtraHeaders,
@@ -56,6 +56,7 @@ export class HttpContext implements ServedRequest, ResponseOwner {
   openIndex = -1
   /** Set by the relay, for the access line and metrics. */
   workerUrl: string | null = null
+  workerError: WorkerErrorText | null = null
   model: string | null = null
   tokens: TokenCounts | null = null
   attempts = 0

@@ -1,4 +1,6 @@
 /** @hot Writes one access log line per request. */
+
+import type { WorkerErrorText } from '../contracts/hook.ts'
 import type { Logger } from '../contracts/log.ts'
 import type { RequestContext } from '../contracts/request.ts'
 
@@ -7,6 +9,7 @@ export interface CallFacts {
   /** URL of the worker picked last; null without a pick. */
   readonly workerUrl: string | null
   readonly attempts: number
+  readonly workerError: WorkerErrorText | null
 }
 
 /** Longest logged model name, characters; clients choose it. */
@@ -14,7 +17,8 @@ const MAX_MODEL = 128
 
 /**
  * Writes the line of a finished request: level error for 5xx and for streams that broke after a 200, warn for 4xx and for
- * clients that disconnected before the response, otherwise info. It never contains a body, a header or a query string.
+ * clients that disconnected before the response, otherwise info. It never contains a header, a query string or
+ * a body, except the beginning of a worker's error, see `upstream/worker-error-text.ts`.
  *
  * @param durationMs from arrival to the last byte of the response
  */
@@ -38,6 +42,8 @@ export function writeAccessLine(log: Logger, ctx: RequestContext & CallFacts, du
     completion_tokens: ctx.tokens?.output,
     attempts: ctx.attempts > 1 ? ctx.attempts : undefined,
     error: ctx.errorCode ?? undefined,
+    failed_worker: ctx.workerError?.workerUrl,
+    worker_error: ctx.workerError?.text,
     modules: ctx.modules ?? undefined,
     aborted: ctx.isAborted ? true : undefined,
   }

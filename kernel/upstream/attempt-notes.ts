@@ -1,6 +1,6 @@
 /** Times and status of one attempt; recorded only for routes with an onAttempt hook. */
 import type { Attempt } from '../balance/worker-balance.ts'
-import type { AttemptReport } from '../contracts/hook.ts'
+import type { AttemptReport, WorkerErrorText } from '../contracts/hook.ts'
 import type { UpstreamFailureKind } from '../contracts/transport.ts'
 
 export class AttemptNotes {
@@ -10,6 +10,7 @@ export class AttemptNotes {
   endedAtMs = 0
   status = 0
   failure: UpstreamFailureKind | null = null
+  error: WorkerErrorText | null = null
 
   answered(status: number): void {
     this.status = status
@@ -34,6 +35,7 @@ export class AttemptNotes {
       endedAtMs: this.endedAtMs,
       status: this.status,
       failure: this.failure,
+      error: this.error,
       outcome,
     }
   }

@@ -6,14 +6,16 @@ import type { Attempt, PickOptions } from '../balance/worker-balance.ts'
 import type { PairHandler } from '../contracts/pair.ts'
 import type { RelayContext, SinkListener } from '../contracts/relay-context.ts'
 import { type Transport, UpstreamFailure, type UpstreamHandler } from '../contracts/transport.ts'
-import { type CallParts, WorkerLimits } from './call-parts.ts'
+import type { CallParts } from './call-parts.ts'
 import { MisconfiguredWorkers } from './misconfigured-workers.ts'
 import { OutgoingHeaders } from './outgoing.ts'
 import { Relay } from './relay.ts'
 import { ClientHeaders } from './response-headers.ts'
 import { RetryRules } from './retry.ts'
+import { StalledStreams } from './stalled-streams.ts'
 import { Transports } from './transports.ts'
 import { toUpstreamError } from './upstream-errors.ts'
+import { WorkerLimits } from './worker-limits.ts'
 
 const RETRY = {
   maxAttempts: 5,
@@ -24,7 +26,7 @@ const RETRY = {
   jitterFactor: 0,
   statuses: [500, 503],
 }
-const LIMITS = { connectMs: 0, firstByteMs: 0, idleMs: 0, requestMs: 100_000 }
+const LIMITS = { connectMs: 0, headMs: 0, firstTokenMs: 0, idleMs: 0, requestMs: 100_000, models: {} }
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
@@ -107,6 +109,7 @@ class Stage {
     return {
       balance: {
         usesPair: () => this.isPair,
+        noteError() {},
         canonicalModel: (model: string) => model,
         pick: (_ctx: RelayContext, model: string, options?: PickOptions) => this.#pick(model, options),
       },
@@ -115,6 +118,7 @@ class Stage {
       misconfigured: new MisconfiguredWorkers(log),
       transports,
       limits: new WorkerLimits(LIMITS),
+      streams: new StalledStreams({ stallMs: 0, progressed() {}, stalled() {} }),
       retry: new RetryRules(retry),
       traffic: null,
       log,
@@ -130,6 +134,7 @@ class Stage {
       worker: workerEntry({ slot: this.isAlone ? 0 : this.attempts.length }),
       policy: 'p',
       choice: null,
+      firstByte: () => {},
       succeeded: call('succeeded'),
       failed: call('failed'),
       release: call('release'),
@@ -186,15 +191,16 @@ describe('back-off between attempts', () => {
     expect(stage.replies).toEqual([])
   })
 
-  test('lets a short error response end, and aborts one that does not', () => {
+  test('lets an error response end until the next attempt, and then aborts it', () => {
     const stage = new Stage()
     stage.start()
     stage.meet('refused')
     vi.runAllTimers()
     expect(stage.aborted).toBe(0)
     stage.meet('refused endlessly')
-    expect(stage.aborted).toBe(1)
+    expect(stage.aborted).toBe(0)
     vi.runAllTimers()
+    expect(stage.aborted).toBe(1)
     stage.handler?.onResponseStart(503, [], 10)
     vi.runAllTimers()
     // Announced by content-length, but not received in time.

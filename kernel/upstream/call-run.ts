@@ -2,7 +2,6 @@
  * One call: picks a worker, sends the request, retries on other workers until a response is passed on, reports each attempt
  * to the breaker, and releases the in-flight count exactly once. The handler receives the response. @hot
  */
-import { CHOSEN_BY_HOOK } from '../balance/pick.ts'
 import type { Attempt, Fault, PickOptions } from '../balance/worker-balance.ts'
 import type { Call, CallHandler, OpenCall } from '../contracts/call.ts'
 import type { AttemptReport } from '../contracts/hook.ts'
@@ -20,33 +19,28 @@ import type { WorkerEntry } from '../contracts/worker.ts'
 import { GatewayError } from '../errors/gateway-error.ts'
 import type { AttemptNotes } from './attempt-notes.ts'
 import { openNotes, reportAttempts, toReports } from './attempt-reports.ts'
+import { CallFaults } from './call-faults.ts'
 import type { CallParts } from './call-parts.ts'
+import { CallRetries, type RetriedCall } from './call-retries.ts'
 import { logExhaustion, toLocalFailure } from './local-exhaustion.ts'
-import { isRejection } from './misconfigured-workers.ts'
 import { PairAttempt } from './pair-attempt.ts'
 import { type OpenPair, preparePair } from './pair-call.ts'
-import { isStream } from './response-headers.ts'
-import { nextAttemptDelayMs } from './retry.ts'
+import { isPage, isStream } from './response-headers.ts'
+import type { WatchedStream } from './stalled-streams.ts'
 import { toUpstreamError, upstreamErrors } from './upstream-errors.ts'
 
-/** Bodies of discarded responses are read up to this Content-Length, so that the connection can be reused. */
+/** Bodies of discarded responses are read up to this size, for their message and so that the connection can be reused. */
 const MAX_DRAINED_BYTES = 65_536
 
 const NOT_FOUND = 404
 
-/** State of the call once an attempt has failed. */
-interface Retries {
-  /** Slots of the workers tried so far. */
-  readonly excluded: number[]
-  /** Starts the next attempt; null while an attempt runs. */
-  timer: NodeJS.Timeout | null
-}
-
-export class CallRun implements OpenCall, PairHandler {
+export class CallRun implements OpenCall, PairHandler, WatchedStream {
   /** Status of the response that is passed on; 0 before it. */
   status = 0
   /** The call has finished, failed or was aborted. */
   isOver = false
+  attemptedAtMs = 0
+  byteAtMs = -1
   readonly #call: Call
   readonly #handler: CallHandler
   readonly #parts: CallParts
@@ -56,13 +50,13 @@ export class CallRun implements OpenCall, PairHandler {
   #exchange: Exchange | null = null
   #attempt: Attempt | null = null
   #attemptCount = 0
-  #retries: Retries | null = null
-  /** Slots of the workers whose breaker has counted a failure of this request. */
-  #blamed: number[] | null = null
-  /** Workers that know nothing of the model that they list; they have failed if another worker serves the request. */
-  #suspects: WorkerEntry[] | null = null
+  /** Null until an attempt has failed. */
+  #retries: CallRetries | null = null
+  /** Null until an attempt has failed. */
+  #faults: CallFaults | null = null
   /** The rest of the current exchange is read and discarded. */
   #isDiscarding = false
+  #discardedBytes = 0
   /** The caller is paused; applies to later exchanges too. */
   #isPaused = false
   #meter: CallWatch | null = null
@@ -78,6 +72,26 @@ export class CallRun implements OpenCall, PairHandler {
 
   get worker(): WorkerEntry | null {
     return this.#attempt === null ? null : this.#attempt.worker
+  }
+
+  get #retriesOf(): CallRetries {
+    if (this.#retries === null) {
+      const call: RetriedCall = {
+        call: this.#call,
+        parts: this.#parts,
+        model: this.#model,
+        endpoint: this.#endpoint,
+        startedAtMs: this.#startedAtMs,
+        tryAgain: () => this.#tryAgain(),
+      }
+      this.#retries = new CallRetries(call)
+    }
+    return this.#retries
+  }
+
+  get #faultsOf(): CallFaults {
+    this.#faults ??= new CallFaults(this.#call, this.#model, this.#parts)
+    return this.#faults
   }
 
   /** Starts the first or the next attempt. Never throws. */
@@ -96,12 +110,29 @@ export class CallRun implements OpenCall, PairHandler {
       ctx.model = this.#model
       ctx.attempts++
       if (ctx.hooks.onAttempt !== null) this.#notes = openNotes(attempt)
+      if (this.#call.stream) this.#watchStream()
       this.#startMeter(attempt.worker)
       if (attempt instanceof PairAttempt) this.#sendPair(attempt)
       else this.#sendOne(attempt)
     } catch (error) {
       this.#notSent(error)
     }
+  }
+
+  // As a watched stream: an attempt of a pair counts for the decode worker.
+
+  get slot(): number {
+    return this.#attempt === null ? -1 : this.#attempt.worker.slot
+  }
+
+  get isPaused(): boolean {
+    return this.#isPaused
+  }
+
+  #watchStream(): void {
+    this.attemptedAtMs = performance.now()
+    this.byteAtMs = -1
+    this.#parts.streams.add(this)
   }
 
   pause(): void {
@@ -175,7 +206,8 @@ export class CallRun implements OpenCall, PairHandler {
 
   #send(transport: Transport, worker: WorkerEntry, request: UpstreamRequest): void {
     if (this.isOver) return
-    this.#exchange = transport.open(worker, request, this.#parts.limits.after(worker, this.#usedMs), this)
+    const limits = this.#parts.limits.after(worker, this.#model, this.#call.stream, this.#usedMs)
+    this.#exchange = transport.open(worker, request, limits, this)
     if (this.#isPaused) this.#exchange.pause()
   }
 
@@ -218,7 +250,10 @@ export class CallRun implements OpenCall, PairHandler {
     if (status >= 400) {
       if (this.#retryAfterStatus(status, headers, contentLength)) return
     } else if (this.#call.needsStream === true && !isStream(headers)) {
-      this.#notStreaming(status)
+      this.#unusable('stream', status)
+      return
+    } else if (this.#call.worker === null && isPage(headers)) {
+      this.#unusable('page', status)
       return
     }
     this.status = status
@@ -230,7 +265,14 @@ export class CallRun implements OpenCall, PairHandler {
   }
 
   onResponseData(chunk: Buffer): void {
-    if (this.#isDiscarding) return
+    this.#faults?.receive(chunk)
+    if (this.#isDiscarding) {
+      this.#discardedBytes += chunk.length
+      if (this.#discardedBytes > MAX_DRAINED_BYTES) this.#stopDiscarding()
+      return
+    }
+    this.#attempt?.firstByte()
+    this.byteAtMs = this.#parts.streams.nowMs
     try {
       this.#handler.onData(chunk)
     } catch (error) {
@@ -284,12 +326,13 @@ export class CallRun implements OpenCall, PairHandler {
     } else {
       this.#meter?.answered(fault.status)
       if (fault.leg === 'decode') this.#notes?.answered(fault.status)
+      this.#faultsOf.answered(leg.worker, fault.status, notes)
     }
     const { resilience } = leg.worker
-    const isRejected = this.#isRejected(leg.worker, fault.status)
+    const isRejected = this.#faultsOf.isRejected(leg.worker, fault.status)
     const isFailure =
       isRejected || fault.failure !== null || this.#parts.retry.isFailure(fault.status, resilience)
-    if (isFailure) this.#blame(leg, fault.failure === null ? 'answered' : toFault(fault.failure))
+    if (isFailure) this.#faultsOf.blame(leg, fault.failure === null ? 'answered' : toFault(fault.failure))
     else leg.succeeded()
     const headers = isRejected ? null : fault.headers
     if (this.status === 0 && isFailure && this.#scheduleNext(leg, headers, fault.leg)) this.#abandon(leg)
@@ -304,12 +347,12 @@ export class CallRun implements OpenCall, PairHandler {
     }
     this.#noteFailure(attempt.worker, failure, this.#notes)
     const { error } = failure
-    const isRejected = error !== null && this.#isRejected(attempt.worker, error.status)
+    const isRejected = error !== null && this.#faultsOf.isRejected(attempt.worker, error.status)
     if (!isRejected) this.#logFailure(attempt.worker, failure)
     // A failure with an error of its own counts by its status; any other is the worker's failure.
     const isFailure =
       isRejected || error === null || this.#parts.retry.isFailure(error.status, attempt.worker.resilience)
-    if (isFailure) this.#blame(attempt, toFault(failure))
+    if (isFailure) this.#faultsOf.blame(attempt, toFault(failure))
     else attempt.succeeded()
     const isRetryable = isRejected || error === null || error.isRetryable
     const mayTryElsewhere = this.status === 0 && !failure.responseStarted && isRetryable
@@ -318,43 +361,29 @@ export class CallRun implements OpenCall, PairHandler {
     else this.#giveUp(toUpstreamError(failure, this.status !== 0))
   }
 
-  /** True if the worker rejects credentials of the gateway; this counts as a failure of the worker. */
-  #isRejected(worker: WorkerEntry, status: number): boolean {
-    if (!isRejection(status)) return false
-    const { outgoing, misconfigured } = this.#parts
-    if (!outgoing.areOwnCredentials(this.#call.ctx, worker)) return false
-    misconfigured.found(worker, 'credentials', status, this.#model)
-    return true
-  }
-
-  #notStreaming(status: number): void {
+  /** A response that is no answer of an engine, whatever its status. */
+  #unusable(fault: 'stream' | 'page', status: number): void {
     const attempt = this.#attempt
     if (attempt === null) return
-    this.#parts.misconfigured.found(attempt.worker, 'stream', status, this.#model)
-    if (!this.tryElsewhere()) this.fail(upstreamErrors.worker_not_streaming())
+    this.#faultsOf.misconfigured(attempt.worker, fault, status)
+    this.#faultsOf.unusable(attempt.worker, status, this.#notes)
+    if (this.tryElsewhere()) return
+    this.fail(
+      fault === 'stream' ? upstreamErrors.worker_not_streaming() : upstreamErrors.worker_answered_page(),
+    )
   }
 
   /** Tries another worker after a 404 of a worker that lists the model. @returns false if the 404 is to be passed on */
   #tryAfterNotFound(attempt: Attempt): boolean {
     const { worker } = attempt
     if (this.#call.mayLackRoute === true) return false
-    if (!worker.models.some(({ id }) => id === this.#model) || !this.#hasAnother(attempt)) return false
+    if (!worker.models.some(({ id }) => id === this.#model) || !this.#retriesOf.hasAnother(attempt))
+      return false
     if (!this.#scheduleNext(attempt, null)) return false
-    this.#suspects ??= []
-    this.#suspects.push(worker)
+    this.#faultsOf.suspect(worker)
     this.#abandon(attempt)
     this.#exchange?.abort()
     return true
-  }
-
-  /** Another worker served the request: those that answered 404 before it have failed. */
-  #blameSuspects(suspects: readonly WorkerEntry[]): void {
-    for (const worker of suspects) {
-      this.#parts.misconfigured.found(worker, 'model', NOT_FOUND, this.#model)
-      const attempt = this.#parts.balance.attempt(worker)
-      attempt.failed('answered')
-      attempt.release()
-    }
   }
 
   /** Not reported to the breaker. Another attempt may succeed after a delay, or on a worker with an open connection. */
@@ -368,7 +397,7 @@ export class CallRun implements OpenCall, PairHandler {
 
   #noteFailure(worker: WorkerEntry, failure: UpstreamFailure, notes: AttemptNotes | null): void {
     this.#meter?.failed(worker, failure, this.status)
-    if (notes !== null) notes.failure = failure.kind
+    this.#faultsOf.failed(worker, failure, notes)
   }
 
   #logFailure(worker: WorkerEntry, failure: UpstreamFailure): void {
@@ -384,15 +413,17 @@ export class CallRun implements OpenCall, PairHandler {
     const attempt = this.#attempt
     if (attempt === null) return false
     if (status === NOT_FOUND && this.#tryAfterNotFound(attempt)) return true
-    const isRejected = this.#isRejected(attempt.worker, status)
+    const isRejected = this.#faultsOf.isRejected(attempt.worker, status)
     if (!isRejected && !this.#parts.retry.isFailure(status, attempt.worker.resilience)) return false
+    this.#faultsOf.answered(attempt.worker, status, this.#notes)
     if (!this.#scheduleNext(attempt, isRejected ? null : headers)) {
       if (isRejected) this.fail(upstreamErrors.worker_credentials_rejected())
       return isRejected
     }
-    this.#blame(attempt, 'answered')
+    this.#faultsOf.blame(attempt, 'answered')
     this.#abandon(attempt)
-    this.#isDiscarding = contentLength >= 0 && contentLength <= MAX_DRAINED_BYTES
+    this.#discardedBytes = 0
+    this.#isDiscarding = contentLength <= MAX_DRAINED_BYTES
     if (!this.#isDiscarding) this.#exchange?.abort()
     return true
   }
@@ -400,85 +431,35 @@ export class CallRun implements OpenCall, PairHandler {
   tryElsewhere(): boolean {
     const attempt = this.#attempt
     if (this.isOver || attempt === null || !this.#scheduleNext(attempt, null)) return false
-    this.#blame(attempt, 'answered')
+    if (this.status !== 0) this.#faultsOf.unusable(attempt.worker, this.status, this.#notes)
+    this.#faultsOf.blame(attempt, 'answered')
     this.#abandon(attempt)
     this.#exchange?.abort()
     this.status = 0
     return true
   }
 
-  /**
-   * Schedules the next attempt, if the retry rules allow one.
-   *
-   * @param failed the attempt, or the leg of a pair, whose worker's settings apply; null if no worker could be picked
-   * @param headers response headers of the worker; null without a response
-   * @param leg the leg of a pair that failed
-   * @returns true if an attempt follows
-   */
+  /** @returns true if another attempt follows; then the caller ends the failed one */
   #scheduleNext(failed: Attempt | null, headers: HeaderList | null, leg?: PairLeg): boolean {
-    const parts = this.#parts
-    const endpoint = this.#endpoint
-    if (this.#call.worker !== null) return false
-    const worker = failed === null ? null : failed.worker
-    const delayMs = nextAttemptDelayMs(parts.retry, {
-      resilience: worker === null ? null : worker.resilience,
-      headers,
-      number: this.#attemptCount,
-      usedMs: performance.now() - this.#startedAtMs,
-      totalMs: parts.limits.totalMs(worker),
-      hasAnother: () => failed !== null && this.#hasAnother(failed, leg),
-    })
-    const workerType = worker === null ? 'regular' : worker.workerType
-    if (delayMs === null) {
-      if (this.#attemptCount > 1) parts.traffic?.exhausted(workerType, endpoint)
-      return false
-    }
-    parts.log.debug(
-      {
-        request_id: this.#call.ctx.requestId,
-        worker: worker?.url,
-        attempt: this.#attemptCount,
-        delay_ms: delayMs,
-      },
-      'retrying upstream attempt',
-    )
-    this.#retries ??= { excluded: [], timer: null }
-    this.#retries.timer = setTimeout(() => {
-      parts.traffic?.retried(workerType, endpoint, this.#attemptCount + 1, delayMs)
-      this.#tryAgain()
-    }, delayMs)
-    return true
-  }
-
-  #hasAnother({ policy, worker }: Attempt, leg?: PairLeg): boolean {
-    // An onPick hook may choose the same worker again.
-    if (policy === CHOSEN_BY_HOOK.policy) return false
-    const excluded = (this.#retries?.excluded ?? []).concat(worker.slot)
-    const { accepts } = this.#call
-    return this.#parts.balance.hasUntried(this.#model, { leg, excluded, accepts })
-  }
-
-  /** Reports a failure to the breaker, at most once per request and worker. */
-  #blame(attempt: Attempt, fault: Fault): void {
-    const { slot } = attempt.worker
-    this.#blamed ??= []
-    if (this.#blamed.includes(slot)) return
-    this.#blamed.push(slot)
-    attempt.failed(fault)
+    return this.#retriesOf.schedule({ failed, number: this.#attemptCount, headers, leg })
   }
 
   /** Ends the attempt in favour of the next. @param failed the attempt, or the failed leg of a pair */
   #abandon(failed: Attempt): void {
-    this.#retries?.excluded.push(failed.worker.slot)
+    this.#retriesOf.excluded.push(failed.worker.slot)
     this.#endAttempt('retried')
   }
 
   #tryAgain(): void {
-    if (this.#retries !== null) this.#retries.timer = null
+    this.#stopDiscarding()
+    this.#exchange = null
+    this.#faults?.settle()
+    this.begin()
+  }
+
+  #stopDiscarding(): void {
     if (this.#isDiscarding) this.#exchange?.abort()
     this.#isDiscarding = false
-    this.#exchange = null
-    this.begin()
   }
 
   finish(): void {
@@ -488,10 +469,10 @@ export class CallRun implements OpenCall, PairHandler {
     const attempt = this.#attempt
     const hasFailed =
       status >= 400 && attempt !== null && this.#parts.retry.isFailure(status, attempt.worker.resilience)
-    if (hasFailed) this.#blame(attempt, 'answered')
+    if (hasFailed) this.#faultsOf.blame(attempt, 'answered')
     else attempt?.succeeded()
     if (attempt !== null && status < 400) this.#working(attempt)
-    if (this.#suspects !== null && status < 400) this.#blameSuspects(this.#suspects)
+    if (status < 400) this.#faults?.served()
     this.#endAttempt(hasFailed ? 'failure' : 'success')
     this.#meter?.done(this.#call.ctx, status)
   }
@@ -512,8 +493,10 @@ export class CallRun implements OpenCall, PairHandler {
   fail(error: unknown): void {
     // An error that another worker might avoid counts as a failure of this one.
     const attempt = this.#attempt
-    if (attempt !== null && error instanceof GatewayError && error.isRetryable)
-      this.#blame(attempt, 'answered')
+    if (attempt !== null && error instanceof GatewayError && error.isRetryable) {
+      if (this.status !== 0) this.#faultsOf.unusable(attempt.worker, this.status, this.#notes)
+      this.#faultsOf.blame(attempt, 'answered')
+    }
     this.#giveUp(error)
   }
 
@@ -522,7 +505,7 @@ export class CallRun implements OpenCall, PairHandler {
     this.#exchange?.abort()
     if (this.isOver) return
     this.isOver = true
-    this.#clearTimer()
+    this.#retries?.cancel()
     this.#endAttempt('failure')
     if (this.#meter === null) this.#countUnrouted(error)
     else this.#meter.done(this.#call.ctx, error instanceof GatewayError ? error.status : 500)
@@ -537,13 +520,9 @@ export class CallRun implements OpenCall, PairHandler {
     this.#exchange?.abort()
     if (this.isOver) return
     this.isOver = true
-    this.#clearTimer()
+    this.#retries?.cancel()
     this.#endAttempt('cancelled')
     this.#meter?.done(this.#call.ctx, 0)
-  }
-
-  #clearTimer(): void {
-    if (this.#retries?.timer) clearTimeout(this.#retries.timer)
   }
 
   /** Releases the in-flight count and reports the attempt to onAttempt hooks. */
@@ -553,6 +532,8 @@ export class CallRun implements OpenCall, PairHandler {
     if (attempt === null) return
     this.#attempt = null
     attempt.release()
+    if (this.#call.stream) this.#parts.streams.remove(this)
+    if (outcome !== 'retried') this.#faults?.settle()
     if (notes === null) return
     this.#notes = null
     const reports = toReports(attempt, notes, this.#attemptCount, outcome)

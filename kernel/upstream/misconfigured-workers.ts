@@ -24,8 +24,11 @@ export function mayHoldCredential(header: string): boolean {
 const MESSAGES = {
   credentials: "worker rejects the gateway's credentials",
   stream: 'worker answers a stream request without a stream',
+  page: 'worker answers requests with an HTML page',
   model: 'worker does not serve a model that it lists',
 } as const
+
+export type Misconfiguration = keyof typeof MESSAGES
 
 export class MisconfiguredWorkers {
   readonly #log: Logger
@@ -36,7 +39,7 @@ export class MisconfiguredWorkers {
     this.#log = log
   }
 
-  found(worker: WorkerEntry, fault: keyof typeof MESSAGES, status: number, model: string): void {
+  found(worker: WorkerEntry, fault: Misconfiguration, status: number, model: string): void {
     if (this.#sinceMs.has(worker)) return
     this.#sinceMs.set(worker, performance.now())
     const fields = { worker: worker.url, status, model, has_api_key: worker.apiKey !== null }

@@ -53,6 +53,10 @@ export class PairAttempt implements Attempt {
     return leg === 'prefill' ? this.prefill : this.decode
   }
 
+  firstByte(): void {
+    this.decode.firstByte()
+  }
+
   /** Of the decode worker; the prefill worker's result is reported when its own response has ended. */
   succeeded(): void {
     this.decode.succeeded()

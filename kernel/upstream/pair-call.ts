@@ -55,8 +55,9 @@ export class OpenPair implements PairCall {
 
   open(leg: PairLeg, request: UpstreamRequest, handler: UpstreamHandler): Exchange {
     const { worker } = this.#attempt.leg(leg)
-    const { transports, limits } = this.#source.parts
-    return transports.of(worker).open(worker, request, limits.after(worker, this.#source.usedMs), handler)
+    const { call, parts, model, usedMs } = this.#source
+    const limits = parts.limits.after(worker, model, call.stream, usedMs)
+    return parts.transports.of(worker).open(worker, request, limits, handler)
   }
 
   prefillAnswered(status: number): void {

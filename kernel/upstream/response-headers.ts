@@ -104,6 +104,11 @@ export function isStream(headers: HeaderList): boolean {
   return STREAM_TYPE.test(headerOf(headers, 'content-type') ?? '')
 }
 
+/** True for a page, such as the sign-in form of a proxy: no inference API answers with one. */
+export function isPage(headers: HeaderList): boolean {
+  return headerOf(headers, 'content-type')?.startsWith('text/html') === true
+}
+
 /** True for an uncompressed event stream, in which heartbeat lines may be inserted between events. */
 export function isPlainEventStream(headers: HeaderList): boolean {
   return (

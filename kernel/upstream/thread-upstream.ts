@@ -12,15 +12,17 @@ import { type HeaderList, type Transport, UpstreamFailure } from '../contracts/t
 import type { RelayOptions, Upstream } from '../contracts/upstream.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
 import { GatewayError } from '../errors/gateway-error.ts'
-import { type CallParts, WorkerLimits } from './call-parts.ts'
+import type { CallParts } from './call-parts.ts'
 import { CallRun } from './call-run.ts'
 import { MisconfiguredWorkers } from './misconfigured-workers.ts'
 import { OutgoingHeaders } from './outgoing.ts'
 import { ANY_MODEL, Relay } from './relay.ts'
 import { ClientHeaders } from './response-headers.ts'
 import { RetryRules } from './retry.ts'
+import { StalledStreams } from './stalled-streams.ts'
 import { Transports } from './transports.ts'
 import { toUpstreamError, upstreamErrors } from './upstream-errors.ts'
+import { WorkerLimits } from './worker-limits.ts'
 
 export interface ThreadUpstreamOptions {
   readonly balance: WorkerBalance
@@ -45,6 +47,7 @@ export class ThreadUpstream implements Upstream {
       limits: new WorkerLimits(config),
       retry: new RetryRules(retry),
       traffic: null,
+      streams: new StalledStreams(balance.stalls),
       log,
     }
   }
@@ -93,6 +96,7 @@ export class ThreadUpstream implements Upstream {
   }
 
   close(): void {
+    this.#parts.streams.close()
     this.#parts.transports.close()
   }
 

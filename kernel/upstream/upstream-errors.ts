@@ -48,6 +48,12 @@ export const upstreamErrors = defineErrors('upstream', {
     retry: 'before-first-byte',
     text: () => 'a worker answered a stream request without a stream',
   },
+  worker_answered_page: {
+    kind: 'bad_gateway',
+    source: 'worker',
+    retry: 'before-first-byte',
+    text: () => 'a worker answered with an HTML page; the operator of the gateway must correct its url',
+  },
   worker_refused: {
     kind: 'bad_gateway',
     source: 'worker',
@@ -62,6 +68,11 @@ export const upstreamErrors = defineErrors('upstream', {
     kind: 'gateway_timeout',
     source: 'worker',
     text: () => "the worker's response ended early: silence for longer than the idle limit",
+  },
+  stream_first_token_timeout: {
+    kind: 'gateway_timeout',
+    source: 'worker',
+    text: () => "the worker's response ended early: no byte of the body within the first-token limit",
   },
   stream_timeout: {
     kind: 'gateway_timeout',
@@ -91,7 +102,7 @@ export function toUpstreamError(failure: UpstreamFailure, hasResponse: boolean):
     case 'connect':
       return upstreamErrors.call_upstream_connection_failed.with({ cause })
     case 'first_byte_timeout':
-      return upstreamErrors.call_upstream_timeout.with({ cause }, 'no response within the first-byte limit')
+      return upstreamErrors.call_upstream_timeout.with({ cause }, 'no response within headMs or firstTokenMs')
     case 'idle_timeout':
       return upstreamErrors.call_upstream_timeout.with({ cause }, 'silence for longer than the idle limit')
     case 'request_timeout':
@@ -110,6 +121,8 @@ export function toUpstreamError(failure: UpstreamFailure, hasResponse: boolean):
 function toBrokenResponse(failure: UpstreamFailure): GatewayError {
   const cause = failure
   switch (failure.kind) {
+    case 'first_byte_timeout':
+      return upstreamErrors.stream_first_token_timeout.with({ cause })
     case 'idle_timeout':
       return upstreamErrors.stream_idle_timeout.with({ cause })
     case 'request_timeout':

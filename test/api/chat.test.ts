@@ -214,7 +214,7 @@ test('a connection dropped before the first byte is a 502, in mid-stream an erro
 })
 
 test('a worker that sends no first byte within the timeout is a 504', async () => {
-  const fleet = await openFleet({ kernel: { upstream: { firstByteMs: 100 } } })
+  const fleet = await openFleet({ kernel: { upstream: { headMs: 100, firstTokenMs: 100 } } })
   fleet.workers[0].script(`POST ${CHAT}`, { kind: 'hang' })
   const reply = await fleet.post(CHAT, chat)
   expect(reply.status).toBe(504)
@@ -385,7 +385,7 @@ describe('model and server info', () => {
       const empty = await (await openFleet({ workers: [] })).get(path)
       expect(empty.status).toBe(503)
       expect(await empty.json()).toMatchObject({ error: { type: 'service_unavailable', code: 'no_workers' } })
-      const fleet = await openFleet({ kernel: { upstream: { firstByteMs: 1_000 } } })
+      const fleet = await openFleet({ kernel: { upstream: { headMs: 1_000, firstTokenMs: 1_000 } } })
       fleet.workers[0].script(`GET ${path}`, dropAnswer())
       expect((await fleet.get(path)).status).toBe(502)
       fleet.workers[0].script(`GET ${path}`, { kind: 'hang' })

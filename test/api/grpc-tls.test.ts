@@ -106,7 +106,7 @@ describe('engines with a certificate of an unknown CA', () => {
     const failed = Promise.withResolvers<UpstreamFailure>()
     try {
       const worker = workerEntry({ slot: 0, url: engine.url, connectionMode: 'grpc', runtimeType: 'sglang' })
-      const limits = { connectMs: 5_000, firstByteMs: 5_000, idleMs: 5_000, requestMs: 0 }
+      const limits = { connectMs: 5_000, headMs: 5_000, firstTokenMs: 0, idleMs: 5_000, requestMs: 0 }
       const request = { method: 'POST', path: '/x.Y/Z', headers: [], body: Buffer.from('secret') }
       transport.open(worker, request, limits, {
         onResponseStart() {},

@@ -25,7 +25,10 @@ interface Rig {
 }
 
 const IDLE_MS = 250
-const kernel = { upstream: { idleMs: IDLE_MS, firstByteMs: 1_000 }, retry: { maxAttempts: 1 } }
+const kernel = {
+  upstream: { idleMs: IDLE_MS, headMs: 1_000, firstTokenMs: 1_000 },
+  retry: { maxAttempts: 1 },
+}
 const SSE = { headers: { 'content-type': 'text/event-stream' } }
 /** Sends earlier events in a separate chunk. */
 const BEAT: StreamStep = { waitMs: 25 }

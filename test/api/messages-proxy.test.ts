@@ -201,7 +201,7 @@ test('a comment after the last event of a relayed stream is not an error', async
 test('an unreachable worker is a 502, a late response a 504', async () => {
   const { create, workers } = await openMessages({
     workers: [VENDOR],
-    kernel: { retry: { maxAttempts: 1 }, upstream: { firstByteMs: 200 } },
+    kernel: { retry: { maxAttempts: 1 }, upstream: { headMs: 200, firstTokenMs: 200 } },
   })
   workers[0].script(MESSAGES, hangAnswer())
   const late = await create()

@@ -52,7 +52,7 @@ beforeAll(async () => {
       policy: 'least_load',
       retry: { maxAttempts: 2, initialBackoffMs: 1, maxBackoffMs: 2 },
       breaker: { failureThreshold: 2 },
-      upstream: { firstByteMs: 1_000 },
+      upstream: { headMs: 1_000, firstTokenMs: 1_000 },
     },
     plugins: {
       pairs: {},

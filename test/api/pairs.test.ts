@@ -526,7 +526,11 @@ test('after hundreds of pairs with every combination of outcomes, all counts are
   const prefill = () => outcomes[Math.floor(turn++ / outcomes.length) % outcomes.length]
   const decode = () => outcomes[(turn * 3) % outcomes.length]
   const all = await setup([prefill, prefill], [decode, decode], {
-    kernel: { ...QUICK, breaker: { enabled: false }, upstream: { firstByteMs: 100, idleMs: 100 } },
+    kernel: {
+      ...QUICK,
+      breaker: { enabled: false },
+      upstream: { headMs: 100, firstTokenMs: 100, idleMs: 100 },
+    },
   })
   const one = async (index: number) => {
     const stream = all.stream()

@@ -288,7 +288,9 @@ describe('failures', () => {
   })
 
   test('the first-byte timeout: 504', async () => {
-    const { gateway } = await setup(hangAnswer(), { kernel: { upstream: { firstByteMs: 200 } } })
+    const { gateway } = await setup(hangAnswer(), {
+      kernel: { upstream: { headMs: 200, firstTokenMs: 200 } },
+    })
     expect((await send(gateway)).status).toBe(504)
   })
 

@@ -145,7 +145,7 @@ describe('retried failures', () => {
 
   test('so is one that refuses connections, or does not respond in time', async () => {
     const { send, workers } = await setup([hangAnswer(), hangAnswer(), jsonAnswer({ ok: 1 })], {
-      kernel: { retry: QUICK, upstream: { firstByteMs: 1_000 } },
+      kernel: { retry: QUICK, upstream: { headMs: 1_000, firstTokenMs: 1_000 } },
     })
     await workers[0].close()
     expect((await send()).status).toBe(200)
@@ -356,7 +356,7 @@ describe('the request timeout', () => {
 
   test('attempts share it: several hanging workers take no longer than one', async () => {
     const { send, attempts, idle } = await setup([hangAnswer(), hangAnswer(), hangAnswer()], {
-      kernel: { retry: QUICK, upstream: { firstByteMs: 1_000, requestMs: 2_500 } },
+      kernel: { retry: QUICK, upstream: { headMs: 1_000, firstTokenMs: 1_000, requestMs: 2_500 } },
     })
     const startedAtMs = performance.now()
     const reply = await send()
@@ -562,7 +562,11 @@ test('after a thousand requests with every kind of outcome, all counts are zero'
     return typeof outcome === 'function' ? outcome(request) : outcome
   }
   const { gateway, idle, table } = await setup([anyOutcome, anyOutcome, anyOutcome], {
-    kernel: { retry: QUICK, breaker: { enabled: false }, upstream: { firstByteMs: 100, idleMs: 100 } },
+    kernel: {
+      retry: QUICK,
+      breaker: { enabled: false },
+      upstream: { headMs: 100, firstTokenMs: 100, idleMs: 100 },
+    },
   })
   const one = async () => {
     const stream = openSse(`${gateway.url}/relay`, { body: { model: 'm', stream: true } })

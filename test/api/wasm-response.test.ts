@@ -150,7 +150,7 @@ describe('non-ASCII text in headers', () => {
 })
 
 describe('OnError', () => {
-  const kernel = { upstream: { firstByteMs: 200 }, retry: { maxAttempts: 1 } }
+  const kernel = { upstream: { headMs: 200, firstTokenMs: 200 }, retry: { maxAttempts: 1 } }
 
   test('runs once for a worker that does not respond in time, and replaces the body', async () => {
     const fleet = await openWasmFleet({}, { kernel })

@@ -187,6 +187,7 @@ describe('POST /workers', () => {
       connection_mode: 'http',
       runtime_type: 'vllm',
       labels: expect.objectContaining({ zone: 'a', version: '0.11.0' }),
+      traffic: expect.objectContaining({ requests: 0, last_error: null }),
       priority: 50,
       cost: 1,
       max_connection_attempts: 20,

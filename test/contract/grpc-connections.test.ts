@@ -19,7 +19,7 @@ const CONFIG: GrpcConfig = {
   maxReconnectWaitMs: 200,
   caFile: null,
 }
-const LIMITS = { connectMs: 5_000, firstByteMs: 5_000, idleMs: 5_000, requestMs: 0 }
+const LIMITS = { connectMs: 5_000, headMs: 5_000, firstTokenMs: 0, idleMs: 5_000, requestMs: 0 }
 
 const endings: (() => unknown)[] = []
 afterEach(() => {

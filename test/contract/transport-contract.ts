@@ -48,7 +48,7 @@ export interface ConnectionModeParts {
   close(): void
 }
 
-const NO_LIMITS: UpstreamLimits = { connectMs: 0, firstByteMs: 0, idleMs: 0, requestMs: 0 }
+const NO_LIMITS: UpstreamLimits = { connectMs: 0, headMs: 0, firstTokenMs: 0, idleMs: 0, requestMs: 0 }
 
 /** Records the callbacks in order. */
 class Witness implements UpstreamHandler {
@@ -170,7 +170,8 @@ export function transportContract(name: string, make: () => ConnectionModeParts)
     })
 
     test.each([
-      ['firstByteMs', 'silent', 'first_byte_timeout', false],
+      ['headMs', 'silent', 'first_byte_timeout', false],
+      ['firstTokenMs', 'silent', 'first_byte_timeout', false],
       ['requestMs', 'silent', 'request_timeout', false],
       ['idleMs', 'stuck', 'idle_timeout', true],
       ['requestMs', 'stuck', 'request_timeout', true],

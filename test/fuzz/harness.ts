@@ -82,7 +82,7 @@ export function startFuzzed(options: BuiltGatewayOptions): Promise<BuiltGateway>
       threads: 1,
       retry: { maxAttempts: 1 },
       breaker: { enabled: false },
-      upstream: { firstByteMs: 5_000, idleMs: 5_000, connectMs: 2_000 },
+      upstream: { headMs: 5_000, firstTokenMs: 5_000, idleMs: 5_000, connectMs: 2_000 },
       log: { level: 'error', access: false },
       ...options.kernel,
     },

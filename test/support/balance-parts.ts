@@ -16,6 +16,8 @@ export const defaultBreaker: BreakerConfig = {
   openMs: 60_000,
   halfOpenProbes: 1,
   lastWorkerRequests: 8,
+  maxOutlierShare: 0.5,
+  stallMs: 20_000,
 }
 
 /**

@@ -64,12 +64,20 @@ function removeUnknownKeys(
   for (const key of Object.keys(value)) {
     const child = childAt(node, key)
     if (child === null) {
-      findings.push({ path: [...path, key], text: unknownKeyText(key, knownKeys(node), path) })
+      findings.push({
+        path: [...path, key],
+        text: replacedKeyText(node, key) ?? unknownKeyText(key, knownKeys(node), path),
+      })
       delete value[key]
     } else {
       removeUnknownKeys(child, value[key], [...path, key], findings)
     }
   }
+}
+
+/** Names the settings that replace a removed one. */
+function replacedKeyText({ replacedKeys = {} }: SchemaNode, key: string): string | null {
+  return Object.hasOwn(replacedKeys, key) ? `was removed; use ${replacedKeys[key]}` : null
 }
 
 /** "is not known", with the nearest known path, or all known keys. */

@@ -19,6 +19,8 @@ export interface SchemaNode {
   readonly secret?: boolean
   /** Extension of the gateway: the value is the path of a file that is read at the start, or only when it is used. */
   readonly reads?: 'start' | 'use'
+  /** Extension of the gateway: removed keys, and what to use instead. */
+  readonly replacedKeys?: Readonly<Record<string, string>>
 }
 
 const ANYTHING: SchemaNode = Object.freeze({})

@@ -73,6 +73,7 @@ function attemptView(attempt: AttemptReport, arrivedAtMs: number): AttemptView {
     duration_ms: round(attempt.endedAtMs - attempt.startedAtMs),
     status: attempt.status === 0 ? null : attempt.status,
     failure: attempt.failure,
+    error: attempt.error?.text ?? null,
     outcome: attempt.outcome,
   }
 }

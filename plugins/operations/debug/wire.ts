@@ -27,6 +27,11 @@ export const AttemptView = Type.Object({
   duration_ms: Milliseconds('From the start of this attempt to its end'),
   status: Nullable(Type.Integer({ description: 'Status of the upstream response; null if there was none.' })),
   failure: Nullable(Type.String({ description: 'Kind of failure, such as `connect` or `reset`.' })),
+  error: Nullable(
+    Type.String({
+      description: 'Status and beginning of the body of a failed attempt, without credentials.',
+    }),
+  ),
   outcome: Type.String({ description: 'success, failure, retried or cancelled.' }),
 })
 

@@ -3,6 +3,7 @@ import { afterEach, expect, test, vi } from 'vitest'
 import { LabelLimit, modelLabelLimit } from '#shared'
 import { ThreadMetrics } from '../../../kernel/observe/metrics.ts'
 import type { HistogramFamily, ValueFamily } from '../../../kernel/observe/metrics-snapshot.ts'
+import { workerFigures } from '../../../test/support/worker-figures.ts'
 import { HttpMetrics } from './http-metrics.ts'
 import { declareEventLoopMetrics, declareProcessMetrics } from './process-metrics.ts'
 import { RouterMetrics, routerErrorType, routerKinds } from './router-metrics.ts'
@@ -170,6 +171,7 @@ test('worker gauges follow the table, without removed workers', () => {
     models: ['llama'],
     inFlight: 2,
     status: 'ready',
+    figures: workerFigures(),
     ...more,
   })
   let table = [
@@ -183,6 +185,27 @@ test('worker gauges follow the table, without removed workers', () => {
   expect(values(metrics, 'weir_worker_requests_active')).toEqual(['http://a 2', 'http://b 5', 'http://c 2'])
   expect(values(metrics, 'weir_worker_health')).toEqual(['http://a 1', 'http://c 1'])
   expect(values(metrics, 'weir_worker_state')).toEqual(['http://a 1', 'http://b 4', 'http://c 1'])
+  const failures = { answered: 3, silent: 2, unreachable: 1 }
+  table = [
+    sample('http://a', {
+      figures: workerFigures({
+        failures,
+        durationMs: 1_500,
+        firstByteMs: 250,
+        failureShare: 0.5,
+        isStalled: true,
+      }),
+    }),
+  ]
+  expect(values(metrics, 'weir_worker_failures_total')).toEqual([
+    'http://a,answered 3',
+    'http://a,silent 2',
+    'http://a,unreachable 1',
+  ])
+  expect(values(metrics, 'weir_worker_failure_ratio')).toEqual(['http://a 0.5'])
+  expect(values(metrics, 'weir_worker_stalled')).toEqual(['http://a 1'])
+  expect(values(metrics, 'weir_worker_duration_seconds')).toEqual(['http://a 1.5'])
+  expect(values(metrics, 'weir_worker_ttft_seconds')).toEqual(['http://a 0.25'])
   table = [sample('http://b')]
   expect(values(metrics, 'weir_worker_requests_active')).toEqual(['http://b 2'])
   const health = metrics.snapshot().find(({ name }) => name === 'weir_worker_health') as ValueFamily

@@ -67,6 +67,7 @@ export class TrafficMetrics implements TrafficWatch {
         models: worker.models.map((model) => model.id),
         inFlight: balance.inFlight(worker.slot),
         status: balance.status(worker.slot),
+        figures: balance.figures(worker.slot),
       })),
     )
   }

@@ -1,5 +1,5 @@
 /** Metrics of workers: gauges from the worker table on control, counters on each thread. */
-import type { CounterHandle, GaugeHandle, MetricFamily, Metrics } from '#kernel'
+import type { CounterHandle, GaugeHandle, MetricFamily, Metrics, WorkerFigures } from '#kernel'
 import {
   type ConnectionMode,
   labelKey,
@@ -20,6 +20,7 @@ export interface WorkerSample {
   /** Requests in flight over all threads. */
   readonly inFlight: number
   readonly status: WorkerStatus
+  readonly figures: WorkerFigures
 }
 
 /** Failure kind such as `connect` or `idle_timeout`, from a fixed set. */
@@ -93,7 +94,49 @@ export class WorkerMetrics {
       'State of the worker: 0 pending, 1 ready, 2 not ready, 3 failed, 4 draining.',
       ['worker'],
     )
-    const gauges = [poolSize, connections, requests, health, state]
+    const failures = new LiveGauge(
+      this.#metrics,
+      'weir_worker_failures_total',
+      'Failed attempts at the worker: answered with an error status, silent (no or an incomplete response), or unreachable.',
+      ['worker', 'class'],
+      'counter',
+    )
+    const failureShare = new LiveGauge(
+      this.#metrics,
+      'weir_worker_failure_ratio',
+      'Share of recent attempts at the worker that failed; a moving average.',
+      ['worker'],
+    )
+    const stalled = new LiveGauge(
+      this.#metrics,
+      'weir_worker_stalled',
+      '1 if a stream waits for a byte and no stream of the worker receives any, else 0.',
+      ['worker'],
+    )
+    const duration = new LiveGauge(
+      this.#metrics,
+      'weir_worker_duration_seconds',
+      'Duration of successful attempts at the worker; a moving average.',
+      ['worker'],
+    )
+    const firstByte = new LiveGauge(
+      this.#metrics,
+      'weir_worker_ttft_seconds',
+      'Time from an attempt at the worker to the first byte of the response body; a moving average.',
+      ['worker'],
+    )
+    const gauges = [
+      poolSize,
+      connections,
+      requests,
+      health,
+      state,
+      failures,
+      failureShare,
+      stalled,
+      duration,
+      firstByte,
+    ]
     this.#metrics.onCollect(() => {
       for (const gauge of gauges) gauge.begin()
       for (const worker of workers()) {
@@ -104,6 +147,12 @@ export class WorkerMetrics {
         requests.add(worker.inFlight, url)
         health.add(worker.status === 'ready' ? 1 : 0, url)
         state.add(WORKER_STATUS_CODE[worker.status], url)
+        const { figures } = worker
+        for (const [fault, count] of Object.entries(figures.failures)) failures.add(count, url, fault)
+        failureShare.add(figures.failureShare, url)
+        stalled.add(figures.isStalled ? 1 : 0, url)
+        if (figures.durationMs !== null) duration.add(figures.durationMs / 1000, url)
+        if (figures.firstByteMs !== null) firstByte.add(figures.firstByteMs / 1000, url)
       }
       for (const gauge of gauges) gauge.end()
     })
@@ -151,15 +200,21 @@ export class WorkerMetrics {
   }
 }
 
-/** A gauge whose series are exactly those added between `begin` and `end`. */
+/** A gauge, or a counter kept elsewhere, whose series are exactly those added between `begin` and `end`. */
 export class LiveGauge {
-  readonly #family: MetricFamily<GaugeHandle>
+  readonly #family: MetricFamily<GaugeHandle | CounterHandle>
   /** Series of the previous pass; those not added again are removed. */
   #stale = new Map<string, string[]>()
   #live = new Map<string, string[]>()
 
-  constructor(metrics: Metrics, name: string, help: string, labels: readonly string[]) {
-    this.#family = metrics.gauge({ name, help, labels })
+  constructor(
+    metrics: Metrics,
+    name: string,
+    help: string,
+    labels: readonly string[],
+    kind: 'gauge' | 'counter' = 'gauge',
+  ) {
+    this.#family = metrics[kind]({ name, help, labels })
   }
 
   begin(): void {

@@ -35,7 +35,7 @@ export function callWorker(
   worker: WorkerTarget,
   call: WorkerCall,
 ): Promise<WorkerResponse> {
-  const limits = { connectMs: 0, firstByteMs: 0, idleMs: 0, requestMs: call.timeoutMs }
+  const limits = { connectMs: 0, headMs: 0, firstTokenMs: 0, idleMs: 0, requestMs: call.timeoutMs }
   const request = {
     method: call.method,
     path: call.path,

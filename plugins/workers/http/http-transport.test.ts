@@ -23,7 +23,13 @@ const OPTIONS: HttpTransportOptions = {
   maxIdlePerWorker: 10,
   maxResponseHeaderBytes: 16384,
 }
-const LIMITS: UpstreamLimits = { connectMs: 5000, firstByteMs: 5000, idleMs: 5000, requestMs: 20000 }
+const LIMITS: UpstreamLimits = {
+  connectMs: 5000,
+  headMs: 5000,
+  firstTokenMs: 0,
+  idleMs: 5000,
+  requestMs: 20000,
+}
 const OK = 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok'
 const EVENTS = 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n'
 
@@ -641,15 +647,15 @@ describe('limits', () => {
 
   test('a missing response fails as first_byte_timeout and closes the connection', async () => {
     const worker = await startWorker()
-    const client = send(openTransport(), entryOf(worker), {}, { firstByteMs: 50 })
+    const client = send(openTransport(), entryOf(worker), {}, { headMs: 50 })
     const peer = await worker.peer(0)
     await Promise.all([client.done, once(peer.socket, 'close')])
     expect(client.failure).toMatchObject({ kind: 'first_byte_timeout', responseStarted: false })
   })
 
   test.each([
-    ['first_byte_timeout', { firstByteMs: 300 }],
-    ['idle_timeout', { firstByteMs: 0, idleMs: 300 }],
+    ['first_byte_timeout', { headMs: 300 }],
+    ['idle_timeout', { headMs: 0, firstTokenMs: 0, idleMs: 300 }],
   ])('a head that arrives byte by byte fails as %s: bytes do not extend the limit', async (kind, limits) => {
     const worker = await startWorker()
     const client = send(openTransport(), entryOf(worker), {}, limits)

@@ -13,7 +13,7 @@ export interface ControlParts {
   readonly checks: HealthChecks
   readonly loads: LoadMonitor
   readonly saved: SavedWorkers
-  readonly balance: Pick<WorkerBalance, 'setStatus' | 'status' | 'inFlight' | 'breakerState'>
+  readonly balance: Pick<WorkerBalance, 'setStatus' | 'status' | 'inFlight' | 'breakerState' | 'figures'>
   readonly controls: WorkerControls
   readonly config: WorkersConfig
   /** Registered and reserved together. */

@@ -1,11 +1,17 @@
 import { expect, test } from 'vitest'
+import { workerFigures } from '../../../test/support/worker-figures.ts'
 import { defaultConfig } from './config.ts'
 import { toList, toPendingRecord, toRecord } from './records.ts'
 import { buildWorker } from './worker.ts'
 import { toWorkerSpec } from './worker-spec.ts'
 
 const config = defaultConfig()
-const live = { status: () => 'ready' as const, inFlight: () => 3, breakerState: () => 'closed' as const }
+const live = {
+  status: () => 'ready' as const,
+  inFlight: () => 3,
+  breakerState: () => 'closed' as const,
+  figures: () => workerFigures(),
+}
 const secret = 'wk-secret'
 const spec = (more = {}) => toWorkerSpec({ url: 'https://api.openai.com', api_key: secret, ...more })
 const worker = (more = {}) =>

@@ -1,14 +1,14 @@
 /** Worker records as the routes return them. Built member by member, so that no secret can leak. */
-import type { DataParallelRank, WorkerBalance, WorkerControl } from '#kernel'
+import type { DataParallelRank, WorkerBalance, WorkerControl, WorkerFigures } from '#kernel'
 import type { WorkersConfig } from './config.ts'
 import type { JobStatus } from './jobs.ts'
 import type { Reservation } from './registry.ts'
-import type { WorkerList, WorkerRecord } from './wire.ts'
+import type { WorkerList, WorkerRecord, WorkerTraffic } from './wire.ts'
 import type { Worker } from './worker.ts'
 import { effectiveHealth, type HealthSettings, toDescribeTarget } from './worker-spec.ts'
 import { schemeOf } from './worker-url.ts'
 
-type Live = Pick<WorkerBalance, 'status' | 'inFlight' | 'breakerState'>
+type Live = Pick<WorkerBalance, 'status' | 'inFlight' | 'breakerState' | 'figures'>
 
 export function toRecord(worker: Worker, live: Live, job?: JobStatus): WorkerRecord {
   const { entry, spec } = worker
@@ -32,6 +32,7 @@ export function toRecord(worker: Worker, live: Live, job?: JobStatus): WorkerRec
     status,
     load: live.inFlight(entry.slot),
     breaker: live.breakerState(entry.slot),
+    traffic: toTrafficWire(live.figures(entry.slot)),
     ...(job !== undefined && { job_status: toJobStatusWire(job, spec.url) }),
   }
 }
@@ -93,6 +94,20 @@ function toHealthWire(health: HealthSettings): WorkerRecord['health'] {
     failure_threshold: health.failureThreshold,
     disable_health_check: health.isDisabled,
     drain_settle_secs: health.drainSettleSecs,
+  }
+}
+
+function toTrafficWire(figures: WorkerFigures): WorkerTraffic {
+  const { attempts, failures, failureShare, isStalled, durationMs, firstByteMs, lastError } = figures
+  return {
+    requests: attempts,
+    failures,
+    failure_share: Math.round(failureShare * 1000) / 1000,
+    is_stalled: isStalled,
+    duration_ms: durationMs,
+    ttft_ms: firstByteMs,
+    last_error: lastError?.text ?? null,
+    last_error_at: lastError === null ? null : Math.floor(lastError.atMs / 1000),
   }
 }
 

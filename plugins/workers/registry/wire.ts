@@ -83,6 +83,12 @@ export const HttpPoolSchema = Type.Object({
   pool_idle_timeout_secs: timerSecs('Closes idle connections after this many seconds.'),
   timeout_secs: timerSecs('Limit of the whole exchange including a streamed body, seconds. 0: no limit.'),
   connect_timeout_secs: timerSecs('Limit for connecting, seconds. 0: no limit.'),
+  head_timeout_secs: timerSecs(
+    'Limit from sending the request to the response head, if the client requested no stream, seconds. 0: no limit.',
+  ),
+  first_token_timeout_secs: timerSecs(
+    'Limit from sending the request to the first byte of a streamed body, seconds. 0: no limit.',
+  ),
 })
 export type HttpPoolWire = Static<typeof HttpPoolSchema>
 
@@ -182,6 +188,36 @@ export const JobStatusSchema = Type.Object({
   timestamp: Type.Integer({ description: 'Unix seconds of the last change of status.' }),
 })
 
+const Average = (description: string) => Type.Union([Type.Number(), Type.Null()], { description })
+
+/** Attempts since the registration, over all threads; those that a client cancelled are not counted. */
+const WorkerTrafficSchema = Type.Object(
+  {
+    requests: Type.Integer({ description: 'Attempts, including those that failed.' }),
+    failures: Type.Object({
+      answered: Type.Integer({
+        description: 'With an error status that counts as a failure, or a wrong format.',
+      }),
+      silent: Type.Integer({ description: 'Without a response, or with an incomplete one.' }),
+      unreachable: Type.Integer({ description: 'Without a connection.' }),
+    }),
+    failure_share: Type.Number({
+      description: 'Share of the recent attempts that failed, 0 to 1; a moving average.',
+    }),
+    is_stalled: Type.Boolean({
+      description: 'True if a stream waits for a byte and no stream of the worker receives any.',
+    }),
+    duration_ms: Average('Moving average of successful attempts, milliseconds; null before the first.'),
+    ttft_ms: Average('The same until the first byte of the body.'),
+    last_error: Type.Union([Type.String(), Type.Null()], {
+      description: 'Status and beginning of the body of the last failed attempt, without credentials.',
+    }),
+    last_error_at: Type.Union([Type.Integer(), Type.Null()], { description: 'Unix seconds.' }),
+  },
+  { description: 'Attempts of this gateway at the worker; absent until the registration is finished.' },
+)
+export type WorkerTraffic = Static<typeof WorkerTrafficSchema>
+
 export const WorkerRecordSchema = Type.Object(
   {
     id: Type.String({ description: 'UUID.' }),
@@ -223,6 +259,7 @@ export const WorkerRecordSchema = Type.Object(
         description: 'State of the circuit breaker; absent until the registration is finished.',
       }),
     ),
+    traffic: Type.Optional(WorkerTrafficSchema),
     job_status: Type.Optional(JobStatusSchema),
   },
   { additionalProperties: true },

@@ -151,6 +151,8 @@ export function toHttpPool(wire: HttpPoolWire | null | undefined): WorkerHttpPoo
     idleMs: toMs(wire.pool_idle_timeout_secs),
     requestMs: toMs(wire.timeout_secs),
     connectMs: toMs(wire.connect_timeout_secs),
+    headMs: toMs(wire.head_timeout_secs),
+    firstTokenMs: toMs(wire.first_token_timeout_secs),
   })
 }
 

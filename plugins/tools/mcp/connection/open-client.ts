@@ -148,7 +148,7 @@ function openPostClient(
   return new PostClient({
     peer,
     path: url.pathname + url.search,
-    limits: { connectMs, firstByteMs: 0, idleMs: 0, requestMs: responseMs },
+    limits: { connectMs, headMs: 0, firstTokenMs: 0, idleMs: 0, requestMs: responseMs },
     maxResponseBytes: maxMessageBytes,
     onFlood,
   })

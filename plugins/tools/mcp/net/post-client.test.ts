@@ -16,7 +16,7 @@ function openPostClient(maxResponseBytes = 100_000) {
     },
     close() {},
   }
-  const limits = { connectMs: 1, firstByteMs: 0, idleMs: 0, requestMs: 1 }
+  const limits = { connectMs: 1, headMs: 0, firstTokenMs: 0, idleMs: 0, requestMs: 1 }
   const onFlood = (error: Error) => void floods.push(error.message)
   return {
     client: new PostClient({ peer, path: '/mcp', limits, maxResponseBytes, onFlood }),

@@ -23,7 +23,13 @@ const CONFIG: GrpcConfig = {
   maxReconnectWaitMs: 5_000,
   caFile: null,
 }
-const LIMITS: UpstreamLimits = { connectMs: 5_000, firstByteMs: 5_000, idleMs: 5_000, requestMs: 0 }
+const LIMITS: UpstreamLimits = {
+  connectMs: 5_000,
+  headMs: 5_000,
+  firstTokenMs: 0,
+  idleMs: 5_000,
+  requestMs: 0,
+}
 const HEAD = { ':status': 200, 'content-type': 'application/grpc' }
 const cleanups: (() => unknown)[] = []
 

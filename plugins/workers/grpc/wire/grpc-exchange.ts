@@ -74,10 +74,10 @@ export class GrpcExchange implements Exchange, InboxOwner {
   }
 
   start(): void {
-    const { requestMs, firstByteMs, connectMs } = this.#limits
+    const { requestMs, connectMs } = this.#limits
     if (requestMs > 0) this.#requestTimer = setTimeout(() => this.#timeOut('request_timeout'), requestMs)
     if (!this.#connection.isConnecting) {
-      this.#enter('first_byte_timeout', firstByteMs)
+      this.#enter('first_byte_timeout', this.#firstMessageMs)
       this.#open()
       return
     }
@@ -88,7 +88,7 @@ export class GrpcExchange implements Exchange, InboxOwner {
         this.#closed()
         return
       }
-      this.#enter('first_byte_timeout', this.#isPaused ? 0 : firstByteMs)
+      this.#enter('first_byte_timeout', this.#isPaused ? 0 : this.#firstMessageMs)
       try {
         this.#open()
       } catch (error) {
@@ -96,6 +96,11 @@ export class GrpcExchange implements Exchange, InboxOwner {
         this.#closed()
       }
     })
+  }
+
+  /** Limit until the first message, which is the head of the response as well as the beginning of its body. */
+  get #firstMessageMs(): number {
+    return this.#limits.firstTokenMs || this.#limits.headMs
   }
 
   /** @throws the error of http2 if the connection is closed */
@@ -139,7 +144,7 @@ export class GrpcExchange implements Exchange, InboxOwner {
 
   #takeHead(headers: IncomingHttpHeaders): void {
     if (this.#isOver) return
-    this.#enterIdle(this.#isPaused ? 0 : this.#limits.idleMs)
+    if (this.#firstMessageMs === 0) this.#enterIdle(this.#isPaused ? 0 : this.#limits.idleMs)
     const problem = httpProblem(headers)
     this.#isForeign = problem !== null
     if (!this.#isPaused) this.#inbox.release()
@@ -188,6 +193,7 @@ export class GrpcExchange implements Exchange, InboxOwner {
   #takeMessage(message: Buffer): void {
     if (!this.#hasStarted) {
       this.#hasStarted = true
+      this.#enterIdle(this.#limits.idleMs)
       this.#handler.onResponseStart(200, NO_HEADERS, -1)
       if (this.#isOver) return
     }
@@ -255,9 +261,8 @@ export class GrpcExchange implements Exchange, InboxOwner {
     if (!this.#isPaused) return
     this.#isPaused = false
     if (this.#isOver) return
-    const { firstByteMs, idleMs } = this.#limits
-    if (this.#phase === 'first_byte_timeout') this.#enter(this.#phase, firstByteMs)
-    else if (this.#phase === 'idle_timeout') this.#enterIdle(idleMs)
+    if (this.#phase === 'first_byte_timeout') this.#enter(this.#phase, this.#firstMessageMs)
+    else if (this.#phase === 'idle_timeout') this.#enterIdle(this.#limits.idleMs)
     // Not synchronously, since readers may resume inside of a message callback.
     process.nextTick(() => this.#continue())
   }

@@ -13,10 +13,12 @@ import { type DeadlineKind, type Deadlines, TimedExchange } from './deadlines.ts
 
 const TIMEOUT_TEXT: Readonly<Record<DeadlineKind, string>> = {
   connect: 'the connect timeout passed',
-  first_byte_timeout: 'the first-byte timeout passed before the response headers arrived',
+  first_byte_timeout: 'the headMs timeout passed before the response headers arrived',
   idle_timeout: 'the idle timeout passed without a byte of the response',
   request_timeout: 'the request timeout passed before the response was complete',
 }
+
+const FIRST_TOKEN_TEXT = 'the firstTokenMs timeout passed before the first byte of the body arrived'
 
 /** A connection that breaks later, in milliseconds, was not closed while idle. */
 const RESEND_WITHIN_MS = 1_000
@@ -93,13 +95,14 @@ export class HttpExchange extends TimedExchange implements Exchange, PooledExcha
   }
 
   onRequestSent(): void {
-    this.deadlines.enterPhase(this, 'first_byte_timeout', this.limits.firstByteMs)
+    const { headMs, firstTokenMs } = this.limits
+    this.deadlines.enterPhase(this, 'first_byte_timeout', firstTokenMs || headMs)
   }
 
   /** Bytes of the response have arrived. */
   onBytes(): void {
     if (this.hasHead) {
-      this.phaseSinceMs = this.deadlines.stampMs
+      if (this.phase === 'idle_timeout') this.phaseSinceMs = this.deadlines.stampMs
       return
     }
     if (this.hasResponseStarted) return
@@ -107,16 +110,17 @@ export class HttpExchange extends TimedExchange implements Exchange, PooledExcha
     this.head = ''
     this.body = null
     // Bytes of an incomplete head do not extend the timeout.
-    if (this.limits.firstByteMs === 0) this.deadlines.enterPhase(this, 'idle_timeout', this.limits.idleMs)
+    if (this.phaseLimitMs === 0) this.deadlines.enterPhase(this, 'idle_timeout', this.limits.idleMs)
   }
 
   onHead(status: number, headers: HeaderList, contentLength: number): void {
     this.hasHead = true
-    this.deadlines.enterPhase(this, 'idle_timeout', this.limits.idleMs)
+    if (this.limits.firstTokenMs === 0) this.deadlines.enterPhase(this, 'idle_timeout', this.limits.idleMs)
     this.handler.onResponseStart(status, headers, contentLength)
   }
 
   onBody(chunk: Buffer): void {
+    if (this.phase !== 'idle_timeout') this.deadlines.enterPhase(this, 'idle_timeout', this.limits.idleMs)
     this.handler.onResponseData(chunk)
   }
 
@@ -159,7 +163,8 @@ export class HttpExchange extends TimedExchange implements Exchange, PooledExcha
   }
 
   override onDeadline(kind: DeadlineKind): void {
-    this.fail(kind, TIMEOUT_TEXT[kind])
+    const isFirstToken = kind === 'first_byte_timeout' && this.limits.firstTokenMs > 0
+    this.fail(kind, isFirstToken ? FIRST_TOKEN_TEXT : TIMEOUT_TEXT[kind])
   }
 
   fail(kind: UpstreamFailureKind, message: string, cause?: unknown): void {

@@ -64,7 +64,13 @@ async function listWorkers(command: Command, options: { model?: string; json?: b
 }
 
 function renderWorkers(workers: readonly WorkerRecord[]): string {
-  const headings = ['ID', 'URL', 'STATUS', 'MODELS', 'TYPE', 'ENGINE', 'PRIORITY', 'LOAD']
+  const headings = ['ID', 'URL', 'STATUS', 'MODELS', 'TYPE', 'ENGINE', 'PRIORITY', 'LOAD'].concat([
+    'BREAKER',
+    'REQUESTS',
+    'FAILED',
+    'LATENCY',
+    'TTFT',
+  ])
   const rows = workers.map((worker) => [
     worker.id,
     worker.url,
@@ -74,8 +80,37 @@ function renderWorkers(workers: readonly WorkerRecord[]): string {
     worker.runtime_type,
     worker.priority,
     worker.load,
+    ...trafficCells(worker),
   ])
-  return `${renderTable(headings, rows)}${workers.map(problemOf).join('')}`
+  return `${renderTable(headings, rows)}${workers.map(problemOf).join('')}${workers.map(lastErrorOf).join('')}`
+}
+
+function trafficCells({ breaker, traffic }: WorkerRecord): (string | number)[] {
+  if (traffic === undefined) return ['-', '-', '-', '-', '-']
+  const { answered, silent, unreachable } = traffic.failures
+  const failed = answered + silent + unreachable
+  const share = traffic.failure_share < 0.01 ? '' : ` (${Math.round(traffic.failure_share * 100)} % recently)`
+  return [
+    traffic.is_stalled ? 'stalled' : (breaker ?? '-'),
+    traffic.requests,
+    `${failed}${share}`,
+    shownMs(traffic.duration_ms),
+    shownMs(traffic.ttft_ms),
+  ]
+}
+
+function shownMs(ms: number | null): string {
+  if (ms === null) return '-'
+  return ms < 1_000 ? `${Math.round(ms)} ms` : `${(ms / 1_000).toFixed(1)} s`
+}
+
+/** Older errors are not shown beside the table. */
+const MAX_ERROR_AGE_SEC = 600
+
+function lastErrorOf({ url, traffic }: WorkerRecord): string {
+  if (traffic?.last_error == null || traffic.last_error_at === null) return ''
+  const ageSec = Math.max(0, Math.round(Date.now() / 1000 - traffic.last_error_at))
+  return ageSec > MAX_ERROR_AGE_SEC ? '' : `\n${url}, ${ageSec} s ago: ${printable(traffic.last_error)}`
 }
 
 /** Why a worker is not ready yet, as a line of its own: reasons are too long for a column. */

@@ -121,7 +121,7 @@ async function askFirstReady(host: Host, ctx: RequestContext, about: 'model' | '
     ({ connectionMode }) => controls.controlOf(connectionMode)?.info !== undefined,
   )
   if (worker === undefined) throw chatErrors.no_workers()
-  const timeoutMs = kernelConfig.upstream.firstByteMs || kernelConfig.upstream.requestMs
+  const timeoutMs = kernelConfig.upstream.headMs || kernelConfig.upstream.requestMs
   const info = await controls.controlOf(worker.connectionMode)?.info?.(worker, about, timeoutMs)
   if (info?.kind !== 'reply')
     return ctx.json(200, COMPLETE[about](info?.kind === 'members' ? info.members : {}, worker))

@@ -1,0 +1,61 @@
+/** Finds workers whose streams have stalled: no stream of the worker received a byte while one of them waits for it. */
+import type { StallReports } from '../balance/worker-balance.ts'
+
+/** Period of the check, and resolution of the time of a byte, milliseconds. */
+const CHECK_MS = 1_000
+
+export interface WatchedStream {
+  readonly slot: number
+  /** Start of its attempt, `performance.now()`. */
+  readonly attemptedAtMs: number
+  /** `StalledStreams.nowMs` of the last byte; -1 before the first. */
+  readonly byteAtMs: number
+  /** The client reads too slowly. */
+  readonly isPaused: boolean
+}
+
+export class StalledStreams {
+  /** Time of the last check: a clock that costs nothing per chunk. */
+  nowMs = performance.now()
+  readonly #open = new Set<WatchedStream>()
+  readonly #reports: StallReports
+  #timer: NodeJS.Timeout | null = null
+
+  constructor(reports: StallReports) {
+    this.#reports = reports
+  }
+
+  add(stream: WatchedStream): void {
+    this.#open.add(stream)
+    if (this.#timer !== null) return
+    this.nowMs = performance.now()
+    this.#timer = setInterval(() => this.#check(), CHECK_MS).unref()
+  }
+
+  remove(stream: WatchedStream): void {
+    this.#open.delete(stream)
+  }
+
+  close(): void {
+    if (this.#timer !== null) clearInterval(this.#timer)
+    this.#timer = null
+  }
+
+  #check(): void {
+    if (this.#open.size === 0) {
+      this.close()
+      return
+    }
+    const lastMs = this.nowMs
+    const { stallMs } = this.#reports
+    this.nowMs = performance.now()
+    const waiting = new Set<number>()
+    const progressed = new Set<number>()
+    for (const { slot, attemptedAtMs, byteAtMs, isPaused } of this.#open) {
+      if (byteAtMs >= lastMs) progressed.add(slot)
+      else if (!isPaused && this.nowMs - Math.max(attemptedAtMs, byteAtMs) >= stallMs) waiting.add(slot)
+    }
+    for (const slot of progressed) this.#reports.progressed(slot)
+    if (stallMs > 0) for (const slot of waiting) if (!progressed.has(slot)) this.#reports.stalled(slot)
+  }
+}
