@@ -1,6 +1,6 @@
 /** The request context as calls to workers see it. Implemented by `http/context.ts`. */
 import type { RouteHooks } from './hook.ts'
-import type { RequestContext, TokenCounts } from './request.ts'
+import type { RequestContext, TokenUsage } from './request.ts'
 import type { HeaderList } from './transport.ts'
 
 /** Follows the response that it writes. */
@@ -23,7 +23,7 @@ export interface RelayContext extends RequestContext {
   /** URL of the worker that was chosen last, for the access line; never shown to clients. */
   workerUrl: string | null
   model: string | null
-  tokens: TokenCounts | null
+  usage: TokenUsage | null
   /** Attempts at workers, over all calls. */
   attempts: number
   /** Generations begun for it so far. */

@@ -11,7 +11,7 @@ import type {
   RoutingPeek,
   StreamOptions,
   StreamWriter,
-  TokenCounts,
+  TokenUsage,
 } from '../contracts/request.ts'
 import type { HeaderList } from '../contracts/transport.ts'
 import type { GatewayError } from '../errors/gateway-error.ts'
@@ -57,7 +57,7 @@ export class HttpContext implements ServedRequest, ResponseOwner {
   /** Set by the relay, for the access line and metrics. */
   workerUrl: string | null = null
   model: string | null = null
-  tokens: TokenCounts | null = null
+  usage: TokenUsage | null = null
   attempts = 0
   generationCount = 0
   /** Plugin values by slot index; created with the first one. */

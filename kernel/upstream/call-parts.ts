@@ -20,6 +20,8 @@ export interface CallParts {
   readonly retry: RetryRules
   /** Null without a traffic observer; set before the first call. */
   traffic: TrafficWatch | null
+  /** Token usage of relayed responses is counted. */
+  countsUsage: boolean
   readonly log: Logger
 }
 

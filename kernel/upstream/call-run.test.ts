@@ -117,6 +117,7 @@ class Stage {
       limits: new WorkerLimits(LIMITS),
       retry: new RetryRules(retry),
       traffic: null,
+      countsUsage: false,
       log,
     } as unknown as CallParts
   }

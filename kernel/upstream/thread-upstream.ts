@@ -45,6 +45,7 @@ export class ThreadUpstream implements Upstream {
       limits: new WorkerLimits(config),
       retry: new RetryRules(retry),
       traffic: null,
+      countsUsage: false,
       log,
     }
   }
@@ -61,6 +62,11 @@ export class ThreadUpstream implements Upstream {
   /** Null without a traffic observer. */
   set traffic(traffic: TrafficWatch | null) {
     this.#parts.traffic = traffic
+    if (traffic !== null) this.countUsage()
+  }
+
+  countUsage(): void {
+    this.#parts.countsUsage = true
   }
 
   /** One transport per connection mode. */

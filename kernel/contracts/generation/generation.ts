@@ -223,6 +223,8 @@ export interface PassThrough {
   readonly headers?: readonly string[]
   /** As `RelayOptions.checkCompletion`. */
   readonly checkCompletion?: RelayOptions['checkCompletion']
+  /** As `RelayOptions.usage`. */
+  readonly usage?: RelayOptions['usage']
 }
 
 /** A prompt that an adapter prepared before a worker is picked, for every attempt. */
