@@ -18,6 +18,8 @@ const NO_BYTES = Buffer.alloc(0)
 export class StreamUsage {
   readonly #isMetaInfo: boolean
   readonly #removes: boolean
+  /** Engines may report cumulative usage in every chunk of chat: only the last one is read. */
+  readonly #readsLast: boolean
   readonly #splitter = new EventSplitter()
   #isGivenUp = false
   /** Last event with usage that is not read yet. */
@@ -30,6 +32,7 @@ export class StreamUsage {
   constructor(report: UsageReport, removes: boolean) {
     this.#isMetaInfo = report === 'meta_info'
     this.#removes = removes
+    this.#readsLast = report === 'on_request' && !removes
   }
 
   /** @param chunk valid during the call @returns the bytes for the client; empty if there are none yet. bench: relay-sse */
@@ -83,7 +86,7 @@ export class StreamUsage {
       }
       const event = events.subarray(start, end)
       if (this.#isMetaInfo) this.#takeMetaInfo(event)
-      else if (!this.#removes) this.#unread = Buffer.from(event)
+      else if (this.#readsLast) this.#unread = Buffer.from(event)
       else if (this.#take(event)) {
         kept = Buffer.concat([kept, events.subarray(keptUntil, start)])
         keptUntil = end
