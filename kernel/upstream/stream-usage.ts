@@ -74,7 +74,7 @@ export class StreamUsage {
   }
 
   #scanFrom(events: Buffer, first: number): Buffer {
-    let kept = NO_BYTES
+    const kept: Buffer[] = []
     let keptUntil = 0
     let start = 0
     for (let at = first; at >= 0; at = this.#find(events, start)) {
@@ -88,12 +88,14 @@ export class StreamUsage {
       if (this.#isMetaInfo) this.#takeMetaInfo(event)
       else if (this.#readsLast) this.#unread = Buffer.from(event)
       else if (this.#take(event)) {
-        kept = Buffer.concat([kept, events.subarray(keptUntil, start)])
+        kept.push(events.subarray(keptUntil, start))
         keptUntil = end
       }
       start = end
     }
-    return keptUntil === 0 ? events : Buffer.concat([kept, events.subarray(keptUntil)])
+    if (kept.length === 0) return events
+    kept.push(events.subarray(keptUntil))
+    return Buffer.concat(kept)
   }
 
   /** @returns true for an event of usage alone: a chunk of chat or completions without choices */

@@ -49,3 +49,11 @@ test('the answers of a /generate batch add up', () => {
     reasoning: 0,
   })
 })
+
+test('a body of many members named usage takes linear time', () => {
+  const members = '"usage":{},'.repeat(90_000)
+  const before = process.cpuUsage()
+  expect(usageIn(`{"x":{${members}"y":{}}}`)).toBeNull()
+  const { user, system } = process.cpuUsage(before)
+  expect((user + system) / 1_000).toBeLessThan(1_000)
+})

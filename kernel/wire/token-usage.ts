@@ -20,6 +20,8 @@ const PROMPT = Buffer.from('"prompt_tokens"')
 const COMPLETION = Buffer.from('"completion_tokens"')
 const CACHED = Buffer.from('"cached_tokens"')
 const MAX_DIGITS = 15
+/** Members of this name that are looked at, from the end of a body: each may cost a walk to the end. */
+const MAX_CANDIDATES = 8
 
 /** Position of the next usage object's name; -1 if there is none. `"usage": null` does not count. */
 export function findUsage(bytes: Buffer, from: number): number {
@@ -32,7 +34,7 @@ export function findUsage(bytes: Buffer, from: number): number {
 /** Usage of a JSON body. @param body the whole body, or its end @returns null if it has no member `usage` at the top level */
 export function usageOfBody(body: Buffer): TokenUsage | null {
   let at = body.lastIndexOf(USAGE)
-  while (at >= 0) {
+  for (let candidate = 0; at >= 0 && candidate < MAX_CANDIDATES; candidate++) {
     const start = valueAt(body, at + USAGE.length)
     const end = body[start] === OPEN_BRACE ? skipValue(body, start) : -1
     if (end >= 0 && closesBody(body, end)) return toTokenUsage(parse(body.toString('utf8', start, end)))

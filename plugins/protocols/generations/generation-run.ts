@@ -389,12 +389,21 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
   }
 
   abort(): void {
+    this.#countSoFar()
     this.#isOver = true
     this.#call?.abort()
   }
 
+  /** Counts the usage of a generation that does not finish. */
+  #countSoFar(): void {
+    if (this.#isOver || !this.#hasEmitted) return
+    const usage = this.#reader?.usage?.() ?? null
+    if (usage !== null) this.#call?.used(toUsage(usage))
+  }
+
   #failed(cause: unknown): void {
     if (this.#isOver) return
+    this.#countSoFar()
     this.#isOver = true
     this.#options.listener.onEvent({
       type: 'failed',
