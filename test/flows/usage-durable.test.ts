@@ -177,3 +177,27 @@ test(`after ${KILLS} kills during ${REQUESTS} requests the ledger is exact to th
   await last.command.stop()
   await worker.close()
 })
+
+test('a graceful end of the gateway loses no usage, also without durable', async () => {
+  const worker = await startScriptedWorker({ models: ['m'] })
+  worker.script('POST /v1/chat/completions', engine)
+  const dir = join(makeFolder(), 'data')
+  const start = () =>
+    startBuiltGateway({
+      plugins: { storage: { dir }, usage: {} },
+      workers: [{ url: worker.url, runtime_type: 'sglang', models: [{ id: 'm' }] }],
+    })
+  const first = await start()
+  const ask = { model: 'm', messages: [{ role: 'user', content: '3,2' }] }
+  const answers = Array.from({ length: 100 }, async () => {
+    const response = await first.send('POST', '/v1/chat/completions', ask)
+    return (await response.text()).length > 0 && response.status === 200
+  })
+  expect(new Set(await Promise.all(answers))).toEqual(new Set([true]))
+  await first.command.stop()
+  const second = await start()
+  const { total } = (await (await second.get('/usage')).json()) as { total: object }
+  expect(total).toMatchObject({ requests: 100, input_tokens: 300, output_tokens: 200 })
+  await second.command.stop()
+  await worker.close()
+})

@@ -24,6 +24,17 @@ import { readUsage } from './usage-report.ts'
 const StoreUsage = defineCommand<readonly UsageRow[], void>('usage.store')
 const ReadBudgets = defineCommand<{ tenant: string; key: string }, readonly BudgetState[]>('usage.budgets')
 
+/** Endpoints whose requests use tokens. */
+const GENERATING: ReadonlySet<string> = new Set([
+  'chat',
+  'classify',
+  'completions',
+  'embeddings',
+  'generate',
+  'messages',
+  'rerank',
+  'responses',
+])
 /** For the estimate of a prompt. */
 const BYTES_PER_TOKEN = 4
 
@@ -77,9 +88,11 @@ export default definePlugin({
     })
     const reservations = host.slot<Reservation>()
     const inference = { scope: 'all', routes: (route: RouteDefinition) => route.access === 'api' } as const
+    // Not those of one stored response, such as its cancellation.
+    const starts = ({ method, endpoint, path }: RouteDefinition) =>
+      method === 'POST' && endpoint !== undefined && GENERATING.has(endpoint) && !path.includes(':')
 
     const enter = (ctx: RequestContext): Promise<undefined> | undefined => {
-      if (ctx.method !== 'POST') return undefined
       const tokens = Math.ceil((Number(ctx.header('content-length')) || 0) / BYTES_PER_TOKEN)
       const reserved = budgets.reserve(tenantOf(ctx), ctx.identity?.keyId ?? '', tokens)
       if (reserved === null) return undefined
@@ -94,7 +107,8 @@ export default definePlugin({
       })
     }
     const gate = host.hook('onRequest', enter, {
-      ...inference,
+      scope: 'all',
+      routes: starts,
       order: 'early',
       headers: ['content-length'],
       startsOff: config.budgets.length === 0,
