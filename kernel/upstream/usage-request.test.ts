@@ -32,6 +32,7 @@ test('a body that requests usage, or has invalid options, stays as it is', () =>
     '{"stream_options":{"include_usage":true}}',
     '{"stream_options":"x"}',
     '{"stream_options":[1]}',
+    String.raw`{"stream_options":{"a":"\x"}}`,
   ])
     expect(ask(text)).toBe(text)
 })

@@ -23,10 +23,19 @@ export function usageEdit(body: Buffer, { streamOptionsStart: start }: RoutingPe
     return { start: open, end: open, text: ASKED }
   }
   const end = skipValue(body, start)
-  const options: unknown = JSON.parse(body.toString('utf8', start, end))
+  const options = parseOptions(body.toString('utf8', start, end))
   if (options !== null && !isObject(options)) return null
   if (options?.include_usage === true) return null
   return { start, end, text: JSON.stringify({ ...options, include_usage: true }) }
+}
+
+/** @returns undefined for a string with an invalid escape, which the scan of a body does not notice */
+function parseOptions(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
 }
 
 /** @param edits of ranges that do not overlap */

@@ -57,3 +57,17 @@ test('a body of many members named usage takes linear time', () => {
   const { user, system } = process.cpuUsage(before)
   expect((user + system) / 1_000).toBeLessThan(1_000)
 })
+
+test('an object of numbers at the end reads as any other form does', () => {
+  const forms = [
+    '"usage":{"prompt_tokens":12,"total_tokens":32,"completion_tokens":20}',
+    '"usage":{"prompt_tokens":12,"completion_tokens":20,"prompt_tokens":12}',
+    '"usage": {"prompt_tokens":12,"completion_tokens":20}',
+    '"usage":{"prompt_tokens":12,"completion_tokens":20,"prompt_tokens_details":null}',
+    '"usage":{"prompt_tokens":12.0,"completion_tokens":20}',
+  ]
+  for (const form of forms)
+    expect(usageIn(`{"id":"x",${form}}`), form).toEqual({ input: 12, output: 20, cached: 0, reasoning: 0 })
+  expect(usageIn('{"x":{"usage":{"prompt_tokens":12,"completion_tokens":20}}}')).toBeNull()
+  expect(usageIn('{"usage":{"prompt_tokens":12,"completion_tokens":20}')).toBeNull()
+})

@@ -13,11 +13,14 @@ import {
   skipSpace,
   skipString,
   skipValue,
+  skipWord,
 } from './json-bytes.ts'
 
 const USAGE = Buffer.from('"usage"')
 const PROMPT = Buffer.from('"prompt_tokens"')
 const COMPLETION = Buffer.from('"completion_tokens"')
+/** Of `"total_tokens"`. */
+const TOTAL_BYTES = 14
 const CACHED = Buffer.from('"cached_tokens"')
 const MAX_DIGITS = 15
 /** Members of this name that are looked at, from the end of a body: each may cost a walk to the end. */
@@ -36,12 +39,41 @@ export function usageOfBody(body: Buffer): TokenUsage | null {
   let at = body.lastIndexOf(USAGE)
   for (let candidate = 0; at >= 0 && candidate < MAX_CANDIDATES; candidate++) {
     const start = valueAt(body, at + USAGE.length)
+    const plain = plainUsage(body, start)
+    if (plain !== null) return plain
     const end = body[start] === OPEN_BRACE ? skipValue(body, start) : -1
     if (end >= 0 && closesBody(body, end)) return toTokenUsage(parse(body.toString('utf8', start, end)))
     if (at === 0) return null
     at = body.lastIndexOf(USAGE, at - 1)
   }
   return null
+}
+
+/**
+ * Usage of an object of numbers at the very end of a body, as most engines send it. bench: relay-json
+ * @returns null for any other form
+ */
+function plainUsage(body: Buffer, start: number): TokenUsage | null {
+  let input = -1
+  let output = -1
+  let at = start
+  while (body[at] === (at === start ? OPEN_BRACE : COMMA)) {
+    const name = at + 1
+    let end = name + 1
+    while (end < body.length && body[end] !== QUOTE) end++
+    at = end + 1
+    if (body[name] !== QUOTE || body[at++] !== COLON) return null
+    const value = at
+    let count = 0
+    while (body[at] >= 0x30 && body[at] <= 0x39) count = count * 10 + body[at++] - 0x30
+    if (at === value || at - value > MAX_DIGITS) return null
+    const length = end + 1 - name
+    if (length === PROMPT.length && skipWord(body, name, '"prompt_tokens"') > 0) input = count
+    else if (length === COMPLETION.length && skipWord(body, name, '"completion_tokens"') > 0) output = count
+    else if (length !== TOTAL_BYTES || skipWord(body, name, '"total_tokens"') < 0) return null
+  }
+  const isLast = body[at] === CLOSE_BRACE && body[at + 1] === CLOSE_BRACE && at + 2 === body.length
+  return isLast && input >= 0 && output >= 0 ? { input, output, cached: 0, reasoning: 0 } : null
 }
 
 /** True if only members of the top-level object follow; those of inner objects are content that a model may choose. */
