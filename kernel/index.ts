@@ -100,3 +100,5 @@ export {
   skipValue,
 } from './wire/json-bytes.ts'
 export { JsonScan } from './wire/json-scan.ts'
+export { StreamTail } from './wire/stream-tail.ts'
+export { toTokenUsage, usageOfBody } from './wire/token-usage.ts'

@@ -28,6 +28,7 @@ export const catalog: PluginCatalog = {
   tokenizers: () => import('./models/tokenizers/index.ts'),
   tracing: () => import('./operations/tracing/index.ts'),
   'trusted-proxies': () => import('./access/trusted-proxies/index.ts'),
+  usage: () => import('./access/usage/index.ts'),
   wasm: () => import('./wasm/index.ts'),
   workers: () => import('./workers/registry/index.ts'),
 }

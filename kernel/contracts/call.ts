@@ -3,7 +3,7 @@
  * one of detached work (`host.detached`).
  */
 import type { RelayContext } from './relay-context.ts'
-import type { TokenCounts } from './request.ts'
+import type { TokenUsage } from './request.ts'
 import type { HeaderList, UpstreamFailure, UpstreamRequest } from './transport.ts'
 import type { WorkerEntry } from './worker.ts'
 
@@ -68,7 +68,7 @@ export interface OpenCall {
   /** Ends the call as successful, if the caller knows that the response is complete; the handler is not called again. */
   finish(): void
   /** Adds the token usage of the response, for metrics, traces and the access log; before `finish`. */
-  used(tokens: TokenCounts): void
+  used(usage: TokenUsage): void
   /** Ends the call as failed; calls `onFailed`. */
   fail(error: unknown): void
   /**

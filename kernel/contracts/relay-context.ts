@@ -1,6 +1,6 @@
 /** The request context as calls to workers see it. Implemented by `http/context.ts`. */
 import type { RouteHooks, WorkerErrorText } from './hook.ts'
-import type { RequestContext, TokenCounts } from './request.ts'
+import type { RequestContext, TokenUsage } from './request.ts'
 import type { HeaderList } from './transport.ts'
 
 /** Follows the response that it writes. */
@@ -25,7 +25,7 @@ export interface RelayContext extends RequestContext {
   /** Of the last failed attempt, for the access line; null without one. */
   workerError: WorkerErrorText | null
   model: string | null
-  tokens: TokenCounts | null
+  usage: TokenUsage | null
   /** Attempts at workers, over all calls. */
   attempts: number
   /** Generations begun for it so far. */

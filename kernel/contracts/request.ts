@@ -25,12 +25,20 @@ export interface RoutingPeek {
   /** Byte range of the model's JSON value, quotes included; both -1 when there is none. */
   readonly modelStart: number
   readonly modelEnd: number
+  /** Position of the value of the top-level `stream_options`; -1 if there is none. */
+  readonly streamOptionsStart: number
 }
 
-/** Tokens of the generations of a request; responses that are relayed as bytes are not counted. */
-export interface TokenCounts {
+/** Tokens of the responses of a request, as workers report them. */
+export interface TokenUsage {
+  /** Of the prompt, those from a cache included. */
   readonly input: number
+  /** Of the answer, reasoning included. */
   readonly output: number
+  /** Of the input: read from a cache. */
+  readonly cached: number
+  /** Of the output. */
+  readonly reasoning: number
 }
 
 /** Writes one streamed response to the client. Chunks written in one turn of the event loop are sent together. */
@@ -77,8 +85,8 @@ export interface RequestContext extends RequestFacts {
 
   /** Canonical model name of the last call to a worker; null before the first. */
   readonly model: string | null
-  /** Sum over its generations so far; null while none reported. */
-  readonly tokens: TokenCounts | null
+  /** Sum over its calls to workers so far; null while no worker has reported any. */
+  readonly usage: TokenUsage | null
 
   /** Path parameter by name, percent-decoded; empty when the route has none of that name. */
   param(name: string): string

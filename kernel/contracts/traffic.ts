@@ -3,7 +3,7 @@
  * not throw.
  */
 import type { CandidateReport } from './hook.ts'
-import type { RequestContext, TokenCounts } from './request.ts'
+import type { RequestContext, TokenUsage } from './request.ts'
 import { token } from './token.ts'
 import type { UpstreamFailure } from './transport.ts'
 import type { WorkerEntry, WorkerType } from './worker.ts'
@@ -28,8 +28,8 @@ export interface CallWatch {
   answered(status: number): void
   /** @param worker at which the attempt failed */
   failed(worker: WorkerEntry, failure: UpstreamFailure, status: number): void
-  /** Token usage, before `done`; not called if the gateway does not parse the response. */
-  used(tokens: TokenCounts): void
+  /** Token usage of a response of the worker; not called if it reports none. After `done` for a response that broke off. */
+  used(ctx: RequestContext, worker: WorkerEntry, usage: TokenUsage): void
   /** @param status of the client's response; 0 if the client disconnected before */
   done(ctx: RequestContext, status: number): void
 }

@@ -7,6 +7,12 @@ import type { RequestContext } from './request.ts'
 import type { HeaderList, UpstreamRequest } from './transport.ts'
 import type { WorkerEntry } from './worker.ts'
 
+/**
+ * How the worker reports token usage in a response of the route: in `usage`, in event streams only if `stream_options` asks
+ * for it (chat and completions); in `usage` always (Responses, Messages, embeddings); or in `meta_info` (SGLang's `/generate`).
+ */
+export type UsageReport = 'on_request' | 'always' | 'meta_info'
+
 export interface RelayOptions {
   /** Model that the client sent; aliases are resolved and replaced in the body. Null accepts any worker. Default: the body's `model`. */
   readonly model?: string | null
@@ -25,6 +31,8 @@ export interface RelayOptions {
   readonly headers?: readonly string[]
   /** Creates the completion check of an event stream. Default: a stream that ends in order by HTTP is complete. */
   readonly checkCompletion?: () => StreamCompletionCheck
+  /** Default: the response reports no token usage. */
+  readonly usage?: UsageReport
 }
 
 /** Completion check of an event stream: whether the stream reached the last event of its format. */
@@ -49,6 +57,11 @@ export interface Upstream {
    * The handler is never called before this returns. Never throws.
    */
   open(call: Call, handler: CallHandler): OpenCall
+  /**
+   * Counts the token usage of relayed responses on this thread from now on; without a caller, and without a traffic
+   * observer, relays do not look for it.
+   */
+  countUsage(): void
   /** Canonical id of a model. @param model as the client sent it; null for any */
   canonicalModel(model: string | null): string
   /** The client's error for any failure of a call; errors without a table row are bugs and are logged. */

@@ -11,7 +11,7 @@ import type {
   RoutingPeek,
   StreamOptions,
   StreamWriter,
-  TokenCounts,
+  TokenUsage,
 } from '../contracts/request.ts'
 import type { HeaderList } from '../contracts/transport.ts'
 import type { GatewayError } from '../errors/gateway-error.ts'
@@ -58,7 +58,7 @@ export class HttpContext implements ServedRequest, ResponseOwner {
   workerUrl: string | null = null
   workerError: WorkerErrorText | null = null
   model: string | null = null
-  tokens: TokenCounts | null = null
+  usage: TokenUsage | null = null
   attempts = 0
   generationCount = 0
   /** Plugin values by slot index; created with the first one. */

@@ -12,11 +12,18 @@ describe('peekRouting', () => {
       stream: true,
       modelStart: 9,
       modelEnd: 12,
+      streamOptionsStart: -1,
     })
     expect(
       peek(' {\n"messages" : [{"model":"no","stream":true}] ,\t"stream":false,"model" : "yes" }\n'),
     ).toMatchObject({ model: 'yes', stream: false })
-    expect(peek('{}')).toEqual({ model: null, stream: false, modelStart: -1, modelEnd: -1 })
+    expect(peek('{}')).toEqual({
+      model: null,
+      stream: false,
+      modelStart: -1,
+      modelEnd: -1,
+      streamOptionsStart: -1,
+    })
     expect(peek('{"model":null,"stream":null}')).toMatchObject({ model: null, stream: false })
   })
 

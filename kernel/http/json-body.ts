@@ -30,8 +30,8 @@ export function toPeek(body: Buffer, scan: JsonScan, state: ScanState): RoutingP
   if (!scan.isObject) throw httpErrors.json_parse_error('it must be one object')
   if (scan.hasWrongModel) throw invalidField('model', `must be a string of at most ${MAX_MODEL_BYTES} bytes`)
   if (scan.hasWrongStream) throw invalidField('stream', 'must be true or false')
-  const { model, stream, modelStart, modelEnd } = scan
-  return { model, stream, modelStart, modelEnd }
+  const { model, stream, modelStart, modelEnd, streamOptionsStart } = scan
+  return { model, stream, modelStart, modelEnd, streamOptionsStart }
 }
 
 /** A completed scan and its result. */

@@ -11,8 +11,8 @@ function scanInSteps(body: Buffer, stepBytes: number, maxDepth = 128) {
     state = scan.run(Math.min(body.length, scan.reached + stepBytes))
     if (turns > body.length) throw new Error('the scan does not come to an end')
   }
-  const { at, model, modelStart, modelEnd, stream, containers, commas, isObject } = scan
-  return { state, at, model, modelStart, modelEnd, stream, containers, commas, isObject }
+  const { at, model, modelStart, modelEnd, streamOptionsStart, stream, containers, commas, isObject } = scan
+  return { state, at, model, modelStart, modelEnd, streamOptionsStart, stream, containers, commas, isObject }
 }
 
 const noisy = fc

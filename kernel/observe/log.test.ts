@@ -82,7 +82,7 @@ test('a request has one line with its known facts, without the query', () => {
     bytesOut: 12,
     workerUrl: 'http://w',
     model: 'm',
-    tokens: { input: 7, output: 3 },
+    usage: { input: 7, output: 3, cached: 0, reasoning: 0 },
     attempts: 2,
   })
   writeAccessLine(createAccessLogger({ level: 'info', thread: 1, destination }), ctx, 7.0004)

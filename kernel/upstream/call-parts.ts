@@ -21,5 +21,7 @@ export interface CallParts {
   /** Null without a traffic observer; set before the first call. */
   traffic: TrafficWatch | null
   readonly streams: StalledStreams
+  /** Token usage of relayed responses is counted. */
+  countsUsage: boolean
   readonly log: Logger
 }

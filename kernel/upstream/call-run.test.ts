@@ -121,6 +121,7 @@ class Stage {
       streams: new StalledStreams({ stallMs: 0, progressed() {}, stalled() {} }),
       retry: new RetryRules(retry),
       traffic: null,
+      countsUsage: false,
       log,
     } as unknown as CallParts
   }

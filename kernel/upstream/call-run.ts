@@ -6,7 +6,7 @@ import type { Attempt, Fault, PickOptions } from '../balance/worker-balance.ts'
 import type { Call, CallHandler, OpenCall } from '../contracts/call.ts'
 import type { AttemptReport } from '../contracts/hook.ts'
 import type { LegFault, PairHandler, PairLeg } from '../contracts/pair.ts'
-import type { TokenCounts } from '../contracts/request.ts'
+import type { TokenUsage } from '../contracts/request.ts'
 import type { CallWatch } from '../contracts/traffic.ts'
 import type {
   Exchange,
@@ -17,6 +17,7 @@ import type {
 } from '../contracts/transport.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
 import { GatewayError } from '../errors/gateway-error.ts'
+import { sumOfUsage } from '../wire/token-usage.ts'
 import type { AttemptNotes } from './attempt-notes.ts'
 import { openNotes, reportAttempts, toReports } from './attempt-reports.ts'
 import { CallFaults } from './call-faults.ts'
@@ -60,6 +61,8 @@ export class CallRun implements OpenCall, PairHandler, WatchedStream {
   /** The caller is paused; applies to later exchanges too. */
   #isPaused = false
   #meter: CallWatch | null = null
+  /** Worker of the last attempt; null before the first. */
+  #usedWorker: WorkerEntry | null = null
   #notes: AttemptNotes | null = null
 
   /** @param model canonical */
@@ -106,6 +109,7 @@ export class CallRun implements OpenCall, PairHandler, WatchedStream {
       }
       const { ctx } = this.#call
       this.#attempt = attempt
+      this.#usedWorker = attempt.worker
       ctx.workerUrl = attempt.worker.url
       ctx.model = this.#model
       ctx.attempts++
@@ -483,11 +487,12 @@ export class CallRun implements OpenCall, PairHandler, WatchedStream {
     if (attempt instanceof PairAttempt) misconfigured.working(attempt.prefill.worker)
   }
 
-  used({ input, output }: TokenCounts): void {
+  used(usage: TokenUsage): void {
     const { ctx } = this.#call
-    const before = ctx.tokens
-    ctx.tokens = { input: (before?.input ?? 0) + input, output: (before?.output ?? 0) + output }
-    this.#meter?.used({ input, output })
+    const before = ctx.usage
+    ctx.usage = before === null ? usage : sumOfUsage(before, usage)
+    const worker = this.#usedWorker
+    if (worker !== null) this.#meter?.used(ctx, worker, usage)
   }
 
   fail(error: unknown): void {

@@ -7,10 +7,14 @@ import type { RelayContext, SinkListener } from '../contracts/relay-context.ts'
 import { type HeaderList, UpstreamFailure, type UpstreamRequest } from '../contracts/transport.ts'
 import type { RelayOptions, StreamCompletionCheck } from '../contracts/upstream.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
+import { StreamTail } from '../wire/stream-tail.ts'
+import { usageOfBody, usageOfMetaInfo } from '../wire/token-usage.ts'
 import type { CallParts } from './call-parts.ts'
 import { CallRun } from './call-run.ts'
 import { headerOf, isPlainEventStream } from './response-headers.ts'
+import { StreamUsage } from './stream-usage.ts'
 import { upstreamErrors } from './upstream-errors.ts'
+import { usageEdit } from './usage-request.ts'
 import { canonicalBody, toWorkerRequest } from './worker-request.ts'
 
 /** Bodies with a Content-Length up to this are sent as one response; longer ones and those without it are streamed. */
@@ -19,6 +23,8 @@ const NO_BYTES = Buffer.alloc(0)
 /** Beginning of an error body that is read for its message. */
 const MAX_REFUSAL_BYTES = 65_536
 const MAX_REFUSAL_TEXT = 500
+/** End of a body of unknown length, in which its usage is looked for. */
+const USAGE_TAIL_BYTES = 2_048
 /** `{` after white space. */
 const JSON_START = /^\s*\{/
 
@@ -44,6 +50,14 @@ export class Relay implements Call, CallHandler, SinkListener {
   #refusal: Buffer[] | null = null
   /** Completion check of an event stream; null without one. */
   #check: StreamCompletionCheck | null = null
+  /** The client did not request the usage that the worker is asked for. */
+  #removesUsage = false
+  /** Usage of an event stream; null for other bodies, and if it is not counted. */
+  #streamUsage: StreamUsage | null = null
+  /** End of a body that is neither collected nor an event stream; null if its usage is not counted. */
+  #tail: StreamTail | null = null
+  /** Bytes that were held back until the stream ended. */
+  #rest: Buffer = NO_BYTES
 
   private constructor(ctx: RelayContext, options: RelayOptions, parts: CallParts, call: OpenCall | null) {
     this.ctx = ctx
@@ -75,8 +89,15 @@ export class Relay implements Call, CallHandler, SinkListener {
 
   requestFor(worker: WorkerEntry, model: string): UpstreamRequest {
     const { ctx } = this
-    const body = canonicalBody(ctx, this.model, model, ctx.rawBody)
+    const edit = this.#usage === 'on_request' && this.stream ? usageEdit(ctx.rawBody, ctx.peek()) : null
+    this.#removesUsage = edit !== null
+    const body = canonicalBody(ctx, this.model, model, edit)
     return toWorkerRequest(ctx, this.#options, this.#parts.outgoing, worker, body)
+  }
+
+  /** Undefined if usage is not counted, or not reported. */
+  get #usage(): RelayOptions['usage'] {
+    return this.#parts.countsUsage ? this.#options.usage : undefined
   }
 
   onHead(status: number, headers: HeaderList, contentLength: number): void {
@@ -91,6 +112,11 @@ export class Relay implements Call, CallHandler, SinkListener {
       return
     }
     this.ctx.forgetBody()
+    const usage = this.#usage
+    if (usage !== undefined && status < 400) {
+      if (isEventStream) this.#streamUsage = new StreamUsage(usage, this.#removesUsage)
+      else this.#tail = new StreamTail(USAGE_TAIL_BYTES)
+    }
     if (this.#isHeldBack(isEventStream, contentLength)) this.#gathered = []
     else this.ctx.startStream(status, this.#headers, isEventStream)
     if (isEventStream && status < 400) this.#check = this.#options.checkCompletion?.() ?? null
@@ -103,12 +129,14 @@ export class Relay implements Call, CallHandler, SinkListener {
   }
 
   onData(chunk: Buffer): void {
+    this.#tail?.push(chunk)
     if (this.#refusal !== null) this.#readRefusal(this.#refusal, chunk)
     else if (this.#missing >= 0) this.#collect(chunk)
     else if (this.#gathered !== null) this.#gather(this.#gathered, chunk)
     else {
       this.#check?.take(chunk)
-      if (!this.ctx.writeStream(chunk)) this.#call.pause()
+      const bytes = this.#streamUsage === null ? chunk : this.#streamUsage.pass(chunk)
+      if (bytes.length > 0 && !this.ctx.writeStream(bytes)) this.#call.pause()
     }
   }
 
@@ -152,6 +180,7 @@ export class Relay implements Call, CallHandler, SinkListener {
     if (this.#whole === null) {
       if (chunk.length === this.#missing) {
         this.#missing = -1
+        this.#countBody(chunk)
         this.#call.finish()
         this.ctx.setListener(null)
         this.ctx.sendWhole(this.#call.status, this.#headers, chunk)
@@ -165,14 +194,39 @@ export class Relay implements Call, CallHandler, SinkListener {
 
   /** A stream that ended in order but before its last event fails as if the connection had broken. */
   faultAtEnd(): UpstreamFailure | null {
-    if (this.#check === null || this.#check.isWhole()) return null
+    if (this.#check === null || this.#check.isWhole()) {
+      // Before the call finishes, so that metrics have the usage.
+      if (this.#whole !== null) this.#countBody(this.#whole)
+      this.#rest = this.#streamUsage === null ? NO_BYTES : this.#streamUsage.rest()
+      this.#countStream()
+      return null
+    }
     const what = 'it ended before its last event'
     const error = upstreamErrors.read_response_body_failed(what)
     return new UpstreamFailure('reset', what, true, { error })
   }
 
+  #countBody(body: Buffer): void {
+    const report = this.#usage
+    if (report === undefined || this.#call.status >= 400) return
+    const usage = report === 'meta_info' ? usageOfMetaInfo(body) : usageOfBody(body)
+    if (usage !== null) this.#call.used(usage)
+  }
+
+  /** Once: what was reported before the end of a stream, also of one that broke off. */
+  #countStream(): void {
+    const stream = this.#streamUsage
+    const tail = this.#tail
+    this.#streamUsage = null
+    this.#tail = null
+    if (tail !== null) this.#countBody(tail.bytes())
+    const usage = stream === null ? null : stream.usage()
+    if (usage !== null) this.#call.used(usage)
+  }
+
   /** Detaches from the client. */
   #detach(): void {
+    this.#countStream()
     this.ctx.setListener(null)
     this.#check?.leave()
     this.#check = null
@@ -184,7 +238,7 @@ export class Relay implements Call, CallHandler, SinkListener {
     if (this.#refusal !== null) this.#refuse(this.#refusal)
     else if (this.#gathered !== null)
       ctx.sendWhole(this.#call.status, this.#headers, Buffer.concat(this.#gathered))
-    else if (this.#missing === -1) ctx.endStream()
+    else if (this.#missing === -1) ctx.endStream(this.#rest)
     else ctx.sendWhole(this.#call.status, this.#headers, this.#whole ?? NO_BYTES)
   }
 

@@ -48,6 +48,7 @@ export class ThreadUpstream implements Upstream {
       retry: new RetryRules(retry),
       traffic: null,
       streams: new StalledStreams(balance.stalls),
+      countsUsage: false,
       log,
     }
   }
@@ -64,6 +65,11 @@ export class ThreadUpstream implements Upstream {
   /** Null without a traffic observer. */
   set traffic(traffic: TrafficWatch | null) {
     this.#parts.traffic = traffic
+    if (traffic !== null) this.countUsage()
+  }
+
+  countUsage(): void {
+    this.#parts.countsUsage = true
   }
 
   /** One transport per connection mode. */

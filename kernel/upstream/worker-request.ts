@@ -5,18 +5,36 @@ import type { UpstreamRequest } from '../contracts/transport.ts'
 import type { RelayOptions } from '../contracts/upstream.ts'
 import type { WorkerEntry } from '../contracts/worker.ts'
 import type { OutgoingHeaders } from './outgoing.ts'
+import { type BodyEdit, editedBody } from './usage-request.ts'
 
 /** Replaces the model of a body; every other byte stays the same. */
 export function withModel(body: Buffer, peek: RoutingPeek, model: string): Buffer {
-  if (peek.modelStart < 0) return body
-  const value = Buffer.from(JSON.stringify(model))
-  return Buffer.concat([body.subarray(0, peek.modelStart), value, body.subarray(peek.modelEnd)])
+  return peek.modelStart < 0 ? body : editedBody(body, [modelEdit(peek, model)])
 }
 
-/** Replaces an alias in the body. @param named model that the client sent @param model its canonical id */
-export function canonicalBody(ctx: RelayContext, named: string | null, model: string, body: Buffer): Buffer {
+/**
+ * Replaces an alias in the request's body.
+ *
+ * @param named model that the client sent
+ * @param model its canonical id
+ * @param edit another change of the body; null for none
+ */
+export function canonicalBody(
+  ctx: RelayContext,
+  named: string | null,
+  model: string,
+  edit: BodyEdit | null,
+): Buffer {
+  const body = ctx.rawBody
   const isAlias = named !== null && named !== model
-  return isAlias ? withModel(body, ctx.peek(), model) : body
+  if (!isAlias) return edit === null ? body : editedBody(body, [edit])
+  const peek = ctx.peek()
+  if (edit === null || peek.modelStart < 0) return withModel(body, peek, model)
+  return editedBody(body, [edit, modelEdit(peek, model)])
+}
+
+function modelEdit({ modelStart, modelEnd }: RoutingPeek, model: string): BodyEdit {
+  return { start: modelStart, end: modelEnd, text: JSON.stringify(model) }
 }
 
 export function toWorkerRequest(

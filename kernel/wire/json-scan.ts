@@ -35,14 +35,16 @@ const END = 6
 const OTHER_KEY = 0
 const MODEL_KEY = 1
 const STREAM_KEY = 2
+const STREAM_OPTIONS_KEY = 3
+const STREAM_OPTIONS = 'stream_options'
 
 /** Result of a step. */
 export type ScanState = 'more' | 'whole' | 'broken' | 'too_deep'
 
 /** Longer model names are ignored. */
 export const MAX_MODEL_BYTES = 4_096
-/** Length of a key of six letters, each written as an escape. */
-const MAX_ESCAPED_KEY_BYTES = 36
+/** Length of the longest of these keys, each letter written as an escape. */
+const MAX_ESCAPED_KEY_BYTES = 6 * STREAM_OPTIONS.length
 const LETTER_F = 0x66
 const LETTER_N = 0x6e
 const LETTER_T = 0x74
@@ -60,6 +62,8 @@ export class JsonScan {
   model: string | null = null
   modelStart = -1
   modelEnd = -1
+  /** Of the value of the top-level `stream_options`; -1 if absent. */
+  streamOptionsStart = -1
   /** False if absent or null. */
   stream = false
   /** True if the last value of the name has another type or is too long. */
@@ -94,6 +98,7 @@ export class JsonScan {
     this.model = null
     this.modelStart = -1
     this.modelEnd = -1
+    this.streamOptionsStart = -1
     this.stream = false
     this.hasWrongModel = false
     this.hasWrongStream = false
@@ -162,7 +167,7 @@ export class JsonScan {
           expects = --depth === 0 ? END : COMMA_OR_CLOSE
           continue
         } else if (byte === OPEN_BRACE || byte === OPEN_BRACKET) {
-          if (depth === 1 && key !== OTHER_KEY) this.#takeOther(key, byte)
+          if (depth === 1 && key !== OTHER_KEY) this.#takeOther(key, at, body)
           if (depth === maxDepth) {
             state = 'too_deep'
             break
@@ -182,7 +187,7 @@ export class JsonScan {
             state = 'broken'
             break
           }
-          if (depth === 1 && key !== OTHER_KEY) this.#takeOther(key, byte)
+          if (depth === 1 && key !== OTHER_KEY) this.#takeOther(key, at, body)
           at = after
           expects = depth === 0 ? END : COMMA_OR_CLOSE
           continue
@@ -220,9 +225,11 @@ export class JsonScan {
     return state
   }
 
-  /** A value of `model` or `stream` that is no string. @param byte its first byte */
-  #takeOther(key: number, byte: number): void {
-    if (key === MODEL_KEY) {
+  /** A value of one of the keys that is no string. */
+  #takeOther(key: number, at: number, body: Buffer): void {
+    const byte = body[at]
+    if (key === STREAM_OPTIONS_KEY) this.streamOptionsStart = at
+    else if (key === MODEL_KEY) {
       this.model = null
       this.modelStart = -1
       this.modelEnd = -1
@@ -235,10 +242,9 @@ export class JsonScan {
 
   /** @returns false if the model name is an invalid JSON string */
   #takeString(key: number, from: number, after: number): boolean {
-    if (key === STREAM_KEY) {
-      this.hasWrongStream = true
-      return true
-    }
+    if (key === STREAM_KEY) this.hasWrongStream = true
+    if (key === STREAM_OPTIONS_KEY) this.streamOptionsStart = from
+    if (key !== MODEL_KEY) return true
     this.hasWrongModel = after - from > MAX_MODEL_BYTES
     if (this.hasWrongModel) return true
     this.model = plainString(this.#body, from + 1, after - 1) ?? textOf(this.#body, from, after)
@@ -252,10 +258,13 @@ function keyAt(body: Buffer, from: number, after: number): number {
   const length = after - from - 2
   if (length === 5 && skipWord(body, from + 1, 'model') > 0) return MODEL_KEY
   if (length === 6 && skipWord(body, from + 1, 'stream') > 0) return STREAM_KEY
+  if (length === STREAM_OPTIONS.length && skipWord(body, from + 1, STREAM_OPTIONS) > 0)
+    return STREAM_OPTIONS_KEY
   if (length > MAX_ESCAPED_KEY_BYTES || length <= 6) return OTHER_KEY
   for (let at = from + 1; at < after - 1; at++) {
     if (body[at] !== BACKSLASH) continue
     const key = textOf(body, from, after)
+    if (key === STREAM_OPTIONS) return STREAM_OPTIONS_KEY
     return key === 'model' ? MODEL_KEY : key === 'stream' ? STREAM_KEY : OTHER_KEY
   }
   return OTHER_KEY

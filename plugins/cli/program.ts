@@ -47,6 +47,11 @@ const SUBCOMMANDS: readonly Subcommand[] = [
     load: async () => (await import('../state/history/commands/history.ts')).defineHistory,
   },
   {
+    name: 'usage',
+    summary: 'show tokens, requests and costs of tenants, keys and models',
+    load: async () => (await import('../access/usage/commands/usage.ts')).defineUsage,
+  },
+  {
     name: 'wasm',
     summary: 'write, check, test and register middleware modules in WebAssembly',
     load: async () => (await import('../wasm/commands/wasm.ts')).defineWasm,

@@ -13,9 +13,10 @@ import {
   topLevelMembers,
   withMembers,
 } from '#shared'
+import { StreamUsage } from '../../kernel/upstream/stream-usage.ts'
 import { EventCounter } from '../../kernel/wire/event-borders.ts'
 import { EventSplitter } from '../../kernel/wire/event-splitter.ts'
-import { ResponseUsage } from '../../plugins/access/limits/rates/response-usage.ts'
+import { usageOfBody, usageOfMetaInfo } from '../../kernel/wire/token-usage.ts'
 import { toTemplateMessages } from '../../plugins/models/tokenizers/chat-values.ts'
 import { toConstraint } from '../../plugins/protocols/chat/serve/completions/from-completion-body.ts'
 import { withModelInfo, withServerInfo } from '../../plugins/protocols/chat/serve/models/worker-info.ts'
@@ -107,7 +108,8 @@ const readers: Record<string, readonly [readonly Frame[], (text: string, bytes: 
     JSON_TEXT,
     (_text, bytes) => [new EventSplitter().push(bytes), new EventCounter().push(bytes), readEvent(bytes)],
   ],
-  'token counts of a response': [JSON_TEXT, (_text, bytes) => new ResponseUsage().readEvents(bytes)],
+  'token usage of a body': [JSON_TEXT, (_text, bytes) => [usageOfBody(bytes), usageOfMetaInfo(bytes)]],
+  'token usage of a stream': [JSON_TEXT, (_text, bytes) => new StreamUsage('on_request', true).pass(bytes)],
   'names of models': [ANY, (text) => groupDated([text, `${text}-2024-01-01`])],
   'a header name': [ANY, (_text, bytes) => headerName(bytes, 0, bytes.length)],
 }

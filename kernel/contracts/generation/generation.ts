@@ -223,6 +223,8 @@ export interface PassThrough {
   readonly headers?: readonly string[]
   /** As `RelayOptions.checkCompletion`. */
   readonly checkCompletion?: RelayOptions['checkCompletion']
+  /** As `RelayOptions.usage`. */
+  readonly usage?: RelayOptions['usage']
 }
 
 /** A prompt that an adapter prepared before a worker is picked, for every attempt. */
@@ -270,6 +272,8 @@ export interface EngineReader {
   onData(chunk: Buffer): void
   /** End of the response. Without a `finished` event by the end of this call the generation fails as cut off. */
   onEnd(): void
+  /** Usage so far, for a generation that does not finish; null if the worker has not reported any. */
+  usage?(): GenerationUsage | null
 }
 
 /** Sends requests to one kind of workers and reads their answers. Registered with `Generations.addEngine`. */

@@ -1,8 +1,7 @@
 /** What one request holds from admission to its end: reservation, queue entry, permit, slot. */
-import type { RequestContext } from '#kernel'
+import { EventCounter, type RequestContext } from '#kernel'
 import { limitsErrors } from './errors.ts'
 import type { QueueEntry } from './permits/permit-queue.ts'
-import type { ResponseUsage } from './rates/response-usage.ts'
 import type { Reservation } from './rates/tenant-limiter.ts'
 import { PRIORITIES } from './scheduler/scheduler-config.ts'
 import type { Preemptible, ScheduledRequest } from './scheduler/scheduler-queue.ts'
@@ -16,10 +15,20 @@ const PREEMPTED_HEADERS: readonly string[] = Object.freeze([
   'true',
 ])
 
+/** Counts the events of a streamed response. */
+export class ResponseEvents {
+  count = 0
+  readonly #counter = new EventCounter()
+
+  push(chunk: Buffer): void {
+    this.count += this.#counter.push(chunk)
+  }
+}
+
 export class AdmissionState implements Preemptible {
   reservation: Reservation | null = null
-  /** Set if a token limit applies. */
-  usage: ResponseUsage | null = null
+  /** Events of the response so far; null if no token limit applies. */
+  events: ResponseEvents | null = null
   /** Set while the request waits. */
   queueEntry: QueueEntry | null = null
   hasPermit = false

@@ -4,13 +4,12 @@
  * use up the shared limits.
  */
 import { type GenerationNotice, type RequestContext, type RequestSlot, retryAfter } from '#kernel'
-import { AdmissionState } from './admission-state.ts'
+import { AdmissionState, ResponseEvents } from './admission-state.ts'
 import type { ConcurrencyLimiter } from './concurrency-limiter.ts'
 import type { LimitsConfig } from './config.ts'
 import { limitsErrors } from './errors.ts'
 import type { LimitsMetrics } from './limits-metrics.ts'
 import { isCountingTokens, isLimitingTenants } from './limits-settings.ts'
-import { ResponseUsage } from './rates/response-usage.ts'
 import type { Reservation, TenantLimiter } from './rates/tenant-limiter.ts'
 import { tenantOf } from './rates/tenant-name.ts'
 import { type BucketSize, bucketPerSecond, takeTokens, toRetryAfterSec } from './rates/token-bucket.ts'
@@ -71,7 +70,7 @@ export class Admission {
     slot.set(ctx, state)
     try {
       state.reservation = this.#limitsTenants ? this.#reserve(ctx) : null
-      if (state.reservation !== null && this.#countsTokens) state.usage = new ResponseUsage()
+      if (state.reservation !== null && this.#countsTokens) state.events = new ResponseEvents()
       if (this.#rate !== null) this.#takeRate(this.#rate)
       const pending = concurrency.enter(ctx, state)
       if (pending !== undefined) return this.#count(state, pending)
@@ -94,14 +93,9 @@ export class Admission {
     tenants.reserve(tenant, models, 0, nowNs())
   }
 
-  /** Reads the usage from a chunk of a streamed response. */
+  /** Counts the events of a streamed response. */
   onChunk(ctx: RequestContext, chunk: Buffer): void {
-    this.#parts.slot.get(ctx)?.usage?.readEvents(chunk)
-  }
-
-  /** Reads the usage from a complete response body; null if it was too large to be kept. */
-  onResponseBody(ctx: RequestContext, body: Buffer | null): void {
-    if (body !== null) this.#parts.slot.get(ctx)?.usage?.read(body)
+    this.#parts.slot.get(ctx)?.events?.push(chunk)
   }
 
   /** Releases everything the request holds; idempotent. */
@@ -116,8 +110,8 @@ export class Admission {
     if (reservation === null) return
     // Nothing ran for a request that left the queue.
     if (wasWaiting) tenants.refund(reservation, nowNs())
-    else if (state.usage !== null)
-      tenants.settle(reservation, usedTokens(ctx, state.usage, reservation), nowNs())
+    else if (state.events !== null)
+      tenants.settle(reservation, usedTokens(ctx, state.events.count, reservation), nowNs())
   }
 
   #reserve(ctx: RequestContext): Reservation | null {
@@ -168,11 +162,11 @@ export function rateOf({ requestsPerSecond, burst }: LimitsConfig): BucketSize |
   return bucketPerSecond(requestsPerSecond, burst > 0 ? burst : Math.max(1, Math.ceil(requestsPerSecond)))
 }
 
-/** Tokens that the response reports, else the prompt estimate plus one per event or per four bytes. Errors use none. */
-function usedTokens(ctx: RequestContext, usage: ResponseUsage, { tokens }: Reservation): number {
-  if (usage.tokens >= 0) return usage.tokens
+/** Tokens that the worker reports, else the prompt estimate plus one per event or per four bytes. Errors use none. */
+function usedTokens(ctx: RequestContext, events: number, { tokens }: Reservation): number {
+  if (ctx.usage !== null) return ctx.usage.input + ctx.usage.output
   if (ctx.status >= 400 && !ctx.isAborted) return 0
-  return tokens + (usage.events > 0 ? usage.events : Math.ceil(ctx.bytesOut / BYTES_PER_TOKEN))
+  return tokens + (events > 0 ? events : Math.ceil(ctx.bytesOut / BYTES_PER_TOKEN))
 }
 
 /** Undefined for an invalid body; the handler rejects it. */

@@ -53,20 +53,19 @@ export default definePlugin({
       host.hook('onGeneration', (ctx, generation) => admission.onGeneration(ctx, generation), serving),
       host.hook('onDone', (ctx) => admission.end(ctx), serving),
     ]
-    const meters = [
-      host.hook('onResponse', (ctx, { body }) => admission.onResponseBody(ctx, body), serving),
-      host.hook(
-        'onChunk',
-        (ctx, chunk) => {
-          admission.onChunk(ctx, chunk)
-          return chunk
-        },
-        serving,
-      ),
-    ]
+    const meter = host.hook(
+      'onChunk',
+      (ctx, chunk) => {
+        admission.onChunk(ctx, chunk)
+        return chunk
+      },
+      serving,
+    )
     const flip = () => {
       for (const gate of gates) gate.update({ isOn: isLimiting(limits.settings) })
-      for (const meter of meters) meter.update({ isOn: isCountingTokens(limits.settings) })
+      const countsTokens = isCountingTokens(limits.settings)
+      meter.update({ isOn: countsTokens })
+      if (countsTokens) host.upstream.countUsage()
     }
     flip()
     replica.onChange((next) => {

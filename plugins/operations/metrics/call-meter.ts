@@ -1,11 +1,20 @@
 /** Measures one upstream call: response, time to first byte, end. @hot */
-import type { CallWatch, RequestContext, TokenCounts, UpstreamFailure, WorkerEntry } from '#kernel'
+import {
+  type CallWatch,
+  type RequestContext,
+  type TokenUsage,
+  tenantOf,
+  type UpstreamFailure,
+  type WorkerEntry,
+} from '#kernel'
 import { type RoutedMetrics, type RouterKind, type RouterMetrics, routerErrorType } from './router-metrics.ts'
+import type { UsageMetrics } from './usage-metrics.ts'
 import type { WorkerMetrics } from './worker-metrics.ts'
 
 export class CallMeter implements CallWatch {
   readonly #router: RouterMetrics
   readonly #workers: WorkerMetrics
+  readonly #usage: UsageMetrics
   readonly #kind: RouterKind
   readonly #routed: RoutedMetrics
   readonly #startedAtMs: number
@@ -16,12 +25,14 @@ export class CallMeter implements CallWatch {
   constructor(
     router: RouterMetrics,
     workers: WorkerMetrics,
+    usage: UsageMetrics,
     kind: RouterKind,
     routed: RoutedMetrics,
     startedAtMs: number,
   ) {
     this.#router = router
     this.#workers = workers
+    this.#usage = usage
     this.#kind = kind
     this.#routed = routed
     this.#startedAtMs = startedAtMs
@@ -40,9 +51,10 @@ export class CallMeter implements CallWatch {
     this.#workers.onError(worker.workerType, worker.connectionMode, failure.kind)
   }
 
-  used({ input, output }: TokenCounts): void {
-    this.#outputTokens += output
-    this.#routed.onTokens(input, output)
+  used(ctx: RequestContext, worker: WorkerEntry, usage: TokenUsage): void {
+    this.#outputTokens += usage.output
+    this.#routed.onTokens(usage)
+    this.#usage.onUsage(tenantOf(ctx), worker.url, usage)
   }
 
   /** @param status of the response to the client; 0 if the client disconnected first */

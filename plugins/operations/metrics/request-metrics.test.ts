@@ -101,13 +101,15 @@ test('tokens count by direction, and streams by time per output token', () => {
   const metrics = new ThreadMetrics()
   const router = new RouterMetrics(metrics, modelLabelLimit())
   const routed = router.forRequest(routerKinds('grpc').regular, 'llama', 'chat', true)
-  routed.onTokens(7, 3)
-  routed.onTokens(1, 2)
+  routed.onTokens({ input: 7, output: 3, cached: 0, reasoning: 0 })
+  routed.onTokens({ input: 1, output: 2, cached: 1, reasoning: 1 })
   routed.onPace(0.25)
   router.forRequest(routerKinds('grpc').regular, 'llama', 'chat', false).onPace(9)
   expect(values(metrics, 'weir_router_tokens_total')).toEqual([
     'grpc,regular,llama,chat,input 8',
     'grpc,regular,llama,chat,output 5',
+    'grpc,regular,llama,chat,cached 1',
+    'grpc,regular,llama,chat,reasoning 1',
   ])
   expect(count(metrics, 'weir_router_tpot_seconds')).toEqual(['grpc,regular,llama,chat 1 0.25'])
 })

@@ -1,5 +1,5 @@
 /** @hot Metrics of routed requests by model and endpoint; one lookup per request. */
-import type { CounterHandle, HistogramHandle, MetricFamily, Metrics } from '#kernel'
+import type { CounterHandle, HistogramHandle, MetricFamily, Metrics, TokenUsage } from '#kernel'
 import { LabelLimit, OTHER } from '#shared'
 
 /** Maximum distinct error codes of upstream responses; further ones are counted as `other`. */
@@ -69,6 +69,8 @@ export class RoutedMetrics {
   readonly #pace: HistogramHandle | null
   readonly #inputTokens: CounterHandle
   readonly #outputTokens: CounterHandle
+  readonly #cachedTokens: CounterHandle
+  readonly #reasoningTokens: CounterHandle
   readonly #families: Families
   readonly #model: string
 
@@ -94,6 +96,8 @@ export class RoutedMetrics {
     this.#pace = streaming ? pace.labels(routerType, backendType, model, endpoint) : null
     this.#inputTokens = tokens.labels(routerType, backendType, model, endpoint, 'input')
     this.#outputTokens = tokens.labels(routerType, backendType, model, endpoint, 'output')
+    this.#cachedTokens = tokens.labels(routerType, backendType, model, endpoint, 'cached')
+    this.#reasoningTokens = tokens.labels(routerType, backendType, model, endpoint, 'reasoning')
   }
 
   /** A request without a worker; not in the duration histogram, which its short duration would distort. */
@@ -122,9 +126,11 @@ export class RoutedMetrics {
     this.#pace?.observe(secondsPerToken)
   }
 
-  onTokens(input: number, output: number): void {
+  onTokens({ input, output, cached, reasoning }: TokenUsage): void {
     this.#inputTokens.value += input
     this.#outputTokens.value += output
+    this.#cachedTokens.value += cached
+    this.#reasoningTokens.value += reasoning
   }
 
   /**
@@ -261,7 +267,7 @@ function declareFamilies(metrics: Metrics): Families {
     }),
     tokens: metrics.counter({
       name: 'weir_router_tokens_total',
-      help: 'Tokens of responses that the gateway parses; responses relayed as bytes are not counted.',
+      help: 'Tokens that workers report; cached ones are part of the input, reasoning is part of the output.',
       labels: answer.concat('token_type'),
     }),
   }

@@ -19,6 +19,7 @@ import { BreakerMetrics } from './breaker-metrics.ts'
 import { CallMeter } from './call-meter.ts'
 import { HttpMetrics } from './http-metrics.ts'
 import { type RouterKind, RouterMetrics, routerKinds } from './router-metrics.ts'
+import { UsageMetrics } from './usage-metrics.ts'
 import { WorkerMetrics } from './worker-metrics.ts'
 
 /** Error codes of requests without an available worker; other codes are failures of hooks or policies. */
@@ -43,6 +44,7 @@ export class TrafficMetrics implements TrafficWatch {
   readonly #metrics: Metrics
   readonly #router: RouterMetrics
   readonly #workers: WorkerMetrics
+  readonly #usage: UsageMetrics
   readonly #retries: RetryMetrics
   /** Set on threads that serve requests. */
   #http: HttpMetrics | null = null
@@ -52,6 +54,7 @@ export class TrafficMetrics implements TrafficWatch {
     this.#metrics = metrics
     this.#router = new RouterMetrics(metrics, models)
     this.#workers = new WorkerMetrics(metrics, models)
+    this.#usage = new UsageMetrics(metrics)
     this.#retries = new RetryMetrics(metrics)
     this.breakers = new BreakerMetrics(metrics)
   }
@@ -101,7 +104,7 @@ export class TrafficMetrics implements TrafficWatch {
   ): CallWatch {
     const kind = kindOf(worker)
     const routed = this.#router.forRequest(kind, model, endpoint, streaming)
-    return new CallMeter(this.#router, this.#workers, kind, routed, startedAtMs)
+    return new CallMeter(this.#router, this.#workers, this.#usage, kind, routed, startedAtMs)
   }
 
   /** Unknown models are labelled `other`, because clients choose their names. */

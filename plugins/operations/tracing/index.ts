@@ -16,6 +16,7 @@ export default definePlugin({
   },
   register(host, config) {
     if (!host.isData) return
+    host.upstream.countUsage()
     let pipeline: SpanPipeline | null = null
     const spans = new RequestSpans(host, () => pipeline)
     host.provide(RequestTracing, spans)

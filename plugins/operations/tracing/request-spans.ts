@@ -140,15 +140,17 @@ export class RequestSpans implements RequestTracingService {
 }
 
 /** Only requests that reached a worker are generations. */
-function generationOf({ model, tokens, route }: RequestContext): SpanAttributes {
+function generationOf({ model, usage, route }: RequestContext): SpanAttributes {
   const operation = OPERATIONS.get(route.endpoint ?? '')
   if (model === null || operation === undefined) return {}
   return {
     'gen_ai.operation.name': operation,
     'gen_ai.request.model': model,
-    ...(tokens !== null && {
-      'gen_ai.usage.input_tokens': tokens.input,
-      'gen_ai.usage.output_tokens': tokens.output,
+    ...(usage !== null && {
+      'gen_ai.usage.input_tokens': usage.input,
+      'gen_ai.usage.output_tokens': usage.output,
+      'gen_ai.usage.cache_read.input_tokens': usage.cached,
+      'gen_ai.usage.reasoning.output_tokens': usage.reasoning,
     }),
   }
 }

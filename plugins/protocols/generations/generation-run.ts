@@ -14,12 +14,14 @@ import {
   type Generation,
   type GenerationEvent,
   type GenerationRequest,
+  type GenerationUsage,
   type HeaderList,
   type JoinedRelay,
   messageOf,
   type OpenCall,
   type PreparedPrompt,
   type RelayContext,
+  type TokenUsage,
   type Upstream,
   type UpstreamFailure,
   type UpstreamRequest,
@@ -191,10 +193,10 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
     this.#reader = null
     this.#relay = null
     if (passThrough !== undefined && this.#passes(worker)) {
-      const { path, headers, checkCompletion } = passThrough
+      const { path, headers, checkCompletion, usage } = passThrough
       this.#relay = this.#parts.upstream.joinRelay(
         this.ctx,
-        { path, headers, checkCompletion, model: this.model, stream: this.stream },
+        { path, headers, checkCompletion, usage, model: this.model, stream: this.stream },
         this.#call as OpenCall,
       )
       return this.#relay.requestFor(worker, model)
@@ -324,7 +326,7 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
     this.#hasEmitted = true
     if (event.type === 'finished') {
       const { usage } = event
-      if (usage !== null) this.#call?.used({ input: usage.inputTokens, output: usage.outputTokens })
+      if (usage !== null) this.#call?.used(toUsage(usage))
       this.#hasFinished = true
       this.#isOver = true
     }
@@ -387,16 +389,29 @@ export class GenerationRun implements Generation, Call, CallHandler, EngineSink 
   }
 
   abort(): void {
+    this.#countSoFar()
     this.#isOver = true
     this.#call?.abort()
   }
 
+  /** Counts the usage of a generation that does not finish. */
+  #countSoFar(): void {
+    if (this.#isOver || !this.#hasEmitted) return
+    const usage = this.#reader?.usage?.() ?? null
+    if (usage !== null) this.#call?.used(toUsage(usage))
+  }
+
   #failed(cause: unknown): void {
     if (this.#isOver) return
+    this.#countSoFar()
     this.#isOver = true
     this.#options.listener.onEvent({
       type: 'failed',
       error: this.#parts.upstream.toGatewayError(this.ctx, cause),
     })
   }
+}
+
+function toUsage({ inputTokens, outputTokens, cachedTokens, reasoningTokens }: GenerationUsage): TokenUsage {
+  return { input: inputTokens, output: outputTokens, cached: cachedTokens, reasoning: reasoningTokens }
 }

@@ -12,6 +12,7 @@ import {
   UpstreamFailure,
   type UpstreamRequest,
   upstreamErrors,
+  usageOfBody,
   type WorkerEntry,
   type WorkerResponse,
   withModel,
@@ -74,7 +75,10 @@ class ResponseCollector implements CallHandler {
   }
 
   onEnd(): void {
-    this.#resolve(toWorkerResponse(this.#status, this.#headers, Buffer.concat(this.#chunks)))
+    const body = Buffer.concat(this.#chunks)
+    const usage = this.#status < 400 ? usageOfBody(body) : null
+    if (usage !== null) this.call?.used(usage)
+    this.#resolve(toWorkerResponse(this.#status, this.#headers, body))
   }
 
   onFailed(error: unknown): void {

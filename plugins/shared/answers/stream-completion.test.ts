@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { StreamTail, streamCompletionCheck } from './stream-completion.ts'
+import { StreamTail } from '#kernel'
+import { streamCompletionCheck } from './stream-completion.ts'
 
 test('the check of a stream is independent of the previous one', () => {
   const open = streamCompletionCheck((tail) => tail.toString().endsWith('[DONE]'))

@@ -9,6 +9,7 @@ import {
   type RouteDefinition,
   type TSchema,
   Type,
+  type UsageReport,
 } from '#kernel'
 import type { ChatConfig } from '../config.ts'
 import { chatErrors } from '../errors.ts'
@@ -52,6 +53,14 @@ function fullCheck<T>(schema: TSchema, checkRules?: (request: T) => void): () =>
       checkRules?.(request)
     }
   }
+}
+
+const usageReports: Readonly<Record<InferenceRow['endpoint'], UsageReport>> = {
+  chat: 'on_request',
+  completions: 'on_request',
+  generate: 'meta_info',
+  embeddings: 'always',
+  classify: 'always',
 }
 
 const CHAT_PATH = '/v1/chat/completions'
@@ -192,6 +201,7 @@ function relayHandler(host: Host, row: InferenceRow, check: FullCheck | null): R
       stream: streams && stream,
       path,
       checkCompletion,
+      usage: usageReports[endpoint],
     })
   }
 }

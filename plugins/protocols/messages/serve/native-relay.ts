@@ -52,6 +52,7 @@ export function passThroughOf(ctx: RequestContext): PassThrough {
     path: query === '' ? path : `${path}?${query}`,
     headers: messagesHeaders(ctx),
     checkCompletion: checkStreamCompletion,
+    usage: 'always',
   }
 }
 

@@ -99,7 +99,9 @@ export class EmbedCall implements Call {
     if (this.#message === null) throw new Error('the engine sent no message')
     const read = runtime.readEmbed?.(this.#message)
     if (read === undefined) throw new Error('the engine does not support embeddings')
-    return { values: read.values, promptTokens: read.promptTokens || this.tokenIds.length, worker }
+    const promptTokens = read.promptTokens || this.tokenIds.length
+    this.#open.used({ input: promptTokens, output: 0, cached: 0, reasoning: 0 })
+    return { values: read.values, promptTokens, worker }
   }
 }
 

@@ -1,5 +1,5 @@
 /** Converts the messages of an engine to generation events. @hot */
-import type { EngineAttempt, EngineReader, EngineSink, OutputSink } from '#kernel'
+import type { EngineAttempt, EngineReader, EngineSink, GenerationUsage, OutputSink } from '#kernel'
 import { grpcErrors } from '../errors.ts'
 import type { EngineOutput, EngineRequest, Runtime } from '../runtimes/runtime.ts'
 import { ChoiceReader } from './choice-reader.ts'
@@ -113,22 +113,23 @@ export class GenerateReader implements EngineReader {
 
   #finish(): void {
     this.#isOver = true
+    this.#sink.emit({ type: 'finished', usage: this.usage() })
+  }
+
+  usage(): GenerationUsage {
     let outputTokens = 0
     let reasoningTokens = 0
     for (const choice of this.#choices) {
       outputTokens += choice.completionTokens
       reasoningTokens += choice.reasoningTokens
     }
-    this.#sink.emit({
-      type: 'finished',
-      usage: {
-        inputTokens: this.#promptTokens || this.#options.prompt.tokenIds.length,
-        cachedTokens: this.#cachedTokens,
-        cacheWriteTokens: 0,
-        outputTokens,
-        reasoningTokens,
-      },
-    })
+    return {
+      inputTokens: this.#promptTokens || this.#options.prompt.tokenIds.length,
+      cachedTokens: this.#cachedTokens,
+      cacheWriteTokens: 0,
+      outputTokens,
+      reasoningTokens,
+    }
   }
 
   /** Some engines give all choices of a non-streamed response the same index: then their order decides. */

@@ -19,6 +19,7 @@ const PASS_THROUGH = {
   api: 'chat',
   path: '/v1/chat/completions',
   checkCompletion: checkStreamCompletion,
+  usage: 'on_request',
 } as const
 
 /** A comment, as soon as the stream opens without an event. */

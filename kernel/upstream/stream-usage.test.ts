@@ -1,0 +1,90 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { StreamUsage } from './stream-usage.ts'
+
+const PIECE = 'data: {"choices":[{"delta":{"content":"a \\"usage\\": {} \\n"}}],"usage":null}\n\n'
+const USAGE =
+  'data: {"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 2}}}\n\n'
+const FINAL =
+  'data: {"choices":[{"finish_reason":"stop"}],"usage":{"prompt_tokens":7,"completion_tokens":3}}\r\n\r\n'
+const DONE = 'data: [DONE]\n\n'
+const COUNTED = { input: 7, output: 3, cached: 2, reasoning: 0 }
+
+function pass(stream: string, cuts: readonly number[], usage: StreamUsage): string {
+  const bytes = Buffer.from(stream)
+  const passed: Buffer[] = []
+  let at = 0
+  for (const cut of [...cuts.map((part) => part % (bytes.length + 1)).sort((a, b) => a - b), bytes.length]) {
+    // The memory of a chunk is reused after the call.
+    const chunk = Buffer.from(bytes.subarray(at, cut))
+    passed.push(Buffer.from(usage.pass(chunk)))
+    chunk.fill(0)
+    at = cut
+  }
+  passed.push(usage.rest())
+  return Buffer.concat(passed).toString()
+}
+
+const cutsOf = fc.array(fc.nat(), { maxLength: 12 })
+const events = fc.array(fc.constantFrom(PIECE, ': ping\n\n', PIECE.replaceAll('\n\n', '\r\n\r\n'), FINAL), {
+  maxLength: 5,
+})
+
+test('any split: the event of usage alone is removed, every other byte passes, and the usage is read', () => {
+  fc.assert(
+    fc.property(events, events, cutsOf, fc.boolean(), (before, after, cuts, hasEnd) => {
+      const [start, end] = [before.join(''), after.join('') + (hasEnd ? DONE : 'data: {"incompl')]
+      const usage = new StreamUsage('on_request', true)
+      expect(pass(start + USAGE + end, cuts, usage)).toBe(start + end)
+      expect(usage.usage()).toEqual(COUNTED)
+    }),
+    { numRuns: 2_000 },
+  )
+})
+
+test('any split: a stream whose client asked for usage passes unchanged, and the last usage is read', () => {
+  fc.assert(
+    fc.property(events, cutsOf, (before, cuts) => {
+      const usage = new StreamUsage('on_request', false)
+      const stream = before.join('') + USAGE + DONE
+      expect(pass(stream, cuts, usage)).toBe(stream)
+      expect(usage.usage()).toEqual(COUNTED)
+    }),
+    { numRuns: 1_000 },
+  )
+})
+
+test('a usage event without an empty line at the end of the stream is read and removed', () => {
+  const usage = new StreamUsage('on_request', true)
+  expect(pass(PIECE + USAGE.trimEnd(), [], usage)).toBe(PIECE)
+  expect(usage.usage()).toEqual(COUNTED)
+})
+
+test('Messages: the start counts the input with its cached parts, later events the output', () => {
+  const stream =
+    'event: message_start\ndata: {"type":"message_start","message":{"usage":{"input_tokens":5,"cache_read_input_tokens":10,"cache_creation_input_tokens":1,"output_tokens":1}}}\n\n' +
+    'event: content_block_start\ndata: {"type":"content_block_start","content_block":{"type":"tool_use","input":{"usage":{"output_tokens":999}}}}\n\n' +
+    'event: message_delta\ndata: {"type":"message_delta","delta":{},"usage":{"output_tokens":20,"output_tokens_details":{"thinking_tokens":4}}}\n\n'
+  for (let cut = 0; cut < stream.length; cut++) {
+    const usage = new StreamUsage('always', false)
+    expect(pass(stream, [cut], usage)).toBe(stream)
+    expect(usage.usage()).toEqual({ input: 16, output: 20, cached: 10, reasoning: 4 })
+  }
+})
+
+test('/generate: the counts of each answer replace the earlier ones; the answers add up', () => {
+  const event = (index: number, output: number) =>
+    `data: {"text":"…","index":${index},"meta_info":{"prompt_tokens":4,"completion_tokens":${output},"cached_tokens":1}}\n\n`
+  const usage = new StreamUsage('meta_info', false)
+  pass(event(0, 1) + event(1, 1) + event(0, 6) + event(1, 2) + DONE, [30, 90], usage)
+  expect(usage.usage()).toEqual({ input: 8, output: 8, cached: 2, reasoning: 0 })
+})
+
+test('a stream of one endless event is passed on', () => {
+  const usage = new StreamUsage('on_request', true)
+  const block = Buffer.alloc(100_000, 'a')
+  let bytes = 0
+  for (let i = 0; i < 30; i++) bytes += usage.pass(block).length
+  expect(bytes + usage.rest().length).toBe(3_000_000)
+  expect(usage.usage()).toBeNull()
+})

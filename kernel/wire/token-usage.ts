@@ -1,0 +1,182 @@
+/**
+ * Reads token usage from the bytes of a response: of a JSON body, of a server-sent event, or of the native format of SGLang.
+ * Only the usage object is parsed. Generated text cannot match, because quotes in JSON strings are escaped. @hot
+ */
+import type { TokenUsage } from '../contracts/request.ts'
+import { isObject } from './is-object.ts'
+import {
+  CLOSE_BRACE,
+  COLON,
+  COMMA,
+  OPEN_BRACE,
+  QUOTE,
+  skipSpace,
+  skipString,
+  skipValue,
+  skipWord,
+} from './json-bytes.ts'
+
+const USAGE = Buffer.from('"usage"')
+const PROMPT = Buffer.from('"prompt_tokens"')
+const COMPLETION = Buffer.from('"completion_tokens"')
+/** Of `"total_tokens"`. */
+const TOTAL_BYTES = 14
+const CACHED = Buffer.from('"cached_tokens"')
+const MAX_DIGITS = 15
+/** Members of this name that are looked at, from the end of a body: each may cost a walk to the end. */
+const MAX_CANDIDATES = 8
+
+/** Position of the next usage object's name; -1 if there is none. `"usage": null` does not count. */
+export function findUsage(bytes: Buffer, from: number): number {
+  let at = bytes.indexOf(USAGE, from)
+  while (at >= 0 && bytes[valueAt(bytes, at + USAGE.length)] !== OPEN_BRACE)
+    at = bytes.indexOf(USAGE, at + USAGE.length)
+  return at
+}
+
+/** Usage of a JSON body. @param body the whole body, or its end @returns null if it has no member `usage` at the top level */
+export function usageOfBody(body: Buffer): TokenUsage | null {
+  let at = body.lastIndexOf(USAGE)
+  for (let candidate = 0; at >= 0 && candidate < MAX_CANDIDATES; candidate++) {
+    const start = valueAt(body, at + USAGE.length)
+    const plain = plainUsage(body, start)
+    if (plain !== null) return plain
+    const end = body[start] === OPEN_BRACE ? skipValue(body, start) : -1
+    if (end >= 0 && closesBody(body, end)) return toTokenUsage(parse(body.toString('utf8', start, end)))
+    if (at === 0) return null
+    at = body.lastIndexOf(USAGE, at - 1)
+  }
+  return null
+}
+
+/**
+ * Usage of an object of numbers at the very end of a body, as most engines send it. bench: relay-json
+ * @returns null for any other form
+ */
+function plainUsage(body: Buffer, start: number): TokenUsage | null {
+  let input = -1
+  let output = -1
+  let at = start
+  while (body[at] === (at === start ? OPEN_BRACE : COMMA)) {
+    const name = at + 1
+    let end = name + 1
+    while (end < body.length && body[end] !== QUOTE) end++
+    at = end + 1
+    if (body[name] !== QUOTE || body[at++] !== COLON) return null
+    const value = at
+    let count = 0
+    while (body[at] >= 0x30 && body[at] <= 0x39) count = count * 10 + body[at++] - 0x30
+    if (at === value || at - value > MAX_DIGITS) return null
+    const length = end + 1 - name
+    if (length === PROMPT.length && skipWord(body, name, '"prompt_tokens"') > 0) input = count
+    else if (length === COMPLETION.length && skipWord(body, name, '"completion_tokens"') > 0) output = count
+    else if (length !== TOTAL_BYTES || skipWord(body, name, '"total_tokens"') < 0) return null
+  }
+  const isLast = body[at] === CLOSE_BRACE && body[at + 1] === CLOSE_BRACE && at + 2 === body.length
+  return isLast && input >= 0 && output >= 0 ? { input, output, cached: 0, reasoning: 0 } : null
+}
+
+/** True if only members of the top-level object follow; those of inner objects are content that a model may choose. */
+function closesBody(body: Buffer, from: number): boolean {
+  let at = skipSpace(body, from)
+  while (body[at] === COMMA) {
+    at = skipSpace(body, at + 1)
+    if (body[at] !== QUOTE) return false
+    at = skipString(body, at)
+    if (at < 0) return false
+    at = skipSpace(body, at)
+    if (body[at] !== COLON) return false
+    at = skipValue(body, skipSpace(body, at + 1))
+    if (at < 0) return false
+    at = skipSpace(body, at)
+  }
+  return body[at] === CLOSE_BRACE && skipSpace(body, at + 1) === body.length
+}
+
+/** JSON of an event: the data of its only `data` line. Null if it is not an object. */
+export function jsonOfEvent(event: Buffer): Record<string, unknown> | null {
+  const start = event.indexOf(OPEN_BRACE)
+  if (start < 0) return null
+  const value = parse(event.toString('utf8', start, event.lastIndexOf(CLOSE_BRACE) + 1))
+  return isObject(value) ? value : null
+}
+
+/** Usage of an event, in the formats of chat and completions, Responses, and Messages. */
+export function usageOfEvent({ usage, response, message }: Record<string, unknown>): TokenUsage | null {
+  if (isObject(usage)) return toTokenUsage(usage)
+  if (isObject(response)) return toTokenUsage(response.usage)
+  return isObject(message) ? toTokenUsage(message.usage) : null
+}
+
+/**
+ * Adds up the counts of `meta_info` of SGLang's `/generate`, one per answer.
+ *
+ * @param bytes a whole body, or one event
+ */
+export function usageOfMetaInfo(bytes: Buffer): TokenUsage | null {
+  const input = sumOf(bytes, PROMPT)
+  const output = sumOf(bytes, COMPLETION)
+  return input === 0 && output === 0 ? null : { input, output, cached: sumOf(bytes, CACHED), reasoning: 0 }
+}
+
+function sumOf(bytes: Buffer, name: Buffer): number {
+  let sum = 0
+  for (let at = bytes.indexOf(name); at >= 0; at = bytes.indexOf(name, at + name.length))
+    sum += readInteger(bytes, valueAt(bytes, at + name.length))
+  return sum
+}
+
+function readInteger(bytes: Buffer, from: number): number {
+  let value = 0
+  for (let at = from; at < bytes.length && at < from + MAX_DIGITS; at++) {
+    const digit = bytes[at] - 0x30
+    if (digit < 0 || digit > 9) break
+    value = value * 10 + digit
+  }
+  return value
+}
+
+export function sumOfUsage(a: TokenUsage, b: TokenUsage): TokenUsage {
+  return {
+    input: a.input + b.input,
+    output: a.output + b.output,
+    cached: a.cached + b.cached,
+    reasoning: a.reasoning + b.reasoning,
+  }
+}
+
+/** Counts of a usage object; null if it has no count of input or output. Messages report cached input apart from other input. */
+export function toTokenUsage(usage: unknown): TokenUsage | null {
+  if (!isObject(usage)) return null
+  const input = usage.prompt_tokens ?? usage.input_tokens
+  const output = usage.completion_tokens ?? usage.output_tokens
+  if (typeof input !== 'number' && typeof output !== 'number') return null
+  const inputDetails = usage.prompt_tokens_details ?? usage.input_tokens_details
+  const outputDetails = usage.completion_tokens_details ?? usage.output_tokens_details
+  const details = isObject(outputDetails) ? outputDetails : usage
+  const readFromCache = countOf(usage.cache_read_input_tokens)
+  return {
+    input: countOf(input) + readFromCache + countOf(usage.cache_creation_input_tokens),
+    output: countOf(output),
+    cached: isObject(inputDetails) ? countOf(inputDetails.cached_tokens) : readFromCache,
+    reasoning: countOf(details.reasoning_tokens ?? details.thinking_tokens),
+  }
+}
+
+function countOf(value: unknown): number {
+  return Number.isSafeInteger(value) && (value as number) > 0 ? (value as number) : 0
+}
+
+/** @param at position behind a name @returns position of its value; the length if there is none */
+function valueAt(bytes: Buffer, at: number): number {
+  const colon = skipSpace(bytes, at)
+  return bytes[colon] === COLON ? skipSpace(bytes, colon + 1) : bytes.length
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,142 @@
+/**
+ * Budgets on one thread: whether a request may start. Control knows what is used; this thread adds what it has used since it
+ * last asked, and what its running requests are expected to use. Other threads' last 50 ms are missing. @hot
+ */
+import { retryAfter } from '#kernel'
+import type { Budget } from './config.ts'
+import { usageErrors } from './errors.ts'
+import { NANO } from './price-list.ts'
+
+/** State of control that may be used without asking again. */
+const FRESH_MS = 1_000
+/** Retry-After while running requests hold the rest of a budget. */
+const BUSY_RETRY_SEC = 1
+const MAX_KNOWN = 10_000
+
+/** One budget of one tenant, as control knows it. */
+export interface BudgetState {
+  readonly period: Budget['period']
+  /** Null for no limit. */
+  readonly tokens: number | null
+  readonly costNano: number | null
+  readonly usedTokens: number
+  readonly usedCostNano: number
+  /** End of the period, milliseconds since 1970. */
+  readonly endsAtMs: number
+}
+
+interface Known {
+  states: readonly BudgetState[]
+  readAtMs: number
+  /** Used on this thread since then. */
+  tokens: number
+  costNano: number
+  /** Expected tokens of running requests. */
+  reserved: number
+  reading: Promise<void> | null
+}
+
+/** What a running request holds of a budget. */
+export interface Reservation {
+  readonly known: Known
+  readonly tokens: number
+}
+
+export type ReadBudgets = (tenant: string, key: string) => Promise<readonly BudgetState[]>
+
+export class Budgets {
+  readonly #read: ReadBudgets
+  readonly #known = new Map<string, Known>()
+  #budgets: readonly Budget[]
+
+  constructor(budgets: readonly Budget[], read: ReadBudgets) {
+    this.#budgets = budgets
+    this.#read = read
+  }
+
+  update(budgets: readonly Budget[]): void {
+    this.#budgets = budgets
+    this.#known.clear()
+  }
+
+  /**
+   * Reserves the expected tokens of a request.
+   *
+   * @returns null if the tenant and the key have no budget
+   * @throws budget_exceeded (429) with Retry-After
+   */
+  reserve(tenant: string, key: string, tokens: number): Reservation | null | Promise<Reservation | null> {
+    if (budgetsOf(this.#budgets, tenant, key).length === 0) return null
+    const known = this.#knownOf(tenant, key)
+    if (Date.now() - known.readAtMs < FRESH_MS) return take(known, tokens)
+    known.reading ??= this.#refresh(known, tenant, key)
+    return known.reading.then(() => take(known, tokens))
+  }
+
+  /** @param used null for a request that used nothing */
+  settle(
+    { known, tokens }: Reservation,
+    used: { readonly tokens: number; readonly costNano: number } | null,
+  ): void {
+    known.reserved -= tokens
+    if (used === null) return
+    known.tokens += used.tokens
+    known.costNano += used.costNano
+  }
+
+  #knownOf(tenant: string, key: string): Known {
+    const name = `${tenant}\n${key}`
+    let known = this.#known.get(name)
+    if (known === undefined) {
+      known = { states: [], readAtMs: 0, tokens: 0, costNano: 0, reserved: 0, reading: null }
+      if (this.#known.size >= MAX_KNOWN) this.#known.clear()
+      this.#known.set(name, known)
+    }
+    return known
+  }
+
+  async #refresh(known: Known, tenant: string, key: string): Promise<void> {
+    const { tokens, costNano } = known
+    try {
+      known.states = await this.#read(tenant, key)
+      known.readAtMs = Date.now()
+      // What was used before the question is in the answer.
+      known.tokens -= tokens
+      known.costNano -= costNano
+    } finally {
+      known.reading = null
+    }
+  }
+}
+
+function take(known: Known, tokens: number): Reservation {
+  for (const state of known.states) {
+    const usedTokens = state.usedTokens + known.tokens
+    const isUsedUp =
+      (state.tokens !== null && usedTokens >= state.tokens) ||
+      (state.costNano !== null && state.usedCostNano + known.costNano >= state.costNano)
+    const isHeld = state.tokens !== null && usedTokens + known.reserved >= state.tokens
+    if (isUsedUp || isHeld) throw refusal(state, isUsedUp)
+  }
+  known.reserved += tokens
+  return { known, tokens }
+}
+
+function refusal({ tokens, costNano, period, endsAtMs }: BudgetState, isUsedUp: boolean): Error {
+  const seconds = isUsedUp ? Math.max(1, Math.ceil((endsAtMs - Date.now()) / 1_000)) : BUSY_RETRY_SEC
+  const limits = [
+    tokens === null ? '' : `${tokens} tokens`,
+    costNano === null ? '' : `a cost of ${costNano / NANO}`,
+  ]
+  const limit = limits.filter((text) => text !== '').join(' or ')
+  return usageErrors.budget_exceeded.with(retryAfter(seconds), limit, period, seconds)
+}
+
+/** Budgets of a key and of its tenant; the budget of every tenant applies to tenants without their own. */
+export function budgetsOf(budgets: readonly Budget[], tenant: string, key: string): Budget[] {
+  const own = budgets.filter((budget) => budget.tenant === tenant)
+  const tenantWide = own.filter((budget) => budget.key === undefined)
+  const shared = budgets.filter((budget) => budget.tenant === '*' && budget.key === undefined)
+  const ofKey = own.filter((budget) => budget.key !== undefined && budget.key === key)
+  return [...ofKey, ...(tenantWide.length > 0 ? tenantWide : shared)]
+}

@@ -1,0 +1,67 @@
+/** Configuration section of the usage plugin. */
+import { integer, type Static, Type } from '#kernel'
+
+const price = (description: string) => Type.Optional(Type.Number({ minimum: 0, description }))
+
+const priceConfig = Type.Object(
+  {
+    model: Type.String({
+      minLength: 1,
+      description: 'Canonical model id; `*` is the price of every model without one of its own.',
+    }),
+    input: Type.Number({ minimum: 0, description: 'Price of a million input tokens.' }),
+    cachedInput: price(
+      'Price of a million input tokens that were read from a cache. Default: the price of input.',
+    ),
+    output: Type.Number({ minimum: 0, description: 'Price of a million output tokens, reasoning included.' }),
+  },
+  { additionalProperties: false },
+)
+
+const limit = (description: string) =>
+  Type.Union([Type.Number({ exclusiveMinimum: 0 }), Type.Null()], { default: null, description })
+
+const budgetConfig = Type.Object(
+  {
+    tenant: Type.String({
+      minLength: 1,
+      description:
+        'Tenant such as `auth:team-a`; `*` gives every tenant without a budget of its own this one.',
+    }),
+    key: Type.Optional(
+      Type.String({
+        minLength: 1,
+        description: 'Id of one key of the tenant. Default: all of its keys together.',
+      }),
+    ),
+    period: Type.Enum(['day', 'month'], {
+      default: 'month',
+      description: 'Calendar day or month in UTC, at whose end the budget starts again.',
+    }),
+    tokens: limit('Input and output tokens per period; null for no limit.'),
+    cost: limit('Cost per period, in the currency of `prices`; null for no limit.'),
+  },
+  { additionalProperties: false },
+)
+
+export const usageConfig = Type.Object(
+  {
+    durable: Type.Boolean({
+      default: false,
+      description:
+        'True delays the end of each response until its usage is on disk, so that not even `kill -9` or a power loss loses the usage of a completed response. False writes usage up to 50 ms after the response.',
+    }),
+    prices: Type.Array(priceConfig, { default: [], description: 'Prices of models, in any one currency.' }),
+    budgets: Type.Array(budgetConfig, {
+      default: [],
+      description: 'Budgets; requests of a tenant or key whose budget is used up are rejected with 429.',
+    }),
+    keepDays: integer({ default: 400, min: 32 }, 'Days for which usage is kept.'),
+  },
+  { additionalProperties: false },
+)
+
+/** The section with all defaults. */
+export type UsageConfig = Static<typeof usageConfig>
+export type Price = UsageConfig['prices'][number]
+export type Budget = UsageConfig['budgets'][number]

@@ -1,0 +1,157 @@
+/** The usage plugin: a ledger of tokens, requests and costs by tenant, key, model and day, and budgets. */
+import {
+  defineCommand,
+  definePlugin,
+  type RequestContext,
+  type RouteDefinition,
+  SharedStore,
+  Store,
+  type TokenUsage,
+  tenantOf,
+} from '#kernel'
+import { BudgetTotals } from './budget-totals.ts'
+import { type BudgetState, Budgets, type Reservation } from './budgets.ts'
+import { usageConfig } from './config.ts'
+import { DurableEnd } from './durable-end.ts'
+import { usageErrors } from './errors.ts'
+import { Ledger, openUsageRecords } from './ledger.ts'
+import { PriceList } from './price-list.ts'
+import { usageRoute } from './routes.ts'
+import { UsageMeter } from './usage-meter.ts'
+import type { UsageRow } from './usage-record.ts'
+import { readUsage } from './usage-report.ts'
+
+const StoreUsage = defineCommand<readonly UsageRow[], void>('usage.store')
+const ReadBudgets = defineCommand<{ tenant: string; key: string }, readonly BudgetState[]>('usage.budgets')
+
+/** Endpoints whose requests use tokens. */
+const GENERATING: ReadonlySet<string> = new Set([
+  'chat',
+  'classify',
+  'completions',
+  'embeddings',
+  'generate',
+  'messages',
+  'rerank',
+  'responses',
+])
+/** For the estimate of a prompt. */
+const BYTES_PER_TOKEN = 4
+
+export default definePlugin({
+  manifest: {
+    name: 'usage',
+    version: '0.1.0',
+    description: 'Tokens, requests and costs by tenant, key and model; budgets.',
+    usesOptionally: [SharedStore, Store],
+    config: usageConfig,
+    reloads: ['prices', 'budgets'],
+  },
+  enables: (_, isEnabled) => (isEnabled('postgres') ? [] : ['storage']),
+  *check({ budgets }) {
+    for (const [index, { tenant, key, tokens, cost }] of budgets.entries()) {
+      const path = ['budgets', String(index)]
+      if (tokens === null && cost === null) yield { path, text: 'must have a limit: set tokens or cost' }
+      if (tenant === '*' && key !== undefined)
+        yield { path: [...path, 'key'], text: "must be left out if tenant is '*'" }
+    }
+  },
+  register(host, config) {
+    const shared = host.find(SharedStore)
+    const store = shared ?? host.find(Store)
+    if (store === undefined) throw usageErrors.usage_store_missing()
+    host.upstream.countUsage()
+    const records = openUsageRecords(store)
+
+    const totals = new BudgetTotals(records, config.budgets, shared !== undefined, () => ledger)
+    const ledger = new Ledger(
+      store,
+      {
+        keepDays: config.keepDays,
+        isSynced: config.durable,
+        onStored: (rows) => totals.onStored(rows),
+      },
+      host.log,
+    )
+    host.onCommand(StoreUsage, (rows) => ledger.add(rows))
+    host.onCommand(ReadBudgets, ({ tenant, key }) => totals.read(tenant, key))
+
+    const meter = new UsageMeter({
+      slot: host.slot<TokenUsage>(),
+      send: (rows) => host.command(StoreUsage, rows),
+      prices: new PriceList(config.prices),
+    })
+    const budgets = new Budgets(config.budgets, (tenant, key) => {
+      // Control gets this thread's usage first.
+      meter.sendNow().catch(() => undefined)
+      return host.command(ReadBudgets, { tenant, key })
+    })
+    const reservations = host.slot<Reservation>()
+    const inference = { scope: 'all', routes: (route: RouteDefinition) => route.access === 'api' } as const
+    // Not those of one stored response, such as its cancellation.
+    const starts = ({ method, endpoint, path }: RouteDefinition) =>
+      method === 'POST' && endpoint !== undefined && GENERATING.has(endpoint) && !path.includes(':')
+
+    const enter = (ctx: RequestContext): Promise<undefined> | undefined => {
+      const tokens = Math.ceil((Number(ctx.header('content-length')) || 0) / BYTES_PER_TOKEN)
+      const reserved = budgets.reserve(tenantOf(ctx), ctx.identity?.keyId ?? '', tokens)
+      if (reserved === null) return undefined
+      if (!(reserved instanceof Promise)) {
+        reservations.set(ctx, reserved)
+        return undefined
+      }
+      return reserved.then((reservation) => {
+        if (reservation !== null && ctx.isDone) budgets.settle(reservation, null)
+        else if (reservation !== null) reservations.set(ctx, reservation)
+        return undefined
+      })
+    }
+    const gate = host.hook('onRequest', enter, {
+      scope: 'all',
+      routes: starts,
+      order: 'early',
+      headers: ['content-length'],
+      startsOff: config.budgets.length === 0,
+    })
+    if (config.durable) {
+      const end = new DurableEnd(meter, host.slot<Buffer>())
+      host.hook('onResponse', (ctx, response) => end.onResponse(ctx, response), {
+        ...inference,
+        order: 'late',
+      })
+      host.hook('onEvents', (ctx, events, isLast) => end.onEvents(ctx, events, isLast), {
+        ...inference,
+        order: 'late',
+      })
+    }
+    host.hook(
+      'onDone',
+      (ctx) => {
+        meter.count(ctx)
+        const reservation = reservations.get(ctx)
+        if (reservation !== undefined) budgets.settle(reservation, meter.usedBy(ctx))
+      },
+      inference,
+    )
+
+    host.route(
+      usageRoute(async (query) => {
+        // What this thread has counted is in the report.
+        await meter.flush()
+        return readUsage(records, query)
+      }),
+    )
+    return {
+      reload: (next) => {
+        totals.budgets = next.budgets
+        budgets.update(next.budgets)
+        meter.prices = new PriceList(next.prices)
+        gate.update({ isOn: next.budgets.length > 0 })
+      },
+      stop: async () => {
+        await meter.flush().catch(() => undefined)
+        if (host.isControl) await ledger.stop()
+      },
+    }
+  },
+})

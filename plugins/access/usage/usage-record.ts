@@ -1,0 +1,65 @@
+/** Records of the ledger: usage of one tenant, key and model on one day. */
+import { isObject } from '#kernel'
+
+/** What is counted. */
+export interface UsageAmount {
+  requests: number
+  input: number
+  output: number
+  cached: number
+  reasoning: number
+  /** In billionths of the currency, so that sums are exact. */
+  costNano: number
+}
+
+export interface UsageRow extends UsageAmount {
+  readonly tenant: string
+  /** Id of the key; empty without one. */
+  readonly key: string
+  readonly model: string
+  /** Such as `2026-11-26`, in UTC. */
+  readonly day: string
+}
+
+export type StoredUsageRow = Omit<UsageRow, 'tenant'>
+
+export const DAY_MS = 86_400_000
+/** In no name: model labels and key ids have no control characters. */
+const SEPARATOR = '\u001f'
+
+export function noUsage(): UsageAmount {
+  return { requests: 0, input: 0, output: 0, cached: 0, reasoning: 0, costNano: 0 }
+}
+
+export function addUsage(to: UsageAmount, from: UsageAmount): void {
+  to.requests += from.requests
+  to.input += from.input
+  to.output += from.output
+  to.cached += from.cached
+  to.reasoning += from.reasoning
+  to.costNano += from.costNano
+}
+
+/** Ids sort by day. */
+export function rowId({ day, key, model }: StoredUsageRow): string {
+  return `${day}${SEPARATOR}${key}${SEPARATOR}${model}`
+}
+
+/** Range of the ids of some days, both included. */
+export function idsOfDays(from: string, to: string): { from: string; to: string } {
+  return { from, to: `${to}${SEPARATOR}\u{10ffff}` }
+}
+
+export function isUsageRow(value: unknown): boolean {
+  if (!isObject(value)) return false
+  const { day, key, model, requests, input, output, cached, reasoning, costNano } = value
+  return (
+    [day, key, model].every((name) => typeof name === 'string') &&
+    [requests, input, output, cached, reasoning, costNano].every((count) => typeof count === 'number')
+  )
+}
+
+/** @param atMs milliseconds since 1970 */
+export function dayOf(atMs: number): string {
+  return new Date(atMs).toISOString().slice(0, 10)
+}
