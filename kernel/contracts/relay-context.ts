@@ -22,6 +22,8 @@ export interface RelayContext extends RequestContext {
   forgetBody(): void
   /** URL of the worker that was chosen last, for the access line; never shown to clients. */
   workerUrl: string | null
+  /** The body's `model` is one that the caller's key may use, so that the models it stands for may be called. */
+  readonly isModelAllowed: boolean
   model: string | null
   tokens: TokenCounts | null
   /** Attempts at workers, over all calls. */

@@ -21,6 +21,7 @@ import { GatewayError } from '../errors/gateway-error.ts'
 import type { AttemptNotes } from './attempt-notes.ts'
 import { openNotes, reportAttempts, toReports } from './attempt-reports.ts'
 import type { CallParts } from './call-parts.ts'
+import { checkModel } from './key-scope.ts'
 import { logExhaustion, toLocalFailure } from './local-exhaustion.ts'
 import { isRejection } from './misconfigured-workers.ts'
 import { PairAttempt } from './pair-attempt.ts'
@@ -84,13 +85,14 @@ export class CallRun implements OpenCall, PairHandler {
   begin(): void {
     this.#attemptCount++
     try {
+      const { ctx } = this.#call
+      if (!ctx.isModelAllowed) checkModel(ctx.identity, this.#call.model)
       const attempt = this.#pick()
       // An onPick hook may end the request.
       if (this.isOver) {
         attempt.release()
         return
       }
-      const { ctx } = this.#call
       this.#attempt = attempt
       ctx.workerUrl = attempt.worker.url
       ctx.model = this.#model

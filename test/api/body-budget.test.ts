@@ -109,6 +109,7 @@ test.each([[200], [500]])('a body is processed after an asynchronous access chec
           asked.resolve()
           return verdict.promise
         },
+        ownerOf: () => null,
         isGatewayKey: () => false,
       })
       register(host)

@@ -46,6 +46,7 @@ function slowAccess(traces: LeavingTraces): Plugin {
           if (access === 'api') await traces.step('access', 'check', undefined)
           return { tenant: 'auth:t', role: 'admin' }
         },
+        ownerOf: () => null,
         isGatewayKey: () => false,
       }),
     services,

@@ -1,5 +1,5 @@
 /** The auth plugin: API keys, tokens and the audit log of the control plane. */
-import { Auth, definePlugin, type Host, type RouteDefinition } from '#kernel'
+import { Auth, definePlugin, type Host, Keys, type RouteDefinition } from '#kernel'
 import { auditDenial, auditSuccess } from './audit.ts'
 import { KeyAuth } from './check.ts'
 import { authConfig } from './config.ts'
@@ -12,10 +12,10 @@ export default definePlugin({
     name: 'auth',
     version: '0.1.0',
     description: 'API keys and tokens for serving routes, tenants and the control plane.',
-    provides: [Auth],
+    provides: [Auth, Keys],
     config: authConfig,
     flags: authFlags,
-    reloads: ['apiKey', 'tenantKeys', 'controlPlaneKeys'],
+    reloads: ['apiKey', 'tenantKeys', 'controlPlaneKeys', 'keys'],
   },
   *check(config) {
     yield* keyProblems(config)
@@ -24,9 +24,10 @@ export default definePlugin({
   register(host, config) {
     // Every thread reads the keys; one of them speaks about mistakes.
     const log = host.isControl ? host.log : { warn() {} }
-    const tokens = config.jwt === undefined ? null : new TokenVerifier(config.jwt)
+    const tokens = config.jwt === undefined ? null : new TokenVerifier(config.jwt, host.log)
     const auth = new KeyAuth(readKeys(config, log), tokens)
     host.provide(Auth, auth)
+    host.provide(Keys, auth)
     if (config.auditLog && host.kernelConfig.auth !== 'off') audit(host)
     return { reload: (next) => auth.use(readKeys(next, log)) }
   },
