@@ -40,6 +40,7 @@ export const catalog: PluginCatalog = {
 export const defaultProviders: Readonly<Record<string, string>> = {
   generations: 'generations',
   history: 'history',
+  'key-ring': 'auth',
   'output-parsers': 'parsers',
   tokenizers: 'tokenizers',
   'worker-registry': 'workers',
