@@ -40,6 +40,13 @@ export interface AuthService {
    *   error table
    */
   check(access: Exclude<Access, 'public'>, credentials: Credentials): Identity | Promise<Identity>
+  /**
+   * Checks the key of an open connection again, for its next message.
+   * @param identity from `check`
+   * @returns the owner with the current restrictions of the key
+   * @throws as `check`, for a key that has expired or was revoked since; keys without an id and tokens are not checked again
+   */
+  recheck(identity: Identity): Identity
   /** Owner of a valid serving key, for public routes that show less to restricted keys; null for any other credential. */
   ownerOf(credentials: Credentials): Identity | null
   /** True if an Authorization header contains a key of the gateway, which must not be forwarded. */

@@ -110,6 +110,7 @@ test.each([[200], [500]])('a body is processed after an asynchronous access chec
           return verdict.promise
         },
         ownerOf: () => null,
+        recheck: (identity) => identity,
         isGatewayKey: () => false,
       })
       register(host)

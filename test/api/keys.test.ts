@@ -225,6 +225,27 @@ describe('a key that may use one model', () => {
     expect(fleet.workers[0].requests).toEqual([])
   })
 
+  test('is refused with the next message of a WebSocket once it is revoked', async () => {
+    const fleet = await open()
+    const { id, key } = await create(fleet, { tenant: 'a' })
+    const socket = new WebSocket(`${fleet.gateway.url.replace('http', 'ws')}/v1/responses`, {
+      headers: bearer(key),
+    })
+    onTestFinished(() => socket.terminate())
+    await new Promise((resolve) => socket.once('open', resolve))
+    const send = (message: object) => {
+      const answer = new Promise((resolve) => socket.once('message', (data) => resolve(String(data))))
+      socket.send(JSON.stringify(message))
+      return answer
+    }
+    expect(await send({ type: 'nonsense' })).toContain('response.create')
+    await remove(fleet, id)
+    expect(await send({ type: 'response.create', model: 'small', input: 'hi' })).toContain(
+      'invalid_credential',
+    )
+    expect(fleet.workers[0].requests).toEqual([])
+  })
+
   test('is listed only what it may use; other callers are listed everything', async () => {
     const fleet = await open()
     const listed = async (headers?: Record<string, string>) => {

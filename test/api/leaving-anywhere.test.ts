@@ -47,6 +47,7 @@ function slowAccess(traces: LeavingTraces): Plugin {
           return { tenant: 'auth:t', role: 'admin' }
         },
         ownerOf: () => null,
+        recheck: (identity) => identity,
         isGatewayKey: () => false,
       }),
     services,

@@ -205,6 +205,26 @@ describe('stored keys', () => {
     expect(service.isGatewayKey(`Bearer ${key}`)).toBe(true)
   })
 
+  test('are checked again on open connections, with their current restrictions', () => {
+    const service = auth({ apiKey: 'shared', keys: [{ id: 'f', tenant: 'a', key: 'file' }] })
+    const { key, digest } = service.generate()
+    service.useStored([record('k1', digest)])
+    const [stored, file, shared] = [key, 'file', 'shared'].map(
+      (one) => service.check('api', { authorization: `Bearer ${one}`, apiKey: undefined }) as Identity,
+    )
+    service.useStored([record('k1', digest, { models: ['m'] })])
+    expect(service.recheck(stored)).toMatchObject({ tenant: 'auth:a', keyId: 'k1', models: new Set(['m']) })
+    service.useStored(null)
+    expect(() => service.recheck(stored)).toThrow(/cannot be checked/)
+    service.useStored([record('k1', digest, { expiresAtMs: 1 })])
+    expect(() => service.recheck(stored)).toThrow(/expired/)
+    service.useStored([])
+    expect(() => service.recheck(stored)).toThrow(/invalid API key/)
+    expect([service.recheck(file), service.recheck(shared)]).toEqual([file, shared])
+    service.use({ keys: [], hasControlPlane: false })
+    expect(() => service.recheck(file)).toThrow(/invalid API key/)
+  })
+
   test('close every route, also when none is stored', () => {
     const service = auth({})
     service.useStored([])

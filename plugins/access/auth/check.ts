@@ -38,6 +38,8 @@ const UNAVAILABLE_RETRY_S = 5
 export class KeyAuth implements AuthService, KeyRing {
   hasAdmin = false
   #table = new KeyTable()
+  /** Keys with an id, by `ownerKey`. */
+  #byId: ReadonlyMap<string, Grant> = new Map()
   #configured: readonly TableKey[] = []
   /** Null while they are unknown; undefined without a store of keys. */
   #stored: readonly TableKey[] | null | undefined = undefined
@@ -66,6 +68,7 @@ export class KeyAuth implements AuthService, KeyRing {
 
   #rebuild(): void {
     this.#table = new KeyTable(this.#configured, this.#stored ?? [])
+    this.#byId = grantsById([...this.#configured, ...(this.#stored ?? [])])
     const hasServing = this.#configured.some(({ serving }) => serving !== null)
     this.#isServingOpen = !hasServing && this.#tokens === null && this.#stored === undefined
     this.#isAdminOpen = this.#isServingOpen && !this.#hasControlPlane
@@ -78,6 +81,14 @@ export class KeyAuth implements AuthService, KeyRing {
 
   check(access: Exclude<Access, 'public'>, credentials: Credentials): Identity | Promise<Identity> {
     return access === 'api' ? this.#checkServing(credentials) : this.#checkAdmin(credentials)
+  }
+
+  recheck(identity: Identity): Identity {
+    if (identity.keyId === undefined) return identity
+    const grant = this.#byId.get(ownerKey(identity))
+    if (grant !== undefined) return identityOf(grant)
+    if (this.#stored === null) throw authErrors.keys_unavailable.with(retryAfter(UNAVAILABLE_RETRY_S))
+    throw authErrors.invalid_credential()
   }
 
   ownerOf({ authorization, apiKey }: Credentials): Identity | null {
@@ -138,6 +149,20 @@ export class KeyAuth implements AuthService, KeyRing {
     if (this.#tokens === null || bearer === undefined) return null
     return this.#tokens.looksLikeToken(bearer) ? this.#tokens.verify(bearer) : null
   }
+}
+
+function grantsById(keys: readonly TableKey[]): ReadonlyMap<string, Grant> {
+  const grants = new Map<string, Grant>()
+  for (const { serving, admin } of keys) {
+    const grant = serving ?? admin
+    if (grant?.identity.keyId !== undefined) grants.set(ownerKey(grant.identity), grant)
+  }
+  return grants
+}
+
+/** Ids are unique per owner, also between the configuration and the store. */
+function ownerKey({ tenant, keyId, role }: Identity): string {
+  return JSON.stringify([tenant, keyId, role])
 }
 
 /** The role of the shared key is null; it is granted the control plane only without keys of operators. */
