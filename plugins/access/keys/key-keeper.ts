@@ -70,6 +70,7 @@ export class KeyKeeper {
       })
       held.set(id, { key, version: null })
       await this.#publish()
+      this.#options.log.info({ key_id: id, owner: key.tenant, role: key.role }, 'key created')
     })
   }
 
@@ -83,6 +84,7 @@ export class KeyKeeper {
       await this.#collection.delete(GATEWAY_TENANT, id, { durability: 'synced' })
       held.delete(id)
       await this.#publish()
+      this.#options.log.info({ key_id: id }, 'key revoked')
     })
   }
 
